@@ -1,0 +1,117 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+#
+# get_hiredis.sh PREFIX: sees to it that a hiredis >= 1.0 with TLS can be linked *into* libredlatch.
+# That takes static, position independent archives, so a system that has only the shared library is
+# not enough. Where the system's own will not do, the source package of a newer suite is built into
+# PREFIX. apt fetches it, so its signature is checked, and with lists of our own, so the system's
+# package state stays as it is.
+set -eu
+
+prefix=${1:?usage: get_hiredis.sh PREFIX}
+case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
+min=1.0.0
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
+
+say() { echo "get_hiredis: $*"; }
+
+give_up() {
+  {
+    say "$1"
+    say "install one of these, then run it again:"
+    say "  - hiredis >= $min with TLS, as static archives built with -fPIC, with its pkg-config"
+    say "    files (hiredis, hiredis_ssl); PKG_CONFIG_PATH names a prefix of its own"
+    say "  - on Debian or Ubuntu, to build it here: dpkg-dev cmake pkg-config libssl-dev gcc make"
+    [ ! -s "$tmp/log" ] || { say "the last lines of what was tried:"; tail -n 15 "$tmp/log"; }
+  } >&2
+  exit 1
+}
+
+# An archive without -fPIC is only noticed when it goes into a shared library: try that.
+usable() {
+  pkg-config --atleast-version="$min" hiredis hiredis_ssl 2>/dev/null || return 1
+  for module in hiredis hiredis_ssl; do
+    archive=$(pkg-config --variable=libdir "$module")/lib$module.a
+    [ -f "$archive" ] || return 1
+    "${CC:-cc}" -shared -o "$tmp/try.so" -Wl,--whole-archive "$archive" -Wl,--no-whole-archive \
+      2>/dev/null || return 1
+  done
+}
+
+if usable; then
+  say "the system's hiredis $(pkg-config --modversion hiredis) will do"
+  exit 0
+fi
+PKG_CONFIG_PATH=$prefix/lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
+export PKG_CONFIG_PATH
+if usable; then
+  say "hiredis $(pkg-config --modversion hiredis) is in place"
+  exit 0
+fi
+
+ID='' ID_LIKE='' VERSION_CODENAME=''
+[ ! -r /etc/os-release ] || . /etc/os-release
+for tool in apt-get dpkg-source cmake pkg-config make "${CC:-cc}"; do
+  command -v "$tool" >/dev/null || give_up "$tool is missing"
+done
+pkg-config --exists openssl || give_up "the headers of OpenSSL are missing (libssl-dev)"
+case $ID in
+  debian) suite=trixie components="main" ;;
+  ubuntu) suite=noble components="main universe" ;;
+  *) give_up "no recipe for this system ($ID)" ;;
+esac
+if [ "$VERSION_CODENAME" = "$suite" ]; then
+  say "this is $suite already: building its own source package"
+fi
+
+# The machine's own archive entry, mirrors and keys included, with only the suite changed. Sources
+# come in two forms: paragraphs of fields (*.sources) and lines (*.list).
+mkdir -p "$tmp/lists/partial" "$tmp/parts" "$tmp/src"
+for file in /etc/apt/sources.list.d/*.sources; do
+  [ -f "$file" ] || continue
+  awk -v suite="$suite" -v codename="$VERSION_CODENAME" -v components="$components" '
+    function flush() {
+      if (wanted && !done) { print text "\n"; done = 1 }
+      text = ""; wanted = 0
+    }
+    /^[ \t]*$/ { flush(); next }
+    /^#/ { next }
+    /^Suites:/ {
+      for (i = 2; i <= NF; i++) if ($i == codename) wanted = 1
+      $0 = "Suites: " suite
+    }
+    /^Types:/ { $0 = "Types: deb-src" }
+    /^Components:/ { $0 = "Components: " components }
+    { text = text (text == "" ? "" : "\n") $0 }
+    END { flush() }' "$file"
+done > "$tmp/parts/newer.sources"
+if [ ! -s "$tmp/parts/newer.sources" ]; then
+  rm "$tmp/parts/newer.sources"
+  line="^deb(-src)?( +\[[^]]*\])? +([^ ]+) +$VERSION_CODENAME +.*"
+  cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null |
+    sed -nE "s/$line/deb-src\2 \3 $suite $components/p" | head -n 1 > "$tmp/parts/newer.list"
+  [ -s "$tmp/parts/newer.list" ] || give_up "no apt source of $VERSION_CODENAME to change to $suite"
+fi
+
+private_apt() {
+  apt-get -qq -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$tmp/parts" \
+    -o Dir::State::lists="$tmp/lists" -o Dir::Cache::srcpkgcache= -o Dir::Cache::pkgcache= \
+    -o APT::Sandbox::User= -o Acquire::Retries=3 "$@"
+}
+
+say "building the source package of $suite into $prefix"
+{
+  private_apt update &&
+    (cd "$tmp/src" && private_apt source --only-source hiredis) &&
+    cmake -S "$tmp"/src/hiredis-*/ -B "$tmp/build" -DCMAKE_BUILD_TYPE=Release \
+      -DBUILD_SHARED_LIBS=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DENABLE_SSL=ON \
+      -DDISABLE_TESTS=ON -DCMAKE_C_FLAGS=-fvisibility=hidden \
+      -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR=lib &&
+    cmake --build "$tmp/build" -j2 &&
+    cmake --install "$tmp/build"
+} > "$tmp/log" 2>&1 || give_up "the build failed"
+usable || give_up "what was built into $prefix cannot be linked into a shared library"
+say "hiredis $(pkg-config --modversion hiredis) is in $prefix"
