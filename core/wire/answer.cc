@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "wire/answer.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "wire/token.h"
+
+namespace redlatch::wire {
+
+namespace {
+
+constexpr std::array<std::string_view, 12> kTransient = {
+    "LOADING", "BUSY",     "OOM",         "READONLY", "MASTERDOWN", "NOREPLICAS",
+    "MISCONF", "TRYAGAIN", "CLUSTERDOWN", "MOVED",    "ASK",        "UNKILLABLE"};
+constexpr std::array<std::string_view, 4> kDenied = {"NOPERM", "NOAUTH", "WRONGPASS", "DENIED"};
+
+template <size_t N>
+bool is_one_of(const std::array<std::string_view, N> &words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+Refusal nonsense(std::string_view what) {
+  return Refusal{Refusal::Kind::kOther, "unexpected answer to " + std::string(what)};
+}
+
+// Errors raised inside a script keep their word behind a prefix in some server versions.
+bool mentions_denial(std::string_view text) {
+  return text.find("NOPERM") != std::string_view::npos ||
+         text.find("ACL failure") != std::string_view::npos;
+}
+
+}  // namespace
+
+Refusal refusal_of(const Reply &reply) {
+  if (!reply.is_error()) return {};
+  const std::string_view text = reply.text();
+  const std::string_view word = text.substr(0, text.find(' '));
+  Refusal refusal{Refusal::Kind::kOther, std::string(text.substr(0, 300))};
+  std::replace_if(
+      refusal.message.begin(), refusal.message.end(),
+      [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
+  if (word == "NOSCRIPT") {
+    refusal.kind = Refusal::Kind::kNoScript;
+  } else if (is_one_of(kTransient, word)) {
+    refusal.kind = Refusal::Kind::kTransient;
+  } else if (is_one_of(kDenied, word) || mentions_denial(text)) {
+    refusal.kind = Refusal::Kind::kDenied;
+  }
+  return refusal;
+}
+
+bool AcquireAnswer::is_foreign() const {
+  return !is_granted && type != "none" && !(type == "string" && is_token(holder));
+}
+
+Refusal decode(const Reply &reply, AcquireAnswer &answer) {
+  if (auto refusal = refusal_of(reply)) return refusal;
+  const size_t count = reply.count();
+  if (count == 3 && reply.at(0).integer == 1) {
+    answer.is_granted = true;
+    answer.server_ms = reply.at(2).integer;
+    if (parse_number(reply.at(1).text(), answer.fence) && answer.server_ms > 0) return {};
+  } else if (count == 8 && reply.at(0).integer == 0) {
+    answer.pttl_ms = reply.at(1).integer;
+    answer.server_ms = reply.at(2).integer;
+    answer.ticket = reply.at(3).text();
+    answer.rank = reply.at(4).integer;
+    answer.check = reply.at(5).text();
+    answer.holder = reply.at(6).text();
+    answer.type = reply.at(7).text();
+    if (answer.server_ms > 0) return {};
+  }
+  return nonsense("acquire");
+}
+
+Refusal decode(const Reply &reply, CountAnswer &answer) {
+  if (auto refusal = refusal_of(reply)) return refusal;
+  if (reply.count() < 2 || reply.at(0).kind != Reply::Kind::kInteger || reply.at(1).integer <= 0) {
+    return nonsense("a script");
+  }
+  answer.result = reply.at(0).integer;
+  answer.server_ms = reply.at(1).integer;
+  answer.has_more = (reply.at(2).integer & 1) != 0;
+  return {};
+}
+
+Refusal decode(const Reply &reply, InspectAnswer &answer) {
+  if (auto refusal = refusal_of(reply)) return refusal;
+  if (reply.count() < 8 || reply.at(0).integer <= 0) return nonsense("inspect");
+  answer.server_ms = reply.at(0).integer;
+  answer.type = reply.at(1).text();
+  answer.value = reply.at(2).text();
+  answer.pttl_ms = reply.at(3).integer;
+  if (!parse_number(reply.at(4).text(), answer.fence)) answer.fence = 0;
+  answer.waiter_count = reply.at(5).integer;
+  const Reply &waiters = reply.at(6);
+  for (size_t i = 0; i + 1 < waiters.count(); i += 2) {
+    const auto member = parse_member(waiters.at(i).text());
+    int64_t ticket_us = 0;
+    if (!member || !parse_number(waiters.at(i + 1).text(), ticket_us)) continue;
+    answer.waiters.push_back({std::string(member->token), ticket_us / 1000});
+  }
+  const Reply &info = reply.at(7);
+  for (size_t i = 0; i + 1 < info.count(); i += 2) {
+    const std::string_view field = info.at(i).text();
+    const std::string_view value = info.at(i + 1).text();
+    if (field == "who") answer.who = value;
+    if (field == "label") answer.label = value;
+    if (field == "since" && !parse_number(value, answer.since_ms)) answer.since_ms = 0;
+  }
+  return {};
+}
+
+}  // namespace redlatch::wire

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Answers of the scripts, decoded. A reply that no script of ours gives is an error of its own: it
+// is never taken for a yes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/reply.h"
+#include "base/status.h"
+
+namespace redlatch::wire {
+
+// What an error reply means for the one who asked.
+struct Refusal {
+  enum class Kind : uint8_t {
+    kNone,       // no error
+    kNoScript,   // send the text
+    kTransient,  // LOADING, BUSY, OOM, READONLY ..: may pass
+    kDenied,     // user, password, rights
+    kOther,      // anything else, also replies that make no sense
+  };
+  Kind kind = Kind::kNone;
+  std::string message;  // the server's words
+
+  explicit operator bool() const { return kind != Kind::kNone; }
+  Status status() const { return kind == Kind::kDenied ? Status::kDenied : Status::kServer; }
+};
+
+Refusal refusal_of(const Reply &reply);
+
+struct AcquireAnswer {
+  bool is_granted = false;
+  int64_t server_ms = 0;
+  int64_t fence = 0;        // granted
+  int64_t pttl_ms = 0;      // refused: of the holder; -1 no expiry, -2 no key
+  std::string_view ticket;  // refused: empty when not queued
+  int64_t rank = -1;        // refused: -1 not queued
+  std::string_view check;   // refused: of the lock key
+  std::string_view holder;  // refused: what stands in the key, shortened
+  std::string_view type;    // refused: type of the key
+  bool is_foreign() const;  // held by something that does not speak our protocol
+};
+
+// Of RELEASE, CANCEL, KICK, EXTEND and FORCE RELEASE: see the scripts.
+struct CountAnswer {
+  int64_t result = 0;
+  int64_t server_ms = 0;
+  bool has_more = false;  // send KICK
+};
+
+struct InspectAnswer {
+  struct Waiter {
+    std::string token;
+    int64_t since_ms;
+  };
+  int64_t server_ms = 0;
+  std::string type, value;
+  int64_t pttl_ms = 0;
+  int64_t fence = 0;
+  int64_t waiter_count = 0;
+  std::vector<Waiter> waiters;
+  std::string who, label;
+  int64_t since_ms = 0;
+};
+
+// Each fills `answer` or says why not. Views borrow from the reply.
+Refusal decode(const Reply &reply, AcquireAnswer &answer);
+Refusal decode(const Reply &reply, CountAnswer &answer);
+Refusal decode(const Reply &reply, InspectAnswer &answer);
+
+}  // namespace redlatch::wire

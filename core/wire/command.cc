@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "wire/command.h"
+
+namespace redlatch::wire {
+
+namespace {
+
+Command &begin(Command &out, const Dialect &dialect, Form form, Script script, int64_t key_count) {
+  const ScriptText &text = script_text(script, dialect.is_sharded);
+  if (form == Form::kText) {
+    out.add("EVAL").add(text.text);
+  } else {
+    out.add("EVALSHA").add(text.sha1);
+  }
+  return out.add(key_count);
+}
+
+}  // namespace
+
+void acquire(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+             std::string_view token, int64_t lease_ms, std::string_view member,
+             std::string_view ticket) {
+  begin(out, dialect, form, Script::kAcquire, 3).add(keys.lock).add(keys.queue).add(keys.fence);
+  out.add(token).add(lease_ms).add(member).add(ticket).add(dialect.prefix);
+}
+
+void release(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+             std::string_view token) {
+  begin(out, dialect, form, Script::kRelease, 3).add(keys.lock).add(keys.queue).add(keys.fence);
+  out.add(token).add(dialect.prefix);
+}
+
+void cancel(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+            std::string_view member) {
+  begin(out, dialect, form, Script::kCancel, 3).add(keys.lock).add(keys.queue).add(keys.fence);
+  out.add(member).add(dialect.prefix);
+}
+
+void kick(Command &out, const Dialect &dialect, Form form, const LockKeys &keys) {
+  begin(out, dialect, form, Script::kKick, 3).add(keys.lock).add(keys.queue).add(keys.fence);
+  out.add(dialect.prefix);
+}
+
+void extend(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+            std::string_view token, int64_t lease_ms, bool is_described, const HolderInfo *info) {
+  begin(out, dialect, form, Script::kExtend, is_described ? 2 : 1).add(keys.lock);
+  if (is_described) out.add(keys.info);
+  out.add(token).add(lease_ms);
+  if (info == nullptr) return;
+  out.add("token").add(token).add("who").add(info->who).add("label").add(info->label);
+  out.add("since").add(info->since_ms);
+}
+
+void inspect(Command &out, const Dialect &dialect, Form form, const LockKeys &keys) {
+  begin(out, dialect, form, Script::kInspect, 4).add(keys.lock).add(keys.queue).add(keys.fence);
+  out.add(keys.info).add(256);
+}
+
+void force_release(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+                   std::string_view token) {
+  begin(out, dialect, form, Script::kForceRelease, 3).add(keys.lock).add(keys.queue);
+  out.add(keys.fence).add(token).add(dialect.prefix);
+}
+
+void probe(Command &out, const Dialect &dialect, std::string_view own, std::string_view unused) {
+  begin(out, dialect, Form::kText, Script::kProbe, 0).add(own).add(unused);
+}
+
+}  // namespace redlatch::wire

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Command: the arguments of one command, ready to be sent. Text is borrowed from the caller,
+// numbers are written into the command itself: building one allocates nothing.
+#pragma once
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "wire/keys.h"
+#include "wire/scripts.h"
+
+namespace redlatch::wire {
+
+class Command {
+ public:
+  Command() = default;
+  Command(const Command &) = delete;
+  Command &operator=(const Command &) = delete;
+
+  Command &add(std::string_view text) {
+    if (count_ < argv_.size()) argv_[count_++] = text;
+    return *this;
+  }
+  Command &add(int64_t number) {
+    char *begin = digits_.data() + digit_count_;
+    const auto result = std::to_chars(begin, digits_.data() + digits_.size(), number);
+    digit_count_ = static_cast<size_t>(result.ptr - digits_.data());
+    return add(std::string_view(begin, static_cast<size_t>(result.ptr - begin)));
+  }
+  std::span<const std::string_view> argv() const { return {argv_.data(), count_}; }
+
+ private:
+  std::array<std::string_view, 24> argv_;
+  std::array<char, 96> digits_;
+  size_t count_ = 0;
+  size_t digit_count_ = 0;
+};
+
+// How scripts reach this server. `with_text`: EVAL instead of EVALSHA, after NOSCRIPT.
+struct Dialect {
+  bool is_sharded = false;
+  std::string_view prefix;  // of channels; outlives the dialect
+};
+
+enum class Form : uint8_t { kDigest, kText };
+
+struct HolderInfo {
+  std::string_view who, label;
+  int64_t since_ms = 0;  // on the server's clock
+};
+
+// Each fills `out`, which borrows from the arguments.
+void acquire(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+             std::string_view token, int64_t lease_ms, std::string_view member,
+             std::string_view ticket);
+void release(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+             std::string_view token);
+void cancel(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+            std::string_view member);
+void kick(Command &out, const Dialect &dialect, Form form, const LockKeys &keys);
+// `is_described`: the holder wrote its info, whose expiry goes along; `info`: write it now.
+void extend(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+            std::string_view token, int64_t lease_ms, bool is_described, const HolderInfo *info);
+void inspect(Command &out, const Dialect &dialect, Form form, const LockKeys &keys);
+void force_release(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+                   std::string_view token);
+// `own`, `unused`: channels.
+void probe(Command &out, const Dialect &dialect, std::string_view own, std::string_view unused);
+
+}  // namespace redlatch::wire

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "wire/keys.h"
+
+#include <algorithm>
+
+#include "base/limits.h"
+#include "base/text.h"
+
+namespace redlatch::wire {
+
+namespace {
+
+// Redis hashes only what stands between the first '{' and the first '}' behind it, if anything
+// does.
+bool has_hash_tag(std::string_view key) {
+  const size_t open = key.find('{');
+  if (open == std::string_view::npos) return false;
+  const size_t close = key.find('}', open + 1);
+  return close != std::string_view::npos && close > open + 1;
+}
+
+bool looks_auxiliary(std::string_view name) {
+  while (!name.empty() && ((name.back() | 0x20) >= 'a' && (name.back() | 0x20) <= 'z')) {
+    name.remove_suffix(1);
+  }
+  return name.ends_with(":rl1:") || name.ends_with(":rl1.");
+}
+
+}  // namespace
+
+// The suffixes of both forms differ, so that the locks `a` and `{a}` share no key.
+LockKeys::LockKeys(std::string_view name_space, std::string_view name) {
+  lock.reserve(name_space.size() + name.size());
+  lock.append(name_space).append(name);
+  std::string stem;
+  stem.reserve(2 * name_space.size() + name.size() + 8);
+  if (has_hash_tag(lock)) {
+    stem.append(lock).append(":rl1.");
+  } else {
+    stem.append(name_space).append("{").append(lock).append("}:rl1:");
+  }
+  queue = stem + 'q';
+  fence = stem + 'f';
+  info = std::move(stem) + 'i';
+}
+
+Outcome check_name(std::string_view name) {
+  if (name.empty() || name.size() > kMaxNameBytes) {
+    return failure(Status::kInvalid, "name has " + std::to_string(name.size()) +
+                                         " bytes: allowed are 1 to " +
+                                         std::to_string(kMaxNameBytes));
+  }
+  if (looks_auxiliary(name)) {
+    return failure(Status::kInvalid, "name " + quoted(name) +
+                                         " ends like a key that redlatch itself makes: a name must "
+                                         "not end in ':rl1:' or ':rl1.' and letters");
+  }
+  return {};
+}
+
+Outcome check_namespace(std::string_view name_space) {
+  if (name_space.size() > kMaxNamespaceBytes) {
+    return failure(Status::kInvalid, "namespace has " + std::to_string(name_space.size()) +
+                                         " bytes: allowed are at most " +
+                                         std::to_string(kMaxNamespaceBytes));
+  }
+  if (name_space.find_first_of("{}") != std::string_view::npos) {
+    return failure(Status::kInvalid,
+                   "namespace " + quoted(name_space) + " holds a brace: none is allowed");
+  }
+  return {};
+}
+
+std::string channel_prefix(std::string_view name_space) { return std::string(name_space) + "rl1:"; }
+
+}  // namespace redlatch::wire

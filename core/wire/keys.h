@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Names of keys and channels (docs/wire.md, "Keys").
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace redlatch::wire {
+
+// The keys of one lock, all in the slot of the lock key.
+struct LockKeys {
+  std::string lock;   // the lock itself: what other lock libraries see
+  std::string queue;  // zset of waiters
+  std::string fence;  // last fence
+  std::string info;   // who holds, for people
+
+  LockKeys(std::string_view name_space, std::string_view name);
+};
+
+// 1 to kMaxNameBytes bytes that cannot be taken for an auxiliary key.
+Outcome check_name(std::string_view name);
+// No brace (it would move the hash tag), at most kMaxNamespaceBytes.
+Outcome check_namespace(std::string_view name_space);
+
+// Channels of clients begin with this; a client's own is prefix + cid.
+std::string channel_prefix(std::string_view name_space);
+
+}  // namespace redlatch::wire

@@ -1,0 +1,33 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Copyright The redlatch authors
+--
+-- EXTEND: make the lease last at least lease_ms from now. It never shortens a lease, because it may
+-- be a late copy, and never brings back a lock that was gone: a gap means lost for good.
+--
+-- KEYS: K, or K and I (few keys, so that it works while a slot is being moved).
+-- ARGV: token, lease_ms, and for a new description of the holder: field, value, ...
+-- Returns {1, now} extended, or {0, now}: the token does not hold K, and nothing was written.
+-- Statuses: RL_OK; RL_E_LOST.
+local K, I = KEYS[1], KEYS[2]
+local token, lease = ARGV[1], tonumber(ARGV[2])
+--@include fragments/holder_string.lua
+--@include fragments/time.lua
+if holder ~= token then
+  return {0, now}
+end
+local pttl = redis.call('PTTL', K)
+if pttl < lease then
+  redis.call('PEXPIRE', K, lease)
+  pttl = lease
+end
+if I then
+  if #ARGV > 2 then
+    -- DEL leaves nothing of an earlier holder, and a server without memory allows HSET behind it.
+    redis.call('DEL', I)
+    redis.call('HSET', I, 'token', token, unpack(ARGV, 3))
+    redis.call('PEXPIRE', I, pttl)
+  elseif redis.pcall('HGET', I, 'token') == token then
+    redis.call('PEXPIRE', I, pttl)
+  end
+end
+return {1, now}

@@ -1,0 +1,13 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Copyright The redlatch authors
+--
+-- PROBE: does this server count receivers as the hand-off needs it? Behind some proxies, or without
+-- the right to publish, it does not, and the client falls back to polling.
+--
+-- ARGV: a channel that the caller is subscribed to, a channel that nobody uses.
+-- Returns {receivers of the first, receivers of the second}, -1 for an error. A usable server
+--         answers {1, 0}.
+-- Statuses: none; it decides how a client waits.
+local own = redis.pcall('@PUBLISH@', ARGV[1], 'p')
+local unused = redis.pcall('@PUBLISH@', ARGV[2], 'p')
+return {type(own) == 'number' and own or -1, type(unused) == 'number' and unused or -1}

@@ -1,0 +1,424 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""One lock on a real server, and clients that send scripts by hand, one request at a time.
+
+Nothing is retried and nothing is hidden: a test plays lost replies, late copies and dead hosts by
+choosing what to send and when. Expiry and overdue waits are played without sleeping: by PEXPIRE,
+and by tickets of the past.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from support.resp import Argument, Connection, RespError
+from support.servers import Server
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = ROOT / "core" / "wire" / "scripts"
+NAMES = ("acquire", "release", "cancel", "kick", "extend", "inspect", "force_release", "probe")
+
+LEASE_MS = 30_000
+CLAIM_MS = 3_000
+NO_LIMIT = 9_999_999_999_999
+QUEUE_TTL_MS = 600_000
+FENCE_TTL_MS = 3_600_000
+FENCE_STEP = 32
+MAX_ENTRIES = 256
+MORE, REFUSED = 1, 2
+
+# Keys without expiry. What is written by every script must end by itself.
+_IMMORTAL = """
+local found = {}
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  if redis.call('PTTL', key) == -1 then found[#found + 1] = key end
+end
+return found
+"""
+
+
+def compose(target: Path, source: Path = SCRIPTS) -> dict[str, str]:
+    """All texts as the build makes them: 'acquire', 'acquire.sharded', ... in `target`."""
+    subprocess.run(
+        [
+            "cmake",
+            f"-DSOURCE_DIR={source}",
+            f"-DOUTPUT_DIR={target}",
+            f"-DOUTPUT_CC={target / 'scripts_gen.cc'}",
+            "-P",
+            str(ROOT / "core" / "wire" / "embed_scripts.cmake"),
+        ],
+        check=True,
+        timeout=60,
+    )
+    return {path.name[: -len(".lua")]: path.read_text() for path in target.glob("*.lua")}
+
+
+def aux_key(namespace: str, key: str, suffix: str) -> str:
+    """A key in the slot of `key` and in the namespace; no two locks share one."""
+    start = key.find("{")
+    end = key.find("}", start + 1)
+    if start >= 0 and end > start + 1:
+        return f"{key}:rl1.{suffix}"
+    return f"{namespace}{{{key}}}:rl1:{suffix}"
+
+
+def check_of(key: str | bytes) -> str:
+    data = key if isinstance(key, bytes) else key.encode()
+    return hashlib.sha1(data).hexdigest()[:8]
+
+
+def member_of(token: str, claim_ms: int = CLAIM_MS, wait_ms: int = NO_LIMIT) -> str:
+    member = f"{token}x{claim_ms:05d}{wait_ms:013d}"
+    assert len(member) == 51
+    return member
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 5.0) -> None:
+    """Wait until the condition holds; fail when it does not in time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "did not come true in time"
+        time.sleep(0.0005)
+
+
+@dataclass(frozen=True)
+class Held:
+    fence: str
+    now: int
+
+
+@dataclass(frozen=True)
+class Busy:
+    pttl: int
+    now: int
+    ticket: str
+    rank: int
+    holder: bytes
+    kind: str
+
+
+@dataclass(frozen=True)
+class Grant:
+    """A `g` message: the lock is yours."""
+
+    rid: str
+    claim_ms: int
+    fence: str
+    now: int
+
+
+@dataclass(frozen=True)
+class Head:
+    """An `n` message: you are the head, look again after `ms`."""
+
+    rid: str
+    ms: int
+
+
+class Lock:
+    """The key names of one lock."""
+
+    def __init__(self, namespace: str, name: str) -> None:
+        self.namespace = namespace
+        self.k = namespace + name
+        self.q, self.f, self.i = (aux_key(namespace, self.k, suffix) for suffix in "qfi")
+
+    @property
+    def three(self) -> list[str | bytes]:
+        return [self.k, self.q, self.f]
+
+
+class World:
+    """A server with one lock on it, an operator's connection, and clients."""
+
+    def __init__(self, server: Server, texts: dict[str, str], sharded: bool) -> None:
+        self.server = server
+        self.sharded = sharded
+        self.texts = {name: texts[f"{name}.sharded" if sharded else name] for name in NAMES}
+        self.sha = {name: _sha1(text) for name, text in self.texts.items()}
+        self.admin = server.connect()
+        self.admin.cmd("FLUSHALL")
+        self.load()
+        self.lock = Lock("app:", "orders")
+        self.prefix = "app:rl1:"
+        self.may_be_immortal: set[str] = set()
+        self.immortal: list[str] = []
+        self.clients: list[Client] = []
+
+    def load(self) -> None:
+        for text in self.texts.values():
+            self.admin.cmd("SCRIPT", "LOAD", text)
+
+    def client(self, lock: Lock | None = None) -> Client:
+        client = Client(self, lock or self.lock)
+        self.clients.append(client)
+        return client
+
+    def run(
+        self,
+        name: str,
+        keys: Sequence[str | bytes],
+        *args: Argument,
+        connection: Connection | None = None,
+    ) -> Any:
+        """One script call; afterwards no key may be without expiry."""
+        try:
+            return (connection or self.admin).cmd(
+                "EVALSHA", self.sha[name], len(keys), *keys, *args
+            )
+        finally:
+            found = {key.decode(errors="replace") for key in self.admin.cmd("EVAL", _IMMORTAL, 0)}
+            self.immortal += [f"{key} after {name}" for key in found - self.may_be_immortal]
+
+    def kick(self, connection: Connection | None = None) -> tuple[int, int]:
+        count, now, flags = self.run("kick", self.lock.three, self.prefix, connection=connection)
+        assert 13 == len(str(now))
+        return count, flags
+
+    def force_release(
+        self, expected: str = "", connection: Connection | None = None
+    ) -> tuple[int, int]:
+        result, now, flags = self.run(
+            "force_release", self.lock.three, expected, self.prefix, connection=connection
+        )
+        assert 13 == len(str(now))
+        return result, flags
+
+    def inspect(self, limit: int = 256) -> list[Any]:
+        lock = self.lock
+        reply: list[Any] = self.run("inspect", [lock.k, lock.q, lock.f, lock.i], limit)
+        return reply
+
+    def holder(self) -> str | None:
+        value = self.admin.cmd("GET", self.lock.k)
+        return None if value is None else value.decode()
+
+    def pttl(self, key: str | None = None) -> int:
+        pttl: int = self.admin.cmd("PTTL", key or self.lock.k)
+        return pttl
+
+    def queue(self) -> list[str]:
+        return [member.decode() for member in self.admin.cmd("ZRANGE", self.lock.q, 0, -1)]
+
+    def keys(self) -> set[str]:
+        return {key.decode(errors="replace") for key in self.admin.cmd("KEYS", "*")}
+
+    def now_us(self) -> int:
+        seconds, micros = self.admin.cmd("TIME")
+        return int(seconds) * 1_000_000 + int(micros)
+
+    def expire(self, key: str | None = None) -> None:
+        """Let a lease run out, by the server's own expiry."""
+        key = key or self.lock.k
+        assert self.admin.cmd("PEXPIRE", key, 1) == 1
+        eventually(lambda: self.admin.cmd("EXISTS", key) == 0)
+
+    def enqueue_dead(self, count: int) -> None:
+        """Put `count` waiters at the end of the queue that nobody receives messages for."""
+        text = """
+        local last = tonumber(redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')[2] or ARGV[2])
+        for i = 1, ARGV[1] do
+          redis.call('ZADD', KEYS[1], string.format('%.0f', last + i),
+            string.format('dead%018d%010xx%05d9999999999999', last % 1000000 + i, i, 3000))
+        end
+        return redis.call('PEXPIRE', KEYS[1], 600000)
+        """
+        self.admin.cmd("EVAL", text, 1, self.lock.q, count, self.now_us())
+
+    @contextmanager
+    def out_of_memory(self) -> Iterator[None]:
+        """While inside, the server refuses whatever may need memory."""
+        self.admin.cmd("CONFIG", "SET", "maxmemory", 1)
+        try:
+            yield
+        finally:
+            self.admin.cmd("CONFIG", "SET", "maxmemory", 0)
+
+    @contextmanager
+    def user(self, *rules: str) -> Iterator[Connection]:
+        """A connection that is logged in as a user with these ACL rules."""
+        self.admin.cmd("ACL", "SETUSER", "limited", "reset", "on", ">pw", *rules)
+        connection = self.server.connect()
+        try:
+            connection.cmd("AUTH", "limited", "pw")
+            yield connection
+        finally:
+            connection.close()
+            self.admin.cmd("ACL", "DELUSER", "limited")
+
+    def close(self) -> None:
+        for client in self.clients:
+            client.close()
+        self.admin.close()
+
+
+class Client:
+    """One client object: an id, a connection and a subscription to its channel."""
+
+    def __init__(self, world: World, lock: Lock) -> None:
+        self.world = world
+        self.lock = lock
+        self.cid = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+        self.channel = world.prefix + self.cid
+        self.connection = world.server.connect()
+        self.subscription: Connection | None = None
+        self._last_rid = 0
+        self.subscribe()
+
+    def subscribe(self) -> None:
+        self.subscription = self.world.server.connect(protocol=3)
+        self.subscription.send("SSUBSCRIBE" if self.world.sharded else "SUBSCRIBE", self.channel)
+        assert self.subscription.push(5.0) is not None
+
+    def die(self) -> None:
+        """As when the process ends: the kernel closes its connections, and the server notices."""
+        assert self.subscription is not None
+        self.subscription.close()
+        self.subscription = None
+        query = "SHARDNUMSUB" if self.world.sharded else "NUMSUB"
+        eventually(lambda: self.world.admin.cmd("PUBSUB", query, self.channel)[1] == 0)
+
+    def token(self) -> str:
+        self._last_rid += 1
+        return f"{self.cid}{self._last_rid:010x}"
+
+    def acquire(
+        self,
+        token: str,
+        *,
+        lease_ms: int = LEASE_MS,
+        claim_ms: int = CLAIM_MS,
+        wait_ms: int = NO_LIMIT,
+        ticket: str | int = "",
+        connection: Connection | None = None,
+    ) -> Held | Busy:
+        """ACQUIRE that queues."""
+        member = member_of(token, claim_ms, wait_ms)
+        return self._acquire(token, lease_ms, member, ticket, connection)
+
+    def try_acquire(self, token: str, *, lease_ms: int = LEASE_MS) -> Held | Busy:
+        """ACQUIRE that never queues."""
+        return self._acquire(token, lease_ms, "", "", None)
+
+    def _acquire(
+        self,
+        token: str,
+        lease_ms: int,
+        member: str,
+        ticket: str | int,
+        connection: Connection | None,
+    ) -> Held | Busy:
+        reply = self.world.run(
+            "acquire",
+            self.lock.three,
+            token,
+            lease_ms,
+            member,
+            ticket,
+            self.world.prefix,
+            connection=connection or self.connection,
+        )
+        if reply[0] == 1:
+            _, fence, now = reply
+            assert len(fence) == 16 and fence.isdigit() and len(str(now)) == 13
+            return Held(fence.decode(), now)
+        zero, pttl, now, place, rank, check, holder, kind = reply
+        assert zero == 0 and len(str(now)) == 13 and check.decode() == check_of(self.lock.k)
+        assert len(holder) <= 64
+        assert place == b"" if rank == -1 else len(place) == 16 and place.isdigit()
+        return Busy(pttl, now, place.decode(), rank, holder, kind.decode())
+
+    def hold(self, *, lease_ms: int = LEASE_MS) -> str:
+        """Take the free lock; the token."""
+        token = self.token()
+        assert isinstance(self.acquire(token, lease_ms=lease_ms), Held)
+        return token
+
+    def wait(self, *, claim_ms: int = CLAIM_MS, wait_ms: int = NO_LIMIT) -> str:
+        """Stand in the queue of the held lock; the token."""
+        token = self.token()
+        reply = self.acquire(token, claim_ms=claim_ms, wait_ms=wait_ms)
+        assert isinstance(reply, Busy) and reply.rank >= 0
+        return token
+
+    def wait_overdue(self) -> str:
+        """Stand in the queue with a wait that has ended; the token."""
+        token = self.token()
+        self.acquire(token, wait_ms=1000, ticket=self.world.now_us() - 10_000_000)
+        return token
+
+    def release(self, token: str, connection: Connection | None = None) -> tuple[int, int]:
+        return self._three("release", token, connection)
+
+    def cancel(self, member: str, connection: Connection | None = None) -> tuple[int, int]:
+        return self._three("cancel", member, connection)
+
+    def _three(self, name: str, what: str, connection: Connection | None) -> tuple[int, int]:
+        result, now, flags = self.world.run(
+            name, self.lock.three, what, self.world.prefix, connection=connection or self.connection
+        )
+        assert len(str(now)) == 13
+        return result, flags
+
+    def extend(self, token: str, lease_ms: int = LEASE_MS, *fields: str, info: bool = False) -> int:
+        keys = [self.lock.k, self.lock.i] if info or fields else [self.lock.k]
+        result, now = self.world.run(
+            "extend", keys, token, lease_ms, *fields, connection=self.connection
+        )
+        assert len(str(now)) == 13
+        return int(result)
+
+    def messages(self) -> list[Grant | Head]:
+        """All messages of the scripts that have been answered. None can still be under way: the
+        server answers PING behind them."""
+        if self.subscription is None:
+            return []
+        self.subscription.cmd("PING")
+        found = []
+        while self.subscription.pushes:
+            kind, channel, text = self.subscription.pushes.popleft()
+            assert kind == (b"smessage" if self.world.sharded else b"message")
+            assert channel.decode() == self.channel
+            found.append(_parse(text.decode(), self.lock))
+        return found
+
+    def close(self) -> None:
+        self.connection.close()
+        if self.subscription is not None:
+            self.subscription.close()
+
+
+def rid_of(token: str) -> str:
+    return token[22:]
+
+
+def error_of(call: Callable[[], object]) -> str:
+    """The code of the error that the call must end in."""
+    try:
+        result = call()
+    except RespError as error:
+        return error.code
+    raise AssertionError(f"no error, but {result!r}")
+
+
+def _parse(text: str, lock: Lock) -> Grant | Head:
+    if text[0] == "n":
+        assert len(text) == 16
+        return Head(text[1:11], int(text[11:]))
+    assert len(text) == 54 and text[0] == "g" and text[11] == "x"
+    assert text[46:] == check_of(lock.k)
+    return Grant(text[1:11], int(text[12:17]), text[17:33], int(text[33:46]))
+
+
+def _sha1(text: str) -> str:
+    return hashlib.sha1(text.encode()).hexdigest()

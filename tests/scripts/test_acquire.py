@@ -1,0 +1,475 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: ACQUIRE takes a free lock, queues once, and never harms what it finds.
+Method: one request at a time; lost replies and late copies are played by sending again."""
+
+from __future__ import annotations
+
+import pytest
+from support.resp import Argument
+
+from .harness import (
+    FENCE_TTL_MS,
+    LEASE_MS,
+    QUEUE_TTL_MS,
+    Busy,
+    Client,
+    Grant,
+    Head,
+    Held,
+    World,
+    check_of,
+    error_of,
+    member_of,
+    rid_of,
+)
+
+
+def test_free_lock_is_taken_with_the_full_lease(world: World) -> None:
+    client = world.client()
+    token = client.token()
+    before = world.now_us()
+    reply = client.acquire(token, lease_ms=20_000)
+    assert isinstance(reply, Held)
+    assert world.holder() == token
+    assert 19_000 < world.pttl() <= 20_000
+    assert before <= reply.now * 1000 + 999 and reply.now * 1000 <= world.now_us()
+    assert world.keys() == {world.lock.k, world.lock.f}
+    assert world.admin.cmd("GET", world.lock.f).decode() == reply.fence
+    assert FENCE_TTL_MS - 5000 < world.pttl(world.lock.f) <= FENCE_TTL_MS
+
+
+def test_uncontended_cycle_uses_no_more_commands_than_planned(world: World) -> None:
+    # The speed of the uncontended path is the number of its commands.
+    client = world.client()
+    world.admin.cmd("CONFIG", "RESETSTAT")
+    token = client.token()
+    args: list[Argument] = [3, *world.lock.three, token]
+    client.connection.cmd("EVALSHA", world.sha["acquire"], *args, 1000, "", "", world.prefix)
+    client.connection.cmd("EVALSHA", world.sha["release"], *args, world.prefix)
+    info = world.admin.cmd("INFO", "commandstats").decode()
+    calls = {}
+    for line in info.splitlines():
+        if line.startswith("cmdstat_"):
+            name, fields = line.removeprefix("cmdstat_").split(":", 1)
+            calls[name] = int(fields.split(",")[0].removeprefix("calls="))
+    calls = {name: n for name, n in calls.items() if not name.startswith(("config", "info"))}
+    assert calls == {"evalsha": 2, "get": 2, "time": 2, "exists": 2, "set": 2, "del": 1}
+
+
+def test_other_token_is_busy_and_queued(world: World) -> None:
+    holder, waiter = world.client(), world.client()
+    held = holder.hold()
+    before = world.now_us()
+    reply = waiter.acquire(waiter.token())
+    after = world.now_us()
+    assert isinstance(reply, Busy)
+    assert (reply.rank, reply.holder, reply.kind) == (0, held.encode(), "string")
+    assert LEASE_MS - 1000 < reply.pttl <= LEASE_MS
+    assert before <= int(reply.ticket) <= after
+    assert QUEUE_TTL_MS - 5000 < world.pttl(world.lock.q) <= QUEUE_TTL_MS
+    assert world.holder() == held
+
+
+def test_ranks_follow_arrival(world: World) -> None:
+    clients = [world.client() for _ in range(4)]
+    clients[0].hold()
+    replies = [client.acquire(client.token()) for client in clients[1:]]
+    assert [reply.rank for reply in replies if isinstance(reply, Busy)] == [0, 1, 2]
+
+
+def test_own_token_is_refreshed_with_the_same_fence(world: World) -> None:
+    # The first reply was lost; the caller sends again.
+    client = world.client()
+    token = client.token()
+    first = client.acquire(token, lease_ms=10_000)
+    again = client.acquire(token, lease_ms=20_000)
+    assert isinstance(first, Held) and isinstance(again, Held)
+    assert again.fence == first.fence
+    assert 19_000 < world.pttl() <= 20_000
+    assert world.queue() == []
+
+
+@pytest.mark.parametrize("queueing", [True, False])
+def test_late_copy_of_own_acquire_never_shortens(world: World, queueing: bool) -> None:
+    client = world.client()
+    token = client.hold(lease_ms=1000)
+    assert client.extend(token, 60_000) == 1
+    send = client.acquire if queueing else client.try_acquire
+    assert isinstance(send(token, lease_ms=1000), Held)
+    assert world.pttl() > 59_000
+
+
+def test_refresh_when_the_fence_key_is_gone_mints_a_higher_one(world: World) -> None:
+    client = world.client()
+    token = client.token()
+    first = client.acquire(token)
+    world.expire(world.lock.f)
+    again = client.acquire(token)
+    assert isinstance(first, Held) and isinstance(again, Held)
+    assert again.fence > first.fence
+    assert world.admin.cmd("GET", world.lock.f).decode() == again.fence
+
+
+def test_refresh_drops_the_own_queue_entry(world: World) -> None:
+    # The entry of a holder would be granted once more after its release: a ghost.
+    client, other = world.client(), world.client()
+    other.hold()
+    token = client.wait()
+    world.admin.cmd("SET", world.lock.k, token, "PX", 5000)
+    assert isinstance(client.acquire(token), Held)
+    assert world.queue() == []
+
+
+def test_lost_reply_gives_one_queue_place_and_the_same_ticket(world: World) -> None:
+    holder, waiter, second = world.client(), world.client(), world.client()
+    held = holder.hold()
+    token = waiter.token()
+    first = waiter.acquire(token)
+    second.wait()
+    again = waiter.acquire(token)
+    assert isinstance(first, Busy) and isinstance(again, Busy)
+    assert (again.ticket, again.rank) == (first.ticket, 0)
+    assert world.queue().count(member_of(token)) == 1 and len(world.queue()) == 2
+    assert holder.release(held) == (2, 0)
+    assert [type(message) for message in waiter.messages()] == [Grant]
+    assert waiter.release(token) == (2, 0)
+    assert waiter.messages() == [], "a second place gave a ghost grant"
+
+
+def test_given_ticket_does_not_move_who_is_queued(world: World) -> None:
+    clients = [world.client() for _ in range(3)]
+    clients[0].hold()
+    clients[1].wait()
+    token = clients[2].token()
+    first = clients[2].acquire(token)
+    again = clients[2].acquire(token, ticket=1)
+    assert isinstance(first, Busy) and isinstance(again, Busy)
+    assert (again.ticket, again.rank) == (first.ticket, 1)
+
+
+def test_tickets_keep_the_order_when_the_queue_was_lost(world: World) -> None:
+    clients = [world.client() for _ in range(4)]
+    held = clients[0].hold()
+    waiting = []
+    for client in clients[1:]:
+        token = client.token()
+        reply = client.acquire(token)
+        assert isinstance(reply, Busy)
+        waiting.append((client, token, reply.ticket))
+    world.admin.cmd("DEL", world.lock.q)
+    for client, token, ticket in reversed(waiting):
+        reply = client.acquire(token, ticket=ticket)
+        assert isinstance(reply, Busy) and reply.ticket == ticket
+    assert world.queue() == [member_of(token) for _, token, _ in waiting]
+    clients[0].release(held)
+    assert world.holder() == waiting[0][1]
+
+
+def test_newcomers_queue_behind_tickets_of_the_future(world: World) -> None:
+    # As after a step back of the server's clock.
+    clients = [world.client() for _ in range(4)]
+    clients[0].hold()
+    future = world.now_us() + 60_000_000
+    tokens = [client.token() for client in clients[1:]]
+    clients[1].acquire(tokens[0], ticket=future)
+    replies = [clients[2].acquire(tokens[1]), clients[3].acquire(tokens[2])]
+    assert [reply.rank for reply in replies if isinstance(reply, Busy)] == [1, 2]
+    assert [reply.ticket for reply in replies if isinstance(reply, Busy)] == [
+        str(future + 1),
+        str(future + 2),
+    ]
+
+
+def test_round_tickets_come_back_with_all_digits(world: World) -> None:
+    # How a server writes such a score is its own business: 1.9e+15 is the same number.
+    clients = [world.client() for _ in range(3)]
+    clients[0].hold()
+    token = clients[1].token()
+    for _ in range(2):
+        reply = clients[1].acquire(token, ticket="1900000000000000")
+        assert isinstance(reply, Busy) and reply.ticket == "1900000000000000"
+    reply = clients[2].acquire(clients[2].token())
+    assert isinstance(reply, Busy) and reply.ticket == "1900000000000001"
+
+
+def test_try_never_queues(world: World) -> None:
+    holder, other = world.client(), world.client()
+    held = holder.hold()
+    reply = other.try_acquire(other.token())
+    assert isinstance(reply, Busy)
+    assert (reply.rank, reply.ticket, reply.holder) == (-1, "", held.encode())
+    assert world.keys() == {world.lock.k, world.lock.f}
+
+
+def test_try_does_not_overtake_a_live_queue(world: World) -> None:
+    clients = [world.client() for _ in range(3)]
+    clients[0].hold()
+    waiting = clients[1].wait()
+    world.expire()
+    reply = clients[2].try_acquire(clients[2].token())
+    assert isinstance(reply, Busy) and reply.holder == waiting.encode()
+    assert world.holder() == waiting
+    (grant,) = clients[1].messages()
+    assert isinstance(grant, Grant) and grant.rid == rid_of(waiting)
+
+
+def test_try_takes_the_lock_when_all_queued_are_dead(world: World) -> None:
+    holder, dead, other = world.client(), world.client(), world.client()
+    holder.hold()
+    dead.wait()
+    dead.wait()
+    dead.die()
+    world.expire()
+    token = other.token()
+    reply = other.try_acquire(token, lease_ms=20_000)
+    assert isinstance(reply, Held)
+    assert world.holder() == token and 19_000 < world.pttl() <= 20_000
+    assert world.keys() == {world.lock.k, world.lock.f}
+    assert world.admin.cmd("GET", world.lock.f).decode() == reply.fence
+
+
+def test_try_takes_the_lock_when_all_queued_are_overdue(world: World) -> None:
+    holder, late, other = world.client(), world.client(), world.client()
+    holder.hold()
+    tickets = [late.token() for _ in range(6)]
+    for token in tickets:
+        world.admin.cmd("ZADD", world.lock.q, world.now_us() - 5_000_000, member_of(token, 100, 1))
+    world.admin.cmd("PEXPIRE", world.lock.q, 5000)
+    world.expire()
+    assert isinstance(other.try_acquire(other.token()), Held)
+    assert late.messages() == [] and world.queue() == []
+
+
+def test_poll_by_the_head_of_a_free_lock_takes_it_by_reply(world: World) -> None:
+    holder, waiter = world.client(), world.client()
+    holder.hold()
+    token = waiter.wait(claim_ms=500)
+    world.expire()
+    reply = waiter.acquire(token, claim_ms=500, lease_ms=20_000)
+    assert isinstance(reply, Held)
+    assert 19_000 < world.pttl() <= 20_000, "the caller is alive: full lease, not a claim"
+    assert waiter.messages() == [], "no message to myself"
+    assert world.keys() == {world.lock.k, world.lock.f}
+
+
+def test_poll_by_the_second_grants_the_head(world: World) -> None:
+    holder, head, second = world.client(), world.client(), world.client()
+    holder.hold()
+    first = head.wait(claim_ms=1234)
+    token = second.wait()
+    world.expire()
+    reply = second.acquire(token)
+    assert isinstance(reply, Busy)
+    assert (reply.rank, reply.holder, reply.kind) == (0, first.encode(), "string")
+    assert 1000 < reply.pttl <= 1234
+    (grant,) = head.messages()
+    assert isinstance(grant, Grant) and grant.claim_ms == 1234 and grant.now == reply.now
+    assert world.holder() == first
+    assert second.messages() == [], "the reply says already that it is the head, and for how long"
+
+
+def test_poll_of_a_free_lock_skips_dead_and_overdue_heads(world: World) -> None:
+    holder, dead, late, waiter = (world.client() for _ in range(4))
+    holder.hold()
+    dead.wait()
+    late.wait_overdue()
+    token = waiter.wait()
+    dead.die()
+    world.expire()
+    assert isinstance(waiter.acquire(token), Held)
+    assert late.messages() == [] and world.queue() == []
+
+
+def test_newcomer_finding_a_free_lock_with_a_queue_lets_the_head_go_first(world: World) -> None:
+    holder, head, newcomer = world.client(), world.client(), world.client()
+    holder.hold()
+    first = head.wait()
+    world.expire()
+    reply = newcomer.acquire(newcomer.token())
+    assert isinstance(reply, Busy) and reply.rank == 0
+    assert world.holder() == first
+
+
+def test_overdue_caller_is_alive_and_gets_a_free_lock(world: World) -> None:
+    holder, waiter, second = world.client(), world.client(), world.client()
+    holder.hold()
+    token = waiter.wait_overdue()
+    second.wait()
+    world.expire()
+    reply = waiter.acquire(token, wait_ms=1000, ticket=world.now_us() - 10_000_000)
+    assert isinstance(reply, Held)
+
+
+def test_busy_poll_drops_at_most_four_overdue_heads(world: World) -> None:
+    holder, late, waiter = world.client(), world.client(), world.client()
+    holder.hold()
+    past = world.now_us() - 60_000_000
+    for i in range(6):
+        member = member_of(late.token(), 100, 1000)
+        world.admin.cmd("ZADD", world.lock.q, past + i, member)
+    reply = waiter.acquire(waiter.token())
+    assert isinstance(reply, Busy) and reply.rank == 2
+    reply = waiter.acquire(waiter.token())
+    assert isinstance(reply, Busy) and reply.rank == 1
+
+
+def test_busy_poll_does_not_drop_who_may_still_wait(world: World) -> None:
+    holder, waiter, other = world.client(), world.client(), world.client()
+    holder.hold()
+    token = waiter.token()
+    waiter.acquire(token, wait_ms=60_000, ticket=world.now_us() - 30_000_000)
+    other.wait()
+    assert world.queue()[0] == member_of(token, wait_ms=60_000)
+
+
+def test_new_head_after_a_dropped_overdue_one_is_told_when_to_look(world: World) -> None:
+    # Otherwise the short claim that only the old head was told of would pass unnoticed.
+    holder, late, second, other = (world.client() for _ in range(4))
+    held = holder.hold()
+    granted = late.wait(claim_ms=700)
+    overdue = late.token()
+    ticket = world.now_us() - 10_000_000
+    token = second.wait()
+    holder.release(held)
+    assert world.holder() == granted
+    world.admin.cmd("ZADD", world.lock.q, ticket, member_of(overdue, wait_ms=1000))
+    second.messages()
+    assert isinstance(other.try_acquire(other.token()), Busy)
+    (head,) = second.messages()
+    assert isinstance(head, Head) and head.rid == rid_of(token) and 300 < head.ms <= 700
+
+
+def test_own_grant_tells_the_new_head(world: World) -> None:
+    holder, waiter, second = world.client(), world.client(), world.client()
+    holder.hold()
+    token = waiter.wait()
+    behind = second.wait()
+    world.expire()
+    assert isinstance(waiter.acquire(token, lease_ms=2000), Held)
+    assert second.messages() == [Head(rid_of(behind), 2000)]
+
+
+def test_lease_longer_than_five_digits_is_told_as_the_most_there_is(world: World) -> None:
+    holder, waiter, second = world.client(), world.client(), world.client()
+    holder.hold()
+    token = waiter.wait()
+    behind = second.wait()
+    world.expire()
+    waiter.acquire(token, lease_ms=7 * 24 * 3600 * 1000)
+    assert second.messages() == [Head(rid_of(behind), 99_999)]
+
+
+def test_peer_that_sets_the_key_excludes_us_and_we_exclude_it(world: World) -> None:
+    client = world.client()
+    world.admin.cmd("SET", world.lock.k, "peer", "NX", "PX", 5000)
+    reply = client.acquire(token := client.token())
+    assert isinstance(reply, Busy) and reply.holder == b"peer" and 4000 < reply.pttl <= 5000
+    world.admin.cmd("DEL", world.lock.k)
+    assert isinstance(client.acquire(token), Held)
+    assert world.admin.cmd("SET", world.lock.k, "peer", "NX", "PX", 5000) is None
+    assert world.holder() == token
+
+
+def test_key_without_expiry_is_busy_for_ever(world: World) -> None:
+    client = world.client()
+    world.may_be_immortal.add(world.lock.k)
+    world.admin.cmd("SET", world.lock.k, "peer")
+    reply = client.acquire(client.token())
+    assert isinstance(reply, Busy) and (reply.pttl, reply.rank) == (-1, 0)
+    assert world.holder() == "peer" and world.pttl() == -1
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (("HSET", "owner", "1"), "hash"),
+        (("RPUSH", "x"), "list"),
+        (("SADD", "x"), "set"),
+        (("ZADD", "1", "x"), "zset"),
+        (("XADD", "*", "a", "b"), "stream"),
+    ],
+)
+def test_other_type_is_busy_and_never_written(
+    world: World, make: tuple[str, ...], kind: str
+) -> None:
+    client = world.client()
+    world.admin.cmd(make[0], world.lock.k, *make[1:])
+    world.admin.cmd("PEXPIRE", world.lock.k, 50_000)
+    before = world.admin.cmd("DUMP", world.lock.k)
+    token = client.token()
+    for rank, reply in ((0, client.acquire(token)), (-1, client.try_acquire(client.token()))):
+        assert isinstance(reply, Busy)
+        assert (reply.rank, reply.holder, reply.kind) == (rank, b"", kind)
+        assert 49_000 < reply.pttl <= 50_000
+    assert client.release(token) == (-1, 0)
+    assert client.extend(token) == 0
+    assert world.kick() == (0, 0)
+    assert world.force_release() == (-1, 0)
+    assert client.cancel(member_of(token)) == (1, 0)
+    assert world.admin.cmd("DUMP", world.lock.k) == before
+    assert world.pttl() > 49_000
+
+
+def test_shared_mark_of_readers_is_busy(world: World) -> None:
+    client = world.client()
+    world.admin.cmd("SET", world.lock.k, "rl:shared", "PX", 5000)
+    reply = client.acquire(client.token())
+    assert isinstance(reply, Busy) and reply.holder == b"rl:shared"
+
+
+def test_holder_is_cut_to_64_bytes(world: World) -> None:
+    client = world.client()
+    world.admin.cmd("SET", world.lock.k, b"\x00\xff" * 100, "PX", 5000)
+    reply = client.acquire(client.token())
+    assert isinstance(reply, Busy) and reply.holder == b"\x00\xff" * 32
+
+
+def test_empty_value_is_a_holder(world: World) -> None:
+    client = world.client()
+    world.admin.cmd("SET", world.lock.k, "", "PX", 5000)
+    reply = client.acquire(client.token())
+    assert isinstance(reply, Busy) and (reply.holder, reply.kind) == (b"", "string")
+
+
+def test_poll_pushes_the_expiry_of_the_queue_forward(world: World) -> None:
+    # Waiters that wait longer than the queue lives would lose it otherwise.
+    holder, waiter = world.client(), world.client()
+    holder.hold()
+    token = waiter.wait()
+    world.admin.cmd("PEXPIRE", world.lock.q, QUEUE_TTL_MS // 2 + 60_000)
+    waiter.acquire(token)
+    assert world.pttl(world.lock.q) <= QUEUE_TTL_MS // 2 + 60_000, "not yet below half"
+    world.admin.cmd("PEXPIRE", world.lock.q, QUEUE_TTL_MS // 2 - 1000)
+    waiter.acquire(token)
+    assert world.pttl(world.lock.q) > QUEUE_TTL_MS - 5000
+
+
+def test_check_and_names_hold_for_any_bytes(world: World) -> None:
+    client = world.client()
+    key = b"app:\x00\r\n\xff{}*"
+    keys = [key, b"app:{" + key + b"}:rl1:q", b"app:{" + key + b"}:rl1:f"]
+    token, other = client.token(), client.token()
+    assert world.run("acquire", keys, token, 5000, "", "", world.prefix)[0] == 1
+    assert world.admin.cmd("GET", key).decode() == token
+    reply = world.run("acquire", keys, other, 5000, "", "", world.prefix)
+    assert reply[5].decode() == check_of(key)
+    assert world.run("release", keys, token, world.prefix)[0] == 1
+
+
+@pytest.mark.parametrize("lease", ["0", "-5", "1.5", "abc", "9223372036854775807", ""])
+def test_bad_lease_takes_nothing(world: World, lease: str) -> None:
+    client = world.client()
+    args = (client.token(), lease, "", "", world.prefix)
+    assert error_of(lambda: world.run("acquire", world.lock.three, *args)) == "ERR"
+    assert world.holder() is None
+
+
+def test_script_may_push_to_its_own_connection(world: World) -> None:
+    # The message may stand before the reply or behind it; both must arrive.
+    client: Client = world.client()
+    token, behind = client.hold(), client.wait()
+    assert client.subscription is not None
+    assert client.release(token, connection=client.subscription) == (2, 0)
+    (grant,) = client.messages()
+    assert isinstance(grant, Grant) and grant.rid == rid_of(behind)

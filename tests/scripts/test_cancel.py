@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: CANCEL takes an entry out of the queue, and nothing is lost by that.
+Method: cancels before, during and after a grant."""
+
+from __future__ import annotations
+
+from .harness import Busy, Grant, Head, Held, World, member_of, rid_of
+
+
+def test_cancel_removes_the_entry(world: World) -> None:
+    holder, waiter = world.client(), world.client()
+    held = holder.hold()
+    token = waiter.wait()
+    assert waiter.cancel(member_of(token)) == (1, 0)
+    assert world.queue() == [] and world.holder() == held
+    assert holder.release(held) == (1, 0)
+    assert waiter.messages() == []
+
+
+def test_cancel_of_nothing_is_gone(world: World) -> None:
+    holder, waiter = world.client(), world.client()
+    held = holder.hold()
+    token = waiter.wait()
+    assert waiter.cancel(member_of(waiter.token())) == (0, 0)
+    assert waiter.cancel(member_of(token)) == (1, 0)
+    assert waiter.cancel(member_of(token)) == (0, 0), "a late copy"
+    assert world.holder() == held
+
+
+def test_cancel_on_an_unknown_lock_writes_nothing(world: World) -> None:
+    client = world.client()
+    assert client.cancel(member_of(client.token())) == (0, 0)
+    assert world.keys() == set()
+
+
+def test_cancel_that_crosses_a_grant_says_so_and_keeps_it(world: World) -> None:
+    holder, waiter, second = world.client(), world.client(), world.client()
+    held = holder.hold()
+    token = waiter.wait()
+    behind = second.wait()
+    holder.release(held)
+    assert waiter.cancel(member_of(token)) == (2, 0)
+    assert world.holder() == token and world.pttl() > 0
+    assert waiter.release(token) == (2, 0)
+    assert world.holder() == behind
+
+
+def test_cancel_of_a_free_lock_hands_it_to_the_next(world: World) -> None:
+    holder, waiter, second = world.client(), world.client(), world.client()
+    holder.hold()
+    token = waiter.wait()
+    behind = second.wait()
+    world.expire()
+    assert waiter.cancel(member_of(token)) == (1, 0)
+    assert world.holder() == behind and waiter.messages() == []
+    (grant,) = second.messages()
+    assert isinstance(grant, Grant) and grant.rid == rid_of(behind)
+
+
+def test_cancel_of_a_gone_entry_repairs_a_free_lock(world: World) -> None:
+    holder, waiter, second = world.client(), world.client(), world.client()
+    holder.hold()
+    behind = second.wait()
+    world.expire()
+    assert waiter.cancel(member_of(waiter.token())) == (0, 0)
+    assert world.holder() == behind
+
+
+def test_cancel_of_the_last_entry_of_a_free_lock_leaves_it_free(world: World) -> None:
+    holder, waiter = world.client(), world.client()
+    holder.hold()
+    token = waiter.wait()
+    world.expire()
+    assert waiter.cancel(member_of(token)) == (1, 0)
+    assert world.keys() == {world.lock.f}
+
+
+def test_head_that_leaves_during_a_claim_passes_on_what_it_was_told(world: World) -> None:
+    # Only the head knew that a claim, far shorter than the lease before, is running. If the
+    # granted host is gone, nobody else would look in time.
+    holder, paused, head, third = (world.client() for _ in range(4))
+    held = holder.hold()
+    paused.wait(claim_ms=700)
+    second = head.wait()
+    behind = third.wait()
+    holder.release(held)
+    assert head.messages() == [Head(rid_of(second), 700)]
+    assert third.messages() == []
+    assert head.cancel(member_of(second)) == (1, 0)
+    (told,) = third.messages()
+    assert isinstance(told, Head) and told.rid == rid_of(behind) and 300 < told.ms <= 700
+
+
+def test_dead_new_head_is_dropped_and_the_next_one_told(world: World) -> None:
+    holder, head, dead, last = (world.client() for _ in range(4))
+    held = holder.hold()
+    token = head.wait()
+    dead.wait()
+    behind = last.wait()
+    dead.die()
+    assert head.cancel(member_of(token)) == (1, 0)
+    assert world.queue() == [member_of(behind)] and world.holder() == held
+    (told,) = last.messages()
+    assert isinstance(told, Head) and told.rid == rid_of(behind)
+
+
+def test_cancel_behind_the_head_tells_nobody(world: World) -> None:
+    holder, head, second, third = (world.client() for _ in range(4))
+    holder.hold()
+    head.wait()
+    token = second.wait()
+    third.wait()
+    assert second.cancel(member_of(token)) == (1, 0)
+    assert head.messages() == [] and third.messages() == []
+
+
+def test_head_that_leaves_behind_a_key_without_expiry(world: World) -> None:
+    head, second = world.client(), world.client()
+    world.may_be_immortal.add(world.lock.k)
+    world.admin.cmd("SET", world.lock.k, "peer")
+    token, behind = head.token(), second.token()
+    head.acquire(token)
+    second.acquire(behind)
+    assert head.cancel(member_of(token)) == (1, 0)
+    assert second.messages() == [Head(rid_of(behind), 99_999)]
+
+
+def test_cancel_with_another_member_does_not_remove(world: World) -> None:
+    # The member is fixed for one call; another wait or claim is another entry.
+    holder, waiter = world.client(), world.client()
+    holder.hold()
+    token = waiter.wait()
+    assert waiter.cancel(member_of(token, wait_ms=1)) == (0, 0)
+    assert world.queue() == [member_of(token)]
+
+
+def test_late_poll_after_a_cancel_is_undone_by_release(world: World) -> None:
+    # A copy of ACQUIRE overtaken by the CANCEL: a ghost place. Its owner answers the grant for a
+    # finished call with RELEASE.
+    holder, ghost, second = world.client(), world.client(), world.client()
+    held = holder.hold()
+    token = ghost.wait()
+    ghost.cancel(member_of(token))
+    assert isinstance(ghost.acquire(token), Busy)
+    behind = second.wait()
+    holder.release(held)
+    (grant,) = ghost.messages()
+    assert isinstance(grant, Grant) and grant.rid == rid_of(token)
+    assert ghost.release(token) == (2, 0)
+    assert world.holder() == behind
+
+
+def test_cancel_by_the_holder_who_took_it_by_reply(world: World) -> None:
+    client = world.client()
+    token = client.token()
+    assert isinstance(client.acquire(token), Held)
+    assert client.cancel(member_of(token)) == (2, 0)
+    assert world.holder() == token

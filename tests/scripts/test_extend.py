@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: EXTEND only ever makes a lease that is still held longer.
+Method: late copies, lost locks, and the description that follows the lease."""
+
+from __future__ import annotations
+
+import pytest
+
+from .harness import LEASE_MS, Held, World, error_of
+
+
+def info_of(world: World) -> dict[str, str]:
+    flat = [value.decode() for value in world.admin.cmd("HGETALL", world.lock.i)]
+    return dict(zip(flat[::2], flat[1::2]))
+
+
+def test_extend_lengthens(world: World) -> None:
+    client = world.client()
+    token = client.hold(lease_ms=1000)
+    assert client.extend(token, 20_000) == 1
+    assert 19_000 < world.pttl() <= 20_000
+    assert world.keys() == {world.lock.k, world.lock.f}
+
+
+def test_late_copy_of_extend_never_shortens(world: World) -> None:
+    client = world.client()
+    token = client.hold(lease_ms=60_000)
+    assert client.extend(token, 1000) == 1
+    assert world.pttl() > 59_000
+
+
+def test_extend_never_brings_back_a_lock(world: World) -> None:
+    client = world.client()
+    token = client.hold()
+    world.expire()
+    assert client.extend(token) == 0
+    assert client.extend(token, LEASE_MS, "host", "a", info=True) == 0
+    assert world.keys() == {world.lock.f}
+
+
+def test_extend_by_other_token_writes_nothing(world: World) -> None:
+    holder, other = world.client(), world.client()
+    held = holder.hold(lease_ms=5000)
+    assert other.extend(other.token(), 60_000, "host", "b") == 0
+    assert world.holder() == held and world.pttl() <= 5000
+    assert world.keys() == {world.lock.k, world.lock.f}
+
+
+def test_extend_after_release_does_not_prolong_the_next_holder(world: World) -> None:
+    holder, waiter = world.client(), world.client()
+    held = holder.hold()
+    waiter.wait(claim_ms=900)
+    holder.release(held)
+    assert holder.extend(held, 60_000) == 0
+    assert world.pttl() <= 900
+
+
+@pytest.mark.parametrize("lease", ["0", "-5"])
+def test_extend_by_nothing_deletes_nothing(world: World, lease: str) -> None:
+    # PEXPIRE with 0 or less deletes a key and answers 1.
+    client = world.client()
+    token = client.hold()
+    assert world.run("extend", [world.lock.k], token, lease)[0] == 1
+    assert world.holder() == token and world.pttl() > LEASE_MS - 1000
+
+
+@pytest.mark.parametrize("lease", ["abc", ""])
+def test_extend_by_no_number_is_an_error(world: World, lease: str) -> None:
+    client = world.client()
+    token = client.hold()
+    assert error_of(lambda: world.run("extend", [world.lock.k], token, lease)) == "ERR"
+    assert world.holder() == token and world.pttl() > LEASE_MS - 1000
+
+
+def test_extend_keeps_the_fence(world: World) -> None:
+    client = world.client()
+    token = client.token()
+    held = client.acquire(token)
+    client.extend(token, 60_000)
+    assert isinstance(held, Held)
+    assert world.admin.cmd("GET", world.lock.f).decode() == held.fence
+
+
+def test_description_is_written_with_the_token_and_follows_the_lease(world: World) -> None:
+    client = world.client()
+    token = client.hold(lease_ms=5000)
+    assert client.extend(token, 20_000, "host", "a", "pid", "7") == 1
+    assert info_of(world) == {"token": token, "host": "a", "pid": "7"}
+    assert 19_000 < world.pttl(world.lock.i) <= 20_000 and world.pttl() > 19_000
+    assert client.extend(token, 40_000, info=True) == 1
+    assert 39_000 < world.pttl(world.lock.i) <= 40_000
+    assert info_of(world) == {"token": token, "host": "a", "pid": "7"}
+
+
+def test_description_lives_as_long_as_a_longer_lease(world: World) -> None:
+    client = world.client()
+    token = client.hold(lease_ms=60_000)
+    assert client.extend(token, 1000, "host", "a") == 1
+    assert world.pttl(world.lock.i) > 59_000
+
+
+def test_description_of_an_earlier_holder_does_not_mix_in(world: World) -> None:
+    first, second = world.client(), world.client()
+    token = first.hold()
+    first.extend(token, LEASE_MS, "label", "old", "host", "a")
+    first.release(token)
+    token = second.hold()
+    assert second.extend(token, LEASE_MS, "host", "b") == 1
+    assert info_of(world) == {"token": token, "host": "b"}
+
+
+def test_description_of_an_earlier_holder_is_left_to_expire(world: World) -> None:
+    first, second = world.client(), world.client()
+    token = first.hold()
+    first.extend(token, 5000, "host", "a")
+    first.release(token)
+    world.admin.cmd("PEXPIRE", world.lock.i, 5000)
+    assert second.extend(second.hold(), 60_000, info=True) == 1
+    assert world.pttl(world.lock.i) <= 5000
+
+
+def test_extend_without_fields_makes_no_description(world: World) -> None:
+    client = world.client()
+    assert client.extend(client.hold(), info=True) == 1
+    assert world.keys() == {world.lock.k, world.lock.f}
+
+
+def test_extend_gives_a_lease_back_to_a_key_that_lost_its_expiry(world: World) -> None:
+    client = world.client()
+    token = client.hold()
+    world.admin.cmd("PERSIST", world.lock.k)
+    assert client.extend(token, 5000) == 1
+    assert 4000 < world.pttl() <= 5000

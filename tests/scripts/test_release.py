@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: RELEASE frees only what its token holds, and hands it to the first live waiter.
+Method: queues with live, dead, overdue and silenced waiters."""
+
+from __future__ import annotations
+
+import pytest
+
+from .harness import (
+    LEASE_MS,
+    MAX_ENTRIES,
+    MORE,
+    NO_LIMIT,
+    QUEUE_TTL_MS,
+    REFUSED,
+    Busy,
+    Grant,
+    Head,
+    Held,
+    World,
+    member_of,
+    rid_of,
+)
+
+
+def test_release_without_waiters_frees(world: World) -> None:
+    client = world.client()
+    assert client.release(client.hold()) == (1, 0)
+    assert world.keys() == {world.lock.f}
+
+
+def test_release_by_other_token_is_refused(world: World) -> None:
+    holder, other = world.client(), world.client()
+    held = holder.hold()
+    assert other.release(other.token()) == (-1, 0)
+    assert world.holder() == held and world.pttl() > LEASE_MS - 1000
+
+
+def test_release_by_other_token_is_refused_when_somebody_waits(world: World) -> None:
+    holder, waiter, other = world.client(), world.client(), world.client()
+    held = holder.hold()
+    waiter.wait()
+    assert other.release(other.token()) == (-1, 0)
+    assert world.holder() == held and waiter.messages() == []
+
+
+def test_second_release_is_not_the_owner(world: World) -> None:
+    client = world.client()
+    token = client.hold()
+    assert client.release(token) == (1, 0)
+    assert client.release(token) == (-1, 0)
+
+
+def test_late_copy_of_a_release_leaves_the_next_holder_alone(world: World) -> None:
+    holder, other = world.client(), world.client()
+    token = holder.hold()
+    holder.release(token)
+    held = other.hold()
+    assert holder.release(token) == (-1, 0)
+    assert world.holder() == held
+
+
+def test_release_hands_to_the_head_with_its_claim(world: World) -> None:
+    holder, waiter = world.client(), world.client()
+    token = holder.token()
+    held = holder.acquire(token)
+    behind = waiter.wait(claim_ms=1234)
+    assert holder.release(token) == (2, 0)
+    assert world.holder() == behind
+    assert 1000 < world.pttl() <= 1234
+    (grant,) = waiter.messages()
+    assert isinstance(grant, Grant) and isinstance(held, Held)
+    assert (grant.rid, grant.claim_ms) == (rid_of(behind), 1234)
+    assert grant.fence > held.fence
+    assert grant.fence == world.admin.cmd("GET", world.lock.f).decode()
+    assert abs(grant.now * 1000 - world.now_us()) < 5_000_000
+    assert world.queue() == [] and holder.messages() == []
+
+
+def test_release_hands_over_in_order_of_arrival(world: World) -> None:
+    clients = [world.client() for _ in range(5)]
+    tokens = [clients[0].hold()] + [client.wait() for client in clients[1:]]
+    for client, token, following in zip(clients, tokens, tokens[1:]):
+        assert client.release(token) == (2, 0)
+        assert world.holder() == following
+    assert clients[-1].release(tokens[-1]) == (1, 0)
+
+
+def test_granted_waiter_extends_under_the_fence_it_was_told(world: World) -> None:
+    holder, waiter = world.client(), world.client()
+    held, token = holder.hold(), waiter.wait()
+    holder.release(held)
+    (grant,) = waiter.messages()
+    assert waiter.extend(token, 20_000) == 1
+    again = waiter.acquire(token)
+    assert isinstance(again, Held) and isinstance(grant, Grant) and again.fence == grant.fence
+
+
+def test_new_head_is_told_to_look_when_the_claim_has_passed(world: World) -> None:
+    # The granted one's host may be gone without its kernel having said so.
+    holder, granted, second, third = (world.client() for _ in range(4))
+    held = holder.hold()
+    granted.wait(claim_ms=700)
+    behind = second.wait()
+    third.wait()
+    assert holder.release(held) == (2, 0)
+    assert [type(message) for message in granted.messages()] == [Grant]
+    assert second.messages() == [Head(rid_of(behind), 700)]
+    assert third.messages() == [], "only the head is told"
+
+
+def test_dead_waiter_is_skipped_in_the_same_release(world: World) -> None:
+    holder, dead, waiter = world.client(), world.client(), world.client()
+    held = holder.hold()
+    dead.wait()
+    token = waiter.wait()
+    dead.die()
+    assert holder.release(held) == (2, 0)
+    assert world.holder() == token and world.queue() == []
+    assert [type(message) for message in waiter.messages()] == [Grant]
+
+
+def test_lock_is_free_when_all_waiters_are_dead(world: World) -> None:
+    holder, dead = world.client(), world.client()
+    held = holder.hold()
+    for _ in range(3):
+        dead.wait()
+    dead.die()
+    assert holder.release(held) == (1, 0)
+    assert world.keys() == {world.lock.f}
+
+
+def test_dead_second_head_is_skipped_when_it_is_told(world: World) -> None:
+    holder, granted, dead, third = (world.client() for _ in range(4))
+    held = holder.hold()
+    first = granted.wait(claim_ms=700)
+    dead.wait()
+    behind = third.wait()
+    dead.die()
+    assert holder.release(held) == (2, 0)
+    assert world.holder() == first
+    assert world.queue() == [member_of(behind)], "the dead head is out of the queue"
+    assert third.messages() == [Head(rid_of(behind), 700)]
+
+
+def test_overdue_waiter_is_skipped_though_alive(world: World) -> None:
+    holder, late, waiter = world.client(), world.client(), world.client()
+    held = holder.hold()
+    late.wait_overdue()
+    token = waiter.wait()
+    assert holder.release(held) == (2, 0)
+    assert world.holder() == token and late.messages() == [] and world.queue() == []
+
+
+def test_overdue_second_head_is_not_told(world: World) -> None:
+    holder, granted, late, third = (world.client() for _ in range(4))
+    held = holder.hold()
+    past = world.now_us() - 10_000_000
+    granted.acquire(granted.token(), ticket=past - 1)
+    late.acquire(late.token(), wait_ms=1000, ticket=past)
+    behind = third.wait()
+    assert holder.release(held) == (2, 0)
+    assert late.messages() == [] and world.queue() == [member_of(behind)]
+    assert third.messages() == [Head(rid_of(behind), 3000)]
+
+
+def test_wait_counts_from_the_ticket(world: World) -> None:
+    holder, waiter = world.client(), world.client()
+    held = holder.hold()
+    token = waiter.token()
+    waiter.acquire(token, wait_ms=60_000, ticket=world.now_us() - 59_000_000)
+    assert holder.release(held) == (2, 0)
+    assert world.holder() == token
+
+
+def test_release_by_a_late_owner_repairs_a_free_lock(world: World) -> None:
+    holder, waiter = world.client(), world.client()
+    held = holder.hold()
+    token = waiter.wait()
+    world.expire()
+    assert holder.release(held) == (-1, 0)
+    assert world.holder() == token
+    assert [type(message) for message in waiter.messages()] == [Grant]
+
+
+def test_many_dead_waiters_are_bounded_per_call(world: World) -> None:
+    holder, waiter = world.client(), world.client()
+    held = holder.hold()
+    world.enqueue_dead(100_000)
+    token = waiter.wait()
+    assert holder.release(held) == (1, MORE)
+    assert world.holder() is None
+    left = 100_000 - MAX_ENTRIES
+    assert world.admin.cmd("ZCARD", world.lock.q) == left + 1
+    world.admin.cmd("ZREMRANGEBYRANK", world.lock.q, 0, left - 600)
+    kicks: list[tuple[int, int]] = []
+    while not kicks or kicks[-1][1] == MORE:
+        kicks.append(world.kick())
+    assert kicks == [(0, MORE), (0, MORE), (1, 0)]
+    assert world.holder() == token
+
+
+@pytest.mark.parametrize(
+    ("dead", "result"), [(MAX_ENTRIES - 1, (2, 0)), (MAX_ENTRIES, (1, MORE))]
+)
+def test_bound_is_256_entries(world: World, dead: int, result: tuple[int, int]) -> None:
+    holder, waiter = world.client(), world.client()
+    held = holder.hold()
+    world.enqueue_dead(dead)
+    waiter.wait()
+    assert holder.release(held) == result
+
+
+def test_exactly_256_dead_entries_leave_nothing_to_do(world: World) -> None:
+    holder = world.client()
+    held = holder.hold()
+    world.enqueue_dead(MAX_ENTRIES)
+    assert holder.release(held) == (1, 0)
+    assert world.keys() == {world.lock.f}
+
+
+def test_dead_heads_after_a_grant_count_toward_the_bound(world: World) -> None:
+    holder, granted, last = world.client(), world.client(), world.client()
+    held = holder.hold()
+    granted.wait()
+    world.enqueue_dead(MAX_ENTRIES)
+    behind = last.wait()
+    assert holder.release(held) == (2, MORE)
+    assert len(world.queue()) == 2
+    assert last.messages() == []
+    assert world.kick() == (0, 0)
+    (head,) = last.messages()
+    assert isinstance(head, Head) and head.rid == rid_of(behind) and head.ms <= 3000
+
+
+def test_acquire_behind_many_dead_gives_up_after_the_bound(world: World) -> None:
+    holder, waiter = world.client(), world.client()
+    holder.hold()
+    world.enqueue_dead(MAX_ENTRIES + 10)
+    token = waiter.wait()
+    world.expire()
+    reply = waiter.acquire(token)
+    assert isinstance(reply, Busy)
+    assert (reply.pttl, reply.rank, reply.kind, reply.holder) == (-2, 10, "none", b"")
+    assert isinstance(waiter.acquire(token), Held)
+
+
+def test_try_behind_many_dead_does_not_overtake_the_rest(world: World) -> None:
+    holder, waiter, other = world.client(), world.client(), world.client()
+    holder.hold()
+    world.enqueue_dead(MAX_ENTRIES)
+    token = waiter.wait()
+    world.expire()
+    reply = other.try_acquire(other.token())
+    assert isinstance(reply, Busy) and reply.kind == "none"
+    assert world.holder() is None
+    assert world.kick() == (1, 0)
+    assert world.holder() == token
+
+
+def test_refused_publish_keeps_the_waiter_and_frees_the_lock(world: World) -> None:
+    # No right to publish says nothing about who waits: it must never be read as dead.
+    holder, waiter = world.client(), world.client()
+    held = holder.hold()
+    token = waiter.wait()
+    ticket = world.admin.cmd("ZSCORE", world.lock.q, member_of(token))
+    with world.user("~*", "resetchannels", "+@all") as limited:
+        assert holder.release(held, connection=limited) == (1, REFUSED)
+    assert world.holder() is None
+    assert world.queue() == [member_of(token)]
+    assert world.admin.cmd("ZSCORE", world.lock.q, member_of(token)) == ticket
+    assert QUEUE_TTL_MS - 5000 < world.pttl(world.lock.q) <= QUEUE_TTL_MS
+    assert waiter.messages() == []
+    assert isinstance(waiter.acquire(token), Held)
+
+
+def test_every_script_reports_a_refused_publish(world: World) -> None:
+    holder, waiter, second = world.client(), world.client(), world.client()
+    holder.hold()
+    token = waiter.wait()
+    behind = second.wait()
+    world.expire()
+    with world.user("~*", "resetchannels", "+@all") as limited:
+        assert world.kick(limited) == (0, REFUSED)
+        assert world.force_release(connection=limited) == (0, REFUSED)
+        assert holder.release(holder.token(), connection=limited) == (-1, REFUSED)
+        assert holder.cancel(member_of(holder.token()), connection=limited) == (0, REFUSED)
+        reply = second.acquire(behind, connection=limited)
+        assert isinstance(reply, Busy)
+        assert (reply.rank, reply.kind, reply.pttl) == (1, "none", -2)
+        world.admin.cmd("SET", world.lock.k, "held", "PX", 5000)
+        assert world.force_release(connection=limited) == (1, REFUSED)
+    assert world.queue() == [member_of(token), member_of(behind)]
+    assert world.holder() is None
+
+
+def test_refused_message_to_the_new_head_keeps_the_grant(world: World) -> None:
+    holder, granted, second = world.client(), world.client(), world.client()
+    held = holder.hold()
+    token = granted.wait()
+    behind = second.wait()
+    with world.user("~*", "resetchannels", f"&{granted.channel}", "+@all") as limited:
+        assert holder.release(held, connection=limited) == (2, REFUSED)
+    assert world.holder() == token and world.queue() == [member_of(behind)]
+
+
+def test_pattern_subscription_does_not_revive_the_dead(world: World) -> None:
+    if not world.sharded:
+        pytest.skip("a pattern counts as a receiver of PUBLISH: why SPUBLISH is used")
+    with world.server.connect() as monitor:
+        monitor.cmd("PSUBSCRIBE", "*")
+        holder, dead, waiter = world.client(), world.client(), world.client()
+        held = holder.hold()
+        dead.wait()
+        token = waiter.wait()
+        dead.die()
+        assert holder.release(held) == (2, 0)
+        assert world.holder() == token
+
+
+def test_waiter_that_ignores_its_grant_blocks_for_one_claim(world: World) -> None:
+    # A paused host is subscribed and silent. The one behind was told, and its poll takes over; the
+    # paused one comes back by its ticket.
+    holder, paused, second = world.client(), world.client(), world.client()
+    held = holder.hold()
+    token = paused.token()
+    queued = paused.acquire(token, claim_ms=30)
+    behind = second.wait()
+    holder.release(held)
+    assert second.messages() == [Head(rid_of(behind), 30)]
+    world.expire()
+    assert isinstance(second.acquire(behind), Held)
+    assert isinstance(queued, Busy)
+    again = paused.acquire(token, claim_ms=30, ticket=queued.ticket)
+    assert isinstance(again, Busy) and (again.rank, again.ticket) == (0, queued.ticket)
+
+
+@pytest.mark.parametrize(
+    "junk",
+    ["", "x", "t" * 32 + "x" + "00000" + str(NO_LIMIT), "t" * 32 + "x03000abc", "t" * 51],
+)
+def test_entry_of_foreign_making_does_not_stop_the_queue(world: World, junk: str) -> None:
+    holder, waiter = world.client(), world.client()
+    held = holder.hold()
+    world.admin.cmd("ZADD", world.lock.q, 1, junk)
+    world.admin.cmd("PEXPIRE", world.lock.q, 5000)
+    token = waiter.token()
+    waiter.acquire(token)
+    assert holder.release(held) == (2, 0)
+    assert world.holder() == token and world.queue() == []

