@@ -1,0 +1,649 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright The redlatch authors
+ *
+ * redlatch: one lock implementation for every language, over Redis (>= 6.2) or Valkey (>= 7.2).
+ *
+ * This header is the manual. A program in fifteen lines:
+ *
+ *     rl_error *err = rl_error_new();
+ *     rl_client *client = rl_client_open("redis://localhost:6379", 22, NULL, err);
+ *     rl_lease *lease = client ? rl_acquire(client, "report", 6, 5000, NULL, err) : NULL;
+ *     if (lease == NULL) {
+ *         fprintf(stderr, "%s\n", rl_error_message(err));
+ *     } else {
+ *         ... work, and pass rl_lease_fence(lease) to what you write to ...
+ *         if (rl_release(lease, err) != RL_OK) fprintf(stderr, "%s\n", rl_error_message(err));
+ *         rl_lease_free(lease);
+ *     }
+ *     rl_client_close(client);
+ *     rl_error_free(err);
+ *
+ * Conventions
+ *  1. Handles are opaque and made by functions that return them, or NULL. rl_x_free(NULL) does
+ *     nothing.
+ *  2. rl_status: 0 done; > 0 an answer that is not yes; < 0 failure. Branch on the status, show the
+ *     message: messages may
+ *     change, statuses do not. Treat an unknown status by its sign and by rl_status_is().
+ *  3. `rl_error *err` is optional (NULL), owned by the caller and always last; it is always set, to
+ *     RL_OK on success.
+ *  4. Text in is a pair (const char *x, size_t x_len) of any bytes; it need not end in NUL. A
+ *     returned `const char *` is ASCII
+ *     or UTF-8, ends in NUL and lives as long as the handle that it came from. Text out that may
+ *     hold any bytes is written to
+ *     a caller's buffer: the function returns the full length, writes at most buffer_size - 1 bytes
+ *     and a NUL.
+ *  5. Durations are int64_t milliseconds. `wait_ms`: 0 = one try, n > 0 = at most n, -1 = no limit,
+ *     others RL_E_INVALID.
+ *  6. A lock is owned by an rl_lease, never by a thread. Client, lease and request may be used from
+ *     any thread at the same
+ *     time; error, options and info by one thread at a time. Freeing a handle that another thread
+ *     uses is the caller's bug.
+ *  7. Handles may be freed in any order: a lease or a request keeps what it needs of its client
+ *     alive.
+ *  8. The library prints nothing, installs no signal handler, never ends the process. One thread
+ *     for each client, with all
+ *     signals blocked. Blocking calls go on after a signal, but for rl_request_wait(). No function
+ *     is async-signal-safe.
+ *  9. After fork(), in the child, every call with a handle of the parent answers RL_E_FORKED
+ *     (functions that return a handle:
+ *     NULL), and nothing of the parent's is released, renewed or read from its socket. Free the
+ *     handles, open a new client.
+ * 10. Bad arguments (NULL handle, unknown number) give RL_E_INVALID, or NULL, 0 or "" where no
+ *    status is returned.
+ *
+ * What a lease promises, and what it cannot: docs/guarantees.md.
+ */
+#ifndef REDLATCH_H
+#define REDLATCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define RL_API __attribute__((visibility("default")))
+#else
+#define RL_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- statuses -------------------------------------------------------------------------------- */
+
+/**
+ * 0 done; > 0 an answer that is not yes; < 0 failure. Numbers are never reused. The list:
+ * capi/statuses.def.
+ */
+typedef int32_t rl_status;
+
+enum {
+  RL_OK = 0,          /**< Done. */
+  RL_BUSY = 1,        /**< One try, and somebody else holds the lock. */
+  RL_TIMEOUT = 2,     /**< The wait ran out; a cancel was sent, a grant that crosses it is handed
+                           on. */
+  RL_PENDING = 3,     /**< Not finished, or still held. */
+  RL_END = 4,         /**< No more rows. */
+  RL_CANCELLED = 5,   /**< The request was cancelled. */
+  RL_STILL_HELD = 6,  /**< This hold is released, the owner has others. */
+  RL_INTERRUPTED = 7, /**< A signal came while waiting; the place in the queue is kept, call
+                           again. */
+
+  RL_E_ALREADY_HELD = -1,    /**< Misuse: this owner holds the lock already. */
+  RL_E_NOT_HELD = -2,        /**< Misuse: nothing to release, or released before. */
+  RL_E_LOST = -3,            /**< Was held, is not certain any more: expired, taken over,
+                                   forced; the message says which. */
+  RL_E_DEADLOCK = -4,        /**< Another reader is already waiting to upgrade. */
+  RL_E_UNAVAILABLE = -5,     /**< Cannot reach the server. */
+  RL_E_OUTCOME_UNKNOWN = -6, /**< Sent, no answer; a clean-up goes on; maybe held until the
+                                   lease ends. */
+  RL_E_NOT_REPLICATED = -7,  /**< Granted, too few replicas confirmed; was released. */
+  RL_E_DENIED = -8,          /**< Password, user or rights refused by the server. */
+  RL_E_UNSUPPORTED = -9,     /**< Server too old, or option not possible there or in this build. */
+  RL_E_SERVER = -10,         /**< The server answered with an error; the message has its words. */
+  RL_E_INVALID = -11,        /**< Bad argument; the message says which, and what is allowed. */
+  RL_E_CLOSED = -12,         /**< The client was shut down. */
+  RL_E_FORKED = -13,         /**< This process is a fork of the one that opened the client. */
+  RL_E_NO_MEMORY = -14,      /**< Out of memory; nothing was taken, nothing was lost. */
+  RL_E_INTERNAL = -15        /**< A bug in redlatch. */
+};
+
+/** Traits of a status, for rl_status_is(). */
+enum {
+  RL_MAYBE_APPLIED = 1, /**< The server may have carried it out. */
+  RL_RETRYABLE = 2      /**< The same call may succeed later. */
+};
+
+/**
+ * Return the name of `status`, such as "RL_E_LOST"; "RL_UNKNOWN" for a number this version does not
+ * know. Since: 0.1.
+ */
+RL_API const char *rl_status_name(rl_status status);
+
+/** Return a short English sentence for `status`. Never NULL. Since: 0.1. */
+RL_API const char *rl_status_text(rl_status status);
+
+/**
+ * Return 1 if `status` has any of the `trait` bits (RL_MAYBE_APPLIED, RL_RETRYABLE), else 0. Since:
+ * 0.1.
+ */
+RL_API int32_t rl_status_is(rl_status status, int32_t trait);
+
+/* ---- version and constants ------------------------------------------------------------------- */
+
+/** Return the library's version, such as "0.1.0". Since: 0.1. */
+RL_API const char *rl_version(void);
+
+/**
+ * Return the number of the ABI (1). It grows when functions are added; nothing is ever removed.
+ * Since: 0.1.
+ */
+RL_API int32_t rl_abi_version(void);
+
+enum {
+  RL_MAX_NAME_BYTES = 1024,    /**< Lock name: 1 to this many bytes, any values. */
+  RL_MAX_LABEL_BYTES = 256,    /**< Label and holder text. */
+  RL_MIN_LEASE_MS = 10,        /**< Shortest lease. */
+  RL_MAX_LEASE_MS = 604800000, /**< Longest lease: 7 days. */
+  RL_DEFAULT_LEASE_MS = 30000, /**< Lease when none is asked for. */
+  RL_CLAIM_MS = 3000,          /**< A granted waiter has at most this long to confirm; also the
+                                      price of a paused one. */
+  RL_DEFAULT_LOCAL_BURST = 16, /**< See rl_acquire_options_set_local_burst(). */
+  RL_MAX_LOCAL_BURST = 31
+};
+
+/**
+ * Return the constant called `name` ("RL_E_LOST", "RL_MAX_NAME_BYTES", ..): the twin of the enums
+ * for users of dlopen().
+ *
+ * @return the number, or `if_unknown` for a name this version does not have.
+ * Blocks: never.  Threads: any.  Since: 0.1.
+ */
+RL_API int32_t rl_constant(const char *name, size_t name_len, int32_t if_unknown);
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+/** A status and a message, filled by the calls that it is passed to. One thread at a time. */
+typedef struct rl_error rl_error;
+
+/**
+ * Make an error object, RL_OK and empty. The caller frees it by rl_error_free(). @return NULL when
+ * out of memory.
+ */
+RL_API rl_error *rl_error_new(void);
+/** Free `err`. NULL does nothing. */
+RL_API void rl_error_free(rl_error *err);
+/** Return the status of the last call that `err` was passed to; RL_E_INVALID for NULL. */
+RL_API rl_status rl_error_status(const rl_error *err);
+/**
+ * Return its message: one line, "" for RL_OK; valid until `err` is used again or freed. Never holds
+ * a password.
+ */
+RL_API const char *rl_error_message(const rl_error *err);
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+/**
+ * Options of a client, set by name: the same names as the parameters of a URL. An option set here
+ * wins over the URL.
+ */
+typedef struct rl_client_options rl_client_options;
+
+/**
+ * Make empty client options. The caller frees them; rl_client_open() copies what it needs. @return
+ * NULL: out of memory.
+ */
+RL_API rl_client_options *rl_client_options_new(void);
+/** Free `options`. NULL does nothing. */
+RL_API void rl_client_options_free(rl_client_options *options);
+/**
+ * Set the option `name` to `value`, both text.
+ *
+ *   namespace        prefix of every key, no brace, at most 128 bytes ("")
+ *   user, password   for AUTH; they win over the URL's
+ *   db               database number, 0 to 16383 (0)
+ *   holder           who holds, as others see it, at most 256 bytes (host name and process id)
+ *   client_name      name of the connection on the server (redlatch)
+ *   connect_timeout  limit of one attempt to connect, a duration of 1ms to 1h (2s)
+ *   timeout          limit of one command, a duration of 1ms to 1h (2s)
+ *   protocol         3
+ *
+ * A duration is a number with a unit: 500ms, 2s, 5m, 1h; without a unit, seconds.
+ *
+ * @return RL_OK             set.
+ *         RL_E_INVALID      unknown name (the message names the nearest known one) or value (it
+ *                           says what is allowed).
+ *         RL_E_UNSUPPORTED  a value that is planned but not possible yet (protocol=2).
+ *         RL_E_NO_MEMORY    nothing was changed.
+ * Blocks: never.  Threads: one at a time.  Since: 0.1.
+ */
+RL_API rl_status rl_client_options_set(rl_client_options *options, const char *name,
+                                       size_t name_len, const char *value, size_t value_len,
+                                       rl_error *err);
+
+/**
+ * Options of one acquisition. NULL where options are asked for means all defaults. May be used for
+ * any number of calls.
+ */
+typedef struct rl_acquire_options rl_acquire_options;
+
+/** Make default acquire options. The caller frees them. @return NULL: out of memory. Since: 0.1. */
+RL_API rl_acquire_options *rl_acquire_options_new(void);
+/** Free `options`. NULL does nothing. */
+RL_API void rl_acquire_options_free(rl_acquire_options *options);
+/**
+ * How long the server keeps the lock without renewal: RL_MIN_LEASE_MS to RL_MAX_LEASE_MS (30,000).
+ * @return RL_E_INVALID.
+ */
+RL_API rl_status rl_acquire_options_set_lease_ms(rl_acquire_options *options, int64_t lease_ms);
+/**
+ * Renew automatically at a third of the lease while held: 1 or 0 (1, whatever the lease). @return
+ * RL_E_INVALID.
+ */
+RL_API rl_status rl_acquire_options_set_renew(rl_acquire_options *options, int32_t is_on);
+/**
+ * Give up holding after `max_hold_ms` at the latest, 0 = no limit (0): the lease then ends as lost,
+ * and no renewal reaches
+ * past it. Up to RL_MAX_LEASE_MS. @return RL_E_INVALID.
+ */
+RL_API rl_status rl_acquire_options_set_max_hold_ms(rl_acquire_options *options,
+                                                    int64_t max_hold_ms);
+/**
+ * 1: a grant that was pushed is confirmed by the server before the acquire returns (0). One more
+ * round trip.
+ */
+RL_API rl_status rl_acquire_options_set_confirm(rl_acquire_options *options, int32_t is_on);
+/**
+ * How many times in a row a released lock may pass between callers of one client before the
+ * server's queue has its turn:
+ * 0 to RL_MAX_LOCAL_BURST (16). 0: every caller stands in the server's queue itself, in strict
+ * order. @return RL_E_INVALID.
+ */
+RL_API rl_status rl_acquire_options_set_local_burst(rl_acquire_options *options,
+                                                    int32_t grant_count);
+/**
+ * A text that rl_inspect() shows for the holder, at most RL_MAX_LABEL_BYTES. Costs a background
+ * command. @return RL_E_INVALID.
+ */
+RL_API rl_status rl_acquire_options_set_label(rl_acquire_options *options, const char *label,
+                                              size_t label_len);
+
+/* ---- client ---------------------------------------------------------------------------------- */
+
+/**
+ * One server. Any thread. Holds one connection, and one thread that starts when it is first needed.
+ */
+typedef struct rl_client rl_client;
+
+/**
+ * Open a client for the server at `url`. Does not touch the network.
+ *
+ *   redis://[[user]:password@]host[:port][/db][?option=value&..]     valkey:// likewise
+ *   unix://[[user]:password@]/path/to/socket[?db=0&..]
+ *
+ * The options are those of rl_client_options_set(). User and password are percent-decoded.
+ *
+ * @param options  NULL, or copied.
+ * @return the client, freed by rl_client_close(); or NULL:
+ *         RL_E_INVALID      the URL or an option is wrong; the message names the part and what is
+ *                           allowed.
+ *         RL_E_UNSUPPORTED  a scheme that is planned but not in this build.
+ *         RL_E_NO_MEMORY    also when the kernel gives no descriptor.
+ *         RL_E_INTERNAL     the kernel gives no random bytes; there is no fallback.
+ * Blocks: never.  Threads: any.  Since: 0.1.
+ */
+RL_API rl_client *rl_client_open(const char *url, size_t url_len, const rl_client_options *options,
+                                 rl_error *err);
+
+/**
+ * Connect now, so that a wrong address or password shows at once. Optional: the first command
+ * connects.
+ *
+ * @param wait_ms  0 = one attempt; n = try again until n ms are over; -1 = no limit.
+ * @return RL_OK              connected.
+ *         RL_E_UNAVAILABLE   no attempt succeeded; the message names host, port and reason.
+ *         RL_E_DENIED        AUTH or ACL refused: no further attempt is made.
+ *         RL_E_UNSUPPORTED   the server is too old.
+ *         RL_E_SERVER        the server answered with an error.
+ *         RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
+ * Blocks: until `wait_ms`, with 0 at most connect_timeout and one command time limit.  Threads:
+ * any.  Since: 0.1.
+ */
+RL_API rl_status rl_client_connect(rl_client *client, int64_t wait_ms, rl_error *err);
+
+/**
+ * End the client's work: held leases are released, waiting calls end with RL_E_CLOSED; the handle
+ * stays valid.
+ *
+ * Releases are flushed for at most one command time limit; what is then unanswered ends with its
+ * lease. Leases turn RELEASED.
+ * A second call does nothing. In a forked child nothing is touched.
+ *
+ * Blocks: at most one command time limit.  Threads: any.  Since: 0.1.
+ */
+RL_API void rl_client_shutdown(rl_client *client);
+
+/**
+ * rl_client_shutdown() and free the handle. Leases and requests stay valid objects. NULL does
+ * nothing. Since: 0.1.
+ */
+RL_API void rl_client_close(rl_client *client);
+
+/**
+ * Write `url` with its password as *** into `buffer`, for logs. Works on malformed URLs too.
+ *
+ * @return the full length without the NUL; 0 for NULL.
+ * Blocks: never.  Threads: any.  Since: 0.1.
+ */
+RL_API size_t rl_url_redact(const char *url, size_t url_len, char *buffer, size_t buffer_size);
+
+/* ---- take ------------------------------------------------------------------------------------ */
+
+/** One hold of a lock, and its clock. Any thread. */
+typedef struct rl_lease rl_lease;
+
+/** Something that was started and will finish. Any thread. */
+typedef struct rl_request rl_request;
+
+/**
+ * Acquire the lock `name`.
+ *
+ * Waiters are served in the order in which the server saw them, but for the passing-on inside one
+ * client (local_burst). A
+ * release hands the lock directly to the next live waiter. While held, the lease is renewed in the
+ * background.
+ *
+ * @param name     1 to RL_MAX_NAME_BYTES bytes of any values; must not end in ":rl1:" or ":rl1."
+ *                 and letters.
+ * @param wait_ms  see convention 5. Outages of the server are ridden out within it.
+ * @param options  NULL = defaults.
+ * @return the lease, freed by rl_lease_free(); or NULL:
+ *         RL_BUSY                 wait_ms is 0 and somebody else holds it, or waits for it; or the
+ *                                 key is no lock.
+ *         RL_TIMEOUT              the wait ran out; nothing is left on the server.
+ *         RL_E_UNAVAILABLE        cannot reach the server: at once for wait_ms 0, else when the
+ *                                 wait runs out.
+ *         RL_E_OUTCOME_UNKNOWN    sent, and no answer within the wait; a clean-up goes on in the
+ *                                 background.
+ *         RL_E_DENIED  RL_E_UNSUPPORTED  RL_E_SERVER   the server's refusal.
+ *         RL_E_INVALID            name, wait or options; or the lease is too short for this
+ *                                 network.
+ *         RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY  RL_E_INTERNAL
+ * Blocks: wait_ms; with 0 at most connect_timeout and one command time limit.  Threads: any.  Fork:
+ * RL_E_FORKED.
+ * Server: script `acquire`.  Since: 0.1.
+ */
+RL_API rl_lease *rl_acquire(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
+                            const rl_acquire_options *options, rl_error *err);
+
+/**
+ * Start what rl_acquire() does, without waiting. See rl_request_wait(), rl_request_take_lease().
+ *
+ * @return the request, freed by rl_request_free(); NULL only when out of memory. A bad argument is
+ * a finished request.
+ * Blocks: never.  Threads: any.  Since: 0.1.
+ */
+RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t name_len,
+                                    int64_t wait_ms, const rl_acquire_options *options);
+
+/**
+ * Go on with a lease that was detached, here or in another process.
+ *
+ * Confirms by an extension to the default lease (30 s; never shorter than what is left) that
+ * `token` still holds `name`, and
+ * renews from then on.
+ *
+ * @param token  as rl_lease_token() gave it: 32 bytes.
+ * @return the lease, freed by rl_lease_free(); or NULL:
+ *         RL_E_NOT_HELD         that token does not hold the lock.
+ *         RL_E_OUTCOME_UNKNOWN  no answer; the lock stays as it was, for at most one default lease.
+ *         RL_E_UNAVAILABLE  RL_E_DENIED  RL_E_SERVER  RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED
+ *                           RL_E_NO_MEMORY
+ * Its fence is 0: the number belongs to who acquired.
+ * Blocks: at most connect_timeout and one command time limit.  Threads: any.  Server: script
+ * `extend`.  Since: 0.1.
+ */
+RL_API rl_lease *rl_lease_attach(rl_client *client, const char *name, size_t name_len,
+                                 const char *token, size_t token_len, rl_error *err);
+
+/* ---- lease ----------------------------------------------------------------------------------- */
+
+/** States of a lease, as this process knows them. */
+enum {
+  RL_LEASE_HELD = 1,     /**< Valid by the local clock, drift taken off. */
+  RL_LEASE_RELEASED = 2, /**< Given back by rl_release(), rl_lease_free() or a shutdown. */
+  RL_LEASE_LOST = 3,     /**< Not certain any more. */
+  RL_LEASE_DETACHED = 4  /**< Left to its lease by rl_lease_detach(). */
+};
+
+/**
+ * Release `lease`.
+ *
+ * The next waiter, if any, is granted by the same script. Renewal stops before anything is sent.
+ * The lock of another owner
+ * is never touched.
+ *
+ * @param lease  not NULL. Stays a valid object until rl_lease_free().
+ * @return RL_OK                 free, or handed to the next waiter.
+ *         RL_E_NOT_HELD         released or detached before.
+ *         RL_E_LOST             the lease had ended; the message says how.
+ *         RL_E_OUTCOME_UNKNOWN  no answer; the release goes on in the background until the lease
+ *                               would have ended.
+ *         RL_E_CLOSED           the client was shut down, which released it.
+ *         RL_E_SERVER  RL_E_DENIED  refused, and tried again in the background likewise.
+ *         RL_E_INVALID  RL_E_FORKED  RL_E_NO_MEMORY
+ * Blocks: at most one command time limit.  Threads: any.  Fork: RL_E_FORKED.  Server: script
+ * `release`.  Since: 0.1.
+ */
+RL_API rl_status rl_release(rl_lease *lease, rl_error *err);
+
+/**
+ * Extend `lease` to `lease_ms` from now. Renewal uses the new lease from then on.
+ *
+ * A shorter one than what is left shortens this client's own deadline only: the server never
+ * shortens.
+ *
+ * @param lease_ms  RL_MIN_LEASE_MS to RL_MAX_LEASE_MS.
+ * @return RL_OK                 extended.
+ *         RL_E_LOST             the lease had ended.
+ *         RL_E_NOT_HELD         released or detached before.
+ *         RL_E_OUTCOME_UNKNOWN  no answer; the old deadline stands.
+ *         RL_E_SERVER  RL_E_DENIED  RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
+ * Blocks: at most one command time limit.  Threads: any.  Server: script `extend`.  Since: 0.1.
+ */
+RL_API rl_status rl_extend(rl_lease *lease, int64_t lease_ms, rl_error *err);
+
+/**
+ * Start what rl_release() does. @return the request; NULL only when out of memory. Blocks: never.
+ * Since: 0.1.
+ */
+RL_API rl_request *rl_release_start(rl_lease *lease);
+/**
+ * Start what rl_extend() does. @return the request; NULL only when out of memory. Blocks: never.
+ * Since: 0.1.
+ */
+RL_API rl_request *rl_extend_start(rl_lease *lease, int64_t lease_ms);
+
+/**
+ * Free `lease`. Still held: it is released in the background. NULL does nothing. Blocks: never.
+ * Since: 0.1.
+ */
+RL_API void rl_lease_free(rl_lease *lease);
+
+/**
+ * Stop renewing and leave the lock to its lease; rl_lease_attach() may go on with it. Blocks:
+ * never. Since: 0.1.
+ */
+RL_API void rl_lease_detach(rl_lease *lease);
+
+/**
+ * Return RL_LEASE_HELD, _RELEASED, _LOST or _DETACHED by the local clock; 0 for NULL. Blocks:
+ * never. Since: 0.1.
+ */
+RL_API int32_t rl_lease_state(const rl_lease *lease);
+
+/**
+ * Return how many ms this lease is still valid, drift taken off; 0 when it is not held. Blocks:
+ * never. Since: 0.1.
+ */
+RL_API int64_t rl_lease_remaining_ms(const rl_lease *lease);
+
+/**
+ * Return the fence: it rises with every change of the owner of this name. Pass it to what you write
+ * to, and let that refuse
+ * a lower one. Below 2^53. 0 for an attached lease, and for NULL. Blocks: never. Since: 0.1.
+ */
+RL_API int64_t rl_lease_fence(const rl_lease *lease);
+
+/**
+ * Write the token (32 bytes, ASCII) into `buffer`. @return 32; 0 for NULL. Blocks: never. Since:
+ * 0.1.
+ */
+RL_API size_t rl_lease_token(const rl_lease *lease, char *buffer, size_t buffer_size);
+
+/**
+ * Say whether the lease still holds, by the local clock. @return RL_OK, RL_E_LOST with its reason,
+ * RL_E_NOT_HELD (released or
+ * detached), RL_E_FORKED, RL_E_INVALID. Blocks: never. Threads: any. Since: 0.1. */
+RL_API rl_status rl_lease_check(const rl_lease *lease, rl_error *err);
+
+/**
+ * Wait until the lease stops being held.
+ *
+ * @return RL_E_LOST    it was lost.
+ *         RL_OK        it was released or detached.
+ *         RL_PENDING   still held when `wait_ms` was over.
+ *         RL_E_INVALID  RL_E_FORKED
+ * Blocks: wait_ms.  Threads: any.  Since: 0.1.
+ */
+RL_API rl_status rl_lease_wait_lost(rl_lease *lease, int64_t wait_ms);
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+/**
+ * Drive `request` until it is finished or `wait_ms` is over.
+ *
+ * @return RL_PENDING      not finished; it goes on, wait again or cancel.
+ *         RL_INTERRUPTED  a signal handler ran; it goes on, its place in the queue is kept, call
+ *                         again.
+ *         RL_E_INVALID    NULL, or a negative wait other than -1.
+ *         RL_E_FORKED
+ *         otherwise the result, as the function without _start returns it.
+ * Blocks: wait_ms, also against a stopped server.  Threads: any, several at once.  Since: 0.1.
+ */
+RL_API rl_status rl_request_wait(rl_request *request, int64_t wait_ms);
+
+/**
+ * Cancel `request`. Local, immediate and decisive.
+ *
+ * @return RL_CANCELLED  the caller won: a grant that crosses is handed on. (A release or an
+ *                       extension goes on by itself.)
+ *         otherwise     it was finished before, and that result stands.
+ * Blocks: never.  Threads: any.  Since: 0.1.
+ */
+RL_API rl_status rl_request_cancel(rl_request *request);
+
+/** Return the result, or RL_PENDING. Blocks: never. Since: 0.1. */
+RL_API rl_status rl_request_status(const rl_request *request);
+
+/**
+ * Return the message of the result, "" while pending and for RL_OK; valid until rl_request_free().
+ * Since: 0.1.
+ */
+RL_API const char *rl_request_message(const rl_request *request);
+
+/**
+ * Take the lease of a finished acquire, once. @return the lease, freed by rl_lease_free(); NULL if
+ * there is none. Since: 0.1.
+ */
+RL_API rl_lease *rl_request_take_lease(rl_request *request);
+
+/**
+ * Free `request`. Pending: it is cancelled. A lease that was not taken is released. NULL does
+ * nothing. Since: 0.1.
+ */
+RL_API void rl_request_free(rl_request *request);
+
+/* ---- looking and operating ------------------------------------------------------------------- */
+
+/** What the server knows about one lock at one moment. One thread at a time. */
+typedef struct rl_info rl_info;
+
+/** Parts of an rl_info; each is a number of rows. */
+enum {
+  RL_INFO_LOCK = 1,   /**< One row: the lock. */
+  RL_INFO_HOLDER = 2, /**< A row for each holder. */
+  RL_INFO_WAITER = 3  /**< A row for each waiter, first in line first; at most 256. */
+};
+
+/** States in the field RL_INFO_STATE. */
+enum {
+  RL_STATE_FREE = 0,    /**< Nobody holds it. */
+  RL_STATE_HELD = 1,    /**< Held by a redlatch client. */
+  RL_STATE_FOREIGN = 2, /**< Held by another lock library: a string key that is no token of ours. */
+  RL_STATE_NO_LOCK = 3  /**< The key is of another type; RL_INFO_TYPE names it. */
+};
+
+/** Fields, with the parts that have them. */
+enum {
+  RL_INFO_STATE = 1,        /**< number; lock: RL_STATE_*. */
+  RL_INFO_REMAINING_MS = 2, /**< number; lock, holder: until the lease ends on the server; -1 =
+                                 never. */
+  RL_INFO_FENCE = 3,        /**< number; lock: the last fence, 0 = none known. */
+  RL_INFO_WAITING = 4,      /**< number; lock: how many wait, also beyond the 256 rows. */
+  RL_INFO_SERVER_MS = 5,    /**< number; lock: the server's clock, ms since 1970. Only to be
+                                 shown. */
+  RL_INFO_SINCE_MS = 6,     /**< number; holder: held since, waiter: waits since, on the server's
+                                 clock; 0 = unknown. */
+  RL_INFO_TYPE = 7,         /**< text; lock: type of the key, "none" when free. */
+  RL_INFO_NAME = 8,         /**< text; lock: the name. */
+  RL_INFO_TOKEN = 9,        /**< text; holder, waiter: the token, or the value of a foreign key. */
+  RL_INFO_WHO = 10,         /**< text; holder: host name and process id, or the `holder` option;
+                                 "" = not said yet. */
+  RL_INFO_LABEL = 11        /**< text; holder: the label. */
+};
+
+/**
+ * Look at the lock `name`. Changes nothing.
+ *
+ * @return the info, freed by rl_info_free(); or NULL:
+ *         RL_E_UNAVAILABLE  RL_E_OUTCOME_UNKNOWN  RL_E_DENIED  RL_E_SERVER  RL_E_INVALID
+ *                           RL_E_CLOSED  RL_E_FORKED
+ *         RL_E_NO_MEMORY
+ * Blocks: at most connect_timeout and one command time limit.  Threads: any.  Server: script
+ * `inspect`.  Since: 0.1.
+ */
+RL_API rl_info *rl_inspect(rl_client *client, const char *name, size_t name_len, rl_error *err);
+/** Return the number of rows of `part`; 0 for an unknown part and for NULL. Since: 0.1. */
+RL_API int32_t rl_info_count(const rl_info *info, int32_t part);
+/** Return a number field; 0 where there is none. Since: 0.1. */
+RL_API int64_t rl_info_number(const rl_info *info, int32_t part, int32_t index, int32_t field);
+/** Write a text field into `buffer`. @return its full length; 0 where there is none. Since: 0.1. */
+RL_API size_t rl_info_text(const rl_info *info, int32_t part, int32_t index, int32_t field,
+                           char *buffer, size_t buffer_size);
+/** Free `info`. NULL does nothing. Since: 0.1. */
+RL_API void rl_info_free(rl_info *info);
+
+/**
+ * Remove the lock `name`, whoever holds it, and hand it to the next waiter. The fence rises; the
+ * holder learns of it with its
+ * next renewal or release (RL_E_LOST). For operators.
+ *
+ * @param token  empty = whoever holds it; else only if this token (or foreign value) holds it.
+ * @return RL_OK          removed.
+ *         RL_E_NOT_HELD  nobody holds it, or another token does, or the key is no lock; nothing was
+ *                        changed.
+ *         RL_E_UNAVAILABLE  RL_E_OUTCOME_UNKNOWN  RL_E_DENIED  RL_E_SERVER  RL_E_INVALID
+ *                           RL_E_CLOSED  RL_E_FORKED
+ *         RL_E_NO_MEMORY
+ * Blocks: at most connect_timeout and one command time limit.  Threads: any.  Server: script
+ * `force_release`.  Since: 0.1.
+ */
+RL_API rl_status rl_force_release(rl_client *client, const char *name, size_t name_len,
+                                  const char *token, size_t token_len, rl_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Options and clients.
+#include "base/text.h"
+#include "handles.h"
+
+using namespace redlatch;
+using namespace redlatch::capi;
+
+namespace {
+
+rl_status set_within(int64_t value, int64_t low, int64_t high, int64_t *target) {
+  if (value < low || value > high) return RL_E_INVALID;
+  *target = value;
+  return RL_OK;
+}
+
+}  // namespace
+
+extern "C" {
+
+rl_client_options *rl_client_options_new(void) { return new (std::nothrow) rl_client_options; }
+
+void rl_client_options_free(rl_client_options *options) { delete options; }
+
+rl_status rl_client_options_set(rl_client_options *options, const char *name, size_t name_len,
+                                const char *value, size_t value_len, rl_error *err) {
+  if (options == nullptr) return null_argument(err, "options");
+  return guarded_status(err, [&](rl_error *e) {
+    answer(e, options->options.set(text_of(name, name_len), text_of(value, value_len)));
+  });
+}
+
+rl_acquire_options *rl_acquire_options_new(void) { return new (std::nothrow) rl_acquire_options; }
+
+void rl_acquire_options_free(rl_acquire_options *options) { delete options; }
+
+rl_status rl_acquire_options_set_lease_ms(rl_acquire_options *options, int64_t lease_ms) {
+  int64_t valid = 0;
+  if (options == nullptr || set_within(lease_ms, kMinLeaseMs, kMaxLeaseMs, &valid) != RL_OK) {
+    return RL_E_INVALID;
+  }
+  options->options.lease = valid * kMs;
+  return RL_OK;
+}
+
+rl_status rl_acquire_options_set_renew(rl_acquire_options *options, int32_t is_on) {
+  if (options == nullptr || is_on < 0 || is_on > 1) return RL_E_INVALID;
+  options->options.is_renewed = is_on == 1;
+  return RL_OK;
+}
+
+rl_status rl_acquire_options_set_max_hold_ms(rl_acquire_options *options, int64_t max_hold_ms) {
+  int64_t valid = 0;
+  if (options == nullptr || set_within(max_hold_ms, 0, kMaxLeaseMs, &valid) != RL_OK) {
+    return RL_E_INVALID;
+  }
+  options->options.max_hold = valid * kMs;
+  return RL_OK;
+}
+
+rl_status rl_acquire_options_set_confirm(rl_acquire_options *options, int32_t is_on) {
+  if (options == nullptr || is_on < 0 || is_on > 1) return RL_E_INVALID;
+  options->options.is_confirmed = is_on == 1;
+  return RL_OK;
+}
+
+rl_status rl_acquire_options_set_local_burst(rl_acquire_options *options, int32_t grant_count) {
+  if (options == nullptr || grant_count < 0 || grant_count > kMaxLocalBurst) return RL_E_INVALID;
+  options->options.local_burst = grant_count;
+  return RL_OK;
+}
+
+rl_status rl_acquire_options_set_label(rl_acquire_options *options, const char *label,
+                                       size_t label_len) {
+  if (options == nullptr || (label == nullptr && label_len > 0) || label_len > kMaxLabelBytes) {
+    return RL_E_INVALID;
+  }
+  return guarded_status(nullptr, [&](rl_error *e) {
+    options->options.label = text_of(label, label_len);
+    answer(e, Status::kOk);
+  });
+}
+
+rl_client *rl_client_open(const char *url, size_t url_len, const rl_client_options *options,
+                          rl_error *err) {
+  return guarded<rl_client *>(err, nullptr, [&]() -> rl_client * {
+    Settings settings;
+    static const client::Options kNone;
+    const auto &chosen = options == nullptr ? kNone : options->options;
+    if (auto outcome = client::parse_url(text_of(url, url_len), chosen, settings); !outcome.ok()) {
+      answer(err, outcome);
+      return nullptr;
+    }
+    auto handle = std::make_unique<rl_client>();
+    Outcome why;
+    handle->client = client::Client::open(std::move(settings), why);
+    answer(err, why);
+    return handle->client ? handle.release() : nullptr;
+  });
+}
+
+rl_status rl_client_connect(rl_client *client, int64_t wait_ms, rl_error *err) {
+  if (client == nullptr) return null_argument(err, "client");
+  if (client->client->is_forked()) return forked(err);
+  return guarded_status(err, [&](rl_error *e) {
+    if (auto outcome = client::check_wait(wait_ms); !outcome.ok()) return (void)answer(e, outcome);
+    const auto request = make_request(Request::Op::kConnect);
+    request->wait_ms = wait_ms;
+    client->client->run(request);
+    answer(e, *request);
+  });
+}
+
+void rl_client_shutdown(rl_client *client) {
+  if (client == nullptr || client->client->is_forked()) return;
+  guarded_status(nullptr, [&](rl_error *) { client->client->shut_down(); });
+}
+
+// In a forked child the objects are left alone: their locks and threads are the parent's.
+void rl_client_close(rl_client *client) {
+  if (client == nullptr || client->client->is_forked()) return;
+  rl_client_shutdown(client);
+  delete client;
+}
+
+size_t rl_url_redact(const char *url, size_t url_len, char *buffer, size_t buffer_size) {
+  if (url == nullptr) return copy_out({}, buffer, buffer_size);
+  return guarded(nullptr, size_t{0}, [&] {
+    return copy_out(client::redact_url(text_of(url, url_len)), buffer, buffer_size);
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Errors, statuses, versions and constants.
+#include <algorithm>
+#include <cstring>
+
+#include "base/limits.h"
+#include "handles.h"
+
+namespace redlatch::capi {
+
+#define RL_STATUS(NAME, CORE, NUMBER, TRAITS, TEXT)                    \
+  static_assert(RL_##NAME == (NUMBER), "redlatch.h and statuses.def"); \
+  static_assert(static_cast<rl_status>(Status::k##CORE) == (NUMBER), "core and statuses.def");
+#include "../statuses.def"
+#undef RL_STATUS
+
+static_assert(RL_MAX_NAME_BYTES == kMaxNameBytes && RL_MAX_LABEL_BYTES == kMaxLabelBytes);
+static_assert(RL_MIN_LEASE_MS == kMinLeaseMs && RL_MAX_LEASE_MS == kMaxLeaseMs);
+static_assert(RL_DEFAULT_LEASE_MS == kDefaultLeaseMs && RL_CLAIM_MS == kClaimMs);
+static_assert(RL_DEFAULT_LOCAL_BURST == kDefaultLocalBurst);
+static_assert(RL_MAX_LOCAL_BURST == kMaxLocalBurst);
+static_assert(int{RL_LEASE_HELD} == int{Lease::kHeld});
+static_assert(int{RL_LEASE_LOST} == int{Lease::kLost});
+static_assert(int{RL_LEASE_RELEASED} == int{Lease::kReleased});
+static_assert(int{RL_LEASE_DETACHED} == int{Lease::kDetached});
+
+namespace {
+
+struct StatusRow {
+  rl_status status;
+  const char *name;
+  int32_t traits;
+  const char *text;
+};
+
+constexpr StatusRow kStatuses[] = {
+#define RL_STATUS(NAME, CORE, NUMBER, TRAITS, TEXT) {NUMBER, "RL_" #NAME, TRAITS, TEXT},
+#include "../statuses.def"
+#undef RL_STATUS
+};
+
+struct Constant {
+  const char *name;
+  int32_t value;
+};
+
+#define RL_CONSTANT(NAME) \
+  { #NAME, NAME }
+constexpr Constant kConstants[] = {
+    RL_CONSTANT(RL_MAYBE_APPLIED),
+    RL_CONSTANT(RL_RETRYABLE),
+    RL_CONSTANT(RL_MAX_NAME_BYTES),
+    RL_CONSTANT(RL_MAX_LABEL_BYTES),
+    RL_CONSTANT(RL_MIN_LEASE_MS),
+    RL_CONSTANT(RL_MAX_LEASE_MS),
+    RL_CONSTANT(RL_DEFAULT_LEASE_MS),
+    RL_CONSTANT(RL_CLAIM_MS),
+    RL_CONSTANT(RL_DEFAULT_LOCAL_BURST),
+    RL_CONSTANT(RL_MAX_LOCAL_BURST),
+    RL_CONSTANT(RL_LEASE_HELD),
+    RL_CONSTANT(RL_LEASE_RELEASED),
+    RL_CONSTANT(RL_LEASE_LOST),
+    RL_CONSTANT(RL_LEASE_DETACHED),
+    RL_CONSTANT(RL_INFO_LOCK),
+    RL_CONSTANT(RL_INFO_HOLDER),
+    RL_CONSTANT(RL_INFO_WAITER),
+    RL_CONSTANT(RL_STATE_FREE),
+    RL_CONSTANT(RL_STATE_HELD),
+    RL_CONSTANT(RL_STATE_FOREIGN),
+    RL_CONSTANT(RL_STATE_NO_LOCK),
+    RL_CONSTANT(RL_INFO_STATE),
+    RL_CONSTANT(RL_INFO_REMAINING_MS),
+    RL_CONSTANT(RL_INFO_FENCE),
+    RL_CONSTANT(RL_INFO_WAITING),
+    RL_CONSTANT(RL_INFO_SERVER_MS),
+    RL_CONSTANT(RL_INFO_SINCE_MS),
+    RL_CONSTANT(RL_INFO_TYPE),
+    RL_CONSTANT(RL_INFO_NAME),
+    RL_CONSTANT(RL_INFO_TOKEN),
+    RL_CONSTANT(RL_INFO_WHO),
+    RL_CONSTANT(RL_INFO_LABEL),
+};
+#undef RL_CONSTANT
+
+const StatusRow *find_status(rl_status status) {
+  for (const StatusRow &row : kStatuses) {
+    if (row.status == status) return &row;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+rl_status answer(rl_error *err, Status status, std::string_view message) noexcept {
+  const auto number = static_cast<rl_status>(status);
+  if (err == nullptr) return number;
+  err->status = number;
+  if (message.empty() && number != RL_OK) message = rl_status_text(number);
+  const size_t size = std::min(message.size(), err->message.size() - 1);
+  std::transform(message.begin(), message.begin() + static_cast<ptrdiff_t>(size),
+                 err->message.begin(),
+                 [](char c) { return static_cast<unsigned char>(c) < 0x20 ? '?' : c; });
+  err->message[size] = '\0';
+  return number;
+}
+
+size_t copy_out(std::string_view text, char *buffer, size_t buffer_size) {
+  if (buffer != nullptr && buffer_size > 0) {
+    const size_t size = std::min(text.size(), buffer_size - 1);
+    if (size > 0) std::memcpy(buffer, text.data(), size);
+    buffer[size] = '\0';
+  }
+  return text.size();
+}
+
+std::shared_ptr<Request> make_request(Request::Op op) { return std::make_shared<Request>(op); }
+
+}  // namespace redlatch::capi
+
+using namespace redlatch::capi;
+
+extern "C" {
+
+const char *rl_status_name(rl_status status) {
+  const StatusRow *row = find_status(status);
+  return row == nullptr ? "RL_UNKNOWN" : row->name;
+}
+
+const char *rl_status_text(rl_status status) {
+  const StatusRow *row = find_status(status);
+  return row == nullptr ? "a status that this version does not know" : row->text;
+}
+
+int32_t rl_status_is(rl_status status, int32_t trait) {
+  const StatusRow *row = find_status(status);
+  return row != nullptr && (row->traits & trait) != 0 ? 1 : 0;
+}
+
+const char *rl_version(void) { return REDLATCH_VERSION; }
+
+int32_t rl_abi_version(void) { return 1; }
+
+int32_t rl_constant(const char *name, size_t name_len, int32_t if_unknown) {
+  const std::string_view wanted = text_of(name, name_len);
+  for (const StatusRow &row : kStatuses) {
+    if (wanted == row.name) return row.status;
+  }
+  for (const Constant &constant : kConstants) {
+    if (wanted == constant.name) return constant.value;
+  }
+  return if_unknown;
+}
+
+rl_error *rl_error_new(void) { return new (std::nothrow) rl_error; }
+
+void rl_error_free(rl_error *err) { delete err; }
+
+rl_status rl_error_status(const rl_error *err) {
+  return err == nullptr ? static_cast<rl_status>(RL_E_INVALID) : err->status;
+}
+
+const char *rl_error_message(const rl_error *err) {
+  return err == nullptr ? "" : err->message.data();
+}
+
+}  // extern "C"

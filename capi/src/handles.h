@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// What stands behind the opaque handles of redlatch.h, and the helpers that every entry uses.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+
+#include "client/arguments.h"
+#include "client/client.h"
+#include "client/options.h"
+#include "redlatch/redlatch.h"
+
+struct rl_error {
+  rl_status status = RL_OK;
+  std::array<char, 1024> message{};
+};
+
+struct rl_client_options {
+  redlatch::client::Options options;
+};
+
+struct rl_acquire_options {
+  redlatch::client::AcquireOptions options;
+};
+
+struct rl_client {
+  std::shared_ptr<redlatch::client::Client> client;
+};
+
+// Leases and requests keep the client alive inside, so that handles may be freed in any order.
+struct rl_lease {
+  std::shared_ptr<redlatch::client::Client> client;
+  std::shared_ptr<redlatch::client::Lease> lease;
+};
+
+struct rl_request {
+  std::shared_ptr<redlatch::client::Client> client;  // none: finished when it was made
+  std::shared_ptr<redlatch::client::Request> request;
+  std::atomic<bool> is_taken{false};
+};
+
+namespace redlatch::capi {
+
+using client::Lease;
+using client::Request;
+
+// Set `err`, if there is one. One line, cut at the end of the buffer. @return the status.
+rl_status answer(rl_error *err, Status status, std::string_view message = {}) noexcept;
+inline rl_status answer(rl_error *err, const Outcome &outcome) noexcept {
+  return answer(err, outcome.status, outcome.message);
+}
+inline rl_status answer(rl_error *err, const Request &request) noexcept {
+  return answer(err, request.status.load(), request.message);
+}
+
+inline rl_status forked(rl_error *err) noexcept {
+  return answer(err, Status::kForked,
+                "the client was opened before fork(): open another one in this process");
+}
+inline rl_status null_argument(rl_error *err, const char *name) noexcept {
+  try {
+    return answer(err, Status::kInvalid, std::string(name) + " is NULL: a handle is needed");
+  } catch (const std::bad_alloc &) {
+    return answer(err, Status::kInvalid);
+  }
+}
+
+// Text of a caller. NULL is the empty text.
+inline std::string_view text_of(const char *text, size_t size) {
+  return text == nullptr ? std::string_view() : std::string_view(text, size);
+}
+
+// Run `body`, which answers through `err`. No exception leaves.
+template <class Result, class Body>
+Result guarded(rl_error *err, Result on_failure, const Body &body) noexcept {
+  try {
+    return body();
+  } catch (const std::bad_alloc &) {
+    answer(err, Status::kNoMemory);
+  } catch (...) {
+    answer(err, Status::kInternal);
+  }
+  return on_failure;
+}
+
+// Likewise for entries that return the status: `body` gets an error that is never NULL.
+template <class Body>
+rl_status guarded_status(rl_error *err, const Body &body) noexcept {
+  rl_error local;
+  rl_error *target = err == nullptr ? &local : err;
+  guarded(target, 0, [&] {
+    body(target);
+    return 0;
+  });
+  return target->status;
+}
+
+// Copy `text` to a caller's buffer, with a NUL, as much as fits. @return the full length.
+size_t copy_out(std::string_view text, char *buffer, size_t buffer_size);
+
+std::shared_ptr<Request> make_request(Request::Op op);
+
+}  // namespace redlatch::capi

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Looking and operating.
+#include "base/text.h"
+#include "handles.h"
+
+using namespace redlatch;
+using namespace redlatch::capi;
+
+struct rl_info {
+  std::string name;
+  client::Info data;
+
+  int32_t state() const {
+    if (data.type == "none") return RL_STATE_FREE;
+    if (data.type != "string") return RL_STATE_NO_LOCK;
+    return client::is_own_token(data.value) ? RL_STATE_HELD : RL_STATE_FOREIGN;
+  }
+  bool has_row(int32_t part, int32_t index) const {
+    return index >= 0 && index < rl_info_count(this, part);
+  }
+};
+
+namespace {
+
+int64_t lock_number(const rl_info &info, int32_t field) {
+  switch (field) {
+    case RL_INFO_STATE:
+      return info.state();
+    case RL_INFO_REMAINING_MS:
+      return info.state() == RL_STATE_FREE ? 0 : info.data.pttl_ms;
+    case RL_INFO_FENCE:
+      return info.data.fence;
+    case RL_INFO_WAITING:
+      return info.data.waiter_count;
+    case RL_INFO_SERVER_MS:
+      return info.data.server_ms;
+    default:
+      return 0;
+  }
+}
+
+std::string_view holder_text(const rl_info &info, int32_t field) {
+  switch (field) {
+    case RL_INFO_TOKEN:
+      return info.data.value;
+    case RL_INFO_WHO:
+      return info.data.who;
+    case RL_INFO_LABEL:
+      return info.data.label;
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+rl_info *rl_inspect(rl_client *client, const char *name, size_t name_len, rl_error *err) {
+  if (client == nullptr) return null_argument(err, "client"), nullptr;
+  if (client->client->is_forked()) return forked(err), nullptr;
+  return guarded<rl_info *>(err, nullptr, [&]() -> rl_info * {
+    if (auto outcome = client::check_name(text_of(name, name_len)); !outcome.ok()) {
+      return answer(err, outcome), nullptr;
+    }
+    const auto request = make_request(Request::Op::kInspect);
+    request->name = text_of(name, name_len);
+    auto info = std::make_unique<rl_info>();
+    client->client->run(request);
+    if (answer(err, *request) != RL_OK) return nullptr;
+    info->name = std::move(request->name);
+    info->data = std::move(request->info);
+    return info.release();
+  });
+}
+
+int32_t rl_info_count(const rl_info *info, int32_t part) {
+  if (info == nullptr) return 0;
+  const int32_t state = info->state();
+  if (part == RL_INFO_LOCK) return 1;
+  if (part == RL_INFO_HOLDER) return state == RL_STATE_HELD || state == RL_STATE_FOREIGN ? 1 : 0;
+  if (part == RL_INFO_WAITER) return static_cast<int32_t>(info->data.waiters.size());
+  return 0;
+}
+
+int64_t rl_info_number(const rl_info *info, int32_t part, int32_t index, int32_t field) {
+  if (info == nullptr || !info->has_row(part, index)) return 0;
+  if (part == RL_INFO_LOCK) return lock_number(*info, field);
+  if (part == RL_INFO_HOLDER) {
+    if (field == RL_INFO_REMAINING_MS) return info->data.pttl_ms;
+    return field == RL_INFO_SINCE_MS ? info->data.since_ms : 0;
+  }
+  return field == RL_INFO_SINCE_MS ? info->data.waiters[static_cast<size_t>(index)].since_ms : 0;
+}
+
+size_t rl_info_text(const rl_info *info, int32_t part, int32_t index, int32_t field, char *buffer,
+                    size_t buffer_size) {
+  std::string_view text;
+  if (info != nullptr && info->has_row(part, index)) {
+    if (part == RL_INFO_LOCK && field == RL_INFO_TYPE) text = info->data.type;
+    if (part == RL_INFO_LOCK && field == RL_INFO_NAME) text = info->name;
+    if (part == RL_INFO_HOLDER) text = holder_text(*info, field);
+    if (part == RL_INFO_WAITER && field == RL_INFO_TOKEN) {
+      text = info->data.waiters[static_cast<size_t>(index)].token;
+    }
+  }
+  return copy_out(text, buffer, buffer_size);
+}
+
+void rl_info_free(rl_info *info) { delete info; }
+
+rl_status rl_force_release(rl_client *client, const char *name, size_t name_len, const char *token,
+                           size_t token_len, rl_error *err) {
+  if (client == nullptr) return null_argument(err, "client");
+  if (client->client->is_forked()) return forked(err);
+  return guarded_status(err, [&](rl_error *e) {
+    if (auto outcome = client::check_name(text_of(name, name_len)); !outcome.ok()) {
+      return (void)answer(e, outcome);
+    }
+    const auto request = make_request(Request::Op::kForce);
+    request->name = text_of(name, name_len);
+    request->token = text_of(token, token_len);
+    client->client->run(request);
+    answer(e, *request);
+  });
+}
+
+}  // extern "C"

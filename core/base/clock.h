@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Time as the core knows it: nanoseconds of a monotonic clock that counts suspend. Wall-clock time
+// is never used for a decision.
+#pragma once
+
+#include <cstdint>
+
+namespace redlatch {
+
+using Nanos = int64_t;
+
+inline constexpr Nanos kMs = 1'000'000;
+inline constexpr Nanos kNever = INT64_MAX;
+
+// CLOCK_BOOTTIME: leases and deadlines. It goes on while the machine sleeps, so that a lease that
+// ran out meanwhile is seen as lost before anything else happens.
+Nanos boot_now();
+
+// now + delay without overflow; a negative delay or kNever means never.
+constexpr Nanos after(Nanos now, Nanos delay) {
+  return delay < 0 || delay > kNever - now ? kNever : now + delay;
+}
+
+}  // namespace redlatch

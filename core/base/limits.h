@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Every limit of the library that a user can meet, in one place.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace redlatch {
+
+inline constexpr size_t kMaxNameBytes = 1024;
+inline constexpr size_t kMaxLabelBytes = 256;
+inline constexpr size_t kMaxNamespaceBytes = 128;
+inline constexpr int64_t kMinLeaseMs = 10;
+inline constexpr int64_t kMaxLeaseMs = 7LL * 24 * 3600 * 1000;
+inline constexpr int64_t kDefaultLeaseMs = 30'000;
+inline constexpr int64_t kClaimMs = 3'000;
+inline constexpr int kDefaultLocalBurst = 16;
+// A fence step of 32 leaves 31 numbers for hand-offs inside the holder's client.
+inline constexpr int kMaxLocalBurst = 31;
+// Waits beyond this are no limit: the wire has 13 digits of milliseconds.
+inline constexpr int64_t kMaxWaitMs = 9'999'999'999'998;
+
+// A hostile or broken server can make us hold no more than this.
+inline constexpr size_t kMaxReplyBytes = 1 << 20;
+inline constexpr int kMaxReplyDepth = 8;
+inline constexpr size_t kMaxReplyElements = 4096;
+
+inline constexpr int64_t kDefaultTimeoutMs = 2'000;
+inline constexpr int64_t kMaxTimeoutMs = 3'600'000;
+inline constexpr int kMaxDatabase = 16'383;
+
+}  // namespace redlatch

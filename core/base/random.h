@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Random bytes from the kernel. There is no fallback: a token that can be guessed is no proof of
+// ownership.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace redlatch {
+
+// Fill `bytes`. Never blocks after boot. @return false if the kernel gives none.
+[[nodiscard]] bool fill_random(std::span<uint8_t> bytes);
+
+// splitmix64: spreads retries. Not for secrets. One owner, seeded from fill_random() or, in a
+// simulation, from the seed of the run.
+class Entropy {
+ public:
+  explicit Entropy(uint64_t seed) : state_(seed) {}
+  uint64_t next() {
+    uint64_t z = (state_ += 0x9E3779B97F4A7C15ULL);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
+    return z ^ (z >> 31);
+  }
+
+ private:
+  uint64_t state_;
+};
+
+}  // namespace redlatch

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Settings: what a client was told at open. Made by core/client from URL and options; read by
+// engine and io. Constant afterwards.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/clock.h"
+#include "base/limits.h"
+
+namespace redlatch {
+
+struct Settings {
+  std::string host;  // of a TCP server; empty for a unix socket
+  std::string port = "6379";
+  std::string socket_path;  // of a unix socket
+  std::string user;
+  std::string password;
+  int database = 0;
+  std::string name_space;
+  std::string holder;
+  std::string client_name = "redlatch";
+  Nanos connect_timeout = kDefaultTimeoutMs * kMs;
+  Nanos timeout = kDefaultTimeoutMs * kMs;
+
+  // The server as messages show it, without user and password.
+  std::string address() const {
+    return socket_path.empty() ? "redis://" + host + ":" + port : "unix://" + socket_path;
+  }
+};
+
+}  // namespace redlatch

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Status: what became of a call. The numbers are those of the C ABI (capi/statuses.def), which
+// checks at compile time that both lists agree.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace redlatch {
+
+enum class Status : int32_t {
+  kOk = 0,
+  kBusy = 1,
+  kTimeout = 2,
+  kPending = 3,
+  kEnd = 4,
+  kCancelled = 5,
+  kStillHeld = 6,
+  kInterrupted = 7,
+  kAlreadyHeld = -1,
+  kNotHeld = -2,
+  kLost = -3,
+  kDeadlock = -4,
+  kUnavailable = -5,
+  kOutcomeUnknown = -6,
+  kNotReplicated = -7,
+  kDenied = -8,
+  kUnsupported = -9,
+  kServer = -10,
+  kInvalid = -11,
+  kClosed = -12,
+  kForked = -13,
+  kNoMemory = -14,
+  kInternal = -15,
+};
+
+// A status with one line for people. Errors are values here: nothing in core throws, but for
+// std::bad_alloc, which the ABI turns into kNoMemory.
+struct [[nodiscard]] Outcome {
+  Status status = Status::kOk;
+  std::string message;
+
+  bool ok() const { return status == Status::kOk; }
+};
+
+inline Outcome failure(Status status, std::string message) {
+  return Outcome{status, std::move(message)};
+}
+
+}  // namespace redlatch

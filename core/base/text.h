@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Small text helpers that every layer shares.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace redlatch {
+
+// `text` for people: quoted, unusual bytes as \xNN, cut after `limit` bytes. Names are any bytes;
+// a message is one line.
+std::string quoted(std::string_view text, size_t limit = 64);
+
+// Parse all of `text` as a decimal number. @return false if it is not one, or too large.
+template <class Number>
+[[nodiscard]] bool parse_number(std::string_view text, Number &number) {
+  const char *end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, number);
+  return !text.empty() && result.ec == std::errc() && result.ptr == end;
+}
+
+}  // namespace redlatch

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "client/arguments.h"
+
+#include <string>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "wire/keys.h"
+#include "wire/token.h"
+
+namespace redlatch::client {
+
+Outcome check_name(std::string_view name) { return wire::check_name(name); }
+
+Outcome check_token(std::string_view token) {
+  if (is_own_token(token)) return {};
+  return failure(Status::kInvalid, "token " + quoted(token) +
+                                       " is none that rl_lease_token() gives: it has " +
+                                       std::to_string(wire::kTokenSize) + " bytes");
+}
+
+Outcome check_wait(int64_t wait_ms) {
+  if (wait_ms >= -1) return {};
+  return failure(Status::kInvalid, "wait of " + std::to_string(wait_ms) +
+                                       " ms: allowed are -1 (no limit), 0 (one try) and more");
+}
+
+Outcome check_lease(int64_t lease_ms) {
+  if (lease_ms >= kMinLeaseMs && lease_ms <= kMaxLeaseMs) return {};
+  return failure(Status::kInvalid, "lease of " + std::to_string(lease_ms) + " ms: allowed are " +
+                                       std::to_string(kMinLeaseMs) + " to " +
+                                       std::to_string(kMaxLeaseMs));
+}
+
+bool is_own_token(std::string_view value) { return wire::is_token(value); }
+
+Nanos limit_of(int64_t wait_ms) {
+  if (wait_ms < 0 || wait_ms > kMaxWaitMs / 1000) return kNever;
+  return after(boot_now(), wait_ms * kMs);
+}
+
+}  // namespace redlatch::client

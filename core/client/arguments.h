@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Checks of what callers pass, before anything is started. Messages name the input and what is
+// allowed.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/status.h"
+
+namespace redlatch::client {
+
+Outcome check_name(std::string_view name);
+Outcome check_token(std::string_view token);
+Outcome check_wait(int64_t wait_ms);
+Outcome check_lease(int64_t lease_ms);
+
+// Whether `value` in a lock's key was put there by a redlatch client.
+bool is_own_token(std::string_view value);
+
+// The time at which a valid wait is over.
+Nanos limit_of(int64_t wait_ms);
+
+}  // namespace redlatch::client

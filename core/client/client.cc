@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Client, part 1 of 3: what callers call, and waking. Part 2: drive.cc; part 3: keeper.cc.
+#include "client/client.h"
+
+#include <algorithm>
+#include <array>
+
+namespace redlatch::client {
+
+namespace {
+
+std::atomic<uint32_t> g_fork_count{0};
+
+}  // namespace
+
+// Counted by the C library in the child of each fork: asking the kernel for the process id on every
+// call would cost a system call.
+uint32_t Client::fork_count() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { g_fork_count++; });
+  (void)registered;
+  return g_fork_count.load(std::memory_order_relaxed);
+}
+
+std::shared_ptr<Client> Client::open(Settings settings, Outcome &why) {
+  std::array<uint8_t, 24> random{};
+  if (!fill_random(random)) {
+    why = failure(Status::kInternal, "the kernel gives no random bytes");
+    return nullptr;
+  }
+  std::shared_ptr<Client> client(new Client(std::move(settings)));
+  if (!client->watch_.is_open() || !client->keeper_watch_.is_open() ||
+      !client->driver_event_.is_open()) {
+    why = failure(Status::kNoMemory, "the kernel gives no descriptor");
+    return nullptr;
+  }
+  uint64_t seed = 0;
+  for (size_t i = 16; i < random.size(); i++) seed = seed << 8 | random[i];
+  engine::Outlet &outlet = *client;
+  client->engine_ = std::make_unique<engine::Engine>(
+      client->settings_, std::span<const uint8_t, 16>(random.data(), 16), seed, outlet);
+  return client;
+}
+
+Client::Client(Settings settings) : settings_(std::move(settings)), fork_count_(fork_count()) {
+  wakes_.reserve(8);
+}
+
+Client::~Client() { shut_down(); }
+
+// ---- calls -------------------------------------------------------------------------------------
+
+// The mutex is held.
+void Client::begin(const std::shared_ptr<engine::Request> &request) {
+  if (!has_keeper_ && !is_shut_) start_keeper();
+  engine_->start(request, boot_now());
+  call_keeper_in_time();
+}
+
+void Client::run(const std::shared_ptr<engine::Request> &request) {
+  Lock lock(mutex_);
+  begin(request);
+  flush_if_nobody_will(lock);
+  Waiter me;
+  me.request = request.get();
+  wait_driving(lock, me, kNever, Patience::kUninterrupted);
+  wake_all(lock);
+}
+
+void Client::start(const std::shared_ptr<engine::Request> &request) {
+  Lock lock(mutex_);
+  begin(request);
+  flush(lock);
+  settle();
+  wake_all(lock);
+}
+
+Status Client::wait(engine::Request &request, Nanos limit) {
+  Lock lock(mutex_);
+  Waiter me;
+  me.request = &request;
+  wait_driving(lock, me, limit, Patience::kInterruptible);
+  wake_all(lock);
+  if (request.is_finished()) return request.status.load();
+  return me.is_interrupted ? Status::kInterrupted : Status::kPending;
+}
+
+Status Client::cancel(engine::Request &request) {
+  Lock lock(mutex_);
+  const Status status = engine_->cancel(request, boot_now());
+  call_keeper_in_time();
+  flush(lock);
+  settle();
+  wake_all(lock);
+  return status;
+}
+
+void Client::detach(engine::Lease &lease) {
+  Lock lock(mutex_);
+  engine_->detach(lease, boot_now());
+  flush(lock);
+  settle();
+  wake_all(lock);
+}
+
+void Client::abandon(engine::Lease &lease) {
+  Lock lock(mutex_);
+  engine_->abandon(lease, boot_now());
+  call_keeper_in_time();
+  flush(lock);
+  settle();
+  wake_all(lock);
+}
+
+std::string Client::reason_of(const engine::Lease &lease) {
+  const Lock lock(mutex_);
+  return lease.reason;
+}
+
+void Client::wait_ended(const engine::Lease &lease, Nanos limit) {
+  Lock lock(mutex_);
+  Waiter me;
+  me.lease = &lease;
+  enlist(me);
+  while (lease.state_at(boot_now()) == engine::Lease::kHeld) {
+    // The engine's timer ends the lease; the clock alone does as well.
+    const Nanos until = std::min(limit, lease.deadline.load());
+    if (boot_now() >= limit) break;
+    sleep(lock, me, until);
+  }
+  delist(me);
+  wake_all(lock);
+}
+
+void Client::shut_down() {
+  const std::lock_guard one(shutdown_mutex_);
+  Lock lock(mutex_);
+  if (is_shut_) return;
+  is_shut_ = true;
+  engine_->shut_down(boot_now());
+  flush(lock);
+  settle();
+  if (has_keeper_) {
+    wake(keeper_);
+    const Nanos limit = boot_now() + settings_.timeout;
+    Waiter me;
+    enlist(me);
+    drain_waiter_ = &me;
+    while (!engine_->is_drained() && boot_now() < limit) sleep(lock, me, limit);
+    drain_waiter_ = nullptr;
+    delist(me);
+    is_stopping_ = true;
+    wake(keeper_);
+    keeper_watch_.event().signal();
+    wake_all(lock);
+    lock.unlock();
+    pthread_join(keeper_thread_, nullptr);
+    lock.lock();
+  }
+  engine_->give_up();
+  // A caller may still sit in the connection: it disconnects on its way out.
+  if (connection_ && driver_ == nullptr && !is_sending_) disconnect(lock);
+  if (connection_) connection_->shut();
+  driver_event_.signal();
+  wake_all(lock);
+}
+
+// ---- engine::Outlet ----------------------------------------------------------------------------
+
+void Client::send(std::span<const std::string_view> argv) {
+  io::append_command(out_, argv);
+  out_count_++;
+  was_active_ = true;
+}
+
+void Client::finished(engine::Request &request) {
+  auto *waiter = static_cast<Waiter *>(request.waiters);
+  for (; waiter != nullptr; waiter = waiter->next_of_request) {
+    if (waiter->list != nullptr) waiter->list->remove(*waiter);
+    wake(*waiter);
+    finished_count_++;
+  }
+}
+
+void Client::lease_ended(engine::Lease &lease) {
+  for (Waiter *waiter = lease_waiters_; waiter != nullptr; waiter = waiter->next) {
+    if (waiter->lease == &lease) wake(*waiter);
+  }
+}
+
+void Client::drop_link() {
+  is_broken_ = true;
+  if (connection_) connection_->shut();
+}
+
+// ---- waiting and waking ------------------------------------------------------------------------
+
+void Client::enlist(Waiter &waiter) {
+  wakes_.reserve(++waiter_count_ + 1);
+  if (waiter.request != nullptr) {
+    waiter.next_of_request = static_cast<Waiter *>(waiter.request->waiters);
+    waiter.request->waiters = &waiter;
+  }
+  if (waiter.lease != nullptr) {
+    waiter.next = lease_waiters_;
+    if (lease_waiters_ != nullptr) lease_waiters_->previous = &waiter;
+    lease_waiters_ = &waiter;
+  }
+}
+
+void Client::delist(Waiter &waiter) {
+  waiter_count_--;
+  if (waiter.list != nullptr) waiter.list->remove(waiter);
+  if (waiter.request != nullptr) {
+    auto **link = reinterpret_cast<Waiter **>(&waiter.request->waiters);
+    while (*link != &waiter) link = &(*link)->next_of_request;
+    *link = waiter.next_of_request;
+  }
+  if (waiter.lease != nullptr) {
+    (waiter.previous != nullptr ? waiter.previous->next : lease_waiters_) = waiter.next;
+    if (waiter.next != nullptr) waiter.next->previous = waiter.previous;
+  }
+  std::erase(wakes_, &waiter);
+}
+
+void Client::wake(Waiter &waiter) {
+  if (waiter.word.exchange(Waiter::kWoken) == Waiter::kAsleep) wakes_.push_back(&waiter);
+}
+
+// Wake whom wake() has noted, without the mutex. The waiters may be gone by then: only addresses
+// and the client's own events are used. Afterwards the mutex is held again.
+void Client::wake_all(Lock &lock) {
+  while (!wakes_.empty()) {
+    std::array<const void *, 64> words{};
+    std::array<const io::Event *, 3> events{};
+    size_t word_count = 0;
+    size_t event_count = 0;
+    size_t taken = 0;
+    for (; taken < wakes_.size() && word_count < words.size(); taken++) {
+      const Waiter *waiter = wakes_[taken];
+      if (!waiter->is_polling) {
+        words[word_count++] = &waiter->word;
+        continue;
+      }
+      if (event_count == events.size()) break;
+      const io::Event *event = &watch_.event();
+      if (waiter == &keeper_) event = &keeper_watch_.event();
+      if (waiter == driver_) event = &driver_event_;
+      events[event_count++] = event;
+    }
+    wakes_.erase(wakes_.begin(), wakes_.begin() + static_cast<ptrdiff_t>(taken));
+    lock.unlock();
+    for (size_t i = 0; i < event_count; i++) events[i]->signal();
+    for (size_t i = 0; i < word_count; i++) futex_wake(words[i]);
+    lock.lock();
+  }
+}
+
+void Client::sleep(Lock &lock, Waiter &me, Nanos limit) {
+  wake_all(lock);
+  uint32_t expected = Waiter::kAwake;
+  if (me.word.compare_exchange_strong(expected, Waiter::kAsleep)) {
+    lock.unlock();
+    me.is_interrupted = !futex_sleep(me.word, limit);
+    lock.lock();
+  }
+  me.word.store(Waiter::kAwake);
+}
+
+}  // namespace redlatch::client

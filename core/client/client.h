@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Client: the shell around the engine. Threads, locking, waiting; no behaviour of locks.
+//
+// Callers that wait drive the connection themselves (a hand-over to another thread costs more than
+// the round trip's own work):
+//  - the *driver*, at most one, reads the socket. A caller whose answer is in flight becomes it if
+//    nobody is, and hands the role to the oldest sleeping caller of that kind when it leaves.
+//  - the *sentinel*, at most one, watches the socket while nobody drives: a caller that stands in a
+//    queue, else the library's thread. It reads only what came while nobody drove.
+//  - the *keeper*, the library's own thread, connects, runs the engine's timers, and is the
+//  sentinel
+//    of last resort. It starts with the first request and ends with shut_down().
+// Whoever leaves passes on every role it holds. Roles change only under the mutex; a sleeper is
+// woken by a futex word of its own, or by the event descriptor that it polls.
+//
+// One mutex guards everything here but what is said otherwise; it is never held in a system call
+// that can block, nor while others are woken.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/settings.h"
+#include "base/status.h"
+#include "client/waiter.h"
+#include "engine/engine.h"
+#include "io/connection.h"
+#include "io/watch.h"
+
+namespace redlatch::client {
+
+// The engine's words that the users of this folder need.
+using engine::AcquireOptions;
+using engine::Lease;
+using engine::Request;
+using Info = wire::InspectAnswer;
+
+class Client final : private engine::Outlet {
+ public:
+  // nullptr: `why` says why not. Touches no network.
+  static std::shared_ptr<Client> open(Settings settings, Outcome &why);
+  ~Client() override;
+  Client(const Client &) = delete;
+  Client &operator=(const Client &) = delete;
+
+  // True in a process forked from the one that opened the client: nothing else may be called there.
+  bool is_forked() const { return fork_count_ != fork_count(); }
+
+  // Start `request` and wait until it is finished. For a caller that wants nothing in between.
+  void run(const std::shared_ptr<engine::Request> &request);
+  // Start `request` and return.
+  void start(const std::shared_ptr<engine::Request> &request);
+  // Wait until `request` is finished or `limit` has passed. kInterrupted: after a signal.
+  Status wait(engine::Request &request, Nanos limit);
+  Status cancel(engine::Request &request);
+
+  void detach(engine::Lease &lease);
+  void abandon(engine::Lease &lease);
+  // Why `lease` is not held; its reason is stable once it is not.
+  std::string reason_of(const engine::Lease &lease);
+  // Wait until `lease` is not held any more or `limit` has passed.
+  void wait_ended(const engine::Lease &lease, Nanos limit);
+
+  // Release everything, flush, stop the keeper. Twice does nothing.
+  void shut_down();
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  explicit Client(Settings settings);
+  static uint32_t fork_count();
+
+  // engine::Outlet
+  void send(std::span<const std::string_view> argv) override;
+  void finished(engine::Request &request) override;
+  void lease_ended(engine::Lease &lease) override;
+  void drop_link() override;
+
+  // client.cc
+  void enlist(Waiter &waiter);
+  void delist(Waiter &waiter);
+  void wake(Waiter &waiter);
+  void wake_all(Lock &lock);
+  void sleep(Lock &lock, Waiter &me, Nanos limit);
+  void begin(const std::shared_ptr<engine::Request> &request);
+
+  // drive.cc
+  enum class Patience : uint8_t {
+    kUninterrupted,  // may sit in recv: nobody can cancel it, and it has no limit of its own
+    kInterruptible,
+  };
+  void wait_driving(Lock &lock, Waiter &me, Nanos limit, Patience patience);
+  void drive(Lock &lock, Waiter &me, Nanos limit, Patience patience);
+  void stand_sentinel(Lock &lock, Waiter &me, Nanos limit);
+  void read_as_sentinel(Lock &lock, Waiter &me);
+  void take_in(io::Connection::Received received);
+  void dispatch();
+  void flush(Lock &lock);
+  void flush_if_nobody_will(Lock &lock);
+  void settle();
+  void leave(Waiter &waiter);
+  void set_sentinel(Waiter *waiter);
+  void set_armed(bool is_on);
+  void disconnect(Lock &lock);
+  io::Watch &watch_of_sentinel() { return sentinel_ == &keeper_ ? keeper_watch_ : watch_; }
+
+  // keeper.cc
+  void start_keeper();
+  static void *keeper_main(void *client);
+  void keep();
+  void connect(Lock &lock);
+  void tick(Lock &lock);
+  void call_keeper_in_time();
+
+  const Settings settings_;
+  const uint32_t fork_count_;
+
+  std::mutex mutex_;
+  std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<io::Connection> connection_;  // the object: only the driver changes it
+  bool is_connected_ = false;
+  bool is_broken_ = false;  // of no use any more; the driver or the keeper will disconnect
+
+  std::string out_;       // to be sent
+  size_t out_count_ = 0;  // commands in it
+  std::string sending_;   // only whoever set is_sending_
+  bool is_sending_ = false;
+  std::condition_variable sent_;       // is_sending_ turned false
+  std::vector<io::ReplyPtr> replies_;  // only the driver
+
+  Waiter *driver_ = nullptr;
+  Waiter *sentinel_ = nullptr;
+  bool is_reading_ = false;    // the driver is in recv or poll: others send for themselves
+  bool is_armed_ = false;      // the sentinel sees the socket
+  size_t finished_count_ = 0;  // waits ended since the last read
+  size_t batch_size_ = 0;      // .. by the last read
+  bool should_yield_ = false;  // once, before the next write
+  WaiterList short_;           // sleeping, an answer is in flight
+  WaiterList long_;            // sleeping, in a queue or without a connection
+  size_t waiter_count_ = 0;
+  std::vector<Waiter *> wakes_;  // to be woken after unlocking; never grows past waiter_count_ + 1
+  Waiter *lease_waiters_ = nullptr;
+  io::Watch watch_;         // where callers poll
+  io::Event driver_event_;  // wakes a driver that has a limit of its own
+
+  Waiter keeper_;
+  io::Watch keeper_watch_;
+  pthread_t keeper_thread_{};
+  bool has_keeper_ = false;
+  bool is_stopping_ = false;
+  bool is_shut_ = false;
+  bool was_active_ = false;  // commands were sent since the keeper last looked
+  Nanos keeper_wakes_at_ = kNever;
+  Waiter *drain_waiter_ = nullptr;
+  std::mutex shutdown_mutex_;  // one shut_down() at a time; taken before mutex_
+};
+
+}  // namespace redlatch::client

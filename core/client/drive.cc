@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Client, part 2 of 3: who reads, who writes, who watches.
+#include <sched.h>
+
+#include <algorithm>
+#include <new>
+
+#include "client/client.h"
+
+namespace redlatch::client {
+
+namespace {
+
+bool is_queued(const Waiter &waiter) { return engine::Engine::is_queued(*waiter.request); }
+
+}  // namespace
+
+// Wait until the request of `me` is finished, `limit` has passed, or, if it may, a signal came.
+void Client::wait_driving(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
+  if (me.request->is_finished()) return settle();
+  enlist(me);
+  while (!me.request->is_finished() && (limit == kNever || boot_now() < limit)) {
+    const bool can_read = is_connected_ && !is_broken_;
+    if (driver_ == &me || (driver_ == nullptr && can_read && !is_queued(me))) {
+      drive(lock, me, limit, patience);
+    } else if (sentinel_ == &me ||
+               (can_read && is_queued(me) && (sentinel_ == nullptr || sentinel_ == &keeper_))) {
+      stand_sentinel(lock, me, limit);
+    } else {
+      if (me.list == nullptr) (can_read && !is_queued(me) ? short_ : long_).push(me);
+      sleep(lock, me, limit);
+    }
+    if (patience == Patience::kUninterrupted) me.is_interrupted = false;
+    if (me.is_interrupted) break;
+  }
+  leave(me);
+  delist(me);
+}
+
+void Client::leave(Waiter &waiter) {
+  if (waiter.list != nullptr) waiter.list->remove(waiter);
+  if (driver_ == &waiter) driver_ = nullptr;
+  if (sentinel_ == &waiter) set_sentinel(nullptr);
+  settle();
+}
+
+// Read until the answer for `me` is there or does not depend on a reply any more.
+void Client::drive(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
+  driver_ = &me;
+  if (me.list != nullptr) me.list->remove(me);
+  set_armed(false);
+  const bool may_block = patience == Patience::kUninterrupted && limit == kNever;
+  while (!me.request->is_finished() && !is_queued(me) && !me.is_interrupted) {
+    if (should_yield_) {
+      // Those that were just answered likely send again: one write for all.
+      should_yield_ = false;
+      lock.unlock();
+      sched_yield();
+      lock.lock();
+    }
+    flush(lock);
+    if (!is_connected_ || is_broken_) {
+      disconnect(lock);
+      break;
+    }
+    io::Connection &connection = *connection_;
+    is_reading_ = true;
+    uint32_t expected = Waiter::kAwake;
+    me.is_polling = !may_block && me.word.compare_exchange_strong(expected, Waiter::kAsleep);
+    lock.unlock();
+    auto received = io::Connection::Received::kNothing;
+    bool was_signal = false;
+    if (may_block) {
+      received = connection.receive_waiting(replies_);
+    } else {
+      if (expected == Waiter::kAwake) was_signal = !connection.wait_readable(driver_event_, limit);
+      received = connection.receive(replies_);
+    }
+    lock.lock();
+    me.is_polling = false;
+    me.word.store(Waiter::kAwake);
+    me.is_interrupted = was_signal;
+    is_reading_ = false;
+    take_in(received);
+    wake_all(lock);
+    if (limit != kNever && boot_now() >= limit) break;
+  }
+  if (driver_ == &me) driver_ = nullptr;
+  settle();
+}
+
+// Watch the socket without the role of driver, so that callers with a short command may have it.
+void Client::stand_sentinel(Lock &lock, Waiter &me, Nanos limit) {
+  if (sentinel_ != &me) set_sentinel(&me);
+  if (me.list != nullptr) me.list->remove(me);
+  settle();
+  flush_if_nobody_will(lock);
+  wake_all(lock);
+  if (sentinel_ != &me || driver_ == &me || me.request->is_finished()) return;
+  uint32_t expected = Waiter::kAwake;
+  if (!me.word.compare_exchange_strong(expected, Waiter::kAsleep)) {
+    me.word.store(Waiter::kAwake);
+    return;
+  }
+  me.is_polling = true;
+  lock.unlock();
+  const auto seen = watch_.wait(limit);
+  lock.lock();
+  me.is_polling = false;
+  me.word.store(Waiter::kAwake);
+  me.is_interrupted = seen.is_interrupted;
+  if (seen.is_readable) read_as_sentinel(lock, me);
+}
+
+void Client::read_as_sentinel(Lock &lock, Waiter &me) {
+  if (sentinel_ != &me || !is_connected_) return;
+  if (driver_ != nullptr) return set_armed(false);
+  driver_ = &me;
+  is_reading_ = true;
+  io::Connection &connection = *connection_;
+  lock.unlock();
+  const auto received = connection.receive(replies_);
+  lock.lock();
+  is_reading_ = false;
+  take_in(received);
+  if (is_broken_) disconnect(lock);
+  flush(lock);
+  driver_ = nullptr;
+  settle();
+}
+
+// ---- the connection ----------------------------------------------------------------------------
+
+void Client::take_in(io::Connection::Received received) {
+  if (received == io::Connection::Received::kEnded) is_broken_ = true;
+  try {
+    dispatch();
+  } catch (const std::bad_alloc &) {
+    // The engine lost an answer: as if the connection had broken here.
+    replies_.clear();
+    drop_link();
+  }
+  batch_size_ = finished_count_;
+  finished_count_ = 0;
+  should_yield_ = batch_size_ > 1;
+  call_keeper_in_time();
+  if (drain_waiter_ != nullptr && engine_->is_drained()) wake(*drain_waiter_);
+}
+
+void Client::dispatch() {
+  if (replies_.empty()) return;
+  const Nanos now = boot_now();
+  for (const io::ReplyPtr &reply : replies_) {
+    if (reply->kind != Reply::Kind::kPush) {
+      engine_->on_reply(*reply, now);
+      continue;
+    }
+    const std::string_view kind = reply->at(0).text();
+    if (kind == "message" || kind == "smessage") engine_->on_push(reply->at(2).text(), now);
+  }
+  replies_.clear();
+}
+
+// Send what is there. Only one thread sends at a time; what others append meanwhile goes along.
+void Client::flush(Lock &lock) {
+  while (!out_.empty() && !is_sending_ && is_connected_ && !is_broken_) {
+    is_sending_ = true;
+    sending_.swap(out_);
+    out_count_ = 0;
+    io::Connection &connection = *connection_;
+    lock.unlock();
+    const bool is_sent = connection.send(sending_, boot_now() + settings_.timeout);
+    lock.lock();
+    sending_.clear();
+    is_sending_ = false;
+    if (!is_sent) is_broken_ = true;
+    sent_.notify_all();
+  }
+}
+
+// A driver that is about to read sends for everybody first. One that sits in a read does not; and
+// when half a batch is ready, waiting longer would leave the server idle.
+void Client::flush_if_nobody_will(Lock &lock) {
+  const bool is_driven = driver_ != nullptr && !is_reading_;
+  const size_t enough = std::max<size_t>(4, batch_size_ / 2);
+  if (!is_driven || out_count_ >= enough) flush(lock);
+}
+
+// Whatever is outstanding has somebody who will see it. Called whenever a role may have become
+// free.
+void Client::settle() {
+  if (driver_ != nullptr || !is_connected_) return;
+  if (is_broken_) return wake(keeper_);
+  while (Waiter *waiter = short_.front()) {
+    short_.remove(*waiter);
+    if (is_queued(*waiter)) {
+      long_.push(*waiter);
+      continue;
+    }
+    driver_ = waiter;
+    set_armed(false);
+    return wake(*waiter);
+  }
+  const bool is_outstanding = engine_->in_flight_count() > 0 || engine_->expects_push();
+  if (sentinel_ == nullptr || sentinel_ == &keeper_) {
+    if (Waiter *waiter = long_.front()) {
+      long_.remove(*waiter);
+      set_sentinel(waiter);
+      wake(*waiter);
+    } else if (sentinel_ == nullptr && is_outstanding) {
+      set_sentinel(&keeper_);
+      wake(keeper_);
+    } else if (sentinel_ == &keeper_ && !is_outstanding) {
+      set_sentinel(nullptr);
+    }
+  }
+  set_armed(sentinel_ != nullptr);
+}
+
+void Client::set_sentinel(Waiter *waiter) {
+  set_armed(false);
+  sentinel_ = waiter;
+}
+
+void Client::set_armed(bool is_on) {
+  if (is_armed_ == is_on || sentinel_ == nullptr || !is_connected_) return;
+  watch_of_sentinel().arm(connection_->fd(), is_on);
+  is_armed_ = is_on;
+}
+
+// Give the connection up. The caller has the role of driver, or nobody has.
+void Client::disconnect(Lock &lock) {
+  if (!is_connected_) return;
+  is_broken_ = true;
+  connection_->shut();
+  sent_.wait(lock, [this] { return !is_sending_; });
+  is_connected_ = false;
+  is_broken_ = false;
+  is_armed_ = false;
+  out_.clear();
+  out_count_ = 0;
+  replies_.clear();
+  connection_.reset();
+  engine_->on_disconnected(boot_now());
+  call_keeper_in_time();
+}
+
+}  // namespace redlatch::client

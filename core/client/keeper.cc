@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Client, part 3 of 3: the library's own thread.
+#include <csignal>
+#include <new>
+
+#include "client/client.h"
+#include "client/handshake.h"
+
+namespace redlatch::client {
+
+// All signals are blocked in it: they belong to the threads of the host.
+void Client::start_keeper() {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const int error = pthread_create(&keeper_thread_, nullptr, keeper_main, this);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (error != 0) throw std::bad_alloc();
+  has_keeper_ = true;
+}
+
+void *Client::keeper_main(void *client) {
+  pthread_setname_np(pthread_self(), "redlatch");
+  static_cast<Client *>(client)->keep();
+  return nullptr;
+}
+
+void Client::keep() {
+  Lock lock(mutex_);
+  while (!is_stopping_) {
+    if (is_broken_ && driver_ == nullptr) disconnect(lock);
+    if (engine_->begin_connect(boot_now())) {
+      connect(lock);
+      continue;
+    }
+    tick(lock);
+    uint32_t expected = Waiter::kAwake;
+    if (keeper_.word.compare_exchange_strong(expected, Waiter::kAsleep)) {
+      keeper_.is_polling = true;
+      lock.unlock();
+      const auto seen = keeper_watch_.wait(keeper_wakes_at_);
+      lock.lock();
+      keeper_.is_polling = false;
+      if (seen.is_readable) read_as_sentinel(lock, keeper_);
+    }
+    keeper_.word.store(Waiter::kAwake);
+    wake_all(lock);
+  }
+}
+
+// Run what is due, and find out when to wake next.
+void Client::tick(Lock &lock) {
+  const Nanos now = boot_now();
+  try {
+    engine_->on_timer(now);
+  } catch (const std::bad_alloc &) {
+    drop_link();  // what was due is looked at again when connected
+  }
+  flush(lock);
+  settle();
+  wake_all(lock);
+  keeper_wakes_at_ = engine_->next_due();
+  // While commands come and go, each moves the time at which its answer would be late; looking once
+  // per limit costs less than being told each time.
+  if (was_active_) keeper_wakes_at_ = std::min(keeper_wakes_at_, now + settings_.timeout);
+  was_active_ = false;
+}
+
+void Client::call_keeper_in_time() {
+  if (engine_->next_due() < keeper_wakes_at_) wake(keeper_);
+}
+
+void Client::connect(Lock &lock) {
+  lock.unlock();
+  const int wake_fd = keeper_watch_.event().fd();
+  std::unique_ptr<io::Connection> fresh;
+  engine::ServerFacts facts;
+  Outcome outcome;
+  try {
+    fresh = std::make_unique<io::Connection>();
+    outcome = fresh->dial(settings_, boot_now() + settings_.connect_timeout, wake_fd);
+    if (outcome.ok()) {
+      const Nanos limit = boot_now() + settings_.timeout;
+      outcome = shake_hands(*fresh, settings_, engine_->channel(), limit, wake_fd, facts);
+    }
+  } catch (const std::bad_alloc &) {
+    outcome.status = Status::kNoMemory;
+  }
+  lock.lock();
+  if (is_stopping_) return;
+  try {
+    if (outcome.ok()) {
+      connection_ = std::move(fresh);
+      is_connected_ = true;
+      watch_.add(connection_->fd());
+      keeper_watch_.add(connection_->fd());
+      engine_->on_connected(facts, boot_now());
+    } else {
+      engine_->on_connect_failed(outcome, boot_now());
+    }
+  } catch (const std::bad_alloc &) {
+    drop_link();
+  }
+  flush(lock);
+  settle();
+  wake_all(lock);
+}
+
+}  // namespace redlatch::client

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "client/options.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <vector>
+
+#include "base/text.h"
+#include "wire/keys.h"
+
+namespace redlatch::client {
+
+namespace {
+
+constexpr size_t kMaxSocketPath = 107;  // sockaddr_un::sun_path, less its NUL
+
+Outcome invalid(std::string message) { return failure(Status::kInvalid, std::move(message)); }
+
+// ---- values ------------------------------------------------------------------------------------
+
+// 500ms, 2s, 5m, 1h; without a unit, seconds. 0 if it is none.
+Nanos parse_duration(std::string_view text) {
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::string_view unit = text.substr(digits);
+  int64_t count = 0;
+  if (!parse_number(text.substr(0, digits), count)) return 0;
+  Nanos scale = 0;
+  if (unit == "ms") scale = kMs;
+  if (unit == "s" || unit.empty()) scale = 1000 * kMs;
+  if (unit == "m") scale = 60'000 * kMs;
+  if (unit == "h") scale = 3'600'000 * kMs;
+  if (scale == 0 || count > kMaxTimeoutMs * kMs / scale) return 0;
+  return count * scale;
+}
+
+Outcome set_duration(std::string_view name, std::string_view value, Nanos &target) {
+  const Nanos duration = parse_duration(value);
+  if (duration < kMs) {
+    return invalid("option " + quoted(name) + ": " + quoted(value) +
+                   " is not a duration of 1ms to 1h, such as 500ms, 2s or 1m");
+  }
+  target = duration;
+  return {};
+}
+
+Outcome set_database(std::string_view value, int &target) {
+  int number = -1;
+  if (!parse_number(value, number) || number < 0 || number > kMaxDatabase) {
+    return invalid("database " + quoted(value) + " is not a number of 0 to " +
+                   std::to_string(kMaxDatabase));
+  }
+  target = number;
+  return {};
+}
+
+Outcome set_text(std::string_view name, std::string_view value, size_t limit, std::string &target) {
+  if (value.size() > limit) {
+    return invalid("option " + quoted(name) + " has " + std::to_string(value.size()) +
+                   " bytes: allowed are at most " + std::to_string(limit));
+  }
+  target = value;
+  return {};
+}
+
+// The server takes no spaces or control characters in names of connections.
+Outcome set_client_name(std::string_view value, std::string &target) {
+  const bool is_plain =
+      std::all_of(value.begin(), value.end(), [](char c) { return c > ' ' && c < 0x7f; });
+  if (!is_plain) {
+    return invalid("option 'client_name': " + quoted(value) +
+                   " holds other than printable ASCII without spaces");
+  }
+  return set_text("client_name", value, kMaxLabelBytes, target);
+}
+
+Outcome set_protocol(std::string_view value) {
+  if (value == "3") return {};
+  if (value == "2") {
+    return failure(Status::kUnsupported, "option 'protocol': 2 is not possible yet; 3 is");
+  }
+  return invalid("option 'protocol': " + quoted(value) + " is not a known protocol; 3 is");
+}
+
+// ---- names -------------------------------------------------------------------------------------
+
+constexpr std::array<std::string_view, 9> kNames = {
+    "namespace",       "user",    "password", "db", "holder", "client_name",
+    "connect_timeout", "timeout", "protocol"};
+constexpr std::array<std::string_view, 3> kSchemes = {"redis", "valkey", "unix"};
+constexpr std::array<std::string_view, 6> kLaterSchemes = {
+    "rediss", "valkeys", "redis-sentinel", "redis+cluster", "embedded", "valkey+cluster"};
+
+// Levenshtein distance, row by row.
+size_t distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (size_t i = 1; i <= a.size(); i++) {
+    size_t diagonal = std::exchange(row[0], i);
+    for (size_t j = 1; j <= b.size(); j++) {
+      const size_t change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, change}));
+    }
+  }
+  return row.back();
+}
+
+template <size_t N>
+std::string nearest(const std::array<std::string_view, N> &known, std::string_view name) {
+  const auto best = std::min_element(known.begin(), known.end(), [&](auto a, auto b) {
+    return distance(a, name) < distance(b, name);
+  });
+  return std::string(*best);
+}
+
+std::string list_of_schemes() {
+  std::string list;
+  for (const auto scheme : kSchemes) list += (list.empty() ? "" : ", ") + std::string(scheme);
+  return list + "://";
+}
+
+Outcome set_option(Settings &settings, std::string_view name, std::string_view value) {
+  if (name == "namespace") {
+    auto checked = wire::check_namespace(value);
+    if (checked.ok()) settings.name_space = value;
+    return checked;
+  }
+  if (name == "user") return set_text(name, value, kMaxNameBytes, settings.user);
+  if (name == "password") {
+    if (value.size() <= 64 * 1024) settings.password = value;
+    return value.size() <= 64 * 1024 ? Outcome{} : invalid("option 'password' is over 64 KiB");
+  }
+  if (name == "db") return set_database(value, settings.database);
+  if (name == "holder") return set_text(name, value, kMaxLabelBytes, settings.holder);
+  if (name == "client_name") return set_client_name(value, settings.client_name);
+  if (name == "connect_timeout") return set_duration(name, value, settings.connect_timeout);
+  if (name == "timeout") return set_duration(name, value, settings.timeout);
+  if (name == "protocol") return set_protocol(value);
+  return invalid("unknown option " + quoted(name) + ": did you mean '" +
+                 nearest(kNames, name.substr(0, 64)) + "'?");
+}
+
+// ---- URLs --------------------------------------------------------------------------------------
+
+bool percent_decode(std::string_view text, std::string &out) {
+  out.clear();
+  for (size_t i = 0; i < text.size(); i++) {
+    if (text[i] != '%') {
+      out += text[i];
+      continue;
+    }
+    unsigned byte = 0;
+    const char *digits = text.data() + i + 1;
+    if (i + 2 >= text.size() || std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2) {
+      return false;
+    }
+    out += static_cast<char>(byte);
+    i += 2;
+  }
+  return true;
+}
+
+std::string default_holder() {
+  std::array<char, 256> host{};
+  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  const std::string pid = "/" + std::to_string(getpid());
+  return std::string(host.data()).substr(0, kMaxLabelBytes - pid.size()) + pid;
+}
+
+class UrlParser {
+ public:
+  UrlParser(std::string_view url, Settings &settings)
+      : shown_(redact_url(url)), rest_(url), settings_(settings) {}
+
+  Outcome parse();
+
+ private:
+  Outcome wrong(const std::string &what) const { return invalid(what + " in " + shown_); }
+  Outcome take_scheme();
+  Outcome take_user();
+  Outcome take_server();
+  Outcome take_path();
+  Outcome take_query();
+  bool take_until(std::string_view ends, std::string_view &part);
+
+  const std::string shown_;
+  std::string_view rest_;
+  Settings &settings_;
+  bool is_unix_ = false;
+};
+
+Outcome UrlParser::parse() {
+  if (rest_.size() > 8 * kMaxNameBytes) return invalid("URL is over 8 KiB");
+  if (auto outcome = take_scheme(); !outcome.ok()) return outcome;
+  if (auto outcome = take_user(); !outcome.ok()) return outcome;
+  if (!is_unix_) {
+    if (auto outcome = take_server(); !outcome.ok()) return outcome;
+  }
+  if (auto outcome = take_path(); !outcome.ok()) return outcome;
+  return take_query();
+}
+
+// Move what stands before the first of `ends` to `part`. The end itself stays.
+bool UrlParser::take_until(std::string_view ends, std::string_view &part) {
+  const size_t end = std::min(rest_.find_first_of(ends), rest_.size());
+  part = rest_.substr(0, end);
+  rest_.remove_prefix(end);
+  return !part.empty();
+}
+
+Outcome UrlParser::take_scheme() {
+  const size_t end = rest_.find("://");
+  if (end == std::string_view::npos) {
+    return invalid("URL " + quoted(shown_, 256) + " has no scheme: it must begin with one of " +
+                   list_of_schemes());
+  }
+  const std::string scheme(rest_.substr(0, end));
+  rest_.remove_prefix(end + 3);
+  if (std::find(kLaterSchemes.begin(), kLaterSchemes.end(), scheme) != kLaterSchemes.end()) {
+    return failure(Status::kUnsupported, "scheme '" + scheme + "' in " + shown_ +
+                                             " is not possible in this build; possible are " +
+                                             list_of_schemes());
+  }
+  if (std::find(kSchemes.begin(), kSchemes.end(), scheme) == kSchemes.end()) {
+    return wrong("unknown scheme " + quoted(scheme) + " (did you mean '" +
+                 nearest(kSchemes, std::string_view(scheme).substr(0, 64)) + "://'?)");
+  }
+  is_unix_ = scheme == "unix";
+  return {};
+}
+
+Outcome UrlParser::take_user() {
+  const std::string_view authority = rest_.substr(0, rest_.find_first_of("/?#"));
+  const size_t at = authority.rfind('@');
+  if (at == std::string_view::npos) return {};
+  const std::string_view who = authority.substr(0, at);
+  const size_t colon = who.find(':');
+  rest_.remove_prefix(at + 1);
+  if (!percent_decode(who.substr(0, colon), settings_.user)) return wrong("malformed %-code");
+  if (colon == std::string_view::npos) return {};
+  if (!percent_decode(who.substr(colon + 1), settings_.password)) return wrong("malformed %-code");
+  return {};
+}
+
+Outcome UrlParser::take_server() {
+  std::string_view server;
+  if (!take_until("/?#", server)) return wrong("no host");
+  std::string_view host = server;
+  std::string_view port;
+  const bool is_bracketed = server.starts_with('[');
+  const size_t close = server.find(']');
+  if (is_bracketed && close == std::string_view::npos) return wrong("no ']' behind the address");
+  const size_t colon = server.find(':', is_bracketed ? close : 0);
+  if (colon != std::string_view::npos) {
+    host = server.substr(0, colon);
+    port = server.substr(colon + 1);
+  }
+  if (is_bracketed) host = server.substr(1, close - 1);
+  if (host.empty() || host.size() > 255) return wrong("no host, or one over 255 bytes");
+  if (host.find_first_of(std::string_view(" \t\r\n\0", 5)) != std::string_view::npos) {
+    return wrong("a space in the host");
+  }
+  settings_.host = host;
+  if (colon == std::string_view::npos) return {};
+  int number = 0;
+  if (!parse_number(port, number) || number < 1 || number > 65'535) {
+    return wrong("port " + quoted(port) + " (allowed: 1 to 65535)");
+  }
+  settings_.port = port;
+  return {};
+}
+
+Outcome UrlParser::take_path() {
+  std::string_view path;
+  take_until("?#", path);
+  if (!is_unix_) {
+    if (path.size() <= 1) return {};
+    auto outcome = set_database(path.substr(1), settings_.database);
+    return outcome.ok() ? outcome : wrong(outcome.message);
+  }
+  if (!percent_decode(path, settings_.socket_path)) return wrong("malformed %-code");
+  if (!settings_.socket_path.starts_with('/') || settings_.socket_path.size() > kMaxSocketPath ||
+      settings_.socket_path.find('\0') != std::string::npos) {
+    return wrong("the socket needs an absolute path of at most " + std::to_string(kMaxSocketPath) +
+                 " bytes, as unix:///run/redis.sock");
+  }
+  return {};
+}
+
+Outcome UrlParser::take_query() {
+  if (rest_.starts_with('#')) return wrong("a fragment (#..) is not allowed");
+  if (!rest_.empty()) rest_.remove_prefix(1);
+  while (!rest_.empty()) {
+    std::string_view pair;
+    take_until("&", pair);
+    if (!rest_.empty()) rest_.remove_prefix(1);
+    if (pair.empty()) continue;
+    const size_t equals = pair.find('=');
+    std::string name;
+    std::string value;
+    if (equals == std::string_view::npos) return wrong("parameter " + quoted(pair) + " has no '='");
+    if (!percent_decode(pair.substr(0, equals), name) ||
+        !percent_decode(pair.substr(equals + 1), value)) {
+      return wrong("malformed %-code");
+    }
+    if (auto outcome = set_option(settings_, name, value); !outcome.ok()) {
+      outcome.message += " (in " + shown_ + ")";
+      return outcome;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Outcome Options::set(std::string_view name, std::string_view value) {
+  Settings scratch;
+  auto outcome = set_option(scratch, name, value);
+  if (outcome.ok()) values_.insert_or_assign(std::string(name), std::string(value));
+  return outcome;
+}
+
+void Options::apply(Settings &settings) const {
+  for (const auto &[name, value] : values_) {
+    const auto checked_before = set_option(settings, name, value);
+    (void)checked_before;
+  }
+}
+
+Outcome parse_url(std::string_view url, const Options &options, Settings &settings) {
+  settings = Settings{};
+  settings.holder = default_holder();
+  UrlParser parser(url, settings);
+  auto outcome = parser.parse();
+  if (outcome.ok()) options.apply(settings);
+  return outcome;
+}
+
+std::string redact_url(std::string_view url) {
+  std::string shown;
+  const size_t scheme = url.find("://");
+  const size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
+  // A password may hold a bare slash or question mark: the last '@' ends it, to be on the safe
+  // side.
+  const size_t at = url.rfind('@');
+  std::string_view rest = url.substr(begin);
+  shown.append(url.substr(0, begin));
+  if (at != std::string_view::npos && at >= begin) {
+    const std::string_view who = url.substr(begin, at - begin);
+    const size_t colon = who.find(':');
+    shown.append(who.substr(0, colon));
+    if (colon != std::string_view::npos) shown.append(":***");
+    rest = url.substr(at);
+  }
+  // password= among the parameters
+  constexpr std::string_view kParameter = "password=";
+  while (!rest.empty()) {
+    const size_t found = rest.find(kParameter);
+    shown.append(rest.substr(0, found));
+    if (found == std::string_view::npos) break;
+    shown.append(kParameter).append("***");
+    rest.remove_prefix(found + kParameter.size());
+    rest.remove_prefix(std::min(rest.find('&'), rest.size()));
+  }
+  return shown;
+}
+
+}  // namespace redlatch::client

@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Engine, part 1 of 3: requests, the connection and the time. Part 2: queue.cc; part 3: tenure.cc.
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <new>
+#include <vector>
+
+#include "base/text.h"
+#include "policy/lease_clock.h"
+
+namespace redlatch::engine {
+
+Engine::Engine(const Settings &settings, std::span<const uint8_t, 16> random, uint64_t seed,
+               Outlet &outlet)
+    : settings_(settings),
+      outlet_(outlet),
+      cid_(wire::make_cid(random)),
+      prefix_(wire::channel_prefix(settings.name_space)),
+      channel_(prefix_ + cid_),
+      entropy_(seed),
+      link_lost_(failure(Status::kUnavailable, "lost the connection to " + settings.address())) {
+  dialect_.prefix = prefix_;
+  link_failure_ = failure(Status::kUnavailable, "cannot reach " + settings.address());
+}
+
+// Leases outlive the engine: they must not point into it.
+Engine::~Engine() {
+  for (auto &[id, hold] : holds_) {
+    if (hold->lease) end_lease(*hold, Lease::kLost, "the client is gone");
+  }
+}
+
+// ---- requests ----------------------------------------------------------------------------------
+
+void Engine::start(std::shared_ptr<Request> request, Nanos now) {
+  if (is_shut_) return finish(*request, Status::kClosed, "the client was shut down");
+  switch (request->op) {
+    case Request::Op::kAcquire:
+      return start_acquire(request, now);
+    case Request::Op::kRelease:
+      return start_release(request, now);
+    case Request::Op::kExtend:
+      return start_extend(request, now);
+    default:
+      return start_plain(request, now);
+  }
+}
+
+Status Engine::cancel(Request &request, Nanos now) {
+  if (request.is_finished()) return request.status.load();
+  switch (request.op) {
+    case Request::Op::kAcquire:
+      finish(request, Status::kCancelled, "the request was cancelled");
+      leave_queue(request, now);
+      break;
+    case Request::Op::kRelease:
+      answer_leaver(*request.hold, Status::kCancelled, "the request was cancelled");
+      break;
+    default:
+      finish_plain(request, Status::kCancelled, "the request was cancelled");
+  }
+  return Status::kCancelled;
+}
+
+void Engine::finish(Request &request, Status status, std::string message) {
+  timers_.remove(request);
+  request.message = std::move(message);
+  request.status.store(status, std::memory_order_release);
+  outlet_.finished(request);
+}
+
+void Engine::finish_as(Request &request, const Outcome &why) noexcept {
+  try {
+    finish(request, why.status, why.message);
+  } catch (const std::bad_alloc &) {
+    finish(request, why.status);
+  }
+}
+
+void Engine::finish_plain(Request &request, Status status, std::string message) {
+  const auto keep = *request.place;
+  plain_.erase(request.place);
+  finish(request, status, std::move(message));
+}
+
+// A request that may not wait for long: it gets one attempt to connect and one command time limit.
+void Engine::start_plain(const std::shared_ptr<Request> &request, Nanos now) {
+  const bool is_connect = request->op == Request::Op::kConnect;
+  if (is_connect && link_ == Link::kUp) return finish(*request, Status::kOk);
+  if (!request->name.empty()) {
+    request->lock = std::make_shared<LockName>(settings_.name_space, request->name);
+  }
+  request->place = plain_.insert(plain_.end(), request);
+  try {
+    Nanos limit = settings_.connect_timeout + settings_.timeout;
+    if (request->op == Request::Op::kExtend) limit = settings_.timeout;
+    if (is_connect) limit = request->wait_ms == 0 ? kNever : request->wait_ms * kMs;
+    timers_.set(*request, after(now, limit));
+    if (link_ == Link::kUp) {
+      send_request(request, now);
+    } else {
+      connect_soon(now);
+    }
+  } catch (...) {
+    timers_.remove(*request);
+    plain_.erase(request->place);
+    throw;
+  }
+}
+
+void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now, wire::Form form) {
+  wire::Command command;
+  Nanos lease = 0;
+  switch (request->op) {
+    case Request::Op::kConnect:
+      return finish_plain(*request, Status::kOk);
+    case Request::Op::kInspect:
+      wire::inspect(command, dialect_, form, request->lock->keys);
+      break;
+    case Request::Op::kForce:
+      wire::force_release(command, dialect_, form, request->lock->keys, request->token);
+      break;
+    case Request::Op::kAttach:
+      lease = request->options.lease;
+      wire::extend(command, dialect_, form, request->lock->keys, request->token, lease / kMs, false,
+                   nullptr);
+      break;
+    case Request::Op::kExtend: {
+      const Hold *hold = request->lease->hold;
+      if (hold == nullptr) {
+        auto why = why_not_held(*request->lease);
+        return finish_plain(*request, why.status, std::move(why.message));
+      }
+      lease = request->extend_to;
+      wire::extend(command, dialect_, form, hold->lock->keys, hold->token, lease / kMs,
+                   hold->is_described, nullptr);
+      break;
+    }
+    default:
+      return;
+  }
+  send(command, InFlight{Ask::kRequest, form, now, lease, request});
+  request->is_sent = true;
+}
+
+void Engine::on_request_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
+  const auto request = std::static_pointer_cast<Request>(in_flight.subject);
+  if (request->is_finished()) return;
+  const bool is_inspect = request->op == Request::Op::kInspect;
+  wire::CountAnswer answer;
+  const auto refusal = is_inspect ? decode(reply, request->info) : decode(reply, answer);
+  if (refusal.kind == wire::Refusal::Kind::kNoScript) {
+    return send_request(request, now, wire::Form::kText);
+  }
+  if (refusal) return finish_plain(*request, refusal.status(), refusal.message);
+  note_time(in_flight.sent_at, now, is_inspect ? request->info.server_ms : answer.server_ms);
+  switch (request->op) {
+    case Request::Op::kForce:
+      maybe_kick(request->lock, answer.has_more, now);
+      if (answer.result == 1) return finish_plain(*request, Status::kOk);
+      return finish_plain(*request, Status::kNotHeld,
+                          "lock " + quoted(request->name) +
+                              (answer.result == 0 ? " is not held" : " is not held by that token"));
+    case Request::Op::kAttach:
+      if (answer.result == 1) return on_attached(*request, in_flight.sent_at, now);
+      return finish_plain(*request, Status::kNotHeld,
+                          "lock " + quoted(request->name) + " is not held by that token");
+    case Request::Op::kExtend:
+      return on_extended(*request, in_flight.sent_at, answer.result == 1, now);
+    default:
+      return finish_plain(*request, Status::kOk);
+  }
+}
+
+void Engine::on_request_due(Request &request, Nanos now) {
+  switch (request.op) {
+    case Request::Op::kAcquire: {
+      const Hold &hold = request.hold != nullptr ? *request.hold : *request.lock->shared;
+      auto why = why_not_yet(hold);
+      finish(request, why.status, std::move(why.message));
+      return leave_queue(request, now);
+    }
+    case Request::Op::kRelease:
+      return answer_leaver(*request.hold, Status::kOutcomeUnknown,
+                           "no answer within the command time limit; the release goes on in the "
+                           "background until the lease would have ended");
+    default:
+      if (request.is_sent) {
+        return finish_plain(request, Status::kOutcomeUnknown,
+                            "sent to " + settings_.address() + ", but no answer came");
+      }
+      return finish_plain(request, Status::kUnavailable, link_trouble());
+  }
+}
+
+// ---- the connection ----------------------------------------------------------------------------
+
+void Engine::send(wire::Command &command, InFlight in_flight) {
+  in_flight_.push_back(std::move(in_flight));
+  try {
+    outlet_.send(command.argv());
+  } catch (...) {
+    in_flight_.pop_back();
+    throw;
+  }
+}
+
+// Whoever may not wait does not sit out the pause between two attempts.
+void Engine::connect_soon(Nanos now) {
+  if (link_ == Link::kDown) connect_at_ = std::min(connect_at_, now);
+}
+
+bool Engine::begin_connect(Nanos now) {
+  if (link_ != Link::kDown || !has_work() || now < connect_at_) return false;
+  link_ = Link::kConnecting;
+  return true;
+}
+
+void Engine::on_connected(const ServerFacts &facts, Nanos now) {
+  link_ = Link::kUp;
+  dialect_.is_sharded = facts.is_sharded;
+  is_push_trusted_ = facts.is_push_trusted;
+  std::vector<std::shared_ptr<Hold>> holds;
+  holds.reserve(holds_.size());
+  for (const auto &[id, hold] : holds_) holds.push_back(hold);
+  for (const auto &hold : holds) {
+    if (hold->is_gone) continue;
+    switch (hold->phase) {
+      case Phase::kAsking:
+      case Phase::kQueued:
+        ask(*hold, now);
+        break;
+      case Phase::kHeld:
+        // The server may have restarted without its data: better to know at once.
+        if (hold->is_renewed || hold->is_claim) extend(*hold, now);
+        break;
+      case Phase::kLeaving:
+        leave(*hold, now);
+    }
+  }
+  const std::vector<std::shared_ptr<Request>> requests(plain_.begin(), plain_.end());
+  for (const auto &request : requests) send_request(request, now);
+}
+
+void Engine::on_connect_failed(const Outcome &why, Nanos now) {
+  link_ = Link::kDown;
+  link_failure_ = why;
+  connect_at_ = after(now, reconnect_.next(entropy_.next()));
+  const bool may_pass = why.status == Status::kUnavailable || why.status == Status::kServer;
+  if (!may_pass) return fail_everybody(why, now);
+  const std::vector<std::shared_ptr<Request>> requests(plain_.begin(), plain_.end());
+  for (const auto &request : requests) {
+    const bool waits = request->op == Request::Op::kExtend ||
+                       (request->op == Request::Op::kConnect && request->wait_ms != 0);
+    if (waits) continue;
+    const Status status = request->is_sent ? Status::kOutcomeUnknown : why.status;
+    finish_plain(*request, status, why.message);
+  }
+  std::vector<std::shared_ptr<Hold>> once;
+  for (const auto &[id, hold] : holds_) {
+    if (hold->phase == Phase::kAsking && hold->member.empty()) once.push_back(hold);
+  }
+  for (const auto &hold : once) fail_callers(*hold, why, now);
+}
+
+// Waiting longer would not help.
+void Engine::fail_everybody(const Outcome &why, Nanos now) {
+  while (!plain_.empty()) finish_plain(*plain_.front(), why.status, why.message);
+  std::vector<std::shared_ptr<Hold>> waiting;
+  for (const auto &[id, hold] : holds_) {
+    if (hold->phase == Phase::kAsking || hold->phase == Phase::kQueued) waiting.push_back(hold);
+  }
+  for (const auto &hold : waiting) fail_callers(*hold, why, now);
+}
+
+// Nothing here may fail: a hold that went on to believe in an answer would be stuck for ever.
+void Engine::on_disconnected(Nanos now) noexcept {
+  link_ = Link::kDown;
+  connect_at_ = after(now, reconnect_.next(entropy_.next()));
+  clock_offset_.forget();
+  link_failure_.status = link_lost_.status;
+  try {
+    link_failure_.message = link_lost_.message;
+  } catch (const std::bad_alloc &) {
+    link_failure_.message.clear();
+  }
+  const size_t count = in_flight_.size();
+  for (size_t i = 0; i < count; i++) {
+    const InFlight in_flight = std::move(in_flight_.front());
+    in_flight_.pop_front();
+    try {
+      lose_answer(in_flight, now);
+    } catch (const std::bad_alloc &) {
+      continue;  // its flags are set; its timers, or the next connection, go on with it
+    }
+  }
+}
+
+void Engine::lose_answer(const InFlight &in_flight, Nanos now) {
+  if (in_flight.ask == Ask::kKick) return;
+  if (in_flight.ask == Ask::kRequest) {
+    auto &request = static_cast<Request &>(*in_flight.subject);
+    // Sent twice it might remove the next holder; all others may be sent again.
+    if (request.op != Request::Op::kForce || request.is_finished()) return;
+    return finish_plain(request, Status::kOutcomeUnknown, link_lost_.message);
+  }
+  auto &hold = static_cast<Hold &>(*in_flight.subject);
+  switch (in_flight.ask) {
+    case Ask::kAcquire:
+      hold.is_ask_pending = false;
+      hold.ghost_until = std::max(hold.ghost_until, in_flight.sent_at + in_flight.lease);
+      if (hold.phase == Phase::kAsking && hold.member.empty()) {
+        fail_callers(hold, failure(Status::kOutcomeUnknown, link_lost_.message), now);
+      }
+      break;
+    case Ask::kExtend:
+      hold.is_extend_pending = false;
+      break;
+    case Ask::kRelease:
+      hold.was_release_lost = hold.was_release_lost || in_flight.sent_at < hold.deadline;
+      [[fallthrough]];
+    default:
+      hold.is_leave_pending = false;
+      if (hold.leaver) timers_.set(*hold.leaver, in_flight.sent_at + settings_.timeout);
+  }
+}
+
+void Engine::on_reply(const Reply &reply, Nanos now) {
+  if (in_flight_.empty()) {
+    link_ = Link::kBroken;
+    return outlet_.drop_link();
+  }
+  const InFlight in_flight = std::move(in_flight_.front());
+  in_flight_.pop_front();
+  reconnect_.reset();
+  switch (in_flight.ask) {
+    case Ask::kAcquire:
+      return on_acquire_reply(in_flight, reply, now);
+    case Ask::kRelease:
+      return on_release_reply(in_flight, reply, now);
+    case Ask::kCancel:
+      return on_cancel_reply(in_flight, reply, now);
+    case Ask::kExtend:
+      return on_extend_reply(in_flight, reply, now);
+    case Ask::kRequest:
+      return on_request_reply(in_flight, reply, now);
+    case Ask::kKick: {
+      wire::CountAnswer answer;
+      if (decode(reply, answer)) return;
+      note_time(in_flight.sent_at, now, answer.server_ms);
+      const auto lock = std::static_pointer_cast<LockName>(in_flight.subject);
+      return maybe_kick(lock, answer.has_more, now);
+    }
+  }
+}
+
+void Engine::on_push(std::string_view message, Nanos now) {
+  const auto push = wire::parse_push(message);
+  if (!push) return;
+  const auto found = holds_.find(push->rid);
+  if (found == holds_.end()) return;
+  const auto hold = found->second;
+  if (push->kind == wire::Push::Kind::kGrant) return on_grant_push(*hold, *push, now);
+  if (hold->phase != Phase::kQueued || hold->is_ask_pending) return;
+  timers_.set(*hold, std::min(hold->due, now + (push->ms + 1) * kMs));
+}
+
+// A cap on the work of one script was reached: the rest of the queue still waits.
+void Engine::maybe_kick(const std::shared_ptr<LockName> &lock, bool has_more, Nanos now) {
+  if (!has_more || link_ != Link::kUp) return;
+  wire::Command command;
+  wire::kick(command, dialect_, wire::Form::kText, lock->keys);
+  send(command, InFlight{Ask::kKick, wire::Form::kText, now, 0, lock});
+}
+
+void Engine::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
+  if (server_ms > 0) clock_offset_.sample(sent_at, now, server_ms);
+}
+
+std::string Engine::link_trouble() const {
+  return link_ == Link::kUp ? "no answer from " + settings_.address() : link_failure_.message;
+}
+
+// ---- the time ----------------------------------------------------------------------------------
+
+Nanos Engine::next_due() const {
+  Nanos due = timers_.next_due();
+  if (link_ == Link::kDown && has_work()) due = std::min(due, connect_at_);
+  if (link_ == Link::kUp && !in_flight_.empty()) {
+    due = std::min(due, after(in_flight_.front().sent_at, settings_.timeout));
+  }
+  return due;
+}
+
+void Engine::on_timer(Nanos now) {
+  if (link_ == Link::kUp && !in_flight_.empty() &&
+      after(in_flight_.front().sent_at, settings_.timeout) <= now) {
+    link_ = Link::kBroken;
+    outlet_.drop_link();
+  }
+  bool is_renewing = false;
+  while (!timers_.empty()) {
+    Timed &timed = timers_.top();
+    if (timed.kind == Timed::Kind::kRequest) {
+      if (timed.due > now) return;
+      // A request with a timer stands in a list that keeps it.
+      on_request_due(static_cast<Request &>(timed), now);
+      continue;
+    }
+    const auto hold = static_cast<Hold &>(timed).shared_from_this();
+    const bool is_renewal = hold->phase == Phase::kHeld && hold->due == hold->renewal_at;
+    const Nanos slack = is_renewing && is_renewal ? policy::renewal_slack(hold->lease_time) : 0;
+    if (timed.due > now + slack) return;
+    is_renewing = is_renewing || is_renewal;
+    timers_.remove(*hold);
+    on_hold_due(*hold, now);
+  }
+}
+
+bool Engine::is_drained() const {
+  return std::all_of(holds_.begin(), holds_.end(), [](const auto &entry) {
+    const Hold &hold = *entry.second;
+    return hold.phase == Phase::kLeaving && hold.was_left && !hold.leaver;
+  });
+}
+
+void Engine::give_up() {
+  for (const auto &[id, hold] : holds_) {
+    answer_leaver(*hold, Status::kOutcomeUnknown, "no answer before the client was shut down");
+  }
+}
+
+void Engine::shut_down(Nanos now) {
+  is_shut_ = true;
+  const Outcome closed = failure(Status::kClosed, "the client was shut down");
+  fail_everybody(closed, now);
+  std::vector<std::shared_ptr<Hold>> held;
+  for (const auto &[id, hold] : holds_) {
+    if (hold->phase == Phase::kHeld) held.push_back(hold);
+  }
+  for (const auto &hold : held) give_back(*hold, nullptr, now);
+  connect_soon(now);
+}
+
+}  // namespace redlatch::engine

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Engine: all behaviour of a client as one object without lock, thread, socket or clock.
+//
+// In: calls of users, events of the connection, the time. Out: commands, finished requests and
+// ended leases through an Outlet, and the time at which it wants to be called again. Everything is
+// called by one thread at a time. core/client is its shell; a simulator can be another.
+//
+// It throws only std::bad_alloc. A caller that catches it inside an event of the connection drops
+// the connection: every state here survives an answer that never came.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/reply.h"
+#include "base/settings.h"
+#include "base/status.h"
+#include "engine/subjects.h"
+#include "engine/timer_queue.h"
+#include "policy/backoff.h"
+#include "policy/clock_offset.h"
+#include "wire/command.h"
+#include "wire/token.h"
+
+namespace redlatch::engine {
+
+// Where the engine's actions go. No call comes back into the engine from here.
+class Outlet {
+ public:
+  virtual ~Outlet() = default;
+  // Append one command to what is to be sent. The text is borrowed for the call.
+  virtual void send(std::span<const std::string_view> argv) = 0;
+  virtual void finished(Request &request) = 0;
+  virtual void lease_ended(Lease &lease) = 0;
+  // The connection is of no use any more; on_disconnected() is to follow.
+  virtual void drop_link() = 0;
+};
+
+// What a fresh connection found out.
+struct ServerFacts {
+  bool is_sharded = false;      // SPUBLISH exists
+  bool is_push_trusted = true;  // subscribed, and receivers are counted rightly
+};
+
+class Engine {
+ public:
+  // `random` makes the client's id. Settings and outlet outlive the engine.
+  Engine(const Settings &settings, std::span<const uint8_t, 16> random, uint64_t seed,
+         Outlet &outlet);
+  ~Engine();
+  Engine(const Engine &) = delete;
+  Engine &operator=(const Engine &) = delete;
+
+  // Calls of users. Arguments were checked. Results arrive by Outlet::finished(), maybe at once.
+  void start(std::shared_ptr<Request> request, Nanos now);
+  // kCancelled, or the result that stood before.
+  Status cancel(Request &request, Nanos now);
+  void detach(Lease &lease, Nanos now);
+  // Nobody will release `lease` any more.
+  void abandon(Lease &lease, Nanos now);
+  // No further work is taken; what is held is given back.
+  void shut_down(Nanos now);
+  // Answer whoever still waits for a release: time is up.
+  void give_up();
+  // Whether everything that was given back has been answered.
+  bool is_drained() const;
+
+  // Events of the connection.
+  // Whether to connect now; then one of the next two follows.
+  [[nodiscard]] bool begin_connect(Nanos now);
+  void on_connected(const ServerFacts &facts, Nanos now);
+  void on_connect_failed(const Outcome &why, Nanos now);
+  void on_disconnected(Nanos now) noexcept;
+  void on_reply(const Reply &reply, Nanos now);
+  void on_push(std::string_view message, Nanos now);
+
+  // Time.
+  void on_timer(Nanos now);
+  Nanos next_due() const;
+
+  // For the connection: the channel to subscribe to.
+  const std::string &channel() const { return channel_; }
+  size_t in_flight_count() const { return in_flight_.size(); }
+  // Whether the answer to `request` depends on somebody else's release, and not on a reply.
+  static bool is_queued(const Request &request);
+  // Something may arrive without having been asked for.
+  bool expects_push() const { return waiting_hold_count_ > 0; }
+
+ private:
+  using Phase = Hold::Phase;
+
+  enum class Ask : uint8_t {
+    kAcquire,
+    kRelease,
+    kCancel,
+    kKick,
+    kExtend,
+    kRequest,
+  };
+  struct InFlight {
+    Ask ask;
+    wire::Form form;
+    Nanos sent_at;
+    Nanos lease;  // that was asked for
+    std::shared_ptr<Subject> subject;
+  };
+  // kBroken: given up, and not yet reported as disconnected.
+  enum class Link : uint8_t { kDown, kConnecting, kUp, kBroken };
+
+  // engine.cc: requests and the connection
+  void finish(Request &request, Status status, std::string message = {});
+  void finish_as(Request &request, const Outcome &why) noexcept;
+  void finish_plain(Request &request, Status status, std::string message = {});
+  bool has_work() const { return !holds_.empty() || !plain_.empty(); }
+  void connect_soon(Nanos now);
+  void send(wire::Command &command, InFlight in_flight);
+  void send_request(const std::shared_ptr<Request> &request, Nanos now,
+                    wire::Form form = wire::Form::kDigest);
+  void start_plain(const std::shared_ptr<Request> &request, Nanos now);
+  void on_request_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void on_request_due(Request &request, Nanos now);
+  void fail_everybody(const Outcome &why, Nanos now);
+  void lose_answer(const InFlight &in_flight, Nanos now);
+  void note_time(Nanos sent_at, Nanos now, int64_t server_ms);
+  void maybe_kick(const std::shared_ptr<LockName> &lock, bool has_more, Nanos now);
+  std::string link_trouble() const;
+
+  // queue.cc: from a call to a grant
+  void start_acquire(const std::shared_ptr<Request> &request, Nanos now);
+  std::shared_ptr<LockName> name_of(std::string_view name);
+  Hold &new_hold(const std::shared_ptr<LockName> &lock, const Request &caller);
+  static Request *front_of(const Hold &hold);
+  std::shared_ptr<Request> take_front(Hold &hold);
+  void ask(Hold &hold, Nanos now, wire::Form form = wire::Form::kDigest);
+  void on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void on_granted(Hold &hold, const InFlight &in_flight, const wire::AcquireAnswer &answer,
+                  Nanos now);
+  void on_queued(Hold &hold, const wire::AcquireAnswer &answer, Nanos now);
+  void on_acquire_refused(Hold &hold, const wire::Refusal &refusal, Nanos now);
+  void on_grant_push(Hold &hold, const wire::Push &push, Nanos now);
+  void serve_front(Hold &hold, Nanos now);
+  void give_lease(Hold &hold, Request &caller, Nanos now);
+  void fail_front(Hold &hold, Status status, std::string message, Nanos now);
+  void fail_callers(Hold &hold, const Outcome &why, Nanos now);
+  void leave_queue(Request &caller, Nanos now);
+  Outcome why_not_yet(const Hold &hold) const;
+  void set_phase(Hold &hold, Phase phase);
+
+  // tenure.cc: from a grant to the end
+  void start_release(const std::shared_ptr<Request> &request, Nanos now);
+  void start_extend(const std::shared_ptr<Request> &request, Nanos now);
+  bool pass_on(Hold &hold, Nanos now);
+  void give_back(Hold &hold, std::shared_ptr<Request> leaver, Nanos now);
+  void leave(Hold &hold, Nanos now, wire::Form form = wire::Form::kDigest);
+  void on_release_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void on_cancel_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void end_leave(Hold &hold, Nanos now, Status status, std::string message = {});
+  void leave_vacant(LockName &lock, Nanos now);
+  void answer_leaver(Hold &hold, Status status, std::string message = {});
+  void extend(Hold &hold, Nanos now, wire::Form form = wire::Form::kDigest);
+  void on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void on_attached(Request &request, Nanos sent_at, Nanos now);
+  void on_extended(Request &request, Nanos sent_at, bool is_held, Nanos now);
+  Outcome why_not_held(const Lease &lease) const;
+  void prolong(Hold &hold, Nanos sent_at, Nanos lease, Nanos now);
+  void schedule(Hold &hold, Nanos now);
+  void on_hold_due(Hold &hold, Nanos now);
+  void end_lease(Hold &hold, Lease::State state, std::string reason);
+  void lose(Hold &hold, std::string reason, bool is_gone, Nanos now);
+  void forget(Hold &hold);
+
+  const Settings &settings_;
+  Outlet &outlet_;
+  std::string cid_;
+  const std::string prefix_;
+  const std::string channel_;
+  wire::Dialect dialect_;
+  Entropy entropy_;
+  uint64_t last_id_ = 0;
+
+  Link link_ = Link::kDown;
+  bool is_push_trusted_ = true;
+  bool is_shut_ = false;
+  Nanos connect_at_ = 0;
+  policy::Backoff reconnect_ = policy::kReconnect;
+  Outcome link_failure_;     // why it is down, or was last
+  const Outcome link_lost_;  // made early: it must not fail for want of memory
+  policy::ClockOffset clock_offset_;
+
+  std::unordered_map<std::string_view, std::shared_ptr<LockName>> names_;  // keyed by their name
+  std::map<uint64_t, std::shared_ptr<Hold>> holds_;  // by id: a fixed order for every run
+  std::list<std::shared_ptr<Request>> plain_;        // requests without a hold, sent or not
+  std::deque<InFlight> in_flight_;                   // replies come in this order
+  TimerQueue timers_;
+  size_t waiting_hold_count_ = 0;  // asking or queued
+};
+
+}  // namespace redlatch::engine

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Engine, part 2 of 3: from the call to the grant.
+#include "base/text.h"
+#include "engine/engine.h"
+#include "policy/lease_clock.h"
+
+namespace redlatch::engine {
+
+namespace {
+
+std::string busy_message(const LockName &lock, const wire::AcquireAnswer &answer) {
+  std::string message = "lock " + quoted(lock.name) + " is busy: ";
+  if (answer.type == "none") return message + "others wait for it";
+  if (answer.type != "string") {
+    return message + "its key holds a " + std::string(answer.type) + ", which is no lock";
+  }
+  message += answer.is_foreign() ? "held by another lock library" : "held";
+  if (answer.pttl_ms < 0) return message + " without a time limit";
+  return message + ", its lease ends in " + std::to_string(answer.pttl_ms) + " ms";
+}
+
+}  // namespace
+
+void Engine::set_phase(Hold &hold, Phase phase) {
+  const auto is_waiting = [](Phase p) { return p == Phase::kAsking || p == Phase::kQueued; };
+  if (is_waiting(hold.phase)) waiting_hold_count_--;
+  if (is_waiting(phase)) waiting_hold_count_++;
+  hold.phase = phase;
+}
+
+std::shared_ptr<LockName> Engine::name_of(std::string_view name) {
+  if (const auto found = names_.find(name); found != names_.end()) return found->second;
+  auto lock = std::make_shared<LockName>(settings_.name_space, name);
+  names_.emplace(lock->name, lock);
+  return lock;
+}
+
+Hold &Engine::new_hold(const std::shared_ptr<LockName> &lock, const Request &caller) {
+  const bool is_shared = caller.wait_ms != 0 && caller.options.local_burst > 0;
+  auto hold = std::make_shared<Hold>(++last_id_);
+  hold->lock = lock;
+  hold->is_shared = is_shared;
+  hold->token = wire::make_token(cid_, hold->id);
+  if (caller.wait_ms != 0) {
+    // A shared place outlives the caller that opened it; it is taken back when nobody wants it.
+    hold->member = wire::make_member(hold->token, std::min(caller.options.lease / kMs, kClaimMs),
+                                     is_shared ? -1 : caller.wait_ms);
+  }
+  hold->lease_time = caller.options.lease;
+  holds_.emplace_hint(holds_.end(), hold->id, hold);
+  lock->hold_count++;
+  waiting_hold_count_++;
+  if (is_shared) lock->shared = hold.get();
+  return *hold;
+}
+
+Request *Engine::front_of(const Hold &hold) {
+  if (!hold.is_shared) return hold.caller.get();
+  return hold.lock->callers.empty() ? nullptr : hold.lock->callers.front().get();
+}
+
+std::shared_ptr<Request> Engine::take_front(Hold &hold) {
+  std::shared_ptr<Request> caller;
+  if (hold.is_shared) {
+    caller = std::move(hold.lock->callers.front());
+    hold.lock->callers.pop_front();
+  } else {
+    caller = std::move(hold.caller);
+    caller->hold = nullptr;
+  }
+  return caller;
+}
+
+void Engine::start_acquire(const std::shared_ptr<Request> &request, Nanos now) {
+  const auto lock = name_of(request->name);
+  request->lock = lock;
+  request->lease->name = request->name;
+  request->lease->token.reserve(wire::kTokenSize);  // a grant must not fail for want of memory
+  const bool is_shared = request->wait_ms != 0 && request->options.local_burst > 0;
+  Hold *created = nullptr;
+  try {
+    std::list<std::shared_ptr<Request>> node{request};
+    if (!is_shared || lock->shared == nullptr) created = &new_hold(lock, *request);
+    if (request->wait_ms > 0) timers_.set(*request, after(now, request->wait_ms * kMs));
+    if (is_shared) {
+      lock->callers.splice(lock->callers.end(), node);
+      request->place = std::prev(lock->callers.end());
+    } else {
+      created->caller = request;
+      request->hold = created;
+    }
+    if (request->wait_ms == 0) connect_soon(now);
+    if (created != nullptr) ask(*created, now);
+  } catch (...) {
+    timers_.remove(*request);
+    request->hold = nullptr;
+    if (created != nullptr) {
+      lock->callers.clear();
+      forget(*created);
+    } else if (lock->hold_count == 0) {
+      names_.erase(lock->name);
+    }
+    throw;
+  }
+}
+
+// Send ACQUIRE: the first time, as a poll, or after a lost answer. The same token each time.
+void Engine::ask(Hold &hold, Nanos now, wire::Form form) {
+  if (link_ != Link::kUp || hold.is_ask_pending) return;
+  if (const Request *front = front_of(hold)) hold.lease_time = front->options.lease;
+  wire::Command command;
+  wire::acquire(command, dialect_, form, hold.lock->keys, hold.token, hold.lease_time / kMs,
+                hold.member, hold.ticket);
+  send(command, InFlight{Ask::kAcquire, form, now, hold.lease_time, hold.shared_from_this()});
+  hold.is_ask_pending = true;
+  timers_.remove(hold);
+}
+
+void Engine::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
+  auto &hold = static_cast<Hold &>(*in_flight.subject);
+  hold.is_ask_pending = false;
+  wire::AcquireAnswer answer;
+  const auto refusal = decode(reply, answer);
+  if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
+  if (hold.is_gone) return;
+  switch (hold.phase) {
+    case Phase::kAsking:
+    case Phase::kQueued:
+      if (refusal) return on_acquire_refused(hold, refusal, now);
+      return answer.is_granted ? on_granted(hold, in_flight, answer, now)
+                               : on_queued(hold, answer, now);
+    case Phase::kHeld:
+      // A poll that crossed a pushed grant.
+      if (!refusal && answer.is_granted) prolong(hold, in_flight.sent_at, in_flight.lease, now);
+      return;
+    case Phase::kLeaving:
+      return;  // what was sent behind it decides
+  }
+}
+
+void Engine::on_granted(Hold &hold, const InFlight &in_flight, const wire::AcquireAnswer &answer,
+                        Nanos now) {
+  const Request *front = front_of(hold);
+  if (front == nullptr) return give_back(hold, nullptr, now);
+  const Nanos lease = std::min(in_flight.lease, front->options.lease);
+  const Nanos deadline = policy::deadline_of(in_flight.sent_at, lease);
+  if (deadline <= now) {
+    if (++hold.short_lease_count < 2) return ask(hold, now);
+    return fail_front(hold, Status::kInvalid,
+                      "lease of " + std::to_string(front->options.lease / kMs) +
+                          " ms is too short for this network: the answer took " +
+                          std::to_string((now - in_flight.sent_at) / kMs) + " ms",
+                      now);
+  }
+  hold.deadline = deadline;
+  hold.renewal_at = policy::renewal_of(in_flight.sent_at, lease);
+  hold.fence = answer.fence;
+  hold.since_ms = answer.server_ms;
+  hold.is_claim = false;
+  serve_front(hold, now);
+}
+
+void Engine::on_queued(Hold &hold, const wire::AcquireAnswer &answer, Nanos now) {
+  if (hold.member.empty()) {
+    const auto caller = take_front(hold);
+    finish(*caller, Status::kBusy, busy_message(*hold.lock, answer));
+    hold.was_left = true;
+    return end_leave(hold, now, Status::kOk);
+  }
+  hold.ticket = answer.ticket;
+  hold.check = answer.check;
+  hold.trouble.clear();
+  hold.short_lease_count = 0;
+  set_phase(hold, Phase::kQueued);
+  Nanos delay = policy::poll_delay(answer.pttl_ms, answer.rank);
+  // Nobody tells us when a foreign holder leaves, nor when our pushes do not arrive.
+  if ((answer.is_foreign() && answer.rank <= 0) || !is_push_trusted_) {
+    delay = std::min(delay, hold.foreign_poll.next(entropy_.next()));
+  } else {
+    hold.foreign_poll.reset();
+  }
+  timers_.set(hold, now + delay);
+}
+
+void Engine::on_acquire_refused(Hold &hold, const wire::Refusal &refusal, Nanos now) {
+  if (refusal.kind == wire::Refusal::Kind::kNoScript) return ask(hold, now, wire::Form::kText);
+  const bool may_pass = refusal.kind == wire::Refusal::Kind::kTransient;
+  if (!may_pass || hold.member.empty()) {
+    return fail_callers(hold, failure(refusal.status(), refusal.message), now);
+  }
+  hold.trouble = refusal.message;
+  timers_.set(hold, now + hold.retry.next(entropy_.next()));
+}
+
+// A grant is believed only if it can still be valid: the message may have lain in a buffer while
+// the machine, the process or the network stood still.
+void Engine::on_grant_push(Hold &hold, const wire::Push &push, Nanos now) {
+  if (hold.phase == Phase::kLeaving) {
+    hold.is_release_due = true;
+    return leave(hold, now);
+  }
+  if (hold.phase == Phase::kHeld) return;
+  const Request *front = front_of(hold);
+  const auto granted_at = clock_offset_.local_time(push.server_ms, now);
+  const Nanos claim = push.ms * kMs;
+  const Nanos deadline =
+      granted_at ? std::min(*granted_at, now) + claim - policy::drift_of(claim) : 0;
+  if (front == nullptr) return give_back(hold, nullptr, now);
+  if (push.check != hold.check || front->options.is_confirmed || deadline <= now) {
+    return ask(hold, now);
+  }
+  hold.deadline = std::min(deadline, now + front->options.lease);
+  hold.renewal_at = std::min(now + claim / 3, hold.deadline);
+  hold.fence = push.fence;
+  hold.since_ms = push.server_ms;
+  hold.is_claim = true;
+  serve_front(hold, now);
+}
+
+// The hold is ours: its first caller gets a lease, the others a new place in the server's queue.
+void Engine::serve_front(Hold &hold, Nanos now) {
+  const auto lock = hold.lock;
+  Hold *next = nullptr;
+  if (hold.is_shared && lock->callers.size() > 1) {
+    next = &new_hold(lock, **std::next(lock->callers.begin()));
+  } else if (hold.is_shared) {
+    lock->shared = nullptr;
+  }
+  const auto caller = take_front(hold);
+  hold.burst = policy::Burst{0, now};
+  set_phase(hold, Phase::kHeld);
+  give_lease(hold, *caller, now);
+  if (next != nullptr) ask(*next, now);
+}
+
+void Engine::give_lease(Hold &hold, Request &caller, Nanos now) {
+  const auto &options = caller.options;
+  Lease &lease = *caller.lease;
+  lease.fence = hold.fence + hold.burst.pass_count;
+  lease.token = hold.token;
+  lease.end_at = options.max_hold > 0 ? after(now, options.max_hold) : kNever;
+  lease.hold = &hold;
+  hold.lease = caller.lease;
+  hold.lease_time = options.lease;
+  hold.is_renewed = options.is_renewed;
+  hold.must_describe = !options.label.empty();
+  hold.label.swap(caller.options.label);
+  lease.state.store(Lease::kHeld, std::memory_order_release);
+  schedule(hold, now);
+  finish(caller, Status::kOk);
+  if (hold.must_describe) extend(hold, now);
+}
+
+void Engine::fail_front(Hold &hold, Status status, std::string message, Nanos now) {
+  const auto caller = take_front(hold);
+  finish(*caller, status, std::move(message));
+  hold.is_release_due = true;
+  const auto lock = hold.lock;
+  if (hold.is_shared) lock->shared = nullptr;
+  leave(hold, now);
+  if (hold.is_shared && !lock->callers.empty()) ask(new_hold(lock, *lock->callers.front()), now);
+}
+
+void Engine::fail_callers(Hold &hold, const Outcome &why, Nanos now) {
+  while (front_of(hold) != nullptr) finish_as(*take_front(hold), why);
+  leave(hold, now);
+}
+
+// `caller` is finished; its place goes to the others, or back to the server.
+void Engine::leave_queue(Request &caller, Nanos now) {
+  Hold &hold = caller.hold != nullptr ? *caller.hold : *caller.lock->shared;
+  std::shared_ptr<Request> keep;
+  if (hold.is_shared) {
+    keep = *caller.place;
+    hold.lock->callers.erase(caller.place);
+  } else {
+    keep = take_front(hold);
+  }
+  if (front_of(hold) == nullptr) leave(hold, now);
+}
+
+bool Engine::is_queued(const Request &request) {
+  if (request.op != Request::Op::kAcquire || !request.lock) return false;
+  if (request.hold != nullptr) return request.hold->phase == Phase::kQueued;
+  const LockName &lock = *request.lock;
+  if (lock.shared == nullptr) return false;
+  return lock.shared->phase == Phase::kQueued || lock.callers.front().get() != &request;
+}
+
+Outcome Engine::why_not_yet(const Hold &hold) const {
+  if (hold.phase == Phase::kAsking && (hold.is_ask_pending || hold.ghost_until > 0)) {
+    return failure(Status::kOutcomeUnknown, "sent to " + settings_.address() +
+                                                ", but no answer came within the wait; a clean-up "
+                                                "goes on in the background");
+  }
+  if (link_ != Link::kUp) return failure(Status::kUnavailable, link_failure_.message);
+  if (!hold.trouble.empty()) return failure(Status::kServer, hold.trouble);
+  return failure(Status::kTimeout,
+                 "lock " + quoted(hold.lock->name) + " was not granted within the wait");
+}
+
+}  // namespace redlatch::engine

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// The things that the engine keeps: requests of callers, leases of callers, and holds.
+//
+// Requests and leases are shared with the callers that made them; holds belong to the engine alone.
+// All but the fields marked atomic are guarded by whoever guards the engine (core/client: its
+// mutex).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/status.h"
+#include "engine/timer_queue.h"
+#include "policy/backoff.h"
+#include "policy/waiting.h"
+#include "wire/answer.h"
+#include "wire/keys.h"
+
+namespace redlatch::engine {
+
+struct AcquireOptions {
+  Nanos lease = kDefaultLeaseMs * kMs;
+  Nanos max_hold = 0;  // 0: no limit
+  bool is_renewed = true;
+  bool is_confirmed = false;
+  int local_burst = kDefaultLocalBurst;
+  std::string label;
+};
+
+// What a reply in flight is about.
+struct Subject {
+  virtual ~Subject() = default;
+};
+
+struct Hold;
+struct Request;
+
+// One name that this client has something to do with.
+struct LockName : Subject {
+  LockName(std::string_view name_space, std::string_view name_)
+      : name(name_), keys(name_space, name_) {}
+
+  const std::string name;
+  const wire::LockKeys keys;
+  size_t hold_count = 0;  // the engine forgets the name at 0
+
+  // Callers that pass the lock on to each other, first come first, and the hold that stands in the
+  // server's queue for them. With callers there always is one; after a lock was passed on to the
+  // last of them it stays for the next (vacant) until that lock is given back.
+  std::list<std::shared_ptr<Request>> callers;
+  Hold *shared = nullptr;
+};
+
+// A caller's view of a hold, and its clock. Outlives the engine.
+struct Lease : Subject {
+  enum State : int32_t { kHeld = 1, kReleased = 2, kLost = 3, kDetached = 4 };
+
+  std::atomic<int32_t> state{0};   // 0: not granted yet
+  std::atomic<Nanos> deadline{0};  // certain until then
+  Nanos end_at = kNever;           // of max_hold
+  int64_t fence = 0;               // constant once granted
+  std::string name, token;         // constant once granted
+  std::string reason;              // of kLost; written before the state
+  Hold *hold = nullptr;            // while kHeld
+
+  // The state as of `now`: a deadline that has passed is a loss, whoever has noticed.
+  State state_at(Nanos now) const {
+    const auto known = static_cast<State>(state.load(std::memory_order_acquire));
+    const bool is_over = known == kHeld && now >= deadline.load(std::memory_order_relaxed);
+    return is_over ? kLost : known;
+  }
+};
+
+// Something a caller started. Finished once; the result does not change afterwards.
+struct Request : Subject, Timed {
+  enum class Op : uint8_t { kConnect, kAcquire, kRelease, kExtend, kAttach, kInspect, kForce };
+
+  explicit Request(Op what) : Timed(Timed::Kind::kRequest), op(what) {}
+
+  const Op op;
+  std::atomic<Status> status{Status::kPending};
+  std::string message;  // written before the status
+
+  int64_t wait_ms = -1;            // acquire, connect
+  AcquireOptions options;          // acquire
+  std::shared_ptr<Lease> lease;    // acquire, attach: the result; release, extend: the subject
+  Nanos extend_to = 0;             // extend
+  std::string name, token;         // attach, inspect, force
+  std::shared_ptr<LockName> lock;  // attach, inspect, force: its keys
+  wire::InspectAnswer info;        // inspect: the result
+
+  // While it waits.
+  Hold *hold = nullptr;  // release: what it gives back; acquire: its own place, if not shared
+  std::list<std::shared_ptr<Request>>::iterator place;  // in the list that it stands in
+  bool is_sent = false;                                 // the server may have carried it out
+  void *waiters = nullptr;  // of core/client: the threads that wait for it
+
+  bool is_finished() const { return status.load(std::memory_order_acquire) != Status::kPending; }
+};
+
+// One token and what becomes of it: the state machine of one acquisition (docs/wire.md, "States").
+//
+//   kAsking --granted--> kHeld --release, loss--> kLeaving --> forgotten
+//      |  \--queued--> kQueued --pushed--^            ^
+//      \-------------------\------ cancel -----------/
+//
+// A lock that passes on inside the client keeps its hold; only the lease changes.
+struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
+  enum class Phase : uint8_t { kAsking, kQueued, kHeld, kLeaving };
+
+  explicit Hold(uint64_t id_) : Timed(Timed::Kind::kHold), id(id_) {}
+
+  const uint64_t id;  // the rid of its token, unless that was attached
+  std::shared_ptr<LockName> lock;
+  std::string token, member;  // no member: one try, never queued
+  Phase phase = Phase::kAsking;
+  bool is_gone = false;             // forgotten; only a reply in flight still refers to it
+  bool is_shared = false;           // stands for LockName::callers
+  std::shared_ptr<Request> caller;  // else for this one
+
+  // While asking and queued.
+  std::string ticket, check;
+  bool is_ask_pending = false;
+  int short_lease_count = 0;  // grants in a row that left no validity
+  std::string trouble;        // the server's last refusal
+  policy::Backoff foreign_poll = policy::kForeignPoll;
+  policy::Backoff retry = policy::kServerRetry;
+  Nanos ghost_until = 0;  // an ACQUIRE without an answer may come into effect until then
+
+  // While held.
+  std::shared_ptr<Lease> lease;
+  Nanos lease_time = 0;  // asked for by renewals
+  Nanos deadline = 0;    // as far as the server has confirmed, drift taken off
+  Nanos renewal_at = kNever;
+  bool is_renewed = false;
+  bool is_claim = false;  // granted by push: an extension must confirm it
+  bool is_extend_pending = false;
+  bool must_describe = false, is_described = false;
+  std::string label;
+  int64_t since_ms = 0;
+  int64_t fence = 0;
+  policy::Burst burst;
+
+  // While leaving.
+  std::shared_ptr<Request> leaver;  // a release that wants to know
+  bool is_cancel_due = false;       // it may stand in the queue
+  bool is_release_due = false;      // it may hold the key
+  bool is_leave_pending = false;
+  bool was_left = false;          // answered at least once
+  bool was_release_lost = false;  // an earlier RELEASE got no answer and was sent in time
+  Nanos leave_until = 0;          // the server's lease is over by then
+};
+
+}  // namespace redlatch::engine

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Engine, part 3 of 3: from the grant to the end.
+#include "base/text.h"
+#include "engine/engine.h"
+#include "policy/lease_clock.h"
+
+namespace redlatch::engine {
+
+namespace {
+
+constexpr Nanos kLeaveRetry = 1000 * kMs;
+
+}  // namespace
+
+// ---- held --------------------------------------------------------------------------------------
+
+// Set the lease's deadline and the hold's timer from what is known now.
+void Engine::schedule(Hold &hold, Nanos now) {
+  Lease &lease = *hold.lease;
+  const Nanos end = std::min(hold.deadline, lease.end_at);
+  lease.deadline.store(end, std::memory_order_release);
+  const bool is_wanted = hold.is_renewed || hold.is_claim;
+  if (!is_wanted || hold.deadline >= lease.end_at) hold.renewal_at = kNever;
+  const bool can_extend = link_ == Link::kUp && !hold.is_extend_pending;
+  timers_.set(hold, can_extend ? std::max(now, std::min(hold.renewal_at, end)) : end);
+}
+
+void Engine::extend(Hold &hold, Nanos now, wire::Form form) {
+  if (link_ != Link::kUp || hold.is_extend_pending) return;
+  const Nanos lease = policy::lease_within(hold.lease_time, now, hold.lease->end_at);
+  const wire::HolderInfo info{settings_.holder, hold.label, hold.since_ms};
+  wire::Command command;
+  wire::extend(command, dialect_, form, hold.lock->keys, hold.token, lease / kMs,
+               hold.is_described || hold.must_describe, hold.must_describe ? &info : nullptr);
+  send(command, InFlight{Ask::kExtend, form, now, lease, hold.shared_from_this()});
+  hold.is_extend_pending = true;
+  schedule(hold, now);
+}
+
+void Engine::on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
+  auto &hold = static_cast<Hold &>(*in_flight.subject);
+  hold.is_extend_pending = false;
+  wire::CountAnswer answer;
+  const auto refusal = decode(reply, answer);
+  if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
+  if (hold.is_gone || hold.phase != Phase::kHeld) return;
+  if (refusal.kind == wire::Refusal::Kind::kNoScript) return extend(hold, now, wire::Form::kText);
+  if (refusal) {
+    hold.trouble = refusal.message;
+    hold.renewal_at = policy::renewal_retry(now, hold.deadline);
+    return schedule(hold, now);
+  }
+  if (answer.result != 1) {
+    return lose(hold,
+                "the server has another owner or none: it expired there, was forced or evicted",
+                true, now);
+  }
+  hold.trouble.clear();
+  hold.is_described = hold.is_described || hold.must_describe;
+  hold.must_describe = false;
+  hold.is_claim = false;
+  prolong(hold, in_flight.sent_at, in_flight.lease, now);
+}
+
+// The server has confirmed `lease` to a message sent at `sent_at`.
+void Engine::prolong(Hold &hold, Nanos sent_at, Nanos lease, Nanos now) {
+  hold.deadline = std::max(hold.deadline, policy::deadline_of(sent_at, lease));
+  // A little early and at random: leases taken together do not renew together for ever.
+  const auto early = static_cast<Nanos>(entropy_.next() % static_cast<uint64_t>(lease / 12 + 1));
+  hold.renewal_at = policy::renewal_of(sent_at, lease) - early;
+  schedule(hold, now);
+}
+
+void Engine::on_hold_due(Hold &hold, Nanos now) {
+  switch (hold.phase) {
+    case Phase::kAsking:
+    case Phase::kQueued:
+      return ask(hold, now);
+    case Phase::kLeaving:
+      if (now < std::max(hold.leave_until, hold.ghost_until)) return leave(hold, now);
+      answer_leaver(hold, Status::kOutcomeUnknown, "no answer until the lease had ended");
+      return forget(hold);
+    case Phase::kHeld:
+      break;
+  }
+  if (const Nanos end = hold.lease->deadline.load(); now < end) {
+    timers_.set(hold, end);
+    return extend(hold, now);
+  }
+  if (now >= hold.lease->end_at) return lose(hold, "the longest hold was over", false, now);
+  std::string reason = "the lease ended before a renewal was confirmed";
+  if (!hold.is_renewed) reason = "the lease ended, and renewal is off";
+  if (!hold.trouble.empty()) reason += ": " + hold.trouble;
+  if (link_ != Link::kUp) reason += ": " + link_failure_.message;
+  lose(hold, std::move(reason), false, now);
+}
+
+void Engine::start_extend(const std::shared_ptr<Request> &request, Nanos now) {
+  Lease &lease = *request->lease;
+  if (lease.hold != nullptr && now >= lease.deadline.load()) on_hold_due(*lease.hold, now);
+  if (lease.hold == nullptr) {
+    auto why = why_not_held(lease);
+    return finish(*request, why.status, std::move(why.message));
+  }
+  start_plain(request, now);
+}
+
+void Engine::on_extended(Request &request, Nanos sent_at, bool is_held, Nanos now) {
+  if (Hold *hold = request.lease->hold; hold != nullptr) {
+    if (!is_held) {
+      lose(*hold, "the server has another owner or none: it expired there, was forced or evicted",
+           true, now);
+    } else {
+      hold->lease_time = request.extend_to;
+      hold->is_claim = false;
+      hold->deadline = 0;  // a shorter lease shortens our own deadline
+      prolong(*hold, sent_at, request.extend_to, now);
+      if (now < request.lease->deadline.load()) return finish_plain(request, Status::kOk);
+      lose(*hold, "the answer to an extension came after the lease had ended", false, now);
+    }
+  }
+  auto why = why_not_held(*request.lease);
+  finish_plain(request, why.status, std::move(why.message));
+}
+
+void Engine::on_attached(Request &request, Nanos sent_at, Nanos now) {
+  const Nanos lease = request.options.lease;
+  const Nanos deadline = policy::deadline_of(sent_at, lease);
+  if (deadline <= now) {
+    return finish_plain(request, Status::kOutcomeUnknown, "the answer came after the lease");
+  }
+  request.lease->name = request.name;
+  const auto lock = name_of(request.name);
+  Hold &hold = new_hold(lock, request);
+  hold.token = request.token;
+  set_phase(hold, Phase::kHeld);
+  hold.deadline = deadline;
+  hold.renewal_at = policy::renewal_of(sent_at, lease);
+  plain_.erase(request.place);
+  give_lease(hold, request, now);
+}
+
+// ---- the end -----------------------------------------------------------------------------------
+
+Outcome Engine::why_not_held(const Lease &lease) const {
+  if (lease.state.load() == Lease::kLost) {
+    return failure(Status::kLost, "lock " + quoted(lease.name) + " was lost: " + lease.reason);
+  }
+  return failure(Status::kNotHeld,
+                 "lock " + quoted(lease.name) + " was released or detached before");
+}
+
+void Engine::end_lease(Hold &hold, Lease::State state, std::string reason) {
+  const auto lease = std::move(hold.lease);
+  lease->reason = std::move(reason);
+  lease->hold = nullptr;
+  lease->state.store(state, std::memory_order_release);
+  outlet_.lease_ended(*lease);
+}
+
+void Engine::start_release(const std::shared_ptr<Request> &request, Nanos now) {
+  Lease &lease = *request->lease;
+  if (lease.hold != nullptr && now >= lease.deadline.load()) on_hold_due(*lease.hold, now);
+  if (lease.hold == nullptr) {
+    auto why = why_not_held(lease);
+    return finish(*request, why.status, std::move(why.message));
+  }
+  if (pass_on(*lease.hold, now)) return finish(*request, Status::kOk);
+  give_back(*lease.hold, request, now);
+}
+
+// Give the lock to the next caller of this client without asking the server, if its turn allows.
+bool Engine::pass_on(Hold &hold, Nanos now) {
+  LockName &lock = *hold.lock;
+  if (!hold.is_shared || lock.callers.empty() || is_shut_) return false;
+  const AcquireOptions &next = lock.callers.front()->options;
+  if (!policy::may_pass_on(hold.burst, std::min(next.local_burst, kMaxLocalBurst), now,
+                           hold.deadline, hold.lease_time, next.lease)) {
+    return false;
+  }
+  end_lease(hold, Lease::kReleased, {});
+  hold.burst.pass_count++;
+  const auto caller = take_front(hold);
+  hold.deadline = std::min(hold.deadline, now + next.lease);
+  // Less than half of what the caller asked for: extend at once, in the background.
+  const bool is_short = hold.deadline - now < next.lease / 2;
+  hold.renewal_at = is_short ? now : std::min(hold.renewal_at, now + next.lease / 3);
+  give_lease(hold, *caller, now);
+  return true;
+}
+
+// A place that nobody wants any more must go before the lock does, or it would be granted.
+void Engine::leave_vacant(LockName &lock, Nanos now) {
+  if (lock.shared != nullptr && lock.callers.empty()) leave(*lock.shared, now);
+}
+
+void Engine::give_back(Hold &hold, std::shared_ptr<Request> leaver, Nanos now) {
+  if (hold.lease) end_lease(hold, Lease::kReleased, {});
+  hold.leaver = std::move(leaver);
+  hold.is_release_due = true;
+  if (hold.leaver) {
+    hold.leaver->hold = &hold;
+    if (link_ != Link::kUp) timers_.set(*hold.leaver, now + settings_.timeout);
+  }
+  leave_vacant(*hold.lock, now);
+  leave(hold, now);
+}
+
+// Give up place and lock, until the server has confirmed it or its lease must be over.
+void Engine::leave(Hold &hold, Nanos now, wire::Form form) {
+  if (hold.phase != Phase::kLeaving) {
+    if (hold.lock->shared == &hold) hold.lock->shared = nullptr;
+    const bool was_waiting = hold.phase != Phase::kHeld;
+    const bool was_asked = hold.is_ask_pending || hold.ghost_until > now;
+    hold.is_cancel_due =
+        was_waiting && !hold.member.empty() && (was_asked || hold.phase == Phase::kQueued);
+    // An answer to CANCEL says whether the lock is held; one that cannot queue must just release.
+    if (was_waiting && hold.member.empty() && was_asked) hold.is_release_due = true;
+    hold.leave_until = std::max(hold.deadline, now) + hold.lease_time;
+    set_phase(hold, Phase::kLeaving);
+  }
+  if (!hold.is_cancel_due && !hold.is_release_due) return end_leave(hold, now, Status::kOk);
+  timers_.set(hold, now + kLeaveRetry);
+  if (link_ != Link::kUp || hold.is_leave_pending) return;
+  wire::Command command;
+  if (hold.is_cancel_due) {
+    wire::cancel(command, dialect_, form, hold.lock->keys, hold.member);
+  } else {
+    wire::release(command, dialect_, form, hold.lock->keys, hold.token);
+  }
+  const Ask what = hold.is_cancel_due ? Ask::kCancel : Ask::kRelease;
+  send(command, InFlight{what, form, now, 0, hold.shared_from_this()});
+  hold.is_leave_pending = true;
+}
+
+void Engine::on_cancel_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
+  auto &hold = static_cast<Hold &>(*in_flight.subject);
+  hold.is_leave_pending = false;
+  wire::CountAnswer answer;
+  const auto refusal = decode(reply, answer);
+  if (hold.is_gone) return;
+  if (refusal.kind == wire::Refusal::Kind::kNoScript) return leave(hold, now, wire::Form::kText);
+  if (refusal) return;  // the timer tries again
+  note_time(in_flight.sent_at, now, answer.server_ms);
+  maybe_kick(hold.lock, answer.has_more, now);
+  hold.is_cancel_due = false;
+  if (answer.result == 2) hold.is_release_due = true;
+  leave(hold, now);
+}
+
+void Engine::on_release_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
+  auto &hold = static_cast<Hold &>(*in_flight.subject);
+  hold.is_leave_pending = false;
+  wire::CountAnswer answer;
+  const auto refusal = decode(reply, answer);
+  if (hold.is_gone) return;
+  if (refusal.kind == wire::Refusal::Kind::kNoScript) return leave(hold, now, wire::Form::kText);
+  if (refusal) return answer_leaver(hold, refusal.status(), refusal.message);
+  note_time(in_flight.sent_at, now, answer.server_ms);
+  maybe_kick(hold.lock, answer.has_more, now);
+  if (answer.result >= 0 || hold.was_release_lost) return end_leave(hold, now, Status::kOk);
+  end_leave(hold, now, Status::kLost,
+            "lock " + quoted(hold.lock->name) +
+                " was lost before its release: the server had another owner or none");
+}
+
+void Engine::answer_leaver(Hold &hold, Status status, std::string message) {
+  if (!hold.leaver) return;
+  const auto leaver = std::move(hold.leaver);
+  leaver->hold = nullptr;
+  finish(*leaver, status, std::move(message));
+}
+
+void Engine::end_leave(Hold &hold, Nanos now, Status status, std::string message) {
+  answer_leaver(hold, status, std::move(message));
+  hold.was_left = true;
+  if (hold.ghost_until <= now) return forget(hold);
+  // An old ACQUIRE may still arrive, and would hold the lock for nobody.
+  if (hold.phase != Phase::kLeaving) set_phase(hold, Phase::kLeaving);
+  hold.is_cancel_due = !hold.member.empty();
+  hold.is_release_due = true;
+  timers_.set(hold, std::min(now + kLeaveRetry, hold.ghost_until));
+}
+
+void Engine::lose(Hold &hold, std::string reason, bool is_gone, Nanos now) {
+  const auto keep = hold.shared_from_this();
+  end_lease(hold, Lease::kLost, std::move(reason));
+  leave_vacant(*hold.lock, now);
+  if (is_gone) {
+    hold.was_left = true;
+    return end_leave(hold, now, Status::kOk);
+  }
+  hold.is_release_due = true;
+  leave(hold, now);
+}
+
+void Engine::detach(Lease &lease, Nanos now) {
+  if (lease.hold == nullptr) return;
+  const auto hold = lease.hold->shared_from_this();
+  end_lease(*hold, Lease::kDetached, {});
+  leave_vacant(*hold->lock, now);
+  forget(*hold);
+}
+
+void Engine::abandon(Lease &lease, Nanos now) {
+  if (lease.hold == nullptr) return;
+  if (now < lease.deadline.load() && pass_on(*lease.hold, now)) return;
+  give_back(*lease.hold, nullptr, now);
+}
+
+void Engine::forget(Hold &hold) {
+  const auto keep = hold.shared_from_this();
+  set_phase(hold, Phase::kLeaving);
+  hold.is_gone = true;
+  timers_.remove(hold);
+  if (hold.lock->shared == &hold) hold.lock->shared = nullptr;
+  if (--hold.lock->hold_count == 0) names_.erase(hold.lock->name);
+  holds_.erase(hold.id);
+}
+
+}  // namespace redlatch::engine

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "io/connection.h"
+
+#include <fcntl.h>
+#include <hiredis/hiredis.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "io/resolve.h"
+
+namespace redlatch::io {
+
+namespace {
+
+// For ppoll(): what is left until `limit`, nullptr for no limit.
+const timespec *left_until(Nanos limit, timespec &left) {
+  if (limit == kNever) return nullptr;
+  const Nanos ns = std::max<Nanos>(limit - boot_now(), 0);
+  left = {ns / 1'000'000'000, ns % 1'000'000'000};
+  return &left;
+}
+
+std::string reason_of(int error) {
+  std::array<char, 128> buffer{};
+  return strerror_r(error, buffer.data(), buffer.size());
+}
+
+// Wait for `events` on fd. 1: they came; 0: the limit, or `wake_fd`; -1: errno.
+int wait_for(int fd, short events, Nanos limit, int wake_fd) {
+  for (;;) {
+    std::array<pollfd, 2> fds{{{fd, events, 0}, {wake_fd, POLLIN, 0}}};
+    timespec left{};
+    const int n = ppoll(fds.data(), wake_fd < 0 ? 1 : 2, left_until(limit, left), nullptr);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return -1;
+    return fds[0].revents != 0 ? 1 : 0;
+  }
+}
+
+// @return 0, or errno.
+int connect_within(int fd, const sockaddr *address, socklen_t size, Nanos limit, int wake_fd) {
+  if (connect(fd, address, size) == 0) return 0;
+  // A unix socket whose backlog is full says EAGAIN: the server does not accept.
+  if (errno != EINPROGRESS) return errno == EAGAIN ? ETIMEDOUT : errno;
+  const int ready = wait_for(fd, POLLOUT, limit, wake_fd);
+  if (ready < 0) return errno;
+  if (ready == 0) return ETIMEDOUT;
+  int error = 0;
+  socklen_t error_size = sizeof error;
+  if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &error_size) != 0) return errno;
+  return error;
+}
+
+// From here on receiving may block, for at most one command time limit; sending never does.
+bool prepare(int fd, bool is_tcp, Nanos timeout) {
+  const int on = 1;
+  const timeval limit{timeout / 1'000'000'000, timeout % 1'000'000'000 / 1000};
+  const int flags = fcntl(fd, F_GETFL);
+  if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) != 0) return false;
+  if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0) return false;
+  if (!is_tcp) return true;
+  return setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0 &&
+         setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on) == 0;
+}
+
+}  // namespace
+
+void append_command(std::string &out, std::span<const std::string_view> argv) {
+  std::array<const char *, 24> parts{};
+  std::array<size_t, 24> sizes{};
+  const size_t count = std::min(argv.size(), parts.size());
+  for (size_t i = 0; i < count; i++) {
+    parts[i] = argv[i].data() == nullptr ? "" : argv[i].data();
+    sizes[i] = argv[i].size();
+  }
+  char *text = nullptr;
+  const long long size =
+      redisFormatCommandArgv(&text, static_cast<int>(count), parts.data(), sizes.data());
+  if (size < 0) throw std::bad_alloc();
+  const std::unique_ptr<char, void (*)(char *)> guard(text, redisFreeCommand);
+  out.append(text, static_cast<size_t>(size));
+}
+
+Connection::~Connection() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Outcome Connection::dial(const Settings &settings, Nanos limit, int wake_fd) {
+  address_ = settings.address();
+  AddressList list;
+  addrinfo one{};
+  sockaddr_un local{};
+  const bool is_tcp = settings.socket_path.empty();
+  if (is_tcp) {
+    auto found = resolve(settings.host, settings.port, limit, wake_fd, list);
+    if (!found.ok()) {
+      return failure(found.status, "cannot reach " + address_ + ": " + found.message);
+    }
+  } else {
+    local.sun_family = AF_UNIX;
+    settings.socket_path.copy(local.sun_path, sizeof local.sun_path - 1);
+    one.ai_family = AF_UNIX;
+    one.ai_addr = reinterpret_cast<sockaddr *>(&local);
+    one.ai_addrlen = sizeof local;
+  }
+  int error = ENOENT;
+  for (const addrinfo *at = is_tcp ? list.get() : &one; at != nullptr; at = at->ai_next) {
+    const int fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+      error = errno;
+      continue;
+    }
+    error = connect_within(fd, at->ai_addr, at->ai_addrlen, limit, wake_fd);
+    if (error == 0 && prepare(fd, is_tcp, settings.timeout)) {
+      fd_ = fd;
+      return {};
+    }
+    if (error == 0) error = errno;
+    close(fd);
+  }
+  return failure(Status::kUnavailable, "cannot reach " + address_ + ": " + reason_of(error));
+}
+
+bool Connection::send(std::string_view bytes, Nanos limit) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n > 0) {
+      bytes.remove_prefix(static_cast<size_t>(n));
+    } else if (errno == EAGAIN) {
+      if (wait_for(fd_, POLLOUT, limit, -1) != 1) break;
+    } else if (errno != EINTR) {
+      break;
+    }
+  }
+  if (bytes.empty()) return true;
+  shut();
+  return false;
+}
+
+Connection::Received Connection::receive_once(std::vector<ReplyPtr> &replies, bool may_wait) {
+  std::array<char, 16 * 1024> buffer;
+  const ssize_t n = recv(fd_, buffer.data(), buffer.size(), may_wait ? 0 : MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return Received::kNothing;
+  if (n <= 0) return Received::kEnded;
+  const bool is_good = reader_.feed({buffer.data(), static_cast<size_t>(n)}, replies);
+  return is_good ? Received::kSomething : Received::kEnded;
+}
+
+bool Connection::wait_readable(const Event &event, Nanos limit) {
+  std::array<pollfd, 2> fds{{{fd_, POLLIN, 0}, {event.fd(), POLLIN, 0}}};
+  timespec left{};
+  const int n = ppoll(fds.data(), fds.size(), left_until(limit, left), nullptr);
+  if (n > 0 && fds[1].revents != 0) event.clear();
+  return n >= 0 || errno != EINTR;
+}
+
+Outcome Connection::exchange(std::string_view bytes, size_t count, Nanos limit, int wake_fd,
+                             std::vector<ReplyPtr> &replies) {
+  replies.clear();
+  bool is_open = send(bytes, limit);
+  while (is_open && replies.size() < count) {
+    if (wait_for(fd_, POLLIN, limit, wake_fd) == 0) {
+      return failure(Status::kUnavailable,
+                     "cannot reach " + address_ + ": no answer within the time limit");
+    }
+    is_open = receive(replies) != Received::kEnded;
+    std::erase_if(replies, [](const ReplyPtr &r) { return r->kind == Reply::Kind::kPush; });
+  }
+  if (replies.size() >= count) return {};
+  return failure(Status::kUnavailable,
+                 "cannot reach " + address_ + ": the connection was closed by the server");
+}
+
+void Connection::shut() {
+  if (fd_ >= 0) shutdown(fd_, SHUT_RDWR);
+}
+
+}  // namespace redlatch::io

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Connection: one socket to one server, and the only place with hiredis and socket calls.
+//
+// It blocks only as long as it is told to. One thread at a time may receive and one may send;
+// shut() may be called by any, and ends both. Time limits are on the clock of base/clock.h.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/settings.h"
+#include "base/status.h"
+#include "io/reply_reader.h"
+#include "io/watch.h"
+
+namespace redlatch::io {
+
+// Append one command in RESP to `out`. Throws std::bad_alloc and leaves `out` as it was.
+void append_command(std::string &out, std::span<const std::string_view> argv);
+
+class Connection {
+ public:
+  Connection() = default;
+  ~Connection();
+  Connection(const Connection &) = delete;
+  Connection &operator=(const Connection &) = delete;
+
+  // Connect, at most until `limit`, or until `wake_fd` turns readable.
+  Outcome dial(const Settings &settings, Nanos limit, int wake_fd);
+
+  // Send all of `bytes`, at most until `limit`. @return false: not all went out, and it was shut.
+  [[nodiscard]] bool send(std::string_view bytes, Nanos limit);
+
+  enum class Received : uint8_t {
+    kSomething,  // bytes came, maybe whole replies
+    kNothing,    // none within the limit
+    kEnded,      // closed, reset, or no protocol that we speak
+  };
+  // Receive once without waiting.
+  Received receive(std::vector<ReplyPtr> &replies) { return receive_once(replies, false); }
+  // Receive once; wait at most the command time limit of the settings.
+  Received receive_waiting(std::vector<ReplyPtr> &replies) { return receive_once(replies, true); }
+
+  // Wait until it is readable, `event` is signalled (it is then cleared), or `limit` has passed.
+  // @return false after a signal.
+  [[nodiscard]] bool wait_readable(const Event &event, Nanos limit);
+
+  // Send `bytes` and wait for `count` replies until `limit`; pushes between them are dropped. Only
+  // before the connection is shared.
+  Outcome exchange(std::string_view bytes, size_t count, Nanos limit, int wake_fd,
+                   std::vector<ReplyPtr> &replies);
+
+  // End sending and receiving, now and for ever. The descriptor stays open.
+  void shut();
+  int fd() const { return fd_; }
+
+ private:
+  Received receive_once(std::vector<ReplyPtr> &replies, bool may_wait);
+
+  int fd_ = -1;
+  std::string address_;
+  ReplyReader reader_;
+};
+
+}  // namespace redlatch::io

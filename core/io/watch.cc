@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "io/watch.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <limits>
+
+namespace redlatch::io {
+
+namespace {
+
+void control(int epoll, int operation, int fd, uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = fd;
+  epoll_ctl(epoll, operation, fd, &event);
+}
+
+// Rounded up: waking before the limit would only mean to sleep again.
+int milliseconds_until(Nanos limit) {
+  if (limit == kNever) return -1;
+  const Nanos left = (limit - boot_now() + kMs - 1) / kMs;
+  return static_cast<int>(std::clamp<Nanos>(left, 0, std::numeric_limits<int>::max()));
+}
+
+}  // namespace
+
+Event::Event() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+
+Event::~Event() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void Event::signal() const { eventfd_write(fd_, 1); }
+
+void Event::clear() const {
+  eventfd_t value = 0;
+  eventfd_read(fd_, &value);
+}
+
+Watch::Watch() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+  if (is_open()) control(epoll_, EPOLL_CTL_ADD, event_.fd(), EPOLLIN);
+}
+
+Watch::~Watch() {
+  if (epoll_ >= 0) close(epoll_);
+}
+
+void Watch::add(int socket) { control(epoll_, EPOLL_CTL_ADD, socket, 0); }
+
+void Watch::arm(int socket, bool is_on) {
+  control(epoll_, EPOLL_CTL_MOD, socket, is_on ? static_cast<uint32_t>(EPOLLIN) : 0U);
+}
+
+Watch::Seen Watch::wait(Nanos limit) const {
+  Seen seen;
+  std::array<epoll_event, 2> events{};
+  const int count = epoll_wait(epoll_, events.data(), 2, milliseconds_until(limit));
+  seen.is_interrupted = count < 0 && errno == EINTR;
+  for (int i = 0; i < count; i++) {
+    if (events[static_cast<size_t>(i)].data.fd == event_.fd()) {
+      event_.clear();
+    } else {
+      seen.is_readable = true;
+    }
+  }
+  return seen;
+}
+
+}  // namespace redlatch::io

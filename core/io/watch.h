@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Event and Watch: what a sleeping thread polls besides, or instead of, the connection.
+#pragma once
+
+#include "base/clock.h"
+
+namespace redlatch::io {
+
+// An event descriptor. Any thread.
+class Event {
+ public:
+  Event();
+  ~Event();
+  Event(const Event &) = delete;
+  Event &operator=(const Event &) = delete;
+
+  bool is_open() const { return fd_ >= 0; }
+  int fd() const { return fd_; }
+  void signal() const;
+  void clear() const;
+
+ private:
+  int fd_;
+};
+
+// An epoll set of one event and, while armed, one socket. Disarming a socket on which another
+// thread sleeps costs less than waking that thread.
+class Watch {
+ public:
+  Watch();
+  ~Watch();
+  Watch(const Watch &) = delete;
+  Watch &operator=(const Watch &) = delete;
+
+  bool is_open() const { return epoll_ >= 0 && event_.is_open(); }
+  const Event &event() const { return event_; }
+  // A closed socket leaves by itself.
+  void add(int socket);
+  void arm(int socket, bool is_on);
+
+  struct Seen {
+    bool is_readable = false;
+    bool is_interrupted = false;
+  };
+  // Sleep until the socket, if armed, is readable, the event is signalled (it is then cleared), a
+  // signal comes, or `limit` has passed.
+  Seen wait(Nanos limit) const;
+
+ private:
+  Event event_;
+  int epoll_;
+};
+
+}  // namespace redlatch::io

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "policy/clock_offset.h"
+
+#include <algorithm>
+
+namespace redlatch::policy {
+
+namespace {
+
+constexpr Nanos aging(Nanos now) { return now / 1000; }
+
+}  // namespace
+
+void ClockOffset::sample(Nanos sent_at, Nanos now, int64_t server_ms) {
+  move_to(now / kSecond);
+  if (best_ != kNone && best_ - aging(now) + server_ms * kMs > now + 2 * kMs) {
+    forget();
+    move_to(now / kSecond);
+  }
+  // The stamp is rounded down to a millisecond: the server's time was up to 1 ms later.
+  const Nanos bound = sent_at - (server_ms + 1) * kMs + aging(now);
+  Slot &slot = slots_[static_cast<size_t>(second_) % kSlots];
+  slot.bound = std::max(slot.bound, bound);
+  best_ = std::max(best_, bound);
+}
+
+std::optional<Nanos> ClockOffset::local_time(int64_t server_ms, Nanos now) {
+  move_to(now / kSecond);
+  if (best_ == kNone) return std::nullopt;
+  return server_ms * kMs + best_ - aging(now);
+}
+
+void ClockOffset::move_to(int64_t second) {
+  if (second == second_) return;
+  second_ = second;
+  Slot &slot = slots_[static_cast<size_t>(second) % kSlots];
+  slot = Slot{second, kNone};
+  best_ = kNone;
+  for (const Slot &other : slots_) {
+    if (other.second > second - static_cast<int64_t>(kSlots)) best_ = std::max(best_, other.bound);
+  }
+}
+
+}  // namespace redlatch::policy
