@@ -268,7 +268,7 @@ Outcome UrlParser::take_server() {
   if (colon == std::string_view::npos) return {};
   int number = 0;
   if (!parse_number(port, number) || number < 1 || number > 65'535) {
-    return wrong("port " + quoted(port) + " (allowed: 1 to 65535)");
+    return wrong("the port is not a number of 1 to 65535");
   }
   settings_.port = port;
   return {};

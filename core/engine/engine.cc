@@ -26,10 +26,14 @@ Engine::Engine(const Settings &settings, std::span<const uint8_t, 16> random, ui
   link_failure_ = failure(Status::kUnavailable, "cannot reach " + settings.address());
 }
 
-// Leases outlive the engine: they must not point into it.
+// Leases outlive the engine and must not point into it; callers and their names refer to each
+// other.
 Engine::~Engine() {
   for (auto &[id, hold] : holds_) {
     if (hold->lease) end_lease(*hold, Lease::kLost, "the client is gone");
+    hold->lock->callers.clear();
+    hold->caller.reset();
+    hold->leaver.reset();
   }
 }
 

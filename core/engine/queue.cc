@@ -290,13 +290,13 @@ bool Engine::is_queued(const Request &request) {
 }
 
 Outcome Engine::why_not_yet(const Hold &hold) const {
+  if (!hold.trouble.empty()) return failure(Status::kServer, hold.trouble);
   if (hold.phase == Phase::kAsking && (hold.is_ask_pending || hold.ghost_until > 0)) {
     return failure(Status::kOutcomeUnknown, "sent to " + settings_.address() +
                                                 ", but no answer came within the wait; a clean-up "
                                                 "goes on in the background");
   }
   if (link_ != Link::kUp) return failure(Status::kUnavailable, link_failure_.message);
-  if (!hold.trouble.empty()) return failure(Status::kServer, hold.trouble);
   return failure(Status::kTimeout,
                  "lock " + quoted(hold.lock->name) + " was not granted within the wait");
 }

@@ -26,9 +26,10 @@ void append_padded(std::string &out, uint64_t value, size_t width, int base) {
   out.append(width > size ? width - size : 0, '0').append(digits, size);
 }
 
+// Take `width` digits off `text`. All numbers on the wire are unsigned.
 template <class Number>
 bool take(std::string_view &text, size_t width, Number &number, int base = 10) {
-  if (text.size() < width) return false;
+  if (text.size() < width || text[0] == '-') return false;
   const char *end = text.data() + width;
   const auto result = std::from_chars(text.data(), end, number, base);
   text.remove_prefix(width);

@@ -19,17 +19,16 @@ local check = string.sub(redis.sha1hex(K), 1, 8)
 local ms
 holder = false
 while true do
-  local head = redis.call('ZRANGE', Q, 0, 0, 'WITHSCORES')
+  if looked == @MAX_ENTRIES@ then
+    flags = redis.call('EXISTS', Q)
+    break
+  end
+  looked = looked + 1
+  local head = redis.call('ZPOPMIN', Q)
   local member = head[1]
   if not member then
     break
   end
-  if looked == @MAX_ENTRIES@ then
-    flags = 1
-    break
-  end
-  looked = looked + 1
-  redis.call('ZREM', Q, member)
   local is_me = member == me
   local claim = tonumber(string.sub(member, 34, 38)) or 0
   local deadline = head[2] / 1000 + (tonumber(string.sub(member, 39)) or 0)

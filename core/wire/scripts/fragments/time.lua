@@ -6,4 +6,4 @@
 -- Out: us (microseconds) and now (milliseconds), whole numbers far below 2^53.
 local clock = redis.call('TIME')
 local us = clock[1] * 1000000 + clock[2]
-local now = math.floor(us / 1000)
+local now = (us - us % 1000) / 1000

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Goal: what becomes of everything when connections come and go. Method: an engine with made
+// replies and a fake clock.
+#include "engine_world.h"
+
+namespace redlatch {
+
+using LinkTest = EngineWorld;
+
+TEST_F(LinkTest, nothing_to_do_needs_no_connection) {
+  EXPECT_FALSE(engine_->begin_connect(now_));
+  EXPECT_EQ(engine_->next_due(), kNever);
+}
+
+TEST_F(LinkTest, one_try_fails_after_one_attempt) {
+  const auto request = acquire(0);
+  ASSERT_TRUE(engine_->begin_connect(now_));
+  engine_->on_connect_failed(failure(Status::kUnavailable, "refused"), now_);
+  EXPECT_EQ(request->status.load(), Status::kUnavailable);
+  EXPECT_EQ(request->message, "refused");
+}
+
+TEST_F(LinkTest, one_try_does_not_sit_out_the_pause_between_attempts) {
+  acquire();
+  for (int i = 0; i < 8; i++) {
+    advance(1'000 * kMs);
+    engine_->on_connect_failed(failure(Status::kUnavailable, "refused"), now_);
+  }
+  EXPECT_FALSE(engine_->begin_connect(now_));
+  acquire(0);
+  EXPECT_TRUE(engine_->begin_connect(now_));
+}
+
+TEST_F(LinkTest, outage_is_ridden_out_within_the_wait) {
+  const auto request = acquire(10'000);
+  for (int i = 0; i < 5; i++) {
+    ASSERT_TRUE(engine_->begin_connect(now_)) << i;
+    engine_->on_connect_failed(failure(Status::kUnavailable, "refused"), now_);
+    now_ = engine_->next_due();
+  }
+  EXPECT_LT(now_, 3'000 * kMs);
+  connect();
+  reply_granted();
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+TEST_F(LinkTest, wait_that_ends_without_a_connection_says_why) {
+  const auto request = acquire(500);
+  ASSERT_TRUE(engine_->begin_connect(now_));
+  engine_->on_connect_failed(failure(Status::kUnavailable, "refused"), now_);
+  now_ += 501 * kMs;
+  engine_->on_timer(now_);
+  EXPECT_EQ(request->status.load(), Status::kUnavailable);
+  EXPECT_EQ(request->message, "refused");
+}
+
+TEST_F(LinkTest, wrong_password_fails_everybody_at_once) {
+  const auto patient = acquire(-1);
+  ASSERT_TRUE(engine_->begin_connect(now_));
+  engine_->on_connect_failed(failure(Status::kDenied, "WRONGPASS"), now_);
+  EXPECT_EQ(patient->status.load(), Status::kDenied);
+}
+
+TEST_F(LinkTest, answer_that_does_not_come_drops_the_connection) {
+  connect();
+  acquire();
+  advance(1'999 * kMs);
+  EXPECT_FALSE(is_dropped_);
+  now_ += kMs;
+  engine_->on_timer(now_);
+  EXPECT_TRUE(is_dropped_);
+}
+
+TEST_F(LinkTest, reply_to_nothing_drops_the_connection) {
+  connect();
+  engine_->on_reply(MadeReply::integer(1).get(), now_);
+  EXPECT_TRUE(is_dropped_);
+}
+
+TEST_F(LinkTest, lost_reply_of_an_acquire_asks_again_with_the_same_place) {
+  connect();
+  const auto request = acquire();
+  const std::string token = argument(0);
+  const std::string member = argument(2);
+  disconnect();
+  connect();
+  EXPECT_EQ(argument(0), token);
+  EXPECT_EQ(argument(2), member);
+  reply_granted();
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+TEST_F(LinkTest, acquire_that_may_still_arrive_is_released_until_its_lease_is_over) {
+  connect();
+  const auto request = acquire(1'000);
+  disconnect();
+  now_ += 1'001 * kMs;
+  engine_->on_timer(now_);
+  EXPECT_EQ(request->status.load(), Status::kOutcomeUnknown);
+  connect();
+  int rounds = 0;
+  const Nanos until = now_ + 40'000 * kMs;
+  while (now_ < until) {
+    if (next_script() == "cancel") {
+      reply_count("cancel", 0);
+      rounds++;
+    } else if (next_script() == "release") {
+      reply_count("release", -1);
+    } else {
+      advance(100 * kMs);
+    }
+  }
+  EXPECT_GE(rounds, 25);
+  EXPECT_LE(rounds, 31);
+  EXPECT_TRUE(engine_->is_drained());
+  EXPECT_EQ(engine_->next_due(), kNever) << "nothing is left to do";
+}
+
+TEST_F(LinkTest, one_try_whose_answer_is_lost_is_an_unknown_outcome_and_is_cleaned_up) {
+  connect();
+  const auto request = acquire(0);
+  disconnect();
+  EXPECT_EQ(request->status.load(), Status::kOutcomeUnknown);
+  connect();
+  EXPECT_EQ(next_script(), "release");
+}
+
+TEST_F(LinkTest, held_lease_is_verified_on_a_new_connection) {
+  connect();
+  const auto lease = held();
+  disconnect();
+  EXPECT_EQ(state(lease), Lease::kHeld);
+  connect();
+  reply_count("extend", 0);
+  EXPECT_EQ(state(lease), Lease::kLost);
+}
+
+TEST_F(LinkTest, lease_runs_out_while_the_server_is_away) {
+  connect();
+  const auto lease = held(with_lease(1'000 * kMs));
+  disconnect();
+  now_ += 989 * kMs;
+  engine_->on_timer(now_);
+  EXPECT_EQ(lease->state.load(), Lease::kLost);
+  EXPECT_NE(lease->reason.find("connection"), std::string::npos) << lease->reason;
+}
+
+TEST_F(LinkTest, queued_waiters_look_again_in_order_on_a_new_connection) {
+  connect();
+  for (int i = 0; i < 5; i++) {
+    acquire(-1, {}, "lock" + std::to_string(i));
+    reply_queued();
+  }
+  disconnect();
+  connect();
+  ASSERT_EQ(sent_.size(), 5u);
+  for (size_t i = 0; i < 5; i++) EXPECT_EQ(sent_[i][3], "lock" + std::to_string(i));
+}
+
+TEST_F(LinkTest, force_release_is_never_sent_twice) {
+  connect();
+  auto request = std::make_shared<Request>(Request::Op::kForce);
+  request->name = "lock";
+  engine_->start(request, now_);
+  EXPECT_EQ(next_script(), "force_release");
+  disconnect();
+  EXPECT_EQ(request->status.load(), Status::kOutcomeUnknown);
+  connect();
+  EXPECT_EQ(next_script(), "");
+}
+
+TEST_F(LinkTest, inspect_is_sent_again_after_a_lost_reply) {
+  connect();
+  auto request = std::make_shared<Request>(Request::Op::kInspect);
+  request->name = "lock";
+  engine_->start(request, now_);
+  disconnect();
+  connect();
+  EXPECT_EQ(next_script(), "inspect");
+}
+
+TEST_F(LinkTest, clock_samples_do_not_outlive_their_connection) {
+  connect();
+  const auto request = acquire();
+  const std::string token = argument(0);
+  reply_queued();
+  disconnect();
+  connect();
+  sent_.clear();  // the poll is on its way
+  push_grant(token);
+  EXPECT_EQ(request->status.load(), Status::kPending) << "the stamp may be of another clock";
+}
+
+TEST_F(LinkTest, leases_outlive_the_engine) {
+  connect();
+  const auto lease = held();
+  engine_.reset();
+  EXPECT_EQ(state(lease), Lease::kLost);
+}
+
+}  // namespace redlatch

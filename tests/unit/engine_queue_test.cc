@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Goal: from the call to the grant. Method: an engine with made replies and a fake clock.
+#include "engine_world.h"
+
+namespace redlatch {
+
+class QueueTest : public EngineWorld {
+ protected:
+  QueueTest() { connect(); }
+};
+
+TEST_F(QueueTest, validity_counts_from_sending) {
+  const auto request = acquire();
+  const Nanos sent_at = now_;
+  now_ += 500 * kMs;
+  reply_granted();
+  ASSERT_EQ(request->status.load(), Status::kOk);
+  EXPECT_EQ(request->lease->deadline.load(), sent_at + 30'000 * kMs - 302 * kMs);
+  EXPECT_EQ(request->lease->fence, 1'700'000'000'000'000);
+}
+
+TEST_F(QueueTest, grant_without_validity_is_refreshed_once_then_given_back) {
+  const auto request = acquire(-1, with_lease(100 * kMs));
+  now_ += 99 * kMs;
+  reply_granted();
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  now_ += 99 * kMs;
+  reply_granted();
+  EXPECT_EQ(request->status.load(), Status::kInvalid);
+  EXPECT_NE(request->message.find("too short"), std::string::npos) << request->message;
+  EXPECT_EQ(next_script(), "release");
+}
+
+TEST_F(QueueTest, one_try_that_is_refused_is_busy_and_leaves_nothing) {
+  const auto request = acquire(0);
+  EXPECT_EQ(argument(2), "") << "one try must not enqueue";
+  reply_queued();
+  EXPECT_EQ(request->status.load(), Status::kBusy);
+  EXPECT_EQ(next_script(), "");
+  EXPECT_TRUE(engine_->is_drained());
+}
+
+TEST_F(QueueTest, busy_names_the_type_of_a_key_that_is_no_lock) {
+  const auto request = acquire(0);
+  reply_queued(-1, 0, "", "list");
+  EXPECT_EQ(request->status.load(), Status::kBusy);
+  EXPECT_NE(request->message.find("list"), std::string::npos) << request->message;
+}
+
+TEST_F(QueueTest, member_and_ticket_stay_the_same_in_every_poll) {
+  acquire(60'000, [] {
+    engine::AcquireOptions options;
+    options.local_burst = 0;
+    return options;
+  }());
+  const std::string token = argument(0);
+  const std::string member = argument(2);
+  EXPECT_EQ(member, token + "x03000" + "0000000060000");
+  EXPECT_EQ(argument(3), "");
+  reply_queued(5'000);
+  advance(5'002 * kMs);
+  ASSERT_EQ(next_script(), "acquire");
+  EXPECT_EQ(argument(0), token);
+  EXPECT_EQ(argument(2), member);
+  EXPECT_EQ(argument(3), "1700000000000001");
+}
+
+TEST_F(QueueTest, pushed_grant_in_time_is_held_until_its_claim_less_drift) {
+  const auto request = acquire();
+  const std::string token = argument(0);
+  reply_queued();
+  now_ += 100 * kMs;
+  push_grant(token, 40 * kMs);
+  ASSERT_EQ(request->status.load(), Status::kOk);
+  // 1 ms for the rounding of the stamp that the offset comes from, and its age.
+  const Nanos latest = now_ - 40 * kMs + 3'000 * kMs - 32 * kMs;
+  EXPECT_LE(request->lease->deadline.load(), latest);
+  EXPECT_GE(request->lease->deadline.load(), latest - 3 * kMs);
+  EXPECT_EQ(next_script(), "") << "confirmed only by a third of the claim";
+  advance(1'000 * kMs);
+  EXPECT_EQ(next_script(), "extend");
+}
+
+TEST_F(QueueTest, pushed_grant_that_comes_too_late_is_asked_again) {
+  const auto request = acquire();
+  const std::string token = argument(0);
+  reply_queued();
+  now_ += 5'000 * kMs;
+  push_grant(token, 2'990 * kMs);
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  ASSERT_EQ(next_script(), "acquire");
+  EXPECT_EQ(argument(0), token);
+}
+
+TEST_F(QueueTest, pushed_grant_without_a_fresh_clock_sample_is_a_hint) {
+  const auto request = acquire();
+  const std::string token = argument(0);
+  reply_queued(700'000'000);
+  now_ += 61'000 * kMs;
+  push_grant(token);
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  EXPECT_EQ(next_script(), "acquire");
+}
+
+TEST_F(QueueTest, pushed_grant_for_another_key_is_a_hint) {
+  const auto request = acquire();
+  const std::string token = argument(0);
+  reply_queued();
+  push_grant(token, 0, 3000, "87654321");
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  EXPECT_EQ(next_script(), "acquire");
+}
+
+TEST_F(QueueTest, confirm_makes_every_push_a_hint) {
+  engine::AcquireOptions options;
+  options.is_confirmed = true;
+  const auto request = acquire(-1, options);
+  const std::string token = argument(0);
+  reply_queued();
+  push_grant(token);
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  reply_granted();
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+TEST_F(QueueTest, malformed_and_unknown_pushes_change_nothing) {
+  const auto request = acquire();
+  const std::string token = argument(0);
+  reply_queued();
+  for (const char *message :
+       {"", "g", "n", "nzzzzzzzzzz00001", "g0000000001", "x", "n00000000010000"}) {
+    engine_->on_push(message, now_);
+  }
+  push_grant(std::string(22, 'a') + "00000000ff");
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  EXPECT_EQ(next_script(), "");
+}
+
+TEST_F(QueueTest, head_is_told_of_a_claim_and_looks_when_it_is_over) {
+  acquire();
+  const std::string token = argument(0);
+  reply_queued(14'000, 1);
+  engine_->on_push("n" + token.substr(22) + "03000", now_);
+  advance(2'990 * kMs);
+  EXPECT_EQ(next_script(), "");
+  advance(20 * kMs);
+  EXPECT_EQ(next_script(), "acquire");
+}
+
+TEST_F(QueueTest, wait_that_runs_out_is_cancelled_and_a_crossing_grant_goes_on) {
+  const auto request = acquire(1'000);
+  reply_queued();
+  advance(1'001 * kMs);
+  EXPECT_EQ(request->status.load(), Status::kTimeout);
+  reply_count("cancel", 2);
+  reply_count("release", 2);
+  EXPECT_TRUE(engine_->is_drained());
+}
+
+TEST_F(QueueTest, cancel_is_decisive_and_a_late_push_is_released) {
+  const auto request = acquire();
+  const std::string token = argument(0);
+  reply_queued();
+  EXPECT_EQ(engine_->cancel(*request, now_), Status::kCancelled);
+  EXPECT_EQ(engine_->cancel(*request, now_), Status::kCancelled);
+  push_grant(token);
+  EXPECT_EQ(request->status.load(), Status::kCancelled);
+  reply_count("cancel", 2);
+  reply_count("release", 1);
+}
+
+TEST_F(QueueTest, cancel_after_the_grant_leaves_the_result) {
+  const auto request = acquire();
+  reply_granted();
+  EXPECT_EQ(engine_->cancel(*request, now_), Status::kOk);
+  EXPECT_EQ(state(request->lease), Lease::kHeld);
+}
+
+TEST_F(QueueTest, wait_without_any_answer_is_an_unknown_outcome) {
+  const auto request = acquire(1'000);
+  advance(1'001 * kMs);
+  EXPECT_EQ(request->status.load(), Status::kOutcomeUnknown);
+}
+
+TEST_F(QueueTest, callers_of_one_client_share_one_place) {
+  const auto first = acquire();
+  const auto second = acquire();
+  const auto third = acquire();
+  EXPECT_EQ(sent_.size(), 1u);
+  reply_granted();
+  EXPECT_EQ(first->status.load(), Status::kOk);
+  ASSERT_EQ(sent_.size(), 1u) << "the next one stands in the server's queue";
+  reply_queued();
+  EXPECT_EQ(release(first->lease)->status.load(), Status::kOk);
+  EXPECT_EQ(second->status.load(), Status::kOk);
+  EXPECT_EQ(third->status.load(), Status::kPending);
+  EXPECT_EQ(next_script(), "") << "passed on without a command";
+  EXPECT_EQ(second->lease->fence, first->lease->fence + 1);
+  EXPECT_EQ(second->lease->token, first->lease->token);
+}
+
+TEST_F(QueueTest, burst_ends_and_the_servers_queue_has_its_turn) {
+  std::vector<RequestPtr> callers;
+  engine::AcquireOptions options;
+  options.local_burst = 3;
+  for (int i = 0; i < 8; i++) callers.push_back(acquire(-1, options));
+  reply_granted();
+  reply_queued();
+  for (int i = 0; i < 3; i++) {
+    EXPECT_EQ(release(callers[static_cast<size_t>(i)]->lease)->status.load(), Status::kOk);
+  }
+  EXPECT_EQ(callers[3]->status.load(), Status::kOk);
+  const auto last = release(callers[3]->lease);
+  EXPECT_EQ(callers[4]->status.load(), Status::kPending);
+  reply_count("release", 2);
+  EXPECT_EQ(last->status.load(), Status::kOk);
+}
+
+TEST_F(QueueTest, without_local_burst_every_caller_has_a_place_of_its_own) {
+  engine::AcquireOptions options;
+  options.local_burst = 0;
+  const auto first = acquire(-1, options);
+  const auto second = acquire(-1, options);
+  ASSERT_EQ(sent_.size(), 2u);
+  EXPECT_NE(sent_[0][6], sent_[1][6]);
+  reply_granted();
+  reply_queued();
+  release(first->lease);
+  EXPECT_EQ(next_script(), "release");
+  EXPECT_EQ(second->status.load(), Status::kPending);
+}
+
+TEST_F(QueueTest, vacant_place_is_cancelled_before_the_lock_is_released) {
+  const auto first = acquire();
+  const auto second = acquire();
+  reply_granted();
+  reply_queued();
+  release(first->lease);
+  ASSERT_EQ(second->status.load(), Status::kOk);
+  EXPECT_EQ(next_script(), "") << "the place stays for the next caller";
+  release(second->lease);
+  EXPECT_EQ(next_script(), "cancel");
+  reply_count("cancel", 1);
+  reply_count("release", 1);
+  EXPECT_TRUE(engine_->is_drained());
+}
+
+TEST_F(QueueTest, caller_that_gives_up_leaves_the_others_their_place) {
+  const auto first = acquire();
+  const auto second = acquire(100);
+  const auto third = acquire();
+  const std::string token = argument(0);
+  reply_queued();
+  engine_->cancel(*first, now_);
+  advance(101 * kMs);
+  EXPECT_EQ(second->status.load(), Status::kTimeout);
+  EXPECT_EQ(next_script(), "");
+  push_grant(token);
+  EXPECT_EQ(third->status.load(), Status::kOk);
+}
+
+TEST_F(QueueTest, script_that_is_not_known_is_sent_as_text_if_still_wanted) {
+  const auto request = acquire();
+  reply(MadeReply::error("NOSCRIPT No matching script."));
+  EXPECT_EQ(next_script(), "acquire text");
+  reply_granted();
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+TEST_F(QueueTest, script_that_is_not_known_is_not_sent_again_after_a_cancel) {
+  const auto request = acquire();
+  engine_->cancel(*request, now_);
+  reply(MadeReply::error("NOSCRIPT No matching script."));
+  reply_count("cancel", 0);
+  EXPECT_EQ(next_script(), "") << "an acquire behind its cancel would hold the lock for nobody";
+}
+
+TEST_F(QueueTest, denied_fails_at_once_and_what_may_pass_is_tried_again) {
+  const auto denied = acquire(-1, {}, "one");
+  reply(MadeReply::error("NOPERM this user has no permissions"));
+  EXPECT_EQ(denied->status.load(), Status::kDenied);
+
+  const auto patient = acquire(1'000, {}, "two");
+  reply(MadeReply::error("OOM command not allowed"));
+  EXPECT_EQ(patient->status.load(), Status::kPending);
+  advance(600 * kMs);
+  ASSERT_EQ(next_script(), "acquire");
+  reply(MadeReply::error("OOM command not allowed"));
+  now_ += 1'000 * kMs;
+  engine_->on_timer(now_);
+  EXPECT_EQ(patient->status.load(), Status::kServer);
+  EXPECT_NE(patient->message.find("OOM"), std::string::npos) << patient->message;
+}
+
+TEST_F(QueueTest, foreign_holder_is_polled_with_growing_pauses) {
+  acquire();
+  int polls = 0;
+  const Nanos until = now_ + 2'000 * kMs;
+  while (now_ < until) {
+    reply_queued(30'000, 0, "some-other-library");
+    polls++;
+    while (next_script().empty() && now_ < until) advance(kMs);
+  }
+  EXPECT_GE(polls, 8);
+  EXPECT_LE(polls, 30);
+}
+
+TEST_F(QueueTest, nonsense_from_the_server_is_never_a_grant) {
+  for (int i = 0; i < 4; i++) {
+    const auto request = acquire(-1, {}, "lock" + std::to_string(i));
+    if (i == 0) reply(MadeReply::integer(1));
+    if (i == 1) reply(MadeReply::list(MadeReply::integer(1)));
+    if (i == 2) reply(MadeReply::text("OK"));
+    if (i == 3) {
+      reply(
+          MadeReply::list(MadeReply::integer(1), MadeReply::text("fence"), MadeReply::integer(5)));
+    }
+    EXPECT_EQ(request->status.load(), Status::kServer) << i;
+  }
+}
+
+}  // namespace redlatch

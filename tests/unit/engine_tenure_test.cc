@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Goal: from the grant to the end. Method: an engine with made replies and a fake clock.
+#include "engine_world.h"
+
+namespace redlatch {
+
+class TenureTest : public EngineWorld {
+ protected:
+  TenureTest() { connect(); }
+};
+
+TEST_F(TenureTest, renewal_leaves_by_a_third_of_the_lease_and_moves_the_deadline) {
+  const auto lease = held();
+  const Nanos before = lease->deadline.load();
+  advance(10'000 * kMs);
+  ASSERT_EQ(next_script(), "extend");
+  EXPECT_EQ(argument(1), "30000");
+  const Nanos sent_at = now_;
+  now_ += 100 * kMs;
+  reply_count("extend", 1);
+  EXPECT_GT(lease->deadline.load(), before + 9'000 * kMs);
+  EXPECT_LE(lease->deadline.load(), sent_at + 30'000 * kMs - 302 * kMs);
+}
+
+TEST_F(TenureTest, refused_renewal_is_a_loss) {
+  const auto lease = held();
+  advance(10'000 * kMs);
+  reply_count("extend", 0);
+  EXPECT_EQ(state(lease), Lease::kLost);
+  EXPECT_EQ(ended_count_, 1);
+  EXPECT_EQ(next_script(), "") << "it is not ours: nothing to release";
+  const auto request = release(lease);
+  EXPECT_EQ(request->status.load(), Status::kLost);
+}
+
+TEST_F(TenureTest, renewal_that_the_server_cannot_do_is_retried_until_the_deadline) {
+  const auto lease = held(with_lease(3'000 * kMs));
+  int tries = 0;
+  while (state(lease) == Lease::kHeld && tries < 100) {
+    advance(50 * kMs);
+    if (next_script() != "extend") continue;
+    reply(MadeReply::error("LOADING Redis is loading the dataset in memory"));
+    tries++;
+  }
+  EXPECT_GE(tries, 3);
+  EXPECT_EQ(state(lease), Lease::kLost);
+  advance(kMs);
+  EXPECT_NE(lease->reason.find("LOADING"), std::string::npos) << lease->reason;
+  EXPECT_EQ(next_script(), "release") << "it may still be ours on the server";
+}
+
+TEST_F(TenureTest, without_renewal_the_lease_ends_by_itself) {
+  engine::AcquireOptions options = with_lease(1'000 * kMs);
+  options.is_renewed = false;
+  const auto lease = held(options);
+  advance(987 * kMs);
+  EXPECT_EQ(state(lease), Lease::kHeld);
+  EXPECT_EQ(next_script(), "");
+  advance(2 * kMs);
+  EXPECT_EQ(state(lease), Lease::kLost);
+}
+
+TEST_F(TenureTest, longest_hold_ends_the_lease_and_no_renewal_reaches_past_it) {
+  engine::AcquireOptions options = with_lease(3'000 * kMs);
+  options.max_hold = 5'000 * kMs;
+  const auto lease = held(options);
+  const Nanos granted_at = now_;
+  int64_t reaches_to = 0;
+  while (state(lease) == Lease::kHeld) {
+    advance(10 * kMs);
+    if (next_script() != "extend") continue;
+    reaches_to = (now_ - granted_at) / kMs + std::stoll(argument(1));
+    reply_count("extend", 1);
+  }
+  EXPECT_EQ((now_ - granted_at) / kMs, 5'000);
+  EXPECT_GE(reaches_to, 5'000);
+  EXPECT_LE(reaches_to, 5'200);
+  advance(kMs);
+  EXPECT_EQ(next_script(), "release");
+}
+
+TEST_F(TenureTest, release_stops_the_renewal_before_it_is_sent) {
+  const auto lease = held();
+  const auto request = release(lease);
+  EXPECT_EQ(state(lease), Lease::kReleased);
+  EXPECT_EQ(next_script(), "release");
+  reply_count("release", 1);
+  EXPECT_EQ(request->status.load(), Status::kOk);
+  advance(60'000 * kMs);
+  EXPECT_EQ(next_script(), "");
+}
+
+TEST_F(TenureTest, second_release_is_not_held) {
+  const auto lease = held();
+  release(lease);
+  reply_count("release", 1);
+  EXPECT_EQ(release(lease)->status.load(), Status::kNotHeld);
+  EXPECT_EQ(next_script(), "");
+}
+
+TEST_F(TenureTest, release_of_what_the_server_took_away_is_a_loss) {
+  const auto lease = held();
+  const auto request = release(lease);
+  reply_count("release", -1);
+  EXPECT_EQ(request->status.load(), Status::kLost);
+}
+
+TEST_F(TenureTest, lost_reply_of_a_release_is_done_when_the_repeat_finds_nothing) {
+  const auto lease = held();
+  const auto request = release(lease);
+  disconnect();
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  connect();
+  reply_count("release", -1);
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+TEST_F(TenureTest, release_without_an_answer_is_unknown_and_goes_on) {
+  const auto lease = held();
+  const auto request = release(lease);
+  disconnect();
+  now_ += 2'001 * kMs;
+  engine_->on_timer(now_);
+  EXPECT_EQ(request->status.load(), Status::kOutcomeUnknown);
+  connect();
+  reply_count("release", 1);
+  EXPECT_TRUE(engine_->is_drained());
+}
+
+TEST_F(TenureTest, extension_sets_the_lease_of_later_renewals) {
+  const auto lease = held();
+  const auto request = extend(lease, 60'000 * kMs);
+  EXPECT_EQ(argument(1), "60000");
+  reply_count("extend", 1);
+  EXPECT_EQ(request->status.load(), Status::kOk);
+  EXPECT_EQ(lease->deadline.load(), now_ + 60'000 * kMs - 602 * kMs);
+  advance(20'000 * kMs);
+  ASSERT_EQ(next_script(), "extend");
+  EXPECT_EQ(argument(1), "60000");
+}
+
+TEST_F(TenureTest, shorter_extension_shortens_our_own_deadline) {
+  const auto lease = held();
+  extend(lease, 1'000 * kMs);
+  reply_count("extend", 1);
+  EXPECT_EQ(lease->deadline.load(), now_ + 1'000 * kMs - 12 * kMs);
+}
+
+TEST_F(TenureTest, expired_lease_is_lost_even_before_the_timer_ran) {
+  const auto lease = held(with_lease(100 * kMs));
+  now_ += 98 * kMs;
+  EXPECT_EQ(state(lease), Lease::kLost);
+  const auto request = release(lease);
+  EXPECT_EQ(request->status.load(), Status::kLost);
+}
+
+TEST_F(TenureTest, detached_lease_is_left_alone) {
+  const auto lease = held();
+  engine_->detach(*lease, now_);
+  EXPECT_EQ(state(lease), Lease::kDetached);
+  EXPECT_TRUE(engine_->is_drained());
+  advance(60'000 * kMs);
+  EXPECT_EQ(next_script(), "");
+  EXPECT_EQ(release(lease)->status.load(), Status::kNotHeld);
+}
+
+TEST_F(TenureTest, abandoned_lease_is_released_in_the_background) {
+  const auto lease = held();
+  engine_->abandon(*lease, now_);
+  reply_count("release", 1);
+  EXPECT_TRUE(engine_->is_drained());
+}
+
+TEST_F(TenureTest, label_is_written_at_once_and_once) {
+  engine::AcquireOptions options;
+  options.label = "nightly";
+  const auto lease = held(options);
+  ASSERT_EQ(next_script(), "extend");
+  EXPECT_EQ(sent_.front()[2], "2");
+  EXPECT_EQ(argument(6), "label");
+  EXPECT_EQ(argument(7), "nightly");
+  reply_count("extend", 1);
+  advance(10'000 * kMs);
+  ASSERT_EQ(next_script(), "extend");
+  EXPECT_EQ(sent_.front()[2], "2") << "the description lives as long as the lease";
+  EXPECT_EQ(sent_.front().size(), 7u);
+}
+
+TEST_F(TenureTest, lock_passed_on_with_little_validity_is_extended_at_once) {
+  const auto first = acquire();
+  const auto second = acquire();
+  const std::string token = argument(0);
+  reply_queued();
+  push_grant(token);
+  ASSERT_EQ(first->status.load(), Status::kOk);
+  reply_queued();
+  release(first->lease);
+  EXPECT_EQ(second->status.load(), Status::kOk);
+  engine_->on_timer(now_);
+  EXPECT_EQ(next_script(), "extend");
+}
+
+TEST_F(TenureTest, shut_down_gives_everything_back_and_takes_nothing_more) {
+  const auto lease = held();
+  const auto waiting = acquire(-1, {}, "other");
+  reply_queued();
+  engine_->shut_down(now_);
+  EXPECT_EQ(waiting->status.load(), Status::kClosed);
+  EXPECT_EQ(state(lease), Lease::kReleased);
+  EXPECT_FALSE(engine_->is_drained());
+  reply_count("cancel", 1);
+  reply_count("release", 1);
+  EXPECT_TRUE(engine_->is_drained());
+  EXPECT_EQ(acquire()->status.load(), Status::kClosed);
+  EXPECT_EQ(release(lease)->status.load(), Status::kClosed);
+}
+
+TEST_F(TenureTest, work_that_one_script_left_over_is_kicked) {
+  const auto lease = held();
+  release(lease);
+  reply_count("release", 1, 1);
+  EXPECT_EQ(next_script(), "kick text");
+  reply_count("kick text", 0, 1);
+  EXPECT_EQ(next_script(), "kick text");
+  reply_count("kick text", 1, 0);
+  EXPECT_EQ(next_script(), "");
+}
+
+TEST_F(TenureTest, leases_taken_together_renew_apart_but_in_few_batches) {
+  std::vector<std::shared_ptr<Lease>> leases;
+  for (int i = 0; i < 1'000; i++) {
+    const auto request = acquire(-1, {}, "lock" + std::to_string(i));
+    reply_granted();
+    leases.push_back(request->lease);
+  }
+  int batches = 0;
+  const Nanos until = now_ + 10'000 * kMs;
+  size_t renewed = 0;
+  while (now_ < until) {
+    advance(std::min(engine_->next_due() - now_, until - now_));
+    engine_->on_timer(now_);
+    if (sent_.empty()) continue;
+    batches++;
+    renewed += sent_.size();
+    while (!sent_.empty()) reply_count("extend", 1);
+  }
+  EXPECT_EQ(renewed, 1'000u);
+  EXPECT_LE(batches, 40);
+}
+
+}  // namespace redlatch

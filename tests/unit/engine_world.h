@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// EngineWorld: an engine with a fake clock, whose commands are recorded and whose replies are made
+// by the test. No server, no socket, no sleep.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace redlatch {
+
+// A reply that owns what it holds.
+class MadeReply {
+ public:
+  static MadeReply integer(int64_t value) {
+    MadeReply made;
+    made.reply_.kind = Reply::Kind::kInteger;
+    made.reply_.integer = value;
+    return made;
+  }
+  static MadeReply text(std::string value, Reply::Kind kind = Reply::Kind::kText) {
+    MadeReply made;
+    made.text_ = std::make_unique<std::string>(std::move(value));
+    made.reply_.kind = kind;
+    made.reply_.data = made.text_->data();
+    made.reply_.size = made.text_->size();
+    return made;
+  }
+  static MadeReply error(std::string value) { return text(std::move(value), Reply::Kind::kError); }
+  template <class... Parts>
+  static MadeReply list(Parts... parts) {
+    MadeReply made;
+    made.parts_ = std::make_unique<std::vector<MadeReply>>();
+    (made.parts_->push_back(std::move(parts)), ...);
+    made.pointers_ = std::make_unique<std::vector<Reply *>>();
+    for (MadeReply &part : *made.parts_) made.pointers_->push_back(&part.reply_);
+    made.reply_.kind = Reply::Kind::kArray;
+    made.reply_.elements = made.pointers_->data();
+    made.reply_.size = made.pointers_->size();
+    return made;
+  }
+  const Reply &get() const { return reply_; }
+
+ private:
+  Reply reply_;
+  std::unique_ptr<std::string> text_;
+  std::unique_ptr<std::vector<MadeReply>> parts_;
+  std::unique_ptr<std::vector<Reply *>> pointers_;
+};
+
+class EngineWorld : public ::testing::Test, protected engine::Outlet {
+ protected:
+  using Request = engine::Request;
+  using Lease = engine::Lease;
+  using RequestPtr = std::shared_ptr<Request>;
+
+  static constexpr int64_t kServerMs = 1'700'000'000'000;  // the server's clock at local time 0
+  static constexpr std::string_view kFence = "1700000000000000";
+
+  EngineWorld() { engine_ = make_engine(); }
+
+  std::unique_ptr<engine::Engine> make_engine() {
+    const std::array<uint8_t, 16> random{1, 2, 3};
+    engine::Outlet &outlet = *this;
+    return std::make_unique<engine::Engine>(settings_, random, 7, outlet);
+  }
+
+  // ---- the outlet
+  void send(std::span<const std::string_view> argv) override {
+    sent_.emplace_back(argv.begin(), argv.end());
+  }
+  void finished(Request &) override { finished_count_++; }
+  void lease_ended(Lease &) override { ended_count_++; }
+  void drop_link() override { is_dropped_ = true; }
+
+  // ---- the time and the connection
+  void advance(Nanos by) {
+    const Nanos until = now_ + by;
+    for (int guard = 0; engine_->next_due() <= until; guard++) {
+      ASSERT_LT(guard, 10'000) << "the engine's timer does not move on";
+      now_ = std::max(now_, engine_->next_due());
+      if (engine_->begin_connect(now_)) return;  // the test decides what becomes of it
+      if (is_dropped_) return;
+      engine_->on_timer(now_);
+    }
+    now_ = until;
+  }
+  void connect() {
+    (void)engine_->begin_connect(now_);
+    engine_->on_connected({}, now_);
+  }
+  void disconnect() {
+    is_dropped_ = false;
+    sent_.clear();
+    engine_->on_disconnected(now_);
+  }
+
+  // ---- the server
+  int64_t server_ms() const { return kServerMs + now_ / kMs; }
+  // The name of the script that the oldest unanswered command calls; "" if there is none.
+  std::string next_script() const {
+    if (sent_.empty()) return "";
+    const auto &argv = sent_.front();
+    for (size_t i = 0; i < wire::kScriptCount; i++) {
+      const auto &script = wire::script_text(static_cast<wire::Script>(i), false);
+      if (argv[1] == script.sha1) return std::string(script.name);
+      if (argv[1] == script.text) return std::string(script.name) + " text";
+    }
+    return "?";
+  }
+  // Argument `i` behind the keys of the oldest unanswered command.
+  std::string argument(size_t i) const {
+    const auto &argv = sent_.front();
+    return argv.at(3 + std::stoul(argv.at(2)) + i);
+  }
+  void reply(MadeReply made) {
+    ASSERT_FALSE(sent_.empty()) << "nothing was sent that could be answered";
+    sent_.pop_front();
+    engine_->on_reply(made.get(), now_);
+  }
+  void reply_granted(std::string_view fence = kFence) {
+    ASSERT_TRUE(next_script().starts_with("acquire")) << next_script();
+    reply(MadeReply::list(MadeReply::integer(1), MadeReply::text(std::string(fence)),
+                          MadeReply::integer(server_ms())));
+  }
+  void reply_queued(int64_t pttl = 30'000, int64_t rank = 0,
+                    std::string holder = std::string(32, 'a'), std::string type = "string") {
+    ASSERT_EQ(next_script(), "acquire");
+    const bool is_try = argument(2).empty();
+    reply(MadeReply::list(MadeReply::integer(0), MadeReply::integer(pttl),
+                          MadeReply::integer(server_ms()),
+                          MadeReply::text(is_try ? "" : "1700000000000001"),
+                          MadeReply::integer(is_try ? -1 : rank), MadeReply::text("12345678"),
+                          MadeReply::text(std::move(holder)), MadeReply::text(std::move(type))));
+  }
+  void reply_count(std::string_view script, int64_t result, int64_t flags = 0) {
+    ASSERT_EQ(next_script(), script);
+    reply(MadeReply::list(MadeReply::integer(result), MadeReply::integer(server_ms()),
+                          MadeReply::integer(flags)));
+  }
+  // A grant to the place with this member, stamped `age` ago.
+  void push_grant(const std::string &token, Nanos age = 0, int64_t claim_ms = 3000,
+                  std::string_view check = "12345678") {
+    char numbers[64];
+    snprintf(numbers, sizeof numbers, "x%05lld%s%013lld", static_cast<long long>(claim_ms),
+             "1700000000000064", static_cast<long long>(kServerMs + (now_ - age) / kMs));
+    engine_->on_push("g" + token.substr(22) + numbers + std::string(check), now_);
+  }
+
+  // ---- callers
+  RequestPtr acquire(int64_t wait_ms = -1, engine::AcquireOptions options = {},
+                     std::string name = "lock") {
+    auto request = std::make_shared<Request>(Request::Op::kAcquire);
+    request->name = std::move(name);
+    request->wait_ms = wait_ms;
+    request->options = std::move(options);
+    request->lease = std::make_shared<Lease>();
+    engine_->start(request, now_);
+    return request;
+  }
+  RequestPtr release(const std::shared_ptr<Lease> &lease) {
+    auto request = std::make_shared<Request>(Request::Op::kRelease);
+    request->lease = lease;
+    engine_->start(request, now_);
+    return request;
+  }
+  RequestPtr extend(const std::shared_ptr<Lease> &lease, Nanos to) {
+    auto request = std::make_shared<Request>(Request::Op::kExtend);
+    request->lease = lease;
+    request->extend_to = to;
+    engine_->start(request, now_);
+    return request;
+  }
+  // A lease that was granted by a reply.
+  std::shared_ptr<Lease> held(engine::AcquireOptions options = {}) {
+    const auto request = acquire(-1, std::move(options));
+    reply_granted();
+    EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
+    return request->lease;
+  }
+  Lease::State state(const std::shared_ptr<Lease> &lease) const { return lease->state_at(now_); }
+
+  Settings settings_;
+  Nanos now_ = 1000 * kMs;
+  std::deque<std::vector<std::string>> sent_;
+  int finished_count_ = 0;
+  int ended_count_ = 0;
+  bool is_dropped_ = false;
+  std::unique_ptr<engine::Engine> engine_;
+};
+
+inline engine::AcquireOptions with_lease(Nanos lease) {
+  engine::AcquireOptions options;
+  options.lease = lease;
+  return options;
+}
+
+}  // namespace redlatch

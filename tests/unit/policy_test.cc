@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Goal: the arithmetic of leases, clocks and waiting. Method: plain values, no clock.
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "policy/backoff.h"
+#include "policy/clock_offset.h"
+#include "policy/lease_clock.h"
+#include "policy/waiting.h"
+
+namespace redlatch::policy {
+
+constexpr Nanos kSecond = 1000 * kMs;
+
+TEST(LeaseClockTest, deadline_is_sending_plus_lease_less_drift) {
+  EXPECT_EQ(deadline_of(5 * kSecond, 30 * kSecond), 35 * kSecond - 302 * kMs);
+  EXPECT_EQ(deadline_of(0, 10 * kMs), 10 * kMs - 100'000 - 2 * kMs);
+}
+
+TEST(LeaseClockTest, lease_within_a_longest_hold_reaches_it_and_hardly_more) {
+  const Nanos lease = lease_within(30 * kSecond, 0, 4 * kSecond);
+  EXPECT_GE(deadline_of(0, lease), 4 * kSecond);
+  EXPECT_LE(lease, 4'100 * kMs);
+  EXPECT_EQ(lease_within(30 * kSecond, 0, kNever), 30 * kSecond);
+  EXPECT_EQ(lease_within(30 * kSecond, 5 * kSecond, 4 * kSecond), kMinLeaseMs * kMs);
+}
+
+TEST(LeaseClockTest, retries_come_several_times_before_the_deadline) {
+  Nanos now = 0;
+  int tries = 0;
+  for (; now < 2 * kSecond; tries++) now = renewal_retry(now, 2 * kSecond);
+  EXPECT_GE(tries, 5);
+  EXPECT_LE(tries, 200);
+}
+
+TEST(ClockOffsetTest, local_time_is_never_later_than_the_truth) {
+  // A server 50 ppm fast or slow, round trips of up to 50 ms: for a day of random samples the
+  // local time of a stamp is at or before its true local time.
+  for (const int ppm : {-100, -50, 0, 50, 100}) {
+    Entropy entropy(static_cast<uint64_t>(ppm + 1000));
+    ClockOffset offset;
+    const auto server_ms = [&](Nanos local) {
+      return 1'700'000'000'000 + (local + local / 1'000'000 * ppm) / kMs;
+    };
+    for (Nanos now = kSecond; now < 86'400 * kSecond; now += 15 * kSecond) {
+      const auto there = static_cast<Nanos>(entropy.next() % 25) * kMs;
+      const auto back = static_cast<Nanos>(entropy.next() % 25) * kMs;
+      offset.sample(now, now + there + back, server_ms(now + there));
+      const Nanos stamped = now + 3 * kSecond;
+      const auto local = offset.local_time(server_ms(stamped), stamped + kSecond);
+      ASSERT_TRUE(local.has_value());
+      ASSERT_LE(*local, stamped) << ppm << " ppm at " << now / kSecond << " s";
+      ASSERT_GE(*local, stamped - 200 * kMs) << "of no use";
+    }
+  }
+}
+
+TEST(ClockOffsetTest, sample_of_more_than_a_minute_ago_is_forgotten) {
+  ClockOffset offset;
+  offset.sample(kSecond, kSecond, 1'000'000);
+  EXPECT_TRUE(offset.local_time(1'000'000, 30 * kSecond).has_value());
+  EXPECT_FALSE(offset.local_time(1'000'000, 62 * kSecond).has_value());
+}
+
+TEST(ClockOffsetTest, server_clock_that_jumps_forward_drops_old_samples) {
+  ClockOffset offset;
+  offset.sample(10 * kSecond, 10 * kSecond, 1'000'000);
+  offset.sample(11 * kSecond, 11 * kSecond, 1'011'000);  // 10 s ahead of what is known
+  const auto local = offset.local_time(1'011'000, 11 * kSecond);
+  ASSERT_TRUE(local.has_value());
+  EXPECT_LE(*local, 11 * kSecond);
+}
+
+TEST(BackoffTest, pauses_double_within_half_of_their_step) {
+  Backoff backoff = kReconnect;
+  Entropy entropy(1);
+  Nanos step = 10 * kMs;
+  for (int i = 0; i < 12; i++) {
+    const Nanos pause = backoff.next(entropy.next());
+    EXPECT_GE(pause, step / 2);
+    EXPECT_LE(pause, step);
+    step = std::min(step * 2, 500 * kMs);
+  }
+  backoff.reset();
+  EXPECT_LE(backoff.next(entropy.next()), 10 * kMs);
+}
+
+TEST(WaitingTest, poll_waits_for_the_holders_lease_and_for_those_before) {
+  EXPECT_EQ(poll_delay(2'000, 0), 2'001 * kMs);
+  EXPECT_EQ(poll_delay(2'000, 3), 2'061 * kMs);
+  EXPECT_EQ(poll_delay(60'000, 0), kLongestPoll);
+  EXPECT_EQ(poll_delay(-1, 0), kLongestPoll);
+  EXPECT_EQ(poll_delay(-2, 0), 20 * kMs);
+  EXPECT_EQ(poll_delay(INT64_MAX, INT64_MAX), kLongestPoll);
+}
+
+TEST(WaitingTest, lock_passes_on_only_within_count_time_and_validity) {
+  const Burst fresh{0, 0};
+  const Nanos lease = 30 * kSecond;
+  EXPECT_TRUE(may_pass_on(fresh, 16, kSecond, 20 * kSecond, lease, lease));
+  EXPECT_FALSE(may_pass_on(fresh, 0, kSecond, 20 * kSecond, lease, lease));
+  EXPECT_FALSE(may_pass_on(Burst{16, 0}, 16, kSecond, 20 * kSecond, lease, lease));
+  EXPECT_FALSE(may_pass_on(fresh, 16, 31 * kSecond, 60 * kSecond, lease, lease));
+  EXPECT_FALSE(may_pass_on(fresh, 16, kSecond, 2 * kSecond, lease, lease));
+  EXPECT_TRUE(may_pass_on(fresh, 16, kSecond, kSecond + 10 * kMs, lease, 20 * kMs));
+}
+
+}  // namespace redlatch::policy

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Goal: timers come in order, whatever was armed, moved and disarmed. Method: random operations
+// against a plain list.
+#include "engine/timer_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "base/random.h"
+
+namespace redlatch::engine {
+
+TEST(TimerQueueTest, random_operations_agree_with_a_plain_list) {
+  Entropy entropy(42);
+  std::vector<std::unique_ptr<Timed>> timed;
+  for (int i = 0; i < 200; i++) timed.push_back(std::make_unique<Timed>(Timed::Kind::kHold));
+  TimerQueue queue;
+  for (int step = 0; step < 50'000; step++) {
+    Timed &one = *timed[entropy.next() % timed.size()];
+    if (entropy.next() % 3 == 0) {
+      queue.remove(one);
+    } else {
+      queue.set(one, static_cast<Nanos>(entropy.next() % 1'000));
+    }
+    Nanos first = kNever;
+    for (const auto &t : timed) first = std::min(first, t->due);
+    ASSERT_EQ(queue.next_due(), first) << "step " << step;
+    if (!queue.empty()) {
+      ASSERT_EQ(queue.top().due, first);
+    }
+  }
+}
+
+TEST(TimerQueueTest, never_disarms) {
+  Timed timed(Timed::Kind::kHold);
+  TimerQueue queue;
+  queue.set(timed, 5);
+  queue.set(timed, kNever);
+  EXPECT_TRUE(queue.empty());
+}
+
+}  // namespace redlatch::engine

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Goal: keys, tokens, members, pushes and answers. Method: plain values.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <set>
+
+#include "engine_world.h"
+#include "wire/answer.h"
+#include "wire/keys.h"
+#include "wire/token.h"
+
+namespace redlatch::wire {
+
+TEST(KeysTest, auxiliary_keys_stand_in_the_slot_of_the_lock) {
+  const LockKeys plain("", "a");
+  EXPECT_EQ(plain.lock, "a");
+  EXPECT_EQ(plain.queue, "{a}:rl1:q");
+  const LockKeys tagged("", "{a}b");
+  EXPECT_EQ(tagged.queue, "{a}b:rl1.q");
+  const LockKeys spaced("app:", "a");
+  EXPECT_EQ(spaced.lock, "app:a");
+  EXPECT_EQ(spaced.queue, "app:{app:a}:rl1:q");
+  EXPECT_EQ(LockKeys("", "x{}y").queue, "{x{}y}:rl1:q") << "an empty tag is none";
+}
+
+TEST(KeysTest, locks_with_and_without_braces_share_nothing) {
+  const LockKeys a("", "a");
+  const LockKeys b("", "{a}");
+  EXPECT_NE(a.queue, b.queue);
+  EXPECT_NE(a.fence, b.fence);
+}
+
+TEST(KeysTest, names_are_any_bytes_but_auxiliary_keys) {
+  EXPECT_TRUE(check_name(std::string(1024, '\0')).ok());
+  EXPECT_TRUE(check_name("a:rl1:q2").ok());
+  EXPECT_TRUE(check_name("rl1:q").ok());
+  for (const char *name : {"", "a:rl1:q", "a:rl1.", "{a}:rl1.QQ"}) {
+    const auto outcome = check_name(name);
+    EXPECT_EQ(outcome.status, Status::kInvalid) << name;
+    EXPECT_FALSE(outcome.message.empty());
+  }
+  EXPECT_EQ(check_name(std::string(1025, 'a')).status, Status::kInvalid);
+  EXPECT_EQ(check_namespace("a{b").status, Status::kInvalid);
+}
+
+TEST(TokenTest, tokens_have_their_width_and_differ) {
+  std::array<uint8_t, 16> random{};
+  std::set<std::string> seen;
+  for (int i = 0; i < 256; i++) {
+    random[static_cast<size_t>(i) % 16] = static_cast<uint8_t>(i);
+    const std::string cid = make_cid(random);
+    EXPECT_EQ(cid.size(), kCidSize);
+    for (const uint64_t rid : {uint64_t{0}, uint64_t{255}, kMaxRid}) {
+      const std::string token = make_token(cid, rid);
+      EXPECT_TRUE(is_token(token)) << token;
+      seen.insert(token);
+    }
+  }
+  EXPECT_EQ(seen.size(), 256u * 3);
+}
+
+TEST(TokenTest, other_libraries_values_are_foreign) {
+  EXPECT_FALSE(is_token("d41d8cd98f00b204e9800998ecf8427e-"));
+  EXPECT_FALSE(is_token("rl:shared"));
+  EXPECT_FALSE(is_token(std::string(32, 'Z'))) << "the number is hex";
+  EXPECT_FALSE(is_token(""));
+}
+
+TEST(TokenTest, member_has_fixed_width_fields) {
+  const std::string token(32, 'a');
+  EXPECT_EQ(make_member(token, 3000, -1), token + "x03000" + "9999999999999");
+  EXPECT_EQ(make_member(token, 10, 1500), token + "x00010" + "0000000001500");
+  EXPECT_EQ(make_member(token, 10, INT64_MAX), make_member(token, 10, -1));
+  ASSERT_TRUE(parse_member(make_member(token, 10, 5)).has_value());
+  EXPECT_FALSE(parse_member("short").has_value());
+}
+
+TEST(TokenTest, pushes_are_read_by_position_and_nothing_else_is) {
+  const auto grant = parse_push(
+      "g00000000ffx03000"
+      "1700000000000001"
+      "1700000000000"
+      "abcdef01");
+  ASSERT_TRUE(grant.has_value());
+  EXPECT_EQ(grant->rid, 255u);
+  EXPECT_EQ(grant->ms, 3000);
+  EXPECT_EQ(grant->fence, 1'700'000'000'000'001);
+  EXPECT_EQ(grant->server_ms, 1'700'000'000'000);
+  EXPECT_EQ(grant->check, "abcdef01");
+  const auto head = parse_push("n000000000100250");
+  ASSERT_TRUE(head.has_value());
+  EXPECT_EQ(head->ms, 250);
+  for (std::string message :
+       {"", "n", "n0000000001", "n0000000001-0001", "g0000000001s03000", "n00000000010025000",
+        "g00000000ffx0300017000000000000011700000000000"}) {
+    EXPECT_FALSE(parse_push(message).has_value()) << message;
+  }
+}
+
+TEST(AnswerTest, errors_are_told_apart_by_what_one_may_do) {
+  using Kind = Refusal::Kind;
+  const auto kind = [](const char *text) { return refusal_of(MadeReply::error(text).get()).kind; };
+  EXPECT_EQ(kind("NOSCRIPT No matching script. Please use EVAL."), Kind::kNoScript);
+  for (const char *text : {"LOADING x", "OOM x", "BUSY x", "READONLY x", "MASTERDOWN x"}) {
+    EXPECT_EQ(kind(text), Kind::kTransient) << text;
+  }
+  for (const char *text : {"NOPERM x", "NOAUTH x", "WRONGPASS x",
+                           "ERR ACL failure in script: User x has no permissions"}) {
+    EXPECT_EQ(kind(text), Kind::kDenied) << text;
+  }
+  EXPECT_EQ(kind("ERR something"), Kind::kOther);
+  EXPECT_EQ(refusal_of(MadeReply::error("ERR a\r\nb").get()).message, "ERR a  b");
+}
+
+TEST(AnswerTest, holders_that_do_not_speak_the_protocol_are_foreign) {
+  AcquireAnswer answer;
+  answer.type = "string";
+  answer.holder = "abc";
+  EXPECT_TRUE(answer.is_foreign());
+  const std::string token(32, 'a');
+  answer.holder = token;
+  EXPECT_FALSE(answer.is_foreign());
+  answer.type = "hash";
+  EXPECT_TRUE(answer.is_foreign());
+  answer.type = "none";
+  EXPECT_FALSE(answer.is_foreign());
+}
+
+}  // namespace redlatch::wire
