@@ -64,7 +64,7 @@ inline rl_status forked(rl_error *err) noexcept {
 }
 inline rl_status null_argument(rl_error *err, const char *name) noexcept {
   try {
-    return answer(err, Status::kInvalid, std::string(name) + " is NULL: a handle is needed");
+    return answer(err, Status::kInvalid, std::string(name) + " is NULL, which is not allowed here");
   } catch (const std::bad_alloc &) {
     return answer(err, Status::kInvalid);
   }

@@ -119,6 +119,7 @@ rl_status rl_force_release(rl_client *client, const char *name, size_t name_len,
     if (auto outcome = client::check_name(text_of(name, name_len)); !outcome.ok()) {
       return (void)answer(e, outcome);
     }
+    if (token == nullptr && token_len > 0) return (void)null_argument(e, "token");
     const auto request = make_request(Request::Op::kForce);
     request->name = text_of(name, name_len);
     request->token = text_of(token, token_len);

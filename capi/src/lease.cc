@@ -70,7 +70,7 @@ rl_request *start_on_lease(rl_lease *lease, Request::Op op, int64_t extend_to_ms
     Outcome outcome;
     if (op == Request::Op::kExtend) outcome = client::check_lease(extend_to_ms);
     if (lease == nullptr) {
-      outcome = failure(Status::kInvalid, "lease is NULL: a handle is needed");
+      outcome = failure(Status::kInvalid, "lease is NULL, which is not allowed here");
     } else if (lease->client->is_forked()) {
       outcome = failure(Status::kForked, rl_status_text(RL_E_FORKED));
     }
@@ -107,19 +107,19 @@ rl_request *rl_acquire_start(rl_client *client, const char *name, size_t name_le
                              const rl_acquire_options *options) {
   return guarded<rl_request *>(nullptr, nullptr, [&]() -> rl_request * {
     auto handle = std::make_unique<rl_request>();
-    handle->request = make_acquire(name, name_len, wait_ms, options);
-    Request &request = *handle->request;
     auto outcome = check_acquire(name, name_len, wait_ms);
     if (client == nullptr) {
-      outcome = failure(Status::kInvalid, "client is NULL: a handle is needed");
+      outcome = failure(Status::kInvalid, "client is NULL, which is not allowed here");
     } else if (client->client->is_forked()) {
       outcome = failure(Status::kForked, rl_status_text(RL_E_FORKED));
     }
     if (!outcome.ok()) {
-      request.message = std::move(outcome.message);
-      request.status = outcome.status;
+      handle->request = make_request(Request::Op::kAcquire);
+      handle->request->message = std::move(outcome.message);
+      handle->request->status = outcome.status;
       return handle.release();
     }
+    handle->request = make_acquire(name, name_len, wait_ms, options);
     handle->client = client->client;
     handle->client->start(handle->request);
     return handle.release();

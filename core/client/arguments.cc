@@ -16,8 +16,11 @@ Outcome check_name(std::string_view name) { return wire::check_name(name); }
 
 Outcome check_token(std::string_view token) {
   if (is_own_token(token)) return {};
-  return failure(Status::kInvalid, "token " + quoted(token) +
-                                       " is none that rl_lease_token() gives: it has " +
+  // What has another length is not shown: the length may be all that is wrong.
+  const std::string shown = token.size() == wire::kTokenSize
+                                ? quoted(token)
+                                : "of " + std::to_string(token.size()) + " bytes";
+  return failure(Status::kInvalid, "token " + shown + " is none: rl_lease_token() gives " +
                                        std::to_string(wire::kTokenSize) + " bytes");
 }
 

@@ -47,7 +47,9 @@ Client::Client(Settings settings) : settings_(std::move(settings)), fork_count_(
   wakes_.reserve(8);
 }
 
-Client::~Client() { shut_down(); }
+Client::~Client() {
+  if (engine_) shut_down();  // none: open() failed half-way
+}
 
 // ---- calls -------------------------------------------------------------------------------------
 
@@ -60,10 +62,17 @@ void Client::begin(const std::shared_ptr<engine::Request> &request) {
 
 void Client::run(const std::shared_ptr<engine::Request> &request) {
   Lock lock(mutex_);
-  begin(request);
-  flush_if_nobody_will(lock);
   Waiter me;
   me.request = request.get();
+  make_room();  // first: once the request is started nothing may fail any more
+  enlist(me);
+  try {
+    begin(request);
+  } catch (...) {
+    delist(me);
+    throw;
+  }
+  flush_if_nobody_will(lock);
   wait_driving(lock, me, kNever, Patience::kUninterrupted);
   wake_all(lock);
 }
@@ -80,6 +89,8 @@ Status Client::wait(engine::Request &request, Nanos limit) {
   Lock lock(mutex_);
   Waiter me;
   me.request = &request;
+  make_room();
+  enlist(me);
   wait_driving(lock, me, limit, Patience::kInterruptible);
   wake_all(lock);
   if (request.is_finished()) return request.status.load();
@@ -122,6 +133,7 @@ void Client::wait_ended(const engine::Lease &lease, Nanos limit) {
   Lock lock(mutex_);
   Waiter me;
   me.lease = &lease;
+  make_room();
   enlist(me);
   while (lease.state_at(boot_now()) == engine::Lease::kHeld) {
     // The engine's timer ends the lease; the clock alone does as well.
@@ -196,8 +208,14 @@ void Client::drop_link() {
 
 // ---- waiting and waking ------------------------------------------------------------------------
 
+// Room to wake one more caller, the keeper, and whoever shuts down: waking must not fail.
+void Client::make_room() {
+  const size_t needed = waiter_count_ + 3;
+  if (wakes_.capacity() < needed) wakes_.reserve(2 * needed);
+}
+
 void Client::enlist(Waiter &waiter) {
-  wakes_.reserve(++waiter_count_ + 1);
+  waiter_count_++;
   if (waiter.request != nullptr) {
     waiter.next_of_request = static_cast<Waiter *>(waiter.request->waiters);
     waiter.request->waiters = &waiter;

@@ -86,6 +86,7 @@ class Client final : private engine::Outlet {
   void drop_link() override;
 
   // client.cc
+  void make_room();
   void enlist(Waiter &waiter);
   void delist(Waiter &waiter);
   void wake(Waiter &waiter);
@@ -147,7 +148,7 @@ class Client final : private engine::Outlet {
   WaiterList short_;           // sleeping, an answer is in flight
   WaiterList long_;            // sleeping, in a queue or without a connection
   size_t waiter_count_ = 0;
-  std::vector<Waiter *> wakes_;  // to be woken after unlocking; never grows past waiter_count_ + 1
+  std::vector<Waiter *> wakes_;  // to be woken after unlocking
   Waiter *lease_waiters_ = nullptr;
   io::Watch watch_;         // where callers poll
   io::Event driver_event_;  // wakes a driver that has a limit of its own

@@ -17,10 +17,9 @@ bool is_queued(const Waiter &waiter) { return engine::Engine::is_queued(*waiter.
 
 }  // namespace
 
-// Wait until the request of `me` is finished, `limit` has passed, or, if it may, a signal came.
+// Wait until the request of `me`, who is enlisted, is finished, `limit` has passed, or, if it may,
+// a signal came.
 void Client::wait_driving(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
-  if (me.request->is_finished()) return settle();
-  enlist(me);
   while (!me.request->is_finished() && (limit == kNever || boot_now() < limit)) {
     const bool can_read = is_connected_ && !is_broken_;
     if (driver_ == &me || (driver_ == nullptr && can_read && !is_queued(me))) {

@@ -51,7 +51,7 @@ Outcome set_duration(std::string_view name, std::string_view value, Nanos &targe
 Outcome set_database(std::string_view value, int &target) {
   int number = -1;
   if (!parse_number(value, number) || number < 0 || number > kMaxDatabase) {
-    return invalid("database " + quoted(value) + " is not a number of 0 to " +
+    return invalid("option 'db': " + quoted(value) + " is not a number of 0 to " +
                    std::to_string(kMaxDatabase));
   }
   target = number;
@@ -91,6 +91,8 @@ Outcome set_protocol(std::string_view value) {
 constexpr std::array<std::string_view, 9> kNames = {
     "namespace",       "user",    "password", "db", "holder", "client_name",
     "connect_timeout", "timeout", "protocol"};
+constexpr std::array<std::string_view, 7> kShownNames = {
+    "namespace", "db", "holder", "client_name", "connect_timeout", "timeout", "protocol"};
 constexpr std::array<std::string_view, 3> kSchemes = {"redis", "valkey", "unix"};
 constexpr std::array<std::string_view, 6> kLaterSchemes = {
     "rediss", "valkeys", "redis-sentinel", "redis+cluster", "embedded", "valkey+cluster"};
@@ -119,8 +121,10 @@ std::string nearest(const std::array<std::string_view, N> &known, std::string_vi
 
 std::string list_of_schemes() {
   std::string list;
-  for (const auto scheme : kSchemes) list += (list.empty() ? "" : ", ") + std::string(scheme);
-  return list + "://";
+  for (const auto scheme : kSchemes) {
+    list += (list.empty() ? "" : ", ") + std::string(scheme) + "://";
+  }
+  return list;
 }
 
 Outcome set_option(Settings &settings, std::string_view name, std::string_view value) {
@@ -227,7 +231,8 @@ Outcome UrlParser::take_scheme() {
   }
   if (std::find(kSchemes.begin(), kSchemes.end(), scheme) == kSchemes.end()) {
     return wrong("unknown scheme " + quoted(scheme) + " (did you mean '" +
-                 nearest(kSchemes, std::string_view(scheme).substr(0, 64)) + "://'?)");
+                 nearest(kSchemes, std::string_view(scheme).substr(0, 64)) + "://'? known are " +
+                 list_of_schemes() + ")");
   }
   is_unix_ = scheme == "unix";
   return {};
@@ -340,6 +345,14 @@ Outcome parse_url(std::string_view url, const Options &options, Settings &settin
   return outcome;
 }
 
+namespace {
+
+bool is_shown(std::string_view name) {
+  return std::find(kShownNames.begin(), kShownNames.end(), name) != kShownNames.end();
+}
+
+}  // namespace
+
 std::string redact_url(std::string_view url) {
   std::string shown;
   const size_t scheme = url.find("://");
@@ -356,15 +369,16 @@ std::string redact_url(std::string_view url) {
     if (colon != std::string_view::npos) shown.append(":***");
     rest = url.substr(at);
   }
-  // password= among the parameters
-  constexpr std::string_view kParameter = "password=";
+  // Of parameters only what cannot be a secret is shown: a mistyped name may stand before one.
+  const size_t query = std::min(rest.find('?'), rest.size());
+  shown.append(rest.substr(0, query));
+  rest.remove_prefix(query);
   while (!rest.empty()) {
-    const size_t found = rest.find(kParameter);
-    shown.append(rest.substr(0, found));
-    if (found == std::string_view::npos) break;
-    shown.append(kParameter).append("***");
-    rest.remove_prefix(found + kParameter.size());
-    rest.remove_prefix(std::min(rest.find('&'), rest.size()));
+    const std::string_view pair = rest.substr(0, rest.find('&', 1));
+    rest.remove_prefix(pair.size());
+    const size_t equals = pair.find('=');
+    const bool is_plain = equals == std::string_view::npos || is_shown(pair.substr(1, equals - 1));
+    shown.append(is_plain ? pair : pair.substr(0, equals + 1)).append(is_plain ? "" : "***");
   }
   return shown;
 }

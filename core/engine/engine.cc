@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <new>
-#include <vector>
 
 #include "base/text.h"
 #include "policy/lease_clock.h"
@@ -40,16 +39,22 @@ Engine::~Engine() {
 // ---- requests ----------------------------------------------------------------------------------
 
 void Engine::start(std::shared_ptr<Request> request, Nanos now) {
+  timers_.admit();
   if (is_shut_) return finish(*request, Status::kClosed, "the client was shut down");
-  switch (request->op) {
-    case Request::Op::kAcquire:
-      return start_acquire(request, now);
-    case Request::Op::kRelease:
-      return start_release(request, now);
-    case Request::Op::kExtend:
-      return start_extend(request, now);
-    default:
-      return start_plain(request, now);
+  try {
+    switch (request->op) {
+      case Request::Op::kAcquire:
+        return start_acquire(request, now);
+      case Request::Op::kRelease:
+        return start_release(request, now);
+      case Request::Op::kExtend:
+        return start_extend(request, now);
+      default:
+        return start_plain(request, now);
+    }
+  } catch (...) {
+    if (!request->is_finished()) timers_.dismiss();
+    throw;
   }
 }
 
@@ -69,25 +74,22 @@ Status Engine::cancel(Request &request, Nanos now) {
   return Status::kCancelled;
 }
 
-void Engine::finish(Request &request, Status status, std::string message) {
+void Engine::finish(Request &request, Status status, std::string_view message) noexcept {
   timers_.remove(request);
-  request.message = std::move(message);
+  timers_.dismiss();
+  try {
+    request.message = message;
+  } catch (const std::bad_alloc &) {
+    request.message.clear();  // the status says enough
+  }
   request.status.store(status, std::memory_order_release);
   outlet_.finished(request);
 }
 
-void Engine::finish_as(Request &request, const Outcome &why) noexcept {
-  try {
-    finish(request, why.status, why.message);
-  } catch (const std::bad_alloc &) {
-    finish(request, why.status);
-  }
-}
-
-void Engine::finish_plain(Request &request, Status status, std::string message) {
+void Engine::finish_plain(Request &request, Status status, std::string_view message) noexcept {
   const auto keep = *request.place;
   plain_.erase(request.place);
-  finish(request, status, std::move(message));
+  finish(request, status, message);
 }
 
 // A request that may not wait for long: it gets one attempt to connect and one command time limit.
@@ -136,7 +138,7 @@ void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now, wi
       const Hold *hold = request->lease->hold;
       if (hold == nullptr) {
         auto why = why_not_held(*request->lease);
-        return finish_plain(*request, why.status, std::move(why.message));
+        return finish_plain(*request, why.status, why.message);
       }
       lease = request->extend_to;
       wire::extend(command, dialect_, form, hold->lock->keys, hold->token, lease / kMs,
@@ -184,7 +186,7 @@ void Engine::on_request_due(Request &request, Nanos now) {
     case Request::Op::kAcquire: {
       const Hold &hold = request.hold != nullptr ? *request.hold : *request.lock->shared;
       auto why = why_not_yet(hold);
-      finish(request, why.status, std::move(why.message));
+      finish(request, why.status, why.message);
       return leave_queue(request, now);
     }
     case Request::Op::kRelease:
@@ -212,6 +214,15 @@ void Engine::send(wire::Command &command, InFlight in_flight) {
   }
 }
 
+bool Engine::try_send(wire::Command &command, InFlight in_flight) noexcept {
+  try {
+    send(command, std::move(in_flight));
+    return true;
+  } catch (const std::bad_alloc &) {
+    return false;
+  }
+}
+
 // Whoever may not wait does not sit out the pause between two attempts.
 void Engine::connect_soon(Nanos now) {
   if (link_ == Link::kDown) connect_at_ = std::min(connect_at_, now);
@@ -227,57 +238,50 @@ void Engine::on_connected(const ServerFacts &facts, Nanos now) {
   link_ = Link::kUp;
   dialect_.is_sharded = facts.is_sharded;
   is_push_trusted_ = facts.is_push_trusted;
-  std::vector<std::shared_ptr<Hold>> holds;
-  holds.reserve(holds_.size());
-  for (const auto &[id, hold] : holds_) holds.push_back(hold);
-  for (const auto &hold : holds) {
-    if (hold->is_gone) continue;
-    switch (hold->phase) {
+  for_each_hold([&](Hold &hold) {
+    switch (hold.phase) {
       case Phase::kAsking:
       case Phase::kQueued:
-        ask(*hold, now);
-        break;
+        return ask(hold, now);
       case Phase::kHeld:
         // The server may have restarted without its data: better to know at once.
-        if (hold->is_renewed || hold->is_claim) extend(*hold, now);
-        break;
+        if (hold.is_renewed || hold.is_claim) extend(hold, now);
+        return;
       case Phase::kLeaving:
-        leave(*hold, now);
+        return leave(hold, now);
     }
-  }
-  const std::vector<std::shared_ptr<Request>> requests(plain_.begin(), plain_.end());
-  for (const auto &request : requests) send_request(request, now);
+  });
+  for_each_plain([&](const std::shared_ptr<Request> &request) {
+    const bool is_done = request->op == Request::Op::kForce && request->is_sent;
+    if (!is_done) send_request(request, now);
+  });
 }
 
 void Engine::on_connect_failed(const Outcome &why, Nanos now) {
   link_ = Link::kDown;
-  link_failure_ = why;
   connect_at_ = after(now, reconnect_.next(entropy_.next()));
+  link_failure_ = why;
   const bool may_pass = why.status == Status::kUnavailable || why.status == Status::kServer;
-  if (!may_pass) return fail_everybody(why, now);
-  const std::vector<std::shared_ptr<Request>> requests(plain_.begin(), plain_.end());
-  for (const auto &request : requests) {
+  if (!may_pass) return fail_everybody(why.status, why.message, now);
+  for_each_plain([&](const std::shared_ptr<Request> &request) {
     const bool waits = request->op == Request::Op::kExtend ||
                        (request->op == Request::Op::kConnect && request->wait_ms != 0);
-    if (waits) continue;
-    const Status status = request->is_sent ? Status::kOutcomeUnknown : why.status;
-    finish_plain(*request, status, why.message);
-  }
-  std::vector<std::shared_ptr<Hold>> once;
-  for (const auto &[id, hold] : holds_) {
-    if (hold->phase == Phase::kAsking && hold->member.empty()) once.push_back(hold);
-  }
-  for (const auto &hold : once) fail_callers(*hold, why, now);
+    if (waits) return;
+    finish_plain(*request, request->is_sent ? Status::kOutcomeUnknown : why.status, why.message);
+  });
+  for_each_hold([&](Hold &hold) {
+    const bool is_one_try = hold.phase == Phase::kAsking && hold.member.empty();
+    if (is_one_try) fail_callers(hold, why.status, why.message, now);
+  });
 }
 
 // Waiting longer would not help.
-void Engine::fail_everybody(const Outcome &why, Nanos now) {
-  while (!plain_.empty()) finish_plain(*plain_.front(), why.status, why.message);
-  std::vector<std::shared_ptr<Hold>> waiting;
-  for (const auto &[id, hold] : holds_) {
-    if (hold->phase == Phase::kAsking || hold->phase == Phase::kQueued) waiting.push_back(hold);
-  }
-  for (const auto &hold : waiting) fail_callers(*hold, why, now);
+void Engine::fail_everybody(Status status, std::string_view message, Nanos now) {
+  while (!plain_.empty()) finish_plain(*plain_.front(), status, message);
+  for_each_hold([&](Hold &hold) {
+    const bool is_waiting = hold.phase == Phase::kAsking || hold.phase == Phase::kQueued;
+    if (is_waiting) fail_callers(hold, status, message, now);
+  });
 }
 
 // Nothing here may fail: a hold that went on to believe in an answer would be stuck for ever.
@@ -317,7 +321,7 @@ void Engine::lose_answer(const InFlight &in_flight, Nanos now) {
       hold.is_ask_pending = false;
       hold.ghost_until = std::max(hold.ghost_until, in_flight.sent_at + in_flight.lease);
       if (hold.phase == Phase::kAsking && hold.member.empty()) {
-        fail_callers(hold, failure(Status::kOutcomeUnknown, link_lost_.message), now);
+        fail_callers(hold, Status::kOutcomeUnknown, link_lost_.message, now);
       }
       break;
     case Ask::kExtend:
@@ -377,7 +381,8 @@ void Engine::maybe_kick(const std::shared_ptr<LockName> &lock, bool has_more, Na
   if (!has_more || link_ != Link::kUp) return;
   wire::Command command;
   wire::kick(command, dialect_, wire::Form::kText, lock->keys);
-  send(command, InFlight{Ask::kKick, wire::Form::kText, now, 0, lock});
+  // Not sent for want of memory: the next poll of any waiter does the same.
+  (void)try_send(command, InFlight{Ask::kKick, wire::Form::kText, now, 0, lock});
 }
 
 void Engine::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
@@ -439,13 +444,10 @@ void Engine::give_up() {
 
 void Engine::shut_down(Nanos now) {
   is_shut_ = true;
-  const Outcome closed = failure(Status::kClosed, "the client was shut down");
-  fail_everybody(closed, now);
-  std::vector<std::shared_ptr<Hold>> held;
-  for (const auto &[id, hold] : holds_) {
-    if (hold->phase == Phase::kHeld) held.push_back(hold);
-  }
-  for (const auto &hold : held) give_back(*hold, nullptr, now);
+  fail_everybody(Status::kClosed, "the client was shut down", now);
+  for_each_hold([&](Hold &hold) {
+    if (hold.phase == Phase::kHeld) give_back(hold, nullptr, now);
+  });
   connect_soon(now);
 }
 

@@ -7,8 +7,9 @@
 // ended leases through an Outlet, and the time at which it wants to be called again. Everything is
 // called by one thread at a time. core/client is its shell; a simulator can be another.
 //
-// It throws only std::bad_alloc. A caller that catches it inside an event of the connection drops
-// the connection: every state here survives an answer that never came.
+// It throws only std::bad_alloc, and only before anything has changed that a later event would not
+// put right: what could not be sent is tried again by a timer, and a caller that catches it inside
+// an event of the connection drops the connection, which every state here survives.
 #pragma once
 
 #include <deque>
@@ -117,18 +118,22 @@ class Engine {
   enum class Link : uint8_t { kDown, kConnecting, kUp, kBroken };
 
   // engine.cc: requests and the connection
-  void finish(Request &request, Status status, std::string message = {});
-  void finish_as(Request &request, const Outcome &why) noexcept;
-  void finish_plain(Request &request, Status status, std::string message = {});
+  void finish(Request &request, Status status, std::string_view message = {}) noexcept;
+  void finish_plain(Request &request, Status status, std::string_view message = {}) noexcept;
   bool has_work() const { return !holds_.empty() || !plain_.empty(); }
   void connect_soon(Nanos now);
   void send(wire::Command &command, InFlight in_flight);
+  [[nodiscard]] bool try_send(wire::Command &command, InFlight in_flight) noexcept;
   void send_request(const std::shared_ptr<Request> &request, Nanos now,
                     wire::Form form = wire::Form::kDigest);
   void start_plain(const std::shared_ptr<Request> &request, Nanos now);
   void on_request_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void on_request_due(Request &request, Nanos now);
-  void fail_everybody(const Outcome &why, Nanos now);
+  void fail_everybody(Status status, std::string_view message, Nanos now);
+  template <class Action>
+  void for_each_hold(const Action &action);
+  template <class Action>
+  void for_each_plain(const Action &action);
   void lose_answer(const InFlight &in_flight, Nanos now);
   void note_time(Nanos sent_at, Nanos now, int64_t server_ms);
   void maybe_kick(const std::shared_ptr<LockName> &lock, bool has_more, Nanos now);
@@ -149,8 +154,9 @@ class Engine {
   void on_grant_push(Hold &hold, const wire::Push &push, Nanos now);
   void serve_front(Hold &hold, Nanos now);
   void give_lease(Hold &hold, Request &caller, Nanos now);
-  void fail_front(Hold &hold, Status status, std::string message, Nanos now);
-  void fail_callers(Hold &hold, const Outcome &why, Nanos now);
+  void fail_front(Hold &hold, Status status, std::string_view message, Nanos now);
+  Hold *open_next_place(Hold &hold);
+  void fail_callers(Hold &hold, Status status, std::string_view message, Nanos now);
   void leave_queue(Request &caller, Nanos now);
   Outcome why_not_yet(const Hold &hold) const;
   void set_phase(Hold &hold, Phase phase);
@@ -163,9 +169,9 @@ class Engine {
   void leave(Hold &hold, Nanos now, wire::Form form = wire::Form::kDigest);
   void on_release_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void on_cancel_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
-  void end_leave(Hold &hold, Nanos now, Status status, std::string message = {});
+  void end_leave(Hold &hold, Nanos now, Status status, std::string_view message = {});
   void leave_vacant(LockName &lock, Nanos now);
-  void answer_leaver(Hold &hold, Status status, std::string message = {});
+  void answer_leaver(Hold &hold, Status status, std::string_view message = {});
   void extend(Hold &hold, Nanos now, wire::Form form = wire::Form::kDigest);
   void on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void on_attached(Request &request, Nanos sent_at, Nanos now);
@@ -203,5 +209,26 @@ class Engine {
   TimerQueue timers_;
   size_t waiting_hold_count_ = 0;  // asking or queued
 };
+
+// Those that exist now; `action` may forget any of them and open others. Allocates nothing.
+template <class Action>
+void Engine::for_each_hold(const Action &action) {
+  const uint64_t last = last_id_;
+  auto at = holds_.begin();
+  while (at != holds_.end() && at->first <= last) {
+    const auto hold = at->second;
+    action(*hold);
+    at = holds_.upper_bound(hold->id);
+  }
+}
+
+// `action` may finish its request, and no other.
+template <class Action>
+void Engine::for_each_plain(const Action &action) {
+  for (auto at = plain_.begin(); at != plain_.end();) {
+    const auto request = *at++;
+    action(request);
+  }
+}
 
 }  // namespace redlatch::engine

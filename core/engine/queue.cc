@@ -10,6 +10,8 @@ namespace redlatch::engine {
 
 namespace {
 
+constexpr Nanos kNoMemoryRetry = 20 * kMs;
+
 std::string busy_message(const LockName &lock, const wire::AcquireAnswer &answer) {
   std::string message = "lock " + quoted(lock.name) + " is busy: ";
   if (answer.type == "none") return message + "others wait for it";
@@ -39,6 +41,8 @@ std::shared_ptr<LockName> Engine::name_of(std::string_view name) {
 
 Hold &Engine::new_hold(const std::shared_ptr<LockName> &lock, const Request &caller) {
   const bool is_shared = caller.wait_ms != 0 && caller.options.local_burst > 0;
+  timers_
+      .admit();  // before the hold is known: what follows may fail, and costs no more than a slot
   auto hold = std::make_shared<Hold>(++last_id_);
   hold->lock = lock;
   hold->is_shared = is_shared;
@@ -81,9 +85,9 @@ void Engine::start_acquire(const std::shared_ptr<Request> &request, Nanos now) {
   const bool is_shared = request->wait_ms != 0 && request->options.local_burst > 0;
   Hold *created = nullptr;
   try {
-    std::list<std::shared_ptr<Request>> node{request};
+    std::list<std::shared_ptr<Request>> node;
+    if (is_shared) node.push_back(request);
     if (!is_shared || lock->shared == nullptr) created = &new_hold(lock, *request);
-    if (request->wait_ms > 0) timers_.set(*request, after(now, request->wait_ms * kMs));
     if (is_shared) {
       lock->callers.splice(lock->callers.end(), node);
       request->place = std::prev(lock->callers.end());
@@ -91,19 +95,13 @@ void Engine::start_acquire(const std::shared_ptr<Request> &request, Nanos now) {
       created->caller = request;
       request->hold = created;
     }
-    if (request->wait_ms == 0) connect_soon(now);
-    if (created != nullptr) ask(*created, now);
   } catch (...) {
-    timers_.remove(*request);
-    request->hold = nullptr;
-    if (created != nullptr) {
-      lock->callers.clear();
-      forget(*created);
-    } else if (lock->hold_count == 0) {
-      names_.erase(lock->name);
-    }
+    if (lock->hold_count == 0) names_.erase(lock->name);
     throw;
   }
+  if (request->wait_ms > 0) timers_.set(*request, after(now, request->wait_ms * kMs));
+  if (request->wait_ms == 0) connect_soon(now);
+  if (created != nullptr) ask(*created, now);
 }
 
 // Send ACQUIRE: the first time, as a poll, or after a lost answer. The same token each time.
@@ -113,9 +111,10 @@ void Engine::ask(Hold &hold, Nanos now, wire::Form form) {
   wire::Command command;
   wire::acquire(command, dialect_, form, hold.lock->keys, hold.token, hold.lease_time / kMs,
                 hold.member, hold.ticket);
-  send(command, InFlight{Ask::kAcquire, form, now, hold.lease_time, hold.shared_from_this()});
-  hold.is_ask_pending = true;
   timers_.remove(hold);
+  hold.is_ask_pending = try_send(
+      command, InFlight{Ask::kAcquire, form, now, hold.lease_time, hold.shared_from_this()});
+  if (!hold.is_ask_pending) timers_.set(hold, now + kNoMemoryRetry);
 }
 
 void Engine::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
@@ -164,8 +163,8 @@ void Engine::on_granted(Hold &hold, const InFlight &in_flight, const wire::Acqui
 
 void Engine::on_queued(Hold &hold, const wire::AcquireAnswer &answer, Nanos now) {
   if (hold.member.empty()) {
-    const auto caller = take_front(hold);
-    finish(*caller, Status::kBusy, busy_message(*hold.lock, answer));
+    const std::string message = busy_message(*hold.lock, answer);
+    finish(*take_front(hold), Status::kBusy, message);
     hold.was_left = true;
     return end_leave(hold, now, Status::kOk);
   }
@@ -188,7 +187,7 @@ void Engine::on_acquire_refused(Hold &hold, const wire::Refusal &refusal, Nanos 
   if (refusal.kind == wire::Refusal::Kind::kNoScript) return ask(hold, now, wire::Form::kText);
   const bool may_pass = refusal.kind == wire::Refusal::Kind::kTransient;
   if (!may_pass || hold.member.empty()) {
-    return fail_callers(hold, failure(refusal.status(), refusal.message), now);
+    return fail_callers(hold, refusal.status(), refusal.message, now);
   }
   hold.trouble = refusal.message;
   timers_.set(hold, now + hold.retry.next(entropy_.next()));
@@ -219,15 +218,18 @@ void Engine::on_grant_push(Hold &hold, const wire::Push &push, Nanos now) {
   serve_front(hold, now);
 }
 
-// The hold is ours: its first caller gets a lease, the others a new place in the server's queue.
+// `hold` is about to leave the queue with its first caller: the others get a new place in the
+// server's queue, to be asked for afterwards.
+Hold *Engine::open_next_place(Hold &hold) {
+  if (!hold.is_shared) return nullptr;
+  const auto &callers = hold.lock->callers;
+  if (callers.size() > 1) return &new_hold(hold.lock, **std::next(callers.begin()));
+  hold.lock->shared = nullptr;
+  return nullptr;
+}
+
 void Engine::serve_front(Hold &hold, Nanos now) {
-  const auto lock = hold.lock;
-  Hold *next = nullptr;
-  if (hold.is_shared && lock->callers.size() > 1) {
-    next = &new_hold(lock, **std::next(lock->callers.begin()));
-  } else if (hold.is_shared) {
-    lock->shared = nullptr;
-  }
+  Hold *next = open_next_place(hold);
   const auto caller = take_front(hold);
   hold.burst = policy::Burst{0, now};
   set_phase(hold, Phase::kHeld);
@@ -253,18 +255,16 @@ void Engine::give_lease(Hold &hold, Request &caller, Nanos now) {
   if (hold.must_describe) extend(hold, now);
 }
 
-void Engine::fail_front(Hold &hold, Status status, std::string message, Nanos now) {
-  const auto caller = take_front(hold);
-  finish(*caller, status, std::move(message));
+void Engine::fail_front(Hold &hold, Status status, std::string_view message, Nanos now) {
+  Hold *next = open_next_place(hold);
+  finish(*take_front(hold), status, message);
   hold.is_release_due = true;
-  const auto lock = hold.lock;
-  if (hold.is_shared) lock->shared = nullptr;
   leave(hold, now);
-  if (hold.is_shared && !lock->callers.empty()) ask(new_hold(lock, *lock->callers.front()), now);
+  if (next != nullptr) ask(*next, now);
 }
 
-void Engine::fail_callers(Hold &hold, const Outcome &why, Nanos now) {
-  while (front_of(hold) != nullptr) finish_as(*take_front(hold), why);
+void Engine::fail_callers(Hold &hold, Status status, std::string_view message, Nanos now) {
+  while (front_of(hold) != nullptr) finish(*take_front(hold), status, message);
   leave(hold, now);
 }
 

@@ -34,8 +34,9 @@ void Engine::extend(Hold &hold, Nanos now, wire::Form form) {
   wire::Command command;
   wire::extend(command, dialect_, form, hold.lock->keys, hold.token, lease / kMs,
                hold.is_described || hold.must_describe, hold.must_describe ? &info : nullptr);
-  send(command, InFlight{Ask::kExtend, form, now, lease, hold.shared_from_this()});
-  hold.is_extend_pending = true;
+  hold.is_extend_pending =
+      try_send(command, InFlight{Ask::kExtend, form, now, lease, hold.shared_from_this()});
+  if (!hold.is_extend_pending) hold.renewal_at = policy::renewal_retry(now, hold.deadline);
   schedule(hold, now);
 }
 
@@ -89,6 +90,7 @@ void Engine::on_hold_due(Hold &hold, Nanos now) {
     timers_.set(hold, end);
     return extend(hold, now);
   }
+  timers_.set(hold, now + 10 * kMs);  // should the words below fail for want of memory
   if (now >= hold.lease->end_at) return lose(hold, "the longest hold was over", false, now);
   std::string reason = "the lease ended before a renewal was confirmed";
   if (!hold.is_renewed) reason = "the lease ended, and renewal is off";
@@ -102,7 +104,7 @@ void Engine::start_extend(const std::shared_ptr<Request> &request, Nanos now) {
   if (lease.hold != nullptr && now >= lease.deadline.load()) on_hold_due(*lease.hold, now);
   if (lease.hold == nullptr) {
     auto why = why_not_held(lease);
-    return finish(*request, why.status, std::move(why.message));
+    return finish(*request, why.status, why.message);
   }
   start_plain(request, now);
 }
@@ -122,7 +124,7 @@ void Engine::on_extended(Request &request, Nanos sent_at, bool is_held, Nanos no
     }
   }
   auto why = why_not_held(*request.lease);
-  finish_plain(request, why.status, std::move(why.message));
+  finish_plain(request, why.status, why.message);
 }
 
 void Engine::on_attached(Request &request, Nanos sent_at, Nanos now) {
@@ -138,6 +140,7 @@ void Engine::on_attached(Request &request, Nanos sent_at, Nanos now) {
   set_phase(hold, Phase::kHeld);
   hold.deadline = deadline;
   hold.renewal_at = policy::renewal_of(sent_at, lease);
+  const auto keep = *request.place;
   plain_.erase(request.place);
   give_lease(hold, request, now);
 }
@@ -165,7 +168,7 @@ void Engine::start_release(const std::shared_ptr<Request> &request, Nanos now) {
   if (lease.hold != nullptr && now >= lease.deadline.load()) on_hold_due(*lease.hold, now);
   if (lease.hold == nullptr) {
     auto why = why_not_held(lease);
-    return finish(*request, why.status, std::move(why.message));
+    return finish(*request, why.status, why.message);
   }
   if (pass_on(*lease.hold, now)) return finish(*request, Status::kOk);
   give_back(*lease.hold, request, now);
@@ -231,8 +234,7 @@ void Engine::leave(Hold &hold, Nanos now, wire::Form form) {
     wire::release(command, dialect_, form, hold.lock->keys, hold.token);
   }
   const Ask what = hold.is_cancel_due ? Ask::kCancel : Ask::kRelease;
-  send(command, InFlight{what, form, now, 0, hold.shared_from_this()});
-  hold.is_leave_pending = true;
+  hold.is_leave_pending = try_send(command, InFlight{what, form, now, 0, hold.shared_from_this()});
 }
 
 void Engine::on_cancel_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
@@ -266,15 +268,15 @@ void Engine::on_release_reply(const InFlight &in_flight, const Reply &reply, Nan
                 " was lost before its release: the server had another owner or none");
 }
 
-void Engine::answer_leaver(Hold &hold, Status status, std::string message) {
+void Engine::answer_leaver(Hold &hold, Status status, std::string_view message) {
   if (!hold.leaver) return;
   const auto leaver = std::move(hold.leaver);
   leaver->hold = nullptr;
-  finish(*leaver, status, std::move(message));
+  finish(*leaver, status, message);
 }
 
-void Engine::end_leave(Hold &hold, Nanos now, Status status, std::string message) {
-  answer_leaver(hold, status, std::move(message));
+void Engine::end_leave(Hold &hold, Nanos now, Status status, std::string_view message) {
+  answer_leaver(hold, status, message);
   hold.was_left = true;
   if (hold.ghost_until <= now) return forget(hold);
   // An old ACQUIRE may still arrive, and would hold the lock for nobody.
@@ -315,6 +317,7 @@ void Engine::forget(Hold &hold) {
   set_phase(hold, Phase::kLeaving);
   hold.is_gone = true;
   timers_.remove(hold);
+  timers_.dismiss();
   if (hold.lock->shared == &hold) hold.lock->shared = nullptr;
   if (--hold.lock->hold_count == 0) names_.erase(hold.lock->name);
   holds_.erase(hold.id);

@@ -32,6 +32,13 @@ class TimerQueue {
   Timed &top() const { return *heap_.front(); }
   Nanos next_due() const { return heap_.empty() ? kNever : heap_.front()->due; }
 
+  // Everything that may be armed is admitted first: arming then cannot fail for want of memory.
+  void admit() {
+    if (admitted_ == heap_.capacity()) heap_.reserve(2 * admitted_ + 8);
+    admitted_++;
+  }
+  void dismiss() { admitted_--; }
+
   // Arm, move, or with kNever disarm.
   void set(Timed &timed, Nanos due) {
     if (due == kNever) return remove(timed);
@@ -85,6 +92,7 @@ class TimerQueue {
   }
 
   std::vector<Timed *> heap_;
+  size_t admitted_ = 0;
 };
 
 }  // namespace redlatch::engine

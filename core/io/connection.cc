@@ -154,8 +154,12 @@ Connection::Received Connection::receive_once(std::vector<ReplyPtr> &replies, bo
   const ssize_t n = recv(fd_, buffer.data(), buffer.size(), may_wait ? 0 : MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return Received::kNothing;
   if (n <= 0) return Received::kEnded;
-  const bool is_good = reader_.feed({buffer.data(), static_cast<size_t>(n)}, replies);
-  return is_good ? Received::kSomething : Received::kEnded;
+  try {
+    const bool is_good = reader_.feed({buffer.data(), static_cast<size_t>(n)}, replies);
+    return is_good ? Received::kSomething : Received::kEnded;
+  } catch (const std::bad_alloc &) {
+    return Received::kEnded;  // a reply is lost, and with it the order of those behind it
+  }
 }
 
 bool Connection::wait_readable(const Event &event, Nanos limit) {

@@ -27,10 +27,18 @@ Refusal nonsense(std::string_view what) {
   return Refusal{Refusal::Kind::kOther, "unexpected answer to " + std::string(what)};
 }
 
-// Errors raised inside a script keep their word behind a prefix in some server versions.
+// Servers word a refusal inside a script in their own ways: 7.0 "ERR The user executing the script
+// can't run this command", 6.2 "ERR Error running script (call to ..): @user_script:1: -OOM ..".
 bool mentions_denial(std::string_view text) {
   return text.find("NOPERM") != std::string_view::npos ||
-         text.find("ACL failure") != std::string_view::npos;
+         text.find("ACL failure") != std::string_view::npos ||
+         text.find("The user executing the script can't") != std::string_view::npos;
+}
+
+std::string_view word_of(std::string_view text) {
+  const size_t inner = text.starts_with("ERR Error running script") ? text.find(": -") : text.npos;
+  if (inner != text.npos) text.remove_prefix(inner + 3);
+  return text.substr(0, text.find(' '));
 }
 
 }  // namespace
@@ -38,7 +46,7 @@ bool mentions_denial(std::string_view text) {
 Refusal refusal_of(const Reply &reply) {
   if (!reply.is_error()) return {};
   const std::string_view text = reply.text();
-  const std::string_view word = text.substr(0, text.find(' '));
+  const std::string_view word = word_of(text);
   Refusal refusal{Refusal::Kind::kOther, std::string(text.substr(0, 300))};
   std::replace_if(
       refusal.message.begin(), refusal.message.end(),

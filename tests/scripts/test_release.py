@@ -61,6 +61,19 @@ def test_late_copy_of_a_release_leaves_the_next_holder_alone(world: World) -> No
     assert world.holder() == held
 
 
+def test_late_copy_of_an_acquire_after_the_release_is_a_ghost_that_release_ends(
+    world: World,
+) -> None:
+    # Why a token that was released is never sent again, and why RELEASE is repeated as long as a
+    # copy may be under way.
+    client = world.client()
+    token = client.hold()
+    client.release(token)
+    assert isinstance(client.acquire(token), Held)
+    assert client.release(token) == (1, 0)
+    assert world.holder() is None
+
+
 def test_release_hands_to_the_head_with_its_claim(world: World) -> None:
     holder, waiter = world.client(), world.client()
     token = holder.token()

@@ -104,11 +104,14 @@ TEST(AnswerTest, errors_are_told_apart_by_what_one_may_do) {
   using Kind = Refusal::Kind;
   const auto kind = [](const char *text) { return refusal_of(MadeReply::error(text).get()).kind; };
   EXPECT_EQ(kind("NOSCRIPT No matching script. Please use EVAL."), Kind::kNoScript);
-  for (const char *text : {"LOADING x", "OOM x", "BUSY x", "READONLY x", "MASTERDOWN x"}) {
+  for (const char *text : {"LOADING x", "OOM x", "BUSY x", "READONLY x", "MASTERDOWN x",
+                           "ERR Error running script (call to f_0): @user_script:1: -OOM x"}) {
     EXPECT_EQ(kind(text), Kind::kTransient) << text;
   }
-  for (const char *text : {"NOPERM x", "NOAUTH x", "WRONGPASS x",
-                           "ERR ACL failure in script: User x has no permissions"}) {
+  for (const char *text :
+       {"NOPERM x", "NOAUTH x", "WRONGPASS x",
+        "ERR ACL failure in script: User x has no permissions",
+        "ERR The user executing the script can't run this command or subcommand"}) {
     EXPECT_EQ(kind(text), Kind::kDenied) << text;
   }
   EXPECT_EQ(kind("ERR something"), Kind::kOther);
