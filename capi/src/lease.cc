@@ -183,12 +183,14 @@ void rl_lease_detach(rl_lease *lease) {
 }
 
 int32_t rl_lease_state(const rl_lease *lease) {
-  return lease == nullptr ? 0 : lease->lease->state_at(boot_now());
+  if (lease == nullptr || lease->client->is_forked()) return 0;
+  return lease->lease->state_at(boot_now());
 }
 
 int64_t rl_lease_remaining_ms(const rl_lease *lease) {
   const Nanos now = boot_now();
-  if (lease == nullptr || lease->lease->state_at(now) != Lease::kHeld) return 0;
+  if (lease == nullptr || lease->client->is_forked()) return 0;
+  if (lease->lease->state_at(now) != Lease::kHeld) return 0;
   return std::max<Nanos>(lease->lease->deadline.load() - now, 0) / kMs;
 }
 

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 
+#include "client/arguments.h"
+
 namespace redlatch::client {
 
 namespace {
@@ -73,7 +75,17 @@ void Client::run(const std::shared_ptr<engine::Request> &request) {
     throw;
   }
   flush_if_nobody_will(lock);
-  wait_driving(lock, me, kNever, Patience::kUninterrupted);
+  // The keeper runs the engine's timers, but it may sit in a resolver: a limit is kept by its
+  // caller.
+  const Nanos limit = request->wait_ms > 0 ? limit_of(request->wait_ms) : kNever;
+  wait_driving(lock, me, limit, Patience::kUninterrupted);
+  if (!request->is_finished()) {
+    engine_->on_timer(boot_now());
+    flush(lock);
+    wait_driving(lock, me, kNever, Patience::kUninterrupted);
+  }
+  leave(me);
+  delist(me);
   wake_all(lock);
 }
 
@@ -92,6 +104,8 @@ Status Client::wait(engine::Request &request, Nanos limit) {
   make_room();
   enlist(me);
   wait_driving(lock, me, limit, Patience::kInterruptible);
+  leave(me);
+  delist(me);
   wake_all(lock);
   if (request.is_finished()) return request.status.load();
   return me.is_interrupted ? Status::kInterrupted : Status::kPending;

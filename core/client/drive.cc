@@ -34,8 +34,6 @@ void Client::wait_driving(Lock &lock, Waiter &me, Nanos limit, Patience patience
     if (patience == Patience::kUninterrupted) me.is_interrupted = false;
     if (me.is_interrupted) break;
   }
-  leave(me);
-  delist(me);
 }
 
 void Client::leave(Waiter &waiter) {
@@ -50,7 +48,9 @@ void Client::drive(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
   driver_ = &me;
   if (me.list != nullptr) me.list->remove(me);
   set_armed(false);
-  const bool may_block = patience == Patience::kUninterrupted && limit == kNever;
+  // A receive that waits ends by itself after one command time limit.
+  const bool is_far = limit == kNever || limit > boot_now() + settings_.timeout;
+  const bool may_block = patience == Patience::kUninterrupted && is_far;
   while (!me.request->is_finished() && !is_queued(me) && !me.is_interrupted) {
     if (should_yield_) {
       // Those that were just answered likely send again: one write for all.

@@ -247,12 +247,15 @@ void Engine::give_lease(Hold &hold, Request &caller, Nanos now) {
   hold.lease = caller.lease;
   hold.lease_time = options.lease;
   hold.is_renewed = options.is_renewed;
-  hold.must_describe = !options.label.empty();
+  // Who holds is written with the first extension; at once if somebody cares enough to set a label,
+  // or if the description of whom it was passed on by stands there.
+  const bool is_urgent = !options.label.empty() || hold.is_described;
+  hold.must_describe = true;
   hold.label.swap(caller.options.label);
   lease.state.store(Lease::kHeld, std::memory_order_release);
   schedule(hold, now);
   finish(caller, Status::kOk);
-  if (hold.must_describe) extend(hold, now);
+  if (is_urgent) extend(hold, now);
 }
 
 void Engine::fail_front(Hold &hold, Status status, std::string_view message, Nanos now) {

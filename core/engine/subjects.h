@@ -140,7 +140,7 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   Nanos deadline = 0;    // as far as the server has confirmed, drift taken off
   Nanos renewal_at = kNever;
   bool is_renewed = false;
-  bool is_claim = false;  // granted by push: an extension must confirm it
+  bool is_claim = false;  // pushed, or passed on with little left: an extension must confirm it
   bool is_extend_pending = false;
   bool must_describe = false, is_described = false;
   std::string label;

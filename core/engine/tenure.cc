@@ -179,6 +179,7 @@ bool Engine::pass_on(Hold &hold, Nanos now) {
   LockName &lock = *hold.lock;
   if (!hold.is_shared || lock.callers.empty() || is_shut_) return false;
   const AcquireOptions &next = lock.callers.front()->options;
+  if (next.is_confirmed && hold.is_claim) return false;
   if (!policy::may_pass_on(hold.burst, std::min(next.local_burst, kMaxLocalBurst), now,
                            hold.deadline, hold.lease_time, next.lease)) {
     return false;
@@ -189,6 +190,7 @@ bool Engine::pass_on(Hold &hold, Nanos now) {
   hold.deadline = std::min(hold.deadline, now + next.lease);
   // Less than half of what the caller asked for: extend at once, in the background.
   const bool is_short = hold.deadline - now < next.lease / 2;
+  hold.is_claim = hold.is_claim || is_short;
   hold.renewal_at = is_short ? now : std::min(hold.renewal_at, now + next.lease / 3);
   give_lease(hold, *caller, now);
   return true;

@@ -49,7 +49,7 @@ void extend(Command &out, const Dialect &dialect, Form form, const LockKeys &key
   if (is_described) out.add(keys.info);
   out.add(token).add(lease_ms);
   if (info == nullptr) return;
-  out.add("token").add(token).add("who").add(info->who).add("label").add(info->label);
+  out.add("who").add(info->who).add("label").add(info->label);
   out.add("since").add(info->since_ms);
 }
 

@@ -179,8 +179,8 @@ TEST_F(TenureTest, label_is_written_at_once_and_once) {
   const auto lease = held(options);
   ASSERT_EQ(next_script(), "extend");
   EXPECT_EQ(sent_.front()[2], "2");
-  EXPECT_EQ(argument(6), "label");
-  EXPECT_EQ(argument(7), "nightly");
+  EXPECT_EQ(argument(4), "label");
+  EXPECT_EQ(argument(5), "nightly");
   reply_count("extend", 1);
   advance(10'000 * kMs);
   ASSERT_EQ(next_script(), "extend");
@@ -200,6 +200,53 @@ TEST_F(TenureTest, lock_passed_on_with_little_validity_is_extended_at_once) {
   EXPECT_EQ(second->status.load(), Status::kOk);
   engine_->on_timer(now_);
   EXPECT_EQ(next_script(), "extend");
+}
+
+TEST_F(TenureTest, lock_passed_on_without_renewal_is_still_extended_to_its_lease_once) {
+  engine::AcquireOptions options = with_lease(4'000 * kMs);
+  options.is_renewed = false;
+  const auto first = acquire(-1, options);
+  const auto second = acquire(-1, options);
+  reply_granted();
+  reply_queued();
+  now_ += 2'300 * kMs;
+  release(first->lease);
+  ASSERT_EQ(second->status.load(), Status::kOk);
+  engine_->on_timer(now_);
+  reply_count("extend", 1);
+  EXPECT_EQ(second->lease->deadline.load(), now_ + 4'000 * kMs - 42 * kMs);
+  advance(3'900 * kMs);
+  EXPECT_EQ(next_script(), "") << "renewal is off";
+}
+
+TEST_F(TenureTest, unconfirmed_claim_does_not_pass_to_a_caller_that_wants_confirmation) {
+  engine::AcquireOptions confirmed;
+  confirmed.is_confirmed = true;
+  const auto first = acquire();
+  const auto second = acquire(-1, confirmed);
+  const std::string token = argument(0);
+  reply_queued();
+  push_grant(token);
+  ASSERT_EQ(first->status.load(), Status::kOk);
+  reply_queued();
+  release(first->lease);
+  EXPECT_EQ(second->status.load(), Status::kPending);
+  EXPECT_EQ(next_script(), "release");
+}
+
+TEST_F(TenureTest, description_does_not_outlive_its_holder_when_the_lock_passes_on) {
+  engine::AcquireOptions labelled;
+  labelled.label = "first";
+  const auto first = acquire(-1, labelled);
+  const auto second = acquire();
+  reply_granted();
+  reply_count("extend", 1);  // the label
+  reply_queued();
+  release(first->lease);
+  ASSERT_EQ(second->status.load(), Status::kOk);
+  ASSERT_EQ(next_script(), "extend");
+  EXPECT_EQ(argument(4), "label");
+  EXPECT_EQ(argument(5), "");
 }
 
 TEST_F(TenureTest, shut_down_gives_everything_back_and_takes_nothing_more) {

@@ -45,9 +45,8 @@
  *     signals blocked. Blocking calls go on after a signal, but for rl_request_wait(). No function
  *     is async-signal-safe.
  *  9. After fork(), in the child, every call with a handle of the parent answers RL_E_FORKED
- *     (functions that return a handle:
- *     NULL), and nothing of the parent's is released, renewed or read from its socket. Free the
- *     handles, open a new client.
+ *     (functions that return a handle: NULL; the state and the time left of a lease: 0), and nothing
+ *     of the parent's is released, renewed or read from its socket. Open a new client there.
  * 10. Bad arguments (NULL handle, unknown number) give RL_E_INVALID, or NULL, 0 or "" where no
  *    status is returned.
  *
@@ -306,7 +305,7 @@ RL_API rl_client *rl_client_open(const char *url, size_t url_len, const rl_clien
  *         RL_E_UNSUPPORTED   the server is too old.
  *         RL_E_SERVER        the server answered with an error.
  *         RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
- * Blocks: until `wait_ms`, with 0 at most connect_timeout and one command time limit.  Threads:
+ * Blocks: until `wait_ms`, with 0 at most connect_timeout and two command time limits.  Threads:
  * any.  Since: 0.1.
  */
 RL_API rl_status rl_client_connect(rl_client *client, int64_t wait_ms, rl_error *err);
@@ -369,7 +368,7 @@ typedef struct rl_request rl_request;
  *         RL_E_INVALID            name, wait or options; or the lease is too short for this
  *                                 network.
  *         RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY  RL_E_INTERNAL
- * Blocks: wait_ms; with 0 at most connect_timeout and one command time limit.  Threads: any.  Fork:
+ * Blocks: wait_ms; with 0 at most connect_timeout and two command time limits.  Threads: any.  Fork:
  * RL_E_FORKED.
  * Server: script `acquire`.  Since: 0.1.
  */
@@ -400,7 +399,7 @@ RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t 
  *         RL_E_UNAVAILABLE  RL_E_DENIED  RL_E_SERVER  RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED
  *                           RL_E_NO_MEMORY
  * Its fence is 0: the number belongs to who acquired.
- * Blocks: at most connect_timeout and one command time limit.  Threads: any.  Server: script
+ * Blocks: at most connect_timeout and two command time limits.  Threads: any.  Server: script
  * `extend`.  Since: 0.1.
  */
 RL_API rl_lease *rl_lease_attach(rl_client *client, const char *name, size_t name_len,
@@ -477,8 +476,8 @@ RL_API void rl_lease_free(rl_lease *lease);
 RL_API void rl_lease_detach(rl_lease *lease);
 
 /**
- * Return RL_LEASE_HELD, _RELEASED, _LOST or _DETACHED by the local clock; 0 for NULL. Blocks:
- * never. Since: 0.1.
+ * Return RL_LEASE_HELD, _RELEASED, _LOST or _DETACHED by the local clock; 0 for NULL and in a forked
+ * child. Blocks: never. Since: 0.1.
  */
 RL_API int32_t rl_lease_state(const rl_lease *lease);
 
@@ -589,7 +588,8 @@ enum {
   RL_INFO_STATE = 1,        /**< number; lock: RL_STATE_*. */
   RL_INFO_REMAINING_MS = 2, /**< number; lock, holder: until the lease ends on the server; -1 =
                                  never. */
-  RL_INFO_FENCE = 3,        /**< number; lock: the last fence, 0 = none known. */
+  RL_INFO_FENCE = 3,        /**< number; lock: the last fence the server minted, 0 = none known;
+                                 the holder's is up to 31 higher after hand-offs in its client. */
   RL_INFO_WAITING = 4,      /**< number; lock: how many wait, also beyond the 256 rows. */
   RL_INFO_SERVER_MS = 5,    /**< number; lock: the server's clock, ms since 1970. Only to be
                                  shown. */
@@ -610,7 +610,7 @@ enum {
  *         RL_E_UNAVAILABLE  RL_E_OUTCOME_UNKNOWN  RL_E_DENIED  RL_E_SERVER  RL_E_INVALID
  *                           RL_E_CLOSED  RL_E_FORKED
  *         RL_E_NO_MEMORY
- * Blocks: at most connect_timeout and one command time limit.  Threads: any.  Server: script
+ * Blocks: at most connect_timeout and two command time limits.  Threads: any.  Server: script
  * `inspect`.  Since: 0.1.
  */
 RL_API rl_info *rl_inspect(rl_client *client, const char *name, size_t name_len, rl_error *err);
@@ -636,7 +636,7 @@ RL_API void rl_info_free(rl_info *info);
  *         RL_E_UNAVAILABLE  RL_E_OUTCOME_UNKNOWN  RL_E_DENIED  RL_E_SERVER  RL_E_INVALID
  *                           RL_E_CLOSED  RL_E_FORKED
  *         RL_E_NO_MEMORY
- * Blocks: at most connect_timeout and one command time limit.  Threads: any.  Server: script
+ * Blocks: at most connect_timeout and two command time limits.  Threads: any.  Server: script
  * `force_release`.  Since: 0.1.
  */
 RL_API rl_status rl_force_release(rl_client *client, const char *name, size_t name_len,

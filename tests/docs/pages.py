@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Reads Markdown pages: their code, links, headings and the names that they mention."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+_FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\[[^\]]*\]\(([^()\s]+)\)")
+_HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
+_NAME = re.compile(r"\b(?:rl_[a-z]|RL_[A-Z])\w*")
+
+
+def all_pages() -> list[Path]:
+    """Every page of the tree, tracked or new."""
+    command = ["git", "-C", str(ROOT), "ls-files", "-z", "-co", "--exclude-standard", "*.md"]
+    names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
+    return [path for name in sorted(set(names)) if name and (path := ROOT / name).is_file()]
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """The fenced blocks of one language, in their order."""
+    return [body for word, body in _FENCED.findall(text) if word == language]
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of the headings, as those who show Markdown make them."""
+    found = set()
+    for heading in _HEADING.findall(_FENCED.sub("", text)):
+        kept = re.sub(r"[^\w\- ]", "", heading.strip().lower())
+        found.add(kept.replace(" ", "-"))
+    return found
+
+
+def dead_links(page: Path) -> Iterator[str]:
+    """Links to files or headings that are not there. Links to other places are not followed."""
+    # Not a link: what stands in code.
+    text = re.sub(r"`[^`\n]*`", "", _FENCED.sub("", page.read_text()))
+    for link in _LINK.findall(text):
+        if re.match(r"\w+:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name) if name else page
+        if not target.exists():
+            yield f"{link}: no such file"
+        elif anchor and anchor not in anchors(target.read_text()):
+            yield f"{link}: no such heading"
+
+
+def unknown_names(text: str, header: str) -> list[str]:
+    """Names of the C ABI that the text has and the header has not."""
+    return sorted(set(_NAME.findall(text)) - set(_NAME.findall(header)))
