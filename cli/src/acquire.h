@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Taking the lock for `run`, while signals can end the wait.
+#pragma once
+
+#include "arguments.h"
+#include "handles.h"
+#include "log.h"
+#include "session.h"
+#include "signals.h"
+
+namespace redlatch::cli {
+
+// Returns the lease, or throws a Failure: not acquired, a signal (128 + n), or an error.
+[[nodiscard]] LeaseHandle acquire(const Session& session, const Arguments& arguments,
+                                  const Signals& signals, const Log& log);
+
+}  // namespace redlatch::cli

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+#include "child.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "exit_code.h"
+#include "text.h"
+
+namespace redlatch::cli {
+namespace {
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  out.reserve(texts.size() + 1);
+  for (std::string& text : texts) out.push_back(text.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+std::vector<std::string> merged_environment(const Variables& variables) {
+  std::vector<std::string> out;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const auto is_replaced = [&](const auto& variable) {
+      return text.starts_with(variable.first + "=");
+    };
+    if (std::none_of(variables.begin(), variables.end(), is_replaced)) out.push_back(text);
+  }
+  for (const auto& [name, value] : variables) {
+    out.push_back(name);
+    out.back().append("=").append(value);
+  }
+  return out;
+}
+
+// Everything that the new process needs, made before fork(): after it, in a process with threads,
+// nothing may allocate.
+struct Plan {
+  char* const* words;
+  char* const* environment;
+  const Signals& signals;
+  const Terminal& terminal;
+  bool takes_terminal;
+  pid_t parent;
+  int failure_fd;
+};
+
+[[noreturn]] void become_child(const Plan& plan) {
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  // The parent may have ended before the line above.
+  if (getppid() != plan.parent) _exit(kExitSignal + SIGTERM);
+  setpgid(0, 0);
+  if (plan.takes_terminal) plan.terminal.give_from_child();
+  plan.signals.restore_in_child();
+  execvpe(plan.words[0], plan.words, plan.environment);
+  const int error = errno;
+  (void)!write(plan.failure_fd, &error, sizeof error);
+  _exit(kExitNotFound);
+}
+
+// Returns 0 when the new program runs, else the errno of exec. The pipe closes when exec succeeds.
+int exec_error(int fd) {
+  int error = 0;
+  ssize_t size = 0;
+  do {
+    size = read(fd, &error, sizeof error);
+  } while (size < 0 && errno == EINTR);
+  return size == sizeof error ? error : 0;
+}
+
+// State and group of a process, from /proc/PID/stat: "PID (NAME) STATE PARENT GROUP ..", where the
+// name may hold any bytes.
+bool is_living_member(const char* pid, pid_t group) {
+  std::ifstream file(std::string("/proc/") + pid + "/stat");
+  std::string line;
+  if (!std::getline(file, line)) return false;
+  const std::size_t end = line.rfind(')');
+  if (end == std::string::npos) return false;
+  char state = 0;
+  int parent = 0;
+  int its_group = 0;
+  if (std::sscanf(line.c_str() + end + 1, " %c %d %d", &state, &parent, &its_group) != 3) {
+    return false;
+  }
+  return its_group == group && state != 'Z' && state != 'X';
+}
+
+int code_of(const siginfo_t& info) {
+  return info.si_code == CLD_EXITED ? info.si_status : kExitSignal + info.si_status;
+}
+
+void reap_strangers(pid_t own_child) {
+  while (true) {
+    siginfo_t info{};
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return;
+    if (info.si_pid == 0 || info.si_pid == own_child) return;
+    waitpid(info.si_pid, nullptr, WNOHANG);
+  }
+}
+
+}  // namespace
+
+Child::Child(const std::vector<std::string>& words, const Variables& variables,
+             const Signals& signals, Terminal& terminal) {
+  std::vector<std::string> word_texts = words;
+  std::vector<std::string> variable_texts = merged_environment(variables);
+  const std::vector<char*> word_pointers = pointers(word_texts);
+  const std::vector<char*> variable_pointers = pointers(variable_texts);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw Failure{kExitSoftware, "cannot make a pipe"};
+  FileDescriptor reading(ends[0]);
+  FileDescriptor writing(ends[1]);
+
+  const Plan plan = {word_pointers.data(),
+                     variable_pointers.data(),
+                     signals,
+                     terminal,
+                     terminal.is_for_child(),
+                     getpid(),
+                     writing.get()};
+  pid_ = fork();
+  if (pid_ == 0) become_child(plan);
+  if (pid_ < 0) throw Failure{kExitSoftware, std::string("cannot fork: ") + strerror(errno)};
+  writing.close();
+  const int error = exec_error(reading.get());
+  if (plan.takes_terminal) terminal.was_given();
+  if (error == 0) return;
+  reap();
+  terminal.take_back();
+  throw Failure{error == ENOENT ? kExitNotFound : kExitNotExecutable,
+                "cannot run " + in_quotes(words.front()) + ": " + strerror(error)};
+}
+
+Child::Change Child::poll() {
+  if (getpid() == 1) reap_strangers(pid_);
+  Change change;
+  siginfo_t info{};
+  if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+      info.si_pid == pid_) {
+    change.exit_code = code_of(info);
+    return change;
+  }
+  info = {};
+  if (waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WCONTINUED | WNOHANG) == 0 &&
+      info.si_pid == pid_) {
+    is_stopped_ = info.si_code == CLD_STOPPED;
+    if (is_stopped_) change.stop_signal = info.si_status;
+  }
+  return change;
+}
+
+void Child::signal(int signal) const { kill(-pid_, signal); }
+
+void Child::pass_on(int signal) const {
+  kill(-pid_, signal);
+  if (is_stopped_ && ends_wait(signal)) kill(-pid_, SIGCONT);
+}
+
+int Child::living_count() const {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc"), closedir);
+  if (!folder) return 0;
+  int count = 0;
+  while (const dirent* entry = readdir(folder.get())) {
+    if (std::isdigit(static_cast<unsigned char>(entry->d_name[0])) == 0) continue;
+    if (is_living_member(entry->d_name, pid_)) ++count;
+  }
+  return count;
+}
+
+void Child::reap() {
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace redlatch::cli

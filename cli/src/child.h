@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// The command that runs under the lock: one process that leads a group of its own. Started and
+// watched by the main thread: the kernel's parent-death signal follows the thread that forked.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "signals.h"
+#include "terminal.h"
+
+namespace redlatch::cli {
+
+class Child {
+ public:
+  struct Change {
+    std::optional<int> exit_code;  // It has ended, with this code as a shell would say it.
+    int stop_signal = 0;           // It was stopped by this signal.
+  };
+
+  // Starts `words` with `variables` added to the environment. Throws a Failure with 126 or 127.
+  Child(const std::vector<std::string>& words,
+        const std::vector<std::pair<std::string, std::string>>& variables, const Signals& signals,
+        Terminal& terminal);
+
+  // The child's process id is also that of its group. It stays taken until reap(), so a signal can
+  // never reach somebody else's group.
+  [[nodiscard]] pid_t group() const { return pid_; }
+
+  // What happened since the last call. Also reaps orphans, in case we are process 1.
+  Change poll();
+
+  // Sends `signal` to the whole group.
+  void signal(int signal) const;
+
+  // Sends a signal that was sent to us. A stopped group goes on if it is one to end by: it could
+  // not obey otherwise.
+  void pass_on(int signal) const;
+
+  // How many processes of the group are alive. Zombies do not count: in a container whose process 1
+  // does not reap, a dead orphan stays one for ever.
+  [[nodiscard]] int living_count() const;
+
+  // Call once, after it has ended.
+  void reap();
+
+ private:
+  pid_t pid_ = -1;
+  bool is_stopped_ = false;
+};
+
+}  // namespace redlatch::cli

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// The commands. Each returns its exit code or throws a Failure.
+#pragma once
+
+#include "arguments.h"
+#include "log.h"
+
+namespace redlatch::cli {
+
+[[nodiscard]] int run(const Arguments& arguments, const Log& log);
+[[nodiscard]] int show_status(const Arguments& arguments);
+[[nodiscard]] int force_release(const Arguments& arguments, const Log& log);
+[[nodiscard]] int show_version(const Arguments& arguments);
+
+}  // namespace redlatch::cli

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+#include <unistd.h>
+
+#include <iostream>
+#include <string>
+
+#include "commands.h"
+#include "exit_code.h"
+#include "lock_report.h"
+#include "session.h"
+#include "text.h"
+
+namespace redlatch::cli {
+namespace {
+
+std::string without_last_line_end(std::string text) {
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+// Asks for the name typed back: a "y" is typed before one has read what it is for.
+bool is_confirmed_by_name(const std::string& name, const Log& log) {
+  log.always("this takes the lock away from a holder that may still be working. Type the name of " +
+             std::string("the lock to go on:"));
+  std::string line;
+  std::getline(std::cin, line);
+  return line == name || line == escaped(name);
+}
+
+int force_release_one(const Session& session, const Arguments& arguments, const std::string& name,
+                      const Log& log) {
+  const InfoHandle info = session.inspect(name);
+  if (!info) {
+    throw session.failure(rl_error_status(session.error()), rl_error_message(session.error()), 0);
+  }
+  const LockReport report(info.get());
+  log.say(without_last_line_end(report_table(report)));
+  const std::string lock = "lock " + in_quotes(name);
+  if (report.is_free()) {
+    log.say("nobody holds " + lock + ", nothing was changed");
+    return kExitFree;
+  }
+
+  std::string token = arguments.if_owner.value_or("");
+  if (!arguments.is_confirmed) {
+    if (!is_confirmed_by_name(name, log)) {
+      log.say("that is not the name, nothing was changed");
+      return kExitFree;
+    }
+    // What was confirmed is the holder that was shown, and nobody who came in the meantime.
+    if (token.empty() && !report.holders.empty()) token = report.holders.front().token;
+  }
+  const rl_status status = rl_force_release(session.client(), name.data(), name.size(),
+                                            token.data(), token.size(), session.error());
+  if (status == RL_OK) {
+    log.say("removed " + lock + "; it was " + report_sentence(report));
+    return 0;
+  }
+  const std::string message = rl_error_message(session.error());
+  if (status != RL_E_NOT_HELD) throw session.failure(status, message, 0);
+  log.say("did not remove " + lock + ": " + escaped(message) + "; nothing was changed");
+  return kExitFree;
+}
+
+}  // namespace
+
+int force_release(const Arguments& arguments, const Log& log) {
+  const bool can_ask = isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
+  if (!arguments.is_confirmed && !can_ask) {
+    throw UsageError("force-release asks on a terminal only; elsewhere say --yes");
+  }
+  const Session session(arguments);
+  int exit_code = 0;
+  for (const std::string& name : arguments.names) {
+    const int its_code = force_release_one(session, arguments, name, log);
+    if (its_code != 0) exit_code = its_code;
+  }
+  return exit_code;
+}
+
+}  // namespace redlatch::cli

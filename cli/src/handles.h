@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Owners of the handles of the C ABI and of file descriptors.
+#pragma once
+
+#include <unistd.h>
+
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "redlatch/redlatch.h"
+
+namespace redlatch::cli {
+
+template <auto kFree>
+struct Freer {
+  template <typename T>
+  void operator()(T* handle) const {
+    kFree(handle);
+  }
+};
+
+using ErrorHandle = std::unique_ptr<rl_error, Freer<rl_error_free>>;
+using ClientOptionsHandle = std::unique_ptr<rl_client_options, Freer<rl_client_options_free>>;
+using AcquireOptionsHandle = std::unique_ptr<rl_acquire_options, Freer<rl_acquire_options_free>>;
+using ClientHandle = std::unique_ptr<rl_client, Freer<rl_client_close>>;
+using RequestHandle = std::unique_ptr<rl_request, Freer<rl_request_free>>;
+using LeaseHandle = std::unique_ptr<rl_lease, Freer<rl_lease_free>>;
+using InfoHandle = std::unique_ptr<rl_info, Freer<rl_info_free>>;
+
+// For the functions that return NULL only when out of memory.
+template <typename T>
+T* not_null(T* handle) {
+  if (handle == nullptr) throw std::bad_alloc();
+  return handle;
+}
+
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~FileDescriptor() { close(); }
+
+  [[nodiscard]] int get() const { return fd_; }
+  [[nodiscard]] bool is_open() const { return fd_ >= 0; }
+  void close() {
+    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace redlatch::cli

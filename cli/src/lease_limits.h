@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// When a lease that is not being renewed asks for action. With renewal at a third of the lease, two
+// thirds are always left while all is well:
+//
+//   lease  2/3 (renewed)    warn        stop                        kill   end
+//     |------|---------------|-----------|--------- kill_after -------|------|
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace redlatch::cli {
+
+struct LeaseLimits {
+  std::int64_t warn_below_ms;  // Not above stop_below_ms: no warning.
+  std::int64_t stop_below_ms;
+  std::int64_t margin_ms;  // From SIGKILL to the end of the lease: processes take time to die.
+  std::int64_t kill_after_ms;
+
+  // Within less nobody could do anything about it.
+  static constexpr std::int64_t kLeaseWorthAWarningMs = 1000;
+
+  LeaseLimits(std::int64_t lease_ms, std::int64_t kill_after)
+      : warn_below_ms(lease_ms >= kLeaseWorthAWarningMs ? lease_ms / 2 : 0),
+        stop_below_ms(0),
+        margin_ms(std::min<std::int64_t>(500, lease_ms / 20)),
+        kill_after_ms(kill_after) {
+    stop_below_ms = kill_after_ms + margin_ms;
+  }
+
+  // How long a child that gets SIGTERM now has until SIGKILL, so that it is gone before the lease.
+  [[nodiscard]] std::int64_t grace_ms(std::int64_t remaining_ms) const {
+    return std::clamp<std::int64_t>(remaining_ms - margin_ms, 0, kill_after_ms);
+  }
+};
+
+}  // namespace redlatch::cli

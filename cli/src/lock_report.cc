@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+#include "lock_report.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "duration.h"
+#include "text.h"
+
+namespace redlatch::cli {
+namespace {
+
+constexpr std::size_t kShownWaiters = 8;
+constexpr std::size_t kShownValueBytes = 64;
+
+std::string text_field(const rl_info* info, std::int32_t part, std::int32_t index,
+                       std::int32_t field) {
+  std::string text(256, '\0');
+  const std::size_t size = rl_info_text(info, part, index, field, text.data(), text.size());
+  if (size >= text.size()) {
+    text.resize(size + 1);
+    rl_info_text(info, part, index, field, text.data(), text.size());
+  }
+  text.resize(size);
+  return text;
+}
+
+// "web-3/4121" reads better as "web-3 (pid 4121)".
+std::string who_in_words(const std::string& who) {
+  if (who.empty()) return "somebody who has not said yet who it is";
+  const std::size_t slash = who.rfind('/');
+  const bool has_pid = slash != std::string::npos && slash > 0 && slash + 1 < who.size() &&
+                       who.find_first_not_of("0123456789", slash + 1) == std::string::npos;
+  if (!has_pid) return escaped(who);
+  return escaped(who.substr(0, slash)) + " (pid " + who.substr(slash + 1) + ")";
+}
+
+const char* state_name(std::int64_t state) {
+  switch (state) {
+    case RL_STATE_FREE:
+      return "free";
+    case RL_STATE_HELD:
+      return "held";
+    case RL_STATE_FOREIGN:
+      return "foreign";
+    default:
+      return "no_lock";
+  }
+}
+
+std::string state_in_words(const LockReport& report) {
+  switch (report.state) {
+    case RL_STATE_FREE:
+      return "FREE";
+    case RL_STATE_HELD:
+      return "HELD (exclusive, fair)";
+    case RL_STATE_FOREIGN:
+      return "HELD by another lock library";
+    default:
+      return "NO LOCK (the key is of the type " + escaped(report.type) + ")";
+  }
+}
+
+std::string row(const char* title, const std::string& text) {
+  std::string out = "  ";
+  out += title;
+  out.resize(12, ' ');
+  return out + text + "\n";
+}
+
+std::string lease_text(const LockReport& report, std::int64_t remaining_ms) {
+  if (remaining_ms < 0) return "without end";
+  return "until " + date_text(report.server_ms + remaining_ms) + " (" + span_text(remaining_ms) +
+         " left)";
+}
+
+std::string since_text(const LockReport& report, std::int64_t since_ms) {
+  return date_text(since_ms) + " (" + span_text(report.server_ms - since_ms) + ")";
+}
+
+std::string holder_rows(const LockReport& report, const LockReport::Holder& holder) {
+  std::string out;
+  if (!holder.who.empty()) out += row("holder", escaped(holder.who));
+  if (!holder.label.empty()) out += row("label", escaped(holder.label));
+  // A foreign value may be as long as 512 MB.
+  const std::string_view token = cut(holder.token, kShownValueBytes);
+  out += row("token", escaped(token) + (token.size() < holder.token.size() ? ".." : ""));
+  if (holder.since_ms > 0) out += row("since", since_text(report, holder.since_ms));
+  return out + row("lease", lease_text(report, holder.remaining_ms));
+}
+
+std::string waiting_row(const LockReport& report) {
+  std::string text = std::to_string(report.waiting_count);
+  std::size_t shown = 0;
+  for (const LockReport::Waiter& waiter : report.waiters) {
+    if (shown++ == kShownWaiters) {
+      text += ", ..";
+      break;
+    }
+    text += shown == 1 ? ": " : ", ";
+    text += escaped(cut(waiter.token, kShownValueBytes));
+    if (waiter.since_ms > 0) text += " (" + span_text(report.server_ms - waiter.since_ms) + ")";
+  }
+  return row("waiting", text);
+}
+
+// Collects the members of a JSON object.
+class Object {
+ public:
+  void text(const char* key, std::string_view value) { raw(key, json_string(value)); }
+  void number(const char* key, std::int64_t value) { raw(key, std::to_string(value)); }
+  void raw(const char* key, std::string_view value) {
+    out_ += out_.empty() ? "{" : ",";
+    out_ += json_string(key);
+    out_ += ":";
+    out_ += value;
+  }
+  [[nodiscard]] std::string done() const { return out_.empty() ? "{}" : out_ + "}"; }
+
+ private:
+  std::string out_;
+};
+
+std::string holder_json(const LockReport& report, const LockReport::Holder& holder) {
+  Object object;
+  if (!holder.who.empty()) object.text("holder", holder.who);
+  if (!holder.label.empty()) object.text("label", holder.label);
+  object.text("token", holder.token);
+  // The fence belongs to who took the lock through us; a foreign holder has none.
+  const bool is_ours = report.state == RL_STATE_HELD;
+  if (is_ours && report.fence > 0) object.number("fence", report.fence);
+  if (holder.since_ms > 0) object.text("acquired_at", date_ms_text(holder.since_ms));
+  if (holder.remaining_ms >= 0) {
+    object.text("lease_until", date_ms_text(report.server_ms + holder.remaining_ms));
+    object.number("remaining_ms", holder.remaining_ms);
+  }
+  return object.done();
+}
+
+std::string waiter_json(const LockReport::Waiter& waiter) {
+  Object object;
+  object.text("token", waiter.token);
+  if (waiter.since_ms > 0) object.text("since", date_ms_text(waiter.since_ms));
+  return object.done();
+}
+
+template <typename Rows, typename Write>
+std::string json_array(const Rows& rows, Write write) {
+  std::string out = "[";
+  for (const auto& item : rows) {
+    if (out.size() > 1) out += ",";
+    out += write(item);
+  }
+  return out + "]";
+}
+
+}  // namespace
+
+LockReport::LockReport(const rl_info* info)
+    : name(text_field(info, RL_INFO_LOCK, 0, RL_INFO_NAME)),
+      type(text_field(info, RL_INFO_LOCK, 0, RL_INFO_TYPE)),
+      state(rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_STATE)),
+      remaining_ms(rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_REMAINING_MS)),
+      fence(rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_FENCE)),
+      waiting_count(rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_WAITING)),
+      server_ms(rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_SERVER_MS)) {
+  for (std::int32_t i = 0; i < rl_info_count(info, RL_INFO_HOLDER); ++i) {
+    holders.push_back(
+        {.token = text_field(info, RL_INFO_HOLDER, i, RL_INFO_TOKEN),
+         .who = text_field(info, RL_INFO_HOLDER, i, RL_INFO_WHO),
+         .label = text_field(info, RL_INFO_HOLDER, i, RL_INFO_LABEL),
+         .since_ms = rl_info_number(info, RL_INFO_HOLDER, i, RL_INFO_SINCE_MS),
+         .remaining_ms = rl_info_number(info, RL_INFO_HOLDER, i, RL_INFO_REMAINING_MS)});
+  }
+  for (std::int32_t i = 0; i < rl_info_count(info, RL_INFO_WAITER); ++i) {
+    waiters.push_back({.token = text_field(info, RL_INFO_WAITER, i, RL_INFO_TOKEN),
+                       .since_ms = rl_info_number(info, RL_INFO_WAITER, i, RL_INFO_SINCE_MS)});
+  }
+}
+
+std::string report_table(const LockReport& report) {
+  std::string out = escaped(report.name);
+  out.resize(std::max<std::size_t>(out.size(), 20), ' ');
+  out += "  " + state_in_words(report) + "\n";
+  for (const LockReport::Holder& holder : report.holders) out += holder_rows(report, holder);
+  if (report.fence > 0) out += row("fence", std::to_string(report.fence));
+  if (report.waiting_count > 0) out += waiting_row(report);
+  return out;
+}
+
+std::string report_json(const LockReport& report, const std::string& server) {
+  Object object;
+  object.number("schema", 1);
+  object.text("name", report.name);
+  if (!is_utf8(report.name)) object.raw("name_is_escaped", "true");
+  object.text("state", state_name(report.state));
+  if (report.state == RL_STATE_HELD) {
+    object.text("mode", "exclusive");
+    object.raw("fair", "true");
+  }
+  if (report.state == RL_STATE_NO_LOCK) object.text("type", report.type);
+  if (report.fence > 0) object.number("fence", report.fence);
+  object.raw("holders", json_array(report.holders, [&](const LockReport::Holder& holder) {
+               return holder_json(report, holder);
+             }));
+  object.number("waiting", report.waiting_count);
+  object.raw("waiters", json_array(report.waiters, waiter_json));
+  object.text("server", server);
+  object.text("server_time", date_ms_text(report.server_ms));
+  return object.done() + "\n";
+}
+
+std::string report_sentence(const LockReport& report) {
+  std::string out = "held by another lock library";
+  if (report.state == RL_STATE_FREE) {
+    // It may be gone by the time one looks.
+    out = "nobody holds it any more";
+  } else if (report.state == RL_STATE_NO_LOCK) {
+    out = "its key is of the type " + escaped(report.type) + " and no lock";
+  } else if (report.state == RL_STATE_HELD && !report.holders.empty()) {
+    const LockReport::Holder& holder = report.holders.front();
+    out = "held by " + who_in_words(holder.who);
+    if (holder.since_ms > 0) out += " for " + clock_span_text(report.server_ms - holder.since_ms);
+  }
+  if (!report.is_free() && report.remaining_ms > 0) {
+    out += ", lease until " + time_of_day_text(report.server_ms + report.remaining_ms);
+  }
+  return out + ", " + std::to_string(report.waiting_count) + " waiting";
+}
+
+}  // namespace redlatch::cli

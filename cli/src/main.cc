@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// The `redlatch` command: a lock for the shell, over the C ABI.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "arguments.h"
+#include "commands.h"
+#include "exit_code.h"
+#include "log.h"
+
+namespace redlatch::cli {
+namespace {
+
+// With one of the first three descriptors closed, the connection to the server would take its
+// number and get what is meant for the terminal.
+void open_standard_descriptors() {
+  int fd = open("/dev/null", O_RDWR);
+  while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDWR);
+  if (fd > STDERR_FILENO) close(fd);
+}
+
+int dispatch(const Arguments& arguments, const Log& log) {
+  if (arguments.command == "run") return run(arguments, log);
+  // `run` looks at the signals that it found; the others only have to survive a closed pipe.
+  std::signal(SIGPIPE, SIG_IGN);
+  if (arguments.command == "status") return show_status(arguments);
+  if (arguments.command == "force-release") return force_release(arguments, log);
+  if (arguments.command == "version") return show_version(arguments);
+  write_output(arguments.text);
+  return 0;
+}
+
+int guarded_main(const std::vector<std::string>& words) {
+  Log log;
+  try {
+    const Arguments arguments = parse_arguments(words);
+    log.set_quiet(arguments.is_quiet);
+    log.set_verbose(arguments.is_verbose);
+    return dispatch(arguments, log);
+  } catch (const UsageError& error) {
+    log.always(error.text);
+    return error.exit_code;
+  } catch (const Failure& failure) {
+    const bool is_wrong_call = failure.exit_code == kExitNotFound ||
+                               failure.exit_code == kExitNotExecutable ||
+                               failure.exit_code == kExitUsage;
+    if (!failure.text.empty() && is_wrong_call) log.always(failure.text);
+    if (!failure.text.empty() && !is_wrong_call) log.say(failure.text);
+    return failure.exit_code;
+  } catch (const std::exception& error) {
+    log.always(std::string("internal error: ") + error.what());
+    return kExitSoftware;
+  }
+}
+
+}  // namespace
+}  // namespace redlatch::cli
+
+int main(int argc, char** argv) {
+  redlatch::cli::open_standard_descriptors();
+  return redlatch::cli::guarded_main({argv + (argc > 0 ? 1 : 0), argv + argc});
+}

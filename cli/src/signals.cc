@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+#include "signals.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+namespace redlatch::cli {
+namespace {
+
+constexpr std::array<int, 4> kEndingWait = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+// Without a child there is nobody whom they could be meant for, and they must not end the wait.
+constexpr std::array<int, 2> kDroppedInWait = {SIGUSR1, SIGUSR2};
+constexpr std::array<int, 3> kOnlyWithChild = {SIGWINCH, SIGCONT, SIGTSTP};
+
+sigset_t set_of(int signal) {
+  sigset_t set{};
+  sigemptyset(&set);
+  sigaddset(&set, signal);
+  return set;
+}
+
+}  // namespace
+
+Signals::Signals() {
+  sigemptyset(&watched_);
+  sigprocmask(SIG_SETMASK, nullptr, &original_mask_);
+
+  struct sigaction action {};
+  action.sa_handler = SIG_IGN;
+  // A reader of our messages that goes away must not end us: that would end the child.
+  sigaction(SIGPIPE, &action, &original_pipe_);
+  // Somebody who ignores SIGCHLD would have the kernel take the child's exit code away.
+  action.sa_handler = SIG_DFL;
+  sigaction(SIGCHLD, &action, &original_child_);
+
+  sigaddset(&watched_, wake_signal());
+  for (const int signal : kEndingWait) add(signal);
+  for (const int signal : kDroppedInWait) add(signal);
+  sigprocmask(SIG_BLOCK, &watched_, nullptr);
+}
+
+void Signals::begin_child() {
+  sigaddset(&watched_, SIGCHLD);
+  for (const int signal : kOnlyWithChild) add(signal);
+  sigprocmask(SIG_BLOCK, &watched_, nullptr);
+  // The terminal is the child's: messages and tcsetpgrp() from the background must not stop us.
+  const sigset_t output = set_of(SIGTTOU);
+  sigprocmask(SIG_BLOCK, &output, nullptr);
+}
+
+void Signals::restore() const { sigprocmask(SIG_SETMASK, &original_mask_, nullptr); }
+
+void Signals::restore_in_child() const {
+  sigaction(SIGPIPE, &original_pipe_, nullptr);
+  sigaction(SIGCHLD, &original_child_, nullptr);
+  sigprocmask(SIG_SETMASK, &original_mask_, nullptr);
+}
+
+int Signals::wait() const {
+  int signal = -1;
+  // It ends early when the process was stopped and goes on.
+  while (signal < 0) signal = sigwaitinfo(&watched_, nullptr);
+  return signal == wake_signal() ? 0 : signal;
+}
+
+void Signals::wake() { kill(getpid(), wake_signal()); }
+
+int Signals::wake_signal() { return SIGRTMIN; }
+
+void Signals::stop_self(int signal) {
+  const sigset_t stopping = set_of(signal);
+  sigset_t before{};
+  raise(signal);
+  // If it was blocked until here it stops us now.
+  sigprocmask(SIG_UNBLOCK, &stopping, &before);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Signals::add(int signal) {
+  struct sigaction action {};
+  sigaction(signal, nullptr, &action);
+  // A blocked signal would reach us although it is ignored.
+  if (action.sa_handler != SIG_IGN) sigaddset(&watched_, signal);
+}
+
+bool ends_wait(int signal) {
+  return std::find(kEndingWait.begin(), kEndingWait.end(), signal) != kEndingWait.end();
+}
+
+}  // namespace redlatch::cli

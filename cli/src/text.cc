@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+#include "text.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+
+namespace redlatch::cli {
+namespace {
+
+struct Character {
+  std::size_t size;  // 0 = the bytes are not UTF-8.
+  std::uint32_t code;
+};
+
+Character first_character(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text[0]);
+  if (lead < 0x80) return {1, lead};
+  const std::size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < size) return {0, 0};
+  std::uint32_t code = lead & (0xffU >> (size + 1));
+  for (std::size_t i = 1; i < size; ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if ((byte & 0xc0) != 0x80) return {0, 0};
+    code = (code << 6) | (byte & 0x3f);
+  }
+  constexpr std::array<std::uint32_t, 5> kSmallest = {0, 0, 0x80, 0x800, 0x10000};
+  const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
+  if (code < kSmallest[size] || code > 0x10ffff || is_surrogate) return {0, 0};
+  return {size, code};
+}
+
+// Control characters, and those that change the direction of the text or break its line.
+bool is_harmless(std::uint32_t code) {
+  if (code < 0x20 || (code >= 0x7f && code < 0xa0)) return false;
+  if (code >= 0x2028 && code <= 0x202e) return false;
+  return code < 0x2066 || code > 0x2069;
+}
+
+void append_hex(std::string& out, const char* format, unsigned value) {
+  std::array<char, 16> buffer{};
+  std::snprintf(buffer.data(), buffer.size(), format, value);
+  out += buffer.data();
+}
+
+void append_escaped_byte(std::string& out, char c) {
+  switch (c) {
+    case '\\':
+      out += "\\\\";
+      break;
+    case '\n':
+      out += "\\n";
+      break;
+    case '\r':
+      out += "\\r";
+      break;
+    case '\t':
+      out += "\\t";
+      break;
+    default:
+      append_hex(out, "\\x%02x", static_cast<unsigned char>(c));
+  }
+}
+
+// Edits needed to turn one word into the other, where swapped neighbours are one edit.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
+  for (std::size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t change = a[i - 1] == b[j - 1] ? 0 : 1;
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + change});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+}  // namespace
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const Character character = first_character(text);
+    if (character.size == 0) return false;
+    text.remove_prefix(character.size);
+  }
+  return true;
+}
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const Character character = first_character(text);
+    const std::size_t size = std::max<std::size_t>(character.size, 1);
+    if (character.size > 0 && text[0] != '\\' && is_harmless(character.code)) {
+      out += text.substr(0, size);
+    } else {
+      for (const char c : text.substr(0, size)) append_escaped_byte(out, c);
+    }
+    text.remove_prefix(size);
+  }
+  return out;
+}
+
+std::string in_quotes(std::string_view text) { return "'" + escaped(text) + "'"; }
+
+std::string json_string(std::string_view text) {
+  if (!is_utf8(text)) return json_string(escaped(text));
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (byte < 0x20 || byte == 0x7f) {
+      append_hex(out, "\\u%04x", byte);
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+std::string_view cut(std::string_view text, std::size_t max_bytes) {
+  if (text.size() <= max_bytes) return text;
+  std::size_t end = max_bytes;
+  // A character has at most three continuation bytes; more are no UTF-8 and need no care.
+  for (int i = 0; i < 3 && end > 0; ++i) {
+    if ((static_cast<unsigned char>(text[end]) & 0xc0) != 0x80) break;
+    --end;
+  }
+  return text.substr(0, end);
+}
+
+std::string joined_command(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) {
+    if (!out.empty()) out += ' ';
+    if (!word.empty() && word.find_first_of(" \t\n\"'\\$`;&|<>()*?") == std::string::npos) {
+      out += word;
+      continue;
+    }
+    out += '\'';
+    for (const char c : word) {
+      if (c == '\'') {
+        out += "'\\''";
+      } else {
+        out += c;
+      }
+    }
+    out += '\'';
+  }
+  return out;
+}
+
+std::string loss_reason(std::string_view message) {
+  constexpr std::string_view kBegin = " was lost: ";
+  const std::size_t at = message.find(kBegin);
+  return escaped(at == std::string_view::npos ? message : message.substr(at + kBegin.size()));
+}
+
+std::string nearest(std::string_view word, const std::vector<std::string>& known) {
+  constexpr std::size_t kLongestWord = 64;  // The distance costs the product of both lengths.
+  if (word.size() > kLongestWord) return "";
+  std::string best;
+  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
+  for (const std::string& candidate : known) {
+    constexpr std::size_t kTellingBytes = 4;
+    if (word.size() > kTellingBytes && candidate.starts_with(word)) return candidate;
+    const std::size_t edits = distance(word, candidate);
+    if (edits < best_distance && edits < candidate.size()) {
+      best = candidate;
+      best_distance = edits;
+    }
+  }
+  return best;
+}
+
+}  // namespace redlatch::cli

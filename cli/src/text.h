@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Text for people and for JSON: names are any bytes, and a terminal must not obey them.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace redlatch::cli {
+
+[[nodiscard]] bool is_utf8(std::string_view text);
+
+// `text` with control characters, backslashes and bytes that are not UTF-8 written as \n or \x1b.
+[[nodiscard]] std::string escaped(std::string_view text);
+
+// The same in single quotes, as names stand in messages.
+[[nodiscard]] std::string in_quotes(std::string_view text);
+
+// `text` as a JSON string with its quotes. Text that is not UTF-8 is escaped() first, because JSON
+// has no other bytes.
+[[nodiscard]] std::string json_string(std::string_view text);
+
+// The first `max_bytes` of `text` at most, without half a character at the end.
+[[nodiscard]] std::string_view cut(std::string_view text, std::size_t max_bytes);
+
+// A command line as one would type it: words with blanks or quotes stand in quotes.
+[[nodiscard]] std::string joined_command(const std::vector<std::string>& words);
+
+// The reason in the library's message on a lost lock, which begins with words that ours begin with
+// too.
+[[nodiscard]] std::string loss_reason(std::string_view message);
+
+// The one of `known` that `word` was probably meant to be; "" if none is near.
+[[nodiscard]] std::string nearest(std::string_view word, const std::vector<std::string>& known);
+
+}  // namespace redlatch::cli

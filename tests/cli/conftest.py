@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""One server for all tests that leave it alone, and one of its own for each that does not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from support.servers import Server, available_kinds
+
+from .harness import Cli, find_binary
+
+
+@pytest.fixture(scope="session")
+def binary() -> str:
+    return find_binary()
+
+
+@pytest.fixture(scope="session")
+def shared_server() -> Iterator[Server]:
+    with Server(available_kinds()[0]) as server:
+        yield server
+
+
+@pytest.fixture
+def own_server() -> Iterator[Server]:
+    """A server that the test may stop, pause and configure."""
+    with Server(available_kinds()[0]) as server:
+        yield server
+
+
+@pytest.fixture
+def cli(binary: str, shared_server: Server) -> Cli:
+    return Cli(binary, shared_server.unix_url)
+
+
+@pytest.fixture
+def own_cli(binary: str, own_server: Server) -> Cli:
+    """Its time limits are short: these tests are about servers that do not answer."""
+    return Cli(binary, f"{own_server.url}?timeout=300ms&connect_timeout=300ms")
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A lock name of the test's own."""
+    return re.sub(r"\W+", "-", request.node.name)

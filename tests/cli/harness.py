@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Runs the `redlatch` command and watches it. Every wait has a limit; nothing sleeps and hopes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+ROOT = Path(__file__).resolve().parents[2]
+# A machine with two busy cores is slow; a hang is what this must tell from it.
+LIMIT = 20.0
+# What counts as "at once".
+AT_ONCE = 1.5
+
+# A child that says so when it runs, and ends with its standard input.
+HOLD = ["sh", "-c", "echo ready; exec cat >/dev/null"]
+
+T = TypeVar("T")
+
+
+def find_binary() -> str:
+    """The command under test: REDLATCH_BIN, else that of a build folder."""
+    if named := os.environ.get("REDLATCH_BIN"):
+        return named
+    folders = [os.environ.get("REDLATCH_BUILD_DIR"), ROOT / "build/release", ROOT / "build/dev"]
+    for folder in folders:
+        if folder and os.access(binary := Path(folder) / "cli/redlatch", os.X_OK):
+            return str(binary)
+    raise FileNotFoundError("no redlatch binary: build it, or set REDLATCH_BIN")
+
+
+def wait_until(condition: Callable[[], T], limit: float = LIMIT) -> T:
+    """The first true answer of `condition`."""
+    end = time.monotonic() + limit
+    while not (answer := condition()):
+        assert time.monotonic() < end, f"not true within {limit} s"
+        time.sleep(0.005)
+    return answer
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process exists and is no zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+class Output:
+    """Collects one stream in a thread, so that it can be looked at while the process runs."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._data = b""
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    @property
+    def text(self) -> str:
+        with self._changed:
+            return self._data.decode(errors="backslashreplace")
+
+    def wait_for(self, pattern: str, limit: float = LIMIT) -> re.Match[str]:
+        """Until `pattern` is found somewhere in what was written."""
+        end = time.monotonic() + limit
+        with self._changed:
+            while True:
+                text = self._data.decode(errors="backslashreplace")
+                if found := re.search(pattern, text):
+                    return found
+                assert self._changed.wait(end - time.monotonic()), f"no {pattern!r} in {text!r}"
+
+    def join(self) -> None:
+        self._thread.join(LIMIT)
+
+    def _read(self) -> None:
+        while data := os.read(self._stream.fileno(), 1 << 16):
+            with self._changed:
+                self._data += data
+                self._changed.notify_all()
+
+
+class Running:
+    """A command that was started and goes on. Ends with the `with` block in whatever way."""
+
+    def __init__(self, args: Sequence[str | bytes], env: dict[str, str], **options: Any) -> None:
+        self.process = subprocess.Popen(
+            args,
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # No controlling terminal, and signals of the terminal stay away from it.
+            start_new_session=True,
+            **options,
+        )
+        self.out = Output(self.process.stdout)
+        self.err = Output(self.process.stderr)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def send(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def close_stdin(self) -> None:
+        assert self.process.stdin
+        self.process.stdin.close()
+
+    def wait(self, limit: float = LIMIT) -> int:
+        """The exit code; a signal that ended it counts as negative."""
+        code = self.process.wait(limit)
+        return code
+
+    def wait_output(self, limit: float = LIMIT) -> int:
+        """As wait(), and until nobody can write to its output any more."""
+        code = self.wait(limit)
+        self.out.join()
+        self.err.join()
+        return code
+
+    def kill(self) -> None:
+        """SIGKILL to everything that it started, itself included."""
+        try:
+            for line in subprocess.check_output(["ps", "-eo", "pid=,sess="], text=True).split("\n"):
+                fields = line.split()
+                if len(fields) == 2 and int(fields[1]) == self.pid:
+                    os.kill(int(fields[0]), signal.SIGKILL)
+        except (ProcessLookupError, subprocess.CalledProcessError):
+            pass
+        self.process.kill()
+        self.process.wait(LIMIT)
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream:
+                try:
+                    stream.close()
+                except BrokenPipeError:
+                    pass
+
+
+class Cli:
+    """The command against one server, with an environment of its own."""
+
+    def __init__(self, binary: str, url: str | None) -> None:
+        self.binary = binary
+        self.env = {
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith(("REDLATCH_", "VALKEY_", "REDIS"))
+        }
+        if url is not None:
+            self.env["REDLATCH_URL"] = url
+
+    def start(
+        self, *args: str | bytes, env: dict[str, str] | None = None, **options: Any
+    ) -> Running:
+        return Running([self.binary, *args], self.env | (env or {}), **options)
+
+    def hold(self, name: str | bytes, *options: str, words: Sequence[str] = HOLD) -> Running:
+        """`run` of a child that holds the lock until its standard input ends. Returns when held."""
+        running = self.start("run", *options, name, "--", *words)
+        try:
+            running.out.wait_for("ready")
+        except BaseException:
+            print(running.err.text)
+            running.kill()
+            raise
+        return running
+
+    def run(
+        self, *args: str | bytes, env: dict[str, str] | None = None, **options: Any
+    ) -> subprocess.CompletedProcess[str]:
+        options = {"stdin": subprocess.DEVNULL, "capture_output": True} | options
+        done = subprocess.run(
+            [self.binary, *args],
+            env=self.env | (env or {}),
+            timeout=LIMIT,
+            start_new_session=True,
+            **options,
+        )
+        for stream in ("stdout", "stderr"):
+            data = getattr(done, stream)
+            if data is not None:
+                setattr(done, stream, data.decode(errors="backslashreplace"))
+        return done
+
+    def status(self, name: str | bytes, *options: str) -> dict[str, Any]:
+        done = self.run("status", *options, "-o", "json", name)
+        assert done.returncode in (0, 1), done.stderr
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
+
+    def is_held(self, name: str) -> bool:
+        return bool(self.status(name)["state"] == "held")
+
+    def waiting(self, name: str) -> int:
+        return int(self.status(name)["waiting"])

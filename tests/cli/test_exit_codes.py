@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: every exit code means one thing. Method: one situation for each."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from support.servers import Server
+
+from .harness import AT_ONCE, Cli
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def nowhere(binary: str) -> Cli:
+    """Against a port where nobody listens."""
+    return Cli(binary, f"redis://127.0.0.1:{free_port()}")
+
+
+@pytest.mark.parametrize("code", [0, 1, 7, 75, 255])
+def test_code_of_child_is_passed_on(cli: Cli, name: str, code: int) -> None:
+    assert cli.run("run", name, "--", "sh", "-c", f"exit {code}").returncode == code
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV])
+def test_signal_of_child_is_128_plus_n(cli: Cli, name: str, number: signal.Signals) -> None:
+    done = cli.run("run", name, "--", "sh", "-c", f"kill -{int(number)} $$")
+    assert done.returncode == 128 + number
+
+
+def test_code_of_child_is_known_even_if_sigchld_is_ignored(cli: Cli, name: str) -> None:
+    def ignore() -> None:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+    done = cli.run("run", name, "--", "sh", "-c", "exit 7", preexec_fn=ignore)
+    assert done.returncode == 7
+
+
+def test_option_of_child_is_not_ours(cli: Cli, name: str) -> None:
+    assert cli.run("run", name, "sh", "-c", "exit 3", "-n", "--nonsense").returncode == 3
+    assert cli.run("run", name, "-v", "--", "sh", "-c", "exit 4", "--", "-q").returncode == 4
+
+
+def test_name_may_look_like_an_option(cli: Cli) -> None:
+    done = cli.run("run", "--", "-n", "sh", "-c", 'test "$REDLATCH_LOCK" = -n')
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ([], "a command is missing"),
+        (["rnu", "x", "true"], "unknown command 'rnu', did you mean 'run'?"),
+        (["run", "--wiat", "3", "x", "true"], "unknown option '--wiat', did you mean '--wait'?"),
+        (["run", "x", "--nonblok", "true"], "did you mean '--nonblock'?"),
+        (["--password", "x", "status", "y"], "did you mean '--password-file'?"),
+        (["run", "-z", "x", "true"], "unknown option '-z'"),
+        (["run"], "the NAME of the lock is missing"),
+        (["run", "x"], "the command to run under lock 'x' is missing"),
+        (["run", "x", "--"], "the command to run under lock 'x' is missing"),
+        (["run", "x", "-w"], "-w needs a value"),
+        (["run", "-w", "soon", "x", "true"], "--wait: 'soon' is no duration"),
+        (["run", "-w", "-5", "x", "true"], "--wait: '-5' is no duration"),
+        (["run", "-w", "3w", "x", "true"], "--wait: '3w' is no duration"),
+        (["run", "--ttl", "1.s", "x", "true"], "--ttl: '1.s' is no duration"),
+        (["run", "--ttl", "9ms", "x", "true"], "--ttl: '9ms' is not from 10ms to 7d"),
+        (["run", "--ttl", "8d", "x", "true"], "--ttl: '8d' is not from 10ms to 7d"),
+        (["run", "-k", "2s", "--ttl", "3s", "x", "true"], "--kill-after: '2s' is more than"),
+        (["run", "-n", "-w", "3", "x", "true"], "--nonblock excludes --wait"),
+        (["run", "-E", "300", "x", "true"], "--conflict-exit-code: Value 300 not in range"),
+        (["status"], "the NAME of a lock is missing"),
+        (["status", "-o", "xml", "x"], "xml not in {table,json}"),
+        (["force-release"], "the NAME of a lock is missing"),
+        (["force-release", "--yes", "--if-owner", "t", "x", "y"], "--if-owner goes with one NAME"),
+        (["force-release", "x"], "force-release asks on a terminal only; elsewhere say --yes"),
+        (["version", "x"], "unexpected 'x'"),
+        (["help", "satus"], "unknown command 'satus', did you mean 'status'?"),
+    ],
+)
+def test_64_wrong_call(cli: Cli, args: list[str], words: str) -> None:
+    done = cli.run(*args)
+    assert done.returncode == 64
+    assert words in done.stderr
+    assert done.stderr.startswith("redlatch: ")
+    assert done.stdout == ""
+
+
+def test_64_wrong_call_is_said_even_when_quiet(cli: Cli) -> None:
+    done = cli.run("-q", "run", "--wiat", "3", "x", "true")
+    assert done.returncode == 64
+    assert "--wait" in done.stderr
+
+
+def test_64_no_server_named(binary: str) -> None:
+    done = Cli(binary, None).run("run", "x", "true")
+    assert done.returncode == 64
+    assert "--url" in done.stderr and "REDLATCH_URL" in done.stderr
+
+
+def test_64_unknown_url_parameter_names_the_nearest(cli: Cli) -> None:
+    done = cli.run("-u", "redis://127.0.0.1?time_out=5", "status", "x")
+    assert done.returncode == 64
+    assert "time_out" in done.stderr and "'timeout'" in done.stderr
+
+
+@pytest.mark.parametrize("bad", ["", "x" * 1025])
+def test_64_impossible_name(cli: Cli, bad: str) -> None:
+    assert cli.run("run", "-n", bad, "true").returncode == 64
+    assert cli.run("status", bad).returncode == 64
+
+
+def test_64_impossible_namespace(cli: Cli) -> None:
+    assert cli.run("--namespace", "a{b", "status", "x").returncode == 64
+
+
+def test_69_nobody_listens(nowhere: Cli, name: str) -> None:
+    began = time.monotonic()
+    done = nowhere.run("run", "-n", name, "--", "true")
+    assert done.returncode == 69
+    assert time.monotonic() - began < AT_ONCE
+    assert nowhere.run("status", name).returncode == 69
+    assert nowhere.run("force-release", "--yes", name).returncode == 69
+
+
+def test_69_after_the_wait(nowhere: Cli, name: str) -> None:
+    began = time.monotonic()
+    done = nowhere.run("run", "-w", "300ms", name, "--", "true")
+    assert done.returncode == 69
+    assert 0.3 <= time.monotonic() - began < 0.3 + AT_ONCE
+
+
+def test_69_server_does_not_answer(own_cli: Cli, own_server: Server, name: str) -> None:
+    own_server.pause()
+    assert own_cli.run("run", "-n", name, "--", "true").returncode == 69
+    assert own_cli.run("run", "-w", "200ms", name, "--", "true").returncode == 69
+    assert own_cli.run("status", name).returncode == 69
+
+
+def test_70_answer_cannot_be_written(cli: Cli, name: str) -> None:
+    with open("/dev/full", "w") as full:
+        done = cli.run("status", name, capture_output=False, stdout=full)
+    assert done.returncode == 70
+
+
+def test_75_busy(cli: Cli, name: str) -> None:
+    with cli.hold(name):
+        began = time.monotonic()
+        assert cli.run("run", "-n", name, "--", "true").returncode == 75
+        assert cli.run("run", "-w", "0", name, "--", "true").returncode == 75
+        assert time.monotonic() - began < 2 * AT_ONCE
+
+
+def test_75_wait_used_up(cli: Cli, name: str) -> None:
+    with cli.hold(name):
+        began = time.monotonic()
+        assert cli.run("run", "-w", "250ms", name, "--", "true").returncode == 75
+        assert 0.25 <= time.monotonic() - began < 0.25 + AT_ONCE
+
+
+def test_75_is_changed_by_E(cli: Cli, name: str) -> None:
+    with cli.hold(name):
+        assert cli.run("run", "-n", "-E", "3", name, "--", "true").returncode == 3
+        assert cli.run("run", "-n", "-E0", name, "--", "true").returncode == 0
+        assert cli.run("run", "-w10ms", "-E", "4", name, "--", "true").returncode == 4
+
+
+def test_77_access_refused(own_cli: Cli, own_server: Server, name: str) -> None:
+    with own_server.connect() as connection:
+        connection.cmd("CONFIG", "SET", "requirepass", "right")
+    done = own_cli.run("run", "-n", name, "--", "true", env={"REDISCLI_AUTH": "wrong"})
+    assert done.returncode == 77
+    assert "--password-file" in done.stderr
+    assert own_cli.run("run", "-n", name, "--", "true").returncode == 77
+    assert own_cli.run("run", name, "--", "true").returncode == 77
+    assert own_cli.run("status", name).returncode == 77
+
+
+def test_77_command_not_permitted(own_cli: Cli, own_server: Server, name: str) -> None:
+    with own_server.connect() as connection:
+        connection.cmd("ACL", "SETUSER", "u", "on", ">p", "~*", "&*", "+@all", "-eval", "-evalsha")
+    url = own_server.url.replace("redis://", "redis://u:p@")
+    done = own_cli.run("-u", url, "run", "-n", name, "--", "true")
+    assert done.returncode == 77
+    assert "NOPERM" in done.stderr
+
+
+def test_78_scheme_of_the_future(binary: str) -> None:
+    assert Cli(binary, "rediss://127.0.0.1").run("status", "x").returncode == 78
+
+
+def test_78_password_file_unreadable(cli: Cli, tmp_path: Path) -> None:
+    done = cli.run("--password-file", str(tmp_path / "none"), "status", "x")
+    assert done.returncode == 78
+    assert "No such file" in done.stderr
+    (tmp_path / "empty").touch()
+    done = cli.run("--password-file", str(tmp_path / "empty"), "status", "x")
+    assert done.returncode == 78
+
+
+def test_79_lost_even_if_the_command_exits_0(cli: Cli, name: str) -> None:
+    words = ["sh", "-c", "trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done"]
+    with cli.hold(name, "--ttl", "600ms", words=words) as held:
+        assert cli.run("force-release", "--yes", name).returncode == 0
+        assert held.wait() == 79
+
+
+def test_79_lost_and_seen_only_at_the_end(cli: Cli, name: str) -> None:
+    # With the default lease the next renewal is seconds away: only the release can tell.
+    with cli.hold(name) as held:
+        assert cli.run("force-release", "--yes", name).returncode == 0
+        held.close_stdin()
+        assert held.wait() == 79
+        held.err.wait_for(f"lost lock '{name}'")
+
+
+def test_126_and_127(cli: Cli, name: str, tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    plain.write_text("no program\n")
+    done = cli.run("run", name, "--", str(plain))
+    assert done.returncode == 126
+    assert f"cannot run '{plain}'" in done.stderr
+    done = cli.run("run", name, "--", "no-such-command")
+    assert done.returncode == 127
+    assert "cannot run 'no-such-command'" in done.stderr
+    # The lock is back at once, and not only when its lease ends.
+    assert not cli.is_held(name)
+
+
+def test_status_0_held_1_free(cli: Cli, name: str) -> None:
+    assert cli.run("status", name).returncode == 1
+    with cli.hold(name):
+        assert cli.run("status", name).returncode == 0
+        assert cli.run("status", name, "another").returncode == 1
+
+
+def test_force_release_0_removed_1_nothing_changed(cli: Cli, name: str) -> None:
+    assert cli.run("force-release", "--yes", name).returncode == 1
+    with cli.hold(name):
+        assert cli.run("force-release", "--yes", name).returncode == 0
+
+
+def test_help_and_version_are_0(cli: Cli) -> None:
+    for args in (["help"], ["help", "run"], ["--help"], ["run", "-h"], ["version"], ["--version"]):
+        done = cli.run(*args)
+        assert (done.returncode, done.stderr) == (0, ""), args
+        assert done.stdout

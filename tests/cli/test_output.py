@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: messages say what happened, with what, and what to do; standard output is the child's.
+
+Method: one test for each message, and for what must never be in one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.servers import Server
+
+from .harness import HOLD, LIMIT, Cli, wait_until
+
+CANARY = "hunter2-canary"
+CLOCK = r"\d\d:\d\d:\d\d"
+
+
+def test_standard_output_is_the_childs_alone(cli: Cli, name: str) -> None:
+    done = cli.run("run", "-v", name, "--", "sh", "-c", "echo out; echo err >&2")
+    assert done.stdout == "out\n"
+    assert "err\n" in done.stderr
+    for line in done.stderr.splitlines():
+        assert line == "err" or line.startswith("redlatch: ")
+
+
+def test_nothing_is_said_when_all_is_well(cli: Cli, name: str) -> None:
+    assert cli.run("run", name, "--", "true").stderr == ""
+
+
+def test_standard_input_is_passed_through(cli: Cli, name: str) -> None:
+    done = cli.run("run", name, "--", "cat", stdin=None, input=b"a\0b\n" * 100_000)
+    assert len(done.stdout) == 400_000
+
+
+def test_verbose_says_how_long_it_took_and_the_fence(cli: Cli, name: str) -> None:
+    first = cli.run("run", "-v", name, "--", "true").stderr
+    second = cli.run("-v", "run", name, "--", "true").stderr
+    pattern = rf"redlatch: acquired {name} in \d+\.\d{{4}} s \(fence (\d+)\)\n"
+    fences = [int(re.search(pattern, text)[1]) for text in (first, second)]  # type: ignore[index]
+    assert fences[1] > fences[0] > 0
+    assert re.search(rf"redlatch: released {name} after .* s\n", first)
+
+
+def test_verbose_says_that_it_waits(cli: Cli, name: str) -> None:
+    with cli.hold(name) as held, cli.start("run", "-v", name, "--", "true") as waiter:
+        waiter.err.wait_for(f"redlatch: waiting for lock '{name}'\n")
+        held.close_stdin()
+        assert waiter.wait() == 0
+
+
+def test_busy_names_holder_since_lease_and_waiting(cli: Cli, name: str) -> None:
+    with cli.hold(name) as held, cli.start("run", name, "--", "true"):
+        wait_until(lambda: cli.waiting(name) == 1)
+        wait_until(lambda: "holder" in cli.status(name)["holders"][0])
+        done = cli.run("run", "-n", name, "--", "true")
+        host = re.escape(socket.gethostname())
+        assert re.fullmatch(
+            rf"redlatch: lock '{name}' is busy: held by {host} \(pid {held.pid}\) for {CLOCK}, "
+            rf"lease until {CLOCK}Z, 1 waiting\n",
+            done.stderr,
+        )
+        done = cli.run("run", "-w", "100ms", name, "--", "true")
+        assert re.search(r", 1 waiting; waited 0\.1\d* s\n$", done.stderr)
+
+
+def test_busy_by_another_library(cli: Cli, name: str, shared_server: Server) -> None:
+    with shared_server.connect() as connection:
+        connection.cmd("SET", name, "somebody-else", "PX", 30000)
+    done = cli.run("run", "-n", name, "--", "true")
+    assert done.returncode == 75
+    assert f"lock '{name}' is busy: held by another lock library" in done.stderr
+
+
+def test_busy_because_the_key_is_no_lock(cli: Cli, name: str, shared_server: Server) -> None:
+    with shared_server.connect() as connection:
+        connection.cmd("RPUSH", name, "x")
+    done = cli.run("run", "-n", name, "--", "true")
+    assert done.returncode == 75
+    assert "type list and no lock" in done.stderr
+
+
+def test_unreachable_says_where_and_what_to_check(own_cli: Cli, own_server: Server) -> None:
+    own_server.kill()
+    done = own_cli.run("run", "-w", "200ms", "x", "--", "true")
+    assert f"cannot reach redis://127.0.0.1:{own_server.port}" in done.stderr
+    assert "refused" in done.stderr
+    assert re.search(r"tried for 0\.\d+ s\. Check --url / REDLATCH_URL", done.stderr)
+
+
+def test_quiet_says_nothing_at_run_time(own_cli: Cli, own_server: Server, name: str) -> None:
+    words = ["run", "-q", "-n", name, "--", "true"]
+    with own_cli.hold(name, "-q", "--ttl", "500ms") as held:
+        done = own_cli.run(*words)
+        assert (done.returncode, done.stderr) == (75, "")
+        assert own_cli.run("-q", "force-release", "--yes", name).stderr == ""
+        assert (held.wait_output(), held.err.text) == (79, "")
+    own_server.kill()
+    done = own_cli.run(*words)
+    assert (done.returncode, done.stderr) == (69, "")
+
+
+def test_password_is_never_shown(own_cli: Cli, own_server: Server, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text(CANARY + "\n")
+    url = f"redis://user:{CANARY}@127.0.0.1:{own_server.port}"
+    with own_server.connect() as connection:
+        connection.cmd("CONFIG", "SET", "requirepass", "another")
+    calls = [
+        ["-u", url, "-v", "run", "-n", "x", "--", "true"],
+        ["-u", url, "status", "x", "-o", "json"],
+        ["-u", url + "?time_out=3", "status", "x"],
+        ["-u", f"redis://:{CANARY}@127.0.0.1:0x/y", "status", "x"],
+        ["--password-file", str(secret), "-v", "run", "x", "--", "true"],
+        ["-u", f"redis://:{CANARY}@127.0.0.1:1", "run", "-n", "x", "--", "true"],
+    ]
+    for call in calls:
+        done = own_cli.run(*call)
+        assert done.returncode >= 64, call
+        assert CANARY not in done.stdout + done.stderr, call
+    done = own_cli.run("status", "x", env={"REDISCLI_AUTH": CANARY})
+    assert CANARY not in done.stdout + done.stderr
+
+
+def test_password_is_not_in_the_answer_either(own_cli: Cli, own_server: Server) -> None:
+    with own_server.connect() as connection:
+        connection.cmd("CONFIG", "SET", "requirepass", CANARY)
+    done = own_cli.run(
+        "-u", f"redis://:{CANARY}@127.0.0.1:{own_server.port}", "status", "x", "-o", "json"
+    )
+    assert done.returncode == 1
+    assert CANARY not in done.stdout and "***" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("odd", "shown"),
+    [
+        (b"a\nb\x1b[31mc", r"a\nb\x1b[31mc"),
+        (b"caf\xc3\xa9", "café"),
+        (b"\xff\xfe", r"\xff\xfe"),
+        (b"back\\slash", r"back\\slash"),
+        ("right\u202eleft".encode(), r"right\xe2\x80\xaeleft"),
+        (b"\xc0\xaf \xed\xa0\x80 \xf5", r"\xc0\xaf \xed\xa0\x80 \xf5"),
+    ],
+)
+def test_odd_names_are_shown_escaped(cli: Cli, odd: bytes, shown: str) -> None:
+    with cli.hold(odd) as held:
+        done = cli.run("run", "-n", odd, "--", "true")
+        assert f"lock '{shown}' is busy" in done.stderr
+        assert cli.run("status", odd).stdout.startswith(shown)
+        answer = cli.status(odd)
+        is_text = odd.decode(errors="replace").encode() == odd
+        assert answer["name"] == (odd.decode() if is_text else shown)
+        held.close_stdin()
+        assert held.wait() == 0
+    assert shown in cli.run("run", "-v", odd, "true").stderr
+
+
+@pytest.mark.parametrize("closing", ["2>&-", "<&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_descriptors_do_no_harm(
+    cli: Cli, name: str, tmp_path: Path, closing: str
+) -> None:
+    # Nothing of ours may get the number of a standard descriptor, and messages with it.
+    seen = tmp_path / "seen"
+    look = f"for fd in 0 1 2; do readlink /proc/$REDLATCH_PID/fd/$fd; done >{seen}; exit 5"
+    script = f'"$0" run -v "$1" -- sh -c "$2" {closing}'
+    done = subprocess.run(
+        ["sh", "-c", script, cli.binary, name, look], env=cli.env, timeout=LIMIT, check=False
+    )
+    assert done.returncode == 5
+    assert not cli.is_held(name)
+    places = seen.read_text().splitlines()
+    assert len(places) == 3
+    assert not [place for place in places if place.startswith(("socket:", "anon_inode:"))]
+
+
+def test_reader_that_went_away_does_no_harm(cli: Cli, name: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = cli.run("run", "-v", name, "sh", "-c", "exit 5", capture_output=False, stderr=writing)
+    assert done.returncode == 5
+    done = cli.run("status", name, capture_output=False, stdout=writing)
+    assert done.returncode == 1
+    os.close(writing)
+
+
+def test_child_has_the_usual_sigpipe(cli: Cli, name: str) -> None:
+    done = cli.run("run", name, "--", "sh", "-c", "yes | head -n 1; kill -PIPE $$")
+    assert done.returncode == 128 + 13
+
+
+def test_stuck_reader_does_not_hold_up_the_stop(cli: Cli, name: str) -> None:
+    # Nobody reads its messages and the pipe is full: the child must be stopped all the same.
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    for size in (4096, 1):
+        try:
+            while True:
+                os.write(writing, b"x" * size)
+        except BlockingIOError:
+            pass
+    os.set_blocking(writing, True)
+    words = ["run", "--ttl", "500ms", name, "--", *HOLD]
+    process = subprocess.Popen(
+        [cli.binary, *words],
+        env=cli.env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=writing,
+    )
+    assert process.stdin and process.stdout
+    with process:
+        try:
+            assert process.stdout.readline() == b"ready\n"
+            assert cli.run("force-release", "--yes", name).returncode == 0
+            assert process.wait(LIMIT) == 79
+        finally:
+            process.kill()
+    os.close(reading)
+    os.close(writing)

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: flags, variables and the URL are used in this order. Method: servers that can tell."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.servers import Server, available_kinds
+
+from .harness import Cli, wait_until
+
+DEAD_URL = "redis://127.0.0.1:1"
+
+
+@pytest.fixture(scope="module")
+def guarded_server() -> Iterator[Server]:
+    """Asks for a password: `right`, also that of the user `deploy`."""
+    with Server(available_kinds()[0]) as server:
+        with server.connect() as connection:
+            connection.cmd("ACL", "SETUSER", "deploy", "on", ">right", "~*", "&*", "+@all")
+            connection.cmd("CONFIG", "SET", "requirepass", "right")
+        yield server
+
+
+@pytest.fixture
+def guarded(binary: str, guarded_server: Server) -> Cli:
+    return Cli(binary, guarded_server.unix_url)
+
+
+@pytest.mark.parametrize("variables", [["REDLATCH_URL"], ["VALKEY_URL"], ["REDIS_URL"]])
+def test_url_from_each_variable(binary: str, cli: Cli, name: str, variables: list[str]) -> None:
+    bare = Cli(binary, None)
+    url = cli.env["REDLATCH_URL"]
+    assert bare.run("status", name, env={v: url for v in variables}).returncode == 1
+
+
+def test_url_flag_wins_over_variables_and_those_in_their_order(
+    binary: str, cli: Cli, name: str
+) -> None:
+    bare = Cli(binary, None)
+    url = cli.env["REDLATCH_URL"]
+    dead = {"REDLATCH_URL": DEAD_URL, "VALKEY_URL": DEAD_URL, "REDIS_URL": DEAD_URL}
+    assert bare.run("-u", url, "status", name, env=dead).returncode == 1
+    assert bare.run("status", name, f"--url={url}", env=dead).returncode == 1
+    assert bare.run("status", name, env=dead | {"REDLATCH_URL": url}).returncode == 1
+    del dead["REDLATCH_URL"]
+    assert bare.run("status", name, env=dead | {"VALKEY_URL": url}).returncode == 1
+    # An empty variable is none.
+    assert bare.run("status", name, env={"REDLATCH_URL": "", "REDIS_URL": url}).returncode == 1
+
+
+def test_namespace_from_flag_url_and_variable(
+    cli: Cli, name: str, shared_server: Server
+) -> None:
+    url = cli.env["REDLATCH_URL"]
+    cases = [
+        (["--namespace", "flag:"], {}, "flag:"),
+        ([], {"REDLATCH_NAMESPACE": "env:"}, "env:"),
+        (["--namespace", "flag:"], {"REDLATCH_NAMESPACE": "env:"}, "flag:"),
+        (["-u", f"{url}?namespace=url:"], {"REDLATCH_NAMESPACE": "env:"}, "url:"),
+    ]
+    with shared_server.connect() as connection:
+        for flags, env, prefix in cases:
+            connection.cmd("SET", prefix + name, "foreign", "PX", 60000)
+            assert cli.run(*flags, "status", name, env=env).returncode == 0, (flags, env)
+            connection.cmd("DEL", prefix + name)
+            assert cli.run(*flags, "status", name, env=env).returncode == 1, (flags, env)
+
+
+def test_password_from_file_variable_and_url(guarded: Cli, tmp_path: Path) -> None:
+    right, wrong = tmp_path / "right", tmp_path / "wrong"
+    right.write_text("right\n")
+    wrong.write_text("wrong\r\n")
+    url = guarded.env["REDLATCH_URL"].replace("unix://", "unix://:right@")
+    answers = [
+        (["--password-file", str(right)], {}, 1),
+        (["--password-file", str(wrong)], {}, 77),
+        ([], {"REDLATCH_PASSWORD_FILE": str(right)}, 1),
+        ([], {"REDISCLI_AUTH": "right"}, 1),
+        (["-u", url], {}, 1),
+        # Flag before URL before variable.
+        (["-u", url], {"REDISCLI_AUTH": "wrong", "REDLATCH_PASSWORD_FILE": str(wrong)}, 1),
+        (["-u", url, "--password-file", str(wrong)], {}, 77),
+        ([], {"REDLATCH_PASSWORD_FILE": str(right), "REDISCLI_AUTH": "wrong"}, 1),
+        (["--user", "deploy", "--password-file", str(right)], {}, 1),
+        (["--user", "nobody", "--password-file", str(right)], {}, 77),
+    ]
+    for flags, env, code in answers:
+        assert guarded.run(*flags, "status", "x", env=env).returncode == code, (flags, env)
+
+
+def test_child_environment(cli: Cli, name: str) -> None:
+    script = "env; exec cat >/dev/null"
+    words = ["--", "sh", "-c", script]
+    with cli.start("run", "--ttl", "7s", name, *words, env={"REDLATCH_FENCE": "old"}) as running:
+        running.out.wait_for("REDLATCH_MODE=.*\n")
+        wait_until(lambda: cli.is_held(name))
+        fence = cli.status(name)["fence"]
+        running.close_stdin()
+        assert running.wait_output() == 0
+        found = sorted(re.findall(r"^REDLATCH_(?!URL).*$", running.out.text, re.M))
+        assert found == [
+            f"REDLATCH_FENCE={fence}",
+            f"REDLATCH_HOLDER={socket.gethostname()}/{running.pid}",
+            f"REDLATCH_LOCK={name}",
+            "REDLATCH_MODE=exclusive",
+            f"REDLATCH_PID={running.pid}",
+            "REDLATCH_TTL_MS=7000",
+        ]
+
+
+def test_child_gets_no_descriptor_of_ours(cli: Cli, name: str) -> None:
+    done = cli.run("run", name, "--", "ls", "/proc/self/fd")
+    # The fourth is that of `ls` itself.
+    assert done.stdout.split() == ["0", "1", "2", "3"]
+
+
+def test_label_is_the_command_line(cli: Cli, name: str) -> None:
+    words = ["sh", "-c", "echo ready; exec cat >/dev/null"]
+    with cli.hold(name, words=words):
+        wait_until(lambda: "label" in cli.status(name)["holders"][0])
+        label = cli.status(name)["holders"][0]["label"]
+        assert label == "sh -c 'echo ready; exec cat >/dev/null'"
+
+
+def test_label_is_cut_between_characters(cli: Cli, name: str) -> None:
+    # The byte before the two of each character makes an even limit fall inside of one.
+    words = ["sh", "-c", "echo ready; exec cat >/dev/null", "é" * 200]
+    with cli.hold(name, words=words):
+        wait_until(lambda: "label" in cli.status(name)["holders"][0])
+        label = cli.status(name)["holders"][0]["label"]
+        assert 254 <= len(label.encode()) <= 256
+        assert label.endswith("é")
+
+
+def test_ttl_is_what_the_server_sees(cli: Cli, name: str) -> None:
+    with cli.hold(name, "--ttl", "1h"):
+        assert 3_590_000 < cli.status(name)["holders"][0]["remaining_ms"] <= 3_600_000
+
+
+@pytest.mark.parametrize("text", ["250ms", "0.25", ".25s", "0.25s"])
+def test_durations(cli: Cli, name: str, text: str) -> None:
+    with cli.hold(name):
+        done = cli.run("run", "-w", text, name, "--", "true")
+        assert done.returncode == 75
+        assert re.search(r"waited 0\.(2[4-9]|[3-9])\d* s", done.stderr)
+
+
+def test_mask_and_ignored_signals_of_the_child_are_as_found(cli: Cli, name: str) -> None:
+    done = cli.run("run", name, "--", "grep", "-E", "Sig(Blk|Ign)", "/proc/self/status")
+    masks = {key: int(value, 16) for key, value in re.findall(r"(\w+):\s*(\w+)", done.stdout)}
+    assert masks == {"SigBlk": 0, "SigIgn": 0}
+    assert os.getpid()

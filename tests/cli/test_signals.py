@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: signals reach whom they are meant for, and nobody runs without the lock.
+
+Method: one test for each row of the table of moments and events; children report by their output.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.servers import Server
+
+from .harness import AT_ONCE, LIMIT, Cli, is_alive, wait_until
+
+FORWARDED = ["HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "WINCH", "CONT", "TSTP"]
+
+# Says which signals it gets, and ends with its standard input.
+REPORTER = f"""
+import os, signal
+def note(number, frame):
+    os.write(1, b"got %s.\\n" % signal.Signals(number).name.encode())
+for name in {FORWARDED}:
+    signal.signal(getattr(signal, "SIG" + name), note)
+os.write(1, b"ready\\n")
+while os.read(0, 1):
+    pass
+"""
+REPORT = [sys.executable, "-c", REPORTER]
+
+STUBBORN = ["sh", "-c", "trap '' TERM; echo ready $$.; while :; do sleep 0.01; done"]
+POLITE = ["sh", "-c", "trap 'echo bye; exit 0' TERM; echo ready $$.; while :; do sleep 0.01; done"]
+
+
+def blocks(pid: int, number: int) -> bool:
+    """Whether a process blocks a signal: that is when ours begins to look after them."""
+    found = re.search(r"SigBlk:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
+    return bool(found and int(found[1], 16) >> (number - 1) & 1)
+
+
+def state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def child_pid(text: Callable[[], re.Match[str]]) -> int:
+    return int(text()[1])
+
+
+# ---- waiting ----
+
+
+@pytest.mark.parametrize("signal_name", ["INT", "TERM", "HUP", "QUIT"])
+def test_waiting_leaves_the_queue_at_once(cli: Cli, name: str, signal_name: str) -> None:
+    number = getattr(signal, "SIG" + signal_name)
+    with cli.hold(name), cli.start("run", name, "--", "echo", "ran") as waiter:
+        wait_until(lambda: cli.waiting(name) == 1)
+        waiter.send(number)
+        assert waiter.wait(AT_ONCE) == 128 + number
+        assert cli.waiting(name) == 0
+        assert waiter.out.text == ""
+
+
+def test_waiting_with_a_limit_is_ended_too(cli: Cli, name: str) -> None:
+    with cli.hold(name), cli.start("run", "-w", "1m", name, "--", "echo", "ran") as waiter:
+        wait_until(lambda: cli.waiting(name) == 1)
+        waiter.send(signal.SIGTERM)
+        assert waiter.wait(AT_ONCE) == 128 + signal.SIGTERM
+
+
+def test_waiting_goes_on_after_signals_for_the_child(cli: Cli, name: str) -> None:
+    with cli.hold(name) as held, cli.start("run", name, "--", "echo", "ran") as waiter:
+        wait_until(lambda: cli.waiting(name) == 1)
+        for signal_name in ("USR1", "USR2", "WINCH", "CONT"):
+            waiter.send(getattr(signal, "SIG" + signal_name))
+        held.close_stdin()
+        waiter.out.wait_for("ran")
+        assert waiter.wait() == 0
+
+
+def test_waiting_survives_a_stop(cli: Cli, name: str) -> None:
+    with cli.hold(name) as held, cli.start("run", name, "--", "echo", "ran") as waiter:
+        wait_until(lambda: cli.waiting(name) == 1)
+        waiter.send(signal.SIGSTOP)
+        wait_until(lambda: state(waiter.pid) == "T")
+        waiter.send(signal.SIGCONT)
+        held.close_stdin()
+        assert waiter.wait() == 0
+
+
+def test_signal_ignored_at_the_start_stays_ignored(cli: Cli, name: str) -> None:
+    def ignore() -> None:  # As nohup does.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    with cli.hold(name), cli.start("run", name, "--", "true", preexec_fn=ignore) as waiter:
+        wait_until(lambda: cli.waiting(name) == 1)
+        waiter.send(signal.SIGHUP)
+        waiter.send(signal.SIGTERM)
+        assert waiter.wait(AT_ONCE) == 128 + signal.SIGTERM
+
+
+def test_waiting_for_a_dead_server_can_be_ended(
+    own_cli: Cli, own_server: Server, name: str
+) -> None:
+    own_server.kill()
+    with own_cli.start("run", name, "--", "true") as waiter:
+        waiter.err.wait_for("still trying")
+        waiter.send(signal.SIGINT)
+        assert waiter.wait(AT_ONCE) == 128 + signal.SIGINT
+
+
+def test_connecting_to_a_silent_server_can_be_ended(
+    binary: str, own_server: Server, name: str
+) -> None:
+    # With the usual time limit of 2 s, which must not be waited for.
+    own_server.pause()
+    with Cli(binary, own_server.url).start("run", name, "--", "true") as waiter:
+        wait_until(lambda: blocks(waiter.pid, signal.SIGINT))
+        began = time.monotonic()
+        waiter.send(signal.SIGINT)
+        assert waiter.wait() == 128 + signal.SIGINT
+        assert time.monotonic() - began < AT_ONCE
+
+
+def test_waiting_rides_out_a_dead_server(own_cli: Cli, own_server: Server, name: str) -> None:
+    own_server.kill()
+    with own_cli.start("run", name, "--", "echo", "ran") as waiter:
+        waiter.err.wait_for(r"cannot reach redis://127\.0\.0\.1:\d+.*still trying")
+        own_server.start()
+        waiter.out.wait_for("ran")
+        assert waiter.wait() == 0
+
+
+def test_waiting_in_the_queue_rides_out_a_restart(
+    own_cli: Cli, own_server: Server, name: str
+) -> None:
+    with own_cli.hold(name), own_cli.start("run", name, "--", "echo", "ran") as waiter:
+        wait_until(lambda: own_cli.waiting(name) == 1)
+        own_server.restart()  # Without its data: the lock is free now.
+        waiter.out.wait_for("ran")
+        assert waiter.wait() == 0
+
+
+# ---- running ----
+
+
+def test_running_forwards_signals(cli: Cli, name: str) -> None:
+    with cli.hold(name, words=REPORT) as held:
+        for signal_name in FORWARDED:
+            held.send(getattr(signal, "SIG" + signal_name))
+            held.out.wait_for(f"got SIG{signal_name}\\.")
+        # The lock is kept until the child is gone, whatever it was told.
+        assert cli.is_held(name)
+        held.close_stdin()
+        assert held.wait_output() == 0
+        assert sorted(held.out.text.split()) == sorted(
+            ["ready"] + [word for n in FORWARDED for word in ("got", f"SIG{n}.")]
+        )
+    assert not cli.is_held(name)
+
+
+def test_running_forwards_to_the_whole_group(cli: Cli, name: str) -> None:
+    words = ["sh", "-c", "sleep 1000 & sleep 1000 & echo ready $! $$.; wait"]
+    with cli.hold(name, words=words) as held:
+        found = held.out.wait_for(r"ready (\d+) (\d+)\.")
+        held.send(signal.SIGTERM)
+        assert held.wait() == 128 + signal.SIGTERM
+        assert os.getpgid(0) != int(found[2])
+        wait_until(lambda: not is_alive(int(found[1])))
+
+
+def test_running_stopped_child_keeps_the_lock(cli: Cli, name: str) -> None:
+    words = ["sh", "-c", "echo ready $$.; read line; exit 6"]
+    with cli.hold(name, "--ttl", "600ms", words=words) as held:
+        pid = child_pid(lambda: held.out.wait_for(r"ready (\d+)\."))
+        held.send(signal.SIGTSTP)
+        wait_until(lambda: state(pid) == "T")
+        until = cli.status(name)["holders"][0]["lease_until"]
+        wait_until(lambda: cli.status(name)["holders"][0]["lease_until"] > until)
+        held.send(signal.SIGCONT)
+        wait_until(lambda: state(pid) != "T")
+        held.close_stdin()
+        assert held.wait() == 6
+
+
+def test_running_stopped_child_can_be_ended(cli: Cli, name: str) -> None:
+    with cli.hold(name, words=["sh", "-c", "echo ready $$.; read line"]) as held:
+        pid = child_pid(lambda: held.out.wait_for(r"ready (\d+)\."))
+        held.send(signal.SIGTSTP)
+        wait_until(lambda: state(pid) == "T")
+        held.send(signal.SIGTERM)
+        assert held.wait() == 128 + signal.SIGTERM
+
+
+def test_running_warns_once_and_goes_on_when_renewal_fails_for_a_while(
+    own_cli: Cli, own_server: Server, name: str
+) -> None:
+    with own_cli.hold(name, "--ttl", "3s") as held:
+        own_server.pause()
+        held.err.wait_for(f"cannot renew lock '{name}' .*its lease ends in .*still trying")
+        held.send(signal.SIGWINCH)  # Something else happens meanwhile.
+        own_server.resume()
+        held.err.wait_for(f"lock '{name}' .*is renewed again")
+        held.close_stdin()
+        assert held.wait_output() == 0
+        assert held.err.text.count("cannot renew") == 1
+
+
+@pytest.mark.parametrize("fault", ["pause", "kill"])
+def test_running_stops_the_child_before_the_lease_ends(
+    own_cli: Cli, own_server: Server, name: str, fault: str
+) -> None:
+    # From a silent server nothing is learned: the local deadline alone must do it. The last renewal
+    # that the server can have seen was before the fault, hence the lease ends before fault + ttl.
+    with own_cli.hold(name, "--ttl", "1500ms", "-k", "300ms", words=STUBBORN) as held:
+        pid = child_pid(lambda: held.out.wait_for(r"ready (\d+)\."))
+        began = time.monotonic()
+        getattr(own_server, fault)()
+        wait_until(lambda: not is_alive(pid))
+        assert time.monotonic() - began < 1.5
+        assert held.wait_output() == 79
+        assert re.search(
+            rf"lost lock '{name}' \(fence \d+\): .*; sent SIGTERM to process group {pid}",
+            held.err.text,
+        )
+        assert f"process group {pid} did not end in time; sent SIGKILL" in held.err.text
+
+
+def test_running_polite_child_gets_its_time(own_cli: Cli, own_server: Server, name: str) -> None:
+    with own_cli.hold(name, "--ttl", "1500ms", words=POLITE) as held:
+        own_server.pause()
+        assert held.wait_output() == 79
+        assert "bye" in held.out.text
+        assert "SIGKILL" not in held.err.text
+
+
+def test_running_stops_the_whole_group_when_forced_out(cli: Cli, name: str) -> None:
+    words = ["sh", "-c", "(trap '' TERM; sleep 1000) & echo ready $! $$.; exec sleep 1000"]
+    with cli.hold(name, "--ttl", "900ms", "-k", "200ms", words=words) as held:
+        found = held.out.wait_for(r"ready (\d+) (\d+)\.")
+        assert cli.run("force-release", "--yes", name).returncode == 0
+        assert held.wait() == 79
+        assert not is_alive(int(found[1])) and not is_alive(int(found[2]))
+        held.err.wait_for(rf"lost lock '{name}' \(fence \d+\): .*process group {found[2]}")
+
+
+def test_running_killed_outright_ends_the_child_and_frees_the_lock(cli: Cli, name: str) -> None:
+    words = ["sh", "-c", "echo ready $$.; exec sleep 1000"]
+    with cli.hold(name, "--ttl", "700ms", words=words) as held:
+        pid = child_pid(lambda: held.out.wait_for(r"ready (\d+)\."))
+        began = time.monotonic()
+        held.process.kill()
+        wait_until(lambda: not is_alive(pid), AT_ONCE)
+        wait_until(lambda: not cli.is_held(name))
+        assert time.monotonic() - began < 0.7 + AT_ONCE
+
+
+def test_running_stopped_for_too_long_counts_as_lost(cli: Cli, name: str) -> None:
+    with cli.hold(name, "--ttl", "500ms", words=POLITE) as held:
+        held.send(signal.SIGSTOP)
+        wait_until(lambda: not cli.is_held(name))
+        held.send(signal.SIGCONT)
+        assert held.wait_output() == 79
+        assert "bye" in held.out.text
+
+
+def test_running_lock_moves_on_only_when_the_child_is_gone(cli: Cli, name: str) -> None:
+    with cli.hold(name, words=REPORT) as held, cli.start("run", name, "echo", "next") as waiter:
+        wait_until(lambda: cli.waiting(name) == 1)
+        held.send(signal.SIGTERM)
+        held.out.wait_for("got SIGTERM")
+        assert cli.is_held(name) and waiter.out.text == ""
+        held.close_stdin()
+        waiter.out.wait_for("next")
+        assert (held.wait(), waiter.wait()) == (0, 0)
+
+
+# ---- after ----
+
+
+def test_after_the_child_its_orphans_are_named(cli: Cli, name: str) -> None:
+    words = ["sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo ready $$.; read line"]
+    with cli.hold(name, words=words) as held:
+        pid = child_pid(lambda: held.out.wait_for(r"ready (\d+)\."))
+        held.close_stdin()
+        assert held.wait_output() == 1  # Of `read`, at the end of its input.
+        assert f"1 process of its group {pid} still run" in held.err.text
+        assert not cli.is_held(name)
+
+
+def test_after_the_child_zombies_do_not_count(cli: Cli, name: str) -> None:
+    # A parent outside of the group keeps a dead member of it unreaped.
+    script = """
+import os, time
+group = os.getpgid(0)
+if os.fork() == 0:
+    os.setpgid(0, 0)
+    if os.fork() == 0:
+        os.setpgid(0, group)
+        os._exit(0)
+    os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+    os.write(1, b"ready\\n")
+    os.close(1); os.close(2)
+    time.sleep(1000)
+while os.read(0, 1):
+    pass
+"""
+    with cli.hold(name, words=[sys.executable, "-c", script]) as held:
+        held.close_stdin()
+        assert held.wait_output() == 0
+        assert held.err.text == ""
+
+
+def test_as_process_1_it_reaps_orphans(cli: Cli, name: str) -> None:
+    unshare = shutil.which("unshare")
+    probe = [unshare or "unshare", "--pid", "--fork", "--mount-proc", "true"]
+    if unshare is None or subprocess.run(probe, capture_output=True, check=False).returncode != 0:
+        pytest.skip("needs unshare(1) and the right to make a PID namespace")
+    script = "(true &); while ps -eo stat= | grep -q Z; do sleep 0.01; done; exit 5"
+    done = subprocess.run(
+        [*probe[:-1], cli.binary, "run", name, "--", "sh", "-c", script],
+        env=cli.env,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert done.returncode == 5
