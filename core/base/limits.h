@@ -19,8 +19,8 @@ inline constexpr int64_t kClaimMs = 3'000;
 inline constexpr int kDefaultLocalBurst = 16;
 // A fence step of 32 leaves 31 numbers for hand-offs inside the holder's client.
 inline constexpr int kMaxLocalBurst = 31;
-// Waits beyond this are no limit: the wire has 13 digits of milliseconds.
-inline constexpr int64_t kMaxWaitMs = 9'999'999'999'998;
+// Longer waits are without limit: nanoseconds, and the wire's 13 digits, have no room for them.
+inline constexpr int64_t kMaxWaitMs = 9'000'000'000'000;
 
 // A hostile or broken server can make us hold no more than this.
 inline constexpr size_t kMaxReplyBytes = 1 << 20;

@@ -40,7 +40,7 @@ Outcome check_lease(int64_t lease_ms) {
 bool is_own_token(std::string_view value) { return wire::is_token(value); }
 
 Nanos limit_of(int64_t wait_ms) {
-  if (wait_ms < 0 || wait_ms > kMaxWaitMs / 1000) return kNever;
+  if (wait_ms < 0 || wait_ms > kMaxWaitMs) return kNever;
   return after(boot_now(), wait_ms * kMs);
 }
 

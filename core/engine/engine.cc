@@ -40,6 +40,7 @@ Engine::~Engine() {
 
 void Engine::start(std::shared_ptr<Request> request, Nanos now) {
   timers_.admit();
+  if (request->wait_ms > kMaxWaitMs) request->wait_ms = -1;
   if (is_shut_) return finish(*request, Status::kClosed, "the client was shut down");
   try {
     switch (request->op) {
@@ -326,6 +327,7 @@ void Engine::lose_answer(const InFlight &in_flight, Nanos now) {
       break;
     case Ask::kExtend:
       hold.is_extend_pending = false;
+      hold.must_describe = hold.must_describe || in_flight.is_description;
       break;
     case Ask::kRelease:
       hold.was_release_lost = hold.was_release_lost || in_flight.sent_at < hold.deadline;

@@ -113,6 +113,7 @@ class Engine {
     Nanos sent_at;
     Nanos lease;  // that was asked for
     std::shared_ptr<Subject> subject;
+    bool is_description = false;  // an extension that says who holds
   };
   // kBroken: given up, and not yet reported as disconnected.
   enum class Link : uint8_t { kDown, kConnecting, kUp, kBroken };

@@ -180,6 +180,7 @@ void Engine::on_queued(Hold &hold, const wire::AcquireAnswer &answer, Nanos now)
   } else {
     hold.foreign_poll.reset();
   }
+  if (front_of(hold) == nullptr) delay = 0;  // vacant meanwhile
   timers_.set(hold, now + delay);
 }
 

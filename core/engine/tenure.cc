@@ -11,6 +11,10 @@ namespace redlatch::engine {
 namespace {
 
 constexpr Nanos kLeaveRetry = 1000 * kMs;
+// How long a place in the server's queue is kept for a next caller after the last one was passed
+// the lock: long enough for callers that come and go, short enough not to show a waiter that is
+// none.
+constexpr Nanos kVacancy = 200 * kMs;
 
 }  // namespace
 
@@ -34,8 +38,9 @@ void Engine::extend(Hold &hold, Nanos now, wire::Form form) {
   wire::Command command;
   wire::extend(command, dialect_, form, hold.lock->keys, hold.token, lease / kMs,
                hold.is_described || hold.must_describe, hold.must_describe ? &info : nullptr);
-  hold.is_extend_pending =
-      try_send(command, InFlight{Ask::kExtend, form, now, lease, hold.shared_from_this()});
+  hold.is_extend_pending = try_send(command, InFlight{Ask::kExtend, form, now, lease,
+                                                      hold.shared_from_this(), hold.must_describe});
+  if (hold.is_extend_pending) hold.must_describe = false;
   if (!hold.is_extend_pending) hold.renewal_at = policy::renewal_retry(now, hold.deadline);
   schedule(hold, now);
 }
@@ -47,6 +52,7 @@ void Engine::on_extend_reply(const InFlight &in_flight, const Reply &reply, Nano
   const auto refusal = decode(reply, answer);
   if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
   if (hold.is_gone || hold.phase != Phase::kHeld) return;
+  if (refusal && in_flight.is_description) hold.must_describe = true;
   if (refusal.kind == wire::Refusal::Kind::kNoScript) return extend(hold, now, wire::Form::kText);
   if (refusal) {
     hold.trouble = refusal.message;
@@ -59,10 +65,11 @@ void Engine::on_extend_reply(const InFlight &in_flight, const Reply &reply, Nano
                 true, now);
   }
   hold.trouble.clear();
-  hold.is_described = hold.is_described || hold.must_describe;
-  hold.must_describe = false;
+  hold.is_described = hold.is_described || in_flight.is_description;
   hold.is_claim = false;
   prolong(hold, in_flight.sent_at, in_flight.lease, now);
+  // Passed on meanwhile: what was just written describes the one before.
+  if (hold.must_describe && hold.is_described) extend(hold, now);
 }
 
 // The server has confirmed `lease` to a message sent at `sent_at`.
@@ -78,7 +85,7 @@ void Engine::on_hold_due(Hold &hold, Nanos now) {
   switch (hold.phase) {
     case Phase::kAsking:
     case Phase::kQueued:
-      return ask(hold, now);
+      return front_of(hold) == nullptr ? leave(hold, now) : ask(hold, now);
     case Phase::kLeaving:
       if (now < std::max(hold.leave_until, hold.ghost_until)) return leave(hold, now);
       answer_leaver(hold, Status::kOutcomeUnknown, "no answer until the lease had ended");
@@ -187,6 +194,9 @@ bool Engine::pass_on(Hold &hold, Nanos now) {
   end_lease(hold, Lease::kReleased, {});
   hold.burst.pass_count++;
   const auto caller = take_front(hold);
+  if (lock.callers.empty() && lock.shared != nullptr && !lock.shared->is_ask_pending) {
+    timers_.set(*lock.shared, std::min(lock.shared->due, now + kVacancy));
+  }
   hold.deadline = std::min(hold.deadline, now + next.lease);
   // Less than half of what the caller asked for: extend at once, in the background.
   const bool is_short = hold.deadline - now < next.lease / 2;

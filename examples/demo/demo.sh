@@ -71,7 +71,8 @@ self=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/$(basename "${BASH_SOURCE[0]}
 
 DEMO_DIR=$(mktemp -d "${TMPDIR:-/tmp}/redlatch-demo.XXXXXX") || fail "cannot make a folder"
 export DEMO_DIR
-unset DEMO_DIE REDLATCH_FENCE
+# The settings of whoever runs this are for other servers.
+unset DEMO_DIE REDLATCH_FENCE REDLATCH_NAMESPACE REDLATCH_PASSWORD_FILE REDISCLI_AUTH
 server_pid=
 workers=()
 

@@ -247,6 +247,20 @@ TEST_F(QueueTest, vacant_place_is_cancelled_before_the_lock_is_released) {
   EXPECT_TRUE(engine_->is_drained());
 }
 
+TEST_F(QueueTest, vacant_place_is_given_up_soon) {
+  const auto first = acquire();
+  const auto second = acquire();
+  reply_granted();
+  reply_queued();
+  release(first->lease);
+  ASSERT_EQ(second->status.load(), Status::kOk);
+  advance(250 * kMs);
+  EXPECT_EQ(next_script(), "cancel");
+  reply_count("cancel", 1);
+  const auto third = acquire();
+  EXPECT_EQ(next_script(), "acquire") << "a new place";
+}
+
 TEST_F(QueueTest, caller_that_gives_up_leaves_the_others_their_place) {
   const auto first = acquire();
   const auto second = acquire(100);

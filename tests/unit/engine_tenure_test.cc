@@ -215,7 +215,9 @@ TEST_F(TenureTest, lock_passed_on_without_renewal_is_still_extended_to_its_lease
   engine_->on_timer(now_);
   reply_count("extend", 1);
   EXPECT_EQ(second->lease->deadline.load(), now_ + 4'000 * kMs - 42 * kMs);
-  advance(3'900 * kMs);
+  advance(300 * kMs);
+  reply_count("cancel", 1);  // the vacant place
+  advance(3'600 * kMs);
   EXPECT_EQ(next_script(), "") << "renewal is off";
 }
 
@@ -246,6 +248,20 @@ TEST_F(TenureTest, description_does_not_outlive_its_holder_when_the_lock_passes_
   ASSERT_EQ(second->status.load(), Status::kOk);
   ASSERT_EQ(next_script(), "extend");
   EXPECT_EQ(argument(4), "label");
+  EXPECT_EQ(argument(5), "");
+}
+
+TEST_F(TenureTest, description_on_its_way_when_the_lock_passes_on_is_written_anew) {
+  engine::AcquireOptions labelled;
+  labelled.label = "first";
+  const auto first = acquire(-1, labelled);
+  const auto second = acquire();
+  reply_granted();
+  release(first->lease);
+  ASSERT_EQ(second->status.load(), Status::kOk);
+  reply_count("extend", 1);  // the first one's label
+  reply_queued();
+  ASSERT_EQ(next_script(), "extend");
   EXPECT_EQ(argument(5), "");
 }
 

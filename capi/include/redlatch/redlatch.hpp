@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright The redlatch authors
+ *
+ * redlatch for C++17: a header over redlatch.h, which says what every call means and promises.
+ *
+ *     auto client = redlatch::client::open("redis://localhost:6379");
+ *     if (auto lease = client.acquire("report", 5s)) {
+ *       ... work, and pass lease->fence() to what you write to ...
+ *       lease->release();
+ *     }
+ *
+ *     redlatch::mutex report(client, "report");
+ *     std::scoped_lock hold(report);
+ *     ... work; report.lease().check() throws when the lock is not certain any more ...
+ *
+ * Conventions
+ *  1. An answer that is not yes (RL_BUSY, RL_TIMEOUT) is an empty optional or `false`; a failure is
+ *     a redlatch::error, which has the status.
+ *  2. Every class owns one C handle and can only be moved; get() lends the handle for what only
+ *     redlatch.h has. A moved-from object may be destroyed and assigned to, nothing else.
+ *  3. Threads and fork are as redlatch.h says: client, lease and mutex may be used by any thread at
+ *     the same time, options by one that changes them or by many that only read.
+ *  4. Durations are of std::chrono, in milliseconds; a wait of redlatch::forever has no limit.
+ *  5. Destructors never throw: a lease that is still held is released in the background.
+ */
+#ifndef REDLATCH_HPP
+#define REDLATCH_HPP
+
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "redlatch/redlatch.h"
+
+namespace redlatch {
+
+/** A wait without limit. Since: 0.1. */
+inline constexpr std::chrono::milliseconds forever{-1};
+
+/** A failure: the status, and the library's message as what(). Since: 0.1. */
+class error : public std::runtime_error {
+ public:
+  /** An empty `message` becomes the sentence of rl_status_text(). */
+  error(rl_status status, const std::string& message)
+      : std::runtime_error(message.empty() ? rl_status_text(status) : message), status_(status) {}
+
+  /** The status, such as RL_E_LOST. Branch on it; the text of what() may change. */
+  [[nodiscard]] rl_status status() const noexcept { return status_; }
+
+  /** Whether the status has any of the `trait` bits: RL_MAYBE_APPLIED, RL_RETRYABLE. */
+  [[nodiscard]] bool is(int32_t trait) const noexcept { return rl_status_is(status_, trait) != 0; }
+
+ private:
+  rl_status status_;
+};
+
+namespace detail {
+
+template <auto Free>
+struct deleter {
+  template <typename Handle>
+  void operator()(Handle* handle) const noexcept {
+    Free(handle);
+  }
+};
+
+template <typename Handle, auto Free>
+using owner = std::unique_ptr<Handle, deleter<Free>>;
+
+/** The rl_error of one call: converts to what a call takes, and throws what the call left in it. */
+class outcome {
+ public:
+  outcome() : err_(rl_error_new()) {
+    // Without it a handle that is NULL would not say why.
+    if (!err_) throw error(RL_E_NO_MEMORY, {});
+  }
+
+  operator rl_error*() const noexcept { return err_.get(); }
+  [[nodiscard]] rl_status status() const noexcept { return rl_error_status(err_.get()); }
+  void raise() const { throw error(status(), rl_error_message(err_.get())); }
+  void require(rl_status status) const {
+    if (status != RL_OK) raise();
+  }
+
+ private:
+  owner<rl_error, rl_error_free> err_;
+};
+
+template <typename Handle>
+Handle* require_memory(Handle* handle) {
+  if (handle == nullptr) throw error(RL_E_NO_MEMORY, {});
+  return handle;
+}
+
+/** Milliseconds, rounded up so that no wait is cut short; what no int64 holds has no limit. */
+template <typename Rep, typename Period>
+std::chrono::milliseconds to_wait(const std::chrono::duration<Rep, Period>& duration) {
+  constexpr double kLongestMs = 1e15;
+  const double ms = std::ceil(std::chrono::duration<double, std::milli>(duration).count());
+  if (!(ms > 0)) return std::chrono::milliseconds(0);
+  if (ms > kLongestMs) return forever;
+  return std::chrono::milliseconds(static_cast<int64_t>(ms));
+}
+
+/**
+ * What std::lock() needs of a fair lock. It holds one lock, tries the next, and when that is
+ * refused gives back the first and waits for the second. A lock that is handed to whoever waits
+ * longest refuses every try while somebody waits, so threads that take several would exchange them
+ * for a long time. Whoever was refused therefore steps aside for a moment before it waits, longer
+ * each time: then nobody waits, and one of them gets all. One for each thread.
+ */
+class crowd {
+ public:
+  static crowd& mine() noexcept {
+    thread_local crowd one;
+    return one;
+  }
+
+  void taken() noexcept { ++held_count_; }
+  void given() noexcept { --held_count_; }
+
+  void tried(bool is_taken) noexcept {
+    // A refusal of a thread that holds nothing is an answer, not a crowd.
+    was_refused_ = !is_taken && held_count_ > 0;
+    if (is_taken) refusal_count_ = 0;
+  }
+
+  /** Before a wait: sleep if it follows a refusal, and if nobody waits for what is held. */
+  void step_aside() {
+    refusal_count_ = was_refused_ ? refusal_count_ + 1 : 0;
+    was_refused_ = false;
+    if (refusal_count_ == 0 || held_count_ > 0) return;
+    const int doubling_count = refusal_count_ < kMostDoublings ? refusal_count_ : kMostDoublings;
+    random_ = random_ * 6364136223846793005u + 1442695040888963407u;
+    const uint64_t limit_us = uint64_t{100} << doubling_count;
+    std::this_thread::sleep_for(std::chrono::microseconds((random_ >> 33) % limit_us));
+  }
+
+ private:
+  static constexpr int kMostDoublings = 8;
+
+  int held_count_ = 0;
+  int refusal_count_ = 0;
+  bool was_refused_ = false;
+  uint64_t random_ = reinterpret_cast<uintptr_t>(this);
+};
+
+}  // namespace detail
+
+/** Options of a client by name, as rl_client_options_set() lists them. Since: 0.1. */
+class client_options {
+ public:
+  client_options() : handle_(detail::require_memory(rl_client_options_new())) {}
+
+  /** Set `name` to `value`, both text. @throws error RL_E_INVALID, RL_E_UNSUPPORTED. */
+  client_options& set(std::string_view name, std::string_view value) & {
+    const detail::outcome outcome;
+    outcome.require(rl_client_options_set(get(), name.data(), name.size(), value.data(),
+                                          value.size(), outcome));
+    return *this;
+  }
+  client_options&& set(std::string_view name, std::string_view value) && {
+    return std::move(set(name, value));
+  }
+
+  [[nodiscard]] rl_client_options* get() const noexcept { return handle_.get(); }
+
+ private:
+  detail::owner<rl_client_options, rl_client_options_free> handle_;
+};
+
+/**
+ * Options of an acquisition, chainable:
+ *
+ *     redlatch::acquire_options().lease(10s).label("nightly")
+ *
+ * Each is the function of redlatch.h that has its name. @throws error RL_E_INVALID for a value that
+ * is not allowed. Since: 0.1.
+ */
+class acquire_options {
+ public:
+  acquire_options() : handle_(detail::require_memory(rl_acquire_options_new())) {}
+
+  /** How long the server keeps the lock without renewal. */
+  acquire_options& lease(std::chrono::milliseconds length) & {
+    return set("lease", rl_acquire_options_set_lease_ms(get(), length.count()));
+  }
+  /** Renew automatically while held. */
+  acquire_options& renew(bool is_on) & {
+    return set("renew", rl_acquire_options_set_renew(get(), is_on ? 1 : 0));
+  }
+  /** Give up holding after this long at the latest; 0 = no limit. */
+  acquire_options& max_hold(std::chrono::milliseconds limit) & {
+    return set("max_hold", rl_acquire_options_set_max_hold_ms(get(), limit.count()));
+  }
+  /** Let the server confirm a grant that was pushed, before acquire returns. */
+  acquire_options& confirm(bool is_on) & {
+    return set("confirm", rl_acquire_options_set_confirm(get(), is_on ? 1 : 0));
+  }
+  /** How often in a row the lock may pass between callers of one client. */
+  acquire_options& local_burst(int32_t grant_count) & {
+    return set("local_burst", rl_acquire_options_set_local_burst(get(), grant_count));
+  }
+  /** A text that an inspection shows for the holder. */
+  acquire_options& label(std::string_view text) & {
+    return set("label", rl_acquire_options_set_label(get(), text.data(), text.size()));
+  }
+
+  // The same for a temporary, so that a chain can be handed on by value.
+  acquire_options&& lease(std::chrono::milliseconds length) && { return std::move(lease(length)); }
+  acquire_options&& renew(bool is_on) && { return std::move(renew(is_on)); }
+  acquire_options&& max_hold(std::chrono::milliseconds limit) && {
+    return std::move(max_hold(limit));
+  }
+  acquire_options&& confirm(bool is_on) && { return std::move(confirm(is_on)); }
+  acquire_options&& local_burst(int32_t grant_count) && {
+    return std::move(local_burst(grant_count));
+  }
+  acquire_options&& label(std::string_view text) && { return std::move(label(text)); }
+
+  [[nodiscard]] rl_acquire_options* get() const noexcept { return handle_.get(); }
+
+ private:
+  acquire_options& set(const char* name, rl_status status) {
+    if (status != RL_OK) {
+      throw error(status, std::string(name) + ": " + rl_status_text(status));
+    }
+    return *this;
+  }
+
+  detail::owner<rl_acquire_options, rl_acquire_options_free> handle_;
+};
+
+/**
+ * One hold of a lock. Its destructor releases what is still held, in the background; release()
+ * waits for the server and says whether the lock was still ours. Any thread. Since: 0.1.
+ */
+class lease {
+ public:
+  /** Take over `handle`, which came from a function of redlatch.h. */
+  explicit lease(rl_lease* handle) noexcept : handle_(handle) {}
+
+  /**
+   * Release, as rl_release() does.
+   * @throws error RL_E_LOST (the lease had ended before), RL_E_NOT_HELD, RL_E_OUTCOME_UNKNOWN, ..
+   * Blocks: at most one command time limit.
+   */
+  void release() {
+    const detail::outcome outcome;
+    outcome.require(rl_release(get(), outcome));
+  }
+
+  /**
+   * Extend to `length` from now, as rl_extend() does. @throws error RL_E_LOST, RL_E_NOT_HELD, ..
+   * Blocks: at most one command time limit.
+   */
+  void extend(std::chrono::milliseconds length) {
+    const detail::outcome outcome;
+    outcome.require(rl_extend(get(), length.count(), outcome));
+  }
+
+  /** @throws error RL_E_LOST with its reason, RL_E_NOT_HELD, when this is not held. Local. */
+  void check() const {
+    const detail::outcome outcome;
+    outcome.require(rl_lease_check(get(), outcome));
+  }
+
+  /** Whether it is held, by the local clock. */
+  [[nodiscard]] bool held() const noexcept { return rl_lease_state(get()) == RL_LEASE_HELD; }
+
+  /** How long it is still valid, drift taken off; 0 when it is not held. */
+  [[nodiscard]] std::chrono::milliseconds remaining() const noexcept {
+    return std::chrono::milliseconds(rl_lease_remaining_ms(get()));
+  }
+
+  /** The fence: pass it to what you write to, and let that refuse a lower one. 0 if attached. */
+  [[nodiscard]] int64_t fence() const noexcept { return rl_lease_fence(get()); }
+
+  /** The token, 32 characters, for client::attach(). */
+  [[nodiscard]] std::string token() const {
+    std::string token(rl_lease_token(get(), nullptr, 0) + 1, '\0');
+    token.resize(rl_lease_token(get(), token.data(), token.size()));
+    return token;
+  }
+
+  /** Stop renewing and leave the lock to its lease; client::attach() may go on with it. */
+  void detach() noexcept { rl_lease_detach(get()); }
+
+  [[nodiscard]] rl_lease* get() const noexcept { return handle_.get(); }
+
+ private:
+  detail::owner<rl_lease, rl_lease_free> handle_;
+};
+
+/** One server. Its destructor shuts it down, which releases its leases. Any thread. Since: 0.1. */
+class client {
+ public:
+  /** Open a client for `url`, without touching the network. @throws error RL_E_INVALID, .. */
+  [[nodiscard]] static client open(std::string_view url) { return client(url, nullptr); }
+  [[nodiscard]] static client open(std::string_view url, const client_options& options) {
+    return client(url, options.get());
+  }
+
+  /** Connect now, trying again until `wait` is over. @throws error RL_E_UNAVAILABLE, .. */
+  void connect(std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
+    const detail::outcome outcome;
+    outcome.require(rl_client_connect(get(), wait.count(), outcome));
+  }
+
+  /**
+   * Acquire the lock `name` (any bytes) within `wait`: 0 = one try, redlatch::forever = no limit.
+   * @return the lease, or nothing: somebody else holds it and the wait is over.
+   * @throws error as rl_acquire() lists them.
+   * Blocks: `wait`; with 0 at most connect_timeout and one command time limit.
+   */
+  [[nodiscard]] std::optional<redlatch::lease> acquire(
+      std::string_view name, std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
+    return acquire(name, wait, nullptr);
+  }
+  [[nodiscard]] std::optional<redlatch::lease> acquire(std::string_view name,
+                                                       std::chrono::milliseconds wait,
+                                                       const acquire_options& options) {
+    return acquire(name, wait, options.get());
+  }
+
+  /** Go on with a detached lease, as rl_lease_attach() does. @throws error RL_E_NOT_HELD, .. */
+  [[nodiscard]] redlatch::lease attach(std::string_view name, std::string_view token) {
+    const detail::outcome outcome;
+    redlatch::lease attached(
+        rl_lease_attach(get(), name.data(), name.size(), token.data(), token.size(), outcome));
+    if (attached.get() == nullptr) outcome.raise();
+    return attached;
+  }
+
+  /** Release all leases and end all waits with RL_E_CLOSED; the object stays valid. */
+  void shutdown() noexcept { rl_client_shutdown(get()); }
+
+  [[nodiscard]] rl_client* get() const noexcept { return handle_.get(); }
+
+ private:
+  client(std::string_view url, const rl_client_options* options) {
+    const detail::outcome outcome;
+    handle_.reset(rl_client_open(url.data(), url.size(), options, outcome));
+    if (!handle_) outcome.raise();
+  }
+
+  std::optional<redlatch::lease> acquire(std::string_view name, std::chrono::milliseconds wait,
+                                         const rl_acquire_options* options) {
+    const detail::outcome outcome;
+    redlatch::lease got(
+        rl_acquire(get(), name.data(), name.size(), wait.count(), options, outcome));
+    if (got.get() != nullptr) return got;
+    if (outcome.status() == RL_BUSY || outcome.status() == RL_TIMEOUT) return std::nullopt;
+    outcome.raise();
+    return std::nullopt;
+  }
+
+  detail::owner<rl_client, rl_client_close> handle_;
+};
+
+/**
+ * A TimedLockable over one lock: for std::unique_lock, std::scoped_lock and std::lock_guard.
+ *
+ * Many threads may share one, as with a std::mutex, and the thread that locked it unlocks it. To
+ * pass a held lock between threads, use a lease. The lock can be lost while it is locked here: look
+ * at lease(). After a loss unlock() is still due, and touches nobody else's lock.
+ *
+ * Every member that takes the lock throws error when it cannot be had for another reason than a
+ * holder: RL_E_UNAVAILABLE, RL_E_DENIED, ..; RL_E_ALREADY_HELD when this thread has locked it.
+ * Since: 0.1.
+ */
+class mutex {
+ public:
+  /** `owner` must outlive the mutex. `name` is any bytes. */
+  mutex(client& owner, std::string_view name, acquire_options options = acquire_options())
+      : owner_(&owner), name_(name), options_(std::move(options)) {}
+  mutex(const mutex&) = delete;
+  mutex& operator=(const mutex&) = delete;
+
+  /** Lock, however long it takes. Outages of the server are ridden out. May be given to std::lock.
+   */
+  void lock() {
+    detail::crowd::mine().step_aside();
+    if (!take(forever)) throw error(RL_BUSY, {});
+  }
+
+  /** Try once. @return false: somebody else holds it. */
+  [[nodiscard]] bool try_lock() {
+    const bool is_taken = take(std::chrono::milliseconds(0));
+    detail::crowd::mine().tried(is_taken);
+    return is_taken;
+  }
+
+  /** Try for `duration`. @return false: the time is over. */
+  template <typename Rep, typename Period>
+  [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& duration) {
+    return take(detail::to_wait(duration));
+  }
+
+  /** Try until `time`, of the steady clock only: steps of the wall clock must not decide. */
+  template <typename Duration>
+  [[nodiscard]] bool try_lock_until(
+      const std::chrono::time_point<std::chrono::steady_clock, Duration>& time) {
+    return try_lock_for(time - std::chrono::steady_clock::now());
+  }
+
+  /**
+   * Release. A loss or an unreachable server is not reported here: ask lease().check() before, or
+   * use a lease. Does nothing if this thread has not locked it.
+   */
+  void unlock() noexcept {
+    std::map<std::thread::id, redlatch::lease>::node_type held;
+    {
+      const std::lock_guard<std::mutex> guard(leases_mutex_);
+      held = leases_.extract(std::this_thread::get_id());
+    }
+    if (!held) return;
+    detail::crowd::mine().given();
+    rl_release(held.mapped().get(), nullptr);
+  }
+
+  /** The lease by which this thread holds it, until unlock(). @throws error RL_E_NOT_HELD. */
+  [[nodiscard]] redlatch::lease& lease() {
+    const std::lock_guard<std::mutex> guard(leases_mutex_);
+    const auto held = leases_.find(std::this_thread::get_id());
+    if (held == leases_.end()) throw error(RL_E_NOT_HELD, {});
+    return held->second;
+  }
+
+ private:
+  bool take(std::chrono::milliseconds wait) {
+    const std::thread::id self = std::this_thread::get_id();
+    {
+      const std::lock_guard<std::mutex> guard(leases_mutex_);
+      if (leases_.count(self) != 0) throw error(RL_E_ALREADY_HELD, {});
+    }
+    std::optional<redlatch::lease> got = owner_->acquire(name_, wait, options_);
+    if (!got) return false;
+    const std::lock_guard<std::mutex> guard(leases_mutex_);
+    leases_.emplace(self, std::move(*got));
+    detail::crowd::mine().taken();
+    return true;
+  }
+
+  client* owner_;
+  std::string name_;
+  acquire_options options_;
+  std::mutex leases_mutex_;
+  // One for each thread inside: more than one only after a loss, when the next one may have the
+  // lock before the former has called unlock(). Guarded by leases_mutex_.
+  std::map<std::thread::id, redlatch::lease> leases_;
+};
+
+}  // namespace redlatch
+
+#endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright The redlatch authors
+ *
+ * Goal: no function of the ABI is harmed by NULL or nonsense, and each answers as convention 10 of
+ * the header says. Method: rows of calls, one group for each section of the header; tests/abi
+ * checks that every function is named in this file.
+ */
+#include <stdlib.h>
+
+#include "harness.h"
+#include "redlatch/redlatch.h"
+#include "server.h"
+
+#define TEXT(x) (x), (sizeof(x) - 1)
+
+static rl_error* err;
+
+/* A call without `err` that must answer RL_E_INVALID. */
+#define INVALID(call) CHECK_INT(RL_E_INVALID, (call))
+
+/* The same for a call that is passed `err`, which must say so too, in words. */
+#define INVALID_WITH_ERROR(call)                   \
+  do {                                             \
+    CHECK_INT(RL_E_INVALID, (call));               \
+    CHECK_INT(RL_E_INVALID, rl_error_status(err)); \
+    CHECK(rl_error_message(err)[0] != '\0');       \
+  } while (0)
+
+/* A call that returns a handle, and here must not. */
+#define NO_HANDLE(call)                            \
+  do {                                             \
+    CHECK((call) == NULL);                         \
+    CHECK_INT(RL_E_INVALID, rl_error_status(err)); \
+    CHECK(rl_error_message(err)[0] != '\0');       \
+  } while (0)
+
+static void check_finished_request(rl_request* request) {
+  REQUIRE(request != NULL);
+  CHECK_INT(RL_E_INVALID, rl_request_status(request));
+  CHECK_INT(RL_E_INVALID, rl_request_wait(request, -1));
+  CHECK(rl_request_message(request)[0] != '\0');
+  CHECK(rl_request_take_lease(request) == NULL);
+  INVALID(rl_request_cancel(request));
+  rl_request_free(request);
+}
+
+static rl_client* open_client(void) {
+  rl_client* client;
+  const char* url = server_url();
+  client = rl_client_open(url, strlen(url), NULL, err);
+  if (!CHECK(client != NULL)) exit(EXIT_FAILURE);
+  return client;
+}
+
+static void statuses_and_constants(void) {
+  CHECK_INT(0, strcmp("RL_UNKNOWN", rl_status_name(-12345)));
+  CHECK_INT(0, strcmp("RL_UNKNOWN", rl_status_name(INT32_MAX)));
+  CHECK_INT(0, strcmp("RL_UNKNOWN", rl_status_name(INT32_MIN)));
+  CHECK_INT(0, strcmp("RL_E_LOST", rl_status_name(RL_E_LOST)));
+  REQUIRE(rl_status_text(INT32_MIN) != NULL);
+  CHECK(rl_status_text(INT32_MIN)[0] != '\0');
+  CHECK_INT(0, rl_status_is(INT32_MIN, RL_RETRYABLE | RL_MAYBE_APPLIED));
+  CHECK_INT(0, rl_status_is(RL_E_OUTCOME_UNKNOWN, 0));
+  CHECK_INT(1, rl_status_is(RL_E_OUTCOME_UNKNOWN, RL_MAYBE_APPLIED));
+  CHECK_INT(1, rl_status_is(RL_E_OUTCOME_UNKNOWN, -1));
+  CHECK_INT(0, rl_status_is(RL_E_LOST, RL_MAYBE_APPLIED));
+  CHECK_INT(RL_E_LOST, rl_constant(TEXT("RL_E_LOST"), 77));
+  CHECK_INT(77, rl_constant(TEXT("RL_E_NONSENSE"), 77));
+  CHECK_INT(77, rl_constant(TEXT("RL_E_LOS"), 77));
+  CHECK_INT(77, rl_constant(TEXT("RL_E_LOST\0"), 77));
+  CHECK_INT(77, rl_constant("", 0, 77));
+  CHECK_INT(77, rl_constant(NULL, 0, 77));
+  CHECK_INT(77, rl_constant(NULL, 9, 77));
+  CHECK(rl_version() != NULL && rl_version()[0] != '\0');
+  CHECK_INT(1, rl_abi_version());
+}
+
+static void errors(void) {
+  rl_error_free(NULL);
+  INVALID(rl_error_status(NULL));
+  REQUIRE(rl_error_message(NULL) != NULL);
+  CHECK_INT(0, strcmp("", rl_error_message(NULL)));
+  /* Set by a failure, and set back by a success. */
+  INVALID_WITH_ERROR(rl_client_connect(NULL, 0, err));
+  rl_client_close(open_client());
+  CHECK_INT(RL_OK, rl_error_status(err));
+  CHECK_INT(0, strcmp("", rl_error_message(err)));
+}
+
+static void client_options(void) {
+  rl_client_options* options = rl_client_options_new();
+  REQUIRE(options != NULL);
+  rl_client_options_free(NULL);
+  INVALID_WITH_ERROR(rl_client_options_set(NULL, TEXT("db"), TEXT("1"), err));
+  INVALID_WITH_ERROR(rl_client_options_set(options, NULL, 2, TEXT("1"), err));
+  INVALID_WITH_ERROR(rl_client_options_set(options, NULL, 0, TEXT("1"), err));
+  INVALID_WITH_ERROR(rl_client_options_set(options, TEXT(""), TEXT("1"), err));
+  INVALID_WITH_ERROR(rl_client_options_set(options, TEXT("db"), NULL, 1, err));
+  INVALID_WITH_ERROR(rl_client_options_set(options, TEXT("db"), TEXT(""), err));
+  INVALID_WITH_ERROR(rl_client_options_set(options, TEXT("db"), TEXT("1\0"), err));
+  INVALID_WITH_ERROR(rl_client_options_set(options, TEXT("db\0"), TEXT("1"), err));
+  INVALID(rl_client_options_set(options, TEXT("nonsense"), TEXT("1"), NULL));
+  INVALID(rl_client_options_set(NULL, NULL, 0, NULL, 0, NULL));
+  CHECK_INT(RL_OK, rl_client_options_set(options, TEXT("db"), TEXT("1"), NULL));
+  rl_client_options_free(options);
+}
+
+static void acquire_options(void) {
+  rl_acquire_options* options = rl_acquire_options_new();
+  REQUIRE(options != NULL);
+  rl_acquire_options_free(NULL);
+  INVALID(rl_acquire_options_set_lease_ms(NULL, 1000));
+  INVALID(rl_acquire_options_set_renew(NULL, 1));
+  INVALID(rl_acquire_options_set_max_hold_ms(NULL, 1000));
+  INVALID(rl_acquire_options_set_confirm(NULL, 1));
+  INVALID(rl_acquire_options_set_local_burst(NULL, 1));
+  INVALID(rl_acquire_options_set_label(NULL, TEXT("x")));
+  INVALID(rl_acquire_options_set_renew(options, 2));
+  INVALID(rl_acquire_options_set_renew(options, -1));
+  INVALID(rl_acquire_options_set_confirm(options, INT32_MIN));
+  INVALID(rl_acquire_options_set_confirm(options, 2));
+  INVALID(rl_acquire_options_set_label(options, NULL, 1));
+  INVALID(rl_acquire_options_set_label(options, "x", SIZE_MAX));
+  CHECK_INT(RL_OK, rl_acquire_options_set_label(options, NULL, 0));
+  rl_acquire_options_free(options);
+}
+
+static void clients(void) {
+  char buffer[8] = "xxxxxxx";
+  rl_client* client = open_client();
+  NO_HANDLE(rl_client_open(NULL, 0, NULL, err));
+  NO_HANDLE(rl_client_open(NULL, 9, NULL, err));
+  NO_HANDLE(rl_client_open(TEXT(""), NULL, err));
+  NO_HANDLE(rl_client_open(TEXT("redis://localhost\0:6379"), NULL, err));
+  CHECK(rl_client_open(NULL, 0, NULL, NULL) == NULL);
+  INVALID_WITH_ERROR(rl_client_connect(NULL, 0, err));
+  INVALID(rl_client_connect(NULL, 0, NULL));
+  INVALID_WITH_ERROR(rl_client_connect(client, -2, err));
+  INVALID_WITH_ERROR(rl_client_connect(client, INT64_MIN, err));
+  CHECK_INT(RL_OK, rl_client_connect(client, 0, NULL));
+  rl_client_shutdown(NULL);
+  rl_client_close(NULL);
+  CHECK_INT(0, rl_url_redact(NULL, 0, buffer, sizeof buffer));
+  CHECK_INT(0, rl_url_redact(NULL, 5, NULL, 0));
+  CHECK_INT(11, rl_url_redact(TEXT("redis://abc"), NULL, 0));
+  CHECK_INT(11, rl_url_redact(TEXT("redis://abc"), NULL, 99));
+  rl_client_close(client);
+}
+
+static void acquisitions(void) {
+  rl_client* client = open_client();
+  static const char token[] = "0123456789012345678901";
+  NO_HANDLE(rl_acquire(NULL, TEXT("x"), 0, NULL, err));
+  NO_HANDLE(rl_acquire(client, NULL, 0, 0, NULL, err));
+  NO_HANDLE(rl_acquire(client, NULL, 1, 0, NULL, err));
+  NO_HANDLE(rl_acquire(client, "x", SIZE_MAX, 0, NULL, err));
+  NO_HANDLE(rl_acquire(client, TEXT("x"), -2, NULL, err));
+  CHECK(rl_acquire(NULL, NULL, 0, -2, NULL, NULL) == NULL);
+  check_finished_request(rl_acquire_start(NULL, TEXT("x"), 0, NULL));
+  check_finished_request(rl_acquire_start(client, NULL, 0, 0, NULL));
+  check_finished_request(rl_acquire_start(client, NULL, 3, 0, NULL));
+  check_finished_request(rl_acquire_start(client, "x", SIZE_MAX, 0, NULL));
+  check_finished_request(rl_acquire_start(client, TEXT("x"), INT64_MIN, NULL));
+  NO_HANDLE(rl_lease_attach(NULL, TEXT("x"), TEXT(token), err));
+  NO_HANDLE(rl_lease_attach(client, NULL, 1, TEXT(token), err));
+  NO_HANDLE(rl_lease_attach(client, TEXT("x"), NULL, 32, err));
+  NO_HANDLE(rl_lease_attach(client, TEXT("x"), NULL, 0, err));
+  NO_HANDLE(rl_lease_attach(client, TEXT("x"), token, SIZE_MAX, err));
+  NO_HANDLE(rl_lease_attach(client, TEXT("x"), TEXT("0123456789012345678901234567890"), err));
+  NO_HANDLE(rl_lease_attach(client, TEXT("x"), TEXT("012345678901234567890123456789012"), err));
+  CHECK_INT(0, server_number("EXISTS", "x", NULL));
+  rl_client_close(client);
+}
+
+static void leases(void) {
+  rl_client* client = open_client();
+  rl_lease* lease = rl_acquire(client, TEXT("leases"), 0, NULL, err);
+  char buffer[8] = "xxxxxxx";
+  REQUIRE(lease != NULL);
+  INVALID_WITH_ERROR(rl_release(NULL, err));
+  INVALID(rl_release(NULL, NULL));
+  INVALID_WITH_ERROR(rl_extend(NULL, 1000, err));
+  INVALID_WITH_ERROR(rl_extend(lease, -1, err));
+  INVALID(rl_extend(lease, INT64_MIN, NULL));
+  check_finished_request(rl_release_start(NULL));
+  check_finished_request(rl_extend_start(NULL, 1000));
+  check_finished_request(rl_extend_start(lease, INT64_MAX));
+  rl_lease_free(NULL);
+  rl_lease_detach(NULL);
+  CHECK_INT(0, rl_lease_state(NULL));
+  CHECK_INT(0, rl_lease_remaining_ms(NULL));
+  CHECK_INT(0, rl_lease_fence(NULL));
+  CHECK_INT(0, rl_lease_token(NULL, buffer, sizeof buffer));
+  CHECK_INT(32, rl_lease_token(lease, NULL, 0));
+  CHECK_INT(32, rl_lease_token(lease, NULL, 64));
+  INVALID_WITH_ERROR(rl_lease_check(NULL, err));
+  INVALID(rl_lease_check(NULL, NULL));
+  INVALID(rl_lease_wait_lost(NULL, 0));
+  INVALID(rl_lease_wait_lost(lease, -2));
+  CHECK_INT(RL_LEASE_HELD, rl_lease_state(lease));
+  CHECK_INT(RL_OK, rl_release(lease, NULL));
+  rl_lease_free(lease);
+  rl_client_close(client);
+}
+
+static void requests(void) {
+  rl_client* client = open_client();
+  rl_request* request = rl_acquire_start(client, TEXT("requests"), 0, NULL);
+  REQUIRE(request != NULL);
+  INVALID(rl_request_wait(NULL, 0));
+  INVALID(rl_request_wait(request, -2));
+  INVALID(rl_request_wait(request, INT64_MIN));
+  INVALID(rl_request_cancel(NULL));
+  INVALID(rl_request_status(NULL));
+  REQUIRE(rl_request_message(NULL) != NULL);
+  CHECK_INT(0, strcmp("", rl_request_message(NULL)));
+  CHECK(rl_request_take_lease(NULL) == NULL);
+  rl_request_free(NULL);
+  CHECK_INT(RL_OK, rl_request_wait(request, 5000));
+  rl_request_free(request);
+  rl_client_close(client);
+}
+
+static void check_no_such_field(const rl_info* info, int32_t part, int32_t index, int32_t field) {
+  char buffer[4] = "xxx";
+  CHECK_INT(0, rl_info_number(info, part, index, field));
+  CHECK_INT(0, rl_info_text(info, part, index, field, buffer, sizeof buffer));
+  CHECK_INT(0, rl_info_text(info, part, index, field, NULL, 0));
+}
+
+static void looking_and_operating(void) {
+  rl_client* client = open_client();
+  rl_info* info = rl_inspect(client, TEXT("info"), err);
+  static const int32_t nonsense[] = {0, -1, 4, 99, INT32_MAX, INT32_MIN};
+  size_t i;
+  REQUIRE(info != NULL);
+  for (i = 0; i < TEST_COUNT(nonsense); ++i) {
+    CHECK_INT(0, rl_info_count(info, nonsense[i]));
+    check_no_such_field(info, nonsense[i], 0, RL_INFO_STATE);
+    if (nonsense[i] != 0) check_no_such_field(info, RL_INFO_LOCK, nonsense[i], RL_INFO_NAME);
+  }
+  check_no_such_field(info, RL_INFO_LOCK, 0, 0);
+  check_no_such_field(info, RL_INFO_LOCK, 0, 12);
+  check_no_such_field(info, RL_INFO_LOCK, 0, INT32_MIN);
+  check_no_such_field(info, RL_INFO_LOCK, 0, RL_INFO_TOKEN);
+  check_no_such_field(info, RL_INFO_HOLDER, 0, RL_INFO_TOKEN);
+  check_no_such_field(NULL, RL_INFO_LOCK, 0, RL_INFO_NAME);
+  CHECK_INT(0, rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_NAME));
+  CHECK_INT(0, rl_info_text(info, RL_INFO_LOCK, 0, RL_INFO_SERVER_MS, NULL, 0));
+  CHECK_INT(4, rl_info_text(info, RL_INFO_LOCK, 0, RL_INFO_NAME, NULL, 99));
+  CHECK_INT(0, rl_info_count(NULL, RL_INFO_LOCK));
+  rl_info_free(info);
+  rl_info_free(NULL);
+  NO_HANDLE(rl_inspect(NULL, TEXT("x"), err));
+  NO_HANDLE(rl_inspect(client, NULL, 0, err));
+  NO_HANDLE(rl_inspect(client, "x", SIZE_MAX, err));
+  CHECK(rl_inspect(NULL, NULL, 7, NULL) == NULL);
+  INVALID_WITH_ERROR(rl_force_release(NULL, TEXT("x"), NULL, 0, err));
+  INVALID_WITH_ERROR(rl_force_release(client, NULL, 1, NULL, 0, err));
+  INVALID_WITH_ERROR(rl_force_release(client, TEXT(""), NULL, 0, err));
+  INVALID_WITH_ERROR(rl_force_release(client, TEXT("x"), NULL, 3, err));
+  INVALID(rl_force_release(NULL, NULL, 0, NULL, 0, NULL));
+  rl_client_close(client);
+}
+
+static const struct test tests[] = {
+    {"statuses_and_constants", statuses_and_constants},
+    {"errors", errors},
+    {"client_options", client_options},
+    {"acquire_options", acquire_options},
+    {"clients", clients},
+    {"acquisitions", acquisitions},
+    {"leases", leases},
+    {"requests", requests},
+    {"looking_and_operating", looking_and_operating},
+};
+
+int main(int argc, char** argv) {
+  int result;
+  err = rl_error_new();
+  if (err == NULL) return EXIT_FAILURE;
+  result = run_tests(tests, TEST_COUNT(tests), 60, argc, argv);
+  rl_error_free(err);
+  return result;
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Goal: the C++ header does what it says over a real server, with the standard's own lock types.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "harness.h"
+#include "redlatch/redlatch.hpp"
+#include "server.h"
+
+using namespace std::chrono_literals;
+
+namespace {
+
+static_assert(std::is_nothrow_move_constructible_v<redlatch::client>);
+static_assert(std::is_nothrow_move_constructible_v<redlatch::lease>);
+static_assert(!std::is_copy_constructible_v<redlatch::client>);
+static_assert(!std::is_copy_constructible_v<redlatch::lease>);
+static_assert(!std::is_copy_constructible_v<redlatch::acquire_options>);
+static_assert(!std::is_move_constructible_v<redlatch::mutex>);
+static_assert(noexcept(std::declval<redlatch::mutex&>().unlock()));
+
+redlatch::client open_client() { return redlatch::client::open(server_url()); }
+
+bool is_free(const char* name) { return server_number("EXISTS", name, nullptr) == 0; }
+
+// The status of the error that `action` throws; RL_OK if it does not.
+template <typename Action>
+rl_status status_of(Action action) {
+  try {
+    action();
+  } catch (const redlatch::error& error) {
+    CHECK(error.what()[0] != '\0');
+    return error.status();
+  }
+  return RL_OK;
+}
+
+void open_throws_what_is_wrong() {
+  try {
+    static_cast<void>(redlatch::client::open("redis://localhost?timout=1s"));
+    CHECK(false);
+  } catch (const redlatch::error& error) {
+    CHECK_INT(RL_E_INVALID, error.status());
+    CHECK_HAS("timeout", error.what());
+    CHECK(!error.is(RL_RETRYABLE));
+  }
+  redlatch::client nowhere = redlatch::client::open(
+      "redis://127.0.0.1:1", redlatch::client_options().set("connect_timeout", "100ms"));
+  CHECK_INT(RL_E_UNAVAILABLE, status_of([&] { nowhere.connect(); }));
+  CHECK_INT(RL_E_UNAVAILABLE, status_of([&] { static_cast<void>(nowhere.acquire("x")); }));
+}
+
+void acquire_is_empty_when_busy() {
+  redlatch::client client = open_client();
+  auto lease = client.acquire("cxx");
+  if (!CHECK(lease.has_value())) return;
+  CHECK(!client.acquire("cxx"));
+  const auto start = std::chrono::steady_clock::now();
+  CHECK(!client.acquire("cxx", 50ms));
+  CHECK(std::chrono::steady_clock::now() - start >= 50ms);
+  CHECK_INT(RL_E_INVALID, status_of([&] { static_cast<void>(client.acquire("")); }));
+  CHECK(lease->held());
+  CHECK(lease->fence() > 0);
+  CHECK(lease->remaining() > 20s && lease->remaining() < 30s);
+  CHECK_INT(32, lease->token().size());
+  CHECK_INT(RL_OK, status_of([&] { lease->check(); }));
+  lease->extend(60s);
+  CHECK(lease->remaining() > 50s);
+  lease->release();
+  CHECK(is_free("cxx"));
+  CHECK(!lease->held());
+  CHECK_INT(RL_E_NOT_HELD, status_of([&] { lease->release(); }));
+  CHECK_INT(RL_E_NOT_HELD, status_of([&] { lease->check(); }));
+}
+
+void names_may_hold_any_bytes() {
+  redlatch::client client = open_client();
+  const std::string first("a\0b", 3);
+  const auto lease = client.acquire(first);
+  CHECK(lease.has_value());
+  CHECK(client.acquire("a").has_value());
+  CHECK(client.acquire(std::string("a\0c", 3)).has_value());
+  CHECK(!client.acquire(first).has_value());
+}
+
+void a_lease_releases_at_the_end_of_its_scope() {
+  redlatch::client client = open_client();
+  {
+    auto lease = client.acquire("scope");
+    CHECK(lease.has_value());
+    const auto moved = std::move(lease);
+    CHECK(moved->held());
+    CHECK(!is_free("scope"));
+  }
+  EVENTUALLY(is_free("scope"), 2000);
+}
+
+void a_detached_lease_is_attached_elsewhere() {
+  redlatch::client first = open_client();
+  redlatch::client second = open_client();
+  std::string token;
+  {
+    auto lease = first.acquire("detached");
+    if (!CHECK(lease.has_value())) return;
+    token = lease->token();
+    lease->detach();
+    CHECK(!lease->held());
+  }
+  redlatch::lease attached = second.attach("detached", token);
+  CHECK(attached.held());
+  CHECK_INT(0, attached.fence());
+  attached.release();
+  CHECK(is_free("detached"));
+  CHECK_INT(RL_E_NOT_HELD, status_of([&] { static_cast<void>(second.attach("detached", token)); }));
+}
+
+void options_reach_the_server() {
+  redlatch::client client = open_client();
+  const auto options = redlatch::acquire_options().lease(5s).renew(false).label("nightly");
+  const auto lease = client.acquire("options", 0ms, options);
+  CHECK(lease.has_value());
+  const int64_t left_ms = server_number("PTTL", "options", nullptr);
+  CHECK(left_ms > 3000 && left_ms <= 5000);
+  CHECK_INT(RL_E_INVALID,
+            status_of([] { static_cast<void>(redlatch::acquire_options().lease(1ms)); }));
+  CHECK_INT(RL_E_INVALID,
+            status_of([] { static_cast<void>(redlatch::acquire_options().local_burst(99)); }));
+}
+
+void two_mutexes_are_locked_together() {
+  redlatch::client client = open_client();
+  redlatch::mutex first(client, "first");
+  redlatch::mutex second(client, "second");
+  int counter = 0;  // Plain: both mutexes order it.
+  std::vector<std::thread> threads;
+  constexpr int kThreads = 6;
+  constexpr int kRounds = 40;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < kRounds; ++round) {
+        // Half of them name the two the other way round: std::scoped_lock must not deadlock.
+        if (i % 2 == 0) {
+          const std::scoped_lock hold(first, second);
+          ++counter;
+        } else {
+          const std::scoped_lock hold(second, first);
+          ++counter;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK_INT(kThreads * kRounds, counter);
+  CHECK(is_free("first") && is_free("second"));
+}
+
+void one_mutex_counts_for_many_threads() {
+  redlatch::client client = open_client();
+  redlatch::mutex mutex(client, "guard");
+  int counter = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 100; ++round) {
+        const std::lock_guard<redlatch::mutex> hold(mutex);
+        CHECK(mutex.lease().held());
+        ++counter;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK_INT(800, counter);
+}
+
+void unique_lock_tries_and_waits() {
+  redlatch::client client = open_client();
+  redlatch::mutex mutex(client, "unique");
+  auto holder = client.acquire("unique");
+  if (!CHECK(holder.has_value())) return;
+  CHECK(!std::unique_lock(mutex, std::try_to_lock).owns_lock());
+  const auto start = std::chrono::steady_clock::now();
+  CHECK(!std::unique_lock(mutex, 30ms).owns_lock());
+  CHECK(!std::unique_lock(mutex, start + 60ms).owns_lock());
+  CHECK(std::chrono::steady_clock::now() - start >= 60ms);
+  // Rounded up: half a millisecond is a wait, not a single try; the past is a single try.
+  CHECK(!mutex.try_lock_for(500us));
+  CHECK(!mutex.try_lock_until(start));
+  holder->release();
+  std::unique_lock lock(mutex, std::defer_lock);
+  CHECK(lock.try_lock_for(std::chrono::hours::max()));
+  CHECK(mutex.lease().held());
+  CHECK(!is_free("unique"));
+  lock.unlock();
+  CHECK(is_free("unique"));
+  CHECK_INT(RL_E_NOT_HELD, status_of([&] { static_cast<void>(mutex.lease()); }));
+}
+
+void a_mutex_reports_misuse_and_loss() {
+  redlatch::client client = open_client();
+  redlatch::mutex mutex(client, "loss", redlatch::acquire_options().lease(300ms));
+  mutex.lock();
+  CHECK_INT(RL_E_ALREADY_HELD, status_of([&] { mutex.lock(); }));
+  CHECK_INT(RL_E_ALREADY_HELD, status_of([&] { static_cast<void>(mutex.try_lock()); }));
+  CHECK_INT(1, server_number("DEL", "loss", nullptr));
+  EVENTUALLY(!mutex.lease().held(), 2000);
+  CHECK_INT(RL_E_LOST, status_of([&] { mutex.lease().check(); }));
+  // Another thread may have it now, and the unlock of this one must leave it alone.
+  std::thread other([&] {
+    const std::lock_guard<redlatch::mutex> hold(mutex);
+    CHECK(mutex.lease().held());
+    std::thread unlocker([&] { mutex.unlock(); });
+    unlocker.join();
+    CHECK(mutex.lease().held());
+  });
+  other.join();
+  mutex.unlock();
+  mutex.unlock();
+  CHECK(is_free("loss"));
+  mutex.lock();
+  mutex.unlock();
+  client.shutdown();
+  CHECK_INT(RL_E_CLOSED, status_of([&] { mutex.lock(); }));
+}
+
+constexpr test kTests[] = {
+    {"open_throws_what_is_wrong", open_throws_what_is_wrong},
+    {"acquire_is_empty_when_busy", acquire_is_empty_when_busy},
+    {"names_may_hold_any_bytes", names_may_hold_any_bytes},
+    {"a_lease_releases_at_the_end_of_its_scope", a_lease_releases_at_the_end_of_its_scope},
+    {"a_detached_lease_is_attached_elsewhere", a_detached_lease_is_attached_elsewhere},
+    {"options_reach_the_server", options_reach_the_server},
+    {"two_mutexes_are_locked_together", two_mutexes_are_locked_together},
+    {"one_mutex_counts_for_many_threads", one_mutex_counts_for_many_threads},
+    {"unique_lock_tries_and_waits", unique_lock_tries_and_waits},
+    {"a_mutex_reports_misuse_and_loss", a_mutex_reports_misuse_and_loss},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  server_url();
+  return run_tests(kTests, TEST_COUNT(kTests), 60, argc, argv);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright The redlatch authors
+ *
+ * Goal: a forked child can neither use nor harm what its parent holds. Method: the child calls
+ * every function with the parent's handles, frees them all, and works with a client of its own;
+ * then the parent goes on.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness.h"
+#include "redlatch/redlatch.h"
+#include "server.h"
+
+#define TEXT(x) (x), (sizeof(x) - 1)
+
+#if defined(__SANITIZE_THREAD__)
+/* The thread sanitizer ends a child that makes threads. */
+enum { CHILD_MAY_WORK = 0 };
+#else
+enum { CHILD_MAY_WORK = 1 };
+#endif
+
+struct handles {
+  rl_error* err;
+  rl_client* client;
+  rl_lease* lease;     /* Holds "one", renewed every 200 ms. */
+  rl_request* pending; /* Waits for "two", which `two` holds. */
+  rl_request* granted; /* Holds "three". */
+  rl_lease* two;
+  rl_info* info;
+};
+
+static rl_client* open_client(void) {
+  const char* url = server_url();
+  return rl_client_open(url, strlen(url), NULL, NULL);
+}
+
+static void make_handles(struct handles* all) {
+  rl_acquire_options* options = rl_acquire_options_new();
+  rl_acquire_options_set_lease_ms(options, 600);
+  all->err = rl_error_new();
+  all->client = open_client();
+  all->lease = rl_acquire(all->client, TEXT("one"), 0, options, NULL);
+  all->two = rl_acquire(all->client, TEXT("two"), 0, options, NULL);
+  all->pending = rl_acquire_start(all->client, TEXT("two"), -1, options);
+  all->granted = rl_acquire_start(all->client, TEXT("three"), 0, options);
+  all->info = rl_inspect(all->client, TEXT("one"), NULL);
+  CHECK_INT(RL_OK, rl_request_wait(all->granted, 5000));
+  CHECK_INT(RL_PENDING, rl_request_wait(all->pending, 20));
+  CHECK(all->lease && all->two && all->info && all->err);
+  rl_acquire_options_free(options);
+}
+
+#define NO_HANDLE(call)                                \
+  do {                                                 \
+    CHECK((call) == NULL);                             \
+    CHECK_INT(RL_E_FORKED, rl_error_status(all->err)); \
+  } while (0)
+#define FORKED(call) CHECK_INT(RL_E_FORKED, (call))
+
+static void check_forked_request(rl_request* request) {
+  if (request == NULL) return;
+  FORKED(rl_request_wait(request, -1));
+  rl_request_free(request);
+}
+
+static void call_everything(struct handles* all) {
+  FORKED(rl_client_connect(all->client, -1, all->err));
+  FORKED(rl_error_status(all->err));
+  NO_HANDLE(rl_acquire(all->client, TEXT("one"), -1, NULL, all->err));
+  NO_HANDLE(rl_lease_attach(all->client, TEXT("one"), TEXT("0123456789012345678901ffffffffff"),
+                            all->err));
+  NO_HANDLE(rl_inspect(all->client, TEXT("one"), all->err));
+  FORKED(rl_force_release(all->client, TEXT("one"), NULL, 0, all->err));
+  FORKED(rl_release(all->lease, all->err));
+  FORKED(rl_extend(all->lease, 60000, all->err));
+  FORKED(rl_lease_check(all->lease, all->err));
+  FORKED(rl_lease_wait_lost(all->lease, -1));
+  FORKED(rl_request_wait(all->pending, -1));
+  FORKED(rl_request_cancel(all->pending));
+  FORKED(rl_request_wait(all->granted, 0));
+  CHECK(rl_request_take_lease(all->granted) == NULL);
+  check_forked_request(rl_acquire_start(all->client, TEXT("one"), -1, NULL));
+  check_forked_request(rl_release_start(all->lease));
+  check_forked_request(rl_extend_start(all->lease, 60000));
+  rl_lease_detach(all->lease);
+  rl_client_shutdown(all->client);
+}
+
+static void free_everything(struct handles* all, int client_first) {
+  if (client_first) rl_client_close(all->client);
+  rl_request_free(all->pending);
+  rl_request_free(all->granted);
+  rl_lease_free(all->lease);
+  rl_lease_free(all->two);
+  rl_info_free(all->info);
+  rl_error_free(all->err);
+  if (!client_first) rl_client_close(all->client);
+}
+
+static void work_in_child(void) {
+  const char* url = server_url();
+  rl_error* err = rl_error_new();
+  rl_client* client = rl_client_open(url, strlen(url), NULL, err);
+  rl_lease* lease = rl_acquire(client, TEXT("child"), 0, NULL, err);
+  CHECK(lease != NULL);
+  CHECK_INT(RL_OK, rl_release(lease, err));
+  /* The parent's lock is somebody else's lock. */
+  CHECK(rl_acquire(client, TEXT("one"), 0, NULL, err) == NULL);
+  CHECK_INT(RL_BUSY, rl_error_status(err));
+  rl_lease_free(lease);
+  rl_client_close(client);
+  rl_error_free(err);
+}
+
+static int run_child(struct handles* all, int client_first) {
+  const pid_t child = fork();
+  int status = -1;
+  if (child == 0) {
+    const int before = failure_count();
+    alarm(20);
+    call_everything(all);
+    if (CHILD_MAY_WORK) work_in_child();
+    free_everything(all, client_first);
+    if (CHILD_MAY_WORK) work_in_child();
+    /* Not exit(): the server is the parent's to end. */
+    _exit(failure_count() == before ? EXIT_SUCCESS : EXIT_FAILURE);
+  }
+  waitpid(child, &status, 0);
+  return status;
+}
+
+/* What the child did must not be felt here. */
+static void check_parent(struct handles* all) {
+  const int64_t start_ms = now_ms();
+  char token[40];
+  char holder[40] = "";
+  rl_lease_token(all->lease, token, sizeof token);
+  /* Longer than the lease: somebody has renewed it. */
+  while (now_ms() - start_ms < 1000) {
+    CHECK_INT(RL_OK, rl_lease_check(all->lease, NULL));
+    CHECK_INT(1, server_number("EXISTS", "three", NULL));
+    sleep_ms(50);
+  }
+  CHECK(server_command(holder, sizeof holder, "GET", "one", NULL));
+  CHECK_INT(0, strcmp(token, holder));
+  CHECK_INT(RL_PENDING, rl_request_status(all->pending));
+  CHECK_INT(RL_OK, rl_release(all->two, NULL));
+  CHECK_INT(RL_OK, rl_request_wait(all->pending, 5000));
+  CHECK_INT(RL_OK, rl_release(all->lease, NULL));
+  CHECK_INT(0, server_number("EXISTS", "one", NULL));
+}
+
+static void check_fork(int client_first) {
+  struct handles all;
+  make_handles(&all);
+  CHECK_INT(0, run_child(&all, client_first));
+  check_parent(&all);
+  free_everything(&all, 0);
+  EVENTUALLY(server_number("EXISTS", "two", "three", NULL) == 0, 2000);
+}
+
+static void a_child_answers_forked_and_harms_nothing(void) { check_fork(0); }
+
+static void a_child_may_close_the_client_first(void) { check_fork(1); }
+
+/* A fork in the middle of traffic must not deadlock the child, whatever locks were taken then. */
+static int is_over;
+
+static void* make_traffic(void* client) {
+  while (!__atomic_load_n(&is_over, __ATOMIC_ACQUIRE)) {
+    rl_lease* lease = rl_acquire((rl_client*)client, TEXT("traffic"), 10000, NULL, NULL);
+    if (!CHECK(lease != NULL)) break;
+    CHECK_INT(RL_OK, rl_release(lease, NULL));
+    rl_lease_free(lease);
+  }
+  return NULL;
+}
+
+static void forks_in_the_middle_of_traffic_do_no_harm(void) {
+  rl_client* client = open_client();
+  pthread_t threads[3];
+  int round;
+  size_t i;
+  is_over = 0;
+  for (i = 0; i < TEST_COUNT(threads); ++i) {
+    REQUIRE(pthread_create(&threads[i], NULL, make_traffic, client) == 0);
+  }
+  for (round = 0; round < 100; ++round) {
+    const pid_t child = fork();
+    int status = -1;
+    if (child == 0) {
+      alarm(10);
+      if (rl_acquire(client, TEXT("traffic"), -1, NULL, NULL) != NULL) _exit(1);
+      if (rl_client_connect(client, -1, NULL) != RL_E_FORKED) _exit(2);
+      rl_client_close(client);
+      _exit(0);
+    }
+    waitpid(child, &status, 0);
+    CHECK_INT(0, status);
+    if (status != 0) break;
+  }
+  __atomic_store_n(&is_over, 1, __ATOMIC_RELEASE);
+  for (i = 0; i < TEST_COUNT(threads); ++i) {
+    pthread_join(threads[i], NULL);
+  }
+  rl_client_close(client);
+}
+
+static const struct test tests[] = {
+    {"a_child_answers_forked_and_harms_nothing", a_child_answers_forked_and_harms_nothing},
+    {"a_child_may_close_the_client_first", a_child_may_close_the_client_first},
+    {"forks_in_the_middle_of_traffic_do_no_harm", forks_in_the_middle_of_traffic_do_no_harm},
+};
+
+int main(int argc, char** argv) {
+  server_url();
+  return run_tests(tests, TEST_COUNT(tests), 60, argc, argv);
+}

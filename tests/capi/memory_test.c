@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright The redlatch authors
+ *
+ * Goal: running out of memory at any moment gives an honest status, no crash, and no lock that
+ * stays behind. Method: this program's own malloc fails the Nth call, for N = 1, 2, .. until a
+ * scenario runs to its end without meeting it; then the same with every call failing from the Nth
+ * on, for every other N, because then each lock has to run out.
+ *
+ * Not built with sanitizers, which need malloc for themselves, nor without glibc.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "harness.h"
+#include "redlatch/redlatch.h"
+#include "server.h"
+
+#define TEXT(x) (x), (sizeof(x) - 1)
+
+enum { LEASE_MS = 200, WAITER_LIMIT_MS = 3000, MOST_CALLS = 5000 };
+
+/* ---- malloc that fails ----------------------------------------------------------------------- */
+
+/* Calls until the first failure; 0 = none fails. */
+static atomic_long calls_left;
+static atomic_int is_failing_on; /* Also after the first one. */
+static atomic_int failed_count;
+
+static int fails(void) {
+  long left = atomic_load(&calls_left);
+  while (left > 0) {
+    if (left == 1 && atomic_load(&is_failing_on)) break;
+    if (atomic_compare_exchange_weak(&calls_left, &left, left - 1)) break;
+  }
+  if (left != 1) return 0;
+  atomic_fetch_add(&failed_count, 1);
+  errno = ENOMEM;
+  return 1;
+}
+
+extern void* __libc_malloc(size_t size);
+extern void* __libc_calloc(size_t count, size_t size);
+extern void* __libc_realloc(void* old, size_t size);
+extern void* __libc_memalign(size_t alignment, size_t size);
+
+/* Visible, so that the library and the C++ runtime below it (operator new) call these. */
+#define VISIBLE __attribute__((visibility("default")))
+
+VISIBLE void* malloc(size_t size) { return fails() ? NULL : __libc_malloc(size); }
+
+VISIBLE void* calloc(size_t count, size_t size) {
+  return fails() ? NULL : __libc_calloc(count, size);
+}
+
+VISIBLE void* realloc(void* old, size_t size) { return fails() ? NULL : __libc_realloc(old, size); }
+
+VISIBLE void* aligned_alloc(size_t alignment, size_t size) {
+  return fails() ? NULL : __libc_memalign(alignment, size);
+}
+
+VISIBLE int posix_memalign(void** result, size_t alignment, size_t size) {
+  void* made = fails() ? NULL : __libc_memalign(alignment, size);
+  if (made == NULL) return ENOMEM;
+  *result = made;
+  return 0;
+}
+
+/* ---- scenarios ------------------------------------------------------------------------------- */
+
+/* What a caller may be told when memory ran out. A wrong cause (RL_E_LOST, RL_BUSY, RL_E_INTERNAL,
+   ..) would make a caller do the wrong thing. */
+static int is_honest(rl_status status) {
+  return status == RL_OK || status == RL_E_NO_MEMORY || status == RL_E_UNAVAILABLE ||
+         status == RL_E_OUTCOME_UNKNOWN;
+}
+
+static void check_honest(rl_status status, const char* step) {
+  if (!CHECK(is_honest(status))) {
+    fprintf(stderr, "  %s: %s\n", step, rl_status_name(status));
+  }
+}
+
+static rl_client* open_for_scenario(void) {
+  char url[256];
+  rl_error* err = rl_error_new();
+  rl_client* client;
+  /* Without memory nothing is answered, and every limit is waited for. */
+  snprintf(url, sizeof url, "%s?timeout=30ms&connect_timeout=30ms", server_url());
+  client = rl_client_open(url, strlen(url), NULL, err);
+  if (client == NULL && err != NULL) check_honest(rl_error_status(err), "open");
+  rl_error_free(err);
+  return client;
+}
+
+static rl_lease* acquire_blocking(rl_client* client, const rl_acquire_options* options) {
+  rl_error* err = rl_error_new();
+  rl_lease* lease = rl_acquire(client, TEXT("blocking"), 2000, options, err);
+  if (lease == NULL && err != NULL) check_honest(rl_error_status(err), "acquire");
+  rl_error_free(err);
+  return lease;
+}
+
+static rl_lease* acquire_by_request(rl_client* client, const rl_acquire_options* options) {
+  rl_request* request = rl_acquire_start(client, TEXT("request"), 2000, options);
+  rl_lease* lease;
+  if (request == NULL) return NULL;
+  check_honest(rl_request_wait(request, 10000), "request");
+  CHECK(rl_request_message(request) != NULL);
+  lease = rl_request_take_lease(request);
+  rl_request_free(request);
+  return lease;
+}
+
+static void use_lease(rl_client* client, rl_lease* lease) {
+  rl_info* info = rl_inspect(client, TEXT("blocking"), NULL);
+  rl_request* extension;
+  char text[40];
+  if (info != NULL) rl_info_text(info, RL_INFO_HOLDER, 0, RL_INFO_TOKEN, text, sizeof text);
+  rl_info_free(info);
+  check_honest(rl_extend(lease, LEASE_MS, NULL), "extend");
+  extension = rl_extend_start(lease, LEASE_MS);
+  if (extension != NULL) check_honest(rl_request_wait(extension, 10000), "extend request");
+  rl_request_free(extension);
+}
+
+/* Memory may come back: what was refused for want of it can be asked for again. */
+static void release_in_the_end(rl_lease* lease) {
+  rl_status status = rl_release(lease, NULL);
+  check_honest(status, "release");
+  if (status == RL_E_NO_MEMORY) {
+    CHECK_INT(RL_OK, rl_lease_check(lease, NULL));
+    check_honest(rl_release(lease, NULL), "second release");
+  }
+}
+
+/* The lock is free now, or a clean-up frees it. With one failure the waiter has it in time, or an
+   honest end; as long as every call fails, it may have to wait. */
+static void end_wait(rl_request* request) {
+  const int is_patient = !atomic_load(&is_failing_on);
+  const rl_status status = rl_request_wait(request, is_patient ? WAITER_LIMIT_MS : 20);
+  if (status == RL_PENDING && !is_patient) {
+    CHECK_INT(RL_CANCELLED, rl_request_cancel(request));
+  } else {
+    check_honest(status, "waiting request");
+  }
+}
+
+/* Every kind of call once. Frees all it was given, whatever happened. */
+static void run_scenario(void) {
+  rl_acquire_options* options = rl_acquire_options_new();
+  rl_client* client;
+  rl_lease* first = NULL;
+  rl_lease* second = NULL;
+  rl_request* waiting = NULL;
+  if (options == NULL) return;
+  CHECK_INT(RL_OK, rl_acquire_options_set_lease_ms(options, LEASE_MS));
+  check_honest(rl_acquire_options_set_label(options, TEXT("a label that is no short string")),
+               "label");
+  client = open_for_scenario();
+  if (client != NULL) {
+    first = acquire_blocking(client, options);
+    second = acquire_by_request(client, options);
+    waiting = rl_acquire_start(client, TEXT("blocking"), -1, options);
+    if (first != NULL) use_lease(client, first);
+    if (first != NULL) release_in_the_end(first);
+    rl_lease_free(first);
+    first = NULL;
+    if (waiting != NULL) end_wait(waiting);
+  }
+  rl_acquire_options_free(options);
+  rl_lease_free(second);
+  rl_lease_free(first);
+  rl_request_free(waiting);
+  rl_client_close(client);
+}
+
+/* Nothing may stay locked for longer than its lease. */
+static void check_nothing_is_left(rl_client* looker, rl_error* err) {
+  static const char* const names[] = {"blocking", "request"};
+  size_t i;
+  for (i = 0; i < TEST_COUNT(names); ++i) {
+    rl_lease* lease = rl_acquire(looker, names[i], strlen(names[i]), LEASE_MS + 1000, NULL, err);
+    if (!CHECK(lease != NULL)) fprintf(stderr, "  %s\n", rl_error_message(err));
+    if (lease != NULL) CHECK_INT(RL_OK, rl_release(lease, err));
+    rl_lease_free(lease);
+  }
+}
+
+static void fail_at_each_call(int fail_on) {
+  const char* url = server_url();
+  rl_error* err = rl_error_new();
+  rl_client* looker = rl_client_open(url, strlen(url), NULL, err);
+  long nth;
+  int is_met = 1;
+  REQUIRE(looker != NULL);
+  for (nth = 1; is_met && nth < MOST_CALLS && failure_count() < 10; nth += fail_on ? 2 : 1) {
+    const int before = failure_count();
+    atomic_store(&failed_count, 0);
+    atomic_store(&is_failing_on, fail_on);
+    atomic_store(&calls_left, nth);
+    run_scenario();
+    atomic_store(&calls_left, 0);
+    is_met = atomic_load(&failed_count) > 0;
+    check_nothing_is_left(looker, err);
+    if (failure_count() != before) fprintf(stderr, "  at call %ld\n", nth);
+  }
+  /* A scenario that needs no memory tests nothing. */
+  CHECK(nth > 20);
+  CHECK(!is_met);
+  printf(" (%ld calls)", nth);
+  rl_client_close(looker);
+  rl_error_free(err);
+}
+
+static void one_call_fails(void) { fail_at_each_call(0); }
+
+static void all_calls_fail_from_one_on(void) { fail_at_each_call(1); }
+
+static const struct test tests[] = {
+    {"one_call_fails", one_call_fails},
+    {"all_calls_fail_from_one_on", all_calls_fail_from_one_on},
+};
+
+int main(int argc, char** argv) {
+  server_url();
+  return run_tests(tests, TEST_COUNT(tests), 100, argc, argv);
+}

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""The programs that stand for the clients of a case: how they are built, started and spoken to."""
+
+from __future__ import annotations
+
+import os
+import select
+import shlex
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+# For a reply that should come at once. A machine with two busy cores is slow; a hang is meant.
+REPLY_SECONDS = 30.0
+
+
+class RunnerFailed(Exception):
+    """A runner did not answer, or did not end as it should."""
+
+
+def build_folder() -> Path:
+    """Where the library is: REDLATCH_BUILD, REDLATCH_BUILD_DIR, else the usual folders."""
+    named = [os.environ.get("REDLATCH_BUILD"), os.environ.get("REDLATCH_BUILD_DIR")]
+    folders = [Path(name) for name in named if name]
+    folders = folders or [ROOT / "build/release", ROOT / "build/dev"]
+    for folder in folders:
+        if (folder / "capi/libredlatch.so").exists():
+            return folder.resolve()
+    raise FileNotFoundError(f"no libredlatch.so in {', '.join(map(str, folders))}: build it first")
+
+
+def _prepare_c(folder: Path) -> list[str]:
+    """Compiled here, against the library under test; CFLAGS and CC as everywhere."""
+    build = build_folder()
+    program = folder / "runner_c"
+    command = shlex.split(os.environ.get("CC", "cc")) + ["-std=gnu11", "-O1", "-g"]
+    command += shlex.split(os.environ.get("CFLAGS", ""))
+    command += ["-Wall", "-Wextra", "-Werror", "-pthread", "-o", str(program)]
+    command += sorted(map(str, (HERE / "runners/c").glob("*.c")))
+    command += [f"-I{ROOT / 'capi/include'}", f"-L{build / 'capi'}", "-lredlatch"]
+    command += [f"-Wl,-rpath,{build / 'capi'}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RunnerFailed(f"the C runner does not compile:\n{done.stderr}")
+    return [str(program)]
+
+
+# One entry for each language: makes the runner ready in a scratch folder, and says how to start it.
+PREPARE: dict[str, Callable[[Path], list[str]]] = {"c": _prepare_c}
+
+
+def capabilities() -> dict[str, set[str]]:
+    """What capabilities.txt says about each runner."""
+    table = {}
+    for line in (HERE / "capabilities.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            name, _, rest = line.partition(":")
+            table[name] = set(rest.split())
+    return table
+
+
+class Runner:
+    """One process of a runner."""
+
+    def __init__(self, command: list[str], defect: str = "") -> None:
+        self._errors = tempfile.TemporaryFile()
+        self._buffer = b""
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env={**os.environ, "REDLATCH_RUNNER_DEFECT": defect},
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def call(self, line: str, seconds: float = REPLY_SECONDS) -> str:
+        """Send one line and return the reply."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line.encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise RunnerFailed(f"the runner has ended: {self._error_text()}") from None
+        return self._read_line(time.monotonic() + seconds)
+
+    def end(self) -> None:
+        """Let it end by itself, and see that it does so well and in silence."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            status = self._process.wait(REPLY_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise RunnerFailed("the runner does not end") from None
+        finally:
+            self.kill()
+        if status or (text := self._error_text()):
+            raise RunnerFailed(f"the runner ended with {status}: {self._error_text()}")
+
+    def kill(self) -> None:
+        """End it by SIGKILL, if it has not ended."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe:
+                try:
+                    pipe.close()
+                except BrokenPipeError:
+                    pass
+
+    def _read_line(self, end: float) -> str:
+        assert self._process.stdout is not None
+        descriptor = self._process.stdout.fileno()
+        while b"\n" not in self._buffer:
+            left = end - time.monotonic()
+            if left <= 0 or not select.select([descriptor], [], [], left)[0]:
+                raise RunnerFailed("the runner does not answer")
+            data = os.read(descriptor, 1 << 16)
+            if not data:
+                raise RunnerFailed(f"the runner has ended: {self._error_text()}")
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line.decode()
+
+    def _error_text(self) -> str:
+        self._errors.seek(0)
+        return self._errors.read().decode(errors="replace")

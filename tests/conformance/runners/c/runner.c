@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright The redlatch authors
+ *
+ * The C runner of the conformance suite: reads a line, does it, prints a line; SPEC.md says what
+ * the lines mean. One client in each process; `&N` gives an operation a thread of its own.
+ * REDLATCH_RUNNER_DEFECT plants a defect, so that the suite can be seen to fail.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "call.h"
+#include "redlatch/redlatch.h"
+
+enum { TEXT_SIZE = 2048, LOCK_COUNT = 64, JOB_COUNT = 64 };
+enum { NO_SUCH_OPERATION = 1000 }; /* Its name is UNKNOWN, which no case expects. */
+
+struct lock {
+  char id[32], name[TEXT_SIZE];
+  size_t name_length;
+  rl_acquire_options* options;
+  rl_lease* lease;
+  rl_request* request;
+};
+
+struct job {
+  struct call call;
+  rl_error* err;
+  rl_status status;
+  pthread_t thread;
+};
+
+static rl_client* client;
+static struct lock locks[LOCK_COUNT];
+static struct job* jobs[JOB_COUNT];
+static const char* defect = "";
+
+static struct lock* find_lock(const char* id) {
+  int i = 0;
+  while (i < LOCK_COUNT - 1 && locks[i].id[0] != '\0' && !is(locks[i].id, id)) ++i;
+  return &locks[i];
+}
+
+static rl_status open_client(struct call* call, rl_error* err) {
+  rl_client_options* options = rl_client_options_new();
+  size_t length;
+  const char* url = text_of(call, "url", &length);
+  int i;
+  for (i = 0; i < call->argument_count; ++i) {
+    if (is(call->keys[i], "url")) continue;
+    rl_client_options_set(options, call->keys[i], strlen(call->keys[i]), call->values[i],
+                          call->lengths[i], err);
+    if (rl_error_status(err) != RL_OK) break;
+  }
+  if (i == call->argument_count) client = rl_client_open(url, length, options, err);
+  rl_client_options_free(options);
+  return rl_error_status(err);
+}
+
+static rl_status set_option(rl_acquire_options* options, const char* key, const char* text,
+                            size_t length) {
+  const int64_t number = strtoll(text, NULL, 10);
+  const int32_t small = (int32_t)number;
+  if (is(key, "lease_ms")) return rl_acquire_options_set_lease_ms(options, number);
+  if (is(key, "renew")) return rl_acquire_options_set_renew(options, small);
+  if (is(key, "max_hold_ms")) return rl_acquire_options_set_max_hold_ms(options, number);
+  if (is(key, "confirm")) return rl_acquire_options_set_confirm(options, small);
+  if (is(key, "local_burst")) return rl_acquire_options_set_local_burst(options, small);
+  if (is(key, "label")) return rl_acquire_options_set_label(options, text, length);
+  return is(key, "id") || is(key, "name") ? RL_OK : RL_E_INVALID;
+}
+
+static rl_status make_lock(struct call* call) {
+  size_t length;
+  const char* id = text_of(call, "id", &length);
+  const char* name = text_of(call, "name", &length);
+  struct lock* lock = find_lock(id);
+  rl_status status = RL_OK;
+  snprintf(lock->id, sizeof lock->id, "%s", id);
+  lock->name_length = length;
+  memcpy(lock->name, name, length);
+  lock->options = rl_acquire_options_new();
+  for (int i = 0; i < call->argument_count && status == RL_OK; ++i) {
+    status = set_option(lock->options, call->keys[i], call->values[i], call->lengths[i]);
+  }
+  return status;
+}
+
+/* Every field of the first row of every part; what a part does not have is 0 or "". */
+static rl_status inspect(struct call* call, const char* name, size_t name_length, rl_error* err) {
+  static const char* const parts[] = {"", "", "holder_", "first_"};
+  static const char* const fields[] = {"",        "state",     "remaining_ms", "fence",
+                                       "waiting", "server_ms", "since_ms",     "type",
+                                       "name",    "token",     "who",          "label"};
+  char text[TEXT_SIZE];
+  int part, field;
+  rl_info* info = rl_inspect(client, name, name_length, err);
+  for (part = RL_INFO_LOCK; part <= RL_INFO_WAITER; ++part) {
+    add(call, " %srows=%d", parts[part], rl_info_count(info, part));
+    for (field = RL_INFO_STATE; field <= RL_INFO_LABEL; ++field) {
+      const size_t length = rl_info_text(info, part, 0, field, text, sizeof text);
+      add(call, " %s%s=", parts[part], fields[field]);
+      if (field < RL_INFO_TYPE) add(call, "%lld", (long long)rl_info_number(info, part, 0, field));
+      add_text(call, text, length);
+    }
+  }
+  rl_info_free(info);
+  return rl_error_status(err);
+}
+
+static rl_status list_statuses(struct call* call) {
+  rl_status status;
+  for (status = -100; status <= 100; ++status) {
+    if (is(rl_status_name(status), "RL_UNKNOWN")) continue;
+    add(call, " %s=%d/%d", rl_status_name(status), status,
+        rl_status_is(status, RL_MAYBE_APPLIED) * RL_MAYBE_APPLIED +
+            rl_status_is(status, RL_RETRYABLE) * RL_RETRYABLE);
+  }
+  return RL_OK;
+}
+
+static rl_status use_client(struct call* call, const char* op, rl_error* err) {
+  size_t name_length, token_length;
+  const char* name = text_of(call, "name", &name_length);
+  const char* token = text_of(call, "token", &token_length);
+  if (is(op, "open")) return open_client(call, err);
+  if (is(op, "lock")) return make_lock(call);
+  if (is(op, "inspect")) return inspect(call, name, name_length, err);
+  if (is(op, "statuses")) return list_statuses(call);
+  if (is(op, "connect")) return rl_client_connect(client, number_of(call, "wait_ms"), err);
+  if (is(op, "force_release")) {
+    return rl_force_release(client, name, name_length, token, token_length, err);
+  }
+  if (!is(op, "shutdown")) return NO_SUCH_OPERATION;
+  rl_client_shutdown(client);
+  return RL_OK;
+}
+
+static rl_status use_lease(struct call* call, rl_lease* lease, rl_error* err) {
+  static const char* const states[] = {"NONE", "HELD", "RELEASED", "LOST", "DETACHED"};
+  const char* op = call->op;
+  if (is(op, "release") && is(defect, "ignore_release")) return RL_OK;
+  /* C has no lock object: what never held has no lease, and there is nothing to call. */
+  if (is(op, "release") && lease == NULL) return RL_E_NOT_HELD;
+  if (is(op, "release")) return rl_release(lease, err);
+  if (is(op, "extend")) return rl_extend(lease, number_of(call, "lease_ms"), err);
+  if (is(op, "check")) return rl_lease_check(lease, err);
+  if (is(op, "wait_lost")) return rl_lease_wait_lost(lease, number_of(call, "wait_ms"));
+  if (!is(op, "detach") && !is(op, "show")) return NO_SUCH_OPERATION;
+  if (is(op, "detach")) rl_lease_detach(lease);
+  add(call, " state=%s remaining_ms=%lld", states[rl_lease_state(lease)],
+      (long long)rl_lease_remaining_ms(lease));
+  return RL_OK;
+}
+
+static rl_status take(struct call* call, struct lock* lock, rl_error* err, rl_lease** lease) {
+  const char *op = call->op, *name = lock->name;
+  const int64_t wait_ms = number_of(call, "wait_ms");
+  rl_status status = NO_SUCH_OPERATION;
+  size_t token_length;
+  const char* token = text_of(call, "token", &token_length);
+  if (is(op, "acquire")) {
+    *lease = rl_acquire(client, name, lock->name_length, wait_ms, lock->options, err);
+    return rl_error_status(err);
+  }
+  if (is(op, "attach")) {
+    *lease = rl_lease_attach(client, name, lock->name_length, token, token_length, err);
+    return rl_error_status(err);
+  }
+  if (is(op, "start")) {
+    rl_request_free(lock->request);
+    lock->request = rl_acquire_start(client, name, lock->name_length, wait_ms, lock->options);
+    return rl_request_status(lock->request);
+  }
+  if (is(op, "poll")) status = rl_request_wait(lock->request, wait_ms);
+  if (is(op, "cancel")) status = rl_request_cancel(lock->request);
+  *lease = rl_request_take_lease(lock->request);
+  return status;
+}
+
+static void* work(void* argument) {
+  struct job* job = (struct job*)argument;
+  struct call* call = &job->call;
+  struct lock* lock = is(call->target, "-") ? NULL : find_lock(call->target);
+  rl_lease* lease = NULL;
+  char token[40];
+  job->status =
+      lock ? use_lease(call, lock->lease, job->err) : use_client(call, call->op, job->err);
+  if (lock != NULL && job->status == NO_SUCH_OPERATION) {
+    job->status = take(call, lock, job->err, &lease);
+  }
+  if (lease != NULL) {
+    rl_lease_free(lock->lease);
+    lock->lease = lease;
+    rl_lease_token(lease, token, sizeof token);
+    add(call, " fence=%lld token=%s", (long long)rl_lease_fence(lease), token);
+  }
+  return NULL;
+}
+
+static void free_job(struct job* job) {
+  if (job != NULL) rl_error_free(job->err);
+  free(job);
+}
+
+/* Do it, or start it, or wait for what was started; and print. */
+static void run(struct job* job) {
+  const int number = job->call.job % JOB_COUNT;
+  if (number != 0 && is(job->call.op, "wait") && jobs[number] != NULL) {
+    free_job(job);
+    job = jobs[number];
+    jobs[number] = NULL;
+    pthread_join(job->thread, NULL);
+  } else if (number != 0) {
+    jobs[number] = job;
+    pthread_create(&job->thread, NULL, work, job);
+    puts("STARTED");
+    return;
+  } else {
+    work(job);
+  }
+  printf("%s%s\n", rl_status_name(job->status) + strlen("RL_"), job->call.answer);
+  free_job(job);
+}
+
+int main(void) {
+  struct job* job = NULL;
+  if (getenv("REDLATCH_RUNNER_DEFECT") != NULL) defect = getenv("REDLATCH_RUNNER_DEFECT");
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  while ((job = (struct job*)calloc(1, sizeof *job)) != NULL &&
+         fgets(job->call.line, LINE_SIZE, stdin) != NULL) {
+    job->err = rl_error_new();
+    parse_call(&job->call, defect);
+    run(job);
+  }
+  free_job(job);
+  rl_client_shutdown(client); /* Ends the waits of the jobs. */
+  for (int i = 1; i < JOB_COUNT; ++i) {
+    if (jobs[i] != NULL) pthread_join(jobs[i]->thread, NULL);
+    free_job(jobs[i]);
+  }
+  for (int i = 0; i < LOCK_COUNT; ++i) {
+    rl_request_free(locks[i].request);
+    rl_lease_free(locks[i].lease);
+    rl_acquire_options_free(locks[i].options);
+  }
+  rl_client_close(client);
+  return 0;
+}

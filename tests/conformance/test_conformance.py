@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Every case of cases/, with every runner that can run it, on every kind of server it asks for."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from support.servers import Server, available_kinds
+
+from . import case as case_module
+from .case import BadCase, Case, load, parse
+from .driver import CaseFailed, assignments, run_case
+from .runners import PREPARE, capabilities
+
+SPEC = Path(__file__).parent / "SPEC.md"
+CASES = load()
+KINDS = available_kinds()
+
+
+def combinations() -> list[tuple[Case, str, dict[str, str]]]:
+    found = []
+    for case in CASES:
+        for kind in KINDS if case.every_server else KINDS[:1]:
+            found += [(case, kind, players) for players in assignments(case, capabilities())]
+    return found
+
+
+def identify(combination: tuple[Case, str, dict[str, str]]) -> str:
+    case, kind, players = combination
+    languages = sorted(set(players.values()), key=list(players.values()).index)
+    return f"{case.name}-{kind}-{'+'.join(languages)}"
+
+
+@pytest.mark.parametrize("combination", combinations(), ids=identify)
+def test_case(
+    combination: tuple[Case, str, dict[str, str]],
+    servers: dict[str, Server],
+    commands: dict[str, list[str]],
+) -> None:
+    case, kind, players = combination
+    run_case(servers[kind], case, commands, players)
+
+
+def by_name(name: str) -> Case:
+    return next(case for case in CASES if case.name == name)
+
+
+def run_with_c(server: Server, case: Case, commands: dict[str, list[str]], defect: str) -> None:
+    run_case(server, case, commands, dict.fromkeys(case.clients, "c"), defect)
+
+
+# Runs that must fail: a suite that cannot is no evidence.
+@pytest.mark.parametrize(
+    ("defect", "name"),
+    [
+        ("cut_at_nul", "names-binary"),
+        ("cut_at_nul", "names-all-bytes"),
+        ("ignore_release", "mutex-exclusive"),
+        ("ignore_release", "mutex-key"),
+        ("ignore_release", "misuse-second-release"),
+    ],
+)
+def test_planted_defect_is_found(
+    defect: str, name: str, servers: dict[str, Server], commands: dict[str, list[str]]
+) -> None:
+    server = servers[KINDS[0]]
+    run_with_c(server, by_name(name), commands, "")
+    with pytest.raises(CaseFailed):
+        run_with_c(server, by_name(name), commands, defect)
+
+
+# Expectations that are wrong on purpose, each in another way.
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a.m acquire wait_ms=0 -> BUSY",
+        "a.m acquire wait_ms=0 -> OK token=nonsense",
+        "a.m acquire wait_ms=0 -> OK no_such_value=1",
+        "a.m acquire wait_ms=0 -> OK fence=1..2",
+        "a.m acquire wait_ms=0 -> OK fence<1",
+        "a.m acquire wait_ms=0 -> OK at_least_ms=9000",
+        "@ exists x -> 1",
+        "@ get x -> *",
+        "@ get x -> OK",
+        "@ nonsense -> OK",
+        "until @ exists x -> 1 within_ms=50",
+        "a.m show -> OK state=HELD",
+        "a.m nonsense -> OK",
+        "a.other acquire wait_ms=0 -> OK",
+    ],
+)
+def test_wrong_expectation_is_found(
+    line: str, servers: dict[str, Server], commands: dict[str, list[str]]
+) -> None:
+    text = f"case planted\nclient a\nlock a.m mutex name=x\n{line}\n"
+    with pytest.raises(CaseFailed):
+        run_with_c(servers[KINDS[0]], parse(text)[0], commands, "")
+
+
+def test_immortal_key_is_found(servers: dict[str, Server], commands: dict[str, list[str]]) -> None:
+    text = "case planted\nclient a\n@ incr left-behind -> 1\n"
+    with pytest.raises(CaseFailed, match="left-behind"):
+        run_with_c(servers[KINDS[0]], parse(text)[0], commands, "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a.m acquire -> OK",
+        "case x\na.m acquire -> OK",
+        "case x\nclient a\nlock a.m semaphore name=x",
+        "case x\nclient a\na.m acquire ->",
+        "case x\nclient a\na.m acquire wait_ms=0",
+        "case x\nclient a\n@ del x",
+        "case x\nclient a\na.m acquire -> OK nonsense",
+        "case x\nclient a\nuntil a inspect name=x",
+    ],
+)
+def test_mistake_in_a_case_is_told(text: str) -> None:
+    with pytest.raises(BadCase):
+        parse(text)
+
+
+def test_every_sentence_has_a_case() -> None:
+    numbered = re.findall(r"^- \*\*(S\d+)\*\*", SPEC.read_text(), re.MULTILINE)
+    assert len(numbered) == len(set(numbered)) > 50
+    cited = {sentence for case in CASES for sentence in case.sentences}
+    assert sorted(set(numbered) - cited) == []
+    assert sorted(cited - set(numbered)) == []
+
+
+def test_the_word_must_stands_in_sentences_only() -> None:
+    text = SPEC.read_text().replace("word *must*", "")
+    sentence = re.compile(r"^- \*\*S\d+\*\* .*\n(?:  .*\n)*", re.MULTILINE)
+    assert [found for found in sentence.findall(text) if "must" not in found] == []
+    assert "must" not in sentence.sub("", text)
+
+
+def test_every_case_cites_sentences_and_has_a_name_of_its_own() -> None:
+    assert [case.name for case in CASES if not case.sentences] == []
+    names = [case.name for case in CASES]
+    assert len(names) == len(set(names))
+    assert case_module.CASES.is_dir()
+
+
+def test_every_runner_has_capabilities() -> None:
+    folders = {path.name for path in (Path(__file__).parent / "runners").iterdir() if path.is_dir()}
+    assert folders == set(capabilities()) == set(PREPARE)
