@@ -2,21 +2,10 @@
 // Copyright The redlatch authors
 //
 // Options and clients.
-#include "base/text.h"
 #include "handles.h"
 
 using namespace redlatch;
 using namespace redlatch::capi;
-
-namespace {
-
-rl_status set_within(int64_t value, int64_t low, int64_t high, int64_t *target) {
-  if (value < low || value > high) return RL_E_INVALID;
-  *target = value;
-  return RL_OK;
-}
-
-}  // namespace
 
 extern "C" {
 
@@ -37,11 +26,8 @@ rl_acquire_options *rl_acquire_options_new(void) { return new (std::nothrow) rl_
 void rl_acquire_options_free(rl_acquire_options *options) { delete options; }
 
 rl_status rl_acquire_options_set_lease_ms(rl_acquire_options *options, int64_t lease_ms) {
-  int64_t valid = 0;
-  if (options == nullptr || set_within(lease_ms, kMinLeaseMs, kMaxLeaseMs, &valid) != RL_OK) {
-    return RL_E_INVALID;
-  }
-  options->options.lease = valid * kMs;
+  if (options == nullptr || lease_ms < kMinLeaseMs || lease_ms > kMaxLeaseMs) return RL_E_INVALID;
+  options->options.lease = lease_ms * kMs;
   return RL_OK;
 }
 
@@ -52,11 +38,8 @@ rl_status rl_acquire_options_set_renew(rl_acquire_options *options, int32_t is_o
 }
 
 rl_status rl_acquire_options_set_max_hold_ms(rl_acquire_options *options, int64_t max_hold_ms) {
-  int64_t valid = 0;
-  if (options == nullptr || set_within(max_hold_ms, 0, kMaxLeaseMs, &valid) != RL_OK) {
-    return RL_E_INVALID;
-  }
-  options->options.max_hold = valid * kMs;
+  if (options == nullptr || max_hold_ms < 0 || max_hold_ms > kMaxLeaseMs) return RL_E_INVALID;
+  options->options.max_hold = max_hold_ms * kMs;
   return RL_OK;
 }
 

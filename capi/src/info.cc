@@ -2,7 +2,6 @@
 // Copyright The redlatch authors
 //
 // Looking and operating.
-#include "base/text.h"
 #include "handles.h"
 
 using namespace redlatch;

@@ -2,8 +2,6 @@
 // Copyright The redlatch authors
 //
 // Acquire, leases and requests.
-#include "base/limits.h"
-#include "base/text.h"
 #include "handles.h"
 
 using namespace redlatch;
@@ -39,21 +37,6 @@ rl_lease *run_for_lease(rl_client *client, const std::shared_ptr<Request> &reque
   auto handle = make_handle(client, request);
   client->client->run(request);
   return answer(err, *request) == RL_OK ? handle.release() : nullptr;
-}
-
-Outcome state_outcome(const rl_lease *lease) {
-  const std::string name = quoted(lease->lease->name);
-  switch (lease->lease->state_at(boot_now())) {
-    case Lease::kHeld:
-      return {};
-    case Lease::kLost: {
-      const std::string reason = lease->client->reason_of(*lease->lease);
-      return failure(Status::kLost, "lock " + name + " was lost: " +
-                                        (reason.empty() ? "its lease ended" : reason));
-    }
-    default:
-      return failure(Status::kNotHeld, "lock " + name + " was released or detached before");
-  }
 }
 
 rl_status run_on_lease(rl_lease *lease, const std::shared_ptr<Request> &request, rl_error *err) {
@@ -203,7 +186,7 @@ size_t rl_lease_token(const rl_lease *lease, char *buffer, size_t buffer_size) {
 rl_status rl_lease_check(const rl_lease *lease, rl_error *err) {
   if (lease == nullptr) return null_argument(err, "lease");
   if (lease->client->is_forked()) return forked(err);
-  return guarded_status(err, [&](rl_error *e) { answer(e, state_outcome(lease)); });
+  return guarded_status(err, [&](rl_error *e) { answer(e, lease->client->check(*lease->lease)); });
 }
 
 rl_status rl_lease_wait_lost(rl_lease *lease, int64_t wait_ms) {

@@ -8,13 +8,8 @@
 namespace redlatch {
 
 Nanos boot_now() {
-#ifdef CLOCK_BOOTTIME
-  constexpr clockid_t kClock = CLOCK_BOOTTIME;
-#else
-  constexpr clockid_t kClock = CLOCK_MONOTONIC;
-#endif
   timespec t{};
-  clock_gettime(kClock, &t);
+  clock_gettime(CLOCK_BOOTTIME, &t);
   return static_cast<Nanos>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
 }
 

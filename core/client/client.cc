@@ -92,9 +92,7 @@ void Client::run(const std::shared_ptr<engine::Request> &request) {
 void Client::start(const std::shared_ptr<engine::Request> &request) {
   Lock lock(mutex_);
   begin(request);
-  flush(lock);
-  settle();
-  wake_all(lock);
+  end_turn(lock);
 }
 
 Status Client::wait(engine::Request &request, Nanos limit) {
@@ -115,32 +113,27 @@ Status Client::cancel(engine::Request &request) {
   Lock lock(mutex_);
   const Status status = engine_->cancel(request, boot_now());
   call_keeper_in_time();
-  flush(lock);
-  settle();
-  wake_all(lock);
+  end_turn(lock);
   return status;
 }
 
 void Client::detach(engine::Lease &lease) {
   Lock lock(mutex_);
   engine_->detach(lease, boot_now());
-  flush(lock);
-  settle();
-  wake_all(lock);
+  end_turn(lock);
 }
 
 void Client::abandon(engine::Lease &lease) {
   Lock lock(mutex_);
   engine_->abandon(lease, boot_now());
   call_keeper_in_time();
-  flush(lock);
-  settle();
-  wake_all(lock);
+  end_turn(lock);
 }
 
-std::string Client::reason_of(const engine::Lease &lease) {
+Outcome Client::check(const engine::Lease &lease) {
   const Lock lock(mutex_);
-  return lease.reason;
+  if (lease.state_at(boot_now()) == engine::Lease::kHeld) return {};
+  return engine::Engine::why_not_held(lease);
 }
 
 void Client::wait_ended(const engine::Lease &lease, Nanos limit) {
@@ -287,6 +280,13 @@ void Client::wake_all(Lock &lock) {
     for (size_t i = 0; i < word_count; i++) futex_wake(words[i]);
     lock.lock();
   }
+}
+
+// After anything that may have left commands, free roles or sleepers behind.
+void Client::end_turn(Lock &lock) {
+  flush(lock);
+  settle();
+  wake_all(lock);
 }
 
 void Client::sleep(Lock &lock, Waiter &me, Nanos limit) {

@@ -9,9 +9,8 @@
 //    nobody is, and hands the role to the oldest sleeping caller of that kind when it leaves.
 //  - the *sentinel*, at most one, watches the socket while nobody drives: a caller that stands in a
 //    queue, else the library's thread. It reads only what came while nobody drove.
-//  - the *keeper*, the library's own thread, connects, runs the engine's timers, and is the
-//  sentinel
-//    of last resort. It starts with the first request and ends with shut_down().
+//  - the *keeper*, the library's own thread, connects, runs the engine's timers, and is the last
+//    resort as sentinel. It starts with the first request and ends with shut_down().
 // Whoever leaves passes on every role it holds. Roles change only under the mutex; a sleeper is
 // woken by a futex word of its own, or by the event descriptor that it polls.
 //
@@ -65,8 +64,8 @@ class Client final : private engine::Outlet {
 
   void detach(engine::Lease &lease);
   void abandon(engine::Lease &lease);
-  // Why `lease` is not held; its reason is stable once it is not.
-  std::string reason_of(const engine::Lease &lease);
+  // kOk if `lease` is held by the local clock, else why not.
+  Outcome check(const engine::Lease &lease);
   // Wait until `lease` is not held any more or `limit` has passed.
   void wait_ended(const engine::Lease &lease, Nanos limit);
 
@@ -92,6 +91,9 @@ class Client final : private engine::Outlet {
   void wake(Waiter &waiter);
   void wake_all(Lock &lock);
   void sleep(Lock &lock, Waiter &me, Nanos limit);
+  template <class Wait>
+  void poll_as(Lock &lock, Waiter &me, const Wait &wait);
+  void end_turn(Lock &lock);
   void begin(const std::shared_ptr<engine::Request> &request);
 
   // drive.cc
@@ -164,5 +166,19 @@ class Client final : private engine::Outlet {
   Waiter *drain_waiter_ = nullptr;
   std::mutex shutdown_mutex_;  // one shut_down() at a time; taken before mutex_
 };
+
+// Run `wait`, which sleeps on descriptors, without the mutex; not at all if `me` was woken before.
+template <class Wait>
+void Client::poll_as(Lock &lock, Waiter &me, const Wait &wait) {
+  uint32_t expected = Waiter::kAwake;
+  if (me.word.compare_exchange_strong(expected, Waiter::kAsleep)) {
+    me.is_polling = true;
+    lock.unlock();
+    wait();
+    lock.lock();
+    me.is_polling = false;
+  }
+  me.word.store(Waiter::kAwake);
+}
 
 }  // namespace redlatch::client

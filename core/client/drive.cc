@@ -66,21 +66,14 @@ void Client::drive(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
     }
     io::Connection &connection = *connection_;
     is_reading_ = true;
-    uint32_t expected = Waiter::kAwake;
-    me.is_polling = !may_block && me.word.compare_exchange_strong(expected, Waiter::kAsleep);
-    lock.unlock();
-    auto received = io::Connection::Received::kNothing;
-    bool was_signal = false;
-    if (may_block) {
-      received = connection.receive_waiting(replies_);
-    } else {
-      if (expected == Waiter::kAwake) was_signal = !connection.wait_readable(driver_event_, limit);
-      received = connection.receive(replies_);
+    if (!may_block) {
+      poll_as(lock, me,
+              [&] { me.is_interrupted = !connection.wait_readable(driver_event_, limit); });
     }
+    lock.unlock();
+    const auto received =
+        may_block ? connection.receive_waiting(replies_) : connection.receive(replies_);
     lock.lock();
-    me.is_polling = false;
-    me.word.store(Waiter::kAwake);
-    me.is_interrupted = was_signal;
     is_reading_ = false;
     take_in(received);
     wake_all(lock);
@@ -98,17 +91,8 @@ void Client::stand_sentinel(Lock &lock, Waiter &me, Nanos limit) {
   flush_if_nobody_will(lock);
   wake_all(lock);
   if (sentinel_ != &me || driver_ == &me || me.request->is_finished()) return;
-  uint32_t expected = Waiter::kAwake;
-  if (!me.word.compare_exchange_strong(expected, Waiter::kAsleep)) {
-    me.word.store(Waiter::kAwake);
-    return;
-  }
-  me.is_polling = true;
-  lock.unlock();
-  const auto seen = watch_.wait(limit);
-  lock.lock();
-  me.is_polling = false;
-  me.word.store(Waiter::kAwake);
+  io::Watch::Seen seen;
+  poll_as(lock, me, [&] { seen = watch_.wait(limit); });
   me.is_interrupted = seen.is_interrupted;
   if (seen.is_readable) read_as_sentinel(lock, me);
 }

@@ -3,7 +3,6 @@
 //
 #include "client/handshake.h"
 
-#include <charconv>
 #include <vector>
 
 #include "base/text.h"
@@ -85,7 +84,12 @@ Outcome Handshake::say_hello() {
   wire::Command command;
   command.add("HELLO").add("3");
   if (!settings_.password.empty()) {
-    command.add("AUTH").add(settings_.user.empty() ? "default" : settings_.user);
+    command.add("AUTH");
+    if (settings_.user.empty()) {
+      command.add("default");
+    } else {
+      command.add(settings_.user);
+    }
     command.add(settings_.password);
   }
   if (!settings_.client_name.empty()) command.add("SETNAME").add(settings_.client_name);

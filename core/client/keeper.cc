@@ -2,6 +2,7 @@
 // Copyright The redlatch authors
 //
 // Client, part 3 of 3: the library's own thread.
+#include <algorithm>
 #include <csignal>
 #include <new>
 
@@ -37,16 +38,9 @@ void Client::keep() {
       continue;
     }
     tick(lock);
-    uint32_t expected = Waiter::kAwake;
-    if (keeper_.word.compare_exchange_strong(expected, Waiter::kAsleep)) {
-      keeper_.is_polling = true;
-      lock.unlock();
-      const auto seen = keeper_watch_.wait(keeper_wakes_at_);
-      lock.lock();
-      keeper_.is_polling = false;
-      if (seen.is_readable) read_as_sentinel(lock, keeper_);
-    }
-    keeper_.word.store(Waiter::kAwake);
+    io::Watch::Seen seen;
+    poll_as(lock, keeper_, [&] { seen = keeper_watch_.wait(keeper_wakes_at_); });
+    if (seen.is_readable) read_as_sentinel(lock, keeper_);
     wake_all(lock);
   }
 }
@@ -59,9 +53,7 @@ void Client::tick(Lock &lock) {
   } catch (const std::bad_alloc &) {
     drop_link();  // what was due is looked at again when connected
   }
-  flush(lock);
-  settle();
-  wake_all(lock);
+  end_turn(lock);
   keeper_wakes_at_ = engine_->next_due();
   // While commands come and go, each moves the time at which its answer would be late; looking once
   // per limit costs less than being told each time.
@@ -104,9 +96,7 @@ void Client::connect(Lock &lock) {
   } catch (const std::bad_alloc &) {
     drop_link();
   }
-  flush(lock);
-  settle();
-  wake_all(lock);
+  end_turn(lock);
 }
 
 }  // namespace redlatch::client

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"

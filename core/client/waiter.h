@@ -21,7 +21,6 @@ struct Waiter {
   std::atomic<uint32_t> word{kAwake};
   bool is_polling = false;                      // sleeps on an event descriptor, not on the word
   bool is_interrupted = false;                  // a signal came
-  bool is_woken = false;                        // stands in the client's list of those to be woken
   Waiter *previous = nullptr, *next = nullptr;  // in a WaiterList, or among waiters for leases
   Waiter *next_of_request = nullptr;            // others that wait for the same request
   class WaiterList *list = nullptr;

@@ -400,15 +400,17 @@ std::string Engine::link_trouble() const {
 Nanos Engine::next_due() const {
   Nanos due = timers_.next_due();
   if (link_ == Link::kDown && has_work()) due = std::min(due, connect_at_);
-  if (link_ == Link::kUp && !in_flight_.empty()) {
-    due = std::min(due, after(in_flight_.front().sent_at, settings_.timeout));
-  }
-  return due;
+  return std::min(due, answer_due());
+}
+
+// When the oldest answer in flight is late.
+Nanos Engine::answer_due() const {
+  if (link_ != Link::kUp || in_flight_.empty()) return kNever;
+  return after(in_flight_.front().sent_at, settings_.timeout);
 }
 
 void Engine::on_timer(Nanos now) {
-  if (link_ == Link::kUp && !in_flight_.empty() &&
-      after(in_flight_.front().sent_at, settings_.timeout) <= now) {
+  if (answer_due() <= now) {
     link_ = Link::kBroken;
     outlet_.drop_link();
   }

@@ -66,6 +66,8 @@ class Engine {
   // kCancelled, or the result that stood before.
   Status cancel(Request &request, Nanos now);
   void detach(Lease &lease, Nanos now);
+  // Why `lease`, which is not held, is not.
+  static Outcome why_not_held(const Lease &lease);
   // Nobody will release `lease` any more.
   void abandon(Lease &lease, Nanos now);
   // No further work is taken; what is held is given back.
@@ -121,6 +123,10 @@ class Engine {
   // engine.cc: requests and the connection
   void finish(Request &request, Status status, std::string_view message = {}) noexcept;
   void finish_plain(Request &request, Status status, std::string_view message = {}) noexcept;
+  static bool shares_place(const Request &caller) {
+    return caller.wait_ms != 0 && caller.options.local_burst > 0;
+  }
+  Nanos answer_due() const;
   bool has_work() const { return !holds_.empty() || !plain_.empty(); }
   void connect_soon(Nanos now);
   void send(wire::Command &command, InFlight in_flight);
@@ -177,7 +183,7 @@ class Engine {
   void on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void on_attached(Request &request, Nanos sent_at, Nanos now);
   void on_extended(Request &request, Nanos sent_at, bool is_held, Nanos now);
-  Outcome why_not_held(const Lease &lease) const;
+  bool is_held(Request &request, Nanos now);
   void prolong(Hold &hold, Nanos sent_at, Nanos lease, Nanos now);
   void schedule(Hold &hold, Nanos now);
   void on_hold_due(Hold &hold, Nanos now);

@@ -40,9 +40,9 @@ std::shared_ptr<LockName> Engine::name_of(std::string_view name) {
 }
 
 Hold &Engine::new_hold(const std::shared_ptr<LockName> &lock, const Request &caller) {
-  const bool is_shared = caller.wait_ms != 0 && caller.options.local_burst > 0;
-  timers_
-      .admit();  // before the hold is known: what follows may fail, and costs no more than a slot
+  const bool is_shared = shares_place(caller);
+  // Before the hold is known: what follows may fail, and costs no more than a slot.
+  timers_.admit();
   auto hold = std::make_shared<Hold>(++last_id_);
   hold->lock = lock;
   hold->is_shared = is_shared;
@@ -82,7 +82,7 @@ void Engine::start_acquire(const std::shared_ptr<Request> &request, Nanos now) {
   request->lock = lock;
   request->lease->name = request->name;
   request->lease->token.reserve(wire::kTokenSize);  // a grant must not fail for want of memory
-  const bool is_shared = request->wait_ms != 0 && request->options.local_burst > 0;
+  const bool is_shared = shares_place(*request);
   Hold *created = nullptr;
   try {
     std::list<std::shared_ptr<Request>> node;

@@ -11,6 +11,8 @@ namespace redlatch::engine {
 namespace {
 
 constexpr Nanos kLeaveRetry = 1000 * kMs;
+constexpr char kTakenAway[] =
+    "the server has another owner or none: it expired there, was forced or evicted";
 // How long a place in the server's queue is kept for a next caller after the last one was passed
 // the lock: long enough for callers that come and go, short enough not to show a waiter that is
 // none.
@@ -60,9 +62,7 @@ void Engine::on_extend_reply(const InFlight &in_flight, const Reply &reply, Nano
     return schedule(hold, now);
   }
   if (answer.result != 1) {
-    return lose(hold,
-                "the server has another owner or none: it expired there, was forced or evicted",
-                true, now);
+    return lose(hold, kTakenAway, true, now);
   }
   hold.trouble.clear();
   hold.is_described = hold.is_described || in_flight.is_description;
@@ -107,20 +107,13 @@ void Engine::on_hold_due(Hold &hold, Nanos now) {
 }
 
 void Engine::start_extend(const std::shared_ptr<Request> &request, Nanos now) {
-  Lease &lease = *request->lease;
-  if (lease.hold != nullptr && now >= lease.deadline.load()) on_hold_due(*lease.hold, now);
-  if (lease.hold == nullptr) {
-    auto why = why_not_held(lease);
-    return finish(*request, why.status, why.message);
-  }
-  start_plain(request, now);
+  if (is_held(*request, now)) start_plain(request, now);
 }
 
 void Engine::on_extended(Request &request, Nanos sent_at, bool is_held, Nanos now) {
   if (Hold *hold = request.lease->hold; hold != nullptr) {
     if (!is_held) {
-      lose(*hold, "the server has another owner or none: it expired there, was forced or evicted",
-           true, now);
+      lose(*hold, kTakenAway, true, now);
     } else {
       hold->lease_time = request.extend_to;
       hold->is_claim = false;
@@ -154,9 +147,22 @@ void Engine::on_attached(Request &request, Nanos sent_at, Nanos now) {
 
 // ---- the end -----------------------------------------------------------------------------------
 
-Outcome Engine::why_not_held(const Lease &lease) const {
-  if (lease.state.load() == Lease::kLost) {
-    return failure(Status::kLost, "lock " + quoted(lease.name) + " was lost: " + lease.reason);
+// Whether the lease that `request` is about is still held; if not, the request is finished with
+// why.
+bool Engine::is_held(Request &request, Nanos now) {
+  Lease &lease = *request.lease;
+  if (lease.hold != nullptr && now >= lease.deadline.load()) on_hold_due(*lease.hold, now);
+  if (lease.hold != nullptr) return true;
+  const auto why = why_not_held(lease);
+  finish(request, why.status, why.message);
+  return false;
+}
+
+Outcome Engine::why_not_held(const Lease &lease) {
+  const auto state = lease.state.load();
+  if (state == Lease::kLost || state == Lease::kHeld) {
+    const std::string reason = state == Lease::kHeld ? "its lease ended" : lease.reason;
+    return failure(Status::kLost, "lock " + quoted(lease.name) + " was lost: " + reason);
   }
   return failure(Status::kNotHeld,
                  "lock " + quoted(lease.name) + " was released or detached before");
@@ -171,14 +177,10 @@ void Engine::end_lease(Hold &hold, Lease::State state, std::string reason) {
 }
 
 void Engine::start_release(const std::shared_ptr<Request> &request, Nanos now) {
-  Lease &lease = *request->lease;
-  if (lease.hold != nullptr && now >= lease.deadline.load()) on_hold_due(*lease.hold, now);
-  if (lease.hold == nullptr) {
-    auto why = why_not_held(lease);
-    return finish(*request, why.status, why.message);
-  }
-  if (pass_on(*lease.hold, now)) return finish(*request, Status::kOk);
-  give_back(*lease.hold, request, now);
+  if (!is_held(*request, now)) return;
+  Hold &hold = *request->lease->hold;
+  if (pass_on(hold, now)) return finish(*request, Status::kOk);
+  give_back(hold, request, now);
 }
 
 // Give the lock to the next caller of this client without asking the server, if its turn allows.

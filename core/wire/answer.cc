@@ -107,10 +107,10 @@ Refusal decode(const Reply &reply, InspectAnswer &answer) {
   answer.waiter_count = reply.at(5).integer;
   const Reply &waiters = reply.at(6);
   for (size_t i = 0; i + 1 < waiters.count(); i += 2) {
-    const auto member = parse_member(waiters.at(i).text());
+    const auto token = token_of(waiters.at(i).text());
     int64_t ticket_us = 0;
-    if (!member || !parse_number(waiters.at(i + 1).text(), ticket_us)) continue;
-    answer.waiters.push_back({std::string(member->token), ticket_us / 1000});
+    if (!token || !parse_number(waiters.at(i + 1).text(), ticket_us)) continue;
+    answer.waiters.push_back({std::string(*token), ticket_us / 1000});
   }
   const Reply &info = reply.at(7);
   for (size_t i = 0; i + 1 < info.count(); i += 2) {

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "wire/keys.h"
@@ -22,6 +23,9 @@ class Command {
   Command(const Command &) = delete;
   Command &operator=(const Command &) = delete;
 
+  // A temporary would be gone before the command is sent.
+  Command &add(std::string &&text) = delete;
+  Command &add(const char *text) { return add(std::string_view(text)); }
   Command &add(std::string_view text) {
     if (count_ < argv_.size()) argv_[count_++] = text;
     return *this;
@@ -41,12 +45,13 @@ class Command {
   size_t digit_count_ = 0;
 };
 
-// How scripts reach this server. `with_text`: EVAL instead of EVALSHA, after NOSCRIPT.
+// How scripts speak to this server.
 struct Dialect {
   bool is_sharded = false;
   std::string_view prefix;  // of channels; outlives the dialect
 };
 
+// EVALSHA, or EVAL after NOSCRIPT.
 enum class Form : uint8_t { kDigest, kText };
 
 struct HolderInfo {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -80,9 +79,10 @@ bool is_token(std::string_view value) {
          std::all_of(rid.begin(), rid.end(), is_hex);
 }
 
-std::optional<Member> parse_member(std::string_view member) {
-  if (member.size() != kMemberSize || !is_token(member.substr(0, kTokenSize))) return std::nullopt;
-  return Member{member.substr(0, kTokenSize), member[kTokenSize]};
+std::optional<std::string_view> token_of(std::string_view member) {
+  const std::string_view token = member.substr(0, kTokenSize);
+  if (member.size() != kMemberSize || !is_token(token)) return std::nullopt;
+  return token;
 }
 
 std::optional<Push> parse_push(std::string_view message) {

@@ -22,7 +22,6 @@ namespace redlatch::wire {
 inline constexpr size_t kCidSize = 22;
 inline constexpr size_t kTokenSize = 32;
 inline constexpr size_t kMemberSize = 51;
-inline constexpr uint64_t kMaxRid = 0xff'ffff'ffff;
 
 std::string make_cid(std::span<const uint8_t, 16> random);
 std::string make_token(std::string_view cid, uint64_t rid);
@@ -32,11 +31,8 @@ std::string make_member(std::string_view token, int64_t claim_ms, int64_t wait_m
 // Whether `value` can be a token of ours. A holder that does not match is foreign.
 bool is_token(std::string_view value);
 
-struct Member {
-  std::string_view token;
-  char mode;
-};
-std::optional<Member> parse_member(std::string_view member);
+// The token of a member; nothing if it is none of ours.
+std::optional<std::string_view> token_of(std::string_view member);
 
 // What arrives on a client's channel.
 struct Push {

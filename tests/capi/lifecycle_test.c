@@ -225,6 +225,45 @@ static void only_one_of_many_releases_counts(void) {
   }
 }
 
+/* With the client still open, so that no shutdown does it for them. */
+static void freed_handles_give_back_what_they_hold(void) {
+  rl_lease* lease = rl_acquire(other, TEXT("freed"), 0, NULL, err);
+  rl_request* request = rl_acquire_start(other, TEXT("untaken"), 0, NULL);
+  REQUIRE(lease != NULL && request != NULL);
+  CHECK_INT(RL_OK, rl_request_wait(request, 5000));
+  CHECK(!is_free("freed") && !is_free("untaken"));
+  rl_lease_free(lease);
+  rl_request_free(request);
+  EVENTUALLY(is_free("freed"), FREE_LIMIT_MS);
+  EVENTUALLY(is_free("untaken"), FREE_LIMIT_MS);
+  /* A release that was started goes on without its request, and without its lease. */
+  lease = rl_acquire(other, TEXT("freed"), 0, NULL, err);
+  REQUIRE(lease != NULL);
+  rl_request_free(rl_release_start(lease));
+  rl_lease_free(lease);
+  EVENTUALLY(is_free("freed"), FREE_LIMIT_MS);
+}
+
+static int64_t waiting_count(const char* name) {
+  rl_info* info = rl_inspect(other, name, strlen(name), NULL);
+  const int64_t count = rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_WAITING);
+  rl_info_free(info);
+  return count;
+}
+
+static void a_freed_request_leaves_the_queue(void) {
+  rl_client* client = open_client();
+  rl_lease* lease = rl_acquire(client, TEXT("queue"), 0, NULL, err);
+  rl_request* request = rl_acquire_start(other, TEXT("queue"), -1, NULL);
+  EVENTUALLY(waiting_count("queue") == 1, FREE_LIMIT_MS);
+  rl_request_free(request);
+  EVENTUALLY(waiting_count("queue") == 0, FREE_LIMIT_MS);
+  CHECK_INT(RL_OK, rl_release(lease, err));
+  CHECK(is_free("queue"));
+  rl_lease_free(lease);
+  rl_client_close(client);
+}
+
 static void a_lease_is_taken_from_its_request_once(void) {
   rl_request* request = rl_acquire_start(other, TEXT("once"), 0, NULL);
   rl_lease* lease;
@@ -249,6 +288,8 @@ static const struct test tests[] = {
     {"second_release_is_refused", second_release_is_refused},
     {"another_thread_may_release", another_thread_may_release},
     {"only_one_of_many_releases_counts", only_one_of_many_releases_counts},
+    {"freed_handles_give_back_what_they_hold", freed_handles_give_back_what_they_hold},
+    {"a_freed_request_leaves_the_queue", a_freed_request_leaves_the_queue},
     {"a_lease_is_taken_from_its_request_once", a_lease_is_taken_from_its_request_once},
 };
 

@@ -181,12 +181,14 @@ static int wait_among_hogs(struct worker* guest) {
   rl_request* request =
       rl_acquire_start(guest->client, guest->name, strlen(guest->name), 20000, NULL);
   int before;
+  int after;
   /* The answer comes after that of the acquire: from here on the guest stands in the queue. */
   rl_info_free(rl_inspect(guest->client, guest->name, strlen(guest->name), NULL));
   before = atomic_load(&shared_counter);
   CHECK_INT(RL_OK, rl_request_wait(request, 20000));
+  after = atomic_load(&shared_counter); /* Before the lease, which nobody took, goes. */
   rl_request_free(request);
-  return atomic_load(&shared_counter) - before;
+  return after - before;
 }
 
 /* While one waits, the others get at most the rest of their burst, then one more turn of theirs. */
