@@ -168,7 +168,11 @@ void Child::signal(int signal) const { kill(-pid_, signal); }
 
 void Child::pass_on(int signal) const {
   kill(-pid_, signal);
-  if (is_stopped_ && ends_wait(signal)) kill(-pid_, SIGCONT);
+  if (!ends_wait(signal)) return;
+  // A stop of just now may not have come to poll() yet.
+  siginfo_t info{};
+  waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG | WNOWAIT);
+  if (is_stopped_ || info.si_pid == pid_) kill(-pid_, SIGCONT);
 }
 
 int Child::living_count() const {

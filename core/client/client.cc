@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <array>
 
-#include "client/arguments.h"
-
 namespace redlatch::client {
 
 namespace {
@@ -33,7 +31,7 @@ std::shared_ptr<Client> Client::open(Settings settings, Outcome &why) {
   }
   std::shared_ptr<Client> client(new Client(std::move(settings)));
   if (!client->watch_.is_open() || !client->keeper_watch_.is_open() ||
-      !client->driver_event_.is_open()) {
+      !client->driver_event_.is_open() || !client->stop_event_.is_open()) {
     why = failure(Status::kNoMemory, "the kernel gives no descriptor");
     return nullptr;
   }
@@ -75,15 +73,7 @@ void Client::run(const std::shared_ptr<engine::Request> &request) {
     throw;
   }
   flush_if_nobody_will(lock);
-  // The keeper runs the engine's timers, but it may sit in a resolver: a limit is kept by its
-  // caller.
-  const Nanos limit = request->wait_ms > 0 ? limit_of(request->wait_ms) : kNever;
-  wait_driving(lock, me, limit, Patience::kUninterrupted);
-  if (!request->is_finished()) {
-    engine_->on_timer(boot_now());
-    flush(lock);
-    wait_driving(lock, me, kNever, Patience::kUninterrupted);
-  }
+  wait_driving(lock, me, kNever, Patience::kUninterrupted);
   leave(me);
   delist(me);
   wake_all(lock);
@@ -171,7 +161,7 @@ void Client::shut_down() {
     delist(me);
     is_stopping_ = true;
     wake(keeper_);
-    keeper_watch_.event().signal();
+    stop_event_.signal();
     wake_all(lock);
     lock.unlock();
     pthread_join(keeper_thread_, nullptr);
@@ -179,7 +169,11 @@ void Client::shut_down() {
   }
   engine_->give_up();
   // A caller may still sit in the connection: it disconnects on its way out.
-  if (connection_ && driver_ == nullptr && !is_sending_) disconnect(lock);
+  if (driver_ == nullptr && !is_sending_) {
+    driver_ = &keeper_;
+    disconnect(lock);
+    driver_ = nullptr;
+  }
   if (connection_) connection_->shut();
   driver_event_.signal();
   wake_all(lock);

@@ -122,6 +122,7 @@ class Client final : private engine::Outlet {
   void keep();
   void connect(Lock &lock);
   void tick(Lock &lock);
+  void run_timers(Nanos now);
   void call_keeper_in_time();
 
   const Settings settings_;
@@ -157,6 +158,7 @@ class Client final : private engine::Outlet {
 
   Waiter keeper_;
   io::Watch keeper_watch_;
+  io::Event stop_event_;  // ends an attempt to connect
   pthread_t keeper_thread_{};
   bool has_keeper_ = false;
   bool is_stopping_ = false;

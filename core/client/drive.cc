@@ -20,20 +20,30 @@ bool is_queued(const Waiter &waiter) { return engine::Engine::is_queued(*waiter.
 // Wait until the request of `me`, who is enlisted, is finished, `limit` has passed, or, if it may,
 // a signal came.
 void Client::wait_driving(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
-  while (!me.request->is_finished() && (limit == kNever || boot_now() < limit)) {
+  const engine::Request &request = *me.request;
+  while (!request.is_finished()) {
+    // The keeper runs the engine's timers, but it may sit in a resolver: whoever waits for a
+    // request keeps that request's own limit.
+    const Nanos until = std::min(limit, request.due);
+    if (until != kNever) {
+      const Nanos now = boot_now();
+      if (now >= request.due) run_timers(now);
+      if (now >= limit || request.is_finished()) break;
+    }
     const bool can_read = is_connected_ && !is_broken_;
     if (driver_ == &me || (driver_ == nullptr && can_read && !is_queued(me))) {
-      drive(lock, me, limit, patience);
+      drive(lock, me, until, patience);
     } else if (sentinel_ == &me ||
                (can_read && is_queued(me) && (sentinel_ == nullptr || sentinel_ == &keeper_))) {
-      stand_sentinel(lock, me, limit);
+      stand_sentinel(lock, me, until);
     } else {
       if (me.list == nullptr) (can_read && !is_queued(me) ? short_ : long_).push(me);
-      sleep(lock, me, limit);
+      sleep(lock, me, until);
     }
     if (patience == Patience::kUninterrupted) me.is_interrupted = false;
     if (me.is_interrupted) break;
   }
+  flush(lock);
 }
 
 void Client::leave(Waiter &waiter) {
@@ -99,8 +109,14 @@ void Client::stand_sentinel(Lock &lock, Waiter &me, Nanos limit) {
 
 void Client::read_as_sentinel(Lock &lock, Waiter &me) {
   if (sentinel_ != &me || !is_connected_) return;
+  if (is_broken_) watch_of_sentinel().remove(connection_->fd());
   if (driver_ != nullptr) return set_armed(false);
   driver_ = &me;
+  if (is_broken_) {
+    disconnect(lock);
+    driver_ = nullptr;
+    return;
+  }
   is_reading_ = true;
   io::Connection &connection = *connection_;
   lock.unlock();
@@ -208,12 +224,12 @@ void Client::set_sentinel(Waiter *waiter) {
 }
 
 void Client::set_armed(bool is_on) {
-  if (is_armed_ == is_on || sentinel_ == nullptr || !is_connected_) return;
+  if (is_armed_ == is_on || sentinel_ == nullptr || !is_connected_ || is_broken_) return;
   watch_of_sentinel().arm(connection_->fd(), is_on);
   is_armed_ = is_on;
 }
 
-// Give the connection up. The caller has the role of driver, or nobody has.
+// Give the connection up. The caller has the role of driver: nobody else may read meanwhile.
 void Client::disconnect(Lock &lock) {
   if (!is_connected_) return;
   is_broken_ = true;

@@ -32,7 +32,11 @@ void *Client::keeper_main(void *client) {
 void Client::keep() {
   Lock lock(mutex_);
   while (!is_stopping_) {
-    if (is_broken_ && driver_ == nullptr) disconnect(lock);
+    if (is_broken_ && driver_ == nullptr) {
+      driver_ = &keeper_;
+      disconnect(lock);
+      driver_ = nullptr;
+    }
     if (engine_->begin_connect(boot_now())) {
       connect(lock);
       continue;
@@ -48,11 +52,7 @@ void Client::keep() {
 // Run what is due, and find out when to wake next.
 void Client::tick(Lock &lock) {
   const Nanos now = boot_now();
-  try {
-    engine_->on_timer(now);
-  } catch (const std::bad_alloc &) {
-    drop_link();  // what was due is looked at again when connected
-  }
+  run_timers(now);
   end_turn(lock);
   keeper_wakes_at_ = engine_->next_due();
   // While commands come and go, each moves the time at which its answer would be late; looking once
@@ -61,22 +61,30 @@ void Client::tick(Lock &lock) {
   was_active_ = false;
 }
 
+void Client::run_timers(Nanos now) {
+  try {
+    engine_->on_timer(now);
+  } catch (const std::bad_alloc &) {
+    drop_link();  // what was due is looked at again when connected
+  }
+}
+
 void Client::call_keeper_in_time() {
   if (engine_->next_due() < keeper_wakes_at_) wake(keeper_);
 }
 
 void Client::connect(Lock &lock) {
   lock.unlock();
-  const int wake_fd = keeper_watch_.event().fd();
+  const int stop_fd = stop_event_.fd();
   std::unique_ptr<io::Connection> fresh;
   engine::ServerFacts facts;
   Outcome outcome;
   try {
     fresh = std::make_unique<io::Connection>();
-    outcome = fresh->dial(settings_, boot_now() + settings_.connect_timeout, wake_fd);
+    outcome = fresh->dial(settings_, boot_now() + settings_.connect_timeout, stop_fd);
     if (outcome.ok()) {
       const Nanos limit = boot_now() + settings_.timeout;
-      outcome = shake_hands(*fresh, settings_, engine_->channel(), limit, wake_fd, facts);
+      outcome = shake_hands(*fresh, settings_, engine_->channel(), limit, stop_fd, facts);
     }
   } catch (const std::bad_alloc &) {
     outcome.status = Status::kNoMemory;

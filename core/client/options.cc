@@ -286,8 +286,8 @@ Outcome UrlParser::take_path() {
   take_until("?#", path);
   if (!is_unix_) {
     if (path.size() <= 1) return {};
-    auto outcome = set_database(path.substr(1), settings_.database);
-    return outcome.ok() ? outcome : wrong(outcome.message);
+    if (set_database(path.substr(1), settings_.database).ok()) return {};
+    return wrong("the database is not a number of 0 to " + std::to_string(kMaxDatabase));
   }
   if (!percent_decode(path, settings_.socket_path)) return wrong("malformed %-code");
   if (!settings_.socket_path.starts_with('/') || settings_.socket_path.size() > kMaxSocketPath ||
@@ -309,7 +309,7 @@ Outcome UrlParser::take_query() {
     const size_t equals = pair.find('=');
     std::string name;
     std::string value;
-    if (equals == std::string_view::npos) return wrong("parameter " + quoted(pair) + " has no '='");
+    if (equals == std::string_view::npos) return wrong("a parameter has no '='");
     if (!percent_decode(pair.substr(0, equals), name) ||
         !percent_decode(pair.substr(equals + 1), value)) {
       return wrong("malformed %-code");
@@ -353,34 +353,58 @@ bool is_shown(std::string_view name) {
   return std::find(kShownNames.begin(), kShownNames.end(), name) != kShownNames.end();
 }
 
+// What may be shown of "host:port/0" and the like. A part that is not of the expected form may be
+// the rest of a password that nobody encoded.
+std::string redact_server(std::string_view server, bool is_unix) {
+  if (is_unix) return server.starts_with('/') ? std::string(server) : "***";
+  const auto is_digits = [](std::string_view text) {
+    return text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  const size_t slash = std::min(server.find('/'), server.size());
+  const std::string_view host = server.substr(0, slash);
+  const std::string_view path = server.substr(std::min(slash + 1, server.size()));
+  const size_t colon =
+      host.find(':', host.starts_with('[') ? std::min(host.find(']'), host.size()) : 0);
+  std::string shown(host.substr(0, colon));
+  if (colon != std::string_view::npos) {
+    shown += is_digits(host.substr(colon + 1)) ? std::string(host.substr(colon)) : ":***";
+  }
+  if (slash < server.size()) shown += is_digits(path) ? "/" + std::string(path) : "/***";
+  return shown;
+}
+
 }  // namespace
 
 std::string redact_url(std::string_view url) {
-  std::string shown;
   const size_t scheme = url.find("://");
   const size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
-  // A password may hold a bare slash or question mark: the last '@' ends it, to be on the safe
-  // side.
+  std::string shown(url.substr(0, begin));
+  // A password may hold a bare slash or question mark: the last '@' ends it, to be on the safe side.
   const size_t at = url.rfind('@');
   std::string_view rest = url.substr(begin);
-  shown.append(url.substr(0, begin));
   if (at != std::string_view::npos && at >= begin) {
     const std::string_view who = url.substr(begin, at - begin);
-    const size_t colon = who.find(':');
+    const size_t colon = who.find_first_of(":/?");
     shown.append(who.substr(0, colon));
     if (colon != std::string_view::npos) shown.append(":***");
-    rest = url.substr(at);
+    shown += '@';
+    rest = url.substr(at + 1);
   }
-  // Of parameters only what cannot be a secret is shown: a mistyped name may stand before one.
   const size_t query = std::min(rest.find('?'), rest.size());
-  shown.append(rest.substr(0, query));
+  shown += redact_server(rest.substr(0, query), shown.starts_with("unix://"));
   rest.remove_prefix(query);
+  // Of parameters only what cannot be a secret is shown: a mistyped name may stand before one.
   while (!rest.empty()) {
     const std::string_view pair = rest.substr(0, rest.find('&', 1));
     rest.remove_prefix(pair.size());
     const size_t equals = pair.find('=');
-    const bool is_plain = equals == std::string_view::npos || is_shown(pair.substr(1, equals - 1));
-    shown.append(is_plain ? pair : pair.substr(0, equals + 1)).append(is_plain ? "" : "***");
+    if (equals == std::string_view::npos) {
+      shown.append(pair.substr(0, 1)).append("***");
+    } else if (is_shown(pair.substr(1, equals - 1))) {
+      shown.append(pair);
+    } else {
+      shown.append(pair.substr(0, equals + 1)).append("***");
+    }
   }
   return shown;
 }

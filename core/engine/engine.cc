@@ -168,9 +168,12 @@ void Engine::on_request_reply(const InFlight &in_flight, const Reply &reply, Nan
     case Request::Op::kForce:
       maybe_kick(request->lock, answer.has_more, now);
       if (answer.result == 1) return finish_plain(*request, Status::kOk);
-      return finish_plain(*request, Status::kNotHeld,
-                          "lock " + quoted(request->name) +
-                              (answer.result == 0 ? " is not held" : " is not held by that token"));
+      return finish_plain(
+          *request, Status::kNotHeld,
+          "lock " + quoted(request->name) +
+              (answer.result == 0       ? " is not held"
+               : request->token.empty() ? ": its key is of another type, which is no lock"
+                                        : " is not held by that token"));
     case Request::Op::kAttach:
       if (answer.result == 1) return on_attached(*request, in_flight.sent_at, now);
       return finish_plain(*request, Status::kNotHeld,
@@ -182,24 +185,37 @@ void Engine::on_request_reply(const InFlight &in_flight, const Reply &reply, Nan
   }
 }
 
-void Engine::on_request_due(Request &request, Nanos now) {
+// The request is finished whatever happens: without memory it just says less.
+void Engine::on_request_due(Request &request, Nanos now) noexcept {
+  Outcome why{Status::kNoMemory, {}};
+  try {
+    why = why_late(request);
+  } catch (const std::bad_alloc &) {
+    why.message.clear();
+  }
   switch (request.op) {
-    case Request::Op::kAcquire: {
-      const Hold &hold = request.hold != nullptr ? *request.hold : *request.lock->shared;
-      auto why = why_not_yet(hold);
+    case Request::Op::kAcquire:
       finish(request, why.status, why.message);
       return leave_queue(request, now);
-    }
     case Request::Op::kRelease:
-      return answer_leaver(*request.hold, Status::kOutcomeUnknown,
-                           "no answer within the command time limit; the release goes on in the "
-                           "background until the lease would have ended");
+      return answer_leaver(*request.hold, why.status, why.message);
     default:
-      if (request.is_sent) {
-        return finish_plain(request, Status::kOutcomeUnknown,
-                            "sent to " + settings_.address() + ", but no answer came");
-      }
-      return finish_plain(request, Status::kUnavailable, link_trouble());
+      return finish_plain(request, why.status, why.message);
+  }
+}
+
+Outcome Engine::why_late(const Request &request) const {
+  switch (request.op) {
+    case Request::Op::kAcquire:
+      return why_not_yet(request.hold != nullptr ? *request.hold : *request.lock->shared);
+    case Request::Op::kRelease:
+      return failure(Status::kOutcomeUnknown,
+                     "no answer within the command time limit; the release goes on in the "
+                     "background until the lease would have ended");
+    default:
+      if (!request.is_sent) return failure(Status::kUnavailable, link_trouble());
+      return failure(Status::kOutcomeUnknown,
+                     "sent to " + settings_.address() + ", but no answer came");
   }
 }
 

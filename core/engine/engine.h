@@ -135,7 +135,8 @@ class Engine {
                     wire::Form form = wire::Form::kDigest);
   void start_plain(const std::shared_ptr<Request> &request, Nanos now);
   void on_request_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
-  void on_request_due(Request &request, Nanos now);
+  void on_request_due(Request &request, Nanos now) noexcept;
+  Outcome why_late(const Request &request) const;
   void fail_everybody(Status status, std::string_view message, Nanos now);
   template <class Action>
   void for_each_hold(const Action &action);

@@ -131,8 +131,9 @@ void Engine::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nan
       return answer.is_granted ? on_granted(hold, in_flight, answer, now)
                                : on_queued(hold, answer, now);
     case Phase::kHeld:
-      // A poll that crossed a pushed grant.
+      // A poll that crossed a pushed grant. Refused, it may have put the token back into the queue.
       if (!refusal && answer.is_granted) prolong(hold, in_flight.sent_at, in_flight.lease, now);
+      if (!refusal && !answer.is_granted) hold.is_cancel_due = true;
       return;
     case Phase::kLeaving:
       return;  // what was sent behind it decides
@@ -154,10 +155,11 @@ void Engine::on_granted(Hold &hold, const InFlight &in_flight, const wire::Acqui
                       now);
   }
   hold.deadline = deadline;
-  hold.renewal_at = policy::renewal_of(in_flight.sent_at, lease);
+  // Asked for by a caller that has left meanwhile, and wanted less.
+  hold.is_claim = lease < front->options.lease;
+  hold.renewal_at = hold.is_claim ? now : policy::renewal_of(in_flight.sent_at, lease);
   hold.fence = answer.fence;
   hold.since_ms = answer.server_ms;
-  hold.is_claim = false;
   serve_front(hold, now);
 }
 

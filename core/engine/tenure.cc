@@ -231,8 +231,8 @@ void Engine::leave(Hold &hold, Nanos now, wire::Form form) {
     if (hold.lock->shared == &hold) hold.lock->shared = nullptr;
     const bool was_waiting = hold.phase != Phase::kHeld;
     const bool was_asked = hold.is_ask_pending || hold.ghost_until > now;
-    hold.is_cancel_due =
-        was_waiting && !hold.member.empty() && (was_asked || hold.phase == Phase::kQueued);
+    hold.is_cancel_due = hold.is_cancel_due || (was_waiting && !hold.member.empty() &&
+                                                (was_asked || hold.phase == Phase::kQueued));
     // An answer to CANCEL says whether the lock is held; one that cannot queue must just release.
     if (was_waiting && hold.member.empty() && was_asked) hold.is_release_due = true;
     hold.leave_until = std::max(hold.deadline, now) + hold.lease_time;

@@ -45,6 +45,7 @@ int wait_for(int fd, short events, Nanos limit, int wake_fd) {
     const int n = ppoll(fds.data(), wake_fd < 0 ? 1 : 2, left_until(limit, left), nullptr);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return -1;
+    if (fds[1].revents != 0 || (limit != kNever && boot_now() >= limit)) return 0;
     return fds[0].revents != 0 ? 1 : 0;
   }
 }

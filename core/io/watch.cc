@@ -59,6 +59,8 @@ void Watch::arm(int socket, bool is_on) {
   control(epoll_, EPOLL_CTL_MOD, socket, is_on ? static_cast<uint32_t>(EPOLLIN) : 0U);
 }
 
+void Watch::remove(int socket) { control(epoll_, EPOLL_CTL_DEL, socket, 0); }
+
 Watch::Seen Watch::wait(Nanos limit) const {
   Seen seen;
   std::array<epoll_event, 2> events{};

@@ -39,6 +39,8 @@ class Watch {
   // A closed socket leaves by itself.
   void add(int socket);
   void arm(int socket, bool is_on);
+  // A socket that was shut down would wake its sleeper for ever, armed or not.
+  void remove(int socket);
 
   struct Seen {
     bool is_readable = false;

@@ -24,7 +24,7 @@ static long long now_us(void) {
 
 /* Read, pause, write: whoever else is here meanwhile gets lost. Returns 0 on success. */
 static int add_one(const char* file_name, const char* log_name, long long fence) {
-  const struct timespec pause = {0, 5 * 1000 * 1000};
+  const struct timespec pause = {0, 5000000};
   const long long begin_us = now_us();
   long count = -1;
   FILE* file = fopen(file_name, "r+");

@@ -121,8 +121,7 @@ class Running:
 
     def wait(self, limit: float = LIMIT) -> int:
         """The exit code; a signal that ended it counts as negative."""
-        code = self.process.wait(limit)
-        return code
+        return self.process.wait(limit)
 
     def wait_output(self, limit: float = LIMIT) -> int:
         """As wait(), and until nobody can write to its output any more."""
@@ -148,6 +147,8 @@ class Running:
 
     def __exit__(self, *_: object) -> None:
         self.kill()
+        self.out.join()
+        self.err.join()
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             if stream:
                 try:

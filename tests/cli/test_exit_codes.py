@@ -146,6 +146,17 @@ def test_69_server_does_not_answer(own_cli: Cli, own_server: Server, name: str) 
     assert own_cli.run("status", name).returncode == 69
 
 
+def test_69_comes_in_time_from_a_silent_server(
+    binary: str, own_server: Server, name: str
+) -> None:
+    # The wait ends by its own limit, and not by the usual 2 s that a command may take.
+    own_server.pause()
+    began = time.monotonic()
+    done = Cli(binary, own_server.url).run("run", "-w", "200ms", name, "--", "true")
+    assert done.returncode == 69
+    assert time.monotonic() - began < 0.2 + AT_ONCE
+
+
 def test_70_answer_cannot_be_written(cli: Cli, name: str) -> None:
     with open("/dev/full", "w") as full:
         done = cli.run("status", name, capture_output=False, stdout=full)
@@ -171,7 +182,7 @@ def test_75_is_changed_by_E(cli: Cli, name: str) -> None:
     with cli.hold(name):
         assert cli.run("run", "-n", "-E", "3", name, "--", "true").returncode == 3
         assert cli.run("run", "-n", "-E0", name, "--", "true").returncode == 0
-        assert cli.run("run", "-w10ms", "-E", "4", name, "--", "true").returncode == 4
+        assert cli.run("run", "-w200ms", "-E", "4", name, "--", "true").returncode == 4
 
 
 def test_77_access_refused(own_cli: Cli, own_server: Server, name: str) -> None:

@@ -90,7 +90,7 @@ def test_ctrl_z_for_longer_than_the_lease_loses_the_lock(
 ) -> None:
     run = f"{cli.binary} run --ttl 500ms {name} --"
     work = tmp_path / "work"
-    busy = f"echo ready; while :; do echo x; done >{work}"
+    busy = f": >{work}; echo ready; while :; do echo x; done >>{work}"
     script = f"{run} sh -c '{busy}'; read go; fg; echo ended $?"
     with Terminal(["bash", "-m", "-c", script], cli.env) as terminal:
         terminal.wait_for("ready")

@@ -275,6 +275,35 @@ TEST_F(QueueTest, caller_that_gives_up_leaves_the_others_their_place) {
   EXPECT_EQ(third->status.load(), Status::kOk);
 }
 
+TEST_F(QueueTest, lease_asked_for_by_a_caller_that_left_is_extended_to_the_next_ones) {
+  const auto first = acquire(-1, with_lease(1'000 * kMs));
+  engine::AcquireOptions options = with_lease(60'000 * kMs);
+  options.is_renewed = false;
+  const auto second = acquire(-1, options);
+  engine_->cancel(*first, now_);
+  reply_granted();
+  ASSERT_EQ(second->status.load(), Status::kOk);
+  engine_->on_timer(now_);
+  ASSERT_EQ(next_script(), "extend");
+  EXPECT_EQ(argument(1), "60000");
+  reply_count("extend", 1);
+  EXPECT_GT(second->lease->deadline.load(), now_ + 59'000 * kMs);
+}
+
+TEST_F(QueueTest, poll_that_crosses_a_grant_and_queues_again_is_cancelled_before_the_release) {
+  const auto request = acquire();
+  const std::string token = argument(0);
+  reply_queued(1'000);
+  advance(1'002 * kMs);
+  ASSERT_EQ(next_script(), "acquire");
+  push_grant(token);
+  ASSERT_EQ(request->status.load(), Status::kOk);
+  reply_queued();
+  release(request->lease);
+  reply_count("cancel", 1);
+  reply_count("release", -1);
+}
+
 TEST_F(QueueTest, script_that_is_not_known_is_sent_as_text_if_still_wanted) {
   const auto request = acquire();
   reply(MadeReply::error("NOSCRIPT No matching script."));

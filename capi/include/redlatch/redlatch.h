@@ -22,31 +22,31 @@
  *  1. Handles are opaque and made by functions that return them, or NULL. rl_x_free(NULL) does
  *     nothing.
  *  2. rl_status: 0 done; > 0 an answer that is not yes; < 0 failure. Branch on the status, show the
- *     message: messages may
- *     change, statuses do not. Treat an unknown status by its sign and by rl_status_is().
+ *     message: messages may change, statuses do not. Treat an unknown status by its sign and by
+ *     rl_status_is().
  *  3. `rl_error *err` is optional (NULL), owned by the caller and always last; it is always set, to
  *     RL_OK on success.
  *  4. Text in is a pair (const char *x, size_t x_len) of any bytes; it need not end in NUL. A
- *     returned `const char *` is ASCII
- *     or UTF-8, ends in NUL and lives as long as the handle that it came from. Text out that may
- *     hold any bytes is written to
+ *     returned `const char *` is ASCII or UTF-8, ends in NUL and lives as long as the handle that
+ *     it came from. Text out that may hold any bytes is written to
  *     a caller's buffer: the function returns the full length, writes at most buffer_size - 1 bytes
  *     and a NUL.
  *  5. Durations are int64_t milliseconds. `wait_ms`: 0 = one try, n > 0 = at most n, -1 = no limit,
  *     others RL_E_INVALID.
  *  6. A lock is owned by an rl_lease, never by a thread. Client, lease and request may be used from
- *     any thread at the same
- *     time; error, options and info by one thread at a time. Freeing a handle that another thread
- *     uses is the caller's bug.
+ *     any thread at the same time; error, options and info by one thread at a time. Freeing a
+ *     handle that another thread uses is the caller's bug.
  *  7. Handles may be freed in any order: a lease or a request keeps what it needs of its client
  *     alive.
  *  8. The library prints nothing, installs no signal handler, never ends the process. One thread
- *     for each client, with all
- *     signals blocked. Blocking calls go on after a signal, but for rl_request_wait(). No function
- *     is async-signal-safe.
+ *     for each client, with all signals blocked. Blocking calls go on after a signal, but for
+ *     rl_request_wait(). No function is async-signal-safe. "Blocks: never" means: not for an
+ *     answer. A connection that takes no more bytes (a stopped server) can hold a call that sends
+ *     something for at most one command time limit.
  *  9. After fork(), in the child, every call with a handle of the parent answers RL_E_FORKED
- *     (functions that return a handle: NULL; the state and the time left of a lease: 0), and nothing
- *     of the parent's is released, renewed or read from its socket. Open a new client there.
+ *     (functions that return a handle: NULL; the state and the time left of a lease: 0), and
+ *     nothing of the parent's is released, renewed or read from its socket. Open a new client
+ *     there.
  * 10. Bad arguments (NULL handle, unknown number) give RL_E_INVALID, or NULL, 0 or "" where no
  *    status is returned.
  *
@@ -242,8 +242,7 @@ RL_API rl_status rl_acquire_options_set_lease_ms(rl_acquire_options *options, in
 RL_API rl_status rl_acquire_options_set_renew(rl_acquire_options *options, int32_t is_on);
 /**
  * Give up holding after `max_hold_ms` at the latest, 0 = no limit (0): the lease then ends as lost,
- * and no renewal reaches
- * past it. Up to RL_MAX_LEASE_MS. @return RL_E_INVALID.
+ * and no renewal reaches past it. Up to RL_MAX_LEASE_MS. @return RL_E_INVALID.
  */
 RL_API rl_status rl_acquire_options_set_max_hold_ms(rl_acquire_options *options,
                                                     int64_t max_hold_ms);
@@ -348,9 +347,8 @@ typedef struct rl_request rl_request;
  * Acquire the lock `name`.
  *
  * Waiters are served in the order in which the server saw them, but for the passing-on inside one
- * client (local_burst). A
- * release hands the lock directly to the next live waiter. While held, the lease is renewed in the
- * background.
+ * client (local_burst). A release hands the lock directly to the next live waiter. While held, the
+ * lease is renewed in the background.
  *
  * @param name     1 to RL_MAX_NAME_BYTES bytes of any values; must not end in ":rl1:" or ":rl1."
  *                 and letters.
@@ -368,8 +366,8 @@ typedef struct rl_request rl_request;
  *         RL_E_INVALID            name, wait or options; or the lease is too short for this
  *                                 network.
  *         RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY  RL_E_INTERNAL
- * Blocks: wait_ms; with 0 at most connect_timeout and two command time limits.  Threads: any.  Fork:
- * RL_E_FORKED.
+ * Blocks: wait_ms; with 0 at most connect_timeout and two command time limits.  Threads: any.
+ * Fork: RL_E_FORKED.
  * Server: script `acquire`.  Since: 0.1.
  */
 RL_API rl_lease *rl_acquire(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
@@ -389,8 +387,7 @@ RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t 
  * Go on with a lease that was detached, here or in another process.
  *
  * Confirms by an extension to the default lease (30 s; never shorter than what is left) that
- * `token` still holds `name`, and
- * renews from then on.
+ * `token` still holds `name`, and renews from then on.
  *
  * @param token  as rl_lease_token() gave it: 32 bytes.
  * @return the lease, freed by rl_lease_free(); or NULL:
@@ -419,8 +416,7 @@ enum {
  * Release `lease`.
  *
  * The next waiter, if any, is granted by the same script. Renewal stops before anything is sent.
- * The lock of another owner
- * is never touched.
+ * The lock of another owner is never touched.
  *
  * @param lease  not NULL. Stays a valid object until rl_lease_free().
  * @return RL_OK                 free, or handed to the next waiter.
@@ -476,8 +472,8 @@ RL_API void rl_lease_free(rl_lease *lease);
 RL_API void rl_lease_detach(rl_lease *lease);
 
 /**
- * Return RL_LEASE_HELD, _RELEASED, _LOST or _DETACHED by the local clock; 0 for NULL and in a forked
- * child. Blocks: never. Since: 0.1.
+ * Return RL_LEASE_HELD, _RELEASED, _LOST or _DETACHED by the local clock; 0 for NULL and in a
+ * forked child. Blocks: never. Since: 0.1.
  */
 RL_API int32_t rl_lease_state(const rl_lease *lease);
 
@@ -489,8 +485,8 @@ RL_API int64_t rl_lease_remaining_ms(const rl_lease *lease);
 
 /**
  * Return the fence: it rises with every change of the owner of this name. Pass it to what you write
- * to, and let that refuse
- * a lower one. Below 2^53. 0 for an attached lease, and for NULL. Blocks: never. Since: 0.1.
+ * to, and let that refuse a lower one. Below 2^53. 0 for an attached lease, and for NULL. Blocks:
+ * never. Since: 0.1.
  */
 RL_API int64_t rl_lease_fence(const rl_lease *lease);
 
@@ -502,8 +498,8 @@ RL_API size_t rl_lease_token(const rl_lease *lease, char *buffer, size_t buffer_
 
 /**
  * Say whether the lease still holds, by the local clock. @return RL_OK, RL_E_LOST with its reason,
- * RL_E_NOT_HELD (released or
- * detached), RL_E_FORKED, RL_E_INVALID. Blocks: never. Threads: any. Since: 0.1. */
+ * RL_E_NOT_HELD (released or detached), RL_E_FORKED, RL_E_INVALID. Blocks: never. Threads: any.
+ * Since: 0.1. */
 RL_API rl_status rl_lease_check(const rl_lease *lease, rl_error *err);
 
 /**
@@ -526,8 +522,7 @@ RL_API rl_status rl_lease_wait_lost(rl_lease *lease, int64_t wait_ms);
  *         RL_INTERRUPTED  a signal handler ran; it goes on, its place in the queue is kept, call
  *                         again.
  *         RL_E_INVALID    NULL, or a negative wait other than -1.
- *         RL_E_FORKED
- *         otherwise the result, as the function without _start returns it.
+ *         RL_E_FORKED otherwise the result, as the function without _start returns it.
  * Blocks: wait_ms, also against a stopped server.  Threads: any, several at once.  Since: 0.1.
  */
 RL_API rl_status rl_request_wait(rl_request *request, int64_t wait_ms);
@@ -626,8 +621,7 @@ RL_API void rl_info_free(rl_info *info);
 
 /**
  * Remove the lock `name`, whoever holds it, and hand it to the next waiter. The fence rises; the
- * holder learns of it with its
- * next renewal or release (RL_E_LOST). For operators.
+ * holder learns of it with its next renewal or release (RL_E_LOST). For operators.
  *
  * @param token  empty = whoever holds it; else only if this token (or foreign value) holds it.
  * @return RL_OK          removed.
