@@ -104,6 +104,7 @@ class Client final : private engine::Outlet {
   void wait_driving(Lock &lock, Waiter &me, Nanos limit, Patience patience);
   void drive(Lock &lock, Waiter &me, Nanos limit, Patience patience);
   void stand_sentinel(Lock &lock, Waiter &me, Nanos limit);
+  void act_on(Lock &lock, Waiter &me, const io::Watch::Seen &seen, uint64_t watched);
   void read_as_sentinel(Lock &lock, Waiter &me);
   void take_in(io::Connection::Received received);
   void dispatch();
@@ -132,7 +133,8 @@ class Client final : private engine::Outlet {
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<io::Connection> connection_;  // the object: only the driver changes it
   bool is_connected_ = false;
-  bool is_broken_ = false;  // of no use any more; the driver or the keeper will disconnect
+  uint64_t connection_count_ = 0;  // so far
+  bool is_broken_ = false;         // of no use any more; the driver or the keeper will disconnect
 
   std::string out_;       // to be sent
   size_t out_count_ = 0;  // commands in it

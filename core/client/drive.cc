@@ -102,15 +102,30 @@ void Client::stand_sentinel(Lock &lock, Waiter &me, Nanos limit) {
   wake_all(lock);
   if (sentinel_ != &me || driver_ == &me || me.request->is_finished()) return;
   io::Watch::Seen seen;
+  const uint64_t watched = connection_count_;
   poll_as(lock, me, [&] { seen = watch_.wait(limit); });
   me.is_interrupted = seen.is_interrupted;
-  if (seen.is_readable) read_as_sentinel(lock, me);
+  act_on(lock, me, seen, watched);
+}
+
+// What the sentinel, or the keeper, saw of connection number `watched`.
+void Client::act_on(Lock &lock, Waiter &me, const io::Watch::Seen &seen, uint64_t watched) {
+  if (!is_connected_ || watched != connection_count_) return;
+  const bool is_mine = sentinel_ == &me && driver_ == nullptr && is_armed_;
+  if (is_mine && (seen.is_readable || seen.is_ended)) return read_as_sentinel(lock, me);
+  if (seen.is_ended) {
+    // Whoever drives will find out by reading; nobody needs to be told again.
+    watch_.remove(connection_->fd());
+    keeper_watch_.remove(connection_->fd());
+    if (driver_ != nullptr) return;
+    is_broken_ = true;
+    wake(keeper_);
+  } else if (seen.is_readable && sentinel_ == &me) {
+    set_armed(false);
+  }
 }
 
 void Client::read_as_sentinel(Lock &lock, Waiter &me) {
-  if (sentinel_ != &me || !is_connected_) return;
-  if (is_broken_) watch_of_sentinel().remove(connection_->fd());
-  if (driver_ != nullptr) return set_armed(false);
   driver_ = &me;
   if (is_broken_) {
     disconnect(lock);

@@ -43,8 +43,9 @@ void Client::keep() {
     }
     tick(lock);
     io::Watch::Seen seen;
+    const uint64_t watched = connection_count_;
     poll_as(lock, keeper_, [&] { seen = keeper_watch_.wait(keeper_wakes_at_); });
-    if (seen.is_readable) read_as_sentinel(lock, keeper_);
+    act_on(lock, keeper_, seen, watched);
     wake_all(lock);
   }
 }
@@ -95,6 +96,7 @@ void Client::connect(Lock &lock) {
     if (outcome.ok()) {
       connection_ = std::move(fresh);
       is_connected_ = true;
+      connection_count_++;
       watch_.add(connection_->fd());
       keeper_watch_.add(connection_->fd());
       engine_->on_connected(facts, boot_now());

@@ -379,7 +379,7 @@ std::string redact_url(std::string_view url) {
   const size_t scheme = url.find("://");
   const size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
   std::string shown(url.substr(0, begin));
-  // A password may hold a bare slash or question mark: the last '@' ends it, to be on the safe side.
+  // A password may hold a bare slash or question mark: the last '@' ends it, to be safe.
   const size_t at = url.rfind('@');
   std::string_view rest = url.substr(begin);
   if (at != std::string_view::npos && at >= begin) {

@@ -53,10 +53,11 @@ Watch::~Watch() {
   if (epoll_ >= 0) close(epoll_);
 }
 
-void Watch::add(int socket) { control(epoll_, EPOLL_CTL_ADD, socket, 0); }
+void Watch::add(int socket) { control(epoll_, EPOLL_CTL_ADD, socket, EPOLLRDHUP); }
 
 void Watch::arm(int socket, bool is_on) {
-  control(epoll_, EPOLL_CTL_MOD, socket, is_on ? static_cast<uint32_t>(EPOLLIN) : 0U);
+  control(epoll_, EPOLL_CTL_MOD, socket,
+          EPOLLRDHUP | (is_on ? static_cast<uint32_t>(EPOLLIN) : 0U));
 }
 
 void Watch::remove(int socket) { control(epoll_, EPOLL_CTL_DEL, socket, 0); }
@@ -67,10 +68,12 @@ Watch::Seen Watch::wait(Nanos limit) const {
   const int count = epoll_wait(epoll_, events.data(), 2, milliseconds_until(limit));
   seen.is_interrupted = count < 0 && errno == EINTR;
   for (int i = 0; i < count; i++) {
-    if (events[static_cast<size_t>(i)].data.fd == event_.fd()) {
+    const epoll_event &event = events[static_cast<size_t>(i)];
+    if (event.data.fd == event_.fd()) {
       event_.clear();
     } else {
-      seen.is_readable = true;
+      seen.is_readable = (event.events & EPOLLIN) != 0;
+      seen.is_ended = (event.events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0;
     }
   }
   return seen;

@@ -25,7 +25,8 @@ class Event {
   int fd_;
 };
 
-// An epoll set of one event and, while armed, one socket. Disarming a socket on which another
+// An epoll set of one event and one socket, of which it sees the end always and data while armed.
+// Disarming a socket on which another
 // thread sleeps costs less than waking that thread.
 class Watch {
  public:
@@ -39,11 +40,12 @@ class Watch {
   // A closed socket leaves by itself.
   void add(int socket);
   void arm(int socket, bool is_on);
-  // A socket that was shut down would wake its sleeper for ever, armed or not.
+  // One that has ended would wake its sleeper for ever.
   void remove(int socket);
 
   struct Seen {
     bool is_readable = false;
+    bool is_ended = false;  // closed by the server, reset, or shut
     bool is_interrupted = false;
   };
   // Sleep until the socket, if armed, is readable, the event is signalled (it is then cleared), a

@@ -83,6 +83,8 @@ static void call_everything(struct handles* all) {
   FORKED(rl_request_cancel(all->pending));
   FORKED(rl_request_wait(all->granted, 0));
   CHECK(rl_request_take_lease(all->granted) == NULL);
+  CHECK_INT(0, rl_lease_state(all->lease));
+  CHECK_INT(0, rl_lease_remaining_ms(all->lease));
   check_forked_request(rl_acquire_start(all->client, TEXT("one"), -1, NULL));
   check_forked_request(rl_release_start(all->lease));
   check_forked_request(rl_extend_start(all->lease, 60000));
