@@ -58,9 +58,6 @@ void Client::drive(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
   driver_ = &me;
   if (me.list != nullptr) me.list->remove(me);
   set_armed(false);
-  // A receive that waits ends by itself after one command time limit.
-  const bool is_far = limit == kNever || limit > boot_now() + settings_.timeout;
-  const bool may_block = patience == Patience::kUninterrupted && is_far;
   while (!me.request->is_finished() && !is_queued(me) && !me.is_interrupted) {
     if (should_yield_) {
       // Those that were just answered likely send again: one write for all.
@@ -76,6 +73,9 @@ void Client::drive(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
     }
     io::Connection &connection = *connection_;
     is_reading_ = true;
+    // A receive that waits ends by itself after one command time limit.
+    const bool is_far = limit == kNever || limit > boot_now() + settings_.timeout;
+    const bool may_block = patience == Patience::kUninterrupted && is_far;
     if (!may_block) {
       poll_as(lock, me,
               [&] { me.is_interrupted = !connection.wait_readable(driver_event_, limit); });

@@ -137,6 +137,11 @@ Outcome Handshake::load_scripts() {
   return exchange(bytes, wire::kScriptCount);
 }
 
+// A server that is loading or busy says nothing about what it allows.
+bool will_pass(const Reply &reply) {
+  return wire::refusal_of(reply).kind == wire::Refusal::Kind::kTransient;
+}
+
 // With RESP3 a subscription is confirmed by a push and refused by a reply; HELLO marks its end.
 // Some proxies subscribe and count receivers wrongly: a probe finds out.
 Outcome Handshake::subscribe(const std::string &channel, engine::ServerFacts &facts) {
@@ -149,6 +154,7 @@ Outcome Handshake::subscribe(const std::string &channel, engine::ServerFacts &fa
   io::append_command(bytes, hello.argv());
   auto outcome = exchange(bytes, 1);
   if (!outcome.ok()) return outcome;
+  if (will_pass(*replies_[0])) return refused(*replies_[0], "the subscription");
   facts.is_push_trusted = !replies_[0]->is_error();
   // Both replies may have come at once.
   if (!facts.is_push_trusted) return replies_.size() > 1 ? Outcome{} : exchange({}, 1);
@@ -162,6 +168,7 @@ Outcome Handshake::subscribe(const std::string &channel, engine::ServerFacts &fa
   outcome = exchange(bytes, 1);
   if (!outcome.ok()) return outcome;
   const Reply &counts = *replies_[0];
+  if (will_pass(counts)) return refused(counts, "a script");
   facts.is_push_trusted =
       counts.count() == 2 && counts.at(0).integer == 1 && counts.at(1).integer == 0;
   return {};

@@ -159,7 +159,7 @@ void Engine::on_request_reply(const InFlight &in_flight, const Reply &reply, Nan
   const bool is_inspect = request->op == Request::Op::kInspect;
   wire::CountAnswer answer;
   const auto refusal = is_inspect ? decode(reply, request->info) : decode(reply, answer);
-  if (refusal.kind == wire::Refusal::Kind::kNoScript) {
+  if (wants_text(refusal, in_flight)) {
     return send_request(request, now, wire::Form::kText);
   }
   if (refusal) return finish_plain(*request, refusal.status(), refusal.message);
@@ -213,7 +213,7 @@ Outcome Engine::why_late(const Request &request) const {
                      "no answer within the command time limit; the release goes on in the "
                      "background until the lease would have ended");
     default:
-      if (!request.is_sent) return failure(Status::kUnavailable, link_trouble());
+      if (!request.is_sent && link_ != Link::kUp) return link_failure_;
       return failure(Status::kOutcomeUnknown,
                      "sent to " + settings_.address() + ", but no answer came");
   }
@@ -405,10 +405,6 @@ void Engine::maybe_kick(const std::shared_ptr<LockName> &lock, bool has_more, Na
 
 void Engine::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
   if (server_ms > 0) clock_offset_.sample(sent_at, now, server_ms);
-}
-
-std::string Engine::link_trouble() const {
-  return link_ == Link::kUp ? "no answer from " + settings_.address() : link_failure_.message;
 }
 
 // ---- the time ----------------------------------------------------------------------------------

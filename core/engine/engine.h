@@ -118,6 +118,10 @@ class Engine {
     bool is_description = false;  // an extension that says who holds
   };
   // kBroken: given up, and not yet reported as disconnected.
+  // EVALSHA met a server that does not know the script. An answer to EVAL it is not.
+  static bool wants_text(const wire::Refusal &refusal, const InFlight &in_flight) {
+    return refusal.kind == wire::Refusal::Kind::kNoScript && in_flight.form == wire::Form::kDigest;
+  }
   enum class Link : uint8_t { kDown, kConnecting, kUp, kBroken };
 
   // engine.cc: requests and the connection
@@ -145,7 +149,6 @@ class Engine {
   void lose_answer(const InFlight &in_flight, Nanos now);
   void note_time(Nanos sent_at, Nanos now, int64_t server_ms);
   void maybe_kick(const std::shared_ptr<LockName> &lock, bool has_more, Nanos now);
-  std::string link_trouble() const;
 
   // queue.cc: from a call to a grant
   void start_acquire(const std::shared_ptr<Request> &request, Nanos now);

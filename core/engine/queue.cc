@@ -127,11 +127,13 @@ void Engine::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nan
   switch (hold.phase) {
     case Phase::kAsking:
     case Phase::kQueued:
+      if (wants_text(refusal, in_flight)) return ask(hold, now, wire::Form::kText);
       if (refusal) return on_acquire_refused(hold, refusal, now);
       return answer.is_granted ? on_granted(hold, in_flight, answer, now)
                                : on_queued(hold, answer, now);
     case Phase::kHeld:
       // A poll that crossed a pushed grant. Refused, it may have put the token back into the queue.
+      if (now >= hold.lease->deadline.load()) return on_hold_due(hold, now);
       if (!refusal && answer.is_granted) prolong(hold, in_flight.sent_at, in_flight.lease, now);
       if (!refusal && !answer.is_granted) hold.is_cancel_due = true;
       return;
@@ -187,7 +189,6 @@ void Engine::on_queued(Hold &hold, const wire::AcquireAnswer &answer, Nanos now)
 }
 
 void Engine::on_acquire_refused(Hold &hold, const wire::Refusal &refusal, Nanos now) {
-  if (refusal.kind == wire::Refusal::Kind::kNoScript) return ask(hold, now, wire::Form::kText);
   const bool may_pass = refusal.kind == wire::Refusal::Kind::kTransient;
   if (!may_pass || hold.member.empty()) {
     return fail_callers(hold, refusal.status(), refusal.message, now);
@@ -302,7 +303,7 @@ Outcome Engine::why_not_yet(const Hold &hold) const {
                                                 ", but no answer came within the wait; a clean-up "
                                                 "goes on in the background");
   }
-  if (link_ != Link::kUp) return failure(Status::kUnavailable, link_failure_.message);
+  if (link_ != Link::kUp) return link_failure_;
   return failure(Status::kTimeout,
                  "lock " + quoted(hold.lock->name) + " was not granted within the wait");
 }

@@ -54,8 +54,10 @@ void Engine::on_extend_reply(const InFlight &in_flight, const Reply &reply, Nano
   const auto refusal = decode(reply, answer);
   if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
   if (hold.is_gone || hold.phase != Phase::kHeld) return;
+  // Whoever asked was told that it is lost: an answer that comes later does not bring it back.
+  if (now >= hold.lease->deadline.load()) return on_hold_due(hold, now);
   if (refusal && in_flight.is_description) hold.must_describe = true;
-  if (refusal.kind == wire::Refusal::Kind::kNoScript) return extend(hold, now, wire::Form::kText);
+  if (wants_text(refusal, in_flight)) return extend(hold, now, wire::Form::kText);
   if (refusal) {
     hold.trouble = refusal.message;
     hold.renewal_at = policy::renewal_retry(now, hold.deadline);
@@ -112,7 +114,9 @@ void Engine::start_extend(const std::shared_ptr<Request> &request, Nanos now) {
 
 void Engine::on_extended(Request &request, Nanos sent_at, bool is_held, Nanos now) {
   if (Hold *hold = request.lease->hold; hold != nullptr) {
-    if (!is_held) {
+    if (now >= request.lease->deadline.load()) {
+      on_hold_due(*hold, now);
+    } else if (!is_held) {
       lose(*hold, kTakenAway, true, now);
     } else {
       hold->lease_time = request.extend_to;
@@ -257,7 +261,7 @@ void Engine::on_cancel_reply(const InFlight &in_flight, const Reply &reply, Nano
   wire::CountAnswer answer;
   const auto refusal = decode(reply, answer);
   if (hold.is_gone) return;
-  if (refusal.kind == wire::Refusal::Kind::kNoScript) return leave(hold, now, wire::Form::kText);
+  if (wants_text(refusal, in_flight)) return leave(hold, now, wire::Form::kText);
   if (refusal) return;  // the timer tries again
   note_time(in_flight.sent_at, now, answer.server_ms);
   maybe_kick(hold.lock, answer.has_more, now);
@@ -272,7 +276,7 @@ void Engine::on_release_reply(const InFlight &in_flight, const Reply &reply, Nan
   wire::CountAnswer answer;
   const auto refusal = decode(reply, answer);
   if (hold.is_gone) return;
-  if (refusal.kind == wire::Refusal::Kind::kNoScript) return leave(hold, now, wire::Form::kText);
+  if (wants_text(refusal, in_flight)) return leave(hold, now, wire::Form::kText);
   if (refusal) return answer_leaver(hold, refusal.status(), refusal.message);
   note_time(in_flight.sent_at, now, answer.server_ms);
   maybe_kick(hold.lock, answer.has_more, now);

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Where and under which conditions is measured: cores, a server of our own, the load of others."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Pins:
+    """The core of the server and that of the clients; None leaves it to the kernel."""
+
+    server: int | None
+    client: int | None
+
+    @staticmethod
+    def of(mode: str) -> Pins:
+        if mode == "none":
+            return Pins(None, None)
+        cores = sorted(os.sched_getaffinity(0))
+        if mode == "one" or len(cores) == 1:
+            return Pins(cores[0], cores[0])
+        return Pins(cores[0], cores[1])
+
+
+def _to_core(core: int | None) -> Callable[[], None]:
+    def pin() -> None:
+        if core is not None:
+            os.sched_setaffinity(0, {core})
+
+    return pin
+
+
+class Server:
+    """A server without persistence on a free port of 127.0.0.1."""
+
+    def __init__(self, binary: str, core: int | None) -> None:
+        self._binary = binary
+        self._core = core
+        self._folder = tempfile.mkdtemp(prefix="redlatch-bench-")
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port: int = probe.getsockname()[1]
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def start(self) -> float:
+        """Start it and return when (time.monotonic()) it first answered."""
+        options = {"bind": "127.0.0.1", "port": str(self.port), "save": "", "appendonly": "no"}
+        words = [word for name, value in options.items() for word in (f"--{name}", value)]
+        self._process = subprocess.Popen(
+            [self._binary, *words],
+            cwd=self._folder,
+            stdout=subprocess.DEVNULL,
+            preexec_fn=_to_core(self._core),
+        )
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            try:
+                if self._ask("PING").startswith("+PONG"):
+                    return time.monotonic()
+            except OSError:
+                pass
+            time.sleep(0.001)
+        raise RuntimeError(f"{self._binary} does not answer")
+
+    def kill(self) -> None:
+        """As a crash would end it: nothing is saved."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def version(self) -> str:
+        facts = dict(
+            line.split(":", 1) for line in self._ask("INFO server").splitlines() if ":" in line
+        )
+        if "valkey_version" in facts:
+            return f"Valkey {facts['valkey_version']}"
+        return f"Redis {facts['redis_version']}"
+
+    def cpu_s(self) -> float:
+        if self._process is None:
+            return 0.0
+        # Behind the name, which may hold anything: state is the first field, utime the twelfth.
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+
+    def _ask(self, command: str) -> str:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
+            connection.sendall(f"{command}\r\nQUIT\r\n".encode())
+            parts = []
+            while part := connection.recv(1 << 16):
+                parts.append(part)
+        return b"".join(parts).decode()
+
+
+class Programs:
+    """The measuring programs of one build, run on one core."""
+
+    def __init__(self, build: Path, core: int | None) -> None:
+        self._folder = build / "bench"
+        self.scripts = build / "core" / "scripts"
+        self._core = core
+
+    def start(
+        self, topic: str, arguments: dict[str, object], wrapper: tuple[str, ...] = ()
+    ) -> subprocess.Popen[str]:
+        words = [f"{name}={value}" for name, value in arguments.items()]
+        return subprocess.Popen(
+            [*wrapper, str(self._folder / f"bench_{topic}"), *words],
+            stdout=subprocess.PIPE,
+            text=True,
+            preexec_fn=_to_core(self._core),
+        )
+
+
+@dataclass(frozen=True)
+class _Busy:
+    at: float
+    cores: dict[int, float]
+    stolen: float
+    server: float
+    own: float
+
+
+class Load:
+    """What others used while we measured, in percent of each core."""
+
+    def __init__(self, server: Server, pins: Pins) -> None:
+        self._server = server
+        self._pins = pins
+        self._before = self._look()
+
+    def _look(self) -> _Busy:
+        cores: dict[int, float] = {}
+        stolen = 0.0
+        for line in Path("/proc/stat").read_text().splitlines():
+            name, *fields = line.split()
+            if name == "cpu":
+                stolen = int(fields[7]) / _TICKS_PER_S
+            elif name.startswith("cpu"):
+                # user, nice, system, irq, softirq: all but idle, iowait, steal and guests.
+                used = sum(int(fields[i]) for i in (0, 1, 2, 5, 6))
+                cores[int(name[3:])] = used / _TICKS_PER_S
+        own = 0.0
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
+            usage = resource.getrusage(who)
+            own += usage.ru_utime + usage.ru_stime
+        return _Busy(time.monotonic(), cores, stolen, self._server.cpu_s(), own)
+
+    def percent(self) -> dict[str, float]:
+        """By core; `all` where it is not known which core we ran on; `stolen` by a hypervisor."""
+        now, before = self._look(), self._before
+        elapsed = now.at - before.at
+        used = {core: now.cores[core] - before.cores[core] for core in now.cores}
+        server, own = now.server - before.server, now.own - before.own
+        result: dict[str, float] = {}
+        if self._pins.server is None or self._pins.client is None:
+            result["all"] = sum(used.values()) - server - own
+        else:
+            used[self._pins.server] -= server
+            used[self._pins.client] -= own
+            result = {str(core): seconds for core, seconds in used.items()}
+        result["stolen"] = now.stolen - before.stolen
+        return {name: round(max(s, 0.0) * 100 / elapsed, 1) for name, s in result.items()}
+
+
+def commit(root: Path) -> str:
+    """The commit that was measured, `+` if core or capi differ from it."""
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True)
+        return done.stdout.strip()
+
+    head = git("rev-parse", "--short=12", "HEAD")
+    return head + ("+" if git("status", "--porcelain", "--", "core", "capi") else "")
+
+
+def description() -> dict[str, object]:
+    """The machine, without its name."""
+    model = "unknown"
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    return {
+        "cpu": model,
+        "cores": os.cpu_count(),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "load_average_at_start": [round(x, 2) for x in os.getloadavg()],
+    }

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Measure redlatch against floors of the same run: tables on standard output, all figures as JSON.
+
+    scripts/bench --quick           under a minute
+    scripts/bench                   everything, some twelve minutes
+    scripts/bench --only P1,P3      some of it
+
+The targets are those of docs/benchmarks.md. An absolute time says little about another machine; a
+ratio of two figures of one run does. `!` marks a missed target, (a-b) the range over the rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import machine
+from report import Row, table
+from topics import TOPICS, Bench, instructions, say
+
+ROOT = Path(__file__).resolve().parents[1]
+
+TITLES = {
+    "P1": "acquire and release, nobody else wants the lock, one thread",
+    "P2": "threads with keys of their own, one client",
+    "P3": "hand-off, 1 ms in the critical section",
+    "P5": "hand-off between threads of one process",
+    "P6": "leases held and renewed",
+    "P10": "the holder's process is killed, lease 2 s",
+    "P11": "the server restarts without its data",
+    "callgrind": "instructions in user space",
+}
+
+
+def parse(words: list[str]) -> argparse.Namespace:
+    default_build = os.environ.get("REDLATCH_BUILD_DIR", str(ROOT / "build" / "release"))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="shorter, and fewer cases")
+    parser.add_argument("--only", default=",".join(TOPICS), help=f"of {','.join(TOPICS)}")
+    parser.add_argument("--callgrind", action="store_true", help="count instructions, too")
+    parser.add_argument("--json", type=Path, help="default: bench/result.json in the build folder")
+    parser.add_argument(
+        "--pin",
+        choices=("two", "one", "none"),
+        default="two",
+        help="server and clients on a core each, on the same one, or anywhere (two)",
+    )
+    parser.add_argument("--server", default="redis-server", help="program of the server")
+    parser.add_argument("--build", type=Path, default=Path(default_build), help="build folder")
+    args = parser.parse_args(words)
+    args.topics = [name for name in args.only.split(",") if name]
+    if unknown := set(args.topics) - set(TOPICS):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(TOPICS)}")
+    if shutil.which(args.server) is None:
+        parser.error(f"{args.server} is not there")
+    if not (args.build / "bench" / "bench_uncontended").exists():
+        parser.error(f"{args.build} has no benchmarks: configure with -DREDLATCH_BUILD_BENCH=ON")
+    return args
+
+
+def warn_of_others(bench: Bench) -> None:
+    for session in bench.conditions:
+        loads = session["others_percent"]
+        assert isinstance(loads, dict)
+        if worst := {name: load for name, load in loads.items() if load >= 10}:
+            shown = ", ".join(f"{name}: {load} %" for name, load in worst.items())
+            say(f"{session['topic']} {session['case']}: others used the machine ({shown})")
+
+
+def document(args: argparse.Namespace, bench: Bench, rows: list[Row], date: str) -> str:
+    return json.dumps(
+        {
+            "date": date,
+            "commit": machine.commit(ROOT),
+            "server": bench.server_version,
+            "machine": bench.machine,
+            "pin": args.pin,
+            "is_quick": args.quick,
+            "rows": [row.as_json() for row in rows],
+            "conditions": bench.conditions,
+            "raw": bench.raw,
+        },
+        indent=1,
+    )
+
+
+def main() -> int:
+    args = parse(sys.argv[1:])
+    date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    bench = Bench(args.build, args.server, args.pin, args.quick, machine.description())
+    rows: list[Row] = []
+    measurements = [(name, TOPICS[name]) for name in args.topics]
+    if args.callgrind:
+        measurements.append(("callgrind", instructions))
+    for name, measure in measurements:
+        found = measure(bench)
+        rows += found
+        print(f"## {name}: {TITLES[name]}\n\n{table(found)}\n", flush=True)
+    print(f"{bench.server_version}, commit {machine.commit(ROOT)}, {date}")
+    warn_of_others(bench)
+    target = args.json or args.build / "bench" / "result.json"
+    target.write_text(document(args, bench, rows, date) + "\n")
+    missed = [row for row in rows if row.is_met is False]
+    say(f"{len(missed)} targets missed; all figures: {target}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright The redlatch authors
+ *
+ * The actor's commands that are one call of the library each.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "actor.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { IS_SANITIZED = 1 };
+#else
+enum { IS_SANITIZED = 0 };
+#endif
+
+enum { TOKEN_SIZE = 64, TEXT_SIZE = 512 };
+
+/* ---- clients ---- */
+
+static void do_open(struct call *call) {
+  const size_t index = slot(call, "client");
+  clients[index] = rl_client_open(text(call, "url"), text_size(call, "url"), NULL, call->err);
+  say_result(call);
+  say_number(call, "is_sanitized", IS_SANITIZED);
+}
+
+static void do_connect(struct call *call) {
+  rl_client_connect(clients[slot(call, "client")], number(call, "wait", 0), call->err);
+  say_result(call);
+}
+
+static void do_shutdown(struct call *call) {
+  rl_client_shutdown(clients[slot(call, "client")]);
+  say_status(call, RL_OK);
+}
+
+static void do_close(struct call *call) {
+  const size_t index = slot(call, "client");
+  rl_client_close(clients[index]);
+  clients[index] = NULL;
+  say_status(call, RL_OK);
+}
+
+/* ---- acquire ---- */
+
+rl_acquire_options *options_of(const struct call *call) {
+  rl_acquire_options *options = rl_acquire_options_new();
+  int32_t bad = 0;
+  if (find_argument(call, "lease_ms")) {
+    bad |= rl_acquire_options_set_lease_ms(options, number(call, "lease_ms", 0));
+  }
+  if (find_argument(call, "burst")) {
+    bad |= rl_acquire_options_set_local_burst(options, (int32_t)number(call, "burst", 0));
+  }
+  if (find_argument(call, "renew")) {
+    bad |= rl_acquire_options_set_renew(options, (int32_t)number(call, "renew", 0));
+  }
+  if (find_argument(call, "confirm")) {
+    bad |= rl_acquire_options_set_confirm(options, (int32_t)number(call, "confirm", 0));
+  }
+  if (find_argument(call, "label")) {
+    bad |= rl_acquire_options_set_label(options, text(call, "label"), text_size(call, "label"));
+  }
+  if (bad != RL_OK) fail("bad option");
+  return options;
+}
+
+static void do_acquire(struct call *call) {
+  const size_t index = slot(call, "lease");
+  rl_acquire_options *options = options_of(call);
+  leases[index] = rl_acquire(clients[slot(call, "client")], text(call, "name"),
+                             text_size(call, "name"), number(call, "wait", 0), options, call->err);
+  rl_acquire_options_free(options);
+  say_result(call);
+  say_number(call, "fence", rl_lease_fence(leases[index]));
+}
+
+static void do_start(struct call *call) {
+  rl_acquire_options *options = options_of(call);
+  requests[slot(call, "request")] =
+      rl_acquire_start(clients[slot(call, "client")], text(call, "name"), text_size(call, "name"),
+                       number(call, "wait", 0), options);
+  rl_acquire_options_free(options);
+  say_status(call, RL_OK);
+}
+
+static void do_attach(struct call *call) {
+  leases[slot(call, "lease")] =
+      rl_lease_attach(clients[slot(call, "client")], text(call, "name"), text_size(call, "name"),
+                      text(call, "token"), text_size(call, "token"), call->err);
+  say_result(call);
+}
+
+/* ---- requests ---- */
+
+static void do_wait(struct call *call) {
+  rl_request *request = requests[slot(call, "request")];
+  say_status(call, rl_request_wait(request, number(call, "wait", 0)));
+  say(call, "message", rl_request_message(request));
+}
+
+static void do_cancel(struct call *call) {
+  say_status(call, rl_request_cancel(requests[slot(call, "request")]));
+}
+
+static void do_take(struct call *call) {
+  rl_lease *lease = rl_request_take_lease(requests[slot(call, "request")]);
+  leases[slot(call, "lease")] = lease;
+  say_status(call, lease == NULL ? RL_E_INVALID : RL_OK);
+  say_number(call, "fence", rl_lease_fence(lease));
+}
+
+static void do_free_request(struct call *call) {
+  const size_t index = slot(call, "request");
+  rl_request_free(requests[index]);
+  requests[index] = NULL;
+  say_status(call, RL_OK);
+}
+
+static void do_release_start(struct call *call) {
+  requests[slot(call, "request")] = rl_release_start(leases[slot(call, "lease")]);
+  say_status(call, RL_OK);
+}
+
+/* ---- leases ---- */
+
+static void do_release(struct call *call) {
+  rl_release(leases[slot(call, "lease")], call->err);
+  say_result(call);
+}
+
+static void do_extend(struct call *call) {
+  rl_extend(leases[slot(call, "lease")], number(call, "lease_ms", 30000), call->err);
+  say_result(call);
+}
+
+static void do_free(struct call *call) {
+  const size_t index = slot(call, "lease");
+  rl_lease_free(leases[index]);
+  leases[index] = NULL;
+  say_status(call, RL_OK);
+}
+
+static void do_detach(struct call *call) {
+  rl_lease_detach(leases[slot(call, "lease")]);
+  say_status(call, RL_OK);
+}
+
+/* The state is asked for first: it must be true of the first call after a pause. */
+static void do_look(struct call *call) {
+  const rl_lease *lease = leases[slot(call, "lease")];
+  char token[TOKEN_SIZE];
+  const int32_t state = rl_lease_state(lease);
+  say_number(call, "state", state);
+  say_number(call, "remaining", rl_lease_remaining_ms(lease));
+  say_number(call, "fence", rl_lease_fence(lease));
+  rl_lease_token(lease, token, sizeof token);
+  say(call, "token", token);
+  rl_lease_check(lease, call->err);
+  say_result(call);
+}
+
+static void do_wait_lost(struct call *call) {
+  say_status(call, rl_lease_wait_lost(leases[slot(call, "lease")], number(call, "wait", 0)));
+}
+
+/* ---- looking and operating ---- */
+
+static void do_inspect(struct call *call) {
+  char buffer[TEXT_SIZE];
+  rl_info *info = rl_inspect(clients[slot(call, "client")], text(call, "name"),
+                             text_size(call, "name"), call->err);
+  say_result(call);
+  say_number(call, "state", rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_STATE));
+  say_number(call, "waiting", rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_WAITING));
+  say_number(call, "fence", rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_FENCE));
+  rl_info_text(info, RL_INFO_LOCK, 0, RL_INFO_TYPE, buffer, sizeof buffer);
+  say(call, "type", buffer);
+  rl_info_text(info, RL_INFO_HOLDER, 0, RL_INFO_TOKEN, buffer, sizeof buffer);
+  say(call, "holder", buffer);
+  rl_info_text(info, RL_INFO_HOLDER, 0, RL_INFO_LABEL, buffer, sizeof buffer);
+  say(call, "label", buffer);
+  rl_info_free(info);
+}
+
+static void do_force(struct call *call) {
+  rl_force_release(clients[slot(call, "client")], text(call, "name"), text_size(call, "name"),
+                   text(call, "token"), text_size(call, "token"), call->err);
+  say_result(call);
+}
+
+const struct command plain_commands[] = {
+    {"open", do_open},
+    {"connect", do_connect},
+    {"shutdown", do_shutdown},
+    {"close", do_close},
+    {"acquire", do_acquire},
+    {"start", do_start},
+    {"attach", do_attach},
+    {"wait", do_wait},
+    {"cancel", do_cancel},
+    {"take", do_take},
+    {"free_request", do_free_request},
+    {"release_start", do_release_start},
+    {"release", do_release},
+    {"extend", do_extend},
+    {"free", do_free},
+    {"detach", do_detach},
+    {"look", do_look},
+    {"wait_lost", do_wait_lost},
+    {"inspect", do_inspect},
+    {"force", do_force},
+    {NULL, NULL},
+};

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright The redlatch authors
+ *
+ * The actor's commands that repeat calls, with a log of when it believed that it held the lock, and
+ * those that disturb the process itself.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "actor.h"
+
+struct belief {
+  int64_t begin_ns;
+  int64_t end_ns;
+  int64_t fence;
+};
+
+struct loop {
+  rl_client *client;
+  const char *name;
+  size_t name_size;
+  int64_t wait_ms;
+  int64_t hold_us; /* the longest; each hold takes a random part of it */
+  int64_t mixed;   /* short commands on other keys for each hold, on average */
+  rl_acquire_options *options;
+  rl_error *err;
+  uint64_t random;
+  struct belief *log;
+  int64_t count;
+  int64_t capacity;
+  int64_t short_count;
+};
+
+static uint64_t next_random(struct loop *loop) {
+  loop->random ^= loop->random << 13;
+  loop->random ^= loop->random >> 7;
+  loop->random ^= loop->random << 17;
+  return loop->random;
+}
+
+static void pass_time(int64_t us) {
+  const int64_t end = monotonic_ns() + us * 1000;
+  struct timespec pause = {0, 100000};
+  while (monotonic_ns() < end) {
+    if (end - monotonic_ns() > 150000) nanosleep(&pause, NULL);
+  }
+}
+
+/* The belief begins when the acquire has returned and ends before the release is called. */
+static rl_status hold_once(struct loop *loop) {
+  rl_lease *lease = rl_acquire(loop->client, loop->name, loop->name_size, loop->wait_ms,
+                               loop->options, loop->err);
+  if (lease == NULL) return rl_error_status(loop->err);
+  struct belief belief = {monotonic_ns(), 0, rl_lease_fence(lease)};
+  if (loop->hold_us > 0) pass_time((int64_t)(next_random(loop) % (uint64_t)loop->hold_us));
+  const int32_t state = rl_lease_state(lease);
+  belief.end_ns = monotonic_ns();
+  if (loop->count < loop->capacity) loop->log[loop->count] = belief;
+  loop->count++;
+  const rl_status status = rl_release(lease, loop->err);
+  rl_lease_free(lease);
+  return state == RL_LEASE_HELD ? status : RL_E_LOST;
+}
+
+/* A command or two that do not wait, on keys that nobody else uses, or a look at the common one. */
+static rl_status short_commands(struct loop *loop) {
+  char own[64];
+  if (next_random(loop) % 4 == 0) {
+    rl_info_free(rl_inspect(loop->client, loop->name, loop->name_size, loop->err));
+    loop->short_count++;
+    return rl_error_status(loop->err);
+  }
+  const int size = snprintf(own, sizeof own, "own:%d:%p", (int)getpid(), (void *)loop);
+  rl_lease *lease = rl_acquire(loop->client, own, (size_t)size, 0, NULL, loop->err);
+  if (lease == NULL) return rl_error_status(loop->err);
+  const rl_status status = rl_release(lease, loop->err);
+  rl_lease_free(lease);
+  loop->short_count += 2;
+  return status;
+}
+
+static void write_log(const struct loop *loop, const char *path) {
+  FILE *file = fopen(path, "w");
+  if (file == NULL) fail(path);
+  for (int64_t i = 0; i < loop->count && i < loop->capacity; i++) {
+    const struct belief *belief = &loop->log[i];
+    fprintf(file, "%lld %lld %lld\n", (long long)belief->begin_ns, (long long)belief->end_ns,
+            (long long)belief->fence);
+  }
+  if (fclose(file) != 0) fail(path);
+}
+
+/* Acquire and release `count` times, or until `ms` have passed; stop at the first that fails. */
+static void do_loop(struct call *call) {
+  struct loop loop = {0};
+  loop.client = clients[slot(call, "client")];
+  loop.name = text(call, "name");
+  loop.name_size = text_size(call, "name");
+  loop.wait_ms = number(call, "wait", 0);
+  loop.hold_us = number(call, "hold_us", 0);
+  loop.mixed = number(call, "mixed", 0);
+  loop.random = (uint64_t)number(call, "seed", 1) * 0x9e3779b97f4a7c15U | 1;
+  loop.options = options_of(call);
+  loop.err = call->err;
+  const char *path = text(call, "log");
+  loop.capacity = *path != '\0' ? 1000000 : 0;
+  loop.log = allocate((size_t)(loop.capacity + 1) * sizeof *loop.log);
+  const int64_t count = number(call, "count", INT64_MAX);
+  const int64_t end = call->began_ns + number(call, "ms", 3600000) * 1000000;
+  rl_status status = RL_OK;
+  while (status == RL_OK && loop.count < count && monotonic_ns() < end) {
+    status = hold_once(&loop);
+    for (int64_t i = 0; i < loop.mixed && status == RL_OK; i++) {
+      if (next_random(&loop) % 2) status = short_commands(&loop);
+    }
+  }
+  say_status(call, status);
+  say(call, "message", rl_error_message(call->err));
+  say_number(call, "count", loop.count);
+  say_number(call, "short_count", loop.short_count);
+  if (loop.capacity > 0) write_log(&loop, path);
+  rl_acquire_options_free(loop.options);
+  free(loop.log);
+}
+
+/* Open, use and close a client `count` times. */
+static void do_reopen(struct call *call) {
+  const char *url = text(call, "url");
+  const char *name = text(call, "name");
+  rl_status status = RL_OK;
+  for (int64_t i = 0; i < number(call, "count", 1) && status == RL_OK; i++) {
+    rl_client *client = rl_client_open(url, strlen(url), NULL, call->err);
+    rl_lease *lease = rl_acquire(client, name, strlen(name), 0, NULL, call->err);
+    status = rl_error_status(call->err);
+    if (lease != NULL) status = rl_release(lease, call->err);
+    rl_lease_free(lease);
+    rl_client_close(client);
+  }
+  say_status(call, status);
+  say(call, "message", rl_error_message(call->err));
+}
+
+/* ---- signals ---- */
+
+static atomic_long signal_count;
+
+static void on_signal(int number_of_signal) {
+  (void)number_of_signal;
+  signal_count++;
+}
+
+/* SIGPROF for each `us` of processor time and SIGALRM for each `us` of time, from now on; 0 ends
+ * it. Without SA_RESTART: every system call that can be interrupted is. */
+static void do_signals(struct call *call) {
+  struct sigaction action = {0};
+  action.sa_handler = on_signal;
+  sigaction(SIGPROF, &action, NULL);
+  sigaction(SIGALRM, &action, NULL);
+  const suseconds_t us = (suseconds_t)number(call, "us", 0);
+  const struct itimerval timer = {{0, us}, {0, us}};
+  if (setitimer(ITIMER_PROF, &timer, NULL) != 0) fail("setitimer");
+  if (setitimer(ITIMER_REAL, &timer, NULL) != 0) fail("setitimer");
+  say_status(call, RL_OK);
+  say_number(call, "count", signal_count);
+}
+
+const struct command loop_commands[] = {
+    {"loop", do_loop},
+    {"reopen", do_reopen},
+    {"signals", do_signals},
+    {NULL, NULL},
+};

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Servers, actors and proxies that end with their test, and figures that are shown at the end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from support.resp import Connection
+from support.servers import Server, available_kinds
+
+from .actor import Actor
+from .proxy import FaultProxy
+
+_FIGURES: list[str] = []
+
+# Keys of the test's own making that are not ours, by their prefix, may stay for ever.
+FOREIGN = "foreign:"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if _FIGURES:
+        terminalreporter.section("figures")
+    for figure in _FIGURES:
+        terminalreporter.write_line(figure)
+
+
+@pytest.fixture
+def figure() -> Callable[[str], None]:
+    """Note a figure to be shown at the end of the run."""
+    return _FIGURES.append
+
+
+@pytest.fixture(params=available_kinds())
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """A server of the test's own, of each kind. Nothing that is left there may live for ever."""
+    with Server(request.param) as running:
+        yield running
+        _check_leftovers(running)
+
+
+@pytest.fixture(scope="session", params=available_kinds())
+def shared_server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """A server for tests that leave it alone and use keys of their own."""
+    with Server(request.param) as running:
+        yield running
+        _check_leftovers(running)
+
+
+@pytest.fixture
+def one_server() -> Iterator[Server]:
+    """Likewise, of one kind: for tests that take long, or do not depend on it."""
+    with Server(available_kinds()[0]) as running:
+        yield running
+        _check_leftovers(running)
+
+
+@pytest.fixture
+def spawn() -> Iterator[Callable[[str], Actor]]:
+    """Start an actor with a client of this URL; all of them are killed at the end."""
+    actors: list[Actor] = []
+
+    def start(url: str) -> Actor:
+        actor = Actor(url)
+        actors.append(actor)
+        return actor
+
+    yield start
+    for actor in actors:
+        actor.close()
+
+
+@pytest.fixture
+def proxy(shared_server: Server) -> Iterator[FaultProxy]:
+    with FaultProxy(shared_server.port) as running:
+        yield running
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A lock name of the test's own."""
+    return re.sub(r"\W+", "-", request.node.name)
+
+
+def aux_key(name: str, suffix: str) -> str:
+    """A key beside the lock `name`, which has no brace: `q` the queue, `f` the fence."""
+    return f"{{{name}}}:rl1:{suffix}"
+
+
+def queue_length(server: Server, name: str) -> int:
+    """How many stand in the server's queue for this lock."""
+    with server.connect() as connection:
+        return int(connection.cmd("ZCARD", aux_key(name, "q")))
+
+
+def immortal_keys(connection: Connection) -> list[str]:
+    keys = [key.decode() for key in connection.cmd("KEYS", "*")]
+    return [
+        key for key in keys if not key.startswith(FOREIGN) and connection.cmd("PTTL", key) == -1
+    ]
+
+
+def _check_leftovers(server: Server) -> None:
+    if not server.is_running:
+        return
+    server.resume()  # a test that failed may have left it stopped
+    with server.connect() as connection:
+        if isinstance(connection.pipe([["PING"]])[0], str):
+            assert not immortal_keys(connection), "keys without expiry"

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: keys that others made under a lock's name are respected: foreign locks and other data.
+
+Method: a plain connection makes, changes and removes them while clients try, wait and look.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from support.resp import Argument, Connection
+from support.servers import Server
+
+from .actor import FREE, NO_LOCK, Actor, wait_until
+from .actor import FOREIGN as BY_OTHERS
+from .conftest import FOREIGN, aux_key, queue_length
+
+Spawn = Callable[[str], Actor]
+
+# A waiter in front of a foreign holder looks at least each 250 ms.
+NOTICED_S = 0.5
+
+TYPES: list[tuple[str, tuple[Argument, ...]]] = [
+    ("list", ("RPUSH", "v")),
+    ("set", ("SADD", "v")),
+    ("hash", ("HSET", "f", "v")),
+    ("zset", ("ZADD", 1, "v")),
+    ("stream", ("XADD", "*", "f", "v")),
+]
+
+
+@pytest.fixture
+def connection(shared_server: Server) -> Iterator[Connection]:
+    with shared_server.connect() as running:
+        yield running
+
+
+@pytest.mark.parametrize("expiry", [("PX", 30_000), ()], ids=["lease", "for ever"])
+def test_a_foreign_holder(
+    shared_server: Server, spawn: Spawn, connection: Connection, name: str, expiry: tuple[Argument]
+) -> None:
+    """Goal: SET NX of another library excludes ours, and its DEL is noticed within half a second.
+    Method: hold, try, wait, look, remove; two waiters."""
+    first, second = spawn(shared_server.url), spawn(shared_server.url)
+    assert connection.cmd("SET", name, "theirs", "NX", *expiry) == "OK"
+    reply = first.call("acquire", name=name, wait=0)
+    assert reply.status == "RL_BUSY" and "another lock library" in reply.message
+    assert first.call("acquire", name=name, wait=100).status == "RL_TIMEOUT"
+    look = first.ok("inspect", name=name)
+    assert look.number("state") == BY_OTHERS and look["holder"] == "theirs"
+    waiting = [first.begin("acquire", name=name, wait=-1)]
+    wait_until(lambda: queue_length(shared_server, name) == 1)
+    waiting.append(second.begin("acquire", name=name, wait=-1))
+    wait_until(lambda: queue_length(shared_server, name) == 2)
+    time.sleep(0.6)  # it looks less and less often; what counts is how late it is at its slowest
+    assert not waiting[0].is_done
+    removed = time.monotonic()
+    connection.cmd("DEL", name)
+    reply = waiting[0].get()
+    assert reply.status == "RL_OK"
+    assert reply.ended - removed < NOTICED_S
+    # Now it is theirs that is kept out.
+    assert connection.cmd("SET", name, "theirs", "NX", "PX", 1000) is None
+    first.ok("release")
+    assert waiting[1].get().status == "RL_OK"
+    second.ok("release")
+
+
+def test_a_foreign_lease_ends(
+    shared_server: Server, spawn: Spawn, connection: Connection, name: str
+) -> None:
+    """Goal: a foreign lock that expires is free for ours.
+    Method: SET NX PX 300, a waiter, and the time."""
+    actor = spawn(shared_server.url)
+    actor.ok("connect")
+    connection.cmd("SET", name, "theirs", "NX", "PX", 300)
+    reply = actor.ok("acquire", name=name, wait=5000)
+    assert 0.2 < reply.seconds < 0.3 + NOTICED_S
+    actor.ok("release")
+
+
+def test_a_foreigner_takes_over(
+    shared_server: Server, spawn: Spawn, connection: Connection, name: str
+) -> None:
+    """Goal: a key that somebody overwrote is lost, and never removed or extended by us.
+    Method: SET over a held lock; extend, release, renewal."""
+    actor = spawn(shared_server.url)
+    for command in ("extend", "release", "wait_lost"):
+        actor.ok("acquire", name=name, wait=2000, lease_ms=600)
+        connection.cmd("SET", name, "theirs", "PX", 20_000)
+        assert actor.call(command, wait=-1).status == "RL_E_LOST"
+        again = "RL_E_NOT_HELD" if command == "release" else "RL_E_LOST"
+        assert actor.call("release").status == again
+        assert connection.cmd("GET", name) == b"theirs"
+        assert connection.cmd("PTTL", name) > 10_000
+        connection.cmd("DEL", name)
+
+
+@pytest.mark.parametrize(("kind", "command"), TYPES, ids=[kind for kind, _ in TYPES])
+def test_a_key_that_is_no_lock(
+    shared_server: Server,
+    spawn: Spawn,
+    connection: Connection,
+    name: str,
+    kind: str,
+    command: tuple[Argument, ...],
+) -> None:
+    """Goal: data of another type is busy, named, never touched; and noticed when it goes.
+    Method: make it, try, wait, look, force, remove."""
+    name = FOREIGN + name
+    actor = spawn(shared_server.url)
+    connection.cmd(command[0], name, *command[1:])
+    before = connection.cmd("DUMP", name)
+    reply = actor.call("acquire", name=name, wait=0)
+    assert reply.status == "RL_BUSY"
+    assert kind in reply.message
+    assert actor.call("acquire", name=name, wait=100).status == "RL_TIMEOUT"
+    look = actor.ok("inspect", name=name)
+    assert look.number("state") == NO_LOCK and look["type"] == kind
+    assert actor.call("force", name=name).status == "RL_E_NOT_HELD"
+    waiting = actor.begin("acquire", name=name, wait=-1)
+    wait_until(lambda: queue_length(shared_server, name) == 1)
+    assert connection.cmd("DUMP", name) == before
+    connection.cmd("DEL", name)
+    reply = waiting.get()
+    assert reply.status == "RL_OK"
+    actor.ok("release")
+
+
+def test_a_held_lock_becomes_other_data(
+    shared_server: Server, spawn: Spawn, connection: Connection, name: str
+) -> None:
+    """Goal: a lock overwritten by a list is lost, and the list stays.
+    Method: DEL and RPUSH while held, then release, extend, and a waiter's look."""
+    holder, waiter = spawn(shared_server.url), spawn(shared_server.url)
+    holder.ok("acquire", name=name, wait=0)
+    waiting = waiter.begin("acquire", name=name, wait=300)
+    wait_until(lambda: queue_length(shared_server, name) == 1)
+    connection.cmd("DEL", name)
+    connection.cmd("RPUSH", name, "v")
+    assert holder.call("extend").status == "RL_E_LOST"
+    assert holder.call("release").status == "RL_E_LOST"
+    assert waiting.get().status == "RL_TIMEOUT"
+    assert connection.cmd("TYPE", name) == "list"
+    connection.cmd("DEL", name)
+
+
+@pytest.mark.parametrize("suffix", ["q", "f", "i"])
+def test_spoiled_keys_beside_a_lock(
+    shared_server: Server, spawn: Spawn, connection: Connection, name: str, suffix: str
+) -> None:
+    """Goal: other data under our auxiliary keys is told, and ends nobody's process or lock.
+    Method: a list in place of queue, fence and description; all calls; remove it."""
+    actor, other = spawn(shared_server.url), spawn(shared_server.url)
+    actor.ok("acquire", name=name, wait=0)
+    connection.cmd("DEL", aux_key(name, suffix))
+    connection.cmd("RPUSH", aux_key(name, suffix), "v")
+    for _ in range(2):
+        for wait in (0, 100):
+            reply = other.call("acquire", name=name, wait=wait)
+            assert reply.status in ("RL_BUSY", "RL_TIMEOUT", "RL_E_SERVER"), reply
+            if reply.status == "RL_E_SERVER":
+                assert "WRONGTYPE" in reply.message
+        assert actor.call("inspect", name=name).status in ("RL_OK", "RL_E_SERVER")
+        actor.ok("extend", lease_ms=30_000)
+        assert actor.ok("look").number("remaining") > 20_000
+    connection.cmd("DEL", aux_key(name, suffix))
+    actor.ok("release")
+    other.ok("acquire", name=name, wait=2000)
+    assert other.ok("inspect", name=name).number("state") != FREE
+    other.ok("release")

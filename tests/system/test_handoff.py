@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: many processes and threads hand one lock around; nobody hangs, no two believe at once, and
+the fence rises each time.
+
+Method: blocking waits mixed with short commands on the same connections, which makes the roles of
+driver and sentinel change hands all the time; the log of all beliefs on one clock is judged
+afterwards. A lost wake-up shows as a hang here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.servers import Server
+
+from .actor import Actor
+from .history import read_logs, violations
+
+Spawn = Callable[[str], Actor]
+
+PROCESSES, THREADS = 8, 4
+RUN_MS = 5000
+# A hang is what this must tell from a slow machine.
+WAIT_MS = 30_000
+
+
+def storm(
+    server: Server, spawn: Spawn, folder: Path, bursts: tuple[int, ...], **options: int
+) -> tuple[int, int]:
+    """Let all run, judge the history. The numbers of holds and of short commands."""
+    actors = [spawn(server.url) for _ in range(PROCESSES)]
+    running = []
+    logs = []
+    for number in range(PROCESSES * THREADS):
+        log = folder / f"{number}.log"
+        logs.append(log)
+        running.append(
+            actors[number % PROCESSES].begin(
+                "loop",
+                thread=number // PROCESSES,
+                name="storm",
+                wait=WAIT_MS,
+                burst=bursts[number % PROCESSES % len(bursts)],
+                seed=number,
+                log=str(log),
+                **options,
+            )
+        )
+    replies = [pending.get(WAIT_MS / 1000 + 30) for pending in running]
+    failed = [reply for reply in replies if reply.status != "RL_OK"]
+    assert not failed, failed
+    beliefs = read_logs(logs)
+    assert len(beliefs) == sum(reply.number("count") for reply in replies)
+    assert not violations(beliefs)[:5]
+    return len(beliefs), sum(reply.number("short_count") for reply in replies)
+
+
+@pytest.mark.parametrize("bursts", [(0,), (16,), (0, 16)], ids=["queue", "local", "mixed"])
+def test_hand_off_between_many_processes(
+    one_server: Server,
+    spawn: Spawn,
+    tmp_path: Path,
+    figure: Callable[[str], None],
+    bursts: tuple[int, ...],
+) -> None:
+    """Goal: thousands of hand-offs without a hang, with strict order, with local passing, and both.
+    Method: 8 processes of 4 threads for 5 s; each hold up to 0.1 ms, then short commands."""
+    holds, shorts = storm(
+        one_server, spawn, tmp_path, bursts, ms=RUN_MS, hold_us=100, mixed=2
+    )
+    figure(f"storm, local_burst {bursts}: {holds} hand-offs, {shorts} short commands")
+    assert holds > 1000
+    assert shorts > 1000
+
+
+def test_hand_off_while_connections_are_killed(
+    one_server: Server, spawn: Spawn, tmp_path: Path, figure: Callable[[str], None]
+) -> None:
+    """Goal: the same with faults: connections that die cost time and nothing else.
+    Method: the storm, while CLIENT KILL ends all connections ten times a second."""
+    stop = threading.Event()
+    kills = []
+
+    def kill() -> None:
+        with one_server.connect() as connection:
+            while not stop.wait(0.1):
+                kills.append(connection.cmd("CLIENT", "KILL", "TYPE", "normal"))
+                kills.append(connection.cmd("CLIENT", "KILL", "TYPE", "pubsub"))
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        holds, _ = storm(one_server, spawn, tmp_path, (0, 16), ms=3000, hold_us=2000)
+    finally:
+        stop.set()
+        killer.join(10.0)
+    figure(f"storm with killed connections: {holds} hand-offs, {sum(kills)} connections killed")
+    assert sum(kills) > 20
+    assert holds > 100
+
+
+def test_nobody_starves(one_server: Server, spawn: Spawn) -> None:
+    """Goal: with local passing each thread of each process gets its turns.
+    Method: a short storm; the fewest holds of a thread are at least a tenth of the average."""
+    actors = [spawn(one_server.url) for _ in range(4)]
+    running = [
+        actors[number % 4].begin(
+            "loop", thread=number // 4, name="fair", wait=WAIT_MS, ms=2000, hold_us=100, burst=16
+        )
+        for number in range(16)
+    ]
+    counts = [pending.get().number("count") for pending in running]
+    assert min(counts) > sum(counts) / len(counts) / 10, counts

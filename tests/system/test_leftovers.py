@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: after everything has ended, nothing stays on the server longer than it must.
+
+Method: clients of all sorts come and go, many by SIGKILL; then what is left is looked at.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from support.servers import Server
+
+from .actor import Actor, wait_until
+
+Spawn = Callable[[str], Actor]
+
+LEASE_MS = 700
+QUEUE_MS, FENCE_MS = 600_000, 3_600_000
+
+
+def test_no_key_outlives_its_lease(server: Server, spawn: Spawn, name: str) -> None:
+    """Goal: no lock outlives its lease, queue and fence end by themselves, nothing is for ever.
+    Method: holders, waiters and loops on five names, half of the processes killed at random
+    moments, the others closed; then the keys, their types and their times to live."""
+    chosen = random.Random(3)
+    actors = [spawn(server.url) for _ in range(10)]
+    for number, actor in enumerate(actors):
+        for thread in range(5):
+            command = ("loop", "acquire", "start")[(number + thread) % 3]
+            actor.begin(
+                command,
+                thread=thread,
+                lease=thread,
+                request=thread,
+                name=f"{name}-{thread}",
+                wait=chosen.choice([0, 100, -1]),
+                ms=500,
+                hold_us=3000,
+                lease_ms=LEASE_MS,
+                label="left behind",
+                burst=chosen.choice([0, 16]),
+            )
+    with server.connect() as connection:
+        wait_until(lambda: int(connection.cmd("DBSIZE")) >= 10)
+        for actor in actors[:5]:
+            actor.kill()
+        for actor in actors[5:]:
+            actor.call("shutdown", thread=9)
+            actor.ok("close", thread=9, client=1)
+        kept = [b":rl1:q", b":rl1:f"]
+
+        def others() -> list[bytes]:
+            return [key for key in connection.cmd("KEYS", "*") if key[-6:] not in kept]
+
+        # What a killed holder left ends with its lease, or with the claim of a new one.
+        wait_until(lambda: not others(), 3.0 + LEASE_MS / 1000 + 2.0)
+        for key in connection.cmd("KEYS", "*"):
+            left = connection.cmd("PTTL", key)
+            assert 0 < left <= (QUEUE_MS if key.endswith(b"q") else FENCE_MS), key

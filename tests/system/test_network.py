@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: a network that is slow, broken or absent costs time within limits, and tells what is wrong.
+
+Method: a proxy that slices, delays, stops, garbles and drops; addresses where nobody answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.servers import Server
+
+from .actor import HELD, Actor, wait_until
+from .conftest import queue_length
+from .proxy import FaultProxy
+
+Spawn = Callable[[str], Actor]
+
+LIMIT_S = 0.3
+LIMITS = "?timeout=300ms&connect_timeout=300ms"
+SLACK_S = 0.7
+
+
+# ---- a bad network ----
+
+
+def test_single_bytes(
+    shared_server: Server, proxy: FaultProxy, spawn: Spawn, name: str
+) -> None:
+    """Goal: how replies and requests are cut into packets makes no difference.
+    Method: one byte at a time in both directions; every script, a push among them."""
+    proxy.slices = True
+    actor, other = spawn(proxy.url + "?timeout=10s"), spawn(shared_server.url)
+    actor.ok("acquire", name=name, wait=0, label="sliced")
+    actor.ok("extend", lease_ms=20_000)
+    assert actor.ok("inspect", name=name)["holder"] == actor.ok("look")["token"]
+    actor.ok("release")
+    other.ok("acquire", name=name, wait=0)
+    assert actor.call("acquire", name=name, wait=0).status == "RL_BUSY"
+    assert actor.call("acquire", name=name, wait=50).status == "RL_TIMEOUT"
+    waiting = actor.begin("acquire", name=name, wait=-1)
+    wait_until(lambda: queue_length(shared_server, name) == 1)
+    other.ok("release")
+    assert waiting.get().status == "RL_OK"
+    actor.ok("force", name=name)
+    assert actor.call("release").status == "RL_E_LOST"
+
+
+def test_delay_is_taken_off_the_lease(proxy: FaultProxy, spawn: Spawn, name: str) -> None:
+    """Goal: validity counts from the moment of sending; a lease shorter than that is refused.
+    Method: 60 ms in each direction."""
+    actor = spawn(proxy.url)
+    actor.ok("connect")
+    proxy.delay = 0.06
+    reply = actor.ok("acquire", name=name, wait=0, lease_ms=5000)
+    assert reply.seconds >= 0.12
+    assert actor.ok("look").number("remaining") < 5000 - 120
+    actor.ok("release")
+    reply = actor.call("acquire", name=name, wait=2000, lease_ms=100)
+    assert reply.status == "RL_E_INVALID" and "too short" in reply.message, reply
+    proxy.delay = 0.0
+    actor.ok("acquire", name=name, wait=2000, lease_ms=100)
+
+
+@pytest.mark.parametrize("fault", ["hang", "drops_replies", "garbles", "refuses"])
+def test_a_network_that_recovers(
+    shared_server: Server, proxy: FaultProxy, spawn: Spawn, name: str, fault: str
+) -> None:
+    """Goal: while it lasts, limits are kept and nothing is granted twice; afterwards all goes on,
+    for callers that are connected, new, holding and waiting.
+    Method: switch the fault on, time calls, switch it off."""
+    holder, new = spawn(proxy.url + LIMITS), spawn(proxy.url + LIMITS)
+    other = spawn(shared_server.url)
+    holder.ok("acquire", name=name, wait=0)
+    other.ok("acquire", name=name + "2", wait=0)
+    waiting = holder.begin("acquire", thread=1, lease=1, name=name + "2", wait=-1)
+    wait_until(lambda: queue_length(shared_server, name + "2") == 1)
+    if fault == "hang":
+        proxy.hang()
+    else:
+        setattr(proxy, fault, True)
+        proxy.cut()
+    for actor in (holder, new):
+        for wait in (0, 300):
+            reply = actor.call("acquire", thread=2, lease=2, name=name, wait=wait)
+            honest = ("RL_E_UNAVAILABLE", "RL_E_OUTCOME_UNKNOWN", "RL_E_UNSUPPORTED")
+            assert reply.status in honest, reply
+            assert reply.seconds < max(wait / 1000, 2 * LIMIT_S) + SLACK_S
+    assert other.call("acquire", lease=1, name=name, wait=0).status == "RL_BUSY"
+    riding = new.begin("acquire", thread=3, lease=3, name=name + "3", wait=20_000)
+    proxy.go_on() if fault == "hang" else setattr(proxy, fault, False)
+    proxy.cut()
+    if fault != "garbles":  # which looks like a server that speaks another protocol
+        assert riding.get().status == "RL_OK"
+        assert holder.ok("look").number("state") == HELD
+        holder.ok("extend", lease_ms=30_000)
+        other.ok("release")
+        assert waiting.get().status == "RL_OK"
+    wait_until(lambda: holder.call("inspect", name=name).status == "RL_OK")
+    holder.ok("release")
+    new.ok("acquire", name=name, wait=5000)
+
+
+# ---- no server ----
+
+
+@contextlib.contextmanager
+def full_listener() -> Iterator[int]:
+    """A port that answers no attempt to connect: its queue of connections is full."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(8):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                filler.connect(listener.getsockname())
+        yield listener.getsockname()[1]
+
+
+@contextlib.contextmanager
+def closed_port() -> Iterator[int]:
+    """A port that nobody else takes, and nobody listens on."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
+
+
+def check_unreachable(actor: Actor, where: str, why: str, name: str) -> None:
+    """One try ends within the limit of connecting, a wait with its limit, and both say why."""
+    for command, wait, limit in (
+        ("connect", 0, LIMIT_S),
+        ("acquire", 0, LIMIT_S),
+        ("inspect", 0, LIMIT_S),
+        ("acquire", 500, 0.5),
+        ("connect", 500, 0.5),
+    ):
+        reply = actor.call(command, name=name, wait=wait)
+        assert reply.status == "RL_E_UNAVAILABLE", reply
+        assert where in reply.message and why in reply.message, reply
+        assert wait / 1000 <= reply.seconds < limit + SLACK_S, (command, reply)
+
+
+def test_nobody_listens(spawn: Spawn, name: str) -> None:
+    """Goal: a refused connection is told with address and reason.
+    Method: a port that is bound and not listened on."""
+    with closed_port() as port:
+        actor = spawn(f"redis://127.0.0.1:{port}{LIMITS}")
+        check_unreachable(actor, f"127.0.0.1:{port}", "refused", name)
+
+
+def test_nobody_answers(spawn: Spawn, name: str) -> None:
+    """Goal: an address that swallows packets costs the limit of connecting and no more.
+    Method: a listener whose queue is full; another caller of the same client meanwhile."""
+    with full_listener() as port:
+        actor = spawn(f"redis://127.0.0.1:{port}{LIMITS}")
+        behind = actor.begin("acquire", thread=1, lease=1, name=name, wait=900)
+        check_unreachable(actor, f"127.0.0.1:{port}", "timed out", name)
+        reply = behind.get()
+        assert reply.status == "RL_E_UNAVAILABLE"
+        assert 0.9 <= reply.seconds < 0.9 + SLACK_S
+
+
+def test_no_such_socket(spawn: Spawn, name: str, tmp_path: Path) -> None:
+    """Goal: a unix socket that is not there is told with its path.
+    Method: a path in an empty folder."""
+    actor = spawn(f"unix://{tmp_path}/sock{LIMITS}")
+    check_unreachable(actor, f"{tmp_path}/sock", "No such file", name)
+
+
+def test_no_such_host(spawn: Spawn, name: str) -> None:
+    """Goal: a name that nobody knows is told with that name, within the limit.
+    Method: a name of the reserved domain `invalid`."""
+    actor = spawn(f"redis://nowhere.invalid:6379{LIMITS}")
+    check_unreachable(actor, "nowhere.invalid", "", name)
+
+
+def test_the_server_comes_later(spawn: Spawn, name: str) -> None:
+    """Goal: who may wait is served when the server is there at last.
+    Method: calls before the server starts."""
+    with Server() as server:
+        server.stop()
+        actor = spawn(server.url)
+        waiting = [
+            actor.begin("connect", thread=1, wait=-1),
+            actor.begin("acquire", thread=2, name=name, wait=20_000),
+        ]
+        time.sleep(0.3)  # some attempts fail
+        server.start()
+        started = time.monotonic()
+        for pending in waiting:
+            reply = pending.get()
+            assert reply.status == "RL_OK"
+            assert reply.ended - started < 0.5 + SLACK_S

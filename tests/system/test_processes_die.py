@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: a process that stands still or dies harms others for at most its lease, or one claim.
+
+Method: SIGSTOP and SIGKILL for holders and waiters, up to a hundred processes; who gets the lock
+and when.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.servers import Server
+
+from .actor import HELD, LOST, Actor, Pending, wait_until
+from .conftest import queue_length
+from .history import read_logs, violations
+
+Spawn = Callable[[str], Actor]
+
+CLAIM_S = 3.0
+# How often a waiter that hears nothing looks by itself, at the latest.
+POLL_S = 15.0
+SLACK_S = 0.5
+
+
+def begin_in_order(server: Server, actors: list[Actor], name: str) -> list[Pending]:
+    """Each waits for the lock, in this order, and releases it when it gets it."""
+    waiting = []
+    for number, actor in enumerate(actors):
+        waiting.append(actor.begin("acquire", name=name, wait=-1))
+        actor.begin("release")
+        wait_until(lambda: queue_length(server, name) == number + 1)
+    return waiting
+
+
+# ---- stopped ----
+
+
+def test_a_paused_holder_learns_that_it_lost(server: Server, spawn: Spawn, name: str) -> None:
+    """Goal: after SIGCONT the first call says LOST, and the old holder does no harm.
+    Method: SIGSTOP for longer than the lease while another waits; look and release are in the
+    old holder's input before it goes on."""
+    old, new = spawn(server.url), spawn(server.url)
+    old.ok("acquire", name=name, wait=0, lease_ms=500)
+    waiting = new.begin("acquire", name=name, wait=-1)
+    wait_until(lambda: queue_length(server, name) == 1)
+    old.pause()
+    paused = time.monotonic()
+    reply = waiting.get()
+    assert reply.status == "RL_OK"
+    assert reply.ended - paused < 0.5 + SLACK_S
+    look, release = old.begin("look"), old.begin("release")
+    old.resume()
+    assert look.get().number("state") == LOST
+    assert look.get().number("remaining") == 0
+    assert release.get().status == "RL_E_LOST"
+    theirs = new.ok("look")
+    assert theirs.number("state") == HELD
+    with server.connect() as connection:
+        assert connection.cmd("GET", name).decode() == theirs["token"]
+    assert old.call("extend").status == "RL_E_LOST"
+    new.ok("release")
+
+
+def test_a_paused_waiter_costs_one_claim(
+    one_server: Server, spawn: Spawn, name: str, figure: Callable[[str], None]
+) -> None:
+    """Goal: the first of three waiters stands still; those behind wait for its claim and no more.
+    Method: SIGSTOP of the first, release, and the time until the third is served."""
+    holder, first, second, third = (spawn(one_server.url) for _ in range(4))
+    holder.ok("acquire", name=name, wait=0)
+    waiting = begin_in_order(one_server, [first, second, third], name)
+    first.pause()
+    released = holder.ok("release").began
+    served = waiting[2].get().ended - released
+    figure(f"a paused first waiter of three: the third was served after {served:.3f} s")
+    assert waiting[1].get().ended < waiting[2].get().ended
+    # Not before the claim was over: the first one might believe.
+    assert CLAIM_S - 0.1 < waiting[1].get().ended - released
+    assert served < CLAIM_S + SLACK_S
+    # It refuses the late grant and asks again: the lock is free now.
+    first.resume()
+    reply = waiting[0].get()
+    assert reply.status == "RL_OK"
+    assert reply.ended > waiting[2].get().ended
+
+
+# ---- killed ----
+
+
+def test_a_killed_holder_blocks_for_its_lease(
+    server: Server, spawn: Spawn, name: str, figure: Callable[[str], None]
+) -> None:
+    """Goal: P10, the next waiter has the lock when the dead holder's lease is over.
+    Method: SIGKILL, the key's time to live at that moment, and the time of the grant; 6 times."""
+    late = []
+    waiter = spawn(server.url)
+    with server.connect() as connection:
+        for round_number in range(6):
+            holder = spawn(server.url)
+            holder.ok("acquire", name=name, wait=2000, lease_ms=300)
+            waiting = waiter.begin("acquire", name=name, wait=-1)
+            wait_until(lambda: queue_length(server, name) == 1)
+            # At different moments between two renewals.
+            time.sleep(0.02 * round_number)
+            holder.kill()
+            expiry = time.monotonic() + connection.cmd("PTTL", name) / 1000
+            reply = waiting.get()
+            assert reply.status == "RL_OK"
+            late.append(reply.ended - expiry)
+            waiter.ok("release")
+    figure(
+        f"P10 ({server.kind}): next waiter {statistics.median(late) * 1000:.1f} ms (median), "
+        f"{max(late) * 1000:.1f} ms (max) after the end of the killed holder's lease"
+    )
+    assert min(late) > -0.005
+    assert max(late) < SLACK_S
+
+
+def test_a_killed_waiter_costs_nothing(server: Server, spawn: Spawn, name: str) -> None:
+    """Goal: a dead waiter is skipped in the release itself.
+    Method: SIGKILL the first of two waiters, release; the second is served at once."""
+    holder, first, second = (spawn(server.url) for _ in range(3))
+    holder.ok("acquire", name=name, wait=0)
+    waiting = begin_in_order(server, [first, second], name)
+    first.kill()
+    released = holder.ok("release").began
+    assert waiting[1].get().status == "RL_OK"
+    assert waiting[1].get().ended - released < SLACK_S
+    assert queue_length(server, name) == 0
+
+
+def test_a_new_holder_and_the_next_in_line_die(server: Server, spawn: Spawn, name: str) -> None:
+    """Goal: two crashes at once, of a new holder and of the one who alone was told when to look
+    again, cost the third no more than its own safety poll.
+    Method: release to the first of three waiters, then SIGKILL it and the second."""
+    holder, *waiters = (spawn(server.url) for _ in range(4))
+    holder.ok("acquire", name=name, wait=0)
+    waiting = []
+    for number, waiter in enumerate(waiters):
+        waiting.append(waiter.begin("acquire", name=name, wait=-1))
+        wait_until(lambda: queue_length(server, name) == number + 1)
+    released = holder.ok("release").began
+    assert waiting[0].get().status == "RL_OK"
+    waiters[0].kill()
+    waiters[1].kill()
+    reply = waiting[2].get()
+    assert reply.status == "RL_OK"
+    assert reply.ended - released < POLL_S + SLACK_S
+
+
+@pytest.mark.parametrize("while_served", [0, 25])
+def test_half_of_a_hundred_processes_die(
+    one_server: Server,
+    spawn: Spawn,
+    name: str,
+    tmp_path: Path,
+    figure: Callable[[str], None],
+    while_served: int,
+) -> None:
+    """Goal: 100 processes wait, 50 of them are killed; the others are all served, in order, with no
+    pause longer than one claim.
+    Method: all 50 die before the release, or half of them while the others are served."""
+    chosen = random.Random(20)
+    holder = spawn(one_server.url)
+    holder.ok("acquire", name=name, wait=0)
+    actors = [spawn(one_server.url) for _ in range(100)]
+    waiting = []
+    for number, actor in enumerate(actors):
+        once = {"count": 1, "hold_us": 10_000, "seed": number}
+        log = str(tmp_path / f"{number:03}.log")
+        waiting.append(actor.begin("loop", name=name, wait=-1, log=log, **once))
+        wait_until(lambda: queue_length(one_server, name) == number + 1)
+    doomed = chosen.sample(range(100), 50)
+    for number in doomed[while_served:]:
+        actors[number].kill()
+    released = holder.ok("release").began
+    for number in doomed[:while_served]:
+        actors[number].kill()
+    others = sorted(set(range(100)) - set(doomed))
+    for number in others:
+        reply = waiting[number].get(60.0)
+        assert reply.status == "RL_OK", reply
+    in_queue = [read_logs([tmp_path / f"{number:03}.log"])[0] for number in others]
+    assert not violations(in_queue)
+    times = [released, *(belief.begin_ns / 1e9 for belief in in_queue)]
+    pause = max(after - before for before, after in zip(times, times[1:]))
+    figure(
+        f"50 of 100 waiting processes killed, {while_served} of them while others were served: "
+        f"all served in {times[-1] - released:.3f} s, longest pause {pause:.3f} s"
+    )
+    assert times == sorted(times), "not served in order"
+    assert pause < CLAIM_S + SLACK_S
+    assert queue_length(one_server, name) == 0

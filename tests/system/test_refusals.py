@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: what a server refuses is told with the server's words, and ridden out where it passes.
+
+Method: servers without memory, loading, busy, read-only, without replicas, or too old.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import pytest
+from support.resp import Connection
+from support.servers import Server, available_kinds
+
+from .actor import HELD, Actor, Pending, wait_until
+from .conftest import FOREIGN, queue_length
+from .hostile import HostileServer, fake_hello
+
+Spawn = Callable[[str], Actor]
+
+SLACK_S = 0.7
+# Of LOADING and BUSY: as long as two tries and a look need, and no longer.
+TROUBLE_S = 1.2
+
+
+def check_refused(actor: Actor, word: str, *, lock: str, wait: int) -> None:
+    """An acquire that ends with the server's words, in time."""
+    reply = actor.call("acquire", lease=7, name=lock, wait=wait)
+    assert reply.status == "RL_E_SERVER", reply
+    assert word in reply.message
+    assert wait / 1000 <= reply.seconds < wait / 1000 + SLACK_S
+
+
+def first_done(pending: list[Pending]) -> int:
+    wait_until(lambda: any(one.is_done for one in pending))
+    return [one.is_done for one in pending].index(True)
+
+
+# ---- no memory ----
+
+
+def test_without_memory(server: Server, spawn: Spawn, name: str) -> None:
+    """Goal: OOM is RL_E_SERVER with the server's words; what is held can be kept and given back,
+    and who waits already is served.
+    Method: maxmemory below what is used; all calls; then memory again."""
+    holder, queued, late = (spawn(server.url + "?timeout=1s") for _ in range(3))
+    holder.ok("acquire", name=name, wait=0, lease_ms=900)
+    waiting = queued.begin("acquire", name=name, wait=-1, lease_ms=900)
+    wait_until(lambda: queue_length(server, name) == 1)
+    late.ok("connect")
+    with server.connect() as connection:
+        connection.cmd("CONFIG", "SET", "maxmemory-policy", "noeviction")
+        connection.cmd("CONFIG", "SET", "maxmemory", 1)
+        check_refused(late, "OOM", lock="free", wait=0)
+        check_refused(late, "OOM", lock="free", wait=400)
+        check_refused(late, "OOM", lock="free", wait=1050)  # longer than one command may take
+        check_refused(late, "OOM", lock=name, wait=400)
+        assert late.call("acquire", name=name, wait=0).status == "RL_BUSY"
+        # Renewals go on: more than a lease passes.
+        end = time.monotonic() + 1.2
+        while time.monotonic() < end:
+            assert holder.ok("look").number("state") == HELD
+            time.sleep(0.05)
+        holder.ok("extend", lease_ms=2000)
+        late.ok("inspect", name=name)
+        holder.ok("release")
+        assert waiting.get().status == "RL_OK"
+        queued.ok("release")
+        riders = [late, queued]
+        riding = [actor.begin("acquire", name="free", wait=20_000) for actor in riders]
+        time.sleep(0.3)  # both are refused at least once
+        connection.cmd("CONFIG", "SET", "maxmemory", 0)
+    first = first_done(riding)
+    riders[first].ok("release")
+    assert {one.get().status for one in riding} == {"RL_OK"}
+    riders[1 - first].ok("release")
+
+
+# ---- trouble that passes ----
+
+
+@contextmanager
+def loading(server: Server) -> Iterator[None]:
+    """The server loads its data, for TROUBLE_S."""
+
+    def reload() -> None:
+        with server.connect(timeout=30.0) as connection:
+            connection.cmd("DEBUG", "RELOAD")
+
+    with server.connect() as connection:
+        connection.cmd("CONFIG", "SET", "loading-process-events-interval-bytes", 1024)
+        connection.cmd("DEBUG", "POPULATE", int(TROUBLE_S * 1000), FOREIGN, 100)
+        connection.cmd("CONFIG", "SET", "key-load-delay", 1000)
+        thread = threading.Thread(target=reload)
+        thread.start()
+        wait_until(lambda: "loading:1" in connection.cmd("INFO", "persistence").decode())
+        yield
+        assert thread.is_alive(), "it was over too early"
+    thread.join(30.0)
+
+
+@contextmanager
+def busy(server: Server) -> Iterator[None]:
+    """The server runs a script, for TROUBLE_S."""
+    with server.connect() as connection, server.connect() as killer:
+        connection.cmd("CONFIG", "SET", "busy-reply-threshold", 20)
+        connection.send("EVAL", "while true do end", 0)
+        began = time.monotonic()
+        wait_until(lambda: "BUSY" in str(killer.pipe([["GET", "x"]])[0]))
+        try:
+            yield
+            time.sleep(max(began + TROUBLE_S - time.monotonic(), 0.0))
+        finally:
+            killer.cmd("SCRIPT", "KILL")
+            wait_until(lambda: "BUSY" not in str(killer.pipe([["GET", "x"]])[0]))
+
+
+def script_calls(connection: Connection) -> int:
+    """How many scripts clients have called so far."""
+    lines = connection.cmd("INFO", "commandstats").decode().splitlines()
+    calls = [line for line in lines if line.startswith(("cmdstat_eval:", "cmdstat_evalsha:"))]
+    return sum(int(line.split("calls=")[1].split(",")[0]) for line in calls)
+
+
+@pytest.mark.parametrize("trouble", [loading, busy], ids=["LOADING", "BUSY"])
+@pytest.mark.parametrize("kind", available_kinds())
+def test_trouble_that_passes(
+    spawn: Spawn,
+    name: str,
+    kind: str,
+    trouble: Callable[[Server], AbstractContextManager[None]],
+) -> None:
+    """Goal: LOADING and BUSY are told at once to who may not wait, and ridden out by who may; a
+    client that connected meanwhile waits by push afterwards.
+    Method: both, for clients that are connected and new ones; then count what a waiter sends."""
+    word = "LOADING" if trouble is loading else "BUSY"
+    with Server(kind, ["--enable-debug-command", "yes"]) as server:
+        old, new = spawn(server.url), spawn(server.url)
+        old.ok("acquire", name=name, wait=0)
+        with trouble(server):
+            for actor in (old, new):
+                check_refused(actor, word, lock="free", wait=0)
+                check_refused(actor, word, lock="free", wait=100)
+            waiting = new.begin("acquire", name=name, wait=20_000)
+            reply = old.call("inspect", name=name)
+            assert reply.status == "RL_E_SERVER" and word in reply.message
+        assert old.ok("look").number("state") == HELD
+        wait_until(lambda: queue_length(server, name) == 1)
+        with server.connect() as connection:
+            time.sleep(0.3)  # what was refused before has been sent again
+            before = script_calls(connection)
+            time.sleep(0.8)
+            assert script_calls(connection) - before <= 1, "the waiter polls"
+        old.ok("release")
+        assert waiting.get().status == "RL_OK"
+
+
+# ---- writes refused ----
+
+
+def test_a_replica_refuses(spawn: Spawn, name: str) -> None:
+    """Goal: a read-only replica is RL_E_SERVER with READONLY; once promoted it serves who waited.
+    Method: a replica of a second server; tries, a wait, a look; then REPLICAOF NO ONE."""
+    kind = available_kinds()[0]
+    with (
+        Server(kind, ["--repl-diskless-sync-delay", "0"]) as primary,
+        Server(kind, ["--replicaof", "127.0.0.1", str(primary.port)]) as replica,
+        replica.connect() as connection,
+    ):
+        wait_until(lambda: b"master_link_status:up" in connection.cmd("INFO", "replication"))
+        actor, holder = spawn(replica.url), spawn(primary.url)
+        check_refused(actor, "READONLY", lock=name, wait=0)
+        check_refused(actor, "READONLY", lock=name, wait=300)
+        holder.ok("acquire", name="other", wait=0)
+        wait_until(lambda: actor.ok("inspect", name="other")["state"] == "1")
+        waiting = actor.begin("acquire", name=name, wait=20_000)
+        time.sleep(0.2)  # it is refused at least once
+        connection.cmd("REPLICAOF", "NO", "ONE")
+        assert waiting.get().status == "RL_OK"
+        actor.ok("release")
+
+
+def test_a_holder_whose_renewals_are_refused(
+    one_server: Server, spawn: Spawn, name: str
+) -> None:
+    """Goal: refusals that do not end cost the lock at its deadline, with the server's words as the
+    reason; a refused release is tried again.
+    Method: NOREPLICAS, which refuses all writes; then without it again."""
+    holder, other = spawn(one_server.url), spawn(one_server.url)
+    holder.ok("acquire", name=name, wait=0, lease_ms=600)
+    holder.ok("acquire", name="released", wait=0, lease=1)
+    with one_server.connect() as connection:
+        connection.cmd("CONFIG", "SET", "min-replicas-to-write", 1)
+        reply = holder.call("release", lease=1)
+        assert reply.status == "RL_E_SERVER" and "NOREPLICAS" in reply.message, reply
+        reply = holder.call("wait_lost", wait=-1)
+        assert reply.status == "RL_E_LOST"
+        assert reply.seconds < 0.6 + SLACK_S
+        reply = holder.call("release")
+        assert reply.status == "RL_E_LOST" and "NOREPLICAS" in reply.message, reply
+        connection.cmd("CONFIG", "SET", "min-replicas-to-write", 0)
+    other.ok("acquire", name="released", wait=3000)
+    other.ok("acquire", name=name, wait=3000)
+
+
+# ---- too old ----
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        fake_hello("6.0.0"),
+        fake_hello("6.1.9"),
+        fake_hello("7.0.9", "valkey"),
+        fake_hello("nonsense"),
+        fake_hello(""),
+        b"%0\r\n",
+        b"-ERR unknown command 'HELLO'\r\n",
+        b"-ERR unknown command `HELLO`, with args beginning with: `3`, \r\n",
+        b"-NOPROTO unsupported protocol version\r\n",
+    ],
+    ids=["6.0", "6.1", "valkey 7.0", "nonsense", "empty", "none", "5", "4", "noproto"],
+)
+def test_servers_that_are_too_old(spawn: Spawn, name: str, answer: bytes) -> None:
+    """Goal: a server that cannot do what is needed is RL_E_UNSUPPORTED at once, and the message
+    says what is needed.
+    Method: a fake server with that answer to HELLO; each kind of call."""
+    with HostileServer(lambda command: [answer] if command[0] == b"HELLO" else None) as server:
+        actor = spawn(server.url)
+        for command, wait in (("connect", -1), ("acquire", 0), ("acquire", -1), ("inspect", 0)):
+            reply = actor.call(command, name=name, wait=wait)
+            assert reply.status == "RL_E_UNSUPPORTED", reply
+            assert "6.2" in reply.message and server.url in reply.message
+            assert reply.seconds < SLACK_S
+
+
+@pytest.mark.parametrize("hello", [fake_hello("6.2.0"), fake_hello("7.2.0", "valkey")])
+def test_servers_that_are_just_new_enough(spawn: Spawn, name: str, hello: bytes) -> None:
+    """Goal: the oldest versions are not refused, so that the test before this one can fail.
+    Method: the same fake server with other numbers."""
+    with HostileServer(lambda command: [hello] if command[0] == b"HELLO" else None) as server:
+        spawn(server.url).ok("acquire", name=name, wait=0)

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: the rights that tools/acl.py names are enough and needed, refusals are told as such, and
+without the right to publish or subscribe a lock still works, by looking.
+
+Method: users of their own on real servers; each refusal is provoked.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from support.servers import Server, available_kinds
+
+from .actor import HELD, ROOT, Actor, wait_until
+from .conftest import aux_key
+
+Spawn = Callable[[str], Actor]
+
+SECRET = "open-sesame"
+SPACE = "app:"
+# A waiter that is not told looks at least each 250 ms.
+POLL_S = 0.25
+SLACK_S = 0.5
+
+
+@pytest.fixture
+def guarded() -> Iterator[Server]:
+    """A server that asks everybody for a password."""
+    with Server(available_kinds()[0], ["--requirepass", SECRET]) as running:
+        yield running
+
+
+def minimal_rules(user: str) -> list[str]:
+    """What tools/acl.py prints, as the words of one command."""
+    tool = ROOT / "tools" / "acl.py"
+    done = subprocess.run(
+        [sys.executable, str(tool), user, SECRET, SPACE],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    return shlex.split(done.stdout)
+
+
+def add_user(server: Server, user: str, *changes: str) -> str:
+    """Make a user with the minimal rights and `changes`. The URL for a client of that user."""
+    with server.connect() as connection:
+        connection.cmd(*minimal_rules(user), *changes)
+    return server.url.replace("://", f"://{user}:{SECRET}@") + f"?namespace={SPACE}"
+
+
+def own_queue(server: Server, name: str) -> int:
+    with server.connect() as connection:
+        return int(connection.cmd("ZCARD", SPACE + aux_key(SPACE + name, "q")))
+
+
+# ---- who may come in ----
+
+
+@pytest.mark.parametrize(
+    ("who", "status"),
+    [
+        ("", "RL_E_DENIED"),
+        (":wrong@", "RL_E_DENIED"),
+        ("nobody:wrong@", "RL_E_DENIED"),
+        (f"nobody:{SECRET}@", "RL_E_DENIED"),
+        (f":{SECRET}@", "RL_OK"),
+        (f"default:{SECRET}@", "RL_OK"),
+    ],
+)
+def test_passwords(guarded: Server, spawn: Spawn, name: str, who: str, status: str) -> None:
+    """Goal: a wrong password or user is RL_E_DENIED at once, whatever the wait, and is not shown.
+    Method: each kind of call with each kind of user."""
+    actor = spawn(guarded.url.replace("://", f"://{who}"))
+    for command, wait in (("connect", 0), ("connect", -1), ("acquire", 0), ("acquire", 20_000)):
+        reply = actor.call(command, name=f"{name}-{wait}-{command}", wait=wait)
+        assert reply.status == status, reply
+        assert reply.seconds < 5.0
+        assert "wrong" not in reply.message and SECRET not in reply.message
+    assert actor.call("inspect", name=name).status == status
+
+
+def test_a_user_that_is_removed_is_told(server: Server, spawn: Spawn, name: str) -> None:
+    """Goal: a waiter whose user is deleted does not wait for ever; a holder learns of its loss.
+    Method: ACL DELUSER, which cuts the user's connections."""
+    url = add_user(server, "leaver")
+    holder, waiter = spawn(url), spawn(url)
+    holder.ok("acquire", name=name, wait=0, lease_ms=900)
+    waiting = waiter.begin("acquire", name=name, wait=-1)
+    wait_until(lambda: own_queue(server, name) == 1)
+    with server.connect() as connection:
+        connection.cmd("ACL", "DELUSER", "leaver")
+    assert waiting.get().status == "RL_E_DENIED"
+    assert holder.call("wait_lost", wait=5000).status == "RL_E_LOST"
+    reply = holder.call("release")
+    assert reply.status == "RL_E_LOST" and "WRONGPASS" in reply.message, reply
+
+
+# ---- what they may do ----
+
+
+def play_everything(server: Server, one: Actor, two: Actor, name: str) -> float:
+    """Each call of the library once, between two clients. The seconds that a hand-off took."""
+    one.ok("connect")
+    one.ok("acquire", name=name, wait=0, label="work", lease_ms=3000)
+    assert two.call("acquire", name=name, wait=0).status == "RL_BUSY"
+    assert two.call("acquire", name=name, wait=50).status == "RL_TIMEOUT"
+    wait_until(lambda: own_queue(server, name) == 0)
+    waiting = two.begin("acquire", thread=1, lease=1, name=name, wait=-1)
+    wait_until(lambda: own_queue(server, name) == 1)
+    one.ok("extend", lease_ms=30_000)
+    seen = two.ok("inspect", name=name)
+    assert seen["label"] == "work" and seen["waiting"] == "1"
+    time.sleep(0.6)  # who looks again by itself does so less and less often
+    released = one.ok("release").began
+    reply = waiting.get()
+    assert reply.status == "RL_OK"
+    token = two.ok("look", lease=1)["token"]
+    two.ok("detach", lease=1)
+    one.ok("attach", name=name, token=token)
+    two.ok("force", name=name)
+    assert one.call("release").status == "RL_E_LOST"
+    two.ok("start", name=name, wait=-1)
+    two.ok("wait", wait=5000)
+    two.ok("free_request")
+    one.ok("acquire", name=name, wait=5000)
+    one.ok("release")
+    return reply.ended - released
+
+
+def test_the_minimal_rights_are_enough(server: Server, spawn: Spawn, name: str) -> None:
+    """Goal: with what tools/acl.py prints everything works, and by push.
+    Method: a user with just that; every call; the server's log of refusals stays empty."""
+    url = add_user(server, "locker")
+    seconds = play_everything(server, spawn(url), spawn(url), name)
+    assert seconds < POLL_S / 2
+    with server.connect() as connection:
+        assert connection.cmd("ACL", "LOG") == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ["-publish", "-spublish"],
+        ["-subscribe", "-ssubscribe"],
+        ["resetchannels"],
+        ["-script|load", "resetchannels"],
+    ],
+    ids=["no publish", "no subscribe", "no channels", "no load, no channels"],
+)
+def test_fewer_rights_mean_looking(
+    server: Server, spawn: Spawn, name: str, changes: list[str]
+) -> None:
+    """Goal: without publish or channel rights everything still works, waiters look for themselves.
+    Method: take rights away; every call."""
+    url = add_user(server, "lesser", *changes)
+    seconds = play_everything(server, spawn(url), spawn(url), name)
+    assert seconds < POLL_S + SLACK_S
+
+
+def test_a_queue_is_served_without_push(server: Server, spawn: Spawn, name: str) -> None:
+    """Goal: waiters that cannot be told are all served, in order.
+    Method: five of them; each releases at once."""
+    url = add_user(server, "lesser", "resetchannels")
+    holder, *waiters = (spawn(url) for _ in range(6))
+    holder.ok("acquire", name=name, wait=0)
+    waiting = []
+    for number, waiter in enumerate(waiters):
+        waiting.append(waiter.begin("acquire", name=name, wait=-1))
+        waiter.begin("release")
+        wait_until(lambda: own_queue(server, name) == number + 1)
+    holder.ok("release")
+    ended = [wait.get().ended for wait in waiting]
+    assert ended == sorted(ended)
+    assert own_queue(server, name) == 0
+
+
+@pytest.mark.parametrize("lost_right", ["-evalsha", "-@all", "resetkeys", "off"])
+def test_rights_taken_away_are_a_refusal(
+    server: Server, spawn: Spawn, name: str, lost_right: str
+) -> None:
+    """Goal: a command that is not allowed gives RL_E_DENIED; a refused release is not forgotten.
+    Method: take the right away while holding; acquire, release; give it back."""
+    url = add_user(server, "loser")
+    actor = spawn(url)
+    actor.ok("acquire", name=name, wait=0)
+    with server.connect() as connection:
+        connection.cmd("ACL", "SETUSER", "loser", lost_right)
+    if lost_right != "off":  # which ends no connection that is open
+        for wait in (0, 1000):
+            reply = actor.call("acquire", lease=1, name=f"{name}-2", wait=wait)
+            assert reply.status == "RL_E_DENIED", reply
+            assert "NOPERM" in reply.message or "ACL" in reply.message, reply
+        assert actor.call("release").status == "RL_E_DENIED"
+        assert spawn(url).call("acquire", name=f"{name}-2", wait=1000).status == "RL_E_DENIED"
+    else:
+        assert actor.ok("look").number("state") == HELD
+        assert spawn(url).call("acquire", name=name, wait=1000).status == "RL_E_DENIED"
+        actor.ok("release")
+    add_user(server, "loser")
+    # A refused release is tried again in the background.
+    spawn(url).ok("acquire", name=name, wait=5000)

@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: a server that dies, stands still, forgets or drops connections harms nobody for long.
+
+Method: real processes on a real server, which is killed, stopped and told to forget; what callers
+get and when is compared with the contract in redlatch.h.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from support.servers import Server
+
+from .actor import HELD, LOST, Actor, wait_until
+from .conftest import queue_length
+from .proxy import FaultProxy
+
+Spawn = Callable[[str], Actor]
+
+# Limits of connecting and of one command in tests where neither can succeed.
+SHORT_S = 0.3
+SHORT = "?timeout=300ms&connect_timeout=300ms"
+# For scheduling on a busy machine.
+SLACK_S = 0.7
+
+
+def client_ids(server: Server) -> list[str]:
+    """Connections of redlatch, as the server numbers them."""
+    with server.connect() as connection:
+        lines = connection.cmd("CLIENT", "LIST").decode().splitlines()
+    return [line.split()[0].removeprefix("id=") for line in lines if " name=redlatch " in line]
+
+
+def subscriber_count(server: Server) -> int:
+    """Clients that are connected and can be told."""
+    with server.connect() as connection:
+        replies = connection.pipe([["PUBSUB", "SHARDCHANNELS"], ["PUBSUB", "CHANNELS"]])
+    return sum(len(reply) for reply in replies if isinstance(reply, list))
+
+
+def kill_connections(server: Server) -> int:
+    with server.connect() as connection:
+        return sum(connection.cmd("CLIENT", "KILL", "ID", i) for i in client_ids(server))
+
+
+# ---- killed ----
+
+
+def test_all_waiters_are_served_after_a_restart_without_data(
+    one_server: Server, spawn: Spawn, name: str, figure: Callable[[str], None]
+) -> None:
+    """Goal: P11, nobody waits for ever on a server that forgot the queue.
+    Method: 10 processes with 10 waiting threads each, half of them queueing alone; SIGKILL, start,
+    and the time until the last has had the lock."""
+    holder = spawn(one_server.url)
+    holder.ok("acquire", name=name, wait=0)
+    actors = [spawn(one_server.url) for _ in range(10)]
+    waiting = []
+    for number, actor in enumerate(actors):
+        burst = 16 * (number % 2)
+        for thread in range(10):
+            waiting.append(
+                actor.begin("loop", thread=thread, name=name, wait=-1, count=1, burst=burst)
+            )
+    wait_until(lambda: queue_length(one_server, name) == 5 * 10 + 5)
+    one_server.kill()
+    one_server.start()
+    back = time.monotonic()
+    replies = [pending.get() for pending in waiting]
+    assert {reply.status for reply in replies} == {"RL_OK"}
+    last = max(reply.ended for reply in replies) - back
+    figure(f"P11: 100 waiters served {last:.3f} s after the restarted server was back")
+    assert last < 3.0
+
+
+def test_a_restart_without_data_is_a_loss(one_server: Server, spawn: Spawn, name: str) -> None:
+    """Goal: a holder whose lock the server forgot is not told that its release went well.
+    Method: SIGKILL, start, somebody else takes and gives back the lock; then release."""
+    holder, other = spawn(one_server.url), spawn(one_server.url)
+    holder.ok("acquire", name=name, wait=0)
+    one_server.kill()
+    one_server.start()
+    other.ok("acquire", name=name, wait=5000)
+    other.ok("release")
+    assert holder.call("release").status == "RL_E_LOST"
+
+
+def test_waits_end_in_time_while_the_server_is_gone(
+    one_server: Server, spawn: Spawn, name: str
+) -> None:
+    """Goal: an outage is ridden out within the wait and not beyond; one try fails at once.
+    Method: kill the server, and time calls with and without a limit."""
+    actor = spawn(one_server.url + SHORT)
+    actor.ok("acquire", name="warm", wait=0)
+    one_server.kill()
+    # The first that is sent may find out what has happened.
+    actor.call("inspect", name=name)
+    for wait in (0, 200, 1000):
+        reply = actor.call("acquire", lease=1, name=name, wait=wait)
+        assert reply.status == "RL_E_UNAVAILABLE", reply
+        assert str(one_server.port) in reply.message
+        assert wait / 1000 <= reply.seconds <= wait / 1000 + SLACK_S
+    late = actor.begin("acquire", lease=9, name=name, wait=-1)
+    one_server.start()
+    assert late.get().status == "RL_OK"
+
+
+# ---- stopped ----
+
+
+@pytest.mark.parametrize("was_connected", [False, True])
+def test_wait_limits_are_kept_against_a_stopped_server(
+    server: Server, spawn: Spawn, name: str, was_connected: bool
+) -> None:
+    """Goal: wait_ms is kept whatever the caller was about to read, and afterwards all works.
+    Method: SIGSTOP; free and busy locks, queued and not, two callers of one client."""
+    holder, queued, fresh = (spawn(server.url) for _ in range(3))
+    holder.ok("acquire", name=name, wait=0)
+    pending = []
+    if was_connected:
+        fresh.ok("connect")
+        pending.append(queued.begin("acquire", name=name, wait=1000))
+        wait_until(lambda: queue_length(server, name) == 1)
+    server.pause()
+    pending.append(fresh.begin("acquire", name=name, wait=500))
+    pending.append(fresh.begin("acquire", thread=1, lease=1, name="free", wait=700))
+    for wait in reversed(pending):
+        reply = wait.get()
+        limit = int(wait.line.rpartition("=")[2]) / 1000
+        assert reply.status in ("RL_E_UNAVAILABLE", "RL_E_OUTCOME_UNKNOWN", "RL_TIMEOUT"), reply
+        assert limit <= reply.seconds < limit + SLACK_S, reply
+    server.resume()
+    for actor in (holder, queued, fresh):
+        actor.ok("acquire", lease=9, name="after", wait=10_000)
+        actor.ok("release", lease=9)
+    holder.ok("release")
+    fresh.ok("acquire", name=name, wait=10_000)
+
+
+@pytest.mark.parametrize("was_connected", [False, True])
+def test_one_try_against_a_stopped_server_ends(
+    server: Server, spawn: Spawn, name: str, was_connected: bool
+) -> None:
+    """Goal: what may not wait takes at most connect_timeout and one command time limit.
+    Method: SIGSTOP; a try and a look, of one client at the same time, and once more."""
+    actor = spawn(server.url + SHORT)
+    if was_connected:
+        actor.ok("connect")
+    server.pause()
+    for _ in range(2):
+        pending = [
+            actor.begin("acquire", name=name, wait=0),
+            actor.begin("inspect", thread=1, name=name),
+            actor.begin("force", thread=2, name=name),
+        ]
+        for attempt in pending:
+            reply = attempt.get()
+            assert reply.status in ("RL_E_UNAVAILABLE", "RL_E_OUTCOME_UNKNOWN"), reply
+            assert reply.seconds < 2 * SHORT_S + SLACK_S
+    server.resume()
+    actor.ok("acquire", name=name, wait=10_000)
+
+
+def test_requests_are_driven_no_longer_than_asked(
+    one_server: Server, spawn: Spawn, name: str
+) -> None:
+    """Goal: rl_request_wait and rl_release keep their limits against a stopped server.
+    Method: SIGSTOP; a started acquire is driven for 200 ms and cancelled, a lock is released."""
+    actor = spawn(one_server.url + SHORT)
+    actor.ok("acquire", lease=1, name="held", wait=0)
+    one_server.pause()
+    actor.ok("start", name=name, wait=-1)
+    reply = actor.call("wait", wait=200)
+    assert reply.status == "RL_PENDING"
+    assert 0.2 <= reply.seconds < 0.2 + SLACK_S
+    reply = actor.call("cancel")
+    assert reply.status == "RL_CANCELLED"
+    assert reply.seconds < SLACK_S
+    reply = actor.call("release", lease=1)
+    assert reply.status == "RL_E_OUTCOME_UNKNOWN"
+    assert reply.seconds < SHORT_S + SLACK_S
+    one_server.resume()
+    # Both were cleaned up behind the callers' backs.
+    other = spawn(one_server.url)
+    for lock in ("held", name):
+        other.ok("acquire", name=lock, wait=5000)
+    assert queue_length(one_server, name) == 0
+
+
+@pytest.mark.parametrize("lease_ms", [400, 1500])
+def test_loss_is_told_before_the_lease_ends(
+    one_server: Server, spawn: Spawn, name: str, lease_ms: int
+) -> None:
+    """Goal: a holder that cannot renew learns of it no later than its deadline.
+    Method: SIGSTOP of the server; wait_lost() and the state at what was said to remain."""
+    actor = spawn(one_server.url)
+    actor.ok("acquire", name=name, wait=0, lease_ms=lease_ms)
+    one_server.pause()
+    told = actor.begin("wait_lost", thread=1, wait=-1)
+    look = actor.call("look", thread=2)
+    assert int(look["state"]) == HELD
+    deadline = look.ended + look.number("remaining") / 1000
+    while (look := actor.call("look", thread=2)).number("state") == HELD:
+        assert look.began < deadline + 0.002
+    assert look.number("state") == LOST
+    assert look.number("remaining") == 0
+    assert look.status == "RL_E_LOST" and look.message
+    reply = told.get()
+    assert reply.status == "RL_E_LOST"
+    assert reply.ended < deadline + SLACK_S
+    one_server.resume()
+    assert actor.call("release").status == "RL_E_LOST"
+    actor.ok("acquire", name=name, wait=5000)
+
+
+def test_a_lost_lease_stays_lost(one_server: Server, spawn: Spawn, name: str) -> None:
+    """Goal: what was told to be lost is never held again, whatever answer comes late.
+    Method: SIGSTOP until LOST is seen, with a renewal on its way; SIGCONT at once; four times."""
+    actor = spawn(one_server.url)
+    for lease in range(4):
+        actor.ok("acquire", lease=lease, name=f"{name}-{lease}", wait=2000, lease_ms=600)
+        one_server.pause()
+        while actor.call("look", lease=lease).number("state") == HELD:
+            pass  # The sooner it is seen the better.
+        one_server.resume()
+        end = time.monotonic() + 0.05
+        while time.monotonic() < end:
+            assert actor.call("look", lease=lease).number("state") == LOST
+        assert actor.call("release", lease=lease).status == "RL_E_LOST"
+
+
+# ---- connections dropped, scripts forgotten ----
+
+
+def test_a_reset_connection_costs_no_processor(
+    proxy: FaultProxy, spawn: Spawn, name: str
+) -> None:
+    """Goal: a connection that was reset while nobody used it keeps no thread busy.
+    Method: resets, for an idle client and for a holder; the processor time of a second."""
+    idle, holder = spawn(proxy.url), spawn(proxy.url)
+    idle.ok("connect")
+    holder.ok("acquire", name=name, wait=0)
+    for _ in range(2):
+        proxy.cut()
+        before = idle.processor_seconds + holder.processor_seconds
+        time.sleep(1.0)
+        assert idle.processor_seconds + holder.processor_seconds - before < 0.3
+    holder.ok("release")
+
+
+
+
+def test_waiters_keep_their_places_over_killed_connections(
+    server: Server, spawn: Spawn, name: str
+) -> None:
+    """Goal: CLIENT KILL while holding and waiting costs neither the lock nor the place.
+    Method: kill all connections, several times; then the order of service."""
+    holder = spawn(server.url)
+    holder.ok("acquire", name=name, wait=0)
+    waiters = [spawn(server.url) for _ in range(3)]
+    pending = []
+    for number, waiter in enumerate(waiters):
+        pending.append(waiter.begin("acquire", name=name, wait=-1))
+        wait_until(lambda: queue_length(server, name) == number + 1)
+    for _ in range(3):
+        assert kill_connections(server) >= 3
+        wait_until(lambda: subscriber_count(server) >= 3)
+        assert queue_length(server, name) == 3
+    holder.ok("extend", lease_ms=30_000)
+    wait_until(lambda: subscriber_count(server) == 4)
+    holder.ok("release")
+    for waiter, wait in zip(waiters, pending):
+        assert wait.get().status == "RL_OK"
+        assert sum(other.is_done for other in pending) == waiters.index(waiter) + 1
+        waiter.ok("release")
+
+
+def test_an_idle_client_survives_a_killed_connection(
+    server: Server, spawn: Spawn, name: str
+) -> None:
+    """Goal: a connection that the server closed while nothing happened is not the caller's concern.
+    Method: kill it and wait until the server has forgotten it, before one try, one look, one
+    release and one extension."""
+    actor = spawn(server.url)
+    for number in range(3):
+        lock = f"{name}-{number}"
+        for command in ("acquire", "extend", "inspect", "release"):
+            kill_connections(server)
+            wait_until(lambda: not client_ids(server))
+            reply = actor.call(command, name=lock, wait=0)
+            assert reply.status == "RL_OK", (command, reply)
+
+
+def test_a_release_on_a_killed_connection_is_done(
+    server: Server, spawn: Spawn, name: str
+) -> None:
+    """Goal: a release that finds its connection dead is sent again, and says so honestly.
+    Method: kill, release at once, many times; the lock must be free afterwards."""
+    actor, other = spawn(server.url), spawn(server.url)
+    for _ in range(20):
+        actor.ok("acquire", name=name, wait=2000)
+        kill_connections(server)
+        reply = actor.call("release")
+        assert reply.status == "RL_OK", reply
+        other.ok("acquire", name=name, wait=2000)
+        other.ok("release")
+
+
+def test_forgotten_scripts_are_sent_again(server: Server, spawn: Spawn, name: str) -> None:
+    """Goal: SCRIPT FLUSH is not noticed by any call, holding or waiting.
+    Method: flush before each of them."""
+    with server.connect() as connection:
+
+        def flush() -> None:
+            connection.cmd("SCRIPT", "FLUSH")
+
+        holder, waiter = spawn(server.url), spawn(server.url)
+        waiter.ok("connect")
+        flush()
+        holder.ok("acquire", name=name, wait=0, label="l", lease_ms=900)
+        flush()
+        pending = waiter.begin("acquire", name=name, wait=-1)
+        wait_until(lambda: queue_length(server, name) == 1)
+        flush()
+        # Renewals go on: more than a lease passes.
+        end = time.monotonic() + 1.5
+        while time.monotonic() < end:
+            assert holder.call("look").number("state") == HELD
+            flush()
+            time.sleep(0.05)
+        for command in ("extend", "inspect", "release"):
+            flush()
+            holder.ok(command, name=name)
+        assert pending.get().status == "RL_OK"
+        flush()
+        waiter.ok("force", name=name)
+        flush()
+        reply = waiter.call("release")
+        assert reply.status == "RL_E_LOST"
+        flush()
+        reply = holder.call("acquire", name=name, wait=0, lease=1)
+        assert reply.status == "RL_OK"
+        flush()
+        assert waiter.call("acquire", name=name, wait=50, lease=1).status == "RL_TIMEOUT"
+        wait_until(lambda: queue_length(server, name) == 0)
