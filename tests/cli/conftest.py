@@ -5,12 +5,19 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Iterator
 
 import pytest
 from support.servers import Server, available_kinds
 
 from .harness import Cli, find_binary
+
+# Whoever started the tests in the background, or with nohup, made these ignored: for the command
+# under test as well, which rightly would not undo that.
+for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(_number) == signal.SIG_IGN:
+        signal.signal(_number, lambda *_: None)
 
 
 @pytest.fixture(scope="session")
