@@ -123,7 +123,7 @@ class Actor:
         self._buffer = b""
         self._pending: dict[int, deque[Pending]] = {}
         # A sanitizer keeps what was freed: memory says nothing then.
-        self._is_sanitized = bool(url and self.ok("open", url=url).number("is_sanitized"))
+        self.is_sanitized = bool(url and self.ok("open", url=url).number("is_sanitized"))
 
     @property
     def pid(self) -> int:
@@ -204,7 +204,7 @@ class Actor:
     @property
     def memory_kib(self) -> int:
         """Resident memory; 0 in a build with a sanitizer."""
-        return 0 if self._is_sanitized else self._status_number("VmRSS")
+        return 0 if self.is_sanitized else self._status_number("VmRSS")
 
     @property
     def processor_seconds(self) -> float:
