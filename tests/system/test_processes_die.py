@@ -24,8 +24,6 @@ from .history import read_logs, violations
 Spawn = Callable[[str], Actor]
 
 CLAIM_S = 3.0
-# A waiter that nobody tells anything looks again after this long.
-POLL_S = 15.0
 # How often a waiter that hears nothing looks by itself, at the latest.
 POLL_S = 15.0
 SLACK_S = 0.5
