@@ -4,7 +4,6 @@
 #include "io/connection.h"
 
 #include <fcntl.h>
-#include <hiredis/hiredis.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -15,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <new>
 
@@ -78,20 +78,32 @@ bool prepare(int fd, bool is_tcp, Nanos timeout) {
 
 }  // namespace
 
+// RESP's request format is an array of counted strings. Both formatters of hiredis go over it by
+// way of format strings: they took a third to a half of all instructions of an uncontended acquire
+// and release (docs/design/0006).
 void append_command(std::string &out, std::span<const std::string_view> argv) {
-  std::array<const char *, 24> parts{};
-  std::array<size_t, 24> sizes{};
-  const size_t count = std::min(argv.size(), parts.size());
-  for (size_t i = 0; i < count; i++) {
-    parts[i] = argv[i].data() == nullptr ? "" : argv[i].data();
-    sizes[i] = argv[i].size();
+  constexpr size_t kFrame = 24;  // the longest count with its sign, and two line ends
+  size_t size = kFrame;
+  for (const std::string_view part : argv) size += part.size() + kFrame;
+  const size_t start = out.size();
+  out.resize(start + size);
+  char *at = out.data() + start;
+  const auto end_line = [&at] {
+    *at++ = '\r';
+    *at++ = '\n';
+  };
+  const auto write_count = [&](char sign, size_t count) {
+    *at++ = sign;
+    at = std::to_chars(at, at + kFrame, count).ptr;
+    end_line();
+  };
+  write_count('*', argv.size());
+  for (const std::string_view part : argv) {
+    write_count('$', part.size());
+    at = std::copy(part.begin(), part.end(), at);
+    end_line();
   }
-  char *text = nullptr;
-  const long long size =
-      redisFormatCommandArgv(&text, static_cast<int>(count), parts.data(), sizes.data());
-  if (size < 0) throw std::bad_alloc();
-  const std::unique_ptr<char, void (*)(char *)> guard(text, redisFreeCommand);
-  out.append(text, static_cast<size_t>(size));
+  out.resize(static_cast<size_t>(at - out.data()));
 }
 
 Connection::~Connection() {
