@@ -5,27 +5,15 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import re
 import subprocess
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from support.build import ROOT, build_folder
+
 HEADER = ROOT / "capi/include/redlatch/redlatch.h"
 SYMBOLS = Path(__file__).parent / "redlatch.symbols"
-
-
-@cache
-def build_folder() -> Path:
-    """REDLATCH_BUILD, REDLATCH_BUILD_DIR, else the usual folders."""
-    named = [os.environ.get("REDLATCH_BUILD"), os.environ.get("REDLATCH_BUILD_DIR")]
-    folders = [Path(name) for name in named if name]
-    folders = folders or [ROOT / "build/release", ROOT / "build/dev"]
-    for folder in folders:
-        if (folder / "capi/libredlatch.so").exists():
-            return folder.resolve()
-    raise FileNotFoundError(f"no libredlatch.so in {', '.join(map(str, folders))}: build it first")
 
 
 def shared_library() -> Path:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from .library import ROOT, build_folder, is_sanitized, output_of
+from support.build import ROOT, build_folder
+
+from .library import is_sanitized, output_of
 
 VERSION = (ROOT / "VERSION").read_text().strip()
 

@@ -9,9 +9,10 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from support.build import built
 from support.servers import Server, available_kinds
 
-from .harness import Cli, find_binary
+from .harness import Cli
 
 # Whoever started the tests in the background, or with nohup, made these ignored: for the command
 # under test as well, which rightly would not undo that.
@@ -22,7 +23,7 @@ for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
 
 @pytest.fixture(scope="session")
 def binary() -> str:
-    return find_binary()
+    return str(built("cli/redlatch"))
 
 
 @pytest.fixture(scope="session")

@@ -11,40 +11,17 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-# A machine with two busy cores is slow; a hang is what this must tell from it.
-LIMIT = 20.0
-# What counts as "at once".
-AT_ONCE = 1.5
+from support.wait import LIMIT
+
+# What counts as "at once": a slow machine needs seconds, what it is told from would take for ever.
+AT_ONCE = 10.0
 
 # A child that says so when it runs, and ends with its standard input.
 HOLD = ["sh", "-c", "echo ready; exec cat >/dev/null"]
-
-T = TypeVar("T")
-
-
-def find_binary() -> str:
-    """The command under test: REDLATCH_BIN, else that of a build folder."""
-    if named := os.environ.get("REDLATCH_BIN"):
-        return named
-    folders = [os.environ.get("REDLATCH_BUILD_DIR"), ROOT / "build/release", ROOT / "build/dev"]
-    for folder in folders:
-        if folder and os.access(binary := Path(folder) / "cli/redlatch", os.X_OK):
-            return str(binary)
-    raise FileNotFoundError("no redlatch binary: build it, or set REDLATCH_BIN")
-
-
-def wait_until(condition: Callable[[], T], limit: float = LIMIT) -> T:
-    """The first true answer of `condition`."""
-    end = time.monotonic() + limit
-    while not (answer := condition()):
-        assert time.monotonic() < end, f"not true within {limit} s"
-        time.sleep(0.005)
-    return answer
 
 
 def is_alive(pid: int) -> bool:

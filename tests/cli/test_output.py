@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 from support.servers import Server
+from support.wait import wait_until
 
-from .harness import HOLD, LIMIT, Cli, wait_until
+from .harness import HOLD, LIMIT, Cli
 
 CANARY = "hunter2-canary"
 CLOCK = r"\d\d:\d\d:\d\d"

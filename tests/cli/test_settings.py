@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 from support.servers import Server, available_kinds
+from support.wait import wait_until
 
-from .harness import Cli, wait_until
+from .harness import Cli
 
 DEAD_URL = "redis://127.0.0.1:1"
 

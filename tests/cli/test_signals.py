@@ -19,8 +19,9 @@ from pathlib import Path
 
 import pytest
 from support.servers import Server
+from support.wait import wait_until
 
-from .harness import AT_ONCE, LIMIT, Cli, is_alive, wait_until
+from .harness import AT_ONCE, LIMIT, Cli, is_alive
 
 FORWARDED = ["HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "WINCH", "CONT", "TSTP"]
 

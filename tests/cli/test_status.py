@@ -10,8 +10,9 @@ import time
 from datetime import datetime, timezone
 
 from support.servers import Server
+from support.wait import wait_until
 
-from .harness import Cli, wait_until
+from .harness import Cli
 from .terminal import Terminal
 
 RFC3339 = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z"

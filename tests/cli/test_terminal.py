@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from .harness import Cli, wait_until
+from support.wait import wait_until
+
+from .harness import Cli
 from .terminal import Terminal
 
 CTRL_C = b"\x03"

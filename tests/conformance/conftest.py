@@ -12,17 +12,6 @@ from support.servers import Server, available_kinds
 from .runners import PREPARE, capabilities
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    for name, text in (
-        ("--seed", "seed of the random tests (default: a new one)"),
-        ("--steps", "steps of a random program"),
-    ):
-        try:
-            parser.addoption(name, type=int, help=text)
-        except ValueError:
-            pass  # Another folder of tests has it too.
-
-
 @pytest.fixture(scope="session")
 def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """How each runner is started."""

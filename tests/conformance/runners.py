@@ -13,25 +13,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from support.build import ROOT, build_folder
+
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
 # For a reply that should come at once. A machine with two busy cores is slow; a hang is meant.
 REPLY_SECONDS = 30.0
 
 
 class RunnerFailed(Exception):
     """A runner did not answer, or did not end as it should."""
-
-
-def build_folder() -> Path:
-    """Where the library is: REDLATCH_BUILD, REDLATCH_BUILD_DIR, else the usual folders."""
-    named = [os.environ.get("REDLATCH_BUILD"), os.environ.get("REDLATCH_BUILD_DIR")]
-    folders = [Path(name) for name in named if name]
-    folders = folders or [ROOT / "build/release", ROOT / "build/dev"]
-    for folder in folders:
-        if (folder / "capi/libredlatch.so").exists():
-            return folder.resolve()
-    raise FileNotFoundError(f"no libredlatch.so in {', '.join(map(str, folders))}: build it first")
 
 
 def _prepare_c(folder: Path) -> list[str]:

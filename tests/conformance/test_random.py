@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-import random
 
 import pytest
 from support.servers import Server, available_kinds
@@ -24,16 +23,16 @@ def test_random_programs(
     servers: dict[str, Server],
     commands: dict[str, list[str]],
     request: pytest.FixtureRequest,
+    seed: int,
 ) -> None:
-    given = request.config.getoption("--seed", default=None)
-    steps = request.config.getoption("--steps", default=None) or STEPS
-    first = random.SystemRandom().randrange(1 << 32) if given is None else given
-    for seed in range(first, first + (PROGRAMS if given is None else 1)):
-        program = generate(seed, steps)
+    steps = request.config.getoption("--steps") or STEPS
+    count = PROGRAMS if request.config.getoption("--seed") is None else 1
+    for number in range(seed, seed + count):
+        program = generate(number, steps)
         failure = run_program(servers[kind], commands, program)
         if failure is not None:
             _, shrunk = shrink(servers[kind], commands, program)
-            pytest.fail(describe(seed, steps, shrunk or failure), pytrace=False)
+            pytest.fail(describe(number, steps, shrunk or failure), pytrace=False)
 
 
 def test_planted_defect_is_found_and_shrunk(

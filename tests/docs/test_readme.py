@@ -15,6 +15,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.build import build_folder
 from support.servers import Server, available_kinds
 
 from .pages import ROOT, all_pages, anchors, blocks, dead_links, unknown_names
@@ -32,15 +33,6 @@ LIMIT = 60.0
 
 def page_id(page: Path) -> str:
     return str(page.relative_to(ROOT))
-
-
-def build_folder() -> Path:
-    named = os.environ.get("REDLATCH_BUILD_DIR")
-    folders = [Path(named)] if named else [ROOT / "build/release", ROOT / "build/dev"]
-    for folder in folders:
-        if (folder / "cli/redlatch").exists():
-            return folder.resolve()
-    raise FileNotFoundError(f"nothing built in {', '.join(map(str, folders))}")
 
 
 def file_of(block: str) -> str:

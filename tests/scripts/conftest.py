@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,16 +17,9 @@ _SHARDED_SINCE = 7
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--seed", type=int, help="seed of the random tests (default: a new one)")
     parser.addoption(
         "--scripts", default=str(SCRIPTS), help="folder of other scripts, to try a mutant"
     )
-
-
-@pytest.fixture(scope="session")
-def seed(request: pytest.FixtureRequest) -> int:
-    given = request.config.getoption("--seed")
-    return random.SystemRandom().randrange(1 << 32) if given is None else int(given)
 
 
 @pytest.fixture(scope="session")

@@ -19,39 +19,16 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 from urllib.parse import quote_from_bytes, unquote
 
-ROOT = Path(__file__).resolve().parents[2]
-# A machine with two busy cores is slow; a hang is what this must tell from it.
-LIMIT = 30.0
+from support.build import built
+from support.wait import LIMIT, wait_until
 
 HELD, RELEASED, LOST, DETACHED = 1, 2, 3, 4
 FREE, BY_US, FOREIGN, NO_LOCK = 0, 1, 2, 3
 
 Value = str | bytes | int
-T = TypeVar("T")
-
-
-def find_actor() -> str:
-    """The program, from the folder that REDLATCH_BUILD_DIR names, or the usual ones."""
-    named = os.environ.get("REDLATCH_BUILD_DIR")
-    folders = [Path(named)] if named else [ROOT / "build/dev", ROOT / "build/release"]
-    for folder in folders:
-        if os.access(program := folder / "tests/system/system_actor", os.X_OK):
-            return str(program)
-    raise FileNotFoundError(f"no system_actor in {[str(f) for f in folders]}: build it")
-
-
-def wait_until(condition: Callable[[], T], limit: float = LIMIT) -> T:
-    """The first true answer of `condition`."""
-    end = time.monotonic() + limit
-    while not (answer := condition()):
-        assert time.monotonic() < end, f"not true within {limit} s"
-        time.sleep(0.002)
-    return answer
 
 
 class Reply:
@@ -115,7 +92,7 @@ class Actor:
 
     def __init__(self, url: str | None = None) -> None:
         self._process = subprocess.Popen(
-            [find_actor()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+            [str(built("tests/system/system_actor"))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
         )
         assert self._process.stdin and self._process.stdout
         self._input, self._output = self._process.stdin, self._process.stdout

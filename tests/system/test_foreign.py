@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 import pytest
 from support.resp import Argument, Connection
 from support.servers import Server
+from support.wait import wait_until
 
-from .actor import FREE, NO_LOCK, Actor, wait_until
+from .actor import FREE, NO_LOCK, Actor
 from .actor import FOREIGN as BY_OTHERS
 from .conftest import FOREIGN, aux_key, queue_length
 

@@ -11,8 +11,9 @@ import random
 from collections.abc import Callable
 
 from support.servers import Server
+from support.wait import wait_until
 
-from .actor import Actor, wait_until
+from .actor import Actor
 
 Spawn = Callable[[str], Actor]
 

@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 import pytest
 from support.servers import Server
+from support.wait import wait_until
 
-from .actor import HELD, Actor, Pending, wait_until
+from .actor import HELD, Actor, Pending
 from .conftest import queue_length
 from .proxy import FaultProxy, Loss
 

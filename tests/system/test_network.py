@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 from support.servers import Server
+from support.wait import wait_until
 
-from .actor import HELD, Actor, wait_until
+from .actor import HELD, Actor
 from .conftest import queue_length
 from .proxy import FaultProxy
 

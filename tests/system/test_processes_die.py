@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 from support.servers import Server
+from support.wait import wait_until
 
-from .actor import HELD, LOST, Actor, Pending, wait_until
+from .actor import HELD, LOST, Actor, Pending
 from .conftest import queue_length
 from .history import read_logs, violations
 

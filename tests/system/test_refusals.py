@@ -15,8 +15,9 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 from support.resp import Connection
 from support.servers import Server, available_kinds
+from support.wait import wait_until
 
-from .actor import HELD, Actor, Pending, wait_until
+from .actor import HELD, Actor, Pending
 from .conftest import FOREIGN, queue_length
 from .hostile import HostileServer, fake_hello
 

@@ -15,9 +15,11 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from support.build import ROOT
 from support.servers import Server, available_kinds
+from support.wait import wait_until
 
-from .actor import HELD, ROOT, Actor, wait_until
+from .actor import HELD, Actor
 from .conftest import aux_key
 
 Spawn = Callable[[str], Actor]

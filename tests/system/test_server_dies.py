@@ -13,8 +13,9 @@ from collections.abc import Callable
 
 import pytest
 from support.servers import Server
+from support.wait import wait_until
 
-from .actor import HELD, LOST, Actor, wait_until
+from .actor import HELD, LOST, Actor
 from .conftest import queue_length
 from .proxy import FaultProxy
 
