@@ -2,6 +2,7 @@
 // Copyright The redlatch authors
 //
 // Options and clients.
+#include "base/log.h"
 #include "handles.h"
 
 using namespace redlatch;
@@ -19,6 +20,11 @@ rl_status rl_client_options_set(rl_client_options *options, const char *name, si
   return guarded_status(err, [&](rl_error *e) {
     answer(e, options->options.set(text_of(name, name_len), text_of(value, value_len)));
   });
+}
+
+rl_status rl_client_options_set_from_env(rl_client_options *options, rl_error *err) {
+  if (options == nullptr) return null_argument(err, "options");
+  return guarded_status(err, [&](rl_error *e) { answer(e, options->options.set_from_env()); });
 }
 
 rl_acquire_options *rl_acquire_options_new(void) { return new (std::nothrow) rl_acquire_options; }
@@ -72,7 +78,7 @@ rl_client *rl_client_open(const char *url, size_t url_len, const rl_client_optio
     Settings settings;
     static const client::Options kNone;
     const auto &chosen = options == nullptr ? kNone : options->options;
-    if (auto outcome = client::parse_url(text_of(url, url_len), chosen, settings); !outcome.ok()) {
+    if (auto outcome = chosen.resolve(text_of(url, url_len), settings); !outcome.ok()) {
       answer(err, outcome);
       return nullptr;
     }
@@ -108,10 +114,30 @@ void rl_client_close(rl_client *client) {
   delete client;
 }
 
+size_t rl_client_option(const rl_client *client, const char *name, size_t name_len, char *buffer,
+                        size_t buffer_size) {
+  if (client == nullptr) return copy_out({}, buffer, buffer_size);
+  return guarded(nullptr, size_t{0}, [&] {
+    const auto wanted = text_of(name, name_len);
+    const auto value = wanted == "delivery" ? client->client->delivery()
+                                            : client::option_of(client->client->settings(), wanted);
+    return copy_out(value, buffer, buffer_size);
+  });
+}
+
 size_t rl_url_redact(const char *url, size_t url_len, char *buffer, size_t buffer_size) {
   if (url == nullptr) return copy_out({}, buffer, buffer_size);
   return guarded(nullptr, size_t{0}, [&] {
     return copy_out(client::redact_url(text_of(url, url_len)), buffer, buffer_size);
+  });
+}
+
+size_t rl_log_next(char *buffer, size_t buffer_size) {
+  return guarded(nullptr, size_t{0}, [&] {
+    std::string line;
+    const bool has_room = buffer != nullptr && buffer_size > 0;
+    const size_t size = take_log_line(has_room ? buffer_size - 1 : 0, line);
+    return line.empty() ? size : copy_out(line, buffer, buffer_size);
   });
 }
 

@@ -2,6 +2,10 @@
 // Copyright The redlatch authors
 //
 // Looking and operating.
+#include <set>
+#include <vector>
+
+#include "base/limits.h"
 #include "handles.h"
 
 using namespace redlatch;
@@ -53,7 +57,59 @@ std::string_view holder_text(const rl_info &info, int32_t field) {
   }
 }
 
+rl_info *inspect(client::Client &client, std::string_view name, rl_error *err) {
+  const auto request = make_request(Request::Op::kInspect);
+  request->name = name;
+  auto info = std::make_unique<rl_info>();
+  client.run(request);
+  if (answer(err, *request) != RL_OK) return nullptr;
+  info->name = std::move(request->name);
+  info->data = std::move(request->info);
+  return info.release();
+}
+
 }  // namespace
+
+struct rl_list {
+  std::shared_ptr<client::Client> client;
+  std::string pattern;  // of keys
+  std::string cursor = "0";
+  bool is_last_step = false;
+  std::vector<std::string> keys;    // found and not yet looked at
+  std::set<std::string> seen_keys;  // a server may find a key twice
+
+  rl_status find_more(rl_error *err);
+  rl_info *next(rl_error *err);
+};
+
+// On failure nothing has changed: the same step can be tried again.
+rl_status rl_list::find_more(rl_error *err) {
+  const auto request = make_request(Request::Op::kList);
+  request->pattern = pattern;
+  request->list.cursor = cursor;
+  client->run(request);
+  if (const rl_status status = answer(err, *request); status != RL_OK) return status;
+  for (auto &key : request->list.keys) {
+    if (seen_keys.insert(key).second) keys.push_back(std::move(key));
+  }
+  cursor = std::move(request->list.cursor);
+  is_last_step = cursor == "0";
+  return RL_OK;
+}
+
+rl_info *rl_list::next(rl_error *err) {
+  for (;;) {
+    while (keys.empty()) {
+      if (is_last_step) return answer(err, Status::kEnd), nullptr;
+      if (find_more(err) != RL_OK) return nullptr;
+    }
+    const std::string name = keys.back().substr(client->settings().name_space.size());
+    std::unique_ptr<rl_info> info(name.empty() ? nullptr : inspect(*client, name, err));
+    if (!info && !name.empty()) return nullptr;
+    keys.pop_back();
+    if (info && info->state() == RL_STATE_HELD) return info.release();  // else released meanwhile
+  }
+}
 
 extern "C" {
 
@@ -64,16 +120,36 @@ rl_info *rl_inspect(rl_client *client, const char *name, size_t name_len, rl_err
     if (auto outcome = client::check_name(text_of(name, name_len)); !outcome.ok()) {
       return answer(err, outcome), nullptr;
     }
-    const auto request = make_request(Request::Op::kInspect);
-    request->name = text_of(name, name_len);
-    auto info = std::make_unique<rl_info>();
-    client->client->run(request);
-    if (answer(err, *request) != RL_OK) return nullptr;
-    info->name = std::move(request->name);
-    info->data = std::move(request->info);
-    return info.release();
+    return inspect(*client->client, text_of(name, name_len), err);
   });
 }
+
+rl_list *rl_list_open(rl_client *client, const char *pattern, size_t pattern_len, rl_error *err) {
+  if (client == nullptr) return null_argument(err, "client"), nullptr;
+  if (client->client->is_forked()) return forked(err), nullptr;
+  return guarded<rl_list *>(err, nullptr, [&]() -> rl_list * {
+    if (pattern_len > kMaxNameBytes) {
+      const auto size = std::to_string(pattern_len);
+      return answer(err, Status::kInvalid,
+                    "pattern has " + size + " bytes: allowed are at most " +
+                        std::to_string(kMaxNameBytes)),
+             nullptr;
+    }
+    auto list = std::make_unique<rl_list>();
+    list->client = client->client;
+    list->pattern = client::key_pattern(client->client->settings(), text_of(pattern, pattern_len));
+    answer(err, Status::kOk);
+    return list.release();
+  });
+}
+
+rl_info *rl_list_next(rl_list *list, rl_error *err) {
+  if (list == nullptr) return null_argument(err, "list"), nullptr;
+  if (list->client->is_forked()) return forked(err), nullptr;
+  return guarded<rl_info *>(err, nullptr, [&] { return list->next(err); });
+}
+
+void rl_list_close(rl_list *list) { delete list; }
 
 int32_t rl_info_count(const rl_info *info, int32_t part) {
   if (info == nullptr) return 0;

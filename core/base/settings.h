@@ -23,6 +23,7 @@ struct Settings {
   std::string name_space;
   std::string holder;
   std::string client_name = "redlatch";
+  std::string shown_url;  // as it was given, without secrets
   Nanos connect_timeout = kDefaultTimeoutMs * kMs;
   Nanos timeout = kDefaultTimeoutMs * kMs;
 

@@ -3,8 +3,6 @@
 //
 #include "client/arguments.h"
 
-#include <string>
-
 #include "base/limits.h"
 #include "base/text.h"
 #include "wire/keys.h"
@@ -38,6 +36,10 @@ Outcome check_lease(int64_t lease_ms) {
 }
 
 bool is_own_token(std::string_view value) { return wire::is_token(value); }
+
+std::string key_pattern(const Settings &settings, std::string_view pattern) {
+  return wire::key_pattern(settings.name_space, pattern.empty() ? "*" : pattern);
+}
 
 Nanos limit_of(int64_t wait_ms) {
   if (wait_ms < 0 || wait_ms > kMaxWaitMs) return kNever;

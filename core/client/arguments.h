@@ -6,9 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/clock.h"
+#include "base/settings.h"
 #include "base/status.h"
 
 namespace redlatch::client {
@@ -20,6 +22,9 @@ Outcome check_lease(int64_t lease_ms);
 
 // Whether `value` in a lock's key was put there by a redlatch client.
 bool is_own_token(std::string_view value);
+
+// The glob over keys for the locks of this client whose names match `pattern`; empty: all.
+std::string key_pattern(const Settings &settings, std::string_view pattern);
 
 // The time at which a valid wait is over.
 Nanos limit_of(int64_t wait_ms);

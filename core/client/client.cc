@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
+
+#include "base/log.h"
 
 namespace redlatch::client {
 
@@ -126,6 +129,11 @@ Outcome Client::check(const engine::Lease &lease) {
   return engine::Engine::why_not_held(lease);
 }
 
+std::string Client::delivery() {
+  const Lock lock(mutex_);
+  return delivery_;
+}
+
 void Client::wait_ended(const engine::Lease &lease, Nanos limit) {
   Lock lock(mutex_);
   Waiter me;
@@ -197,6 +205,13 @@ void Client::finished(engine::Request &request) {
 }
 
 void Client::lease_ended(engine::Lease &lease) {
+  try {
+    if (lease.state.load() == engine::Lease::kLost) {
+      log(LogLevel::kError, engine::Engine::why_not_held(lease).message);
+    }
+  } catch (const std::bad_alloc &) {
+    // The loss is told to who waits for it in any case.
+  }
   for (Waiter *waiter = lease_waiters_; waiter != nullptr; waiter = waiter->next) {
     if (waiter->lease == &lease) wake(*waiter);
   }

@@ -54,6 +54,8 @@ class Client final : private engine::Outlet {
   // True in a process forked from the one that opened the client: nothing else may be called there.
   bool is_forked() const { return fork_count_ != fork_count(); }
 
+  const Settings &settings() const { return settings_; }
+
   // Start `request` and wait until it is finished. For a caller that wants nothing in between.
   void run(const std::shared_ptr<engine::Request> &request);
   // Start `request` and return.
@@ -68,6 +70,9 @@ class Client final : private engine::Outlet {
   Outcome check(const engine::Lease &lease);
   // Wait until `lease` is not held any more or `limit` has passed.
   void wait_ended(const engine::Lease &lease, Nanos limit);
+
+  // How hand-overs reach this client: "push", "poll" (and why), or nothing before it is connected.
+  std::string delivery();
 
   // Release everything, flush, stop the keeper. Twice does nothing.
   void shut_down();
@@ -122,6 +127,7 @@ class Client final : private engine::Outlet {
   static void *keeper_main(void *client);
   void keep();
   void connect(Lock &lock);
+  void note_connection(const Outcome &outcome, const engine::ServerFacts &facts);
   void tick(Lock &lock);
   void run_timers(Nanos now);
   void call_keeper_in_time();
@@ -133,6 +139,8 @@ class Client final : private engine::Outlet {
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<io::Connection> connection_;  // the object: only the driver changes it
   bool is_connected_ = false;
+  bool is_away_ = false;  // the last attempt to connect failed, and that was said
+  std::string delivery_;
   uint64_t connection_count_ = 0;  // so far
   bool is_broken_ = false;         // of no use any more; the driver or the keeper will disconnect
 

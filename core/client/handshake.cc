@@ -156,6 +156,9 @@ Outcome Handshake::subscribe(const std::string &channel, engine::ServerFacts &fa
   if (!outcome.ok()) return outcome;
   if (will_pass(*replies_[0])) return refused(*replies_[0], "the subscription");
   facts.is_push_trusted = !replies_[0]->is_error();
+  if (!facts.is_push_trusted) {
+    facts.why_not_trusted = refused(*replies_[0], "the subscription").message;
+  }
   // Both replies may have come at once.
   if (!facts.is_push_trusted) return replies_.size() > 1 ? Outcome{} : exchange({}, 1);
   const std::string unused = channel + ":none";
@@ -171,6 +174,11 @@ Outcome Handshake::subscribe(const std::string &channel, engine::ServerFacts &fa
   if (will_pass(counts)) return refused(counts, "a script");
   facts.is_push_trusted =
       counts.count() == 2 && counts.at(0).integer == 1 && counts.at(1).integer == 0;
+  if (facts.is_push_trusted) return {};
+  facts.why_not_trusted = settings_.address() + ": a message to a channel with one receiver was " +
+                          "counted as received by " + std::to_string(counts.at(0).integer) +
+                          ", one to a channel with none by " +
+                          std::to_string(counts.at(1).integer) + " (-1: refused)";
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <new>
 
+#include "base/log.h"
 #include "client/client.h"
 #include "client/handshake.h"
 
@@ -93,6 +94,7 @@ void Client::connect(Lock &lock) {
   lock.lock();
   if (is_stopping_) return;
   try {
+    note_connection(outcome, facts);
     if (outcome.ok()) {
       connection_ = std::move(fresh);
       is_connected_ = true;
@@ -107,6 +109,23 @@ void Client::connect(Lock &lock) {
     drop_link();
   }
   end_turn(lock);
+}
+
+// Said once for each change: an outage of an hour is one line.
+void Client::note_connection(const Outcome &outcome, const engine::ServerFacts &facts) {
+  if (!outcome.ok()) {
+    if (!is_away_) log(LogLevel::kWarning, outcome.message);
+    is_away_ = true;
+    return;
+  }
+  if (is_away_) log(LogLevel::kInfo, "connected to " + settings_.address() + " again");
+  is_away_ = false;
+  std::string delivery = "push";
+  if (!facts.is_push_trusted) delivery = "poll: " + facts.why_not_trusted;
+  if (delivery != delivery_ && !facts.is_push_trusted) {
+    log(LogLevel::kWarning, "waiting by polling, which is slower: " + facts.why_not_trusted);
+  }
+  delivery_ = std::move(delivery);
 }
 
 }  // namespace redlatch::client

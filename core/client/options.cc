@@ -7,8 +7,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
+#include <cstdlib>
+#include <fstream>
 #include <numeric>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -19,6 +23,7 @@ namespace redlatch::client {
 
 namespace {
 
+constexpr size_t kMaxPasswordBytes = 64 * 1024;
 constexpr size_t kMaxSocketPath = 107;  // sockaddr_un::sun_path, less its NUL
 
 Outcome invalid(std::string message) { return failure(Status::kInvalid, std::move(message)); }
@@ -80,6 +85,23 @@ Outcome set_client_name(std::string_view value, std::string &target) {
   return set_text("client_name", value, kMaxLabelBytes, target);
 }
 
+// The first line of a file: what secrets are mounted as, and what does not show in a process list.
+Outcome read_password(std::string_view path, std::string &target) {
+  const std::string name(path.substr(0, path.find('\0')));
+  errno = 0;
+  std::ifstream file(name);
+  std::string line;
+  if (!std::getline(file, line) || line.size() > kMaxPasswordBytes) {
+    std::string reason = "it is empty";
+    if (!line.empty()) reason = "its first line is over 64 KiB";
+    if (errno != 0) reason = std::generic_category().message(errno);
+    return invalid("cannot read the password file " + quoted(name, 256) + ": " + reason);
+  }
+  if (line.ends_with('\r')) line.pop_back();
+  target = std::move(line);
+  return {};
+}
+
 Outcome set_protocol(std::string_view value) {
   if (value == "3") return {};
   if (value == "2") {
@@ -90,11 +112,12 @@ Outcome set_protocol(std::string_view value) {
 
 // ---- names -------------------------------------------------------------------------------------
 
-constexpr std::array<std::string_view, 9> kNames = {
-    "namespace",       "user",    "password", "db", "holder", "client_name",
+constexpr std::array<std::string_view, 10> kNames = {
+    "namespace", "user",        "password",        "password_file", "db",
+    "holder",    "client_name", "connect_timeout", "timeout",       "protocol"};
+constexpr std::array<std::string_view, 8> kShownNames = {
+    "namespace",       "db",      "holder",  "password_file", "client_name",
     "connect_timeout", "timeout", "protocol"};
-constexpr std::array<std::string_view, 7> kShownNames = {
-    "namespace", "db", "holder", "client_name", "connect_timeout", "timeout", "protocol"};
 constexpr std::array<std::string_view, 3> kSchemes = {"redis", "valkey", "unix"};
 constexpr std::array<std::string_view, 6> kLaterSchemes = {
     "rediss", "valkeys", "redis-sentinel", "redis+cluster", "embedded", "valkey+cluster"};
@@ -137,9 +160,11 @@ Outcome set_option(Settings &settings, std::string_view name, std::string_view v
   }
   if (name == "user") return set_text(name, value, kMaxNameBytes, settings.user);
   if (name == "password") {
-    if (value.size() <= 64 * 1024) settings.password = value;
-    return value.size() <= 64 * 1024 ? Outcome{} : invalid("option 'password' is over 64 KiB");
+    if (value.size() > kMaxPasswordBytes) return invalid("option 'password' is over 64 KiB");
+    settings.password = value;
+    return {};
   }
+  if (name == "password_file") return read_password(value, settings.password);
   if (name == "db") return set_database(value, settings.database);
   if (name == "holder") return set_text(name, value, kMaxLabelBytes, settings.holder);
   if (name == "client_name") return set_client_name(value, settings.client_name);
@@ -331,20 +356,66 @@ Outcome Options::set(std::string_view name, std::string_view value) {
   return outcome;
 }
 
-void Options::apply(Settings &settings) const {
-  for (const auto &[name, value] : values_) {
-    const auto checked_before = set_option(settings, name, value);
-    (void)checked_before;
+// The password itself comes last: a file is where those put it who care.
+Outcome Options::set_from_env() {
+  constexpr std::array<std::pair<const char *, const char *>, 6> kVariables = {
+      {{"REDLATCH_URL", "url"},
+       {"VALKEY_URL", "url"},
+       {"REDIS_URL", "url"},
+       {"REDLATCH_NAMESPACE", "namespace"},
+       {"REDLATCH_PASSWORD_FILE", "password_file"},
+       {"REDISCLI_AUTH", "password"}}};
+  Values found;
+  for (const auto &[variable, name] : kVariables) {
+    // An empty one counts as none: that is how one switches it off for a single call.
+    const char *value = std::getenv(variable);
+    if (value == nullptr || *value == '\0' || !found.emplace(name, value).second) continue;
+    Settings scratch;
+    const std::string_view option = name;
+    auto outcome = option == "url" || option == "password_file"
+                       ? Outcome{}
+                       : set_option(scratch, option, value);
+    if (outcome.ok()) continue;
+    outcome.message += " (in the variable " + std::string(variable) + ")";
+    return outcome;
   }
+  from_env_ = std::move(found);
+  return {};
 }
 
-Outcome parse_url(std::string_view url, const Options &options, Settings &settings) {
+Outcome Options::resolve(std::string_view url, Settings &settings) const {
   settings = Settings{};
   settings.holder = default_holder();
-  UrlParser parser(url, settings);
-  auto outcome = parser.parse();
-  if (outcome.ok()) options.apply(settings);
-  return outcome;
+  const auto env = [this](std::string_view name) {
+    const auto found = from_env_.find(name);
+    return found == from_env_.end() ? std::string_view() : std::string_view(found->second);
+  };
+  if (url.empty()) url = env("url");
+  if (url.empty()) return invalid("no server was named: give a URL, or set REDLATCH_URL");
+  settings.name_space = env("namespace");
+  settings.shown_url = redact_url(url);
+  if (auto outcome = UrlParser(url, settings).parse(); !outcome.ok()) return outcome;
+  for (const auto &[name, value] : values_) {
+    if (auto outcome = set_option(settings, name, value); !outcome.ok()) return outcome;
+  }
+  if (!settings.password.empty()) return {};
+  // Looked at last, because a file that nobody needs may well be missing.
+  const std::string_view source = env("password_file").empty() ? "password" : "password_file";
+  return env(source).empty() ? Outcome{} : set_option(settings, source, env(source));
+}
+
+std::string option_of(const Settings &settings, std::string_view name) {
+  const auto duration = [](Nanos nanos) { return std::to_string(nanos / kMs) + "ms"; };
+  if (name == "url") return settings.shown_url;
+  if (name == "namespace") return settings.name_space;
+  if (name == "user") return settings.user;
+  if (name == "db") return std::to_string(settings.database);
+  if (name == "holder") return settings.holder;
+  if (name == "client_name") return settings.client_name;
+  if (name == "connect_timeout") return duration(settings.connect_timeout);
+  if (name == "timeout") return duration(settings.timeout);
+  if (name == "protocol") return "3";
+  return {};
 }
 
 namespace {

@@ -18,15 +18,21 @@ namespace redlatch::client {
 class Options {
  public:
   Outcome set(std::string_view name, std::string_view value);
-  // Apply to `settings`, over what the URL said.
-  void apply(Settings &settings) const;
+  // Take what the environment says, for whatever neither URL nor set() says.
+  Outcome set_from_env();
+
+  // What `url` and these options say together. An empty URL stands for that of the environment.
+  // Passwords never appear in messages.
+  Outcome resolve(std::string_view url, Settings &settings) const;
 
  private:
-  std::map<std::string, std::string, std::less<>> values_;
+  using Values = std::map<std::string, std::string, std::less<>>;
+  Values values_;
+  Values from_env_;  // by option name, or "url"
 };
 
-// What `url` and `options` say. Passwords never appear in messages.
-Outcome parse_url(std::string_view url, const Options &options, Settings &settings);
+// The value of the option `name` in `settings`, or "url"; empty for a secret or an unknown name.
+std::string option_of(const Settings &settings, std::string_view name);
 
 // `url` with its password as ***; malformed ones too.
 std::string redact_url(std::string_view url);

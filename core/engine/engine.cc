@@ -127,6 +127,9 @@ void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now, wi
     case Request::Op::kInspect:
       wire::inspect(command, dialect_, form, request->lock->keys);
       break;
+    case Request::Op::kList:
+      wire::list(command, dialect_, form, request->list.cursor, request->pattern);
+      break;
     case Request::Op::kForce:
       wire::force_release(command, dialect_, form, request->lock->keys, request->token);
       break;
@@ -153,17 +156,24 @@ void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now, wi
   request->is_sent = true;
 }
 
+wire::Refusal Engine::read_answer(Request &request, const Reply &reply, wire::CountAnswer &answer) {
+  if (request.op == Request::Op::kList) return decode(reply, request.list);
+  if (request.op != Request::Op::kInspect) return decode(reply, answer);
+  auto refusal = decode(reply, request.info);
+  answer.server_ms = request.info.server_ms;
+  return refusal;
+}
+
 void Engine::on_request_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
   const auto request = std::static_pointer_cast<Request>(in_flight.subject);
   if (request->is_finished()) return;
-  const bool is_inspect = request->op == Request::Op::kInspect;
   wire::CountAnswer answer;
-  const auto refusal = is_inspect ? decode(reply, request->info) : decode(reply, answer);
+  const auto refusal = read_answer(*request, reply, answer);
   if (wants_text(refusal, in_flight)) {
     return send_request(request, now, wire::Form::kText);
   }
   if (refusal) return finish_plain(*request, refusal.status(), refusal.message);
-  note_time(in_flight.sent_at, now, is_inspect ? request->info.server_ms : answer.server_ms);
+  note_time(in_flight.sent_at, now, answer.server_ms);
   switch (request->op) {
     case Request::Op::kForce:
       maybe_kick(request->lock, answer.has_more, now);

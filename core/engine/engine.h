@@ -50,6 +50,7 @@ class Outlet {
 struct ServerFacts {
   bool is_sharded = false;      // SPUBLISH exists
   bool is_push_trusted = true;  // subscribed, and receivers are counted rightly
+  std::string why_not_trusted;
 };
 
 class Engine {
@@ -138,6 +139,7 @@ class Engine {
   void send_request(const std::shared_ptr<Request> &request, Nanos now,
                     wire::Form form = wire::Form::kDigest);
   void start_plain(const std::shared_ptr<Request> &request, Nanos now);
+  static wire::Refusal read_answer(Request &request, const Reply &reply, wire::CountAnswer &answer);
   void on_request_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void on_request_due(Request &request, Nanos now) noexcept;
   Outcome why_late(const Request &request) const;

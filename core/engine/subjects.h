@@ -80,7 +80,16 @@ struct Lease : Subject {
 
 // Something a caller started. Finished once; the result does not change afterwards.
 struct Request : Subject, Timed {
-  enum class Op : uint8_t { kConnect, kAcquire, kRelease, kExtend, kAttach, kInspect, kForce };
+  enum class Op : uint8_t {
+    kConnect,
+    kAcquire,
+    kRelease,
+    kExtend,
+    kAttach,
+    kInspect,
+    kForce,
+    kList
+  };
 
   explicit Request(Op what) : Timed(Timed::Kind::kRequest), op(what) {}
 
@@ -95,6 +104,8 @@ struct Request : Subject, Timed {
   std::string name, token;         // attach, inspect, force
   std::shared_ptr<LockName> lock;  // attach, inspect, force: its keys
   wire::InspectAnswer info;        // inspect: the result
+  std::string pattern;             // list: of lock names
+  wire::ListAnswer list;           // list: the cursor to go on from, then the result
 
   // While it waits.
   Hold *hold = nullptr;  // release: what it gives back; acquire: its own place, if not shared

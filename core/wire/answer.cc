@@ -123,4 +123,14 @@ Refusal decode(const Reply &reply, InspectAnswer &answer) {
   return {};
 }
 
+Refusal decode(const Reply &reply, ListAnswer &answer) {
+  if (auto refusal = refusal_of(reply)) return refusal;
+  answer.cursor = reply.at(0).text();
+  if (reply.count() != 2 || answer.cursor.empty()) return nonsense("list");
+  answer.keys.clear();
+  const Reply &keys = reply.at(1);
+  for (size_t i = 0; i < keys.count(); i++) answer.keys.emplace_back(keys.at(i).text());
+  return {};
+}
+
 }  // namespace redlatch::wire

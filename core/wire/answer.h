@@ -68,9 +68,15 @@ struct InspectAnswer {
   int64_t since_ms = 0;
 };
 
+struct ListAnswer {
+  std::string cursor;  // "0": this was the last step
+  std::vector<std::string> keys;
+};
+
 // Each fills `answer` or says why not. Views borrow from the reply.
 Refusal decode(const Reply &reply, AcquireAnswer &answer);
 Refusal decode(const Reply &reply, CountAnswer &answer);
 Refusal decode(const Reply &reply, InspectAnswer &answer);
+Refusal decode(const Reply &reply, ListAnswer &answer);
 
 }  // namespace redlatch::wire

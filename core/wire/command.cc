@@ -53,6 +53,11 @@ void extend(Command &out, const Dialect &dialect, Form form, const LockKeys &key
   out.add("since").add(info->since_ms);
 }
 
+void list(Command &out, const Dialect &dialect, Form form, std::string_view cursor,
+          std::string_view pattern) {
+  begin(out, dialect, form, Script::kList, 0).add(cursor).add(pattern).add(256);
+}
+
 void inspect(Command &out, const Dialect &dialect, Form form, const LockKeys &keys) {
   begin(out, dialect, form, Script::kInspect, 4).add(keys.lock).add(keys.queue).add(keys.fence);
   out.add(keys.info).add(256);

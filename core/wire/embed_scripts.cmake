@@ -12,14 +12,16 @@
 cmake_minimum_required(VERSION 3.23)
 
 # In the order of enum class Script in scripts.h.
-set(names acquire release cancel kick extend inspect force_release probe)
+set(names acquire release cancel kick extend inspect force_release list probe)
 
 set(FENCE_TTL_MS 3600000)   # Outlives any step of the server's clock that is not gross.
 set(QUEUE_TTL_MS 600000)    # Far above the longest time between two polls of a waiter.
 set(MAX_ENTRIES 256)        # Queue entries that one call looks at: 100,000 would stall the server.
 set(OVERDUE_ENTRIES 4)      # Overdue entries that an ACQUIRE of a held lock drops on its way.
 set(FENCE_STEP 32)          # Leaves 31 fences to the holder's client for its own hand-offs.
-set(constants FENCE_TTL_MS QUEUE_TTL_MS MAX_ENTRIES OVERDUE_ENTRIES FENCE_STEP)
+set(TOKEN_SIZE 32)          # wire/token.h
+set(CID_SIZE 22)
+set(constants TOKEN_SIZE CID_SIZE FENCE_TTL_MS QUEUE_TTL_MS MAX_ENTRIES OVERDUE_ENTRIES FENCE_STEP)
 
 function(compose name publish result)
   file(READ "${SOURCE_DIR}/${name}.lua" text)

@@ -73,6 +73,15 @@ Outcome check_namespace(std::string_view name_space) {
   return {};
 }
 
+std::string key_pattern(std::string_view name_space, std::string_view pattern) {
+  std::string glob;
+  for (const char c : name_space) {
+    if (std::string_view("*?[]\\^-").find(c) != std::string_view::npos) glob += '\\';
+    glob += c;
+  }
+  return glob.append(pattern);
+}
+
 std::string channel_prefix(std::string_view name_space) { return std::string(name_space) + "rl1:"; }
 
 }  // namespace redlatch::wire

@@ -26,6 +26,9 @@ Outcome check_name(std::string_view name);
 // No brace (it would move the hash tag), at most kMaxNamespaceBytes.
 Outcome check_namespace(std::string_view name_space);
 
+// The glob that finds the lock keys of `name_space` whose names match the glob `pattern`.
+std::string key_pattern(std::string_view name_space, std::string_view pattern);
+
 // Channels of clients begin with this; a client's own is prefix + cid.
 std::string channel_prefix(std::string_view name_space);
 

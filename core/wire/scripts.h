@@ -20,9 +20,10 @@ enum class Script : uint8_t {
   kExtend,
   kInspect,
   kForceRelease,
+  kList,
   kProbe,
 };
-inline constexpr size_t kScriptCount = 8;
+inline constexpr size_t kScriptCount = 9;
 
 struct ScriptText {
   std::string_view name;  // as in the file's name: "acquire"

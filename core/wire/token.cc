@@ -15,6 +15,9 @@ namespace {
 
 constexpr std::string_view kBase64Url =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+// 128 bits leave four zero bits in the last of 22 digits. None of these is a lower-case hex digit,
+// which tells our tokens from those of libraries that write 32 of them.
+constexpr std::string_view kLastOfCid = "AQgw";
 constexpr std::string_view kNoLimit = "9999999999999";
 
 // `value` at the end of `width` characters, zeros before it.
@@ -76,6 +79,7 @@ bool is_token(std::string_view value) {
   const auto cid = value.substr(0, kCidSize);
   const auto rid = value.substr(kCidSize);
   return cid.find_first_not_of(kBase64Url) == std::string_view::npos &&
+         kLastOfCid.find(cid.back()) != std::string_view::npos &&
          std::all_of(rid.begin(), rid.end(), is_hex);
 }
 

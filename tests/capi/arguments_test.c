@@ -140,6 +140,8 @@ static void clients(void) {
   CHECK_INT(RL_OK, rl_client_connect(client, 0, NULL));
   rl_client_shutdown(NULL);
   rl_client_close(NULL);
+  INVALID_WITH_ERROR(rl_client_options_set_from_env(NULL, err));
+  CHECK_INT(0, rl_client_option(NULL, TEXT("url"), buffer, sizeof buffer));
   CHECK_INT(0, rl_url_redact(NULL, 0, buffer, sizeof buffer));
   CHECK_INT(0, rl_url_redact(NULL, 5, NULL, 0));
   CHECK_INT(11, rl_url_redact(TEXT("redis://abc"), NULL, 0));
@@ -255,6 +257,10 @@ static void looking_and_operating(void) {
   NO_HANDLE(rl_inspect(client, NULL, 0, err));
   NO_HANDLE(rl_inspect(client, "x", SIZE_MAX, err));
   CHECK(rl_inspect(NULL, NULL, 7, NULL) == NULL);
+  NO_HANDLE(rl_list_open(NULL, NULL, 0, err));
+  NO_HANDLE(rl_list_next(NULL, err));
+  rl_list_close(NULL);
+  CHECK_INT(0, rl_log_next(NULL, 99));
   INVALID_WITH_ERROR(rl_force_release(NULL, TEXT("x"), NULL, 0, err));
   INVALID_WITH_ERROR(rl_force_release(client, NULL, 1, NULL, 0, err));
   INVALID_WITH_ERROR(rl_force_release(client, TEXT(""), NULL, 0, err));

@@ -71,9 +71,10 @@ static void call_everything(struct handles* all) {
   FORKED(rl_client_connect(all->client, -1, all->err));
   FORKED(rl_error_status(all->err));
   NO_HANDLE(rl_acquire(all->client, TEXT("one"), -1, NULL, all->err));
-  NO_HANDLE(rl_lease_attach(all->client, TEXT("one"), TEXT("0123456789012345678901ffffffffff"),
+  NO_HANDLE(rl_lease_attach(all->client, TEXT("one"), TEXT("012345678901234567890Affffffffff"),
                             all->err));
   NO_HANDLE(rl_inspect(all->client, TEXT("one"), all->err));
+  NO_HANDLE(rl_list_open(all->client, NULL, 0, all->err));
   FORKED(rl_force_release(all->client, TEXT("one"), NULL, 0, all->err));
   FORKED(rl_release(all->lease, all->err));
   FORKED(rl_extend(all->lease, 60000, all->err));

@@ -155,7 +155,7 @@ static void after_a_shutdown_everything_says_closed(void) {
   CHECK(rl_inspect(all.client, TEXT("one"), err) == NULL);
   CHECK_INT(RL_E_CLOSED, rl_error_status(err));
   CHECK_INT(RL_E_CLOSED, rl_force_release(all.client, TEXT("one"), NULL, 0, err));
-  CHECK(rl_lease_attach(all.client, TEXT("one"), TEXT("0123456789012345678901ffffffffff"), err) ==
+  CHECK(rl_lease_attach(all.client, TEXT("one"), TEXT("012345678901234567890Affffffffff"), err) ==
         NULL);
   CHECK_INT(RL_E_CLOSED, rl_error_status(err));
   rl_request_free(all.granted);

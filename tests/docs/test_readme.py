@@ -126,7 +126,7 @@ def test_options_of_urls_are_those_of_the_header() -> None:
     for row in re.findall(r"^ \*   (\w[\w, ]*?)  +\S", described[1], re.MULTILINE):
         names.update(row.split(", "))
     section = README[README.index("## URLs") : README.index("## Which folder")]
-    assert len(names) == 9 and all(f"`{name}`" in section for name in names)
+    assert len(names) == 10 and all(f"`{name}`" in section for name in names)
 
 
 # ---- the checks can fail -------------------------------------------------------------------------

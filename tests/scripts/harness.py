@@ -25,7 +25,7 @@ from support.servers import Server
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "core" / "wire" / "scripts"
-NAMES = ("acquire", "release", "cancel", "kick", "extend", "inspect", "force_release", "probe")
+NAMES = tuple("acquire release cancel kick extend inspect force_release list probe".split())
 
 LEASE_MS = 30_000
 CLAIM_MS = 3_000

@@ -79,6 +79,7 @@ def test_every_script_works_for_the_user(world: World, limited: Connection) -> N
     assert first.extend(token, 30_000, info=True) == 1
     keys = [lock.k, lock.q, lock.f, lock.i]
     assert world.run("inspect", keys, 9, connection=limited)[5] == 2
+    assert world.run("list", [], 0, "*", 256, connection=limited) == [b"0", [lock.k.encode()]]
     assert first.release(token) == (2, 0)
     assert second.cancel(member_of(waiting)) == (2, 0)
     assert world.force_release(waiting, limited) == (1, 0)

@@ -92,7 +92,10 @@ class Actor:
 
     def __init__(self, url: str | None = None) -> None:
         self._process = subprocess.Popen(
-            [str(built("tests/system/system_actor"))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+            [str(built("tests/system/system_actor"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
         )
         assert self._process.stdin and self._process.stdout
         self._input, self._output = self._process.stdin, self._process.stdout

@@ -133,7 +133,8 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
                           MadeReply::integer(server_ms())));
   }
   void reply_queued(int64_t pttl = 30'000, int64_t rank = 0,
-                    std::string holder = std::string(32, 'a'), std::string type = "string") {
+                    std::string holder = "aaaaaaaaaaaaaaaaaaaaaA0123456789",
+                    std::string type = "string") {
     ASSERT_EQ(next_script(), "acquire");
     const bool is_try = argument(2).empty();
     reply(MadeReply::list(MadeReply::integer(0), MadeReply::integer(pttl),

@@ -7,11 +7,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
+
 namespace redlatch::client {
 
 Settings parsed(std::string_view url) {
   Settings settings;
-  const auto outcome = parse_url(url, {}, settings);
+  const auto outcome = Options().resolve(url, settings);
   EXPECT_TRUE(outcome.ok()) << url << ": " << outcome.message;
   return settings;
 }
@@ -38,7 +41,7 @@ TEST(OptionsTest, wrong_urls_name_the_input_and_what_is_allowed) {
     const char *says;
   };
   for (const Row &row : {
-           Row{"", Status::kInvalid, "scheme"},
+           Row{"", Status::kInvalid, "REDLATCH_URL"},
            Row{"localhost:6379", Status::kInvalid, "redis"},
            Row{"redsi://h", Status::kInvalid, "'redis://'"},
            Row{"rediss://h", Status::kUnsupported, "rediss"},
@@ -61,7 +64,7 @@ TEST(OptionsTest, wrong_urls_name_the_input_and_what_is_allowed) {
            Row{"unix://relative", Status::kInvalid, "absolute"},
        }) {
     Settings settings;
-    const auto outcome = parse_url(row.url, {}, settings);
+    const auto outcome = Options().resolve(row.url, settings);
     EXPECT_EQ(outcome.status, row.status) << row.url;
     EXPECT_NE(outcome.message.find(row.says), std::string::npos) << outcome.message;
   }
@@ -75,7 +78,7 @@ TEST(OptionsTest, password_is_in_no_message) {
         "redis://u/:canary@h:1/2", "redis://h?password=abc&canary", "redis://u:canaryh:1/2",
         "unix://:canaryf/tmp/x", "valkey://h/0namespace=x&password=canary", "redis://h?canary"}) {
     Settings settings;
-    const auto outcome = parse_url(url, {}, settings);
+    const auto outcome = Options().resolve(url, settings);
     EXPECT_FALSE(outcome.ok()) << url;
     EXPECT_EQ(outcome.message.find("canary"), std::string::npos) << outcome.message;
   }
@@ -86,11 +89,95 @@ TEST(OptionsTest, option_wins_over_the_url) {
   EXPECT_TRUE(options.set("db", "5").ok());
   EXPECT_TRUE(options.set("timeout", "1m").ok());
   Settings settings;
-  ASSERT_TRUE(parse_url("redis://h/2?timeout=3s", options, settings).ok());
+  ASSERT_TRUE(options.resolve("redis://h/2?timeout=3s", settings).ok());
   EXPECT_EQ(settings.database, 5);
   EXPECT_EQ(settings.timeout, 60'000 * kMs);
   EXPECT_EQ(options.set("db", "x").status, Status::kInvalid);
   EXPECT_EQ(options.set("tiemout", "1").status, Status::kInvalid);
+}
+
+// A variable for the time of a test.
+class Variable {
+ public:
+  Variable(const char *name, const std::string &value) : name_(name) {
+    setenv(name, value.c_str(), 1);
+  }
+  ~Variable() { unsetenv(name_); }
+  Variable(const Variable &) = delete;
+  Variable &operator=(const Variable &) = delete;
+
+ private:
+  const char *name_;
+};
+
+std::string password_file(const std::string &text) {
+  std::string path = testing::TempDir() + "password";
+  std::ofstream(path) << text;
+  return path;
+}
+
+TEST(OptionsTest, environment_counts_for_what_nobody_says) {
+  const Variable url("REDLATCH_URL", "redis://from-env/1");
+  const Variable other_url("REDIS_URL", "redis://never");
+  const Variable name_space("REDLATCH_NAMESPACE", "env:");
+  const Variable password("REDISCLI_AUTH", "from-env");
+  Options options;
+  Settings settings;
+  EXPECT_FALSE(options.resolve("", settings).ok()) << "nobody asked for the environment";
+  ASSERT_TRUE(options.set_from_env().ok());
+  ASSERT_TRUE(options.resolve("", settings).ok());
+  EXPECT_EQ(settings.host, "from-env");
+  EXPECT_EQ(settings.name_space, "env:");
+  EXPECT_EQ(settings.password, "from-env");
+  ASSERT_TRUE(options.resolve("redis://u:pw@h?namespace=url:", settings).ok());
+  EXPECT_EQ(settings.host, "h");
+  EXPECT_EQ(settings.name_space, "url:");
+  EXPECT_EQ(settings.password, "pw");
+  ASSERT_TRUE(options.set("namespace", "").ok());
+  ASSERT_TRUE(options.resolve("redis://h?namespace=url:", settings).ok());
+  EXPECT_EQ(settings.name_space, "");
+}
+
+TEST(OptionsTest, wrong_variable_is_named) {
+  const Variable name_space("REDLATCH_NAMESPACE", "a{b");
+  Options options;
+  const auto outcome = options.set_from_env();
+  EXPECT_EQ(outcome.status, Status::kInvalid);
+  EXPECT_NE(outcome.message.find("REDLATCH_NAMESPACE"), std::string::npos) << outcome.message;
+}
+
+TEST(OptionsTest, password_comes_from_the_first_line_of_a_file) {
+  Options options;
+  Settings settings;
+  ASSERT_TRUE(options.set("password_file", password_file("canary\r\nmore\n")).ok());
+  ASSERT_TRUE(options.resolve("redis://user@h", settings).ok());
+  EXPECT_EQ(settings.user, "user");
+  EXPECT_EQ(settings.password, "canary");
+  for (const std::string &path : {password_file(""), std::string("/no/such/file")}) {
+    const auto outcome = options.set("password_file", path);
+    EXPECT_EQ(outcome.status, Status::kInvalid);
+    EXPECT_NE(outcome.message.find(path), std::string::npos) << outcome.message;
+  }
+  // One that the URL makes needless is not looked at.
+  const Variable missing("REDLATCH_PASSWORD_FILE", "/no/such/file");
+  Options from_env;
+  ASSERT_TRUE(from_env.set_from_env().ok());
+  EXPECT_TRUE(from_env.resolve("redis://:pw@h", settings).ok());
+  EXPECT_FALSE(from_env.resolve("redis://h", settings).ok());
+}
+
+TEST(OptionsTest, resolved_values_are_shown_but_no_secrets) {
+  Options options;
+  ASSERT_TRUE(options.set("password", "canary").ok());
+  Settings settings;
+  ASSERT_TRUE(options.resolve("redis://u:canary@h/2?timeout=3s", settings).ok());
+  EXPECT_EQ(option_of(settings, "url"), "redis://u:***@h/2?timeout=3s");
+  EXPECT_EQ(option_of(settings, "timeout"), "3000ms");
+  EXPECT_EQ(option_of(settings, "db"), "2");
+  EXPECT_EQ(option_of(settings, "user"), "u");
+  EXPECT_EQ(option_of(settings, "password"), "");
+  EXPECT_EQ(option_of(settings, "nonsense"), "");
+  EXPECT_FALSE(option_of(settings, "holder").empty());
 }
 
 }  // namespace redlatch::client

@@ -206,6 +206,7 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *   connect_timeout  limit of one attempt to connect, a duration of 1ms to 1h (2s)
  *   timeout          limit of one command, a duration of 1ms to 1h (2s)
  *   protocol         3
+ *   password_file    the password is the first line of this file, read when a client is opened
  *
  * A duration is a number with a unit: 500ms, 2s, 5m, 1h; without a unit, seconds.
  *
@@ -219,6 +220,23 @@ RL_API void rl_client_options_free(rl_client_options *options);
 RL_API rl_status rl_client_options_set(rl_client_options *options, const char *name,
                                        size_t name_len, const char *value, size_t value_len,
                                        rl_error *err);
+
+/**
+ * Take what the environment says. It counts for what neither the URL nor rl_client_options_set()
+ * says.
+ *
+ *   REDLATCH_URL, else VALKEY_URL, else REDIS_URL   the server, when rl_client_open() gets no URL
+ *   REDLATCH_NAMESPACE                              namespace
+ *   REDLATCH_PASSWORD_FILE, else REDISCLI_AUTH      password_file, password
+ *
+ * An empty variable counts as none. The library reads the environment nowhere else.
+ *
+ * @return RL_OK         taken, or nothing was there.
+ *         RL_E_INVALID  a value is not allowed; the message names the variable.
+ *         RL_E_NO_MEMORY  nothing was changed.
+ * Blocks: never.  Threads: one at a time, and none that changes the environment.  Since: 0.1.
+ */
+RL_API rl_status rl_client_options_set_from_env(rl_client_options *options, rl_error *err);
 
 /**
  * Options of one acquisition. NULL where options are asked for means all defaults. May be used for
@@ -281,6 +299,7 @@ typedef struct rl_client rl_client;
  *
  * The options are those of rl_client_options_set(). User and password are percent-decoded.
  *
+ * @param url      empty: that of rl_client_options_set_from_env().
  * @param options  NULL, or copied.
  * @return the client, freed by rl_client_close(); or NULL:
  *         RL_E_INVALID      the URL or an option is wrong; the message names the part and what is
@@ -326,6 +345,17 @@ RL_API void rl_client_shutdown(rl_client *client);
  * nothing. Since: 0.1.
  */
 RL_API void rl_client_close(rl_client *client);
+
+/**
+ * Write what `client` was told, by any way, under the name of an option into `buffer`; or its "url"
+ * (without secrets); or "delivery": "push", "poll: " and why when waiting is slower than it should
+ * be (rights, a proxy), "" before the first connection.
+ *
+ * @return the full length without the NUL; 0 for a secret, an unknown name and NULL.
+ * Blocks: never.  Threads: any.  Since: 0.1.
+ */
+RL_API size_t rl_client_option(const rl_client *client, const char *name, size_t name_len,
+                               char *buffer, size_t buffer_size);
 
 /**
  * Write `url` with its password as *** into `buffer`, for logs. Works on malformed URLs too.
@@ -619,6 +649,36 @@ RL_API size_t rl_info_text(const rl_info *info, int32_t part, int32_t index, int
 /** Free `info`. NULL does nothing. Since: 0.1. */
 RL_API void rl_info_free(rl_info *info);
 
+/** The locks of one server, one after the other. One thread at a time. */
+typedef struct rl_list rl_list;
+
+/**
+ * List the locks that redlatch clients hold. By SCAN, in steps: a lock that is held all the time is
+ * found, one that comes or goes meanwhile may be. Locks of other libraries cannot be told from
+ * other keys; rl_inspect() shows them by name.
+ *
+ * @param pattern  of names, as in SCAN: * ? [a-z] and \ before one of these; empty = all. At most
+ *                 RL_MAX_NAME_BYTES.
+ * @return the list, freed by rl_list_close(); or NULL: RL_E_INVALID  RL_E_FORKED  RL_E_NO_MEMORY
+ * Blocks: never.  Threads: any.  Since: 0.1.
+ */
+RL_API rl_list *rl_list_open(rl_client *client, const char *pattern, size_t pattern_len,
+                             rl_error *err);
+
+/**
+ * Return the next lock of `list`.
+ *
+ * @return what rl_inspect() says of it, freed by rl_info_free(); or NULL:
+ *         RL_END  no more.
+ *         otherwise as rl_inspect(); the same call may be tried again.
+ * Blocks: for each of the steps that find nothing, at most one command time limit.  Server: scripts
+ * `list`, `inspect`.  Since: 0.1.
+ */
+RL_API rl_info *rl_list_next(rl_list *list, rl_error *err);
+
+/** Free `list`. NULL does nothing. Since: 0.1. */
+RL_API void rl_list_close(rl_list *list);
+
 /**
  * Remove the lock `name`, whoever holds it, and hand it to the next waiter. The fence rises; the
  * holder learns of it with its next renewal or release (RL_E_LOST). For operators.
@@ -635,6 +695,19 @@ RL_API void rl_info_free(rl_info *info);
  */
 RL_API rl_status rl_force_release(rl_client *client, const char *name, size_t name_len,
                                   const char *token, size_t token_len, rl_error *err);
+
+/* ---- log ------------------------------------------------------------------------------------- */
+
+/**
+ * Take the oldest line of the log: what no call reports, such as an outage, a lost lease, slower
+ * waiting. It begins with "error ", "warning " or "info ". One log for the process; the last 256
+ * lines are kept. Nothing is ever printed.
+ *
+ * @return the line's full length without the NUL, and it was taken; or longer than what `buffer`
+ *         holds, and it stays; 0: there is none, found out without a system call.
+ * Blocks: never.  Threads: any.  Since: 0.1.
+ */
+RL_API size_t rl_log_next(char *buffer, size_t buffer_size);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "base/log.h"
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <new>
+
+namespace redlatch {
+
+namespace {
+
+constexpr std::array<std::string_view, 3> kNames = {"error ", "warning ", "info "};
+
+// Never destroyed: threads of clients that nobody closed may still write when the process ends.
+struct Ring {
+  std::mutex mutex;  // guards the two below
+  std::deque<std::string> lines;
+  size_t dropped_count = 0;
+  std::atomic<bool> has_lines{false};  // asking in vain costs no lock
+};
+
+Ring &ring() {
+  static auto &the_ring = *new Ring;
+  return the_ring;
+}
+
+}  // namespace
+
+void log(LogLevel level, std::string_view text) noexcept {
+  try {
+    std::string line(kNames[static_cast<size_t>(level)]);
+    line.append(text);
+    Ring &into = ring();
+    const std::lock_guard lock(into.mutex);
+    into.lines.push_back(std::move(line));
+    if (into.lines.size() > kMaxLogLines) {
+      into.lines.pop_front();
+      into.dropped_count++;
+    }
+    into.has_lines.store(true, std::memory_order_release);
+  } catch (const std::bad_alloc &) {
+    return;  // what goes on matters more than words about it
+  }
+}
+
+size_t take_log_line(size_t limit, std::string &line) {
+  Ring &from = ring();
+  if (!from.has_lines.load(std::memory_order_acquire)) return 0;
+  const std::lock_guard lock(from.mutex);
+  if (from.dropped_count > 0) {
+    from.lines.push_front("warning " + std::to_string(from.dropped_count) +
+                          " older lines were dropped: nobody asked for them");
+    from.dropped_count = 0;
+  }
+  if (from.lines.empty()) return 0;
+  const size_t size = from.lines.front().size();
+  if (size > limit) return size;
+  line = std::move(from.lines.front());
+  from.lines.pop_front();
+  from.has_lines.store(!from.lines.empty(), std::memory_order_release);
+  return size;
+}
+
+}  // namespace redlatch

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Log: the last lines about what no call reports, for whoever asks. One ring for the process; any
+// thread. The library prints nothing itself.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace redlatch {
+
+enum class LogLevel : uint8_t { kError, kWarning, kInfo };
+
+// The ring keeps this many lines; the oldest go first, and their number is told in their place.
+inline constexpr size_t kMaxLogLines = 256;
+
+// Note one line: `text` behind the name of its level. Lost without memory.
+void log(LogLevel level, std::string_view text) noexcept;
+
+// Move the oldest line to `line`, if it has at most `limit` bytes. @return its size, 0 for none.
+size_t take_log_line(size_t limit, std::string &line);
+
+}  // namespace redlatch

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright The redlatch authors
+ *
+ * Goal: a listing shows each held lock once and leaves other keys alone; the log tells what no call
+ * reports; a client says what it was told. Method: one server, one client.
+ */
+#include <stdlib.h>
+
+#include "harness.h"
+#include "redlatch/redlatch.h"
+#include "server.h"
+
+#define TEXT(x) (x), (sizeof(x) - 1)
+
+enum { LOCK_COUNT = 40 };
+
+static rl_error* err;
+
+static rl_client* open_client(const char* name_space) {
+  rl_client_options* options = rl_client_options_new();
+  const char* url = server_url();
+  rl_client* client;
+  CHECK_INT(RL_OK,
+            rl_client_options_set(options, TEXT("namespace"), name_space, strlen(name_space), err));
+  client = rl_client_open(url, strlen(url), options, err);
+  rl_client_options_free(options);
+  CHECK(client != NULL);
+  return client;
+}
+
+/* How many locks a listing shows; the last name goes to `name`. */
+static int listed(rl_client* client, const char* pattern, char* name, size_t name_size) {
+  rl_list* list = rl_list_open(client, pattern, strlen(pattern), err);
+  rl_info* info;
+  int count = 0;
+  if (!CHECK(list != NULL)) return -1;
+  while ((info = rl_list_next(list, err)) != NULL) {
+    count++;
+    CHECK_INT(RL_STATE_HELD, rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_STATE));
+    CHECK(rl_info_text(info, RL_INFO_LOCK, 0, RL_INFO_NAME, name, name_size) > 0);
+    rl_info_free(info);
+  }
+  CHECK_INT(RL_END, rl_error_status(err));
+  rl_list_close(list);
+  return count;
+}
+
+static void list_shows_each_held_lock_once(void) {
+  rl_client* client = open_client("list*[:");
+  rl_client* stranger = open_client("other:");
+  rl_lease* leases[LOCK_COUNT];
+  rl_lease* foreign = rl_acquire(stranger, TEXT("lock-1"), 0, NULL, err);
+  char name[64];
+  int i;
+  CHECK(foreign != NULL);
+  for (i = 0; i < LOCK_COUNT; i++) {
+    snprintf(name, sizeof name, "lock-%d", i);
+    leases[i] = rl_acquire(client, name, strlen(name), 0, NULL, err);
+    CHECK(leases[i] != NULL);
+  }
+  CHECK_INT(LOCK_COUNT, listed(client, "", name, sizeof name));
+  CHECK_INT(10, listed(client, "lock-3?", name, sizeof name));
+  CHECK_INT(1, listed(client, "lock-17", name, sizeof name));
+  CHECK(strcmp(name, "lock-17") == 0);
+  CHECK_INT(0, listed(client, "nothing", name, sizeof name));
+  for (i = 0; i < LOCK_COUNT; i++) rl_lease_free(leases[i]);
+  EVENTUALLY(listed(client, "", name, sizeof name) == 0, 5000);
+  rl_lease_free(foreign);
+  rl_client_close(stranger);
+  rl_client_close(client);
+}
+
+static void list_outlives_its_client_and_refuses_nonsense(void) {
+  rl_client* client = open_client("list:");
+  rl_list* list = rl_list_open(client, NULL, 0, err);
+  char pattern[RL_MAX_NAME_BYTES + 1];
+  CHECK(list != NULL);
+  memset(pattern, 'a', sizeof pattern);
+  CHECK(rl_list_open(client, pattern, sizeof pattern, err) == NULL);
+  CHECK_INT(RL_E_INVALID, rl_error_status(err));
+  CHECK(rl_list_open(NULL, NULL, 0, err) == NULL);
+  CHECK_INT(RL_E_INVALID, rl_error_status(err));
+  CHECK(rl_list_next(NULL, err) == NULL);
+  CHECK_INT(RL_E_INVALID, rl_error_status(err));
+  rl_client_close(client);
+  CHECK(rl_list_next(list, err) == NULL);
+  CHECK_INT(RL_E_CLOSED, rl_error_status(err));
+  rl_list_close(list);
+  rl_list_close(NULL);
+}
+
+static void drop_log(void) {
+  char line[1024];
+  while (rl_log_next(line, sizeof line) > 0) continue;
+}
+
+/* Until a line with `part` comes; other lines are dropped. */
+static int log_has(const char* part) {
+  char line[1024];
+  while (rl_log_next(line, sizeof line) > 0) {
+    if (strstr(line, part) != NULL) return 1;
+  }
+  return 0;
+}
+
+static int log_gets(const char* part) {
+  const int64_t limit = now_ms() + 20000;
+  while (now_ms() < limit) {
+    if (log_has(part)) return 1;
+    sleep_ms(2);
+  }
+  return 0;
+}
+
+static void log_tells_of_losses_and_keeps_long_lines(void) {
+  rl_client* client = open_client("log:");
+  rl_acquire_options* options = rl_acquire_options_new();
+  rl_lease* lease;
+  char line[1024];
+  size_t size;
+  drop_log();
+  CHECK_INT(0, rl_log_next(line, sizeof line));
+  CHECK_INT(RL_OK, rl_acquire_options_set_lease_ms(options, 50));
+  CHECK_INT(RL_OK, rl_acquire_options_set_renew(options, 0));
+  lease = rl_acquire(client, TEXT("short"), 0, options, err);
+  CHECK_INT(RL_E_LOST, rl_lease_wait_lost(lease, 5000));
+  EVENTUALLY(rl_log_next(NULL, 0) > 0, 5000);
+  size = rl_log_next(line, 3);
+  CHECK(size > 3);
+  CHECK_INT(size, rl_log_next(line, sizeof line));
+  CHECK_HAS("error lock 'short' was lost", line);
+  rl_lease_free(lease);
+  rl_acquire_options_free(options);
+  rl_client_close(client);
+}
+
+static void log_tells_of_an_outage_once(void) {
+  rl_client* client = open_client("log:");
+  rl_lease* lease;
+  CHECK_INT(RL_OK, rl_client_connect(client, -1, err));
+  drop_log();
+  server_kill();
+  CHECK_INT(RL_E_UNAVAILABLE, rl_client_connect(client, 100, err));
+  CHECK(log_gets("warning cannot reach"));
+  CHECK(!log_has("warning cannot reach"));
+  CHECK(server_url() != NULL);
+  lease = rl_acquire(client, TEXT("back"), 20000, NULL, err);
+  CHECK(lease != NULL);
+  CHECK(log_gets("info connected to"));
+  rl_lease_free(lease);
+  rl_client_close(client);
+}
+
+static size_t option(rl_client* client, const char* name, char* buffer, size_t size) {
+  return rl_client_option(client, name, strlen(name), buffer, size);
+}
+
+static void client_says_what_it_was_told(void) {
+  rl_client* client = open_client("told:");
+  char text[256];
+  CHECK_INT(5, option(client, "namespace", text, sizeof text));
+  CHECK(strcmp(text, "told:") == 0);
+  CHECK(option(client, "holder", text, sizeof text) > 0);
+  CHECK(option(client, "url", text, sizeof text) > 0);
+  CHECK(strcmp(text, server_url()) == 0);
+  CHECK_INT(0, option(client, "delivery", text, sizeof text));
+  CHECK_INT(RL_OK, rl_client_connect(client, 0, err));
+  CHECK_INT(4, option(client, "delivery", text, sizeof text));
+  CHECK(strcmp(text, "push") == 0);
+  CHECK_INT(0, option(client, "password", text, sizeof text));
+  CHECK_INT(0, rl_client_option(NULL, TEXT("url"), text, sizeof text));
+  rl_client_close(client);
+}
+
+static void environment_is_read_when_asked(void) {
+  rl_client_options* options = rl_client_options_new();
+  rl_client* client;
+  char text[256];
+  setenv("REDLATCH_URL", "redis://from-env:1", 1);
+  CHECK(rl_client_open(NULL, 0, options, err) == NULL);
+  CHECK_INT(RL_E_INVALID, rl_error_status(err));
+  CHECK_HAS("REDLATCH_URL", rl_error_message(err));
+  CHECK_INT(RL_OK, rl_client_options_set_from_env(options, err));
+  client = rl_client_open(NULL, 0, options, err);
+  CHECK(client != NULL);
+  CHECK(option(client, "url", text, sizeof text) > 0);
+  CHECK(strcmp(text, "redis://from-env:1") == 0);
+  CHECK_INT(RL_E_INVALID, rl_client_options_set_from_env(NULL, err));
+  unsetenv("REDLATCH_URL");
+  rl_client_close(client);
+  rl_client_options_free(options);
+}
+
+int main(int argc, char** argv) {
+  static const struct test tests[] = {
+      {"list_shows_each_held_lock_once", list_shows_each_held_lock_once},
+      {"list_outlives_its_client_and_refuses_nonsense",
+       list_outlives_its_client_and_refuses_nonsense},
+      {"log_tells_of_losses_and_keeps_long_lines", log_tells_of_losses_and_keeps_long_lines},
+      {"log_tells_of_an_outage_once", log_tells_of_an_outage_once},
+      {"client_says_what_it_was_told", client_says_what_it_was_told},
+      {"environment_is_read_when_asked", environment_is_read_when_asked},
+  };
+  int result;
+  err = rl_error_new();
+  result = run_tests(tests, TEST_COUNT(tests), 120, argc, argv);
+  rl_error_free(err);
+  return result;
+}
