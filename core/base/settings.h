@@ -20,6 +20,7 @@ struct Settings {
   std::string user;
   std::string password;
   int database = 0;
+  int protocol = 3;  // the newest to try
   std::string name_space;
   std::string holder;
   std::string client_name = "redlatch";

@@ -113,6 +113,7 @@ class Client final : private engine::Outlet {
   void read_as_sentinel(Lock &lock, Waiter &me);
   void take_in(io::Connection::Received received);
   void dispatch();
+  void take_message(const Reply &reply, Nanos now);
   void flush(Lock &lock);
   void flush_if_nobody_will(Lock &lock);
   void settle();
@@ -127,6 +128,7 @@ class Client final : private engine::Outlet {
   static void *keeper_main(void *client);
   void keep();
   void connect(Lock &lock);
+  void read_messages(Lock &lock);
   void note_connection(const Outcome &outcome, const engine::ServerFacts &facts);
   void tick(Lock &lock);
   void run_timers(Nanos now);
@@ -138,6 +140,7 @@ class Client final : private engine::Outlet {
   std::mutex mutex_;
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<io::Connection> connection_;  // the object: only the driver changes it
+  std::unique_ptr<io::Connection> messages_;    // with RESP2; the object is the keeper's
   bool is_connected_ = false;
   bool is_away_ = false;  // the last attempt to connect failed, and that was said
   std::string delivery_;

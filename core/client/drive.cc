@@ -171,10 +171,14 @@ void Client::dispatch() {
       engine_->on_reply(*reply, now);
       continue;
     }
-    const std::string_view kind = reply->at(0).text();
-    if (kind == "message" || kind == "smessage") engine_->on_push(reply->at(2).text(), now);
+    take_message(*reply, now);
   }
   replies_.clear();
+}
+
+void Client::take_message(const Reply &reply, Nanos now) {
+  const std::string_view kind = reply.at(0).text();
+  if (kind == "message" || kind == "smessage") engine_->on_push(reply.at(2).text(), now);
 }
 
 // Send what is there. Only one thread sends at a time; what others append meanwhile goes along.
@@ -257,6 +261,7 @@ void Client::disconnect(Lock &lock) {
   out_count_ = 0;
   replies_.clear();
   connection_.reset();
+  if (messages_) messages_->shut();
   engine_->on_disconnected(boot_now());
   call_keeper_in_time();
 }

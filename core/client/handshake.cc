@@ -3,6 +3,7 @@
 //
 #include "client/handshake.h"
 
+#include <cstring>
 #include <vector>
 
 #include "base/text.h"
@@ -32,31 +33,54 @@ Version parse_version(std::string_view text) {
   return version;
 }
 
+// A server that is loading or busy says nothing about what it allows.
+bool will_pass(const Reply &reply) {
+  return wire::refusal_of(reply).kind == wire::Refusal::Kind::kTransient;
+}
+
+// What one connection says before it is used.
 class Handshake {
  public:
   Handshake(io::Connection &connection, const Settings &settings, Nanos limit, int wake_fd)
       : connection_(connection), settings_(settings), limit_(limit), wake_fd_(wake_fd) {}
 
-  Outcome say_hello();
+  // User, name and protocol; what the server is.
+  Outcome greet();
   Outcome select_database();
   Outcome load_scripts();
-  Outcome subscribe(const std::string &channel, engine::ServerFacts &facts);
+  Outcome subscribe(const std::string &channel, bool is_sharded, engine::ServerFacts &facts);
+  Outcome probe(const std::string &channel, engine::ServerFacts &facts);
   bool is_sharded() const { return is_sharded_; }
+  int protocol() const { return protocol_; }
 
  private:
   Outcome exchange(std::string_view bytes, size_t count) {
     return connection_.exchange(bytes, count, limit_, wake_fd_, replies_);
   }
+  Outcome say(const wire::Command &command);
+  Outcome say_hello(int protocol);
+  Outcome greet_without_hello();
   Outcome refused(const Reply &reply, const std::string &what) const;
-  Outcome check_version(const Reply &hello);
+  Outcome check_version(std::string_view server, std::string_view version);
+  std::string_view user() const { return settings_.user.empty() ? "default" : settings_.user; }
 
   io::Connection &connection_;
   const Settings &settings_;
   const Nanos limit_;
   const int wake_fd_;
   bool is_sharded_ = false;
+  int protocol_ = 0;  // 0: HELLO was not understood
   std::vector<io::ReplyPtr> replies_;
 };
+
+// One command, one reply.
+Outcome Handshake::say(const wire::Command &command) {
+  std::string bytes;
+  io::append_command(bytes, command.argv());
+  auto outcome = exchange(bytes, 1);
+  explicit_bzero(bytes.data(), bytes.size());  // it may hold the password
+  return outcome;
+}
 
 Outcome Handshake::refused(const Reply &reply, const std::string &what) const {
   const auto refusal = wire::refusal_of(reply);
@@ -64,13 +88,7 @@ Outcome Handshake::refused(const Reply &reply, const std::string &what) const {
                  settings_.address() + " refused " + what + ": " + refusal.message);
 }
 
-Outcome Handshake::check_version(const Reply &hello) {
-  std::string_view server;
-  std::string_view version;
-  for (size_t i = 0; i + 1 < hello.count(); i += 2) {
-    if (hello.at(i).text() == "server") server = hello.at(i + 1).text();
-    if (hello.at(i).text() == "version") version = hello.at(i + 1).text();
-  }
+Outcome Handshake::check_version(std::string_view server, std::string_view version) {
   const bool is_valkey = server == "valkey";
   const Version known = parse_version(version);
   is_sharded_ = known >= kShardedChannels;
@@ -80,44 +98,82 @@ Outcome Handshake::check_version(const Reply &hello) {
                                            ": Redis 6.2, Valkey 7.2 or newer is needed");
 }
 
-Outcome Handshake::say_hello() {
+// protocol_ stays 0 when the server does not know the command or this protocol.
+Outcome Handshake::say_hello(int protocol) {
   wire::Command command;
-  command.add("HELLO").add("3");
-  if (!settings_.password.empty()) {
-    command.add("AUTH");
-    if (settings_.user.empty()) {
-      command.add("default");
-    } else {
-      command.add(settings_.user);
-    }
-    command.add(settings_.password);
-  }
+  command.add("HELLO").add(protocol);
+  if (!settings_.password.empty()) command.add("AUTH").add(user()).add(settings_.password);
   if (!settings_.client_name.empty()) command.add("SETNAME").add(settings_.client_name);
-  std::string bytes;
-  io::append_command(bytes, command.argv());
-  auto outcome = exchange(bytes, 1);
-  bytes.assign(bytes.size(), '\0');  // it held the password
-  if (!outcome.ok()) return outcome;
+  if (auto outcome = say(command); !outcome.ok()) return outcome;
   const Reply &reply = *replies_[0];
   if (reply.is_error()) {
-    const bool is_unknown =
-        reply.text().starts_with("ERR unknown command") || reply.text().starts_with("NOPROTO");
-    if (!is_unknown) return refused(reply, "the connection");
-    return failure(Status::kUnsupported,
-                   settings_.address() +
-                       " does not speak RESP3: Redis 6.2, Valkey 7.2 or newer "
-                       "is needed");
+    // Valkey does not look up a command of a stranger: there, one it does not know is NOAUTH.
+    const bool is_unread = !settings_.password.empty() && reply.text().starts_with("NOAUTH");
+    const bool is_unknown = is_unread || reply.text().starts_with("ERR unknown command") ||
+                            reply.text().starts_with("NOPROTO");
+    return is_unknown ? Outcome{} : refused(reply, "the connection");
   }
-  return check_version(reply);
+  protocol_ = protocol;
+  std::string_view server;
+  std::string_view version;
+  for (size_t i = 0; i + 1 < reply.count(); i += 2) {
+    if (reply.at(i).text() == "server") server = reply.at(i + 1).text();
+    if (reply.at(i).text() == "version") version = reply.at(i + 1).text();
+  }
+  return check_version(server, version);
+}
+
+// Some proxies know neither HELLO nor RESP3.
+Outcome Handshake::greet_without_hello() {
+  protocol_ = 2;
+  if (!settings_.password.empty()) {
+    wire::Command auth;
+    auth.add("AUTH");
+    if (!settings_.user.empty()) auth.add(settings_.user);
+    auth.add(settings_.password);
+    if (auto outcome = say(auth); !outcome.ok()) return outcome;
+    if (replies_[0]->is_error()) return refused(*replies_[0], "the password");
+  }
+  wire::Command info;
+  info.add("INFO").add("server");
+  if (auto outcome = say(info); !outcome.ok()) return outcome;
+  const bool is_stranger = replies_[0]->is_error() && replies_[0]->text().starts_with("NOAUTH");
+  if (is_stranger || will_pass(*replies_[0])) return refused(*replies_[0], "the connection");
+  const std::string_view text = replies_[0]->is_error() ? "" : replies_[0]->text();
+  const auto value_of = [text](std::string_view field) {
+    const size_t at = text.find(field);
+    if (at == std::string_view::npos) return std::string_view();
+    const std::string_view rest = text.substr(at + field.size());
+    return rest.substr(0, rest.find_first_of("\r\n"));
+  };
+  if (const auto version = value_of("valkey_version:"); !version.empty()) {
+    return check_version("valkey", version);
+  }
+  if (const auto version = value_of("redis_version:"); !version.empty()) {
+    return check_version("redis", version);
+  }
+  // Who asks for RESP2 knows what stands there.
+  if (settings_.protocol == 2) return {};
+  return failure(Status::kUnsupported,
+                 settings_.address() +
+                     " speaks no RESP3 and does not tell its version: Redis 6.2, Valkey 7.2 or "
+                     "newer is needed, and the option protocol=2 if a proxy hides it");
+}
+
+Outcome Handshake::greet() {
+  for (const int protocol : {3, 2}) {
+    if (protocol > settings_.protocol) continue;
+    if (auto outcome = say_hello(protocol); !outcome.ok()) return outcome;
+    if (protocol_ != 0) return {};
+  }
+  return greet_without_hello();
 }
 
 Outcome Handshake::select_database() {
   if (settings_.database == 0) return {};
   wire::Command command;
   command.add("SELECT").add(settings_.database);
-  std::string bytes;
-  io::append_command(bytes, command.argv());
-  auto outcome = exchange(bytes, 1);
+  auto outcome = say(command);
   if (!outcome.ok() || !replies_[0]->is_error()) return outcome;
   auto why = refused(*replies_[0], "database " + std::to_string(settings_.database));
   // No such database will not pass; a server that is loading will.
@@ -137,62 +193,76 @@ Outcome Handshake::load_scripts() {
   return exchange(bytes, wire::kScriptCount);
 }
 
-// A server that is loading or busy says nothing about what it allows.
-bool will_pass(const Reply &reply) {
-  return wire::refusal_of(reply).kind == wire::Refusal::Kind::kTransient;
-}
-
 // With RESP3 a subscription is confirmed by a push and refused by a reply; HELLO marks its end.
-// Some proxies subscribe and count receivers wrongly: a probe finds out.
-Outcome Handshake::subscribe(const std::string &channel, engine::ServerFacts &facts) {
+// With RESP2 it is a reply, and the connection is of no other use afterwards.
+Outcome Handshake::subscribe(const std::string &channel, bool is_sharded,
+                             engine::ServerFacts &facts) {
   wire::Command subscription;
-  subscription.add(is_sharded_ ? "SSUBSCRIBE" : "SUBSCRIBE").add(channel);
+  subscription.add(is_sharded ? "SSUBSCRIBE" : "SUBSCRIBE").add(channel);
   wire::Command hello;
   hello.add("HELLO");
   std::string bytes;
   io::append_command(bytes, subscription.argv());
-  io::append_command(bytes, hello.argv());
+  if (protocol_ == 3) io::append_command(bytes, hello.argv());
   auto outcome = exchange(bytes, 1);
   if (!outcome.ok()) return outcome;
-  if (will_pass(*replies_[0])) return refused(*replies_[0], "the subscription");
-  facts.is_push_trusted = !replies_[0]->is_error();
-  if (!facts.is_push_trusted) {
-    facts.why_not_trusted = refused(*replies_[0], "the subscription").message;
-  }
+  const Reply &reply = *replies_[0];
+  if (will_pass(reply)) return refused(reply, "the subscription");
+  facts.is_push_trusted = !reply.is_error();
+  if (facts.is_push_trusted) return {};
+  facts.why_not_trusted = refused(reply, "the subscription").message;
   // Both replies may have come at once.
-  if (!facts.is_push_trusted) return replies_.size() > 1 ? Outcome{} : exchange({}, 1);
+  return protocol_ == 3 && replies_.size() < 2 ? exchange({}, 1) : Outcome{};
+}
+
+// Some proxies subscribe and count receivers wrongly.
+Outcome Handshake::probe(const std::string &channel, engine::ServerFacts &facts) {
   const std::string unused = channel + ":none";
   wire::Dialect dialect;
   dialect.is_sharded = is_sharded_;
   wire::Command probe;
   wire::probe(probe, dialect, channel, unused);
-  bytes.clear();
-  io::append_command(bytes, probe.argv());
-  outcome = exchange(bytes, 1);
-  if (!outcome.ok()) return outcome;
+  if (auto outcome = say(probe); !outcome.ok()) return outcome;
   const Reply &counts = *replies_[0];
   if (will_pass(counts)) return refused(counts, "a script");
   facts.is_push_trusted =
       counts.count() == 2 && counts.at(0).integer == 1 && counts.at(1).integer == 0;
   if (facts.is_push_trusted) return {};
-  facts.why_not_trusted = settings_.address() + ": a message to a channel with one receiver was " +
-                          "counted as received by " + std::to_string(counts.at(0).integer) +
+  facts.why_not_trusted = settings_.address() +
+                          ": a message to a channel with one receiver was counted as received by " +
+                          std::to_string(counts.at(0).integer) +
                           ", one to a channel with none by " +
                           std::to_string(counts.at(1).integer) + " (-1: refused)";
   return {};
 }
 
+Outcome dial(const Settings &settings, int wake_fd, std::unique_ptr<io::Connection> &connection) {
+  connection = std::make_unique<io::Connection>();
+  return connection->dial(settings, boot_now() + settings.connect_timeout, wake_fd);
+}
+
 }  // namespace
 
-Outcome shake_hands(io::Connection &connection, const Settings &settings,
-                    const std::string &channel, Nanos limit, int wake_fd,
-                    engine::ServerFacts &facts) {
-  Handshake handshake(connection, settings, limit, wake_fd);
-  if (auto outcome = handshake.say_hello(); !outcome.ok()) return outcome;
+Outcome open_line(const Settings &settings, const std::string &channel, int wake_fd, Line &line) {
+  if (auto outcome = dial(settings, wake_fd, line.commands); !outcome.ok()) return outcome;
+  const Nanos limit = boot_now() + settings.timeout;
+  Handshake handshake(*line.commands, settings, limit, wake_fd);
+  if (auto outcome = handshake.greet(); !outcome.ok()) return outcome;
   if (auto outcome = handshake.select_database(); !outcome.ok()) return outcome;
   if (auto outcome = handshake.load_scripts(); !outcome.ok()) return outcome;
-  facts.is_sharded = handshake.is_sharded();
-  return handshake.subscribe(channel, facts);
+  line.facts.is_sharded = handshake.is_sharded();
+  if (handshake.protocol() == 3) {
+    auto outcome = handshake.subscribe(channel, handshake.is_sharded(), line.facts);
+    if (!outcome.ok()) return outcome;
+  } else {
+    if (auto outcome = dial(settings, wake_fd, line.messages); !outcome.ok()) return outcome;
+    Handshake second(*line.messages, settings, boot_now() + settings.timeout, wake_fd);
+    if (auto outcome = second.greet(); !outcome.ok()) return outcome;
+    auto outcome = second.subscribe(channel, handshake.is_sharded(), line.facts);
+    if (!outcome.ok()) return outcome;
+    if (!line.facts.is_push_trusted) line.messages.reset();
+  }
+  return line.facts.is_push_trusted ? handshake.probe(channel, line.facts) : Outcome{};
 }
 
 }  // namespace redlatch::client

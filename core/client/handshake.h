@@ -4,9 +4,9 @@
 // What is said on a fresh connection before it is used: protocol, user, database, scripts, channel.
 #pragma once
 
+#include <memory>
 #include <string>
 
-#include "base/clock.h"
 #include "base/settings.h"
 #include "base/status.h"
 #include "engine/engine.h"
@@ -14,10 +14,17 @@
 
 namespace redlatch::client {
 
-// Blocks until `limit`, or until `wake_fd` turns readable. kDenied and kUnsupported will not pass
-// by trying again; the others may.
-Outcome shake_hands(io::Connection &connection, const Settings &settings,
-                    const std::string &channel, Nanos limit, int wake_fd,
-                    engine::ServerFacts &facts);
+// Ready to be used.
+struct Line {
+  std::unique_ptr<io::Connection> commands;
+  // With RESP2 messages need a connection of their own; with RESP3 they come with the replies.
+  std::unique_ptr<io::Connection> messages;
+  engine::ServerFacts facts;
+};
+
+// Connect and say what has to be said. Each connection has one connect limit and one command time
+// limit; `wake_fd` ends it when it turns readable. kDenied and kUnsupported will not pass by trying
+// again; the others may. Throws std::bad_alloc.
+Outcome open_line(const Settings &settings, const std::string &channel, int wake_fd, Line &line);
 
 }  // namespace redlatch::client

@@ -47,6 +47,7 @@ void Client::keep() {
     const uint64_t watched = connection_count_;
     poll_as(lock, keeper_, [&] { seen = keeper_watch_.wait(keeper_wakes_at_); });
     act_on(lock, keeper_, seen, watched);
+    if (seen.is_second_ready) read_messages(lock);
     wake_all(lock);
   }
 }
@@ -78,30 +79,26 @@ void Client::call_keeper_in_time() {
 void Client::connect(Lock &lock) {
   lock.unlock();
   const int stop_fd = stop_event_.fd();
-  std::unique_ptr<io::Connection> fresh;
-  engine::ServerFacts facts;
+  Line line;
   Outcome outcome;
   try {
-    fresh = std::make_unique<io::Connection>();
-    outcome = fresh->dial(settings_, boot_now() + settings_.connect_timeout, stop_fd);
-    if (outcome.ok()) {
-      const Nanos limit = boot_now() + settings_.timeout;
-      outcome = shake_hands(*fresh, settings_, engine_->channel(), limit, stop_fd, facts);
-    }
+    outcome = open_line(settings_, engine_->channel(), stop_fd, line);
   } catch (const std::bad_alloc &) {
     outcome.status = Status::kNoMemory;
   }
   lock.lock();
   if (is_stopping_) return;
   try {
-    note_connection(outcome, facts);
+    note_connection(outcome, line.facts);
     if (outcome.ok()) {
-      connection_ = std::move(fresh);
+      connection_ = std::move(line.commands);
+      messages_ = std::move(line.messages);
       is_connected_ = true;
       connection_count_++;
       watch_.add(connection_->fd());
       keeper_watch_.add(connection_->fd());
-      engine_->on_connected(facts, boot_now());
+      if (messages_) keeper_watch_.add_second(messages_->fd());
+      engine_->on_connected(line.facts, boot_now());
     } else {
       engine_->on_connect_failed(outcome, boot_now());
     }
@@ -109,6 +106,26 @@ void Client::connect(Lock &lock) {
     drop_link();
   }
   end_turn(lock);
+}
+
+// With RESP2. Only the keeper reads and replaces this connection, so no role is needed; a thread
+// that disconnects shuts it, and it ends here.
+void Client::read_messages(Lock &lock) {
+  if (!messages_) return;
+  std::vector<io::ReplyPtr> replies;
+  lock.unlock();
+  const auto received = messages_->receive(replies);
+  lock.lock();
+  try {
+    const Nanos now = boot_now();
+    for (const io::ReplyPtr &reply : replies) take_message(*reply, now);
+  } catch (const std::bad_alloc &) {
+    drop_link();
+  }
+  if (received != io::Connection::Received::kEnded) return;
+  // Without messages the waits of this client would be slow: both connections or none.
+  messages_.reset();
+  if (is_connected_) drop_link();
 }
 
 // Said once for each change: an outage of an hour is one line.

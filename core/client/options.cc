@@ -102,12 +102,12 @@ Outcome read_password(std::string_view path, std::string &target) {
   return {};
 }
 
-Outcome set_protocol(std::string_view value) {
-  if (value == "3") return {};
-  if (value == "2") {
-    return failure(Status::kUnsupported, "option 'protocol': 2 is not possible yet; 3 is");
+Outcome set_protocol(std::string_view value, int &target) {
+  if (value != "2" && value != "3") {
+    return invalid("option 'protocol': " + quoted(value) + " is none; 2 and 3 are");
   }
-  return invalid("option 'protocol': " + quoted(value) + " is not a known protocol; 3 is");
+  target = value[0] - '0';
+  return {};
 }
 
 // ---- names -------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ Outcome set_option(Settings &settings, std::string_view name, std::string_view v
   if (name == "client_name") return set_client_name(value, settings.client_name);
   if (name == "connect_timeout") return set_duration(name, value, settings.connect_timeout);
   if (name == "timeout") return set_duration(name, value, settings.timeout);
-  if (name == "protocol") return set_protocol(value);
+  if (name == "protocol") return set_protocol(value, settings.protocol);
   return invalid("unknown option " + quoted(name) + ": did you mean '" +
                  nearest(kNames, name.substr(0, 64)) + "'?");
 }
@@ -414,7 +414,7 @@ std::string option_of(const Settings &settings, std::string_view name) {
   if (name == "client_name") return settings.client_name;
   if (name == "connect_timeout") return duration(settings.connect_timeout);
   if (name == "timeout") return duration(settings.timeout);
-  if (name == "protocol") return "3";
+  if (name == "protocol") return std::to_string(settings.protocol);
   return {};
 }
 

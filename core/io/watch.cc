@@ -60,17 +60,24 @@ void Watch::arm(int socket, bool is_on) {
           EPOLLRDHUP | (is_on ? static_cast<uint32_t>(EPOLLIN) : 0U));
 }
 
+void Watch::add_second(int socket) {
+  second_ = socket;
+  control(epoll_, EPOLL_CTL_ADD, socket, EPOLLIN | EPOLLRDHUP);
+}
+
 void Watch::remove(int socket) { control(epoll_, EPOLL_CTL_DEL, socket, 0); }
 
 Watch::Seen Watch::wait(Nanos limit) const {
   Seen seen;
-  std::array<epoll_event, 2> events{};
-  const int count = epoll_wait(epoll_, events.data(), 2, milliseconds_until(limit));
+  std::array<epoll_event, 3> events{};
+  const int count = epoll_wait(epoll_, events.data(), events.size(), milliseconds_until(limit));
   seen.is_interrupted = count < 0 && errno == EINTR;
   for (int i = 0; i < count; i++) {
     const epoll_event &event = events[static_cast<size_t>(i)];
     if (event.data.fd == event_.fd()) {
       event_.clear();
+    } else if (event.data.fd == second_) {
+      seen.is_second_ready = true;
     } else {
       seen.is_readable = (event.events & EPOLLIN) != 0;
       seen.is_ended = (event.events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0;

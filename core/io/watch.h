@@ -25,9 +25,9 @@ class Event {
   int fd_;
 };
 
-// An epoll set of one event and one socket, of which it sees the end always and data while armed.
-// Disarming a socket on which another
-// thread sleeps costs less than waking that thread.
+// An epoll set of one event and one socket, of which it sees the end always and data while armed;
+// and maybe a second one, always armed. Disarming a socket on which another thread sleeps costs
+// less than waking that thread.
 class Watch {
  public:
   Watch();
@@ -40,12 +40,14 @@ class Watch {
   // A closed socket leaves by itself.
   void add(int socket);
   void arm(int socket, bool is_on);
+  void add_second(int socket);
   // One that has ended would wake its sleeper for ever.
   void remove(int socket);
 
   struct Seen {
     bool is_readable = false;
-    bool is_ended = false;  // closed by the server, reset, or shut
+    bool is_ended = false;         // closed by the server, reset, or shut
+    bool is_second_ready = false;  // data, or the end
     bool is_interrupted = false;
   };
   // Sleep until the socket, if armed, is readable, the event is signalled (it is then cleared), a
@@ -55,6 +57,7 @@ class Watch {
  private:
   Event event_;
   int epoll_;
+  int second_ = -1;
 };
 
 }  // namespace redlatch::io

@@ -150,7 +150,7 @@ static const struct option_row option_rows[] = {
     {"connect_timeout", "500ms", RL_OK, NULL},
     {"connect_timeout", "2d", RL_E_INVALID, "2d"},
     {"protocol", "3", RL_OK, NULL},
-    {"protocol", "2", RL_E_UNSUPPORTED, "protocol"},
+    {"protocol", "2", RL_OK, NULL},
     {"protocol", "4", RL_E_INVALID, "protocol"},
     {"namespace", "app:", RL_OK, NULL},
     {"namespace", "a{b", RL_E_INVALID, "namespace"},
@@ -233,7 +233,8 @@ static const struct url_row url_rows[] = {
     {"redis://:" CANARY "%zz@localhost", RL_E_INVALID, NULL, NULL},
     {"unix://", RL_E_INVALID, "path", NULL},
     {"unix://relative.sock", RL_E_INVALID, "path", NULL},
-    {"redis://localhost?protocol=2", RL_E_UNSUPPORTED, "protocol", NULL},
+    {"redis://localhost?protocol=2", RL_OK, NULL, NULL},
+    {"redis://localhost?protocol=1", RL_E_INVALID, "protocol", NULL},
 };
 
 static void urls_are_explained(void) {

@@ -29,10 +29,10 @@ WAIT_MS = 30_000
 
 
 def storm(
-    server: Server, spawn: Spawn, folder: Path, bursts: tuple[int, ...], **options: int
+    urls: list[str], spawn: Spawn, folder: Path, bursts: tuple[int, ...], **options: int
 ) -> tuple[int, int]:
     """Let all run, judge the history. The numbers of holds and of short commands."""
-    actors = [spawn(server.url) for _ in range(PROCESSES)]
+    actors = [spawn(urls[number % len(urls)]) for number in range(PROCESSES)]
     running = []
     logs = []
     for number in range(PROCESSES * THREADS):
@@ -70,7 +70,7 @@ def test_hand_off_between_many_processes(
     """Goal: thousands of hand-offs without a hang, with strict order, with local passing, and both.
     Method: 8 processes of 4 threads for 5 s; each hold up to 0.1 ms, then short commands."""
     holds, shorts = storm(
-        one_server, spawn, tmp_path, bursts, ms=RUN_MS, hold_us=100, mixed=2
+        [one_server.url], spawn, tmp_path, bursts, ms=RUN_MS, hold_us=100, mixed=2
     )
     figure(f"storm, local_burst {bursts}: {holds} hand-offs, {shorts} short commands")
     assert holds > 1000
@@ -94,7 +94,7 @@ def test_hand_off_while_connections_are_killed(
     killer = threading.Thread(target=kill)
     killer.start()
     try:
-        holds, _ = storm(one_server, spawn, tmp_path, (0, 16), ms=3000, hold_us=2000)
+        holds, _ = storm([one_server.url], spawn, tmp_path, (0, 16), ms=3000, hold_us=2000)
     finally:
         stop.set()
         killer.join(10.0)
@@ -115,3 +115,11 @@ def test_nobody_starves(one_server: Server, spawn: Spawn) -> None:
     ]
     counts = [pending.get().number("count") for pending in running]
     assert min(counts) > sum(counts) / len(counts) / 10, counts
+
+
+def test_hand_off_over_both_protocols(one_server: Server, spawn: Spawn, tmp_path: Path) -> None:
+    """Goal: clients with two connections (RESP2) and with one hand the lock to each other.
+    Method: half of the processes of each kind."""
+    urls = [one_server.url + "?protocol=2", one_server.url]
+    holds, _ = storm(urls, spawn, tmp_path, (0, 16), ms=3000, hold_us=100, mixed=2)
+    assert holds > PROCESSES * THREADS

@@ -57,7 +57,7 @@ TEST(OptionsTest, wrong_urls_name_the_input_and_what_is_allowed) {
            Row{"redis://h?timeout=0", Status::kInvalid, "1ms"},
            Row{"redis://h?timeout=99999999999999999999h", Status::kInvalid, "1h"},
            Row{"redis://h?db", Status::kInvalid, "="},
-           Row{"redis://h?protocol=2", Status::kUnsupported, "protocol"},
+           Row{"redis://h?protocol=4", Status::kInvalid, "2 and 3"},
            Row{"redis://%zz@h", Status::kInvalid, "%-code"},
            Row{"redis://h?namespace=a{b", Status::kInvalid, "brace"},
            Row{"redis://h#x", Status::kInvalid, "fragment"},

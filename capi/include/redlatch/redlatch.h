@@ -205,7 +205,8 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *   client_name      name of the connection on the server (redlatch)
  *   connect_timeout  limit of one attempt to connect, a duration of 1ms to 1h (2s)
  *   timeout          limit of one command, a duration of 1ms to 1h (2s)
- *   protocol         3
+ *   protocol         newest protocol to try, 3 or 2 (3). With RESP2, also when the server or a
+ *                    proxy has nothing newer, there is a second connection, for messages
  *   password_file    the password is the first line of this file, read when a client is opened
  *
  * A duration is a number with a unit: 500ms, 2s, 5m, 1h; without a unit, seconds.
@@ -213,7 +214,6 @@ RL_API void rl_client_options_free(rl_client_options *options);
  * @return RL_OK             set.
  *         RL_E_INVALID      unknown name (the message names the nearest known one) or value (it
  *                           says what is allowed).
- *         RL_E_UNSUPPORTED  a value that is planned but not possible yet (protocol=2).
  *         RL_E_NO_MEMORY    nothing was changed.
  * Blocks: never.  Threads: one at a time.  Since: 0.1.
  */
