@@ -21,8 +21,9 @@ from pathlib import Path
 SCRIPTS = Path(__file__).resolve().parents[1] / "core" / "wire" / "scripts"
 
 CONNECTION = (
-    "hello auth select ping client|setname script|load evalsha eval subscribe unsubscribe".split()
-)
+    "hello auth select ping client|setname client|tracking client|caching script|load evalsha eval "
+    "subscribe unsubscribe"
+).split()
 SHARDED = ("spublish", "ssubscribe", "sunsubscribe")
 
 _CALL = re.compile(r"redis\.p?call\('([A-Z@]+)'")

@@ -61,6 +61,18 @@ rl_status rl_acquire_options_set_local_burst(rl_acquire_options *options, int32_
   return RL_OK;
 }
 
+rl_status rl_acquire_options_set_foreign_burst(rl_acquire_options *options, int32_t grant_count) {
+  if (options == nullptr || grant_count < 0 || grant_count > kMaxForeignBurst) return RL_E_INVALID;
+  options->options.foreign.burst = grant_count;
+  return RL_OK;
+}
+
+rl_status rl_acquire_options_set_foreign_window_ms(rl_acquire_options *options, int64_t window_ms) {
+  if (options == nullptr || window_ms < 1 || window_ms > kMaxForeignWindowMs) return RL_E_INVALID;
+  options->options.foreign.window_ms = window_ms;
+  return RL_OK;
+}
+
 rl_status rl_acquire_options_set_label(rl_acquire_options *options, const char *label,
                                        size_t label_len) {
   if (options == nullptr || (label == nullptr && label_len > 0) || label_len > kMaxLabelBytes) {

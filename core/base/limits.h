@@ -19,6 +19,10 @@ inline constexpr int64_t kClaimMs = 3'000;
 inline constexpr int kDefaultLocalBurst = 16;
 // A fence step of 32 leaves 31 numbers for hand-offs inside the holder's client.
 inline constexpr int kMaxLocalBurst = 31;
+inline constexpr int kMaxForeignBurst = 1'000'000;
+// redis-py looks each 100 ms and a round trip: a window of 100 ms would be missed now and then.
+inline constexpr int64_t kDefaultForeignWindowMs = 150;
+inline constexpr int64_t kMaxForeignWindowMs = 60'000;
 // Longer waits are without limit: nanoseconds, and the wire's 13 digits, have no room for them.
 inline constexpr int64_t kMaxWaitMs = 9'000'000'000'000;
 

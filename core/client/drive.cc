@@ -178,7 +178,11 @@ void Client::dispatch() {
 
 void Client::take_message(const Reply &reply, Nanos now) {
   const std::string_view kind = reply.at(0).text();
-  if (kind == "message" || kind == "smessage") engine_->on_push(reply.at(2).text(), now);
+  if (kind == "message" || kind == "smessage") return engine_->on_push(reply.at(2).text(), now);
+  if (kind != "invalidate") return;
+  const Reply &keys = reply.at(1);
+  if (keys.kind == Reply::Kind::kNil) return engine_->on_all_invalidated(now);
+  for (size_t i = 0; i < keys.count(); i++) engine_->on_invalidated(keys.at(i).text(), now);
 }
 
 // Send what is there. Only one thread sends at a time; what others append meanwhile goes along.

@@ -62,7 +62,10 @@ class Handshake {
   Outcome greet_without_hello();
   Outcome refused(const Reply &reply, const std::string &what) const;
   Outcome check_version(std::string_view server, std::string_view version);
-  std::string_view user() const { return settings_.user.empty() ? "default" : settings_.user; }
+  std::string_view user() const {
+    if (settings_.user.empty()) return "default";
+    return settings_.user;
+  }
 
   io::Connection &connection_;
   const Settings &settings_;
@@ -252,6 +255,7 @@ Outcome open_line(const Settings &settings, const std::string &channel, int wake
   if (auto outcome = handshake.load_scripts(); !outcome.ok()) return outcome;
   line.facts.is_sharded = handshake.is_sharded();
   if (handshake.protocol() == 3) {
+    line.facts.can_track = true;
     auto outcome = handshake.subscribe(channel, handshake.is_sharded(), line.facts);
     if (!outcome.ok()) return outcome;
   } else {

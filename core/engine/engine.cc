@@ -265,6 +265,7 @@ void Engine::on_connected(const ServerFacts &facts, Nanos now) {
   link_ = Link::kUp;
   dialect_.is_sharded = facts.is_sharded;
   is_push_trusted_ = facts.is_push_trusted;
+  can_track_ = facts.can_track;
   for_each_hold([&](Hold &hold) {
     switch (hold.phase) {
       case Phase::kAsking:
@@ -316,6 +317,8 @@ void Engine::on_disconnected(Nanos now) noexcept {
   link_ = Link::kDown;
   connect_at_ = after(now, reconnect_.next(entropy_.next()));
   clock_offset_.forget();
+  is_tracking_ = false;
+  for (const auto &[name, lock] : names_) lock->watcher_id = 0;
   link_failure_.status = link_lost_.status;
   try {
     link_failure_.message = link_lost_.message;
@@ -335,7 +338,9 @@ void Engine::on_disconnected(Nanos now) noexcept {
 }
 
 void Engine::lose_answer(const InFlight &in_flight, Nanos now) {
-  if (in_flight.ask == Ask::kKick) return;
+  const bool is_repeated =
+      in_flight.ask == Ask::kKick || in_flight.ask == Ask::kTrack || in_flight.ask == Ask::kLook;
+  if (is_repeated) return;  // when it is needed again
   if (in_flight.ask == Ask::kRequest) {
     auto &request = static_cast<Request &>(*in_flight.subject);
     // Sent twice it might remove the next holder; all others may be sent again.
@@ -383,6 +388,11 @@ void Engine::on_reply(const Reply &reply, Nanos now) {
       return on_extend_reply(in_flight, reply, now);
     case Ask::kRequest:
       return on_request_reply(in_flight, reply, now);
+    case Ask::kTrack:
+      can_track_ = can_track_ && !reply.is_error();
+      return;
+    case Ask::kLook:
+      return on_looked(static_cast<Hold &>(*in_flight.subject), reply, now);
     case Ask::kKick: {
       wire::CountAnswer answer;
       if (decode(reply, answer)) return;

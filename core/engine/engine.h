@@ -49,6 +49,7 @@ class Outlet {
 // What a fresh connection found out.
 struct ServerFacts {
   bool is_sharded = false;      // SPUBLISH exists
+  bool can_track = false;       // may tell when a key changes
   bool is_push_trusted = true;  // subscribed, and receivers are counted rightly
   std::string why_not_trusted;
 };
@@ -86,6 +87,9 @@ class Engine {
   void on_disconnected(Nanos now) noexcept;
   void on_reply(const Reply &reply, Nanos now);
   void on_push(std::string_view message, Nanos now);
+  // The server tells, once, that a key which it was asked to track has changed; or all of them.
+  void on_invalidated(std::string_view key, Nanos now);
+  void on_all_invalidated(Nanos now);
 
   // Time.
   void on_timer(Nanos now);
@@ -109,6 +113,8 @@ class Engine {
     kKick,
     kExtend,
     kRequest,
+    kTrack,  // something that prepares kLook
+    kLook,
   };
   struct InFlight {
     Ask ask;
@@ -163,6 +169,9 @@ class Engine {
   void on_granted(Hold &hold, const InFlight &in_flight, const wire::AcquireAnswer &answer,
                   Nanos now);
   void on_queued(Hold &hold, const wire::AcquireAnswer &answer, Nanos now);
+  void watch_key(Hold &hold, Nanos now);
+  void on_looked(Hold &hold, const Reply &reply, Nanos now);
+  void look_again(LockName &lock, Nanos now);
   void on_acquire_refused(Hold &hold, const wire::Refusal &refusal, Nanos now);
   void on_grant_push(Hold &hold, const wire::Push &push, Nanos now);
   void serve_front(Hold &hold, Nanos now);
@@ -208,6 +217,8 @@ class Engine {
 
   Link link_ = Link::kDown;
   bool is_push_trusted_ = true;
+  bool can_track_ = false;    // until it was refused
+  bool is_tracking_ = false;  // asked for on this connection
   bool is_shut_ = false;
   Nanos connect_at_ = 0;
   policy::Backoff reconnect_ = policy::kReconnect;

@@ -2,6 +2,9 @@
 // Copyright The redlatch authors
 //
 // Engine, part 2 of 3: from the call to the grant.
+#include <utility>
+#include <vector>
+
 #include "base/text.h"
 #include "engine/engine.h"
 #include "policy/lease_clock.h"
@@ -53,6 +56,7 @@ Hold &Engine::new_hold(const std::shared_ptr<LockName> &lock, const Request &cal
                                      is_shared ? -1 : caller.wait_ms);
   }
   hold->lease_time = caller.options.lease;
+  hold->foreign = caller.options.foreign;
   holds_.emplace_hint(holds_.end(), hold->id, hold);
   lock->hold_count++;
   waiting_hold_count_++;
@@ -107,10 +111,14 @@ void Engine::start_acquire(const std::shared_ptr<Request> &request, Nanos now) {
 // Send ACQUIRE: the first time, as a poll, or after a lost answer. The same token each time.
 void Engine::ask(Hold &hold, Nanos now, wire::Form form) {
   if (link_ != Link::kUp || hold.is_ask_pending) return;
-  if (const Request *front = front_of(hold)) hold.lease_time = front->options.lease;
+  if (const Request *front = front_of(hold)) {
+    hold.lease_time = front->options.lease;
+    hold.foreign = front->options.foreign;
+  }
   wire::Command command;
-  wire::acquire(command, dialect_, form, hold.lock->keys, hold.token, hold.lease_time / kMs,
-                hold.member, hold.ticket);
+  wire::acquire(
+      command, dialect_, form, hold.lock->keys,
+      {hold.token, hold.lease_time / kMs, hold.member, hold.ticket, hold.foreign.burst > 0});
   timers_.remove(hold);
   hold.is_ask_pending = try_send(
       command, InFlight{Ask::kAcquire, form, now, hold.lease_time, hold.shared_from_this()});
@@ -178,14 +186,61 @@ void Engine::on_queued(Hold &hold, const wire::AcquireAnswer &answer, Nanos now)
   hold.short_lease_count = 0;
   set_phase(hold, Phase::kQueued);
   Nanos delay = policy::poll_delay(answer.pttl_ms, answer.rank);
-  // Nobody tells us when a foreign holder leaves, nor when our pushes do not arrive.
-  if ((answer.is_foreign() && answer.rank <= 0) || !is_push_trusted_) {
+  // Foreign holders tell nobody when they leave. The server may; but then nobody when our pushes do
+  // not arrive.
+  const bool is_head = answer.rank <= 0;
+  if (is_head && (answer.is_foreign() || answer.is_left_to_others())) watch_key(hold, now);
+  if ((is_head && answer.is_foreign()) || !is_push_trusted_) {
     delay = std::min(delay, hold.foreign_poll.next(entropy_.next()));
   } else {
     hold.foreign_poll.reset();
   }
   if (front_of(hold) == nullptr) delay = 0;  // vacant meanwhile
   timers_.set(hold, now + delay);
+}
+
+// Ask to be told of the next change of the lock key. Without that right, polling has to do.
+void Engine::watch_key(Hold &hold, Nanos now) {
+  if (!can_track_ || hold.lock->watcher_id != 0) return;
+  wire::Command on;
+  wire::Command next;
+  wire::Command get;
+  wire::track(on, next, get, hold.lock->keys);
+  for (wire::Command *command : {&on, &next, &get}) {
+    if (command == &on && is_tracking_) continue;
+    const Ask ask = command == &get ? Ask::kLook : Ask::kTrack;
+    const InFlight in_flight{ask, wire::Form::kText, now, 0, hold.shared_from_this()};
+    if (!try_send(*command, in_flight)) return;  // polling does without
+  }
+  is_tracking_ = true;
+  hold.lock->watcher_id = hold.id;
+}
+
+// What GET found: nothing, if the key went before the server began to track it.
+void Engine::on_looked(Hold &hold, const Reply &reply, Nanos now) {
+  if (reply.kind == Reply::Kind::kNil && hold.lock->watcher_id == hold.id)
+    look_again(*hold.lock, now);
+}
+
+void Engine::look_again(LockName &lock, Nanos now) {
+  const auto found = holds_.find(std::exchange(lock.watcher_id, 0));
+  if (found == holds_.end()) return;
+  const auto hold = found->second;
+  if (hold->phase == Phase::kQueued) ask(*hold, now);
+}
+
+void Engine::on_invalidated(std::string_view key, Nanos now) {
+  if (!key.starts_with(settings_.name_space)) return;
+  const auto found = names_.find(key.substr(settings_.name_space.size()));
+  if (found == names_.end()) return;
+  const auto lock = found->second;
+  look_again(*lock, now);
+}
+
+void Engine::on_all_invalidated(Nanos now) {
+  std::vector<std::shared_ptr<LockName>> locks;
+  for (const auto &[name, lock] : names_) locks.push_back(lock);
+  for (const auto &lock : locks) look_again(*lock, now);
 }
 
 void Engine::on_acquire_refused(Hold &hold, const wire::Refusal &refusal, Nanos now) {
@@ -250,6 +305,7 @@ void Engine::give_lease(Hold &hold, Request &caller, Nanos now) {
   lease.hold = &hold;
   hold.lease = caller.lease;
   hold.lease_time = options.lease;
+  hold.foreign = options.foreign;
   hold.is_renewed = options.is_renewed;
   // Who holds is written with the first extension; at once if somebody cares enough to set a label,
   // or if the description of whom it was passed on by stands there.

@@ -21,6 +21,7 @@
 #include "policy/backoff.h"
 #include "policy/waiting.h"
 #include "wire/answer.h"
+#include "wire/command.h"
 #include "wire/keys.h"
 
 namespace redlatch::engine {
@@ -31,6 +32,7 @@ struct AcquireOptions {
   bool is_renewed = true;
   bool is_confirmed = false;
   int local_burst = kDefaultLocalBurst;
+  wire::ForeignTurn foreign{0, kDefaultForeignWindowMs};
   std::string label;
 };
 
@@ -56,6 +58,7 @@ struct LockName : Subject {
   // last of them it stays for the next (vacant) until that lock is given back.
   std::list<std::shared_ptr<Request>> callers;
   Hold *shared = nullptr;
+  uint64_t watcher_id = 0;  // the hold that is to be told when the key changes, 0: nobody asked
 };
 
 // A caller's view of a hold, and its clock. Outlives the engine.
@@ -148,7 +151,8 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   // While held.
   std::shared_ptr<Lease> lease;
   Nanos lease_time = 0;  // asked for by renewals
-  Nanos deadline = 0;    // as far as the server has confirmed, drift taken off
+  wire::ForeignTurn foreign;
+  Nanos deadline = 0;  // as far as the server has confirmed, drift taken off
   Nanos renewal_at = kNever;
   bool is_renewed = false;
   bool is_claim = false;  // pushed, or passed on with little left: an extension must confirm it

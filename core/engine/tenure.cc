@@ -249,7 +249,7 @@ void Engine::leave(Hold &hold, Nanos now, wire::Form form) {
   if (hold.is_cancel_due) {
     wire::cancel(command, dialect_, form, hold.lock->keys, hold.member);
   } else {
-    wire::release(command, dialect_, form, hold.lock->keys, hold.token);
+    wire::release(command, dialect_, form, hold.lock->keys, hold.token, hold.foreign);
   }
   const Ask what = hold.is_cancel_due ? Ask::kCancel : Ask::kRelease;
   hold.is_leave_pending = try_send(command, InFlight{what, form, now, 0, hold.shared_from_this()});
@@ -337,6 +337,7 @@ void Engine::forget(Hold &hold) {
   timers_.remove(hold);
   timers_.dismiss();
   if (hold.lock->shared == &hold) hold.lock->shared = nullptr;
+  if (hold.lock->watcher_id == hold.id) hold.lock->watcher_id = 0;
   if (--hold.lock->hold_count == 0) names_.erase(hold.lock->name);
   holds_.erase(hold.id);
 }

@@ -44,6 +44,7 @@ struct AcquireAnswer {
   std::string_view holder;  // refused: what stands in the key, shortened
   std::string_view type;    // refused: type of the key
   bool is_foreign() const;  // held by something that does not speak our protocol
+  bool is_left_to_others() const { return !is_granted && type == "none" && pttl_ms >= 0; }
 };
 
 // Of RELEASE, CANCEL, KICK, EXTEND and FORCE RELEASE: see the scripts.

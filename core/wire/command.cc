@@ -20,16 +20,26 @@ Command &begin(Command &out, const Dialect &dialect, Form form, Script script, i
 }  // namespace
 
 void acquire(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-             std::string_view token, int64_t lease_ms, std::string_view member,
-             std::string_view ticket) {
-  begin(out, dialect, form, Script::kAcquire, 3).add(keys.lock).add(keys.queue).add(keys.fence);
-  out.add(token).add(lease_ms).add(member).add(ticket).add(dialect.prefix);
+             const AcquireCall &call) {
+  begin(out, dialect, form, Script::kAcquire, call.leaves_turns ? 4 : 3);
+  out.add(keys.lock).add(keys.queue).add(keys.fence);
+  if (call.leaves_turns) out.add(keys.turn);
+  out.add(call.token).add(call.lease_ms).add(call.member).add(call.ticket).add(dialect.prefix);
 }
 
 void release(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-             std::string_view token) {
-  begin(out, dialect, form, Script::kRelease, 3).add(keys.lock).add(keys.queue).add(keys.fence);
+             std::string_view token, const ForeignTurn &turn) {
+  begin(out, dialect, form, Script::kRelease, turn.burst > 0 ? 4 : 3);
+  out.add(keys.lock).add(keys.queue).add(keys.fence);
+  if (turn.burst > 0) out.add(keys.turn);
   out.add(token).add(dialect.prefix);
+  if (turn.burst > 0) out.add(turn.burst).add(turn.window_ms);
+}
+
+void track(Command &on, Command &next, Command &get, const LockKeys &keys) {
+  on.add("CLIENT").add("TRACKING").add("ON").add("OPTIN");
+  next.add("CLIENT").add("CACHING").add("YES");
+  get.add("GET").add(keys.lock);
 }
 
 void cancel(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,

@@ -60,11 +60,23 @@ struct HolderInfo {
 };
 
 // Each fills `out`, which borrows from the arguments.
+// Be told, once, when `key` changes: three commands, to be sent together.
+void track(Command &on, Command &next, Command &get, const LockKeys &keys);
+struct AcquireCall {
+  std::string_view token;
+  int64_t lease_ms;
+  std::string_view member, ticket;
+  bool leaves_turns;  // to libraries that poll
+};
 void acquire(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-             std::string_view token, int64_t lease_ms, std::string_view member,
-             std::string_view ticket);
+             const AcquireCall &call);
+// After how many grants in a row the lock is left to libraries that poll, and for how long.
+struct ForeignTurn {
+  int64_t burst = 0;  // 0: never
+  int64_t window_ms = 0;
+};
 void release(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-             std::string_view token);
+             std::string_view token, const ForeignTurn &turn);
 void cancel(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
             std::string_view member);
 void kick(Command &out, const Dialect &dialect, Form form, const LockKeys &keys);

@@ -43,7 +43,8 @@ LockKeys::LockKeys(std::string_view name_space, std::string_view name) {
   }
   queue = stem + 'q';
   fence = stem + 'f';
-  info = std::move(stem) + 'i';
+  info = stem + 'i';
+  turn = std::move(stem) + 'w';
 }
 
 Outcome check_name(std::string_view name) {

@@ -17,6 +17,7 @@ struct LockKeys {
   std::string queue;  // zset of waiters
   std::string fence;  // last fence
   std::string info;   // who holds, for people
+  std::string turn;   // whose turn it is, ours or that of libraries that poll
 
   LockKeys(std::string_view name_space, std::string_view name);
 };

@@ -257,6 +257,8 @@ static void looking_and_operating(void) {
   NO_HANDLE(rl_inspect(client, NULL, 0, err));
   NO_HANDLE(rl_inspect(client, "x", SIZE_MAX, err));
   CHECK(rl_inspect(NULL, NULL, 7, NULL) == NULL);
+  INVALID(rl_acquire_options_set_foreign_burst(NULL, 1));
+  INVALID(rl_acquire_options_set_foreign_window_ms(NULL, 1));
   NO_HANDLE(rl_list_open(NULL, NULL, 0, err));
   NO_HANDLE(rl_list_next(NULL, err));
   rl_list_close(NULL);

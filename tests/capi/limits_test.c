@@ -38,6 +38,12 @@ static void acquire_options_have_edges(void) {
   CHECK_INT(RL_E_INVALID, rl_acquire_options_set_local_burst(options, -1));
   CHECK_INT(RL_E_INVALID, rl_acquire_options_set_local_burst(options, RL_MAX_LOCAL_BURST + 1));
   CHECK_INT(RL_OK, rl_acquire_options_set_local_burst(options, 0));
+  CHECK_INT(RL_E_INVALID, rl_acquire_options_set_foreign_burst(options, -1));
+  CHECK_INT(RL_E_INVALID, rl_acquire_options_set_foreign_burst(options, 1000001));
+  CHECK_INT(RL_OK, rl_acquire_options_set_foreign_burst(options, 1000000));
+  CHECK_INT(RL_E_INVALID, rl_acquire_options_set_foreign_window_ms(options, 0));
+  CHECK_INT(RL_E_INVALID, rl_acquire_options_set_foreign_window_ms(options, 60001));
+  CHECK_INT(RL_OK, rl_acquire_options_set_foreign_window_ms(options, 60000));
   CHECK_INT(RL_OK, rl_acquire_options_set_local_burst(options, RL_MAX_LOCAL_BURST));
   CHECK_INT(RL_E_INVALID, rl_acquire_options_set_label(options, label, RL_MAX_LABEL_BYTES + 1));
   CHECK_INT(RL_OK, rl_acquire_options_set_label(options, label, RL_MAX_LABEL_BYTES));

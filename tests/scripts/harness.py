@@ -131,7 +131,7 @@ class Lock:
     def __init__(self, namespace: str, name: str) -> None:
         self.namespace = namespace
         self.k = namespace + name
-        self.q, self.f, self.i = (aux_key(namespace, self.k, suffix) for suffix in "qfi")
+        self.q, self.f, self.i, self.w = (aux_key(namespace, self.k, suffix) for suffix in "qfiw")
 
     @property
     def three(self) -> list[str | bytes]:
@@ -301,10 +301,11 @@ class Client:
         wait_ms: int = NO_LIMIT,
         ticket: str | int = "",
         connection: Connection | None = None,
+        leaves_turns: bool = False,
     ) -> Held | Busy:
         """ACQUIRE that queues."""
         member = member_of(token, claim_ms, wait_ms)
-        return self._acquire(token, lease_ms, member, ticket, connection)
+        return self._acquire(token, lease_ms, member, ticket, connection, leaves_turns)
 
     def try_acquire(self, token: str, *, lease_ms: int = LEASE_MS) -> Held | Busy:
         """ACQUIRE that never queues."""
@@ -317,10 +318,11 @@ class Client:
         member: str,
         ticket: str | int,
         connection: Connection | None,
+        leaves_turns: bool = False,
     ) -> Held | Busy:
         reply = self.world.run(
             "acquire",
-            self.lock.three,
+            [*self.lock.three, self.lock.w] if leaves_turns else self.lock.three,
             token,
             lease_ms,
             member,
@@ -359,6 +361,21 @@ class Client:
 
     def release(self, token: str, connection: Connection | None = None) -> tuple[int, int]:
         return self._three("release", token, connection)
+
+    def release_with_turn(self, token: str, burst: int, window_ms: int) -> tuple[int, int]:
+        """RELEASE of a client that leaves libraries which poll their turn."""
+        keys = [*self.lock.three, self.lock.w]
+        result, now, flags = self.world.run(
+            "release",
+            keys,
+            token,
+            self.world.prefix,
+            burst,
+            window_ms,
+            connection=self.connection,
+        )
+        assert len(str(now)) == 13
+        return result, flags
 
     def cancel(self, member: str, connection: Connection | None = None) -> tuple[int, int]:
         return self._three("cancel", member, connection)

@@ -50,6 +50,9 @@ rl_acquire_options *options_of(const struct call *call) {
   if (find_argument(call, "lease_ms")) {
     bad |= rl_acquire_options_set_lease_ms(options, number(call, "lease_ms", 0));
   }
+  if (find_argument(call, "foreign")) {
+    bad |= rl_acquire_options_set_foreign_burst(options, (int32_t)number(call, "foreign", 0));
+  }
   if (find_argument(call, "burst")) {
     bad |= rl_acquire_options_set_local_burst(options, (int32_t)number(call, "burst", 0));
   }

@@ -350,6 +350,49 @@ TEST_F(QueueTest, foreign_holder_is_polled_with_growing_pauses) {
   EXPECT_LE(polls, 30);
 }
 
+TEST_F(QueueTest, head_behind_a_foreign_holder_is_told_of_its_release) {
+  engine::ServerFacts facts;
+  facts.can_track = true;
+  disconnect();
+  engine_->on_connected(facts, now_);
+  const auto request = acquire();
+  reply_queued(30'000, 0, "some-other-library");
+  ASSERT_EQ(sent_.size(), 3u);  // CLIENT TRACKING, CLIENT CACHING, GET
+  for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
+  EXPECT_EQ(sent_.front()[0], "GET");
+  reply(MadeReply::text("some-other-library"));
+  engine_->on_invalidated("other", now_);
+  EXPECT_EQ(next_script(), "");
+  engine_->on_invalidated("lock", now_);
+  reply_granted();
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+TEST_F(QueueTest, key_that_went_before_it_was_tracked_is_asked_for_at_once) {
+  engine::ServerFacts facts;
+  facts.can_track = true;
+  disconnect();
+  engine_->on_connected(facts, now_);
+  acquire();
+  reply_queued(30'000, 0, "some-other-library");
+  for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
+  reply(MadeReply());
+  EXPECT_EQ(next_script(), "acquire");
+}
+
+TEST_F(QueueTest, refused_tracking_is_not_asked_for_again) {
+  engine::ServerFacts facts;
+  facts.can_track = true;
+  disconnect();
+  engine_->on_connected(facts, now_);
+  acquire();
+  reply_queued(30'000, 0, "some-other-library");
+  for (int i = 0; i < 3; i++) reply(MadeReply::error("NOPERM no"));
+  advance(20 * kMs);
+  reply_queued(30'000, 0, "some-other-library");
+  EXPECT_EQ(next_script(), "");
+}
+
 TEST_F(QueueTest, nonsense_from_the_server_is_never_a_grant) {
   for (int i = 0; i < 4; i++) {
     const auto request = acquire(-1, {}, "lock" + std::to_string(i));

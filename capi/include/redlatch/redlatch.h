@@ -278,6 +278,22 @@ RL_API rl_status rl_acquire_options_set_confirm(rl_acquire_options *options, int
 RL_API rl_status rl_acquire_options_set_local_burst(rl_acquire_options *options,
                                                     int32_t grant_count);
 /**
+ * For fleets in which other libraries poll for the same lock (redis-py, redsync): after how many
+ * grants in a row, which pass the lock among redlatch clients, it is left free for them for a
+ * while: 0 to 1,000,000 (0 = never). Without it they hardly ever find it free while redlatch
+ * clients wait; with 16 both sides have their turns. All redlatch clients of such a lock need it.
+ * @return RL_E_INVALID.
+ */
+RL_API rl_status rl_acquire_options_set_foreign_burst(rl_acquire_options *options,
+                                                      int32_t grant_count);
+/**
+ * For how long foreign_burst leaves the lock free, unless one of them takes it before: 1 to 60,000
+ * ms (150). At least as long as the pause between two of their looks: 100 ms for redis-py. @return
+ * RL_E_INVALID.
+ */
+RL_API rl_status rl_acquire_options_set_foreign_window_ms(rl_acquire_options *options,
+                                                          int64_t window_ms);
+/**
  * A text that rl_inspect() shows for the holder, at most RL_MAX_LABEL_BYTES. Costs a background
  * command. @return RL_E_INVALID.
  */

@@ -3,20 +3,23 @@
 --
 -- ACQUIRE: take the lock, or stand in its queue. Resending it with the same arguments is harmless.
 --
--- KEYS: K, Q, F.
+-- KEYS: K, Q, F, and W by clients that leave libraries which poll their turn.
 -- ARGV: token, lease_ms, member ('' tries only and never queues), ticket ('' for a new one),
 --       channel prefix.
 -- Returns {1, fence, now}: held by the token, for at least lease_ms from now.
 --      or {0, pttl, now, ticket, rank, check, holder, type}: not held. ticket: '' if not queued.
 --         rank: 0 is the head, -1 not queued. check: first 8 digits of sha1(K). holder: at most 64
 --         bytes of K's value, '' if it is not a string. type: that of K; 'none' means that K is
---         free and could not be given away in this call, so look again soon (KICK, or ACQUIRE).
+--         free and could not be given away in this call, so look again soon (KICK, or ACQUIRE);
+--         with a pttl >= 0 it is left to others for that long.
 -- Statuses: RL_OK; RL_BUSY or waiting.
-local K, Q, F = KEYS[1], KEYS[2], KEYS[3]
+local K, Q, F, W = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local token, lease, fence = ARGV[1], ARGV[2], nil
 --@include fragments/holder_string.lua
 --@include fragments/time.lua
-if not holder and redis.call('EXISTS', Q) == 0 then
+-- What is left of a window in which K is not ours to take.
+local window = W and not holder and redis.pcall('GET', W) == 'w' and redis.call('PTTL', W)
+if not holder and not window and redis.call('EXISTS', Q) == 0 then
   --@include fragments/fence.lua
   redis.call('SET', K, token, 'PX', lease)
   return {1, fence, now}
@@ -43,8 +46,15 @@ if me ~= '' then
 else
   ticket = ''
 end
+if W and holder then
+  -- They had their turn: the next window is as many grants away as the first.
+  --@include fragments/is_ours.lua
+  if not is_ours then
+    redis.call('DEL', W)
+  end
+end
 local looked, flags = 0, 0
-if not holder then
+if not holder and not window then
   --@include fragments/grant.lua
   if holder == token then
     return {1, fence, now}
@@ -60,7 +70,7 @@ if not holder then
 else
   --@include fragments/drop_overdue.lua
   if has_new_head then
-    local ms = redis.call('PTTL', K)
+    local ms = window or redis.call('PTTL', K)
     --@include fragments/tell.lua
   end
 end
@@ -71,5 +81,5 @@ if type(holder) == 'table' then
 elseif holder then
   kind, value = 'string', string.sub(holder, 1, 64)
 end
-return {0, redis.call('PTTL', K), now, ticket, redis.call('ZRANK', Q, me) or -1,
+return {0, window or redis.call('PTTL', K), now, ticket, redis.call('ZRANK', Q, me) or -1,
   string.sub(redis.sha1hex(K), 1, 8), value, kind}

@@ -13,8 +13,9 @@ local step = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3], 'TY
 local found = {}
 for _, key in ipairs(step[2]) do
   if redis.pcall('STRLEN', key) == @TOKEN_SIZE@ then
-    local value = redis.call('GET', key)
-    if string.find(value, '^[%w_-]+$') and string.find(value, '^[AQgw]%x+$', @CID_SIZE@) then
+    local holder = redis.call('GET', key)
+    --@include fragments/is_ours.lua
+    if is_ours then
       found[#found + 1] = key
     end
   end

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: redis-py's Lock and redlatch exclude each other on the same key, and neither starves.
+
+Method: the real package, in threads, beside actors; all beliefs on one clock.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import redis
+from support.servers import Server
+from support.wait import wait_until
+
+from .actor import FOREIGN, Actor
+from .conftest import queue_length
+from .history import Belief, read_logs, violations
+
+Spawn = Callable[[str], Actor]
+
+# As its users have it, but for the first: a lock without a time limit would stay for ever.
+THEIR_LEASE_S = 10.0
+BURST = 16
+
+
+@pytest.fixture
+def theirs(shared_server: Server) -> Iterator[redis.Redis]:
+    with redis.Redis(unix_socket_path=shared_server.unix_path) as client:
+        yield client
+
+
+def test_each_excludes_the_other(
+    shared_server: Server, spawn: Spawn, theirs: redis.Redis, name: str
+) -> None:
+    """Goal: whoever holds, the other is kept out, and is let in afterwards; nobody removes what is
+    not his.
+    Method: both directions, one try and a wait."""
+    ours = spawn(shared_server.url)
+    lock = theirs.lock(name, timeout=THEIR_LEASE_S)
+    ours.ok("acquire", name=name, wait=0)
+    assert not lock.acquire(blocking=False)
+    ours.ok("release")
+    assert lock.acquire(blocking=False)
+    assert ours.call("acquire", name=name, wait=0).status == "RL_BUSY"
+    assert ours.ok("inspect", name=name).number("state") == FOREIGN
+    waiting = ours.begin("acquire", name=name, wait=-1)
+    wait_until(lambda: queue_length(shared_server, name) == 1)
+    lock.release()
+    assert waiting.get().status == "RL_OK"
+    with pytest.raises(redis.exceptions.LockError):
+        lock.release()
+    ours.ok("release")
+    assert lock.acquire(blocking=False)
+    lock.release()
+
+
+def test_release_of_theirs_is_noticed_without_polling(
+    shared_server: Server, spawn: Spawn, theirs: redis.Redis, name: str
+) -> None:
+    """Goal: the head of our queue is told by the server when redis-py releases.
+    Method: wait until its looks are 250 ms apart; ten releases; the median notice is far below.
+    Polling gives 125 ms on average, being told a round trip."""
+    ours = spawn(shared_server.url)
+    late = []
+    for _ in range(5):
+        lock = theirs.lock(name, timeout=THEIR_LEASE_S)
+        assert lock.acquire(blocking=False)
+        waiting = ours.begin("acquire", name=name, wait=-1)
+        wait_until(lambda: queue_length(shared_server, name) == 1)
+        time.sleep(0.6)
+        released = time.monotonic()
+        lock.release()
+        late.append(waiting.get().ended - released)
+        ours.ok("release")
+    assert sorted(late)[2] < 0.05, late
+
+
+class Crowd:
+    """Threads with redis-py's Lock that take, write and release over and over."""
+
+    def __init__(self, client: redis.Redis, name: str, size: int) -> None:
+        self.beliefs: list[Belief] = []
+        self._client, self._name = client, name
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._run) for _ in range(size)]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            lock = self._client.lock(self._name, timeout=THEIR_LEASE_S, blocking_timeout=60)
+            if not lock.acquire():
+                continue
+            begin = time.monotonic_ns()
+            time.sleep(0.002)
+            self.beliefs.append(Belief(begin, time.monotonic_ns(), 0))
+            lock.release()
+
+    def stop(self) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(90)
+
+
+@pytest.mark.parametrize("burst", [0, BURST], ids=["without turns", "with turns"])
+def test_neither_starves(
+    shared_server: Server,
+    spawn: Spawn,
+    theirs: redis.Redis,
+    name: str,
+    burst: int,
+    tmp_path: Path,
+    figure: Callable[[str], None],
+) -> None:
+    """Goal: in a crowd of both no two believe at once; with foreign_burst each side has its turns.
+    Method: 8 threads of redis-py, 8 of ours, three seconds; all beliefs on one clock."""
+    crowd = Crowd(theirs, name, 8)
+    actors = [spawn(shared_server.url) for _ in range(4)]
+    logs = [tmp_path / str(number) for number in range(8)]
+    running = [
+        actors[number % 4].begin(
+            "loop",
+            thread=number // 4,
+            name=name,
+            wait=60_000,
+            foreign=burst,
+            hold_us=2000,
+            ms=3000,
+            log=str(log),
+        )
+        for number, log in enumerate(logs)
+    ]
+    replies = [pending.get(120) for pending in running]
+    crowd.stop()
+    assert {reply.status for reply in replies} == {"RL_OK"}
+    ours = read_logs(logs)
+    figure(f"redis-py to ours, foreign_burst {burst}: {len(crowd.beliefs)} to {len(ours)}")
+    assert not violations(ours)[:5]
+    both = sorted(ours + crowd.beliefs, key=lambda belief: belief.begin_ns)
+    assert all(one.end_ns <= next_one.begin_ns for one, next_one in pairwise(both))
+    # Nobody of either kind goes without.
+    assert min(reply.number("count") for reply in replies) > 0
+    if burst:
+        assert len(crowd.beliefs) >= len(ours) / (4 * burst)
