@@ -35,8 +35,12 @@ static atomic_int shared_counter;
 static atomic_int inside_count;
 static atomic_int stop;
 
+/* With RESP2 the library's thread reads a second connection: another set of hands. */
+static const char* protocol = "3";
+
 static rl_client* open_client(void) {
-  const char* url = server_url();
+  char url[256];
+  snprintf(url, sizeof url, "%s?protocol=%s", server_url(), protocol);
   return rl_client_open(url, strlen(url), NULL, NULL);
 }
 
@@ -130,6 +134,12 @@ static void threads_of_two_clients_exclude_each_other(void) {
 }
 
 /* Replies must reach the thread that asked: each has a name of its own, and never waits. */
+static void threads_of_two_clients_with_resp2(void) {
+  protocol = "2";
+  threads_of_two_clients_exclude_each_other();
+  protocol = "3";
+}
+
 static void* use_own_name(void* argument) {
   struct worker* self = (struct worker*)argument;
   int i;
@@ -231,6 +241,7 @@ static void local_burst_bounds_the_passing_on(void) {
 static const struct test tests[] = {
     {"threads_of_one_client_exclude_each_other", threads_of_one_client_exclude_each_other},
     {"threads_of_two_clients_exclude_each_other", threads_of_two_clients_exclude_each_other},
+    {"threads_of_two_clients_with_resp2", threads_of_two_clients_with_resp2},
     {"threads_with_their_own_names_never_wait", threads_with_their_own_names_never_wait},
     {"local_burst_bounds_the_passing_on", local_burst_bounds_the_passing_on},
 };
