@@ -72,7 +72,8 @@ extern "C" {
 
 /**
  * 0 done; > 0 an answer that is not yes; < 0 failure. Numbers are never reused. The list:
- * capi/statuses.def.
+ * capi/statuses.def. RL_STILL_HELD, RL_E_ALREADY_HELD, RL_E_DEADLOCK and RL_E_NOT_REPLICATED belong
+ * to kinds of locks that no function of this version takes yet.
  */
 typedef int32_t rl_status;
 
