@@ -203,6 +203,7 @@ class Engine {
   void schedule(Hold &hold, Nanos now);
   void on_hold_due(Hold &hold, Nanos now);
   void end_lease(Hold &hold, Lease::State state, std::string reason);
+  void lose_predecessor(const Hold &hold, Nanos now);
   void lose(Hold &hold, std::string reason, bool is_gone, Nanos now);
   void forget(Hold &hold);
 

@@ -32,6 +32,11 @@ void Engine::set_phase(Hold &hold, Phase phase) {
   const auto is_waiting = [](Phase p) { return p == Phase::kAsking || p == Phase::kQueued; };
   if (is_waiting(hold.phase)) waiting_hold_count_--;
   if (is_waiting(phase)) waiting_hold_count_++;
+  if (phase == Phase::kHeld) {
+    hold.lock->holder = &hold;
+  } else if (hold.lock->holder == &hold) {
+    hold.lock->holder = nullptr;
+  }
   hold.phase = phase;
 }
 
@@ -291,6 +296,7 @@ void Engine::serve_front(Hold &hold, Nanos now) {
   Hold *next = open_next_place(hold);
   const auto caller = take_front(hold);
   hold.burst = policy::Burst{0, now};
+  lose_predecessor(hold, now);
   set_phase(hold, Phase::kHeld);
   give_lease(hold, *caller, now);
   if (next != nullptr) ask(*next, now);

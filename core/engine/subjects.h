@@ -58,6 +58,7 @@ struct LockName : Subject {
   // last of them it stays for the next (vacant) until that lock is given back.
   std::list<std::shared_ptr<Request>> callers;
   Hold *shared = nullptr;
+  Hold *holder = nullptr;   // the hold that has the lock, as far as this client knows
   uint64_t watcher_id = 0;  // the hold that is to be told when the key changes, 0: nobody asked
 };
 

@@ -316,6 +316,13 @@ void Engine::lose(Hold &hold, std::string reason, bool is_gone, Nanos now) {
   leave(hold, now);
 }
 
+// `hold` was granted a lock that this client believes to hold already: that one was forced or
+// evicted, and would otherwise not know before its next renewal.
+void Engine::lose_predecessor(const Hold &hold, Nanos now) {
+  Hold *before = hold.lock->holder;
+  if (before != nullptr && before != &hold) lose(*before, kTakenAway, true, now);
+}
+
 void Engine::detach(Lease &lease, Nanos now) {
   if (lease.hold == nullptr) return;
   const auto hold = lease.hold->shared_from_this();

@@ -202,6 +202,21 @@ TEST_F(TenureTest, lock_passed_on_with_little_validity_is_extended_at_once) {
   EXPECT_EQ(next_script(), "extend");
 }
 
+TEST_F(TenureTest, grant_of_a_lock_that_is_held_here_shows_the_loss) {
+  engine::AcquireOptions strict;
+  strict.local_burst = 0;
+  const auto first = acquire(-1, strict);
+  reply_granted();
+  const auto second = acquire(-1, strict);
+  const std::string token = argument(0);
+  reply_queued();
+  push_grant(token);  // somebody forced it from the first
+  EXPECT_EQ(second->status.load(), Status::kOk);
+  EXPECT_EQ(first->lease->state.load(), Lease::kLost);
+  EXPECT_EQ(release(first->lease)->status.load(), Status::kLost);
+  EXPECT_EQ(second->lease->state_at(now_), Lease::kHeld);
+}
+
 TEST_F(TenureTest, lock_passed_on_without_renewal_is_still_extended_to_its_lease_once) {
   engine::AcquireOptions options = with_lease(4'000 * kMs);
   options.is_renewed = false;
