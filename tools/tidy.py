@@ -34,14 +34,17 @@ NOT_OURS = ("LICENSE",)
 
 # What each folder may name. The order of core's folders is the order of docs/design and
 # CONTRIBUTING.md: arrows point down, and siblings never name each other.
-CORE = ("base", "policy", "wire", "io", "engine", "client")
+CORE = ("base", "policy", "wire", "io", "embedded", "engine", "client")
 MAY_NAME = {
     "core/base": ("base",),
     "core/policy": ("base", "policy"),
     "core/wire": ("base", "wire"),
     "core/io": ("base", "io"),
+    "core/embedded": ("base", "wire", "io", "embedded"),
     "core/engine": ("base", "policy", "wire", "engine"),
     "core/client": CORE,
+    # The supervisor program.
+    "embedded": ("base", "io", "embedded"),
     "capi/src": ("base", "client", "redlatch"),
     "capi/include": ("redlatch",),
 }

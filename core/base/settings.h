@@ -17,6 +17,8 @@ struct Settings {
   std::string host;  // of a TCP server; empty for a unix socket
   std::string port = "6379";
   std::string socket_path;  // of a unix socket
+  std::string folder;       // of an embedded server; socket_path is in it
+  std::string server;       // .. the binary that it is started from, if it is not to be looked for
   std::string user;
   std::string password;
   int database = 0;
@@ -30,6 +32,7 @@ struct Settings {
 
   // The server as messages show it, without user and password.
   std::string address() const {
+    if (!folder.empty()) return "embedded://" + folder;
     return socket_path.empty() ? "redis://" + host + ":" + port : "unix://" + socket_path;
   }
 };

@@ -43,6 +43,9 @@ std::shared_ptr<Client> Client::open(Settings settings, Outcome &why) {
   engine::Outlet &outlet = *client;
   client->engine_ = std::make_unique<engine::Engine>(
       client->settings_, std::span<const uint8_t, 16>(random.data(), 16), seed, outlet);
+  if (!client->settings_.folder.empty()) {
+    client->membership_ = std::make_unique<embedded::Membership>(client->settings_);
+  }
   return client;
 }
 
@@ -175,6 +178,7 @@ void Client::shut_down() {
     pthread_join(keeper_thread_, nullptr);
     lock.lock();
   }
+  if (membership_) membership_->leave();
   engine_->give_up();
   // A caller may still sit in the connection: it disconnects on its way out.
   if (driver_ == nullptr && !is_sending_) {

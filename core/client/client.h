@@ -31,17 +31,21 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "client/waiter.h"
+#include "embedded/census.h"
+#include "embedded/membership.h"
 #include "engine/engine.h"
 #include "io/connection.h"
 #include "io/watch.h"
 
 namespace redlatch::client {
 
-// The engine's words that the users of this folder need.
+// The words of engine and embedded that the users of this folder need.
 using engine::AcquireOptions;
 using engine::Lease;
 using engine::Request;
 using Info = wire::InspectAnswer;
+using ServerInfo = embedded::Census;
+using embedded::take_census;
 
 class Client final : private engine::Outlet {
  public:
@@ -169,6 +173,7 @@ class Client final : private engine::Outlet {
   io::Watch watch_;         // where callers poll
   io::Event driver_event_;  // wakes a driver that has a limit of its own
 
+  std::unique_ptr<embedded::Membership> membership_;  // only the keeper; none: no embedded server
   Waiter keeper_;
   io::Watch keeper_watch_;
   io::Event stop_event_;  // ends an attempt to connect

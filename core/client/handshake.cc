@@ -239,15 +239,20 @@ Outcome Handshake::probe(const std::string &channel, engine::ServerFacts &facts)
   return {};
 }
 
-Outcome dial(const Settings &settings, int wake_fd, std::unique_ptr<io::Connection> &connection) {
+Outcome dial(const Settings &settings, embedded::Membership *membership, int wake_fd,
+             std::unique_ptr<io::Connection> &connection) {
   connection = std::make_unique<io::Connection>();
-  return connection->dial(settings, boot_now() + settings.connect_timeout, wake_fd);
+  const Nanos limit = boot_now() + settings.connect_timeout;
+  if (membership != nullptr) return membership->dial(*connection, limit, wake_fd);
+  return connection->dial(settings, limit, wake_fd);
 }
 
 }  // namespace
 
-Outcome open_line(const Settings &settings, const std::string &channel, int wake_fd, Line &line) {
-  if (auto outcome = dial(settings, wake_fd, line.commands); !outcome.ok()) return outcome;
+Outcome open_line(const Settings &settings, const std::string &channel,
+                  embedded::Membership *membership, int wake_fd, Line &line) {
+  if (auto outcome = dial(settings, membership, wake_fd, line.commands); !outcome.ok())
+    return outcome;
   const Nanos limit = boot_now() + settings.timeout;
   Handshake handshake(*line.commands, settings, limit, wake_fd);
   if (auto outcome = handshake.greet(); !outcome.ok()) return outcome;
@@ -259,7 +264,8 @@ Outcome open_line(const Settings &settings, const std::string &channel, int wake
     auto outcome = handshake.subscribe(channel, handshake.is_sharded(), line.facts);
     if (!outcome.ok()) return outcome;
   } else {
-    if (auto outcome = dial(settings, wake_fd, line.messages); !outcome.ok()) return outcome;
+    if (auto outcome = dial(settings, membership, wake_fd, line.messages); !outcome.ok())
+      return outcome;
     Handshake second(*line.messages, settings, boot_now() + settings.timeout, wake_fd);
     if (auto outcome = second.greet(); !outcome.ok()) return outcome;
     auto outcome = second.subscribe(channel, handshake.is_sharded(), line.facts);

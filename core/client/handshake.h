@@ -9,6 +9,7 @@
 
 #include "base/settings.h"
 #include "base/status.h"
+#include "embedded/membership.h"
 #include "engine/engine.h"
 #include "io/connection.h"
 
@@ -24,7 +25,8 @@ struct Line {
 
 // Connect and say what has to be said. Each connection has one connect limit and one command time
 // limit; `wake_fd` ends it when it turns readable. kDenied and kUnsupported will not pass by trying
-// again; the others may. Throws std::bad_alloc.
-Outcome open_line(const Settings &settings, const std::string &channel, int wake_fd, Line &line);
+// again; the others may. `membership`: of an embedded server, else NULL. Throws std::bad_alloc.
+Outcome open_line(const Settings &settings, const std::string &channel,
+                  embedded::Membership *membership, int wake_fd, Line &line);
 
 }  // namespace redlatch::client

@@ -82,7 +82,7 @@ void Client::connect(Lock &lock) {
   Line line;
   Outcome outcome;
   try {
-    outcome = open_line(settings_, engine_->channel(), stop_fd, line);
+    outcome = open_line(settings_, engine_->channel(), membership_.get(), stop_fd, line);
   } catch (const std::bad_alloc &) {
     outcome.status = Status::kNoMemory;
   }

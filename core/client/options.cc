@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "embedded/folder.h"
 #include "wire/keys.h"
 
 namespace redlatch::client {
@@ -110,17 +111,26 @@ Outcome set_protocol(std::string_view value, int &target) {
   return {};
 }
 
+// A relative one would mean another file to the supervisor, which runs in another folder.
+Outcome set_server(std::string_view value, std::string &target) {
+  if (!value.starts_with('/') || value.find('\0') != std::string_view::npos) {
+    return invalid("option 'server': " + quoted(value) +
+                   " is not the absolute path of a valkey-server or redis-server");
+  }
+  return set_text("server", value, kMaxNameBytes, target);
+}
+
 // ---- names -------------------------------------------------------------------------------------
 
-constexpr std::array<std::string_view, 10> kNames = {
-    "namespace", "user",        "password",        "password_file", "db",
-    "holder",    "client_name", "connect_timeout", "timeout",       "protocol"};
-constexpr std::array<std::string_view, 8> kShownNames = {
-    "namespace",       "db",      "holder",  "password_file", "client_name",
-    "connect_timeout", "timeout", "protocol"};
-constexpr std::array<std::string_view, 3> kSchemes = {"redis", "valkey", "unix"};
-constexpr std::array<std::string_view, 6> kLaterSchemes = {
-    "rediss", "valkeys", "redis-sentinel", "redis+cluster", "embedded", "valkey+cluster"};
+constexpr std::array<std::string_view, 11> kNames = {
+    "namespace",       "user",    "password", "password_file", "db", "holder", "client_name",
+    "connect_timeout", "timeout", "protocol", "server"};
+constexpr std::array<std::string_view, 9> kShownNames = {
+    "namespace",       "db",      "holder",   "password_file", "client_name",
+    "connect_timeout", "timeout", "protocol", "server"};
+constexpr std::array<std::string_view, 4> kSchemes = {"redis", "valkey", "unix", "embedded"};
+constexpr std::array<std::string_view, 5> kLaterSchemes = {"rediss", "valkeys", "redis-sentinel",
+                                                           "redis+cluster", "valkey+cluster"};
 
 // Levenshtein distance, row by row.
 size_t distance(std::string_view a, std::string_view b) {
@@ -171,6 +181,7 @@ Outcome set_option(Settings &settings, std::string_view name, std::string_view v
   if (name == "connect_timeout") return set_duration(name, value, settings.connect_timeout);
   if (name == "timeout") return set_duration(name, value, settings.timeout);
   if (name == "protocol") return set_protocol(value, settings.protocol);
+  if (name == "server") return set_server(value, settings.server);
   return invalid("unknown option " + quoted(name) + ": did you mean '" +
                  nearest(kNames, name.substr(0, 64)) + "'?");
 }
@@ -215,6 +226,8 @@ class UrlParser {
   Outcome take_user();
   Outcome take_server();
   Outcome take_path();
+  Outcome take_socket(std::string_view path);
+  Outcome take_folder(std::string_view path);
   Outcome take_query();
   bool take_until(std::string_view ends, std::string_view &part);
 
@@ -222,13 +235,14 @@ class UrlParser {
   std::string_view rest_;
   Settings &settings_;
   bool is_unix_ = false;
+  bool is_embedded_ = false;
 };
 
 Outcome UrlParser::parse() {
   if (rest_.size() > 8 * kMaxNameBytes) return invalid("URL is over 8 KiB");
   if (auto outcome = take_scheme(); !outcome.ok()) return outcome;
   if (auto outcome = take_user(); !outcome.ok()) return outcome;
-  if (!is_unix_) {
+  if (!is_unix_ && !is_embedded_) {
     if (auto outcome = take_server(); !outcome.ok()) return outcome;
   }
   if (auto outcome = take_path(); !outcome.ok()) return outcome;
@@ -262,6 +276,7 @@ Outcome UrlParser::take_scheme() {
                  list_of_schemes() + ")");
   }
   is_unix_ = scheme == "unix";
+  is_embedded_ = scheme == "embedded";
   return {};
 }
 
@@ -309,17 +324,39 @@ Outcome UrlParser::take_server() {
 Outcome UrlParser::take_path() {
   std::string_view path;
   take_until("?#", path);
-  if (!is_unix_) {
-    if (path.size() <= 1) return {};
-    if (set_database(path.substr(1), settings_.database).ok()) return {};
-    return wrong("the database is not a number of 0 to " + std::to_string(kMaxDatabase));
-  }
+  if (is_embedded_) return take_folder(path);
+  if (is_unix_) return take_socket(path);
+  if (path.size() <= 1) return {};
+  if (set_database(path.substr(1), settings_.database).ok()) return {};
+  return wrong("the database is not a number of 0 to " + std::to_string(kMaxDatabase));
+}
+
+Outcome UrlParser::take_socket(std::string_view path) {
   if (!percent_decode(path, settings_.socket_path)) return wrong("malformed %-code");
   if (!settings_.socket_path.starts_with('/') || settings_.socket_path.size() > kMaxSocketPath ||
       settings_.socket_path.find('\0') != std::string::npos) {
     return wrong("the socket needs an absolute path of at most " + std::to_string(kMaxSocketPath) +
                  " bytes, as unix:///run/redis.sock");
   }
+  return {};
+}
+
+Outcome UrlParser::take_folder(std::string_view path) {
+  std::string &folder = settings_.folder;
+  if (!percent_decode(path, folder)) return wrong("malformed %-code");
+  if (folder.empty()) folder = embedded::default_folder();
+  while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+  if (!folder.starts_with('/') || folder.find('\0') != std::string::npos) {
+    return wrong(
+        "an embedded server runs on this host, so none is to be named: embedded:// is the "
+        "user's own, embedded:///a/folder (three slashes) that of a folder,");
+  }
+  if (folder.size() > embedded::kMaxFolderPath) {
+    return wrong("the folder's path has " + std::to_string(folder.size()) +
+                 " bytes: allowed are at most " + std::to_string(embedded::kMaxFolderPath) +
+                 ", because the name of a socket in it is limited");
+  }
+  settings_.socket_path = folder + "/" + std::string(embedded::kSocketFile);
   return {};
 }
 
@@ -383,6 +420,20 @@ Outcome Options::set_from_env() {
   return {};
 }
 
+namespace {
+
+// What each option cannot know of the others.
+Outcome check_together(const Settings &settings) {
+  const bool is_embedded = !settings.folder.empty();
+  if (is_embedded && !(settings.user.empty() && settings.password.empty())) {
+    return invalid("an embedded server has no user and no password: its folder keeps others out");
+  }
+  if (is_embedded || settings.server.empty()) return {};
+  return invalid("option 'server' goes with embedded:// only, not with " + settings.address());
+}
+
+}  // namespace
+
 Outcome Options::resolve(std::string_view url, Settings &settings) const {
   settings = Settings{};
   settings.holder = default_holder();
@@ -398,7 +449,9 @@ Outcome Options::resolve(std::string_view url, Settings &settings) const {
   for (const auto &[name, value] : values_) {
     if (auto outcome = set_option(settings, name, value); !outcome.ok()) return outcome;
   }
-  if (!settings.password.empty()) return {};
+  if (auto outcome = check_together(settings); !outcome.ok()) return outcome;
+  // What the environment says is for other servers.
+  if (!settings.folder.empty() || !settings.password.empty()) return {};
   // Looked at last, because a file that nobody needs may well be missing.
   const std::string_view source = env("password_file").empty() ? "password" : "password_file";
   return env(source).empty() ? Outcome{} : set_option(settings, source, env(source));
@@ -415,6 +468,7 @@ std::string option_of(const Settings &settings, std::string_view name) {
   if (name == "connect_timeout") return duration(settings.connect_timeout);
   if (name == "timeout") return duration(settings.timeout);
   if (name == "protocol") return std::to_string(settings.protocol);
+  if (name == "server") return settings.server;
   return {};
 }
 
@@ -426,8 +480,9 @@ bool is_shown(std::string_view name) {
 
 // What may be shown of "host:port/0" and the like. A part that is not of the expected form may be
 // the rest of a password that nobody encoded.
-std::string redact_server(std::string_view server, bool is_unix) {
-  if (is_unix) return server.starts_with('/') ? std::string(server) : "***";
+std::string redact_server(std::string_view server, std::string_view scheme) {
+  if (scheme == "unix://") return server.starts_with('/') ? std::string(server) : "***";
+  if (scheme == "embedded://" && server.starts_with('/')) return std::string(server);
   const auto is_digits = [](std::string_view text) {
     return text.find_first_not_of("0123456789") == std::string_view::npos;
   };
@@ -462,7 +517,7 @@ std::string redact_url(std::string_view url) {
     rest = url.substr(at + 1);
   }
   const size_t query = std::min(rest.find('?'), rest.size());
-  shown += redact_server(rest.substr(0, query), shown.starts_with("unix://"));
+  shown += redact_server(rest.substr(0, query), url.substr(0, begin));
   rest.remove_prefix(query);
   // Of parameters only what cannot be a secret is shown: a mistyped name may stand before one.
   while (!rest.empty()) {

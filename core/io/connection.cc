@@ -143,6 +143,7 @@ Outcome Connection::dial(const Settings &settings, Nanos limit, int wake_fd) {
     if (error == 0) error = errno;
     close(fd);
   }
+  is_nobody_there_ = error == ECONNREFUSED || error == ENOENT;
   return failure(Status::kUnavailable, "cannot reach " + address_ + ": " + reason_of(error));
 }
 

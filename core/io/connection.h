@@ -33,6 +33,8 @@ class Connection {
 
   // Connect, at most until `limit`, or until `wake_fd` turns readable.
   Outcome dial(const Settings &settings, Nanos limit, int wake_fd);
+  // After a dial() that failed: no server listens there, or there is no such socket.
+  bool is_nobody_there() const { return is_nobody_there_; }
 
   // Send all of `bytes`, at most until `limit`. @return false: not all went out, and it was shut.
   [[nodiscard]] bool send(std::string_view bytes, Nanos limit);
@@ -64,6 +66,7 @@ class Connection {
   Received receive_once(std::vector<ReplyPtr> &replies, bool may_wait);
 
   int fd_ = -1;
+  bool is_nobody_there_ = false;
   std::string address_;
   ReplyReader reader_;
 };

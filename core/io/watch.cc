@@ -3,6 +3,7 @@
 //
 #include "io/watch.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -31,6 +32,16 @@ int milliseconds_until(Nanos limit) {
 }
 
 }  // namespace
+
+bool await_input(int fd, Nanos limit, int wake_fd) {
+  for (;;) {
+    std::array<pollfd, 2> fds{{{fd, POLLIN, 0}, {wake_fd, POLLIN, 0}}};
+    const int n = poll(fds.data(), fds.size(), milliseconds_until(limit));
+    if (n < 0 && errno != EINTR) return false;
+    if (n > 0) return fds[0].revents != 0;
+    if (n == 0 && boot_now() >= limit) return false;
+  }
+}
 
 Event::Event() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
 

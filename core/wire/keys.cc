@@ -21,14 +21,14 @@ bool has_hash_tag(std::string_view key) {
   return close != std::string_view::npos && close > open + 1;
 }
 
-bool looks_auxiliary(std::string_view name) {
-  while (!name.empty() && ((name.back() | 0x20) >= 'a' && (name.back() | 0x20) <= 'z')) {
-    name.remove_suffix(1);
-  }
-  return name.ends_with(":rl1:") || name.ends_with(":rl1.");
-}
-
 }  // namespace
+
+bool is_auxiliary(std::string_view key) {
+  while (!key.empty() && ((key.back() | 0x20) >= 'a' && (key.back() | 0x20) <= 'z')) {
+    key.remove_suffix(1);
+  }
+  return key.ends_with(":rl1:") || key.ends_with(":rl1.");
+}
 
 // The suffixes of both forms differ, so that the locks `a` and `{a}` share no key.
 LockKeys::LockKeys(std::string_view name_space, std::string_view name) {
@@ -53,7 +53,7 @@ Outcome check_name(std::string_view name) {
                                          " bytes: allowed are 1 to " +
                                          std::to_string(kMaxNameBytes));
   }
-  if (looks_auxiliary(name)) {
+  if (is_auxiliary(name)) {
     return failure(Status::kInvalid, "name " + quoted(name) +
                                          " ends like a key that redlatch itself makes: a name must "
                                          "not end in ':rl1:' or ':rl1.' and letters");

@@ -22,6 +22,9 @@ struct LockKeys {
   LockKeys(std::string_view name_space, std::string_view name);
 };
 
+// Whether a key may be one that we keep beside a lock: it ends like those.
+bool is_auxiliary(std::string_view key);
+
 // 1 to kMaxNameBytes bytes that cannot be taken for an auxiliary key.
 Outcome check_name(std::string_view name);
 // No brace (it would move the hash tag), at most kMaxNamespaceBytes.

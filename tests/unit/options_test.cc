@@ -6,6 +6,7 @@
 #include "client/options.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -32,6 +33,28 @@ TEST(OptionsTest, urls_give_server_user_and_options) {
   EXPECT_EQ(parsed("unix:///run/r.sock?db=4").database, 4);
   EXPECT_EQ(parsed("unix://u:p@/run/r.sock").socket_path, "/run/r.sock");
   EXPECT_EQ(parsed("redis://h?connect_timeout=3").connect_timeout, 3'000 * kMs);
+}
+
+TEST(OptionsTest, embedded_urls_give_a_folder) {
+  const Settings own = parsed("embedded://");
+  EXPECT_EQ(own.folder, "/tmp/redlatch-" + std::to_string(geteuid()));
+  EXPECT_EQ(own.socket_path, own.folder + "/socket");
+  EXPECT_EQ(own.address(), "embedded://" + own.folder);
+  EXPECT_EQ(parsed("embedded:///").folder, "/");
+  EXPECT_EQ(parsed("embedded:///a/b%20c//").folder, "/a/b c");
+  EXPECT_EQ(parsed("embedded://?timeout=1s").folder, own.folder);
+  EXPECT_EQ(parsed("embedded:///a?server=/usr/bin/x&db=3").server, "/usr/bin/x");
+  EXPECT_TRUE(parsed("unix:///a").folder.empty());
+}
+
+TEST(OptionsTest, a_folder_has_room_for_a_socket) {
+  const std::string longest = "/" + std::string(99, 'x');
+  EXPECT_EQ(parsed("embedded://" + longest).socket_path.size(), 107U);
+  Settings settings;
+  const auto outcome = Options().resolve("embedded://" + longest + "y", settings);
+  EXPECT_EQ(outcome.status, Status::kInvalid);
+  EXPECT_NE(outcome.message.find("101 bytes: allowed are at most 100"), std::string::npos)
+      << outcome.message;
 }
 
 TEST(OptionsTest, wrong_urls_name_the_input_and_what_is_allowed) {
@@ -62,6 +85,16 @@ TEST(OptionsTest, wrong_urls_name_the_input_and_what_is_allowed) {
            Row{"redis://h?namespace=a{b", Status::kInvalid, "brace"},
            Row{"redis://h#x", Status::kInvalid, "fragment"},
            Row{"unix://relative", Status::kInvalid, "absolute"},
+           Row{"embedded://host", Status::kInvalid, "three slashes"},
+           Row{"embedded://host/dir", Status::kInvalid, "none is to be named"},
+           Row{"embedded://localhost:6379", Status::kInvalid, "embedded:///a/folder"},
+           Row{"embedded://user:pw@/dir", Status::kInvalid, "no user and no password"},
+           Row{"embedded:///dir?password=x", Status::kInvalid, "no user and no password"},
+           Row{"embedded:///dir%00", Status::kInvalid, "embedded:///a/folder"},
+           Row{"embedded:///dir?server=redis-server", Status::kInvalid, "absolute path"},
+           Row{"embedded:///dir?sever=/x", Status::kInvalid, "'server'"},
+           Row{"embeded://", Status::kInvalid, "'embedded://'"},
+           Row{"redis://h?server=/x", Status::kInvalid, "embedded:// only"},
        }) {
     Settings settings;
     const auto outcome = Options().resolve(row.url, settings);
@@ -76,7 +109,8 @@ TEST(OptionsTest, password_is_in_no_message) {
         "redis://h:0?password=canary", "redis://u:canary", "redis://u:canary@h?bad=1",
         "redis://u:canary/x@h:0", "u:canary@h", "redis://u:12/canary@localhost:1",
         "redis://u/:canary@h:1/2", "redis://h?password=abc&canary", "redis://u:canaryh:1/2",
-        "unix://:canaryf/tmp/x", "valkey://h/0namespace=x&password=canary", "redis://h?canary"}) {
+        "unix://:canaryf/tmp/x", "valkey://h/0namespace=x&password=canary", "redis://h?canary",
+        "embedded://u:canary@/d", "embedded:///d?password=canary", "embedded://u:canary"}) {
     Settings settings;
     const auto outcome = Options().resolve(url, settings);
     EXPECT_FALSE(outcome.ok()) << url;

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "embedded/census.h"
+
+#include <vector>
+
+#include "base/text.h"
+#include "embedded/folder.h"
+#include "io/connection.h"
+#include "wire/keys.h"
+
+namespace redlatch::embedded {
+
+namespace {
+
+constexpr std::string_view kBatch = "500";  // keys of one SCAN; a reply has room for more
+
+class Counter {
+ public:
+  Counter(const Settings &settings, Nanos limit, Census &census)
+      : settings_(settings), limit_(limit), census_(census) {}
+
+  Outcome count(int64_t most);
+
+ private:
+  Outcome ask(std::initializer_list<std::string_view> words);
+  void read_info(std::string_view info);
+  Outcome count_in(const std::string &database, int64_t most);
+
+  const Settings &settings_;
+  const Nanos limit_;
+  Census &census_;
+  io::Connection connection_;
+  std::vector<io::ReplyPtr> replies_;
+  std::vector<std::string> databases_;
+};
+
+Outcome Counter::ask(std::initializer_list<std::string_view> words) {
+  std::string bytes;
+  io::append_command(bytes, {words.begin(), words.size()});
+  auto outcome = connection_.exchange(bytes, 1, limit_, -1, replies_);
+  if (!outcome.ok() || !replies_[0]->is_error()) return outcome;
+  return failure(Status::kServer, settings_.address() + " refused " + std::string(*words.begin()) +
+                                      ": " + std::string(replies_[0]->text()));
+}
+
+// Lines of `name:value`; those of the databases that hold keys begin with their number.
+void Counter::read_info(std::string_view info) {
+  while (!info.empty()) {
+    const size_t end = info.find("\r\n");
+    const std::string_view line = info.substr(0, end);
+    info.remove_prefix(end == std::string_view::npos ? info.size() : end + 2);
+    const size_t colon = line.find(':');
+    if (colon == std::string_view::npos) continue;
+    const std::string_view name = line.substr(0, colon);
+    const std::string_view value = line.substr(colon + 1);
+    int64_t number = 0;
+    const bool is_number = parse_number(value, number);
+    if (name == "process_id" && is_number) census_.pid = number;
+    if (name == "connected_clients" && is_number) census_.client_count = number - 1;
+    // Valkey says both: the other one is for programs that know only Redis.
+    if (name == "redis_version" && census_.version.empty()) {
+      census_.version = "Redis " + std::string(value);
+    }
+    if (name == "valkey_version") census_.version = "Valkey " + std::string(value);
+    if (name.starts_with("db") && parse_number(name.substr(2), number)) {
+      databases_.emplace_back(name.substr(2));
+    }
+  }
+}
+
+Outcome Counter::count_in(const std::string &database, int64_t most) {
+  if (auto outcome = ask({"SELECT", database}); !outcome.ok()) return outcome;
+  std::string cursor = "0";
+  do {
+    if (auto outcome = ask({"SCAN", cursor, "COUNT", kBatch}); !outcome.ok()) return outcome;
+    const Reply &page = *replies_[0];
+    if (page.count() != 2) return failure(Status::kServer, "no answer to SCAN that we know");
+    cursor = page.at(0).text();
+    for (size_t i = 0; i < page.at(1).count(); i++) {
+      if (!wire::is_auxiliary(page.at(1).at(i).text())) census_.lock_count++;
+    }
+  } while (cursor != "0" && census_.lock_count < most);
+  return {};
+}
+
+Outcome Counter::count(int64_t most) {
+  auto outcome = connection_.dial(settings_, limit_, -1);
+  if (!outcome.ok()) return connection_.is_nobody_there() ? Outcome{} : outcome;
+  if (outcome = ask({"INFO"}); !outcome.ok()) return outcome;
+  read_info(replies_[0]->text());
+  for (const std::string &database : databases_) {
+    if (census_.lock_count >= most) break;
+    if (outcome = count_in(database, most); !outcome.ok()) return outcome;
+  }
+  return {};
+}
+
+}  // namespace
+
+Outcome take_census(const Settings &settings, Nanos limit, Census &census) {
+  census.folder = settings.folder;
+  Folder folder;
+  bool is_there = false;
+  auto outcome = Folder::look(settings.folder, folder, is_there);
+  if (!outcome.ok() || !is_there) return outcome;
+  return Counter(settings, limit, census).count(kMaxCounted);
+}
+
+Outcome look_for_work(const Settings &settings, Nanos limit, Census &census) {
+  return Counter(settings, limit, census).count(1);
+}
+
+}  // namespace redlatch::embedded

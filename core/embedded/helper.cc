@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "embedded/helper.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+
+#include "base/text.h"
+#include "embedded/folder.h"
+#include "io/watch.h"
+
+extern char **environ;  // NOLINT(readability-redundant-declaration): not every unistd.h has it
+
+namespace redlatch::embedded {
+
+namespace {
+
+constexpr std::string_view kHelperName = "redlatch-embedded";
+
+// From the folder of the library: beside it (a Python package), below it, the installed tree with
+// `lib` or `lib/<machine>`, a build tree.
+constexpr std::array<std::string_view, 5> kPlaces = {"", "redlatch/", "../libexec/redlatch/",
+                                                     "../../libexec/redlatch/", "../embedded/"};
+
+std::string real_path(const char *path) {
+  const std::unique_ptr<char, decltype(&free)> real(realpath(path, nullptr), &free);
+  return real ? real.get() : "";
+}
+
+// The file that this code was loaded from. The name of a program's own code is what its parent
+// called it, which need not be a path.
+std::string own_file() {
+  Dl_info info{};
+  const void *here = reinterpret_cast<const void *>(&find_helper);
+  if (dladdr(here, &info) != 0 && info.dli_fname != nullptr) {
+    const std::string_view name = info.dli_fname;
+    if (name.find('/') != std::string_view::npos) {
+      if (auto path = real_path(info.dli_fname); !path.empty()) return path;
+    }
+  }
+  return real_path("/proc/self/exe");
+}
+
+// A program that a stranger has put beside ours would run with our rights.
+bool is_trusted(const std::string &path, uid_t owner) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
+  const bool is_ours = info.st_uid == 0 || info.st_uid == geteuid() || info.st_uid == owner;
+  return is_ours && (info.st_mode & S_IWOTH) == 0 && access(path.c_str(), X_OK) == 0;
+}
+
+// Moved out of the way of the numbers that the program expects.
+Descriptor duplicate(const Descriptor &from) {
+  return Descriptor(fcntl(from.get(), F_DUPFD_CLOEXEC, 10));
+}
+
+struct Pipe {
+  bool open() {
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return false;
+    reading = Descriptor(ends[0]);
+    const Descriptor low(ends[1]);
+    writing = duplicate(low);
+    return writing.is_open();
+  }
+  Descriptor reading;
+  Descriptor writing;
+};
+
+class SpawnAttributes {
+ public:
+  SpawnAttributes() {
+    sigset_t all;
+    sigset_t none;
+    sigfillset(&all);
+    sigemptyset(&none);
+    is_good_ = posix_spawnattr_init(&attributes_) == 0 &&
+               posix_spawn_file_actions_init(&actions_) == 0 &&
+               posix_spawnattr_setsigdefault(&attributes_, &all) == 0 &&
+               posix_spawnattr_setsigmask(&attributes_, &none) == 0 &&
+               posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF |
+                                                          POSIX_SPAWN_SETSIGMASK) == 0;
+    for (int fd = 0; fd <= 2; fd++) {
+      is_good_ =
+          is_good_ && posix_spawn_file_actions_addopen(&actions_, fd, "/dev/null", O_RDWR, 0) == 0;
+    }
+  }
+  ~SpawnAttributes() {
+    posix_spawnattr_destroy(&attributes_);
+    posix_spawn_file_actions_destroy(&actions_);
+  }
+  SpawnAttributes(const SpawnAttributes &) = delete;
+  SpawnAttributes &operator=(const SpawnAttributes &) = delete;
+
+  void pass(const Descriptor &from, int as) {
+    is_good_ = is_good_ && from.is_open() &&
+               posix_spawn_file_actions_adddup2(&actions_, from.get(), as) == 0;
+  }
+
+  // @return 0, or errno.
+  int spawn(const char *path, char *const *argv, pid_t &pid) {
+    return is_good_ ? posix_spawn(&pid, path, &actions_, &attributes_, argv, environ) : ENOMEM;
+  }
+
+ private:
+  posix_spawnattr_t attributes_{};
+  posix_spawn_file_actions_t actions_{};
+  bool is_good_ = false;
+};
+
+Outcome decode_report(const std::string &line, const Start &start) {
+  const size_t space = line.find(' ');
+  const size_t end = line.find('\n');
+  int32_t status = 0;
+  if (end == std::string::npos || space == std::string::npos ||
+      !parse_number(std::string_view(line).substr(0, space), status)) {
+    return failure(Status::kUnavailable,
+                   "the embedded server's supervisor " + quoted(start.helper, PATH_MAX) +
+                       " ended without a word; see " + start.folder + "/" + std::string(kLogFile));
+  }
+  return Outcome{static_cast<Status>(status), line.substr(space + 1, end - space - 1)};
+}
+
+Outcome await_report(const Descriptor &report, const Start &start, Nanos limit, int wake_fd) {
+  std::string line;
+  while (line.size() < kMaxReport && line.find('\n') == std::string::npos) {
+    if (!io::await_input(report.get(), limit, wake_fd)) {
+      return failure(Status::kUnavailable, "the embedded server in " + start.folder +
+                                               " did not start within the time limit; see " +
+                                               start.folder + "/" + std::string(kLogFile));
+    }
+    std::array<char, 512> buffer{};
+    const ssize_t n = read(report.get(), buffer.data(), buffer.size());
+    if (n > 0) line.append(buffer.data(), static_cast<size_t>(n));
+    if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) break;
+  }
+  return decode_report(line, start);
+}
+
+// The first process of the program only starts the second one, and ends: the second is nobody's
+// child here. Its end is seen at the pipe, so that waiting for it takes no time; one that stands
+// still is ended. A host that collects all children may have been faster.
+void reap(pid_t pid, const Descriptor &alive, Nanos limit, int wake_fd) {
+  if (!io::await_input(alive.get(), limit, wake_fd)) kill(pid, SIGKILL);  // it stands still
+  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+std::string own_folder() {
+  std::string path = own_file();
+  path.erase(path.empty() ? 0 : path.rfind('/'));
+  return path;
+}
+
+std::string find_helper() {
+  const std::string file = own_file();
+  struct stat info {};
+  const uid_t owner = !file.empty() && stat(file.c_str(), &info) == 0 ? info.st_uid : 0;
+  for (const std::string_view place : kPlaces) {
+    if (file.empty()) break;
+    std::string path = file.substr(0, file.rfind('/') + 1);
+    path.append(place).append(kHelperName);
+    if (is_trusted(path, owner)) return path;
+  }
+  const std::string installed = REDLATCH_HELPER;
+  return is_trusted(installed, owner) ? installed : "";
+}
+
+Outcome start_helper(const Start &start, Nanos limit, int wake_fd) {
+  Pipe report;
+  Pipe alive;
+  const Descriptor lock = duplicate(*start.lock);
+  if (!report.open() || !alive.open() || !lock.is_open()) {
+    unlock(*start.lock);
+    return failure(Status::kUnavailable, "the kernel gives no descriptor");
+  }
+  SpawnAttributes attributes;
+  attributes.pass(report.writing, kReportFd);
+  attributes.pass(alive.writing, kAliveFd);
+  attributes.pass(lock, kStartFd);
+  const std::string near = own_folder();
+  std::array<const char *, 6> words = {start.helper.c_str(), "start",      start.folder.c_str(),
+                                       start.server.c_str(), near.c_str(), nullptr};
+  pid_t pid = 0;
+  // Its arguments are constant: the prototype is older than const.
+  const int error =
+      attributes.spawn(start.helper.c_str(), const_cast<char *const *>(words.data()), pid);
+  if (error != 0) {
+    unlock(*start.lock);
+    const bool may_pass = error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+    return failure(may_pass ? Status::kUnavailable : Status::kUnsupported,
+                   "cannot start " + quoted(start.helper, PATH_MAX) + ": " + reason_of(error));
+  }
+  report.writing.close();
+  alive.writing.close();
+  auto outcome = await_report(report.reading, start, limit, wake_fd);
+  reap(pid, alive.reading, limit, wake_fd);
+  return outcome;
+}
+
+}  // namespace redlatch::embedded

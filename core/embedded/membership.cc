@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "embedded/membership.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/text.h"
+#include "embedded/helper.h"
+#include "io/watch.h"
+
+namespace redlatch::embedded {
+
+namespace {
+
+// Locks are asked for again and again, because a thread that waits in flock() cannot be woken.
+constexpr Nanos kRetry = 10 * kMs;
+
+// @return false: the time is over, or somebody has called.
+bool pause(Nanos limit, int wake_fd) {
+  if (io::await_input(wake_fd, std::min(limit, boot_now() + kRetry), -1)) return false;
+  return boot_now() < limit;
+}
+
+}  // namespace
+
+// A supervisor that has the file exclusively is about to end: soon there is room for a new one.
+Outcome Membership::join(Nanos limit, int wake_fd) {
+  bool is_done = folder_.has(kClientsFile, clients_);
+  while (!is_done) {
+    if (auto outcome = try_join(is_done); !outcome.ok()) return outcome;
+    if (!is_done && !pause(limit, wake_fd)) {
+      return failure(Status::kUnavailable, settings_.address() +
+                                               ": the server there is ending, and did not end "
+                                               "within the time limit");
+    }
+  }
+  return {};
+}
+
+Outcome Membership::try_join(bool &is_done) {
+  Descriptor file;
+  if (auto outcome = Folder::open(settings_.folder, folder_); !outcome.ok()) return outcome;
+  if (auto outcome = folder_.open_file(kClientsFile, 0, file); !outcome.ok()) return outcome;
+  const int error = lock(file, false);
+  if (error != 0 && error != EWOULDBLOCK) {
+    return failure(Status::kUnsupported, "no file can be locked in the folder " +
+                                             quoted(settings_.folder, kMaxFolderPath) + ": " +
+                                             reason_of(error) + "; name another one");
+  }
+  // It may have been removed, and made again by others, before it was locked.
+  is_done = error == 0 && folder_.has(kClientsFile, file);
+  if (!is_done) return {};
+  clients_ = std::move(file);
+  // The supervisor sees by the time of the file that somebody was there between two looks.
+  futimens(clients_.get(), nullptr);
+  return {};
+}
+
+Outcome Membership::start(const Descriptor &lock, Nanos limit, int wake_fd) const {
+  const std::string helper = find_helper();
+  if (helper.empty()) {
+    unlock(lock);
+    return failure(Status::kUnsupported,
+                   settings_.address() +
+                       ": the program redlatch-embedded, which belongs to the library, was found "
+                       "neither beside " +
+                       quoted(own_folder(), kMaxFolderPath) + " nor where it was installed (" +
+                       REDLATCH_HELPER + ")");
+  }
+  return start_helper({helper, settings_.folder, settings_.server, &lock}, limit, wake_fd);
+}
+
+Outcome Membership::dial(io::Connection &connection, Nanos limit, int wake_fd) {
+  if (auto outcome = join(limit, wake_fd); !outcome.ok()) return outcome;
+  Outcome outcome;
+  do {
+    outcome = connection.dial(settings_, limit, wake_fd);
+    if (outcome.ok() || !connection.is_nobody_there()) return outcome;
+    Descriptor file;
+    if (outcome = folder_.open_file(kStartFile, 0, file); !outcome.ok()) return outcome;
+    if (lock(file, true) != 0 || !folder_.has(kStartFile, file)) continue;
+    // Whoever had the lock before may just have started one.
+    outcome = connection.dial(settings_, limit, wake_fd);
+    if (outcome.ok() || !connection.is_nobody_there()) {
+      // Closing is not enough: a forked process may have a copy.
+      unlock(file);
+      return outcome;
+    }
+    // Unlocked by whom it starts: that goes on even if we do not wait any longer.
+    outcome = start(file, limit, wake_fd);
+    return outcome.ok() ? connection.dial(settings_, limit, wake_fd) : outcome;
+  } while (pause(limit, wake_fd));
+  return outcome;
+}
+
+}  // namespace redlatch::embedded

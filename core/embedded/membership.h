@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Membership: a client's share in the embedded server of a folder. While it is held the server
+// stays; a server that is not there is started. Owned by the client, used by its keeper only.
+#pragma once
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/settings.h"
+#include "base/status.h"
+#include "embedded/folder.h"
+#include "io/connection.h"
+
+namespace redlatch::embedded {
+
+class Membership {
+ public:
+  explicit Membership(const Settings &settings) : settings_(settings) {}
+
+  // Connect to the folder's server, and start one if nobody answers; at most until `limit`, or
+  // until `wake_fd` turns readable.
+  Outcome dial(io::Connection &connection, Nanos limit, int wake_fd);
+  void leave() { clients_.close(); }
+
+ private:
+  Outcome join(Nanos limit, int wake_fd);
+  Outcome try_join(bool &is_done);
+  Outcome start(const Descriptor &lock, Nanos limit, int wake_fd) const;
+
+  const Settings &settings_;
+  Folder folder_;
+  Descriptor clients_;  // the file of that name, locked
+};
+
+}  // namespace redlatch::embedded
