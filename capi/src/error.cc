@@ -48,6 +48,8 @@ struct Constant {
 
 #define RL_CONSTANT(NAME) \
   { #NAME, NAME }
+// One a line, however many there are.
+// clang-format off
 constexpr Constant kConstants[] = {
     RL_CONSTANT(RL_MAYBE_APPLIED),
     RL_CONSTANT(RL_RETRYABLE),
@@ -66,6 +68,7 @@ constexpr Constant kConstants[] = {
     RL_CONSTANT(RL_INFO_LOCK),
     RL_CONSTANT(RL_INFO_HOLDER),
     RL_CONSTANT(RL_INFO_WAITER),
+    RL_CONSTANT(RL_INFO_SERVER),
     RL_CONSTANT(RL_STATE_FREE),
     RL_CONSTANT(RL_STATE_HELD),
     RL_CONSTANT(RL_STATE_FOREIGN),
@@ -81,7 +84,13 @@ constexpr Constant kConstants[] = {
     RL_CONSTANT(RL_INFO_TOKEN),
     RL_CONSTANT(RL_INFO_WHO),
     RL_CONSTANT(RL_INFO_LABEL),
+    RL_CONSTANT(RL_INFO_FOLDER),
+    RL_CONSTANT(RL_INFO_VERSION),
+    RL_CONSTANT(RL_INFO_PID),
+    RL_CONSTANT(RL_INFO_CLIENT_COUNT),
+    RL_CONSTANT(RL_INFO_LOCK_COUNT),
 };
+// clang-format on
 #undef RL_CONSTANT
 
 const StatusRow *find_status(rl_status status) {

@@ -14,6 +14,8 @@ using namespace redlatch::capi;
 struct rl_info {
   std::string name;
   client::Info data;
+  bool is_of_server = false;
+  client::ServerInfo server;
 
   int32_t state() const {
     if (data.type == "none") return RL_STATE_FREE;
@@ -42,6 +44,24 @@ int64_t lock_number(const rl_info &info, int32_t field) {
     default:
       return 0;
   }
+}
+
+int64_t server_number(const rl_info &info, int32_t field) {
+  switch (field) {
+    case RL_INFO_PID:
+      return info.server.pid;
+    case RL_INFO_CLIENT_COUNT:
+      return info.server.client_count;
+    case RL_INFO_LOCK_COUNT:
+      return info.server.lock_count;
+    default:
+      return 0;
+  }
+}
+
+std::string_view server_text(const rl_info &info, int32_t field) {
+  if (field == RL_INFO_FOLDER) return info.server.folder;
+  return field == RL_INFO_VERSION ? std::string_view(info.server.version) : std::string_view();
 }
 
 std::string_view holder_text(const rl_info &info, int32_t field) {
@@ -153,6 +173,7 @@ void rl_list_close(rl_list *list) { delete list; }
 
 int32_t rl_info_count(const rl_info *info, int32_t part) {
   if (info == nullptr) return 0;
+  if (info->is_of_server) return part == RL_INFO_SERVER ? 1 : 0;
   const int32_t state = info->state();
   if (part == RL_INFO_LOCK) return 1;
   if (part == RL_INFO_HOLDER) return state == RL_STATE_HELD || state == RL_STATE_FOREIGN ? 1 : 0;
@@ -163,6 +184,7 @@ int32_t rl_info_count(const rl_info *info, int32_t part) {
 int64_t rl_info_number(const rl_info *info, int32_t part, int32_t index, int32_t field) {
   if (info == nullptr || !info->has_row(part, index)) return 0;
   if (part == RL_INFO_LOCK) return lock_number(*info, field);
+  if (part == RL_INFO_SERVER) return server_number(*info, field);
   if (part == RL_INFO_HOLDER) {
     if (field == RL_INFO_REMAINING_MS) return info->data.pttl_ms;
     return field == RL_INFO_SINCE_MS ? info->data.since_ms : 0;
@@ -177,6 +199,7 @@ size_t rl_info_text(const rl_info *info, int32_t part, int32_t index, int32_t fi
     if (part == RL_INFO_LOCK && field == RL_INFO_TYPE) text = info->data.type;
     if (part == RL_INFO_LOCK && field == RL_INFO_NAME) text = info->name;
     if (part == RL_INFO_HOLDER) text = holder_text(*info, field);
+    if (part == RL_INFO_SERVER) text = server_text(*info, field);
     if (part == RL_INFO_WAITER && field == RL_INFO_TOKEN) {
       text = info->data.waiters[static_cast<size_t>(index)].token;
     }
@@ -185,6 +208,27 @@ size_t rl_info_text(const rl_info *info, int32_t part, int32_t index, int32_t fi
 }
 
 void rl_info_free(rl_info *info) { delete info; }
+
+rl_info *rl_embedded_inspect(const char *url, size_t url_len, const rl_client_options *options,
+                             rl_error *err) {
+  return guarded<rl_info *>(err, nullptr, [&]() -> rl_info * {
+    Settings settings;
+    static const client::Options kNone;
+    const auto &chosen = options == nullptr ? kNone : options->options;
+    auto outcome = chosen.resolve(text_of(url, url_len), settings);
+    if (outcome.ok() && settings.folder.empty()) {
+      outcome = failure(Status::kInvalid, settings.address() +
+                                              " is no embedded server: embedded:// is the user's "
+                                              "own, embedded:///a/folder that of a folder");
+    }
+    if (!outcome.ok()) return answer(err, outcome), nullptr;
+    auto info = std::make_unique<rl_info>();
+    info->is_of_server = true;
+    outcome = client::take_census(settings, boot_now() + settings.connect_timeout, info->server);
+    answer(err, outcome);
+    return outcome.ok() ? info.release() : nullptr;
+  });
+}
 
 rl_status rl_force_release(rl_client *client, const char *name, size_t name_len, const char *token,
                            size_t token_len, rl_error *err) {

@@ -12,10 +12,29 @@ from pathlib import Path
 import pytest
 
 from support.build import ROOT, build_folder
+from support.embedded import EmbeddedFolder
 
 from .library import is_sanitized, output_of
 
 VERSION = (ROOT / "VERSION").read_text().strip()
+
+# Joins the embedded server of the folder it is given, and starts it: that needs the helper.
+EMBEDDED_PROGRAM = """\
+#include <redlatch/redlatch.h>
+#include <stdio.h>
+#include <string.h>
+int main(int argc, char **argv) {
+  rl_error *err = rl_error_new();
+  rl_client *client = rl_client_open(argv[1], strlen(argv[1]), NULL, err);
+  rl_lease *lease = client ? rl_acquire(client, "a", 1, 20000, NULL, err) : NULL;
+  int result = lease != NULL && rl_release(lease, err) == RL_OK ? 0 : 1;
+  printf("%s\\n", rl_error_message(err));
+  rl_lease_free(lease);
+  rl_client_close(client);
+  rl_error_free(err);
+  return argc == 2 ? result : 1;
+}
+"""
 
 C_PROGRAM = """\
 #include <redlatch/redlatch.h>
@@ -130,6 +149,69 @@ def test_find_package(sources: Path, prefix: Path, library_folder: Path) -> None
     assert run(build / "cxx", library_folder) == VERSION
     assert "libredlatch" not in output_of("readelf", "-d", build / "static")
     assert run(build / "static") == VERSION
+
+
+HELPER = "libexec/redlatch/redlatch-embedded"
+
+
+def use_embedded(program: Path, **environment: str) -> str:
+    """What the program says after it used an embedded server: nothing, if all went well."""
+    folder = EmbeddedFolder()
+    try:
+        command = [str(program), folder.url]
+        variables = {**os.environ, **environment}
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            assert len(folder.supervisors) == 1
+        return done.stdout.strip()
+    finally:
+        folder.close()
+
+
+def test_the_helper_is_found_from_the_library(
+    sources: Path, prefix: Path, library_folder: Path
+) -> None:
+    """Goal: a program anywhere finds the helper of the library that it loads, as that was moved;
+    and says where it looked when there is none."""
+    (sources / "main.c").write_text(EMBEDDED_PROGRAM)
+    flags = pkg_config(library_folder, "--cflags", "--libs")
+    output_of("cc", "-o", sources / "shared", sources / "main.c", *flags)
+    assert use_embedded(sources / "shared", LD_LIBRARY_PATH=str(library_folder)) == ""
+    away = (prefix / HELPER).with_name("away")
+    (prefix / HELPER).rename(away)
+    try:
+        said = use_embedded(sources / "shared", LD_LIBRARY_PATH=str(library_folder))
+        assert "redlatch-embedded" in said and str(library_folder) in said
+        # Beside the library, as in a Python package.
+        shutil.copy(away, library_folder / "redlatch-embedded")
+        assert use_embedded(sources / "shared", LD_LIBRARY_PATH=str(library_folder)) == ""
+        # Everybody may write to it: it could be anybody's.
+        (library_folder / "redlatch-embedded").chmod(0o777)
+        said = use_embedded(sources / "shared", LD_LIBRARY_PATH=str(library_folder))
+        assert "redlatch-embedded" in said
+    finally:
+        (library_folder / "redlatch-embedded").unlink(missing_ok=True)
+        away.rename(prefix / HELPER)
+
+
+def test_the_helper_is_found_from_a_static_program(
+    sources: Path, prefix: Path, library_folder: Path
+) -> None:
+    (sources / "main.c").write_text(EMBEDDED_PROGRAM)
+    flags = pkg_config(library_folder, "--static", "--cflags", "--libs")
+    flags = [str(library_folder / "libredlatch.a") if f == "-lredlatch" else f for f in flags]
+    output_of("cc", "-o", prefix / "bin/static", sources / "main.c", *flags)
+    assert use_embedded(prefix / "bin/static") == ""
+    (prefix / "bin/static").unlink()
+
+
+def test_the_installed_command_runs_an_embedded_server(prefix: Path) -> None:
+    folder = EmbeddedFolder()
+    try:
+        command = [prefix / "bin/redlatch", "-u", folder.url, "run", "a", "--", "echo", "ours"]
+        assert output_of(*command) == "ours\n"
+    finally:
+        folder.close()
 
 
 def test_headers_are_the_contract_only(prefix: Path) -> None:

@@ -263,6 +263,10 @@ static void looking_and_operating(void) {
   NO_HANDLE(rl_list_next(NULL, err));
   rl_list_close(NULL);
   CHECK_INT(0, rl_log_next(NULL, 99));
+  NO_HANDLE(rl_embedded_inspect(NULL, 0, NULL, err));
+  NO_HANDLE(rl_embedded_inspect(NULL, 7, NULL, err));
+  NO_HANDLE(rl_embedded_inspect(TEXT("unix:///tmp/x"), NULL, err));
+  CHECK(rl_embedded_inspect(TEXT("embedded://host"), NULL, NULL) == NULL);
   INVALID_WITH_ERROR(rl_force_release(NULL, TEXT("x"), NULL, 0, err));
   INVALID_WITH_ERROR(rl_force_release(client, NULL, 1, NULL, 0, err));
   INVALID_WITH_ERROR(rl_force_release(client, TEXT(""), NULL, 0, err));

