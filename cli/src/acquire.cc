@@ -174,7 +174,8 @@ LeaseHandle acquire(const Session& session, const Arguments& arguments, const Si
   std::snprintf(took.data(), took.size(), " in %.4f s (fence %lld)",
                 static_cast<double>(now_us() - begin_us) / 1e6,
                 static_cast<long long>(rl_lease_fence(lease.get())));
-  log.detail("acquired " + escaped(name) + took.data());
+  log.detail("acquired " + escaped(name) + took.data() +
+             (session.is_local() ? ", on this host only" : ""));
   return lease;
 }
 

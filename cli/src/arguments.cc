@@ -23,10 +23,11 @@ struct Command {
   const char* summary;
 };
 
-constexpr std::array<Command, 5> kCommands = {{
+constexpr std::array<Command, 6> kCommands = {{
     {"run", "NAME [--] COMMAND [ARGUMENT..]", "Hold the lock NAME while COMMAND runs"},
     {"status", "NAME..", "Show locks; exit code 0 = all are held, 1 = one is free"},
     {"force-release", "NAME..", "Remove locks, whoever holds them"},
+    {"server", "", "Show or keep the embedded server; exit code 0 = it runs, 1 = it does not"},
     {"version", "", "Print the version"},
     {"help", "[COMMAND]", "Print this help, or that of a command"},
 }};
@@ -91,6 +92,7 @@ class Parser {
         ->check(CLI::IsMember({"table", "json"}))
         ->type_name("FORMAT");
     add_force_release_options(*root_.get_subcommand("force-release"));
+    add_server_options(*root_.get_subcommand("server"));
     root_.get_subcommand("version")->add_flag("--json", raw_.is_json, "As one JSON object");
   }
 
@@ -115,11 +117,14 @@ class Parser {
     root_.add_flag("-h,--help", raw_.is_help, "Print help");
     root_.footer("What stands in parentheses is the default, or the variable that is read.");
     root_.add_flag("--version", raw_.is_version, "Print the version");
+    auto* url = root_.add_option("-u,--url", arguments_.url,
+                                 "redis://HOST:PORT/DB, unix:///PATH or embedded://[/FOLDER] "
+                                 "(REDLATCH_URL, VALKEY_URL, REDIS_URL)");
+    url->type_name("URL");
     root_
-        .add_option("-u,--url", arguments_.url,
-                    "redis://HOST:PORT/DB or unix:///PATH "
-                    "(REDLATCH_URL, VALKEY_URL, REDIS_URL)")
-        ->type_name("URL");
+        .add_flag("--local", arguments_.is_local,
+                  "A server of this host, started when needed: locks for this host only")
+        ->excludes(url);
     root_
         .add_option("--namespace", arguments_.name_space,
                     "Prefix of every key (REDLATCH_NAMESPACE)")
@@ -156,6 +161,13 @@ class Parser {
         .add_option("--if-owner", arguments_.if_owner,
                     "Only if this token holds it (`status` shows it)")
         ->type_name("TOKEN");
+  }
+
+  void add_server_options(CLI::App& command) {
+    command.add_flag("--run", arguments_.stays, "Start it, and keep it until a signal comes");
+    command.add_option("-o,--output", raw_.output, "table or json (table)")
+        ->check(CLI::IsMember({"table", "json"}))
+        ->type_name("FORMAT");
   }
 
   // Sorts the words into options for CLI11 (`head_`), operands and the child's words.
@@ -302,7 +314,7 @@ class Parser {
     if (command.empty()) throw UsageError("a command is missing" + hint());
     if (command == "run") {
       check_run();
-    } else if (command == "version") {
+    } else if (command == "version" || command == "server") {
       if (!arguments_.names.empty()) {
         throw UsageError("unexpected " + in_quotes(arguments_.names.front()) + hint());
       }

@@ -19,6 +19,7 @@ struct Arguments {
   std::string text;     // Help, or the version.
 
   std::optional<std::string> url;
+  bool is_local = false;  // The embedded server of this host.
   std::optional<std::string> name_space;
   std::optional<std::string> user;
   std::optional<std::string> password_file;
@@ -37,6 +38,8 @@ struct Arguments {
 
   bool is_confirmed = false;
   std::optional<std::string> if_owner;
+
+  bool stays = false;  // `server --run`
 };
 
 // Throws UsageError.

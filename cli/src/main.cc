@@ -32,6 +32,7 @@ int dispatch(const Arguments& arguments, const Log& log) {
   std::signal(SIGPIPE, SIG_IGN);
   if (arguments.command == "status") return show_status(arguments);
   if (arguments.command == "force-release") return force_release(arguments, log);
+  if (arguments.command == "server") return serve(arguments, log);
   if (arguments.command == "version") return show_version(arguments);
   write_output(arguments.text);
   return 0;

@@ -24,14 +24,6 @@ std::optional<std::string> environment(const char* name) {
   return value;
 }
 
-std::string chosen_url(const Arguments& arguments) {
-  if (arguments.url) return *arguments.url;
-  for (const char* name : {"REDLATCH_URL", "VALKEY_URL", "REDIS_URL"}) {
-    if (auto url = environment(name)) return *url;
-  }
-  throw UsageError("no server was named: use --url redis://HOST:PORT, or set REDLATCH_URL");
-}
-
 std::string redacted(const std::string& url) {
   std::string out(rl_url_redact(url.data(), url.size(), nullptr, 0) + 1, '\0');
   out.resize(rl_url_redact(url.data(), url.size(), out.data(), out.size()));
@@ -86,6 +78,17 @@ void set_option(rl_client_options* options, const std::string& name, const std::
 
 }  // namespace
 
+std::string chosen_url(const Arguments& arguments) {
+  if (arguments.is_local) return "embedded://";
+  if (arguments.url) return *arguments.url;
+  for (const char* name : {"REDLATCH_URL", "VALKEY_URL", "REDIS_URL"}) {
+    if (auto url = environment(name)) return *url;
+  }
+  throw UsageError(
+      "no server was named: use --url redis://HOST:PORT, set REDLATCH_URL, or use "
+      "--local for locks of this host only");
+}
+
 Session::Session(const Arguments& arguments) : error_(not_null(rl_error_new())) {
   const std::string url = chosen_url(arguments);
   server_ = redacted(url);
@@ -100,7 +103,9 @@ Session::Session(const Arguments& arguments) : error_(not_null(rl_error_new())) 
   }
   if (name_space) set("namespace", *name_space);
   if (arguments.user) set("user", *arguments.user);
-  if (auto password = chosen_password(arguments, server_ != url)) {
+  // Passwords of the environment are for other servers: an embedded one has none.
+  const bool is_known = server_ != url || (is_local() && !arguments.password_file);
+  if (auto password = chosen_password(arguments, is_known)) {
     std::string& text = *password;
     set("password", text);
     explicit_bzero(text.data(), text.size());
@@ -127,8 +132,8 @@ Failure Session::failure(rl_status status, const std::string& message,
   if (is_about_server && text.find("://") == std::string::npos) text = server_ + ": " + text;
   if (is_away) {
     if (tried_ms > 0) text += "; tried for " + seconds_text(tried_ms);
-    text += ". Check --url / REDLATCH_URL";
-  } else if (status == RL_E_DENIED) {
+    if (!is_local()) text += ". Check --url / REDLATCH_URL";
+  } else if (status == RL_E_DENIED && !is_local()) {
     text += ". Check --user and --password-file";
   }
   return {exit_code_of(status), text};

@@ -14,6 +14,9 @@
 
 namespace redlatch::cli {
 
+// The URL of the server: of --url, --local or the environment. Throws UsageError if none is named.
+[[nodiscard]] std::string chosen_url(const Arguments& arguments);
+
 class Session {
  public:
   // Throws UsageError or Failure. Touches no network.
@@ -23,6 +26,8 @@ class Session {
   [[nodiscard]] rl_error* error() const { return error_.get(); }
   // The URL without its password.
   [[nodiscard]] const std::string& server() const { return server_; }
+  // Is it an embedded server, whose locks nobody on other hosts sees?
+  [[nodiscard]] bool is_local() const { return server_.starts_with("embedded://"); }
   // Who we are, as others see it.
   [[nodiscard]] const std::string& holder() const { return holder_; }
 

@@ -19,6 +19,9 @@ int show_status(const Arguments& arguments) {
     }
     const LockReport report(info.get());
     write_output(arguments.is_json ? report_json(report, session.server()) : report_table(report));
+    if (session.is_local() && !arguments.is_json) {
+      write_output("  server    " + session.server() + " (this host only)\n");
+    }
     if (report.is_free()) exit_code = kExitFree;
   }
   return exit_code;

@@ -104,7 +104,8 @@ def test_64_wrong_call_is_said_even_when_quiet(cli: Cli) -> None:
 def test_64_no_server_named(binary: str) -> None:
     done = Cli(binary, None).run("run", "x", "true")
     assert done.returncode == 64
-    assert "--url" in done.stderr and "REDLATCH_URL" in done.stderr
+    for way in ("--url", "REDLATCH_URL", "--local"):
+        assert way in done.stderr
 
 
 def test_64_unknown_url_parameter_names_the_nearest(cli: Cli) -> None:

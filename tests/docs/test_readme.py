@@ -83,9 +83,9 @@ def run_commands(scene: Path, server: Server) -> str:
 def test_readme_runs(scene: Path) -> None:
     with Server(available_kinds()[0]) as server:
         output = run_commands(scene, server)
-        # In C, in C++, in the shell: each later than the one before.
+        # In C, in C++, in the shell, without a server: each later than the one before.
         fences = [int(fence) for fence in re.findall(r"^ours, fence (\d+)$", output, re.MULTILINE)]
-        assert len(fences) == 3 and fences == sorted(set(fences)), output
+        assert len(fences) == 4 and fences == sorted(set(fences)), output
         assert "nobody holds it" in output and "exit code" not in output
         # Behind an `||` a command that does not exist would go unseen.
         assert re.search(r"^nightly +FREE$", output, re.MULTILINE), output
@@ -110,7 +110,7 @@ def options_in(text: str) -> set[str]:
 def test_options_of_the_command_are_those_of_its_help() -> None:
     binary = str(build_folder() / "cli/redlatch")
     known = set()
-    for command in ("", "run", "status", "force-release", "version"):
+    for command in ("", "run", "status", "force-release", "server", "version"):
         words = [binary, "help", *command.split()]
         text = subprocess.run(words, check=True, capture_output=True, text=True).stdout
         for option in re.findall(r"^  (-\S+)", text, re.MULTILINE):
@@ -126,7 +126,7 @@ def test_options_of_urls_are_those_of_the_header() -> None:
     for row in re.findall(r"^ \*   (\w[\w, ]*?)  +\S", described[1], re.MULTILINE):
         names.update(row.split(", "))
     section = README[README.index("## URLs") : README.index("## Which folder")]
-    assert len(names) == 10 and all(f"`{name}`" in section for name in names)
+    assert len(names) == 11 and all(f"`{name}`" in section for name in names)
 
 
 # ---- the checks can fail -------------------------------------------------------------------------

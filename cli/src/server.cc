@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+#include <csignal>
+#include <ctime>
+#include <optional>
+#include <string>
+
+#include "commands.h"
+#include "exit_code.h"
+#include "handles.h"
+#include "session.h"
+#include "text.h"
+
+namespace redlatch::cli {
+namespace {
+
+constexpr std::int64_t kStartMs = 10'000;
+
+// Without --url the environment's, if it names an embedded server, else the user's own.
+std::string embedded_url(const Arguments& arguments) {
+  if (arguments.url) return *arguments.url;
+  try {
+    const std::string url = chosen_url(arguments);
+    if (url.starts_with("embedded://")) return url;
+  } catch (const UsageError&) {
+    // None is named: that is fine here.
+  }
+  return "embedded://";
+}
+
+std::string text_field(const rl_info* info, std::int32_t field) {
+  std::string text(rl_info_text(info, RL_INFO_SERVER, 0, field, nullptr, 0) + 1, '\0');
+  text.resize(rl_info_text(info, RL_INFO_SERVER, 0, field, text.data(), text.size()));
+  return text;
+}
+
+std::string number_field(const rl_info* info, std::int32_t field) {
+  return std::to_string(rl_info_number(info, RL_INFO_SERVER, 0, field));
+}
+
+std::string server_table(const rl_info* info, bool is_running) {
+  std::string out = "folder    " + escaped(text_field(info, RL_INFO_FOLDER)) + "\n";
+  out += std::string("state     ") + (is_running ? "running" : "not running") +
+         " (locks of this host only)\n";
+  if (!is_running) return out;
+  out += "version   " + escaped(text_field(info, RL_INFO_VERSION)) + "\n";
+  out += "pid       " + number_field(info, RL_INFO_PID) + "\n";
+  out += "clients   " + number_field(info, RL_INFO_CLIENT_COUNT) + "\n";
+  return out + "locks     " + number_field(info, RL_INFO_LOCK_COUNT) + "\n";
+}
+
+std::string server_json(const rl_info* info, bool is_running) {
+  std::string out = R"({"schema":1,"folder":)" + json_string(text_field(info, RL_INFO_FOLDER));
+  out += std::string(R"(,"state":)") + (is_running ? R"("running")" : R"("not_running")");
+  if (is_running) {
+    out += R"(,"version":)" + json_string(text_field(info, RL_INFO_VERSION));
+    out += R"(,"pid":)" + number_field(info, RL_INFO_PID);
+    out += R"(,"clients":)" + number_field(info, RL_INFO_CLIENT_COUNT);
+    out += R"(,"locks":)" + number_field(info, RL_INFO_LOCK_COUNT);
+  }
+  return out + "}\n";
+}
+
+// @return the exit code.
+int show(const std::string& url, bool is_json) {
+  const ErrorHandle error(not_null(rl_error_new()));
+  const InfoHandle info(rl_embedded_inspect(url.data(), url.size(), nullptr, error.get()));
+  if (!info) {
+    throw Failure{exit_code_of(rl_error_status(error.get())),
+                  escaped(rl_error_message(error.get()))};
+  }
+  const bool is_running = rl_info_number(info.get(), RL_INFO_SERVER, 0, RL_INFO_PID) > 0;
+  write_output(is_json ? server_json(info.get(), is_running)
+                       : server_table(info.get(), is_running));
+  return is_running ? kExitHeld : kExitFree;
+}
+
+// A server that was killed is replaced within a second; what it knew is gone.
+int keep_running(const Session& session, const sigset_t& ending, const Log& log) {
+  while (true) {
+    const timespec second{1, 0};
+    const int signal = sigtimedwait(&ending, nullptr, &second);
+    if (signal > 0) {
+      log.detail("ended by signal " + std::to_string(signal));
+      return 0;
+    }
+    if (rl_client_connect(session.client(), kStartMs, session.error()) != RL_OK) {
+      log.say(escaped(rl_error_message(session.error())));
+    }
+  }
+}
+
+}  // namespace
+
+int serve(const Arguments& arguments, const Log& log) {
+  const std::string url = embedded_url(arguments);
+  if (!arguments.stays) return show(url, arguments.is_json);
+  sigset_t ending{};
+  sigemptyset(&ending);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&ending, signal);
+  sigprocmask(SIG_BLOCK, &ending, nullptr);
+  Arguments chosen = arguments;
+  chosen.is_local = false;
+  chosen.url = url;
+  const Session session(chosen);
+  if (!session.is_local()) {
+    throw UsageError("--url: " + in_quotes(session.server()) +
+                     " is no embedded server: those are embedded:// and embedded:///FOLDER");
+  }
+  const rl_status status = rl_client_connect(session.client(), kStartMs, session.error());
+  if (status != RL_OK) throw session.failure(status, rl_error_message(session.error()), 0);
+  (void)show(url, arguments.is_json);
+  return keep_running(session, ending, log);
+}
+
+}  // namespace redlatch::cli
