@@ -3,10 +3,10 @@
 # Copyright The redlatch authors
 #
 # demo.sh ROOT: four shell workers and a C program add to the number in a file, first under a lock,
-# then without. One of them is killed while it holds the lock. ROOT is the top of a built tree; the
-# server is a private one on a unix socket. Exit code 0: everything was as promised.
+# then without. One of them is killed while it holds the lock. ROOT is the top of a built tree. The
+# server is an embedded one: the first of them starts it. Exit code 0: everything was as promised.
 #
-# Other binaries can be named by REDLATCH_BIN, DEMO_COUNTER and DEMO_SERVER.
+# Other binaries can be named by REDLATCH_BIN and DEMO_COUNTER.
 set -u
 
 lock=demo:counter
@@ -62,51 +62,29 @@ first_executable() {
 redlatch=$(first_executable "${REDLATCH_BIN:-}" "$root"/build/{release,dev}/cli/redlatch)
 counter=$(first_executable "${DEMO_COUNTER:-}" "$root"/build/{release,dev}/examples/demo_counter \
   "$root"/build/{release,dev}/examples/demo/demo_counter)
-server=$(first_executable "${DEMO_SERVER:-}" \
-  "$(command -v redis-server)" "$(command -v valkey-server)")
 [ -n "$redlatch" ] || fail "no redlatch command under $root/build: run scripts/setup first"
 [ -n "$counter" ] || fail "no demo_counter under $root/build: run scripts/setup first"
-[ -n "$server" ] || fail "no redis-server and no valkey-server found: install one of them"
 self=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/$(basename "${BASH_SOURCE[0]}")
 
 DEMO_DIR=$(mktemp -d "${TMPDIR:-/tmp}/redlatch-demo.XXXXXX") || fail "cannot make a folder"
 export DEMO_DIR
 # The settings of whoever runs this are for other servers.
 unset DEMO_DIE REDLATCH_FENCE REDLATCH_NAMESPACE REDLATCH_PASSWORD_FILE REDISCLI_AUTH
-server_pid=
 workers=()
 
 clean_up() {
   local pid
   for pid in "${workers[@]}"; do kill -TERM -- "-$pid" 2>/dev/null; done
-  if [ -n "$server_pid" ]; then
-    kill "$server_pid" 2>/dev/null
-    wait "$server_pid" 2>/dev/null
-  fi
+  # The server ends by itself when it sees that nobody is there any more.
   rm -rf "$DEMO_DIR"
 }
 trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-url=unix://$DEMO_DIR/sock
+# A folder of its own, so that nobody's locks are in the way.
+url=embedded://$DEMO_DIR/server
 export REDLATCH_URL=$url
-"$server" --port 0 --unixsocket "$DEMO_DIR/sock" --unixsocketperm 700 --dir "$DEMO_DIR" \
-  --save "" --appendonly no >"$DEMO_DIR/server.log" 2>&1 &
-server_pid=$!
-
-wait_for_server() {
-  local tries
-  for ((tries = 0; tries < 500; ++tries)); do
-    kill -0 "$server_pid" 2>/dev/null || break
-    # 1 = the lock is free, so the server has answered.
-    "$redlatch" status "$lock" >/dev/null 2>&1
-    [ $? -ne 1 ] || return 0
-    sleep 0.02
-  done
-  cat "$DEMO_DIR/server.log" >&2
-  fail "the server $server did not start"
-}
 
 # ---- workers -------------------------------------------------------------------------------------
 
@@ -253,11 +231,11 @@ seconds() { awk -v ms="$1" 'BEGIN { printf "%.2f s", ms / 1000 }'; }
 
 # ---- the demo ------------------------------------------------------------------------------------
 
-wait_for_server
+"$redlatch" run "$lock" -- true || fail "the embedded server did not start"
 cat <<END
 Four shell workers ($shell_times times each, by \`redlatch run\`) and a C program ($c_times times)
-add 1 to the number in a file: read, pause, write. The server is a private
-$("$server" --version | cut -d' ' -f1-3) on a unix socket.
+add 1 to the number in a file: read, pause, write. The server is an embedded one, private to this
+demo: $("$redlatch" server | sed -n 's/^version *//p').
 
 1. With the lock. shell-3 is killed (SIGKILL) between read and write; its worker repeats.
 
