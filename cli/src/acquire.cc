@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdio>
 #include <mutex>
+#include <random>
 #include <string>
 #include <thread>
 
@@ -13,6 +14,7 @@
 #include "exit_code.h"
 #include "lock_report.h"
 #include "text.h"
+#include "timer.h"
 
 namespace redlatch::cli {
 namespace {
@@ -20,6 +22,7 @@ namespace {
 // A shorter wait ends soon enough to say by itself that the server is away.
 constexpr std::int64_t kTrialConnectMs = 5000;
 constexpr std::int64_t kSilentWaitMs = 250;
+constexpr std::int64_t kLogLookMs = 1000;
 
 // A thread that sees signals while the main thread is inside the library: it cancels the request,
 // or shuts the client down while there is none.
@@ -49,7 +52,7 @@ class Interrupter {
 
  private:
   void watch_signals() {
-    while (const int signal = signals_.wait()) {
+    while (const int signal = signals_.wait().signal) {
       if (ends_wait(signal)) interrupt(signal);
     }
   }
@@ -73,16 +76,16 @@ class Interrupter {
   std::thread thread_;
 };
 
-AcquireOptionsHandle make_options(const Arguments& arguments) {
+AcquireOptionsHandle make_options(const RunOptions& run) {
   AcquireOptionsHandle options(not_null(rl_acquire_options_new()));
-  const std::string command = joined_command(arguments.child_words);
-  const std::string_view label = cut(command, RL_MAX_LABEL_BYTES);
   // Confirmed, because the child starts under a full lease or not at all: a grant that was only
   // pushed is good for a few seconds, and we would stop the child before they are over.
   const bool is_set =
-      rl_acquire_options_set_lease_ms(options.get(), arguments.lease_ms) == RL_OK &&
+      rl_acquire_options_set_lease_ms(options.get(), run.lease_ms) == RL_OK &&
+      rl_acquire_options_set_renew(options.get(), run.is_renewed ? 1 : 0) == RL_OK &&
+      rl_acquire_options_set_max_hold_ms(options.get(), run.max_hold_ms) == RL_OK &&
       rl_acquire_options_set_confirm(options.get(), 1) == RL_OK &&
-      rl_acquire_options_set_label(options.get(), label.data(), label.size()) == RL_OK;
+      rl_acquire_options_set_label(options.get(), run.label.data(), run.label.size()) == RL_OK;
   if (!is_set) throw Failure{kExitSoftware, "the library refused the options of the lock"};
   return options;
 }
@@ -94,70 +97,88 @@ rl_status trial_connect(const Session& session, const Log& log) {
   if (status == RL_OK || rl_status_is(status, RL_RETRYABLE) == 0) return status;
   const std::string message = rl_error_message(session.error());
   log.say(session.failure(status, message, 0).text + "; still trying");
+  drop_library_lines();
   return RL_OK;
 }
 
 [[noreturn]] void fail_busy(const Session& session, const Arguments& arguments,
-                            std::int64_t waited_ms) {
-  std::string text = "lock " + in_quotes(arguments.names.front()) + " is busy";
-  if (!arguments.is_quiet) {
-    if (const InfoHandle info = session.inspect(arguments.names.front())) {
+                            std::int64_t waited_ms, const Reports& reports) {
+  const std::string& name = arguments.names.front();
+  std::string text = lock_words(name) + " is busy";
+  if (arguments.verbosity >= (arguments.run.skips_busy ? 1 : 0) || arguments.run.status_fd >= 0) {
+    if (const InfoHandle info = session.try_inspect(name)) {
       text += ": " + report_sentence(LockReport(info.get()));
     }
   }
-  if (arguments.wait_ms > 0) text += "; waited " + seconds_text(waited_ms);
-  throw Failure{arguments.conflict_exit_code, text};
+  if (arguments.run.wait_ms > 0) text += "; waited " + seconds_text(waited_ms);
+  reports.events.send(reports.events.make("busy").text("message", text));
+  if (!arguments.run.skips_busy) throw Failure{arguments.run.conflict_exit_code, text};
+  reports.log.detail(text);
+  throw Failure{0, ""};
 }
 
-[[noreturn]] void fail(const Session& session, const Arguments& arguments, rl_status status,
-                       const std::string& message, std::int64_t tried_ms) {
-  if (status == RL_BUSY || status == RL_TIMEOUT) fail_busy(session, arguments, tried_ms);
-  throw session.failure(status, message, tried_ms);
-}
-
-rl_status wait_for(rl_request* request, const std::string& name, const Log& log) {
+rl_status wait_for(rl_request* request, const std::string& name, const Reports& reports) {
   rl_status status = rl_request_wait(request, kSilentWaitMs);
-  if (status == RL_PENDING) log.detail("waiting for lock " + in_quotes(name));
+  if (status == RL_PENDING) {
+    reports.log.detail("waiting for " + lock_words(name));
+    reports.events.send(reports.events.make("waiting"));
+  }
   // RL_INTERRUPTED: a stop and a continuation look like a signal; those that matter are blocked.
-  while (status == RL_PENDING || status == RL_INTERRUPTED) status = rl_request_wait(request, -1);
+  while (status == RL_PENDING || status == RL_INTERRUPTED) {
+    reports.log.say_library_lines();
+    status = rl_request_wait(request, kLogLookMs);
+  }
   return status;
 }
 
 // A lease that is short of half its length would be taken for one that cannot be renewed.
 void lengthen(const Session& session, rl_lease* lease, const Arguments& arguments) {
-  if (rl_lease_remaining_ms(lease) > arguments.lease_ms / 2) return;
-  const rl_status status = rl_extend(lease, arguments.lease_ms, session.error());
+  if (rl_lease_remaining_ms(lease) > arguments.run.longest_lease_ms() / 2) return;
+  const rl_status status = rl_extend(lease, arguments.run.lease_ms, session.error());
   if (status == RL_OK) return;
-  const std::string message = rl_error_message(session.error());
-  if (status != RL_E_LOST) throw session.failure(status, message, 0);
-  throw Failure{arguments.conflict_exit_code,
-                "lock " + in_quotes(arguments.names.front()) +
-                    " was lost before the command could start: " + escaped(message)};
+  if (status != RL_E_LOST) throw session.failure();
+  throw Failure{arguments.run.conflict_exit_code, lock_words(arguments.names.front()) +
+                                                      " was lost before the command could start: " +
+                                                      escaped(rl_error_message(session.error()))};
+}
+
+void report_acquired(const Session& session, const Arguments& arguments, const rl_lease* lease,
+                     std::int64_t took_us, const Reports& reports) {
+  const std::string& name = arguments.names.front();
+  std::array<char, 64> took{};
+  std::snprintf(took.data(), took.size(), " in %.4f s (fence %lld)",
+                static_cast<double>(took_us) / 1e6, static_cast<long long>(rl_lease_fence(lease)));
+  reports.log.say_library_lines();
+  reports.log.detail("acquired " + escaped(name) + took.data() +
+                     (session.is_local() ? ", on this host only" : ""));
+  JsonObject event = reports.events.make("acquired");
+  event.number("fence", rl_lease_fence(lease)).text("holder", session.holder());
+  event.number("waited_ms", took_us / 1000).number("ttl_ms", arguments.run.lease_ms);
+  reports.events.send(event);
 }
 
 }  // namespace
 
 LeaseHandle acquire(const Session& session, const Arguments& arguments, const Signals& signals,
-                    const Log& log) {
+                    const Reports& reports) {
   const std::string& name = arguments.names.front();
-  const AcquireOptionsHandle options = make_options(arguments);
+  const std::int64_t wait_ms = arguments.run.wait_ms;
+  const AcquireOptionsHandle options = make_options(arguments.run);
   const std::int64_t begin_us = now_us();
   const auto elapsed_ms = [&] { return (now_us() - begin_us) / 1000; };
 
   rl_status status = RL_OK;
   RequestHandle request;
   Interrupter interrupter(signals, session.client());
-  if (arguments.wait_ms < 0 || arguments.wait_ms >= kTrialConnectMs) {
-    status = trial_connect(session, log);
-  }
+  if (wait_ms < 0 || wait_ms >= kTrialConnectMs) status = trial_connect(session, reports.log);
   std::string message = rl_error_message(session.error());
   if (status == RL_OK) {
     const std::int64_t left_ms =
-        arguments.wait_ms < 0 ? -1 : std::max<std::int64_t>(arguments.wait_ms - elapsed_ms(), 0);
+        wait_ms < 0 ? -1 : std::max<std::int64_t>(wait_ms - elapsed_ms(), 0);
     request.reset(not_null(
         rl_acquire_start(session.client(), name.data(), name.size(), left_ms, options.get())));
     interrupter.aim_at(request.get());
-    status = wait_for(request.get(), name, log);
+    status = wait_for(request.get(), name, reports);
     interrupter.aim_at(nullptr);
     message = rl_request_message(request.get());
   }
@@ -166,17 +187,31 @@ LeaseHandle acquire(const Session& session, const Arguments& arguments, const Si
     signals.restore();
     throw Failure{kExitSignal + signal, ""};
   }
-  if (status != RL_OK) fail(session, arguments, status, message, elapsed_ms());
+  if (status == RL_BUSY || status == RL_TIMEOUT) {
+    fail_busy(session, arguments, elapsed_ms(), reports);
+  }
+  if (status != RL_OK) throw session.failure(status, message, elapsed_ms());
 
   LeaseHandle lease(not_null(rl_request_take_lease(request.get())));
   lengthen(session, lease.get(), arguments);
-  std::array<char, 64> took{};
-  std::snprintf(took.data(), took.size(), " in %.4f s (fence %lld)",
-                static_cast<double>(now_us() - begin_us) / 1e6,
-                static_cast<long long>(rl_lease_fence(lease.get())));
-  log.detail("acquired " + escaped(name) + took.data() +
-             (session.is_local() ? ", on this host only" : ""));
+  report_acquired(session, arguments, lease.get(), now_us() - begin_us, reports);
   return lease;
+}
+
+void sleep_jitter(const RunOptions& options, const Signals& signals, const Log& log) {
+  if (options.start_jitter_ms == 0) return;
+  std::random_device random;
+  std::uniform_int_distribution<std::int64_t> below(1, options.start_jitter_ms);
+  const std::int64_t delay_ms = below(random);
+  log.detail("begins in " + seconds_text(delay_ms));
+  Timer timer;
+  timer.arm(delay_ms);
+  // The timer's own wake-up must be taken: whoever waits next would have it otherwise.
+  while (const int signal = signals.wait().signal) {
+    if (!ends_wait(signal)) continue;
+    signals.restore();
+    throw Failure{kExitSignal + signal, ""};
+  }
 }
 
 }  // namespace redlatch::cli

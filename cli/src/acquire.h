@@ -6,7 +6,7 @@
 
 #include "arguments.h"
 #include "handles.h"
-#include "log.h"
+#include "reports.h"
 #include "session.h"
 #include "signals.h"
 
@@ -14,6 +14,9 @@ namespace redlatch::cli {
 
 // Returns the lease, or throws a Failure: not acquired, a signal (128 + n), or an error.
 [[nodiscard]] LeaseHandle acquire(const Session& session, const Arguments& arguments,
-                                  const Signals& signals, const Log& log);
+                                  const Signals& signals, const Reports& reports);
+
+// Sleeps for a random part of --start-jitter. Throws a Failure if a signal ends that.
+void sleep_jitter(const RunOptions& options, const Signals& signals, const Log& log);
 
 }  // namespace redlatch::cli

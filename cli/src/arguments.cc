@@ -2,20 +2,20 @@
 // Copyright The redlatch authors
 #include "arguments.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <memory>
-#include <string_view>
 
-#include "duration.h"
 #include "exit_code.h"
+#include "json.h"
 #include "text.h"
 
 namespace redlatch::cli {
 namespace {
-
-constexpr std::int64_t kDefaultKillAfterMs = 5000;
 
 struct Command {
   const char* name;
@@ -23,9 +23,10 @@ struct Command {
   const char* summary;
 };
 
-constexpr std::array<Command, 6> kCommands = {{
+constexpr std::array<Command, 7> kCommands = {{
     {"run", "NAME [--] COMMAND [ARGUMENT..]", "Hold the lock NAME while COMMAND runs"},
     {"status", "NAME..", "Show locks; exit code 0 = all are held, 1 = one is free"},
+    {"ls", "[PATTERN]", "List the held locks; PATTERN has * ? [a-z]"},
     {"force-release", "NAME..", "Remove locks, whoever holds them"},
     {"server", "", "Show or keep the embedded server; exit code 0 = it runs, 1 = it does not"},
     {"version", "", "Print the version"},
@@ -47,14 +48,38 @@ constexpr const char* kExitCodes =
 struct RawOptions {
   bool is_help = false;
   bool is_version = false;
-  bool is_nonblock = false;
-  std::optional<std::string> wait;
-  std::optional<std::string> ttl;
-  std::optional<std::string> kill_after;
-  int conflict_exit_code = kExitNotAcquired;
-  std::string output = "table";
+  int quiet_count = 0;
+  int verbose_count = 0;
+  std::optional<std::string> output;
+  std::string color = "auto";
   bool is_json = false;
 };
+
+// In the order of Output.
+const std::vector<std::string> kOutputs = {"table", "json", "jsonl", "tsv"};
+const std::vector<std::string> kColors = {"auto", "always", "never"};
+
+// Where `word` stands in `known`. Throws UsageError.
+std::size_t place_in(const std::vector<std::string>& known, const std::string& option,
+                     const std::string& word) {
+  const auto found = std::find(known.begin(), known.end(), word);
+  if (found == known.end()) throw UsageError(not_one_of(option, word, known));
+  return static_cast<std::size_t>(found - known.begin());
+}
+
+// An empty variable counts as none: that is how one switches it off for a single call.
+std::optional<std::string> variable(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+std::string version_text(bool is_json) {
+  if (!is_json) return std::string("redlatch ") + rl_version() + "\n";
+  JsonObject object;
+  object.number("schema", 1).text("version", rl_version()).number("abi", rl_abi_version());
+  return object.done() + "\n";
+}
 
 class UsageFormatter : public CLI::Formatter {
  public:
@@ -86,11 +111,10 @@ class Parser {
       root_.add_subcommand(command.name, command.summary)->group("Commands");
     }
     add_global_options();
-    add_run_options(*root_.get_subcommand("run"));
-    root_.get_subcommand("status")
-        ->add_option("-o,--output", raw_.output, "table or json (table)")
-        ->check(CLI::IsMember({"table", "json"}))
-        ->type_name("FORMAT");
+    run_.add_to(*root_.get_subcommand("run"));
+    root_.get_subcommand("run")->footer(kExitCodes);
+    root_.get_subcommand("ls")->add_flag("--exit-code", arguments_.tells_by_exit_code,
+                                         "Exit with 0 if a lock is found, with 1 if none is");
     add_force_release_options(*root_.get_subcommand("force-release"));
     add_server_options(*root_.get_subcommand("server"));
     root_.get_subcommand("version")->add_flag("--json", raw_.is_json, "As one JSON object");
@@ -104,19 +128,21 @@ class Parser {
     } catch (const CLI::ParseError& error) {
       throw UsageError(escaped(error.what()) + hint());
     }
-    if (raw_.is_help || raw_.is_version || arguments_.command == "help") {
-      arguments_.text = raw_.is_version ? version_text() : help_text();
-      arguments_.command = "print";
-      return;
+    const bool is_help = raw_.is_help || (arguments_.command == "help" && !raw_.is_version);
+    if (!is_help && !raw_.is_version) check();
+    if (is_help) {
+      arguments_.text = help_text();
+    } else if (raw_.is_version || arguments_.command == "version") {
+      arguments_.text = version_text(raw_.is_json);
     }
-    check();
+    if (!arguments_.text.empty()) arguments_.command = "print";
   }
 
  private:
   void add_global_options() {
     root_.add_flag("-h,--help", raw_.is_help, "Print help");
     root_.footer("What stands in parentheses is the default, or the variable that is read.");
-    root_.add_flag("--version", raw_.is_version, "Print the version");
+    root_.add_flag("-V,--version", raw_.is_version, "Print the version");
     auto* url = root_.add_option("-u,--url", arguments_.url,
                                  "redis://HOST:PORT/DB, unix:///PATH or embedded://[/FOLDER] "
                                  "(REDLATCH_URL, VALKEY_URL, REDIS_URL)");
@@ -130,29 +156,22 @@ class Parser {
                     "Prefix of every key (REDLATCH_NAMESPACE)")
         ->type_name("TEXT");
     root_.add_option("--user", arguments_.user, "User for AUTH")->type_name("NAME");
+    auto* password_file = root_.add_option("--password-file", arguments_.password_file,
+                                           "Its first line is the password "
+                                           "(REDLATCH_PASSWORD_FILE, REDISCLI_AUTH)");
+    password_file->type_name("FILE");
+    root_.add_flag("--askpass", arguments_.asks_password, "Ask for the password on the terminal")
+        ->excludes(password_file);
     root_
-        .add_option("--password-file", arguments_.password_file,
-                    "Its first line is the password "
-                    "(REDLATCH_PASSWORD_FILE, REDISCLI_AUTH)")
-        ->type_name("FILE");
-    root_.add_flag("-q,--quiet", arguments_.is_quiet, "Say nothing, but how a call is wrong");
-    root_.add_flag("-v,--verbose", arguments_.is_verbose, "Say also what goes well");
-  }
-
-  void add_run_options(CLI::App& run) {
-    auto* nonblock = run.add_flag("-n,--nonblock", raw_.is_nonblock, "Try once, do not wait");
-    run.add_option("-w,--wait", raw_.wait, "Wait at most this long (no limit); not with -n")
-        ->type_name("DUR")
-        ->excludes(nonblock);
-    run.add_option("-E,--conflict-exit-code", raw_.conflict_exit_code,
-                   "Exit code when the lock was not acquired (75)")
-        ->check(CLI::Range(0, 255))
-        ->type_name("N");
-    run.add_option("--ttl", raw_.ttl, "Lease, renewed while COMMAND runs (30s)")->type_name("DUR");
-    run.add_option("-k,--kill-after", raw_.kill_after,
-                   "From SIGTERM to SIGKILL on loss (5s, at most ttl/3)")
-        ->type_name("DUR");
-    run.footer(kExitCodes);
+        .add_option("-o,--output", raw_.output,
+                    "table, json, jsonl, tsv (REDLATCH_OUTPUT; table on a terminal, else tsv)")
+        ->type_name("FORMAT");
+    root_.add_option("--color", raw_.color, "auto, always or never (auto; NO_COLOR)")
+        ->type_name("WHEN");
+    root_.add_flag("-q,--quiet", raw_.quiet_count,
+                   "Say nothing, but how a call is wrong; twice: not even that");
+    root_.add_flag("-v,--verbose", raw_.verbose_count,
+                   "Say also what goes well; twice: all that happens");
   }
 
   void add_force_release_options(CLI::App& command) {
@@ -165,9 +184,6 @@ class Parser {
 
   void add_server_options(CLI::App& command) {
     command.add_flag("--run", arguments_.stays, "Start it, and keep it until a signal comes");
-    command.add_option("-o,--output", raw_.output, "table or json (table)")
-        ->check(CLI::IsMember({"table", "json"}))
-        ->type_name("FORMAT");
   }
 
   // Sorts the words into options for CLI11 (`head_`), operands and the child's words.
@@ -204,8 +220,7 @@ class Parser {
 
   void take_child() {
     if (words_[position_] == "--") ++position_;
-    arguments_.child_words.assign(words_.begin() + static_cast<std::ptrdiff_t>(position_),
-                                  words_.end());
+    child_words_.assign(words_.begin() + static_cast<std::ptrdiff_t>(position_), words_.end());
     position_ = words_.size();
   }
 
@@ -221,7 +236,7 @@ class Parser {
     const CLI::App* command = find_command(word);
     if (command == nullptr) throw UsageError(unknown("command", word, command_names()));
     arguments_.command = word;
-    head_.insert(head_.begin(), word);
+    head_.push_back(word);
     return command;
   }
 
@@ -286,8 +301,6 @@ class Parser {
     return names;
   }
 
-  static std::string version_text() { return std::string("redlatch ") + rl_version() + "\n"; }
-
   std::string help_text() {
     std::string topic = arguments_.command;
     if (topic == "help" && !raw_.is_help) {
@@ -302,63 +315,52 @@ class Parser {
     return help_of(command) + "Options of every command (--url ..): see 'redlatch help'.\n";
   }
 
-  static std::int64_t duration(const std::string& option, const std::string& text) {
-    const std::optional<std::int64_t> ms = parse_duration_ms(text);
-    if (ms) return *ms;
-    throw UsageError(option + ": " + in_quotes(text) +
-                     " is no duration: a number with ms, s, m, h or d, such as 500ms, 30s or 2m");
-  }
-
   void check() {
     const std::string& command = arguments_.command;
+    const std::size_t count = arguments_.names.size();
     if (command.empty()) throw UsageError("a command is missing" + hint());
-    if (command == "run") {
-      check_run();
-    } else if (command == "version" || command == "server") {
-      if (!arguments_.names.empty()) {
-        throw UsageError("unexpected " + in_quotes(arguments_.names.front()) + hint());
-      }
-    } else if (arguments_.names.empty()) {
-      throw UsageError("the NAME of a lock is missing" + hint());
+    const bool takes_none = command == "version" || command == "server";
+    const std::size_t most = takes_none ? 0 : command == "ls" ? 1 : count;
+    if (count > most) throw UsageError("unexpected " + in_quotes(arguments_.names[most]) + hint());
+    if (count == 0 && !takes_none && command != "ls") {
+      throw UsageError("the NAME of " + std::string(command == "run" ? "the" : "a") +
+                       " lock is missing" + hint());
     }
-    if (arguments_.if_owner && arguments_.names.size() > 1) {
+    if (command == "run") check_run();
+    if (arguments_.if_owner && count > 1) {
       throw UsageError("--if-owner goes with one NAME: a token holds one lock only");
     }
-    arguments_.is_json = raw_.is_json || raw_.output == "json";
+    arguments_.verbosity = raw_.verbose_count - raw_.quiet_count;
+    check_output();
   }
 
   void check_run() {
-    if (arguments_.names.empty()) {
-      throw UsageError("the NAME of the lock is missing" + hint());
-    }
-    if (arguments_.child_words.empty()) {
-      throw UsageError("the command to run under lock " + in_quotes(arguments_.names.front()) +
-                       " is missing" + hint());
-    }
-    arguments_.conflict_exit_code = raw_.conflict_exit_code;
-    if (raw_.is_nonblock) arguments_.wait_ms = 0;
-    if (raw_.wait) arguments_.wait_ms = duration("--wait", *raw_.wait);
-    if (raw_.ttl) arguments_.lease_ms = duration("--ttl", *raw_.ttl);
-    if (arguments_.lease_ms < RL_MIN_LEASE_MS || arguments_.lease_ms > RL_MAX_LEASE_MS) {
-      throw UsageError("--ttl: " + in_quotes(raw_.ttl.value_or("")) + " is not from 10ms to 7d");
-    }
-    const std::int64_t longest_ms = arguments_.lease_ms / 3;
-    arguments_.kill_after_ms = std::min(kDefaultKillAfterMs, longest_ms);
-    if (!raw_.kill_after) return;
-    arguments_.kill_after_ms = duration("--kill-after", *raw_.kill_after);
-    if (arguments_.kill_after_ms > longest_ms) {
-      throw UsageError("--kill-after: " + in_quotes(*raw_.kill_after) +
-                       " is more than a third of the " + seconds_text(arguments_.lease_ms) +
-                       " of --ttl");
-    }
+    arguments_.run = run_.checked(child_words_);
+    if (!arguments_.run.words.empty()) return;
+    throw UsageError("the command to run under lock " + in_quotes(arguments_.names.front()) +
+                     " is missing" + hint());
+  }
+
+  void check_output() {
+    const bool is_terminal = isatty(STDOUT_FILENO) == 1;
+    const bool is_plain = variable("NO_COLOR") || variable("TERM") == "dumb";
+    place_in(kColors, "--color", raw_.color);
+    arguments_.is_colored =
+        raw_.color == "always" || (raw_.color == "auto" && is_terminal && !is_plain);
+    const auto wanted = raw_.output ? raw_.output : variable("REDLATCH_OUTPUT");
+    const std::string fallback = is_terminal ? "table" : "tsv";
+    arguments_.output = static_cast<Output>(place_in(
+        kOutputs, raw_.output ? "--output" : "REDLATCH_OUTPUT", wanted.value_or(fallback)));
   }
 
   Arguments& arguments_;
   RawOptions raw_;
+  RunParser run_;
   CLI::App root_{"A lock that many hosts share, over Redis or Valkey.", "redlatch"};
   std::vector<std::string> words_;
   std::size_t position_ = 0;
   std::vector<std::string> head_;
+  std::vector<std::string> child_words_;
 };
 
 }  // namespace

@@ -5,14 +5,15 @@
 // which would look for options in them.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "redlatch/redlatch.h"
+#include "run_options.h"
 
 namespace redlatch::cli {
+
+enum class Output { kTable, kJson, kJsonLines, kTsv };
 
 struct Arguments {
   std::string command;  // "run", "status", ..; "print" when only `text` is to be printed.
@@ -23,18 +24,17 @@ struct Arguments {
   std::optional<std::string> name_space;
   std::optional<std::string> user;
   std::optional<std::string> password_file;
-  bool is_quiet = false;
-  bool is_verbose = false;
+  bool asks_password = false;
+  std::optional<std::string> password;  // What was answered.
+  int verbosity = 0;
+  Output output = Output::kTable;
+  bool is_colored = false;
 
-  std::vector<std::string> names;  // `run` has exactly one.
+  std::vector<std::string> names;  // `run` has exactly one; `ls` at most one, a pattern.
 
-  std::vector<std::string> child_words;
-  std::int64_t wait_ms = -1;
-  std::int64_t lease_ms = RL_DEFAULT_LEASE_MS;
-  std::int64_t kill_after_ms = 0;
-  int conflict_exit_code = 0;
+  RunOptions run;
 
-  bool is_json = false;
+  bool tells_by_exit_code = false;  // `ls`
 
   bool is_confirmed = false;
   std::optional<std::string> if_owner;

@@ -55,6 +55,7 @@ struct Plan {
   char* const* environment;
   const Signals& signals;
   const Terminal& terminal;
+  bool takes_group;
   bool takes_terminal;
   pid_t parent;
   int failure_fd;
@@ -64,7 +65,7 @@ struct Plan {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   // The parent may have ended before the line above.
   if (getppid() != plan.parent) _exit(kExitSignal + SIGTERM);
-  setpgid(0, 0);
+  if (plan.takes_group) setpgid(0, 0);
   if (plan.takes_terminal) plan.terminal.give_from_child();
   plan.signals.restore_in_child();
   execvpe(plan.words[0], plan.words, plan.environment);
@@ -115,9 +116,10 @@ void reap_strangers(pid_t own_child) {
 
 }  // namespace
 
-Child::Child(const std::vector<std::string>& words, const Variables& variables,
-             const Signals& signals, Terminal& terminal) {
-  std::vector<std::string> word_texts = words;
+Child::Child(const RunOptions& options, const Variables& variables, const Signals& signals,
+             Terminal& terminal)
+    : has_group_(!options.is_foreground) {
+  std::vector<std::string> word_texts = options.words;
   std::vector<std::string> variable_texts = merged_environment(variables);
   const std::vector<char*> word_pointers = pointers(word_texts);
   const std::vector<char*> variable_pointers = pointers(variable_texts);
@@ -130,7 +132,8 @@ Child::Child(const std::vector<std::string>& words, const Variables& variables,
                      variable_pointers.data(),
                      signals,
                      terminal,
-                     terminal.is_for_child(),
+                     has_group_,
+                     has_group_ && terminal.is_for_child(),
                      getpid(),
                      writing.get()};
   pid_ = fork();
@@ -143,11 +146,11 @@ Child::Child(const std::vector<std::string>& words, const Variables& variables,
   reap();
   terminal.take_back();
   throw Failure{error == ENOENT ? kExitNotFound : kExitNotExecutable,
-                "cannot run " + in_quotes(words.front()) + ": " + strerror(error)};
+                "cannot run " + in_quotes(options.words.front()) + ": " + strerror(error)};
 }
 
 Child::Change Child::poll() {
-  if (getpid() == 1) reap_strangers(pid_);
+  reap_strangers(pid_);
   Change change;
   siginfo_t info{};
   if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
@@ -164,15 +167,19 @@ Child::Change Child::poll() {
   return change;
 }
 
-void Child::signal(int signal) const { kill(-pid_, signal); }
+std::string Child::words() const {
+  return (has_group_ ? "process group " : "process ") + std::to_string(pid_);
+}
 
-void Child::pass_on(int signal) const {
-  kill(-pid_, signal);
-  if (!ends_wait(signal)) return;
+void Child::signal(int signal) const { kill(has_group_ ? -pid_ : pid_, signal); }
+
+void Child::pass_on(int number) const {
+  signal(number);
+  if (!ends_wait(number)) return;
   // A stop of just now may not have come to poll() yet.
   siginfo_t info{};
   waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG | WNOWAIT);
-  if (is_stopped_ || info.si_pid == pid_) kill(-pid_, SIGCONT);
+  if (is_stopped_ || info.si_pid == pid_) signal(SIGCONT);
 }
 
 int Child::living_count() const {

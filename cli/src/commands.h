@@ -11,8 +11,8 @@ namespace redlatch::cli {
 
 [[nodiscard]] int run(const Arguments& arguments, const Log& log);
 [[nodiscard]] int show_status(const Arguments& arguments);
+[[nodiscard]] int list_locks(const Arguments& arguments, const Log& log);
 [[nodiscard]] int force_release(const Arguments& arguments, const Log& log);
 [[nodiscard]] int serve(const Arguments& arguments, const Log& log);
-[[nodiscard]] int show_version(const Arguments& arguments);
 
 }  // namespace redlatch::cli

@@ -40,18 +40,19 @@ std::string formatted(const char* format, Numbers... numbers) {
   return buffer.data();
 }
 
-std::tm utc(std::int64_t unix_ms) {
+std::string formatted_time(const char* format, std::int64_t unix_ms) {
   const auto seconds = static_cast<std::time_t>(unix_ms / kSecondMs);
   std::tm parts{};
   gmtime_r(&seconds, &parts);
-  return parts;
-}
-
-std::string formatted_time(const char* format, std::int64_t unix_ms) {
-  const std::tm parts = utc(unix_ms);
   std::array<char, 64> buffer{};
   const std::size_t size = std::strftime(buffer.data(), buffer.size(), format, &parts);
   return {buffer.data(), size};
+}
+
+std::int64_t clock_us(clockid_t clock) {
+  std::timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000 + now.tv_nsec / 1000;
 }
 
 long long whole(std::int64_t value) { return static_cast<long long>(value); }
@@ -121,12 +122,8 @@ std::string date_ms_text(std::int64_t unix_ms) {
          formatted(".%03lldZ", whole(unix_ms % kSecondMs));
 }
 
-std::string time_of_day_text(std::int64_t unix_ms) { return formatted_time("%H:%M:%SZ", unix_ms); }
+std::int64_t now_us() { return clock_us(CLOCK_BOOTTIME); }
 
-std::int64_t now_us() {
-  std::timespec now{};
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000 + now.tv_nsec / 1000;
-}
+std::int64_t unix_now_ms() { return clock_us(CLOCK_REALTIME) / 1000; }
 
 }  // namespace redlatch::cli

@@ -23,12 +23,14 @@ namespace redlatch::cli {
 // "00:12:40".
 [[nodiscard]] std::string clock_span_text(std::int64_t ms);
 
-// RFC 3339 in UTC: "2026-11-21T10:18:27Z", "2026-11-21T10:18:27.113Z", "10:18:27Z".
+// RFC 3339 in UTC: "2026-11-21T10:18:27Z", "2026-11-21T10:18:27.113Z".
 [[nodiscard]] std::string date_text(std::int64_t unix_ms);
 [[nodiscard]] std::string date_ms_text(std::int64_t unix_ms);
-[[nodiscard]] std::string time_of_day_text(std::int64_t unix_ms);
 
 // Time since boot, suspend included: leases go on while a machine sleeps.
 [[nodiscard]] std::int64_t now_us();
+
+// The wall clock. Only to be shown.
+[[nodiscard]] std::int64_t unix_now_ms();
 
 }  // namespace redlatch::cli

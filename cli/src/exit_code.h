@@ -15,6 +15,7 @@ namespace redlatch::cli {
 enum ExitCode : int {
   kExitHeld = 0,          // `status`: every lock is held.
   kExitFree = 1,          // `status`: one is free. `force-release`: nothing was changed.
+  kExitNoneFound = 1,     // `ls --exit-code`
   kExitUsage = 64,        // Flags, durations, names, URLs.
   kExitUnavailable = 69,  // The server cannot be reached, or does not answer.
   kExitSoftware = 70,     // A bug of ours.
@@ -33,10 +34,15 @@ struct Failure {
   std::string text;
 };
 
-// The call itself is wrong. Printed even under --quiet, because nothing was tried yet.
+// The call itself is wrong.
 struct UsageError : Failure {
   explicit UsageError(std::string what) : Failure{kExitUsage, std::move(what)} {}
 };
+
+// Is it the call that is wrong? That is said even under --quiet: no other run could go better.
+inline bool is_wrong_call(int exit_code) {
+  return exit_code == kExitUsage || exit_code == kExitNotExecutable || exit_code == kExitNotFound;
+}
 
 inline int exit_code_of(rl_status status) {
   switch (status) {

@@ -31,12 +31,9 @@ bool is_confirmed_by_name(const std::string& name, const Log& log) {
 int force_release_one(const Session& session, const Arguments& arguments, const std::string& name,
                       const Log& log) {
   const InfoHandle info = session.inspect(name);
-  if (!info) {
-    throw session.failure(rl_error_status(session.error()), rl_error_message(session.error()), 0);
-  }
   const LockReport report(info.get());
-  log.say(without_last_line_end(report_table(report)));
-  const std::string lock = "lock " + in_quotes(name);
+  log.say(without_last_line_end(report_table(report, false)));
+  const std::string lock = lock_words(name);
   if (report.is_free()) {
     log.say("nobody holds " + lock + ", nothing was changed");
     return kExitFree;
@@ -57,9 +54,9 @@ int force_release_one(const Session& session, const Arguments& arguments, const 
     log.say("removed " + lock + "; it was " + report_sentence(report));
     return 0;
   }
-  const std::string message = rl_error_message(session.error());
-  if (status != RL_E_NOT_HELD) throw session.failure(status, message, 0);
-  log.say("did not remove " + lock + ": " + escaped(message) + "; nothing was changed");
+  if (status != RL_E_NOT_HELD) throw session.failure();
+  log.say("did not remove " + lock + ": " + escaped(rl_error_message(session.error())) +
+          "; nothing was changed");
   return kExitFree;
 }
 

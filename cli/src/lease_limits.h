@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "run_options.h"
+
 namespace redlatch::cli {
 
 struct LeaseLimits {
@@ -22,12 +24,13 @@ struct LeaseLimits {
   // Within less nobody could do anything about it.
   static constexpr std::int64_t kLeaseWorthAWarningMs = 1000;
 
-  LeaseLimits(std::int64_t lease_ms, std::int64_t kill_after)
-      : warn_below_ms(lease_ms >= kLeaseWorthAWarningMs ? lease_ms / 2 : 0),
+  explicit LeaseLimits(const RunOptions& options)
+      : warn_below_ms(options.lease_ms >= kLeaseWorthAWarningMs ? options.lease_ms / 2 : 0),
         stop_below_ms(0),
-        margin_ms(std::min<std::int64_t>(500, lease_ms / 20)),
-        kill_after_ms(kill_after) {
-    stop_below_ms = kill_after_ms + margin_ms;
+        margin_ms(std::min<std::int64_t>(500, options.longest_lease_ms() / 20)),
+        kill_after_ms(options.kill_after_ms) {
+    // A child that goes on whatever happens is not stopped early.
+    if (options.lost_signal != 0) stop_below_ms = kill_after_ms + margin_ms;
   }
 
   // How long a child that gets SIGTERM now has until SIGKILL, so that it is gone before the lease.

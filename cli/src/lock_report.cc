@@ -6,6 +6,8 @@
 #include <string_view>
 
 #include "duration.h"
+#include "json.h"
+#include "label.h"
 #include "text.h"
 
 namespace redlatch::cli {
@@ -105,27 +107,15 @@ std::string waiting_row(const LockReport& report) {
   return row("waiting", text);
 }
 
-// Collects the members of a JSON object.
-class Object {
- public:
-  void text(const char* key, std::string_view value) { raw(key, json_string(value)); }
-  void number(const char* key, std::int64_t value) { raw(key, std::to_string(value)); }
-  void raw(const char* key, std::string_view value) {
-    out_ += out_.empty() ? "{" : ",";
-    out_ += json_string(key);
-    out_ += ":";
-    out_ += value;
-  }
-  [[nodiscard]] std::string done() const { return out_.empty() ? "{}" : out_ + "}"; }
-
- private:
-  std::string out_;
-};
-
 std::string holder_json(const LockReport& report, const LockReport::Holder& holder) {
-  Object object;
+  JsonObject object;
   if (!holder.who.empty()) object.text("holder", holder.who);
   if (!holder.label.empty()) object.text("label", holder.label);
+  if (const LabelPairs pairs = label_pairs(holder.label); !pairs.empty()) {
+    JsonObject labels;
+    for (const auto& [key, value] : pairs) labels.text(key, value);
+    object.raw("labels", labels.done());
+  }
   object.text("token", holder.token);
   // The fence belongs to who took the lock through us; a foreign holder has none.
   const bool is_ours = report.state == RL_STATE_HELD;
@@ -139,20 +129,33 @@ std::string holder_json(const LockReport& report, const LockReport::Holder& hold
 }
 
 std::string waiter_json(const LockReport::Waiter& waiter) {
-  Object object;
+  JsonObject object;
   object.text("token", waiter.token);
   if (waiter.since_ms > 0) object.text("since", date_ms_text(waiter.since_ms));
   return object.done();
 }
 
-template <typename Rows, typename Write>
-std::string json_array(const Rows& rows, Write write) {
-  std::string out = "[";
-  for (const auto& item : rows) {
-    if (out.size() > 1) out += ",";
-    out += write(item);
+// The first holder is the only one there is of an exclusive lock. -1 = not known.
+std::int64_t held_ms(const LockReport& report) {
+  const bool is_known = !report.holders.empty() && report.holders.front().since_ms > 0;
+  return is_known ? std::max<std::int64_t>(report.server_ms - report.holders.front().since_ms, 0)
+                  : -1;
+}
+
+std::string holder_text(const LockReport& report) {
+  if (report.state == RL_STATE_FOREIGN) return "(another library)";
+  return report.holders.empty() ? "" : escaped(report.holders.front().who);
+}
+
+std::string number_or_nothing(std::int64_t number, bool is_known) {
+  return is_known ? std::to_string(number) : "";
+}
+
+template <typename Cells>
+void fill_empty(Cells& cells, const char* filler) {
+  for (std::string& cell : cells) {
+    if (cell.empty()) cell = filler;
   }
-  return out + "]";
 }
 
 }  // namespace
@@ -179,10 +182,42 @@ LockReport::LockReport(const rl_info* info)
   }
 }
 
-std::string report_table(const LockReport& report) {
+LockRow report_row(const LockReport& report) {
+  const bool is_ours = report.state == RL_STATE_HELD;
+  const std::int64_t held = held_ms(report);
+  LockRow row = {escaped(report.name),
+                 is_ours ? "X" : "",
+                 holder_text(report),
+                 held < 0 ? "" : span_text(held),
+                 report.remaining_ms < 0 ? "" : span_text(report.remaining_ms),
+                 number_or_nothing(report.fence, report.fence > 0),
+                 std::to_string(report.waiting_count)};
+  fill_empty(row, "–");
+  return row;
+}
+
+std::string report_tsv(const LockReport& report) {
+  const bool is_ours = report.state == RL_STATE_HELD;
+  const std::int64_t held = held_ms(report);
+  const bool has_lease = !report.is_free() && report.remaining_ms >= 0;
+  std::array<std::string, 8> cells = {escaped(report.name),
+                                      state_name(report.state),
+                                      is_ours ? "exclusive" : "",
+                                      is_ours ? holder_text(report) : "",
+                                      number_or_nothing(held, held >= 0),
+                                      number_or_nothing(report.remaining_ms, has_lease),
+                                      number_or_nothing(report.fence, report.fence > 0),
+                                      std::to_string(report.waiting_count)};
+  fill_empty(cells, "-");
+  std::string line;
+  for (const std::string& cell : cells) line += (line.empty() ? "" : "\t") + cell;
+  return line + "\n";
+}
+
+std::string report_table(const LockReport& report, bool is_colored) {
   std::string out = escaped(report.name);
   out.resize(std::max<std::size_t>(out.size(), 20), ' ');
-  out += "  " + state_in_words(report) + "\n";
+  out += "  " + bold(state_in_words(report), is_colored) + "\n";
   for (const LockReport::Holder& holder : report.holders) out += holder_rows(report, holder);
   if (report.fence > 0) out += row("fence", std::to_string(report.fence));
   if (report.waiting_count > 0) out += waiting_row(report);
@@ -190,7 +225,7 @@ std::string report_table(const LockReport& report) {
 }
 
 std::string report_json(const LockReport& report, const std::string& server) {
-  Object object;
+  JsonObject object;
   object.number("schema", 1);
   object.text("name", report.name);
   if (!is_utf8(report.name)) object.raw("name_is_escaped", "true");
@@ -208,7 +243,7 @@ std::string report_json(const LockReport& report, const std::string& server) {
   object.raw("waiters", json_array(report.waiters, waiter_json));
   object.text("server", server);
   object.text("server_time", date_ms_text(report.server_ms));
-  return object.done() + "\n";
+  return object.done();
 }
 
 std::string report_sentence(const LockReport& report) {
@@ -224,7 +259,7 @@ std::string report_sentence(const LockReport& report) {
     if (holder.since_ms > 0) out += " for " + clock_span_text(report.server_ms - holder.since_ms);
   }
   if (!report.is_free() && report.remaining_ms > 0) {
-    out += ", lease until " + time_of_day_text(report.server_ms + report.remaining_ms);
+    out += ", lease until " + date_text(report.server_ms + report.remaining_ms);
   }
   return out + ", " + std::to_string(report.waiting_count) + " waiting";
 }

@@ -4,6 +4,7 @@
 // What the server knows about a lock, as values, and its forms for people and programs.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -40,13 +41,25 @@ struct LockReport {
   std::vector<Waiter> waiters;
 };
 
-// Some lines, each with its end.
-[[nodiscard]] std::string report_table(const LockReport& report);
+// The columns of `ls`, in their order.
+inline constexpr std::array<const char*, 7> kLockColumns = {"LOCK",  "MODE",  "HOLDER", "HELD FOR",
+                                                            "LEASE", "FENCE", "WAITING"};
+using LockRow = std::array<std::string, kLockColumns.size()>;
 
-// One line with its end. `server` is the URL without password.
+// For people: "–" where there is nothing.
+[[nodiscard]] LockRow report_row(const LockReport& report);
+
+// Some lines, each with its end. `is_colored`: the state stands out.
+[[nodiscard]] std::string report_table(const LockReport& report, bool is_colored);
+
+// One object, without a line end. `server` is the URL without password.
 [[nodiscard]] std::string report_json(const LockReport& report, const std::string& server);
 
-// "held by web-3 (pid 4121) for 00:12:40, lease until 10:31:07Z, 2 waiting".
+// One line with its end: name, state, mode, holder, held for and lease in ms, fence, waiting;
+// "-" where there is nothing.
+[[nodiscard]] std::string report_tsv(const LockReport& report);
+
+// "held by web-3 (pid 4121) for 00:12:40, lease until 2026-11-21T10:31:07Z, 2 waiting".
 [[nodiscard]] std::string report_sentence(const LockReport& report);
 
 }  // namespace redlatch::cli

@@ -10,6 +10,8 @@
 #include <string>
 
 #include "exit_code.h"
+#include "redlatch/redlatch.h"
+#include "text.h"
 
 namespace redlatch::cli {
 namespace {
@@ -30,29 +32,54 @@ int write_all(int fd, std::string_view text) {
   return 0;
 }
 
+bool take_library_line(std::string& line) {
+  line.resize(256);
+  std::size_t size = rl_log_next(line.data(), line.size());
+  // One that is longer than the buffer is still there.
+  while (size >= line.size()) {
+    line.resize(size + 1);
+    size = rl_log_next(line.data(), line.size());
+  }
+  line.resize(size);
+  return size > 0;
+}
+
 }  // namespace
 
-void Log::always(std::string_view text) const {
+void Log::print(int verbosity, std::string_view text) const {
+  if (verbosity > verbosity_) return;
   std::string lines = "redlatch: ";
   lines += text;
   lines += '\n';
-  // A reader that is stuck must not hold up a child that has to be stopped in time: the line is
-  // dropped then. There is nobody left to tell if that happens.
-  fd_set fds;
-  FD_ZERO(&fds);
-  FD_SET(STDERR_FILENO, &fds);
-  timeval patience = {0, kPatienceUs};
-  if (select(STDERR_FILENO + 1, nullptr, &fds, nullptr, &patience) == 1) {
-    (void)write_all(STDERR_FILENO, lines);
+  write_in_time(STDERR_FILENO, lines);
+}
+
+void Log::say_library_lines() const {
+  std::string line;
+  while (take_library_line(line)) {
+    const std::string_view text = line;
+    constexpr std::string_view kWarning = "warning ";
+    constexpr std::string_view kInfo = "info ";
+    // Its errors are lost leases. Of these we tell ourselves, with what was done about it.
+    if (text.starts_with(kWarning)) say(escaped(text.substr(kWarning.size())));
+    if (text.starts_with(kInfo)) detail(escaped(text.substr(kInfo.size())));
   }
 }
 
-void Log::say(std::string_view text) const {
-  if (!is_quiet_) always(text);
+void drop_library_lines() {
+  std::string line;
+  while (take_library_line(line)) {
+  }
 }
 
-void Log::detail(std::string_view text) const {
-  if (is_verbose_ && !is_quiet_) always(text);
+void write_in_time(int fd, std::string_view text) {
+  // A reader that is stuck must not hold up a child that has to be stopped in time: the text is
+  // dropped then. There is nobody left to tell if that happens.
+  fd_set fds;
+  FD_ZERO(&fds);
+  FD_SET(fd, &fds);
+  timeval patience = {0, kPatienceUs};
+  if (select(fd + 1, nullptr, &fds, nullptr, &patience) == 1) (void)write_all(fd, text);
 }
 
 void write_output(std::string_view text) {

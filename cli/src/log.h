@@ -11,20 +11,32 @@ namespace redlatch::cli {
 
 class Log {
  public:
-  void set_quiet(bool is_quiet) { is_quiet_ = is_quiet; }
-  void set_verbose(bool is_verbose) { is_verbose_ = is_verbose; }
+  // 0 unless there are --quiet, which count as -1 each, or --verbose, which count as 1.
+  void set_verbosity(int verbosity) { verbosity_ = verbosity; }
 
-  // Printed whatever the flags: the call itself is wrong, or a question was asked.
-  void always(std::string_view text) const;
+  // The call itself is wrong, or a question is asked: not printed under -qq only.
+  void always(std::string_view text) const { print(-1, text); }
   // Not printed under --quiet.
-  void say(std::string_view text) const;
+  void say(std::string_view text) const { print(0, text); }
   // Printed under --verbose only.
-  void detail(std::string_view text) const;
+  void detail(std::string_view text) const { print(1, text); }
+  // Printed under -vv only.
+  void trace(std::string_view text) const { print(2, text); }
+
+  // What the library has to say that no call reports, such as slower waiting.
+  void say_library_lines() const;
 
  private:
-  bool is_quiet_ = false;
-  bool is_verbose_ = false;
+  void print(int verbosity, std::string_view text) const;
+
+  int verbosity_ = 0;
 };
+
+// Forgets what the library had to say: it has been told in other words.
+void drop_library_lines();
+
+// Writes `text` to `fd`, or drops it if the reader is stuck.
+void write_in_time(int fd, std::string_view text);
 
 // Writes an answer to standard output, all of it. A reader that went away early is no error; any
 // other reason throws a Failure.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "arguments.h"
+#include "askpass.h"
 #include "commands.h"
 #include "exit_code.h"
 #include "log.h"
@@ -31,9 +32,9 @@ int dispatch(const Arguments& arguments, const Log& log) {
   // `run` looks at the signals that it found; the others only have to survive a closed pipe.
   std::signal(SIGPIPE, SIG_IGN);
   if (arguments.command == "status") return show_status(arguments);
+  if (arguments.command == "ls") return list_locks(arguments, log);
   if (arguments.command == "force-release") return force_release(arguments, log);
   if (arguments.command == "server") return serve(arguments, log);
-  if (arguments.command == "version") return show_version(arguments);
   write_output(arguments.text);
   return 0;
 }
@@ -41,19 +42,15 @@ int dispatch(const Arguments& arguments, const Log& log) {
 int guarded_main(const std::vector<std::string>& words) {
   Log log;
   try {
-    const Arguments arguments = parse_arguments(words);
-    log.set_quiet(arguments.is_quiet);
-    log.set_verbose(arguments.is_verbose);
+    Arguments arguments = parse_arguments(words);
+    log.set_verbosity(arguments.verbosity);
+    // Before any signal is blocked: Ctrl-C must end the question.
+    if (arguments.asks_password) arguments.password = ask_password();
     return dispatch(arguments, log);
-  } catch (const UsageError& error) {
-    log.always(error.text);
-    return error.exit_code;
   } catch (const Failure& failure) {
-    const bool is_wrong_call = failure.exit_code == kExitNotFound ||
-                               failure.exit_code == kExitNotExecutable ||
-                               failure.exit_code == kExitUsage;
-    if (!failure.text.empty() && is_wrong_call) log.always(failure.text);
-    if (!failure.text.empty() && !is_wrong_call) log.say(failure.text);
+    if (!failure.text.empty()) {
+      is_wrong_call(failure.exit_code) ? log.always(failure.text) : log.say(failure.text);
+    }
     return failure.exit_code;
   } catch (const std::exception& error) {
     log.always(std::string("internal error: ") + error.what());

@@ -2,6 +2,7 @@
 // Copyright The redlatch authors
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "commands.h"
 #include "duration.h"
 #include "exit_code.h"
+#include "reports.h"
 #include "session.h"
 #include "signals.h"
 #include "supervisor.h"
@@ -26,7 +28,7 @@ std::vector<std::pair<std::string, std::string>> variables(const Arguments& argu
   return {
       {"REDLATCH_LOCK", arguments.names.front()},
       {"REDLATCH_FENCE", std::to_string(rl_lease_fence(lease))},
-      {"REDLATCH_TTL_MS", std::to_string(arguments.lease_ms)},
+      {"REDLATCH_TTL_MS", std::to_string(arguments.run.lease_ms)},
       {"REDLATCH_HOLDER", session.holder()},
       {"REDLATCH_MODE", "exclusive"},
       {"REDLATCH_PID", std::to_string(getpid())},
@@ -34,40 +36,87 @@ std::vector<std::pair<std::string, std::string>> variables(const Arguments& argu
 }
 
 // The child is gone. Returns false if it turns out that the lock was gone before.
-bool release(const Session& session, const Arguments& arguments, rl_lease* lease, const Log& log) {
-  const std::string& name = arguments.names.front();
+bool release(const Session& session, const std::string& name, rl_lease* lease,
+             const Reports& reports) {
   const std::int64_t remaining_ms = rl_lease_remaining_ms(lease);
   const rl_status status = rl_release(lease, session.error());
   if (status == RL_OK) return true;
   const std::string message = rl_error_message(session.error());
-  if (status == RL_E_LOST) {
-    log.say("lost lock " + in_quotes(name) + " (fence " + std::to_string(rl_lease_fence(lease)) +
-            "): " + loss_reason(message) + "; the command had ended by the time this was seen");
-    return false;
+  if (status != RL_E_LOST) {
+    reports.log.say("cannot release " + lock_words(name) + " (" + escaped(message) +
+                    "); its lease ends in " + seconds_text(remaining_ms));
+    return true;
   }
-  log.say("cannot release lock " + in_quotes(name) + " (" + escaped(message) +
-          "); its lease ends in " + seconds_text(remaining_ms));
-  return true;
+  const std::int64_t fence = rl_lease_fence(lease);
+  const std::string reason = loss_reason(message);
+  reports.log.say("lost " + lock_words(name) + " (fence " + std::to_string(fence) + "): " + reason +
+                  "; the command had ended by the time this was seen");
+  JsonObject event = reports.events.make("lost");
+  reports.events.send(event.number("fence", fence).text("reason", reason));
+  return false;
+}
+
+// A signal ended --min-hold: the lock stays for the rest of it, and nobody waits for that.
+void leave_to_lease(const Session& session, rl_lease* lease, std::int64_t hold_left_ms,
+                    const Log& log) {
+  const std::int64_t remaining_ms = rl_lease_remaining_ms(lease);
+  const std::int64_t left_ms = std::max<std::int64_t>(hold_left_ms, RL_MIN_LEASE_MS);
+  if (remaining_ms < left_ms && rl_extend(lease, left_ms, session.error()) != RL_OK) {
+    log.say("cannot keep the lock for the rest of --min-hold (" +
+            escaped(rl_error_message(session.error())) + "); its lease ends in " +
+            seconds_text(remaining_ms));
+  }
+  rl_lease_detach(lease);
+}
+
+int run_reported(const Arguments& arguments, const Reports& reports) {
+  const std::string& name = arguments.names.front();
+  Signals signals;
+  const Session session(arguments);
+  sleep_jitter(arguments.run, signals, reports.log);
+  const LeaseHandle lease = acquire(session, arguments, signals, reports);
+  const std::int64_t begin_us = now_us();
+  signals.begin_child();
+  Terminal terminal;
+  Supervisor supervisor(arguments, lease.get(), signals, terminal, reports);
+  Child child(arguments.run, variables(arguments, session, lease.get()), signals, terminal);
+  reports.log.trace("started " + escaped(joined_command(arguments.run.words)) + " as " +
+                    child.words());
+  reports.events.send(reports.events.make("started").number("pid", child.id()));
+  const Supervisor::Outcome outcome = supervisor.watch(child);
+
+  const int lost_code = arguments.run.preserves_status ? outcome.exit_code : kExitLost;
+  if (outcome.is_lost) return lost_code;
+  if (outcome.is_hold_lost) return outcome.exit_code;
+  if (outcome.hold_left_ms > 0) {
+    leave_to_lease(session, lease.get(), outcome.hold_left_ms, reports.log);
+    return outcome.exit_code;
+  }
+  if (!release(session, name, lease.get(), reports)) return lost_code;
+  const std::int64_t held_ms = (now_us() - begin_us) / 1000;
+  reports.log.detail("released " + escaped(name) + " after " + seconds_text(held_ms));
+  reports.events.send(reports.events.make("released").number("held_ms", held_ms));
+  return outcome.exit_code;
 }
 
 }  // namespace
 
 int run(const Arguments& arguments, const Log& log) {
-  Signals signals;
-  const Session session(arguments);
-  const LeaseHandle lease = acquire(session, arguments, signals, log);
-  const std::int64_t begin_us = now_us();
-  signals.begin_child();
-  Terminal terminal;
-  Supervisor supervisor(arguments, lease.get(), signals, terminal, log);
-  Child child(arguments.child_words, variables(arguments, session, lease.get()), signals, terminal);
-  const Supervisor::Outcome outcome = supervisor.watch(child);
-
-  if (outcome.is_lost) return kExitLost;
-  if (!release(session, arguments, lease.get(), log)) return kExitLost;
-  log.detail("released " + escaped(arguments.names.front()) + " after " +
-             seconds_text((now_us() - begin_us) / 1000));
-  return outcome.exit_code;
+  const Events events(arguments.run.status_fd, arguments.names.front());
+  const auto report_exit = [&events](int exit_code, const std::string& message) {
+    JsonObject event = events.make("exit");
+    event.number("exit_code", exit_code);
+    if (!message.empty()) event.text("message", message);
+    events.send(event);
+  };
+  try {
+    const int exit_code = run_reported(arguments, {log, events});
+    report_exit(exit_code, "");
+    return exit_code;
+  } catch (const Failure& failure) {
+    report_exit(failure.exit_code, failure.text);
+    throw;
+  }
 }
 
 }  // namespace redlatch::cli

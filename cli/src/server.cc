@@ -20,8 +20,8 @@ constexpr std::int64_t kStartMs = 10'000;
 std::string embedded_url(const Arguments& arguments) {
   if (arguments.url) return *arguments.url;
   try {
-    const std::string url = chosen_url(arguments);
-    if (url.starts_with("embedded://")) return url;
+    const Session session(arguments);
+    if (session.is_local()) return session.server();
   } catch (const UsageError&) {
     // None is named: that is fine here.
   }
@@ -62,7 +62,7 @@ std::string server_json(const rl_info* info, bool is_running) {
 }
 
 // @return the exit code.
-int show(const std::string& url, bool is_json) {
+int show(const std::string& url, Output output) {
   const ErrorHandle error(not_null(rl_error_new()));
   const InfoHandle info(rl_embedded_inspect(url.data(), url.size(), nullptr, error.get()));
   if (!info) {
@@ -70,6 +70,7 @@ int show(const std::string& url, bool is_json) {
                   escaped(rl_error_message(error.get()))};
   }
   const bool is_running = rl_info_number(info.get(), RL_INFO_SERVER, 0, RL_INFO_PID) > 0;
+  const bool is_json = output == Output::kJson || output == Output::kJsonLines;
   write_output(is_json ? server_json(info.get(), is_running)
                        : server_table(info.get(), is_running));
   return is_running ? kExitHeld : kExitFree;
@@ -94,7 +95,7 @@ int keep_running(const Session& session, const sigset_t& ending, const Log& log)
 
 int serve(const Arguments& arguments, const Log& log) {
   const std::string url = embedded_url(arguments);
-  if (!arguments.stays) return show(url, arguments.is_json);
+  if (!arguments.stays) return show(url, arguments.output);
   sigset_t ending{};
   sigemptyset(&ending);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&ending, signal);
@@ -108,8 +109,8 @@ int serve(const Arguments& arguments, const Log& log) {
                      " is no embedded server: those are embedded:// and embedded:///FOLDER");
   }
   const rl_status status = rl_client_connect(session.client(), kStartMs, session.error());
-  if (status != RL_OK) throw session.failure(status, rl_error_message(session.error()), 0);
-  (void)show(url, arguments.is_json);
+  if (status != RL_OK) throw session.failure();
+  (void)show(url, arguments.output);
   return keep_running(session, ending, log);
 }
 

@@ -2,14 +2,8 @@
 // Copyright The redlatch authors
 #include "session.h"
 
-#include <unistd.h>
-
-#include <array>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <optional>
+#include <string_view>
 
 #include "duration.h"
 #include "text.h"
@@ -17,108 +11,78 @@
 namespace redlatch::cli {
 namespace {
 
-// An empty variable counts as none: that is how one switches it off for a single call.
-std::optional<std::string> environment(const char* name) {
-  const char* value = std::getenv(name);
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return value;
+constexpr std::string_view kPasswordFile = "password_file";
+
+rl_status set_option(rl_client_options* options, std::string_view name, std::string_view value,
+                     rl_error* error) {
+  return rl_client_options_set(options, name.data(), name.size(), value.data(), value.size(),
+                               error);
 }
 
-std::string redacted(const std::string& url) {
-  std::string out(rl_url_redact(url.data(), url.size(), nullptr, 0) + 1, '\0');
-  out.resize(rl_url_redact(url.data(), url.size(), out.data(), out.size()));
-  return out;
+// A password file that cannot be read is a matter of the host, not of the call.
+bool is_bad_password_file(const char* path) {
+  if (path == nullptr || *path == '\0') return false;
+  const ClientOptionsHandle probe(not_null(rl_client_options_new()));
+  return set_option(probe.get(), kPasswordFile, path, nullptr) != RL_OK;
 }
 
-// The value of a parameter of the URL as it stands there; nothing if it has none of that name.
-std::optional<std::string> url_parameter(const std::string& url, const std::string& name) {
-  std::size_t at = url.find('?');
-  while (at != std::string::npos) {
-    const std::size_t end = url.find('&', at + 1);
-    const std::string parameter = url.substr(at + 1, end - at - 1);
-    if (parameter.starts_with(name + "=")) return parameter.substr(name.size() + 1);
-    at = end;
+// The library takes the URL from there; what is asked here is which words help when it has none.
+bool is_server_in_environment() {
+  for (const char* name : {"REDLATCH_URL", "VALKEY_URL", "REDIS_URL"}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr && *value != '\0') return true;
   }
-  return std::nullopt;
+  return false;
 }
 
-// Host name and process id, as the library would say it.
-std::string default_holder() {
-  std::array<char, 128> host{};
-  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
-  return std::string(host.data()) + "/" + std::to_string(getpid());
-}
-
-std::string password_from_file(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path);
-  std::string password;
-  if (!std::getline(file, password)) {
-    const std::string reason = errno != 0 ? strerror(errno) : "it is empty";
-    throw Failure{kExitConfig, "cannot read the password file " + in_quotes(path) + ": " + reason};
+// Options by name. Throws a Failure for a value that is not allowed.
+class Options {
+ public:
+  explicit Options(rl_error* error) : handle_(not_null(rl_client_options_new())), error_(error) {
+    check(rl_client_options_set_from_env(get(), error_), "");
   }
-  if (password.ends_with('\r')) password.pop_back();
-  return password;
-}
 
-std::optional<std::string> chosen_password(const Arguments& arguments, bool is_in_url) {
-  if (arguments.password_file) return password_from_file(*arguments.password_file);
-  if (is_in_url) return std::nullopt;
-  if (auto path = environment("REDLATCH_PASSWORD_FILE")) return password_from_file(*path);
-  return environment("REDISCLI_AUTH");
-}
+  [[nodiscard]] rl_client_options* get() const { return handle_.get(); }
 
-void set_option(rl_client_options* options, const std::string& name, const std::string& value,
-                rl_error* error) {
-  const rl_status status =
-      rl_client_options_set(options, name.data(), name.size(), value.data(), value.size(), error);
-  if (status == RL_OK) return;
-  throw Failure{exit_code_of(status), escaped(rl_error_message(error))};
-}
+  void set(std::string_view name, const std::optional<std::string>& value) {
+    if (value) check(set_option(get(), name, *value, error_), name);
+  }
+
+ private:
+  void check(rl_status status, std::string_view name) const {
+    if (status == RL_OK) return;
+    throw Failure{name == kPasswordFile ? kExitConfig : exit_code_of(status),
+                  escaped(rl_error_message(error_))};
+  }
+
+  ClientOptionsHandle handle_;
+  rl_error* error_;
+};
 
 }  // namespace
 
-std::string chosen_url(const Arguments& arguments) {
-  if (arguments.is_local) return "embedded://";
-  if (arguments.url) return *arguments.url;
-  for (const char* name : {"REDLATCH_URL", "VALKEY_URL", "REDIS_URL"}) {
-    if (auto url = environment(name)) return *url;
-  }
-  throw UsageError(
-      "no server was named: use --url redis://HOST:PORT, set REDLATCH_URL, or use "
-      "--local for locks of this host only");
-}
-
 Session::Session(const Arguments& arguments) : error_(not_null(rl_error_new())) {
-  const std::string url = chosen_url(arguments);
-  server_ = redacted(url);
-  const ClientOptionsHandle options(not_null(rl_client_options_new()));
-  const auto set = [&](const char* name, const std::string& value) {
-    set_option(options.get(), name, value, error_.get());
-  };
-
-  std::optional<std::string> name_space = arguments.name_space;
-  if (!name_space && !url_parameter(url, "namespace")) {
-    name_space = environment("REDLATCH_NAMESPACE");
+  Options options(error_.get());
+  options.set("namespace", arguments.name_space);
+  options.set("holder", arguments.run.holder);
+  options.set("user", arguments.user);
+  options.set("password", arguments.password);
+  options.set(kPasswordFile, arguments.password_file);
+  const std::string url = arguments.is_local ? "embedded://" : arguments.url.value_or("");
+  if (url.empty() && !is_server_in_environment()) {
+    throw UsageError(
+        "no server was named: use --url redis://HOST:PORT, set REDLATCH_URL, or use --local for "
+        "locks of this host only");
   }
-  if (name_space) set("namespace", *name_space);
-  if (arguments.user) set("user", *arguments.user);
-  // Passwords of the environment are for other servers: an embedded one has none.
-  const bool is_known = server_ != url || (is_local() && !arguments.password_file);
-  if (auto password = chosen_password(arguments, is_known)) {
-    std::string& text = *password;
-    set("password", text);
-    explicit_bzero(text.data(), text.size());
-  }
-  if (const auto holder = url_parameter(url, "holder")) {
-    holder_ = *holder;
-  } else {
-    holder_ = default_holder();
-    set("holder", holder_);
-  }
-
   client_.reset(rl_client_open(url.data(), url.size(), options.get(), error_.get()));
-  if (!client_) throw failure(rl_error_status(error_.get()), rl_error_message(error_.get()), 0);
+  if (client_) return;
+  const Failure reason = failure();
+  if (is_bad_password_file(std::getenv("REDLATCH_PASSWORD_FILE"))) {
+    throw Failure{kExitConfig, reason.text + ". Check REDLATCH_PASSWORD_FILE"};
+  }
+  // Without --url it may be any of several variables that is meant.
+  throw Failure{reason.exit_code,
+                reason.text + (url.empty() ? ". Check --url / REDLATCH_URL" : "")};
 }
 
 Failure Session::failure(rl_status status, const std::string& message,
@@ -129,7 +93,9 @@ Failure Session::failure(rl_status status, const std::string& message,
   const bool is_about_server =
       is_away || status == RL_E_DENIED || status == RL_E_SERVER || status == RL_E_UNSUPPORTED;
   // The library's words mostly name the server already.
-  if (is_about_server && text.find("://") == std::string::npos) text = server_ + ": " + text;
+  if (client_ && is_about_server && text.find("://") == std::string::npos) {
+    text = server() + ": " + text;
+  }
   if (is_away) {
     if (tried_ms > 0) text += "; tried for " + seconds_text(tried_ms);
     if (!is_local()) text += ". Check --url / REDLATCH_URL";
@@ -139,8 +105,27 @@ Failure Session::failure(rl_status status, const std::string& message,
   return {exit_code_of(status), text};
 }
 
+Failure Session::failure() const {
+  return failure(rl_error_status(error()), rl_error_message(error()), 0);
+}
+
 InfoHandle Session::inspect(const std::string& name) const {
+  InfoHandle info = try_inspect(name);
+  if (!info) throw failure();
+  return info;
+}
+
+InfoHandle Session::try_inspect(const std::string& name) const {
   return InfoHandle(rl_inspect(client_.get(), name.data(), name.size(), error_.get()));
+}
+
+std::string Session::option(std::string_view name) const {
+  const auto read = [&](char* buffer, std::size_t size) {
+    return rl_client_option(client_.get(), name.data(), name.size(), buffer, size);
+  };
+  std::string value(read(nullptr, 0) + 1, '\0');
+  value.resize(read(value.data(), value.size()));
+  return value;
 }
 
 }  // namespace redlatch::cli

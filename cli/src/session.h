@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// The client that a command works with, opened from flags, environment and URL, and the words for
-// what goes wrong with its server. The first of flag, URL and environment wins.
+// The client that a command works with, and the words for what goes wrong with its server.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +13,6 @@
 
 namespace redlatch::cli {
 
-// The URL of the server: of --url, --local or the environment. Throws UsageError if none is named.
-[[nodiscard]] std::string chosen_url(const Arguments& arguments);
-
 class Session {
  public:
   // Throws UsageError or Failure. Touches no network.
@@ -25,22 +21,26 @@ class Session {
   [[nodiscard]] rl_client* client() const { return client_.get(); }
   [[nodiscard]] rl_error* error() const { return error_.get(); }
   // The URL without its password.
-  [[nodiscard]] const std::string& server() const { return server_; }
+  [[nodiscard]] std::string server() const { return option("url"); }
   // Is it an embedded server, whose locks nobody on other hosts sees?
-  [[nodiscard]] bool is_local() const { return server_.starts_with("embedded://"); }
+  [[nodiscard]] bool is_local() const { return server().starts_with("embedded://"); }
   // Who we are, as others see it.
-  [[nodiscard]] const std::string& holder() const { return holder_; }
+  [[nodiscard]] std::string holder() const { return option("holder"); }
 
   // What to say and how to exit after a call that failed with `status` and `message`.
   [[nodiscard]] Failure failure(rl_status status, const std::string& message,
                                 std::int64_t tried_ms) const;
+  // The same for the call that has just set error().
+  [[nodiscard]] Failure failure() const;
 
-  // NULL with the reason in error().
+  // Throws Failure.
   [[nodiscard]] InfoHandle inspect(const std::string& name) const;
+  // NULL with the reason in error().
+  [[nodiscard]] InfoHandle try_inspect(const std::string& name) const;
 
  private:
-  std::string server_;
-  std::string holder_;
+  [[nodiscard]] std::string option(std::string_view name) const;
+
   ErrorHandle error_;
   ClientHandle client_;
 };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 namespace redlatch::cli {
 namespace {
@@ -59,11 +60,12 @@ void Signals::restore_in_child() const {
   sigprocmask(SIG_SETMASK, &original_mask_, nullptr);
 }
 
-int Signals::wait() const {
+Signals::Event Signals::wait() const {
   int signal = -1;
+  siginfo_t info{};
   // It ends early when the process was stopped and goes on.
-  while (signal < 0) signal = sigwaitinfo(&watched_, nullptr);
-  return signal == wake_signal() ? 0 : signal;
+  while (signal < 0) signal = sigwaitinfo(&watched_, &info);
+  return {signal == wake_signal() ? 0 : signal, info.si_code > 0};
 }
 
 void Signals::wake() { kill(getpid(), wake_signal()); }
@@ -84,6 +86,11 @@ void Signals::add(int signal) {
   sigaction(signal, nullptr, &action);
   // A blocked signal would reach us although it is ignored.
   if (action.sa_handler != SIG_IGN) sigaddset(&watched_, signal);
+}
+
+std::string signal_name(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(signal);
 }
 
 bool ends_wait(int signal) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <csignal>
+#include <string>
 
 namespace redlatch::cli {
 
@@ -26,8 +27,13 @@ class Signals {
   // For the child between fork and exec: mask and dispositions as they were when we started.
   void restore_in_child() const;
 
-  // Waits for the next signal. 0 = wake() was called. One thread at a time.
-  [[nodiscard]] int wait() const;
+  struct Event {
+    int signal;           // 0 = wake() was called.
+    bool is_from_kernel;  // A key at the terminal: the whole foreground group has got it.
+  };
+
+  // Waits for the next signal. One thread at a time.
+  [[nodiscard]] Event wait() const;
 
   // Makes wait() return, now or at its next call. From any thread.
   static void wake();
@@ -46,6 +52,9 @@ class Signals {
   struct sigaction original_pipe_ {};
   struct sigaction original_child_ {};
 };
+
+// "SIGTERM"; "signal 40" where there is no name.
+[[nodiscard]] std::string signal_name(int signal);
 
 // Does this signal end a wait?
 [[nodiscard]] bool ends_wait(int signal);

@@ -1,41 +1,133 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
+//
+// `status` and `ls`.
+#include <algorithm>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "commands.h"
 #include "exit_code.h"
+#include "json.h"
 #include "lock_report.h"
 #include "session.h"
+#include "text.h"
 
 namespace redlatch::cli {
+namespace {
+
+// Names to the left, and from here on numbers to the right.
+constexpr std::size_t kFirstNumber = 3;
+
+std::string padding(std::size_t width, const std::string& text) {
+  return std::string(width - std::min(width, column_count(text)), ' ');
+}
+
+std::string table_of(const std::vector<LockRow>& rows, bool is_colored) {
+  LockRow head;
+  std::copy(kLockColumns.begin(), kLockColumns.end(), head.begin());
+  std::array<std::size_t, kLockColumns.size()> widths{};
+  const auto line_of = [&widths](const LockRow& row) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string space = padding(widths[i], row[i]);
+      line += (i == 0 ? "" : "  ") + (i < kFirstNumber ? row[i] + space : space + row[i]);
+    }
+    return line;
+  };
+  for (std::size_t i = 0; i < head.size(); ++i) {
+    widths[i] = column_count(head[i]);
+    for (const LockRow& row : rows) widths[i] = std::max(widths[i], column_count(row[i]));
+  }
+  std::string out = bold(line_of(head), is_colored) + "\n";
+  for (const LockRow& row : rows) out += line_of(row) + "\n";
+  return out;
+}
+
+// Collects locks for a form that needs all of them, and writes the others at once.
+class Writer {
+ public:
+  Writer(const Session& session, const Arguments& arguments)
+      : arguments_(arguments), server_(session.server()) {}
+
+  void add(const LockReport& report) {
+    ++count_;
+    switch (arguments_.output) {
+      case Output::kTable:
+        rows_.push_back(report_row(report));
+        break;
+      case Output::kJson:
+        objects_.emplace(report.name, report_json(report, server_));
+        break;
+      case Output::kJsonLines:
+        write_output(report_json(report, server_) + "\n");
+        break;
+      case Output::kTsv:
+        write_output(report_tsv(report));
+        break;
+    }
+  }
+
+  void finish() {
+    if (arguments_.output == Output::kTable && count_ > 0) {
+      std::sort(rows_.begin(), rows_.end());
+      write_output(table_of(rows_, arguments_.is_colored));
+    } else if (arguments_.output == Output::kJson) {
+      JsonObject object;
+      object.number("schema", 1).text("server", server_);
+      object.raw("locks", json_array(objects_, [](const auto& item) { return item.second; }));
+      write_output(object.done() + "\n");
+    }
+  }
+
+  [[nodiscard]] std::size_t count() const { return count_; }
+
+ private:
+  const Arguments& arguments_;
+  const std::string server_;
+  std::size_t count_ = 0;
+  std::vector<LockRow> rows_;
+  std::map<std::string, std::string> objects_;  // By name.
+};
+
+}  // namespace
 
 int show_status(const Arguments& arguments) {
   const Session session(arguments);
   int exit_code = kExitHeld;
   for (const std::string& name : arguments.names) {
     const InfoHandle info = session.inspect(name);
-    if (!info) {
-      throw session.failure(rl_error_status(session.error()), rl_error_message(session.error()), 0);
-    }
     const LockReport report(info.get());
-    write_output(arguments.is_json ? report_json(report, session.server()) : report_table(report));
-    if (session.is_local() && !arguments.is_json) {
-      write_output("  server    " + session.server() + " (this host only)\n");
+    if (arguments.output == Output::kTable) {
+      write_output(report_table(report, arguments.is_colored));
+      if (session.is_local()) {
+        write_output("  server    " + session.server() + " (this host only)\n");
+      }
+    } else if (arguments.output == Output::kTsv) {
+      write_output(report_tsv(report));
+    } else {
+      write_output(report_json(report, session.server()) + "\n");
     }
     if (report.is_free()) exit_code = kExitFree;
   }
   return exit_code;
 }
 
-int show_version(const Arguments& arguments) {
-  const std::string version = rl_version();
-  if (arguments.is_json) {
-    write_output("{\"schema\":1,\"version\":\"" + version +
-                 "\",\"abi\":" + std::to_string(rl_abi_version()) + "}\n");
-  } else {
-    write_output("redlatch " + version + "\n");
+int list_locks(const Arguments& arguments, const Log& log) {
+  const Session session(arguments);
+  const std::string pattern = arguments.names.empty() ? "" : arguments.names.front();
+  const ListHandle list(
+      rl_list_open(session.client(), pattern.data(), pattern.size(), session.error()));
+  if (!list) throw session.failure();
+  Writer writer(session, arguments);
+  while (const InfoHandle info{rl_list_next(list.get(), session.error())}) {
+    writer.add(LockReport(info.get()));
   }
-  return 0;
+  if (rl_error_status(session.error()) != RL_END) throw session.failure();
+  writer.finish();
+  if (arguments.output == Output::kTable && writer.count() == 0) log.say("no lock is held");
+  return arguments.tells_by_exit_code && writer.count() == 0 ? kExitNoneFound : 0;
 }
 
 }  // namespace redlatch::cli

@@ -21,49 +21,80 @@ bool is_job_control(int signal) {
 }  // namespace
 
 Supervisor::Supervisor(const Arguments& arguments, rl_lease* lease, const Signals& signals,
-                       Terminal& terminal, const Log& log)
-    : arguments_(arguments),
+                       Terminal& terminal, const Reports& reports)
+    : name_(arguments.names.front()),
+      options_(arguments.run),
       signals_(signals),
-      log_(log),
-      limits_(arguments.lease_ms, arguments.kill_after_ms),
+      log_(reports.log),
+      events_(reports.events),
+      limits_(options_),
+      begin_us_(now_us()),
       lease_(lease),
       terminal_(terminal),
       error_(not_null(rl_error_new())),
-      loss_(lease) {}
+      loss_(lease),
+      renew_at_us_(begin_us_ + options_.renew_every_ms * 1000) {}
 
 Supervisor::Outcome Supervisor::watch(Child& child) {
   child_ = &child;
   wants_terminal_ = terminal_.is_given();
   on_child();
-  look_at_lease();
-  while (!child_exit_code_ || (kill_at_us_ && !is_killed_ && child.living_count() > 0)) {
+  look();
+  while (!is_over()) {
     on_signal(signals_.wait());
-    look_at_lease();
+    look();
+    log_.say_library_lines();
   }
   terminal_.take_back();
-  const int count = child.living_count();
-  if (count > 0 && !is_killed_) {
-    log_.say("the command has ended, but " + std::to_string(count) +
-             (count == 1 ? " process" : " processes") + " of its group " +
-             std::to_string(child.group()) + " still run, without the lock");
-  }
+  name_survivors();
   child.reap();
-  return {*child_exit_code_, kill_at_us_.has_value()};
+  return {*child_exit_code_, is_lost_, is_hold_lost_, is_hold_over_ ? hold_left_ms() : 0};
 }
 
-void Supervisor::on_signal(int signal) {
-  if (signal == SIGCHLD) {
+bool Supervisor::is_over() const {
+  if (!child_exit_code_) return false;
+  if (kill_at_us_) return is_killed_ || child_->living_count() == 0;
+  return is_lost_ || is_hold_over_ || hold_left_ms() <= 0;
+}
+
+std::int64_t Supervisor::hold_left_ms() const {
+  return options_.min_hold_ms - (now_us() - begin_us_) / 1000;
+}
+
+void Supervisor::name_survivors() const {
+  const int count = child_->living_count();
+  if (count == 0 || is_killed_) return;
+  log_.say("the command has ended, but " + std::to_string(count) +
+           (count == 1 ? " process" : " processes") + " of its group " +
+           std::to_string(child_->id()) + " still run, without the lock");
+}
+
+void Supervisor::on_signal(const Signals::Event& event) {
+  if (event.signal == SIGCHLD) {
     on_child();
-  } else if (signal == SIGCONT) {
+  } else if (event.signal == SIGCONT) {
     go_on();
-  } else if (signal != 0 && !child_exit_code_) {
-    child_->pass_on(signal);
+  } else if (child_exit_code_) {
+    is_hold_over_ = is_hold_over_ || ends_wait(event.signal);
+  } else if (event.signal != 0 && options_.forwards_signals) {
+    // In the foreground the child gets the keys of the terminal by itself.
+    if (options_.is_foreground && event.is_from_kernel) return;
+    child_->pass_on(event.signal);
+    log_.trace("passed " + signal_name(event.signal) + " on to " + child_->words());
   }
 }
 
 void Supervisor::on_child() {
   const Child::Change change = child_->poll();
-  if (change.exit_code) child_exit_code_ = change.exit_code;
+  if (change.exit_code && !child_exit_code_) {
+    child_exit_code_ = change.exit_code;
+    log_.trace("the command ended with " + std::to_string(*change.exit_code));
+    events_.send(events_.make("ended").number("exit_code", *change.exit_code));
+    const std::int64_t left_ms = hold_left_ms();
+    if (left_ms > 0 && !is_lost_) {
+      log_.detail("keeping " + lock_text() + " for another " + seconds_text(left_ms));
+    }
+  }
   if (change.stop_signal != 0) on_child_stopped(change.stop_signal);
 }
 
@@ -86,50 +117,111 @@ void Supervisor::on_child_stopped(int signal) {
 
 // The child goes on only after a look at the lease: while we were stopped it may have run out.
 void Supervisor::go_on() {
-  look_at_lease();
+  look();
   if (child_exit_code_) return;
-  if (wants_terminal_ && terminal_.is_ours()) terminal_.give(child_->group());
+  if (wants_terminal_ && terminal_.is_ours()) terminal_.give(child_->id());
   child_->signal(SIGCONT);
+}
+
+void Supervisor::look() {
+  if (kill_at_us_) {
+    look_at_stopping();
+  } else if (child_exit_code_) {
+    look_at_hold();
+  } else if (!is_lost_) {
+    look_at_lease();
+  }
 }
 
 void Supervisor::look_at_lease() {
-  if (kill_at_us_) {
-    look_at_stopping();
-    return;
-  }
-  if (child_exit_code_) return;
   const std::int64_t remaining_ms = rl_lease_remaining_ms(lease_);
   if (rl_lease_check(lease_, error_.get()) != RL_OK) {
-    stop_child(loss_reason(rl_error_message(error_.get())), limits_.kill_after_ms);
+    lose(loss_reason(rl_error_message(error_.get())), limits_.kill_after_ms);
   } else if (remaining_ms <= limits_.stop_below_ms) {
-    stop_child("not renewed in time, its lease ends in " + seconds_text(remaining_ms),
-               limits_.grace_ms(remaining_ms));
+    lose(reason_to_stop(remaining_ms), limits_.grace_ms(remaining_ms));
   } else if (remaining_ms <= limits_.warn_below_ms) {
     warn(remaining_ms);
-    timer_.arm(remaining_ms - limits_.stop_below_ms);
+    arm(remaining_ms - limits_.stop_below_ms);
   } else {
-    if (is_warned_) log_.say(lock_text() + " is renewed again");
+    if (is_warned_) {
+      log_.say(lock_text() + " is renewed again");
+      events_.send(events_.make("renewed").number("remaining_ms", remaining_ms));
+    }
     is_warned_ = false;
-    timer_.arm(remaining_ms - std::max(limits_.warn_below_ms, limits_.stop_below_ms));
+    arm(remaining_ms - std::max(limits_.warn_below_ms, limits_.stop_below_ms));
   }
+}
+
+// The child is gone; --min-hold may not be over.
+void Supervisor::look_at_hold() {
+  const std::int64_t left_ms = hold_left_ms();
+  if (left_ms <= 0 || is_lost_ || is_hold_over_) return;
+  if (rl_lease_check(lease_, error_.get()) == RL_OK) return arm(left_ms);
+  is_hold_lost_ = is_hold_over_ = true;
+  log_.say(lock_text() + " was lost while it was kept for --min-hold: " +
+           loss_reason(rl_error_message(error_.get())) + "; the command had ended before");
+}
+
+// Sets the timer, and renews as --renew says. The library renews besides, when it becomes urgent:
+// what happens to an extension of ours need not be looked at.
+void Supervisor::arm(std::int64_t delay_ms) {
+  if (options_.renew_every_ms == 0) return timer_.arm(delay_ms);
+  const std::int64_t now = now_us();
+  if (now >= renew_at_us_) {
+    renewal_.reset(rl_extend_start(lease_, options_.lease_ms));
+    renew_at_us_ = now + options_.renew_every_ms * 1000;
+  }
+  timer_.arm(std::min(delay_ms, (renew_at_us_ - now) / 1000 + 1));
 }
 
 void Supervisor::warn(std::int64_t remaining_ms) {
-  if (is_warned_) return;
+  if (is_warned_ || ends_by_plan(remaining_ms)) return;
   is_warned_ = true;
-  log_.say("cannot renew " + lock_text() + ", its lease ends in " + seconds_text(remaining_ms) +
-           "; still trying, and the command is stopped in " +
-           seconds_text(remaining_ms - limits_.stop_below_ms));
+  std::string text = "cannot renew " + lock_text() + ", its lease ends in " +
+                     seconds_text(remaining_ms) + "; still trying";
+  if (options_.lost_signal != 0) {
+    text += ", and the command is stopped in " + seconds_text(remaining_ms - limits_.stop_below_ms);
+  }
+  log_.say(text);
+  events_.send(events_.make("renewal_failing").number("remaining_ms", remaining_ms));
 }
 
-void Supervisor::stop_child(const std::string& reason, std::int64_t grace_ms) {
+// Does the lease end because that was asked for?
+bool Supervisor::ends_by_plan(std::int64_t remaining_ms) const {
+  if (!options_.is_renewed) return true;
+  if (options_.max_hold_ms == 0) return false;
+  const std::int64_t held_ms = (now_us() - begin_us_) / 1000;
+  // Until then every renewal could reach further.
+  return held_ms + remaining_ms >= options_.max_hold_ms - limits_.margin_ms;
+}
+
+std::string Supervisor::reason_to_stop(std::int64_t remaining_ms) const {
+  const std::string end = ", its lease ends in " + seconds_text(remaining_ms);
+  if (!ends_by_plan(remaining_ms)) return "not renewed in time" + end;
+  if (!options_.is_renewed) return "not renewed because of --no-renew" + end;
+  return "the " + seconds_text(options_.max_hold_ms) + " of --max-hold are over in " +
+         seconds_text(remaining_ms);
+}
+
+void Supervisor::lose(const std::string& reason, std::int64_t grace_ms) {
+  is_lost_ = true;
+  std::string text = "lost " + lock_text() + ": " + reason;
+  JsonObject event = events_.make("lost");
+  event.number("fence", rl_lease_fence(lease_)).text("reason", reason);
+  if (options_.lost_signal == 0) {
+    log_.say(text + "; the command goes on without it");
+    events_.send(event);
+    return;
+  }
   // The signal first: every line of text could wait for a slow reader.
-  child_->signal(SIGTERM);
+  child_->signal(options_.lost_signal);
   child_->signal(SIGCONT);
+  is_killed_ = options_.lost_signal == SIGKILL;
   kill_at_us_ = now_us() + grace_ms * 1000;
   timer_.arm(grace_ms);
-  log_.say("lost " + lock_text() + ": " + reason + "; sent SIGTERM to process group " +
-           std::to_string(child_->group()));
+  const std::string signal = signal_name(options_.lost_signal);
+  log_.say(text + "; sent " + signal + " to " + child_->words());
+  events_.send(event.text("signal", signal));
 }
 
 void Supervisor::look_at_stopping() {
@@ -142,13 +234,12 @@ void Supervisor::look_at_stopping() {
   }
   child_->signal(SIGKILL);
   is_killed_ = true;
-  log_.say("process group " + std::to_string(child_->group()) +
-           " did not end in time; sent SIGKILL");
+  log_.say(child_->words() + " did not end in time; sent SIGKILL");
+  events_.send(events_.make("killed"));
 }
 
 std::string Supervisor::lock_text() const {
-  return "lock " + in_quotes(arguments_.names.front()) + " (fence " +
-         std::to_string(rl_lease_fence(lease_)) + ")";
+  return lock_words(name_) + " (fence " + std::to_string(rl_lease_fence(lease_)) + ")";
 }
 
 }  // namespace redlatch::cli

@@ -2,7 +2,8 @@
 // Copyright The redlatch authors
 //
 // Watches over the child and the lease: passes signals on, stops the child when the lock is lost or
-// cannot be kept, and returns when the child is gone. Main thread only.
+// cannot be kept, and returns when the child is gone and the lock was held for long enough. Main
+// thread only.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@
 #include "child.h"
 #include "handles.h"
 #include "lease_limits.h"
-#include "log.h"
 #include "loss_watch.h"
+#include "reports.h"
 #include "signals.h"
 #include "terminal.h"
 #include "timer.h"
@@ -26,31 +27,44 @@ class Supervisor {
   struct Outcome {
     int exit_code;  // The child's.
     bool is_lost;
+    bool is_hold_lost;          // Only afterwards, while it was kept for --min-hold.
+    std::int64_t hold_left_ms;  // Of --min-hold, when a signal ended it.
   };
 
   // Everything that can fail is made here, before there is a child.
   Supervisor(const Arguments& arguments, rl_lease* lease, const Signals& signals,
-             Terminal& terminal, const Log& log);
+             Terminal& terminal, const Reports& reports);
 
   Outcome watch(Child& child);
 
  private:
-  void on_signal(int signal);
+  [[nodiscard]] bool is_over() const;
+  [[nodiscard]] std::int64_t hold_left_ms() const;
+  void on_signal(const Signals::Event& event);
   void on_child();
   void on_child_stopped(int signal);
   void go_on();
+  void name_survivors() const;
 
+  void look();
   void look_at_lease();
-  void warn(std::int64_t remaining_ms);
-  void stop_child(const std::string& reason, std::int64_t grace_ms);
+  void look_at_hold();
   void look_at_stopping();
+  void warn(std::int64_t remaining_ms);
+  void lose(const std::string& reason, std::int64_t grace_ms);
+  void arm(std::int64_t delay_ms);
 
+  [[nodiscard]] std::string reason_to_stop(std::int64_t remaining_ms) const;
+  [[nodiscard]] bool ends_by_plan(std::int64_t remaining_ms) const;
   [[nodiscard]] std::string lock_text() const;
 
-  const Arguments& arguments_;
+  const std::string& name_;
+  const RunOptions& options_;
   const Signals& signals_;
   const Log& log_;
+  const Events& events_;
   const LeaseLimits limits_;
+  const std::int64_t begin_us_;
   rl_lease* lease_;
   Terminal& terminal_;
   ErrorHandle error_;
@@ -59,10 +73,15 @@ class Supervisor {
   Child* child_ = nullptr;
 
   bool is_warned_ = false;
+  bool is_lost_ = false;
   bool wants_terminal_ = false;
   std::optional<int> child_exit_code_;
   std::optional<std::int64_t> kill_at_us_;  // The child is being stopped because the lock is lost.
   bool is_killed_ = false;
+  bool is_hold_over_ = false;  // A signal or a loss ended --min-hold.
+  bool is_hold_lost_ = false;
+  std::int64_t renew_at_us_;  // Of --renew.
+  RequestHandle renewal_;
 };
 
 }  // namespace redlatch::cli

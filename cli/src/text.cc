@@ -109,6 +109,18 @@ std::string escaped(std::string_view text) {
 
 std::string in_quotes(std::string_view text) { return "'" + escaped(text) + "'"; }
 
+std::string lock_words(std::string_view name) { return "lock " + in_quotes(name); }
+
+std::string bold(const std::string& text, bool is_on) {
+  return is_on ? "\x1b[1m" + text + "\x1b[0m" : text;
+}
+
+std::size_t column_count(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
+}
+
 std::string json_string(std::string_view text) {
   if (!is_utf8(text)) return json_string(escaped(text));
   std::string out = "\"";
@@ -162,6 +174,17 @@ std::string loss_reason(std::string_view message) {
   constexpr std::string_view kBegin = " was lost: ";
   const std::size_t at = message.find(kBegin);
   return escaped(at == std::string_view::npos ? message : message.substr(at + kBegin.size()));
+}
+
+std::string not_one_of(std::string_view option, std::string_view value,
+                       const std::vector<std::string>& known) {
+  std::string text = std::string(option) + ": " + in_quotes(value) + " is not one of ";
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    if (i > 0) text += i + 1 == known.size() ? " and " : ", ";
+    text += known[i];
+  }
+  const std::string near = nearest(value, known);
+  return near.empty() ? text : text + ", did you mean '" + near + "'?";
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& known) {

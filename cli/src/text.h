@@ -19,6 +19,15 @@ namespace redlatch::cli {
 // The same in single quotes, as names stand in messages.
 [[nodiscard]] std::string in_quotes(std::string_view text);
 
+// "lock 'name'", as messages call it.
+[[nodiscard]] std::string lock_words(std::string_view name);
+
+// `text` in bold type on a terminal, if `is_on`.
+[[nodiscard]] std::string bold(const std::string& text, bool is_on);
+
+// How many columns of a terminal `text` takes, wide characters aside.
+[[nodiscard]] std::size_t column_count(std::string_view text);
+
 // `text` as a JSON string with its quotes. Text that is not UTF-8 is escaped() first, because JSON
 // has no other bytes.
 [[nodiscard]] std::string json_string(std::string_view text);
@@ -32,6 +41,10 @@ namespace redlatch::cli {
 // The reason in the library's message on a lost lock, which begins with words that ours begin with
 // too.
 [[nodiscard]] std::string loss_reason(std::string_view message);
+
+// "--on: 'maybe' is not one of yes and no", and which one was probably meant.
+[[nodiscard]] std::string not_one_of(std::string_view option, std::string_view value,
+                                     const std::vector<std::string>& known);
 
 // The one of `known` that `word` was probably meant to be; "" if none is near.
 [[nodiscard]] std::string nearest(std::string_view word, const std::vector<std::string>& known);

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -60,6 +61,7 @@ class Output:
 
     def join(self) -> None:
         self._thread.join(LIMIT)
+        assert not self._thread.is_alive(), "somebody still holds the other end of the pipe"
 
     def _read(self) -> None:
         while data := os.read(self._stream.fileno(), 1 << 16):
@@ -109,13 +111,15 @@ class Running:
 
     def kill(self) -> None:
         """SIGKILL to everything that it started, itself included."""
-        try:
-            for line in subprocess.check_output(["ps", "-eo", "pid=,sess="], text=True).split("\n"):
-                fields = line.split()
-                if len(fields) == 2 and int(fields[1]) == self.pid:
-                    os.kill(int(fields[0]), signal.SIGKILL)
-        except (ProcessLookupError, subprocess.CalledProcessError):
-            pass
+        done = subprocess.run(
+            ["ps", "-eo", "pid=,sess="], stdout=subprocess.PIPE, text=True, check=True
+        )
+        for line in done.stdout.splitlines():
+            pid, session = map(int, line.split())
+            # One that has just ended must not save those after it: they hold our pipes open.
+            if session == self.pid:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         self.process.kill()
         self.process.wait(LIMIT)
 

@@ -64,7 +64,7 @@ def test_the_child_outlives_no_lock(here: Cli, folder: EmbeddedFolder) -> None:
 def test_it_says_that_it_is_for_this_host_only(here: Cli) -> None:
     done = here.run("-v", "run", "a", "--", "true")
     assert "on this host only" in done.stderr
-    done = here.run("status", "a")
+    done = here.run("status", "-o", "table", "a")
     assert "this host only" in done.stdout
     assert str(here.status("a")["server"]).startswith("embedded://")
 

@@ -79,7 +79,33 @@ def test_name_may_look_like_an_option(cli: Cli) -> None:
         (["run", "-n", "-w", "3", "x", "true"], "--nonblock excludes --wait"),
         (["run", "-E", "300", "x", "true"], "--conflict-exit-code: Value 300 not in range"),
         (["status"], "the NAME of a lock is missing"),
-        (["status", "-o", "xml", "x"], "xml not in {table,json}"),
+        (["status", "-o", "josn", "x"], "'josn' is not one of table, json, jsonl and tsv, did you"),
+        (["--color", "alwys", "ls"], "--color: 'alwys' is not one of auto, always and never, did"),
+        (["ls", "a*", "b*"], "unexpected 'b*'"),
+        (["run", "--if-busy", "skp", "x", "true"], "is not one of fail, skip and wait, did you m"),
+        (["run", "--if-busy", "skip", "-E", "3", "x", "true"], "its exit code is 0"),
+        (["run", "--if-busy", "wait", "-n", "x", "true"], "--if-busy wait excludes --nonblock"),
+        (["run", "--on-lost", "die", "x", "true"], "'die' is not one of term, kill, ignore and"),
+        (["run", "--on-lost", "signal:SIGFOO", "x", "true"], "'SIGFOO' is no signal"),
+        (["run", "--on-lost", "signal:", "x", "true"], "'' is no signal"),
+        (["run", "--renew", "10001ms", "x", "true"], "is not from 10ms to a third of the 30 s"),
+        (["run", "--renew", "1s", "--no-renew", "x", "true"], "--no-renew excludes --renew"),
+        (["run", "--min-hold", "2s", "--max-hold", "1s", "x", "true"], "more than the 1 s of --ma"),
+        (["run", "--min-hold", "31s", "--no-renew", "x", "true"], "more than the 30 s of --ttl"),
+        (["run", "--min-hold", "8d", "x", "true"], "--min-hold: '8d' is more than 7d"),
+        (["run", "--max-hold", "8d", "x", "true"], "--max-hold: '8d' is not from 10ms to 7d"),
+        (["run", "-k", "2s", "--max-hold", "3s", "x", "true"], "a third of the 3 s of --max-hold"),
+        (["run", "--start-jitter", "much", "x", "true"], "--start-jitter: 'much' is no duration"),
+        (["run", "--label", "novalue", "x", "true"], "--label: 'novalue' is not KEY=VALUE"),
+        (["run", "--label", "9=x", "x", "true"], "--label: '9=x' is not KEY=VALUE"),
+        (["run", "--label", "a=" + "b" * 255, "x", "true"], "--label: 257 bytes in all; at most"),
+        (["run", "--holder", "b" * 257, "x", "true"], "'holder' has 257 bytes: allowed are at mos"),
+        (["run", "--status-fd", "77", "x", "true"], "--status-fd: descriptor 77 is not open"),
+        (["run", "-c", "true", "x", "true"], "--command excludes COMMAND"),
+        (["run", "-s", "x", "true"], "shared locks are not possible yet"),
+        (["run", "-F", "x", "true"], "--no-fork: redlatch stays beside the command"),
+        (["--askpass", "ls"], "--askpass asks on a terminal, and there is none"),
+        (["--askpass", "--password-file", "f", "ls"], "--password-file excludes --askpass"),
         (["force-release"], "the NAME of a lock is missing"),
         (["force-release", "--yes", "--if-owner", "t", "x", "y"], "--if-owner goes with one NAME"),
         (["force-release", "x"], "force-release asks on a terminal only; elsewhere say --yes"),
@@ -99,6 +125,10 @@ def test_64_wrong_call_is_said_even_when_quiet(cli: Cli) -> None:
     done = cli.run("-q", "run", "--wiat", "3", "x", "true")
     assert done.returncode == 64
     assert "--wait" in done.stderr
+    done = cli.run("-q", "run", "x", "--", "no-such-command")
+    assert (done.returncode, "no-such-command" in done.stderr) == (127, True)
+    done = cli.run("-qq", "run", "x", "--", "no-such-command")
+    assert (done.returncode, done.stderr) == (127, "")
 
 
 def test_64_no_server_named(binary: str) -> None:
@@ -131,6 +161,7 @@ def test_69_nobody_listens(nowhere: Cli, name: str) -> None:
     assert time.monotonic() - began < AT_ONCE
     assert nowhere.run("status", name).returncode == 69
     assert nowhere.run("force-release", "--yes", name).returncode == 69
+    assert nowhere.run("ls").returncode == 69
 
 
 def test_69_after_the_wait(nowhere: Cli, name: str) -> None:
@@ -204,6 +235,7 @@ def test_77_command_not_permitted(own_cli: Cli, own_server: Server, name: str) -
     done = own_cli.run("-u", url, "run", "-n", name, "--", "true")
     assert done.returncode == 77
     assert "NOPERM" in done.stderr
+    assert own_cli.run("-u", url, "ls").returncode == 77
 
 
 def test_78_scheme_of_the_future(binary: str) -> None:
@@ -217,6 +249,9 @@ def test_78_password_file_unreadable(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     done = cli.run("--password-file", str(tmp_path / "empty"), "status", "x")
     assert done.returncode == 78
+    done = cli.run("status", "x", env={"REDLATCH_PASSWORD_FILE": str(tmp_path / "none")})
+    assert done.returncode == 78
+    assert "No such file" in done.stderr and "REDLATCH_PASSWORD_FILE" in done.stderr
 
 
 def test_79_lost_even_if_the_command_exits_0(cli: Cli, name: str) -> None:
@@ -233,6 +268,17 @@ def test_79_lost_and_seen_only_at_the_end(cli: Cli, name: str) -> None:
         held.close_stdin()
         assert held.wait() == 79
         held.err.wait_for(f"lost lock '{name}'")
+
+
+def test_child_code_after_a_loss_if_asked(cli: Cli, name: str) -> None:
+    words = ["sh", "-c", "trap 'exit 6' TERM; echo ready; while :; do sleep 0.01; done"]
+    with cli.hold(name, "--ttl", "600ms", "--preserve-status", words=words) as held:
+        assert cli.run("force-release", "--yes", name).returncode == 0
+        assert held.wait() == 6
+    with cli.hold(name, "--preserve-status") as held:  # Seen only at the end.
+        assert cli.run("force-release", "--yes", name).returncode == 0
+        held.close_stdin()
+        assert held.wait() == 0
 
 
 def test_126_and_127(cli: Cli, name: str, tmp_path: Path) -> None:
@@ -259,6 +305,13 @@ def test_force_release_0_removed_1_nothing_changed(cli: Cli, name: str) -> None:
     assert cli.run("force-release", "--yes", name).returncode == 1
     with cli.hold(name):
         assert cli.run("force-release", "--yes", name).returncode == 0
+
+
+def test_ls_0_found_1_none_if_asked(cli: Cli, name: str) -> None:
+    assert cli.run("ls", name).returncode == 0
+    assert cli.run("ls", "--exit-code", name).returncode == 1
+    with cli.hold(name):
+        assert cli.run("ls", "--exit-code", name).returncode == 0
 
 
 def test_help_and_version_are_0(cli: Cli) -> None:

@@ -7,8 +7,10 @@ Method: one test for each message, and for what must never be in one.
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import signal
 import socket
 import subprocess
 from pathlib import Path
@@ -64,7 +66,7 @@ def test_busy_names_holder_since_lease_and_waiting(cli: Cli, name: str) -> None:
         host = re.escape(socket.gethostname())
         assert re.fullmatch(
             rf"redlatch: lock '{name}' is busy: held by {host} \(pid {held.pid}\) for {CLOCK}, "
-            rf"lease until {CLOCK}Z, 1 waiting\n",
+            rf"lease until \d{{4}}-\d\d-\d\dT{CLOCK}Z, 1 waiting\n",
             done.stderr,
         )
         done = cli.run("run", "-w", "100ms", name, "--", "true")
@@ -93,6 +95,28 @@ def test_unreachable_says_where_and_what_to_check(own_cli: Cli, own_server: Serv
     assert f"cannot reach redis://127.0.0.1:{own_server.port}" in done.stderr
     assert "refused" in done.stderr
     assert re.search(r"tried for 0\.\d+ s\. Check --url / REDLATCH_URL", done.stderr)
+
+
+def test_more_verbose_says_all_that_happens(cli: Cli, name: str) -> None:
+    with cli.hold(name, "-vv", words=["sh", "-c", "trap 'exit 3' TERM; echo ready; cat"]) as held:
+        held.err.wait_for(r"redlatch: started sh -c '.*' as process group \d+\n")
+        held.send(signal.SIGUSR1)
+        held.err.wait_for(r"redlatch: passed SIGUSR1 on to process group \d+\n")
+        assert held.wait_output() == 128 + signal.SIGUSR1
+        assert f"redlatch: the command ended with {128 + signal.SIGUSR1}\n" in held.err.text
+    odd = cli.run("run", "-vv", name, "--", "echo", "\x1b[31m").stderr
+    assert "started echo \\x1b[31m as" in odd
+
+
+def test_library_warns_of_slow_waiting(own_cli: Cli, own_server: Server, name: str) -> None:
+    # A user without channels waits by polling: nothing fails, and nobody would know why it is slow.
+    with own_server.connect() as connection:
+        connection.cmd("ACL", "SETUSER", "u", "on", ">p", "~*", "resetchannels", "+@all")
+    url = own_server.url.replace("redis://", "redis://u:p@")
+    done = own_cli.run("-u", url, "run", name, "--", "true")
+    assert done.returncode == 0
+    assert re.search(r"^redlatch: waiting by polling, which is slower: ", done.stderr)
+    assert own_cli.run("-q", "-u", url, "run", name, "--", "true").stderr == ""
 
 
 def test_quiet_says_nothing_at_run_time(own_cli: Cli, own_server: Server, name: str) -> None:
@@ -154,10 +178,14 @@ def test_odd_names_are_shown_escaped(cli: Cli, odd: bytes, shown: str) -> None:
     with cli.hold(odd) as held:
         done = cli.run("run", "-n", odd, "--", "true")
         assert f"lock '{shown}' is busy" in done.stderr
-        assert cli.run("status", odd).stdout.startswith(shown)
+        for form in ("table", "tsv"):
+            assert cli.run("status", "-o", form, odd).stdout.startswith(shown)
+            assert shown in cli.run("ls", "-o", form).stdout
         answer = cli.status(odd)
         is_text = odd.decode(errors="replace").encode() == odd
         assert answer["name"] == (odd.decode() if is_text else shown)
+        listed = json.loads(cli.run("ls", "-o", "json").stdout)["locks"]
+        assert answer["name"] in [lock["name"] for lock in listed]
         held.close_stdin()
         assert held.wait() == 0
     assert shown in cli.run("run", "-v", odd, "true").stderr

@@ -14,6 +14,7 @@ from support.servers import Server, available_kinds
 from support.wait import wait_until
 
 from .harness import Cli
+from .terminal import Terminal
 
 DEAD_URL = "redis://127.0.0.1:1"
 
@@ -93,6 +94,29 @@ def test_password_from_file_variable_and_url(guarded: Cli, tmp_path: Path) -> No
     ]
     for flags, env, code in answers:
         assert guarded.run(*flags, "status", "x", env=env).returncode == code, (flags, env)
+
+
+def test_password_is_asked_for_and_not_shown(guarded: Cli) -> None:
+    for answer, code in (("right", 1), ("wrong", 77)):
+        words = [guarded.binary, "--askpass", "status", "-o", "tsv", "x"]
+        # An answer wins over all other sources.
+        with Terminal(words, guarded.env | {"REDISCLI_AUTH": "other"}) as terminal:
+            terminal.wait_for("redlatch: password: ")
+            terminal.write(answer.encode() + b"\n")
+            assert terminal.wait() == code
+            assert answer not in terminal.text
+
+
+def test_question_for_the_password_can_be_left(guarded: Cli) -> None:
+    # The shell sees a death by the signal, and the terminal shows again what is typed.
+    script = '"$0" --askpass run x true; echo left $?; stty -a | grep -o -- " -\\?echo "'
+    with Terminal(["bash", "-c", f"trap : INT; {script}", guarded.binary], guarded.env) as terminal:
+        terminal.wait_for("redlatch: password: ")
+        terminal.write(b"half\x03")
+        terminal.wait_for("left 130")
+        assert terminal.wait() == 0
+        assert terminal.text.rstrip().endswith("echo") and "-echo" not in terminal.text
+        assert "half" not in terminal.text
 
 
 def test_child_environment(cli: Cli, name: str) -> None:

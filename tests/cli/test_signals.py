@@ -7,9 +7,9 @@ Method: one test for each row of the table of moments and events; children repor
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +21,7 @@ import pytest
 from support.servers import Server
 from support.wait import wait_until
 
-from .harness import AT_ONCE, LIMIT, Cli, is_alive
+from .harness import AT_ONCE, LIMIT, Cli, Running, is_alive
 
 FORWARDED = ["HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "WINCH", "CONT", "TSTP"]
 
@@ -320,16 +320,69 @@ while os.read(0, 1):
         assert held.err.text == ""
 
 
-def test_as_process_1_it_reaps_orphans(cli: Cli, name: str) -> None:
-    unshare = shutil.which("unshare")
-    probe = [unshare or "unshare", "--pid", "--fork", "--mount-proc", "true"]
-    if unshare is None or subprocess.run(probe, capture_output=True, check=False).returncode != 0:
-        pytest.skip("needs unshare(1) and the right to make a PID namespace")
-    script = "(true &); while ps -eo stat= | grep -q Z; do sleep 0.01; done; exit 5"
-    done = subprocess.run(
-        [*probe[:-1], cli.binary, "run", name, "--", "sh", "-c", script],
+# ---- in a container ----
+
+
+def process_1_words() -> list[str]:
+    """What makes a command process 1 of a PID namespace; nothing where that is not permitted."""
+    for extra in ([], ["--user", "--map-root-user"]):
+        words = ["unshare", *extra, "--pid", "--fork", "--mount-proc"]
+        try:
+            subprocess.run([*words, "true"], capture_output=True, check=True)
+            return words
+        except (OSError, subprocess.CalledProcessError):
+            continue
+    return []
+
+
+def become_subreaper() -> None:
+    """Orphans come to us, as to process 1. Kept over exec."""
+    pr_set_child_subreaper = 36
+    assert ctypes.CDLL(None).prctl(pr_set_child_subreaper, 1, 0, 0, 0) == 0
+
+
+def run_as_init(cli: Cli, words: list[str]) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*process_1_words(), cli.binary, "run", *words],
         env=cli.env,
         timeout=LIMIT,
         check=False,
+        capture_output=True,
+        preexec_fn=become_subreaper,
+        start_new_session=True,
     )
-    assert done.returncode == 5
+
+
+def test_as_process_1_it_reaps_orphans(cli: Cli, name: str) -> None:
+    # Its own children aside: the orphan's parent has ended, so that only the adopter can reap it.
+    look = 'ps -eo ppid=,stat= | grep -q "^ *$PPID Z"'
+    script = f"(true &); while {look}; do sleep 0.01; done; exit 5"
+    assert run_as_init(cli, [name, "--", "sh", "-c", script]).returncode == 5
+
+
+def test_as_a_subreaper_it_reaps_orphans(cli: Cli, name: str) -> None:
+    script = "(echo orphan $(sh -c 'echo $PPID') & ); echo ready $$.; exec cat >/dev/null"
+    with cli.start("run", name, "sh", "-c", script, preexec_fn=become_subreaper) as held:
+        pid = int(held.out.wait_for(r"orphan (\d+)\n")[1])
+        wait_until(lambda: not Path(f"/proc/{pid}").exists())
+        held.close_stdin()
+        assert held.wait() == 0
+
+
+def test_as_process_1_it_passes_signals_on(cli: Cli, name: str) -> None:
+    # The kernel gives process 1 no signal that it does not look after; nothing ends it by default.
+    script = "trap 'echo got; exit 3' TERM; kill -TERM $PPID; while :; do sleep 0.01; done"
+    done = run_as_init(cli, [name, "--", "sh", "-c", script])
+    assert (done.returncode, done.stdout) == (3, b"got\n")
+
+
+def test_as_process_1_a_signal_ends_the_wait(cli: Cli, name: str) -> None:
+    with cli.hold(name):
+        words = [*process_1_words(), cli.binary, "run", name, "--", "echo", "ran"]
+        waiter = Running(words, cli.env)
+        with waiter:
+            wait_until(lambda: cli.waiting(name) == 1)
+            children = Path(f"/proc/{waiter.pid}/task/{waiter.pid}/children").read_text().split()
+            os.kill(int(children[0]) if children else waiter.pid, signal.SIGTERM)
+            assert waiter.wait(AT_ONCE) == 128 + signal.SIGTERM
+            assert cli.waiting(name) == 0

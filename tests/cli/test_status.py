@@ -7,8 +7,10 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Iterator
 from datetime import datetime, timezone
 
+import pytest
 from support.servers import Server
 from support.wait import wait_until
 
@@ -77,7 +79,7 @@ def test_table(cli: Cli, name: str) -> None:
     with cli.hold(name, "--ttl", "20m") as held, cli.start("run", name, "--", "true"):
         wait_until(lambda: cli.waiting(name) == 1)
         wait_until(lambda: "holder" in cli.status(name)["holders"][0])
-        text = cli.run("status", name).stdout
+        text = cli.run("status", "-o", "table", name).stdout
         assert re.match(rf"{name} +HELD \(exclusive, fair\)\n", text)
         assert re.search(rf"^  holder    \S+/{held.pid}$", text, re.M)
         assert re.search(r"^  label     sh -c '.*'$", text, re.M)
@@ -89,7 +91,7 @@ def test_table(cli: Cli, name: str) -> None:
 
 
 def test_table_of_a_free_lock(cli: Cli, name: str) -> None:
-    assert re.match(rf"{name} +FREE\n", cli.run("status", name).stdout)
+    assert re.match(rf"{name} +FREE\n", cli.run("status", "-o", "table", name).stdout)
 
 
 def test_force_release_shows_whom_it_removed_and_serves_the_next(cli: Cli, name: str) -> None:
@@ -158,6 +160,106 @@ def test_force_release_removes_only_who_was_shown(cli: Cli, name: str) -> None:
                 terminal.write(name.encode() + b"\n")
                 assert terminal.wait() == 1
                 assert cli.is_held(name)
+
+
+@pytest.fixture
+def ordered(cli: Cli, name: str) -> Iterator[list[str]]:
+    """Two held locks, with a space and an odd byte in their names, in the order of `ls`."""
+    names = [f"{name} a", f"{name}\tb"]
+    with cli.hold(names[0], "--holder", "somebody", "--ttl", "20m"), cli.hold(names[1]):
+        wait_until(lambda: all(cli.status(one)["holders"][0].get("holder") for one in names))
+        yield names
+
+
+def test_list_as_a_table(cli: Cli, name: str, ordered: list[str]) -> None:
+    text = cli.run("ls", "-o", "table", f"{name}*").stdout
+    head, *rows = text.splitlines()
+    assert re.fullmatch(r"LOCK +MODE  HOLDER +HELD FOR +LEASE +FENCE  WAITING", head)
+    assert len({len(line) for line in text.splitlines()}) == 1
+    assert re.fullmatch(
+        rf"{name} a +X     somebody +\d\.\d\ds +(20m00|19m5\d)s +\d+ +0", rows[0]
+    )
+    assert rows[1].startswith(rf"{name}\tb ")
+    assert len(rows) == 2
+
+
+def test_list_as_tsv_and_json(cli: Cli, name: str, ordered: list[str]) -> None:
+    lines = cli.run("ls", f"{name}*").stdout.splitlines()  # No terminal: tsv.
+    assert sorted(line.split("\t")[0] for line in lines) == [ordered[0], rf"{name}\tb"]
+    [first] = [line.split("\t") for line in lines if "somebody" in line]
+    assert first[1:4] == ["held", "exclusive", "somebody"]
+    assert 0 <= int(first[4]) < 60_000 and 1_100_000 < int(first[5]) <= 1_200_000
+    assert int(first[6]) == cli.status(ordered[0])["fence"] and first[7] == "0"
+
+    answer = json.loads(cli.run("ls", "-o", "json", f"{name}*").stdout)
+    assert answer["schema"] == 1 and answer["server"].startswith("unix://")
+    assert sorted(lock["name"] for lock in answer["locks"]) == sorted(ordered)
+    lines = cli.run("ls", "-o", "jsonl", f"{name}*").stdout.splitlines()
+    locks = {lock["name"]: lock for lock in map(json.loads, lines)}
+    assert sorted(locks) == sorted(ordered) and locks[ordered[0]]["schema"] == 1
+    assert locks[ordered[0]]["holders"][0]["token"] == cli.status(ordered[0])["holders"][0]["token"]
+
+
+def test_list_keeps_to_pattern_namespace_and_locks(
+    cli: Cli, name: str, shared_server: Server
+) -> None:
+    with shared_server.connect() as connection:
+        connection.cmd("SET", f"{name}-other", "no lock of ours", "PX", 60000)
+    with cli.hold(f"{name}-1"), cli.hold(f"{name}-2", "--namespace", "far:"):
+        found = cli.run("ls", f"{name}*").stdout
+        assert [line.split("\t")[0] for line in found.splitlines()] == [f"{name}-1"]
+        found = cli.run("--namespace", "far:", "ls").stdout
+        assert [line.split("\t")[0] for line in found.splitlines()] == [f"{name}-2"]
+        assert cli.run("ls", f"{name}-[2-9]").stdout == ""
+
+
+def test_list_never_asks_for_all_keys_at_once(own_cli: Cli, own_server: Server) -> None:
+    with own_server.connect() as connection:
+        for i in range(0, 3000, 500):
+            connection.pipe([("SET", f"key{j}", "x") for j in range(i, i + 500)])
+        connection.cmd("ACL", "SETUSER", "u", "on", ">p", "~*", "&*", "+@all", "-keys")
+    url = own_server.url.replace("redis://", "redis://u:p@")
+    with own_cli.hold("among-them"):
+        found = own_cli.run("-u", url, "ls")
+        assert (found.returncode, found.stdout.split("\t")[0]) == (0, "among-them")
+
+
+def test_empty_list(cli: Cli, name: str) -> None:
+    done = cli.run("ls", name)
+    assert (done.stdout, done.stderr) == ("", "")
+    assert json.loads(cli.run("ls", "-o", "json", name).stdout)["locks"] == []
+    done = cli.run("ls", "-o", "table", name)
+    assert (done.stdout, done.stderr) == ("", "redlatch: no lock is held\n")
+
+
+def test_form_from_flag_variable_and_terminal(cli: Cli, name: str) -> None:
+    free = cli.run("status", name)
+    assert free.stdout == f"{name}\tfree\t-\t-\t-\t-\t-\t0\n"
+    variable = {"REDLATCH_OUTPUT": "json"}
+    assert json.loads(cli.run("status", name, env=variable).stdout)["state"] == "free"
+    assert cli.run("-o", "tsv", "status", name, env=variable).stdout == free.stdout
+    done = cli.run("status", name, env={"REDLATCH_OUTPUT": "xml"})
+    assert (done.returncode, "REDLATCH_OUTPUT: 'xml' is not" in done.stderr) == (64, True)
+    with Terminal([cli.binary, "status", name], cli.env) as terminal:
+        assert terminal.wait() == 1
+        assert re.match(rf"{name} +(\x1b\[1m)?FREE", terminal.text)
+
+
+def test_color_is_for_terminals_unless_asked_for(cli: Cli, name: str) -> None:
+    def on_terminal(*flags: str, **env: str) -> bool:
+        words = [cli.binary, *flags, "status", name]
+        with Terminal(words, cli.env | {"TERM": "xterm"} | env) as terminal:
+            assert terminal.wait() == 1
+            return "\x1b[" in terminal.text
+
+    table = ["status", "-o", "table", name]
+    assert "\x1b[" not in cli.run(*table).stdout
+    assert "\x1b[1mFREE\x1b[0m" in cli.run("--color", "always", *table).stdout
+    assert on_terminal()
+    assert not on_terminal("--color", "never")
+    assert not on_terminal(NO_COLOR="1")
+    assert not on_terminal(TERM="dumb")
+    assert on_terminal("--color", "always", NO_COLOR="1")
 
 
 def test_answers_are_quick(cli: Cli, name: str) -> None:

@@ -25,9 +25,9 @@ def run_words(cli: Cli, name: str, script: str) -> list[str]:
     return [cli.binary, "run", name, "--", "sh", "-c", script]
 
 
-def shell_words(cli: Cli, name: str, script: str) -> list[str]:
+def shell_words(cli: Cli, name: str, script: str, options: str = "") -> list[str]:
     """A shell with job control runs `script`, in which $RUN is our command up to the child."""
-    return ["bash", "-m", "-c", f"RUN='{cli.binary} run {name} --'; {script}"]
+    return ["bash", "-m", "-c", f"RUN='{cli.binary} run {options} {name} --'; {script}"]
 
 
 def test_child_reads_from_the_terminal(cli: Cli, name: str) -> None:
@@ -70,12 +70,13 @@ def test_ctrl_c_ends_the_wait(cli: Cli, name: str) -> None:
         assert cli.waiting(name) == 0
 
 
-def test_ctrl_z_stops_the_job_and_fg_goes_on(cli: Cli, name: str) -> None:
+@pytest.mark.parametrize("options", ["", "--foreground"])
+def test_ctrl_z_stops_the_job_and_fg_goes_on(cli: Cli, name: str, options: str) -> None:
     script = (
         "$RUN sh -c 'echo ready; read line; echo got:$line; exit 5'; echo stopped $?; "
         "fg; echo ended $?"
     )
-    with Terminal(shell_words(cli, name, script), cli.env) as terminal:
+    with Terminal(shell_words(cli, name, script, options), cli.env) as terminal:
         terminal.wait_for("ready")
         terminal.write(CTRL_Z)
         terminal.wait_for(r"redlatch: stopped; lock .* is not renewed until the job goes on")

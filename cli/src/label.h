@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// What `run` sets as the label of a lock: KEY=VALUE pairs and the command, written like variables
+// in front of a command in a shell.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace redlatch::cli {
+
+using LabelPairs = std::vector<std::pair<std::string, std::string>>;
+
+[[nodiscard]] bool is_label_pair(std::string_view word);
+
+// The pairs that `label` begins with.
+[[nodiscard]] LabelPairs label_pairs(std::string_view label);
+
+}  // namespace redlatch::cli

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+#include "run_options.h"
+
+#include <fcntl.h>
+#include <sys/select.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "duration.h"
+#include "label.h"
+#include "text.h"
+
+namespace redlatch::cli {
+namespace {
+
+constexpr std::int64_t kDefaultKillAfterMs = 5000;
+
+std::int64_t duration(const std::string& option, const std::string& text) {
+  const std::optional<std::int64_t> ms = parse_duration_ms(text);
+  if (ms) return *ms;
+  throw UsageError(option + ": " + in_quotes(text) +
+                   " is no duration: a number with ms, s, m, h or d, such as 500ms, 30s or 2m");
+}
+
+std::int64_t lease_like(const std::string& option, const std::string& text) {
+  const std::int64_t ms = duration(option, text);
+  if (ms >= RL_MIN_LEASE_MS && ms <= RL_MAX_LEASE_MS) return ms;
+  throw UsageError(option + ": " + in_quotes(text) + " is not from 10ms to 7d");
+}
+
+// "USR1", "SIGUSR1" or "10"; 0 for anything else.
+int signal_number(std::string_view name) {
+  if (name.starts_with("SIG")) name.remove_prefix(3);
+  for (int number = 1; number < NSIG; ++number) {
+    const char* known = sigabbrev_np(number);
+    if (name == std::to_string(number) || (known != nullptr && name == known)) return number;
+  }
+  return 0;
+}
+
+int lost_signal(const std::string& text) {
+  constexpr std::string_view kSignal = "signal:";
+  if (text == "term") return SIGTERM;
+  if (text == "kill") return SIGKILL;
+  if (text == "ignore") return 0;
+  if (!text.starts_with(kSignal)) {
+    throw UsageError(not_one_of("--on-lost", text, {"term", "kill", "ignore", "signal:NAME"}));
+  }
+  const int number = signal_number(std::string_view(text).substr(kSignal.size()));
+  if (number != 0) return number;
+  throw UsageError("--on-lost: " + in_quotes(text.substr(kSignal.size())) +
+                   " is no signal; one is named as in signal:USR1");
+}
+
+}  // namespace
+
+void RunParser::add_to(CLI::App& run) {
+  add_waiting_options(run);
+  add_holding_options(run);
+  add_child_options(run);
+  add_flock_options(run);
+}
+
+void RunParser::add_waiting_options(CLI::App& run) {
+  auto* nonblock = run.add_flag("-n,--nonblock,--nb", is_nonblock_, "Try once, do not wait");
+  run.add_option("-w,--wait,--timeout", wait_, "Wait at most this long (no limit); not with -n")
+      ->type_name("DUR")
+      ->excludes(nonblock);
+  auto* code = run.add_option("-E,--conflict-exit-code", conflict_exit_code_,
+                              "Exit code when the lock was not acquired (75)");
+  code->check(CLI::Range(0, 255))->type_name("N");
+  run.add_option("--if-busy", if_busy_,
+                 "fail or skip (exit 0, silent): no wait but --wait; wait (wait)")
+      ->type_name("HOW");
+  run.add_option("--start-jitter", start_jitter_, "Sleep a random time below this first (0)")
+      ->type_name("DUR");
+}
+
+void RunParser::add_holding_options(CLI::App& run) {
+  run.add_option("--ttl", ttl_, "Lease, renewed while COMMAND runs (30s)")->type_name("DUR");
+  auto* no_renew = run.add_flag("--no-renew", is_not_renewed_, "COMMAND must end within the lease");
+  run.add_option("--renew", renew_, "Renew this often, at most ttl/3 (ttl/3)")
+      ->type_name("DUR")
+      ->excludes(no_renew);
+  run.add_option("--min-hold", min_hold_, "Keep the lock so long, also if COMMAND ends before (0)")
+      ->type_name("DUR");
+  run.add_option("--max-hold", max_hold_, "End COMMAND as on loss before this is over (no limit)")
+      ->type_name("DUR");
+  run.add_option("--on-lost", on_lost_, "term, kill, signal:NAME or ignore (term)")
+      ->type_name("HOW");
+  run.add_option("-k,--kill-after", kill_after_, "From that signal to SIGKILL (5s, at most ttl/3)")
+      ->type_name("DUR");
+  run.add_flag("--preserve-status", preserves_status_, "COMMAND's exit code also after a loss");
+}
+
+void RunParser::add_child_options(CLI::App& run) {
+  run.add_option("-c,--command", command_, "Run this by $SHELL -c, in place of COMMAND")
+      ->type_name("TEXT");
+  run.add_flag("--foreground", is_foreground_, "Stay in the process group of redlatch");
+  run.add_flag("--no-forward-signals", forwards_no_signals_,
+               "Pass nothing on to COMMAND, and go on until it ends");
+  run.add_option("--holder", holder_, "Who holds, as others see it (host name/process id)")
+      ->type_name("TEXT");
+  run.add_option("--label", labels_, "KEY=VALUE, as others see it; may be repeated")
+      ->type_name("TEXT")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  run.add_option("--status-fd", status_fd_, "Write what happens to this descriptor, as JSON lines")
+      ->check(CLI::Range(0, FD_SETSIZE - 1))
+      ->type_name("N");
+}
+
+// What flock(1) has besides, so that one can put `redlatch run` in its place.
+void RunParser::add_flock_options(CLI::App& run) {
+  constexpr const char* kGroup = "Of flock(1)";
+  run.add_flag("-x,-e,--exclusive", is_exclusive_, "No effect: every lock is exclusive")
+      ->group(kGroup);
+  run.add_flag("-o,--close", is_closing_, "No effect: COMMAND never inherits the lock")
+      ->group(kGroup);
+  run.add_flag("-s,--shared", is_shared_, "Refused: there are no shared locks yet")->group(kGroup);
+  run.add_flag("-F,--no-fork", is_not_forking_, "Refused: redlatch stays, to renew the lock")
+      ->group(kGroup);
+}
+
+RunOptions RunParser::checked(const std::vector<std::string>& words) const {
+  if (is_shared_) {
+    throw UsageError(
+        "--shared: shared locks are not possible yet; without it the lock is exclusive");
+  }
+  if (is_not_forking_) {
+    throw UsageError("--no-fork: redlatch stays beside the command, because it renews the lock");
+  }
+  RunOptions options;
+  options.words = checked_words(words);
+  options.holder = holder_;
+  options.label = checked_label(options);
+  options.preserves_status = preserves_status_;
+  options.is_foreground = is_foreground_;
+  options.forwards_signals = !forwards_no_signals_;
+  options.status_fd = status_fd_.value_or(-1);
+  if (status_fd_ && fcntl(*status_fd_, F_GETFD) < 0) {
+    throw UsageError("--status-fd: descriptor " + std::to_string(*status_fd_) +
+                     " is not open; a shell opens it by " + std::to_string(*status_fd_) + ">FILE");
+  }
+  check_waiting(options);
+  check_holding(options);
+  check_loss(options);
+  return options;
+}
+
+void RunParser::check_waiting(RunOptions& options) const {
+  if (start_jitter_) options.start_jitter_ms = duration("--start-jitter", *start_jitter_);
+  const std::vector<std::string> ways = {"fail", "skip", "wait"};
+  if (if_busy_ && std::find(ways.begin(), ways.end(), *if_busy_) == ways.end()) {
+    throw UsageError(not_one_of("--if-busy", *if_busy_, ways));
+  }
+  options.skips_busy = if_busy_ == "skip";
+  options.conflict_exit_code =
+      conflict_exit_code_.value_or(options.skips_busy ? 0 : kExitNotAcquired);
+  if (options.skips_busy && conflict_exit_code_) {
+    throw UsageError("--if-busy skip excludes --conflict-exit-code: its exit code is 0");
+  }
+  if (if_busy_ == "wait" && is_nonblock_) throw UsageError("--if-busy wait excludes --nonblock");
+  const bool tries_once = is_nonblock_ || options.skips_busy || if_busy_ == "fail";
+  if (tries_once) options.wait_ms = 0;
+  if (wait_) options.wait_ms = duration("--wait", *wait_);
+}
+
+void RunParser::check_holding(RunOptions& options) const {
+  if (ttl_) options.lease_ms = lease_like("--ttl", *ttl_);
+  if (max_hold_) options.max_hold_ms = lease_like("--max-hold", *max_hold_);
+  if (min_hold_) options.min_hold_ms = duration("--min-hold", *min_hold_);
+  if (options.min_hold_ms > RL_MAX_LEASE_MS) {
+    throw UsageError("--min-hold: " + in_quotes(*min_hold_) + " is more than 7d");
+  }
+  if (max_hold_ && options.min_hold_ms > options.max_hold_ms) {
+    throw UsageError("--min-hold: " + in_quotes(*min_hold_) + " is more than the " +
+                     seconds_text(options.max_hold_ms) + " of --max-hold");
+  }
+  options.is_renewed = !is_not_renewed_;
+  if (is_not_renewed_ && options.min_hold_ms > options.lease_ms) {
+    throw UsageError("--min-hold: " + in_quotes(*min_hold_) + " is more than the " +
+                     seconds_text(options.lease_ms) + " of --ttl, which --no-renew makes the end");
+  }
+  if (!renew_) return;
+  // The library renews at a third of the lease by itself, and tries again: that stays as it is.
+  options.renew_every_ms = duration("--renew", *renew_);
+  if (options.renew_every_ms < RL_MIN_LEASE_MS || options.renew_every_ms > options.lease_ms / 3) {
+    throw UsageError("--renew: " + in_quotes(*renew_) + " is not from 10ms to a third of the " +
+                     seconds_text(options.lease_ms) + " of --ttl");
+  }
+}
+
+void RunParser::check_loss(RunOptions& options) const {
+  if (on_lost_) options.lost_signal = lost_signal(*on_lost_);
+  const std::int64_t longest_ms = options.longest_lease_ms() / 3;
+  options.kill_after_ms = std::min(kDefaultKillAfterMs, longest_ms);
+  if (kill_after_) options.kill_after_ms = duration("--kill-after", *kill_after_);
+  if (options.kill_after_ms > longest_ms) {
+    throw UsageError("--kill-after: " + in_quotes(*kill_after_) + " is more than a third of the " +
+                     seconds_text(options.longest_lease_ms()) + " of " +
+                     (options.longest_lease_ms() < options.lease_ms ? "--max-hold" : "--ttl"));
+  }
+  if (options.lost_signal == SIGKILL) options.kill_after_ms = 0;
+}
+
+std::vector<std::string> RunParser::checked_words(const std::vector<std::string>& words) const {
+  if (!command_) return words;
+  if (!words.empty()) {
+    throw UsageError("--command excludes COMMAND: it stands in its place");
+  }
+  const char* shell = std::getenv("SHELL");
+  return {shell != nullptr && *shell != '\0' ? shell : "/bin/sh", "-c", *command_};
+}
+
+std::string RunParser::checked_label(const RunOptions& options) const {
+  for (const std::string& pair : labels_) {
+    if (!is_label_pair(pair)) {
+      throw UsageError("--label: " + in_quotes(pair) +
+                       " is not KEY=VALUE, with a KEY of letters, digits, '_', '.' and '-' that "
+                       "begins with a letter");
+    }
+  }
+  const std::string pairs = joined_command(labels_);
+  if (pairs.size() > RL_MAX_LABEL_BYTES) {
+    throw UsageError("--label: " + std::to_string(pairs.size()) + " bytes in all; at most " +
+                     std::to_string(RL_MAX_LABEL_BYTES));
+  }
+  const std::string text = pairs + (pairs.empty() ? "" : " ") + joined_command(options.words);
+  return std::string(cut(text, RL_MAX_LABEL_BYTES));
+}
+
+}  // namespace redlatch::cli

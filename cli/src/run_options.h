@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// The options of `run` as values, and how they are read.
+#pragma once
+
+#include <csignal>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exit_code.h"
+#include "redlatch/redlatch.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace redlatch::cli {
+
+struct RunOptions {
+  std::vector<std::string> words;  // The child's.
+  std::string label;
+  std::optional<std::string> holder;
+
+  std::int64_t start_jitter_ms = 0;
+  std::int64_t wait_ms = -1;
+  bool skips_busy = false;  // Being busy is no failure.
+  int conflict_exit_code = kExitNotAcquired;
+
+  std::int64_t lease_ms = RL_DEFAULT_LEASE_MS;
+  bool is_renewed = true;
+  std::int64_t renew_every_ms = 0;  // 0 = as often as the library does by itself.
+  std::int64_t min_hold_ms = 0;
+  std::int64_t max_hold_ms = 0;  // 0 = no limit.
+
+  int lost_signal = SIGTERM;  // 0 = the child goes on.
+  std::int64_t kill_after_ms = 0;
+  bool preserves_status = false;
+
+  bool is_foreground = false;
+  bool forwards_signals = true;
+  int status_fd = -1;
+
+  // What a lease has at most, right after the grant.
+  [[nodiscard]] std::int64_t longest_lease_ms() const {
+    return max_hold_ms > 0 && max_hold_ms < lease_ms ? max_hold_ms : lease_ms;
+  }
+};
+
+class RunParser {
+ public:
+  // Must outlive what `run` parses.
+  void add_to(CLI::App& run);
+
+  // What was parsed, and the child's `words`. Throws UsageError.
+  [[nodiscard]] RunOptions checked(const std::vector<std::string>& words) const;
+
+ private:
+  using Text = std::optional<std::string>;  // As it was typed.
+
+  void add_waiting_options(CLI::App& run);
+  void add_holding_options(CLI::App& run);
+  void add_child_options(CLI::App& run);
+  void add_flock_options(CLI::App& run);
+
+  void check_waiting(RunOptions& options) const;
+  void check_holding(RunOptions& options) const;
+  void check_loss(RunOptions& options) const;
+  [[nodiscard]] std::vector<std::string> checked_words(const std::vector<std::string>& words) const;
+  [[nodiscard]] std::string checked_label(const RunOptions& options) const;
+
+  bool is_nonblock_ = false;
+  Text wait_;
+  Text if_busy_;
+  std::optional<int> conflict_exit_code_;
+  Text start_jitter_;
+  Text ttl_;
+  Text renew_;
+  bool is_not_renewed_ = false;
+  Text min_hold_;
+  Text max_hold_;
+  Text on_lost_;
+  Text kill_after_;
+  bool preserves_status_ = false;
+  bool is_foreground_ = false;
+  bool forwards_no_signals_ = false;
+  Text command_;
+  Text holder_;
+  std::vector<std::string> labels_;
+  std::optional<int> status_fd_;
+  bool is_exclusive_ = false;
+  bool is_shared_ = false;
+  bool is_closing_ = false;
+  bool is_not_forking_ = false;
+};
+
+}  // namespace redlatch::cli
