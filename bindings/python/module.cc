@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// redlatch._core: the C ABI as Python sees it, one line for each function, and nothing decided here.
+// What it means is in redlatch.h; what Python makes of it is in python/src/redlatch. Whatever may
+// send or wait does so without the GIL.
+#include <pybind11/pybind11.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "redlatch/redlatch.h"
+
+namespace py = pybind11;
+
+namespace {
+
+// Not py::gil_scoped_release: a daemon thread that is still waiting when the interpreter ends is
+// unwound by PyEval_RestoreThread(), which a destructor does not survive.
+template <class Body>
+auto without_gil(const Body &body) {
+  PyThreadState *const state = PyEval_SaveThread();
+  const auto result = body();
+  PyEval_RestoreThread(state);
+  return result;
+}
+
+template <class Body>
+void run_without_gil(const Body &body) {
+  without_gil([&] { return body(), 0; });
+}
+
+// Python's object around a handle. It ends with the object, or before, by reset().
+template <class T, void (*Free)(T *)>
+class Handle {
+ public:
+  explicit Handle(T *handle) : handle_(handle) {}
+  Handle(const Handle &) = delete;
+  Handle &operator=(const Handle &) = delete;
+  ~Handle() { reset(); }
+
+  T *get() const { return handle_; }
+  void reset() {
+    T *const handle = std::exchange(handle_, nullptr);
+    if (handle != nullptr) run_without_gil([&] { Free(handle); });
+  }
+
+ private:
+  T *handle_;
+};
+
+using Error = Handle<rl_error, rl_error_free>;
+using ClientOptions = Handle<rl_client_options, rl_client_options_free>;
+using AcquireOptions = Handle<rl_acquire_options, rl_acquire_options_free>;
+using Client = Handle<rl_client, rl_client_close>;
+using Lease = Handle<rl_lease, rl_lease_free>;
+using Request = Handle<rl_request, rl_request_free>;
+using Info = Handle<rl_info, rl_info_free>;
+using List = Handle<rl_list, rl_list_close>;
+
+// None for NULL.
+template <class Object, class T>
+std::unique_ptr<Object> wrap(T *handle) {
+  return handle == nullptr ? nullptr : std::make_unique<Object>(handle);
+}
+
+template <class Object>
+auto get(const Object &object) {
+  return object.get();
+}
+
+// Options may be None: NULL, all defaults.
+template <class Object>
+auto get(const Object *object) {
+  return object == nullptr ? nullptr : object->get();
+}
+
+// Bytes, which the caller's frame keeps alive.
+struct Text {
+  explicit Text(const py::bytes &bytes) {
+    const auto view = static_cast<std::string_view>(bytes);
+    data = view.data();
+    size = view.size();
+  }
+  const char *data;
+  size_t size;
+};
+
+// What `write` puts into a buffer, whose full length it returns.
+template <class Write>
+py::bytes read_text(const Write &write) {
+  std::string text(255, '\0');
+  size_t size = write(text.data(), text.size() + 1);
+  while (size > text.size()) {
+    text.resize(size);
+    size = write(text.data(), text.size() + 1);
+  }
+  return py::bytes(text.data(), size);
+}
+
+void bind_handles(py::module_ &m) {
+  py::class_<Error>(m, "Error");
+  py::class_<ClientOptions>(m, "ClientOptions");
+  py::class_<AcquireOptions>(m, "AcquireOptions");
+  py::class_<Client>(m, "Client");
+  py::class_<Lease>(m, "Lease");
+  py::class_<Request>(m, "Request");
+  py::class_<Info>(m, "Info");
+  py::class_<List>(m, "List");
+  m.def("error_new", [] { return wrap<Error>(rl_error_new()); });
+  m.def("error_status", [](const Error &e) { return rl_error_status(get(e)); });
+  m.def("error_message", [](const Error &e) { return rl_error_message(get(e)); });
+  m.def("version", &rl_version);
+  m.def("status_text", &rl_status_text);
+  m.def("status_is", &rl_status_is);
+  m.def("constant", [](const py::bytes &name, int32_t if_unknown) {
+    return rl_constant(Text(name).data, Text(name).size, if_unknown);
+  });
+  m.def("log_next", [] { return read_text([](auto... b) { return rl_log_next(b...); }); });
+}
+
+void bind_options(py::module_ &m) {
+  m.def("client_options_new", [] { return wrap<ClientOptions>(rl_client_options_new()); });
+  m.def("client_options_set",
+        [](ClientOptions &o, const py::bytes &name, const py::bytes &value, Error &e) {
+          const Text n(name), v(value);
+          return rl_client_options_set(get(o), n.data, n.size, v.data, v.size, get(e));
+        });
+  m.def("client_options_set_from_env",
+        [](ClientOptions &o, Error &e) { return rl_client_options_set_from_env(get(o), get(e)); });
+  m.def("acquire_options_new", [] { return wrap<AcquireOptions>(rl_acquire_options_new()); });
+  m.def("acquire_options_set_lease_ms", [](AcquireOptions &o, int64_t lease_ms) {
+    return rl_acquire_options_set_lease_ms(get(o), lease_ms);
+  });
+  m.def("acquire_options_set_renew",
+        [](AcquireOptions &o, bool is_on) { return rl_acquire_options_set_renew(get(o), is_on); });
+  m.def("acquire_options_set_max_hold_ms", [](AcquireOptions &o, int64_t max_hold_ms) {
+    return rl_acquire_options_set_max_hold_ms(get(o), max_hold_ms);
+  });
+  m.def("acquire_options_set_confirm", [](AcquireOptions &o, bool is_on) {
+    return rl_acquire_options_set_confirm(get(o), is_on);
+  });
+  m.def("acquire_options_set_local_burst", [](AcquireOptions &o, int32_t grant_count) {
+    return rl_acquire_options_set_local_burst(get(o), grant_count);
+  });
+  m.def("acquire_options_set_label", [](AcquireOptions &o, const py::bytes &label) {
+    return rl_acquire_options_set_label(get(o), Text(label).data, Text(label).size);
+  });
+}
+
+void bind_client(py::module_ &m) {
+  m.def("client_open", [](const py::bytes &url, const ClientOptions *options, Error &e) {
+    return wrap<Client>(rl_client_open(Text(url).data, Text(url).size, get(options), get(e)));
+  });
+  m.def("client_connect", [](Client &client, int64_t wait_ms, Error &e) {
+    return without_gil([&] { return rl_client_connect(get(client), wait_ms, get(e)); });
+  });
+  m.def("client_shutdown",
+        [](Client &client) { run_without_gil([&] { rl_client_shutdown(get(client)); }); });
+  m.def("client_option", [](const Client &client, const py::bytes &name) {
+    return read_text([&client, t = Text(name)](auto... b) {
+      return rl_client_option(get(client), t.data, t.size, b...);
+    });
+  });
+  m.def("force_release",
+        [](Client &client, const py::bytes &name, const py::bytes &token, Error &e) {
+          return without_gil([&, n = Text(name), t = Text(token)] {
+            return rl_force_release(get(client), n.data, n.size, t.data, t.size, get(e));
+          });
+        });
+}
+
+void bind_requests(py::module_ &m) {
+  // Starting and the first wait go together: giving the GIL up twice costs twice when others
+  // compute.
+  m.def("acquire_start", [](Client &client, const py::bytes &name, int64_t wait_ms,
+                            const AcquireOptions *options, int64_t drive_ms) {
+    return wrap<Request>(without_gil([&, n = Text(name)] {
+      auto *request = rl_acquire_start(get(client), n.data, n.size, wait_ms, get(options));
+      if (drive_ms != 0) rl_request_wait(request, drive_ms);
+      return request;
+    }));
+  });
+  m.def("release_start", [](Lease &lease, int64_t drive_ms) {
+    return wrap<Request>(without_gil([&] {
+      auto *request = rl_release_start(get(lease));
+      if (drive_ms != 0) rl_request_wait(request, drive_ms);
+      return request;
+    }));
+  });
+  m.def("extend_start", [](Lease &lease, int64_t lease_ms) {
+    return wrap<Request>(without_gil([&] { return rl_extend_start(get(lease), lease_ms); }));
+  });
+  m.def("request_wait", [](Request &request, int64_t wait_ms) {
+    return without_gil([&] { return rl_request_wait(get(request), wait_ms); });
+  });
+  m.def("request_status", [](const Request &request) { return rl_request_status(get(request)); });
+  m.def("request_message", [](const Request &request) { return rl_request_message(get(request)); });
+  m.def("request_take_lease",
+        [](Request &request) { return wrap<Lease>(rl_request_take_lease(get(request))); });
+  m.def("request_free", [](Request &request) { request.reset(); });
+}
+
+void bind_lease(py::module_ &m) {
+  m.def("lease_attach",
+        [](Client &client, const py::bytes &name, const py::bytes &token, Error &e) {
+          return wrap<Lease>(without_gil([&, n = Text(name), t = Text(token)] {
+            return rl_lease_attach(get(client), n.data, n.size, t.data, t.size, get(e));
+          }));
+        });
+  m.def("lease_detach",
+        [](Lease &lease) { run_without_gil([&] { rl_lease_detach(get(lease)); }); });
+  m.def("lease_state", [](const Lease &lease) { return rl_lease_state(get(lease)); });
+  m.def("lease_remaining_ms", [](const Lease &lease) { return rl_lease_remaining_ms(get(lease)); });
+  m.def("lease_fence", [](const Lease &lease) { return rl_lease_fence(get(lease)); });
+  m.def("lease_token", [](const Lease &lease) {
+    return read_text([&](auto... b) { return rl_lease_token(get(lease), b...); });
+  });
+  m.def("lease_check", [](const Lease &lease, Error &e) {
+    return without_gil([&] { return rl_lease_check(get(lease), get(e)); });
+  });
+  m.def("lease_wait_lost", [](Lease &lease, int64_t wait_ms) {
+    return without_gil([&] { return rl_lease_wait_lost(get(lease), wait_ms); });
+  });
+}
+
+void bind_info(py::module_ &m) {
+  m.def("inspect", [](Client &client, const py::bytes &name, Error &e) {
+    return wrap<Info>(without_gil(
+        [&, n = Text(name)] { return rl_inspect(get(client), n.data, n.size, get(e)); }));
+  });
+  m.def("info_count",
+        [](const Info &info, int32_t part) { return rl_info_count(get(info), part); });
+  m.def("info_number", [](const Info &info, int32_t part, int32_t index, int32_t field) {
+    return rl_info_number(get(info), part, index, field);
+  });
+  m.def("info_text", [](const Info &info, int32_t part, int32_t index, int32_t field) {
+    return read_text([&](auto... b) { return rl_info_text(get(info), part, index, field, b...); });
+  });
+  m.def("list_open", [](Client &client, const py::bytes &pattern, Error &e) {
+    return wrap<List>(rl_list_open(get(client), Text(pattern).data, Text(pattern).size, get(e)));
+  });
+  m.def("list_next", [](List &list, Error &e) {
+    return wrap<Info>(without_gil([&] { return rl_list_next(get(list), get(e)); }));
+  });
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_core, m) {
+  m.doc() = "The C ABI of redlatch, function by function. Use the package around it.";
+  bind_handles(m);
+  bind_options(m);
+  bind_client(m);
+  bind_requests(m);
+  bind_lease(m);
+  bind_info(m);
+}

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Locks that processes on many hosts share, over one Redis or Valkey server.
+
+    import redlatch
+
+    client = redlatch.connect("redis://localhost:6379")
+    with client.lock("report", ttl=30, timeout=5) as lease:
+        write(fence=lease.fence)  # and let what is written to refuse a lower one
+"""
+
+from __future__ import annotations
+
+from . import _core
+from ._client import Client, connect, from_env
+from ._errors import (
+    AlreadyHeld,
+    Closed,
+    Deadlock,
+    Denied,
+    Error,
+    Forked,
+    InternalError,
+    Invalid,
+    LockLost,
+    NoMemory,
+    NotAcquired,
+    NotHeld,
+    NotReplicated,
+    OutcomeUnknown,
+    ServerError,
+    Unavailable,
+    Unsupported,
+)
+from ._info import Holder, LockInfo, LockState, Waiter
+from ._lease import Lease
+from ._lock import Lock
+from ._status import Status
+
+__version__ = _core.version()
+
+__all__ = [
+    "AlreadyHeld",
+    "Client",
+    "Closed",
+    "Deadlock",
+    "Denied",
+    "Error",
+    "Forked",
+    "Holder",
+    "InternalError",
+    "Invalid",
+    "Lease",
+    "Lock",
+    "LockInfo",
+    "LockLost",
+    "LockState",
+    "NoMemory",
+    "NotAcquired",
+    "NotHeld",
+    "NotReplicated",
+    "OutcomeUnknown",
+    "ServerError",
+    "Status",
+    "Unavailable",
+    "Unsupported",
+    "Waiter",
+    "connect",
+    "from_env",
+]

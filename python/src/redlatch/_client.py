@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""A client of one server, and how it lives on in forked processes."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Callable, Optional, TypeVar, Union
+
+from . import _core
+from ._convert import NO_LIMIT, Name, Seconds, to_bytes, to_ms, to_text, to_wait_ms
+from ._errors import Unavailable, error_of, new_error, raise_of
+from ._info import LockInfo, read_info
+from ._lease import Lease
+from ._lock import Lock
+from ._log import pass_on_log
+from ._options import make_options
+from ._status import Status
+from ._wait import SLICE_MS, finish
+
+Option = Union[str, bytes, int, float, None]
+T = TypeVar("T")
+
+_OK = int(Status.OK)
+_FORKED = int(Status.E_FORKED)
+_NOT_YET = (int(Status.BUSY), int(Status.TIMEOUT))
+# An attempt to connect cannot be interrupted, but its wait can end between two of these.
+_CONNECT_SLICE_S = 0.5
+
+
+class _Fork:
+    """A lock that a child does not inherit from a thread that is not there."""
+
+    lock = threading.Lock()
+
+    @classmethod
+    def forget(cls) -> None:
+        cls.lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_Fork.forget)
+
+
+def _option_text(name: str, value: Union[str, bytes, int, float]) -> bytes:
+    """As it stands in a URL. Numbers of seconds may be fractions, which a URL has not."""
+    if isinstance(value, float) and math.isfinite(value):
+        return f"{to_ms(value, name)}ms".encode()
+    if isinstance(value, (int, float)):
+        return str(value).encode()
+    return to_bytes(value, name)
+
+
+class Client:
+    """One server, for any number of threads. Made by connect() and from_env().
+
+    In a forked process it opens a connection of its own with the first call; the leases of the
+    parent are the parent's, and raise Forked.
+    """
+
+    __slots__ = ("_url", "_options", "_handle", "_is_closed", "__weakref__")
+
+    def __init__(self, url: bytes, options: _core.ClientOptions) -> None:
+        self._url = url
+        self._options = options
+        self._is_closed = False
+        self._handle = self._open()
+
+    # ---- locks ----
+
+    def lock(
+        self,
+        name: Name,
+        *,
+        ttl: Optional[float] = None,
+        timeout: Seconds = NO_LIMIT,
+        renew: bool = True,
+        max_hold: Optional[float] = None,
+        confirm: bool = False,
+        local_burst: Optional[int] = None,
+        label: Optional[Name] = None,
+    ) -> Lock:
+        """The lock `name`, for `with` and in the shape of threading.Lock. Sends nothing.
+
+        ttl          seconds that the server keeps it without renewal (30)
+        timeout      seconds to wait for it, -1 or None for no limit; 0 is one try
+        renew        renew it in the background while it is held
+        max_hold     lose it after this many seconds, however often it was renewed
+        confirm      let the server confirm a lock that was handed over: one more round trip
+        local_burst  how often it may pass between callers of this client before others (16)
+        label        a text that inspect() shows
+        """
+        options = make_options(ttl, renew, max_hold, confirm, local_burst, label)
+        return Lock(self, to_bytes(name, "name"), to_wait_ms(timeout), options)
+
+    def acquire(
+        self,
+        name: Name,
+        *,
+        ttl: Optional[float] = None,
+        timeout: Seconds = NO_LIMIT,
+        renew: bool = True,
+        max_hold: Optional[float] = None,
+        confirm: bool = False,
+        local_burst: Optional[int] = None,
+        label: Optional[Name] = None,
+    ) -> Optional[Lease]:
+        """Acquire `name`: a Lease, or None when it is busy or the time is over.
+
+        The keywords are those of lock().
+        """
+        options = make_options(ttl, renew, max_hold, confirm, local_burst, label)
+        got = self._take(to_bytes(name, "name"), to_wait_ms(timeout), options)
+        return got if isinstance(got, Lease) else None
+
+    def attach(self, name: Name, token: Name) -> Lease:
+        """Go on with a lease that was detached, here or in another process."""
+        name_bytes = to_bytes(name, "name")
+        token_bytes = to_bytes(token, "token")
+
+        def call(handle: _core.Client, err: _core.Error) -> Optional[Lease]:
+            lease = _core.lease_attach(handle, name_bytes, token_bytes, err)
+            return None if lease is None else Lease(lease, handle, name_bytes)
+
+        return self._call(call)
+
+    # ---- looking and operating ----
+
+    def inspect(self, name: Name) -> LockInfo:
+        """What the server knows about the lock `name`. Changes nothing."""
+        name_bytes = to_bytes(name, "name")
+        return read_info(self._call(lambda handle, err: _core.inspect(handle, name_bytes, err)))
+
+    def force_release(self, name: Name, token: Optional[Name] = None) -> None:
+        """Remove the lock `name`, whoever holds it, or only if `token` does; for operators.
+
+        The holder learns of it with its next renewal or release. Raises NotHeld if there is nothing
+        to remove.
+        """
+        name_bytes = to_bytes(name, "name")
+        token_bytes = b"" if token is None else to_bytes(token, "token")
+        self._call(
+            lambda handle, err: _core.force_release(handle, name_bytes, token_bytes, err)
+        )
+
+    def list(self, pattern: Name = "") -> Iterator[LockInfo]:
+        """The locks that redlatch clients hold, whose names match `pattern` (* ? [a-z]).
+
+        A lock that is held all the time is found; one that comes or goes meanwhile may be.
+        """
+        pattern_bytes = to_bytes(pattern, "pattern")
+        return self._read_list(
+            self._call(lambda handle, err: _core.list_open(handle, pattern_bytes, err))
+        )
+
+    @staticmethod
+    def _read_list(locks: _core.List) -> Iterator[LockInfo]:
+        while True:
+            err = new_error()
+            info = _core.list_next(locks, err)
+            pass_on_log()
+            if info is None:
+                if _core.error_status(err) != Status.END:
+                    raise_of(err)
+                return
+            yield read_info(info)
+
+    # ---- life ----
+
+    def close(self) -> None:
+        """Release what is held and end all waits with Closed. Twice does nothing."""
+        self._is_closed = True
+        _core.client_shutdown(self._handle)
+        pass_on_log()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        exception: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        self.close()
+
+    def option(self, name: str) -> str:
+        """What the client was told under the name of an option; "url", without secrets."""
+        return to_text(_core.client_option(self._handle, to_bytes(name, "name")))
+
+    def __repr__(self) -> str:
+        closed = " closed" if self._is_closed else ""
+        return f"<{type(self).__name__} {self.option('url')!r}{closed}>"
+
+    # ---- inside ----
+
+    def _open(self) -> _core.Client:
+        err = new_error()
+        handle = _core.client_open(self._url, self._options, err)
+        if handle is None:
+            raise_of(err)
+            raise error_of(Status.E_INTERNAL)
+        return handle
+
+    def _reopen(self, stale: _core.Client) -> _core.Client:
+        """A client of this process, in the place of that of its parent."""
+        with _Fork.lock:
+            if self._handle is stale:
+                if self._is_closed:
+                    raise error_of(Status.E_CLOSED)
+                self._handle = self._open()
+            return self._handle
+
+    def _connect(self, wait: Seconds) -> None:
+        wait_ms = to_wait_ms(wait)
+        end = math.inf if wait_ms < 0 else time.monotonic() + wait_ms / 1000
+        while True:
+            left = max(min(end - time.monotonic(), _CONNECT_SLICE_S), 0)
+            left_ms = to_ms(left, "wait")
+            try:
+                self._call(
+                    lambda handle, err, left_ms=left_ms: _core.client_connect(handle, left_ms, err)
+                )
+                return
+            except Unavailable:
+                if time.monotonic() >= end:
+                    raise
+
+    def _call(self, call: Callable[[_core.Client, _core.Error], Optional[T]]) -> T:
+        """What `call` returns; in a forked process, with a client of its own."""
+        handle = self._handle
+        while True:
+            err = new_error()
+            result = call(handle, err)
+            if _core.error_status(err) != _FORKED:
+                break
+            handle = self._reopen(handle)
+        pass_on_log()
+        raise_of(err)
+        assert result is not None
+        return result
+
+    def _take(
+        self, name: bytes, wait_ms: int, options: Optional[_core.AcquireOptions]
+    ) -> Lease | Status:
+        """Acquire: the lease, or BUSY or TIMEOUT."""
+        handle = self._handle
+        request = _core.acquire_start(handle, name, wait_ms, options, SLICE_MS)
+        if request is None:
+            raise error_of(Status.E_NO_MEMORY)
+        status = finish(request)
+        if status == _OK:
+            lease = _core.request_take_lease(request)
+            assert lease is not None
+            return Lease(lease, handle, name)
+        if status in _NOT_YET:
+            return Status(status)
+        if status == _FORKED:
+            self._reopen(handle)
+            return self._take(name, wait_ms, options)
+        raise error_of(status, _core.request_message(request))
+
+
+def _options_of(options: dict[str, Option]) -> _core.ClientOptions:
+    made = _core.client_options_new()
+    if made is None:
+        raise error_of(Status.E_NO_MEMORY)
+    for name, value in options.items():
+        if value is not None:
+            err = new_error()
+            _core.client_options_set(made, name.encode(), _option_text(name, value), err)
+            raise_of(err)
+    return made
+
+
+def connect(url: Name, *, wait: Seconds = 0, **options: Option) -> Client:
+    """A client of the server at `url`, which is reached before this returns.
+
+    wait     seconds to keep trying when the server is not there; 0 is one attempt, -1 is no limit,
+             and None leaves it to the first call
+    options  those of a URL, which they win over: namespace, user, password, password_file, db,
+             holder, client_name, connect_timeout, timeout, protocol
+
+    Raises Invalid, Unavailable, Denied, Unsupported or ServerError.
+    """
+    return _opened(to_bytes(url, "url"), _options_of(options), wait)
+
+
+def from_env(*, wait: Seconds = 0, **options: Option) -> Client:
+    """connect() to what the environment names: REDLATCH_URL, else VALKEY_URL, else REDIS_URL.
+
+    REDLATCH_NAMESPACE, and REDLATCH_PASSWORD_FILE or else REDISCLI_AUTH, count for what neither the
+    URL nor `options` say.
+    """
+    made = _options_of(options)
+    err = new_error()
+    _core.client_options_set_from_env(made, err)
+    raise_of(err)
+    return _opened(b"", made, wait)
+
+
+def _opened(url: bytes, options: _core.ClientOptions, wait: Seconds) -> Client:
+    client = Client(url, options)
+    if wait is not None:
+        client._connect(wait)
+    return client

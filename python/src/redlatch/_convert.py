@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Python's values as the C ABI takes them: names are bytes, durations are milliseconds."""
+
+from __future__ import annotations
+
+import math
+from typing import Optional, Union
+
+from ._errors import invalid
+
+Name = Union[str, bytes]
+Seconds = Optional[float]
+
+NO_LIMIT = -1
+# Past this, a wait has no limit: three hundred years in ms, far inside what C takes.
+_LONGEST_MS = 10**13
+
+
+def to_bytes(value: Name, what: str) -> bytes:
+    """A str as UTF-8; bytes that are none come and go as surrogates, as in names of files."""
+    if isinstance(value, bytes):
+        return value
+    if not isinstance(value, str):
+        raise TypeError(f"{what} is {type(value).__name__}: allowed are str and bytes")
+    try:
+        return value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise invalid(f"{what} {value!r} cannot be UTF-8: {error.reason}") from None
+
+
+def to_text(value: bytes) -> str:
+    return value.decode("utf-8", "surrogateescape")
+
+
+def to_ms(value: float, what: str) -> int:
+    """Whole milliseconds, upwards: a short time must not become none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{what} is {type(value).__name__}: allowed are numbers of seconds")
+    if math.isnan(value):
+        raise invalid(f"{what} is nan: allowed are numbers of seconds")
+    # 1.1 * 1000 is a little more than 1100.
+    return math.ceil(round(min(max(value, -_LONGEST_MS), _LONGEST_MS) * 1000, 6))
+
+
+def to_wait_ms(timeout: Seconds) -> int:
+    """The wait that threading means by `timeout`: -1, or None, is no limit."""
+    if timeout is None or timeout == NO_LIMIT:
+        return NO_LIMIT
+    wait_ms = to_ms(timeout, "timeout")
+    if wait_ms < 0:
+        raise invalid(f"timeout={timeout!r}: allowed are -1 (no limit), 0 (one try) and more")
+    return wait_ms if wait_ms < _LONGEST_MS else NO_LIMIT

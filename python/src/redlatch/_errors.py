@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""One exception for each status that is a failure, and one for a lock that was not acquired."""
+
+from __future__ import annotations
+
+from . import _core
+from ._status import Status
+
+
+class Error(Exception):
+    """What redlatch raises. Branch on the class or on `status`; the message is for people."""
+
+    status: Status
+
+    def __init__(self, message: str, status: Status) -> None:
+        super().__init__(message)
+        self.status = status
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exceptions come home from worker processes in a pickle.
+        return type(self), (self.args[0], self.status), self.__dict__
+
+
+class NotAcquired(Error, TimeoutError):
+    """Somebody else holds the lock, and the time to wait for it is over."""
+
+
+class AlreadyHeld(Error, RuntimeError):
+    """This thread has taken this lock object before, and would wait for itself."""
+
+
+class NotHeld(Error, RuntimeError):
+    """There is nothing to release: not held, or released before."""
+
+
+class LockLost(Error):
+    """The lock was held and is not certain any more. Stop: somebody else may have it."""
+
+
+class Deadlock(Error):
+    """Another reader is already waiting to upgrade."""
+
+
+class Unavailable(Error):
+    """The server cannot be reached."""
+
+
+class OutcomeUnknown(Error):
+    """Sent, but no answer came; a clean-up goes on in the background."""
+
+
+class NotReplicated(Error):
+    """Granted, but too few replicas confirmed; it was released."""
+
+
+class Denied(Error):
+    """The server refused the user, the password or the command."""
+
+
+class Unsupported(Error):
+    """Not possible with this server or this build."""
+
+
+class ServerError(Error):
+    """The server answered with an error; the message has its words."""
+
+
+class Invalid(Error, ValueError):
+    """A bad argument; the message says which, and what is allowed."""
+
+
+class Closed(Error):
+    """The client was closed."""
+
+
+class Forked(Error):
+    """The lease belongs to the process that this one was forked from."""
+
+
+class NoMemory(Error, MemoryError):
+    """Out of memory; nothing was taken, nothing was lost."""
+
+
+class InternalError(Error):
+    """A bug in redlatch: please report it, with the message."""
+
+
+CLASSES: dict[Status, type[Error]] = {
+    Status.BUSY: NotAcquired,
+    Status.TIMEOUT: NotAcquired,
+    Status.E_ALREADY_HELD: AlreadyHeld,
+    Status.E_NOT_HELD: NotHeld,
+    Status.E_LOST: LockLost,
+    Status.E_DEADLOCK: Deadlock,
+    Status.E_UNAVAILABLE: Unavailable,
+    Status.E_OUTCOME_UNKNOWN: OutcomeUnknown,
+    Status.E_NOT_REPLICATED: NotReplicated,
+    Status.E_DENIED: Denied,
+    Status.E_UNSUPPORTED: Unsupported,
+    Status.E_SERVER: ServerError,
+    Status.E_INVALID: Invalid,
+    Status.E_CLOSED: Closed,
+    Status.E_FORKED: Forked,
+    Status.E_NO_MEMORY: NoMemory,
+    Status.E_INTERNAL: InternalError,
+}
+
+
+def error_of(status: int, message: str = "") -> Error:
+    """The exception for `status`, to be raised."""
+    known = Status(status)
+    return CLASSES.get(known, Error)(message or known.text, known)
+
+
+def invalid(message: str) -> Error:
+    return error_of(Status.E_INVALID, message)
+
+
+def new_error() -> _core.Error:
+    """Where a call of the C ABI says how it went."""
+    err = _core.error_new()
+    if err is None:
+        raise error_of(Status.E_NO_MEMORY)
+    return err
+
+
+def raise_of(err: _core.Error) -> None:
+    """Raise what `err` says, unless it is OK."""
+    status = _core.error_status(err)
+    if status != Status.OK:
+        raise error_of(status, _core.error_message(err))
+
+
+def add_note(exception: BaseException, note: str) -> None:
+    """Say more about an exception that is not ours to replace."""
+    if hasattr(exception, "add_note"):
+        exception.add_note(note)
+    else:  # Before 3.11: what pytest and others that print tracebacks look for.
+        notes: list[str] = getattr(exception, "__notes__", [])
+        exception.__notes__ = [*notes, note]  # type: ignore[attr-defined, unused-ignore]

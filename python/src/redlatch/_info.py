@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""What the server knows about a lock, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from enum import Enum
+from typing import Optional
+
+from . import _core
+from ._convert import to_text
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def _constant(name: str) -> int:
+    return _core.constant(f"RL_{name}".encode(), 0)
+
+
+_LOCK, _HOLDER, _WAITER = map(_constant, ("INFO_LOCK", "INFO_HOLDER", "INFO_WAITER"))
+_STATE = _constant("INFO_STATE")
+_REMAINING_MS = _constant("INFO_REMAINING_MS")
+_FENCE = _constant("INFO_FENCE")
+_WAITING = _constant("INFO_WAITING")
+_SERVER_MS = _constant("INFO_SERVER_MS")
+_SINCE_MS = _constant("INFO_SINCE_MS")
+_TYPE = _constant("INFO_TYPE")
+_NAME = _constant("INFO_NAME")
+_TOKEN = _constant("INFO_TOKEN")
+_WHO = _constant("INFO_WHO")
+_LABEL = _constant("INFO_LABEL")
+
+
+class LockState(Enum):
+    """Whether a lock is held."""
+
+    FREE = _constant("STATE_FREE")
+    HELD = _constant("STATE_HELD")
+    FOREIGN = _constant("STATE_FOREIGN")
+    """Held by another lock library."""
+    NO_LOCK = _constant("STATE_NO_LOCK")
+    """The key is of a type that is no lock."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds a lock. Times are of the server's clock, to be shown."""
+
+    token: str
+    who: str
+    """Host name and process id, or the option `holder`; "" if it has not been said yet."""
+    label: str
+    since: Optional[datetime]
+    remaining: Optional[float]
+    """Seconds until the lease ends on the server; None: never."""
+
+
+@dataclass(frozen=True)
+class Waiter:
+    """Who waits for a lock."""
+
+    token: str
+    since: Optional[datetime]
+
+
+@dataclass(frozen=True)
+class LockInfo:
+    """A lock, as the server saw it at one moment."""
+
+    name: str
+    state: LockState
+    fence: int
+    """The last one that the server minted; 0: none known."""
+    waiting: int
+    """How many wait, also beyond the 256 that are named."""
+    type: str
+    """Type of the key, "none" when it is free."""
+    server_time: datetime
+    remaining: Optional[float]
+    """Seconds until the lease ends on the server; None: never, or free."""
+    holders: tuple[Holder, ...]
+    waiters: tuple[Waiter, ...]
+    """First in line first."""
+
+    @property
+    def holder(self) -> Optional[Holder]:
+        """The one who holds it."""
+        return self.holders[0] if self.holders else None
+
+    @property
+    def is_free(self) -> bool:
+        return self.state is LockState.FREE
+
+
+class _Reader:
+    """Rows and fields of one rl_info."""
+
+    def __init__(self, info: _core.Info) -> None:
+        self._info = info
+
+    def rows(self, part: int) -> range:
+        return range(_core.info_count(self._info, part))
+
+    def number(self, part: int, row: int, field: int) -> int:
+        return _core.info_number(self._info, part, row, field)
+
+    def text(self, part: int, row: int, field: int) -> str:
+        return to_text(_core.info_text(self._info, part, row, field))
+
+    def time(self, part: int, row: int, field: int) -> Optional[datetime]:
+        ms = self.number(part, row, field)
+        try:
+            return _EPOCH + timedelta(milliseconds=ms) if ms > 0 else None
+        except OverflowError:  # No clock says so, but a broken server might.
+            return None
+
+    def remaining(self, part: int, row: int) -> Optional[float]:
+        ms = self.number(part, row, _REMAINING_MS)
+        return ms / 1000 if ms >= 0 else None
+
+
+def read_info(info: _core.Info) -> LockInfo:
+    """All of an rl_info."""
+    reader = _Reader(info)
+    holders = tuple(
+        Holder(
+            token=reader.text(_HOLDER, row, _TOKEN),
+            who=reader.text(_HOLDER, row, _WHO),
+            label=reader.text(_HOLDER, row, _LABEL),
+            since=reader.time(_HOLDER, row, _SINCE_MS),
+            remaining=reader.remaining(_HOLDER, row),
+        )
+        for row in reader.rows(_HOLDER)
+    )
+    waiters = tuple(
+        Waiter(reader.text(_WAITER, row, _TOKEN), reader.time(_WAITER, row, _SINCE_MS))
+        for row in reader.rows(_WAITER)
+    )
+    state = LockState(reader.number(_LOCK, 0, _STATE))
+    return LockInfo(
+        name=reader.text(_LOCK, 0, _NAME),
+        state=state,
+        fence=reader.number(_LOCK, 0, _FENCE),
+        waiting=reader.number(_LOCK, 0, _WAITING),
+        type=reader.text(_LOCK, 0, _TYPE),
+        server_time=reader.time(_LOCK, 0, _SERVER_MS) or _EPOCH,
+        remaining=None if state is LockState.FREE else reader.remaining(_LOCK, 0),
+        holders=holders,
+        waiters=waiters,
+    )

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""One hold of a lock."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from types import TracebackType
+from typing import Callable, Optional
+
+from . import _core
+from ._convert import NO_LIMIT, Seconds, to_ms, to_text, to_wait_ms
+from ._errors import (
+    Denied,
+    Error,
+    OutcomeUnknown,
+    ServerError,
+    Unavailable,
+    add_note,
+    error_of,
+    new_error,
+    raise_of,
+)
+from ._log import logger, pass_on_log
+from ._status import Status
+from ._wait import SLICE_MS, finish, slice_ms
+
+_HELD = _core.constant(b"RL_LEASE_HELD", 0)
+_WORDS = {
+    _core.constant(f"RL_LEASE_{word.upper()}".encode(), 0): word
+    for word in ("held", "released", "lost", "detached")
+}
+_OK = int(Status.OK)
+
+
+class Lease:
+    """One hold of a lock: whoever has this object may release it, from any thread.
+
+    As a context manager it releases itself at the end of the block. The lease is renewed in the
+    background; `lost` and `check()` say, by the local clock, whether it still holds.
+    """
+
+    __slots__ = ("_handle", "_client", "_name", "_is_given_back", "__weakref__")
+
+    def __init__(self, handle: _core.Lease, client: _core.Client, name: bytes) -> None:
+        self._handle = handle
+        # As long as the lease is there, nobody collects the client, which would release it.
+        self._client = client
+        self._name = name
+        self._is_given_back = False
+
+    @property
+    def name(self) -> str:
+        return to_text(self._name)
+
+    @property
+    def fence(self) -> int:
+        """Rises with every owner of this name: let what you write to refuse a lower one.
+
+        0 for an attached lease: the number belongs to who acquired.
+        """
+        return _core.lease_fence(self._handle)
+
+    @property
+    def token(self) -> str:
+        """What proves ownership: see Client.attach()."""
+        return _core.lease_token(self._handle).decode()
+
+    @property
+    def remaining(self) -> float:
+        """Seconds for which it is still valid, drift taken off; 0.0 when it is not held."""
+        return _core.lease_remaining_ms(self._handle) / 1000
+
+    @property
+    def held(self) -> bool:
+        return _core.lease_state(self._handle) == _HELD
+
+    @property
+    def lost(self) -> bool:
+        """Whether it ended without a release. True in a process forked from its owner."""
+        return _WORDS.get(_core.lease_state(self._handle), "lost") == "lost"
+
+    def check(self) -> None:
+        """Raise LockLost, with the reason, if the lock is not certainly ours any more."""
+        err = new_error()
+        _core.lease_check(self._handle, err)
+        pass_on_log()
+        raise_of(err)
+
+    def wait_lost(self, timeout: Seconds = NO_LIMIT) -> bool:
+        """Wait until it stops being held, for `timeout` seconds at most; whether it is lost."""
+        wait_ms = to_wait_ms(timeout)
+        end = None if wait_ms < 0 else time.monotonic() + wait_ms / 1000
+        status = int(Status.PENDING)
+        while status == Status.PENDING:
+            left_ms = slice_ms()
+            if end is not None:
+                rest_ms = max(to_ms(end - time.monotonic(), "timeout"), 0)
+                left_ms = rest_ms if left_ms < 0 else min(left_ms, rest_ms)
+            status = _core.lease_wait_lost(self._handle, left_ms)
+            if left_ms == 0:
+                break
+        pass_on_log()
+        if status < 0 and status != Status.E_LOST:
+            raise error_of(status)
+        return status == Status.E_LOST
+
+    def release(self) -> None:
+        """Give the lock back; the next waiter has it at once.
+
+        Raises LockLost if it had ended before, NotHeld if it was given back before. After
+        OutcomeUnknown the release goes on in the background.
+        """
+        self._is_given_back = True
+        request = _core.release_start(self._handle, SLICE_MS)
+        if request is None:
+            raise error_of(Status.E_NO_MEMORY)
+        status = finish(request)
+        if status != _OK:
+            raise error_of(status, _core.request_message(request))
+
+    def extend(self, ttl: float) -> None:
+        """Let the lease last `ttl` seconds from now; renewal uses it from then on."""
+        request = _core.extend_start(self._handle, to_ms(ttl, "ttl"))
+        if request is None:
+            raise error_of(Status.E_NO_MEMORY)
+        status = finish(request)
+        if status != _OK:
+            raise error_of(status, _core.request_message(request))
+
+    def detach(self) -> str:
+        """Stop renewing, and leave the lock to its lease; Client.attach() may go on with it.
+
+        Returns the token that it takes.
+        """
+        err = new_error()
+        _core.lease_check(self._handle, err)
+        raise_of(err)
+        _core.lease_detach(self._handle)
+        self._is_given_back = True
+        return self.token
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        exception: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        self._leave(exception)
+
+    def _leave(self, exception: Optional[BaseException]) -> None:
+        """End a block that may have ended by `exception`, which is not ours to replace."""
+        if self._is_given_back:
+            return
+        try:
+            self.release()
+        except Error as error:
+            if exception is not None:
+                add_note(exception, f"redlatch: {error}")
+            elif isinstance(error, _STILL_GOING_ON):
+                # The block was protected to its end: an exception would call it a failure.
+                logger.warning("release of %r: %s", self.name, error)
+            else:
+                raise
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._describe()}>"
+
+    def _describe(self) -> str:
+        word = _WORDS.get(_core.lease_state(self._handle), "of another process")
+        text = f"{self.name!r} {word} fence={self.fence}"
+        return f"{text} remaining={self.remaining:.1f}s" if word == "held" else text
+
+    def __del__(
+        self,
+        # Bound here: at the end of the interpreter the module's names may be gone.
+        _state: Callable[[_core.Lease], int] = _core.lease_state,
+        _warn: Callable[..., None] = warnings.warn,
+    ) -> None:
+        handle = getattr(self, "_handle", None)
+        if handle is not None and _state(handle) == _HELD:
+            _warn(f"never released: {self!r}", ResourceWarning, stacklevel=2, source=self)
+
+
+# The release is repeated in the background until the lease would have ended.
+_STILL_GOING_ON = (OutcomeUnknown, Unavailable, ServerError, Denied)

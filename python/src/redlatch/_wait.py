@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""How a thread waits for a request, so that Ctrl-C ends the wait."""
+
+from __future__ import annotations
+
+import threading
+
+from . import _core
+from ._log import pass_on_log
+from ._status import Status
+
+# The main thread is where Python runs signal handlers. A signal interrupts its wait; one that comes
+# just before the wait begins does not, and is seen when this is over.
+SLICE_MS = 250
+
+PENDING = int(Status.PENDING)
+INTERRUPTED = int(Status.INTERRUPTED)
+
+
+def slice_ms() -> int:
+    """How long this thread may wait at a time."""
+    is_main = threading.current_thread() is threading.main_thread()
+    return SLICE_MS if is_main else -1
+
+
+def finish(request: _core.Request) -> int:
+    """Wait for the request, which limits its time itself; its status.
+
+    Whatever ends the wait early (a signal handler raised) ends the request too: nobody would take
+    what it is granted. A release or an extension goes on by itself.
+    """
+    try:
+        status = _core.request_status(request)
+        if status == PENDING:
+            limit_ms = slice_ms()
+            while status in (PENDING, INTERRUPTED):
+                status = _core.request_wait(request, limit_ms)
+        pass_on_log()
+        return status
+    except BaseException:
+        _core.request_free(request)
+        raise

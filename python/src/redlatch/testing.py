@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""For tests of programs that lock: what a server and other hosts do to a lock, on demand.
+
+    def test_stops_when_the_lock_is_lost(redlatch_client):
+        with pytest.raises(redlatch.LockLost):
+            with redlatch_client.lock("report") as lease:
+                redlatch.testing.steal(redlatch_client, "report")
+                lease.check()
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import Optional
+
+from ._client import Client
+from ._convert import Name
+from ._errors import Error, error_of
+from ._info import LockInfo
+from ._lease import Lease
+from ._status import Status
+
+__all__ = ["assert_free", "assert_locked", "expire", "steal"]
+
+
+def expire(client: Client, name: Name) -> None:
+    """Let the lease of the lock `name` end now, as if its holder had been cut off for too long.
+
+    The next waiter has the lock. Leases of this process know at once that they are lost; a holder
+    elsewhere learns of it with its next renewal, at a third of its lease. Raises NotHeld if nobody
+    holds it.
+    """
+    token = _token_of(client, name)
+    client.force_release(name, token)
+    _notice(token)
+
+
+def steal(client: Client, name: Name, ttl: Optional[float] = None) -> Lease:
+    """Take the lock `name` away from its holder, by another client: the thief's lease.
+
+    Waits behind those who wait for the lock. The former holder learns of it as with expire().
+    """
+    thief = Client(client._url, client._options)
+    info = client.inspect(name)
+    if not info.is_free:
+        expire(client, name)
+    lease = thief.acquire(name, ttl=ttl)
+    assert lease is not None
+    return lease
+
+
+def assert_locked(client: Client, name: Name) -> LockInfo:
+    """Fail unless somebody holds the lock `name`; what the server knows of it."""
+    info = client.inspect(name)
+    assert not info.is_free, f"lock {info.name!r} is free: it was to be held"
+    return info
+
+
+def assert_free(client: Client, name: Name) -> LockInfo:
+    """Fail if somebody holds the lock `name`."""
+    info = client.inspect(name)
+    who = f" by {info.holder.who or info.holder.token}" if info.holder else ""
+    assert info.is_free, f"lock {info.name!r} is held{who}: it was to be free"
+    return info
+
+
+def _token_of(client: Client, name: Name) -> str:
+    info = client.inspect(name)
+    if info.holder is None:
+        raise error_of(Status.E_NOT_HELD, f"lock {info.name!r} is not held")
+    return info.holder.token
+
+
+def _notice(token: str) -> None:
+    """Let the leases with `token` ask the server, which has another holder by now."""
+    for found in gc.get_objects():
+        if type(found) is Lease and found.held and found.token == token:
+            try:
+                found.extend(max(found.remaining, 1.0))
+            except Error:
+                pass
