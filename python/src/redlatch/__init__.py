@@ -68,3 +68,8 @@ __all__ = [
     "connect",
     "from_env",
 ]
+
+# As users name them, also in tracebacks.
+for _name in __all__:
+    globals()[_name].__module__ = __name__
+del _name

@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from types import TracebackType
 from typing import Callable, Optional, TypeVar, Union
 
@@ -219,16 +220,17 @@ class Client:
         wait_ms = to_wait_ms(wait)
         end = math.inf if wait_ms < 0 else time.monotonic() + wait_ms / 1000
         while True:
-            left = max(min(end - time.monotonic(), _CONNECT_SLICE_S), 0)
-            left_ms = to_ms(left, "wait")
+            left_ms = to_ms(max(min(end - time.monotonic(), _CONNECT_SLICE_S), 0), "wait")
             try:
-                self._call(
-                    lambda handle, err, left_ms=left_ms: _core.client_connect(handle, left_ms, err)
-                )
+                self._call(partial(self._connect_once, left_ms))
                 return
             except Unavailable:
                 if time.monotonic() >= end:
                     raise
+
+    @staticmethod
+    def _connect_once(wait_ms: int, handle: _core.Client, err: _core.Error) -> int:
+        return _core.client_connect(handle, wait_ms, err)
 
     def _call(self, call: Callable[[_core.Client, _core.Error], Optional[T]]) -> T:
         """What `call` returns; in a forked process, with a client of its own."""

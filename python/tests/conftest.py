@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""One server for all tests of the package; what a lock means is tested in tests/conformance."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import redlatch
+from support.servers import Server, available_kinds
+from support.wait import LIMIT
+
+pytest_plugins = ["pytester"]
+
+
+@pytest.fixture(scope="session")
+def shared_server() -> Iterator[Server]:
+    with Server(available_kinds()[0]) as server:
+        yield server
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Iterator[Server]:
+    """Empty, and running."""
+    with shared_server.connect() as connection:
+        connection.cmd("FLUSHALL")
+    yield shared_server
+    if shared_server.is_running:
+        shared_server.resume()
+    else:
+        shared_server.start()
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[redlatch.Client]:
+    with redlatch.connect(server.url) as client:
+        yield client
+
+
+@pytest.fixture
+def other(server: Server) -> Iterator[redlatch.Client]:
+    """Somebody else."""
+    with redlatch.connect(server.unix_url) as client:
+        yield client
+
+
+class Script:
+    """A Python program of its own, which speaks by lines."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self._lines = b""
+
+    def read(self) -> str:
+        """Its next line."""
+        assert self.process.stdout is not None
+        descriptor = self.process.stdout.fileno()
+        while b"\n" not in self._lines:
+            data = b""
+            if select.select([descriptor], [], [], LIMIT)[0]:
+                data = os.read(descriptor, 1 << 16)
+            if not data:
+                self.process.kill()
+                raise AssertionError(f"says nothing more: {self.end()}")
+            self._lines += data
+        line, _, self._lines = self._lines.partition(b"\n")
+        return line.decode()
+
+    def write(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{line}\n".encode())
+        self.process.stdin.flush()
+
+    def end(self) -> tuple[str, str]:
+        """What it still writes, to both of its streams."""
+        output, errors = self.process.communicate(timeout=LIMIT)
+        return (self._lines + output).decode(), errors.decode()
+
+
+@pytest.fixture
+def script(server: Server, tmp_path: Path) -> Iterator[Callable[[str], Script]]:
+    """Starts a program; `url` is the server there."""
+    started: list[Script] = []
+
+    def start(text: str) -> Script:
+        path = tmp_path / f"script{len(started)}.py"
+        path.write_text(f"import redlatch\nurl = {server.url!r}\n{text}")
+        process = subprocess.Popen(
+            [sys.executable, "-u", str(path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONFAULTHANDLER": "1"},
+        )
+        started.append(Script(process))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.process.kill()
+        one.process.communicate()

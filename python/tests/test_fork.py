@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: gunicorn, celery and multiprocessing may fork a process that has clients and leases.
+
+Method: programs of their own fork, since a fork of the tests' process would take their threads'
+locks along; each prints what it saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import redlatch
+from support.servers import Server
+
+from .conftest import Script
+
+
+def run(program: Script) -> str:
+    output, errors = program.end()
+    assert errors == "" and program.process.returncode == 0, output + errors
+    return output
+
+
+PREPARE = """
+import gc, os, sys, threading, time
+def in_child(body):
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            body()
+            gc.collect()
+            status = 0
+        finally:
+            sys.stdout.flush()
+            os._exit(status)
+    assert os.waitpid(pid, 0)[1] == 0
+def raises(kind, call):
+    try:
+        call()
+    except kind as error:
+        return error
+    raise AssertionError(f"not raised: {kind}")
+"""
+
+
+def test_child_has_a_client_of_its_own(client: redlatch.Client, script: Callable[[str], Script]) -> None:
+    program = script(
+        PREPARE
+        + """
+client = redlatch.connect(url)
+mine = client.acquire("mine")
+lock = client.lock("locked")
+lock.acquire()
+def child():
+    global mine
+    for call in (mine.check, mine.release, mine.detach, lambda: mine.extend(9), lock.release):
+        assert raises(redlatch.Forked, call).status is redlatch.Status.E_FORKED
+    assert mine.lost and not mine.held and mine.remaining == 0.0
+    assert "of another process" in repr(mine)
+    assert client.acquire("mine", timeout=0) is None
+    assert lock.acquire(blocking=False) is False
+    assert lock.acquire(timeout=0.02) is False
+    assert lock.locked() and client.inspect("mine").holder.token == mine.token
+    with client.lock("other") as lease:
+        lease.check()
+        assert len(list(client.list())) == 3
+    # A child of a child.
+    in_child(lambda: client.acquire("other", timeout=0).release())
+    mine = None
+in_child(child)
+mine.check()
+assert client.inspect("mine").holder.token == mine.token
+mine.release()
+lock.release()
+print("well", mine.lost)
+"""
+    )
+    assert run(program) == "well False\n"
+    assert client.inspect("mine").is_free and client.inspect("locked").is_free
+
+
+def test_block_of_the_parent_ends_as_forked(script: Callable[[str], Script]) -> None:
+    program = script(
+        PREPARE
+        + """
+client = redlatch.connect(url)
+def child():
+    context.__exit__(None, None, None)
+context = client.lock("report")
+with context as lease:
+    in_child(lambda: raises(redlatch.Forked, child))
+    lease.check()
+print("well")
+"""
+    )
+    assert run(program) == "well\n"
+
+
+def test_closed_stays_closed(script: Callable[[str], Script]) -> None:
+    program = script(
+        PREPARE
+        + """
+client = redlatch.connect(url)
+late = redlatch.connect(url)
+client.close()
+def child():
+    raises(redlatch.Closed, lambda: client.acquire("report"))
+    late.close()
+    raises(redlatch.Closed, lambda: late.acquire("report"))
+in_child(child)
+late.acquire("report").release()
+print("well")
+"""
+    )
+    assert run(program) == "well\n"
+
+
+def test_fork_while_threads_wait_and_work(script: Callable[[str], Script], client: redlatch.Client) -> None:
+    # A child must not wait for what a thread had locked that it did not inherit.
+    program = script(
+        PREPARE
+        + """
+client = redlatch.connect(url)
+held = client.acquire("held")
+stop = threading.Event()
+def work(i):
+    while not stop.is_set():
+        client.acquire(f"busy-{i}").release()
+threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+threads.append(threading.Thread(target=lambda: client.acquire("held").release()))
+for thread in threads:
+    thread.start()
+for i in range(20):
+    in_child(lambda: client.acquire(f"child-{i}").release())
+stop.set()
+held.release()
+for thread in threads:
+    thread.join()
+print("well")
+"""
+    )
+    assert run(program) == "well\n"
+
+
+def test_processes_of_a_pool_exclude_each_other(script: Callable[[str], Script]) -> None:
+    program = script(
+        """
+import multiprocessing, pathlib, sys
+client = redlatch.connect(url)
+path = pathlib.Path(__file__ + ".count")
+def work(_):
+    for _ in range(25):
+        with client.lock("count"):
+            path.write_text(str(int(path.read_text()) + 1))
+if __name__ == "__main__":
+    path.write_text("0")
+    client.acquire("count").release()
+    with multiprocessing.get_context("fork").Pool(4) as pool:
+        pool.map(work, range(4))
+    print(path.read_text())
+"""
+    )
+    assert run(program) == "100\n"
+
+
+def test_client_that_was_never_used_may_be_inherited(script: Callable[[str], Script]) -> None:
+    program = script(
+        PREPARE
+        + """
+client = redlatch.connect(url, wait=None)
+assert threading.active_count() == 1 and len(os.listdir("/proc/self/task")) == 1
+in_child(lambda: client.acquire("report", timeout=0).release())
+client.acquire("report", timeout=0).release()
+print("well")
+"""
+    )
+    assert run(program) == "well\n"
+
+
+def test_what_was_set_is_inherited(server: Server, script: Callable[[str], Script]) -> None:
+    program = script(
+        PREPARE
+        + """
+os.environ["REDLATCH_URL"] = url
+client = redlatch.from_env(namespace="app:", holder="me")
+os.environ["REDLATCH_URL"] = "redis://127.0.0.1:1"
+with client.lock("report"):
+    pass
+def child():
+    with client.lock("report"):
+        assert client.option("namespace") == "app:" and client.option("holder") == "me"
+        with redlatch.connect(url) as other:
+            assert other.acquire("app:report", timeout=0) is None
+in_child(child)
+print("well")
+"""
+    )
+    assert run(program) == "well\n"

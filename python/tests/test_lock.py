@@ -1,0 +1,411 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: locks and leases are what Python's users expect of `with` and of threading.Lock.
+
+Method: one server, clients of this process; time is never slept away but for what is given up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+import redlatch
+from redlatch.testing import expire
+from support.servers import Server
+from support.wait import wait_until
+
+
+def in_thread(body: Callable[[], object]) -> object:
+    """What `body` returns, or raises, in a thread of its own."""
+    results: list[object] = []
+
+    def run() -> None:
+        try:
+            results.append(body())
+        except Exception as error:
+            results.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+# ---- with ----------------------------------------------------------------------------------------
+
+
+def test_block_holds_the_lock(client: redlatch.Client, other: redlatch.Client) -> None:
+    with client.lock("report", ttl=30, timeout=5) as lease:
+        assert isinstance(lease, redlatch.Lease)
+        assert lease.fence > 0 and 25 < lease.remaining <= 30
+        assert lease.held and not lease.lost
+        lease.check()
+        assert other.acquire("report", timeout=0) is None
+        assert lease.name == "report" and len(lease.token) == 32
+    assert not lease.held and not lease.lost and lease.remaining == 0.0
+    with other.lock("report") as later:
+        assert later.fence > lease.fence
+
+
+def test_block_that_cannot_begin_raises(client: redlatch.Client, other: redlatch.Client) -> None:
+    with other.lock("report"):
+        with pytest.raises(redlatch.NotAcquired, match="'report'.*0.05 s") as caught:
+            with client.lock("report", timeout=0.05):
+                pytest.fail("the block began")
+        assert isinstance(caught.value, TimeoutError)
+        assert caught.value.status is redlatch.Status.TIMEOUT
+        with pytest.raises(redlatch.NotAcquired) as caught:
+            client.lock("report", timeout=0).__enter__()
+        assert caught.value.status is redlatch.Status.BUSY
+
+
+def test_loss_is_told_at_the_end_of_the_block(
+    client: redlatch.Client, other: redlatch.Client
+) -> None:
+    with pytest.raises(redlatch.LockLost):
+        with client.lock("report") as lease:
+            expire(other, "report")
+            assert lease.lost
+            with pytest.raises(redlatch.LockLost):
+                lease.check()
+            theirs = other.acquire("report", timeout=0)
+    assert theirs is not None
+    theirs.check()
+    theirs.release()
+
+
+def test_exception_of_the_body_wins(client: redlatch.Client) -> None:
+    with pytest.raises(ZeroDivisionError) as caught:
+        with client.lock("report"):
+            expire(client, "report")
+            _ = 1 / 0
+    (note,) = getattr(caught.value, "__notes__")
+    assert note.startswith("redlatch: ")
+    with pytest.raises(ZeroDivisionError) as caught:
+        with client.lock("report"):
+            _ = 1 / 0
+    assert not hasattr(caught.value, "__notes__")
+    assert client.inspect("report").is_free
+
+
+def test_early_release_ends_a_block_well(client: redlatch.Client) -> None:
+    with client.lock("report") as lease:
+        lease.release()
+        assert client.inspect("report").is_free
+    lock = client.lock("report")
+    with lock:
+        lock.release()
+        assert not lock.locked()
+        # What another thread does with the same object is not ended by the end of this block.
+        assert in_thread(lambda: lock.acquire(timeout=5)) is True
+    assert lock.locked()
+    lock.release()
+
+
+def test_block_may_end_in_another_thread(client: redlatch.Client) -> None:
+    lock = client.lock("report")
+
+    @contextlib.contextmanager
+    def guarded() -> Iterator[redlatch.Lease]:
+        with lock as lease:
+            yield lease
+
+    context = guarded()
+    lease = in_thread(context.__enter__)
+    assert isinstance(lease, redlatch.Lease) and lease.held
+    context.__exit__(None, None, None)
+    assert not lease.held and client.inspect("report").is_free
+
+
+def test_lease_releases_itself(client: redlatch.Client) -> None:
+    lease = client.acquire("report", timeout=0)
+    assert lease is not None
+    with lease as same:
+        assert same is lease
+    assert client.inspect("report").is_free
+    with pytest.raises(redlatch.NotHeld):
+        lease.release()
+
+
+def test_release_without_an_answer_is_no_failure_of_the_block(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = redlatch.connect(server.url, timeout=0.1)
+    with client.lock("report"):
+        server.pause()
+    assert "release of 'report'" in caplog.text
+    lease = None
+    server.resume()
+    lease = client.acquire("report", timeout=20)
+    assert lease is not None
+    server.pause()
+    with pytest.raises(redlatch.OutcomeUnknown):
+        lease.release()
+
+
+# ---- the shape of threading.Lock -----------------------------------------------------------------
+
+
+def test_shape_of_a_lock(client: redlatch.Client, other: redlatch.Client) -> None:
+    lock = client.lock("report")
+    assert not lock.locked() and lock.lease is None
+    assert lock.acquire() is True
+    assert lock.locked() and lock.lease is not None and lock.lease.fence > 0
+    assert other.lock("report").locked()
+    assert other.lock("report").acquire(blocking=False) is False
+    assert other.lock("report").acquire(timeout=0.02) is False
+    assert other.lock("report", timeout=0.02).acquire() is False
+    lock.release()
+    assert not lock.locked() and lock.lease is None
+    with pytest.raises(RuntimeError) as caught:
+        lock.release()
+    assert isinstance(caught.value, redlatch.NotHeld)
+    for arguments in ((False, 1), (True, -2), (True, float("nan"))):
+        with pytest.raises(ValueError):
+            lock.acquire(*arguments)
+
+
+def test_taking_twice_in_one_thread_is_told(client: redlatch.Client) -> None:
+    lock = client.lock("report")
+    with lock:
+        for timeout in (-1, 5):
+            with pytest.raises(redlatch.AlreadyHeld):
+                lock.acquire(timeout=timeout)
+        with pytest.raises(redlatch.AlreadyHeld):
+            lock.__enter__()
+        # What does not wait cannot wait for itself.
+        assert lock.acquire(blocking=False) is False
+        # Another object is another owner.
+        assert client.lock("report").acquire(blocking=False) is False
+    with lock:
+        pass
+
+
+def test_threads_share_a_lock(client: redlatch.Client) -> None:
+    lock = client.lock("report")
+    inside: list[int] = []
+    seen: list[int] = []
+
+    def work() -> None:
+        for _ in range(20):
+            with lock:
+                inside.append(1)
+                seen.append(len(inside))
+                inside.pop()
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [1] * 160
+
+
+def test_any_thread_may_release(client: redlatch.Client) -> None:
+    lock = client.lock("report")
+    assert in_thread(lock.acquire) is True
+    assert lock.locked()
+    lock.release()
+    assert client.inspect("report").is_free
+
+
+def test_late_release_after_a_loss_touches_nobody(client: redlatch.Client) -> None:
+    lock = client.lock("report")
+    lock.acquire()
+    expire(client, "report")
+    assert in_thread(lambda: lock.acquire(timeout=5)) is True
+    with pytest.raises(redlatch.LockLost):
+        lock.release()
+    assert lock.locked()
+    lock.release()  # The other thread's, which nobody else would release.
+
+
+# ---- operations ----------------------------------------------------------------------------------
+
+
+def test_acquire_answers_none(client: redlatch.Client, other: redlatch.Client) -> None:
+    lease = client.acquire("report", ttl=30, timeout=0)
+    assert lease is not None
+    assert other.acquire("report", timeout=0) is None
+    assert other.acquire("report", timeout=0.02) is None
+    lease.release()
+    again = other.acquire("report")
+    assert again is not None and again.fence > lease.fence
+    again.release()
+
+
+def test_extend_and_short_leases(client: redlatch.Client) -> None:
+    lease = client.acquire("report", ttl=0.2, renew=False)
+    assert lease is not None and lease.remaining <= 0.2
+    lease.extend(60)
+    assert 55 < lease.remaining <= 60
+    lease.release()
+    lease = client.acquire("report", ttl=0.1, renew=False)
+    assert lease is not None
+    assert lease.wait_lost(timeout=0) is False
+    assert lease.wait_lost() is True and lease.lost
+    for call in (lease.check, lease.release, lambda: lease.extend(1)):
+        with pytest.raises(redlatch.LockLost):
+            call()
+
+
+def test_wait_lost_ends_with_a_release(client: redlatch.Client) -> None:
+    lease = client.acquire("report")
+    assert lease is not None
+    answers: list[bool] = []
+    thread = threading.Thread(target=lambda: answers.append(lease.wait_lost()))
+    thread.start()
+    lease.release()
+    thread.join()
+    assert answers == [False]
+
+
+def test_detached_lease_goes_on_elsewhere(client: redlatch.Client, other: redlatch.Client) -> None:
+    lease = client.acquire("report")
+    assert lease is not None
+    token = lease.detach()
+    assert "detached" in repr(lease)
+    with pytest.raises(redlatch.NotHeld):
+        lease.detach()
+    with pytest.raises(redlatch.NotHeld):
+        other.attach("other", token)
+    with pytest.raises(redlatch.Invalid):
+        other.attach("report", token + "0")
+    attached = other.attach("report", token)
+    assert attached.token == token and attached.fence == 0
+    attached.release()
+    assert client.inspect("report").is_free
+
+
+def test_inspection_is_typed(client: redlatch.Client, other: redlatch.Client) -> None:
+    info = client.inspect("report")
+    assert info.is_free and info.state is redlatch.LockState.FREE and info.holder is None
+    assert info.remaining is None and info.type == "none"
+    with client.lock("report", label="nightly") as lease:
+        wait_until(lambda: labelled(other.inspect("report")))
+        info = other.inspect("report")
+        assert info.name == "report" and info.state is redlatch.LockState.HELD
+        assert info.holder is not None and info.holder.token == lease.token
+        assert info.holder.label == "nightly" and info.holder.who
+        assert info.remaining is not None and 25 < info.remaining <= 30
+        assert info.holder.since is not None
+        assert abs((info.server_time - info.holder.since).total_seconds()) < 60
+
+
+def labelled(info: redlatch.LockInfo) -> bool:
+    return info.holder is not None and info.holder.label != ""
+
+
+def test_list_and_force_release(client: redlatch.Client, other: redlatch.Client) -> None:
+    assert list(client.list()) == []
+    held = [client.acquire(f"job-{i}") for i in range(3)] + [client.acquire("report")]
+    assert {info.name for info in other.list()} == {"job-0", "job-1", "job-2", "report"}
+    assert {info.name for info in other.list("job-*")} == {"job-0", "job-1", "job-2"}
+    assert all(info.holder is not None for info in other.list(b"job-?"))
+    with pytest.raises(redlatch.NotHeld):
+        other.force_release("job-0", "of nobody")
+    other.force_release("job-0")
+    other.force_release("job-1", held[1].token if held[1] else "")
+    with pytest.raises(redlatch.NotHeld):
+        other.force_release("job-0")
+    with pytest.raises(redlatch.LockLost):
+        assert held[0] is not None
+        held[0].release()
+    client.close()
+
+
+def test_names_are_bytes(server: Server, client: redlatch.Client) -> None:
+    names: list[tuple[str | bytes, bytes]] = [
+        ("orders\0eu", b"orders\0eu"),
+        ("\N{LOCK}", "\N{LOCK}".encode()),
+        (b"\xff\xfe\x00", b"\xff\xfe\x00"),
+        ("caf\udce9", b"caf\xe9"),
+    ]
+    with server.connect() as connection:
+        for name, key in names:
+            with client.lock(name) as lease:
+                assert connection.cmd("EXISTS", key) == 1
+                again = lease.name
+                assert client.inspect(again).name == again
+                assert client.acquire(again, timeout=0) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"name": ""}, "name"),
+        ({"name": "x" * 1025}, "1024"),
+        ({"name": "\ud800"}, "UTF-8"),
+        ({"ttl": 0}, "ttl=0: allowed are 0.01 to 604800"),
+        ({"ttl": 1e9}, "604800"),
+        ({"ttl": float("nan")}, "ttl is nan"),
+        ({"max_hold": -1}, "max_hold=-1"),
+        ({"local_burst": 32}, "0 to 31"),
+        ({"local_burst": 1 << 80}, "0 to 31"),
+        ({"label": "x" * 257}, "256"),
+        ({"timeout": -3}, "timeout=-3: allowed are -1"),
+    ],
+)
+def test_bad_argument_is_named(
+    client: redlatch.Client, arguments: dict[str, object], said: str
+) -> None:
+    with pytest.raises(ValueError, match=said) as caught:
+        client.acquire(**{"name": "report", **arguments})  # type: ignore[arg-type]
+    assert isinstance(caught.value, redlatch.Invalid)
+    assert caught.value.status is redlatch.Status.E_INVALID
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"name": 7}, {"ttl": "30"}, {"timeout": "5"}, {"ttl": True}, {"label": 3}]
+)
+def test_wrong_type_is_named(client: redlatch.Client, arguments: dict[str, object]) -> None:
+    with pytest.raises(TypeError, match=next(iter(arguments))):
+        client.acquire(**{"name": "report", **arguments})  # type: ignore[arg-type]
+
+
+def test_every_option_reaches_the_library(client: redlatch.Client) -> None:
+    lease = client.acquire("report", ttl=0.3, max_hold=0.4, confirm=True, local_burst=0)
+    assert lease is not None and lease.remaining <= 0.3
+    assert lease.wait_lost(timeout=30) is True
+    lease = client.acquire("report", timeout=float("inf"))
+    assert lease is not None
+    lease.release()
+
+
+# ---- what is told, and what is left --------------------------------------------------------------
+
+
+def test_what_a_repr_shows(client: redlatch.Client) -> None:
+    lock = client.lock("report")
+    assert repr(lock) == "<Lock 'report' not held here>"
+    with lock as lease:
+        fence = lease.fence
+        for subject, word in ((lock, "Lock"), (lease, "Lease")):
+            shown = repr(subject)
+            assert shown.startswith(f"<{word} 'report' held fence={fence} remaining=2"), shown
+        expire(client, "report")
+        assert repr(lease) == f"<Lease 'report' lost fence={fence}>"
+        lease._is_given_back = True  # Its loss is not what this test is about.
+
+
+def test_forgotten_lease_is_released_and_told(server: Server, client: redlatch.Client) -> None:
+    lease = client.acquire("report")
+    assert lease is not None
+    with pytest.warns(ResourceWarning, match="never released: <Lease 'report' held"):
+        del lease
+        gc.collect()
+    wait_until(lambda: client.inspect("report").is_free)
+
+
+def test_lease_outlives_its_client(server: Server, other: redlatch.Client) -> None:
+    lease = redlatch.connect(server.url).acquire("report")
+    gc.collect()
+    assert lease is not None
+    lease.check()
+    assert other.acquire("report", timeout=0) is None
+    lease.release()
+    assert other.inspect("report").is_free
