@@ -134,16 +134,23 @@ void bind_options(py::module_ &m) {
   m.def("acquire_options_set_lease_ms", [](AcquireOptions &o, int64_t lease_ms) {
     return rl_acquire_options_set_lease_ms(get(o), lease_ms);
   });
-  m.def("acquire_options_set_renew",
-        [](AcquireOptions &o, bool is_on) { return rl_acquire_options_set_renew(get(o), is_on); });
+  m.def("acquire_options_set_renew", [](AcquireOptions &o, int32_t is_on) {
+    return rl_acquire_options_set_renew(get(o), is_on);
+  });
   m.def("acquire_options_set_max_hold_ms", [](AcquireOptions &o, int64_t max_hold_ms) {
     return rl_acquire_options_set_max_hold_ms(get(o), max_hold_ms);
   });
-  m.def("acquire_options_set_confirm", [](AcquireOptions &o, bool is_on) {
+  m.def("acquire_options_set_confirm", [](AcquireOptions &o, int32_t is_on) {
     return rl_acquire_options_set_confirm(get(o), is_on);
   });
   m.def("acquire_options_set_local_burst", [](AcquireOptions &o, int32_t grant_count) {
     return rl_acquire_options_set_local_burst(get(o), grant_count);
+  });
+  m.def("acquire_options_set_foreign_burst", [](AcquireOptions &o, int32_t grant_count) {
+    return rl_acquire_options_set_foreign_burst(get(o), grant_count);
+  });
+  m.def("acquire_options_set_foreign_window_ms", [](AcquireOptions &o, int64_t window_ms) {
+    return rl_acquire_options_set_foreign_window_ms(get(o), window_ms);
   });
   m.def("acquire_options_set_label", [](AcquireOptions &o, const py::bytes &label) {
     return rl_acquire_options_set_label(get(o), Text(label).data, Text(label).size);

@@ -345,6 +345,10 @@ def test_names_are_bytes(server: Server, client: redlatch.Client) -> None:
         ({"ttl": float("nan")}, "ttl is nan"),
         ({"max_hold": -1}, "max_hold=-1"),
         ({"local_burst": 32}, "0 to 31"),
+        ({"foreign_burst": -1}, "0 .never. to 1000000"),
+        ({"foreign_burst": 1000001}, "1000000"),
+        ({"foreign_window": 0}, "0.001 to 60"),
+        ({"foreign_window": 60.1}, "0.001 to 60"),
         ({"local_burst": 1 << 80}, "0 to 31"),
         ({"label": "x" * 257}, "256"),
         ({"timeout": -3}, "timeout=-3: allowed are -1"),
@@ -368,9 +372,12 @@ def test_wrong_type_is_named(client: redlatch.Client, arguments: dict[str, objec
 
 
 def test_every_option_reaches_the_library(client: redlatch.Client) -> None:
-    lease = client.acquire("report", ttl=0.3, max_hold=0.4, confirm=True, local_burst=0)
+    lease = client.acquire("report", ttl=0.3, max_hold=0.4, confirm=True, local_burst=0, label=b"x")
     assert lease is not None and lease.remaining <= 0.3
     assert lease.wait_lost(timeout=30) is True
+    lease = client.acquire("report", renew=False, foreign_burst=16, foreign_window=0.2)
+    assert lease is not None
+    lease.release()
     lease = client.acquire("report", timeout=float("inf"))
     assert lease is not None
     lease.release()

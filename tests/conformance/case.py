@@ -131,8 +131,10 @@ class Case:
         for step in self.steps:
             if step.job:
                 needed.add("threads")
-            if step.op in ("start", "poll", "cancel"):
+            if step.op in ("start", "poll"):
                 needed.add("requests")
+            if step.op == "cancel":
+                needed.add("cancels")
         return needed
 
 

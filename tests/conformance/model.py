@@ -56,12 +56,13 @@ class Model:
     def __init__(
         self,
         locks: dict[str, str],
-        clients: list[str],
+        clients: dict[str, bool],
         strict: bool,
         same: Callable[[str, str], bool],
     ) -> None:
         self.locks = locks  # lock -> name
-        self.clients = clients
+        self.clients = list(clients)
+        self.able_to_cancel = {client for client, can_cancel in clients.items() if can_cancel}
         self.strict = strict
         # Whether two bindings are one token: a lock that is passed on inside a client keeps it.
         self.same = same
@@ -84,12 +85,23 @@ class Model:
         for lock, status in self.requests.items():
             if status == "PENDING":
                 yield from self.do_cancel(lock, 0)
+        for name in self.names:
+            while self.names[name].queue:  # Of those who cannot cancel: each has its turn.
+                yield from self._end_turn(name)
         for lock in self.leases:
             yield from self.do_release(lock, 0)
         for name, state in self.names.items():
             if state.owner is not None:  # Detached.
                 yield from self.do_force_release(self.clients[0], name)
             yield f"until {self.clients[0]} inspect name={name} -> OK state=0 waiting=0"
+
+    def _end_turn(self, name: str) -> Answer:
+        owner = self.names[name].owner
+        for lock, lease in self.leases.items():
+            if lease is owner and lease.state == "HELD":
+                yield from self.do_release(lock, 0)
+                return
+        yield from self.do_force_release(self.clients[0], name)
 
     # ---- what happens by itself ----
 
@@ -164,7 +176,7 @@ class Model:
 
     def do_cancel(self, lock: str, _: int) -> Answer:
         status = self.requests.get(lock)
-        if status is None:
+        if status is None or lock.partition(".")[0] not in self.able_to_cancel:
             return
         name = self.names[self.locks[lock]]
         if status == "PENDING":

@@ -72,11 +72,12 @@ def as_case(program: Program, lines: Iterable[str] | None = None) -> str:
 class Run:
     """One program on one server, and the lines that it has become."""
 
-    def __init__(self, world: World, program: Program) -> None:
+    def __init__(self, world: World, program: Program, players: dict[str, str]) -> None:
         self.world = world
         self.lines: list[str] = []
         tokens = world.bindings
-        self.model = Model(LOCKS, CLIENTS, program.strict, lambda a, b: tokens[a] == tokens[b])
+        able = {client: "cancels" in capabilities()[name] for client, name in players.items()}
+        self.model = Model(LOCKS, able, program.strict, lambda a, b: tokens[a] == tokens[b])
         self.program = program
         # What a candidate answered when it was found to be granted: it says so once.
         self._found: tuple[str, str] = ("", "")
@@ -138,7 +139,7 @@ def run_program(
     players = sorted(name for name, able in capabilities().items() if "requests" in able)
     assigned = {client: players[i % len(players)] for i, client in enumerate(CLIENTS)}
     world = World(server, case, commands, assigned, defect)
-    run = Run(world, program)
+    run = Run(world, program, assigned)
     try:
         run.go()
     except CaseFailed as error:

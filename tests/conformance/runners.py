@@ -8,6 +8,7 @@ import os
 import select
 import shlex
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -40,8 +41,13 @@ def _prepare_c(folder: Path) -> list[str]:
     return [str(program)]
 
 
+def _prepare_python(_: Path) -> list[str]:
+    """With the package that is installed beside these tests."""
+    return [sys.executable, str(HERE / "runners/python/runner.py")]
+
+
 # One entry for each language: makes the runner ready in a scratch folder, and says how to start it.
-PREPARE: dict[str, Callable[[Path], list[str]]] = {"c": _prepare_c}
+PREPARE: dict[str, Callable[[Path], list[str]]] = {"c": _prepare_c, "python": _prepare_python}
 
 
 def capabilities() -> dict[str, set[str]]:

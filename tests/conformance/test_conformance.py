@@ -54,22 +54,32 @@ def run_with_c(server: Server, case: Case, commands: dict[str, list[str]], defec
 
 # Runs that must fail: a suite that cannot is no evidence.
 @pytest.mark.parametrize(
-    ("defect", "name"),
+    ("language", "defect", "name"),
     [
-        ("cut_at_nul", "names-binary"),
-        ("cut_at_nul", "names-all-bytes"),
-        ("ignore_release", "mutex-exclusive"),
-        ("ignore_release", "mutex-key"),
-        ("ignore_release", "misuse-second-release"),
+        ("c", "cut_at_nul", "names-binary"),
+        ("c", "cut_at_nul", "names-all-bytes"),
+        ("c", "ignore_release", "mutex-exclusive"),
+        ("c", "ignore_release", "mutex-key"),
+        ("c", "ignore_release", "misuse-second-release"),
+        ("python", "cut_at_nul", "names-binary"),
+        ("python", "ignore_release", "mutex-exclusive"),
+        ("python", "ignore_release", "misuse-second-release"),
+        ("python", "wrong_status", "mutex-exclusive"),
+        ("python", "wrong_status", "lost-taken-over"),
     ],
 )
 def test_planted_defect_is_found(
-    defect: str, name: str, servers: dict[str, Server], commands: dict[str, list[str]]
+    language: str,
+    defect: str,
+    name: str,
+    servers: dict[str, Server],
+    commands: dict[str, list[str]],
 ) -> None:
-    server = servers[KINDS[0]]
-    run_with_c(server, by_name(name), commands, "")
+    server, case = servers[KINDS[0]], by_name(name)
+    players = dict.fromkeys(case.clients, language)
+    run_case(server, case, commands, players)
     with pytest.raises(CaseFailed):
-        run_with_c(server, by_name(name), commands, defect)
+        run_case(server, case, commands, players, defect)
 
 
 # Expectations that are wrong on purpose, each in another way.

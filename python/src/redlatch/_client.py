@@ -83,19 +83,25 @@ class Client:
         max_hold: Optional[float] = None,
         confirm: bool = False,
         local_burst: Optional[int] = None,
+        foreign_burst: Optional[int] = None,
+        foreign_window: Optional[float] = None,
         label: Optional[Name] = None,
     ) -> Lock:
         """The lock `name`, for `with` and in the shape of threading.Lock. Sends nothing.
 
-        ttl          seconds that the server keeps it without renewal (30)
-        timeout      seconds to wait for it, -1 or None for no limit; 0 is one try
-        renew        renew it in the background while it is held
-        max_hold     lose it after this many seconds, however often it was renewed
-        confirm      let the server confirm a lock that was handed over: one more round trip
-        local_burst  how often it may pass between callers of this client before others (16)
-        label        a text that inspect() shows
+        ttl             seconds that the server keeps it without renewal (30)
+        timeout         seconds to wait for it, -1 or None for no limit; 0 is one try
+        renew           renew it in the background while it is held
+        max_hold        lose it after this many seconds, however often it was renewed
+        confirm         let the server confirm a lock that was handed over: one more round trip
+        local_burst     how often it may pass between callers of this client before others (16)
+        foreign_burst   after how many grants it is left free for libraries that poll (never)
+        foreign_window  .. for how many seconds (0.15)
+        label           a text that inspect() shows
         """
-        options = make_options(ttl, renew, max_hold, confirm, local_burst, label)
+        options = make_options(
+            ttl, renew, max_hold, confirm, local_burst, foreign_burst, foreign_window, label
+        )
         return Lock(self, to_bytes(name, "name"), to_wait_ms(timeout), options)
 
     def acquire(
@@ -108,13 +114,17 @@ class Client:
         max_hold: Optional[float] = None,
         confirm: bool = False,
         local_burst: Optional[int] = None,
+        foreign_burst: Optional[int] = None,
+        foreign_window: Optional[float] = None,
         label: Optional[Name] = None,
     ) -> Optional[Lease]:
         """Acquire `name`: a Lease, or None when it is busy or the time is over.
 
         The keywords are those of lock().
         """
-        options = make_options(ttl, renew, max_hold, confirm, local_burst, label)
+        options = make_options(
+            ttl, renew, max_hold, confirm, local_burst, foreign_burst, foreign_window, label
+        )
         got = self._take(to_bytes(name, "name"), to_wait_ms(timeout), options)
         return got if isinstance(got, Lease) else None
 

@@ -12,6 +12,13 @@ from ._errors import error_of, invalid
 from ._status import Status
 
 
+_INT32 = 2**31
+
+
+def _bound(name: str) -> int:
+    return _core.constant(f"RL_{name}".encode(), 0)
+
+
 def _set(setter: Callable[..., int], options: _core.AcquireOptions, value: object) -> bool:
     status = setter(options, value)
     if status == Status.E_NO_MEMORY:
@@ -19,8 +26,30 @@ def _set(setter: Callable[..., int], options: _core.AcquireOptions, value: objec
     return status == Status.OK
 
 
-def _bound(name: str) -> int:
-    return _core.constant(f"RL_{name}".encode(), 0)
+def _set_ms(
+    setter: Callable[..., int],
+    options: _core.AcquireOptions,
+    what: str,
+    value: Optional[float],
+    allowed: str,
+) -> None:
+    if value is not None and not _set(setter, options, to_ms(value, what)):
+        raise invalid(f"{what}={value!r}: allowed are {allowed} seconds")
+
+
+def _set_count(
+    setter: Callable[..., int],
+    options: _core.AcquireOptions,
+    what: str,
+    value: Optional[int],
+    allowed: str,
+) -> None:
+    if value is None:
+        return
+    if not isinstance(value, int):
+        raise TypeError(f"{what} is {type(value).__name__}: allowed are {allowed}")
+    if not -_INT32 <= value < _INT32 or not _set(setter, options, value):
+        raise invalid(f"{what}={value!r}: allowed are {allowed}")
 
 
 def make_options(
@@ -29,32 +58,35 @@ def make_options(
     max_hold: Optional[float],
     confirm: bool,
     local_burst: Optional[int],
+    foreign_burst: Optional[int],
+    foreign_window: Optional[float],
     label: Optional[Name],
 ) -> Optional[_core.AcquireOptions]:
     """None if all are the defaults."""
-    if ttl is None and renew is True and max_hold is None and confirm is False:
-        if local_burst is None and label is None:
+    if ttl is None and max_hold is None and renew is True and confirm is False and label is None:
+        if local_burst is None and foreign_burst is None and foreign_window is None:
             return None
-    options = _core.acquire_options_new()
-    if options is None:
+    made = _core.acquire_options_new()
+    if made is None:
         raise error_of(Status.E_NO_MEMORY)
     least, most = _bound("MIN_LEASE_MS") / 1000, _bound("MAX_LEASE_MS") // 1000
-    if ttl is not None:
-        if not _set(_core.acquire_options_set_lease_ms, options, to_ms(ttl, "ttl")):
-            raise invalid(f"ttl={ttl!r}: allowed are {least} to {most} seconds (7 days)")
-    if max_hold is not None:
-        if not _set(_core.acquire_options_set_max_hold_ms, options, to_ms(max_hold, "max_hold")):
-            raise invalid(f"max_hold={max_hold!r}: allowed are 0 (no limit) to {most} seconds")
-    if local_burst is not None:
-        top = _bound("MAX_LOCAL_BURST")
-        if not 0 <= local_burst <= top:
-            raise invalid(f"local_burst={local_burst!r}: allowed are 0 to {top}")
-        _set(_core.acquire_options_set_local_burst, options, local_burst)
+    burst = f"0 to {_bound('MAX_LOCAL_BURST')}"
+    _set_ms(_core.acquire_options_set_lease_ms, made, "ttl", ttl, f"{least} to {most}")
+    _set_ms(_core.acquire_options_set_max_hold_ms, made, "max_hold", max_hold, f"0 to {most}")
+    _set_count(_core.acquire_options_set_local_burst, made, "local_burst", local_burst, burst)
+    foreign = "0 (never) to 1000000"
+    _set_count(
+        _core.acquire_options_set_foreign_burst, made, "foreign_burst", foreign_burst, foreign
+    )
+    window = "0.001 to 60"
+    _set_ms(
+        _core.acquire_options_set_foreign_window_ms, made, "foreign_window", foreign_window, window
+    )
+    _set_count(_core.acquire_options_set_renew, made, "renew", renew, "True and False")
+    _set_count(_core.acquire_options_set_confirm, made, "confirm", confirm, "True and False")
     if label is not None:
         text = to_bytes(label, "label")
-        if not _set(_core.acquire_options_set_label, options, text):
-            top = _bound("MAX_LABEL_BYTES")
-            raise invalid(f"label of {len(text)} bytes: allowed are at most {top}")
-    _set(_core.acquire_options_set_renew, options, renew)
-    _set(_core.acquire_options_set_confirm, options, confirm)
-    return options
+        if not _set(_core.acquire_options_set_label, made, text):
+            most_bytes = _bound("MAX_LABEL_BYTES")
+            raise invalid(f"label of {len(text)} bytes: allowed are at most {most_bytes}")
+    return made

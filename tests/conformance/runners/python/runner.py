@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""The Python runner of the conformance suite: reads a line, does it, prints a line.
+
+SPEC.md says what the lines mean. Locks are taken and given back by the surface that users have:
+`with`, and the methods of locks and leases. REDLATCH_RUNNER_DEFECT plants a defect in the package,
+so that the suite can be seen to fail.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from datetime import datetime, timezone
+from typing import Any
+from urllib.parse import quote_from_bytes, unquote_to_bytes
+
+import redlatch
+from redlatch import Status, _client, _convert
+
+PLAIN = "".join(map(chr, range(33, 127))).replace("%", "")
+STATES = {state: number for number, state in enumerate(redlatch.LockState)}
+
+Values = dict[str, bytes]
+Answer = tuple[Status, dict[str, object]]
+
+
+class Logged(threading.local):
+    """What the end of a block logs in this thread, where users would see it."""
+
+    error: redlatch.Error | None = None
+
+
+class Handler(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        for value in record.args if isinstance(record.args, tuple) else ():
+            if isinstance(value, redlatch.Error):
+                logged.error = value
+
+
+class Lock:
+    """A named lock of a case: how it is taken, and its last lease."""
+
+    def __init__(self, name: bytes, options: dict[str, object]) -> None:
+        self.name = name
+        self.options: Any = options
+        self.lease: redlatch.Lease | None = None
+        self.block = ExitStack()  # the block that ends with a release
+        self.started: Started | None = None
+
+    def made(self, values: Values) -> redlatch.Lock:
+        return client.lock(self.name, timeout=seconds(values, "wait_ms"), **self.options)
+
+
+client: redlatch.Client
+locks: dict[str, Lock] = {}
+jobs: dict[int, threading.Thread] = {}
+answers: dict[int, str] = {}
+logged = Logged()
+
+
+def seconds(values: Values, key: str) -> float:
+    ms = int(values[key])
+    return ms if ms == -1 else ms / 1000
+
+
+def number(value: bytes) -> int:
+    return int(value)
+
+
+def in_seconds(value: bytes) -> float:
+    return int(value) / 1000
+
+
+OPTIONS: dict[str, tuple[str, Callable[[bytes], object]]] = {
+    "lease_ms": ("ttl", in_seconds),
+    "max_hold_ms": ("max_hold", in_seconds),
+    "renew": ("renew", number),
+    "confirm": ("confirm", number),
+    "local_burst": ("local_burst", number),
+    "foreign_burst": ("foreign_burst", number),
+    "foreign_window_ms": ("foreign_window", in_seconds),
+    "label": ("label", bytes),
+}
+
+
+# ---- of the client -------------------------------------------------------------------------------
+
+
+def do_open(values: Values) -> Answer:
+    global client
+    options: Any = dict(values)
+    client = redlatch.connect(wait=None, **options)
+    return Status.OK, {}
+
+
+def do_lock(values: Values) -> Answer:
+    name, key = values.pop("name"), values.pop("id").decode()
+    options = {OPTIONS[word][0]: OPTIONS[word][1](value) for word, value in values.items()}
+    locks[key] = Lock(name, options)
+    client.lock(name, **locks[key].options)  # Options are looked at here.
+    return Status.OK, {}
+
+
+def do_connect(values: Values) -> Answer:
+    client._connect(seconds(values, "wait_ms"))
+    return Status.OK, {}
+
+
+def do_shutdown(values: Values) -> Answer:
+    client.close()
+    return Status.OK, {}
+
+
+def fields(prefix: str, row: object) -> dict[str, object]:
+    """Every field under the name that the C ABI has for it."""
+    found: dict[str, object] = {}
+    for field in dataclasses.fields(row):  # type: ignore[arg-type]
+        name, value = field.name, getattr(row, field.name)
+        if name in ("since", "server_time"):
+            name = {"since": "since_ms", "server_time": "server_ms"}[name]
+            value = ms_of(value)
+        elif name == "remaining":
+            name, value = "remaining_ms", -1 if value is None else round(value * 1000)
+        elif name == "state":
+            value = STATES[value]
+        found[prefix + name] = value
+    return found
+
+
+def ms_of(time: datetime | None) -> int:
+    start = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    return round((time - start).total_seconds() * 1000) if time else 0
+
+
+def do_inspect(values: Values) -> Answer:
+    info = client.inspect(values["name"])
+    shown = fields("", info)
+    shown["rows"] = 1
+    for prefix, key in (("holder_", "holders"), ("first_", "waiters")):
+        rows = shown.pop(key)
+        assert isinstance(rows, tuple)
+        shown[prefix + "rows"] = len(rows)
+        # What is not there is 0 or "", as in C.
+        shown |= dict.fromkeys([prefix + "token", prefix + "who", prefix + "label"], "")
+        shown |= fields(prefix, rows[0]) if rows else {}
+    return Status.OK, shown
+
+
+def do_force_release(values: Values) -> Answer:
+    client.force_release(values["name"], values.get("token"))
+    return Status.OK, {}
+
+
+def do_statuses(values: Values) -> Answer:
+    traits = {s: s.maybe_applied * 1 + s.retryable * 2 for s in Status}
+    return Status.OK, {f"RL_{s.name}": f"{s.value}/{traits[s]}" for s in Status}
+
+
+# ---- of a lock -----------------------------------------------------------------------------------
+
+
+def granted(lock: Lock, lease: redlatch.Lease) -> Answer:
+    lock.lease = lease
+    return Status.OK, {"fence": lease.fence, "token": lease.token}
+
+
+def do_acquire(lock: Lock, values: Values) -> Answer:
+    block = ExitStack()
+    lease = block.enter_context(lock.made(values))
+    lock.block = block
+    return granted(lock, lease)
+
+
+class Started(threading.Thread):
+    """A block that is entered in a thread, and left in another."""
+
+    def __init__(self, made: redlatch.Lock) -> None:
+        super().__init__()
+        self.made = made
+        self.block = ExitStack()
+        self.result: redlatch.Lease | Status = Status.PENDING
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self.result = self.block.enter_context(self.made)
+        except redlatch.Error as error:
+            self.result = error.status
+
+
+def do_start(lock: Lock, values: Values) -> Answer:
+    lock.started = Started(lock.made(values))
+    return Status.PENDING, {}
+
+
+def do_poll(lock: Lock, values: Values) -> Answer:
+    started = lock.started
+    assert started is not None
+    wait = seconds(values, "wait_ms")
+    started.join(None if wait == -1 else wait)
+    if isinstance(started.result, Status):
+        return started.result, {}
+    if started.block is lock.block:
+        return Status.OK, {}
+    lock.block = started.block
+    return granted(lock, started.result)
+
+
+def do_attach(lock: Lock, values: Values) -> Answer:
+    lease = client.attach(lock.name, values["token"])
+    lock.block = ExitStack()
+    lock.block.enter_context(lease)
+    return granted(lock, lease)
+
+
+def do_release(lock: Lock, values: Values) -> Answer:
+    if lock.lease is None:
+        client.lock(lock.name).release()  # Which says that it is not held.
+    elif lock.lease._is_given_back:
+        lock.lease.release()
+    else:
+        logged.error = None
+        lock.block.close()  # The end of the block, which raises only what broke its promise.
+        if logged.error is not None:
+            raise logged.error
+    return Status.OK, {}
+
+
+def do_check(lock: Lock, values: Values) -> Answer:
+    held(lock).check()
+    return Status.OK, {}
+
+
+def do_extend(lock: Lock, values: Values) -> Answer:
+    held(lock).extend(int(values["lease_ms"]) / 1000)
+    return Status.OK, {}
+
+
+def do_wait_lost(lock: Lock, values: Values) -> Answer:
+    lease = held(lock)
+    if lease.wait_lost(timeout=seconds(values, "wait_ms")):
+        return Status.E_LOST, {}
+    return Status.PENDING if lease.held else Status.OK, {}
+
+
+def do_show(lock: Lock, values: Values) -> Answer:
+    lease = held(lock)
+    state = "HELD" if lease.held else repr(lease).split()[2].upper()
+    return Status.OK, {"state": state, "remaining_ms": round(lease.remaining * 1000)}
+
+
+def do_detach(lock: Lock, values: Values) -> Answer:
+    held(lock).detach()
+    return do_show(lock, values)
+
+
+def held(lock: Lock) -> redlatch.Lease:
+    assert lock.lease is not None
+    return lock.lease
+
+
+# ---- lines ---------------------------------------------------------------------------------------
+
+OF_CLIENT: dict[str, Callable[[Values], Answer]] = {
+    "open": do_open,
+    "lock": do_lock,
+    "connect": do_connect,
+    "shutdown": do_shutdown,
+    "inspect": do_inspect,
+    "force_release": do_force_release,
+    "statuses": do_statuses,
+}
+OF_LOCK: dict[str, Callable[[Lock, Values], Answer]] = {
+    "acquire": do_acquire,
+    "start": do_start,
+    "poll": do_poll,
+    "attach": do_attach,
+    "release": do_release,
+    "check": do_check,
+    "extend": do_extend,
+    "wait_lost": do_wait_lost,
+    "show": do_show,
+    "detach": do_detach,
+}
+
+
+def decode(word: str) -> tuple[str, bytes]:
+    key, _, text = word.partition("=")
+    return key, unquote_to_bytes(text)
+
+
+def encode(value: object) -> str:
+    if isinstance(value, str):
+        value = value.encode("utf-8", "surrogateescape")
+    return quote_from_bytes(value, safe=PLAIN) if isinstance(value, bytes) else str(value)
+
+
+def answer(target: str, op: str, values: Values) -> str:
+    """Do it, and say how it went."""
+    shown: dict[str, object] = {}
+    try:
+        if target == "-" and op in OF_CLIENT:
+            status, shown = OF_CLIENT[op](values)
+        elif target in locks and op in OF_LOCK:
+            status, shown = OF_LOCK[op](locks[target], values)
+        else:
+            return "UNKNOWN"
+    except redlatch.Error as error:
+        status = error.status
+    return " ".join([status.name, *(f"{key}={encode(value)}" for key, value in shown.items())])
+
+
+def run(line: str) -> str:
+    """Do a line, or start it in a thread of its own, or wait for what was started."""
+    words = line.split()
+    job = int(words.pop()[1:]) if words[-1].startswith("&") else 0
+    target, op, values = words[0], words[1], dict(map(decode, words[2:]))
+    if job and op == "wait":
+        jobs.pop(job).join()
+        return answers[job]
+    if not job:
+        return answer(target, op, values)
+
+    def work() -> None:
+        answers[job] = answer(target, op, values)
+
+    jobs[job] = threading.Thread(target=work)
+    jobs[job].start()
+    return "STARTED"
+
+
+def plant(defect: str) -> None:
+    """Break the package as a careless change of it would."""
+    error_init = redlatch.Error.__init__
+
+    def cut_at_nul(value: bytes, what: str) -> bytes:
+        return _convert.to_bytes(value, what).partition(b"\0")[0]
+
+    def ignore_release(lease: redlatch.Lease) -> None:
+        lease._is_given_back = True
+
+    def wrong_status(error: redlatch.Error, message: str, status: Status) -> None:
+        wrong = {Status.E_LOST: Status.E_NOT_HELD, Status.BUSY: Status.TIMEOUT}
+        error_init(error, message, wrong.get(status, status))
+
+    plants: dict[str, tuple[object, str, object]] = {
+        "cut_at_nul": (_client, "to_bytes", cut_at_nul),
+        "ignore_release": (redlatch.Lease, "release", ignore_release),
+        "wrong_status": (redlatch.Error, "__init__", wrong_status),
+    }
+    if defect:
+        setattr(*plants[defect])
+
+
+def main() -> None:
+    plant(os.environ.get("REDLATCH_RUNNER_DEFECT", ""))
+    logging.getLogger("redlatch").addHandler(Handler())
+    for line in sys.stdin:
+        print(run(line), flush=True)
+    client.close()  # Ends the waits of the jobs.
+    for job in (*jobs.values(), *(lock.started for lock in locks.values() if lock.started)):
+        job.join()
+
+
+if __name__ == "__main__":
+    main()
