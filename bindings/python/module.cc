@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// redlatch._core: the C ABI as Python sees it, one line for each function, and nothing decided here.
-// What it means is in redlatch.h; what Python makes of it is in python/src/redlatch. Whatever may
-// send or wait does so without the GIL.
+// redlatch._core: the C ABI as Python sees it, function by function, and nothing decided here. What
+// it means is in redlatch.h; what Python makes of it is in python/src/redlatch. Whatever may send
+// or wait does so without the GIL.
 #include <pybind11/pybind11.h>
 
+#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -100,6 +101,12 @@ py::bytes read_text(const Write &write) {
   return py::bytes(text.data(), size);
 }
 
+// A message quotes what it was given, which need not be UTF-8.
+py::str read_message(const char *message) {
+  return py::reinterpret_steal<py::str>(
+      PyUnicode_DecodeUTF8(message, static_cast<py::ssize_t>(std::strlen(message)), "replace"));
+}
+
 void bind_handles(py::module_ &m) {
   py::class_<Error>(m, "Error");
   py::class_<ClientOptions>(m, "ClientOptions");
@@ -111,7 +118,7 @@ void bind_handles(py::module_ &m) {
   py::class_<List>(m, "List");
   m.def("error_new", [] { return wrap<Error>(rl_error_new()); });
   m.def("error_status", [](const Error &e) { return rl_error_status(get(e)); });
-  m.def("error_message", [](const Error &e) { return rl_error_message(get(e)); });
+  m.def("error_message", [](const Error &e) { return read_message(rl_error_message(get(e))); });
   m.def("version", &rl_version);
   m.def("status_text", &rl_status_text);
   m.def("status_is", &rl_status_is);
@@ -204,7 +211,8 @@ void bind_requests(py::module_ &m) {
     return without_gil([&] { return rl_request_wait(get(request), wait_ms); });
   });
   m.def("request_status", [](const Request &request) { return rl_request_status(get(request)); });
-  m.def("request_message", [](const Request &request) { return rl_request_message(get(request)); });
+  m.def("request_message",
+        [](const Request &request) { return read_message(rl_request_message(get(request))); });
   m.def("request_take_lease",
         [](Request &request) { return wrap<Lease>(rl_request_take_lease(get(request))); });
   m.def("request_free", [](Request &request) { request.reset(); });

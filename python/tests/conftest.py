@@ -83,8 +83,11 @@ class Script:
         return (self._lines + output).decode(), errors.decode()
 
 
+Starter = Callable[[str], Script]
+
+
 @pytest.fixture
-def script(server: Server, tmp_path: Path) -> Iterator[Callable[[str], Script]]:
+def script(server: Server, tmp_path: Path) -> Iterator[Starter]:
     """Starts a program; `url` is the server there."""
     started: list[Script] = []
 

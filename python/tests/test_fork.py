@@ -8,12 +8,10 @@ locks along; each prints what it saw.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import redlatch
 from support.servers import Server
 
-from .conftest import Script
+from .conftest import Script, Starter
 
 
 def run(program: Script) -> str:
@@ -46,7 +44,7 @@ def raises(kind, call):
 """
 
 
-def test_child_has_a_client_of_its_own(client: redlatch.Client, script: Callable[[str], Script]) -> None:
+def test_child_has_a_client_of_its_own(client: redlatch.Client, script: Starter) -> None:
     program = script(
         PREPARE
         + """
@@ -82,7 +80,7 @@ print("well", mine.lost)
     assert client.inspect("mine").is_free and client.inspect("locked").is_free
 
 
-def test_block_of_the_parent_ends_as_forked(script: Callable[[str], Script]) -> None:
+def test_block_of_the_parent_ends_as_forked(script: Starter) -> None:
     program = script(
         PREPARE
         + """
@@ -99,7 +97,7 @@ print("well")
     assert run(program) == "well\n"
 
 
-def test_closed_stays_closed(script: Callable[[str], Script]) -> None:
+def test_closed_stays_closed(script: Starter) -> None:
     program = script(
         PREPARE
         + """
@@ -118,7 +116,7 @@ print("well")
     assert run(program) == "well\n"
 
 
-def test_fork_while_threads_wait_and_work(script: Callable[[str], Script], client: redlatch.Client) -> None:
+def test_fork_while_threads_wait_and_work(script: Starter, client: redlatch.Client) -> None:
     # A child must not wait for what a thread had locked that it did not inherit.
     program = script(
         PREPARE
@@ -145,7 +143,7 @@ print("well")
     assert run(program) == "well\n"
 
 
-def test_processes_of_a_pool_exclude_each_other(script: Callable[[str], Script]) -> None:
+def test_processes_of_a_pool_exclude_each_other(script: Starter) -> None:
     program = script(
         """
 import multiprocessing, pathlib, sys
@@ -166,7 +164,7 @@ if __name__ == "__main__":
     assert run(program) == "100\n"
 
 
-def test_client_that_was_never_used_may_be_inherited(script: Callable[[str], Script]) -> None:
+def test_client_that_was_never_used_may_be_inherited(script: Starter) -> None:
     program = script(
         PREPARE
         + """
@@ -180,7 +178,7 @@ print("well")
     assert run(program) == "well\n"
 
 
-def test_what_was_set_is_inherited(server: Server, script: Callable[[str], Script]) -> None:
+def test_what_was_set_is_inherited(server: Server, script: Starter) -> None:
     program = script(
         PREPARE
         + """

@@ -11,13 +11,11 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable
-
 import redlatch
 from support.servers import Server
 from support.wait import wait_until
 
-from .conftest import Script
+from .conftest import Starter
 
 WAIT = """
 import sys
@@ -56,7 +54,7 @@ def test_others_run_while_one_waits(client: redlatch.Client, other: redlatch.Cli
     got[0].release()
 
 
-def test_ctrl_c_ends_a_wait_and_no_other(client: redlatch.Client, script: Callable[[str], Script]) -> None:
+def test_ctrl_c_ends_a_wait_and_no_other(client: redlatch.Client, script: Starter) -> None:
     lease = client.acquire("report")
     assert lease is not None
     first = script(WAIT)
@@ -78,7 +76,7 @@ def test_ctrl_c_ends_a_wait_and_no_other(client: redlatch.Client, script: Callab
 
 
 def test_signal_that_raises_nothing_keeps_the_place(
-    client: redlatch.Client, script: Callable[[str], Script]
+    client: redlatch.Client, script: Starter
 ) -> None:
     lease = client.acquire("report")
     assert lease is not None
@@ -95,7 +93,7 @@ def test_signal_that_raises_nothing_keeps_the_place(
 
 
 def test_signal_that_interrupts_nothing_is_seen(
-    client: redlatch.Client, script: Callable[[str], Script]
+    client: redlatch.Client, script: Starter
 ) -> None:
     # Caught by a thread that does not wait, as by one just before its wait: no call is interrupted.
     lease = client.acquire("report")
@@ -116,7 +114,7 @@ threading.Thread(target=elsewhere, daemon=True).start()
 
 
 def test_ctrl_c_ends_a_release_that_gets_no_answer(
-    server: Server, client: redlatch.Client, script: Callable[[str], Script]
+    server: Server, client: redlatch.Client, script: Starter
 ) -> None:
     holder = script(
         """
@@ -148,7 +146,7 @@ os._exit(0)
     wait_until(lambda: client.inspect("report").is_free)
 
 
-def test_end_of_the_interpreter_ends_waits(client: redlatch.Client, script: Callable[[str], Script]) -> None:
+def test_end_of_the_interpreter_ends_waits(client: redlatch.Client, script: Starter) -> None:
     lease = client.acquire("report")
     assert lease is not None
     program = script(

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: statuses, exceptions and the log say what the library says."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import redlatch
+from redlatch import Status, _errors
+from support.build import ROOT
+from support.servers import Server
+from support.wait import wait_until
+
+
+def generated(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "tools/gen_python.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_statuses_are_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert generated("--check").returncode == 0
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    found = importlib.util.spec_from_file_location("gen_python", ROOT / "tools/gen_python.py")
+    assert found is not None and found.loader is not None
+    generator = importlib.util.module_from_spec(found)
+    found.loader.exec_module(generator)
+    statuses = generator.read_statuses(generator.SOURCE.read_text())
+    assert generator.render(statuses) == generator.RESULT.read_text()
+    assert generator.render(statuses[1:]) != generator.RESULT.read_text()
+    assert [(s.name, s.number, s.text) for s in statuses] == [
+        (s.name, s.value, s.text) for s in Status
+    ]
+
+
+def test_every_failure_has_a_class_of_its_own() -> None:
+    failures = [status for status in Status if status < 0]
+    classes = [_errors.CLASSES[status] for status in failures]
+    assert len(set(classes)) == len(classes) > 10
+    assert all(issubclass(one, redlatch.Error) for one in classes)
+    assert all(getattr(redlatch, one.__name__) is one for one in classes)
+    assert _errors.CLASSES[Status.BUSY] is _errors.CLASSES[Status.TIMEOUT] is redlatch.NotAcquired
+    assert issubclass(redlatch.NotAcquired, TimeoutError)
+    assert issubclass(redlatch.Invalid, ValueError)
+
+
+def test_traits() -> None:
+    assert Status.E_OUTCOME_UNKNOWN.maybe_applied and Status.E_OUTCOME_UNKNOWN.retryable
+    assert Status.BUSY.retryable and not Status.BUSY.maybe_applied
+    assert not Status.E_LOST.retryable
+
+
+@pytest.mark.parametrize("status", [s for s in Status if s < 0] + [Status.BUSY, Status.TIMEOUT])
+def test_errors_survive_a_pickle(status: Status) -> None:
+    error = _errors.error_of(status, "said")
+    _errors.add_note(error, "and more")
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error) and again.status is status
+    assert str(again) == "said" and getattr(again, "__notes__") == ["and more"]
+    assert type(error).__module__ == "redlatch"
+
+
+def test_note_without_add_note() -> None:
+    class Old(Exception):
+        add_note = property()  # As before Python 3.11.
+
+    error = Old()
+    _errors.add_note(error, "one")
+    _errors.add_note(error, "two")
+    assert getattr(error, "__notes__") == ["one", "two"]
+
+
+# ---- connecting ----------------------------------------------------------------------------------
+
+
+def test_missing_server_is_told_at_once() -> None:
+    with pytest.raises(redlatch.Unavailable, match="127.0.0.1:1"):
+        redlatch.connect("redis://127.0.0.1:1")
+    with pytest.raises(redlatch.Unavailable):
+        redlatch.connect("redis://127.0.0.1:1", wait=0.05)
+    client = redlatch.connect("redis://127.0.0.1:1", wait=None)
+    with pytest.raises(redlatch.Unavailable):
+        client.acquire("report", timeout=0)
+
+
+def test_connecting_waits_for_the_server(server: Server) -> None:
+    server.stop()
+    starting = threading.Timer(0.2, server.start)
+    starting.start()
+    with redlatch.connect(server.url, wait=-1) as client:
+        assert client.inspect("report").is_free
+    starting.join()
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "said"),
+    [
+        ("redis://localhost?namespcae=x", {}, "namespace"),
+        ("redis://localhost", {"namespcae": "x"}, "namespace"),
+        ("http://localhost", {}, "redis"),
+        ("redis://localhost", {"timeout": "fast"}, "timeout"),
+        ("redis://localhost", {"timeout": 0.0}, "timeout"),
+        ("redis://localhost", {"db": -1}, "db"),
+    ],
+)
+def test_bad_address_is_told(url: str, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(redlatch.Invalid, match=said):
+        redlatch.connect(url, wait=None, **options)
+
+
+def test_messages_quote_any_bytes() -> None:
+    client = redlatch.connect(b"redis://\xff\xfe:1", wait=None)
+    with pytest.raises(redlatch.Unavailable, match="\ufffd"):
+        client.acquire("report", timeout=0)
+    assert "\\udcff" in repr(client)
+
+
+def test_options_reach_the_library(server: Server) -> None:
+    options: dict[str, Any] = {"namespace": "a:", "timeout": 1.5, "connect_timeout": "3s", "db": 2}
+    with redlatch.connect(server.url, holder="me", user=None, **options) as client:
+        assert client.option("namespace") == "a:" and client.option("db") == "2"
+        assert client.option("holder") == "me"
+        assert client.option("timeout") == "1500ms" and client.option("connect_timeout") == "3000ms"
+        with client.lock("report"), server.connect() as connection:
+            connection.cmd("SELECT", 2)
+            assert connection.cmd("EXISTS", "a:report") == 1
+
+
+def test_environment_is_read_when_asked(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("REDLATCH_URL", "VALKEY_URL", "REDIS_URL"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(redlatch.Invalid, match="REDLATCH_URL"):
+        redlatch.from_env()
+    monkeypatch.setenv("REDIS_URL", server.url)
+    monkeypatch.setenv("REDLATCH_NAMESPACE", "env:")
+    with redlatch.from_env() as client:
+        assert client.option("namespace") == "env:"
+    with redlatch.from_env(namespace="mine:") as client:
+        assert client.option("namespace") == "mine:"
+
+
+def test_no_password_is_shown(server: Server) -> None:
+    for part in (":hunter2@", "me:hunter2@"):
+        client = redlatch.connect(f"redis://{part}127.0.0.1:1/0", wait=None, password="hunter2")
+        with pytest.raises(redlatch.Unavailable) as caught:
+            client.acquire("report", timeout=0)
+        for shown in (repr(client), str(caught.value), repr(client.lock("report"))):
+            assert "hunter2" not in shown
+        assert "***" in repr(client) and client.option("password") == ""
+    url = server.url.replace("redis://", "redis://:hunter2@")
+    with server.connect() as connection:
+        connection.cmd("CONFIG", "SET", "requirepass", "hunter3")
+        try:
+            with pytest.raises(redlatch.Denied) as denied:
+                redlatch.connect(url)
+            redlatch.connect(url, password="hunter3").close()
+        finally:
+            connection.cmd("CONFIG", "SET", "requirepass", "")
+    assert "hunter2" not in str(denied.value)
+
+
+# ---- the log -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    with caplog.at_level(logging.INFO, logger="redlatch"):
+        redlatch._log.pass_on_log()  # What other tests have left.
+        caplog.clear()
+        yield caplog
+
+
+def test_outage_is_logged(
+    server: Server, client: redlatch.Client, log: pytest.LogCaptureFixture
+) -> None:
+    server.kill()
+
+    def logged() -> list[logging.LogRecord]:
+        with pytest.raises(redlatch.Error):
+            client.acquire("report", timeout=0)
+        return [record for record in log.records if record.name == "redlatch"]
+
+    (record, *_) = wait_until(logged)
+    assert record.levelno == logging.WARNING
+    assert record.getMessage().startswith("cannot reach redis://127.0.0.1:")
