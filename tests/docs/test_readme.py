@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def page_id(page: Path) -> str:
 
 def file_of(block: str) -> str:
     """The file name that the first line of a program gives in a comment."""
-    found = re.match(r"(?:/\*|//) (\w+\.\w+)", block)
+    found = re.match(r"(?:/\*|//|#) (\w+\.\w+)", block)
     assert found, f"no file name in the first line of\n{block}"
     return found[1]
 
@@ -47,7 +48,7 @@ def scene(tmp_path: Path) -> Path:
     """A folder as README supposes it: the build, and the programs of README."""
     (tmp_path / "build").mkdir()
     (tmp_path / "build/release").symlink_to(build_folder())
-    for language in ("c", "cpp"):
+    for language in ("c", "cpp", "python"):
         programs = blocks(README, language)
         assert len(programs) == 1, f"one program of README is {language}"
         assert programs[0].count("\n") <= LONGEST_PROGRAM
@@ -60,12 +61,14 @@ def run_commands(scene: Path, server: Server) -> str:
     script = "set -eu\n" + "".join(blocks(README, "sh"))
     # Never a server that somebody else uses.
     script = script.replace(SERVER_OF_README, f"127.0.0.1:{server.port}")
-    for program in scene.glob("report.c*"):
+    for program in scene.glob("report.*"):
         assert "6379" in program.read_text()
         program.write_text(program.read_text().replace(SERVER_OF_README, "127.0.0.1:1"))
     assert "6379" not in script
     hidden = ("REDLATCH_", "VALKEY_", "REDIS", "LD_LIBRARY_PATH", "PKG_CONFIG")
     env = {k: v for k, v in os.environ.items() if not k.startswith(hidden)} | {"HOME": str(scene)}
+    # The Python that has the package.
+    env["PATH"] = f"{Path(sys.executable).parent}:{env['PATH']}"
     done = subprocess.run(
         ["bash", "-c", script],
         cwd=scene,
@@ -83,9 +86,9 @@ def run_commands(scene: Path, server: Server) -> str:
 def test_readme_runs(scene: Path) -> None:
     with Server(available_kinds()[0]) as server:
         output = run_commands(scene, server)
-        # In C, in C++, in the shell, without a server: each later than the one before.
+        # In C, C++, Python, the shell, without a server: each later than the one before.
         fences = [int(fence) for fence in re.findall(r"^ours, fence (\d+)$", output, re.MULTILINE)]
-        assert len(fences) == 4 and fences == sorted(set(fences)), output
+        assert len(fences) == 5 and fences == sorted(set(fences)), output
         assert "nobody holds it" in output and "exit code" not in output
         # Behind an `||` a command that does not exist would go unseen.
         assert re.search(r"^nightly\tfree\t", output, re.MULTILINE), output
