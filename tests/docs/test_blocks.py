@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: every block of code in docs/ runs as it stands there.
+
+Method: Python is run against a server of our own, tests in it by pytest; a piece of C stands in a
+program that has what pieces of C speak of. README has its own test.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.build import ROOT, build_folder
+from support.servers import Server, available_kinds
+from support.wait import LIMIT
+
+SERVER_OF_DOCS = "localhost:6379"
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+PROGRAM = """
+#include <redlatch/redlatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct work {
+  int step_count;
+};
+static int next_step(struct work *work) { return work->step_count-- > 0; }
+static void write_result(struct work *work, int64_t fence) {
+  if (work->step_count < 0 || fence <= 0) abort();
+}
+
+int main(int argc, char **argv) {
+  rl_error *err = rl_error_new();
+  rl_client *client = rl_client_open(argv[argc - 1], strlen(argv[argc - 1]), NULL, err);
+  rl_lease *lease = rl_acquire(client, "docs", 4, 0, NULL, err);
+  rl_status status = rl_error_status(err);
+  struct work work = {3};
+  (void)next_step, (void)write_result, (void)work;
+%s
+  rl_lease_free(lease);
+  rl_client_close(client);
+  rl_error_free(err);
+  return status == RL_OK ? 0 : 1;
+}
+"""
+
+
+def blocks_of_docs() -> Iterator[object]:
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        for number, found in enumerate(_BLOCK.finditer(page.read_text())):
+            yield pytest.param(found[1], found[2], id=f"{page.stem}-{number}-{found[1]}")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server(available_kinds()[0]) as running:
+        yield running
+
+
+def run(command: list[str], folder: Path) -> None:
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=LIMIT,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def run_python(body: str, server: Server, folder: Path) -> None:
+    program = folder / "test_docs.py"
+    program.write_text(body.replace(SERVER_OF_DOCS, f"127.0.0.1:{server.port}"))
+    as_tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--redlatch-url={server.url}"]
+    run([sys.executable, *(as_tests if "def test_" in body else []), program.name], folder)
+
+
+def run_c(body: str, server: Server, folder: Path) -> None:
+    (folder / "docs.c").write_text(PROGRAM % body)
+    library = build_folder() / "capi"
+    command = shlex.split(os.environ.get("CC", "cc")) + ["-std=c11", "-Wall", "-Werror"]
+    command += ["-Wno-unused-variable", "docs.c", "-o", "docs", f"-I{ROOT / 'capi/include'}"]
+    command += [f"-L{library}", "-lredlatch", f"-Wl,-rpath,{library}"]
+    run(command, folder)
+    run(["./docs", server.url], folder)
+
+
+@pytest.mark.parametrize(("language", "body"), blocks_of_docs())
+def test_block_runs(language: str, body: str, server: Server, tmp_path: Path) -> None:
+    runners = {"python": run_python, "c": run_c}
+    assert language in runners, "a block of code says its language, and there is a way to run it"
+    runners[language](body, server, tmp_path)
