@@ -95,7 +95,7 @@ def run_c(body: str, server: Server, folder: Path) -> None:
     run(["./docs", server.url], folder)
 
 
-@pytest.mark.parametrize(("language", "body"), blocks_of_docs())
+@pytest.mark.parametrize(("language", "body"), list(blocks_of_docs()))
 def test_block_runs(language: str, body: str, server: Server, tmp_path: Path) -> None:
     runners = {"python": run_python, "c": run_c}
     assert language in runners, "a block of code says its language, and there is a way to run it"
