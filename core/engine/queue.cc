@@ -194,7 +194,8 @@ void Engine::on_queued(Hold &hold, const wire::AcquireAnswer &answer, Nanos now)
   // Foreign holders tell nobody when they leave. The server may; but then nobody when our pushes do
   // not arrive.
   const bool is_head = answer.rank <= 0;
-  if (is_head && (answer.is_foreign() || answer.is_left_to_others())) watch_key(hold, now);
+  hold.is_key_awaited = answer.is_left_to_others();
+  if (is_head && (answer.is_foreign() || hold.is_key_awaited)) watch_key(hold, now);
   if ((is_head && answer.is_foreign()) || !is_push_trusted_) {
     delay = std::min(delay, hold.foreign_poll.next(entropy_.next()));
   } else {
@@ -223,8 +224,8 @@ void Engine::watch_key(Hold &hold, Nanos now) {
 
 // What GET found: nothing, if the key went before the server began to track it.
 void Engine::on_looked(Hold &hold, const Reply &reply, Nanos now) {
-  if (reply.kind == Reply::Kind::kNil && hold.lock->watcher_id == hold.id)
-    look_again(*hold.lock, now);
+  const bool is_gone = reply.kind == Reply::Kind::kNil && !hold.is_key_awaited;
+  if (is_gone && hold.lock->watcher_id == hold.id) look_again(*hold.lock, now);
 }
 
 void Engine::look_again(LockName &lock, Nanos now) {

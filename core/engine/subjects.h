@@ -146,6 +146,7 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   int short_lease_count = 0;  // grants in a row that left no validity
   std::string trouble;        // the server's last refusal
   policy::Backoff foreign_poll = policy::kForeignPoll;
+  bool is_key_awaited = false;  // the key is free and left to others: told when one takes it
   policy::Backoff retry = policy::kServerRetry;
   Nanos ghost_until = 0;  // an ACQUIRE without an answer may come into effect until then
 

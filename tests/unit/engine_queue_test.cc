@@ -380,6 +380,22 @@ TEST_F(QueueTest, key_that_went_before_it_was_tracked_is_asked_for_at_once) {
   EXPECT_EQ(next_script(), "acquire");
 }
 
+TEST_F(QueueTest, turn_of_others_is_watched_and_not_asked_about_over_and_over) {
+  engine::ServerFacts facts;
+  facts.can_track = true;
+  disconnect();
+  engine_->on_connected(facts, now_);
+  engine::AcquireOptions options;
+  options.foreign.burst = 1;
+  acquire(-1, options);
+  reply_queued(150, 0, "", "none");
+  for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
+  reply(MadeReply());
+  EXPECT_EQ(next_script(), "") << "that the key is free is no news";
+  engine_->on_invalidated("lock", now_);
+  EXPECT_EQ(next_script(), "acquire");
+}
+
 TEST_F(QueueTest, refused_tracking_is_not_asked_for_again) {
   engine::ServerFacts facts;
   facts.can_track = true;

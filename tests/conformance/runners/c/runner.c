@@ -67,6 +67,10 @@ static rl_status set_option(rl_acquire_options* options, const char* key, const 
   if (is(key, "max_hold_ms")) return rl_acquire_options_set_max_hold_ms(options, number);
   if (is(key, "confirm")) return rl_acquire_options_set_confirm(options, small);
   if (is(key, "local_burst")) return rl_acquire_options_set_local_burst(options, small);
+  if (is(key, "foreign_burst")) return rl_acquire_options_set_foreign_burst(options, small);
+  if (is(key, "foreign_window_ms")) {
+    return rl_acquire_options_set_foreign_window_ms(options, number);
+  }
   if (is(key, "label")) return rl_acquire_options_set_label(options, text, length);
   return is(key, "id") || is(key, "name") ? RL_OK : RL_E_INVALID;
 }
@@ -109,6 +113,29 @@ static rl_status inspect(struct call* call, const char* name, size_t name_length
   return rl_error_status(err);
 }
 
+/* How many, and the first and the last name: a listing has no order of its own. */
+static rl_status list_locks(struct call* call, rl_error* err) {
+  size_t pattern_length;
+  const char* pattern = text_of(call, "pattern", &pattern_length);
+  rl_list* list = rl_list_open(client, pattern, pattern_length, err);
+  rl_info* info;
+  char first[TEXT_SIZE] = "", last[TEXT_SIZE] = "", name[TEXT_SIZE];
+  int count = 0;
+  while (list != NULL && (info = rl_list_next(list, err)) != NULL) {
+    rl_info_text(info, RL_INFO_LOCK, 0, RL_INFO_NAME, name, sizeof name);
+    if (count == 0 || strcmp(name, first) < 0) strcpy(first, name);
+    if (count == 0 || strcmp(name, last) > 0) strcpy(last, name);
+    count++;
+    rl_info_free(info);
+  }
+  rl_list_close(list);
+  add(call, " rows=%d first=", count);
+  add_text(call, first, strlen(first));
+  add(call, " last=");
+  add_text(call, last, strlen(last));
+  return rl_error_status(err) == RL_END ? RL_OK : rl_error_status(err);
+}
+
 static rl_status list_statuses(struct call* call) {
   rl_status status;
   for (status = -100; status <= 100; ++status) {
@@ -127,6 +154,7 @@ static rl_status use_client(struct call* call, const char* op, rl_error* err) {
   if (is(op, "open")) return open_client(call, err);
   if (is(op, "lock")) return make_lock(call);
   if (is(op, "inspect")) return inspect(call, name, name_length, err);
+  if (is(op, "list")) return list_locks(call, err);
   if (is(op, "statuses")) return list_statuses(call);
   if (is(op, "connect")) return rl_client_connect(client, number_of(call, "wait_ms"), err);
   if (is(op, "force_release")) {

@@ -157,6 +157,15 @@ def do_force_release(values: Values) -> Answer:
     return Status.OK, {}
 
 
+def do_list(values: Values) -> Answer:
+    names = sorted(info.name for info in client.list(values["pattern"]))
+    return Status.OK, {
+        "rows": len(names),
+        "first": names[0] if names else "",
+        "last": names[-1] if names else "",
+    }
+
+
 def do_statuses(values: Values) -> Answer:
     traits = {s: s.maybe_applied * 1 + s.retryable * 2 for s in Status}
     return Status.OK, {f"RL_{s.name}": f"{s.value}/{traits[s]}" for s in Status}
@@ -274,6 +283,7 @@ OF_CLIENT: dict[str, Callable[[Values], Answer]] = {
     "shutdown": do_shutdown,
     "inspect": do_inspect,
     "force_release": do_force_release,
+    "list": do_list,
     "statuses": do_statuses,
 }
 OF_LOCK: dict[str, Callable[[Lock, Values], Answer]] = {
