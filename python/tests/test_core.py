@@ -27,6 +27,7 @@ STUB = (ROOT / "python/src/redlatch/_core.pyi").read_text()
 NOT_USED = {
     "rl_abi_version": "the library is inside the module: there is one version",
     "rl_acquire": "goes on after a signal; acquire_start() does not",
+    "rl_embedded_inspect": "for operators: `redlatch server` shows it",
     "rl_extend": "goes on after a signal; extend_start() does not",
     "rl_release": "goes on after a signal; release_start() does not",
     "rl_request_cancel": "request_free() cancels",
