@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -128,8 +129,11 @@ class Programs:
         self, topic: str, arguments: dict[str, object], wrapper: tuple[str, ...] = ()
     ) -> subprocess.Popen[str]:
         words = [f"{name}={value}" for name, value in arguments.items()]
+        program = [str(self._folder / f"bench_{topic}")]
+        if topic.endswith(".py"):
+            program = [sys.executable, str(Path(__file__).parent / topic)]
         return subprocess.Popen(
-            [*wrapper, str(self._folder / f"bench_{topic}"), *words],
+            [*wrapper, *program, *words],
             stdout=subprocess.PIPE,
             text=True,
             preexec_fn=_to_core(self._core),

@@ -33,6 +33,7 @@ TITLES = {
     "P3": "hand-off, 1 ms in the critical section",
     "P5": "hand-off between threads of one process",
     "P6": "leases held and renewed",
+    "P8": "acquire and release from Python, nobody else wants the lock",
     "P10": "the holder's process is killed, lease 2 s",
     "P11": "the server restarts without its data",
     "callgrind": "instructions in user space",

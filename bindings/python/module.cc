@@ -197,15 +197,11 @@ void bind_requests(py::module_ &m) {
       return request;
     }));
   });
-  m.def("release_start", [](Lease &lease, int64_t drive_ms) {
-    return wrap<Request>(without_gil([&] {
-      auto *request = rl_release_start(get(lease));
-      if (drive_ms != 0) rl_request_wait(request, drive_ms);
-      return request;
-    }));
+  m.def("release", [](Lease &lease, Error &e) {
+    return without_gil([&] { return rl_release(get(lease), get(e)); });
   });
-  m.def("extend_start", [](Lease &lease, int64_t lease_ms) {
-    return wrap<Request>(without_gil([&] { return rl_extend_start(get(lease), lease_ms); }));
+  m.def("extend", [](Lease &lease, int64_t lease_ms, Error &e) {
+    return without_gil([&] { return rl_extend(get(lease), lease_ms, get(e)); });
   });
   m.def("request_wait", [](Request &request, int64_t wait_ms) {
     return without_gil([&] { return rl_request_wait(get(request), wait_ms); });

@@ -24,7 +24,7 @@ from ._errors import (
 )
 from ._log import logger, pass_on_log
 from ._status import Status
-from ._wait import SLICE_MS, finish, slice_ms
+from ._wait import slice_ms
 
 _HELD = _core.constant(b"RL_LEASE_HELD", 0)
 _WORDS = {
@@ -109,25 +109,23 @@ class Lease:
     def release(self) -> None:
         """Give the lock back; the next waiter has it at once.
 
-        Raises LockLost if it had ended before, NotHeld if it was given back before. After
-        OutcomeUnknown the release goes on in the background.
+        Takes at most one command time limit, whatever signals come: a lock that is given back
+        halfway helps nobody. Raises LockLost if it had ended before, NotHeld if it was given back
+        before. After OutcomeUnknown the release goes on in the background.
         """
         self._is_given_back = True
-        request = _core.release_start(self._handle, SLICE_MS)
-        if request is None:
-            raise error_of(Status.E_NO_MEMORY)
-        status = finish(request)
+        err = new_error()
+        status = _core.release(self._handle, err)
+        pass_on_log()
         if status != _OK:
-            raise error_of(status, _core.request_message(request))
+            raise_of(err)
 
     def extend(self, ttl: float) -> None:
         """Let the lease last `ttl` seconds from now; renewal uses it from then on."""
-        request = _core.extend_start(self._handle, to_ms(ttl, "ttl"))
-        if request is None:
-            raise error_of(Status.E_NO_MEMORY)
-        status = finish(request)
-        if status != _OK:
-            raise error_of(status, _core.request_message(request))
+        err = new_error()
+        _core.extend(self._handle, to_ms(ttl, "ttl"), err)
+        pass_on_log()
+        raise_of(err)
 
     def detach(self) -> str:
         """Stop renewing, and leave the lock to its lease; Client.attach() may go on with it.

@@ -28,7 +28,7 @@ def finish(request: _core.Request) -> int:
     """Wait for the request, which limits its time itself; its status.
 
     Whatever ends the wait early (a signal handler raised) ends the request too: nobody would take
-    what it is granted. A release or an extension goes on by itself.
+    what it is granted.
     """
     try:
         status = _core.request_status(request)
