@@ -63,6 +63,8 @@ def parse(words: list[str]) -> argparse.Namespace:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(TOPICS)}")
     if shutil.which(args.server) is None:
         parser.error(f"{args.server} is not there")
+    if args.callgrind and shutil.which("valgrind") is None:
+        parser.error("--callgrind needs valgrind")
     if not (args.build / "bench" / "bench_uncontended").exists():
         parser.error(f"{args.build} has no benchmarks: configure with -DREDLATCH_BUILD_BENCH=ON")
     return args
