@@ -119,6 +119,12 @@ InfoHandle Session::try_inspect(const std::string& name) const {
   return InfoHandle(rl_inspect(client_.get(), name.data(), name.size(), error_.get()));
 }
 
+std::string Session::why_polling() const {
+  constexpr std::string_view kPoll = "poll: ";
+  const std::string delivery = option("delivery");
+  return delivery.starts_with(kPoll) ? delivery.substr(kPoll.size()) : std::string();
+}
+
 std::string Session::option(std::string_view name) const {
   const auto read = [&](char* buffer, std::size_t size) {
     return rl_client_option(client_.get(), name.data(), name.size(), buffer, size);

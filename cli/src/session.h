@@ -24,6 +24,8 @@ class Session {
   [[nodiscard]] std::string server() const { return option("url"); }
   // Is it an embedded server, whose locks nobody on other hosts sees?
   [[nodiscard]] bool is_local() const { return server().starts_with("embedded://"); }
+  // Why waiting is by polling and slow; empty when it is not.
+  [[nodiscard]] std::string why_polling() const;
   // Who we are, as others see it.
   [[nodiscard]] std::string holder() const { return option("holder"); }
 

@@ -104,6 +104,9 @@ int show_status(const Arguments& arguments) {
       if (session.is_local()) {
         write_output("  server    " + session.server() + " (this host only)\n");
       }
+      if (const auto reason = session.why_polling(); !reason.empty()) {
+        write_output("  waiting   by polling: " + escaped(reason) + "\n");
+      }
     } else if (arguments.output == Output::kTsv) {
       write_output(report_tsv(report));
     } else {

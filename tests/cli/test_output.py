@@ -117,6 +117,8 @@ def test_library_warns_of_slow_waiting(own_cli: Cli, own_server: Server, name: s
     assert done.returncode == 0
     assert re.search(r"^redlatch: waiting by polling, which is slower: ", done.stderr)
     assert own_cli.run("-q", "-u", url, "run", name, "--", "true").stderr == ""
+    shown = own_cli.run("-u", url, "status", "-o", "table", name).stdout
+    assert re.search(r"^  waiting   by polling: .*refused the subscription", shown, re.MULTILINE)
 
 
 def test_quiet_says_nothing_at_run_time(own_cli: Cli, own_server: Server, name: str) -> None:
