@@ -14,9 +14,12 @@ from pathlib import Path
 import pytest
 import redlatch
 from support.servers import Server, available_kinds
+from support.signals import stop_ignoring
 from support.wait import LIMIT
 
 pytest_plugins = ["pytester"]
+
+stop_ignoring()
 
 
 @pytest.fixture(scope="session")

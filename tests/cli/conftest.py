@@ -5,20 +5,16 @@
 from __future__ import annotations
 
 import re
-import signal
 from collections.abc import Iterator
 
 import pytest
 from support.build import built
 from support.servers import Server, available_kinds
+from support.signals import stop_ignoring
 
 from .harness import Cli
 
-# Whoever started the tests in the background, or with nohup, made these ignored: for the command
-# under test as well, which rightly would not undo that.
-for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
-    if signal.getsignal(_number) == signal.SIG_IGN:
-        signal.signal(_number, lambda *_: None)
+stop_ignoring()
 
 
 @pytest.fixture(scope="session")
