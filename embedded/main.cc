@@ -106,7 +106,11 @@ int serve(const char *folder, const char *binary) {
   report(outcome);
   close(kReportFd);
   if (!outcome.ok()) return EXIT_FAILURE;
-  supervisor.run();
+  try {
+    supervisor.run();
+  } catch (const std::exception &) {
+    return EXIT_FAILURE;  // nobody waits for a report any more, and its descriptors are others' now
+  }
   return EXIT_SUCCESS;
 }
 

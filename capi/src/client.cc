@@ -131,9 +131,11 @@ size_t rl_client_option(const rl_client *client, const char *name, size_t name_l
   if (client == nullptr) return copy_out({}, buffer, buffer_size);
   return guarded(nullptr, size_t{0}, [&] {
     const auto wanted = text_of(name, name_len);
-    const auto value = wanted == "delivery" ? client->client->delivery()
-                                            : client::option_of(client->client->settings(), wanted);
-    return copy_out(value, buffer, buffer_size);
+    client::Client &told = *client->client;
+    if (wanted != "delivery") {
+      return copy_out(client::option_of(told.settings(), wanted), buffer, buffer_size);
+    }
+    return copy_out(told.is_forked() ? std::string() : told.delivery(), buffer, buffer_size);
   });
 }
 

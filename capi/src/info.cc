@@ -124,9 +124,11 @@ rl_info *rl_list::next(rl_error *err) {
       if (find_more(err) != RL_OK) return nullptr;
     }
     const std::string name = keys.back().substr(client->settings().name_space.size());
-    std::unique_ptr<rl_info> info(name.empty() ? nullptr : inspect(*client, name, err));
-    if (!info && !name.empty()) return nullptr;
     keys.pop_back();
+    if (name.empty()) continue;
+    std::unique_ptr<rl_info> info(inspect(*client, name, err));
+    // One that cannot be looked at must not stand before the others for ever.
+    if (!info) return nullptr;
     if (info && info->state() == RL_STATE_HELD) return info.release();  // else released meanwhile
   }
 }

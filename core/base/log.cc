@@ -3,6 +3,8 @@
 //
 #include "base/log.h"
 
+#include <pthread.h>
+
 #include <array>
 #include <atomic>
 #include <deque>
@@ -16,6 +18,8 @@ namespace {
 constexpr std::array<std::string_view, 3> kNames = {"error ", "warning ", "info "};
 
 // Never destroyed: threads of clients that nobody closed may still write when the process ends.
+// A forked child begins with an empty one: the parent's may be locked by a thread that is not there,
+// and its lines are the parent's to tell.
 struct Ring {
   std::mutex mutex;  // guards the two below
   std::deque<std::string> lines;
@@ -23,9 +27,21 @@ struct Ring {
   std::atomic<bool> has_lines{false};  // asking in vain costs no lock
 };
 
+std::atomic<Ring *> g_ring{nullptr};
+
 Ring &ring() {
-  static auto &the_ring = *new Ring;
-  return the_ring;
+  static const bool is_made = [] {
+    g_ring = new Ring;
+    // The child of a process with threads may not allocate, so the parent has made its ring before.
+    static std::atomic<Ring *> next{nullptr};
+    pthread_atfork([] { next = new (std::nothrow) Ring; }, [] { delete next.exchange(nullptr); },
+                   [] {
+                     if (Ring *fresh = next.exchange(nullptr)) g_ring = fresh;
+                   });
+    return true;
+  }();
+  (void)is_made;
+  return *g_ring.load(std::memory_order_relaxed);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ struct Version {
   auto operator<=>(const Version &) const = default;
 };
 
+constexpr std::string_view kUnknownCommand = "ERR unknown command";
 constexpr Version kOldestRedis{6, 2};
 constexpr Version kOldestValkey{7, 2};
 constexpr Version kShardedChannels{7, 0};
@@ -86,7 +87,9 @@ Outcome Handshake::say(const wire::Command &command) {
 }
 
 Outcome Handshake::refused(const Reply &reply, const std::string &what) const {
-  const auto refusal = wire::refusal_of(reply);
+  auto refusal = wire::refusal_of(reply);
+  // The server would quote its arguments, and those of AUTH are secret.
+  if (refusal.message.starts_with(kUnknownCommand)) refusal.message = kUnknownCommand;
   return failure(refusal.status(),
                  settings_.address() + " refused " + what + ": " + refusal.message);
 }
@@ -112,7 +115,7 @@ Outcome Handshake::say_hello(int protocol) {
   if (reply.is_error()) {
     // Valkey does not look up a command of a stranger: there, one it does not know is NOAUTH.
     const bool is_unread = !settings_.password.empty() && reply.text().starts_with("NOAUTH");
-    const bool is_unknown = is_unread || reply.text().starts_with("ERR unknown command") ||
+    const bool is_unknown = is_unread || reply.text().starts_with(kUnknownCommand) ||
                             reply.text().starts_with("NOPROTO");
     return is_unknown ? Outcome{} : refused(reply, "the connection");
   }

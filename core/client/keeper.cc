@@ -89,7 +89,6 @@ void Client::connect(Lock &lock) {
   lock.lock();
   if (is_stopping_) return;
   try {
-    note_connection(outcome, line.facts);
     if (outcome.ok()) {
       connection_ = std::move(line.commands);
       messages_ = std::move(line.messages);
@@ -102,6 +101,8 @@ void Client::connect(Lock &lock) {
     } else {
       engine_->on_connect_failed(outcome, boot_now());
     }
+    // Last: the words about it may fail for want of memory.
+    note_connection(outcome, line.facts);
   } catch (const std::bad_alloc &) {
     drop_link();
   }

@@ -152,7 +152,12 @@ Outcome await_report(const Descriptor &report, const Start &start, Nanos limit, 
 // child here. Its end is seen at the pipe, so that waiting for it takes no time; one that stands
 // still is ended. A host that collects all children may have been faster.
 void reap(pid_t pid, const Descriptor &alive, Nanos limit, int wake_fd) {
-  if (!io::await_input(alive.get(), limit, wake_fd)) kill(pid, SIGKILL);  // it stands still
+  siginfo_t child{};
+  const bool stands_still =
+      !io::await_input(alive.get(), limit, wake_fd) &&
+      waitid(P_PID, static_cast<id_t>(pid), &child, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+      child.si_pid == 0;
+  if (stands_still) kill(pid, SIGKILL);
   while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
 }

@@ -81,7 +81,7 @@ Outcome Membership::dial(io::Connection &connection, Nanos limit, int wake_fd) {
     outcome = connection.dial(settings_, limit, wake_fd);
     if (outcome.ok() || !connection.is_nobody_there()) return outcome;
     Descriptor file;
-    if (outcome = folder_.open_file(kStartFile, 0, file); !outcome.ok()) return outcome;
+    if (auto opened = folder_.open_file(kStartFile, 0, file); !opened.ok()) return opened;
     if (lock(file, true) != 0 || !folder_.has(kStartFile, file)) continue;
     // Whoever had the lock before may just have started one.
     outcome = connection.dial(settings_, limit, wake_fd);

@@ -17,6 +17,10 @@ constexpr Nanos kNoMemoryRetry = 20 * kMs;
 
 std::string busy_message(const LockName &lock, const wire::AcquireAnswer &answer) {
   std::string message = "lock " + quoted(lock.name) + " is busy: ";
+  if (answer.is_left_to_others()) {
+    return message + "it is left to other lock libraries for " + std::to_string(answer.pttl_ms) +
+           " ms";
+  }
   if (answer.type == "none") return message + "others wait for it";
   if (answer.type != "string") {
     return message + "its key holds a " + std::string(answer.type) + ", which is no lock";
@@ -210,11 +214,11 @@ void Engine::watch_key(Hold &hold, Nanos now) {
   if (!can_track_ || hold.lock->watcher_id != 0) return;
   wire::Command on;
   wire::Command next;
-  wire::Command get;
-  wire::track(on, next, get, hold.lock->keys);
-  for (wire::Command *command : {&on, &next, &get}) {
+  wire::Command look;
+  wire::track(on, next, look, hold.lock->keys);
+  for (wire::Command *command : {&on, &next, &look}) {
     if (command == &on && is_tracking_) continue;
-    const Ask ask = command == &get ? Ask::kLook : Ask::kTrack;
+    const Ask ask = command == &look ? Ask::kLook : Ask::kTrack;
     const InFlight in_flight{ask, wire::Form::kText, now, 0, hold.shared_from_this()};
     if (!try_send(*command, in_flight)) return;  // polling does without
   }
@@ -222,9 +226,10 @@ void Engine::watch_key(Hold &hold, Nanos now) {
   hold.lock->watcher_id = hold.id;
 }
 
-// What GET found: nothing, if the key went before the server began to track it.
+// What EXISTS found: nothing, if the key went before the server began to track it.
 void Engine::on_looked(Hold &hold, const Reply &reply, Nanos now) {
-  const bool is_gone = reply.kind == Reply::Kind::kNil && !hold.is_key_awaited;
+  const bool is_free = reply.kind == Reply::Kind::kInteger && reply.integer == 0;
+  const bool is_gone = is_free && !hold.is_key_awaited;
   if (is_gone && hold.lock->watcher_id == hold.id) look_again(*hold.lock, now);
 }
 
@@ -294,10 +299,10 @@ Hold *Engine::open_next_place(Hold &hold) {
 }
 
 void Engine::serve_front(Hold &hold, Nanos now) {
+  lose_predecessor(hold, now);
   Hold *next = open_next_place(hold);
   const auto caller = take_front(hold);
   hold.burst = policy::Burst{0, now};
-  lose_predecessor(hold, now);
   set_phase(hold, Phase::kHeld);
   give_lease(hold, *caller, now);
   if (next != nullptr) ask(*next, now);

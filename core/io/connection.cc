@@ -82,7 +82,7 @@ bool prepare(int fd, bool is_tcp, Nanos timeout) {
 // way of format strings: they took a third to a half of all instructions of an uncontended acquire
 // and release (docs/design/0006).
 void append_command(std::string &out, std::span<const std::string_view> argv) {
-  constexpr size_t kFrame = 24;  // the longest count with its sign, and two line ends
+  constexpr size_t kFrame = 25;  // the longest count with its sign, and two line ends
   size_t size = kFrame;
   for (const std::string_view part : argv) size += part.size() + kFrame;
   const size_t start = out.size();

@@ -64,7 +64,10 @@ Watch::~Watch() {
   if (epoll_ >= 0) close(epoll_);
 }
 
-void Watch::add(int socket) { control(epoll_, EPOLL_CTL_ADD, socket, EPOLLRDHUP); }
+void Watch::add(int socket) {
+  if (second_ == socket) second_ = -1;  // that one was closed, and its number is used again
+  control(epoll_, EPOLL_CTL_ADD, socket, EPOLLRDHUP);
+}
 
 void Watch::arm(int socket, bool is_on) {
   control(epoll_, EPOLL_CTL_MOD, socket,

@@ -36,10 +36,10 @@ void release(Command &out, const Dialect &dialect, Form form, const LockKeys &ke
   if (turn.burst > 0) out.add(turn.burst).add(turn.window_ms);
 }
 
-void track(Command &on, Command &next, Command &get, const LockKeys &keys) {
+void track(Command &on, Command &next, Command &look, const LockKeys &keys) {
   on.add("CLIENT").add("TRACKING").add("ON").add("OPTIN");
   next.add("CLIENT").add("CACHING").add("YES");
-  get.add("GET").add(keys.lock);
+  look.add("EXISTS").add(keys.lock);  // GET would bring whatever stands there
 }
 
 void cancel(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,

@@ -61,7 +61,7 @@ struct HolderInfo {
 
 // Each fills `out`, which borrows from the arguments.
 // Be told, once, when `key` changes: three commands, to be sent together.
-void track(Command &on, Command &next, Command &get, const LockKeys &keys);
+void track(Command &on, Command &next, Command &look, const LockKeys &keys);
 struct AcquireCall {
   std::string_view token;
   int64_t lease_ms;

@@ -62,6 +62,17 @@ def test_a_server_that_does_not_know_hello(
         assert "wrong" not in reply.message.replace("WRONGPASS", "") and SECRET not in reply.message
 
 
+def test_a_password_is_not_in_the_words_of_a_server_without_auth(spawn: Spawn, name: str) -> None:
+    """Goal: a server that knows neither HELLO nor AUTH, and quotes what it got, gives no password
+    away.
+    Method: one where both are renamed away."""
+    away = ["--rename-command", "HELLO", "", "--rename-command", "AUTH", ""]
+    with Server(available_kinds()[0], away) as server:
+        reply = spawn(server.url.replace("://", "://:canary@")).call("connect", wait=0)
+        assert reply.status != "RL_OK" and "canary" not in reply.message
+        assert "refused the password" in reply.message, reply
+
+
 def test_versions_are_checked_without_hello(spawn: Spawn, name: str) -> None:
     """Goal: a server that is too old is told by its INFO; one that tells nothing only on request.
     Method: fake servers."""

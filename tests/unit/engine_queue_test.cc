@@ -357,10 +357,10 @@ TEST_F(QueueTest, head_behind_a_foreign_holder_is_told_of_its_release) {
   engine_->on_connected(facts, now_);
   const auto request = acquire();
   reply_queued(30'000, 0, "some-other-library");
-  ASSERT_EQ(sent_.size(), 3u);  // CLIENT TRACKING, CLIENT CACHING, GET
+  ASSERT_EQ(sent_.size(), 3u);  // CLIENT TRACKING, CLIENT CACHING, EXISTS
   for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
-  EXPECT_EQ(sent_.front()[0], "GET");
-  reply(MadeReply::text("some-other-library"));
+  EXPECT_EQ(sent_.front()[0], "EXISTS");
+  reply(MadeReply::integer(1));
   engine_->on_invalidated("other", now_);
   EXPECT_EQ(next_script(), "");
   engine_->on_invalidated("lock", now_);
@@ -376,7 +376,7 @@ TEST_F(QueueTest, key_that_went_before_it_was_tracked_is_asked_for_at_once) {
   acquire();
   reply_queued(30'000, 0, "some-other-library");
   for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
-  reply(MadeReply());
+  reply(MadeReply::integer(0));
   EXPECT_EQ(next_script(), "acquire");
 }
 
@@ -390,7 +390,7 @@ TEST_F(QueueTest, turn_of_others_is_watched_and_not_asked_about_over_and_over) {
   acquire(-1, options);
   reply_queued(150, 0, "", "none");
   for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
-  reply(MadeReply());
+  reply(MadeReply::integer(0));
   EXPECT_EQ(next_script(), "") << "that the key is free is no news";
   engine_->on_invalidated("lock", now_);
   EXPECT_EQ(next_script(), "acquire");

@@ -701,7 +701,7 @@ RL_API rl_list *rl_list_open(rl_client *client, const char *pattern, size_t patt
  *
  * @return what rl_inspect() says of it, freed by rl_info_free(); or NULL:
  *         RL_END  no more.
- *         otherwise as rl_inspect(); the same call may be tried again.
+ *         otherwise as rl_inspect(), for one lock, which is passed over; the next call goes on.
  * Blocks: for each of the steps that find nothing, at most one command time limit.  Server: scripts
  * `list`, `inspect`.  Since: 0.1.
  */

@@ -13,7 +13,7 @@ local step = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3], 'TY
 local found = {}
 for _, key in ipairs(step[2]) do
   if redis.pcall('STRLEN', key) == @TOKEN_SIZE@ then
-    local holder = redis.call('GET', key)
+    local holder = redis.pcall('GET', key)
     --@include fragments/is_ours.lua
     if is_ours then
       found[#found + 1] = key
