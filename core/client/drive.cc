@@ -232,8 +232,8 @@ void Client::settle() {
       set_sentinel(waiter);
       wake(*waiter);
     } else if (sentinel_ == nullptr && is_outstanding) {
+      // It need not be woken: it sleeps on this very set, and sees the socket once that is armed.
       set_sentinel(&keeper_);
-      wake(keeper_);
     } else if (sentinel_ == &keeper_ && !is_outstanding) {
       set_sentinel(nullptr);
     }
