@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -115,6 +116,9 @@ int run(const Arguments& arguments, const Log& log) {
     return exit_code;
   } catch (const Failure& failure) {
     report_exit(failure.exit_code, failure.text);
+    throw;
+  } catch (const std::bad_alloc&) {
+    report_exit(kExitSoftware, "out of memory");
     throw;
   }
 }

@@ -15,6 +15,8 @@ namespace redlatch::cli {
 namespace {
 
 constexpr std::int64_t kStartMs = 10'000;
+// A signal that comes while one connects is seen after this.
+constexpr std::int64_t kLookMs = 500;
 
 // Without --url the environment's, if it names an embedded server, else the user's own.
 std::string embedded_url(const Arguments& arguments) {
@@ -76,19 +78,23 @@ int show(const std::string& url, Output output) {
   return is_running ? kExitHeld : kExitFree;
 }
 
+bool has_ended(const sigset_t& ending, std::int64_t within_ms, const Log& log) {
+  const timespec limit{within_ms / 1000, within_ms % 1000 * 1'000'000};
+  const int signal = sigtimedwait(&ending, nullptr, &limit);
+  if (signal > 0) log.detail("ended by signal " + std::to_string(signal));
+  return signal > 0;
+}
+
 // A server that was killed is replaced within a second; what it knew is gone.
 int keep_running(const Session& session, const sigset_t& ending, const Log& log) {
-  while (true) {
-    const timespec second{1, 0};
-    const int signal = sigtimedwait(&ending, nullptr, &second);
-    if (signal > 0) {
-      log.detail("ended by signal " + std::to_string(signal));
-      return 0;
-    }
-    if (rl_client_connect(session.client(), kStartMs, session.error()) != RL_OK) {
-      log.say(escaped(rl_error_message(session.error())));
-    }
+  std::string trouble;
+  while (!has_ended(ending, 1000, log)) {
+    const rl_status status = rl_client_connect(session.client(), kLookMs, session.error());
+    const std::string message = status == RL_OK ? "" : rl_error_message(session.error());
+    if (!message.empty() && message != trouble) log.say(escaped(message));
+    trouble = message;
   }
+  return 0;
 }
 
 }  // namespace
@@ -108,7 +114,12 @@ int serve(const Arguments& arguments, const Log& log) {
     throw UsageError("--url: " + in_quotes(session.server()) +
                      " is no embedded server: those are embedded:// and embedded:///FOLDER");
   }
-  const rl_status status = rl_client_connect(session.client(), kStartMs, session.error());
+  rl_status status = RL_E_UNAVAILABLE;
+  for (std::int64_t tried_ms = 0; status == RL_E_UNAVAILABLE && tried_ms < kStartMs;
+       tried_ms += kLookMs) {
+    status = rl_client_connect(session.client(), kLookMs, session.error());
+    if (status == RL_E_UNAVAILABLE && has_ended(ending, 0, log)) return 0;
+  }
   if (status != RL_OK) throw session.failure();
   (void)show(url, arguments.output);
   return keep_running(session, ending, log);

@@ -18,8 +18,8 @@ namespace {
 constexpr std::array<std::string_view, 3> kNames = {"error ", "warning ", "info "};
 
 // Never destroyed: threads of clients that nobody closed may still write when the process ends.
-// A forked child begins with an empty one: the parent's may be locked by a thread that is not there,
-// and its lines are the parent's to tell.
+// A forked child begins with an empty one: the parent's may be locked by a thread that is not
+// there, and its lines are the parent's to tell.
 struct Ring {
   std::mutex mutex;  // guards the two below
   std::deque<std::string> lines;

@@ -134,7 +134,7 @@ def test_lease_releases_itself(client: redlatch.Client) -> None:
 def test_release_without_an_answer_is_no_failure_of_the_block(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
-    client = redlatch.connect(server.url, timeout=0.1)
+    client = redlatch.connect(server.url, timeout=0.5)
     with client.lock("report"):
         server.pause()
     assert "release of 'report'" in caplog.text
@@ -239,12 +239,12 @@ def test_acquire_answers_none(client: redlatch.Client, other: redlatch.Client) -
 
 
 def test_extend_and_short_leases(client: redlatch.Client) -> None:
-    lease = client.acquire("report", ttl=0.2, renew=False)
-    assert lease is not None and lease.remaining <= 0.2
+    lease = client.acquire("report", ttl=20, renew=False)
+    assert lease is not None and lease.remaining <= 20
     lease.extend(60)
     assert 55 < lease.remaining <= 60
     lease.release()
-    lease = client.acquire("report", ttl=0.1, renew=False)
+    lease = client.acquire("report", ttl=1, renew=False)
     assert lease is not None
     assert lease.wait_lost(timeout=0) is False
     assert lease.wait_lost() is True and lease.lost
@@ -371,13 +371,20 @@ def test_wrong_type_is_named(client: redlatch.Client, arguments: dict[str, objec
         client.acquire(**{"name": "report", **arguments})  # type: ignore[arg-type]
 
 
-def test_every_option_reaches_the_library(client: redlatch.Client) -> None:
-    lease = client.acquire("report", ttl=0.3, max_hold=0.4, confirm=True, local_burst=0, label=b"x")
-    assert lease is not None and lease.remaining <= 0.3
+def test_every_option_reaches_the_library(client: redlatch.Client, server: Server) -> None:
+    lease = client.acquire("report", ttl=1, max_hold=1.5, confirm=True, local_burst=0, label=b"x")
+    assert lease is not None and lease.remaining <= 1
+    wait_until(lambda: [holder.label for holder in client.inspect("report").holders] == ["x"])
     assert lease.wait_lost(timeout=30) is True
-    lease = client.acquire("report", renew=False, foreign_burst=16, foreign_window=0.2)
+    # 31 is the most that is allowed: what is refused has come.
+    with pytest.raises(redlatch.Invalid):
+        client.acquire("report", local_burst=32)
+    lease = client.acquire("report", renew=False, foreign_burst=1, foreign_window=50)
     assert lease is not None
     lease.release()
+    with server.connect() as connection:
+        assert connection.cmd("GET", "{report}:rl1:w") == b"w"
+        assert connection.cmd("PTTL", "{report}:rl1:w") > 30_000
     lease = client.acquire("report", timeout=float("inf"))
     assert lease is not None
     lease.release()

@@ -15,7 +15,7 @@ from typing import Callable, Optional, TypeVar, Union
 
 from . import _core
 from ._convert import NO_LIMIT, Name, Seconds, to_bytes, to_ms, to_text, to_wait_ms
-from ._errors import Unavailable, error_of, new_error, raise_of
+from ._errors import Error, error_of, new_error, raise_of
 from ._info import LockInfo, read_info
 from ._lease import Lease
 from ._lock import Lock
@@ -227,15 +227,16 @@ class Client:
             return self._handle
 
     def _connect(self, wait: Seconds) -> None:
-        wait_ms = to_wait_ms(wait)
+        wait_ms = to_wait_ms(wait, "wait")
         end = math.inf if wait_ms < 0 else time.monotonic() + wait_ms / 1000
         while True:
             left_ms = to_ms(max(min(end - time.monotonic(), _CONNECT_SLICE_S), 0), "wait")
             try:
                 self._call(partial(self._connect_once, left_ms))
                 return
-            except Unavailable:
-                if time.monotonic() >= end:
+            except Error as error:
+                # A server that loads its data says so, and will answer soon.
+                if not error.status.retryable or time.monotonic() >= end:
                     raise
 
     @staticmethod
@@ -295,7 +296,7 @@ def connect(url: Name, *, wait: Seconds = 0, **options: Option) -> Client:
     wait     seconds to keep trying when the server is not there; 0 is one attempt, -1 is no limit,
              and None leaves it to the first call
     options  those of a URL, which they win over: namespace, user, password, password_file, db,
-             holder, client_name, connect_timeout, timeout, protocol
+             holder, client_name, connect_timeout, timeout, protocol, server
 
     Raises Invalid, Unavailable, Denied, Unsupported or ServerError.
     """

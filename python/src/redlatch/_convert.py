@@ -43,11 +43,11 @@ def to_ms(value: float, what: str) -> int:
     return math.ceil(round(min(max(value, -_LONGEST_MS), _LONGEST_MS) * 1000, 6))
 
 
-def to_wait_ms(timeout: Seconds) -> int:
+def to_wait_ms(timeout: Seconds, what: str = "timeout") -> int:
     """The wait that threading means by `timeout`: -1, or None, is no limit."""
     if timeout is None or timeout == NO_LIMIT:
         return NO_LIMIT
-    wait_ms = to_ms(timeout, "timeout")
+    wait_ms = to_ms(timeout, what)
     if wait_ms < 0:
-        raise invalid(f"timeout={timeout!r}: allowed are -1 (no limit), 0 (one try) and more")
+        raise invalid(f"{what}={timeout!r}: allowed are -1 (no limit), 0 (one try) and more")
     return wait_ms if wait_ms < _LONGEST_MS else NO_LIMIT
