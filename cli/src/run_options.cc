@@ -66,10 +66,9 @@ void RunParser::add_to(CLI::App& run) {
 }
 
 void RunParser::add_waiting_options(CLI::App& run) {
-  auto* nonblock = run.add_flag("-n,--nonblock,--nb", is_nonblock_, "Try once, do not wait");
-  run.add_option("-w,--wait,--timeout", wait_, "Wait at most this long (no limit); not with -n")
-      ->type_name("DUR")
-      ->excludes(nonblock);
+  run.add_flag("-n,--nonblock,--nb", is_nonblock_, "Try once, do not wait");
+  run.add_option("-w,--wait,--timeout", wait_, "Wait at most this long (no limit); -n wins")
+      ->type_name("DUR");
   auto* code = run.add_option("-E,--conflict-exit-code", conflict_exit_code_,
                               "Exit code when the lock was not acquired (75)");
   code->check(CLI::Range(0, 255))->type_name("N");
@@ -168,6 +167,7 @@ void RunParser::check_waiting(RunOptions& options) const {
   const bool tries_once = is_nonblock_ || options.skips_busy || if_busy_ == "fail";
   if (tries_once) options.wait_ms = 0;
   if (wait_) options.wait_ms = duration("--wait", *wait_);
+  if (is_nonblock_) options.wait_ms = 0;  // as flock has it
 }
 
 void RunParser::check_holding(RunOptions& options) const {

@@ -90,6 +90,7 @@ Outcome Handshake::refused(const Reply &reply, const std::string &what) const {
   auto refusal = wire::refusal_of(reply);
   // The server would quote its arguments, and those of AUTH are secret.
   if (refusal.message.starts_with(kUnknownCommand)) refusal.message = kUnknownCommand;
+  if (refusal.message.starts_with("NOAUTH")) refusal.message = "it asks for a password (NOAUTH)";
   return failure(refusal.status(),
                  settings_.address() + " refused " + what + ": " + refusal.message);
 }

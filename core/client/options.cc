@@ -7,16 +7,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
 #include <numeric>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/text.h"
+#include "client/secret_file.h"
 #include "embedded/folder.h"
 #include "wire/keys.h"
 
@@ -24,7 +22,6 @@ namespace redlatch::client {
 
 namespace {
 
-constexpr size_t kMaxPasswordBytes = 64 * 1024;
 constexpr size_t kMaxSocketPath = 107;  // sockaddr_un::sun_path, less its NUL
 
 Outcome invalid(std::string message) { return failure(Status::kInvalid, std::move(message)); }
@@ -84,23 +81,6 @@ Outcome set_client_name(std::string_view value, std::string &target) {
                    " holds other than printable ASCII without spaces");
   }
   return set_text("client_name", value, kMaxLabelBytes, target);
-}
-
-// The first line of a file: what secrets are mounted as, and what does not show in a process list.
-Outcome read_password(std::string_view path, std::string &target) {
-  const std::string name(path.substr(0, path.find('\0')));
-  errno = 0;
-  std::ifstream file(name);
-  std::string line;
-  if (!std::getline(file, line) || line.size() > kMaxPasswordBytes) {
-    std::string reason = "it is empty";
-    if (!line.empty()) reason = "its first line is over 64 KiB";
-    if (errno != 0) reason = std::generic_category().message(errno);
-    return invalid("cannot read the password file " + quoted(name, 256) + ": " + reason);
-  }
-  if (line.ends_with('\r')) line.pop_back();
-  target = std::move(line);
-  return {};
 }
 
 Outcome set_protocol(std::string_view value, int &target) {
@@ -174,7 +154,7 @@ Outcome set_option(Settings &settings, std::string_view name, std::string_view v
     settings.password = value;
     return {};
   }
-  if (name == "password_file") return read_password(value, settings.password);
+  if (name == "password_file") return read_secret(std::string(value), settings.password);
   if (name == "db") return set_database(value, settings.database);
   if (name == "holder") return set_text(name, value, kMaxLabelBytes, settings.holder);
   if (name == "client_name") return set_client_name(value, settings.client_name);
@@ -511,7 +491,8 @@ std::string redact_url(std::string_view url) {
   if (at != std::string_view::npos && at >= begin) {
     const std::string_view who = url.substr(begin, at - begin);
     const size_t colon = who.find_first_of(":/?");
-    shown.append(who.substr(0, colon));
+    // Without a scheme it may be anything, and who knows where the password begins.
+    shown.append(scheme == std::string_view::npos ? "***" : who.substr(0, colon));
     if (colon != std::string_view::npos) shown.append(":***");
     shown += '@';
     rest = url.substr(at + 1);

@@ -283,7 +283,7 @@ void Engine::on_release_reply(const InFlight &in_flight, const Reply &reply, Nan
   if (answer.result >= 0 || hold.was_release_lost) return end_leave(hold, now, Status::kOk);
   end_leave(hold, now, Status::kLost,
             "lock " + quoted(hold.lock->name) +
-                " was lost before its release: the server had another owner or none");
+                " was lost: before its release the server had another owner or none");
 }
 
 void Engine::answer_leaver(Hold &hold, Status status, std::string_view message) {

@@ -76,7 +76,6 @@ def test_name_may_look_like_an_option(cli: Cli) -> None:
         (["run", "--ttl", "9ms", "x", "true"], "--ttl: '9ms' is not from 10ms to 7d"),
         (["run", "--ttl", "8d", "x", "true"], "--ttl: '8d' is not from 10ms to 7d"),
         (["run", "-k", "2s", "--ttl", "3s", "x", "true"], "--kill-after: '2s' is more than"),
-        (["run", "-n", "-w", "3", "x", "true"], "--nonblock excludes --wait"),
         (["run", "-E", "300", "x", "true"], "--conflict-exit-code: Value 300 not in range"),
         (["status"], "the NAME of a lock is missing"),
         (["status", "-o", "josn", "x"], "'josn' is not one of table, json, jsonl and tsv, did you"),

