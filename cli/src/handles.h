@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "redlatch/redlatch.h"
@@ -58,5 +59,19 @@ class FileDescriptor {
  private:
   int fd_ = -1;
 };
+
+// A text of the library whose length is not known: `read` takes a buffer and its size, and returns
+// the full length. What does not fit is asked for again.
+template <typename Read>
+std::string read_text(const Read& read) {
+  std::string text(256, '\0');
+  std::size_t size = read(text.data(), text.size());
+  while (size >= text.size()) {
+    text.resize(size + 1);
+    size = read(text.data(), text.size());
+  }
+  text.resize(size);
+  return text;
+}
 
 }  // namespace redlatch::cli

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "duration.h"
+#include "handles.h"
 #include "json.h"
 #include "label.h"
 #include "text.h"
@@ -18,14 +19,9 @@ constexpr std::size_t kShownValueBytes = 64;
 
 std::string text_field(const rl_info* info, std::int32_t part, std::int32_t index,
                        std::int32_t field) {
-  std::string text(256, '\0');
-  const std::size_t size = rl_info_text(info, part, index, field, text.data(), text.size());
-  if (size >= text.size()) {
-    text.resize(size + 1);
-    rl_info_text(info, part, index, field, text.data(), text.size());
-  }
-  text.resize(size);
-  return text;
+  return read_text([&](char* buffer, std::size_t size) {
+    return rl_info_text(info, part, index, field, buffer, size);
+  });
 }
 
 // "web-3/4121" reads better as "web-3 (pid 4121)".

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "exit_code.h"
+#include "handles.h"
 #include "redlatch/redlatch.h"
 #include "text.h"
 
@@ -32,17 +33,7 @@ int write_all(int fd, std::string_view text) {
   return 0;
 }
 
-bool take_library_line(std::string& line) {
-  line.resize(256);
-  std::size_t size = rl_log_next(line.data(), line.size());
-  // One that is longer than the buffer is still there.
-  while (size >= line.size()) {
-    line.resize(size + 1);
-    size = rl_log_next(line.data(), line.size());
-  }
-  line.resize(size);
-  return size > 0;
-}
+std::string take_library_line() { return read_text(rl_log_next); }
 
 }  // namespace
 
@@ -56,7 +47,7 @@ void Log::print(int verbosity, std::string_view text) const {
 
 void Log::say_library_lines() const {
   std::string line;
-  while (take_library_line(line)) {
+  while (!(line = take_library_line()).empty()) {
     const std::string_view text = line;
     constexpr std::string_view kWarning = "warning ";
     constexpr std::string_view kInfo = "info ";
@@ -67,8 +58,7 @@ void Log::say_library_lines() const {
 }
 
 void drop_library_lines() {
-  std::string line;
-  while (take_library_line(line)) {
+  while (!take_library_line().empty()) {
   }
 }
 

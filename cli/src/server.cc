@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "exit_code.h"
 #include "handles.h"
+#include "json.h"
 #include "session.h"
 #include "text.h"
 
@@ -31,13 +32,13 @@ std::string embedded_url(const Arguments& arguments) {
 }
 
 std::string text_field(const rl_info* info, std::int32_t field) {
-  std::string text(rl_info_text(info, RL_INFO_SERVER, 0, field, nullptr, 0) + 1, '\0');
-  text.resize(rl_info_text(info, RL_INFO_SERVER, 0, field, text.data(), text.size()));
-  return text;
+  return read_text([&](char* buffer, std::size_t size) {
+    return rl_info_text(info, RL_INFO_SERVER, 0, field, buffer, size);
+  });
 }
 
-std::string number_field(const rl_info* info, std::int32_t field) {
-  return std::to_string(rl_info_number(info, RL_INFO_SERVER, 0, field));
+std::int64_t number_field(const rl_info* info, std::int32_t field) {
+  return rl_info_number(info, RL_INFO_SERVER, 0, field);
 }
 
 std::string server_table(const rl_info* info, bool is_running) {
@@ -46,21 +47,22 @@ std::string server_table(const rl_info* info, bool is_running) {
          " (locks of this host only)\n";
   if (!is_running) return out;
   out += "version   " + escaped(text_field(info, RL_INFO_VERSION)) + "\n";
-  out += "pid       " + number_field(info, RL_INFO_PID) + "\n";
-  out += "clients   " + number_field(info, RL_INFO_CLIENT_COUNT) + "\n";
-  return out + "locks     " + number_field(info, RL_INFO_LOCK_COUNT) + "\n";
+  out += "pid       " + std::to_string(number_field(info, RL_INFO_PID)) + "\n";
+  out += "clients   " + std::to_string(number_field(info, RL_INFO_CLIENT_COUNT)) + "\n";
+  return out + "locks     " + std::to_string(number_field(info, RL_INFO_LOCK_COUNT)) + "\n";
 }
 
 std::string server_json(const rl_info* info, bool is_running) {
-  std::string out = R"({"schema":1,"folder":)" + json_string(text_field(info, RL_INFO_FOLDER));
-  out += std::string(R"(,"state":)") + (is_running ? R"("running")" : R"("not_running")");
+  JsonObject object;
+  object.number("schema", 1).text("folder", text_field(info, RL_INFO_FOLDER));
+  object.text("state", is_running ? "running" : "not_running");
   if (is_running) {
-    out += R"(,"version":)" + json_string(text_field(info, RL_INFO_VERSION));
-    out += R"(,"pid":)" + number_field(info, RL_INFO_PID);
-    out += R"(,"clients":)" + number_field(info, RL_INFO_CLIENT_COUNT);
-    out += R"(,"locks":)" + number_field(info, RL_INFO_LOCK_COUNT);
+    object.text("version", text_field(info, RL_INFO_VERSION));
+    object.number("pid", number_field(info, RL_INFO_PID));
+    object.number("clients", number_field(info, RL_INFO_CLIENT_COUNT));
+    object.number("locks", number_field(info, RL_INFO_LOCK_COUNT));
   }
-  return out + "}\n";
+  return object.done() + "\n";
 }
 
 // @return the exit code.

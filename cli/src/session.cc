@@ -126,12 +126,9 @@ std::string Session::why_polling() const {
 }
 
 std::string Session::option(std::string_view name) const {
-  const auto read = [&](char* buffer, std::size_t size) {
+  return read_text([&](char* buffer, std::size_t size) {
     return rl_client_option(client_.get(), name.data(), name.size(), buffer, size);
-  };
-  std::string value(read(nullptr, 0) + 1, '\0');
-  value.resize(read(value.data(), value.size()));
-  return value;
+  });
 }
 
 }  // namespace redlatch::cli
