@@ -356,6 +356,10 @@ Outcome UrlParser::take_query() {
         !percent_decode(pair.substr(equals + 1), value)) {
       return wrong("malformed %-code");
     }
+    if (std::find(kNames.begin(), kNames.end(), name) == kNames.end()) {
+      return wrong("unknown URL parameter " + quoted(name) + " (did you mean '" +
+                   nearest(kNames, std::string_view(name).substr(0, 64)) + "'?)");
+    }
     if (auto outcome = set_option(settings_, name, value); !outcome.ok()) {
       outcome.message += " (in " + shown_ + ")";
       return outcome;
