@@ -351,10 +351,7 @@ TEST_F(QueueTest, foreign_holder_is_polled_with_growing_pauses) {
 }
 
 TEST_F(QueueTest, head_behind_a_foreign_holder_is_told_of_its_release) {
-  engine::ServerFacts facts;
-  facts.can_track = true;
-  disconnect();
-  engine_->on_connected(facts, now_);
+  connect_with_tracking();
   const auto request = acquire();
   reply_queued(30'000, 0, "some-other-library");
   ASSERT_EQ(sent_.size(), 3u);  // CLIENT TRACKING, CLIENT CACHING, EXISTS
@@ -369,10 +366,7 @@ TEST_F(QueueTest, head_behind_a_foreign_holder_is_told_of_its_release) {
 }
 
 TEST_F(QueueTest, key_that_went_before_it_was_tracked_is_asked_for_at_once) {
-  engine::ServerFacts facts;
-  facts.can_track = true;
-  disconnect();
-  engine_->on_connected(facts, now_);
+  connect_with_tracking();
   acquire();
   reply_queued(30'000, 0, "some-other-library");
   for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
@@ -381,10 +375,7 @@ TEST_F(QueueTest, key_that_went_before_it_was_tracked_is_asked_for_at_once) {
 }
 
 TEST_F(QueueTest, turn_of_others_is_watched_and_not_asked_about_over_and_over) {
-  engine::ServerFacts facts;
-  facts.can_track = true;
-  disconnect();
-  engine_->on_connected(facts, now_);
+  connect_with_tracking();
   engine::AcquireOptions options;
   options.foreign.burst = 1;
   acquire(-1, options);
@@ -397,10 +388,7 @@ TEST_F(QueueTest, turn_of_others_is_watched_and_not_asked_about_over_and_over) {
 }
 
 TEST_F(QueueTest, refused_tracking_is_not_asked_for_again) {
-  engine::ServerFacts facts;
-  facts.can_track = true;
-  disconnect();
-  engine_->on_connected(facts, now_);
+  connect_with_tracking();
   acquire();
   reply_queued(30'000, 0, "some-other-library");
   for (int i = 0; i < 3; i++) reply(MadeReply::error("NOPERM no"));

@@ -98,6 +98,13 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
     (void)engine_->begin_connect(now_);
     engine_->on_connected({}, now_);
   }
+  // Anew, to a server that can tell when a key changes.
+  void connect_with_tracking() {
+    disconnect();
+    engine::ServerFacts facts;
+    facts.can_track = true;
+    engine_->on_connected(facts, now_);
+  }
   void disconnect() {
     is_dropped_ = false;
     sent_.clear();
