@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Value: what the simulated store answers, in the terms of RESP2. Owns what it holds.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace redlatch::sim {
+
+using Argv = std::span<const std::string_view>;
+
+struct Value {
+  enum class Kind : uint8_t { kNil, kInteger, kText, kStatus, kError, kArray };
+
+  Kind kind = Kind::kNil;
+  int64_t integer = 0;
+  std::string text;  // of kText, kStatus ("OK") and kError ("WRONGTYPE Operation ..")
+  std::vector<Value> items;
+
+  static Value nil() { return {}; }
+  static Value of(int64_t number) { return {Kind::kInteger, number, {}, {}}; }
+  static Value of(std::string words) { return {Kind::kText, 0, std::move(words), {}}; }
+  static Value status(std::string words) { return {Kind::kStatus, 0, std::move(words), {}}; }
+  static Value error(std::string words) { return {Kind::kError, 0, std::move(words), {}}; }
+  static Value list(std::vector<Value> values) { return {Kind::kArray, 0, {}, std::move(values)}; }
+
+  bool is_error() const { return kind == Kind::kError; }
+  bool operator==(const Value &) const = default;
+};
+
+}  // namespace redlatch::sim
