@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "commands.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <limits>
+
+#include "lua_host.h"
+
+namespace redlatch::sim {
+
+Value wrong_type() {
+  return Value::error("WRONGTYPE Operation against a key holding the wrong kind of value");
+}
+Value not_an_integer() { return Value::error("ERR value is not an integer or out of range"); }
+Value syntax_error() { return Value::error("ERR syntax error"); }
+Value wrong_count(std::string_view command) {
+  return Value::error("ERR wrong number of arguments for '" + std::string(command) + "' command");
+}
+
+bool parse_integer(std::string_view text, int64_t &number) {
+  const char *end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, number);
+  if (result.ec != std::errc() || result.ptr != end) return false;
+  const bool is_negative = text.front() == '-';
+  return text[is_negative] != '0' || text == "0";
+}
+
+bool parse_score(std::string_view text, double &score) {
+  if (text.empty() || std::isspace(static_cast<unsigned char>(text.front()))) return false;
+  const std::string copy(text);  // strtod wants an end
+  char *end = nullptr;
+  errno = 0;
+  score = std::strtod(copy.c_str(), &end);
+  if (end != copy.c_str() + copy.size() || std::isnan(score)) return false;
+  return errno != ERANGE || (!std::isinf(score) && score != 0);
+}
+
+std::string format_score(double score) {
+  std::array<char, 40> digits;
+  char *end = digits.data();
+  // Tickets are whole numbers: the usual case, and printf is slow.
+  if (score == std::trunc(score) && std::abs(score) < 1e15 && !std::signbit(score)) {
+    end = std::to_chars(end, end + digits.size(), static_cast<int64_t>(score)).ptr;
+  } else {
+    end += std::snprintf(end, digits.size(), "%.17g", score);
+  }
+  return {digits.data(), end};
+}
+
+bool is_equal_ignoring_case(std::string_view text, std::string_view lower) {
+  return std::equal(text.begin(), text.end(), lower.begin(), lower.end(), [](char a, char b) {
+    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a + 32) : a) == b;
+  });
+}
+
+const Commands::Command *Commands::find(std::string_view name) {
+  static constexpr Command kTable[] = {
+      {"del", -2, kWrite, &Commands::del},
+      {"eval", -3, kNoScript, &Commands::eval},
+      {"evalsha", -3, kNoScript, &Commands::evalsha},
+      {"exists", -2, 0, &Commands::exists},
+      {"get", 2, 0, &Commands::get},
+      {"getrange", 4, 0, &Commands::getrange},
+      {"hget", 3, 0, &Commands::hget},
+      {"hgetall", 2, 0, &Commands::hgetall},
+      {"hset", -4, kWrite | kDenyOom, &Commands::hset},
+      {"pexpire", 3, kWrite, &Commands::pexpire},
+      {"pttl", 2, 0, &Commands::pttl},
+      {"publish", 3, kPublish, &Commands::publish},
+      {"scan", -2, 0, &Commands::scan},
+      {"script", -2, kNoScript, &Commands::script},
+      {"set", -3, kWrite | kDenyOom, &Commands::set},
+      {"spublish", 3, kPublish, &Commands::spublish},
+      {"strlen", 2, 0, &Commands::strlen},
+      {"time", 1, 0, &Commands::time},
+      {"type", 2, 0, &Commands::type},
+      {"zadd", -4, kWrite | kDenyOom, &Commands::zadd},
+      {"zcard", 2, 0, &Commands::zcard},
+      {"zpopmin", -2, kWrite, &Commands::zpopmin},
+      {"zrange", -4, 0, &Commands::zrange},
+      {"zrank", 3, 0, &Commands::zrank},
+      {"zrem", -3, kWrite, &Commands::zrem},
+      {"zscore", 3, 0, &Commands::zscore},
+  };
+  std::array<char, 8> lower;
+  if (name.size() > lower.size()) return nullptr;
+  std::transform(name.begin(), name.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  const std::string_view wanted(lower.data(), name.size());
+  const Command *found =
+      std::lower_bound(std::begin(kTable), std::end(kTable), wanted,
+                       [](const Command &a, std::string_view b) { return a.name < b; });
+  return found != std::end(kTable) && found->name == wanted ? found : nullptr;
+}
+
+Value Commands::execute(Argv argv) {
+  if (argv.empty()) return Value::error("ERR no command");
+  const Command *command = find(argv[0]);
+  if (!command) {
+    std::string message = "ERR unknown command '";
+    message.append(argv[0]).append("', with args beginning with: ");
+    for (const std::string_view argument : argv.subspan(1)) {
+      message.append("'").append(argument).append("' ");
+    }
+    return Value::error(std::move(message));
+  }
+  if (!command->takes(argv.size())) return wrong_count(command->name);
+  if ((command->flags & kPublish) && !store_.may_publish_) {
+    return Value::error(
+        "NOPERM this user has no permissions to access one of the channels used as arguments");
+  }
+  if ((command->flags & kDenyOom) && store_.is_out_of_memory_) {
+    return Value::error("OOM command not allowed when used memory > 'maxmemory'.");
+  }
+  return (this->*command->run)(argv);
+}
+
+Store::Entry *Commands::lookup(std::string_view key) {
+  const auto found = store_.keys_.find(key);
+  if (found == store_.keys_.end()) return nullptr;
+  if (found->second.expires_ms < 0 || now_ms() <= found->second.expires_ms) return &found->second;
+  store_.keys_.erase(found);
+  changed(key);
+  return nullptr;
+}
+
+void Commands::remove(std::string_view key) {
+  store_.keys_.erase(store_.keys_.find(key));
+  changed(key);
+}
+
+Value Commands::del(Argv argv) {
+  int64_t count = 0;
+  for (const std::string_view key : argv.subspan(1)) {
+    if (!lookup(key)) continue;
+    remove(key);
+    count++;
+  }
+  return Value::of(count);
+}
+
+Value Commands::exists(Argv argv) {
+  int64_t count = 0;
+  for (const std::string_view key : argv.subspan(1)) count += lookup(key) != nullptr;
+  return Value::of(count);
+}
+
+Value Commands::pttl(Argv argv) {
+  const Store::Entry *entry = lookup(argv[1]);
+  if (!entry) return Value::of(int64_t{-2});
+  if (entry->expires_ms < 0) return Value::of(int64_t{-1});
+  return Value::of(entry->expires_ms - now_ms());
+}
+
+Value Commands::pexpire(Argv argv) {
+  int64_t ms = 0;
+  if (!parse_integer(argv[2], ms)) return not_an_integer();
+  if (ms > std::numeric_limits<int64_t>::max() - now_ms()) {
+    return Value::error("ERR invalid expire time in 'pexpire' command");
+  }
+  Store::Entry *entry = lookup(argv[1]);
+  if (!entry) return Value::of(int64_t{0});
+  if (ms <= 0) {
+    remove(argv[1]);
+  } else {
+    entry->expires_ms = now_ms() + ms;
+    changed(argv[1]);
+  }
+  return Value::of(int64_t{1});
+}
+
+Value Commands::type(Argv argv) {
+  static constexpr const char *kNames[] = {"string", "hash", "zset"};
+  const Store::Entry *entry = lookup(argv[1]);
+  return Value::status(entry ? kNames[entry->data.index()] : "none");
+}
+
+Value Commands::hset(Argv argv) {
+  if (argv.size() % 2 != 0) return wrong_count("hset");
+  bool is_wrong = false;
+  auto *hash = obtain<Store::Hash>(argv[1], is_wrong);
+  if (is_wrong) return wrong_type();
+  int64_t added = 0;
+  for (size_t i = 2; i < argv.size(); i += 2) {
+    added += hash->insert_or_assign(std::string(argv[i]), std::string(argv[i + 1])).second;
+  }
+  changed(argv[1]);
+  return Value::of(added);
+}
+
+Value Commands::hget(Argv argv) {
+  bool is_wrong = false;
+  const auto *hash = lookup<Store::Hash>(argv[1], is_wrong);
+  if (is_wrong) return wrong_type();
+  if (!hash) return Value::nil();
+  const auto found = hash->find(argv[2]);
+  return found == hash->end() ? Value::nil() : Value::of(found->second);
+}
+
+Value Commands::hgetall(Argv argv) {
+  bool is_wrong = false;
+  const auto *hash = lookup<Store::Hash>(argv[1], is_wrong);
+  if (is_wrong) return wrong_type();
+  Value reply = Value::list({});
+  if (!hash) return reply;
+  for (const auto &[field, value] : *hash) {
+    reply.items.push_back(Value::of(field));
+    reply.items.push_back(Value::of(value));
+  }
+  return reply;
+}
+
+Value Commands::time(Argv) {
+  const int64_t us = store_.now_us_;
+  Value reply = Value::list({});
+  reply.items.reserve(2);
+  reply.items.push_back(Value::of(std::to_string(us / 1'000'000)));
+  reply.items.push_back(Value::of(std::to_string(us % 1'000'000)));
+  return reply;
+}
+
+Value Commands::publish(Argv argv) {
+  return Value::of(store_.listener_.published(argv[1], argv[2], false));
+}
+
+Value Commands::spublish(Argv argv) {
+  return Value::of(store_.listener_.published(argv[1], argv[2], true));
+}
+
+Value Commands::eval(Argv argv) { return store_.lua_->eval(argv); }
+
+Value Commands::evalsha(Argv argv) { return store_.lua_->evalsha(argv); }
+
+Value Commands::script(Argv argv) { return store_.lua_->script(argv); }
+
+}  // namespace redlatch::sim

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Commands: what each command of the simulated store does, in the words of a Redis 7.0. Made anew
+// for each command; holds nothing but a reference to the store.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "store.h"
+
+namespace redlatch::sim {
+
+class Commands {
+ public:
+  enum Flag : uint8_t {
+    kWrite = 1,     // after it a script may use memory that the server does not have
+    kDenyOom = 2,   // may need memory
+    kNoScript = 4,  // not for scripts
+    kPublish = 8,   // needs rights on a channel
+  };
+  struct Command {
+    std::string_view name;  // lower case
+    int arity;              // with the name; negative: at least so many
+    uint8_t flags;
+    Value (Commands::*run)(Argv argv);
+
+    bool takes(size_t count) const {
+      const int n = static_cast<int>(count);
+      return arity >= 0 ? n == arity : n >= -arity;
+    }
+  };
+
+  explicit Commands(Store &store) : store_(store) {}
+
+  // @return nullptr: no such command.
+  static const Command *find(std::string_view name);
+  // Run what a client sent.
+  Value execute(Argv argv);
+
+ private:
+  // strings.cc
+  Value get(Argv argv);
+  Value set(Argv argv);
+  Value strlen(Argv argv);
+  Value getrange(Argv argv);
+  // commands.cc
+  Value del(Argv argv);
+  Value exists(Argv argv);
+  Value pttl(Argv argv);
+  Value pexpire(Argv argv);
+  Value type(Argv argv);
+  Value hset(Argv argv);
+  Value hget(Argv argv);
+  Value hgetall(Argv argv);
+  Value time(Argv argv);
+  Value publish(Argv argv);
+  Value spublish(Argv argv);
+  Value eval(Argv argv);
+  Value evalsha(Argv argv);
+  Value script(Argv argv);
+  // scan.cc
+  Value scan(Argv argv);
+  // sorted_sets.cc
+  Value zadd(Argv argv);
+  Value zrem(Argv argv);
+  Value zrange(Argv argv);
+  Value zscore(Argv argv);
+  Value zrank(Argv argv);
+  Value zcard(Argv argv);
+  Value zpopmin(Argv argv);
+
+  int64_t now_ms() const { return store_.now_us_ / 1000; }
+  // nullptr: no such key, or it has just expired.
+  Store::Entry *lookup(std::string_view key);
+  // The same for a type: `is_wrong` tells a key of another type from none.
+  template <class T>
+  T *lookup(std::string_view key, bool &is_wrong) {
+    Store::Entry *entry = lookup(key);
+    T *data = entry ? std::get_if<T>(&entry->data) : nullptr;
+    is_wrong = entry && !data;
+    return data;
+  }
+  // Make `key` if it is missing.
+  template <class T>
+  T *obtain(std::string_view key, bool &is_wrong) {
+    T *data = lookup<T>(key, is_wrong);
+    if (data || is_wrong) return data;
+    Store::Entry &entry = store_.keys_[std::string(key)];
+    return &entry.data.template emplace<T>();
+  }
+  void remove(std::string_view key);
+  void changed(std::string_view key) { store_.listener_.changed(key); }
+  void put(Store::SortedSet &set, std::string_view key, std::string_view member, double score);
+  void take(Store::SortedSet &set, std::string_view key, std::string_view member);
+
+  Store &store_;
+};
+
+// How the server reads numbers: all of the text, no blanks, no leading zeros.
+bool parse_integer(std::string_view text, int64_t &number);
+bool parse_score(std::string_view text, double &score);
+// As printf's "%.17g".
+std::string format_score(double score);
+bool is_equal_ignoring_case(std::string_view text, std::string_view lower);
+// The glob of SCAN: `*`, `?`, `[a-z]`, `[^a]`, and a backslash in front of any of them.
+bool matches_glob(std::string_view pattern, std::string_view text);
+
+Value wrong_type();
+Value not_an_integer();
+Value syntax_error();
+Value wrong_count(std::string_view command);
+
+}  // namespace redlatch::sim
