@@ -29,7 +29,9 @@ void ClockOffset::sample(Nanos sent_at, Nanos now, int64_t server_ms) {
 std::optional<Nanos> ClockOffset::local_time(int64_t server_ms, Nanos now) {
   move_to(now / kSecond);
   if (best_ == kNone) return std::nullopt;
-  return server_ms * kMs + best_ - aging(now);
+  const Nanos local = server_ms * kMs + best_ - aging(now);
+  if (local > now) return std::nullopt;
+  return local;
 }
 
 void ClockOffset::move_to(int64_t second) {

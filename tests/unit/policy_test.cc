@@ -61,6 +61,8 @@ TEST(ClockOffsetTest, sample_of_more_than_a_minute_ago_is_forgotten) {
   ClockOffset offset;
   offset.sample(kSecond, kSecond, 1'000'000);
   EXPECT_TRUE(offset.local_time(1'000'000, 30 * kSecond).has_value());
+  // No server can have read that yet: its clock was stepped back since.
+  EXPECT_FALSE(offset.local_time(1'040'000, 30 * kSecond).has_value());
   EXPECT_FALSE(offset.local_time(1'000'000, 62 * kSecond).has_value());
 }
 
