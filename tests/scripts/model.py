@@ -57,7 +57,7 @@ class Model:
             out.held = True
         else:
             if member:
-                self.queue.setdefault(member, ticket)
+                self.queue[member] = min(self.queue.get(member, ticket), ticket)
             if self.holder is None:
                 self._grant(out, now, member, lease_ms)
                 if self.holder is None and not member and not out.flags:

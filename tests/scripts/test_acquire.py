@@ -137,15 +137,34 @@ def test_lost_reply_gives_one_queue_place_and_the_same_ticket(world: World) -> N
     assert waiter.messages() == [], "a second place gave a ghost grant"
 
 
-def test_given_ticket_does_not_move_who_is_queued(world: World) -> None:
+def test_later_ticket_does_not_move_who_is_queued(world: World) -> None:
     clients = [world.client() for _ in range(3)]
     clients[0].hold()
-    clients[1].wait()
-    token = clients[2].token()
-    first = clients[2].acquire(token)
-    again = clients[2].acquire(token, ticket=1)
-    assert isinstance(first, Busy) and isinstance(again, Busy)
-    assert (again.ticket, again.rank) == (first.ticket, 1)
+    token = clients[1].token()
+    first = clients[1].acquire(token)
+    clients[2].wait()
+    assert isinstance(first, Busy)
+    again = clients[1].acquire(token, ticket=int(first.ticket) + 1_000_000)
+    assert isinstance(again, Busy)
+    assert (again.ticket, again.rank) == (first.ticket, 0)
+
+
+def test_late_copy_of_the_first_request_does_not_cost_the_place(world: World) -> None:
+    holder, first, second, third = [world.client() for _ in range(4)]
+    held = holder.hold()
+    token = first.token()
+    reply = first.acquire(token)
+    assert isinstance(reply, Busy)
+    other = second.wait()
+    holder.release(held)  # The claim ends before the first has read of it.
+    world.expire()
+    assert isinstance(second.acquire(other), Held)
+    third.wait()
+    late = first.acquire(token)
+    assert isinstance(late, Busy) and late.rank == 1
+    poll = first.acquire(token, ticket=reply.ticket)
+    assert isinstance(poll, Busy)
+    assert (poll.ticket, poll.rank) == (reply.ticket, 0)
 
 
 def test_tickets_keep_the_order_when_the_queue_was_lost(world: World) -> None:
