@@ -78,6 +78,8 @@ class Engine {
   void give_up();
   // Whether everything that was given back has been answered.
   bool is_drained() const;
+  // Whether nothing is left of what users asked for.
+  bool is_idle() const { return !has_work() && names_.empty(); }
 
   // Events of the connection.
   // Whether to connect now; then one of the next two follows.
@@ -134,8 +136,11 @@ class Engine {
   // engine.cc: requests and the connection
   void finish(Request &request, Status status, std::string_view message = {}) noexcept;
   void finish_plain(Request &request, Status status, std::string_view message = {}) noexcept;
+  static bool waits(const Request &caller) {
+    return caller.op == Request::Op::kAcquire && caller.wait_ms != 0;
+  }
   static bool shares_place(const Request &caller) {
-    return caller.wait_ms != 0 && caller.options.local_burst > 0;
+    return waits(caller) && caller.options.local_burst > 0;
   }
   Nanos answer_due() const;
   bool has_work() const { return !holds_.empty() || !plain_.empty(); }

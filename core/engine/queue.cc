@@ -59,7 +59,7 @@ Hold &Engine::new_hold(const std::shared_ptr<LockName> &lock, const Request &cal
   hold->lock = lock;
   hold->is_shared = is_shared;
   hold->token = wire::make_token(cid_, hold->id);
-  if (caller.wait_ms != 0) {
+  if (waits(caller)) {
     // A shared place outlives the caller that opened it; it is taken back when nobody wants it.
     hold->member = wire::make_member(hold->token, std::min(caller.options.lease / kMs, kClaimMs),
                                      is_shared ? -1 : caller.wait_ms);
@@ -151,6 +151,10 @@ void Engine::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nan
     case Phase::kHeld:
       // A poll that crossed a pushed grant. Refused, it may have put the token back into the queue.
       if (now >= hold.lease->deadline.load()) return on_hold_due(hold, now);
+      // Taken by force, and granted to the same token again: others held in between.
+      if (!refusal && answer.is_granted && answer.fence != hold.fence) {
+        return lose(hold, "it was taken by force", false, now);
+      }
       if (!refusal && answer.is_granted) prolong(hold, in_flight.sent_at, in_flight.lease, now);
       if (!refusal && !answer.is_granted) hold.is_cancel_due = true;
       return;
@@ -274,8 +278,7 @@ void Engine::on_grant_push(Hold &hold, const wire::Push &push, Nanos now) {
   const Request *front = front_of(hold);
   const auto granted_at = clock_offset_.local_time(push.server_ms, now);
   const Nanos claim = push.ms * kMs;
-  const Nanos deadline =
-      granted_at ? std::min(*granted_at, now) + claim - policy::drift_of(claim) : 0;
+  const Nanos deadline = granted_at ? *granted_at + claim - policy::drift_of(claim) : 0;
   if (front == nullptr) return give_back(hold, nullptr, now);
   if (push.check != hold.check || front->options.is_confirmed || deadline <= now) {
     return ask(hold, now);

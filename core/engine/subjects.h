@@ -156,6 +156,7 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   wire::ForeignTurn foreign;
   Nanos deadline = 0;  // as far as the server has confirmed, drift taken off
   Nanos renewal_at = kNever;
+  Nanos looked_at = 0;  // when its timer last ran
   bool is_renewed = false;
   bool is_claim = false;  // pushed, or passed on with little left: an extension must confirm it
   bool is_extend_pending = false;

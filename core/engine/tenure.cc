@@ -308,11 +308,12 @@ void Engine::lose(Hold &hold, std::string reason, bool is_gone, Nanos now) {
   const auto keep = hold.shared_from_this();
   end_lease(hold, Lease::kLost, std::move(reason));
   leave_vacant(*hold.lock, now);
-  if (is_gone) {
+  // A poll that crossed the grant may have put the token back into the queue.
+  if (is_gone && !hold.is_cancel_due) {
     hold.was_left = true;
     return end_leave(hold, now, Status::kOk);
   }
-  hold.is_release_due = true;
+  hold.is_release_due = hold.is_release_due || !is_gone;
   leave(hold, now);
 }
 

@@ -67,6 +67,32 @@ TEST_F(QueueTest, member_and_ticket_stay_the_same_in_every_poll) {
   EXPECT_EQ(argument(3), "1700000000000001");
 }
 
+TEST_F(QueueTest, lock_that_was_taken_by_force_and_granted_again_is_not_the_same_one) {
+  const auto request = acquire();
+  const std::string token = argument(0);
+  reply_queued(1'000);
+  advance(1'002 * kMs);
+  push_grant(token);
+  ASSERT_EQ(request->status.load(), Status::kOk);
+  reply_granted("1700000000000999");
+  EXPECT_EQ(state(request->lease), Lease::kLost);
+  EXPECT_EQ(next_script(), "release");
+}
+
+TEST_F(QueueTest, token_that_a_crossing_poll_queued_again_leaves_the_queue_with_the_loss) {
+  const auto request = acquire();
+  const std::string token = argument(0);
+  reply_queued(1'000);
+  advance(1'002 * kMs);
+  push_grant(token);
+  reply_queued();
+  advance(1'000 * kMs);
+  reply_count("extend", 0);
+  EXPECT_EQ(state(request->lease), Lease::kLost);
+  reply_count("cancel", 1);
+  EXPECT_EQ(next_script(), "");
+}
+
 TEST_F(QueueTest, pushed_grant_in_time_is_held_until_its_claim_less_drift) {
   const auto request = acquire();
   const std::string token = argument(0);

@@ -328,4 +328,32 @@ TEST_F(TenureTest, leases_taken_together_renew_apart_but_in_few_batches) {
   EXPECT_LE(batches, 40);
 }
 
+// Its timer is set to the end of the lease, which is when it would have been renewed.
+TEST_F(TenureTest, renewal_under_way_is_not_due_again_within_the_slack_of_another) {
+  acquire(-1, with_lease(1'500 * kMs), "other");
+  reply_granted();
+  auto options = with_lease(30'000 * kMs);
+  options.label = "extended at once";
+  const auto request = acquire(-1, options);
+  const std::string token = argument(0);
+  reply_queued();
+  push_grant(token, 2'000 * kMs);
+  ASSERT_EQ(request->status.load(), Status::kOk);
+  ASSERT_EQ(next_script(), "extend");
+  for (const Nanos end = now_ + 900 * kMs; now_ < end; now_ += 10 * kMs) engine_->on_timer(now_);
+  EXPECT_EQ(sent_.size(), 2u) << "one extension of each";
+}
+
+TEST_F(TenureTest, attached_lease_is_no_place_for_others_to_wait_at) {
+  auto request = std::make_shared<Request>(Request::Op::kAttach);
+  request->name = "lock";
+  request->token = "aaaaaaaaaaaaaaaaaaaaaA0123456789";
+  request->lease = std::make_shared<Lease>();
+  engine_->start(request, now_);
+  reply_count("extend", 1);
+  ASSERT_EQ(request->status.load(), Status::kOk);
+  acquire();
+  EXPECT_EQ(next_script(), "acquire");
+}
+
 }  // namespace redlatch
