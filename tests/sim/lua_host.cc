@@ -36,9 +36,9 @@ void push_text(lua_State *lua, std::string_view text) {
   lua_pushlstring(lua, text.data(), text.size());
 }
 
-// The server puts a message into one line of the protocol.
+// The server takes a message as a string of C, and puts it into one line of the protocol.
 std::string one_line(std::string_view text) {
-  std::string line(text);
+  std::string line(text.substr(0, text.find('\0')));
   for (char &c : line) {
     if (c == '\r' || c == '\n') c = ' ';
   }
@@ -143,7 +143,10 @@ int Store::Lua::error_reply(lua_State *lua) {
   }
   std::string_view text = text_at(lua, 1);
   if (text.starts_with('-')) text.remove_prefix(1);
-  self.push_error(text);
+  // A text without a code in front of it gets one.
+  const bool has_code = text.find(' ') != std::string_view::npos;
+  lua_pushfstring(lua, has_code ? "%s" : "ERR %s", std::string(text).c_str());
+  self.push_error(text_at(lua, -1));
   return 1;
 }
 
@@ -342,7 +345,7 @@ Value Store::Lua::dispatch(Argv argv) {
   }
   if ((command->flags & Commands::kPublish) && !store_.may_publish_) {
     return Value::error(
-        "NOPERM this user has no permissions to access one of the channels used as arguments");
+        "ERR The user executing the script can't publish to the channel mentioned in the command");
   }
   if ((command->flags & Commands::kDenyOom) && store_.is_out_of_memory_ && !has_written_) {
     return Value::error("OOM command not allowed when used memory > 'maxmemory'.");

@@ -59,6 +59,11 @@ Value parse(Argv words, ScanOptions &options) {
   return Value::nil();
 }
 
+// The empty key is matched by no other pattern than these, not even by `**`.
+bool is_wanted(std::string_view key, std::string_view pattern) {
+  return key.empty() ? pattern.empty() || pattern == "*" : matches_glob(pattern, key);
+}
+
 // FNV-1a, never 0, which is the cursor of the begin.
 uint64_t place_of(std::string_view key) {
   uint64_t hash = 14695981039346656037U;
@@ -120,7 +125,7 @@ Value Commands::scan(Argv argv) {
     }
     options.count--;
     cursor = place;  // Equal places are not parted.
-    if (!matches_glob(options.pattern, key)) continue;
+    if (!is_wanted(key, options.pattern)) continue;
     const std::string_view words[] = {"type", key};
     const Value kind = type(words);
     if (kind.text == "none") continue;

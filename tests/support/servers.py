@@ -20,7 +20,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .resp import Connection, RespError
@@ -59,12 +59,15 @@ def available_kinds() -> list[str]:
 class Server:
     """One server process without persistence. The port stays the same over a restart."""
 
-    def __init__(self, kind: str = "redis", args: Sequence[str] = ()) -> None:
+    def __init__(
+        self, kind: str = "redis", args: Sequence[str] = (), env: Mapping[str, str] | None = None
+    ) -> None:
         binary = find_binary(kind)
         if binary is None:
             raise ServerFailed(f"no {kind}-server found")
         self.kind = kind
         self.args = list(args)
+        self._env = dict(env or {})
         self.port = 0
         self._binary = binary
         self._folder: Path | None = None
@@ -191,6 +194,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
+                env={**os.environ, **self._env},
             )
         self._reaper = subprocess.Popen(
             ["sh", "-c", _REAPER, "reaper", str(self._process.pid), str(folder)],

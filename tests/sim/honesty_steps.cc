@@ -1,0 +1,545 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "honesty_steps.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "wire/scripts.h"
+#include "wire/token.h"
+
+namespace redlatch::sim {
+
+namespace {
+
+using wire::LockKeys;
+using wire::Script;
+
+constexpr int64_t kMs = 1000, kSecond = 1'000'000, kMinute = 60 * kSecond;
+
+// Scripts that are not ours, by their place in texts().
+enum Foreign : size_t {
+  kTheirRelease,
+  kTheirExtend,
+  kCall,
+  kPcall,
+  kCallBehindDel,
+  kErrorOf,
+  kNumbers,
+  kConversions,
+  kErrorReply,
+  kStatusReply,
+  kRaise,
+  kErrorTable,
+  kHash,
+  kClock,
+  kUndefined,
+  kForeignCount,
+};
+
+constexpr std::array<const char *, kForeignCount> kForeignTexts = {
+    "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end",
+    "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end\n"
+    "local left = redis.call('pttl', KEYS[1])\n"
+    "if left < 0 then left = 0 end\n"
+    "return redis.call('pexpire', KEYS[1], ARGV[2] + left)",
+    "return redis.call(unpack(ARGV))",
+    "return redis.pcall(unpack(ARGV))",
+    "redis.call('del', KEYS[1])\nreturn redis.call(unpack(ARGV))",
+    "local reply = redis.pcall(unpack(ARGV))\n"
+    "if type(reply) == 'table' and reply.err then return {'error', reply.err} end\n"
+    "return {type(reply), reply}",
+    "redis.call('set', KEYS[1], ARGV[1] + 0)\n"
+    "local text = redis.call('get', KEYS[1])\nredis.call('del', KEYS[1])\nreturn text",
+    "return {tonumber(ARGV[1]) or 'none', 2.9, -2.9, 'x', false, true, {ok = ARGV[1]}, {{}},\n"
+    "  {err = 'CODE ' .. ARGV[1]}, tostring(1e15), nil, 'never'}",
+    "return redis.error_reply(ARGV[1])",
+    "return redis.status_reply(ARGV[1])",
+    "error(ARGV[1])",
+    "return {err = ARGV[1]}",
+    "return {redis.sha1hex(ARGV[1]), redis.sha1hex('')}",
+    "return redis.call('time')",
+    "return misspelt",
+};
+
+const std::vector<LockKeys> &locks() {
+  static const std::vector<LockKeys> locks = {{"ns:", "a"}, {"", "b{x}y"}};
+  return locks;
+}
+
+// Clients: one is heard on both kinds of channel, one nowhere, one on either kind.
+constexpr std::array<const char *, 4> kCids = {"aaaaaaaaaaaaaaaaaaaaaA", "bbbbbbbbbbbbbbbbbbbbbQ",
+                                               "cccccccccccccccccccccg", "-_09azAZ____________-w"};
+constexpr const char *kPrefix = "ns:rl1:";
+
+}  // namespace
+
+const std::vector<std::string> &StepMaker::keys() {
+  static const std::vector<std::string> keys = [] {
+    std::vector<std::string> all = {"", "other"};
+    for (const LockKeys &lock : locks()) {
+      for (const auto &key : {lock.lock, lock.queue, lock.fence, lock.info, lock.turn}) {
+        all.push_back(key);
+      }
+    }
+    return all;
+  }();
+  return keys;
+}
+
+const std::vector<std::string> &StepMaker::texts() {
+  static const std::vector<std::string> texts = [] {
+    std::vector<std::string> all(kForeignTexts.begin(), kForeignTexts.end());
+    for (const bool is_sharded : {false, true}) {
+      for (size_t i = 0; i < wire::kScriptCount; i++) {
+        all.emplace_back(wire::script_text(static_cast<Script>(i), is_sharded).text);
+      }
+    }
+    return all;
+  }();
+  return texts;
+}
+
+const std::vector<std::string> &StepMaker::channels(bool is_sharded) {
+  static const std::string prefix = kPrefix;
+  static const std::vector<std::string> plain = {prefix + kCids[0], prefix + kCids[2], "c"};
+  static const std::vector<std::string> sharded = {prefix + kCids[0], prefix + kCids[3], "s"};
+  return is_sharded ? sharded : plain;
+}
+
+std::string StepMaker::key() {
+  // Mostly the first lock, or nothing would ever meet.
+  return is_one_in(3) ? any(keys()) : keys()[2 + below(5)];
+}
+
+std::string StepMaker::number() {
+  static constexpr const char *kNumbers[] = {"0",
+                                             "1",
+                                             "2",
+                                             "-1",
+                                             "-2",
+                                             "10",
+                                             "-100",
+                                             "300",
+                                             "1.5",
+                                             "0.1",
+                                             "1e3",
+                                             "007",
+                                             " 1",
+                                             "",
+                                             "abc",
+                                             "inf",
+                                             "-inf",
+                                             "nan",
+                                             "1700000000000001",
+                                             "9007199254740991",
+                                             "9007199254740992",
+                                             "9007199254740993",
+                                             "-9007199254740993",
+                                             "9223372036854775807",
+                                             "-9223372036854775808",
+                                             "9223372036854775808",
+                                             "99999999999999999999"};
+  return is_one_in(4) ? any(kNumbers) : std::to_string(below(6));
+}
+
+// For what scripts compute with: servers before 7.2 write large results as 1e+17.
+std::string StepMaker::small_number() {
+  const std::string any_number = number();
+  return any_number.size() > 17 ? "9007199254740993" : any_number;
+}
+
+std::string StepMaker::ms() {
+  static constexpr const char *kTimes[] = {"1",    "2",     "50",    "1000",
+                                           "5000", "30000", "99999", "100000"};
+  return is_one_in(12) ? small_number() : any(kTimes);
+}
+
+std::string StepMaker::token() { return wire::make_token(any(kCids), 1 + below(3)); }
+
+std::string StepMaker::member() {
+  static constexpr int64_t kClaims[] = {0, 1, 500, 5000, 99999};
+  static constexpr int64_t kWaits[] = {-1, -1, 0, 1, 3000, 60000};
+  if (is_one_in(15)) return text();
+  return wire::make_member(token(), kClaims[below(std::size(kClaims))],
+                           kWaits[below(std::size(kWaits))]);
+}
+
+std::string StepMaker::text() {
+  static const std::string texts[] = {"",
+                                      "x",
+                                      "w",
+                                      "0123456789abcdef0123456789abcdef",
+                                      std::string("\0\xff\r\n\t", 5),
+                                      std::string(300, 'y'),
+                                      "-CODE words",
+                                      "MANY words, one\r\nline",
+                                      "CODE"};
+  switch (below(4)) {
+    case 0:
+      return small_number();
+    case 1:
+      return token();
+    case 2:
+      return member();
+    default:
+      return any(texts);
+  }
+}
+
+std::string StepMaker::holder_of(const std::string &key) {
+  const auto found = store_.keys().find(key);
+  const auto *value =
+      found == store_.keys().end() ? nullptr : std::get_if<std::string>(&found->second.data);
+  return value && !is_one_in(6) ? *value : token();
+}
+
+std::string StepMaker::queued_in(const std::string &key) {
+  const auto found = store_.keys().find(key);
+  const auto *set =
+      found == store_.keys().end() ? nullptr : std::get_if<Store::SortedSet>(&found->second.data);
+  if (!set || set->order.empty() || is_one_in(5)) return member();
+  const auto index = static_cast<int64_t>(below(std::min<size_t>(set->order.size(), 4)));
+  return std::next(set->order.begin(), index)->second;
+}
+
+int64_t StepMaker::time(int64_t now_us) {
+  switch (below(10)) {
+    case 0:
+      return now_us + 1;
+    case 1:
+    case 2:
+      return now_us + static_cast<int64_t>(below(10 * kMs));
+    case 3:
+    case 4:
+      return now_us + static_cast<int64_t>(below(2 * kSecond));
+    case 5:
+      return now_us + static_cast<int64_t>(below(3 * kMinute));
+    case 6:
+      return now_us - static_cast<int64_t>(below(2 * kMinute));
+    default:
+      break;
+  }
+  // Around the end of a key's life.
+  std::vector<int64_t> ends;
+  for (const auto &[key, entry] : store_.keys()) {
+    const int64_t us = entry.expires_ms * kMs;
+    if (entry.expires_ms > 0 && us > now_us && us < now_us + 100 * kMinute) ends.push_back(us);
+  }
+  if (ends.empty()) return now_us;
+  static constexpr int64_t kAround[] = {-kMs, -1, 0, kMs - 1, kMs};
+  return std::max(now_us, ends[below(ends.size())] + kAround[below(std::size(kAround))]);
+}
+
+Step StepMaker::make(int64_t now_us) {
+  const size_t choice = below(1000);
+  if (choice < 180) return {Step::Kind::kTime, {}, {}, time(now_us)};
+  if (choice < 195) return {Step::Kind::kMemory, {}, {}, below(2) != 0};
+  if (choice < 205) return {Step::Kind::kPublish, {}, {}, !is_one_in(3)};
+  if (choice < 215) return {Step::Kind::kExpire, {}, {}, 0};
+  if (choice < 220) return walk();
+  if (choice == 220 && is_one_in(2)) {
+    return {Step::Kind::kCommand, {}, {"SCRIPT", "FLUSH", "SYNC"}, 0};
+  }
+  if (choice == 221) return {Step::Kind::kCommand, {}, flood(), 0};
+  if (choice < 230) return made_up();
+  if (choice < 420) return raw();
+  if (choice < 480) return wrapped();
+  if (choice < 530) return foreign();
+  return script();
+}
+
+Step StepMaker::raw() {
+  switch (below(5)) {
+    case 0:
+    case 1:
+      return {Step::Kind::kCommand, Shape::kExact, raw_string(), 0};
+    case 2:
+    case 3:
+      return raw_sorted_set();
+    default:
+      return raw_other();
+  }
+}
+
+StepMaker::Words StepMaker::raw_string() {
+  switch (below(12)) {
+    case 0:
+      return {"GET", key()};
+    case 1:
+      return {"SET", key(), text()};
+    case 2:
+      return {"set", key(), token(), "nx", "px", ms()};
+    case 3:
+      if (is_one_in(2)) return {"SET", key(), text(), "PX", number()};
+      return {"SET", key(), text(), "EX", any(std::array{"0", "-1", "1", "60", "x", "1000000"})};
+    case 4:
+      return {"SET", key(), text(), "PX", ms(), "GET"};
+    case 5:
+      return {"SET", key(), text(), any(std::array{"NX", "XX", "GET", "KEEPTTL", "BAD", "PX"}),
+              any(std::array{"GET", "XX", "NX", "KEEPTTL", "PX"})};
+    case 6:
+      return {"DEL", key(), key()};
+    case 7:
+      return {"EXISTS", key(), key()};
+    case 8:
+      return {"PTTL", key()};
+    case 9:
+      return {"PEXPIRE", key(), is_one_in(2) ? number() : ms()};
+    case 10:
+      return {"STRLEN", key()};
+    default:
+      return {"GETRANGE", key(), number(), number()};
+  }
+}
+
+Step StepMaker::raw_sorted_set() {
+  const auto step = [](Words words, Shape shape = Shape::kExact) {
+    return Step{Step::Kind::kCommand, shape, std::move(words), 0};
+  };
+  switch (below(10)) {
+    case 0:
+      return step({"ZADD", key(), number(), member()});
+    case 1:
+      return step({"ZADD", key(), "nx", number(), member(), number(), member()});
+    case 2:
+      return step({"ZADD", key(), number(), queued_in(locks()[0].queue), number()});
+    case 3:
+      return step({"ZREM", locks()[0].queue, queued_in(locks()[0].queue), member()});
+    case 4:
+      return step({"ZRANGE", key(), number(), number()});
+    case 5:
+      return step({"ZRANGE", locks()[0].queue, number(), number(), "WITHSCORES"}, Shape::kScores);
+    case 6:
+      return step({"ZSCORE", key(), queued_in(locks()[0].queue)}, Shape::kScores);
+    case 7:
+      return step({"ZRANK", key(), queued_in(locks()[0].queue)});
+    case 8:
+      return step({"ZCARD", key()});
+    default:
+      if (is_one_in(2)) return step({"ZPOPMIN", key()}, Shape::kScores);
+      return step({"ZPOPMIN", key(), number()}, Shape::kScores);
+  }
+}
+
+Step StepMaker::raw_other() {
+  const auto step = [](Words words, Shape shape = Shape::kExact) {
+    return Step{Step::Kind::kCommand, shape, std::move(words), 0};
+  };
+  switch (below(10)) {
+    case 0:
+      return step({"TYPE", key()});
+    case 1:
+      return step({"HSET", key(), text(), text(), "token", token()});
+    case 2:
+      return step({"HSET", key(), text(), text(), text()});
+    case 3:
+      return step({"HGET", key(), "token"});
+    case 4:
+      return step({"HGETALL", key()}, Shape::kPairs);
+    case 5:
+      return step({"TIME"});
+    case 6:
+      return step({"PUBLISH", any(channels(is_one_in(2))), text()});
+    case 7:
+      return step({"SPUBLISH", any(channels(is_one_in(2))), text()});
+    case 8:
+      return step({any(std::array{"GET", "SET", "ZADD", "HSET", "PTTL", "TIME", "DEL"}), key()});
+    default:
+      return step({"PEXPIRE", key(), any(std::array{"0", "-1", "1"})});
+  }
+}
+
+// More waiters than one call looks at.
+StepMaker::Words StepMaker::flood() {
+  Words words = {"ZADD", locks()[0].queue};
+  const bool is_one_alive = is_one_in(2);
+  for (size_t i = 0; i < 270; i++) {
+    words.push_back(std::to_string(1000 + i));
+    words.push_back(wire::make_member(wire::make_token(kCids[1], i), 500, 5));
+  }
+  if (is_one_alive) {
+    words.push_back("5000");
+    words.push_back(wire::make_member(wire::make_token(kCids[0], 1), 500, -1));
+  }
+  return words;
+}
+
+Step StepMaker::walk() {
+  static constexpr const char *kPatterns[] = {
+      "*", "ns:*", "?",     "[a-c]*", "",        "*rl1*q", "ns:[^b]*", "\\*",
+      "[", "**",   "*{*}*", "b{x}y",  "[z-a]{*", "o",      "a\\",      "n[\\s]:a"};
+  if (is_one_in(2)) {
+    Step step = {Step::Kind::kWalk, Shape::kExact, {"SCAN", "0"}, 1};
+    if (!is_one_in(3)) step.words.insert(step.words.end(), {"MATCH", any(kPatterns)});
+    if (is_one_in(2)) step.words.insert(step.words.end(), {"COUNT", number()});
+    if (is_one_in(3)) {
+      step.words.insert(step.words.end(), {"type", any(std::array{"string", "zset", "HASH"})});
+    }
+    return step;
+  }
+  const wire::ScriptText &list = wire::script_text(Script::kList, is_one_in(2));
+  Step step = called(list.sha1, list.text,
+                     {"0", any(kPatterns), is_one_in(2) ? "256" : std::to_string(1 + below(9))}, 0);
+  step.kind = Step::Kind::kWalk;
+  step.number = 3;
+  return step;
+}
+
+Step StepMaker::called(std::string_view sha1, std::string_view text, Words keys_and_arguments,
+                       size_t key_count) {
+  Step step;
+  if (is_one_in(10)) {
+    step.words = {"EVAL", std::string(text)};
+  } else {
+    step.words = {"EVALSHA", std::string(sha1)};
+  }
+  step.words.push_back(is_one_in(200) ? number() : std::to_string(key_count));
+  step.words.insert(step.words.end(), keys_and_arguments.begin(), keys_and_arguments.end());
+  return step;
+}
+
+Step StepMaker::called(size_t text, Words keys_and_arguments, size_t key_count) {
+  Step step;
+  step.words = {"EVAL", kForeignTexts[text], std::to_string(key_count)};
+  step.words.insert(step.words.end(), keys_and_arguments.begin(), keys_and_arguments.end());
+  return step;
+}
+
+// A raw command, called by a script.
+Step StepMaker::wrapped() {
+  Step inner = raw();
+  static constexpr size_t kCallers[] = {kCall, kPcall, kCallBehindDel, kErrorOf};
+  const size_t caller = kCallers[below(inner.shape == Shape::kExact ? 4 : 3)];
+  Words arguments = {key()};
+  arguments.insert(arguments.end(), inner.words.begin(), inner.words.end());
+  Step step = called(caller, std::move(arguments), 1);
+  step.shape = caller == kErrorOf ? Shape::kErrorText : inner.shape;
+  return step;
+}
+
+// What scripts of others, and mistakes in ours, may do.
+Step StepMaker::foreign() {
+  const std::string &key = locks()[below(2)].lock;
+  switch (below(5)) {
+    case 0:
+    case 1:
+      return called(kTheirRelease, {key, holder_of(key)}, 1);
+    case 2:
+      return called(kTheirExtend, {key, holder_of(key), ms()}, 1);
+    case 3: {
+      Step step = called(kNumbers, {this->key(), number()}, 1);
+      step.shape = Shape::kScores;
+      return step;
+    }
+    default:
+      return called(kConversions + below(kForeignCount - kConversions), {text()}, 0);
+  }
+}
+
+Step StepMaker::made_up() {
+  const auto step = [](Words words) { return Step{Step::Kind::kCommand, {}, std::move(words), 0}; };
+  const wire::ScriptText &known =
+      wire::script_text(static_cast<Script>(below(wire::kScriptCount)), is_one_in(2));
+  switch (below(8)) {
+    case 0:
+      return step({"NOSUCHCOMMAND", text()});
+    case 1:
+      return step({"EVALSHA", std::string(40, 'a'), "0"});
+    case 2:
+      return step({"EVALSHA", "short", number()});
+    case 3:
+      return step({"SCRIPT", "LOAD", std::string(known.text)});
+    case 4:
+      return step({"SCRIPT", "EXISTS", std::string(known.sha1), std::string(40, 'b')});
+    case 5:
+      return step({any(std::array{"EVAL", "SCRIPT"}), any(std::array{"load", "nosuch"}),
+                   any(std::array{"this is no Lua", "0"})});
+    case 6:
+      return step(
+          {"EVAL",
+           any(std::array{"return 1", "return +", "return redis.call()", "return redis.call({})",
+                          "return redis.call('eval', '', 0)", "return redis.error_reply({})"}),
+           number(), "a"});
+    default:
+      return step({"EVAL"});
+  }
+}
+
+StepMaker::Words StepMaker::acquire(const LockKeys &lock) {
+  Words words = {lock.lock, lock.queue, lock.fence};
+  const bool has_turn = is_one_in(4);
+  if (has_turn) words.push_back(lock.turn);
+  const std::string member = is_one_in(8) ? queued_in(lock.queue) : this->member();
+  const bool is_try = is_one_in(5);
+  words.push_back(is_one_in(4)    ? holder_of(lock.lock)
+                  : is_one_in(20) ? text()
+                                  : member.substr(0, wire::kTokenSize));
+  words.push_back(ms());
+  words.push_back(is_try ? "" : member);
+  words.push_back(is_one_in(8) ? number() : "");
+  words.push_back(kPrefix);
+  return words;
+}
+
+StepMaker::Words StepMaker::release(const LockKeys &lock) {
+  Words words = {lock.lock, lock.queue, lock.fence};
+  const bool has_turn = is_one_in(4);
+  if (has_turn) words.push_back(lock.turn);
+  words.insert(words.end(), {holder_of(lock.lock), kPrefix});
+  if (has_turn) words.insert(words.end(), {std::to_string(1 + below(3)), ms()});
+  return words;
+}
+
+StepMaker::Words StepMaker::extend(const LockKeys &lock) {
+  Words words = {lock.lock};
+  const bool is_described = is_one_in(2);
+  if (is_described) words.push_back(lock.info);
+  words.insert(words.end(), {holder_of(lock.lock), ms()});
+  if (is_described && is_one_in(2)) words.insert(words.end(), {"who", text(), "label", text()});
+  return words;
+}
+
+// A script of ours, with what a client sends; and sometimes with arguments lost or keys mixed up.
+Step StepMaker::script() {
+  static constexpr Script kScripts[] = {Script::kAcquire,      Script::kAcquire, Script::kAcquire,
+                                        Script::kRelease,      Script::kRelease, Script::kCancel,
+                                        Script::kKick,         Script::kExtend,  Script::kInspect,
+                                        Script::kForceRelease, Script::kProbe};
+  const Script which = kScripts[below(std::size(kScripts))];
+  const LockKeys &lock = locks()[is_one_in(5)];
+  Words words = {lock.lock, lock.queue, lock.fence};
+  size_t key_count = 3;
+  if (which == Script::kAcquire) {
+    words = acquire(lock);
+    key_count = words.size() - 5;
+  } else if (which == Script::kRelease) {
+    words = release(lock);
+    key_count = words[3] == lock.turn ? 4 : 3;
+  } else if (which == Script::kExtend) {
+    words = extend(lock);
+    key_count = words[1] == lock.info ? 2 : 1;
+  } else if (which == Script::kCancel) {
+    words.insert(words.end(), {queued_in(lock.queue), kPrefix});
+  } else if (which == Script::kKick) {
+    words.push_back(kPrefix);
+  } else if (which == Script::kInspect) {
+    words.insert(words.end(), {lock.info, is_one_in(4) ? number() : "256"});
+    key_count = 4;
+  } else if (which == Script::kForceRelease) {
+    words.insert(words.end(), {is_one_in(2) ? "" : holder_of(lock.lock), kPrefix});
+  } else {
+    words = {any(channels(false)), kPrefix + std::string("nobody")};
+    key_count = 0;
+  }
+  if (is_one_in(60)) words[below(words.size())] = is_one_in(2) ? key() : text();
+  if (is_one_in(80)) words.resize(std::max(key_count, below(words.size() + 1)));
+  const wire::ScriptText &text = wire::script_text(which, is_one_in(2));
+  Step step = called(text.sha1, text.text, std::move(words), key_count);
+  if (which == Script::kInspect) step.shape = Shape::kInfo;
+  return step;
+}
+
+}  // namespace redlatch::sim

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// StepMaker: random commands, for a store and a real server alike. What would be sensible next it
+// sees in the store; much of what it makes is not sensible.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+#include "store.h"
+#include "wire/keys.h"
+
+namespace redlatch::sim {
+
+// What servers may say differently and mean the same by.
+enum class Shape : uint8_t {
+  kExact,
+  kScores,     // versions write numbers that are not whole in different ways
+  kPairs,      // of a hash, in any order
+  kInfo,       // the same, as the last item: INSPECT
+  kErrorText,  // {"error", text}: a script returned it
+};
+
+struct Step {
+  enum class Kind : uint8_t {
+    kCommand,
+    kWalk,     // SCAN or LIST, until it says that it is through
+    kTime,     // the clock stands at `number` from now on
+    kMemory,   // `number`: whether there is any
+    kPublish,  // `number`: whether the user may
+    kExpire,   // what has expired is deleted
+  };
+  Kind kind = Kind::kCommand;
+  Shape shape = Shape::kExact;
+  std::vector<std::string> words;
+  int64_t number = 0;  // of kWalk: where the cursor stands
+};
+
+class StepMaker {
+ public:
+  StepMaker(const Store &store, uint64_t seed) : store_(store), entropy_(seed) {}
+
+  Step make(int64_t now_us);
+
+  // Everything that any step may write to.
+  static const std::vector<std::string> &keys();
+  // Every text that is loaded when a sequence begins.
+  static const std::vector<std::string> &texts();
+  // Channels that somebody listens to.
+  static const std::vector<std::string> &channels(bool is_sharded);
+
+ private:
+  using Words = std::vector<std::string>;
+
+  size_t below(size_t limit) { return entropy_.next() % limit; }
+  bool is_one_in(size_t n) { return below(n) == 0; }
+  template <class List>
+  std::string any(const List &list) {
+    return std::string(list[below(std::size(list))]);
+  }
+
+  std::string key();
+  std::string number();
+  std::string small_number();
+  std::string ms();
+  std::string text();
+  std::string token();
+  std::string member();
+  std::string holder_of(const std::string &key);
+  std::string queued_in(const std::string &key);
+  int64_t time(int64_t now_us);
+
+  Step raw();
+  Words raw_string();
+  Step raw_sorted_set();
+  Step raw_other();
+  Words flood();
+  Step walk();
+  Step wrapped();
+  Step foreign();
+  Step made_up();
+  Step script();
+  Words acquire(const wire::LockKeys &lock);
+  Words release(const wire::LockKeys &lock);
+  Words extend(const wire::LockKeys &lock);
+  Step called(std::string_view sha1, std::string_view text, Words keys_and_arguments,
+              size_t key_count);
+  Step called(size_t text, Words keys_and_arguments, size_t key_count);
+
+  const Store &store_;
+  Entropy entropy_;
+};
+
+}  // namespace redlatch::sim
