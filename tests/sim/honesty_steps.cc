@@ -145,16 +145,22 @@ std::string StepMaker::number() {
   return is_one_in(4) ? any(kNumbers) : std::to_string(below(6));
 }
 
-// For what scripts compute with: servers before 7.2 write large results as 1e+17.
-std::string StepMaker::small_number() {
+// For what scripts compute with: servers before 7.2 write such results with other digits.
+std::string StepMaker::plain_number() {
   const std::string any_number = number();
+  if (any_number == "0.1") return "0.5";
   return any_number.size() > 17 ? "9007199254740993" : any_number;
+}
+
+std::string StepMaker::position() {
+  static constexpr const char *kPositions[] = {"0", "1", "2", "-1", "-2", "-3", "-100", "300"};
+  return is_one_in(8) ? number() : any(kPositions);
 }
 
 std::string StepMaker::ms() {
   static constexpr const char *kTimes[] = {"1",    "2",     "50",    "1000",
                                            "5000", "30000", "99999", "100000"};
-  return is_one_in(12) ? small_number() : any(kTimes);
+  return is_one_in(12) ? plain_number() : any(kTimes);
 }
 
 std::string StepMaker::token() { return wire::make_token(any(kCids), 1 + below(3)); }
@@ -179,7 +185,7 @@ std::string StepMaker::text() {
                                       "CODE"};
   switch (below(4)) {
     case 0:
-      return small_number();
+      return plain_number();
     case 1:
       return token();
     case 2:
@@ -291,7 +297,7 @@ StepMaker::Words StepMaker::raw_string() {
     case 10:
       return {"STRLEN", key()};
     default:
-      return {"GETRANGE", key(), number(), number()};
+      return {"GETRANGE", key(), position(), position()};
   }
 }
 
@@ -309,9 +315,10 @@ Step StepMaker::raw_sorted_set() {
     case 3:
       return step({"ZREM", locks()[0].queue, queued_in(locks()[0].queue), member()});
     case 4:
-      return step({"ZRANGE", key(), number(), number()});
+      return step({"ZRANGE", key(), position(), position()});
     case 5:
-      return step({"ZRANGE", locks()[0].queue, number(), number(), "WITHSCORES"}, Shape::kScores);
+      return step({"ZRANGE", locks()[0].queue, position(), position(), "WITHSCORES"},
+                  Shape::kScores);
     case 6:
       return step({"ZSCORE", key(), queued_in(locks()[0].queue)}, Shape::kScores);
     case 7:

@@ -65,7 +65,8 @@ class StepMaker {
 
   std::string key();
   std::string number();
-  std::string small_number();
+  std::string plain_number();
+  std::string position();
   std::string ms();
   std::string text();
   std::string token();

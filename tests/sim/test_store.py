@@ -9,6 +9,7 @@ sets; it compares replies, messages and keys.
 from __future__ import annotations
 
 import os
+import re
 import struct
 import subprocess
 from collections.abc import Iterator
@@ -68,6 +69,10 @@ def shimmed(
 
 def test_the_store_answers_as_a_server(shimmed: Shimmed, seed: int) -> None:
     done = shimmed.run("--seed", seed, "--sequences", SEQUENCES)
+    found = re.search(r"--replay (\d+)", done.stdout)
+    if found:
+        again = shimmed.run("--seed", seed, "--replay", found.group(1))
+        pytest.fail(f"--seed {seed}, every step of it:\n{again.stdout}\n{done.stdout}")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
