@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "beliefs.h"
+
+namespace redlatch::sim {
+
+namespace {
+
+std::string shown(const Beliefs::Holder &holder) {
+  return holder.client < 0 ? "another library's client " + std::to_string(-holder.client)
+                           : "client " + std::to_string(holder.client) + " (fence " +
+                                 std::to_string(holder.lease->fence) + ", token " +
+                                 holder.token + ")";
+}
+
+}  // namespace
+
+bool Beliefs::is_held(const Belief &belief) const {
+  const Nanos now = belief.holder.clock->read(schedule_.now());
+  if (!belief.holder.lease) return now < belief.holder.deadline;
+  return belief.holder.lease->state_at(now) == engine::Lease::kHeld;
+}
+
+void Beliefs::look() {
+  for (auto &[name, entry] : names_) {
+    for (Belief &belief : entry.beliefs) belief.is_over = belief.is_over || !is_held(belief);
+  }
+}
+
+void Beliefs::judge() {
+  for (auto &[name, entry] : names_) judge(name, entry);
+}
+
+void Beliefs::judge(const std::string &name, Name &entry) {
+  const Belief *first = nullptr;
+  for (auto at = entry.beliefs.begin(); at != entry.beliefs.end();) {
+    Belief &belief = *at;
+    if (!is_held(belief)) {
+      // One that is over by the clock may still be prolonged by mistake: it stays until it is told.
+      const bool is_told =
+          !belief.holder.lease || belief.holder.lease->state.load() != engine::Lease::kHeld;
+      at = is_told ? entry.beliefs.erase(at) : std::next(at);
+      continue;
+    }
+    if (belief.is_over) {
+      verdict_.broken("a lost lease never comes back", name + ": " + shown(belief.holder));
+    }
+    if (first != nullptr && !first->holder.is_excused && !belief.holder.is_excused) {
+      verdict_.broken("two never believe at once", name + ": " + shown(first->holder) +
+                                                       " and " + shown(belief.holder));
+    }
+    if (!belief.holder.is_excused) first = &belief;
+    ++at;
+  }
+}
+
+void Beliefs::begin(const std::string &name, Holder holder) {
+  Name &entry = names_[name];
+  if (excused_.contains(holder.token)) holder.is_excused = true;
+  if (holder.lease) {
+    tally_.grants++;
+    const int64_t fence = holder.lease->fence;
+    if (!holder.is_attached && !holder.is_excused && fence <= entry.last_fence) {
+      verdict_.broken("fences rise", name + ": " + shown(holder) + " after " +
+                                         std::to_string(entry.last_fence));
+    }
+    entry.last_fence = std::max(entry.last_fence, fence);
+    trace_.mix(static_cast<uint64_t>(fence));
+    trace_.say(schedule_.now(), "%s: %s holds", name.c_str(), shown(holder).c_str());
+  }
+  entry.beliefs.push_back({std::move(holder), false});
+}
+
+void Beliefs::end(const engine::Lease &lease) {
+  const auto found = names_.find(lease.name);
+  if (found == names_.end()) return;
+  std::erase_if(found->second.beliefs,
+                [&](const Belief &belief) { return belief.holder.lease.get() == &lease; });
+}
+
+void Beliefs::end_foreign(const std::string &name, int client) {
+  std::erase_if(names_[name].beliefs,
+                [&](const Belief &belief) { return belief.holder.client == client; });
+}
+
+void Beliefs::client_died(int client) {
+  for (auto &[name, entry] : names_) {
+    std::erase_if(entry.beliefs,
+                  [&](const Belief &belief) { return belief.holder.client == client; });
+  }
+}
+
+void Beliefs::excuse_all() {
+  for (auto &[name, entry] : names_) {
+    for (Belief &belief : entry.beliefs) belief.holder.is_excused = true;
+  }
+}
+
+void Beliefs::excuse(const std::string &token) {
+  excused_.insert(token);
+  for (auto &[name, entry] : names_) {
+    for (Belief &belief : entry.beliefs) {
+      if (belief.holder.token == token) belief.holder.is_excused = true;
+    }
+  }
+}
+
+size_t Beliefs::count() const {
+  size_t count = 0;
+  for (const auto &[name, entry] : names_) count += entry.beliefs.size();
+  return count;
+}
+
+}  // namespace redlatch::sim

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Beliefs: who thinks at this moment that a lock is theirs, each by its own clock. The rules about
+// what clients may believe, and about what they may send.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "engine/subjects.h"
+#include "plan.h"
+#include "schedule.h"
+#include "tally.h"
+#include "verdict.h"
+#include "value.h"
+
+namespace redlatch::sim {
+
+class Beliefs {
+ public:
+  Beliefs(const Plan &plan, Schedule &schedule, Tally &tally, Trace &trace, Verdict &verdict)
+      : plan_(plan), schedule_(schedule), tally_(tally), trace_(trace), verdict_(verdict) {}
+
+  struct Holder {
+    int client;  // its slot; negative: of another library
+    const Clock *clock;
+    std::shared_ptr<engine::Lease> lease;  // none for another library, whose deadline stands here
+    Nanos deadline = 0;
+    std::string token;
+    bool is_excused = false;  // nobody promised that it is alone
+    bool is_attached = false;  // whoever takes over a lease is not told its fence
+  };
+
+  // Something is about to happen to clients: whoever has lost by now must not come back.
+  void look();
+  // A client has done something: is anybody not alone?
+  void judge();
+
+  void begin(const std::string &name, Holder holder);
+  void end(const engine::Lease &lease);
+  void end_foreign(const std::string &name, int client);
+  // The process of this client is gone, and with it what it thought.
+  void client_died(int client);
+
+  // Nobody promises that whoever believes now is alone: the server has lost what it acknowledged.
+  void excuse_all();
+  // .. nor whoever holds, or comes to believe that it holds, by this token.
+  void excuse(const std::string &token);
+
+  size_t count() const;
+
+ private:
+  struct Belief {
+    Holder holder;
+    bool is_over = false;  // by its own clock
+  };
+  struct Name {
+    std::list<Belief> beliefs;
+    int64_t last_fence = 0;
+  };
+
+  bool is_held(const Belief &belief) const;
+  void judge(const std::string &name, Name &entry);
+
+  const Plan &plan_;
+  Schedule &schedule_;
+  Tally &tally_;
+  Trace &trace_;
+  Verdict &verdict_;
+  std::map<std::string, Name> names_;
+  std::set<std::string> excused_;  // tokens
+};
+
+}  // namespace redlatch::sim

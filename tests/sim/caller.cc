@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "caller.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "memory.h"
+#include "rules.h"
+
+namespace redlatch::sim {
+
+using engine::Request;
+
+// `a` and `{a}` are two locks.
+std::string lock_name(int number) {
+  static const char *const kNames[] = {"a", "{a}", "orders/{7}", "b"};
+  return kNames[number % 4];
+}
+
+Caller::Caller(Scene &scene, Client &client, uint64_t stream, bool &is_working)
+    : scene_(scene),
+      client_(client),
+      random_(scene.plan.seed, stream),
+      is_working_(is_working),
+      is_alive_(std::make_shared<bool>(true)) {}
+
+Caller::~Caller() { *is_alive_ = false; }
+
+void Caller::later(Nanos delay, void (Caller::*action)()) {
+  scene_.schedule.in(delay, [this, action, turn = turn_, alive = is_alive_] {
+    if (!*alive || turn != turn_) return;
+    if (client_.is_paused()) {
+      return later(client_.paused_until() - scene_.schedule.now(), action);
+    }
+    (this->*action)();
+  });
+}
+
+void Caller::begin() { later(random_.between(0, 200 * kMs), &Caller::act); }
+
+void Caller::think() {
+  turn_++;
+  const bool is_quick = random_.chance(300);
+  later(random_.between(0, is_quick ? 2 * kMs : scene_.plan.think_max), &Caller::act);
+}
+
+std::string Caller::any_name() {
+  return lock_name(static_cast<int>(random_.below(static_cast<size_t>(scene_.plan.name_count))));
+}
+
+void Caller::act() {
+  if (!is_working_) return;
+  const int64_t what = random_.between(0, 99);
+  if (what < 2) return inspect();
+  if (what < 3 && scene_.plan.has(Fault::kForce)) return force();
+  acquire();
+}
+
+void Caller::start(std::shared_ptr<Request> request, void (Caller::*then)()) {
+  turn_++;
+  request_ = std::move(request);
+  client_.start(request_, [this, then, turn = turn_, alive = is_alive_] {
+    if (*alive && turn == turn_) (this->*then)();
+  });
+}
+
+// ---- taking ------------------------------------------------------------------------------------
+
+engine::AcquireOptions Caller::options() {
+  const Plan &plan = scene_.plan;
+  engine::AcquireOptions options;
+  const int64_t low = plan.lease_min / kMs;
+  const int64_t high = random_.chance(600) ? std::min<int64_t>(plan.lease_max / kMs, low + 400)
+                                           : plan.lease_max / kMs;
+  options.lease = random_.between(low, std::max(low, high)) * kMs;
+  options.is_renewed = random_.chance(plan.shape == Shape::kDrift ? 100 : 850);
+  options.is_confirmed = random_.chance(100);
+  options.local_burst = random_.chance(600) ? kDefaultLocalBurst
+                                            : static_cast<int>(random_.between(0, 3));
+  if (random_.chance(200)) options.label = "deploy";
+  if (plan.foreign_burst > 0) {
+    options.foreign = {plan.foreign_burst, kDefaultForeignWindowMs};
+  }
+  if (plan.has(Fault::kMaxHold) && random_.chance(150)) {
+    options.max_hold = random_.between(options.lease / 4 + 1, 2 * options.lease);
+  }
+  return options;
+}
+
+void Caller::acquire() {
+  std::shared_ptr<Request> request;
+  const int64_t kind = random_.between(0, 99);
+  const int64_t limit_ms = random_.between(20, 5'000);
+  auto chosen = options();
+  name_ = any_name();
+  {
+    const CoreMemory::Scope scope;
+    request = std::make_shared<Request>(Request::Op::kAcquire);
+    request->name = name_;
+    request->wait_ms = kind < 55 ? -1 : kind < 80 ? limit_ms : 0;
+    request->options = std::move(chosen);
+    request->lease = std::make_shared<engine::Lease>();
+  }
+  asked_at_ = scene_.schedule.now();
+  start(std::move(request), &Caller::on_acquired);
+  if (scene_.plan.has(Fault::kCancel) && random_.chance(150)) {
+    later(random_.between(0, 500 * kMs), &Caller::cancel);
+  }
+}
+
+void Caller::cancel() {
+  if (!request_ || request_->is_finished()) return;
+  scene_.tally.inject(Fault::kCancel, true);
+  client_.cancel(*request_);
+}
+
+void Caller::on_acquired() {
+  const auto request = std::exchange(request_, nullptr);
+  if (request->status.load() != Status::kOk) return think();
+  lease_ = request->lease;
+  if (request->options.max_hold > 0) scene_.tally.inject(Fault::kMaxHold, true);
+  hold();
+}
+
+bool Caller::take(const GivenLease &given) {
+  if (!is_idle() || client_.is_paused()) return false;
+  scene_.rules.taken_over(given.token);
+  std::shared_ptr<Request> request;
+  auto chosen = options();
+  name_ = given.name;
+  {
+    const CoreMemory::Scope scope;
+    request = std::make_shared<Request>(Request::Op::kAttach);
+    request->name = given.name;
+    request->token = given.token;
+    request->options = std::move(chosen);
+    request->lease = std::make_shared<engine::Lease>();
+  }
+  scene_.tally.inject(Fault::kAttach, true);
+  start(std::move(request), &Caller::on_acquired);
+  return true;
+}
+
+// ---- holding -----------------------------------------------------------------------------------
+
+void Caller::hold() {
+  turn_++;
+  Nanos time = random_.between(0, scene_.plan.hold_max);
+  // Some outlive their lease, if nobody renews it.
+  const bool is_long = random_.chance(scene_.plan.shape == Shape::kDrift ? 500 : 30);
+  if (is_working_ && is_long) time = random_.between(0, 2 * scene_.plan.lease_max);
+  if (random_.chance(80)) return later(time / 2, &Caller::give_back);
+  later(time, &Caller::release);
+}
+
+// Other ways than a release.
+void Caller::give_back() {
+  if (!lease_) return think();
+  const int64_t way = random_.between(0, 9);
+  if (way < 5 || !is_working_) {
+    std::shared_ptr<Request> request;
+    const Nanos to = random_.between(scene_.plan.lease_min / kMs, scene_.plan.lease_max / kMs) * kMs;
+    {
+      const CoreMemory::Scope scope;
+      request = std::make_shared<Request>(Request::Op::kExtend);
+      request->lease = lease_;
+      request->extend_to = to;
+    }
+    return start(std::move(request), &Caller::on_extended);
+  }
+  const auto lease = std::exchange(lease_, nullptr);
+  if (way < 8 || !scene_.plan.has(Fault::kAttach)) {
+    client_.abandon(*lease);
+  } else {
+    const bool was_held = client_.is_held(*lease);
+    client_.detach(*lease);
+    if (was_held && on_given) on_given({lease->name, lease->token});
+  }
+  think();
+}
+
+void Caller::on_extended() {
+  request_ = nullptr;
+  turn_++;
+  later(random_.between(0, scene_.plan.hold_max / 2), &Caller::release);
+}
+
+void Caller::release() {
+  if (!lease_) return think();
+  std::shared_ptr<Request> request;
+  {
+    const CoreMemory::Scope scope;
+    request = std::make_shared<Request>(Request::Op::kRelease);
+    request->lease = std::exchange(lease_, nullptr);
+  }
+  start(std::move(request), &Caller::on_other);
+}
+
+void Caller::on_other() {
+  request_ = nullptr;
+  think();
+}
+
+// ---- the rest ----------------------------------------------------------------------------------
+
+void Caller::inspect() {
+  std::shared_ptr<Request> request;
+  auto name = any_name();
+  {
+    const CoreMemory::Scope scope;
+    request = std::make_shared<Request>(Request::Op::kInspect);
+    request->name = std::move(name);
+  }
+  start(std::move(request), &Caller::on_other);
+}
+
+void Caller::force() {
+  std::shared_ptr<Request> request;
+  auto name = any_name();
+  {
+    const CoreMemory::Scope scope;
+    request = std::make_shared<Request>(Request::Op::kForce);
+    request->name = std::move(name);
+  }
+  scene_.tally.inject(Fault::kForce, false);
+  start(std::move(request), &Caller::on_other);
+}
+
+Nanos Caller::waiting_since() const {
+  const bool is_waiting = request_ && request_->op == Request::Op::kAcquire &&
+                          request_->wait_ms < 0 && !request_->is_finished();
+  return is_waiting ? asked_at_ : kNever;
+}
+
+void Caller::wind_up() {
+  if (!lease_) return;
+  turn_++;
+  later(random_.between(0, 10 * kMs), &Caller::release);
+}
+
+}  // namespace redlatch::sim

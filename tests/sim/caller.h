@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Caller: a thread of a user's program. It takes locks, holds them for a while, and gives them back
+// in all the ways that there are.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "client.h"
+#include "random.h"
+#include "scene.h"
+
+namespace redlatch::sim {
+
+// A lease that its client gave away, to be attached by another one.
+struct GivenLease {
+  std::string name, token;
+};
+
+class Caller {
+ public:
+  Caller(Scene &scene, Client &client, uint64_t stream, bool &is_working);
+  ~Caller();
+  Caller(const Caller &) = delete;
+  Caller &operator=(const Caller &) = delete;
+
+  void begin();
+  // Attach this lease, if it has nothing else to do. False if it has.
+  bool take(const GivenLease &given);
+  std::function<void(const GivenLease &)> on_given;
+
+  // Since when it has waited for a lock without a limit; kNever if it does not.
+  Nanos waiting_since() const;
+  const std::string &name() const { return name_; }
+  bool is_idle() const { return !request_ && !lease_; }
+  // Give back what is held, stop waiting: the work is over.
+  void wind_up();
+
+ private:
+  void later(Nanos delay, void (Caller::*action)());
+  void think();
+  void act();
+  void acquire();
+  void inspect();
+  void force();
+  void start(std::shared_ptr<engine::Request> request, void (Caller::*then)());
+  void on_acquired();
+  void on_extended();
+  void on_other();
+  void hold();
+  void give_back();
+  void release();
+  void cancel();
+  engine::AcquireOptions options();
+  std::string any_name();
+
+  Scene &scene_;
+  Client &client_;
+  Random random_;
+  bool &is_working_;  // of all: whether new work is begun
+  const std::shared_ptr<bool> is_alive_;
+
+  std::string name_;
+  std::shared_ptr<engine::Request> request_;  // while it waits for something
+  std::shared_ptr<engine::Lease> lease_;      // while it holds
+  Nanos asked_at_ = 0;
+  uint64_t turn_ = 0;  // counts what it did; an old event means nothing
+};
+
+std::string lock_name(int number);
+
+}  // namespace redlatch::sim

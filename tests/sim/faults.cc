@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// World, part 2: what goes wrong, when, and to whom.
+#include <algorithm>
+
+#include "world.h"
+
+namespace redlatch::sim {
+
+namespace {
+
+constexpr Nanos kSecond = 1000 * kMs;
+constexpr Nanos kAfterFaults = 10 * kSecond;  // the longest that one goes on
+
+constexpr bool is_of_client(Fault fault) {
+  switch (fault) {
+    case Fault::kStall:
+    case Fault::kCut:
+    case Fault::kHalfOpen:
+    case Fault::kPause:
+    case Fault::kCrash:
+    case Fault::kHostGone:
+      return true;
+    default:
+      return false;
+  }
+}
+
+constexpr bool is_of_server(Fault fault) {
+  switch (fault) {
+    case Fault::kServerPause:
+    case Fault::kServerCrash:
+    case Fault::kServerLoss:
+    case Fault::kServerAmnesia:
+    case Fault::kScriptFlush:
+    case Fault::kMemory:
+    case Fault::kNoPublish:
+    case Fault::kClockBack:
+    case Fault::kClockForward:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void World::schedule_fault() {
+  const Nanos pause = random_.between(plan_.fault_interval / 2, plan_.fault_interval * 3 / 2);
+  schedule_.in(pause, [this] {
+    if (is_calm_) return;
+    inject();
+    schedule_fault();
+  });
+}
+
+void World::inject() {
+  if (plan_.shape == Shape::kClaim) return kill_newcomer();
+  // Those of clients are the cheap ones: three for each that stops everybody.
+  const bool is_for_client = random_.chance(750);
+  std::vector<Fault> kinds;
+  for (size_t i = 0; i < kFaultCount; i++) {
+    const auto fault = static_cast<Fault>(i);
+    const bool is_kind = is_for_client ? is_of_client(fault) : is_of_server(fault);
+    if (plan_.has(fault) && is_kind) kinds.push_back(fault);
+  }
+  if (kinds.empty()) return;
+  const Fault fault = kinds[random_.below(kinds.size())];
+  trace_.mix(static_cast<uint64_t>(fault) + 1000);
+  trace_.say(schedule_.now(), "fault: %s", std::string(name_of(fault)).c_str());
+  return is_for_client ? inject_into_client(fault) : inject_into_server(fault);
+}
+
+Client *World::any_client() {
+  Slot &slot = slots_[random_.below(slots_.size())];
+  return slot.client.get();
+}
+
+void World::inject_into_client(Fault fault) {
+  Client *client = any_client();
+  if (client == nullptr) return;
+  const bool is_hit = client->is_busy() || client->is_waiting();
+  switch (fault) {
+    case Fault::kPause:
+      tally_.inject(fault, is_hit);
+      trace_.say(schedule_.now(), "client %d stands still", client->slot());
+      return client->pause(schedule_.now() +
+                           random_.between(1, random_.chance(500) ? 200 : 8000) * kMs);
+    case Fault::kCrash:
+    case Fault::kHostGone:
+      return kill(client->slot(), fault);
+    default:
+      return break_connection(fault, *client);
+  }
+}
+
+void World::break_connection(Fault fault, Client &client) {
+  const bool is_hit = client.is_connected() && (client.is_busy() || client.is_waiting());
+  tally_.inject(fault, is_hit);
+  if (fault == Fault::kStall) {
+    const Nanos until =
+        schedule_.now() + random_.between(1, random_.chance(700) ? 300 : 6000) * kMs;
+    const int64_t which = random_.between(0, 2);
+    if (which != 0) network_.stall(client.link(), true, until);
+    if (which != 1) network_.stall(client.link(), false, until);
+    return;
+  }
+  network_.cut(client.link(), fault == Fault::kHalfOpen ? Network::Ending::kLate
+                                                        : Network::Ending::kSoon);
+}
+
+void World::kill(int number, Fault fault) {
+  Slot &slot = slots_[static_cast<size_t>(number)];
+  if (!slot.client) return;
+  tally_.inject(fault, slot.client->is_busy() || slot.client->is_waiting());
+  trace_.say(schedule_.now(), "client %d is gone", number);
+  slot.client->forget_connection(fault == Fault::kHostGone ? Network::Ending::kLate
+                                                           : Network::Ending::kSoon);
+  beliefs_.client_died(number);
+  slot.callers.clear();
+  slot.client.reset();
+  schedule_.in(random_.between(10, 2000) * kMs, [this, number] {
+    if (!slots_[static_cast<size_t>(number)].client && is_working_) populate(number);
+  });
+}
+
+// One who waits, so that it is likely granted while its host is gone.
+void World::kill_newcomer() {
+  for (size_t i = 0; i < slots_.size(); i++) {
+    Client *client = any_client();
+    if (client == nullptr || !client->is_waiting()) continue;
+    return kill(client->slot(), Fault::kHostGone);
+  }
+}
+
+// ---- the server --------------------------------------------------------------------------------
+
+void World::inject_into_server(Fault fault) {
+  if (!server_.is_up()) return;
+  switch (fault) {
+    case Fault::kServerPause:
+      tally_.inject(fault, false);
+      return server_.pause(schedule_.now() +
+                           random_.between(1, random_.chance(700) ? 300 : 4000) * kMs);
+    case Fault::kScriptFlush:
+      tally_.inject(fault, false);
+      return server_.flush_scripts();
+    case Fault::kMemory:
+      tally_.inject(fault, false);
+      server_.set_out_of_memory(true);
+      return schedule_.in(random_.between(10, 1500) * kMs,
+                          [this] { server_.set_out_of_memory(false); });
+    case Fault::kNoPublish:
+      tally_.inject(fault, true);
+      server_.set_may_publish(false);
+      return schedule_.in(random_.between(10, 1500) * kMs,
+                          [this] { server_.set_may_publish(true); });
+    case Fault::kClockBack:
+    case Fault::kClockForward:
+      return step_clock(fault);
+    default:
+      return bring_down(fault);
+  }
+}
+
+void World::bring_down(Fault fault) {
+  tally_.inject(fault, true);
+  server_.crash();
+  Nanos pause = random_.between(1, 500) * kMs;
+  // Whatever was acknowledged has ended by then, on any clock that is not too far off.
+  if (fault == Fault::kServerLoss) pause = plan_.lease_max + plan_.lease_max / 50 + 10 * kMs;
+  if (fault == Fault::kServerAmnesia) excuse_holders();
+  schedule_.in(pause, [this, fault] { server_.restart(fault == Fault::kServerCrash); });
+}
+
+void World::step_clock(Fault fault) {
+  tally_.inject(fault, true);
+  const Nanos by = random_.between(10, random_.chance(500) ? 500 : 20'000) * kMs;
+  excuse_holders();
+  if (fault == Fault::kClockBack) {
+    stepped_back_ += by;
+    return server_.step_clock(-by);
+  }
+  // Large enough that the next reply shows it to every client.
+  server_.step_clock(5 * kSecond + by);
+  scene_.jumped_at = schedule_.now();
+}
+
+// Who holds now, or is about to learn that it does, is promised nothing.
+void World::excuse_holders() {
+  beliefs_.excuse_all();
+  for (const std::string &token : rules_.holders()) beliefs_.excuse(token);
+}
+
+void World::calm() {
+  if (verdict_.is_broken()) return;
+  trace_.say(schedule_.now(), "calm");
+  is_calm_ = true;
+  calm_since_ = schedule_.now() + kAfterFaults;
+  network_.heal();
+  server_.set_out_of_memory(false);
+  server_.set_may_publish(true);
+}
+
+}  // namespace redlatch::sim

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "network.h"
+
+#include <algorithm>
+
+namespace redlatch::sim {
+
+namespace {
+
+constexpr Nanos kLongSpike = 4'000 * kMs;
+constexpr Nanos kLatest = 5'000 * kMs;
+
+}  // namespace
+
+Network::Network(const Plan &plan, Schedule &schedule, Tally &tally)
+    : plan_(plan), schedule_(schedule), tally_(tally), random_(plan.seed, 1) {}
+
+uint64_t Network::open(ClientEnd &client) {
+  auto link = std::make_shared<Link>();
+  link->client = &client;
+  links_.emplace(++last_id_, std::move(link));
+  return last_id_;
+}
+
+Nanos Network::delay() {
+  const Nanos usual = random_.between(plan_.delay_min, plan_.delay_max);
+  if (is_calm_ || !plan_.has(Fault::kSpike) || !random_.chance(3)) return usual;
+  tally_.inject(Fault::kSpike, true);
+  return usual + random_.between(1, random_.chance(500) ? 50 * kMs : kLongSpike);
+}
+
+Nanos Network::arrival(Direction &direction) {
+  direction.last = std::max(direction.last, schedule_.now() + delay());
+  direction.in_flight++;
+  return direction.last;
+}
+
+void Network::send_up(uint64_t id, CommandList commands) {
+  const auto found = links_.find(id);
+  if (found == links_.end() || !found->second->is_client_open) return;
+  const LinkPtr link = found->second;
+  auto packet = std::make_shared<CommandList>(std::move(commands));
+  schedule_.at(arrival(link->up), [this, id, link, packet] { arrive_up(id, link, packet); });
+}
+
+void Network::arrive_up(uint64_t id, const LinkPtr &link,
+                        const std::shared_ptr<CommandList> &commands) {
+  Direction &up = link->up;
+  if (up.stalled > schedule_.now()) {
+    up.last = std::max(up.last, up.stalled);
+    schedule_.at(up.stalled, [this, id, link, commands] { arrive_up(id, link, commands); });
+    return;
+  }
+  up.in_flight--;
+  if (!link->is_server_open || up.may_arrive <= 0) return;
+  up.may_arrive--;
+  if (link->is_late) tally_.hit(Fault::kLateCopy);
+  server_->received(id, std::move(*commands));
+}
+
+void Network::send_down(uint64_t id, Messages messages, bool is_push) {
+  const auto found = links_.find(id);
+  if (found == links_.end() || !found->second->is_client_open) return;
+  const LinkPtr link = found->second;
+  const bool has_own_way = is_push && plan_.has_push_connection;
+  Direction &direction = has_own_way ? link->push : link->down;
+  Nanos at = arrival(direction);
+  if (has_own_way && !is_calm_ && random_.chance(20)) {
+    tally_.inject(Fault::kLatePush, true);
+    at += random_.between(1, kLatest);
+    direction.last = at;
+  }
+  auto packet = std::make_shared<Messages>(std::move(messages));
+  if (is_push && !is_calm_ && plan_.has(Fault::kDuplicatePush) && random_.chance(50)) {
+    tally_.inject(Fault::kDuplicatePush, true);
+    auto copy = std::make_shared<Messages>(*packet);
+    direction.in_flight++;
+    schedule_.at(at + random_.between(0, random_.chance(800) ? 20 * kMs : kLatest),
+                 [this, id, link, has_own_way, copy] { arrive_down(id, link, has_own_way, copy); });
+  }
+  schedule_.at(at, [this, id, link, has_own_way, packet] {
+    arrive_down(id, link, has_own_way, packet);
+  });
+}
+
+void Network::arrive_down(uint64_t id, const LinkPtr &link, bool is_push,
+                          const std::shared_ptr<Messages> &messages) {
+  Direction &down = is_push ? link->push : link->down;
+  if (!link->is_client_open) return;
+  if (down.stalled > schedule_.now()) {
+    down.last = std::max(down.last, down.stalled);
+    schedule_.at(down.stalled,
+                 [this, id, link, is_push, messages] { arrive_down(id, link, is_push, messages); });
+    return;
+  }
+  down.in_flight--;
+  link->client->received(id, std::move(*messages));
+}
+
+void Network::close(uint64_t id, Ending ending) {
+  const auto found = links_.find(id);
+  if (found == links_.end() || !found->second->is_client_open) return;
+  const LinkPtr link = found->second;
+  link->is_client_open = false;
+  Direction &up = link->up;
+  // A prefix of what was under way arrives.
+  up.may_arrive = up.in_flight == 0 ? 0 : random_.between(0, static_cast<int64_t>(up.in_flight));
+  Nanos end = up.may_arrive > 0 ? up.last : schedule_.now() + delay();
+  const bool is_late = up.may_arrive > 0 && !is_calm_ && plan_.has(Fault::kLateCopy) &&
+                       random_.chance(500);
+  if (is_late) {
+    tally_.inject(Fault::kLateCopy, false);
+    link->is_late = true;
+    up.stalled = std::max(up.stalled, schedule_.now() + random_.between(1 * kMs, kLatest));
+    end = std::max(end, up.stalled) + 1;
+  }
+  if (ending == Ending::kLate) end += random_.between(1, 10'000) * kMs;
+  schedule_.at(end + 1, [this, id] {
+    const auto still = links_.find(id);
+    if (still == links_.end()) return;
+    still->second->is_server_open = false;
+    links_.erase(still);
+    server_->closed(id);
+  });
+}
+
+void Network::cut(uint64_t id, Ending ending) {
+  const auto found = links_.find(id);
+  if (found == links_.end() || !found->second->is_client_open) return;
+  ClientEnd *client = found->second->client;
+  close(id, ending);
+  client->closed(id);
+}
+
+void Network::reset(uint64_t id) {
+  const auto found = links_.find(id);
+  if (found == links_.end()) return;
+  const LinkPtr link = found->second;
+  link->is_server_open = false;
+  links_.erase(found);
+  if (!link->is_client_open) return;
+  schedule_.in(delay(), [id, link] {
+    if (!link->is_client_open) return;
+    link->is_client_open = false;
+    link->client->closed(id);
+  });
+}
+
+void Network::stall(uint64_t id, bool is_up, Nanos until) {
+  const auto found = links_.find(id);
+  if (found == links_.end()) return;
+  for (Direction *direction : {is_up ? &found->second->up : &found->second->down,
+                               is_up ? &found->second->up : &found->second->push}) {
+    direction->stalled = std::max(direction->stalled, until);
+  }
+}
+
+void Network::heal() {
+  is_calm_ = true;
+  for (const auto &[id, link] : links_) {
+    for (Direction *direction : {&link->up, &link->down, &link->push}) {
+      if (link->is_client_open) direction->stalled = 0;
+    }
+  }
+}
+
+size_t Network::in_flight_count(uint64_t id) const {
+  const auto found = links_.find(id);
+  return found == links_.end() ? 0 : found->second->up.in_flight + found->second->down.in_flight;
+}
+
+}  // namespace redlatch::sim

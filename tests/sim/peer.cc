@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "peer.h"
+
+#include <cstdio>
+#include <vector>
+
+#include "caller.h"
+
+namespace redlatch::sim {
+
+namespace {
+
+constexpr Nanos kPollInterval = 100 * kMs;
+constexpr int kAttempts = 30;
+constexpr std::string_view kReleaseIfMine =
+    "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return "
+    "0 end";
+
+Clock clock_of(const Plan &plan, int number) {
+  Random random(plan.seed, 40 + static_cast<uint64_t>(number));
+  const Nanos start = random.between(1, 1'000'000) * kMs;
+  return {start, random.between(-plan.rate_limit_ppm, plan.rate_limit_ppm)};
+}
+
+}  // namespace
+
+Peer::Peer(Scene &scene, int number, bool &is_working)
+    : scene_(scene),
+      number_(number),
+      clock_(clock_of(scene.plan, number)),
+      random_(scene.plan.seed, 60 + static_cast<uint64_t>(number)),
+      is_working_(is_working) {}
+
+void Peer::later(Nanos delay, void (Peer::*action)()) {
+  scene_.schedule.in(delay, [this, action, turn = ++turn_] {
+    if (turn == turn_) (this->*action)();
+  });
+}
+
+void Peer::begin() { think(); }
+
+void Peer::think() {
+  is_asking_ = false;
+  attempt_count_ = 0;
+  char token[33];
+  snprintf(token, sizeof token, "%016llx%016llx", static_cast<unsigned long long>(random_.next()),
+           static_cast<unsigned long long>(random_.next()));
+  token_ = token;
+  name_ = "app:" + lock_name(static_cast<int>(
+                       random_.below(static_cast<size_t>(scene_.plan.name_count))));
+  lease_ = random_.between(200, 3000) * kMs;
+  later(random_.between(0, scene_.plan.think_max), &Peer::ask);
+}
+
+void Peer::send(Argv argv) {
+  if (!scene_.network.is_open(link_)) {
+    link_ = scene_.network.open(*this);
+    skipped_count_ = 0;
+    if (!scene_.server.greet(link_, "", false)) {
+      scene_.network.close(link_, Network::Ending::kSoon);
+      link_ = 0;
+      return;
+    }
+  }
+  CommandList commands;
+  commands.emplace_back(argv);
+  scene_.network.send_up(link_, std::move(commands));
+}
+
+void Peer::ask() {
+  if (!is_working_ || ++attempt_count_ > kAttempts) {
+    if (is_working_) think();
+    return;
+  }
+  is_asking_ = true;
+  sent_at_ = clock_.read(scene_.schedule.now());
+  const std::string lease = std::to_string(lease_ / kMs);
+  const std::vector<std::string_view> argv = {"SET", name_, token_, "NX", "PX", lease};
+  send(argv);
+  later(scene_.plan.timeout, &Peer::give_up);
+}
+
+// No answer: what still comes on this connection is not looked at.
+void Peer::give_up() {
+  scene_.network.close(link_, Network::Ending::kSoon);
+  link_ = 0;
+  think();
+}
+
+void Peer::received(uint64_t link, Messages messages) {
+  if (link != link_) return;
+  if (skipped_count_ > 0) {
+    skipped_count_--;
+    return;
+  }
+  if (!is_asking_) return;
+  is_asking_ = false;
+  if (messages.front().value.kind != Value::Kind::kStatus) return later(kPollInterval, &Peer::ask);
+  // As careful as ours: not all of them are.
+  const Nanos deadline = sent_at_ + lease_ - lease_ / 100 - 2 * kMs;
+  scene_.beliefs.begin(name_.substr(4), {-number_ - 1, &clock_, nullptr, deadline, token_});
+  scene_.beliefs.judge();
+  scene_.tally.inject(Fault::kForeign, true);
+  later(random_.between(0, scene_.plan.hold_max), &Peer::release);
+}
+
+void Peer::release() {
+  scene_.beliefs.end_foreign(name_.substr(4), -number_ - 1);
+  const std::vector<std::string_view> argv = {"EVAL", kReleaseIfMine, "1", name_, token_};
+  send(argv);
+  skipped_count_++;
+  think();
+}
+
+void Peer::closed(uint64_t) { link_ = 0; }
+
+}  // namespace redlatch::sim

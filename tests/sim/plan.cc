@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "plan.h"
+
+#include <algorithm>
+
+#include "random.h"
+
+namespace redlatch::sim {
+
+namespace {
+
+constexpr std::array<std::string_view, kFaultCount> kFaultNames = {
+    "spike",     "stall",    "cut",        "late-copy",   "half-open", "duplicate-push",
+    "late-push", "pause",    "crash",      "host-gone",   "server-pause",
+    "server-crash", "server-loss", "server-amnesia", "script-flush", "memory",
+    "no-publish", "clock-back", "clock-forward", "clock-rate", "poll-only",
+    "cancel",    "max-hold", "foreign",    "force",       "attach"};
+constexpr std::array<std::string_view, static_cast<size_t>(Shape::kCount)> kShapeNames = {
+    "general", "drift", "claim"};
+
+void switch_on(Plan &plan, std::initializer_list<Fault> faults) {
+  for (const Fault fault : faults) plan.faults.set(static_cast<size_t>(fault));
+}
+
+void switch_off(Plan &plan, Fault fault) { plan.faults.reset(static_cast<size_t>(fault)); }
+
+// A lost fence counter and a clock that went back at once: there the fence may fall, and nobody
+// promises otherwise.
+void drop_what_is_not_promised(Plan &plan) {
+  if (!plan.has(Fault::kClockBack)) return;
+  switch_off(plan, Fault::kServerLoss);
+  switch_off(plan, Fault::kServerAmnesia);
+}
+
+void load_general(Plan &plan, Random &random) {
+  for (size_t i = 0; i < kFaultCount; i++) plan.faults.set(i, random.chance(500));
+  plan.client_count = static_cast<int>(random.between(8, 12));
+  plan.caller_count = static_cast<int>(random.between(1, 3));
+  plan.name_count = static_cast<int>(random.between(2, 4));
+  plan.delay_min = random.between(20, 500) * 1000;
+  plan.delay_max = plan.delay_min + random.between(10, 5'000) * 1000;
+  plan.timeout = random.between(200, 2000) * kMs;
+  plan.lease_min = random.between(20, 500) * kMs;
+  plan.lease_max = plan.lease_min + random.between(100, 8'000) * kMs;
+  plan.hold_max = random.between(40, 300) * kMs;
+  plan.think_max = 2000 * kMs * plan.client_count * plan.caller_count / 16;
+  plan.fault_interval = random.between(800, 4000) * kMs;
+  plan.foreign_burst = random.chance(500) ? random.between(1, 6) : 0;
+}
+
+// A lease that nobody renews is believed to its very end, and somebody else waits for just that.
+void load_drift(Plan &plan, Random &random) {
+  load_general(plan, random);
+  plan.faults.reset();
+  switch_on(plan, {Fault::kClockRate, Fault::kCancel, Fault::kLatePush});
+  plan.delay_max = plan.delay_min + 200'000;
+  plan.lease_min = 500 * kMs;
+  plan.lease_max = random.between(1000, 4000) * kMs;
+}
+
+// Whoever was just granted dies alone; then there is calm until the next one does.
+void load_claim(Plan &plan, Random &random) {
+  load_general(plan, random);
+  plan.faults.reset();
+  switch_on(plan, {Fault::kHostGone});
+  plan.name_count = 2;
+  plan.foreign_burst = 0;
+  plan.caller_count = 1;
+  plan.client_count = 12;
+  plan.lease_min = plan.lease_max = 4'000 * kMs;
+  plan.fault_interval = 4'000 * kMs;
+  plan.think_max = 300 * kMs;
+}
+
+}  // namespace
+
+std::string_view name_of(Fault fault) { return kFaultNames.at(static_cast<size_t>(fault)); }
+
+size_t fault_number(std::string_view name) {
+  return static_cast<size_t>(std::find(kFaultNames.begin(), kFaultNames.end(), name) -
+                             kFaultNames.begin());
+}
+
+std::string_view name_of(Shape shape) { return kShapeNames.at(static_cast<size_t>(shape)); }
+
+Shape Plan::shape_of(uint64_t seed) {
+  if (seed % 16 == 7) return Shape::kDrift;
+  return seed % 16 == 15 ? Shape::kClaim : Shape::kGeneral;
+}
+
+Plan Plan::of(uint64_t seed, Nanos duration, Shape shape) {
+  Random random(seed, 0);
+  Plan plan;
+  plan.seed = seed;
+  plan.shape = shape;
+  plan.duration = duration;
+  plan.is_sharded = random.chance(500);
+  plan.can_track = random.chance(700);
+  plan.is_push_behind_reply = random.chance(500);
+  switch (shape) {
+    case Shape::kDrift:
+      load_drift(plan, random);
+      break;
+    case Shape::kClaim:
+      load_claim(plan, random);
+      break;
+    default:
+      load_general(plan, random);
+  }
+  drop_what_is_not_promised(plan);
+  plan.has_push_connection = plan.has(Fault::kLatePush);
+  // 1 % of the lease covers a difference of 1 %: half of that for each side, and a little less.
+  if (plan.has(Fault::kClockRate)) plan.rate_limit_ppm = random.between(50, 4'900);
+  if (plan.shape == Shape::kDrift) plan.rate_limit_ppm = 4'900;
+  if (plan.has(Fault::kForeign)) plan.peer_count = static_cast<int>(random.between(1, 3));
+  return plan;
+}
+
+std::string Plan::describe() const {
+  std::string text = "shape " + std::string(name_of(shape)) + ", " + std::to_string(client_count) +
+                     " clients of " + std::to_string(caller_count) + " callers, " +
+                     std::to_string(name_count) + " names, delays " +
+                     std::to_string(delay_min / 1000) + " to " + std::to_string(delay_max / 1000) +
+                     " us, leases " + std::to_string(lease_min / kMs) + " to " +
+                     std::to_string(lease_max / kMs) + " ms, a fault each " +
+                     std::to_string(fault_interval / kMs) + " ms; faults:";
+  for (size_t i = 0; i < kFaultCount; i++) {
+    if (faults.test(i)) text.append(" ").append(kFaultNames[i]);
+  }
+  return text;
+}
+
+}  // namespace redlatch::sim

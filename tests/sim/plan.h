@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Plan: what one run is made of. It follows from the seed alone, and is printed when a run fails.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+
+namespace redlatch::sim {
+
+// What may go wrong. Each kind is switched on or off for a whole run; --shrink turns them off one
+// by one.
+enum class Fault : uint8_t {
+  kSpike,          // a message takes up to seconds
+  kStall,          // one direction of a connection stands still, and goes on
+  kCut,            // a connection ends; what was under way is carried out in part
+  kLateCopy,       // .. and in part seconds later, behind what the next connection brought
+  kHalfOpen,       // .. and the server goes on counting it as a receiver
+  kDuplicatePush,  // a message comes twice
+  kLatePush,       // messages have a connection of their own, and come when they like
+  kPause,          // a client stands still
+  kCrash,          // a client's process ends, its kernel says so
+  kHostGone,       // .. and nobody says so
+  kServerPause,    // the server stands still
+  kServerCrash,    // it ends and comes back with its data
+  kServerLoss,     // .. without its data, after the longest lease
+  kServerAmnesia,  // .. without its data, at once: no promise of exclusion for who held
+  kScriptFlush,    // it forgets the scripts
+  kMemory,         // it has no memory to write
+  kNoPublish,      // it forbids to publish
+  kClockBack,      // its clock is stepped back
+  kClockForward,   // .. forward: no promise of exclusion for who held
+  kClockRate,      // clocks run at different rates
+  kPollOnly,       // pushes are not trusted by some clients
+  kCancel,         // callers stop waiting
+  kMaxHold,        // callers set the longest hold
+  kForeign,        // clients of another library use the same key
+  kForce,          // somebody releases by force: no promise for the holder
+  kAttach,         // a lease is handed to another client
+};
+inline constexpr size_t kFaultCount = 26;
+std::string_view name_of(Fault fault);
+// kFaultCount if there is none of that name.
+size_t fault_number(std::string_view name);
+
+// How the dice are loaded.
+enum class Shape : uint8_t {
+  kGeneral,   // a bit of everything
+  kDrift,     // clocks at the edge of what the drift margin covers; leases end unrenewed
+  kClaim,     // single deaths of who was just granted, with calm between them
+  kCount,
+};
+std::string_view name_of(Shape shape);
+
+struct Plan {
+  // The shape follows from the seed unless it is given.
+  static Plan of(uint64_t seed, Nanos duration, Shape shape);
+  static Shape shape_of(uint64_t seed);
+
+  bool has(Fault fault) const { return faults.test(static_cast<size_t>(fault)); }
+  std::string describe() const;
+
+  uint64_t seed = 0;
+  Shape shape = Shape::kGeneral;
+  Nanos duration = 0;
+  std::bitset<kFaultCount> faults;
+
+  int client_count = 8;
+  int caller_count = 2;  // of each client
+  int name_count = 3;
+  int peer_count = 0;  // clients of another library
+
+  bool is_sharded = false;
+  bool can_track = true;
+  bool is_push_behind_reply = false;  // as Valkey 9 sends them
+  bool has_push_connection = false;   // as with RESP2
+  int64_t rate_limit_ppm = 0;         // no clock is further off
+  Nanos delay_min = 0, delay_max = 0;
+  Nanos timeout = 0;  // of a command
+  Nanos lease_min = 0, lease_max = 0;
+  Nanos hold_max = 0, think_max = 0;
+  Nanos fault_interval = 0;
+  int64_t foreign_burst = 0;
+};
+
+}  // namespace redlatch::sim

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Rules: what the server's data and the commands of clients must obey, after every command. Written
+// from the protocol's sentences, not from the scripts: it knows arguments and keys, no logic.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan.h"
+#include "schedule.h"
+#include "server.h"
+#include "verdict.h"
+#include "wire/scripts.h"
+
+namespace redlatch::sim {
+
+class Rules : public Witness {
+ public:
+  Rules(const Plan &plan, Schedule &schedule, Server &server, Tally &tally, Verdict &verdict)
+      : plan_(plan), schedule_(schedule), server_(server), tally_(tally), verdict_(verdict) {}
+
+  // Clients.
+  // A command leaves a client.
+  void sent(int client, Argv argv);
+  // Nobody holds by this token any more: it is not to be renewed, and once released not acquired.
+  void given_up(const std::string &token) { given_up_.insert(token); }
+  // A token is handed to another client.
+  void taken_over(const std::string &token) { given_up_.erase(token); }
+  // A lock was taken from the holder of this token by force.
+  std::function<void(const std::string &token)> on_forced;
+  // The tokens that hold now, or were granted so shortly ago that the message may be under way.
+  std::vector<std::string> holders() const;
+
+  // How long a free lock has had waiters who could have it.
+  struct Idle {
+    std::string lock;
+    Nanos since;
+  };
+  std::vector<Idle> idle_locks(const std::function<bool(std::string_view cid)> &is_able);
+  // All clients are gone for `gone_for`: what may still be there?
+  void judge_leftovers(Nanos gone_for, Nanos longest_lease);
+  size_t waiter_count(std::string_view lock) const;
+
+  // Witness
+  void before(Argv argv, int64_t now_us) override;
+  void after(Argv argv, const Value &reply, int64_t now_us) override;
+  void forgotten() override;
+  int64_t published(std::string_view channel, std::string_view message, bool is_sharded) override;
+  void changed(std::string_view key) override;
+  void queued(std::string_view key, std::string_view member, double score) override;
+  void dequeued(std::string_view key, std::string_view member, double score) override;
+
+ private:
+  struct Call {
+    std::optional<wire::Script> script;
+    std::string_view lock, queue, fence;  // keys
+    std::string_view token;               // of who calls, '' if nobody
+    std::string_view member, ticket;
+    int64_t lease_ms = 0;
+    bool is_foreign_delete = false;
+  };
+  struct Lock {
+    std::string holder;
+    int64_t expires_ms = -1;
+    int64_t last_fence = 0;
+    Nanos idle_since = -1;
+    std::map<std::string, Nanos> recent;  // tokens and when they got it
+  };
+
+  static Call read(Argv argv);
+  std::string holder_of(std::string_view lock, int64_t now_ms, int64_t &expires_ms) const;
+  void judge_place(const Call &call, const Value &reply);
+  void judge_holder(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
+  void judge_expiry(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
+  void judge_grant(const Call &call, const Lock &is, int64_t now_ms);
+  void judge_queue(const Call &call, const Lock &is, int64_t now_ms);
+  void judge_fence(const Call &call, const Lock &was, Lock &is);
+  void judge_keys();
+  int64_t granted_ms(const Call &call, std::string_view token) const;
+  bool is_overdue(std::string_view member, double score, int64_t now_ms) const;
+  bool is_dead(std::string_view member) const;
+  const Store::SortedSet *queue_at(std::string_view key) const;
+
+  const Plan &plan_;
+  Schedule &schedule_;
+  Server &server_;
+  Tally &tally_;
+  Verdict &verdict_;
+
+  std::map<std::string, Lock, std::less<>> locks_;              // by key
+  std::map<std::string, std::string, std::less<>> queue_of_;    // lock key to queue key
+  std::map<std::string, std::string, std::less<>> asked_for_;   // token to lock key
+  std::set<std::string, std::less<>> given_up_, released_;      // tokens
+  std::map<std::string, std::set<double>, std::less<>> tickets_;  // member to those it was given
+
+  // During one command.
+  struct Gone {
+    std::string key, member;
+    double score;
+  };
+  bool is_running_ = false;
+  Call call_;
+  std::vector<Gone> gone_;
+  std::vector<std::string> changed_;
+  double last_ticket_ = 0;  // in the queue, before the command
+};
+
+}  // namespace redlatch::sim

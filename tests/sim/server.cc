@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "server.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "wire/scripts.h"
+
+namespace redlatch::sim {
+
+namespace {
+
+constexpr Nanos kEpoch = 1'700'000'000LL * 1000 * kMs;
+
+int64_t rate_of(const Plan &plan) {
+  if (plan.shape == Shape::kDrift) return plan.rate_limit_ppm;
+  Random random(plan.seed, 2);
+  return random.between(-plan.rate_limit_ppm, plan.rate_limit_ppm);
+}
+
+const wire::ScriptText *script_of(std::string_view text) {
+  for (const bool is_sharded : {false, true}) {
+    for (size_t i = 0; i < wire::kScriptCount; i++) {
+      const auto &script = wire::script_text(static_cast<wire::Script>(i), is_sharded);
+      if (script.text == text) return &script;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Server::Server(const Plan &plan, Schedule &schedule, Network &network, Tally &tally, Trace &trace,
+               const Mutant *mutant)
+    : plan_(plan),
+      schedule_(schedule),
+      network_(network),
+      tally_(tally),
+      trace_(trace),
+      mutant_(mutant),
+      clock_(kEpoch, rate_of(plan)),
+      store_(*this) {}
+
+bool Server::greet(uint64_t link, const std::string &channel, bool is_sharded) {
+  if (!is_up_ || schedule_.now() < paused_until_) return false;
+  Session session;
+  session.channel = channel;
+  session.is_sharded = is_sharded;
+  sessions_.emplace(link, std::move(session));
+  if (!channel.empty()) load_scripts(is_sharded);
+  return true;
+}
+
+void Server::set_ready(uint64_t link) {
+  if (const auto found = sessions_.find(link); found != sessions_.end()) {
+    found->second.is_ready = true;
+  }
+}
+
+void Server::load_scripts(bool is_sharded) {
+  for (size_t i = 0; i < wire::kScriptCount; i++) {
+    const auto &script = wire::script_text(static_cast<wire::Script>(i), is_sharded);
+    store_.define(script.sha1, mutated(script.text, mutant_));
+  }
+}
+
+int64_t Server::receiver_count(std::string_view channel) const {
+  return std::count_if(sessions_.begin(), sessions_.end(), [&](const auto &entry) {
+    return !channel.empty() && entry.second.channel == channel;
+  });
+}
+
+// ---- commands ----------------------------------------------------------------------------------
+
+void Server::received(uint64_t link, CommandList commands) {
+  if (!is_up_) return;
+  if (schedule_.now() < paused_until_) {
+    waiting_.push_back({link, std::move(commands)});
+    return;
+  }
+  run(link, std::move(commands));
+}
+
+void Server::run(uint64_t link, CommandList commands) {
+  const auto found = sessions_.find(link);
+  if (found == sessions_.end()) return;
+  current_ = link;
+  answers_.clear();
+  for (const Command &command : commands) {
+    command.view(argv_);
+    const size_t pushed = answers_.size();
+    Message reply{Message::Kind::kReply, execute(&found->second, argv_), {}};
+    const bool is_behind = plan_.is_push_behind_reply;
+    answers_.insert(is_behind ? answers_.begin() + static_cast<ptrdiff_t>(pushed) : answers_.end(),
+                    std::move(reply));
+  }
+  current_ = 0;
+  if (!answers_.empty()) network_.send_down(link, std::exchange(answers_, {}), false);
+}
+
+Value Server::execute(Session *session, Argv argv) {
+  tally_.commands++;
+  if (argv[0] == "CLIENT") return client_command(*session, argv);
+  const int64_t us = now_us();
+  if (witness_ != nullptr) witness_->before(argv, us);
+  Value reply;
+  const auto *script = argv[0] == "EVAL" && mutant_ != nullptr ? script_of(argv[1]) : nullptr;
+  if (script != nullptr) {
+    // The text is the product's; what runs is the mutant's.
+    store_.define(script->sha1, mutated(script->text, mutant_));
+    std::vector<std::string_view> by_digest(argv.begin(), argv.end());
+    by_digest[0] = "EVALSHA";
+    by_digest[1] = script->sha1;
+    reply = store_.execute(by_digest, us);
+  } else {
+    reply = store_.execute(argv, us);
+  }
+  if (session->is_tracking && std::exchange(session->tracks_next, false) && argv.size() > 1) {
+    session->tracked.emplace(argv[1]);
+  }
+  if (reply.text.starts_with("NOSCRIPT")) tally_.hit(Fault::kScriptFlush);
+  if (reply.is_error() && reply.text.find("OOM") != std::string::npos) tally_.hit(Fault::kMemory);
+  if (witness_ != nullptr) witness_->after(argv, reply, us);
+  if (trace_.is_told()) tell(argv, reply);
+  trace_.mix(static_cast<uint64_t>(us));
+  trace_.mix(static_cast<uint64_t>(reply.integer));
+  if (!reply.items.empty()) trace_.mix(static_cast<uint64_t>(reply.items[0].integer));
+  return reply;
+}
+
+// A script by its name, keys but for the first left out; what matters of the reply.
+void Server::tell(Argv argv, const Value &reply) {
+  std::string text;
+  for (size_t i = 0; i < argv.size(); i++) {
+    std::string_view word = argv[i];
+    for (size_t s = 0; i == 1 && s < 2 * wire::kScriptCount; s++) {
+      const auto &script =
+          wire::script_text(static_cast<wire::Script>(s / 2), s % 2 != 0);
+      if (word == script.sha1 || word == script.text) word = script.name;
+    }
+    const bool is_aux = word.find(":rl1") != std::string_view::npos;
+    if (i == 2 || is_aux) continue;
+    text.append(text.empty() ? "" : " ").append(word.substr(0, 60));
+  }
+  text.append(" ->");
+  const auto append = [&](const Value &value) {
+    text.append(" ").append(value.kind == Value::Kind::kInteger ? std::to_string(value.integer)
+                                                               : value.text.substr(0, 60));
+  };
+  append(reply);
+  for (const Value &item : reply.items) append(item);
+  trace_.say(schedule_.now(), "server: %s", text.c_str());
+}
+
+Value Server::client_command(Session &session, Argv argv) {
+  if (argv[1] == "TRACKING") session.is_tracking = true;
+  if (argv[1] == "CACHING") session.tracks_next = true;
+  return Value::status("OK");
+}
+
+// ---- what the store tells ----------------------------------------------------------------------
+
+int64_t Server::published(std::string_view channel, std::string_view message, bool is_sharded) {
+  int64_t count = 0;
+  for (const auto &[link, session] : sessions_) {
+    if (session.channel != channel || session.is_sharded != is_sharded) continue;
+    count++;
+    if (session.is_ready) push(link, {Message::Kind::kPush, {}, std::string(message)});
+  }
+  if (witness_ != nullptr) (void)witness_->published(channel, message, is_sharded);
+  return count;
+}
+
+void Server::push(uint64_t link, Message message) {
+  trace_.say(schedule_.now(), "server: tells connection %llu '%s'",
+             static_cast<unsigned long long>(link), message.text.c_str());
+  if (link == current_ && !plan_.has_push_connection) {
+    answers_.push_back(std::move(message));
+    return;
+  }
+  Messages messages;
+  messages.push_back(std::move(message));
+  network_.send_down(link, std::move(messages), true);
+}
+
+void Server::changed(std::string_view key) {
+  for (auto &[link, session] : sessions_) {
+    const auto found = session.tracked.find(key);
+    if (found == session.tracked.end()) continue;
+    session.tracked.erase(found);
+    push(link, {Message::Kind::kInvalidation, {}, std::string(key)});
+  }
+  if (witness_ != nullptr) witness_->changed(key);
+}
+
+void Server::queued(std::string_view key, std::string_view member, double score) {
+  if (witness_ != nullptr) witness_->queued(key, member, score);
+}
+
+void Server::dequeued(std::string_view key, std::string_view member, double score) {
+  if (witness_ != nullptr) witness_->dequeued(key, member, score);
+}
+
+// ---- faults ------------------------------------------------------------------------------------
+
+void Server::closed(uint64_t link) { sessions_.erase(link); }
+
+void Server::pause(Nanos until) {
+  paused_until_ = std::max(paused_until_, until);
+  schedule_.at(paused_until_, [this] { resume(); });
+}
+
+// What came meanwhile stands in the buffers of the sockets: which one is read first is open, but
+// for each the order stays.
+void Server::resume() {
+  if (schedule_.now() < paused_until_) return;
+  auto waiting = std::exchange(waiting_, {});
+  if (!waiting.empty()) tally_.hit(Fault::kServerPause);
+  for (Waiting &entry : waiting) run(entry.link, std::move(entry.commands));
+}
+
+void Server::crash() {
+  is_up_ = false;
+  waiting_.clear();
+  const auto sessions = std::exchange(sessions_, {});
+  for (const auto &[link, session] : sessions) network_.reset(link);
+}
+
+void Server::restart(bool keeps_data) {
+  is_up_ = true;
+  paused_until_ = 0;
+  store_.flush_scripts();
+  if (keeps_data) return;
+  store_.clear();
+  if (witness_ != nullptr) witness_->forgotten();
+}
+
+}  // namespace redlatch::sim

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Server: the store behind connections. Who is subscribed, who tracks which key, and what goes
+// wrong with a server.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mutants.h"
+#include "network.h"
+#include "plan.h"
+#include "schedule.h"
+#include "store.h"
+#include "tally.h"
+#include "trace.h"
+
+namespace redlatch::sim {
+
+// Sees every command that the server carries out, and what it did.
+class Witness : public Store::Listener {
+ public:
+  virtual void before(Argv argv, int64_t now_us) = 0;
+  virtual void after(Argv argv, const Value &reply, int64_t now_us) = 0;
+  // Keys are gone, and so is every promise about them but the fence's.
+  virtual void forgotten() = 0;
+};
+
+class Server : public ServerEnd, private Store::Listener {
+ public:
+  Server(const Plan &plan, Schedule &schedule, Network &network, Tally &tally, Trace &trace,
+         const Mutant *mutant);
+
+  void set_witness(Witness &witness) { witness_ = &witness; }
+
+  // What a handshake does: the scripts are there, the client is subscribed. False: nobody there.
+  bool greet(uint64_t link, const std::string &channel, bool is_sharded);
+  // The client has read the end of the handshake: pushes reach it from now on.
+  void set_ready(uint64_t link);
+
+  // Faults. Each says whether it met anything.
+  void pause(Nanos until);
+  void crash();
+  void restart(bool keeps_data);
+  void flush_scripts() { store_.flush_scripts(); }
+  void set_out_of_memory(bool is_on) { store_.set_out_of_memory(is_on); }
+  void set_may_publish(bool is_on) { store_.set_may_publish(is_on); }
+  void step_clock(Nanos by) { clock_.step(by); }
+
+  bool is_up() const { return is_up_; }
+  int64_t now_us() const { return clock_.read(schedule_.now()) / 1000; }
+  Store &store() { return store_; }
+  int64_t receiver_count(std::string_view channel) const;
+  // Let keys expire in the background.
+  void expire() { store_.expire(now_us()); }
+
+  void received(uint64_t link, CommandList commands) override;
+  void closed(uint64_t link) override;
+
+ private:
+  struct Session {
+    std::string channel;
+    bool is_sharded = false;
+    bool is_ready = false;
+    bool is_tracking = false;
+    bool tracks_next = false;
+    std::set<std::string, std::less<>> tracked;
+  };
+  struct Waiting {
+    uint64_t link;
+    CommandList commands;
+  };
+
+  int64_t published(std::string_view channel, std::string_view message, bool is_sharded) override;
+  void changed(std::string_view key) override;
+  void queued(std::string_view key, std::string_view member, double score) override;
+  void dequeued(std::string_view key, std::string_view member, double score) override;
+
+  void run(uint64_t link, CommandList commands);
+  Value execute(Session *session, Argv argv);
+  void tell(Argv argv, const Value &reply);
+  Value client_command(Session &session, Argv argv);
+  void load_scripts(bool is_sharded);
+  void push(uint64_t link, Message message);
+  void resume();
+
+  const Plan &plan_;
+  Schedule &schedule_;
+  Network &network_;
+  Tally &tally_;
+  Trace &trace_;
+  const Mutant *const mutant_;
+  Clock clock_;
+  Witness *witness_ = nullptr;
+  Store store_;
+  std::map<uint64_t, Session> sessions_;
+  std::vector<Waiting> waiting_;  // while it stands still
+  Nanos paused_until_ = 0;
+  bool is_up_ = true;
+
+  uint64_t current_ = 0;  // whose command runs
+  Messages answers_;      // to it
+  std::vector<std::string_view> argv_;
+};
+
+}  // namespace redlatch::sim

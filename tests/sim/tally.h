@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Tally: what happened in a run. A run in which little happened, or in which a fault never hit
+// anything, proves nothing.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "plan.h"
+
+namespace redlatch::sim {
+
+struct Tally {
+  std::array<uint64_t, kFaultCount> injected{};  // by kind
+  std::array<uint64_t, kFaultCount> hits{};      // .. that met something
+  uint64_t grants = 0;
+  uint64_t waits = 0;  // that stood in the server's queue
+  uint64_t passes = 0;  // grants inside one client
+  uint64_t pushed = 0;  // grants that came by push
+  uint64_t refused_late = 0;  // pushes that came too late
+  uint64_t lost = 0;
+  uint64_t commands = 0;
+  uint64_t events = 0;
+
+  void inject(Fault fault, bool is_hit) {
+    injected[static_cast<size_t>(fault)]++;
+    if (is_hit) hits[static_cast<size_t>(fault)]++;
+  }
+  void hit(Fault fault) { hits[static_cast<size_t>(fault)]++; }
+
+  void add(const Tally &other) {
+    for (size_t i = 0; i < kFaultCount; i++) {
+      injected[i] += other.injected[i];
+      hits[i] += other.hits[i];
+    }
+    grants += other.grants;
+    waits += other.waits;
+    passes += other.passes;
+    pushed += other.pushed;
+    refused_late += other.refused_late;
+    lost += other.lost;
+    commands += other.commands;
+    events += other.events;
+  }
+};
+
+}  // namespace redlatch::sim
