@@ -8,10 +8,10 @@ namespace redlatch::sim {
 namespace {
 
 std::string shown(const Beliefs::Holder &holder) {
-  return holder.client < 0 ? "another library's client " + std::to_string(-holder.client)
-                           : "client " + std::to_string(holder.client) + " (fence " +
-                                 std::to_string(holder.lease->fence) + ", token " +
-                                 holder.token + ")";
+  return holder.client < 0
+             ? "another library's client " + std::to_string(-holder.client)
+             : "client " + std::to_string(holder.client) + " (fence " +
+                   std::to_string(holder.lease->fence) + ", token " + holder.token + ")";
 }
 
 }  // namespace
@@ -47,8 +47,8 @@ void Beliefs::judge(const std::string &name, Name &entry) {
       verdict_.broken("a lost lease never comes back", name + ": " + shown(belief.holder));
     }
     if (first != nullptr && !first->holder.is_excused && !belief.holder.is_excused) {
-      verdict_.broken("two never believe at once", name + ": " + shown(first->holder) +
-                                                       " and " + shown(belief.holder));
+      verdict_.broken("two never believe at once",
+                      name + ": " + shown(first->holder) + " and " + shown(belief.holder));
     }
     if (!belief.holder.is_excused) first = &belief;
     ++at;
@@ -62,8 +62,8 @@ void Beliefs::begin(const std::string &name, Holder holder) {
     tally_.grants++;
     const int64_t fence = holder.lease->fence;
     if (!holder.is_attached && !holder.is_excused && fence <= entry.last_fence) {
-      verdict_.broken("fences rise", name + ": " + shown(holder) + " after " +
-                                         std::to_string(entry.last_fence));
+      verdict_.broken("fences rise",
+                      name + ": " + shown(holder) + " after " + std::to_string(entry.last_fence));
     }
     entry.last_fence = std::max(entry.last_fence, fence);
     trace_.mix(static_cast<uint64_t>(fence));

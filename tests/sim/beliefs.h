@@ -17,8 +17,8 @@
 #include "plan.h"
 #include "schedule.h"
 #include "tally.h"
-#include "verdict.h"
 #include "value.h"
+#include "verdict.h"
 
 namespace redlatch::sim {
 
@@ -33,7 +33,7 @@ class Beliefs {
     std::shared_ptr<engine::Lease> lease;  // none for another library, whose deadline stands here
     Nanos deadline = 0;
     std::string token;
-    bool is_excused = false;  // nobody promised that it is alone
+    bool is_excused = false;   // nobody promised that it is alone
     bool is_attached = false;  // whoever takes over a lease is not told its fence
   };
 

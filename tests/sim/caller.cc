@@ -77,8 +77,8 @@ engine::AcquireOptions Caller::options() {
   options.lease = random_.between(low, std::max(low, high)) * kMs;
   options.is_renewed = random_.chance(plan.shape == Shape::kDrift ? 100 : 850);
   options.is_confirmed = random_.chance(100);
-  options.local_burst = random_.chance(600) ? kDefaultLocalBurst
-                                            : static_cast<int>(random_.between(0, 3));
+  options.local_burst =
+      random_.chance(600) ? kDefaultLocalBurst : static_cast<int>(random_.between(0, 3));
   if (random_.chance(200)) options.label = "deploy";
   if (plan.foreign_burst > 0) {
     options.foreign = {plan.foreign_burst, kDefaultForeignWindowMs};
@@ -161,7 +161,8 @@ void Caller::give_back() {
   const int64_t way = random_.between(0, 9);
   if (way < 5 || !is_working_) {
     std::shared_ptr<Request> request;
-    const Nanos to = random_.between(scene_.plan.lease_min / kMs, scene_.plan.lease_max / kMs) * kMs;
+    const Nanos to =
+        random_.between(scene_.plan.lease_min / kMs, scene_.plan.lease_max / kMs) * kMs;
     {
       const CoreMemory::Scope scope;
       request = std::make_shared<Request>(Request::Op::kExtend);

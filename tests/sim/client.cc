@@ -107,7 +107,8 @@ void Client::tell(const char *what, const engine::Request &request) {
   if (!scene_.trace.is_told()) return;
   static const char *const kOps[] = {"connect", "acquire", "release", "extend",
                                      "attach",  "inspect", "force",   "list"};
-  const std::string &name = request.name.empty() && request.lease ? request.lease->name : request.name;
+  const std::string &name =
+      request.name.empty() && request.lease ? request.lease->name : request.name;
   scene_.trace.say(scene_.schedule.now(), "client %d %s %s of %s, wait %lld, lease %lld ms: %d %s",
                    slot_, what, kOps[static_cast<size_t>(request.op)], name.c_str(),
                    static_cast<long long>(request.wait_ms),
@@ -283,11 +284,13 @@ void Client::fail_connect(const std::string &why) {
 
 void Client::arm() {
   const Nanos due = engine_->next_due();
-  if (due == armed_for_) return;
-  armed_for_ = due;
-  timer_number_++;
   if (due == kNever) return;
-  const Nanos at = std::max(clock_.when(due), scene_.schedule.now()) + random_.between(0, 50'000);
+  // An earlier one that is pending looks again.
+  const Nanos soonest = std::max(clock_.when(due), scene_.schedule.now());
+  if (soonest >= timer_at_) return;
+  const Nanos at = soonest + random_.between(0, 50'000);
+  timer_at_ = at;
+  timer_number_++;
   scene_.schedule.at(at, [this, number = timer_number_, alive = is_alive_] {
     if (*alive) on_time(number);
   });
@@ -295,11 +298,12 @@ void Client::arm() {
 
 void Client::on_time(uint64_t number) {
   if (number != timer_number_) return;
+  timer_at_ = kNever;
   if (is_paused()) {
     is_time_due_ = true;
     return;
   }
-  armed_for_ = kNever;
+  if (engine_->next_due() > now()) return arm();
   call([](engine::Engine &engine, Nanos now) { engine.on_timer(now); });
 }
 
@@ -363,7 +367,6 @@ void Client::resume() {
   const bool is_time_first = random_.chance(500);
   const auto run_time = [&] {
     if (!std::exchange(is_time_due_, false)) return;
-    armed_for_ = kNever;
     call([](engine::Engine &engine, Nanos now) { engine.on_timer(now); });
   };
   if (is_time_first) run_time();

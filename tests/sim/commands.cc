@@ -47,7 +47,7 @@ std::string format_score(double score) {
   std::array<char, 40> digits;
   char *end = digits.data();
   // Tickets are whole numbers: the usual case, and printf is slow.
-  if (score == std::trunc(score) && std::abs(score) < 1e15 && !std::signbit(score)) {
+  if (score == std::trunc(score) && std::abs(score) < 1e17 && !std::signbit(score)) {
     end = std::to_chars(end, end + digits.size(), static_cast<int64_t>(score)).ptr;
   } else {
     end += std::snprintf(end, digits.size(), "%.17g", score);

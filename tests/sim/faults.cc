@@ -106,8 +106,9 @@ void World::break_connection(Fault fault, Client &client) {
     if (which != 1) network_.stall(client.link(), false, until);
     return;
   }
-  network_.cut(client.link(), fault == Fault::kHalfOpen ? Network::Ending::kLate
-                                                        : Network::Ending::kSoon);
+  const auto ending = fault == Fault::kHalfOpen ? Network::Ending::kLate : Network::Ending::kSoon;
+  if (random_.chance(500)) return network_.cut(client.link(), ending);
+  network_.cut_when_sending(client.link(), ending);
 }
 
 void World::kill(int number, Fault fault) {

@@ -41,6 +41,10 @@ void Network::send_up(uint64_t id, CommandList commands) {
   const auto found = links_.find(id);
   if (found == links_.end() || !found->second->is_client_open) return;
   const LinkPtr link = found->second;
+  if (std::exchange(link->is_marked, false)) {
+    schedule_.in(random_.between(0, 3 * plan_.delay_max),
+                 [this, id, ending = link->marked_ending] { cut(id, ending); });
+  }
   auto packet = std::make_shared<CommandList>(std::move(commands));
   schedule_.at(arrival(link->up), [this, id, link, packet] { arrive_up(id, link, packet); });
 }
@@ -80,9 +84,8 @@ void Network::send_down(uint64_t id, Messages messages, bool is_push) {
     schedule_.at(at + random_.between(0, random_.chance(800) ? 20 * kMs : kLatest),
                  [this, id, link, has_own_way, copy] { arrive_down(id, link, has_own_way, copy); });
   }
-  schedule_.at(at, [this, id, link, has_own_way, packet] {
-    arrive_down(id, link, has_own_way, packet);
-  });
+  schedule_.at(
+      at, [this, id, link, has_own_way, packet] { arrive_down(id, link, has_own_way, packet); });
 }
 
 void Network::arrive_down(uint64_t id, const LinkPtr &link, bool is_push,
@@ -108,8 +111,8 @@ void Network::close(uint64_t id, Ending ending) {
   // A prefix of what was under way arrives.
   up.may_arrive = up.in_flight == 0 ? 0 : random_.between(0, static_cast<int64_t>(up.in_flight));
   Nanos end = up.may_arrive > 0 ? up.last : schedule_.now() + delay();
-  const bool is_late = up.may_arrive > 0 && !is_calm_ && plan_.has(Fault::kLateCopy) &&
-                       random_.chance(500);
+  const bool is_late =
+      up.may_arrive > 0 && !is_calm_ && plan_.has(Fault::kLateCopy) && random_.chance(500);
   if (is_late) {
     tally_.inject(Fault::kLateCopy, false);
     link->is_late = true;
@@ -132,6 +135,13 @@ void Network::cut(uint64_t id, Ending ending) {
   ClientEnd *client = found->second->client;
   close(id, ending);
   client->closed(id);
+}
+
+void Network::cut_when_sending(uint64_t id, Ending ending) {
+  const auto found = links_.find(id);
+  if (found == links_.end()) return;
+  found->second->is_marked = true;
+  found->second->marked_ending = ending;
 }
 
 void Network::reset(uint64_t id) {

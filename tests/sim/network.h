@@ -88,6 +88,8 @@ class Network {
   void close(uint64_t link, Ending ending);
   // The connection breaks, and the client is told.
   void cut(uint64_t link, Ending ending);
+  // .. just after it has sent something, so that this is under way.
+  void cut_when_sending(uint64_t link, Ending ending);
   // The server's end goes: nothing arrives there any more, and the client is told.
   void reset(uint64_t link);
   // One direction stands still until then.
@@ -102,8 +104,8 @@ class Network {
 
  private:
   struct Direction {
-    Nanos last = 0;      // when the last message is to arrive
-    Nanos stalled = 0;   // until then
+    Nanos last = 0;     // when the last message is to arrive
+    Nanos stalled = 0;  // until then
     size_t in_flight = 0;
     int64_t may_arrive = INT64_MAX;  // so many more messages, after a cut
   };
@@ -111,7 +113,9 @@ class Network {
     ClientEnd *client;
     bool is_client_open = true;
     bool is_server_open = true;
-    bool is_late = false;  // what still arrives is late
+    bool is_late = false;    // what still arrives is late
+    bool is_marked = false;  // to be cut when it sends
+    Ending marked_ending = Ending::kSoon;
     Direction up, down, push;
   };
   using LinkPtr = std::shared_ptr<Link>;

@@ -48,8 +48,8 @@ void Peer::think() {
   snprintf(token, sizeof token, "%016llx%016llx", static_cast<unsigned long long>(random_.next()),
            static_cast<unsigned long long>(random_.next()));
   token_ = token;
-  name_ = "app:" + lock_name(static_cast<int>(
-                       random_.below(static_cast<size_t>(scene_.plan.name_count))));
+  name_ = "app:" +
+          lock_name(static_cast<int>(random_.below(static_cast<size_t>(scene_.plan.name_count))));
   lease_ = random_.between(200, 3000) * kMs;
   later(random_.between(0, scene_.plan.think_max), &Peer::ask);
 }

@@ -12,11 +12,12 @@ namespace redlatch::sim {
 namespace {
 
 constexpr std::array<std::string_view, kFaultCount> kFaultNames = {
-    "spike",     "stall",    "cut",        "late-copy",   "half-open", "duplicate-push",
-    "late-push", "pause",    "crash",      "host-gone",   "server-pause",
-    "server-crash", "server-loss", "server-amnesia", "script-flush", "memory",
-    "no-publish", "clock-back", "clock-forward", "clock-rate", "poll-only",
-    "cancel",    "max-hold", "foreign",    "force",       "attach"};
+    "spike",          "stall",        "cut",         "late-copy",      "half-open",
+    "duplicate-push", "late-push",    "pause",       "crash",          "host-gone",
+    "server-pause",   "server-crash", "server-loss", "server-amnesia", "script-flush",
+    "memory",         "no-publish",   "clock-back",  "clock-forward",  "clock-rate",
+    "poll-only",      "cancel",       "max-hold",    "foreign",        "force",
+    "attach"};
 constexpr std::array<std::string_view, static_cast<size_t>(Shape::kCount)> kShapeNames = {
     "general", "drift", "claim"};
 
@@ -45,7 +46,7 @@ void load_general(Plan &plan, Random &random) {
   plan.lease_min = random.between(20, 500) * kMs;
   plan.lease_max = plan.lease_min + random.between(100, 8'000) * kMs;
   plan.hold_max = random.between(40, 300) * kMs;
-  plan.think_max = 2000 * kMs * plan.client_count * plan.caller_count / 16;
+  plan.think_max = 3500 * kMs * plan.client_count * plan.caller_count / 16;
   plan.fault_interval = random.between(800, 4000) * kMs;
   plan.foreign_burst = random.chance(500) ? random.between(1, 6) : 0;
 }
@@ -116,6 +117,13 @@ Plan Plan::of(uint64_t seed, Nanos duration, Shape shape) {
   if (plan.shape == Shape::kDrift) plan.rate_limit_ppm = 4'900;
   if (plan.has(Fault::kForeign)) plan.peer_count = static_cast<int>(random.between(1, 3));
   return plan;
+}
+
+void Plan::do_without(Fault fault) {
+  switch_off(*this, fault);
+  if (fault == Fault::kLatePush) has_push_connection = false;
+  if (fault == Fault::kClockRate) rate_limit_ppm = 0;
+  if (fault == Fault::kForeign) peer_count = 0;
 }
 
 std::string Plan::describe() const {

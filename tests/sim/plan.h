@@ -51,9 +51,9 @@ size_t fault_number(std::string_view name);
 
 // How the dice are loaded.
 enum class Shape : uint8_t {
-  kGeneral,   // a bit of everything
-  kDrift,     // clocks at the edge of what the drift margin covers; leases end unrenewed
-  kClaim,     // single deaths of who was just granted, with calm between them
+  kGeneral,  // a bit of everything
+  kDrift,    // clocks at the edge of what the drift margin covers; leases end unrenewed
+  kClaim,    // single deaths of who was just granted, with calm between them
   kCount,
 };
 std::string_view name_of(Shape shape);
@@ -63,6 +63,8 @@ struct Plan {
   static Plan of(uint64_t seed, Nanos duration, Shape shape);
   static Shape shape_of(uint64_t seed);
 
+  // Leave this out, with what belongs to it.
+  void do_without(Fault fault);
   bool has(Fault fault) const { return faults.test(static_cast<size_t>(fault)); }
   std::string describe() const;
 

@@ -23,9 +23,9 @@ int64_t number(std::string_view text) {
   return value;
 }
 
-const std::map<std::string_view, wire::Script> &scripts() {
+const std::unordered_map<std::string_view, wire::Script> &scripts() {
   static const auto kScripts = [] {
-    std::map<std::string_view, wire::Script> known;
+    std::unordered_map<std::string_view, wire::Script> known;
     for (const bool is_sharded : {false, true}) {
       for (size_t i = 0; i < wire::kScriptCount; i++) {
         const auto script = static_cast<wire::Script>(i);
@@ -98,20 +98,21 @@ Rules::Call Rules::read(Argv argv) {
 void Rules::sent(int client, Argv argv) {
   const Call call = read(argv);
   if (!call.script) return;
-  const std::string token(call.token);
-  const auto who = [&] { return "client " + std::to_string(client) + ", token " + token; };
+  const auto who = [&] {
+    return "client " + std::to_string(client) + ", token " + std::string(call.token);
+  };
   switch (*call.script) {
     case wire::Script::kAcquire:
-      asked_for_.emplace(token, std::string(call.lock));
-      if (released_.contains(token)) {
+      if (!asked_for_.contains(call.token)) asked_for_.emplace(call.token, call.lock);
+      if (released_.contains(call.token)) {
         verdict_.broken("a released token is never acquired again", who());
       }
       return;
     case wire::Script::kRelease:
-      released_.insert(token);
+      released_.emplace(call.token);
       return;
     case wire::Script::kExtend:
-      if (given_up_.contains(token)) verdict_.broken("what is given up is not renewed", who());
+      if (given_up_.contains(call.token)) verdict_.broken("what is given up is not renewed", who());
       return;
     default:
       return;
@@ -141,8 +142,9 @@ void Rules::after(Argv, const Value &reply, int64_t now_us) {
   lock.holder = holder_of(call_.lock, now_ms, lock.expires_ms);
   if (!lock.holder.empty()) lock.idle_since = -1;
   if (!lock.holder.empty() && lock.holder != was.holder) {
-    lock.recent.emplace(lock.holder, schedule_.now());
-    std::erase_if(lock.recent,
+    auto &recent = recent_[std::string(call_.lock)];
+    recent.emplace(lock.holder, schedule_.now());
+    std::erase_if(recent,
                   [&](const auto &entry) { return entry.second + kLatest < schedule_.now(); });
   }
   judge_place(call_, reply);
@@ -172,9 +174,9 @@ void Rules::judge_holder(const Call &call, const Lock &was, const Lock &is, int6
     if (is_forced && (call.token.empty() || is_owner)) {
       if (on_forced) on_forced(was.holder);
     } else if (!is_given_up || !is_owner) {
-      verdict_.broken("only its owner gives a lock up",
-                      lock + ": " + was.holder + " -> " + is.holder + " by '" +
-                          std::string(call.token) + "'");
+      verdict_.broken(
+          "only its owner gives a lock up",
+          lock + ": " + was.holder + " -> " + is.holder + " by '" + std::string(call.token) + "'");
     }
   }
   if (is.holder.empty() || !call.script) return;
@@ -200,14 +202,13 @@ void Rules::judge_expiry(const Call &call, const Lock &was, const Lock &is, int6
   if (was.holder == is.holder) {
     if (is.expires_ms == was.expires_ms) return;
     if (is.expires_ms < was.expires_ms) {
-      return verdict_.broken("a lease is never cut short",
-                             lock + " by " + std::to_string(was.expires_ms - is.expires_ms) +
-                                 " ms");
+      return verdict_.broken(
+          "a lease is never cut short",
+          lock + " by " + std::to_string(was.expires_ms - is.expires_ms) + " ms");
     }
     if (call.token != is.holder) return verdict_.broken("only its owner extends a lease", lock);
   }
-  const int64_t asked =
-      was.holder == is.holder ? call.lease_ms : granted_ms(call, is.holder);
+  const int64_t asked = was.holder == is.holder ? call.lease_ms : granted_ms(call, is.holder);
   if (is.expires_ms > now_ms + asked) {
     verdict_.broken("a lease is as long as was asked for",
                     lock + ": " + std::to_string(is.expires_ms - now_ms) + " ms, asked for " +
@@ -278,13 +279,12 @@ void Rules::judge_fence(const Call &call, const Lock &was, Lock &is) {
                          : std::get_if<std::string>(&found->second.data);
   const int64_t fence = text == nullptr ? 0 : number(*text);
   if (is_new && fence <= was.last_fence) {
-    verdict_.broken("each new owner has a higher fence",
-                    std::string(call.lock) + ": " + std::to_string(fence) + " after " +
-                        std::to_string(was.last_fence));
+    verdict_.broken("each new owner has a higher fence", std::string(call.lock) + ": " +
+                                                             std::to_string(fence) + " after " +
+                                                             std::to_string(was.last_fence));
   } else if (fence != 0 && fence < was.last_fence) {
-    verdict_.broken("the fence never falls",
-                    std::string(call.lock) + ": " + std::to_string(fence) + " after " +
-                        std::to_string(was.last_fence));
+    verdict_.broken("the fence never falls", std::string(call.lock) + ": " + std::to_string(fence) +
+                                                 " after " + std::to_string(was.last_fence));
   }
   is.last_fence = std::max(was.last_fence, fence);
 }
@@ -368,8 +368,10 @@ void Rules::forgotten() {
 std::vector<std::string> Rules::holders() const {
   std::vector<std::string> tokens;
   for (const auto &[key, lock] : locks_) {
-    for (const auto &[token, granted_at] : lock.recent) tokens.push_back(token);
     if (!lock.holder.empty()) tokens.push_back(lock.holder);
+  }
+  for (const auto &[lock, recent] : recent_) {
+    for (const auto &[token, granted_at] : recent) tokens.push_back(token);
   }
   return tokens;
 }

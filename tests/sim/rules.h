@@ -12,6 +12,8 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "plan.h"
@@ -72,7 +74,6 @@ class Rules : public Witness {
     int64_t expires_ms = -1;
     int64_t last_fence = 0;
     Nanos idle_since = -1;
-    std::map<std::string, Nanos> recent;  // tokens and when they got it
   };
 
   static Call read(Argv argv);
@@ -95,11 +96,21 @@ class Rules : public Witness {
   Tally &tally_;
   Verdict &verdict_;
 
+  // Looked up only, never walked: their order does not matter.
+  struct TextHash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  using Texts = std::unordered_set<std::string, TextHash, std::equal_to<>>;
+  template <class Value>
+  using ByText = std::unordered_map<std::string, Value, TextHash, std::equal_to<>>;
+
   std::map<std::string, Lock, std::less<>> locks_;              // by key
+  std::map<std::string, std::map<std::string, Nanos>> recent_;  // by lock: tokens, when granted
   std::map<std::string, std::string, std::less<>> queue_of_;    // lock key to queue key
-  std::map<std::string, std::string, std::less<>> asked_for_;   // token to lock key
-  std::set<std::string, std::less<>> given_up_, released_;      // tokens
-  std::map<std::string, std::set<double>, std::less<>> tickets_;  // member to those it was given
+  ByText<std::string> asked_for_;                               // token to lock key
+  Texts given_up_, released_;                                   // tokens
+  ByText<std::set<double>> tickets_;                            // member to those it was given
 
   // During one command.
   struct Gone {

@@ -136,8 +136,7 @@ void Server::tell(Argv argv, const Value &reply) {
   for (size_t i = 0; i < argv.size(); i++) {
     std::string_view word = argv[i];
     for (size_t s = 0; i == 1 && s < 2 * wire::kScriptCount; s++) {
-      const auto &script =
-          wire::script_text(static_cast<wire::Script>(s / 2), s % 2 != 0);
+      const auto &script = wire::script_text(static_cast<wire::Script>(s / 2), s % 2 != 0);
       if (word == script.sha1 || word == script.text) word = script.name;
     }
     const bool is_aux = word.find(":rl1") != std::string_view::npos;
@@ -147,7 +146,7 @@ void Server::tell(Argv argv, const Value &reply) {
   text.append(" ->");
   const auto append = [&](const Value &value) {
     text.append(" ").append(value.kind == Value::Kind::kInteger ? std::to_string(value.integer)
-                                                               : value.text.substr(0, 60));
+                                                                : value.text.substr(0, 60));
   };
   append(reply);
   for (const Value &item : reply.items) append(item);

@@ -22,8 +22,7 @@ constexpr int64_t kGrantsPerMinute = 200;
 }  // namespace
 
 std::string Result::what_is_missing(const Plan &plan) const {
-  const auto needed =
-      static_cast<uint64_t>(kGrantsPerMinute * (plan.duration / kSecond) / 60);
+  const auto needed = static_cast<uint64_t>(kGrantsPerMinute * (plan.duration / kSecond) / 60);
   if (tally.grants < needed) {
     return "only " + std::to_string(tally.grants) + " grants of " + std::to_string(needed);
   }
@@ -96,7 +95,8 @@ void World::run_until(Nanos end) {
       second_ = schedule_.now() / kSecond;
       events_before_ = schedule_.event_count();
     } else if (schedule_.event_count() - events_before_ > kBusySecond) {
-      verdict_.broken("nobody spins", "more than " + std::to_string(kBusySecond) + " events in 1 s");
+      verdict_.broken("nobody spins",
+                      "more than " + std::to_string(kBusySecond) + " events in 1 s");
     }
     trace_.mix(static_cast<uint64_t>(schedule_.now()));
   }
@@ -111,12 +111,12 @@ Result World::run() {
   end_work();
   end_everything();
   Result result;
+  result.simulated = worked_until_;
   result.is_broken = verdict_.is_broken();
   result.rule = verdict_.rule();
   result.how = verdict_.how();
   result.at = verdict_.at();
   result.hash = trace_.hash();
-  result.simulated = schedule_.now();
   tally_.events = schedule_.event_count();
   result.tally = tally_;
   return result;
@@ -165,11 +165,10 @@ void World::judge_waits() {
       if (caller->waiting_since() == kNever) continue;
       const Nanos begin = std::max(caller->waiting_since(), calm_since_);
       if (schedule_.now() - begin > limit) {
-        verdict_.broken("who waits is served", caller->name() + ": client " +
-                                                   std::to_string(slot.client->slot()) +
-                                                   " waits for " +
-                                                   std::to_string((schedule_.now() - begin) / kMs) +
-                                                   " ms");
+        verdict_.broken("who waits is served",
+                        caller->name() + ": client " + std::to_string(slot.client->slot()) +
+                            " waits for " + std::to_string((schedule_.now() - begin) / kMs) +
+                            " ms");
       }
     }
   }
@@ -208,8 +207,8 @@ void World::end_everything() {
   if (verdict_.is_broken()) return;
   for (const Slot &slot : slots_) {
     if (slot.client && !slot.client->engine().is_idle()) {
-      verdict_.broken("the engine forgets what is over", "client " +
-                                                             std::to_string(slot.client->slot()));
+      verdict_.broken("the engine forgets what is over",
+                      "client " + std::to_string(slot.client->slot()));
     }
   }
   if (beliefs_.count() != 0) verdict_.broken("nobody believes in the end", "somebody does");
@@ -222,8 +221,9 @@ void World::end_everything() {
                     std::to_string(CoreMemory::bytes() - bytes_before_) + " bytes are left");
   }
   const Nanos gone = schedule_.now();
-  for (const Nanos later : {plan_.lease_max + stepped_back_ + kSecond, 620 * kSecond,
-                            3700 * kSecond}) {
+  worked_until_ = gone;
+  for (const Nanos later :
+       {plan_.lease_max + stepped_back_ + kSecond, 620 * kSecond, 3700 * kSecond}) {
     schedule_.skip_to(gone + later);
     server_.expire();
     rules_.judge_leftovers(later - stepped_back_, std::max(plan_.lease_max, 3000 * kMs));

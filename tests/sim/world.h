@@ -88,12 +88,13 @@ class World {
   Beliefs beliefs_;
   Rules rules_;
   Scene scene_;
-  Random random_;  // of the faults
+  Random random_;               // of the faults
   const int64_t bytes_before_;  // of the core
   bool is_working_ = true;
   bool is_calm_ = false;
   Nanos calm_since_ = 0;
-  Nanos second_ = 0;  // which it is, and what had been entered when it began
+  Nanos worked_until_ = 0;  // afterwards time is only skipped
+  Nanos second_ = 0;        // which it is, and what had been entered when it began
   uint64_t events_before_ = 0;
   Nanos stepped_back_ = 0;  // in sum
   std::vector<Slot> slots_;
