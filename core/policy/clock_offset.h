@@ -5,8 +5,8 @@
 //
 // Each answer that carries the server's clock was made after its request was sent, so the server's
 // time S was read at a local time >= t_send: t_send - S bounds the offset from below. The largest
-// bound of the last minute is the best one; each is lowered by 0.1 % of its age, because the rates
-// of two clocks differ (kept for ever, 50 ppm would accept grants 4 s late after a day).
+// bound of the last minute is the best one; each is lowered by 1 % of its age, because the rates of
+// two clocks may differ by that (kept for ever, 50 ppm would accept grants 4 s late after a day).
 // No clock of its own; owned by the engine; not thread-safe.
 #pragma once
 

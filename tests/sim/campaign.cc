@@ -126,7 +126,7 @@ Plan plan_of(uint64_t seed, const Orders &orders) {
 }
 
 Result run_seed(uint64_t seed, const Orders &orders, FILE *words) {
-  World world(plan_of(seed, orders), nullptr, words);
+  World world(plan_of(seed, orders), orders.mutant, words);
   return world.run();
 }
 

@@ -23,6 +23,7 @@ struct Orders {
   Nanos duration = 0;
   std::optional<Shape> shape;  // else as each seed says
   std::vector<Fault> without;
+  const Mutant *mutant = nullptr;
 };
 
 struct Findings {

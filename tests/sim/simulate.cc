@@ -2,12 +2,13 @@
 // Copyright The redlatch authors
 //
 // simulate: runs seeds, or tells the story of one. docs/testing.md says how it is used.
+#include <algorithm>
+#include <charconv>
 #include <cinttypes>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "campaign.h"
 
@@ -16,9 +17,10 @@ namespace redlatch::sim {
 namespace {
 
 constexpr const char kUsage[] =
-    "usage: simulate [--from SEED] [--seeds COUNT | --minutes N] [--simulated MINUTES] [--jobs N]\n"
-    "       simulate --seed N [--simulated MINUTES] [--trace | --shrink]\n"
-    "both:  [--shape general|drift|claim] [--without FAULT,..] [--commit TEXT]\n";
+    "usage: simulate [--from SEED] [--seeds COUNT | --minutes N] [--jobs N]\n"
+    "       simulate --seed N [--trace] [--shrink]\n"
+    "both:  [--simulated MINUTES] [--shape general|drift|claim] [--without FAULT,..]\n"
+    "       [--mutant NAME] [--commit TEXT]\n";
 
 struct Arguments {
   Orders orders;
@@ -26,83 +28,99 @@ struct Arguments {
   std::string commit = "unknown";
 };
 
-bool read_faults(std::string_view text, std::vector<Fault> &faults) {
+// What is wrong with the command line.
+struct Wrong {
+  std::string what;
+};
+
+std::vector<Fault> faults_of(std::string_view text) {
+  std::vector<Fault> faults;
   while (!text.empty()) {
-    const size_t comma = std::min(text.find(','), text.size());
-    const size_t number = fault_number(text.substr(0, comma));
-    if (number == kFaultCount) {
-      fprintf(stderr, "simulate: there is no fault '%.*s'\n", static_cast<int>(comma), text.data());
-      return false;
-    }
+    const std::string name(text.substr(0, text.find(',')));
+    const size_t number = fault_number(name);
+    if (number == kFaultCount) throw Wrong{"there is no fault '" + name + "'"};
     faults.push_back(static_cast<Fault>(number));
-    text.remove_prefix(std::min(comma + 1, text.size()));
+    text.remove_prefix(std::min(name.size() + 1, text.size()));
   }
-  return true;
+  return faults;
 }
 
-bool read_shape(std::string_view text, Orders &orders) {
+Shape shape_of(const std::string &text) {
   for (size_t i = 0; i < static_cast<size_t>(Shape::kCount); i++) {
-    if (name_of(static_cast<Shape>(i)) == text) orders.shape = static_cast<Shape>(i);
+    if (name_of(static_cast<Shape>(i)) == text) return static_cast<Shape>(i);
   }
-  if (!orders.shape) fprintf(stderr, "simulate: there is no shape '%s'\n", text.data());
-  return orders.shape.has_value();
+  throw Wrong{"there is no shape '" + text + "'"};
 }
 
-bool read_number(const char *text, uint64_t least, uint64_t &number) {
-  char *end = nullptr;
-  number = strtoull(text, &end, 10);
-  if (*text >= '0' && *text <= '9' && *end == '\0' && number >= least) return true;
-  fprintf(stderr, "simulate: '%s' is no number from %" PRIu64 " on\n", text, least);
-  return false;
-}
-
-bool read_value(std::string_view option, const char *value, Arguments &arguments) {
-  Orders &orders = arguments.orders;
+uint64_t number_of(const std::string &text, uint64_t least) {
   uint64_t number = 0;
-  if (option == "--without") return read_faults(value, orders.without);
-  if (option == "--shape") return read_shape(value, orders);
-  if (option == "--commit") {
-    arguments.commit = value;
-    return true;
-  }
-  const bool is_simulated = option == "--simulated";
-  // The calm at the end takes most of the first minute.
-  if (!read_number(value, is_simulated ? 2 : 1, number)) return false;
-  if (option == "--seed" || option == "--from") orders.first_seed = number;
-  if (option == "--seed") arguments.is_single = true;
-  if (option == "--seeds") orders.seed_count = number;
-  if (option == "--minutes") orders.wall_minutes = static_cast<int>(number);
-  if (option == "--jobs") orders.jobs = static_cast<int>(number);
-  if (is_simulated) orders.duration = static_cast<Nanos>(number) * 60'000 * kMs;
-  return true;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size() && number >= least) return number;
+  throw Wrong{"'" + text + "' is no number from " + std::to_string(least) + " on"};
 }
 
-bool read(int count, char **words, Arguments &arguments) {
-  for (int i = 1; i < count; i++) {
-    const std::string_view option = words[i];
-    if (option == "--trace") {
+void read_option(const std::string &option, const std::string &value, Arguments &arguments) {
+  Orders &orders = arguments.orders;
+  if (option == "--seed" || option == "--from") {
+    orders.first_seed = number_of(value, 1);
+    arguments.is_single = arguments.is_single || option == "--seed";
+  } else if (option == "--seeds") {
+    orders.seed_count = number_of(value, 1);
+  } else if (option == "--minutes") {
+    orders.wall_minutes = static_cast<int>(number_of(value, 1));
+  } else if (option == "--jobs") {
+    orders.jobs = static_cast<int>(number_of(value, 1));
+  } else if (option == "--simulated") {
+    // The calm at the end takes most of the first minute.
+    orders.duration = static_cast<Nanos>(number_of(value, 2)) * 60'000 * kMs;
+  } else if (option == "--without") {
+    orders.without = faults_of(value);
+  } else if (option == "--shape") {
+    orders.shape = shape_of(value);
+  } else if (option == "--mutant") {
+    orders.mutant = mutant_of(value);
+    if (orders.mutant == nullptr) throw Wrong{"there is no mutant '" + value + "'"};
+  } else if (option == "--commit") {
+    arguments.commit = value;
+  } else {
+    throw Wrong{"there is no option '" + option + "'"};
+  }
+}
+
+Arguments read(const std::vector<std::string> &words) {
+  Arguments arguments;
+  arguments.orders.duration = 10 * 60'000 * kMs;
+  for (size_t i = 0; i < words.size(); i++) {
+    if (words[i] == "--trace") {
       arguments.is_told = true;
-    } else if (option == "--shrink") {
+    } else if (words[i] == "--shrink") {
       arguments.is_shrunk = true;
-    } else if (option != "--seed" && option != "--from" && option != "--seeds" &&
-               option != "--minutes" && option != "--jobs" && option != "--simulated" &&
-               option != "--without" && option != "--shape" && option != "--commit") {
-      fprintf(stderr, "simulate: unknown option '%s'\n%s", words[i], kUsage);
-      return false;
-    } else if (++i == count) {
-      fprintf(stderr, "simulate: %s needs a value\n", words[i - 1]);
-      return false;
-    } else if (!read_value(option, words[i], arguments)) {
-      return false;
+    } else if (i + 1 == words.size()) {
+      throw Wrong{words[i] + " needs a value, or is no option"};
+    } else {
+      read_option(words[i], words[i + 1], arguments);
+      i++;
     }
   }
-  return true;
+  return arguments;
 }
 
 std::string listed(const std::vector<Fault> &faults) {
   std::string text;
   for (const Fault fault : faults) text.append(text.empty() ? "" : ",").append(name_of(fault));
   return text;
+}
+
+void show_shrunk(const Orders &orders, const std::string &rule) {
+  Orders less = orders;
+  less.without = shrink(orders.first_seed, orders, rule);
+  printf("needed: %s\nreplay: --seed %" PRIu64 " --simulated %lld",
+         plan_of(orders.first_seed, less).describe().c_str(), orders.first_seed,
+         static_cast<long long>(orders.duration / (60'000 * kMs)));
+  if (!less.without.empty()) printf(" --without %s", listed(less.without).c_str());
+  if (orders.shape) printf(" --shape %s", std::string(name_of(*orders.shape)).c_str());
+  if (orders.mutant != nullptr) printf(" --mutant %s", std::string(orders.mutant->name).c_str());
+  printf("\n");
 }
 
 int run_one(const Arguments &arguments) {
@@ -119,18 +137,7 @@ int run_one(const Arguments &arguments) {
   }
   printf("violation at %.6f s: %s: %s\n", static_cast<double>(result.at) / 1e9, result.rule.c_str(),
          result.how.c_str());
-  if (arguments.is_shrunk) {
-    const auto without = shrink(seed, orders, result.rule);
-    printf("needed: %s\n",
-           [&] {
-             Orders less = orders;
-             less.without = without;
-             return plan_of(seed, less).describe();
-           }()
-               .c_str());
-    printf("replay: simulate --seed %" PRIu64 " --simulated %lld --trace --without %s\n", seed,
-           static_cast<long long>(orders.duration / (60'000 * kMs)), listed(without).c_str());
-  }
+  if (arguments.is_shrunk) show_shrunk(orders, result.rule);
   return 1;
 }
 
@@ -150,8 +157,12 @@ int run_many(const Arguments &arguments) {
 }  // namespace redlatch::sim
 
 int main(int argc, char **argv) {
-  redlatch::sim::Arguments arguments;
-  arguments.orders.duration = 10 * 60'000 * redlatch::kMs;
-  if (!read(argc, argv, arguments)) return 2;
-  return arguments.is_single ? run_one(arguments) : run_many(arguments);
+  using namespace redlatch::sim;
+  try {
+    const auto arguments = read({argv + 1, argv + argc});
+    return arguments.is_single ? run_one(arguments) : run_many(arguments);
+  } catch (const Wrong &wrong) {
+    fprintf(stderr, "simulate: %s\n%s", wrong.what.c_str(), kUsage);
+    return 2;
+  }
 }

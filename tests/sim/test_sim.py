@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: no seed breaks a rule, and one that does can be told, repeated and made smaller.
+
+Method: the program `simulate` (docs/testing.md). `--seed N` names the first seed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.build import built
+
+ROOT = Path(__file__).resolve().parents[2]
+IS_LONG = bool(os.environ.get("REDLATCH_TEST_LONG"))
+SEEDS = 20_000 if IS_LONG else 600
+LIMIT_SECONDS = 7000.0 if IS_LONG else 900.0
+# Script and seed of a run that the mutant spoils.
+BROKEN = ["--seed", "1", "--simulated", "2", "--mutant", "blind-delete"]
+
+
+def simulate(
+    *args: object, program: str | Path = "tests/sim/simulate"
+) -> subprocess.CompletedProcess[str]:
+    path = built(program) if isinstance(program, str) else program
+    return subprocess.run(
+        [str(path), *map(str, args)],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        check=False,
+    )
+
+
+def hash_in(text: str) -> str:
+    found = re.search(r"hash ([0-9a-f]{16})", text)
+    assert found, text
+    return found[1]
+
+
+def test_no_seed_breaks_a_rule(
+    capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
+) -> None:
+    first = request.config.getoption("--seed") or 1
+    run = simulate("--from", first, "--seeds", SEEDS, "--jobs", 2)
+    with capsys.disabled():
+        print(f"\n{run.stdout}{run.stderr}")
+    assert run.returncode == 0
+    counted = re.search(r"^(\d+) seeds of 10 minutes that count", run.stdout, re.M)
+    assert counted and int(counted[1]) >= SEEDS * 0.8
+
+
+def test_same_seed_is_the_same_run_in_every_build() -> None:
+    hashes = {}
+    for preset in ("dev", "asan", "tsan"):
+        program = ROOT / "build" / preset / "tests" / "sim" / "simulate"
+        if preset == "dev" or program.exists():
+            run = simulate("--seed", 3, "--simulated", 2, program=program)
+            hashes[preset] = hash_in(run.stdout)
+    hashes["again"] = hash_in(simulate("--seed", 3, "--simulated", 2).stdout)
+    assert len(set(hashes.values())) == 1, hashes
+    assert hash_in(simulate("--seed", 4, "--simulated", 2).stdout) != hashes["dev"]
+
+
+def test_violation_says_how_to_repeat_it() -> None:
+    run = simulate(*BROKEN, "--commit", "abc")
+    assert run.returncode == 1
+    assert re.search(r"seed 1, commit abc: shape \w+, .* faults: ", run.stdout)
+    assert "violation at" in run.stdout and hash_in(run.stdout)
+    many = simulate("--from", 1, "--seeds", 2, "--simulated", 2, "--mutant", "blind-delete")
+    assert many.returncode == 1
+    assert hash_in(many.stdout) == hash_in(run.stdout)
+
+
+def test_trace_tells_the_events_in_words() -> None:
+    story = simulate(*BROKEN, "--trace").stdout
+    assert "server: EVALSHA release" in story and "VIOLATION" in story
+    assert hash_in(story) == hash_in(simulate(*BROKEN).stdout)
+
+
+def test_shrunk_run_breaks_the_same_rule_with_fewer_faults() -> None:
+    run = simulate(*BROKEN, "--shrink")
+    needed = re.search(r"^needed: .* faults:(.*)$", run.stdout, re.M)
+    replay = re.search(r"^replay: (.*)$", run.stdout, re.M)
+    rule = re.search(r"^violation at [0-9.]+ s: ([^:]+):", run.stdout, re.M)
+    assert needed and replay and rule
+    assert len(needed[1].split()) < len(run.stdout.splitlines()[0].split("faults:")[1].split())
+    again = simulate(*shlex.split(replay[1]))
+    assert again.returncode == 1 and f": {rule[1]}:" in again.stdout
+
+
+@pytest.mark.parametrize(
+    "args, message",
+    [
+        (["--seeds", "0"], "'0' is no number from 1 on"),
+        (["--seeds", "x"], "'x' is no number"),
+        (["--simulated", "1"], "'1' is no number from 2 on"),
+        (["--without", "cut,nothing"], "there is no fault 'nothing'"),
+        (["--shape", "round"], "there is no shape 'round'"),
+        (["--mutant", "none"], "there is no mutant 'none'"),
+        (["--seed"], "--seed needs a value"),
+        (["--odd", "1"], "there is no option '--odd'"),
+    ],
+)
+def test_bad_argument_is_named(args: list[str], message: str) -> None:
+    run = simulate(*args)
+    assert run.returncode == 2 and message in run.stderr and "usage:" in run.stderr
