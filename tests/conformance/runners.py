@@ -33,6 +33,7 @@ def _prepare_c(folder: Path) -> list[str]:
     command += shlex.split(os.environ.get("CFLAGS", ""))
     command += ["-Wall", "-Wextra", "-Werror", "-pthread", "-o", str(program)]
     command += sorted(map(str, (HERE / "runners/c").glob("*.c")))
+    command += [f"-I{ROOT / 'tests/support'}", str(ROOT / "tests/support/record.c")]
     command += [f"-I{ROOT / 'capi/include'}", f"-L{build / 'capi'}", "-lredlatch"]
     command += [f"-Wl,-rpath,{build / 'capi'}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

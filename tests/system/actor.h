@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "redlatch/redlatch.h"
+#include "record.h"
 
 enum { MAX_ARGUMENTS = 24, MAX_HANDLES = 256, REPLY_SIZE = 16384 };
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "call.h"
-#include "redlatch/redlatch.h"
+#include "record.h"
 
 enum { TEXT_SIZE = 2048, LOCK_COUNT = 64, JOB_COUNT = 64 };
 enum { NO_SUCH_OPERATION = 1000 }; /* Its name is UNKNOWN, which no case expects. */

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
@@ -370,6 +371,11 @@ def plant(defect: str) -> None:
 
 def main() -> None:
     plant(os.environ.get("REDLATCH_RUNNER_DEFECT", ""))
+    # Beside this program is what all tests share; it is run by its path.
+    sys.path.insert(0, str(Path(__file__).parents[3]))
+    from support import record
+
+    record.install()
     logging.getLogger("redlatch").addHandler(Handler())
     for line in sys.stdin:
         print(run(line), flush=True)

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright The redlatch authors
+ *
+ * The recorder of record.h. Each record is one write(2) to a file of this process alone: SIGKILL
+ * leaves whole lines, and of a call that was under way at least that it was made.
+ */
+#include "record.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { NAME_SIZE = 3 * RL_MAX_NAME_BYTES + 1, RECORD_SIZE = 8192, WAITER_COUNT = 128 };
+enum { TOKEN_SIZE = 64 };
+
+/* What is known of options, and of a request: the library has no function that tells. */
+struct note {
+  struct note *next;
+  const void *key;
+  int64_t lease_ms;
+  int burst, renew;
+  long id; /* of the request's call */
+  int is_acquire, is_finished;
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards all of these */
+static struct note *notes;
+static long last_id;
+static int file = -1;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static int64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* ---- records ---- */
+
+static int is_on(void) {
+  const char *folder = getenv("REDLATCH_HISTORY");
+  return folder != NULL && *folder != '\0';
+}
+
+static void lock(void) { pthread_mutex_lock(&mutex); }
+static void unlock(void) { pthread_mutex_unlock(&mutex); }
+
+/* A child of fork() writes a file of its own, and no more about the parent's requests. */
+static void begin_child(void) {
+  if (file >= 0) close(file);
+  file = -1;
+  notes = NULL;
+  unlock();
+}
+
+static void watch_forks(void) { pthread_atfork(lock, unlock, begin_child); }
+
+static void open_file(void) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/%d.log", getenv("REDLATCH_HISTORY"), (int)getpid());
+  file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (file < 0) {
+    perror(path);
+    _exit(98);
+  }
+}
+
+__attribute__((format(printf, 1, 2))) static void put(const char *format, ...) {
+  char record[RECORD_SIZE];
+  va_list values;
+  va_start(values, format);
+  const int size = vsnprintf(record, sizeof record, format, values);
+  va_end(values);
+  pthread_once(&once, watch_forks);
+  lock();
+  if (file < 0) open_file();
+  if (size >= RECORD_SIZE || write(file, record, (size_t)size) != size) _exit(98);
+  unlock();
+}
+
+static long new_id(void) {
+  lock();
+  const long id = ++last_id;
+  unlock();
+  return id;
+}
+
+static const char *encode(char out[NAME_SIZE], const char *name, size_t size) {
+  char *end = out;
+  *end = '\0';
+  for (size_t i = 0; name != NULL && i < size && i < RL_MAX_NAME_BYTES; i++) {
+    const unsigned char byte = (unsigned char)name[i];
+    const int is_plain = byte > ' ' && byte < 0x7f && byte != '%';
+    end += sprintf(end, is_plain ? "%c" : "%%%02x", byte);
+  }
+  return out;
+}
+
+struct lease_text {
+  char text[TOKEN_SIZE + 80];
+};
+
+/* Who it is, and until when it is believed by the local clock; 0 is not any more. */
+static struct lease_text describe(const rl_lease *lease) {
+  struct lease_text out;
+  char token[TOKEN_SIZE] = "";
+  const int64_t now = now_ns();
+  const int64_t remaining_ms = rl_lease_remaining_ms(lease);
+  rl_lease_token(lease, token, sizeof token);
+  snprintf(out.text, sizeof out.text, "token=%s fence=%lld until=%lld", token,
+           (long long)rl_lease_fence(lease),
+           remaining_ms > 0 ? (long long)(now + remaining_ms * 1000000) : 0);
+  return out;
+}
+
+static void put_look(const rl_lease *lease) {
+  const struct lease_text text = describe(lease);
+  put("look %d %lld %s\n", (int)getpid(), (long long)now_ns(), text.text);
+}
+
+/* `what` is the operation and its arguments. */
+__attribute__((format(printf, 1, 2))) static long put_call(const char *what, ...) {
+  char text[RECORD_SIZE / 2];
+  va_list values;
+  const long id = new_id();
+  va_start(values, what);
+  vsnprintf(text, sizeof text, what, values);
+  va_end(values);
+  put("call %d.%ld %lld %s caller=%ld\n", (int)getpid(), id, (long long)now_ns(), text,
+      (long)syscall(SYS_gettid));
+  return id;
+}
+
+static void put_return(long id, rl_status status) {
+  const int64_t now = now_ns();
+  const char *outcome = "error";
+  if (status == RL_OK) outcome = "ok";
+  if (status == RL_BUSY) outcome = "busy";
+  if (status == RL_TIMEOUT) outcome = "timeout";
+  if (status == RL_CANCELLED) outcome = "cancelled";
+  if (status == RL_E_LOST) outcome = "lost";
+  /* Nothing was sent: to a child the parent's leases are nobody's. */
+  if (status == RL_E_NOT_HELD || status == RL_E_FORKED) outcome = "not_held";
+  if (status == RL_E_OUTCOME_UNKNOWN) outcome = "unknown";
+  put("return %d.%ld %lld %s\n", (int)getpid(), id, (long long)now, outcome);
+}
+
+static void put_granted(long id, const rl_lease *lease) {
+  const int64_t now = now_ns();
+  const struct lease_text text = describe(lease);
+  put("return %d.%ld %lld ok %s\n", (int)getpid(), id, (long long)now, text.text);
+}
+
+static rl_lease *put_taken(long id, rl_lease *lease, const rl_error *err) {
+  if (lease != NULL) {
+    put_granted(id, lease);
+  } else {
+    put_return(id, rl_error_status(err));
+  }
+  return lease;
+}
+
+/* ---- notes ---- */
+
+/* Under the mutex. */
+static struct note **find(const void *key) {
+  struct note **place = &notes;
+  while (*place != NULL && (*place)->key != key) place = &(*place)->next;
+  return place;
+}
+
+static struct note *note_of(const void *key) {
+  lock();
+  struct note **place = find(key);
+  if (*place == NULL) {
+    *place = calloc(1, sizeof **place);
+    if (*place == NULL) _exit(98);
+    **place = (struct note){NULL, key, RL_DEFAULT_LEASE_MS, RL_DEFAULT_LOCAL_BURST, 1, 0, 0, 0};
+  }
+  struct note *note = *place;
+  unlock();
+  return note;
+}
+
+static void forget(const void *key) {
+  lock();
+  struct note **place = find(key);
+  struct note *note = *place;
+  if (note != NULL) *place = note->next;
+  unlock();
+  free(note);
+}
+
+rl_status recorded_set_lease_ms(rl_acquire_options *options, int64_t lease_ms) {
+  const rl_status status = (rl_acquire_options_set_lease_ms)(options, lease_ms);
+  if (status == RL_OK) note_of(options)->lease_ms = lease_ms;
+  return status;
+}
+
+rl_status recorded_set_renew(rl_acquire_options *options, int32_t is_renewed) {
+  const rl_status status = (rl_acquire_options_set_renew)(options, is_renewed);
+  if (status == RL_OK) note_of(options)->renew = is_renewed;
+  return status;
+}
+
+rl_status recorded_set_local_burst(rl_acquire_options *options, int32_t grant_count) {
+  const rl_status status = (rl_acquire_options_set_local_burst)(options, grant_count);
+  if (status == RL_OK) note_of(options)->burst = grant_count;
+  return status;
+}
+
+void recorded_options_free(rl_acquire_options *options) {
+  forget(options);
+  (rl_acquire_options_free)(options);
+}
+
+/* ---- calls that wait ---- */
+
+static long call_acquire(const rl_client *client, const char *name, size_t name_len,
+                         int64_t wait_ms, const rl_acquire_options *options) {
+  char encoded[NAME_SIZE];
+  struct note plain = {NULL, NULL, RL_DEFAULT_LEASE_MS, RL_DEFAULT_LOCAL_BURST, 1, 0, 0, 0};
+  if (options != NULL) plain = *note_of(options);
+  return put_call("acquire client=%p name=%s wait_ms=%lld lease_ms=%lld burst=%d renew=%d",
+                  (const void *)client, encode(encoded, name, name_len), (long long)wait_ms,
+                  (long long)plain.lease_ms, plain.burst, plain.renew);
+}
+
+static long call_with(const char *op, const rl_lease *lease, int64_t lease_ms) {
+  const struct lease_text text = describe(lease);
+  return put_call("%s %s lease_ms=%lld", op, text.text, (long long)lease_ms);
+}
+
+rl_lease *recorded_acquire(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
+                           const rl_acquire_options *options, rl_error *err) {
+  if (!is_on()) return (rl_acquire)(client, name, name_len, wait_ms, options, err);
+  const long id = call_acquire(client, name, name_len, wait_ms, options);
+  return put_taken(id, (rl_acquire)(client, name, name_len, wait_ms, options, err), err);
+}
+
+rl_lease *recorded_attach(rl_client *client, const char *name, size_t name_len, const char *token,
+                          size_t token_len, rl_error *err) {
+  char encoded[NAME_SIZE];
+  if (!is_on()) return (rl_lease_attach)(client, name, name_len, token, token_len, err);
+  const long id = put_call("attach client=%p name=%s lease_ms=%d token=%.*s", (void *)client,
+                           encode(encoded, name, name_len), RL_DEFAULT_LEASE_MS,
+                           token_len < TOKEN_SIZE ? (int)token_len : 0, token);
+  return put_taken(id, (rl_lease_attach)(client, name, name_len, token, token_len, err), err);
+}
+
+rl_status recorded_release(rl_lease *lease, rl_error *err) {
+  if (!is_on() || lease == NULL) return (rl_release)(lease, err);
+  const long id = call_with("release", lease, 0);
+  const rl_status status = (rl_release)(lease, err);
+  put_return(id, status);
+  return status;
+}
+
+rl_status recorded_extend(rl_lease *lease, int64_t lease_ms, rl_error *err) {
+  if (!is_on() || lease == NULL) return (rl_extend)(lease, lease_ms, err);
+  const long id = call_with("extend", lease, lease_ms);
+  const rl_status status = (rl_extend)(lease, lease_ms, err);
+  if (status == RL_OK) {
+    put_granted(id, lease);
+  } else {
+    put_return(id, status);
+  }
+  return status;
+}
+
+/* Of a lease that is held it is a release in the background, with no answer. */
+void recorded_lease_free(rl_lease *lease) {
+  const int is_release = is_on() && lease != NULL && (rl_lease_state)(lease) == RL_LEASE_HELD;
+  if (is_release) call_with("release", lease, 0);
+  (rl_lease_free)(lease);
+}
+
+void recorded_detach(rl_lease *lease) {
+  if (is_on() && lease != NULL) call_with("detach", lease, 0);
+  (rl_lease_detach)(lease);
+}
+
+int32_t recorded_state(const rl_lease *lease) {
+  if (is_on() && lease != NULL) put_look(lease);
+  return (rl_lease_state)(lease);
+}
+
+rl_status recorded_wait_lost(rl_lease *lease, int64_t wait_ms) {
+  const rl_status status = (rl_lease_wait_lost)(lease, wait_ms);
+  if (is_on() && lease != NULL) put_look(lease);
+  return status;
+}
+
+/* ---- requests ---- */
+
+static rl_request *start(rl_request *request, long id, int is_acquire) {
+  if (request == NULL) {
+    put_return(id, RL_E_NO_MEMORY);
+    return NULL;
+  }
+  struct note *note = note_of(request);
+  note->id = id;
+  note->is_acquire = is_acquire;
+  return request;
+}
+
+rl_request *recorded_acquire_start(rl_client *client, const char *name, size_t name_len,
+                                   int64_t wait_ms, const rl_acquire_options *options) {
+  if (!is_on()) return (rl_acquire_start)(client, name, name_len, wait_ms, options);
+  const long id = call_acquire(client, name, name_len, wait_ms, options);
+  return start((rl_acquire_start)(client, name, name_len, wait_ms, options), id, 1);
+}
+
+rl_request *recorded_release_start(rl_lease *lease) {
+  if (!is_on() || lease == NULL) return (rl_release_start)(lease);
+  const long id = call_with("release", lease, 0);
+  return start((rl_release_start)(lease), id, 0);
+}
+
+rl_request *recorded_extend_start(rl_lease *lease, int64_t lease_ms) {
+  if (!is_on() || lease == NULL) return (rl_extend_start)(lease, lease_ms);
+  const long id = call_with("extend", lease, lease_ms);
+  return start((rl_extend_start)(lease, lease_ms), id, 0);
+}
+
+/* An acquire that went well is finished when its lease is taken: nobody believes before. */
+static void finish(const rl_request *request, rl_status status) {
+  struct note *note = note_of(request);
+  if (note->is_finished || note->id == 0 || (note->is_acquire && status == RL_OK)) return;
+  note->is_finished = 1;
+  put_return(note->id, status);
+}
+
+rl_status recorded_wait(rl_request *request, int64_t wait_ms) {
+  const rl_status status = (rl_request_wait)(request, wait_ms);
+  const int is_final = status != RL_PENDING && status != RL_INTERRUPTED && status != RL_E_FORKED;
+  if (is_on() && request != NULL && is_final) finish(request, status);
+  return status;
+}
+
+rl_status recorded_cancel(rl_request *request) {
+  const rl_status status = (rl_request_cancel)(request);
+  /* A release or an extension goes on by itself. */
+  const int is_final = status == RL_CANCELLED && is_on() && note_of(request)->is_acquire;
+  if (is_final) finish(request, status);
+  return status;
+}
+
+rl_lease *recorded_take_lease(rl_request *request) {
+  rl_lease *lease = (rl_request_take_lease)(request);
+  if (is_on() && lease != NULL) {
+    struct note *note = note_of(request);
+    note->is_finished = 1;
+    put_granted(note->id, lease);
+  }
+  return lease;
+}
+
+void recorded_request_free(rl_request *request) {
+  if (is_on() && request != NULL) {
+    finish(request, note_of(request)->is_acquire ? RL_CANCELLED : RL_E_OUTCOME_UNKNOWN);
+    forget(request);
+  }
+  (rl_request_free)(request);
+}
+
+/* ---- the rest ---- */
+
+rl_status recorded_force_release(rl_client *client, const char *name, size_t name_len,
+                                 const char *token, size_t token_len, rl_error *err) {
+  char encoded[NAME_SIZE];
+  if (!is_on()) return (rl_force_release)(client, name, name_len, token, token_len, err);
+  const long id = put_call("force name=%s", encode(encoded, name, name_len));
+  const rl_status status = (rl_force_release)(client, name, name_len, token, token_len, err);
+  put_return(id, status);
+  return status;
+}
+
+/* Who was seen in the server's queue, first in line first. */
+rl_info *recorded_inspect(rl_client *client, const char *name, size_t name_len, rl_error *err) {
+  char encoded[NAME_SIZE], tokens[WAITER_COUNT * (TOKEN_SIZE / 2 + 1) + 1] = "", token[TOKEN_SIZE];
+  rl_info *info = (rl_inspect)(client, name, name_len, err);
+  const int32_t count = rl_info_count(info, RL_INFO_WAITER);
+  if (!is_on() || count == 0) return info;
+  for (int32_t i = 0; i < count && i < WAITER_COUNT; i++) {
+    rl_info_text(info, RL_INFO_WAITER, i, RL_INFO_TOKEN, token, TOKEN_SIZE / 2 + 1);
+    strcat(strcat(tokens, *tokens == '\0' ? "" : ","), token);
+  }
+  put("queue %d %lld name=%s tokens=%s\n", (int)getpid(), (long long)now_ns(),
+      encode(encoded, name, name_len), tokens);
+  return info;
+}
+
+void recorded_shutdown(rl_client *client) {
+  if (is_on() && client != NULL) put_call("close client=%p", (void *)client);
+  (rl_client_shutdown)(client);
+}
+
+void recorded_close(rl_client *client) {
+  if (is_on() && client != NULL) put_call("close client=%p", (void *)client);
+  (rl_client_close)(client);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright The redlatch authors
+ *
+ * For programs in C that tests start: what they call of the library is written down. A program
+ * includes this in place of redlatch.h, is linked with record.c, and calls the library as ever.
+ * Nothing is written unless REDLATCH_HISTORY names a folder. tests/history/README.md says what the
+ * records mean, and has the program that judges them.
+ */
+#ifndef REDLATCH_TESTS_SUPPORT_RECORD_H
+#define REDLATCH_TESTS_SUPPORT_RECORD_H
+
+#include "redlatch/redlatch.h"
+
+rl_status recorded_set_lease_ms(rl_acquire_options *options, int64_t lease_ms);
+rl_status recorded_set_renew(rl_acquire_options *options, int32_t is_on);
+rl_status recorded_set_local_burst(rl_acquire_options *options, int32_t grant_count);
+void recorded_options_free(rl_acquire_options *options);
+rl_lease *recorded_acquire(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
+                           const rl_acquire_options *options, rl_error *err);
+rl_lease *recorded_attach(rl_client *client, const char *name, size_t name_len, const char *token,
+                          size_t token_len, rl_error *err);
+rl_status recorded_release(rl_lease *lease, rl_error *err);
+rl_status recorded_extend(rl_lease *lease, int64_t lease_ms, rl_error *err);
+void recorded_lease_free(rl_lease *lease);
+void recorded_detach(rl_lease *lease);
+int32_t recorded_state(const rl_lease *lease);
+rl_status recorded_wait_lost(rl_lease *lease, int64_t wait_ms);
+rl_request *recorded_acquire_start(rl_client *client, const char *name, size_t name_len,
+                                   int64_t wait_ms, const rl_acquire_options *options);
+rl_request *recorded_release_start(rl_lease *lease);
+rl_request *recorded_extend_start(rl_lease *lease, int64_t lease_ms);
+rl_status recorded_wait(rl_request *request, int64_t wait_ms);
+rl_status recorded_cancel(rl_request *request);
+rl_lease *recorded_take_lease(rl_request *request);
+void recorded_request_free(rl_request *request);
+rl_status recorded_force_release(rl_client *client, const char *name, size_t name_len,
+                                 const char *token, size_t token_len, rl_error *err);
+rl_info *recorded_inspect(rl_client *client, const char *name, size_t name_len, rl_error *err);
+void recorded_shutdown(rl_client *client);
+void recorded_close(rl_client *client);
+
+/* With parameters, so that record.c can call the library itself: (rl_acquire)(..). */
+#define rl_acquire_options_set_lease_ms(...) recorded_set_lease_ms(__VA_ARGS__)
+#define rl_acquire_options_set_renew(...) recorded_set_renew(__VA_ARGS__)
+#define rl_acquire_options_set_local_burst(...) recorded_set_local_burst(__VA_ARGS__)
+#define rl_acquire_options_free(...) recorded_options_free(__VA_ARGS__)
+#define rl_acquire(...) recorded_acquire(__VA_ARGS__)
+#define rl_lease_attach(...) recorded_attach(__VA_ARGS__)
+#define rl_release(...) recorded_release(__VA_ARGS__)
+#define rl_extend(...) recorded_extend(__VA_ARGS__)
+#define rl_lease_free(...) recorded_lease_free(__VA_ARGS__)
+#define rl_lease_detach(...) recorded_detach(__VA_ARGS__)
+#define rl_lease_state(...) recorded_state(__VA_ARGS__)
+#define rl_lease_wait_lost(...) recorded_wait_lost(__VA_ARGS__)
+#define rl_acquire_start(...) recorded_acquire_start(__VA_ARGS__)
+#define rl_release_start(...) recorded_release_start(__VA_ARGS__)
+#define rl_extend_start(...) recorded_extend_start(__VA_ARGS__)
+#define rl_request_wait(...) recorded_wait(__VA_ARGS__)
+#define rl_request_cancel(...) recorded_cancel(__VA_ARGS__)
+#define rl_request_take_lease(...) recorded_take_lease(__VA_ARGS__)
+#define rl_request_free(...) recorded_request_free(__VA_ARGS__)
+#define rl_force_release(...) recorded_force_release(__VA_ARGS__)
+#define rl_inspect(...) recorded_inspect(__VA_ARGS__)
+#define rl_client_shutdown(...) recorded_shutdown(__VA_ARGS__)
+#define rl_client_close(...) recorded_close(__VA_ARGS__)
+
+#endif

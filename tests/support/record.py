@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""For Python programs that tests start: what they call of redlatch is written down, as record.h
+does it for programs in C. tests/history/README.md says what the records mean.
+
+    record.install()  # does nothing unless REDLATCH_HISTORY names a folder
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote_from_bytes
+
+Value = bytes | str | int
+
+_OUTCOMES = {
+    "OK": "ok",
+    "BUSY": "busy",
+    "TIMEOUT": "timeout",
+    "CANCELLED": "cancelled",
+    "E_LOST": "lost",
+    "E_NOT_HELD": "not_held",
+    "E_OUTCOME_UNKNOWN": "unknown",
+}
+
+
+def _words(values: dict[str, Value]) -> str:
+    pairs = ((k, v if isinstance(v, bytes) else str(v).encode()) for k, v in values.items())
+    return " ".join(f"{key}={quote_from_bytes(value, safe=':,')}" for key, value in pairs)
+
+
+# Of records with one name in one process: their numbers must differ.
+_starts = itertools.count(1, 1_000_000)
+
+
+class Record:
+    """A file of one process, `process` in the records; each record is one write."""
+
+    def __init__(self, path: Path, process: str) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._process = process
+        self._numbers = itertools.count(next(_starts))
+
+    def call(self, op: str, **values: Value) -> str:
+        """The number that the return of this call must name."""
+        number = f"{self._process}.{next(self._numbers)}"
+        caller = threading.get_native_id()
+        self._put(f"call {number} {time.monotonic_ns()} {op} {_words(values)} caller={caller}")
+        return number
+
+    def returned(self, number: str, outcome: str, **values: Value) -> None:
+        self._put(f"return {number} {time.monotonic_ns()} {outcome} {_words(values)}")
+
+    def look(self, **values: Value) -> None:
+        self._put(f"look {self._process} {time.monotonic_ns()} {_words(values)}")
+
+    def queue(self, name: str, tokens: list[str]) -> None:
+        """These were in the server's queue, first in line first."""
+        said = _words({"name": name, "tokens": ",".join(tokens)})
+        self._put(f"queue {self._process} {time.monotonic_ns()} {said}")
+
+    def gone(self, process: int) -> None:
+        """A process was killed, and its sockets are closed."""
+        self._put(f"gone {process} {time.monotonic_ns()}")
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def _put(self, line: str) -> None:
+        os.write(self._file, line.encode() + b"\n")
+
+
+def _of_driver() -> Record | None:
+    folder = os.environ.get("REDLATCH_HISTORY")
+    return Record(Path(folder) / "driver.log", "driver") if folder else None
+
+
+def note_gone(process: int) -> None:
+    """For a driver that has killed a process."""
+    if record := _of_driver():
+        record.gone(process)
+        record.close()
+
+
+class Forgetting:
+    """From now on until it is done a server may forget all locks."""
+
+    def __init__(self) -> None:
+        self._record = _of_driver()
+        self._number = self._record.call("force") if self._record else ""
+
+    def done(self) -> None:
+        if self._record:
+            self._record.returned(self._number, "ok")
+            self._record.close()
+
+
+def install() -> None:
+    if folder := os.environ.get("REDLATCH_HISTORY"):
+        _Recorder(Record(Path(folder) / f"{os.getpid()}.log", str(os.getpid())))
+
+
+class _Recorder:
+    """Stands around the methods of the package by which locks are taken and given back."""
+
+    def __init__(self, record: Record) -> None:
+        import redlatch
+        from redlatch import _core
+
+        self._core: Any = _core
+        self._record = record
+        self._options: dict[int, dict[str, Value]] = {}
+        for name in ("_take", "attach", "force_release", "close"):
+            self._wrap(redlatch.Client, name)
+        for name in ("release", "extend", "detach", "wait_lost", "__del__"):
+            self._wrap(redlatch.Lease, name)
+        self._watch_options()
+
+    def _wrap(self, kind: type, name: str) -> None:
+        made = getattr(kind, name)
+        around = getattr(self, "around_" + name.strip("_"))
+
+        def wrapped(this: Any, *args: Any, **values: Any) -> Any:
+            return around(lambda: made(this, *args, **values), this, *args)
+
+        setattr(kind, name, wrapped)
+
+    def _watch_options(self) -> None:
+        """The library has no function that tells what was set."""
+        make = self._core.acquire_options_new
+        defaults: dict[str, Value] = {"lease_ms": 30000, "burst": 16, "renew": 1}
+
+        def new() -> Any:
+            options = make()
+            self._options[id(options)] = dict(defaults)
+            return options
+
+        def watched(name: str, setter: Callable[[Any, int], int]) -> Callable[[Any, int], int]:
+            def set_it(options: Any, value: int) -> int:
+                self._options[id(options)][name] = int(value)
+                return setter(options, value)
+
+            return set_it
+
+        self._options[id(None)] = defaults
+        self._core.acquire_options_new = new
+        for name, key in (("lease_ms", "lease_ms"), ("local_burst", "burst"), ("renew", "renew")):
+            function = f"acquire_options_set_{name}"
+            setattr(self._core, function, watched(key, getattr(self._core, function)))
+
+    def _lease(self, lease: Any) -> dict[str, Value]:
+        """Who it is, and until when it is believed by the local clock; 0 is not any more."""
+        now = time.monotonic_ns()
+        handle = lease._handle
+        remaining = self._core.lease_remaining_ms(handle)
+        return {
+            "token": self._core.lease_token(handle),
+            "fence": self._core.lease_fence(handle),
+            "until": now + remaining * 1_000_000 if remaining > 0 else 0,
+        }
+
+    def _finish(self, number: str, call: Callable[[], Any], lease: Any = None) -> Any:
+        """Do the call, write down how it ended, and pass that on."""
+        from redlatch import Error, Lease, Status
+
+        try:
+            result = call()
+        except Error as error:
+            self._record.returned(number, _OUTCOMES.get(error.status.name, "error"))
+            raise
+        if isinstance(result, Lease) or lease is not None:
+            self._record.returned(number, "ok", **self._lease(lease or result))
+        else:
+            status = result.name if isinstance(result, Status) else "OK"
+            self._record.returned(number, _OUTCOMES.get(status, "error"))
+        return result
+
+    def around_take(self, call: Callable[[], Any], client: Any, *args: Any) -> Any:
+        name, wait_ms, options = args
+        said = self._options[id(options)]
+        number = self._record.call(
+            "acquire", client=id(client), name=name, wait_ms=wait_ms, **said
+        )
+        return self._finish(number, call)
+
+    def around_attach(self, call: Callable[[], Any], client: Any, *args: Any) -> Any:
+        name, token = args
+        number = self._record.call(
+            "attach", client=id(client), name=name, token=token, lease_ms=30000
+        )
+        return self._finish(number, call)
+
+    def around_force_release(self, call: Callable[[], Any], _: Any, *args: Any) -> Any:
+        return self._finish(self._record.call("force", name=args[0]), call)
+
+    def around_close(self, call: Callable[[], Any], client: Any) -> Any:
+        return self._finish(self._record.call("close", client=id(client)), call)
+
+    def around_release(self, call: Callable[[], Any], lease: Any) -> Any:
+        return self._finish(self._record.call("release", **self._lease(lease)), call)
+
+    def around_extend(self, call: Callable[[], Any], lease: Any, ttl: float) -> Any:
+        said = self._lease(lease) | {"lease_ms": round(ttl * 1000)}
+        return self._finish(self._record.call("extend", **said), call, lease)
+
+    def around_detach(self, call: Callable[[], Any], lease: Any) -> Any:
+        return self._finish(self._record.call("detach", **self._lease(lease)), call)
+
+    def around_wait_lost(self, call: Callable[[], Any], lease: Any, *_: Any) -> Any:
+        result = call()
+        self._record.look(**self._lease(lease))
+        return result
+
+    def around_del(self, call: Callable[[], Any], lease: Any) -> Any:
+        """Of a lease that is held it is a release in the background, with no answer."""
+        if hasattr(lease, "_handle") and (said := self._lease(lease))["until"]:
+            self._record.call("release", **said)
+        return call()
