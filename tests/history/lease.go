@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+
+package main
+
+import "sort"
+
+// What a waiter is given at most before it has confirmed a grant (docs/wire.md).
+const claim = 3000 * ms
+
+// What clients take off a lease: clock rates differ, and servers count whole milliseconds.
+func withoutDrift(lease int64) int64 { return max(lease-lease/100-2*ms, 0) }
+
+// Something that shows until when its owner believed in a lease.
+type evidence struct {
+	at, until int64
+	isEnd     bool // the owner gave it up here
+	line      string
+}
+
+// One grant to one caller, and what became of it. An attached lease is one more of the same token.
+type lease struct {
+	grant *op
+	prev  int64 // the next lower fence of this name, 0 if there is none
+	calls []*op // releases, extensions and the like, in order of their calls
+	shown []evidence
+
+	isPassed bool // on inside a client: the grant before it has the same token
+
+	begin, end int64 // of the belief; nobody believed if end <= begin
+	// The server's side. The owner can be gone from openFrom on, without any definite answer that
+	// says so. It must be gone by goneBy, if nothing was extended.
+	openFrom, goneBy int64
+	early            *evidence // the first sign of a loss that no deadline explains
+	earlyFrom        int64
+}
+
+func (l *lease) owns(token string, fence int64) bool {
+	return l.grant.token == token && (fence == 0 || l.grant.fence == 0 || l.grant.fence == fence)
+}
+
+// leasesOf finds all grants of a name, in order of the returns, with what concerns each of them.
+func leasesOf(h *history, slack int64) []*lease {
+	var all []*lease
+	byToken := map[string][]*lease{}
+	for _, o := range h.ops {
+		if o.is("acquire", "ok") || o.is("attach", "ok") {
+			l := &lease{grant: o, begin: o.ret, openFrom: never}
+			l.shown = []evidence{{at: o.ret, until: o.until, line: o.lines[1]}}
+			all = append(all, l)
+			byToken[o.token] = append(byToken[o.token], l)
+		}
+	}
+	for _, o := range h.ops {
+		for _, l := range byToken[o.token] {
+			if l.owns(o.token, o.fence) && o != l.grant && o.kind != "attach" {
+				l.add(o)
+			}
+		}
+		if o.kind == "close" || o.kind == "force" {
+			for _, l := range all {
+				l.takeAway(o)
+			}
+		}
+	}
+	for _, s := range h.looks {
+		for _, l := range byToken[s.token] {
+			if l.owns(s.token, s.fence) && l.grant.process == s.process {
+				l.shown = append(l.shown, evidence{at: s.at, until: s.until, line: s.line})
+			}
+		}
+	}
+	for _, l := range all {
+		l.judgeBelief()
+		l.judgeServer(byToken[l.grant.token], slack)
+	}
+	sort.SliceStable(all, func(i, j int) bool { return all[i].begin < all[j].begin })
+	return all
+}
+
+// add takes in a call that is about this lease.
+func (l *lease) add(o *op) {
+	l.calls = append(l.calls, o)
+	if o.process != l.grant.process {
+		return
+	}
+	isEnd := o.kind == "release" || o.kind == "detach"
+	l.shown = append(l.shown, evidence{o.call, o.untilAtCall, isEnd, o.lines[0]})
+	if o.is("extend", "ok") {
+		l.shown = append(l.shown, evidence{at: o.ret, until: o.until, line: o.lines[1]})
+	}
+}
+
+// takeAway is for what ends leases without their owner: its client is closed, the lock is forced,
+// or the server forgot all locks. The owner need not know of the latter two at once.
+func (l *lease) takeAway(o *op) {
+	if o.kind == "close" {
+		if o.process != l.grant.process || o.client != l.grant.client || o.call < l.begin {
+			return
+		}
+	} else if l.grant.call > o.ret || o.outcome == "not_held" {
+		return
+	}
+	l.openFrom = min(l.openFrom, o.call)
+	at := o.call
+	if o.call < l.begin {
+		if o.name != "" {
+			return // most likely it was granted by this
+		}
+		at = l.begin
+	}
+	l.shown = append(l.shown, evidence{at, never, true, o.lines[0]})
+}
+
+// judgeBelief finds the end of the belief: the lease was given up or seen lost, or the deadline
+// that was known last has passed.
+func (l *lease) judgeBelief() {
+	sort.SliceStable(l.shown, func(i, j int) bool { return l.shown[i].at < l.shown[j].at })
+	proven, until := l.begin, int64(0)
+	for i, e := range l.shown {
+		if e.until == 0 {
+			l.end = min(e.at, until)
+			if until > e.at+2*ms {
+				l.early, l.earlyFrom = &l.shown[i], proven+1
+			}
+			break
+		}
+		if e.until != never {
+			proven, until = e.at, e.until
+		}
+		if e.isEnd {
+			l.end = min(e.at, until)
+			if e.until == never && e.at > until {
+				l.end = until
+			}
+			break
+		}
+		l.end = until
+	}
+	// A client that sees its deadline pass sends a release; perhaps before the acquire returned.
+	l.openFrom = min(l.openFrom, max(until, l.grant.call))
+}
+
+func (l *lease) judgeServer(sameToken []*lease, slack int64) {
+	longest := l.grant.lease
+	l.goneBy = l.grant.ret + l.grant.lease + slack
+	if l.grant.waitMs != 0 {
+		l.goneBy += min(l.grant.lease, claim)
+	}
+	isBounded := !l.grant.isRenewed
+	for _, o := range l.calls {
+		longest = max(longest, o.lease)
+		switch o.outcome {
+		case "ok", "lost", "not_held":
+		default:
+			// It may come into effect at any time, or never.
+			if o.kind == "release" {
+				l.openFrom = min(l.openFrom, o.call)
+			} else if o.kind == "extend" {
+				isBounded = false
+			}
+		}
+	}
+	if !isBounded {
+		l.goneBy = never
+	}
+	// A process that died renewed until then at the latest.
+	if l.grant.gone != never {
+		l.goneBy = min(l.goneBy, l.grant.gone+longest+slack)
+	}
+	// Passed on or attached: it may be renewed on behalf of others.
+	if len(sameToken) > 1 {
+		l.goneBy = never
+	}
+}

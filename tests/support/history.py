@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Histories of locks: what the processes of a test wrote down, and the program that judges it.
+
+    def test_x(history, spawn):  # actors that are started from now on write
+        ...
+        history.judge()
+
+tests/history/README.md says what is judged.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from .build import ROOT
+from .record import Record
+
+SOURCES = ROOT / "tests/history"
+PROGRAM = ROOT / "build/history/history"
+OLDEST_GO = (1, 21)
+JUDGE_S = 300.0
+
+
+@cache
+def find_go() -> str | None:
+    """A Go that is new enough: from PATH, or where the distribution has its own."""
+    folders = [Path("/usr/bin"), *sorted(Path("/usr/lib").glob("go-*/bin"), reverse=True)]
+    candidates = [shutil.which("go"), *(str(folder / "go") for folder in folders)]
+    for go in candidates:
+        if go is None or not os.access(go, os.X_OK):
+            continue
+        said = subprocess.run([go, "version"], capture_output=True, text=True, check=False).stdout
+        version = re.search(r"\bgo(\d+)\.(\d+)", said)
+        if version and (int(version[1]), int(version[2])) >= OLDEST_GO:
+            return go
+    return None
+
+
+def run_go(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Go in the folder of the program; the test is skipped where there is none."""
+    go = find_go()
+    if go is None:
+        pytest.skip("needs Go 1.21 or later")
+    return subprocess.run(
+        [go, *arguments],
+        cwd=SOURCES,
+        # Another toolchain than the one that is there would be fetched without being asked.
+        env={**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=JUDGE_S,
+    )
+
+
+@cache
+def program() -> Path:
+    """The checkers, built if anything has changed."""
+    done = run_go("build", "-o", str(PROGRAM), ".")
+    assert done.returncode == 0, done.stderr
+    return PROGRAM
+
+
+def _note_that_nothing_was_judged() -> None:
+    if path := os.environ.get("REDLATCH_COULD_NOT_RUN"):
+        with open(path, "a", encoding="utf-8") as file:
+            file.write("the checkers of histories: need Go 1.21 or later\n")
+
+
+class History:
+    """A folder for the records of one test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.is_judged = False
+        # What the test itself knows: who was killed, who was seen in a queue.
+        self.record = Record(folder / "driver.log", "driver")
+
+    def findings(
+        self, *, is_fifo: bool = False, calm_ns: int = 0, serve_ms: int = 0
+    ) -> tuple[int, str]:
+        """The exit code, 0 for a history without fault, and the report."""
+        command = [str(program()), "check", f"-calm-ns={calm_ns}", f"-serve-ms={serve_ms}"]
+        command += ["-fifo"] if is_fifo else []
+        command += sorted(str(path) for path in self.folder.iterdir())
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=JUDGE_S
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def judge(self, *, is_fifo: bool = False, calm_ns: int = 0, serve_ms: int = 0) -> None:
+        """Fail if anything is wrong. `is_fifo`: also the order of waiters, where nothing failed.
+        `serve_ms`: from `calm_ns` on somebody is served within that while anybody waits."""
+        self.is_judged = True
+        if find_go() is None:
+            _note_that_nothing_was_judged()
+            return
+        status, report = self.findings(is_fifo=is_fifo, calm_ns=calm_ns, serve_ms=serve_ms)
+        assert status == 0, report
