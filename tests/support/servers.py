@@ -23,6 +23,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from .record import Forgetting
 from .resp import Connection, RespError
 
 KINDS = ("redis", "valkey")
@@ -73,6 +74,7 @@ class Server:
         self._folder: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._reaper: subprocess.Popen[bytes] | None = None
+        self._forgetting: Forgetting | None = None
 
     @property
     def url(self) -> str:
@@ -122,6 +124,7 @@ class Server:
         """End the process, politely first. Does nothing if it is not running."""
         if self._process is None:
             return
+        self._forgetting = Forgetting()
         if self.is_running:
             self._process.send_signal(signal.SIGCONT)
             self._process.terminate()
@@ -134,6 +137,7 @@ class Server:
     def kill(self) -> None:
         """SIGKILL, as in a crash."""
         if self._process is not None:
+            self._forgetting = Forgetting()
             self._process.kill()
             self._reap()
 
@@ -207,6 +211,9 @@ class Server:
         except BaseException:
             self.kill()
             raise
+        if self._forgetting:
+            self._forgetting.done()
+            self._forgetting = None
 
     def _await_ping(self) -> None:
         # Over the unix socket, which cannot be another server's, and which exists only after the

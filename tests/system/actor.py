@@ -23,6 +23,7 @@ from pathlib import Path
 from urllib.parse import quote_from_bytes, unquote
 
 from support.build import built
+from support.record import note_gone
 from support.wait import LIMIT, wait_until
 
 HELD, RELEASED, LOST, DETACHED = 1, 2, 3, 4
@@ -169,6 +170,7 @@ class Actor:
         """SIGKILL. The time at which it was gone, its sockets closed."""
         self._process.kill()
         self._process.wait(LIMIT)
+        note_gone(self.pid)
         return time.monotonic()
 
     def close(self) -> None:

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright The redlatch authors
  *
- * The actor's commands that repeat calls, with a log of when it believed that it held the lock, and
- * those that disturb the process itself.
+ * The actor's commands that repeat calls, and those that disturb the process itself.
  */
 #include <errno.h>
 #include <signal.h>
@@ -16,12 +15,6 @@
 
 #include "actor.h"
 
-struct belief {
-  int64_t begin_ns;
-  int64_t end_ns;
-  int64_t fence;
-};
-
 struct loop {
   rl_client *client;
   const char *name;
@@ -32,9 +25,7 @@ struct loop {
   rl_acquire_options *options;
   rl_error *err;
   uint64_t random;
-  struct belief *log;
   int64_t count;
-  int64_t capacity;
   int64_t short_count;
 };
 
@@ -53,16 +44,12 @@ static void pass_time(int64_t us) {
   }
 }
 
-/* The belief begins when the acquire has returned and ends before the release is called. */
 static rl_status hold_once(struct loop *loop) {
   rl_lease *lease = rl_acquire(loop->client, loop->name, loop->name_size, loop->wait_ms,
                                loop->options, loop->err);
   if (lease == NULL) return rl_error_status(loop->err);
-  struct belief belief = {monotonic_ns(), 0, rl_lease_fence(lease)};
   if (loop->hold_us > 0) pass_time((int64_t)(next_random(loop) % (uint64_t)loop->hold_us));
   const int32_t state = rl_lease_state(lease);
-  belief.end_ns = monotonic_ns();
-  if (loop->count < loop->capacity) loop->log[loop->count] = belief;
   loop->count++;
   const rl_status status = rl_release(lease, loop->err);
   rl_lease_free(lease);
@@ -86,17 +73,6 @@ static rl_status short_commands(struct loop *loop) {
   return status;
 }
 
-static void write_log(const struct loop *loop, const char *path) {
-  FILE *file = fopen(path, "w");
-  if (file == NULL) fail(path);
-  for (int64_t i = 0; i < loop->count && i < loop->capacity; i++) {
-    const struct belief *belief = &loop->log[i];
-    fprintf(file, "%lld %lld %lld\n", (long long)belief->begin_ns, (long long)belief->end_ns,
-            (long long)belief->fence);
-  }
-  if (fclose(file) != 0) fail(path);
-}
-
 /* Acquire and release `count` times, or until `ms` have passed; stop at the first that fails. */
 static void do_loop(struct call *call) {
   struct loop loop = {0};
@@ -109,9 +85,6 @@ static void do_loop(struct call *call) {
   loop.random = (uint64_t)number(call, "seed", 1) * 0x9e3779b97f4a7c15U | 1;
   loop.options = options_of(call);
   loop.err = call->err;
-  const char *path = text(call, "log");
-  loop.capacity = *path != '\0' ? 1000000 : 0;
-  loop.log = allocate((size_t)(loop.capacity + 1) * sizeof *loop.log);
   const int64_t count = number(call, "count", INT64_MAX);
   const int64_t end = call->began_ns + number(call, "ms", 3600000) * 1000000;
   rl_status status = RL_OK;
@@ -125,9 +98,7 @@ static void do_loop(struct call *call) {
   say(call, "message", rl_error_message(call->err));
   say_number(call, "count", loop.count);
   say_number(call, "short_count", loop.short_count);
-  if (loop.capacity > 0) write_log(&loop, path);
   rl_acquire_options_free(loop.options);
-  free(loop.log);
 }
 
 /* Open, use and close a client `count` times. */

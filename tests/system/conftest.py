@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Servers, actors and proxies that end with their test, and figures that are shown at the end."""
+"""Servers, actors and proxies that end with their test."""
 
 from __future__ import annotations
 
@@ -8,29 +8,28 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
+from support.history import History
 from support.resp import Connection
 from support.servers import Server, available_kinds
 
 from .actor import Actor
 from .proxy import FaultProxy
 
-_FIGURES: list[str] = []
-
 # Keys of the test's own making that are not ours, by their prefix, may stay for ever.
 FOREIGN = "foreign:"
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if _FIGURES:
-        terminalreporter.section("figures")
-    for figure in _FIGURES:
-        terminalreporter.write_line(figure)
-
-
-@pytest.fixture
-def figure() -> Callable[[str], None]:
-    """Note a figure to be shown at the end of the run."""
-    return _FIGURES.append
+@pytest.fixture(autouse=True)
+def judged(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The history of every test is judged, but where the test itself breaks what is promised, or
+    where others than our processes use the lock, or several servers one name: `not_judged`."""
+    if request.node.get_closest_marker("not_judged"):
+        yield
+        return
+    history: History = request.getfixturevalue("history")
+    yield
+    if not history.is_judged:
+        history.judge()
 
 
 @pytest.fixture(params=available_kinds())

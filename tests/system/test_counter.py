@@ -5,7 +5,7 @@ is killed in the middle.
 
 Method: the counter is the last line of a file; whoever holds the lock reads it, pauses, and appends
 the next number. Two at once would append the same. Each of them may be killed by SIGKILL at any
-moment; another takes its place.
+moment; another takes its place. What the Python processes wrote down is judged as well.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.build import built
+from support.build import ROOT, built
+from support.record import note_gone
 from support.servers import Server
 from support.wait import LIMIT
 
@@ -32,6 +33,8 @@ TTL_S = 1
 
 PYTHON = """
 import sys, time, redlatch
+from support import record
+record.install()
 url, path = sys.argv[1:]
 with redlatch.connect(url) as client:
     while True:
@@ -63,7 +66,8 @@ class Fleet:
         self._running = [self._start(kind) for kind in range(2) for _ in range(OF_EACH_KIND)]
 
     def _start(self, kind: int) -> tuple[int, subprocess.Popen[bytes]]:
-        return kind, subprocess.Popen(self._commands[kind], process_group=0)
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
+        return kind, subprocess.Popen(self._commands[kind], process_group=0, env=environment)
 
     def kill_one(self, choose: random.Random) -> None:
         """One of the processes; of a shell's group, the whole group or the command alone."""
@@ -75,6 +79,7 @@ class Fleet:
             return
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(LIMIT)
+        note_gone(process.pid)
         self._running[number] = self._start(kind)
 
     def _kill_command(self, shell: int) -> None:

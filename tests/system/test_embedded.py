@@ -25,6 +25,8 @@ from .actor import HELD, LOST, Actor
 
 Spawn = Callable[[str], Actor]
 
+pytestmark = pytest.mark.not_judged
+
 
 @pytest.fixture
 def folder() -> Iterator[EmbeddedFolder]:

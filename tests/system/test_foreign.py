@@ -21,6 +21,8 @@ from .conftest import FOREIGN, aux_key, queue_length
 
 Spawn = Callable[[str], Actor]
 
+pytestmark = pytest.mark.not_judged
+
 # A waiter in front of a foreign holder looks at least each 250 ms.
 NOTICED_S = 0.5
 

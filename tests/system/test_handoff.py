@@ -4,21 +4,20 @@
 the fence rises each time.
 
 Method: blocking waits mixed with short commands on the same connections, which makes the roles of
-driver and sentinel change hands all the time; the log of all beliefs on one clock is judged
-afterwards. A lost wake-up shows as a hang here and nowhere else.
+driver and sentinel change hands all the time; the history of all processes is judged afterwards. A
+lost wake-up shows as a hang here and nowhere else.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
+from support.history import History
 from support.servers import Server
 
 from .actor import Actor
-from .history import read_logs, violations
 
 Spawn = Callable[[str], Actor]
 
@@ -26,59 +25,53 @@ PROCESSES, THREADS = 8, 4
 RUN_MS = 5000
 # A hang is what this must tell from a slow machine.
 WAIT_MS = 30_000
+# Twice the longest time that a waiter who hears nothing takes to look by itself.
+SERVE_MS = 10_000
 
 
 def storm(
-    urls: list[str], spawn: Spawn, folder: Path, bursts: tuple[int, ...], **options: int
+    urls: list[str], spawn: Spawn, bursts: tuple[int, ...], **options: int
 ) -> tuple[int, int]:
-    """Let all run, judge the history. The numbers of holds and of short commands."""
+    """Let all run. The numbers of holds and of short commands."""
     actors = [spawn(urls[number % len(urls)]) for number in range(PROCESSES)]
-    running = []
-    logs = []
-    for number in range(PROCESSES * THREADS):
-        log = folder / f"{number}.log"
-        logs.append(log)
-        running.append(
-            actors[number % PROCESSES].begin(
-                "loop",
-                thread=number // PROCESSES,
-                name="storm",
-                wait=WAIT_MS,
-                burst=bursts[number % PROCESSES % len(bursts)],
-                seed=number,
-                log=str(log),
-                **options,
-            )
+    running = [
+        actors[number % PROCESSES].begin(
+            "loop",
+            thread=number // PROCESSES,
+            name="storm",
+            wait=WAIT_MS,
+            burst=bursts[number % PROCESSES % len(bursts)],
+            seed=number,
+            **options,
         )
+        for number in range(PROCESSES * THREADS)
+    ]
     replies = [pending.get(WAIT_MS / 1000 + 30) for pending in running]
     failed = [reply for reply in replies if reply.status != "RL_OK"]
     assert not failed, failed
-    beliefs = read_logs(logs)
-    assert len(beliefs) == sum(reply.number("count") for reply in replies)
-    assert not violations(beliefs)[:5]
-    return len(beliefs), sum(reply.number("short_count") for reply in replies)
+    counts = (sum(reply.number(count) for reply in replies) for count in ("count", "short_count"))
+    return next(counts), next(counts)
 
 
 @pytest.mark.parametrize("bursts", [(0,), (16,), (0, 16)], ids=["queue", "local", "mixed"])
 def test_hand_off_between_many_processes(
     one_server: Server,
     spawn: Spawn,
-    tmp_path: Path,
+    history: History,
     figure: Callable[[str], None],
     bursts: tuple[int, ...],
 ) -> None:
     """Goal: thousands of hand-offs without a hang, with strict order, with local passing, and both.
     Method: 8 processes of 4 threads for 5 s; each hold up to 0.1 ms, then short commands."""
-    holds, shorts = storm(
-        [one_server.url], spawn, tmp_path, bursts, ms=RUN_MS, hold_us=100, mixed=2
-    )
+    holds, shorts = storm([one_server.url], spawn, bursts, ms=RUN_MS, hold_us=100, mixed=2)
+    history.judge(is_fifo=True, serve_ms=SERVE_MS)
     figure(f"storm, local_burst {bursts}: {holds} hand-offs, {shorts} short commands")
     assert holds > 1000
     assert shorts > 1000
 
 
 def test_hand_off_while_connections_are_killed(
-    one_server: Server, spawn: Spawn, tmp_path: Path, figure: Callable[[str], None]
+    one_server: Server, spawn: Spawn, history: History, figure: Callable[[str], None]
 ) -> None:
     """Goal: the same with faults: connections that die cost time and nothing else.
     Method: the storm, while CLIENT KILL ends all connections ten times a second."""
@@ -94,10 +87,11 @@ def test_hand_off_while_connections_are_killed(
     killer = threading.Thread(target=kill)
     killer.start()
     try:
-        holds, _ = storm([one_server.url], spawn, tmp_path, (0, 16), ms=3000, hold_us=2000)
+        holds, _ = storm([one_server.url], spawn, (0, 16), ms=3000, hold_us=2000)
     finally:
         stop.set()
         killer.join(10.0)
+    history.judge(serve_ms=SERVE_MS)
     figure(f"storm with killed connections: {holds} hand-offs, {sum(kills)} connections killed")
     assert sum(kills) > 20
     assert holds > 100
@@ -117,9 +111,12 @@ def test_nobody_starves(one_server: Server, spawn: Spawn) -> None:
     assert min(counts) > sum(counts) / len(counts) / 10, counts
 
 
-def test_hand_off_over_both_protocols(one_server: Server, spawn: Spawn, tmp_path: Path) -> None:
+def test_hand_off_over_both_protocols(
+    one_server: Server, spawn: Spawn, history: History
+) -> None:
     """Goal: clients with two connections (RESP2) and with one hand the lock to each other.
     Method: half of the processes of each kind."""
     urls = [one_server.url + "?protocol=2", one_server.url]
-    holds, _ = storm(urls, spawn, tmp_path, (0, 16), ms=3000, hold_us=100, mixed=2)
+    holds, _ = storm(urls, spawn, (0, 16), ms=3000, hold_us=100, mixed=2)
+    history.judge(is_fifo=True, serve_ms=SERVE_MS)
     assert holds > PROCESSES * THREADS
