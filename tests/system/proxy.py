@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""A TCP proxy in front of a server that loses, cuts, delays, slices, stops and garbles.
+"""A TCP proxy in front of a server that loses, cuts, delays, slices, stops, garbles and lies.
 
     with FaultProxy(server.port) as proxy:
         proxy.lose_reply()            # of the next script: it is carried out, its reply vanishes
@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from support.resp import Push, RespError
+from support.resp import Push, RespError, encode
 
 SCRIPT_COMMANDS = (b"EVAL", b"EVALSHA")
 _CHUNK = 1 << 16
@@ -88,7 +88,7 @@ class _Link:
     def __init__(self, proxy: FaultProxy, client: socket.socket, server: socket.socket) -> None:
         self._proxy = proxy
         self.client, self.server = client, server
-        self._commands, self._replies = Frames(), Frames()
+        self._commands, self._replies, self._originals = Frames(), Frames(), Frames()
         self._loss: Loss | None = None
         for part in (client, server):
             part.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -132,6 +132,9 @@ class _Link:
     def _pump_up(self) -> None:
         while (data := self.client.recv(_CHUNK)) and not self._is_cut.is_set():
             self._proxy.wait_open(self._is_cut)
+            if rewrite := self._proxy.rewrite:
+                commands = self._originals.feed(data)
+                data = b"".join(encode(*rewrite(command)) for command in commands)
             if self._look_for_loss(data):
                 self._proxy.send(self.server, data)
 
@@ -188,6 +191,8 @@ class FaultProxy:
         self.slices = False
         self.garbles = False
         self.refuses = False
+        # What the server gets in place of a command; to be set before anybody connects.
+        self.rewrite: Callable[[list[bytes]], list[bytes]] | None = None
         self._listener = socket.create_server(("127.0.0.1", 0))
         threading.Thread(target=self._accept, daemon=True).start()
 

@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: each checker turns red when a lock goes wrong on a real server, and none without that.
+
+Method: actors play short scenes through a proxy that gives the server a changed script: the clients
+are the real ones, the server has the defect. One more defect is in a client. Each scene is also
+played without any, and nothing may be found.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import NamedTuple
+
+import pytest
+from support.build import ROOT, built
+from support.history import History
+from support.record import note_gone
+from support.servers import Server, available_kinds
+from support.wait import LIMIT, wait_until
+from system.actor import Actor, Pending, Reply
+from system.conftest import aux_key, queue_length
+from system.proxy import FaultProxy
+
+NAME = "m"
+MIN_LEASE_MS = 300
+SERVE_MS = 2000
+
+
+class Stage:
+    """Three processes, of which the first two may be stopped; the history of what they do."""
+
+    def __init__(self, server: Server, history: History, url: str, stack: ExitStack) -> None:
+        self.server, self.history = server, history
+        self.a, self.b, self.c = (stack.enter_context(Actor(url)) for _ in range(3))
+
+    def hold(self, actor: Actor, **options: int) -> Reply:
+        """Acquire, or have it if it can be had soon."""
+        return actor.call("acquire", name=NAME, **{"wait": 0, "lease_ms": 5000, **options})
+
+    def queue(self, actor: Actor) -> Pending:
+        """Wait in the queue, and be seen there."""
+        length = queue_length(self.server, NAME)
+        waiting = actor.begin("acquire", name=NAME, wait=20_000, burst=0, lease_ms=5000)
+        wait_until(lambda: queue_length(self.server, NAME) == length + 1)
+        with self.server.connect() as connection:
+            members = connection.cmd("ZRANGE", aux_key(NAME, "q"), 0, -1)
+        self.history.record.queue(NAME, [member[:32].decode() for member in members])
+        return waiting
+
+    def try_for(self, actor: Actor, seconds: float) -> None:
+        """Try again and again until it is had."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self.hold(actor).status != "RL_OK":
+            time.sleep(0.01)
+
+
+# ---- scenes --------------------------------------------------------------------------------------
+
+
+def one_after_the_other(stage: Stage) -> None:
+    for actor in (stage.a, stage.b, stage.a):
+        stage.hold(actor)
+        actor.call("release")
+
+
+def tried_while_held(stage: Stage) -> None:
+    stage.hold(stage.a)
+    stage.hold(stage.b)
+    stage.a.call("release")
+
+
+def tried_during_a_lease(stage: Stage) -> None:
+    stage.hold(stage.a, lease_ms=600, renew=0)
+    stage.try_for(stage.b, 0.4)
+
+
+def a_holder_wakes_up_late(stage: Stage) -> None:
+    """Its release, which it sends when it sees that its time is over, meets another owner."""
+    stage.hold(stage.a, lease_ms=MIN_LEASE_MS, renew=0)
+    stage.a.pause()
+    stage.hold(stage.b, wait=5000)
+    stage.a.resume()
+    stage.a.call("look")
+    stage.try_for(stage.c, 0.3)
+
+
+def a_long_hold_with_renewals(stage: Stage) -> None:
+    stage.hold(stage.a, lease_ms=MIN_LEASE_MS)
+    stage.try_for(stage.b, 2.5 * MIN_LEASE_MS / 1000)
+    stage.a.call("look")
+    stage.a.call("release")
+
+
+def lost_or_not(stage: Stage) -> None:
+    stage.hold(stage.a, lease_ms=1200)
+    stage.a.call("wait_lost", wait=700)
+
+
+def extended_after_force(stage: Stage) -> None:
+    stage.hold(stage.a, renew=0)
+    waiting = stage.queue(stage.b)
+    stage.c.call("force", name=NAME)
+    waiting.get()
+    stage.a.call("extend", lease_ms=3000)
+    stage.b.call("release")
+
+
+def two_waiters(stage: Stage) -> None:
+    stage.hold(stage.a)
+    waiting = [(actor, stage.queue(actor)) for actor in (stage.b, stage.c)]
+    for actor, _ in waiting:
+        actor.begin("release")
+    stage.a.call("release")
+    for _, pending in waiting:
+        pending.get()
+
+
+def one_waiter_who_gives_up(stage: Stage) -> None:
+    stage.hold(stage.a)
+    waiting = stage.b.begin("acquire", name=NAME, wait=1500 + SERVE_MS)
+    wait_until(lambda: queue_length(stage.server, NAME) == 1)
+    stage.a.call("release")
+    waiting.get()
+
+
+def passed_on_inside_clients(stage: Stage) -> None:
+    loops = [
+        actor.begin("loop", thread=thread, name=NAME, wait=5000, ms=300, burst=16)
+        for thread in range(3)
+        for actor in (stage.a, stage.b)
+    ]
+    for loop in loops:
+        loop.get()
+
+
+# ---- mutants -------------------------------------------------------------------------------------
+
+
+class Mutant(NamedTuple):
+    defect: str
+    script: str
+    old: str  # all of these in the script
+    new: str
+    scene: Callable[[Stage], None]
+    found_by: set[str]
+
+
+NOT_OWNER = "if holder ~= token then\nreturn {0, now}\nend"
+
+MUTANTS = [
+    Mutant(
+        "RELEASE deletes the key blindly",
+        "release",
+        "holder == ARGV[1]",
+        "true",
+        a_holder_wakes_up_late,
+        {"service", "belief"},
+    ),
+    Mutant(
+        "RELEASE keeps the key",
+        "release",
+        "redis.call('DEL', K)\nholder = false",
+        "holder = false",
+        one_after_the_other,
+        {"service"},
+    ),
+    Mutant(
+        "RELEASE serves the last waiter",
+        "release",
+        "ZPOPMIN",
+        "ZPOPMAX",
+        two_waiters,
+        {"order"},
+    ),
+    Mutant(
+        "RELEASE does not tell the waiter",
+        "release",
+        "'g%s%s%013d%s'",
+        "'p%s%s%013d%s'",
+        one_waiter_who_gives_up,
+        {"liveness"},
+    ),
+    Mutant(
+        "ACQUIRE ignores the holder",
+        "acquire",
+        "local window =",
+        "holder = false\nlocal window =",
+        tried_while_held,
+        {"service", "belief"},
+    ),
+    Mutant(
+        "ACQUIRE sets half of the lease",
+        "acquire",
+        "redis.call('SET', K, token, 'PX', lease)",
+        "redis.call('SET', K, token, 'PX', lease / 2)",
+        tried_during_a_lease,
+        {"service", "belief"},
+    ),
+    Mutant(
+        "all fences are the same",
+        "acquire",
+        "return {1, fence, now}",
+        "return {1, '0000000000001000', now}",
+        one_after_the_other,
+        {"service", "fence"},
+    ),
+    Mutant(
+        "fences rise by one, and leave none to a client's own hand-offs",
+        "acquire release",
+        "fence = string.format('%016d', us)",
+        "fence = string.format('%016d', tonumber(redis.call('GET', F) or 0) + 1)",
+        passed_on_inside_clients,
+        {"service", "fence"},
+    ),
+    Mutant(
+        "EXTEND says yes and does nothing",
+        "extend",
+        "redis.call('PEXPIRE', K, lease)",
+        "",
+        a_long_hold_with_renewals,
+        {"belief"},
+    ),
+    Mutant(
+        "EXTEND creates the key again",
+        "extend",
+        NOT_OWNER,
+        "if holder ~= token then\nredis.call('SET', K, token, 'PX', lease)\nend",
+        extended_after_force,
+        {"service"},
+    ),
+    Mutant(
+        "EXTEND says no to the owner",
+        "extend",
+        "return {1, now}",
+        "return {0, now}",
+        lost_or_not,
+        {"service"},
+    ),
+]
+SCENES = sorted({mutant.scene for mutant in MUTANTS}, key=lambda scene: scene.__name__)
+
+
+def planted(mutant: Mutant) -> Callable[[list[bytes]], list[bytes]]:
+    """What the server gets in place of each command."""
+    texts: dict[bytes, bytes] = {}
+    for name in mutant.script.split():
+        for variant in (f"{name}.lua", f"{name}.sharded.lua"):
+            text = built(f"core/scripts/{variant}").read_text()
+            assert mutant.old in text, f"{variant} has changed: {mutant.defect}"
+            changed = text.replace(mutant.old, mutant.new).encode()
+            texts[text.encode()] = changed
+            texts[hashlib.sha1(text.encode()).hexdigest().encode()] = changed
+
+    def rewrite(command: list[bytes]) -> list[bytes]:
+        if command[0] in (b"EVAL", b"EVALSHA") and command[1] in texts:
+            return [b"EVAL", texts[command[1]], *command[2:]]
+        return command
+
+    return rewrite
+
+
+def found_in(report: str) -> set[str]:
+    """The checkers that have found something."""
+    return {line.split(": ")[1] for line in report.splitlines() if line.startswith("lock ")}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server(available_kinds()[0]) as running:
+        yield running
+
+
+@pytest.fixture
+def play(server: Server, history: History) -> Iterator[Callable[..., tuple[int, str]]]:
+    """Play a scene, perhaps with a defect: the verdict on its history."""
+
+    def run(scene: Callable[[Stage], None], mutant: Mutant | None = None) -> tuple[int, str]:
+        with ExitStack() as stack:
+            proxy = stack.enter_context(FaultProxy(server.port))
+            proxy.rewrite = planted(mutant) if mutant else None
+            scene(Stage(server, history, proxy.url, stack))
+        return history.findings(is_fifo=True, calm_ns=1, serve_ms=SERVE_MS)
+
+    yield run
+    with server.connect() as connection:
+        connection.cmd("FLUSHALL")
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
+def test_nothing_is_found_without_a_defect(
+    play: Callable[..., tuple[int, str]], scene: Callable[[Stage], None]
+) -> None:
+    status, report = play(scene)
+    assert status == 0, report
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.defect)
+def test_a_defect_is_found(
+    play: Callable[..., tuple[int, str]], mutant: Mutant, figure: Callable[[str], None]
+) -> None:
+    status, report = play(mutant.scene, mutant)
+    found = found_in(report)
+    figure(f"{mutant.defect}: found by {', '.join(sorted(found)) or 'nobody'}")
+    assert status == 1, report
+    assert found == mutant.found_by, report
+
+
+IGNORES_ITS_DEADLINE = """
+import sys, redlatch
+from redlatch import _core
+from support import record
+url, name, defect = sys.argv[1:]
+if defect:
+    _core.lease_remaining_ms = lambda lease: 60_000
+record.install()
+lease = redlatch.connect(url).acquire(name, ttl=0.3, timeout=0, renew=False)
+print(lease, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("defect", ["", "ignores its deadline"])
+def test_a_client_that_ignores_its_deadline(
+    server: Server, history: History, figure: Callable[[str], None], defect: str
+) -> None:
+    """Goal: the service did nothing wrong then, and only the beliefs show it.
+    Method: a Python process; another one gets the lock when the lease is over."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", IGNORES_ITS_DEADLINE, server.url, NAME, defect],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tests")},
+    )
+    with process, Actor(server.url) as other:
+        assert process.stdout and b"held" in process.stdout.readline()
+        other.ok("acquire", name=NAME, wait=5000, lease_ms=5000)
+        process.kill()
+        process.wait(LIMIT)
+        note_gone(process.pid)
+        other.ok("release")
+    status, report = history.findings()
+    found = found_in(report)
+    if defect:
+        figure(f"a client {defect}: found by {', '.join(sorted(found)) or 'nobody'}")
+    assert status == (1 if defect else 0), report
+    assert found == ({"belief"} if defect else set()), report
+
+
+def test_each_checker_is_needed() -> None:
+    """Goal: none of them could be left out."""
+    alone = {next(iter(mutant.found_by)) for mutant in MUTANTS if len(mutant.found_by) == 1}
+    assert {"service", "belief", "order", "liveness"} <= alone
