@@ -235,8 +235,8 @@ void Rules::judge_grant(const Call &call, const Lock &is, int64_t now_ms) {
   double ticket = -1;
   for (const Gone &gone : gone_) {
     if (token_of(gone.member) != is.holder) continue;
-    ticket = gone.score;
-    if (call.token == is.holder) break;
+    ticket = gone.score;  // the last counts: it may have got back to its place before
+    if (call.token == is.holder) continue;
     if (is_dead(gone.member)) verdict_.broken("the dead are skipped", how);
     if (is_overdue(gone.member, gone.score, now_ms)) {
       verdict_.broken("nobody is granted a lock after its wait", how);
@@ -250,7 +250,8 @@ void Rules::judge_grant(const Call &call, const Lock &is, int64_t now_ms) {
     if (token_of(member) == is.holder) continue;
     if (is_dead(member) || is_overdue(member, score, now_ms)) continue;
     return verdict_.broken("waiters are served in order of their tickets",
-                           how + " before " + member);
+                           how + " (ticket " + std::to_string(ticket) + ") before " + member +
+                               " (" + std::to_string(score) + ")");
   }
 }
 

@@ -28,8 +28,7 @@ std::string Result::what_is_missing(const Plan &plan) const {
   }
   for (size_t i = 0; i < kFaultCount; i++) {
     const auto fault = static_cast<Fault>(i);
-    const bool is_setting = fault == Fault::kClockRate || fault == Fault::kPollOnly;
-    if (plan.has(fault) && !is_setting && tally.hits[i] == 0) {
+    if (plan.has(fault) && tally.hits[i] == 0) {
       return std::string(name_of(fault)) + " hit nothing";
     }
   }
@@ -53,6 +52,9 @@ World::World(const Plan &plan, const Mutant *mutant, FILE *words)
     tally_.hit(Fault::kForce);
     beliefs_.excuse(token);
   };
+  for (const Fault setting : {Fault::kClockRate, Fault::kPollOnly}) {
+    if (plan_.has(setting)) tally_.inject(setting, true);
+  }
   slots_.resize(static_cast<size_t>(plan_.client_count));
   for (int slot = 0; slot < plan_.client_count; slot++) populate(slot);
   for (int i = 0; i < plan_.peer_count; i++) {
