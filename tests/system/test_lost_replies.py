@@ -187,11 +187,13 @@ def test_an_extension(scene: Scene, lost: str, then_cut: bool) -> None:
     assert loss.done.is_set()
     assert reply.status in ("RL_OK", "RL_E_OUTCOME_UNKNOWN"), reply
     assert reply.status == "RL_OK" or not then_cut
-    look = scene.actor.ok("look")
-    assert look.number("state") == HELD
     with scene.server.connect() as connection:
+        before = connection.cmd("PTTL", scene.name)
+        look = scene.actor.ok("look")
         left = connection.cmd("PTTL", scene.name)
-    assert look.number("remaining") <= left + 5
+    assert look.number("state") == HELD
+    # A renewal may come in between, and so may a pause of this process.
+    assert look.number("remaining") <= max(before, left) + 5
     if reply.status == "RL_OK":
         assert left > 15_000
     scene.actor.ok("release")
