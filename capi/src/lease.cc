@@ -120,7 +120,6 @@ rl_lease *rl_lease_attach(rl_client *client, const char *name, size_t name_len, 
     const auto request = make_request(Request::Op::kAttach);
     request->name = text_of(name, name_len);
     request->token = text_of(token, token_len);
-    request->wait_ms = 0;
     request->lease = std::make_shared<Lease>();
     return run_for_lease(client, request, err);
   });

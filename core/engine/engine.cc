@@ -410,8 +410,13 @@ void Engine::on_push(std::string_view message, Nanos now) {
   if (found == holds_.end()) return;
   const auto hold = found->second;
   if (push->kind == wire::Push::Kind::kGrant) return on_grant_push(*hold, *push, now);
-  if (hold->phase != Phase::kQueued || hold->is_ask_pending) return;
-  timers_.set(*hold, std::min(hold->due, now + (push->ms + 1) * kMs));
+  const Nanos due = now + (push->ms + 1) * kMs;
+  if (hold->is_ask_pending) {
+    // On a connection of its own it may overtake the answer, which would say to look far later.
+    hold->told_due = std::min(hold->told_due, due);
+  } else if (hold->phase == Phase::kQueued) {
+    timers_.set(*hold, std::min(hold->due, due));
+  }
 }
 
 // A cap on the work of one script was reached: the rest of the queue still waits.

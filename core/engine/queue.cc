@@ -210,7 +210,7 @@ void Engine::on_queued(Hold &hold, const wire::AcquireAnswer &answer, Nanos now)
     hold.foreign_poll.reset();
   }
   if (front_of(hold) == nullptr) delay = 0;  // vacant meanwhile
-  timers_.set(hold, now + delay);
+  timers_.set(hold, std::min(now + delay, std::exchange(hold.told_due, kNever)));
 }
 
 // Ask to be told of the next change of the lock key. Without that right, polling has to do.

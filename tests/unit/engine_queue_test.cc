@@ -175,6 +175,15 @@ TEST_F(QueueTest, head_is_told_of_a_claim_and_looks_when_it_is_over) {
   EXPECT_EQ(next_script(), "acquire");
 }
 
+TEST_F(QueueTest, message_to_the_head_may_overtake_the_answer) {
+  acquire();
+  const std::string rid = argument(0).substr(22);
+  engine_->on_push("n" + rid + "00500", now_);
+  reply_queued(30'000);
+  advance(502 * kMs);
+  EXPECT_EQ(next_script(), "acquire");
+}
+
 TEST_F(QueueTest, wait_that_runs_out_is_cancelled_and_a_crossing_grant_goes_on) {
   const auto request = acquire(1'000);
   reply_queued();
