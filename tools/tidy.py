@@ -28,7 +28,7 @@ LONG_FILES = ("capi/include/redlatch/redlatch.h",)
 C_SUFFIXES = (".c", ".cc", ".cpp", ".h", ".hpp")
 BRACE_SUFFIXES = C_SUFFIXES + (".go", ".java")
 SCRIPT_SUFFIXES = (".py", ".sh", ".lua", ".cmake")
-SOURCE_SUFFIXES = BRACE_SUFFIXES + SCRIPT_SUFFIXES + (".i", ".def", ".map")
+SOURCE_SUFFIXES = BRACE_SUFFIXES + SCRIPT_SUFFIXES + (".i", ".def", ".map", ".pml")
 SOURCE_NAMES = ("CMakeLists.txt",)
 NOT_OURS = ("LICENSE",)
 
