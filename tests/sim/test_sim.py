@@ -18,8 +18,8 @@ from support.build import built
 
 ROOT = Path(__file__).resolve().parents[2]
 IS_LONG = bool(os.environ.get("REDLATCH_TEST_LONG"))
-SEEDS = 20_000 if IS_LONG else 600
-LIMIT_SECONDS = 7000.0 if IS_LONG else 900.0
+SEEDS = 4_000 if IS_LONG else 600
+LIMIT_SECONDS = 3000.0 if IS_LONG else 900.0
 # Script and seed of a run that the mutant spoils.
 BROKEN = ["--seed", "1", "--simulated", "2", "--mutant", "blind-delete"]
 
