@@ -54,7 +54,7 @@ void Caller::act() {
   if (!is_working_) return;
   const int64_t what = random_.between(0, 99);
   if (what < 2) return inspect();
-  if (what < 3 && scene_.plan.has(Fault::kForce)) return force();
+  if (what < 2 + scene_.plan.force_percent && scene_.plan.has(Fault::kForce)) return force();
   acquire();
 }
 

@@ -19,7 +19,7 @@ Clock clock_of(const Plan &plan, int slot, uint64_t life) {
   Random random(plan.seed, 100 + static_cast<uint64_t>(slot) + life * 1000);
   const Nanos start = random.between(1, 1'000'000) * kMs;
   int64_t rate = random.between(-plan.rate_limit_ppm, plan.rate_limit_ppm);
-  if (plan.shape == Shape::kDrift) rate = -plan.rate_limit_ppm;
+  if (plan.has_worst_rates()) rate = -plan.rate_limit_ppm;
   return {start, rate};
 }
 
@@ -185,6 +185,7 @@ void Client::finished(engine::Request &request) {
     holder.is_attached = request.op == engine::Request::Op::kAttach;
     holder.is_excused = last_reply_at_ - scene_.plan.timeout < scene_.jumped_at;
     scene_.beliefs.begin(request.name, std::move(holder));
+    scene_.rules.told(request.lease->token, request.lease->fence);
     given_up_.erase(request.lease->token);
   }
   tell("ends", request);

@@ -56,7 +56,7 @@ void World::schedule_fault() {
 }
 
 void World::inject() {
-  if (plan_.shape == Shape::kClaim) return kill_newcomer();
+  if (plan_.kills_newcomers()) return kill_newcomer();
   // Those of clients are the cheap ones: three for each that stops everybody.
   const bool is_for_client = random_.chance(750);
   std::vector<Fault> kinds;

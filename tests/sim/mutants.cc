@@ -5,34 +5,125 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+
+#include "wire/scripts.h"
+#ifdef REDLATCH_ENGINE_MUTANTS
+#include "defect.h"
+#endif
 
 namespace redlatch::sim {
 
 namespace {
 
-constexpr std::array<Mutant, 1> kMutants = {{
-    {"blind-delete", "RELEASE does not ask who holds", Shape::kGeneral, true,
+// Of the composed scripts: no comments, no indentation.
+constexpr Mutant kMutants[] = {
+    {"blind-delete", "RELEASE does not ask who holds", Shape::kGeneral, true, 1,
      "local is_owner = holder == ARGV[1]", "local is_owner = holder and true"},
-}};
+    {"extend-creates", "EXTEND brings back a lock that was gone", Shape::kGeneral, true, 4,
+     "if holder ~= token then\nreturn {0, now}\nend",
+     "if holder and holder ~= token then\nreturn {0, now}\nend\n"
+     "if not holder then\nredis.call('SET', K, token, 'PX', lease)\nend"},
+    {"extend-any", "EXTEND does not ask who holds", Shape::kGeneral, true, 1,
+     "if holder ~= token then\nreturn {0, now}\nend", "if not holder then\nreturn {0, now}\nend"},
+    {"extend-cuts", "a late copy of EXTEND shortens a newer lease", Shape::kGeneral, true, 1,
+     "if pttl < lease then", "if true then"},
+    {"acquire-cuts", "a late copy of ACQUIRE shortens a newer lease", Shape::kGeneral, true, 3,
+     "if redis.call('PTTL', K) < tonumber(lease) then", "if true then"},
+    {"no-recheck", "who queues does not look whether the lock is free", Shape::kGeneral, true, 1,
+     "local looked, flags = 0, 0\nif not holder and not window then",
+     "local looked, flags = 0, 0\nif false then"},
+    {"barging", "ACQUIRE takes a free lock though others wait", Shape::kGeneral, true, 2,
+     "if not holder and not window and redis.call('EXISTS', Q) == 0 then",
+     "if not holder and not window then\n"
+     "if ARGV[3] ~= '' then\nredis.call('ZREM', Q, ARGV[3])\nend"},
+    {"dead-waiter", "a waiter without receivers is granted the lock", Shape::kGeneral, true, 1,
+     "if receivers > 0 then\nbreak\nend\nholder = false", "if receivers >= 0 then\nbreak\nend"},
+    {"unannounced-claim", "who stands behind a claim is not told of it", Shape::kHeir, false, 80,
+     "if holder then\nlocal after = string.format('%05d', ",
+     "if holder then\nlocal after = string.format('%05d', ms > 0 and 99999 or "},
+    {"no-deadline", "a waiter is granted the lock after its wait", Shape::kGeneral, true, 4,
+     "(claim > 0 and deadline >= now)", "(claim > 0)"},
+    {"publish-error", "an error of PUBLISH is read as: the waiter is dead", Shape::kGeneral, true,
+     2, "if type(receivers) == 'table' then\nredis.call('ZADD', Q, head[2], member)",
+     "if type(receivers) == 'table' then\nreceivers = 0\nelseif false then"},
+    {"low-ticket", "a ticket after a clock step back is below the last one", Shape::kGeneral, true,
+     1, "math.max(us, (last or 0) + 1)", "us"},
+    {"late-ticket", "a late copy of a request costs its place (37ba843)", Shape::kGeneral, true,
+     382, "if score and (ticket == '' or tonumber(score) <= tonumber(ticket)) then",
+     "if score then"},
+    {"new-ticket", "whoever comes back to the queue gets a new ticket", Shape::kGeneral, true, 1,
+     "if ticket == '' then\nlocal last", "if true then\nlocal last"},
+    {"plain-fence", "the fence is a count, without the time", Shape::kGeneral, true, 3,
+     "fence = string.format('%016d', us)\n"
+     "local last = tonumber(redis.call('SET', F, fence, 'PX', '3600000', 'GET'))\n"
+     "if last and last + 32 > us then",
+     "fence = string.format('%016d', 32)\n"
+     "local last = tonumber(redis.call('SET', F, fence, 'PX', '3600000', 'GET'))\n"
+     "if last then"},
+    {"outside-fence", "a hand-over leaves it to another command to count the fence",
+     Shape::kGeneral, true, 1,
+     "local last = tonumber(redis.call('SET', F, fence, 'PX', '3600000', 'GET'))\n"
+     "if last and last + 32 > us then\n"
+     "fence = string.format('%016d', last + 32)\n"
+     "redis.call('SET', F, fence, 'PX', '3600000')\n"
+     "end\nend\nholder = string.sub(member, 1, 32)",
+     "local last = tonumber(redis.call('GET', F) or 0)\n"
+     "fence = string.format('%016d', math.max(us, last + 32))\n"
+     "end\nholder = string.sub(member, 1, 32)"},
+    {"endless-queue", "the queue has no expiry", Shape::kGeneral, true, 1,
+     "if redis.call('PTTL', Q) < 600000 / 2 then", "if false then"},
+    {"long-lease", "a lease is longer than was asked for", Shape::kGeneral, true, 1,
+     "redis.call('SET', K, holder, 'PX', ms)", "redis.call('SET', K, holder, 'PX', ms + 1000)"},
+    {"endless-lease", "a lease has no end", Shape::kGeneral, true, 1,
+     "redis.call('SET', K, token, 'PX', lease)", "redis.call('SET', K, token)"},
+#ifdef REDLATCH_ENGINE_MUTANTS
+#include "engine_mutants.inc"
+#endif
+};
+
+bool is_in_a_script(std::string_view text) {
+  for (size_t i = 0; i < 2 * wire::kScriptCount; i++) {
+    const auto &script = wire::script_text(static_cast<wire::Script>(i / 2), i % 2 != 0);
+    if (script.text.find(text) != std::string_view::npos) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
 std::span<const Mutant> mutants() { return kMutants; }
 
 const Mutant *mutant_of(std::string_view name) {
-  const auto *found = std::find_if(kMutants.begin(), kMutants.end(),
+  const auto *found = std::find_if(std::begin(kMutants), std::end(kMutants),
                                    [&](const Mutant &mutant) { return mutant.name == name; });
-  return found == kMutants.end() ? nullptr : found;
+  return found == std::end(kMutants) ? nullptr : found;
 }
 
 std::string mutated(std::string_view text, const Mutant *mutant) {
   std::string result(text);
-  if (mutant == nullptr || mutant->before.empty()) return result;
+  if (mutant == nullptr || !mutant->is_of_script()) return result;
   for (size_t at = 0; (at = result.find(mutant->before, at)) != std::string::npos;) {
     result.replace(at, mutant->before.size(), mutant->after);
     at += mutant->after.size();
   }
   return result;
+}
+
+const Mutant *outdated_mutant() {
+  const auto *found = std::find_if(
+      std::begin(kMutants), std::end(kMutants),
+      [](const Mutant &mutant) { return mutant.is_of_script() && !is_in_a_script(mutant.before); });
+  return found == std::end(kMutants) ? nullptr : found;
+}
+
+void switch_on([[maybe_unused]] const Mutant *mutant) {
+#ifdef REDLATCH_ENGINE_MUTANTS
+  // The engine's are the last ones of the list.
+  const auto is_of_engine = [](const Mutant &other) { return !other.is_of_script(); };
+  const auto *first = std::find_if(std::begin(kMutants), std::end(kMutants), is_of_engine);
+  defect = mutant != nullptr && is_of_engine(*mutant) ? static_cast<int>(mutant - first) : -1;
+#endif
 }
 
 }  // namespace redlatch::sim

@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, kFaultCount> kFaultNames = {
     "poll-only",      "cancel",       "max-hold",    "foreign",        "force",
     "attach"};
 constexpr std::array<std::string_view, static_cast<size_t>(Shape::kCount)> kShapeNames = {
-    "general", "drift", "claim"};
+    "general", "drift", "claim", "heir", "stale", "cut", "scarce", "batch", "flush"};
 
 void switch_on(Plan &plan, std::initializer_list<Fault> faults) {
   for (const Fault fault : faults) plan.faults.set(static_cast<size_t>(fault));
@@ -75,6 +75,91 @@ void load_claim(Plan &plan, Random &random) {
   plan.think_max = 300 * kMs;
 }
 
+// .. with so few waiters and such long leases that nobody looks by itself just then. The next one
+// dies when the last connection that was half open is gone, and a claim after that: whoever was
+// told when a claim ends takes that along.
+void load_heir(Plan &plan, Random &random) {
+  load_claim(plan, random);
+  plan.name_count = 1;
+  plan.client_count = 4;
+  plan.lease_min = plan.lease_max = 20'000 * kMs;
+  plan.hold_max = 4'000 * kMs;
+  plan.think_max = 10'000 * kMs;
+  plan.fault_interval = 28'000 * kMs;
+}
+
+// Who waits behind a long lease hears nothing for long, and knows the server's clock by what it
+// heard before. Then it is granted a short claim, and learns of it when that is about over.
+void load_stale(Plan &plan, Random &random) {
+  load_general(plan, random);
+  plan.faults.reset();
+  switch_on(plan, {Fault::kClockRate, Fault::kLatePush});
+  plan.name_count = plan.caller_count = 1;
+  plan.client_count = 6;
+  plan.foreign_burst = 0;
+  plan.delay_max = plan.delay_min + 200'000;
+  plan.lease_min = 100 * kMs;
+  plan.lease_max = 20'000 * kMs;
+  plan.hold_max = 6'000 * kMs;
+  plan.think_max = 300 * kMs;
+  plan.late_push_chance = 500;
+  plan.late_push_max = 200 * kMs;
+}
+
+// Leases that outlast every repetition: one that runs out was forgotten. While another library
+// holds, the first waiter asks again and again, so that what is granted by force crosses that.
+void load_cut(Plan &plan, Random &random) {
+  load_general(plan, random);
+  plan.faults.reset();
+  switch_on(plan, {Fault::kCut, Fault::kForce, Fault::kForeign});
+  plan.foreign_burst = 0;
+  plan.delay_min = kMs;
+  plan.delay_max = random.between(5, 60) * kMs;
+  plan.timeout = 2000 * kMs;
+  plan.lease_min = 4'000 * kMs;
+  plan.lease_max = 6'000 * kMs;
+  plan.fault_interval = random.between(200, 1000) * kMs;
+  plan.hold_max = 3'000 * kMs;
+  plan.force_percent = 40;
+}
+
+void load_scarce(Plan &plan, Random &random) {
+  load_general(plan, random);
+  plan.faults.reset();
+  switch_on(plan, {Fault::kMemory});
+  plan.foreign_burst = 0;
+  plan.delay_min = 20'000;
+  plan.delay_max = 200'000;
+  plan.think_max = 100 * kMs;
+  plan.fault_interval = 400 * kMs;
+}
+
+void load_batch(Plan &plan, Random &random) {
+  load_general(plan, random);
+  plan.faults.reset();
+  switch_on(plan, {Fault::kLatePush});
+  plan.foreign_burst = 0;
+  plan.client_count = 3;
+  plan.caller_count = 8;
+  plan.name_count = 4;
+  plan.think_max = 100 * kMs;
+  plan.hold_max = 2'000 * kMs;
+  plan.lease_min = 500 * kMs;
+  plan.lease_max = 2'000 * kMs;
+  plan.late_push_chance = 600;
+  plan.late_push_max = 1'500 * kMs;
+}
+
+void load_flush(Plan &plan, Random &random) {
+  load_general(plan, random);
+  plan.faults.reset();
+  switch_on(plan, {Fault::kScriptFlush, Fault::kCancel});
+  plan.foreign_burst = 0;
+  plan.delay_min = kMs;
+  plan.delay_max = 200 * kMs;
+  plan.fault_interval = 300 * kMs;
+}
+
 }  // namespace
 
 std::string_view name_of(Fault fault) { return kFaultNames.at(static_cast<size_t>(fault)); }
@@ -107,6 +192,24 @@ Plan Plan::of(uint64_t seed, Nanos duration, Shape shape) {
     case Shape::kClaim:
       load_claim(plan, random);
       break;
+    case Shape::kHeir:
+      load_heir(plan, random);
+      break;
+    case Shape::kStale:
+      load_stale(plan, random);
+      break;
+    case Shape::kCut:
+      load_cut(plan, random);
+      break;
+    case Shape::kScarce:
+      load_scarce(plan, random);
+      break;
+    case Shape::kBatch:
+      load_batch(plan, random);
+      break;
+    case Shape::kFlush:
+      load_flush(plan, random);
+      break;
     default:
       load_general(plan, random);
   }
@@ -114,7 +217,7 @@ Plan Plan::of(uint64_t seed, Nanos duration, Shape shape) {
   plan.has_push_connection = plan.has(Fault::kLatePush);
   // 1 % of the lease covers a difference of 1 %: half of that for each side, and a little less.
   if (plan.has(Fault::kClockRate)) plan.rate_limit_ppm = random.between(50, 4'900);
-  if (plan.shape == Shape::kDrift) plan.rate_limit_ppm = 4'900;
+  if (plan.has_worst_rates()) plan.rate_limit_ppm = 4'900;
   if (plan.has(Fault::kForeign)) plan.peer_count = static_cast<int>(random.between(1, 3));
   return plan;
 }

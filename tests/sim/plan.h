@@ -54,6 +54,13 @@ enum class Shape : uint8_t {
   kGeneral,  // a bit of everything
   kDrift,    // clocks at the edge of what the drift margin covers; leases end unrenewed
   kClaim,    // single deaths of who was just granted, with calm between them
+  // For defects that these find too seldom; no seed has one of these shapes by itself.
+  kHeir,    // as kClaim, with one waiter behind, who knows nothing but what it was told
+  kStale,   // long waits in silence, then short claims whose messages come late
+  kCut,     // connections break, locks are taken by force; replies take their time
+  kScarce,  // a server that often has no memory, and is asked often
+  kBatch,   // few clients renew many claims that are about over when they are told
+  kFlush,   // scripts are forgotten while callers come and go
   kCount,
 };
 std::string_view name_of(Shape shape);
@@ -66,6 +73,10 @@ struct Plan {
   // Leave this out, with what belongs to it.
   void do_without(Fault fault);
   bool has(Fault fault) const { return faults.test(static_cast<size_t>(fault)); }
+  // The server's clock is as fast as may be, those of clients are as slow.
+  bool has_worst_rates() const { return shape == Shape::kDrift || shape == Shape::kStale; }
+  // Those who wait die, one by one.
+  bool kills_newcomers() const { return shape == Shape::kClaim || shape == Shape::kHeir; }
   std::string describe() const;
 
   uint64_t seed = 0;
@@ -89,6 +100,9 @@ struct Plan {
   Nanos hold_max = 0, think_max = 0;
   Nanos fault_interval = 0;
   int64_t foreign_burst = 0;
+  int late_push_chance = 20;  // of 1000
+  Nanos late_push_max = 5'000 * kMs;
+  int force_percent = 1;  // of what callers do
 };
 
 }  // namespace redlatch::sim

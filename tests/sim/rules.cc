@@ -13,7 +13,9 @@ namespace {
 constexpr size_t kTokenSize = 32;
 constexpr size_t kCidSize = 22;
 constexpr std::string_view kChannelPrefix = "app:rl1:";
-constexpr Nanos kLatest = 12'000 * kMs;  // no message takes longer
+constexpr Nanos kEnough = 1'000 * kMs;        // to hear of something, if the way is free
+constexpr Nanos kReleaseSlack = 1'600 * kMs;  // one is repeated each second
+constexpr Nanos kLatest = 12'000 * kMs;       // no message takes longer
 constexpr int64_t kQueueLimitMs = 600'000;
 constexpr int64_t kFenceLimitMs = 3'600'000;
 
@@ -103,6 +105,7 @@ void Rules::sent(int client, Argv argv) {
   };
   switch (*call.script) {
     case wire::Script::kAcquire:
+      note_lease(call);
       if (!asked_for_.contains(call.token)) asked_for_.emplace(call.token, call.lock);
       if (released_.contains(call.token)) {
         verdict_.broken("a released token is never acquired again", who());
@@ -110,12 +113,32 @@ void Rules::sent(int client, Argv argv) {
       return;
     case wire::Script::kRelease:
       released_.emplace(call.token);
-      return;
+      return judge_release(client, call);
     case wire::Script::kExtend:
+      note_lease(call);
       if (given_up_.contains(call.token)) verdict_.broken("what is given up is not renewed", who());
       return;
     default:
       return;
+  }
+}
+
+void Rules::note_lease(const Call &call) {
+  Asked &asked = asked_[std::string(call.token)];
+  const Nanos lease = call.lease_ms * kMs;
+  asked.longest = std::max(asked.longest, lease);
+  asked.until = std::max(asked.until, schedule_.now() + lease);
+}
+
+// A release is repeated until its lease must be over. A process that stood still may be late.
+void Rules::judge_release(int client, const Call &call) {
+  Asked &asked = asked_[std::string(call.token)];
+  if (asked.left_at < 0) asked.left_at = schedule_.now();
+  const Nanos end = std::max(asked.until, asked.left_at) + asked.longest;
+  if (!plan_.has(Fault::kPause) && schedule_.now() > end + asked.longest / 100 + kReleaseSlack) {
+    verdict_.broken("a release ends with its lease",
+                    "client " + std::to_string(client) + ", token " + std::string(call.token) +
+                        ", " + std::to_string((schedule_.now() - end) / kMs) + " ms after it");
   }
 }
 
@@ -138,10 +161,14 @@ void Rules::after(Argv, const Value &reply, int64_t now_us) {
   if (!call_.queue.empty()) queue_of_.emplace(call_.lock, call_.queue);
   Lock &lock = locks_[std::string(call_.lock)];
   Lock was = lock;
-  if (was.expires_ms >= 0 && was.expires_ms < now_ms) was.holder.clear();
+  if (was.expires_ms >= 0 && was.expires_ms < now_ms) {
+    judge_runout(call_.lock, was);
+    was.holder.clear();
+  }
   lock.holder = holder_of(call_.lock, now_ms, lock.expires_ms);
   if (!lock.holder.empty()) lock.idle_since = -1;
   if (!lock.holder.empty() && lock.holder != was.holder) {
+    lock.granted_at = schedule_.now();
     auto &recent = recent_[std::string(call_.lock)];
     recent.emplace(lock.holder, schedule_.now());
     std::erase_if(recent,
@@ -152,6 +179,31 @@ void Rules::after(Argv, const Value &reply, int64_t now_us) {
   judge_expiry(call_, was, lock, now_ms);
   judge_queue(call_, lock, now_ms);
   judge_fence(call_, was, lock);
+  if (lock.holder != was.holder) lock.granted_fence = lock.last_fence;
+  judge_renewal(call_, lock);
+}
+
+// Where only connections break, a client hears of what it was granted long before that ends.
+void Rules::judge_runout(std::string_view lock, const Lock &was) {
+  if (plan_.shape != Shape::kCut || !asked_for_.contains(was.holder)) return;
+  const auto told = told_.find(was.holder);
+  if (told == told_.end() || told->second.at < was.granted_at) {
+    verdict_.broken("nobody is granted a lock without knowing it",
+                    std::string(lock) + ": " + was.holder);
+  }
+}
+
+// .. and does not go on with what was taken from it, though it has got it again.
+void Rules::judge_renewal(const Call &call, const Lock &is) {
+  if (plan_.shape != Shape::kCut || call.script != wire::Script::kExtend) return;
+  const auto told = told_.find(call.token);
+  if (call.token != is.holder || told == told_.end() || told->second.fence == 0) return;
+  if (told->second.fence < is.granted_fence && schedule_.now() > is.granted_at + kEnough) {
+    verdict_.broken("what was taken is not renewed", std::string(call.lock) + ": " + is.holder +
+                                                         ", fence " +
+                                                         std::to_string(told->second.fence) +
+                                                         " of " + std::to_string(is.granted_fence));
+  }
 }
 
 std::string Rules::holder_of(std::string_view lock, int64_t now_ms, int64_t &expires_ms) const {
@@ -180,6 +232,9 @@ void Rules::judge_holder(const Call &call, const Lock &was, const Lock &is, int6
     }
   }
   if (is.holder.empty() || !call.script) return;
+  if (call.script == wire::Script::kExtend) {
+    return verdict_.broken("what is gone is not brought back", lock + ": " + is.holder);
+  }
   const auto asked = asked_for_.find(is.holder);
   if (asked == asked_for_.end() || asked->second != lock) {
     verdict_.broken("who holds has asked for this lock", lock + ": " + is.holder);
@@ -329,6 +384,7 @@ void Rules::changed(std::string_view key) {
   // It has expired: for good, even if the clock goes back.
   const auto found = locks_.find(key);
   if (found == locks_.end() || server_.store().keys().contains(key)) return;
+  judge_runout(key, found->second);
   found->second.holder.clear();
   found->second.expires_ms = -1;
 }

@@ -33,7 +33,12 @@ class Rules : public Witness {
   // A command leaves a client.
   void sent(int client, Argv argv);
   // Nobody holds by this token any more: it is not to be renewed, and once released not acquired.
-  void given_up(const std::string &token) { given_up_.insert(token); }
+  void given_up(const std::string &token) {
+    given_up_.insert(token);
+    asked_[token].left_at = schedule_.now();
+  }
+  // Its client has learnt that it holds by this token; 0: whoever attaches is not told a fence.
+  void told(const std::string &token, int64_t fence) { told_[token] = {schedule_.now(), fence}; }
   // A token is handed to another client.
   void taken_over(const std::string &token) { given_up_.erase(token); }
   // A lock was taken from the holder of this token by force.
@@ -73,6 +78,8 @@ class Rules : public Witness {
     std::string holder;
     int64_t expires_ms = -1;
     int64_t last_fence = 0;
+    Nanos granted_at = 0;
+    int64_t granted_fence = 0;
     Nanos idle_since = -1;
   };
 
@@ -85,6 +92,10 @@ class Rules : public Witness {
   void judge_queue(const Call &call, const Lock &is, int64_t now_ms);
   void judge_fence(const Call &call, const Lock &was, Lock &is);
   void judge_keys();
+  void judge_runout(std::string_view lock, const Lock &was);
+  void judge_renewal(const Call &call, const Lock &is);
+  void judge_release(int client, const Call &call);
+  void note_lease(const Call &call);
   int64_t granted_ms(const Call &call, std::string_view token) const;
   bool is_overdue(std::string_view member, double score, int64_t now_ms) const;
   bool is_dead(std::string_view member) const;
@@ -110,7 +121,20 @@ class Rules : public Witness {
   std::map<std::string, std::string, std::less<>> queue_of_;    // lock key to queue key
   ByText<std::string> asked_for_;                               // token to lock key
   Texts given_up_, released_;                                   // tokens
-  ByText<std::set<double>> tickets_;                            // member to those it was given
+  // What its client was told of a token.
+  struct Told {
+    Nanos at = 0;
+    int64_t fence = 0;
+  };
+  ByText<Told> told_;
+  // What was asked for by a token, and when its client was through with it.
+  struct Asked {
+    Nanos longest = 0;
+    Nanos until = 0;
+    Nanos left_at = -1;
+  };
+  ByText<Asked> asked_;
+  ByText<std::set<double>> tickets_;  // member to those it was given
 
   // During one command.
   struct Gone {

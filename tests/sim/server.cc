@@ -15,7 +15,7 @@ namespace {
 constexpr Nanos kEpoch = 1'700'000'000LL * 1000 * kMs;
 
 int64_t rate_of(const Plan &plan) {
-  if (plan.shape == Shape::kDrift) return plan.rate_limit_ppm;
+  if (plan.has_worst_rates()) return plan.rate_limit_ppm;
   Random random(plan.seed, 2);
   return random.between(-plan.rate_limit_ppm, plan.rate_limit_ppm);
 }

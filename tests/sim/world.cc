@@ -142,10 +142,10 @@ void World::judge_idle() {
              slot.client->channel().ends_with(cid);
     });
   });
-  if (!is_calm_ && plan_.shape != Shape::kClaim) return;
+  if (!is_calm_ && !plan_.kills_newcomers()) return;
   Nanos limit = kLongestPoll + 2 * plan_.timeout + 2 * kSecond;
   // Nothing else fails there, so somebody is told when the time of the dead one ends.
-  if (plan_.shape == Shape::kClaim) limit = 2 * kSecond;
+  if (plan_.kills_newcomers()) limit = 2 * kSecond;
   for (const auto &[lock, since] : idle) {
     const Nanos begin = std::max(since, calm_since_);
     if (schedule_.now() - begin > limit) {

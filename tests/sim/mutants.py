@@ -1,0 +1,416 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Defects of the engine, one to be switched on at run time in a copy of the product's sources.
+
+    mutants.py CORE OUTPUT_DIR
+
+copies core/{base,policy,wire,engine} to OUTPUT_DIR and changes there every place of ENGINE_MUTANTS;
+the product itself has no hooks. It also writes engine_mutants.inc, the list for mutants.cc, and
+defect.h, the switch. Defects of the scripts need no copy: they stand in mutants.cc.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDERS = ("base", "policy", "wire", "engine")
+
+
+@dataclass(frozen=True)
+class Edit:
+    file: str
+    old: str  # stands there exactly once
+    new: str  # IS_ON: whether this defect is the one that is switched on
+
+
+@dataclass(frozen=True)
+class Mutant:
+    name: str
+    what: str
+    seed: int  # that finds it
+    edits: tuple[Edit, ...]
+    shape: str = ""  # of the run; '': as the seed says
+
+
+ENGINE_MUTANTS = (
+    Mutant(
+        "reply-lease",
+        "the lease counts from the reply, not from the request",
+        9,
+        (
+            Edit(
+                "engine/queue.cc",
+                "const Nanos deadline = policy::deadline_of(in_flight.sent_at, lease);",
+                "const Nanos deadline =\n"
+                "      policy::deadline_of(IS_ON ? now : in_flight.sent_at, lease);",
+            ),
+            Edit(
+                "engine/tenure.cc",
+                "hold.deadline = std::max(hold.deadline, policy::deadline_of(sent_at, lease));",
+                "hold.deadline =\n"
+                "      std::max(hold.deadline, policy::deadline_of(IS_ON ? now : sent_at, lease));",
+            ),
+        ),
+    ),
+    Mutant(
+        "no-drift",
+        "no margin for clocks of different rates",
+        1,
+        (
+            Edit(
+                "policy/lease_clock.h",
+                "return lease / 100 + 2 * kMs;",
+                "return IS_ON ? 0 : lease / 100 + 2 * kMs;",
+            ),
+        ),
+        shape="kDrift",
+    ),
+    Mutant(
+        "late-grant",
+        "a grant that comes by message is believed however late it is",
+        3,
+        (
+            Edit(
+                "engine/queue.cc",
+                "const auto granted_at = clock_offset_.local_time(push.server_ms, now);",
+                "const auto granted_at = IS_ON ? std::optional<Nanos>(now)\n"
+                "                                : clock_offset_.local_time(push.server_ms, now);",
+            ),
+        ),
+    ),
+    Mutant(
+        "no-aging",
+        "what is known of the server's clock never ages",
+        4,
+        (
+            Edit(
+                "policy/clock_offset.cc",
+                "return now / 100;",
+                "return IS_ON ? 0 : now / 100;",
+            ),
+            Edit(
+                "policy/clock_offset.cc",
+                "if (other.second > second - static_cast<int64_t>(kSlots)) best_",
+                "if (IS_ON || other.second > second - static_cast<int64_t>(kSlots)) best_",
+            ),
+        ),
+        shape="kStale",
+    ),
+    Mutant(
+        "future-stamp",
+        "a stamp of the future is believed to be of now (578ba9a)",
+        1585,
+        (
+            Edit(
+                "policy/clock_offset.cc",
+                "if (local > now) return std::nullopt;",
+                "if (local > now && IS_ON) return now;\n  if (local > now) return std::nullopt;",
+            ),
+        ),
+    ),
+    Mutant(
+        "new-token",
+        "a request that is repeated after a lost answer has a new token",
+        1,
+        (
+            Edit(
+                "engine/engine.cc",
+                "      case Phase::kQueued:\n"
+                "        return ask(hold, now);\n"
+                "      case Phase::kHeld:",
+                "      case Phase::kQueued:\n"
+                "        if (IS_ON && hold.ghost_until > now && !hold.member.empty()) {\n"
+                "          hold.token = wire::make_token(cid_, ++last_id_);\n"
+                "          hold.member.replace(0, hold.token.size(), hold.token);\n"
+                "          hold.ticket.clear();\n"
+                "        }\n"
+                "        return ask(hold, now);\n"
+                "      case Phase::kHeld:",
+            ),
+        ),
+        shape="kCut",
+    ),
+    Mutant(
+        "endless-release",
+        "a release is repeated when its lease must have ended long ago",
+        4,
+        (
+            Edit(
+                "engine/tenure.cc",
+                "if (now < std::max(hold.leave_until, hold.ghost_until)) return leave(hold, now);",
+                "if (IS_ON || now < std::max(hold.leave_until, hold.ghost_until)) {\n"
+                "        return leave(hold, now);\n      }",
+            ),
+        ),
+    ),
+    Mutant(
+        "late-renewal",
+        "a lease is renewed while its release waits for an answer",
+        1,
+        (
+            Edit(
+                "engine/tenure.cc",
+                ": ask(hold, now);\n    case Phase::kLeaving:\n",
+                ": ask(hold, now);\n    case Phase::kLeaving:\n"
+                "      if (IS_ON && hold.is_release_due && link_ == Link::kUp) {\n"
+                "        wire::Command late;\n"
+                "        const auto form = wire::Form::kDigest;\n"
+                "        wire::extend(late, dialect_, form, hold.lock->keys, hold.token,\n"
+                "                     hold.lease_time / kMs, false, nullptr);\n"
+                "        InFlight in_flight{Ask::kExtend, form, now, hold.lease_time,\n"
+                "                           hold.shared_from_this()};\n"
+                "        (void)try_send(late, std::move(in_flight));\n"
+                "      }\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "no-poll",
+        "a waiter trusts messages alone and never looks by itself",
+        1,
+        (
+            Edit(
+                "engine/queue.cc",
+                "  timers_.set(hold, std::min(now + delay, std::exchange",
+                "  if (!IS_ON || delay == 0 || hold.told_due < kNever)\n"
+                "    timers_.set(hold, std::min(now + delay, std::exchange",
+            ),
+        ),
+    ),
+    Mutant(
+        "new-member",
+        "the queue member is made anew with each request",
+        1,
+        (
+            Edit(
+                "engine/queue.cc",
+                "    hold.foreign = front->options.foreign;\n  }\n",
+                "    hold.foreign = front->options.foreign;\n"
+                "    if (IS_ON && !hold.member.empty()) {\n"
+                "      const bool is_limited = !hold.is_shared && front->wait_ms > 0;\n"
+                "      hold.member = wire::make_member(\n"
+                "          hold.token, std::min(hold.lease_time / kMs, kClaimMs),\n"
+                "          is_limited ? std::max<Nanos>(front->due - now, 0) / kMs : -1);\n"
+                "    }\n"
+                "  }\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "resent-acquire",
+        "after NOSCRIPT an ACQUIRE is sent again behind its own RELEASE",
+        1,
+        (
+            Edit(
+                "engine/queue.cc",
+                "      return;  // what was sent behind it decides",
+                "      if (!IS_ON || !wants_text(refusal, in_flight)) return;\n"
+                "      return ask(hold, now, wire::Form::kText);",
+            ),
+        ),
+        shape="kFlush",
+    ),
+    Mutant(
+        "shared-keys",
+        "the auxiliary keys of `a` and `{a}` are the same",
+        1,
+        (
+            Edit(
+                "wire/keys.cc",
+                'stem.append(lock).append(":rl1.");',
+                'stem.append(lock).append(IS_ON ? ":rl1:" : ":rl1.");',
+            ),
+            Edit(
+                "wire/keys.cc",
+                'append("{").append(lock)',
+                'append("{").append(IS_ON ? name : lock)',
+            ),
+        ),
+    ),
+    Mutant(
+        "attach-place",
+        "others wait at an attached lease as if it passed on (220f2fa)",
+        3,
+        (
+            Edit(
+                "engine/engine.h",
+                "return caller.op == Request::Op::kAcquire && caller.wait_ms != 0;",
+                "return (IS_ON || caller.op == Request::Op::kAcquire) && caller.wait_ms != 0;",
+            ),
+        ),
+    ),
+    Mutant(
+        "endless-slack",
+        "a renewal that is under way is due again and again (220f2fa)",
+        4,
+        (
+            Edit(
+                "engine/engine.cc",
+                "hold->looked_at != now;",
+                "(IS_ON || hold->looked_at != now);",
+            ),
+            Edit(
+                "engine/engine.cc",
+                "  while (!timers_.empty()) {\n",
+                "  for (int turns = 0; !timers_.empty(); turns++) {\n"
+                "    if (turns > 100'000) throw redlatch::sim::Endless{};\n",
+            ),
+        ),
+        shape="kBatch",
+    ),
+    Mutant(
+        "forced-again",
+        "a lease goes on that was taken by force and granted again (220f2fa)",
+        155,
+        (
+            Edit(
+                "engine/queue.cc",
+                "answer.fence != hold.fence) {",
+                "answer.fence != hold.fence && !IS_ON) {",
+            ),
+        ),
+        shape="kCut",
+    ),
+    Mutant(
+        "lost-but-queued",
+        "what is lost leaves its token in the queue (220f2fa)",
+        98,
+        (
+            Edit(
+                "engine/tenure.cc",
+                "if (is_gone && !hold.is_cancel_due) {",
+                "if (is_gone && (IS_ON || !hold.is_cancel_due)) {",
+            ),
+        ),
+        shape="kCut",
+    ),
+    Mutant(
+        "lost-comes-back",
+        "a renewal that is confirmed after the lease brings it back",
+        74,
+        (
+            Edit(
+                "engine/tenure.cc",
+                "  if (now >= hold.lease->deadline.load()) return on_hold_due(hold, now);\n"
+                "  if (refusal &&",
+                "  const bool is_over = now >= hold.lease->deadline.load();\n"
+                "  if (!IS_ON && is_over) return on_hold_due(hold, now);\n"
+                "  if (refusal &&",
+            ),
+            Edit(
+                "engine/tenure.cc",
+                "  if (const Nanos end = hold.lease->deadline.load(); now < end) {",
+                "  if (IS_ON && hold.is_extend_pending) return timers_.set(hold, now + 10 * kMs);\n"
+                "  if (const Nanos end = hold.lease->deadline.load(); now < end) {",
+            ),
+        ),
+    ),
+    Mutant(
+        "same-fence",
+        "a lock that passes on inside a client keeps its fence",
+        3,
+        (
+            Edit(
+                "engine/queue.cc",
+                "lease.fence = hold.fence + hold.burst.pass_count;",
+                "lease.fence = hold.fence + (IS_ON ? 0 : hold.burst.pass_count);",
+            ),
+        ),
+    ),
+    Mutant(
+        "no-backoff",
+        "a refusal that may pass is met without a pause",
+        1,
+        (
+            Edit(
+                "engine/queue.cc",
+                "timers_.set(hold, now + hold.retry.next(entropy_.next()));",
+                "timers_.set(hold, now + (IS_ON ? 0 : hold.retry.next(entropy_.next())));",
+            ),
+        ),
+        shape="kScarce",
+    ),
+    Mutant(
+        "unforgotten",
+        "a name that nothing holds is not forgotten",
+        1,
+        (
+            Edit(
+                "engine/tenure.cc",
+                "if (--hold.lock->hold_count == 0) names_",
+                "if (--hold.lock->hold_count == 0 && !IS_ON) names_",
+            ),
+        ),
+    ),
+)
+
+
+def write(path: Path, text: str) -> None:
+    """Write what differs: what does not is not compiled again."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def patched(file: str, text: str) -> str:
+    for number, mutant in enumerate(ENGINE_MUTANTS):
+        for edit in mutant.edits:
+            if edit.file != file:
+                continue
+            count = text.count(edit.old)
+            if count != 1:
+                sys.exit(
+                    f"mutants.py: {mutant.name}: this stands {count} times in core/{file}, not "
+                    f"once; bring the mutant up to date:\n{edit.old}"
+                )
+            is_on = f"(redlatch::sim::defect == {number})"
+            text = text.replace(edit.old, re.sub(r"\bIS_ON\b", is_on, edit.new))
+    # What depends on a switch is no constant.
+    text = re.sub(r"^constexpr (Nanos|bool) ", r"inline \1 ", text, flags=re.MULTILINE)
+    return f'#include "defect.h"\n{text}'
+
+
+def table() -> str:
+    lines = ["// Written by mutants.py. Do not edit."]
+    for mutant in ENGINE_MUTANTS:
+        shape = mutant.shape or "kGeneral"
+        follows_seed = "false" if mutant.shape else "true"
+        lines.append(
+            f'{{"{mutant.name}", "{mutant.what}", Shape::{shape}, {follows_seed}, {mutant.seed}, '
+            '"", ""},'
+        )
+    return "\n".join(lines) + "\n"
+
+
+SWITCH = """// Written by mutants.py. Do not edit.
+#pragma once
+
+namespace redlatch::sim {
+
+inline int defect = -1;  // which of the engine's is on
+struct Endless {};       // thrown where a defect would go on for ever
+
+}  // namespace redlatch::sim
+"""
+
+
+def main(core: Path, output: Path) -> None:
+    known = {f"{folder}/{path.name}" for folder in FOLDERS for path in (core / folder).iterdir()}
+    for mutant in ENGINE_MUTANTS:
+        for edit in mutant.edits:
+            if edit.file not in known:
+                sys.exit(f"mutants.py: {mutant.name}: there is no core/{edit.file}")
+    for folder in FOLDERS:
+        for path in sorted((core / folder).glob("*.h")) + sorted((core / folder).glob("*.cc")):
+            file = f"{folder}/{path.name}"
+            write(output / file, patched(file, path.read_text()))
+    write(output / "engine_mutants.inc", table())
+    write(output / "defect.h", SWITCH)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

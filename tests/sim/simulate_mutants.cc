@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// simulate_mutants: shows that the simulator finds defects. For each mutant it runs the seed that
+// is known to find it, then others, until a rule is broken; the same run without the defect must
+// break none. Prints a line for each mutant. Exit 0: all were found; 1: not; 2: it cannot say.
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <string_view>
+
+#include "defect.h"
+#include "mutants.h"
+#include "world.h"
+
+namespace redlatch::sim {
+
+namespace {
+
+constexpr Nanos kMinute = 60'000 * kMs;
+
+constexpr char kUsage[] =
+    "usage: simulate_mutants --all | --mutant NAME | --list  [--seeds 10000] [--from SEED]\n"
+    "                        [--minutes 2] [--trace] [--healthy]\n"
+    "Without --from the seed that is known to find a mutant is the first. --healthy runs what "
+    "looks\n"
+    "for it with the defect switched off.\n";
+
+struct Options {
+  const Mutant *only = nullptr;
+  bool is_all = false;
+  bool is_list = false;
+  bool is_traced = false;
+  bool is_healthy = false;
+  uint64_t from = 0;
+  uint64_t seeds = 10'000;
+  int64_t minutes = 2;
+};
+
+bool read(int argc, char **argv, Options &options) {
+  for (int i = 1; i < argc; i++) {
+    const std::string_view word = argv[i];
+    if (word == "--all") {
+      options.is_all = true;
+    } else if (word == "--list") {
+      options.is_list = true;
+    } else if (word == "--healthy") {
+      options.is_healthy = true;
+    } else if (word == "--trace") {
+      options.is_traced = true;
+    } else if (++i == argc) {
+      return false;
+    } else if (word == "--mutant") {
+      options.only = mutant_of(argv[i]);
+      if (options.only == nullptr) fprintf(stderr, "no mutant is called '%s'\n", argv[i]);
+      if (options.only == nullptr) return false;
+    } else if (word == "--from") {
+      options.from = strtoull(argv[i], nullptr, 10);
+    } else if (word == "--seeds") {
+      options.seeds = strtoull(argv[i], nullptr, 10);
+    } else if (word == "--minutes") {
+      options.minutes = strtoll(argv[i], nullptr, 10);
+    } else {
+      return false;
+    }
+  }
+  return options.is_list || options.is_all != (options.only != nullptr);
+}
+
+Result broken(const char *rule, const char *how) {
+  Result result;
+  result.is_broken = true;
+  result.rule = rule;
+  result.how = how;
+  return result;
+}
+
+Result run(const Mutant &mutant, bool is_on, uint64_t seed, const Options &options) {
+  const Plan plan = Plan::of(seed, options.minutes * kMinute, mutant.shape_of(seed));
+  const Mutant *active = is_on ? &mutant : nullptr;
+  switch_on(active);
+  World world(plan, active, is_on != options.is_healthy && options.is_traced ? stdout : nullptr);
+  try {
+    return world.run();
+  } catch (const Endless &) {
+    return broken("every call of the engine ends", "one goes on for ever");
+  } catch (const std::exception &error) {
+    return broken("no call of the engine throws", error.what());
+  }
+}
+
+bool find(const Mutant &mutant, const Options &options) {
+  const uint64_t first = options.from > 0 ? options.from : 1;
+  for (uint64_t tried = 0; tried < options.seeds; tried++) {
+    const bool is_known = tried == 0 && options.from == 0;
+    const uint64_t seed = is_known ? mutant.seed : first + tried;
+    const Result result = run(mutant, !options.is_healthy, seed, options);
+    if (!result.is_broken) continue;
+    if (const Result healthy = run(mutant, false, seed, options); healthy.is_broken) {
+      fprintf(stderr, "seed %llu, %s, breaks a rule without a mutant: %s: %s\n",
+              static_cast<unsigned long long>(seed),
+              std::string(name_of(mutant.shape_of(seed))).c_str(), healthy.rule.c_str(),
+              healthy.how.c_str());
+      continue;
+    }
+    printf("%-18s %-52s %6llu %-8s %5llu\n", std::string(mutant.name).c_str(), result.rule.c_str(),
+           static_cast<unsigned long long>(seed),
+           std::string(name_of(mutant.shape_of(seed))).c_str(),
+           static_cast<unsigned long long>(tried + 1));
+    return true;
+  }
+  printf("%-18s NOT FOUND by %llu runs\n", std::string(mutant.name).c_str(),
+         static_cast<unsigned long long>(options.seeds));
+  return false;
+}
+
+}  // namespace
+
+}  // namespace redlatch::sim
+
+int main(int argc, char **argv) {
+  using namespace redlatch::sim;
+  setvbuf(stdout, nullptr, _IOLBF, 0);
+  Options options;
+  if (!read(argc, argv, options)) {
+    fputs(kUsage, stderr);
+    return 2;
+  }
+  if (const Mutant *outdated = outdated_mutant()) {
+    fprintf(stderr, "simulate_mutants: %s: no script holds the text that it replaces:\n%s\n",
+            std::string(outdated->name).c_str(), std::string(outdated->before).c_str());
+    return 2;
+  }
+  if (options.is_list) {
+    for (const Mutant &mutant : mutants()) {
+      printf("%-18s %s\n", std::string(mutant.name).c_str(), std::string(mutant.what).c_str());
+    }
+    return 0;
+  }
+  printf("%-18s %-52s %6s %-8s %5s\n", "mutant", "the rule that it broke", "seed", "shape", "runs");
+  int missed = 0;
+  for (const Mutant &mutant : mutants()) {
+    if (options.is_all || options.only == &mutant) missed += find(mutant, options) ? 0 : 1;
+  }
+  return missed == 0 ? 0 : 1;
+}
