@@ -13,6 +13,8 @@ namespace redlatch::engine {
 
 namespace {
 
+// .. and granted to the same token again: others held in between.
+constexpr char kForced[] = "it was taken by force";
 constexpr Nanos kNoMemoryRetry = 20 * kMs;
 
 std::string busy_message(const LockName &lock, const wire::AcquireAnswer &answer) {
@@ -151,9 +153,8 @@ void Engine::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nan
     case Phase::kHeld:
       // A poll that crossed a pushed grant. Refused, it may have put the token back into the queue.
       if (now >= hold.lease->deadline.load()) return on_hold_due(hold, now);
-      // Taken by force, and granted to the same token again: others held in between.
       if (!refusal && answer.is_granted && answer.fence != hold.fence) {
-        return lose(hold, "it was taken by force", false, now);
+        return lose(hold, kForced, false, now);
       }
       if (!refusal && answer.is_granted) prolong(hold, in_flight.sent_at, in_flight.lease, now);
       if (!refusal && !answer.is_granted) hold.is_cancel_due = true;
@@ -274,7 +275,10 @@ void Engine::on_grant_push(Hold &hold, const wire::Push &push, Nanos now) {
     hold.is_release_due = true;
     return leave(hold, now);
   }
-  if (hold.phase == Phase::kHeld) return;
+  if (hold.phase == Phase::kHeld) {
+    if (push.check == hold.check && push.fence > hold.fence) lose(hold, kForced, false, now);
+    return;
+  }
   const Request *front = front_of(hold);
   const auto granted_at = clock_offset_.local_time(push.server_ms, now);
   const Nanos claim = push.ms * kMs;

@@ -234,10 +234,11 @@ void Engine::leave(Hold &hold, Nanos now, wire::Form form) {
   if (hold.phase != Phase::kLeaving) {
     if (hold.lock->shared == &hold) hold.lock->shared = nullptr;
     const bool was_waiting = hold.phase != Phase::kHeld;
-    const bool was_asked = hold.is_ask_pending || hold.ghost_until > now;
-    hold.is_cancel_due = hold.is_cancel_due || (was_waiting && !hold.member.empty() &&
-                                                (was_asked || hold.phase == Phase::kQueued));
+    const bool was_queued = hold.phase == Phase::kQueued || hold.ghost_until > 0;
+    const bool may_be_queued = hold.is_ask_pending || (was_waiting && was_queued);
+    hold.is_cancel_due = hold.is_cancel_due || (may_be_queued && !hold.member.empty());
     // An answer to CANCEL says whether the lock is held; one that cannot queue must just release.
+    const bool was_asked = hold.is_ask_pending || hold.ghost_until > now;
     if (was_waiting && hold.member.empty() && was_asked) hold.is_release_due = true;
     hold.leave_until = std::max(hold.deadline, now) + hold.lease_time;
     set_phase(hold, Phase::kLeaving);
