@@ -3,6 +3,7 @@
 //
 #include "peer.h"
 
+#include <cinttypes>
 #include <cstdio>
 #include <vector>
 
@@ -44,9 +45,10 @@ void Peer::begin() { think(); }
 void Peer::think() {
   is_asking_ = false;
   attempt_count_ = 0;
+  // Not as arguments of one call: compilers differ in which of them comes first.
+  const uint64_t high = random_.next(), low = random_.next();
   char token[33];
-  snprintf(token, sizeof token, "%016llx%016llx", static_cast<unsigned long long>(random_.next()),
-           static_cast<unsigned long long>(random_.next()));
+  snprintf(token, sizeof token, "%016" PRIx64 "%016" PRIx64, high, low);
   token_ = token;
   name_ = "app:" +
           lock_name(static_cast<int>(random_.below(static_cast<size_t>(scene_.plan.name_count))));
