@@ -33,7 +33,7 @@ void Beliefs::judge() {
 }
 
 void Beliefs::judge(const std::string &name, Name &entry) {
-  const Belief *first = nullptr;
+  const Belief *first = nullptr;  // of those who are promised to be alone
   for (auto at = entry.beliefs.begin(); at != entry.beliefs.end();) {
     Belief &belief = *at;
     if (!is_held(belief)) {
@@ -46,7 +46,7 @@ void Beliefs::judge(const std::string &name, Name &entry) {
     if (belief.is_over) {
       verdict_.broken("a lost lease never comes back", name + ": " + shown(belief.holder));
     }
-    if (first != nullptr && !first->holder.is_excused && !belief.holder.is_excused) {
+    if (first != nullptr && !belief.holder.is_excused) {
       verdict_.broken("two never believe at once",
                       name + ": " + shown(first->holder) + " and " + shown(belief.holder));
     }

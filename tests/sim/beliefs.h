@@ -14,7 +14,6 @@
 #include <string>
 
 #include "engine/subjects.h"
-#include "plan.h"
 #include "schedule.h"
 #include "tally.h"
 #include "value.h"
@@ -24,8 +23,8 @@ namespace redlatch::sim {
 
 class Beliefs {
  public:
-  Beliefs(const Plan &plan, Schedule &schedule, Tally &tally, Trace &trace, Verdict &verdict)
-      : plan_(plan), schedule_(schedule), tally_(tally), trace_(trace), verdict_(verdict) {}
+  Beliefs(Schedule &schedule, Tally &tally, Trace &trace, Verdict &verdict)
+      : schedule_(schedule), tally_(tally), trace_(trace), verdict_(verdict) {}
 
   struct Holder {
     int client;  // its slot; negative: of another library
@@ -68,7 +67,6 @@ class Beliefs {
   bool is_held(const Belief &belief) const;
   void judge(const std::string &name, Name &entry);
 
-  const Plan &plan_;
   Schedule &schedule_;
   Tally &tally_;
   Trace &trace_;

@@ -335,8 +335,7 @@ void Client::take(Messages messages) {
         case Message::Kind::kPush:
           return engine.on_push(message.text, now);
         case Message::Kind::kInvalidation:
-          return message.text.empty() ? engine.on_all_invalidated(now)
-                                      : engine.on_invalidated(message.text, now);
+          return engine.on_invalidated(message.text, now);
       }
     });
   }

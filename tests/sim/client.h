@@ -22,7 +22,6 @@ namespace redlatch::sim {
 class Client : public ClientEnd, private engine::Outlet {
  public:
   using RequestPtr = std::shared_ptr<engine::Request>;
-  using LeasePtr = std::shared_ptr<engine::Lease>;
 
   // `slot`: its place among the clients; `life`: how many stood there before.
   Client(Scene &scene, int slot, uint64_t life);
@@ -101,7 +100,6 @@ class Client : public ClientEnd, private engine::Outlet {
   bool is_closed_due_ = false;   // while paused
   std::map<engine::Request *, std::pair<RequestPtr, std::function<void()>>> calls_;
   std::vector<std::function<void()>> done_;
-  std::vector<engine::Lease *> begun_;
   std::set<std::string> given_up_;  // tokens that were given back or lost by this call
 };
 

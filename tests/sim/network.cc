@@ -176,9 +176,4 @@ void Network::heal() {
   }
 }
 
-size_t Network::in_flight_count(uint64_t id) const {
-  const auto found = links_.find(id);
-  return found == links_.end() ? 0 : found->second->up.in_flight + found->second->down.in_flight;
-}
-
 }  // namespace redlatch::sim

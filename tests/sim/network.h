@@ -49,7 +49,7 @@ struct Message {
   enum class Kind : uint8_t { kReply, kPush, kInvalidation };
   Kind kind = Kind::kReply;
   Value value;       // of a reply
-  std::string text;  // pushed, or the key; empty: all keys
+  std::string text;  // pushed, or the key
 };
 
 using CommandList = std::vector<Command>;
@@ -98,9 +98,7 @@ class Network {
 
   // How long a message takes. Above the usual only while faults are on.
   Nanos delay();
-  void set_calm() { is_calm_ = true; }
   bool is_open(uint64_t link) const { return links_.contains(link); }
-  size_t in_flight_count(uint64_t link) const;
 
  private:
   struct Direction {
@@ -124,7 +122,6 @@ class Network {
   void arrive_up(uint64_t id, const LinkPtr &link, const std::shared_ptr<CommandList> &commands);
   void arrive_down(uint64_t id, const LinkPtr &link, bool is_push,
                    const std::shared_ptr<Messages> &messages);
-  void forget_if_closed(uint64_t id);
 
   const Plan &plan_;
   Schedule &schedule_;

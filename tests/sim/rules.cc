@@ -15,7 +15,7 @@ constexpr size_t kCidSize = 22;
 constexpr std::string_view kChannelPrefix = "app:rl1:";
 constexpr Nanos kEnough = 1'000 * kMs;        // to hear of something, if the way is free
 constexpr Nanos kReleaseSlack = 1'600 * kMs;  // one is repeated each second
-constexpr Nanos kLatest = 12'000 * kMs;       // no message takes longer
+constexpr Nanos kLatest = 12'000 * kMs;       // no lease is longer: nobody believes an older grant
 constexpr int64_t kQueueLimitMs = 600'000;
 constexpr int64_t kFenceLimitMs = 3'600'000;
 
@@ -373,8 +373,6 @@ const Store::SortedSet *Rules::queue_at(std::string_view key) const {
 }
 
 // ---- what the store tells ----------------------------------------------------------------------
-
-int64_t Rules::published(std::string_view, std::string_view, bool) { return 0; }
 
 void Rules::changed(std::string_view key) {
   if (is_running_) {

@@ -60,7 +60,6 @@ class Rules : public Witness {
   void before(Argv argv, int64_t now_us) override;
   void after(Argv argv, const Value &reply, int64_t now_us) override;
   void forgotten() override;
-  int64_t published(std::string_view channel, std::string_view message, bool is_sharded) override;
   void changed(std::string_view key) override;
   void queued(std::string_view key, std::string_view member, double score) override;
   void dequeued(std::string_view key, std::string_view member, double score) override;

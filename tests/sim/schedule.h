@@ -19,7 +19,6 @@ class Schedule {
   using Action = std::function<void()>;
 
   Nanos now() const { return now_; }
-  bool empty() const { return events_.empty(); }
   Nanos next_at() const { return events_.empty() ? kNever : events_.front().at; }
 
   void at(Nanos when, Action action) {

@@ -91,7 +91,7 @@ void Server::run(uint64_t link, CommandList commands) {
   for (const Command &command : commands) {
     command.view(argv_);
     const size_t pushed = answers_.size();
-    Message reply{Message::Kind::kReply, execute(&found->second, argv_), {}};
+    Message reply{Message::Kind::kReply, execute(found->second, argv_), {}};
     const bool is_behind = plan_.is_push_behind_reply;
     answers_.insert(is_behind ? answers_.begin() + static_cast<ptrdiff_t>(pushed) : answers_.end(),
                     std::move(reply));
@@ -100,9 +100,9 @@ void Server::run(uint64_t link, CommandList commands) {
   if (!answers_.empty()) network_.send_down(link, std::exchange(answers_, {}), false);
 }
 
-Value Server::execute(Session *session, Argv argv) {
+Value Server::execute(Session &session, Argv argv) {
   tally_.commands++;
-  if (argv[0] == "CLIENT") return client_command(*session, argv);
+  if (argv[0] == "CLIENT") return client_command(session, argv);
   const int64_t us = now_us();
   if (witness_ != nullptr) witness_->before(argv, us);
   Value reply;
@@ -117,8 +117,8 @@ Value Server::execute(Session *session, Argv argv) {
   } else {
     reply = store_.execute(argv, us);
   }
-  if (session->is_tracking && std::exchange(session->tracks_next, false) && argv.size() > 1) {
-    session->tracked.emplace(argv[1]);
+  if (session.is_tracking && std::exchange(session.tracks_next, false) && argv.size() > 1) {
+    session.tracked.emplace(argv[1]);
   }
   if (reply.text.starts_with("NOSCRIPT")) tally_.hit(Fault::kScriptFlush);
   if (reply.is_error() && reply.text.find("OOM") != std::string::npos) tally_.hit(Fault::kMemory);
@@ -168,7 +168,6 @@ int64_t Server::published(std::string_view channel, std::string_view message, bo
     count++;
     if (session.is_ready) push(link, {Message::Kind::kPush, {}, std::string(message)});
   }
-  if (witness_ != nullptr) (void)witness_->published(channel, message, is_sharded);
   return count;
 }
 

@@ -23,12 +23,17 @@
 namespace redlatch::sim {
 
 // Sees every command that the server carries out, and what it did.
-class Witness : public Store::Listener {
+class Witness {
  public:
+  virtual ~Witness() = default;
   virtual void before(Argv argv, int64_t now_us) = 0;
   virtual void after(Argv argv, const Value &reply, int64_t now_us) = 0;
   // Keys are gone, and so is every promise about them but the fence's.
   virtual void forgotten() = 0;
+  // As of Store::Listener.
+  virtual void changed(std::string_view key) = 0;
+  virtual void queued(std::string_view key, std::string_view member, double score) = 0;
+  virtual void dequeued(std::string_view key, std::string_view member, double score) = 0;
 };
 
 class Server : public ServerEnd, private Store::Listener {
@@ -82,7 +87,7 @@ class Server : public ServerEnd, private Store::Listener {
   void dequeued(std::string_view key, std::string_view member, double score) override;
 
   void run(uint64_t link, CommandList commands);
-  Value execute(Session *session, Argv argv);
+  Value execute(Session &session, Argv argv);
   void tell(Argv argv, const Value &reply);
   Value client_command(Session &session, Argv argv);
   void load_scripts(bool is_sharded);

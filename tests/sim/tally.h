@@ -16,10 +16,7 @@ struct Tally {
   std::array<uint64_t, kFaultCount> injected{};  // by kind
   std::array<uint64_t, kFaultCount> hits{};      // .. that met something
   uint64_t grants = 0;
-  uint64_t waits = 0;         // that stood in the server's queue
-  uint64_t passes = 0;        // grants inside one client
-  uint64_t pushed = 0;        // grants that came by push
-  uint64_t refused_late = 0;  // pushes that came too late
+  uint64_t waits = 0;  // that stood in the server's queue
   uint64_t lost = 0;
   uint64_t commands = 0;
   uint64_t events = 0;
@@ -37,9 +34,6 @@ struct Tally {
     }
     grants += other.grants;
     waits += other.waits;
-    passes += other.passes;
-    pushed += other.pushed;
-    refused_late += other.refused_late;
     lost += other.lost;
     commands += other.commands;
     events += other.events;

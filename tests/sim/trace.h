@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <string_view>
 
 #include "base/clock.h"
 
@@ -20,9 +19,6 @@ class Trace {
   void mix(uint64_t value) {
     hash_ = (hash_ ^ value) * 0x100000001b3ULL;
     hash_ ^= hash_ >> 29;
-  }
-  void mix(std::string_view text) {
-    for (const char c : text) mix(static_cast<unsigned char>(c));
   }
   uint64_t hash() const { return hash_; }
 

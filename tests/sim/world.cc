@@ -41,7 +41,7 @@ World::World(const Plan &plan, const Mutant *mutant, FILE *words)
       verdict_(schedule_, trace_),
       network_(plan_, schedule_, tally_),
       server_(plan_, schedule_, network_, tally_, trace_, mutant),
-      beliefs_(plan_, schedule_, tally_, trace_, verdict_),
+      beliefs_(schedule_, tally_, trace_, verdict_),
       rules_(plan_, schedule_, server_, tally_, verdict_),
       scene_{plan_, schedule_, network_, server_, tally_, trace_, verdict_, beliefs_, rules_},
       random_(plan.seed, 3),
