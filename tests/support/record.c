@@ -329,12 +329,21 @@ rl_request *recorded_extend_start(rl_lease *lease, int64_t lease_ms) {
   return start((rl_extend_start)(lease, lease_ms), id, 0);
 }
 
+/* The number of its call, for the first thread that learns how it ended; 0 for all others. */
+static long end_call(const rl_request *request) {
+  struct note *note = note_of(request);
+  lock();
+  const long id = note->is_finished ? 0 : note->id;
+  note->is_finished = 1;
+  unlock();
+  return id;
+}
+
 /* An acquire that went well is finished when its lease is taken: nobody believes before. */
 static void finish(const rl_request *request, rl_status status) {
-  struct note *note = note_of(request);
-  if (note->is_finished || note->id == 0 || (note->is_acquire && status == RL_OK)) return;
-  note->is_finished = 1;
-  put_return(note->id, status);
+  if (note_of(request)->is_acquire && status == RL_OK) return;
+  const long id = end_call(request);
+  if (id != 0) put_return(id, status);
 }
 
 rl_status recorded_wait(rl_request *request, int64_t wait_ms) {
@@ -355,9 +364,8 @@ rl_status recorded_cancel(rl_request *request) {
 rl_lease *recorded_take_lease(rl_request *request) {
   rl_lease *lease = (rl_request_take_lease)(request);
   if (is_on() && lease != NULL) {
-    struct note *note = note_of(request);
-    note->is_finished = 1;
-    put_granted(note->id, lease);
+    const long id = end_call(request);
+    if (id != 0) put_granted(id, lease);
   }
   return lease;
 }
