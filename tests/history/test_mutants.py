@@ -25,7 +25,7 @@ from support.record import note_gone
 from support.servers import Server, available_kinds
 from support.wait import LIMIT, wait_until
 from system.actor import Actor, Pending, Reply
-from system.conftest import aux_key, queue_length
+from system.conftest import queue_length, queued_tokens
 from system.proxy import FaultProxy
 
 NAME = "m"
@@ -49,9 +49,7 @@ class Stage:
         length = queue_length(self.server, NAME)
         waiting = actor.begin("acquire", name=NAME, wait=20_000, burst=0, lease_ms=5000)
         wait_until(lambda: queue_length(self.server, NAME) == length + 1)
-        with self.server.connect() as connection:
-            members = connection.cmd("ZRANGE", aux_key(NAME, "q"), 0, -1)
-        self.history.record.queue(NAME, [member[:32].decode() for member in members])
+        self.history.record.queue(NAME, queued_tokens(self.server, NAME))
         return waiting
 
     def try_for(self, actor: Actor, seconds: float) -> None:

@@ -94,6 +94,13 @@ def queue_length(server: Server, name: str) -> int:
         return int(connection.cmd("ZCARD", aux_key(name, "q")))
 
 
+def queued_tokens(server: Server, name: str) -> list[str]:
+    """Who stands in the server's queue for this lock, first in line first."""
+    with server.connect() as connection:
+        members = connection.cmd("ZRANGE", aux_key(name, "q"), 0, -1)
+    return [member[:32].decode() for member in members]
+
+
 def immortal_keys(connection: Connection) -> list[str]:
     keys = [key.decode() for key in connection.cmd("KEYS", "*")]
     return [

@@ -19,7 +19,7 @@ from support.servers import Server
 from support.wait import wait_until
 
 from .actor import HELD, LOST, Actor, Pending
-from .conftest import aux_key, queue_length
+from .conftest import queue_length, queued_tokens
 
 Spawn = Callable[[str], Actor]
 
@@ -179,9 +179,7 @@ def test_half_of_a_hundred_processes_die(
         once = {"count": 1, "hold_us": 10_000, "seed": number}
         waiting.append(actor.begin("loop", name=name, wait=-1, burst=0, **once))
         wait_until(lambda: queue_length(one_server, name) == number + 1)
-        with one_server.connect() as connection:
-            members = connection.cmd("ZRANGE", aux_key(name, "q"), 0, -1)
-        history.record.queue(name, [member[:32].decode() for member in members])
+        history.record.queue(name, queued_tokens(one_server, name))
     # Not those in front: two deaths at once, of holder and next in line, are another test's.
     late = chosen.sample(range(60, 100), while_served)
     early = chosen.sample(sorted(set(range(100)) - set(late)), 50 - while_served)
