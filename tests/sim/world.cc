@@ -185,11 +185,12 @@ bool World::is_quiet() const {
   });
 }
 
-// Nobody begins anything new; whoever waits is served.
+// Nobody begins anything new; whoever waits is served, or its client is shut down meanwhile.
 void World::end_work() {
   is_working_ = false;
   for (const Slot &slot : slots_) {
     for (const auto &caller : slot.callers) caller->wind_up();
+    if (slot.client && random_.chance(200)) slot.client->shut_down();
   }
   const Nanos limit = schedule_.now() + 3600 * kSecond;  // a rule says far earlier that it is late
   while (!is_quiet() && !verdict_.is_broken() && schedule_.now() < limit) {
@@ -198,7 +199,7 @@ void World::end_work() {
   if (!is_quiet() && !verdict_.is_broken()) verdict_.broken("every call ends", "one did not");
 }
 
-// Some shut down, some just end. Afterwards neither they nor the server may have anything left.
+// More shut down, others just end. Afterwards neither they nor the server may have anything left.
 void World::end_everything() {
   if (verdict_.is_broken()) return;
   for (Slot &slot : slots_) {
