@@ -126,6 +126,7 @@ void Engine::ask(Hold &hold, Nanos now, wire::Form form) {
     hold.lease_time = front->options.lease;
     hold.foreign = front->options.foreign;
   }
+  hold.told_due = kNever;
   wire::Command command;
   wire::acquire(
       command, dialect_, form, hold.lock->keys,

@@ -136,8 +136,11 @@ Findings run_all(const Orders &orders) {
   std::vector<std::pair<pid_t, FILE *>> workers;
   for (int job = 0; job < orders.jobs; job++) {
     int ends[2];
-    if (pipe(ends) != 0) break;
-    const pid_t pid = fork();
+    const pid_t pid = pipe(ends) == 0 ? fork() : -1;
+    if (pid < 0) {
+      findings.broken.push_back({0, "a process of this run could not be started"});
+      break;
+    }
     if (pid == 0) {
       close(ends[0]);
       work(orders, job, fdopen(ends[1], "w"));

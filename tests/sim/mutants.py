@@ -101,18 +101,6 @@ ENGINE_MUTANTS = (
         shape="kStale",
     ),
     Mutant(
-        "future-stamp",
-        "a stamp of the future is believed to be of now (578ba9a)",
-        1585,
-        (
-            Edit(
-                "policy/clock_offset.cc",
-                "if (local > now) return std::nullopt;",
-                "if (local > now && IS_ON) return now;\n  if (local > now) return std::nullopt;",
-            ),
-        ),
-    ),
-    Mutant(
         "new-token",
         "a request that is repeated after a lost answer has a new token",
         1,
@@ -171,7 +159,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "no-poll",
         "a waiter trusts messages alone and never looks by itself",
-        1,
+        3,
         (
             Edit(
                 "engine/queue.cc",

@@ -247,10 +247,11 @@ rl_lease *recorded_acquire(rl_client *client, const char *name, size_t name_len,
 rl_lease *recorded_attach(rl_client *client, const char *name, size_t name_len, const char *token,
                           size_t token_len, rl_error *err) {
   char encoded[NAME_SIZE];
+  char shown[NAME_SIZE];
   if (!is_on()) return (rl_lease_attach)(client, name, name_len, token, token_len, err);
-  const long id = put_call("attach client=%p name=%s lease_ms=%d token=%.*s", (void *)client,
+  const long id = put_call("attach client=%p name=%s lease_ms=%d token=%s", (void *)client,
                            encode(encoded, name, name_len), RL_DEFAULT_LEASE_MS,
-                           token_len < TOKEN_SIZE ? (int)token_len : 0, token);
+                           encode(shown, token, token_len < TOKEN_SIZE ? token_len : 0));
   return put_taken(id, (rl_lease_attach)(client, name, name_len, token, token_len, err), err);
 }
 
