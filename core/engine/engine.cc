@@ -462,8 +462,8 @@ void Engine::on_timer(Nanos now) {
     }
     const auto hold = static_cast<Hold &>(timed).shared_from_this();
     // Once for each: one that could not be renewed may still be due within the slack.
-    const bool is_renewal = hold->phase == Phase::kHeld && hold->due == hold->renewal_at &&
-                            hold->looked_at != now;
+    const bool is_renewal =
+        hold->phase == Phase::kHeld && hold->due == hold->renewal_at && hold->looked_at != now;
     const Nanos slack = is_renewing && is_renewal ? policy::renewal_slack(hold->lease_time) : 0;
     if (timed.due > now + slack) return;
     is_renewing = is_renewing || is_renewal;

@@ -143,7 +143,7 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   // While asking and queued.
   std::string ticket, check;
   bool is_ask_pending = false;
-  Nanos told_due = kNever;  // when to look, by a message that came before the answer
+  Nanos told_due = kNever;    // when to look, by a message that came before the answer
   int short_lease_count = 0;  // grants in a row that left no validity
   std::string trouble;        // the server's last refusal
   policy::Backoff foreign_poll = policy::kForeignPoll;

@@ -30,7 +30,7 @@ constexpr Mutant kMutants[] = {
      "if pttl < lease then", "if true then"},
     {"acquire-cuts", "a late copy of ACQUIRE shortens a newer lease", Shape::kGeneral, true, 3,
      "if redis.call('PTTL', K) < tonumber(lease) then", "if true then"},
-    {"no-recheck", "who queues does not look whether the lock is free", Shape::kGeneral, true, 6,
+    {"no-recheck", "who queues does not look whether the lock is free", Shape::kGeneral, true, 9,
      "local looked, flags = 0, 0\nif not holder and not window then",
      "local looked, flags = 0, 0\nif false then"},
     {"barging", "ACQUIRE takes a free lock though others wait", Shape::kGeneral, true, 2,

@@ -71,7 +71,8 @@ void Network::send_down(uint64_t id, Messages messages, bool is_push) {
   const bool has_own_way = is_push && plan_.has_push_connection;
   Direction &direction = has_own_way ? link->push : link->down;
   Nanos at = arrival(direction);
-  if (has_own_way && !is_calm_ && random_.chance(plan_.late_push_chance)) {
+  if (has_own_way && plan_.has(Fault::kLatePush) && !is_calm_ &&
+      random_.chance(plan_.late_push_chance)) {
     tally_.inject(Fault::kLatePush, true);
     at += random_.between(1, plan_.late_push_max);
     direction.last = at;

@@ -214,7 +214,10 @@ Plan Plan::of(uint64_t seed, Nanos duration, Shape shape) {
       load_general(plan, random);
   }
   drop_what_is_not_promised(plan);
-  plan.has_push_connection = plan.has(Fault::kLatePush);
+  Random other(seed, 9);
+  plan.has_small_cap = other.chance(125);
+  const bool is_of_heirs = shape == Shape::kClaim || shape == Shape::kHeir;
+  plan.has_push_connection = plan.has(Fault::kLatePush) || (is_of_heirs && other.chance(500));
   // 1 % of the lease covers a difference of 1 %: half of that for each side, and a little less.
   if (plan.has(Fault::kClockRate)) plan.rate_limit_ppm = random.between(50, 4'900);
   if (plan.has_worst_rates()) plan.rate_limit_ppm = 4'900;

@@ -92,6 +92,7 @@ struct Plan {
   bool is_sharded = false;
   bool can_track = true;
   bool is_push_behind_reply = false;  // as Valkey 9 sends them
+  bool has_small_cap = false;         // one script call looks at 2 queue entries, not 256
   bool has_push_connection = false;   // as with RESP2
   int64_t rate_limit_ppm = 0;         // no clock is further off
   Nanos delay_min = 0, delay_max = 0;

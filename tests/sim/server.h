@@ -19,6 +19,7 @@
 #include "store.h"
 #include "tally.h"
 #include "trace.h"
+#include "wire/scripts.h"
 
 namespace redlatch::sim {
 
@@ -91,6 +92,7 @@ class Server : public ServerEnd, private Store::Listener {
   void tell(Argv argv, const Value &reply);
   Value client_command(Session &session, Argv argv);
   void load_scripts(bool is_sharded);
+  std::string text_of(const wire::ScriptText &script) const;
   void push(uint64_t link, Message message);
   void resume();
 
