@@ -126,16 +126,16 @@ void Rules::sent(int client, Argv argv) {
 void Rules::note_lease(const Call &call) {
   Asked &asked = asked_[std::string(call.token)];
   const Nanos lease = call.lease_ms * kMs;
-  asked.longest = std::max(asked.longest, lease);
   asked.until = std::max(asked.until, schedule_.now() + lease);
 }
 
-// A release is repeated until its lease must be over. A process that stood still may be late.
+// A release is repeated until its lease must be over, and as long again as a caller who was passed
+// the lock asked for. A process that stood still may be late.
 void Rules::judge_release(int client, const Call &call) {
   Asked &asked = asked_[std::string(call.token)];
   if (asked.left_at < 0) asked.left_at = schedule_.now();
-  const Nanos end = std::max(asked.until, asked.left_at) + asked.longest;
-  if (!plan_.has(Fault::kPause) && schedule_.now() > end + asked.longest / 100 + kReleaseSlack) {
+  const Nanos end = std::max(asked.until, asked.left_at) + plan_.lease_max;
+  if (!plan_.has(Fault::kPause) && schedule_.now() > end + plan_.lease_max / 100 + kReleaseSlack) {
     verdict_.broken("a release ends with its lease",
                     "client " + std::to_string(client) + ", token " + std::string(call.token) +
                         ", " + std::to_string((schedule_.now() - end) / kMs) + " ms after it");

@@ -128,7 +128,6 @@ class Rules : public Witness {
   ByText<Told> told_;
   // What was asked for by a token, and when its client was through with it.
   struct Asked {
-    Nanos longest = 0;
     Nanos until = 0;
     Nanos left_at = -1;
   };
