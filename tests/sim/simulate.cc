@@ -52,11 +52,18 @@ Shape shape_of(const std::string &text) {
   throw Wrong{"there is no shape '" + text + "'"};
 }
 
-uint64_t number_of(const std::string &text, uint64_t least) {
+constexpr uint64_t kMost = 1'000'000;  // minutes
+constexpr uint64_t kMostJobs = 1000;
+
+uint64_t number_of(const std::string &text, uint64_t least, uint64_t most = UINT64_MAX) {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size() && number >= least) return number;
-  throw Wrong{"'" + text + "' is no number from " + std::to_string(least) + " on"};
+  if (error == std::errc() && end == text.data() + text.size() && number >= least &&
+      number <= most) {
+    return number;
+  }
+  throw Wrong{"'" + text + "' is no number from " + std::to_string(least) +
+              (most == UINT64_MAX ? " on" : " to " + std::to_string(most))};
 }
 
 void read_option(const std::string &option, const std::string &value, Arguments &arguments) {
@@ -67,12 +74,12 @@ void read_option(const std::string &option, const std::string &value, Arguments 
   } else if (option == "--seeds") {
     orders.seed_count = number_of(value, 1);
   } else if (option == "--minutes") {
-    orders.wall_minutes = static_cast<int>(number_of(value, 1));
+    orders.wall_minutes = static_cast<int>(number_of(value, 1, kMost));
   } else if (option == "--jobs") {
-    orders.jobs = static_cast<int>(number_of(value, 1));
+    orders.jobs = static_cast<int>(number_of(value, 1, kMostJobs));
   } else if (option == "--simulated") {
     // The calm at the end takes most of the first minute.
-    orders.duration = static_cast<Nanos>(number_of(value, 2)) * 60'000 * kMs;
+    orders.duration = static_cast<Nanos>(number_of(value, 2, kMost)) * 60'000 * kMs;
   } else if (option == "--without") {
     orders.without = faults_of(value);
   } else if (option == "--shape") {

@@ -99,7 +99,10 @@ def test_shrunk_run_breaks_the_same_rule_with_fewer_faults() -> None:
     [
         (["--seeds", "0"], "'0' is no number from 1 on"),
         (["--seeds", "x"], "'x' is no number"),
-        (["--simulated", "1"], "'1' is no number from 2 on"),
+        (["--simulated", "1"], "'1' is no number from 2 to"),
+        (["--simulated", "400000000"], "'400000000' is no number from 2 to"),
+        (["--minutes", "4294967296"], "'4294967296' is no number from 1 to"),
+        (["--jobs", "4294967296"], "'4294967296' is no number from 1 to"),
         (["--without", "cut,nothing"], "there is no fault 'nothing'"),
         (["--shape", "round"], "there is no shape 'round'"),
         (["--mutant", "none"], "there is no mutant 'none'"),
