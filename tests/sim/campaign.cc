@@ -3,12 +3,16 @@
 //
 #include "campaign.h"
 
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cinttypes>
+#include <csignal>
 #include <cstdio>
 #include <ctime>
 #include <map>
@@ -134,6 +138,7 @@ Findings run_all(const Orders &orders) {
   const auto begin = std::chrono::steady_clock::now();
   Findings findings;
   std::vector<std::pair<pid_t, FILE *>> workers;
+  const pid_t parent = getpid();
   for (int job = 0; job < orders.jobs; job++) {
     int ends[2];
     const pid_t pid = pipe(ends) == 0 ? fork() : -1;
@@ -142,6 +147,11 @@ Findings run_all(const Orders &orders) {
       break;
     }
     if (pid == 0) {
+      // Nobody would read what it finds, and it would go on for all of --minutes.
+#ifdef __linux__
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+      if (getppid() != parent) _exit(1);
       close(ends[0]);
       work(orders, job, fdopen(ends[1], "w"));
       _exit(0);
