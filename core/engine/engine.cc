@@ -276,7 +276,7 @@ void Engine::on_connected(const ServerFacts &facts, Nanos now) {
         if (hold.is_renewed || hold.is_claim) extend(hold, now);
         return;
       case Phase::kLeaving:
-        return leave(hold, now);
+        return on_hold_due(hold, now);  // which ends it, however often the connection breaks
     }
   });
   for_each_plain([&](const std::shared_ptr<Request> &request) {

@@ -43,6 +43,10 @@ void Beliefs::judge(const std::string &name, Name &entry) {
       at = is_told ? entry.beliefs.erase(at) : std::next(at);
       continue;
     }
+    if (belief.holder.clock->read(schedule_.now()) > belief.holder.end) {
+      verdict_.broken("nobody holds longer than the longest hold",
+                      name + ": " + shown(belief.holder));
+    }
     if (belief.is_over) {
       verdict_.broken("a lost lease never comes back", name + ": " + shown(belief.holder));
     }
@@ -66,6 +70,12 @@ void Beliefs::begin(const std::string &name, Holder holder) {
                       name + ": " + shown(holder) + " after " + std::to_string(entry.last_fence));
     }
     entry.last_fence = std::max(entry.last_fence, fence);
+    entry.pass_count = entry.last_token == holder.token ? entry.pass_count + 1 : 0;
+    entry.last_token = holder.token;
+    if (holder.local_burst >= 0 && entry.pass_count > holder.local_burst) {
+      verdict_.broken("a lock is passed on no more often than allowed",
+                      name + ": " + shown(holder));
+    }
     trace_.mix(static_cast<uint64_t>(fence));
     trace_.say(schedule_.now(), "%s: %s holds", name.c_str(), shown(holder).c_str());
   }

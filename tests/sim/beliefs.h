@@ -33,6 +33,8 @@ class Beliefs {
     Nanos deadline = 0;
     std::string token;
     bool is_excused = false;   // nobody promised that it is alone
+    Nanos end = kNever;        // of the longest hold, by its own clock
+    int local_burst = -1;      // how often it may have been passed on before; -1: not judged
     bool is_attached = false;  // whoever takes over a lease is not told its fence
   };
 
@@ -62,6 +64,8 @@ class Beliefs {
   struct Name {
     std::list<Belief> beliefs;
     int64_t last_fence = 0;
+    std::string last_token;
+    int pass_count = 0;  // of that token
   };
 
   bool is_held(const Belief &belief) const;

@@ -13,6 +13,12 @@ namespace redlatch::sim {
 
 using engine::Request;
 
+namespace {
+
+constexpr Nanos kWaitSlack = 10 * kMs;
+
+}  // namespace
+
 // `a` and `{a}` are two locks.
 std::string lock_name(int number) {
   static const char *const kNames[] = {"a", "{a}", "orders/{7}", "b"};
@@ -116,8 +122,19 @@ void Caller::cancel() {
   client_.cancel(*request_);
 }
 
+// A wait ends when it is over. A process that stood still may be late.
+void Caller::judge_wait(const Request &request) {
+  const Nanos took = scene_.schedule.now() - asked_at_;
+  const Nanos limit = request.wait_ms * kMs + request.wait_ms * kMs / 100 + kWaitSlack;
+  if (request.wait_ms <= 0 || scene_.plan.has(Fault::kPause) || took <= limit) return;
+  scene_.verdict.broken("a wait ends in time", name_ + ": " + std::to_string(took / kMs) +
+                                                   " ms instead of " +
+                                                   std::to_string(request.wait_ms));
+}
+
 void Caller::on_acquired() {
   const auto request = std::exchange(request_, nullptr);
+  if (request->op == Request::Op::kAcquire) judge_wait(*request);
   if (request->status.load() != Status::kOk) return think();
   lease_ = request->lease;
   if (request->options.max_hold > 0) scene_.tally.inject(Fault::kMaxHold, true);

@@ -47,6 +47,7 @@ class Caller {
   void inspect();
   void force();
   void start(std::shared_ptr<engine::Request> request, void (Caller::*then)());
+  void judge_wait(const engine::Request &request);
   void on_acquired();
   void on_extended();
   void on_other();

@@ -182,6 +182,10 @@ void Client::finished(engine::Request &request) {
   if (is_grant && request.status.load() == Status::kOk) {
     Beliefs::Holder holder{slot_, &clock_, request.lease, 0, request.lease->token};
     // What it knows of the server's clock is from before the jump, and no reply has told it yet.
+    if (request.options.max_hold > 0) holder.end = after(now(), request.options.max_hold);
+    if (request.op == engine::Request::Op::kAcquire) {
+      holder.local_burst = request.options.local_burst;
+    }
     holder.is_attached = request.op == engine::Request::Op::kAttach;
     holder.is_excused = last_reply_at_ - scene_.plan.timeout < scene_.jumped_at;
     scene_.beliefs.begin(request.name, std::move(holder));

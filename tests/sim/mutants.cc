@@ -42,7 +42,7 @@ constexpr Mutant kMutants[] = {
     {"unannounced-claim", "who stands behind a claim is not told of it", Shape::kHeir, false, 80,
      "if holder then\nlocal after = string.format('%05d', ",
      "if holder then\nlocal after = string.format('%05d', ms > 0 and 99999 or "},
-    {"no-deadline", "a waiter is granted the lock after its wait", Shape::kGeneral, true, 4,
+    {"no-deadline", "a waiter is granted the lock after its wait", Shape::kGeneral, true, 3,
      "(claim > 0 and deadline >= now)", "(claim > 0)"},
     {"publish-error", "an error of PUBLISH is read as: the waiter is dead", Shape::kGeneral, true,
      2, "if type(receivers) == 'table' then\nredis.call('ZADD', Q, head[2], member)",

@@ -72,7 +72,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "late-grant",
         "a grant that comes by message is believed however late it is",
-        3,
+        4,
         (
             Edit(
                 "engine/queue.cc",
@@ -99,6 +99,42 @@ ENGINE_MUTANTS = (
             ),
         ),
         shape="kStale",
+    ),
+    Mutant(
+        "endless-hold",
+        "the longest hold ends nothing",
+        3,
+        (
+            Edit(
+                "engine/tenure.cc",
+                "const Nanos end = std::min(hold.deadline, lease.end_at);",
+                "const Nanos end = IS_ON ? hold.deadline : std::min(hold.deadline, lease.end_at);",
+            ),
+        ),
+    ),
+    Mutant(
+        "endless-burst",
+        "a lock passes on inside its client without a limit",
+        4,
+        (
+            Edit(
+                "policy/waiting.h",
+                "return burst.pass_count < limit &&",
+                "return (IS_ON || burst.pass_count < limit) &&",
+            ),
+        ),
+    ),
+    Mutant(
+        "long-wait",
+        "a wait lasts five times as long",
+        4,
+        (
+            Edit(
+                "engine/queue.cc",
+                "after(now, request->wait_ms * kMs)",
+                "after(now, request->wait_ms * kMs * (IS_ON ? 5 : 1))",
+            ),
+        ),
     ),
     Mutant(
         "new-token",

@@ -135,7 +135,8 @@ void Rules::judge_release(int client, const Call &call) {
   Asked &asked = asked_[std::string(call.token)];
   if (asked.left_at < 0) asked.left_at = schedule_.now();
   const Nanos end = std::max(asked.until, asked.left_at) + plan_.lease_max;
-  if (!plan_.has(Fault::kPause) && schedule_.now() > end + plan_.lease_max / 100 + kReleaseSlack) {
+  const Nanos slack = plan_.lease_max / 100 + kReleaseSlack;
+  if (!plan_.has(Fault::kPause) && schedule_.now() > end + slack) {
     verdict_.broken("a release ends with its lease",
                     "client " + std::to_string(client) + ", token " + std::string(call.token) +
                         ", " + std::to_string((schedule_.now() - end) / kMs) + " ms after it");

@@ -19,7 +19,7 @@ namespace {
 constexpr const char kUsage[] =
     "usage: simulate [--from SEED] [--seeds COUNT | --minutes N] [--jobs N]\n"
     "       simulate --seed N [--trace] [--shrink]\n"
-    "both:  [--simulated MINUTES] [--shape general|drift|claim] [--without FAULT,..]\n"
+    "both:  [--simulated MINUTES] [--shape NAME] [--without FAULT,..]\n"
     "       [--mutant NAME] [--commit TEXT]\n";
 
 struct Arguments {
@@ -118,16 +118,20 @@ std::string listed(const std::vector<Fault> &faults) {
   return text;
 }
 
-void show_shrunk(const Orders &orders, const std::string &rule) {
-  Orders less = orders;
-  less.without = shrink(orders.first_seed, orders, rule);
-  printf("needed: %s\nreplay: --seed %" PRIu64 " --simulated %lld",
-         plan_of(orders.first_seed, less).describe().c_str(), orders.first_seed,
+void show_replay(uint64_t seed, const Orders &orders) {
+  printf("replay: --seed %" PRIu64 " --simulated %lld", seed,
          static_cast<long long>(orders.duration / (60'000 * kMs)));
-  if (!less.without.empty()) printf(" --without %s", listed(less.without).c_str());
+  if (!orders.without.empty()) printf(" --without %s", listed(orders.without).c_str());
   if (orders.shape) printf(" --shape %s", std::string(name_of(*orders.shape)).c_str());
   if (orders.mutant != nullptr) printf(" --mutant %s", std::string(orders.mutant->name).c_str());
   printf("\n");
+}
+
+void show_shrunk(const Orders &orders, const std::string &rule) {
+  Orders less = orders;
+  less.without = shrink(orders.first_seed, orders, rule);
+  printf("needed: %s\n", plan_of(orders.first_seed, less).describe().c_str());
+  show_replay(orders.first_seed, less);
 }
 
 int run_one(const Arguments &arguments) {
@@ -155,6 +159,7 @@ int run_many(const Arguments &arguments) {
   for (const auto &broken : findings.broken) {
     printf("violation, seed %" PRIu64 ", commit %s: %s\n", broken.seed, arguments.commit.c_str(),
            broken.text.c_str());
+    show_replay(broken.seed, arguments.orders);
   }
   return findings.broken.empty() ? 0 : 1;
 }

@@ -55,11 +55,20 @@ def test_no_seed_breaks_a_rule(
     assert counted and int(counted[1]) >= SEEDS * 0.8
 
 
+@pytest.mark.parametrize("shape", ["cut", "scarce", "batch", "flush", "heir", "stale"])
+def test_no_seed_of_a_shape_for_mutants_breaks_a_rule(shape: str) -> None:
+    run = simulate("--shape", shape, "--seeds", 60, "--simulated", 2, "--jobs", 2)
+    assert run.returncode == 0, run.stdout
+
+
 def test_same_seed_is_the_same_run_in_every_build() -> None:
     hashes = {}
+    age = built("tests/sim/simulate").stat().st_mtime
     for preset in ("dev", "asan", "tsan"):
         program = ROOT / "build" / preset / "tests" / "sim" / "simulate"
-        if preset == "dev" or program.exists():
+        # One that was built before it is of other sources.
+        is_new = program.exists() and program.stat().st_mtime >= age
+        if preset == "dev" or is_new:
             run = simulate("--seed", 3, "--simulated", 2, program=program)
             hashes[preset] = hash_in(run.stdout)
     hashes["again"] = hash_in(simulate("--seed", 3, "--simulated", 2).stdout)

@@ -200,4 +200,18 @@ TEST_F(LinkTest, leases_outlive_the_engine) {
   EXPECT_EQ(state(lease), Lease::kLost);
 }
 
+TEST_F(LinkTest, release_is_not_repeated_for_ever_over_a_connection_that_keeps_breaking) {
+  connect();
+  const auto lease = held(with_lease(1'000 * kMs));
+  const auto request = release(lease);
+  for (int i = 0; i < 8; i++) {
+    disconnect();
+    now_ += 500 * kMs;
+    connect();
+  }
+  EXPECT_EQ(next_script(), "");
+  EXPECT_EQ(request->status.load(), Status::kOutcomeUnknown);
+  EXPECT_TRUE(engine_->is_idle());
+}
+
 }  // namespace redlatch
