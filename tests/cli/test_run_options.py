@@ -256,6 +256,7 @@ def test_holder_and_labels(cli: Cli, name: str) -> None:
         assert holder["label"].startswith("run=1234 ") and holder["label"].endswith("/dev/null'")
         assert cli.run("ls", name).stdout.split("\t")[3] == "web-3/deploy"
         held.close_stdin()
+        assert held.wait() == 0  # else the end of the block would kill it before it has released
     done = cli.run("run", "--holder", "me", name, "--", "sh", "-c", "echo $REDLATCH_HOLDER")
     assert done.stdout == "me\n"
 

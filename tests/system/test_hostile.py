@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 import pytest
+from support.wait import wait_until
 
 from .actor import Actor
 from .hostile import Command, HostileServer, array, bulk, granted, integer, polite, push, queued
@@ -176,8 +177,12 @@ def test_unasked_answers(spawn: Spawn, name: str) -> None:
     with HostileServer(answer) as server:
         actor = spawn(server.url + LIMITS)
         for number in range(20):
+            before = server.connection_count
             reply = actor.call("acquire", lease=number, name=f"{name}-{number}", wait=0)
             assert reply.status == "RL_OK" or reply.status in HONEST, reply
+            # Before the next command is sent, which they would be taken for answers to.
+            if reply.status == "RL_OK":
+                wait_until(lambda before=before: server.connection_count > before)
         assert server.connection_count > 5
 
 
