@@ -332,7 +332,7 @@ void Client::take(Messages messages) {
     call([&](engine::Engine &engine, Nanos now) {
       switch (message.kind) {
         case Message::Kind::kReply: {
-          last_reply_at_ = scene_.schedule.now();
+          if (!is_resuming_) last_reply_at_ = scene_.schedule.now();
           const ReplyView view(message.value);
           return engine.on_reply(view.get(), now);
         }
@@ -374,7 +374,9 @@ void Client::resume() {
     call([](engine::Engine &engine, Nanos now) { engine.on_timer(now); });
   };
   if (is_time_first) run_time();
+  is_resuming_ = true;  // what was said meanwhile is no news of the server's clock
   for (Messages &messages : std::exchange(inbox_, {})) take(std::move(messages));
+  is_resuming_ = false;
   if (std::exchange(is_closed_due_, false) && is_up_) disconnect();
   run_time();
 }

@@ -92,6 +92,7 @@ class Client : public ClientEnd, private engine::Outlet {
   bool is_connecting_ = false;
   CommandList out_;
   Nanos last_reply_at_ = 0;
+  bool is_resuming_ = false;
   Nanos timer_at_ = kNever;  // the event that is pending
   uint64_t timer_number_ = 0;
   Nanos paused_until_ = 0;
