@@ -62,6 +62,7 @@ void Beliefs::judge(const std::string &name, Name &entry) {
 void Beliefs::begin(const std::string &name, Holder holder) {
   Name &entry = names_[name];
   if (excused_.contains(holder.token)) holder.is_excused = true;
+  if (holder.is_excused) excused_.insert(holder.token);  // whoever it is passed on to as well
   if (holder.lease) {
     tally_.grants++;
     const int64_t fence = holder.lease->fence;
