@@ -223,27 +223,22 @@ void Caller::on_other() {
 
 // ---- the rest ----------------------------------------------------------------------------------
 
-void Caller::inspect() {
+void Caller::ask(Request::Op op) {
   std::shared_ptr<Request> request;
   auto name = any_name();
   {
     const CoreMemory::Scope scope;
-    request = std::make_shared<Request>(Request::Op::kInspect);
+    request = std::make_shared<Request>(op);
     request->name = std::move(name);
   }
   start(std::move(request), &Caller::on_other);
 }
 
+void Caller::inspect() { ask(Request::Op::kInspect); }
+
 void Caller::force() {
-  std::shared_ptr<Request> request;
-  auto name = any_name();
-  {
-    const CoreMemory::Scope scope;
-    request = std::make_shared<Request>(Request::Op::kForce);
-    request->name = std::move(name);
-  }
   scene_.tally.inject(Fault::kForce, false);
-  start(std::move(request), &Caller::on_other);
+  ask(Request::Op::kForce);
 }
 
 Nanos Caller::waiting_since() const {

@@ -44,6 +44,7 @@ class Caller {
   void think();
   void act();
   void acquire();
+  void ask(engine::Request::Op op);
   void inspect();
   void force();
   void start(std::shared_ptr<engine::Request> request, void (Caller::*then)());

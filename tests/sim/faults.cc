@@ -13,7 +13,10 @@ namespace {
 constexpr Nanos kSecond = 1000 * kMs;
 constexpr Nanos kAfterFaults = 10 * kSecond;  // the longest that one goes on
 
-constexpr bool is_of_client(Fault fault) {
+// Whom it is aimed at when its time comes. The others are settings of the run.
+enum class Target : uint8_t { kNobody, kClient, kServer };
+
+constexpr Target target_of(Fault fault) {
   switch (fault) {
     case Fault::kStall:
     case Fault::kCut:
@@ -21,14 +24,7 @@ constexpr bool is_of_client(Fault fault) {
     case Fault::kPause:
     case Fault::kCrash:
     case Fault::kHostGone:
-      return true;
-    default:
-      return false;
-  }
-}
-
-constexpr bool is_of_server(Fault fault) {
-  switch (fault) {
+      return Target::kClient;
     case Fault::kServerPause:
     case Fault::kServerCrash:
     case Fault::kServerLoss:
@@ -38,9 +34,9 @@ constexpr bool is_of_server(Fault fault) {
     case Fault::kNoPublish:
     case Fault::kClockBack:
     case Fault::kClockForward:
-      return true;
+      return Target::kServer;
     default:
-      return false;
+      return Target::kNobody;
   }
 }
 
@@ -62,7 +58,7 @@ void World::inject() {
   std::vector<Fault> kinds;
   for (size_t i = 0; i < kFaultCount; i++) {
     const auto fault = static_cast<Fault>(i);
-    const bool is_kind = is_for_client ? is_of_client(fault) : is_of_server(fault);
+    const bool is_kind = target_of(fault) == (is_for_client ? Target::kClient : Target::kServer);
     if (plan_.has(fault) && is_kind) kinds.push_back(fault);
   }
   if (kinds.empty()) return;

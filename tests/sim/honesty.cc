@@ -97,30 +97,31 @@ void sort_pairs(std::vector<Value> &items) {
   }
 }
 
-bool is_same(const Value &ours, const Value &theirs, Shape shape) {
+bool is_same(const Value &ours, const Value &theirs, Likeness likeness) {
   if (ours.kind != theirs.kind) return false;
   if (ours.is_error()) return code_of(ours.text) == code_of(theirs.text);
   if (ours.integer != theirs.integer || ours.items.size() != theirs.items.size()) return false;
   if (ours.text != theirs.text) {
-    return shape == Shape::kScores && is_same_number(ours.text, theirs.text);
+    return likeness == Likeness::kScores && is_same_number(ours.text, theirs.text);
   }
   for (size_t i = 0; i < ours.items.size(); i++) {
-    if (!is_same(ours.items[i], theirs.items[i], shape)) return false;
+    if (!is_same(ours.items[i], theirs.items[i], likeness)) return false;
   }
   return true;
 }
 
-bool is_alike(Value ours, Value theirs, Shape shape) {
+bool is_alike(Value ours, Value theirs, Likeness likeness) {
   for (Value *value : {&ours, &theirs}) {
-    if (shape == Shape::kPairs) sort_pairs(value->items);
-    if (shape == Shape::kInfo && value->items.size() == 8) sort_pairs(value->items[7].items);
-    if (shape == Shape::kErrorText && value->items.size() == 2 && value->items[0].text == "error") {
+    if (likeness == Likeness::kPairs) sort_pairs(value->items);
+    if (likeness == Likeness::kInfo && value->items.size() == 8) sort_pairs(value->items[7].items);
+    if (likeness == Likeness::kErrorText && value->items.size() == 2 &&
+        value->items[0].text == "error") {
       std::string &text = value->items[1].text;
       // The codes that our scripts look at come with the same words everywhere.
       if (!text.starts_with("WRONGTYPE") && !text.starts_with("OOM")) text = code_of(text);
     }
   }
-  return is_same(ours, theirs, shape);
+  return is_same(ours, theirs, likeness);
 }
 
 class Honesty : private Store::Listener {
@@ -146,7 +147,7 @@ class Honesty : private Store::Listener {
   struct Expected {
     Words words;
     Value reply;
-    Shape shape;
+    Likeness likeness;
   };
 
   int64_t published(std::string_view channel, std::string_view message, bool is_sharded) override {
@@ -166,7 +167,7 @@ class Honesty : private Store::Listener {
   void compare_keys();
   std::set<std::string> keys() const;
   Value on_store(const Words &words);
-  void on_both(const Words &words, Shape shape);
+  void on_both(const Words &words, Likeness likeness);
   void control(const Words &words);
   void catch_up();
   void differ(const Words &words, const Value &ours, const Value &theirs);
@@ -194,13 +195,13 @@ void Honesty::begin(int64_t number) {
   // FLUSHALL tidies its memory up.
   Words words = {"DEL"};
   for (const std::string &key : keys()) words.push_back(key);
-  on_both(words, Shape::kExact);
+  on_both(words, Likeness::kExact);
   if (has_loaded_) return;
   store_.clear();
   control({"FLUSHALL"});
   control({"SCRIPT", "FLUSH", "SYNC"});
   for (const std::string &text : StepMaker::texts()) {
-    on_both({"SCRIPT", "LOAD", text}, Shape::kExact);
+    on_both({"SCRIPT", "LOAD", text}, Likeness::kExact);
   }
   if (options_.defect == "script") {
     // The latest write counts, instead of the longest lease.
@@ -226,21 +227,21 @@ Value Honesty::on_store(const Words &words) {
   return store_.execute(argv, options_.defect == "clock" ? now_us_ + 1000 : now_us_);
 }
 
-void Honesty::on_both(const Words &words, Shape shape) {
+void Honesty::on_both(const Words &words, Likeness likeness) {
   server_.send(words);
-  expected_.push_back({words, on_store(words), shape});
+  expected_.push_back({words, on_store(words), likeness});
 }
 
 // For the server only.
 void Honesty::control(const Words &words) {
   server_.send(words);
-  expected_.push_back({words, Value::status("OK"), Shape::kExact});
+  expected_.push_back({words, Value::status("OK"), Likeness::kExact});
 }
 
 void Honesty::catch_up() {
   for (const Expected &expected : expected_) {
     const Value theirs = server_.receive();
-    const bool is_equal = is_alike(expected.reply, theirs, expected.shape);
+    const bool is_equal = is_alike(expected.reply, theirs, expected.likeness);
     if (options_.replay >= 0) {
       std::printf("  %s\n    store:  %s\n", shown(expected.words).c_str(),
                   shown(expected.reply).c_str());
@@ -292,7 +293,7 @@ void Honesty::carry_out(const Step &step) {
       break;
     case Step::Kind::kCommand:
       if (step.words[0] == "SCRIPT" && step.words[1] == "FLUSH") has_loaded_ = false;
-      on_both(step.words, step.shape);
+      on_both(step.words, step.likeness);
       break;
   }
 }
@@ -302,7 +303,7 @@ void Honesty::expire() {
   Words words = {"EXISTS"};
   for (const std::string &key : keys()) words.push_back(key);
   store_.expire(now_us_);
-  on_both(words, Shape::kExact);
+  on_both(words, Likeness::kExact);
 }
 
 void Honesty::walk(const Step &step) {
@@ -327,20 +328,21 @@ void Honesty::walk(const Step &step) {
       break;
     }
   }
-  if (!is_same(found[0], found[1], step.shape) && is_equal_) differ(step.words, found[0], found[1]);
+  if (!is_same(found[0], found[1], step.likeness) && is_equal_)
+    differ(step.words, found[0], found[1]);
 }
 
 void Honesty::compare_keys() {
   for (const std::string &key : keys()) {
-    on_both({"TYPE", key}, Shape::kExact);
-    on_both({"PTTL", key}, Shape::kExact);
-    on_both({"GET", key}, Shape::kExact);
-    on_both({"ZRANGE", key, "0", "-1", "WITHSCORES"}, Shape::kScores);
-    on_both({"HGETALL", key}, Shape::kPairs);
+    on_both({"TYPE", key}, Likeness::kExact);
+    on_both({"PTTL", key}, Likeness::kExact);
+    on_both({"GET", key}, Likeness::kExact);
+    on_both({"ZRANGE", key, "0", "-1", "WITHSCORES"}, Likeness::kScores);
+    on_both({"HGETALL", key}, Likeness::kPairs);
   }
   server_.send(Words{"DBSIZE"});
   expected_.push_back(
-      {{"DBSIZE"}, Value::of(static_cast<int64_t>(store_.keys().size())), Shape::kExact});
+      {{"DBSIZE"}, Value::of(static_cast<int64_t>(store_.keys().size())), Likeness::kExact});
   catch_up();
   const auto sent = std::exchange(messages_, {});
   const auto received = server_.messages();

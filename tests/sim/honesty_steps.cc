@@ -261,7 +261,7 @@ Step StepMaker::raw() {
   switch (below(5)) {
     case 0:
     case 1:
-      return {Step::Kind::kCommand, Shape::kExact, raw_string(), 0};
+      return {Step::Kind::kCommand, Likeness::kExact, raw_string(), 0};
     case 2:
     case 3:
       return raw_sorted_set();
@@ -302,8 +302,8 @@ StepMaker::Words StepMaker::raw_string() {
 }
 
 Step StepMaker::raw_sorted_set() {
-  const auto step = [](Words words, Shape shape = Shape::kExact) {
-    return Step{Step::Kind::kCommand, shape, std::move(words), 0};
+  const auto step = [](Words words, Likeness likeness = Likeness::kExact) {
+    return Step{Step::Kind::kCommand, likeness, std::move(words), 0};
   };
   switch (below(10)) {
     case 0:
@@ -318,22 +318,22 @@ Step StepMaker::raw_sorted_set() {
       return step({"ZRANGE", key(), position(), position()});
     case 5:
       return step({"ZRANGE", locks()[0].queue, position(), position(), "WITHSCORES"},
-                  Shape::kScores);
+                  Likeness::kScores);
     case 6:
-      return step({"ZSCORE", key(), queued_in(locks()[0].queue)}, Shape::kScores);
+      return step({"ZSCORE", key(), queued_in(locks()[0].queue)}, Likeness::kScores);
     case 7:
       return step({"ZRANK", key(), queued_in(locks()[0].queue)});
     case 8:
       return step({"ZCARD", key()});
     default:
-      if (is_one_in(2)) return step({"ZPOPMIN", key()}, Shape::kScores);
-      return step({"ZPOPMIN", key(), number()}, Shape::kScores);
+      if (is_one_in(2)) return step({"ZPOPMIN", key()}, Likeness::kScores);
+      return step({"ZPOPMIN", key(), number()}, Likeness::kScores);
   }
 }
 
 Step StepMaker::raw_other() {
-  const auto step = [](Words words, Shape shape = Shape::kExact) {
-    return Step{Step::Kind::kCommand, shape, std::move(words), 0};
+  const auto step = [](Words words, Likeness likeness = Likeness::kExact) {
+    return Step{Step::Kind::kCommand, likeness, std::move(words), 0};
   };
   switch (below(10)) {
     case 0:
@@ -345,7 +345,7 @@ Step StepMaker::raw_other() {
     case 3:
       return step({"HGET", key(), "token"});
     case 4:
-      return step({"HGETALL", key()}, Shape::kPairs);
+      return step({"HGETALL", key()}, Likeness::kPairs);
     case 5:
       return step({"TIME"});
     case 6:
@@ -379,7 +379,7 @@ Step StepMaker::walk() {
       "*", "ns:*", "?",     "[a-c]*", "",        "*rl1*q", "ns:[^b]*", "\\*",
       "[", "**",   "*{*}*", "b{x}y",  "[z-a]{*", "o",      "a\\",      "n[\\s]:a"};
   if (is_one_in(2)) {
-    Step step = {Step::Kind::kWalk, Shape::kExact, {"SCAN", "0"}, 1};
+    Step step = {Step::Kind::kWalk, Likeness::kExact, {"SCAN", "0"}, 1};
     if (!is_one_in(3)) step.words.insert(step.words.end(), {"MATCH", any(kPatterns)});
     if (is_one_in(2)) step.words.insert(step.words.end(), {"COUNT", number()});
     if (is_one_in(3)) {
@@ -419,11 +419,11 @@ Step StepMaker::called(size_t text, Words keys_and_arguments, size_t key_count) 
 Step StepMaker::wrapped() {
   Step inner = raw();
   static constexpr size_t kCallers[] = {kCall, kPcall, kCallBehindDel, kErrorOf};
-  const size_t caller = kCallers[below(inner.shape == Shape::kExact ? 4 : 3)];
+  const size_t caller = kCallers[below(inner.likeness == Likeness::kExact ? 4 : 3)];
   Words arguments = {key()};
   arguments.insert(arguments.end(), inner.words.begin(), inner.words.end());
   Step step = called(caller, std::move(arguments), 1);
-  step.shape = caller == kErrorOf ? Shape::kErrorText : inner.shape;
+  step.likeness = caller == kErrorOf ? Likeness::kErrorText : inner.likeness;
   return step;
 }
 
@@ -438,7 +438,7 @@ Step StepMaker::foreign() {
       return called(kTheirExtend, {key, holder_of(key), ms()}, 1);
     case 3: {
       Step step = called(kNumbers, {this->key(), number()}, 1);
-      step.shape = Shape::kScores;
+      step.likeness = Likeness::kScores;
       return step;
     }
     default:
@@ -545,7 +545,7 @@ Step StepMaker::script() {
   if (is_one_in(80)) words.resize(std::max(key_count, below(words.size() + 1)));
   const wire::ScriptText &text = wire::script_text(which, is_one_in(2));
   Step step = called(text.sha1, text.text, std::move(words), key_count);
-  if (which == Script::kInspect) step.shape = Shape::kInfo;
+  if (which == Script::kInspect) step.likeness = Likeness::kInfo;
   return step;
 }
 

@@ -17,7 +17,7 @@
 namespace redlatch::sim {
 
 // What servers may say differently and mean the same by.
-enum class Shape : uint8_t {
+enum class Likeness : uint8_t {
   kExact,
   kScores,     // versions write numbers that are not whole in different ways
   kPairs,      // of a hash, in any order
@@ -35,7 +35,7 @@ struct Step {
     kExpire,   // what has expired is deleted
   };
   Kind kind = Kind::kCommand;
-  Shape shape = Shape::kExact;
+  Likeness likeness = Likeness::kExact;
   std::vector<std::string> words;
   int64_t number = 0;  // of kWalk: where the cursor stands
 };
