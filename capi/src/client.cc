@@ -107,7 +107,7 @@ rl_status rl_client_connect(rl_client *client, int64_t wait_ms, rl_error *err) {
   if (client->client->is_forked()) return forked(err);
   return guarded_status(err, [&](rl_error *e) {
     if (auto outcome = client::check_wait(wait_ms); !outcome.ok()) return (void)answer(e, outcome);
-    const auto request = make_request(Request::Op::kConnect);
+    const auto request = std::make_shared<Request>(Request::Op::kConnect);
     request->wait_ms = wait_ms;
     client->client->run(request);
     answer(e, *request);

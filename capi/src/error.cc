@@ -65,6 +65,9 @@ constexpr Constant kConstants[] = {
     RL_CONSTANT(RL_LEASE_RELEASED),
     RL_CONSTANT(RL_LEASE_LOST),
     RL_CONSTANT(RL_LEASE_DETACHED),
+    RL_CONSTANT(RL_LOG_ERROR),
+    RL_CONSTANT(RL_LOG_WARNING),
+    RL_CONSTANT(RL_LOG_INFO),
     RL_CONSTANT(RL_INFO_LOCK),
     RL_CONSTANT(RL_INFO_HOLDER),
     RL_CONSTANT(RL_INFO_WAITER),
@@ -124,7 +127,16 @@ size_t copy_out(std::string_view text, char *buffer, size_t buffer_size) {
   return text.size();
 }
 
-std::shared_ptr<Request> make_request(Request::Op op) { return std::make_shared<Request>(op); }
+Outcome fill_acquire(Request &request, const char *name, size_t name_len, int64_t wait_ms,
+                     const rl_acquire_options *options) {
+  if (auto outcome = client::check_name(text_of(name, name_len)); !outcome.ok()) return outcome;
+  if (auto outcome = client::check_wait(wait_ms); !outcome.ok()) return outcome;
+  request.name = text_of(name, name_len);
+  request.wait_ms = wait_ms;
+  if (options != nullptr) request.options = options->options;
+  request.lease = std::make_shared<Lease>();
+  return {};
+}
 
 }  // namespace redlatch::capi
 

@@ -39,6 +39,10 @@ struct rl_lease {
   std::shared_ptr<redlatch::client::Lease> lease;
 };
 
+struct rl_queue {
+  std::shared_ptr<redlatch::client::Queue> queue;
+};
+
 struct rl_request {
   std::shared_ptr<redlatch::client::Client> client;  // none: finished when it was made
   std::shared_ptr<redlatch::client::Request> request;
@@ -104,6 +108,13 @@ rl_status guarded_status(rl_error *err, const Body &body) noexcept {
 // Copy `text` to a caller's buffer, with a NUL, as much as fits. @return the full length.
 size_t copy_out(std::string_view text, char *buffer, size_t buffer_size);
 
-std::shared_ptr<Request> make_request(Request::Op op);
+// Check the arguments of an acquisition, and write them to `request`.
+Outcome fill_acquire(Request &request, const char *name, size_t name_len, int64_t wait_ms,
+                     const rl_acquire_options *options);
+
+// Every lease behind this ABI is made here.
+inline std::shared_ptr<Lease> lease_of(const Request &request) {
+  return std::static_pointer_cast<Lease>(request.lease);
+}
 
 }  // namespace redlatch::capi

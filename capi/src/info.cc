@@ -78,7 +78,7 @@ std::string_view holder_text(const rl_info &info, int32_t field) {
 }
 
 rl_info *inspect(client::Client &client, std::string_view name, rl_error *err) {
-  const auto request = make_request(Request::Op::kInspect);
+  const auto request = std::make_shared<Request>(Request::Op::kInspect);
   request->name = name;
   auto info = std::make_unique<rl_info>();
   client.run(request);
@@ -104,7 +104,7 @@ struct rl_list {
 
 // On failure nothing has changed: the same step can be tried again.
 rl_status rl_list::find_more(rl_error *err) {
-  const auto request = make_request(Request::Op::kList);
+  const auto request = std::make_shared<Request>(Request::Op::kList);
   request->pattern = pattern;
   request->list.cursor = cursor;
   client->run(request);
@@ -241,7 +241,7 @@ rl_status rl_force_release(rl_client *client, const char *name, size_t name_len,
       return (void)answer(e, outcome);
     }
     if (token == nullptr && token_len > 0) return (void)null_argument(e, "token");
-    const auto request = make_request(Request::Op::kForce);
+    const auto request = std::make_shared<Request>(Request::Op::kForce);
     request->name = text_of(name, name_len);
     request->token = text_of(token, token_len);
     client->client->run(request);

@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <new>
 
@@ -21,9 +22,12 @@ constexpr std::array<std::string_view, 3> kNames = {"error ", "warning ", "info 
 // A forked child begins with an empty one: the parent's may be locked by a thread that is not
 // there, and its lines are the parent's to tell.
 struct Ring {
-  std::mutex mutex;  // guards the two below
+  std::mutex mutex;  // guards what follows, but for has_lines
   std::deque<std::string> lines;
   size_t dropped_count = 0;
+  LogLevel level = LogLevel::kError;  // that the listener is told of
+  std::shared_ptr<const LogListener> listener;
+  bool is_told = false;
   std::atomic<bool> has_lines{false};  // asking in vain costs no lock
 };
 
@@ -51,16 +55,34 @@ void log(LogLevel level, std::string_view text) noexcept {
     std::string line(kNames[static_cast<size_t>(level)]);
     line.append(text);
     Ring &into = ring();
-    const std::lock_guard lock(into.mutex);
+    std::unique_lock lock(into.mutex);
     into.lines.push_back(std::move(line));
     if (into.lines.size() > kMaxLogLines) {
       into.lines.pop_front();
       into.dropped_count++;
     }
     into.has_lines.store(true, std::memory_order_release);
+    if (level > into.level || into.is_told || !into.listener) return;
+    into.is_told = true;
+    const auto listener = into.listener;
+    lock.unlock();
+    (*listener)();
   } catch (const std::bad_alloc &) {
     return;  // what goes on matters more than words about it
   }
+}
+
+void watch_log(LogLevel level, LogListener listener) {
+  std::shared_ptr<const LogListener> next;
+  if (listener) next = std::make_shared<const LogListener>(std::move(listener));
+  Ring &from = ring();
+  std::unique_lock lock(from.mutex);
+  from.level = level;
+  from.listener.swap(next);
+  from.is_told = from.listener && !from.lines.empty();
+  const auto to_tell = from.is_told ? from.listener : nullptr;
+  lock.unlock();
+  if (to_tell) (*to_tell)();
 }
 
 size_t take_log_line(size_t limit, std::string &line) {
@@ -78,6 +100,7 @@ size_t take_log_line(size_t limit, std::string &line) {
   line = std::move(from.lines.front());
   from.lines.pop_front();
   from.has_lines.store(!from.lines.empty(), std::memory_order_release);
+  if (from.lines.empty()) from.is_told = false;
   return size;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,14 @@ inline constexpr size_t kMaxLogLines = 256;
 
 // Note one line: `text` behind the name of its level. Lost without memory.
 void log(LogLevel level, std::string_view text) noexcept;
+
+// Told that there are lines to take, from any thread that notes one; it must not log. A throw of
+// std::bad_alloc is caught.
+using LogListener = std::function<void()>;
+
+// Tell `listener` of lines of `level` and graver ones: once, until all lines were taken; at once if
+// there are lines already. In the place of the one before; an empty one: nobody is told.
+void watch_log(LogLevel level, LogListener listener);
 
 // Move the oldest line to `line`, if it has at most `limit` bytes. @return its size, 0 for none.
 size_t take_log_line(size_t limit, std::string &line);

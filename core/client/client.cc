@@ -12,20 +12,6 @@
 
 namespace redlatch::client {
 
-namespace {
-
-std::atomic<uint32_t> g_fork_count{0};
-
-}  // namespace
-
-// Counted by the C library in the child of each fork: asking the kernel for the process id on every
-// call would cost a system call.
-uint32_t Client::fork_count() {
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { g_fork_count++; });
-  (void)registered;
-  return g_fork_count.load(std::memory_order_relaxed);
-}
-
 std::shared_ptr<Client> Client::open(Settings settings, Outcome &why) {
   std::array<uint8_t, 24> random{};
   if (!fill_random(random)) {
@@ -60,13 +46,13 @@ Client::~Client() {
 // ---- calls -------------------------------------------------------------------------------------
 
 // The mutex is held.
-void Client::begin(const std::shared_ptr<engine::Request> &request) {
+void Client::begin(const std::shared_ptr<Request> &request) {
   if (!has_keeper_ && !is_shut_) start_keeper();
   engine_->start(request, boot_now());
   call_keeper_in_time();
 }
 
-void Client::run(const std::shared_ptr<engine::Request> &request) {
+void Client::run(const std::shared_ptr<Request> &request) {
   Lock lock(mutex_);
   Waiter me;
   me.request = request.get();
@@ -85,13 +71,13 @@ void Client::run(const std::shared_ptr<engine::Request> &request) {
   wake_all(lock);
 }
 
-void Client::start(const std::shared_ptr<engine::Request> &request) {
+void Client::start(const std::shared_ptr<Request> &request) {
   Lock lock(mutex_);
   begin(request);
   end_turn(lock);
 }
 
-Status Client::wait(engine::Request &request, Nanos limit) {
+Status Client::wait(Request &request, Nanos limit) {
   Lock lock(mutex_);
   Waiter me;
   me.request = &request;
@@ -105,7 +91,7 @@ Status Client::wait(engine::Request &request, Nanos limit) {
   return me.is_interrupted ? Status::kInterrupted : Status::kPending;
 }
 
-Status Client::cancel(engine::Request &request) {
+Status Client::cancel(Request &request) {
   Lock lock(mutex_);
   const Status status = engine_->cancel(request, boot_now());
   call_keeper_in_time();
@@ -113,20 +99,21 @@ Status Client::cancel(engine::Request &request) {
   return status;
 }
 
-void Client::detach(engine::Lease &lease) {
+void Client::detach(Lease &lease) {
   Lock lock(mutex_);
   engine_->detach(lease, boot_now());
   end_turn(lock);
 }
 
-void Client::abandon(engine::Lease &lease) {
+void Client::abandon(Lease &lease) {
   Lock lock(mutex_);
+  lease.watcher.forget();
   engine_->abandon(lease, boot_now());
   call_keeper_in_time();
   end_turn(lock);
 }
 
-Outcome Client::check(const engine::Lease &lease) {
+Outcome Client::check(const Lease &lease) {
   const Lock lock(mutex_);
   if (lease.state_at(boot_now()) == engine::Lease::kHeld) return {};
   return engine::Engine::why_not_held(lease);
@@ -137,7 +124,7 @@ std::string Client::delivery() {
   return delivery_;
 }
 
-void Client::wait_ended(const engine::Lease &lease, Nanos limit) {
+void Client::wait_ended(const Lease &lease, Nanos limit) {
   Lock lock(mutex_);
   Waiter me;
   me.lease = &lease;
@@ -150,6 +137,27 @@ void Client::wait_ended(const engine::Lease &lease, Nanos limit) {
     sleep(lock, me, until);
   }
   delist(me);
+  wake_all(lock);
+}
+
+template <class Subject>
+void Client::watch(Subject &subject, bool is_over, std::shared_ptr<Queue> &queue, int64_t tag) {
+  if (queue) queue->admit();
+  subject.watcher.forget();
+  subject.watcher = Watcher{std::move(queue), tag};
+  if (is_over) tell(subject.watcher);
+}
+
+void Client::watch(Request &request, std::shared_ptr<Queue> queue, int64_t tag) {
+  Lock lock(mutex_);
+  watch(request, request.is_finished(), queue, tag);
+  wake_all(lock);
+}
+
+// Once it was held and its clock has run out, the engine's timer ends it, if it has not yet.
+void Client::watch(Lease &lease, std::shared_ptr<Queue> queue, int64_t tag) {
+  Lock lock(mutex_);
+  watch(lease, lease.state.load() != engine::Lease::kHeld, queue, tag);
   wake_all(lock);
 }
 
@@ -199,16 +207,20 @@ void Client::send(std::span<const std::string_view> argv) {
   was_active_ = true;
 }
 
-void Client::finished(engine::Request &request) {
-  auto *waiter = static_cast<Waiter *>(request.waiters);
-  for (; waiter != nullptr; waiter = waiter->next_of_request) {
+// All requests and leases here are those of this folder.
+void Client::finished(engine::Request &finished_request) {
+  auto &request = static_cast<Request &>(finished_request);
+  for (Waiter *waiter = request.waiters; waiter != nullptr; waiter = waiter->next_of_request) {
     if (waiter->list != nullptr) waiter->list->remove(*waiter);
     wake(*waiter);
     finished_count_++;
   }
+  if (request.watcher.queue) finished_count_++;
+  tell(request.watcher);
 }
 
-void Client::lease_ended(engine::Lease &lease) {
+void Client::lease_ended(engine::Lease &ended_lease) {
+  auto &lease = static_cast<Lease &>(ended_lease);
   try {
     if (lease.state.load() == engine::Lease::kLost) {
       log(LogLevel::kError, engine::Engine::why_not_held(lease).message);
@@ -219,6 +231,14 @@ void Client::lease_ended(engine::Lease &lease) {
   for (Waiter *waiter = lease_waiters_; waiter != nullptr; waiter = waiter->next) {
     if (waiter->lease == &lease) wake(*waiter);
   }
+  tell(lease.watcher);
+}
+
+void Client::tell(Watcher &watcher) noexcept {
+  const auto queue = std::move(watcher.queue);
+  if (!queue || !queue->push(watcher.tag)) return;
+  queue->next_due = std::move(due_queues_);
+  due_queues_ = queue;
 }
 
 void Client::drop_link() {
@@ -237,7 +257,7 @@ void Client::make_room() {
 void Client::enlist(Waiter &waiter) {
   waiter_count_++;
   if (waiter.request != nullptr) {
-    waiter.next_of_request = static_cast<Waiter *>(waiter.request->waiters);
+    waiter.next_of_request = waiter.request->waiters;
     waiter.request->waiters = &waiter;
   }
   if (waiter.lease != nullptr) {
@@ -251,7 +271,7 @@ void Client::delist(Waiter &waiter) {
   waiter_count_--;
   if (waiter.list != nullptr) waiter.list->remove(waiter);
   if (waiter.request != nullptr) {
-    auto **link = reinterpret_cast<Waiter **>(&waiter.request->waiters);
+    Waiter **link = &waiter.request->waiters;
     while (*link != &waiter) link = &(*link)->next_of_request;
     *link = waiter.next_of_request;
   }
@@ -266,10 +286,11 @@ void Client::wake(Waiter &waiter) {
   if (waiter.word.exchange(Waiter::kWoken) == Waiter::kAsleep) wakes_.push_back(&waiter);
 }
 
-// Wake whom wake() has noted, without the mutex. The waiters may be gone by then: only addresses
-// and the client's own events are used. Afterwards the mutex is held again.
+// Wake whom wake() and tell() have noted, without the mutex. The waiters may be gone by then: only
+// addresses and the client's own events are used. Afterwards the mutex is held again.
 void Client::wake_all(Lock &lock) {
-  while (!wakes_.empty()) {
+  while (!wakes_.empty() || due_queues_) {
+    auto queues = std::move(due_queues_);
     std::array<const void *, 64> words{};
     std::array<const io::Event *, 3> events{};
     size_t word_count = 0;
@@ -291,13 +312,18 @@ void Client::wake_all(Lock &lock) {
     lock.unlock();
     for (size_t i = 0; i < event_count; i++) events[i]->signal();
     for (size_t i = 0; i < word_count; i++) futex_wake(words[i]);
+    while (queues) {
+      const auto queue = std::move(queues);
+      queues = std::move(queue->next_due);
+      queue->signal();
+    }
     lock.lock();
   }
 }
 
 // After anything that may have left commands, free roles or sleepers behind.
 void Client::end_turn(Lock &lock) {
-  flush(lock);
+  flush_unless_reader_will(lock);
   settle();
   wake_all(lock);
 }

@@ -9,8 +9,10 @@
 //    nobody is, and hands the role to the oldest sleeping caller of that kind when it leaves.
 //  - the *sentinel*, at most one, watches the socket while nobody drives: a caller that stands in a
 //    queue, else the library's thread. It reads only what came while nobody drove.
-//  - the *keeper*, the library's own thread, connects, runs the engine's timers, and is the last
-//    resort as sentinel. It starts with the first request and ends with shut_down().
+//  - the *keeper*, the library's own thread, runs the engine's timers, sees to the connection, and
+//    is the last resort as sentinel: it reads for requests that no caller waits for. It starts with
+//    the first request and ends with shut_down(). Connecting may block for long, and gets a thread
+//    for as long as it takes.
 // Whoever leaves passes on every role it holds. Roles change only under the mutex; a sleeper is
 // woken by a futex word of its own, or by the event descriptor that it polls.
 //
@@ -20,16 +22,22 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/fork.h"
 #include "base/settings.h"
 #include "base/status.h"
+#include "client/handshake.h"
+#include "client/queue.h"
+#include "client/subjects.h"
 #include "client/waiter.h"
 #include "embedded/census.h"
 #include "embedded/membership.h"
@@ -41,8 +49,6 @@ namespace redlatch::client {
 
 // The words of engine and embedded that the users of this folder need.
 using engine::AcquireOptions;
-using engine::Lease;
-using engine::Request;
 using Info = wire::InspectAnswer;
 using ServerInfo = embedded::Census;
 using embedded::take_census;
@@ -61,19 +67,24 @@ class Client final : private engine::Outlet {
   const Settings &settings() const { return settings_; }
 
   // Start `request` and wait until it is finished. For a caller that wants nothing in between.
-  void run(const std::shared_ptr<engine::Request> &request);
+  void run(const std::shared_ptr<Request> &request);
   // Start `request` and return.
-  void start(const std::shared_ptr<engine::Request> &request);
+  void start(const std::shared_ptr<Request> &request);
   // Wait until `request` is finished or `limit` has passed. kInterrupted: after a signal.
-  Status wait(engine::Request &request, Nanos limit);
-  Status cancel(engine::Request &request);
+  Status wait(Request &request, Nanos limit);
+  Status cancel(Request &request);
 
-  void detach(engine::Lease &lease);
-  void abandon(engine::Lease &lease);
+  void detach(Lease &lease);
+  void abandon(Lease &lease);
   // kOk if `lease` is held by the local clock, else why not.
-  Outcome check(const engine::Lease &lease);
+  Outcome check(const Lease &lease);
   // Wait until `lease` is not held any more or `limit` has passed.
-  void wait_ended(const engine::Lease &lease, Nanos limit);
+  void wait_ended(const Lease &lease, Nanos limit);
+
+  // Post `tag` to `queue`, once, when `request` is finished, or `lease` is not held any more; at
+  // once if so. In the place of what was asked before; no queue: of nothing. Throws std::bad_alloc.
+  void watch(Request &request, std::shared_ptr<Queue> queue, int64_t tag);
+  void watch(Lease &lease, std::shared_ptr<Queue> queue, int64_t tag);
 
   // How hand-overs reach this client: "push", "poll" (and why), or nothing before it is connected.
   std::string delivery();
@@ -85,7 +96,6 @@ class Client final : private engine::Outlet {
   using Lock = std::unique_lock<std::mutex>;
 
   explicit Client(Settings settings);
-  static uint32_t fork_count();
 
   // engine::Outlet
   void send(std::span<const std::string_view> argv) override;
@@ -103,7 +113,10 @@ class Client final : private engine::Outlet {
   template <class Wait>
   void poll_as(Lock &lock, Waiter &me, const Wait &wait);
   void end_turn(Lock &lock);
-  void begin(const std::shared_ptr<engine::Request> &request);
+  void begin(const std::shared_ptr<Request> &request);
+  void tell(Watcher &watcher) noexcept;
+  template <class Subject>
+  void watch(Subject &subject, bool is_over, std::shared_ptr<Queue> &queue, int64_t tag);
 
   // drive.cc
   enum class Patience : uint8_t {
@@ -120,6 +133,10 @@ class Client final : private engine::Outlet {
   void take_message(const Reply &reply, Nanos now);
   void flush(Lock &lock);
   void flush_if_nobody_will(Lock &lock);
+  void flush_unless_reader_will(Lock &lock);
+  void set_clogged(bool is_on);
+  // Waiting for more would leave the server idle.
+  size_t batch_size_for_one_write() const { return std::max<size_t>(4, batch_size_ / 2); }
   void settle();
   void leave(Waiter &waiter);
   void set_sentinel(Waiter *waiter);
@@ -131,7 +148,10 @@ class Client final : private engine::Outlet {
   void start_keeper();
   static void *keeper_main(void *client);
   void keep();
-  void connect(Lock &lock);
+  void start_attempt();
+  static void *attempt_main(void *client);
+  void attempt();
+  void end_attempt(Lock &lock);
   void read_messages(Lock &lock);
   void note_connection(const Outcome &outcome, const engine::ServerFacts &facts);
   void tick(Lock &lock);
@@ -155,6 +175,7 @@ class Client final : private engine::Outlet {
   size_t out_count_ = 0;  // commands in it
   std::string sending_;   // only whoever set is_sending_
   bool is_sending_ = false;
+  bool is_clogged_ = false;            // the socket takes no more; the keeper goes on when it does
   std::condition_variable sent_;       // is_sending_ turned false
   std::vector<io::ReplyPtr> replies_;  // only the driver
 
@@ -168,12 +189,21 @@ class Client final : private engine::Outlet {
   WaiterList short_;           // sleeping, an answer is in flight
   WaiterList long_;            // sleeping, in a queue or without a connection
   size_t waiter_count_ = 0;
-  std::vector<Waiter *> wakes_;  // to be woken after unlocking
+  std::vector<Waiter *> wakes_;        // to be woken after unlocking
+  std::shared_ptr<Queue> due_queues_;  // to be signalled after unlocking, by next_due
   Waiter *lease_waiters_ = nullptr;
   io::Watch watch_;         // where callers poll
   io::Event driver_event_;  // wakes a driver that has a limit of its own
 
-  std::unique_ptr<embedded::Membership> membership_;  // only the keeper; none: no embedded server
+  // An attempt to connect; what it found is read when it is over.
+  struct Attempt {
+    pthread_t thread{};
+    bool is_over = false;
+    Line line;
+    Outcome outcome;
+  };
+  std::optional<Attempt> attempt_;
+  std::unique_ptr<embedded::Membership> membership_;  // only the attempt; none: no embedded server
   Waiter keeper_;
   io::Watch keeper_watch_;
   io::Event stop_event_;  // ends an attempt to connect

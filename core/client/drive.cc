@@ -20,10 +20,10 @@ bool is_queued(const Waiter &waiter) { return engine::Engine::is_queued(*waiter.
 // Wait until the request of `me`, who is enlisted, is finished, `limit` has passed, or, if it may,
 // a signal came.
 void Client::wait_driving(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
-  const engine::Request &request = *me.request;
+  const Request &request = *me.request;
   while (!request.is_finished()) {
-    // The keeper runs the engine's timers, but it may sit in a resolver: whoever waits for a
-    // request keeps that request's own limit.
+    // The keeper runs the engine's timers; whoever waits for a request keeps its own limit without
+    // waiting for that.
     const Nanos until = std::min(limit, request.due);
     if (until != kNever) {
       const Nanos now = boot_now();
@@ -111,6 +111,11 @@ void Client::stand_sentinel(Lock &lock, Waiter &me, Nanos limit) {
 // What the sentinel, or the keeper, saw of connection number `watched`.
 void Client::act_on(Lock &lock, Waiter &me, const io::Watch::Seen &seen, uint64_t watched) {
   if (!is_connected_ || watched != connection_count_) return;
+  if (seen.has_room && is_clogged_) {
+    set_clogged(false);
+    flush(lock);
+    if (!is_connected_ || watched != connection_count_) return;
+  }
   const bool is_mine = sentinel_ == &me && driver_ == nullptr && is_armed_;
   if (is_mine && (seen.is_readable || seen.is_ended)) return read_as_sentinel(lock, me);
   if (seen.is_ended) {
@@ -186,28 +191,44 @@ void Client::take_message(const Reply &reply, Nanos now) {
 }
 
 // Send what is there. Only one thread sends at a time; what others append meanwhile goes along.
+// Nobody waits for a socket that takes no more: the keeper sees when it does again.
 void Client::flush(Lock &lock) {
-  while (!out_.empty() && !is_sending_ && is_connected_ && !is_broken_) {
+  while (!(out_.empty() && sending_.empty()) && !is_sending_ && !is_clogged_ && is_connected_ &&
+         !is_broken_) {
     is_sending_ = true;
-    sending_.swap(out_);
-    out_count_ = 0;
+    if (sending_.empty()) {
+      sending_.swap(out_);
+      out_count_ = 0;
+    }
     io::Connection &connection = *connection_;
     lock.unlock();
-    const bool is_sent = connection.send(sending_, boot_now() + settings_.timeout);
+    const auto sent = connection.send(sending_);
+    sending_.erase(0, sent.value_or(sending_.size()));
     lock.lock();
-    sending_.clear();
     is_sending_ = false;
-    if (!is_sent) is_broken_ = true;
+    if (!sent) is_broken_ = true;
+    if (!sending_.empty()) set_clogged(true);
     sent_.notify_all();
   }
+}
+
+void Client::set_clogged(bool is_on) {
+  is_clogged_ = is_on;
+  keeper_watch_.await_room(connection_->fd(), is_on);
 }
 
 // A driver that is about to read sends for everybody first. One that sits in a read does not; and
 // when half a batch is ready, waiting longer would leave the server idle.
 void Client::flush_if_nobody_will(Lock &lock) {
   const bool is_driven = driver_ != nullptr && !is_reading_;
-  const size_t enough = std::max<size_t>(4, batch_size_ / 2);
-  if (!is_driven || out_count_ >= enough) flush(lock);
+  if (!is_driven || out_count_ >= batch_size_for_one_write()) flush(lock);
+}
+
+// For those who do not wait themselves: several of their commands go in one write. When something
+// is in flight already, somebody will read the answer to it, and send what has gathered by then.
+void Client::flush_unless_reader_will(Lock &lock) {
+  const bool is_reader_sure = engine_->in_flight_count() > out_count_;
+  if (!is_reader_sure || out_count_ >= batch_size_for_one_write()) flush(lock);
 }
 
 // Whatever is outstanding has somebody who will see it. Called whenever a role may have become
@@ -261,6 +282,8 @@ void Client::disconnect(Lock &lock) {
   is_connected_ = false;
   is_broken_ = false;
   is_armed_ = false;
+  is_clogged_ = false;
+  sending_.clear();
   out_.clear();
   out_count_ = 0;
   replies_.clear();

@@ -12,15 +12,23 @@
 
 namespace redlatch::client {
 
-// All signals are blocked in it: they belong to the threads of the host.
-void Client::start_keeper() {
+namespace {
+
+// All signals are blocked in the library's threads: they belong to those of the host.
+int start_thread(pthread_t &thread, void *(*body)(void *), void *argument) {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int error = pthread_create(&keeper_thread_, nullptr, keeper_main, this);
+  const int error = pthread_create(&thread, nullptr, body, argument);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (error != 0) throw std::bad_alloc();
+  return error;
+}
+
+}  // namespace
+
+void Client::start_keeper() {
+  if (start_thread(keeper_thread_, keeper_main, this) != 0) throw std::bad_alloc();
   has_keeper_ = true;
 }
 
@@ -38,10 +46,8 @@ void Client::keep() {
       disconnect(lock);
       driver_ = nullptr;
     }
-    if (engine_->begin_connect(boot_now())) {
-      connect(lock);
-      continue;
-    }
+    if (attempt_ && attempt_->is_over) end_attempt(lock);
+    if (!attempt_ && engine_->begin_connect(boot_now())) start_attempt();
     tick(lock);
     io::Watch::Seen seen;
     const uint64_t watched = connection_count_;
@@ -50,6 +56,11 @@ void Client::keep() {
     if (seen.is_second_ready) read_messages(lock);
     wake_all(lock);
   }
+  if (!attempt_) return;
+  lock.unlock();
+  pthread_join(attempt_->thread, nullptr);
+  lock.lock();
+  attempt_.reset();
 }
 
 // Run what is due, and find out when to wake next.
@@ -76,18 +87,44 @@ void Client::call_keeper_in_time() {
   if (engine_->next_due() < keeper_wakes_at_) wake(keeper_);
 }
 
-void Client::connect(Lock &lock) {
-  lock.unlock();
-  const int stop_fd = stop_event_.fd();
+void Client::start_attempt() {
+  attempt_.emplace();
+  const int error = start_thread(attempt_->thread, attempt_main, this);
+  if (error == 0) return;
+  attempt_.reset();
+  engine_->on_connect_failed(Outcome{Status::kNoMemory, {}}, boot_now());
+}
+
+void *Client::attempt_main(void *client) {
+  pthread_setname_np(pthread_self(), "redlatch-dial");
+  static_cast<Client *>(client)->attempt();
+  return nullptr;
+}
+
+// Nobody else touches what it makes before it is over.
+void Client::attempt() {
   Line line;
   Outcome outcome;
   try {
-    outcome = open_line(settings_, engine_->channel(), membership_.get(), stop_fd, line);
+    outcome = open_line(settings_, engine_->channel(), membership_.get(), stop_event_.fd(), line);
   } catch (const std::bad_alloc &) {
     outcome.status = Status::kNoMemory;
   }
+  Lock lock(mutex_);
+  attempt_->line = std::move(line);
+  attempt_->outcome = std::move(outcome);
+  attempt_->is_over = true;
+  wake(keeper_);
+  wake_all(lock);
+}
+
+void Client::end_attempt(Lock &lock) {
+  lock.unlock();
+  pthread_join(attempt_->thread, nullptr);
   lock.lock();
-  if (is_stopping_) return;
+  Line line = std::move(attempt_->line);
+  const Outcome outcome = std::move(attempt_->outcome);
+  attempt_.reset();
   try {
     if (outcome.ok()) {
       connection_ = std::move(line.commands);
@@ -106,7 +143,6 @@ void Client::connect(Lock &lock) {
   } catch (const std::bad_alloc &) {
     drop_link();
   }
-  end_turn(lock);
 }
 
 // With RESP2. Only the keeper reads and replaces this connection, so no role is needed; a thread

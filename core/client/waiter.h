@@ -8,15 +8,17 @@
 #include <cstdint>
 
 #include "base/clock.h"
-#include "engine/subjects.h"
 
 namespace redlatch::client {
+
+struct Lease;
+struct Request;
 
 // Stands on the waiting thread's stack, or belongs to the client (its keeper). Guarded by the
 // client's mutex, but for the futex word.
 struct Waiter {
-  engine::Request *request = nullptr;    // what it waits for, if for a request
-  const engine::Lease *lease = nullptr;  // .. or for a lease to end
+  Request *request = nullptr;    // what it waits for, if for a request
+  const Lease *lease = nullptr;  // .. or for a lease to end
   enum Word : uint32_t { kAwake, kAsleep, kWoken };
   std::atomic<uint32_t> word{kAwake};
   bool is_polling = false;                      // sleeps on an event descriptor, not on the word

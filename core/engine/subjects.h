@@ -115,7 +115,6 @@ struct Request : Subject, Timed {
   Hold *hold = nullptr;  // release: what it gives back; acquire: its own place, if not shared
   std::list<std::shared_ptr<Request>>::iterator place;  // in the list that it stands in
   bool is_sent = false;                                 // the server may have carried it out
-  void *waiters = nullptr;  // of core/client: the threads that wait for it
 
   bool is_finished() const { return status.load(std::memory_order_acquire) != Status::kPending; }
 };

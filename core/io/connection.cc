@@ -147,20 +147,31 @@ Outcome Connection::dial(const Settings &settings, Nanos limit, int wake_fd) {
   return failure(Status::kUnavailable, "cannot reach " + address_ + ": " + reason_of(error));
 }
 
-bool Connection::send(std::string_view bytes, Nanos limit) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n > 0) {
-      bytes.remove_prefix(static_cast<size_t>(n));
+std::optional<size_t> Connection::send(std::string_view bytes) {
+  size_t sent = 0;
+  while (sent < bytes.size()) {
+    const std::string_view rest = bytes.substr(sent);
+    const ssize_t n = ::send(fd_, rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n >= 0) {
+      sent += static_cast<size_t>(n);
     } else if (errno == EAGAIN) {
-      if (wait_for(fd_, POLLOUT, limit, -1) != 1) break;
-    } else if (errno != EINTR) {
       break;
+    } else if (errno != EINTR) {
+      shut();
+      return std::nullopt;
     }
   }
-  if (bytes.empty()) return true;
-  shut();
-  return false;
+  return sent;
+}
+
+bool Connection::send_all(std::string_view bytes, Nanos limit, int wake_fd) {
+  for (;;) {
+    const auto sent = send(bytes);
+    if (!sent) return false;
+    bytes.remove_prefix(*sent);
+    if (bytes.empty()) return true;
+    if (wait_for(fd_, POLLOUT, limit, wake_fd) != 1) return false;
+  }
 }
 
 Connection::Received Connection::receive_once(std::vector<ReplyPtr> &replies, bool may_wait) {
@@ -187,7 +198,7 @@ bool Connection::wait_readable(const Event &event, Nanos limit) {
 Outcome Connection::exchange(std::string_view bytes, size_t count, Nanos limit, int wake_fd,
                              std::vector<ReplyPtr> &replies) {
   replies.clear();
-  bool is_open = send(bytes, limit);
+  bool is_open = send_all(bytes, limit, wake_fd);
   while (is_open && replies.size() < count) {
     if (wait_for(fd_, POLLIN, limit, wake_fd) == 0) {
       return failure(Status::kUnavailable,

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,8 +37,8 @@ class Connection {
   // After a dial() that failed: no server listens there, or there is no such socket.
   bool is_nobody_there() const { return is_nobody_there_; }
 
-  // Send all of `bytes`, at most until `limit`. @return false: not all went out, and it was shut.
-  [[nodiscard]] bool send(std::string_view bytes, Nanos limit);
+  // Send as much of `bytes` as goes without waiting. @return how much; nothing: it has ended.
+  [[nodiscard]] std::optional<size_t> send(std::string_view bytes);
 
   enum class Received : uint8_t {
     kSomething,  // bytes came, maybe whole replies
@@ -63,6 +64,7 @@ class Connection {
   int fd() const { return fd_; }
 
  private:
+  bool send_all(std::string_view bytes, Nanos limit, int wake_fd);
   Received receive_once(std::vector<ReplyPtr> &replies, bool may_wait);
 
   int fd_ = -1;

@@ -66,12 +66,26 @@ Watch::~Watch() {
 
 void Watch::add(int socket) {
   if (second_ == socket) second_ = -1;  // that one was closed, and its number is used again
+  is_armed_ = false;
+  is_room_awaited_ = false;
   control(epoll_, EPOLL_CTL_ADD, socket, EPOLLRDHUP);
 }
 
 void Watch::arm(int socket, bool is_on) {
-  control(epoll_, EPOLL_CTL_MOD, socket,
-          EPOLLRDHUP | (is_on ? static_cast<uint32_t>(EPOLLIN) : 0U));
+  is_armed_ = is_on;
+  update(socket);
+}
+
+void Watch::await_room(int socket, bool is_on) {
+  is_room_awaited_ = is_on;
+  update(socket);
+}
+
+void Watch::update(int socket) const {
+  uint32_t events = EPOLLRDHUP;
+  if (is_armed_) events |= EPOLLIN;
+  if (is_room_awaited_) events |= EPOLLOUT;
+  control(epoll_, EPOLL_CTL_MOD, socket, events);
 }
 
 void Watch::add_second(int socket) {
@@ -94,6 +108,7 @@ Watch::Seen Watch::wait(Nanos limit) const {
       seen.is_second_ready = true;
     } else {
       seen.is_readable = (event.events & EPOLLIN) != 0;
+      seen.has_room = (event.events & EPOLLOUT) != 0;
       seen.is_ended = (event.events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0;
     }
   }

@@ -29,9 +29,9 @@ class Event {
   int fd_;
 };
 
-// An epoll set of one event and one socket, of which it sees the end always and data while armed;
-// and maybe a second one, always armed. Disarming a socket on which another thread sleeps costs
-// less than waking that thread.
+// An epoll set of one event and one socket, of which it sees the end always, data while armed, and
+// room to send while asked to; and maybe a second one, always armed. Disarming a socket on which
+// another thread sleeps costs less than waking that thread.
 class Watch {
  public:
   Watch();
@@ -44,24 +44,30 @@ class Watch {
   // A closed socket leaves by itself.
   void add(int socket);
   void arm(int socket, bool is_on);
+  void await_room(int socket, bool is_on);
   void add_second(int socket);
   // One that has ended would wake its sleeper for ever.
   void remove(int socket);
 
   struct Seen {
     bool is_readable = false;
+    bool has_room = false;
     bool is_ended = false;         // closed by the server, reset, or shut
     bool is_second_ready = false;  // data, or the end
     bool is_interrupted = false;
   };
-  // Sleep until the socket, if armed, is readable, the event is signalled (it is then cleared), a
-  // signal comes, or `limit` has passed.
+  // Sleep until the socket, if armed, is readable, or, if asked for, writable; the event is
+  // signalled (it is then cleared); a signal comes; or `limit` has passed.
   Seen wait(Nanos limit) const;
 
  private:
+  void update(int socket) const;
+
   Event event_;
   int epoll_;
   int second_ = -1;
+  bool is_armed_ = false;
+  bool is_room_awaited_ = false;
 };
 
 }  // namespace redlatch::io

@@ -223,6 +223,34 @@ static void requests(void) {
   rl_client_close(client);
 }
 
+static void queues(void) {
+  rl_client* client = open_client();
+  rl_queue* queue = rl_queue_new(err);
+  rl_lease* lease = rl_acquire(client, TEXT("queues"), 0, NULL, NULL);
+  rl_request* request = rl_acquire_start(client, TEXT("queues"), 0, NULL);
+  REQUIRE(queue != NULL && lease != NULL && request != NULL);
+  INVALID(rl_request_watch(NULL, queue, 1));
+  INVALID(rl_request_watch(request, queue, 0));
+  INVALID(rl_lease_watch(NULL, queue, 1));
+  INVALID(rl_lease_watch(lease, queue, 0));
+  INVALID(rl_log_watch(0, queue, 1));
+  INVALID(rl_log_watch(RL_LOG_INFO + 1, queue, 1));
+  INVALID(rl_log_watch(INT32_MIN, NULL, 0));
+  INVALID(rl_log_watch(RL_LOG_INFO, queue, 0));
+  INVALID(rl_queue_post(NULL, 1));
+  INVALID(rl_queue_post(queue, 0));
+  CHECK_INT(0, rl_queue_next(NULL, -1));
+  CHECK_INT(0, rl_queue_next(queue, -2));
+  CHECK_INT(-1, rl_queue_fd(NULL));
+  rl_queue_free(NULL);
+  check_finished_request(rl_client_connect_start(NULL, 0));
+  check_finished_request(rl_client_connect_start(client, -2));
+  rl_request_free(request);
+  rl_lease_free(lease);
+  rl_queue_free(queue);
+  rl_client_close(client);
+}
+
 static void check_no_such_field(const rl_info* info, int32_t part, int32_t index, int32_t field) {
   char buffer[4] = "xxx";
   CHECK_INT(0, rl_info_number(info, part, index, field));
@@ -284,6 +312,7 @@ static const struct test tests[] = {
     {"acquisitions", acquisitions},
     {"leases", leases},
     {"requests", requests},
+    {"queues", queues},
     {"looking_and_operating", looking_and_operating},
 };
 

@@ -33,16 +33,15 @@
  *     and a NUL.
  *  5. Durations are int64_t milliseconds. `wait_ms`: 0 = one try, n > 0 = at most n, -1 = no limit,
  *     others RL_E_INVALID.
- *  6. A lock is owned by an rl_lease, never by a thread. Client, lease and request may be used from
- *     any thread at the same time; error, options and info by one thread at a time. Freeing a
- *     handle that another thread uses is the caller's bug.
+ *  6. A lock is owned by an rl_lease, never by a thread. Client, lease, request and queue may be
+ *     used from any thread at the same time; error, options and info by one thread at a time.
+ *     Freeing a handle that another thread uses is the caller's bug.
  *  7. Handles may be freed in any order: a lease or a request keeps what it needs of its client
  *     alive.
  *  8. The library prints nothing, installs no signal handler, never ends the process. One thread
- *     for each client, with all signals blocked. Blocking calls go on after a signal, but for
- *     rl_request_wait(). No function is async-signal-safe. "Blocks: never" means: not for an
- *     answer. A connection that takes no more bytes (a stopped server) can hold a call that sends
- *     something for at most one command time limit.
+ *     for each client, and another one while it connects, with all signals blocked. Blocking calls
+ *     go on after a signal, but for rl_request_wait(). No function is async-signal-safe. "Blocks:
+ *     never" means: not for an answer, nor for a connection that takes no more bytes.
  *  9. After fork(), in the child, every call with a handle of the parent answers RL_E_FORKED
  *     (functions that return a handle: NULL; the state and the time left of a lease: 0), and
  *     nothing of the parent's is released, renewed or read from its socket. Open a new client
@@ -398,6 +397,9 @@ typedef struct rl_lease rl_lease;
 /** Something that was started and will finish. Any thread. */
 typedef struct rl_request rl_request;
 
+/** Tags of what has happened. Any thread. */
+typedef struct rl_queue rl_queue;
+
 /**
  * Acquire the lock `name`.
  *
@@ -427,6 +429,12 @@ typedef struct rl_request rl_request;
  */
 RL_API rl_lease *rl_acquire(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
                             const rl_acquire_options *options, rl_error *err);
+
+/**
+ * Start what rl_client_connect() does. @return the request, freed by rl_request_free(); NULL only
+ * when out of memory. Blocks: never. Since: 0.1.
+ */
+RL_API rl_request *rl_client_connect_start(rl_client *client, int64_t wait_ms);
 
 /**
  * Start what rl_acquire() does, without waiting. See rl_request_wait(), rl_request_take_lease().
@@ -568,6 +576,13 @@ RL_API rl_status rl_lease_check(const rl_lease *lease, rl_error *err);
  */
 RL_API rl_status rl_lease_wait_lost(rl_lease *lease, int64_t wait_ms);
 
+/**
+ * Post `tag` to `queue`, once, when `lease` stops being held for any reason: lost, released,
+ * detached, the client shut down; at once if it is not held. rl_lease_state() says which. Otherwise
+ * as rl_request_watch(). rl_lease_free() posts nothing.
+ */
+RL_API rl_status rl_lease_watch(rl_lease *lease, rl_queue *queue, int64_t tag);
+
 /* ---- requests -------------------------------------------------------------------------------- */
 
 /**
@@ -592,6 +607,17 @@ RL_API rl_status rl_request_wait(rl_request *request, int64_t wait_ms);
  */
 RL_API rl_status rl_request_cancel(rl_request *request);
 
+/**
+ * Post `tag` to `queue` when `request` is finished; at once if it is. One call, at most one tag: it
+ * takes the place of a call before whose tag was not posted yet.
+ *
+ * @param queue  NULL = post nothing.
+ * @param tag    any number but 0.
+ * @return RL_OK; RL_E_INVALID (NULL, or the tag 0), RL_E_FORKED, RL_E_NO_MEMORY (nothing changed).
+ * Blocks: never.  Threads: any.  Since: 0.1.
+ */
+RL_API rl_status rl_request_watch(rl_request *request, rl_queue *queue, int64_t tag);
+
 /** Return the result, or RL_PENDING. Blocks: never. Since: 0.1. */
 RL_API rl_status rl_request_status(const rl_request *request);
 
@@ -608,10 +634,55 @@ RL_API const char *rl_request_message(const rl_request *request);
 RL_API rl_lease *rl_request_take_lease(rl_request *request);
 
 /**
- * Free `request`. Pending: it is cancelled. A lease that was not taken is released. NULL does
- * nothing. Since: 0.1.
+ * Free `request`. Pending: it is cancelled, and posts no tag. A lease that was not taken is
+ * released. NULL does nothing. Blocks: never. Since: 0.1.
  */
 RL_API void rl_request_free(rl_request *request);
+
+/* ---- queues ---------------------------------------------------------------------------------- */
+
+/**
+ * Make a queue: it tells a thread that waits for many things which of them has happened, by the
+ * tags that were given to rl_request_watch(), rl_lease_watch() and rl_log_watch(). Results stay
+ * where they are: in the request, the lease, the log.
+ *
+ * In an event loop: poll rl_queue_fd(); when it is readable, take tags by rl_queue_next(queue, 0)
+ * until it returns 0. One queue serves any number of clients. examples/c/poll_loop.c shows it.
+ *
+ * @return the queue, freed by rl_queue_free(); NULL: RL_E_NO_MEMORY (or no descriptor).
+ * Blocks: never.  Since: 0.1.
+ */
+RL_API rl_queue *rl_queue_new(rl_error *err);
+
+/**
+ * Return the descriptor to poll for reading. It is readable while there are tags, whoever polls
+ * (level-triggered), and may be so when there are none. Never read, write or close it: it is the
+ * queue's until rl_queue_free(), non-blocking, close-on-exec. -1 for NULL and in a forked child.
+ * Blocks: never. Since: 0.1.
+ */
+RL_API int32_t rl_queue_fd(const rl_queue *queue);
+
+/**
+ * Take the oldest tag. Goes on after a signal.
+ *
+ * @return the tag; 0: there was none within `wait_ms`. With wait_ms 0 (and for what is no wait)
+ *         that costs no system call. 0 for NULL and in a forked child.
+ * Blocks: wait_ms.  Threads: any, several at once: each tag goes to one.  Since: 0.1.
+ */
+RL_API int64_t rl_queue_next(rl_queue *queue, int64_t wait_ms);
+
+/**
+ * Post `tag`, any number but 0: a message of the caller's to whoever takes it.
+ * @return RL_OK, RL_E_INVALID, RL_E_FORKED, RL_E_NO_MEMORY. Blocks: never. Threads: any. Since:
+ * 0.1.
+ */
+RL_API rl_status rl_queue_post(rl_queue *queue, int64_t tag);
+
+/**
+ * Free `queue` and close its descriptor; take it out of event loops before. What still would be
+ * posted to it is dropped; requests and leases go on. NULL does nothing. Blocks: never. Since: 0.1.
+ */
+RL_API void rl_queue_free(rl_queue *queue);
 
 /* ---- looking and operating ------------------------------------------------------------------- */
 
@@ -756,6 +827,20 @@ RL_API rl_info *rl_embedded_inspect(const char *url, size_t url_len,
  * Blocks: never.  Threads: any.  Since: 0.1.
  */
 RL_API size_t rl_log_next(char *buffer, size_t buffer_size);
+
+/** Levels of lines, for rl_log_watch(). */
+enum {
+  RL_LOG_ERROR = 1,   /**< A lock was lost. */
+  RL_LOG_WARNING = 2, /**< Something is slower or weaker than it should be. */
+  RL_LOG_INFO = 3     /**< Something is well again. */
+};
+
+/**
+ * Post `tag` to `queue` when there are lines of `level` or a graver one to take by rl_log_next():
+ * once, until all were taken; at once if there are any lines. It takes the place of a call before,
+ * by whomever: one watch for the process. Otherwise as rl_request_watch().
+ */
+RL_API rl_status rl_log_watch(int32_t level, rl_queue *queue, int64_t tag);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Queues, and what posts to them.
+#include "base/log.h"
+#include "handles.h"
+
+using namespace redlatch;
+using namespace redlatch::capi;
+
+namespace {
+
+// The tag 0 stands for nothing.
+bool is_good(const rl_queue *queue, int64_t tag) { return queue == nullptr || tag != 0; }
+
+std::shared_ptr<client::Queue> target_of(const rl_queue *queue) {
+  return queue == nullptr ? nullptr : queue->queue;
+}
+
+bool is_forked(const rl_queue *queue) { return queue != nullptr && queue->queue->is_forked(); }
+
+}  // namespace
+
+extern "C" {
+
+rl_queue *rl_queue_new(rl_error *err) {
+  return guarded<rl_queue *>(err, nullptr, [&]() -> rl_queue * {
+    auto handle = std::make_unique<rl_queue>();
+    handle->queue = std::make_shared<client::Queue>();
+    if (!handle->queue->is_open()) {
+      answer(err, Status::kNoMemory, "the kernel gives no descriptor");
+      return nullptr;
+    }
+    answer(err, Status::kOk);
+    return handle.release();
+  });
+}
+
+int32_t rl_queue_fd(const rl_queue *queue) {
+  return queue == nullptr || is_forked(queue) ? -1 : queue->queue->fd();
+}
+
+int64_t rl_queue_next(rl_queue *queue, int64_t wait_ms) {
+  if (queue == nullptr || is_forked(queue)) return 0;
+  if (wait_ms == 0 || wait_ms < -1) return queue->queue->take();
+  return queue->queue->wait(client::limit_of(wait_ms));
+}
+
+rl_status rl_queue_post(rl_queue *queue, int64_t tag) {
+  if (queue == nullptr || tag == 0) return RL_E_INVALID;
+  if (is_forked(queue)) return RL_E_FORKED;
+  return guarded_status(nullptr, [&](rl_error *e) {
+    queue->queue->post(tag);
+    answer(e, Status::kOk);
+  });
+}
+
+void rl_queue_free(rl_queue *queue) {
+  if (queue == nullptr || is_forked(queue)) return;
+  queue->queue->close();
+  delete queue;
+}
+
+rl_status rl_request_watch(rl_request *request, rl_queue *queue, int64_t tag) {
+  if (request == nullptr || !is_good(queue, tag)) return RL_E_INVALID;
+  if (is_forked(queue) || (request->client && request->client->is_forked())) return RL_E_FORKED;
+  if (!request->client) return queue == nullptr ? RL_OK : rl_queue_post(queue, tag);
+  return guarded_status(nullptr, [&](rl_error *e) {
+    request->client->watch(*request->request, target_of(queue), tag);
+    answer(e, Status::kOk);
+  });
+}
+
+rl_status rl_lease_watch(rl_lease *lease, rl_queue *queue, int64_t tag) {
+  if (lease == nullptr || !is_good(queue, tag)) return RL_E_INVALID;
+  if (is_forked(queue) || lease->client->is_forked()) return RL_E_FORKED;
+  return guarded_status(nullptr, [&](rl_error *e) {
+    lease->client->watch(*lease->lease, target_of(queue), tag);
+    answer(e, Status::kOk);
+  });
+}
+
+rl_status rl_log_watch(int32_t level, rl_queue *queue, int64_t tag) {
+  if (level < RL_LOG_ERROR || level > RL_LOG_INFO || !is_good(queue, tag)) return RL_E_INVALID;
+  if (is_forked(queue)) return RL_E_FORKED;
+  return guarded_status(nullptr, [&](rl_error *e) {
+    LogListener listener;
+    if (queue != nullptr) listener = [target = queue->queue, tag] { target->post(tag); };
+    watch_log(static_cast<LogLevel>(level - RL_LOG_ERROR), std::move(listener));
+    answer(e, Status::kOk);
+  });
+}
+
+}  // extern "C"
