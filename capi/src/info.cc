@@ -84,7 +84,7 @@ rl_info *inspect(client::Client &client, std::string_view name, rl_error *err) {
   client.run(request);
   if (answer(err, *request) != RL_OK) return nullptr;
   info->name = std::move(request->name);
-  info->data = std::move(request->info);
+  info->data = std::move(request->inquiry->info);
   return info.release();
 }
 
@@ -105,14 +105,14 @@ struct rl_list {
 // On failure nothing has changed: the same step can be tried again.
 rl_status rl_list::find_more(rl_error *err) {
   const auto request = std::make_shared<Request>(Request::Op::kList);
-  request->pattern = pattern;
-  request->list.cursor = cursor;
+  request->inquiry->pattern = pattern;
+  request->inquiry->list.cursor = cursor;
   client->run(request);
   if (const rl_status status = answer(err, *request); status != RL_OK) return status;
-  for (auto &key : request->list.keys) {
+  for (auto &key : request->inquiry->list.keys) {
     if (seen_keys.insert(key).second) keys.push_back(std::move(key));
   }
-  cursor = std::move(request->list.cursor);
+  cursor = std::move(request->inquiry->list.cursor);
   is_last_step = cursor == "0";
   return RL_OK;
 }
@@ -243,7 +243,7 @@ rl_status rl_force_release(rl_client *client, const char *name, size_t name_len,
     if (token == nullptr && token_len > 0) return (void)null_argument(e, "token");
     const auto request = std::make_shared<Request>(Request::Op::kForce);
     request->name = text_of(name, name_len);
-    request->token = text_of(token, token_len);
+    request->inquiry->token = text_of(token, token_len);
     client->client->run(request);
     answer(e, *request);
   });

@@ -56,7 +56,7 @@ rl_lease *rl_lease_attach(rl_client *client, const char *name, size_t name_len, 
     if (!outcome.ok()) return answer(err, outcome), nullptr;
     const auto request = std::make_shared<Request>(Request::Op::kAttach);
     request->name = text_of(name, name_len);
-    request->token = text_of(token, token_len);
+    request->inquiry->token = text_of(token, token_len);
     request->lease = std::make_shared<Lease>();
     return run_for_lease(client, request, err);
   });

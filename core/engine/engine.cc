@@ -128,15 +128,15 @@ void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now, wi
       wire::inspect(command, dialect_, form, request->lock->keys);
       break;
     case Request::Op::kList:
-      wire::list(command, dialect_, form, request->list.cursor, request->pattern);
+      wire::list(command, dialect_, form, request->inquiry->list.cursor, request->inquiry->pattern);
       break;
     case Request::Op::kForce:
-      wire::force_release(command, dialect_, form, request->lock->keys, request->token);
+      wire::force_release(command, dialect_, form, request->lock->keys, request->inquiry->token);
       break;
     case Request::Op::kAttach:
       lease = request->options.lease;
-      wire::extend(command, dialect_, form, request->lock->keys, request->token, lease / kMs, false,
-                   nullptr);
+      wire::extend(command, dialect_, form, request->lock->keys, request->inquiry->token,
+                   lease / kMs, false, nullptr);
       break;
     case Request::Op::kExtend: {
       const Hold *hold = request->lease->hold;
@@ -157,10 +157,10 @@ void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now, wi
 }
 
 wire::Refusal Engine::read_answer(Request &request, const Reply &reply, wire::CountAnswer &answer) {
-  if (request.op == Request::Op::kList) return decode(reply, request.list);
+  if (request.op == Request::Op::kList) return decode(reply, request.inquiry->list);
   if (request.op != Request::Op::kInspect) return decode(reply, answer);
-  auto refusal = decode(reply, request.info);
-  answer.server_ms = request.info.server_ms;
+  auto refusal = decode(reply, request.inquiry->info);
+  answer.server_ms = request.inquiry->info.server_ms;
   return refusal;
 }
 
@@ -181,9 +181,9 @@ void Engine::on_request_reply(const InFlight &in_flight, const Reply &reply, Nan
       return finish_plain(
           *request, Status::kNotHeld,
           "lock " + quoted(request->name) +
-              (answer.result == 0       ? " is not held"
-               : request->token.empty() ? ": its key is of another type, which is no lock"
-                                        : " is not held by that token"));
+              (answer.result == 0                ? " is not held"
+               : request->inquiry->token.empty() ? ": its key is of another type, which is no lock"
+                                                 : " is not held by that token"));
     case Request::Op::kAttach:
       if (answer.result == 1) return on_attached(*request, in_flight.sent_at, now);
       return finish_plain(*request, Status::kNotHeld,

@@ -95,7 +95,7 @@ std::shared_ptr<Request> Engine::take_front(Hold &hold) {
 void Engine::start_acquire(const std::shared_ptr<Request> &request, Nanos now) {
   const auto lock = name_of(request->name);
   request->lock = lock;
-  request->lease->name = request->name;
+  request->lease->name = std::move(request->name);
   request->lease->token.reserve(wire::kTokenSize);  // a grant must not fail for want of memory
   const bool is_shared = shares_place(*request);
   Hold *created = nullptr;

@@ -82,7 +82,16 @@ struct Lease : Subject {
   }
 };
 
-// Something a caller started. Finished once; the result does not change afterwards.
+// What only some requests ask and find out.
+struct Inquiry {
+  std::string token;         // attach, force
+  wire::InspectAnswer info;  // inspect: the result
+  std::string pattern;       // list: of lock names
+  wire::ListAnswer list;     // list: the cursor to go on from, then the result
+};
+
+// Something a caller started. Finished once; the result does not change afterwards. Ten thousand of
+// them may wait: it is kept small.
 struct Request : Subject, Timed {
   enum class Op : uint8_t {
     kConnect,
@@ -95,21 +104,23 @@ struct Request : Subject, Timed {
     kList
   };
 
-  explicit Request(Op what) : Timed(Timed::Kind::kRequest), op(what) {}
+  explicit Request(Op what) : Timed(Timed::Kind::kRequest), op(what) {
+    const bool is_inquiry =
+        op == Op::kAttach || op == Op::kInspect || op == Op::kForce || op == Op::kList;
+    if (is_inquiry) inquiry = std::make_unique<Inquiry>();
+  }
 
   const Op op;
   std::atomic<Status> status{Status::kPending};
   std::string message;  // written before the status
 
-  int64_t wait_ms = -1;            // acquire, connect
-  AcquireOptions options;          // acquire
-  std::shared_ptr<Lease> lease;    // acquire, attach: the result; release, extend: the subject
-  Nanos extend_to = 0;             // extend
-  std::string name, token;         // attach, inspect, force
-  std::shared_ptr<LockName> lock;  // attach, inspect, force: its keys
-  wire::InspectAnswer info;        // inspect: the result
-  std::string pattern;             // list: of lock names
-  wire::ListAnswer list;           // list: the cursor to go on from, then the result
+  int64_t wait_ms = -1;              // acquire, connect
+  AcquireOptions options;            // acquire
+  std::shared_ptr<Lease> lease;      // acquire, attach: the result; release, extend: the subject
+  Nanos extend_to = 0;               // extend
+  std::string name;                  // acquire (until started: then the lease has it), attach, ..
+  std::shared_ptr<LockName> lock;    // acquire, attach, inspect, force: its keys
+  std::unique_ptr<Inquiry> inquiry;  // attach, inspect, force, list
 
   // While it waits.
   Hold *hold = nullptr;  // release: what it gives back; acquire: its own place, if not shared

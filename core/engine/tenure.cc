@@ -140,7 +140,7 @@ void Engine::on_attached(Request &request, Nanos sent_at, Nanos now) {
   request.lease->name = request.name;
   const auto lock = name_of(request.name);
   Hold &hold = new_hold(lock, request);
-  hold.token = request.token;
+  hold.token = request.inquiry->token;
   set_phase(hold, Phase::kHeld);
   hold.deadline = deadline;
   hold.renewal_at = policy::renewal_of(sent_at, lease);

@@ -151,7 +151,7 @@ bool Caller::take(const GivenLease &given) {
     const CoreMemory::Scope scope;
     request = std::make_shared<Request>(Request::Op::kAttach);
     request->name = given.name;
-    request->token = given.token;
+    request->inquiry->token = given.token;
     request->options = std::move(chosen);
     request->lease = std::make_shared<engine::Lease>();
   }

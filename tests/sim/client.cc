@@ -188,7 +188,7 @@ void Client::finished(engine::Request &request) {
     }
     holder.is_attached = request.op == engine::Request::Op::kAttach;
     holder.is_excused = last_reply_at_ - scene_.plan.timeout < scene_.jumped_at;
-    scene_.beliefs.begin(request.name, std::move(holder));
+    scene_.beliefs.begin(request.lease->name, std::move(holder));
     scene_.rules.told(request.lease->token, request.lease->fence);
     given_up_.erase(request.lease->token);
   }

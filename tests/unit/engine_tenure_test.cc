@@ -347,7 +347,7 @@ TEST_F(TenureTest, renewal_under_way_is_not_due_again_within_the_slack_of_anothe
 TEST_F(TenureTest, attached_lease_is_no_place_for_others_to_wait_at) {
   auto request = std::make_shared<Request>(Request::Op::kAttach);
   request->name = "lock";
-  request->token = "aaaaaaaaaaaaaaaaaaaaaA0123456789";
+  request->inquiry->token = "aaaaaaaaaaaaaaaaaaaaaA0123456789";
   request->lease = std::make_shared<Lease>();
   engine_->start(request, now_);
   reply_count("extend", 1);
