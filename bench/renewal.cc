@@ -6,7 +6,6 @@
 //   port               the server
 //   leases lease_ms    how many, how long each
 //   settle seconds     before and while it is measured
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -32,12 +31,6 @@ std::vector<LeasePtr> take(const ClientPtr &client, int count, const OptionsPtr 
     }
   }
   return leases;
-}
-
-double count_threads() {
-  namespace fs = std::filesystem;
-  return static_cast<double>(
-      std::distance(fs::directory_iterator("/proc/self/task"), fs::directory_iterator()));
 }
 
 void measure(const Arguments &arguments) {

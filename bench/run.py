@@ -31,11 +31,13 @@ TITLES = {
     "P1": "acquire and release, nobody else wants the lock, one thread",
     "P2": "threads with keys of their own, one client",
     "P3": "hand-off, 1 ms in the critical section",
+    "P4": "waiting",
     "P5": "hand-off between threads of one process",
     "P6": "leases held and renewed",
     "P8": "acquire and release from Python, nobody else wants the lock",
     "P10": "the holder's process is killed, lease 2 s",
     "P11": "the server restarts without its data",
+    "endurance": "what grows",
     "callgrind": "instructions in user space",
 }
 

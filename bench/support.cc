@@ -3,6 +3,7 @@
 //
 #include "support.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -16,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -75,6 +77,27 @@ Usage Usage::so_far() {
 
 Usage Usage::since(const Usage &earlier) const {
   return {cpu_us - earlier.cpu_us, switch_count - earlier.switch_count};
+}
+
+namespace {
+
+double count_entries(const char *folder) {
+  namespace fs = std::filesystem;
+  return static_cast<double>(
+      std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+}
+
+}  // namespace
+
+double count_threads() { return count_entries("/proc/self/task"); }
+
+double count_descriptors() { return count_entries("/proc/self/fd"); }
+
+void use_one_arena() { mallopt(M_ARENA_MAX, 1); }
+
+double bytes_in_use() {
+  const struct mallinfo2 info = mallinfo2();
+  return static_cast<double>(info.uordblks + info.hblkhd);
 }
 
 double Samples::us(double quantile) {

@@ -43,6 +43,13 @@ struct Usage {
   Usage since(const Usage &earlier) const;
 };
 
+// What this process has.
+double count_threads();
+double count_descriptors();
+// What malloc has given out, its own headers included; after use_one_arena(), for it sees only one.
+double bytes_in_use();
+void use_one_arena();
+
 // Durations in ns, sorted by the first question.
 class Samples {
  public:
@@ -163,6 +170,7 @@ struct Freed {
 using ClientPtr = std::unique_ptr<rl_client, Freed<rl_client_close>>;
 using LeasePtr = std::unique_ptr<rl_lease, Freed<rl_lease_free>>;
 using RequestPtr = std::unique_ptr<rl_request, Freed<rl_request_free>>;
+using QueuePtr = std::unique_ptr<rl_queue, Freed<rl_queue_free>>;
 using OptionsPtr = std::unique_ptr<rl_acquire_options, Freed<rl_acquire_options_free>>;
 
 ClientPtr open_client(int port);

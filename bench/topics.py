@@ -288,6 +288,55 @@ def handoff(bench: Bench) -> list[Row]:
     return rows
 
 
+# ---- P4, endurance ------------------------------------------------------------------------------
+
+_WAITING = (
+    (
+        Metric("memory", at_most=1024, unit="bytes per waiter"),
+        lambda r: r["bytes_per_waiter"],
+    ),
+    (Metric("threads", at_most=3, unit=""), lambda r: r["threads"]),
+    (Metric("connections", at_most=2, unit=""), lambda r: r["connections"]),
+    (
+        Metric("commands", at_most=1, unit="per name in 15 s"),
+        lambda r: r["commands_per_name"],
+    ),
+    (Metric("start", unit="us"), lambda r: r["start_us"]),
+    (Metric("CPU", unit="ms per s"), lambda r: r["cpu_ms_per_s"]),
+)
+
+
+def waiting(bench: Bench) -> list[Row]:
+    rows = []
+    for own, case in ((0, "10,000 waiters, one lock"), (1, "10,000 waiters, a lock each")):
+        say(f"P4 {case}")
+        with bench.session("P4", case) as session:
+            seconds = bench.pick(15, 45)
+            rounds = session.run("waiting", waiters=10_000, own=own, seconds=seconds)
+        columns = list(_WAITING)
+        if own:
+            columns[0] = (Metric("memory", unit="bytes per waiter"), columns[0][1])
+        else:
+            columns.append((Metric("served", unit="us each"), lambda r: r["served_us"]))
+        rows += _rows("P4", case, rounds, columns)
+    return rows
+
+
+def endurance(bench: Bench) -> list[Row]:
+    cycles = int(bench.pick(50_000, 1_000_000))
+    say(f"endurance {cycles:,}")
+    columns = (
+        (Metric("memory grown", at_most=4096, unit="bytes"), lambda r: r["bytes_grown"]),
+        (Metric("threads grown", at_most=0, unit=""), lambda r: r["threads_grown"]),
+        (Metric("descriptors grown", at_most=0, unit=""), lambda r: r["descriptors_grown"]),
+        (Metric("memory", unit="bytes"), lambda r: r["bytes"]),
+        (Metric("a cycle", unit="us"), lambda r: r["cycle_us"]),
+    )
+    with bench.session("endurance") as session:
+        rounds = session.run("endurance", cycles=cycles, names=100)
+    return _rows("endurance", f"{cycles:,} cycles", rounds, columns)
+
+
 # ---- P5 -----------------------------------------------------------------------------------------
 
 
@@ -489,9 +538,11 @@ TOPICS: dict[str, Callable[[Bench], list[Row]]] = {
     "P1": uncontended,
     "P2": parallel,
     "P3": handoff,
+    "P4": waiting,
     "P5": local_pass,
     "P6": renewal,
     "P8": python,
     "P10": takeover,
     "P11": restart,
+    "endurance": endurance,
 }
