@@ -8,8 +8,8 @@
 //   own            0: for one lock; 1: each for a lock of its own
 //   seconds        how long nothing changes
 //
-// Memory is what malloc has given out, its own headers included, from before the client is opened.
-// Locks are taken by others: a lock that is there as a token of ours, and whose holder says nothing.
+// Memory is what malloc has given out, its headers included, from before the client is opened. The
+// locks are taken by others: each is there as a token of ours whose holder says nothing.
 #include <poll.h>
 
 #include <string>

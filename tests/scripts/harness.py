@@ -384,7 +384,8 @@ class Client:
         result, now, flags = self.world.run(
             name, self.lock.three, what, self.world.prefix, connection=connection or self.connection
         )
-        assert len(str(now)) == 13
+        # A release that nobody waits for does not read the clock.
+        assert len(str(now)) == 13 or (name == "release" and result == 1 and now == 0)
         return result, flags
 
     def extend(self, token: str, lease_ms: int = LEASE_MS, *fields: str, info: bool = False) -> int:

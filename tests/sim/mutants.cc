@@ -37,7 +37,7 @@ constexpr Mutant kMutants[] = {
      "if not holder and not window and redis.call('EXISTS', Q) == 0 then",
      "if not holder and not window then\n"
      "if ARGV[3] ~= '' then\nredis.call('ZREM', Q, ARGV[3])\nend"},
-    {"dead-waiter", "a waiter without receivers is granted the lock", Shape::kGeneral, true, 1,
+    {"dead-waiter", "a waiter without receivers is granted the lock", Shape::kGeneral, true, 2,
      "if receivers > 0 then\nbreak\nend\nholder = false", "if receivers >= 0 then\nbreak\nend"},
     {"unannounced-claim", "who stands behind a claim is not told of it", Shape::kHeir, false, 80,
      "if holder then\nlocal after = string.format('%05d', ",
@@ -50,7 +50,7 @@ constexpr Mutant kMutants[] = {
     {"low-ticket", "a ticket after a clock step back is below the last one", Shape::kGeneral, true,
      1, "math.max(us, (last or 0) + 1)", "us"},
     {"late-ticket", "a late copy of a request costs its place (37ba843)", Shape::kGeneral, true,
-     1373, "if score and (ticket == '' or tonumber(score) <= tonumber(ticket)) then",
+     157, "if score and (ticket == '' or tonumber(score) <= tonumber(ticket)) then",
      "if score then"},
     {"new-ticket", "whoever comes back to the queue gets a new ticket", Shape::kGeneral, true, 1,
      "if ticket == '' then\nlocal last", "if true then\nlocal last"},

@@ -208,7 +208,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "new-member",
         "the queue member is made anew with each request",
-        1,
+        2,
         (
             Edit(
                 "engine/queue.cc",
@@ -270,7 +270,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "endless-slack",
         "a renewal that is under way is due again and again (220f2fa)",
-        4,
+        2,
         (
             Edit(
                 "engine/engine.cc",
@@ -289,7 +289,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "forced-again",
         "a lease goes on that was taken by force and granted again (220f2fa)",
-        155,
+        95,
         (
             Edit(
                 "engine/queue.cc",
@@ -302,7 +302,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "lost-but-queued",
         "what is lost leaves its token in the queue (220f2fa)",
-        98,
+        1089,
         (
             Edit(
                 "engine/tenure.cc",
@@ -315,7 +315,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "lost-comes-back",
         "a renewal that is confirmed after the lease brings it back",
-        74,
+        81,
         (
             Edit(
                 "engine/tenure.cc",
