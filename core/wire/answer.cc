@@ -87,7 +87,8 @@ Refusal decode(const Reply &reply, AcquireAnswer &answer) {
 
 Refusal decode(const Reply &reply, CountAnswer &answer) {
   if (auto refusal = refusal_of(reply)) return refusal;
-  if (reply.count() < 2 || reply.at(0).kind != Reply::Kind::kInteger || reply.at(1).integer <= 0) {
+  const auto is_number = [&reply](size_t i) { return reply.at(i).kind == Reply::Kind::kInteger; };
+  if (reply.count() < 2 || !is_number(0) || !is_number(1) || reply.at(1).integer < 0) {
     return nonsense("a script");
   }
   answer.result = reply.at(0).integer;

@@ -192,6 +192,10 @@ void Client::finished(engine::Request &request) {
     scene_.rules.told(request.lease->token, request.lease->fence);
     given_up_.erase(request.lease->token);
   }
+  // The product's own word for a reply that it cannot read.
+  if (request.message.starts_with("unexpected answer")) {
+    scene_.verdict.broken("every answer is understood", request.message);
+  }
   tell("ends", request);
   scene_.trace.mix(static_cast<uint64_t>(request.status.load()) + 17);
   done_.push_back(std::move(found->second.second));

@@ -20,6 +20,8 @@ namespace {
 constexpr Mutant kMutants[] = {
     {"blind-delete", "RELEASE does not ask who holds", Shape::kGeneral, true, 1,
      "local is_owner = holder == ARGV[1]", "local is_owner = holder and true"},
+    {"short-answer", "RELEASE answers with less than was agreed", Shape::kGeneral, true, 1,
+     "return {1, 0, 0}", "return {1}"},
     {"extend-creates", "EXTEND brings back a lock that was gone", Shape::kGeneral, true, 4,
      "if holder ~= token then\nreturn {0, now}\nend",
      "if holder and holder ~= token then\nreturn {0, now}\nend\n"
@@ -50,7 +52,7 @@ constexpr Mutant kMutants[] = {
     {"low-ticket", "a ticket after a clock step back is below the last one", Shape::kGeneral, true,
      1, "math.max(us, (last or 0) + 1)", "us"},
     {"late-ticket", "a late copy of a request costs its place (37ba843)", Shape::kGeneral, true,
-     157, "if score and (ticket == '' or tonumber(score) <= tonumber(ticket)) then",
+     1373, "if score and (ticket == '' or tonumber(score) <= tonumber(ticket)) then",
      "if score then"},
     {"new-ticket", "whoever comes back to the queue gets a new ticket", Shape::kGeneral, true, 1,
      "if ticket == '' then\nlocal last", "if true then\nlocal last"},

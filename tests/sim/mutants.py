@@ -270,7 +270,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "endless-slack",
         "a renewal that is under way is due again and again (220f2fa)",
-        2,
+        4,
         (
             Edit(
                 "engine/engine.cc",
@@ -289,7 +289,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "forced-again",
         "a lease goes on that was taken by force and granted again (220f2fa)",
-        95,
+        155,
         (
             Edit(
                 "engine/queue.cc",
@@ -302,7 +302,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "lost-but-queued",
         "what is lost leaves its token in the queue (220f2fa)",
-        1089,
+        98,
         (
             Edit(
                 "engine/tenure.cc",

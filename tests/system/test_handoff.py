@@ -16,8 +16,9 @@ from collections.abc import Callable
 import pytest
 from support.history import History
 from support.servers import Server
+from support.wait import wait_until
 
-from .actor import Actor
+from .actor import Actor, Pending
 
 Spawn = Callable[[str], Actor]
 
@@ -120,3 +121,50 @@ def test_hand_off_over_both_protocols(
     holds, _ = storm(urls, spawn, (0, 16), ms=3000, hold_us=100, mixed=2)
     history.judge(is_fifo=True, serve_ms=SERVE_MS)
     assert holds > PROCESSES * THREADS
+
+
+@pytest.mark.parametrize("burst", [0, 4, 16])
+def test_local_passing_is_bounded(one_server: Server, spawn: Spawn, burst: int) -> None:
+    """Goal: the bound of docs/guarantees.md: a waiter is overtaken by at most `local_burst` later
+    callers for the present holder, and `local_burst` + 1 for each place in front of it; by none
+    with 0, which is strict order.
+    Method: one process holds and has a place; another process queues behind it; then many more
+    callers of the first come, and each gives the lock back as soon as it has it."""
+    crowd, other = spawn(one_server.url), spawn(one_server.url)
+    name = "bounded"
+
+    def waiting(count: int) -> None:
+        wait_until(lambda: other.ok("inspect", name=name).number("waiting") == count)
+
+    def queue_up(number: int) -> Pending:
+        return crowd.begin(
+            "acquire", thread=number, lease=number, name=name, wait=WAIT_MS, burst=burst
+        )
+
+    late_count = 2 * burst + 6
+    crowd.ok("acquire", lease=0, name=name, wait=0, burst=burst)
+    crowds = {1: queue_up(1)}
+    waiting(1)
+    others = other.begin("acquire", thread=1, name=name, wait=WAIT_MS, burst=burst)
+    waiting(2)
+    crowds |= {number: queue_up(number) for number in range(2, 2 + late_count)}
+    if burst == 0:
+        waiting(2 + late_count)
+
+    def give_back() -> int:
+        done = [number for number, held in crowds.items() if held.is_done]
+        for number in done:
+            assert crowds.pop(number).get().status == "RL_OK"
+            crowd.ok("release", lease=number)
+        return len(done)
+
+    crowd.ok("release", lease=0)
+    overtaking = -1  # the first of the crowd was there before
+    while not others.is_done:
+        wait_until(lambda: others.is_done or any(held.is_done for held in crowds.values()))
+        overtaking += give_back()
+    assert others.get().status == "RL_OK"
+    assert overtaking <= (2 * burst + 1 if burst else 0)
+    assert crowds, "more callers were there than the bound lets by"
+    other.ok("release")
+    wait_until(lambda: give_back() >= 0 and not crowds)
