@@ -102,6 +102,11 @@ class Engine {
   size_t in_flight_count() const { return in_flight_.size(); }
   // Whether the answer to `request` depends on somebody else's release, and not on a reply.
   static bool is_queued(const Request &request);
+  // Whether this client holds the lock that `request` waits for. Whoever releases it will then most
+  // likely be the one who finishes the request.
+  static bool is_held_here(const Request &request) {
+    return request.op == Request::Op::kAcquire && request.lock && request.lock->holder != nullptr;
+  }
   // Something may arrive without having been asked for.
   bool expects_push() const { return waiting_hold_count_ > 0; }
 
