@@ -64,6 +64,7 @@ void Client::run(const std::shared_ptr<Request> &request) {
     delist(me);
     throw;
   }
+  wake_all(lock);  // before anything is sent: whoever was passed a lock need not wait for that
   flush_if_nobody_will(lock);
   wait_driving(lock, me, kNever, Patience::kUninterrupted);
   leave(me);

@@ -328,9 +328,10 @@ void Engine::give_lease(Hold &hold, Request &caller, Nanos now) {
   hold.foreign = options.foreign;
   hold.is_renewed = options.is_renewed;
   // Who holds is written with the first extension; at once if somebody cares enough to set a label,
-  // or if the description of whom it was passed on by stands there.
-  const bool is_urgent = !options.label.empty() || hold.is_described;
-  hold.must_describe = true;
+  // or if another label stands there, of whom it was passed on by.
+  const bool is_new = hold.burst.pass_count == 0 || options.label != hold.label;
+  const bool is_urgent = is_new && (!options.label.empty() || hold.is_described);
+  hold.must_describe = hold.must_describe || is_new;
   hold.label.swap(caller.options.label);
   lease.state.store(Lease::kHeld, std::memory_order_release);
   schedule(hold, now);

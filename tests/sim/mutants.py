@@ -40,7 +40,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "reply-lease",
         "the lease counts from the reply, not from the request",
-        9,
+        10,
         (
             Edit(
                 "engine/queue.cc",

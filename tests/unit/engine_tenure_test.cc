@@ -266,6 +266,19 @@ TEST_F(TenureTest, description_does_not_outlive_its_holder_when_the_lock_passes_
   EXPECT_EQ(argument(5), "");
 }
 
+TEST_F(TenureTest, description_that_stays_true_is_not_written_again) {
+  engine::AcquireOptions labelled;
+  labelled.label = "nightly";
+  const auto first = acquire(-1, labelled);
+  const auto second = acquire(-1, labelled);
+  reply_granted();
+  reply_count("extend", 1);  // the label
+  reply_queued();
+  release(first->lease);
+  ASSERT_EQ(second->status.load(), Status::kOk);
+  EXPECT_EQ(next_script(), "");
+}
+
 TEST_F(TenureTest, description_on_its_way_when_the_lock_passes_on_is_written_anew) {
   engine::AcquireOptions labelled;
   labelled.label = "first";
