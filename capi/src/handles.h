@@ -17,8 +17,10 @@
 #include "redlatch/redlatch.h"
 
 struct rl_error {
+  rl_error() { message[0] = '\0'; }  // many calls make one: the rest is not worth clearing
+
   rl_status status = RL_OK;
-  std::array<char, 1024> message{};
+  std::array<char, 1024> message;
 };
 
 struct rl_client_options {
