@@ -286,6 +286,8 @@ void Engine::on_grant_push(Hold &hold, const wire::Push &push, Nanos now) {
   const Nanos deadline = granted_at ? *granted_at + claim - policy::drift_of(claim) : 0;
   if (front == nullptr) return give_back(hold, nullptr, now);
   if (push.check != hold.check || front->options.is_confirmed || deadline <= now) {
+    // On a connection of its own it may overtake the answer that brings the check.
+    if (hold.is_ask_pending) hold.told_due = now;
     return ask(hold, now);
   }
   hold.deadline = std::min(deadline, now + front->options.lease);

@@ -184,6 +184,21 @@ TEST_F(QueueTest, message_to_the_head_may_overtake_the_answer) {
   EXPECT_EQ(next_script(), "acquire");
 }
 
+// It cannot be believed, and nothing else will say it: the claim would run out, and then the next
+// poll be waited for.
+TEST_F(QueueTest, grant_that_overtakes_the_answer_is_asked_for_at_once) {
+  const auto request = acquire();
+  const std::string token = argument(0);
+  push_grant(token);
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  reply_queued(30'000);
+  advance(1 * kMs);
+  ASSERT_EQ(next_script(), "acquire");
+  EXPECT_EQ(argument(0), token);
+  reply_granted();
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
 TEST_F(QueueTest, wait_that_runs_out_is_cancelled_and_a_crossing_grant_goes_on) {
   const auto request = acquire(1'000);
   reply_queued();
