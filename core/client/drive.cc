@@ -199,7 +199,7 @@ void Client::take_message(const Reply &reply, Nanos now) {
 // Send what is there. Only one thread sends at a time; what others append meanwhile goes along.
 // Nobody waits for a socket that takes no more: the keeper sees when it does again.
 void Client::flush(Lock &lock) {
-  while (!(out_.empty() && sending_.empty()) && !is_sending_ && !is_clogged_ && is_connected_ &&
+  while (!is_sending_ && !(out_.empty() && sending_.empty()) && !is_clogged_ && is_connected_ &&
          !is_broken_) {
     is_sending_ = true;
     if (sending_.empty()) {
