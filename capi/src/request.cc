@@ -71,8 +71,9 @@ rl_request *rl_release_start(rl_lease *lease) {
 rl_request *rl_extend_start(rl_lease *lease, int64_t lease_ms) {
   return start(lease, "lease", Request::Op::kExtend, [&](Request &request) {
     request.lease = lease->lease;
-    request.extend_to = lease_ms * kMs;
-    return client::check_lease(lease_ms);
+    auto outcome = client::check_lease(lease_ms);
+    if (outcome.ok()) request.extend_to = lease_ms * kMs;
+    return outcome;
   });
 }
 
