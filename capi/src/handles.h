@@ -49,6 +49,7 @@ struct rl_request {
   std::shared_ptr<redlatch::client::Client> client;  // none: finished when it was made
   std::shared_ptr<redlatch::client::Request> request;
   std::atomic<bool> is_taken{false};
+  std::atomic<bool> is_watched{false};  // was, at some time
 };
 
 namespace redlatch::capi {

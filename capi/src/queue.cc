@@ -66,6 +66,7 @@ rl_status rl_request_watch(rl_request *request, rl_queue *queue, int64_t tag) {
   if (is_forked(queue) || (request->client && request->client->is_forked())) return RL_E_FORKED;
   if (!request->client) return queue == nullptr ? RL_OK : rl_queue_post(queue, tag);
   return guarded_status(nullptr, [&](rl_error *e) {
+    if (queue != nullptr) request->is_watched.store(true);
     request->client->watch(*request->request, target_of(queue), tag);
     answer(e, Status::kOk);
   });

@@ -120,10 +120,9 @@ rl_lease *rl_request_take_lease(rl_request *request) {
 
 void rl_request_free(rl_request *request) {
   if (request == nullptr || (request->client && request->client->is_forked())) return;
-  if (request->client && !request->request->is_finished()) {
-    rl_request_watch(request, nullptr, 0);
-    rl_request_cancel(request);
-  }
+  // A finished one, too, may be about to post its tag.
+  if (request->is_watched.load()) rl_request_watch(request, nullptr, 0);
+  if (request->client && !request->request->is_finished()) rl_request_cancel(request);
   if (is_grant(*request->request) && !request->is_taken.exchange(true)) {
     guarded_status(nullptr,
                    [&](rl_error *) { request->client->abandon(*lease_of(*request->request)); });

@@ -634,8 +634,9 @@ RL_API const char *rl_request_message(const rl_request *request);
 RL_API rl_lease *rl_request_take_lease(rl_request *request);
 
 /**
- * Free `request`. Pending: it is cancelled, and posts no tag. A lease that was not taken is
- * released. NULL does nothing. Blocks: never. Since: 0.1.
+ * Free `request`. Pending: it is cancelled. It posts no tag from then on; one that it has posted
+ * stays in the queue. A lease that was not taken is released. NULL does nothing. Blocks: never.
+ * Since: 0.1.
  */
 RL_API void rl_request_free(rl_request *request);
 
