@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <utility>
 
 namespace redlatch {
 
@@ -66,7 +67,12 @@ void log(LogLevel level, std::string_view text) noexcept {
     into.is_told = true;
     const auto listener = into.listener;
     lock.unlock();
-    (*listener)();
+    try {
+      (*listener)();
+    } catch (const std::bad_alloc &) {
+      lock.lock();
+      into.is_told = false;  // by the next line
+    }
   } catch (const std::bad_alloc &) {
     return;  // what goes on matters more than words about it
   }
@@ -77,12 +83,22 @@ void watch_log(LogLevel level, LogListener listener) {
   if (listener) next = std::make_shared<const LogListener>(std::move(listener));
   Ring &from = ring();
   std::unique_lock lock(from.mutex);
-  from.level = level;
+  const LogLevel level_before = std::exchange(from.level, level);
+  const bool was_told = from.is_told;
   from.listener.swap(next);
   from.is_told = from.listener && !from.lines.empty();
   const auto to_tell = from.is_told ? from.listener : nullptr;
   lock.unlock();
-  if (to_tell) (*to_tell)();
+  if (!to_tell) return;
+  try {
+    (*to_tell)();
+  } catch (const std::bad_alloc &) {
+    lock.lock();
+    from.level = level_before;
+    from.listener.swap(next);
+    from.is_told = was_told && !from.lines.empty();
+    throw;
+  }
 }
 
 size_t take_log_line(size_t limit, std::string &line) {

@@ -25,7 +25,8 @@ void log(LogLevel level, std::string_view text) noexcept;
 using LogListener = std::function<void()>;
 
 // Tell `listener` of lines of `level` and graver ones: once, until all lines were taken; at once if
-// there are lines already. In the place of the one before; an empty one: nobody is told.
+// there are lines already. In the place of the one before; an empty one: nobody is told. Throws
+// std::bad_alloc, and has changed nothing then.
 void watch_log(LogLevel level, LogListener listener);
 
 // Move the oldest line to `line`, if it has at most `limit` bytes. @return its size, 0 for none.

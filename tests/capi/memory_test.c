@@ -2,9 +2,10 @@
  * Copyright The redlatch authors
  *
  * Goal: running out of memory at any moment gives an honest status, no crash, and no lock that
- * stays behind. Method: this program's own malloc fails the Nth call, for N = 1, 2, .. until a
- * scenario runs to its end without meeting it; then the same with every call failing from the Nth
- * on, for every other N, because then each lock has to run out.
+ * stays behind; what a queue has promised to tell is told. Method: this program's own malloc fails
+ * the Nth call, for N = 1, 2, .. until a scenario runs to its end without meeting it; then the
+ * same with every call failing from the Nth on, for every other N, because then each lock has to
+ * run out.
  *
  * Not built with sanitizers, which need malloc for themselves, nor without glibc.
  */
@@ -175,6 +176,91 @@ static void run_scenario(void) {
   rl_client_close(client);
 }
 
+/* ---- queues ---------------------------------------------------------------------------------- */
+
+enum { WATCH_COUNT = 3, POSTED_TAG = 7 };
+
+static int bit_of(int64_t tag) { return 1 << tag; }
+
+/* @return the bit of `tag`, if its coming was promised. */
+static int promise_of(rl_status status, int64_t tag) {
+  CHECK(status == RL_OK || status == RL_E_NO_MEMORY);
+  return status == RL_OK ? bit_of(tag) : 0;
+}
+
+/* What was promised comes, each tag once, and nothing else does. */
+static void take_tags(rl_queue* queue, int promised) {
+  while (promised != 0) {
+    const int64_t tag = rl_queue_next(queue, 10000);
+    if (!CHECK(tag > 0 && tag <= POSTED_TAG && (promised & bit_of(tag)) != 0)) break;
+    promised &= ~bit_of(tag);
+  }
+  CHECK_INT(0, rl_queue_next(queue, 0));
+}
+
+static int start_watched(rl_client* client, rl_queue* queue, const rl_acquire_options* options,
+                         rl_request** requests) {
+  static const char* const names[] = {"blocking", "request", "blocking"};
+  int promised = 0;
+  int i;
+  for (i = 0; i < WATCH_COUNT; ++i) {
+    requests[i] = rl_acquire_start(client, names[i], strlen(names[i]), i < 2 ? 60 : 0, options);
+    if (requests[i] == NULL) continue;
+    promised |= promise_of(rl_request_watch(requests[i], queue, i + 1), i + 1);
+  }
+  return promised;
+}
+
+/* By a release, or, when there is no memory for that, left to itself: each is told. */
+static void end_leases(rl_queue* queue, rl_lease** leases) {
+  int promised = 0;
+  int i;
+  for (i = 0; i < WATCH_COUNT; ++i) {
+    const int64_t tag = WATCH_COUNT + 1 + i;
+    if (leases[i] != NULL) promised |= promise_of(rl_lease_watch(leases[i], queue, tag), tag);
+  }
+  for (i = 0; i < WATCH_COUNT; ++i) {
+    if (leases[i] == NULL) continue;
+    if (rl_release(leases[i], NULL) == RL_E_NO_MEMORY) rl_lease_detach(leases[i]);
+  }
+  take_tags(queue, promised);
+  for (i = 0; i < WATCH_COUNT; ++i) rl_lease_free(leases[i]);
+}
+
+static void use_queue(rl_client* client, rl_queue* queue, const rl_acquire_options* options) {
+  rl_request* requests[WATCH_COUNT];
+  rl_lease* leases[WATCH_COUNT] = {NULL};
+  int promised = start_watched(client, queue, options, requests);
+  int i;
+  take_tags(queue, promised);
+  take_tags(queue, promise_of(rl_queue_post(queue, POSTED_TAG), POSTED_TAG));
+  for (i = 0; i < WATCH_COUNT; ++i) {
+    if ((promised & bit_of(i + 1)) != 0) CHECK(rl_request_status(requests[i]) != RL_PENDING);
+    leases[i] = rl_request_take_lease(requests[i]);
+    rl_request_free(requests[i]);
+  }
+  end_leases(queue, leases);
+}
+
+static void run_queue_scenario(void) {
+  rl_acquire_options* options = rl_acquire_options_new();
+  rl_error* err = rl_error_new();
+  rl_queue* queue = rl_queue_new(err);
+  rl_client* client = NULL;
+  if (queue == NULL && err != NULL) CHECK_INT(RL_E_NO_MEMORY, rl_error_status(err));
+  if (options != NULL && queue != NULL) client = open_for_scenario();
+  if (client != NULL) {
+    CHECK_INT(RL_OK, rl_acquire_options_set_lease_ms(options, LEASE_MS));
+    use_queue(client, queue, options);
+  }
+  rl_queue_free(queue);
+  rl_client_close(client);
+  rl_error_free(err);
+  rl_acquire_options_free(options);
+}
+
+/* ---- each call in turn ----------------------------------------------------------------------- */
+
 /* Nothing may stay locked for longer than its lease. */
 static void check_nothing_is_left(rl_client* looker, rl_error* err) {
   static const char* const names[] = {"blocking", "request"};
@@ -187,7 +273,7 @@ static void check_nothing_is_left(rl_client* looker, rl_error* err) {
   }
 }
 
-static void fail_at_each_call(int fail_on) {
+static void fail_at_each_call(void (*scenario)(void), int fail_on) {
   const char* url = server_url();
   rl_error* err = rl_error_new();
   rl_client* looker = rl_client_open(url, strlen(url), NULL, err);
@@ -199,7 +285,7 @@ static void fail_at_each_call(int fail_on) {
     atomic_store(&failed_count, 0);
     atomic_store(&is_failing_on, fail_on);
     atomic_store(&calls_left, nth);
-    run_scenario();
+    scenario();
     atomic_store(&calls_left, 0);
     is_met = atomic_load(&failed_count) > 0;
     check_nothing_is_left(looker, err);
@@ -213,13 +299,92 @@ static void fail_at_each_call(int fail_on) {
   rl_error_free(err);
 }
 
-static void one_call_fails(void) { fail_at_each_call(0); }
+static void one_call_fails(void) { fail_at_each_call(run_scenario, 0); }
 
-static void all_calls_fail_from_one_on(void) { fail_at_each_call(1); }
+static void all_calls_fail_from_one_on(void) { fail_at_each_call(run_scenario, 1); }
+
+static void one_call_fails_with_queues(void) { fail_at_each_call(run_queue_scenario, 0); }
+
+static void all_calls_fail_from_one_on_with_queues(void) {
+  fail_at_each_call(run_queue_scenario, 1);
+}
+
+static void empty_log(void) {
+  char line[1024];
+  while (rl_log_next(line, sizeof line) > 0) continue;
+}
+
+/* Lose a lock, and with it write a line to the log. */
+static void lose_one(rl_client* client, const rl_acquire_options* options, long failing_call) {
+  rl_lease* lease = rl_acquire(client, TEXT("logged"), 2000, options, NULL);
+  atomic_store(&calls_left, failing_call);
+  EVENTUALLY(rl_lease_state(lease) == RL_LEASE_LOST, 10000);
+  EVENTUALLY(server_number("EXISTS", "logged", NULL) == 0, 10000);
+  rl_lease_free(lease);
+  atomic_store(&calls_left, 0);
+}
+
+/* The words of a line, and its tag, may fail for want of memory; those of the next must come. */
+static void the_log_goes_on_being_watched(void) {
+  const char* url = server_url();
+  rl_client* client = rl_client_open(url, strlen(url), NULL, NULL);
+  rl_acquire_options* options = rl_acquire_options_new();
+  long nth;
+  rl_acquire_options_set_lease_ms(options, 30);
+  rl_acquire_options_set_renew(options, 0);
+  atomic_store(&is_failing_on, 0);
+  for (nth = 1; nth <= 12; ++nth) {
+    rl_queue* queue = rl_queue_new(NULL);
+    empty_log();
+    CHECK_INT(RL_OK, rl_log_watch(RL_LOG_ERROR, queue, 1));
+    lose_one(client, options, nth);
+    lose_one(client, options, 0);
+    if (!CHECK_INT(1, rl_queue_next(queue, 2000))) fprintf(stderr, "  at call %ld\n", nth);
+    CHECK_INT(RL_OK, rl_log_watch(RL_LOG_ERROR, NULL, 0));
+    rl_queue_free(queue);
+  }
+  rl_acquire_options_free(options);
+  rl_client_close(client);
+}
+
+static void a_log_watch_that_is_refused_changes_nothing(void) {
+  const char* url = server_url();
+  rl_client* client = rl_client_open(url, strlen(url), NULL, NULL);
+  rl_acquire_options* options = rl_acquire_options_new();
+  rl_status status = RL_E_NO_MEMORY;
+  long nth;
+  rl_acquire_options_set_lease_ms(options, 30);
+  rl_acquire_options_set_renew(options, 0);
+  for (nth = 1; nth < 20 && status != RL_OK; ++nth) {
+    rl_queue* first = rl_queue_new(NULL);
+    rl_queue* second = rl_queue_new(NULL);
+    empty_log();
+    CHECK_INT(RL_OK, rl_log_watch(RL_LOG_ERROR, first, 1));
+    lose_one(client, options, 0);
+    CHECK_INT(1, rl_queue_next(first, 2000));
+    atomic_store(&calls_left, nth);
+    status = rl_log_watch(RL_LOG_ERROR, second, 2);
+    atomic_store(&calls_left, 0);
+    CHECK_INT(status == RL_OK ? 2 : 0, rl_queue_next(second, 0));
+    empty_log();
+    lose_one(client, options, 0);
+    CHECK_INT(status == RL_OK ? 2 : 1, rl_queue_next(status == RL_OK ? second : first, 2000));
+    CHECK_INT(RL_OK, rl_log_watch(RL_LOG_ERROR, NULL, 0));
+    rl_queue_free(first);
+    rl_queue_free(second);
+  }
+  CHECK(nth > 2 && nth < 20);
+  rl_acquire_options_free(options);
+  rl_client_close(client);
+}
 
 static const struct test tests[] = {
     {"one_call_fails", one_call_fails},
     {"all_calls_fail_from_one_on", all_calls_fail_from_one_on},
+    {"one_call_fails_with_queues", one_call_fails_with_queues},
+    {"all_calls_fail_from_one_on_with_queues", all_calls_fail_from_one_on_with_queues},
+    {"the_log_goes_on_being_watched", the_log_goes_on_being_watched},
+    {"a_log_watch_that_is_refused_changes_nothing", a_log_watch_that_is_refused_changes_nothing},
 };
 
 int main(int argc, char** argv) {
