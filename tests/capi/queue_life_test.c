@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright The redlatch authors
+ *
+ * Goal: nothing is left of queues, whatever is freed first and whoever does it; they cost what the
+ * header says; a fork and the loss of the server are told as it says. Method: all orders of ending
+ * in a thread of its own while grants are under way, and a count of descriptors and threads; calls
+ * in a thread that the kernel ends at the first system call; a child that calls everything; a
+ * server that is killed under a thousand leases.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness.h"
+#include "redlatch/redlatch.h"
+#include "server.h"
+
+#define TEXT(x) (x), (sizeof(x) - 1)
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+enum { IS_SANITIZED = 1 };
+#else
+enum { IS_SANITIZED = 0 };
+#endif
+
+enum { WAIT_MS = 30000 };
+
+static rl_client* open_client(void) {
+  const char* url = server_url();
+  return rl_client_open(url, strlen(url), NULL, NULL);
+}
+
+static int is_readable(const rl_queue* queue) {
+  struct pollfd pollfd = {rl_queue_fd(queue), POLLIN, 0};
+  return poll(&pollfd, 1, 0) == 1;
+}
+
+static int count_entries(const char* folder) {
+  DIR* directory = opendir(folder);
+  int count = 0;
+  while (directory != NULL && readdir(directory) != NULL) ++count;
+  if (directory != NULL) closedir(directory);
+  return count;
+}
+
+static int fd_count(void) { return count_entries("/proc/self/fd"); }
+static int thread_count(void) { return count_entries("/proc/self/task"); }
+
+static void empty_log(void) {
+  char line[1024];
+  while (rl_log_next(line, sizeof line) > 0) continue;
+}
+
+/* ---- ending ---------------------------------------------------------------------------------- */
+
+enum { PENDING_COUNT = 3, PART_COUNT = 5 };
+
+/* What a program may have in hand when it ends, part by part. */
+struct estate {
+  rl_client* client;
+  rl_queue* queue;
+  rl_request* pending[PENDING_COUNT];
+  rl_lease* lease;
+  int order[PART_COUNT];
+};
+
+static void end_part(struct estate* all, int part) {
+  int i;
+  if (part == 0) rl_client_close(all->client);
+  if (part == 1) rl_queue_free(all->queue);
+  if (part == 2) rl_lease_free(all->lease);
+  if (part == 3) CHECK_INT(RL_OK, rl_log_watch(RL_LOG_ERROR, NULL, 0));
+  if (part != 4) return;
+  for (i = 0; i < PENDING_COUNT; ++i) rl_request_free(all->pending[i]);
+}
+
+static void* end_in_order(void* argument) {
+  struct estate* all = (struct estate*)argument;
+  int i;
+  for (i = 0; i < PART_COUNT; ++i) end_part(all, all->order[i]);
+  return NULL;
+}
+
+static void end_one_way(rl_client* holder, const int* order) {
+  struct estate all;
+  pthread_t thread;
+  rl_lease* lease = rl_acquire(holder, TEXT("end"), WAIT_MS, NULL, NULL);
+  int i;
+  memcpy(all.order, order, sizeof all.order);
+  all.client = open_client();
+  all.queue = rl_queue_new(NULL);
+  REQUIRE(lease != NULL && all.client != NULL && all.queue != NULL);
+  all.lease = rl_acquire(all.client, TEXT("end-own"), WAIT_MS, NULL, NULL);
+  CHECK_INT(RL_OK, rl_lease_watch(all.lease, all.queue, 100));
+  CHECK_INT(RL_OK, rl_log_watch(RL_LOG_INFO, all.queue, 200));
+  for (i = 0; i < PENDING_COUNT; ++i) {
+    all.pending[i] = rl_acquire_start(all.client, TEXT("end"), -1, NULL);
+    CHECK_INT(RL_OK, rl_request_watch(all.pending[i], all.queue, i + 1));
+  }
+  REQUIRE(pthread_create(&thread, NULL, end_in_order, &all) == 0);
+  CHECK_INT(RL_OK, rl_release(lease, NULL)); /* Their grant is on its way now. */
+  rl_lease_free(lease);
+  pthread_join(thread, NULL);
+}
+
+/* Heap's algorithm, all orders of the first `count`. */
+static void end_in_all_orders(rl_client* holder, int* order, int count) {
+  int i;
+  if (count == 1) {
+    if (failure_count() < 20) end_one_way(holder, order);
+    return;
+  }
+  for (i = 0; i < count; ++i) {
+    const int k = count % 2 == 0 ? i : 0;
+    int other;
+    end_in_all_orders(holder, order, count - 1);
+    other = order[k];
+    order[k] = order[count - 1];
+    order[count - 1] = other;
+  }
+}
+
+static void everything_may_end_in_any_order(void) {
+  int order[PART_COUNT] = {0, 1, 2, 3, 4};
+  rl_client* holder = open_client();
+  int fds, threads;
+  empty_log();
+  CHECK_INT(RL_OK, rl_client_connect(holder, WAIT_MS, NULL));
+  end_one_way(holder, order); /* What is made once for the process is there from here on. */
+  fds = fd_count();
+  threads = thread_count();
+  end_in_all_orders(holder, order, PART_COUNT);
+  CHECK_INT(fds, fd_count());
+  EVENTUALLY(thread_count() == threads, 5000); /* /proc shows one that was joined for a moment. */
+  CHECK_INT(RL_OK, rl_log_watch(RL_LOG_INFO, NULL, 0));
+  rl_client_close(holder);
+  EVENTUALLY(server_number("EXISTS", "end", "end-own", NULL) == 0, 2000);
+}
+
+/* ---- ending while somebody takes tags -------------------------------------------------------- */
+
+enum { TAG_COUNT = 60, END_ROUNDS = 40 };
+
+struct taker {
+  rl_queue* queue;
+  atomic_int counts[TAG_COUNT + 1];
+};
+
+static void* take_tags(void* argument) {
+  struct taker* taker = (struct taker*)argument;
+  int64_t tag;
+  while ((tag = rl_queue_next(taker->queue, WAIT_MS)) > 0) {
+    if (CHECK(tag <= TAG_COUNT)) CHECK_INT(0, atomic_fetch_add(&taker->counts[tag], 1));
+  }
+  CHECK_INT(-1, tag);
+  return NULL;
+}
+
+/* A shutdown, while the lock goes round: a tag for each request and lease; freed: at most one. */
+static void end_among_takers(rl_client* holder, int is_freeing) {
+  static struct taker taker;
+  rl_client* client = open_client();
+  rl_request* requests[TAG_COUNT];
+  rl_lease* lease = rl_acquire(holder, TEXT("taken"), WAIT_MS, NULL, NULL);
+  rl_lease* own = rl_acquire(client, TEXT("taken-own"), WAIT_MS, NULL, NULL);
+  pthread_t threads[2];
+  size_t k;
+  int i;
+  memset(&taker, 0, sizeof taker);
+  taker.queue = rl_queue_new(NULL);
+  for (k = 0; k < TEST_COUNT(threads); ++k) {
+    REQUIRE(pthread_create(&threads[k], NULL, take_tags, &taker) == 0);
+  }
+  for (i = 1; i < TAG_COUNT; ++i) {
+    requests[i] = rl_acquire_start(client, TEXT("taken"), -1, NULL);
+    CHECK_INT(RL_OK, rl_request_watch(requests[i], taker.queue, i));
+  }
+  CHECK_INT(RL_OK, rl_lease_watch(own, taker.queue, TAG_COUNT));
+  rl_request_free(rl_release_start(lease));
+  if (!is_freeing) rl_client_shutdown(client);
+  for (i = 1; i < TAG_COUNT; ++i) rl_request_free(requests[i]);
+  rl_lease_free(own);
+  for (k = 0; k < TEST_COUNT(threads); ++k) CHECK_INT(RL_OK, rl_queue_post(taker.queue, -1));
+  for (k = 0; k < TEST_COUNT(threads); ++k) pthread_join(threads[k], NULL);
+  for (i = 1; i <= TAG_COUNT && !is_freeing; ++i) CHECK_INT(1, atomic_load(&taker.counts[i]));
+  CHECK_INT(0, rl_queue_next(taker.queue, 0));
+  rl_client_close(client);
+  CHECK_INT(0, rl_queue_next(taker.queue, 0));
+  rl_queue_free(taker.queue);
+  rl_lease_free(lease);
+}
+
+static void ends_are_told_to_those_who_take(void) {
+  rl_client* holder = open_client();
+  int round;
+  for (round = 0; round < END_ROUNDS && failure_count() < 20; ++round) {
+    end_among_takers(holder, round % 2);
+  }
+  rl_client_close(holder);
+}
+
+/* ---- what costs a system call ---------------------------------------------------------------- */
+
+struct silent {
+  void (*body)(struct silent*);
+  rl_queue* queue;
+  rl_request* pending;
+  rl_lease* lease;
+  int is_filtered;
+  volatile int is_done;
+};
+
+/* From here on the kernel ends this thread at any system call but exit. */
+static int allow_nothing(void) {
+  static struct sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), /* The number of the call. */
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_THREAD),
+  };
+  static const struct sock_fprog program = {TEST_COUNT(filter), filter};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static void* run_silently(void* argument) {
+  struct silent* silent = (struct silent*)argument;
+  silent->is_filtered = allow_nothing();
+  if (!silent->is_filtered) return NULL;
+  silent->body(silent);
+  silent->is_done = 1;
+  syscall(SYS_exit, 0); /* Returning would make other calls. */
+  return NULL;
+}
+
+/* @return 1: it made none; 0: it made one; -1: cannot be told on this machine. */
+static int is_silent(struct silent* silent, void (*body)(struct silent*)) {
+  pthread_t thread;
+  silent->body = body;
+  silent->is_done = 0;
+  if (pthread_create(&thread, NULL, run_silently, silent) != 0) return -1;
+  pthread_join(thread, NULL);
+  return silent->is_filtered ? silent->is_done : -1;
+}
+
+static void look_at_clock(struct silent* unused) {
+  struct timespec now;
+  (void)unused;
+  clock_gettime(CLOCK_BOOTTIME, &now);
+}
+
+static void make_a_call(struct silent* unused) {
+  (void)unused;
+  syscall(SYS_getppid);
+}
+
+static void look_at_queue(struct silent* silent) {
+  int i;
+  for (i = 0; i < 1000; ++i) {
+    if (rl_queue_next(silent->queue, 0) != 0) abort();
+    if (rl_queue_next(silent->queue, -7) != 0) abort(); /* No wait. */
+    if (rl_queue_fd(silent->queue) < 0) abort();
+    if (rl_request_status(silent->pending) != RL_PENDING) abort();
+    if (rl_log_next(NULL, 0) != 0) abort();
+  }
+}
+
+static void look_at_lease(struct silent* silent) {
+  int i;
+  for (i = 0; i < 1000; ++i) {
+    if (rl_lease_state(silent->lease) != RL_LEASE_HELD) abort();
+    if (rl_lease_remaining_ms(silent->lease) == 0) abort();
+    if (rl_lease_check(silent->lease, NULL) != RL_OK) abort();
+  }
+}
+
+static void looking_costs_no_system_call(void) {
+  rl_client* client = open_client();
+  struct silent silent;
+  if (IS_SANITIZED) {
+    printf(" (not with a sanitizer, which makes calls of its own)");
+    rl_client_close(client);
+    return;
+  }
+  memset(&silent, 0, sizeof silent);
+  silent.queue = rl_queue_new(NULL);
+  silent.lease = rl_acquire(client, TEXT("silent"), WAIT_MS, NULL, NULL);
+  silent.pending = rl_acquire_start(client, TEXT("silent"), -1, NULL);
+  CHECK_INT(RL_OK, rl_request_watch(silent.pending, silent.queue, 1));
+  rl_queue_post(silent.queue, 5); /* Once full, it must be quiet again when it is empty. */
+  CHECK_INT(5, rl_queue_next(silent.queue, 0));
+  empty_log();
+  /* One that was killed holds what it held: end the test there. */
+  if (is_silent(&silent, make_a_call) != 0) {
+    printf(" (no seccomp here)");
+  } else {
+    REQUIRE(is_silent(&silent, look_at_queue) == 1);
+    if (is_silent(&silent, look_at_clock) != 1) {
+      printf(" (the clock is a system call here)");
+    } else {
+      REQUIRE(is_silent(&silent, look_at_lease) == 1);
+    }
+  }
+  rl_request_free(silent.pending);
+  rl_lease_free(silent.lease);
+  rl_queue_free(silent.queue);
+  rl_client_close(client);
+}
+
+/* ---- fork ------------------------------------------------------------------------------------ */
+
+struct family {
+  rl_client* client;
+  rl_queue* queue;
+  rl_lease* lease;
+  rl_request* pending;
+};
+
+static void call_everything(struct family* all) {
+  rl_queue* own = rl_queue_new(NULL);
+  CHECK_INT(-1, rl_queue_fd(all->queue));
+  CHECK_INT(0, rl_queue_next(all->queue, 0));
+  CHECK_INT(0, rl_queue_next(all->queue, -1)); /* There is a tag, and it is the parent's. */
+  CHECK_INT(RL_E_FORKED, rl_queue_post(all->queue, 3));
+  CHECK_INT(RL_E_FORKED, rl_request_watch(all->pending, all->queue, 4));
+  CHECK_INT(RL_E_FORKED, rl_request_watch(all->pending, own, 4));
+  CHECK_INT(RL_E_FORKED, rl_request_watch(all->pending, NULL, 0));
+  CHECK_INT(RL_E_FORKED, rl_lease_watch(all->lease, all->queue, 5));
+  CHECK_INT(RL_E_FORKED, rl_lease_watch(all->lease, own, 5));
+  CHECK_INT(RL_E_FORKED, rl_log_watch(RL_LOG_INFO, all->queue, 6));
+  CHECK(rl_queue_fd(own) >= 0);
+  CHECK_INT(RL_OK, rl_queue_post(own, 7));
+  CHECK(is_readable(own));
+  CHECK_INT(7, rl_queue_next(own, -1));
+  CHECK_INT(RL_OK, rl_log_watch(RL_LOG_INFO, own, 8));
+  rl_request_free(rl_client_connect_start(all->client, 0));
+  rl_request_free(all->pending);
+  rl_lease_free(all->lease);
+  rl_queue_free(all->queue);
+  rl_queue_free(own);
+  rl_client_close(all->client);
+}
+
+static void a_child_leaves_the_queue_alone(void) {
+  rl_client* holder = open_client();
+  rl_lease* held = rl_acquire(holder, TEXT("fork"), WAIT_MS, NULL, NULL);
+  struct family all;
+  pid_t child;
+  int status = -1;
+  all.client = open_client();
+  all.queue = rl_queue_new(NULL);
+  all.lease = rl_acquire(all.client, TEXT("fork-own"), WAIT_MS, NULL, NULL);
+  all.pending = rl_acquire_start(all.client, TEXT("fork"), -1, NULL);
+  CHECK_INT(RL_OK, rl_request_watch(all.pending, all.queue, 1));
+  CHECK_INT(RL_OK, rl_lease_watch(all.lease, all.queue, 2));
+  CHECK_INT(RL_OK, rl_queue_post(all.queue, 9));
+  fflush(stdout);
+  child = fork();
+  if (child == 0) {
+    const int before = failure_count();
+    alarm(20);
+    call_everything(&all);
+    _exit(failure_count() == before ? EXIT_SUCCESS : EXIT_FAILURE);
+  }
+  waitpid(child, &status, 0);
+  CHECK_INT(0, status);
+  CHECK(is_readable(all.queue));
+  CHECK_INT(9, rl_queue_next(all.queue, 0));
+  CHECK_INT(0, rl_queue_next(all.queue, 20));
+  CHECK_INT(RL_OK, rl_release(held, NULL));
+  CHECK_INT(1, rl_queue_next(all.queue, WAIT_MS));
+  CHECK_INT(RL_OK, rl_request_status(all.pending));
+  CHECK_INT(RL_OK, rl_release(all.lease, NULL));
+  CHECK_INT(2, rl_queue_next(all.queue, WAIT_MS));
+  rl_request_free(all.pending);
+  rl_lease_free(all.lease);
+  rl_lease_free(held);
+  rl_queue_free(all.queue);
+  rl_client_close(all.client);
+  rl_client_close(holder);
+}
+
+/* ---- leases that are lost -------------------------------------------------------------------- */
+
+enum { LEASE_COUNT = 1000, LEASE_MS = 1500 };
+
+static rl_lease* watched_leases[LEASE_COUNT + 1];
+
+/* The first one in `name`-1, the next in `name`-2, .. */
+static void take_and_watch(rl_client* client, rl_queue* queue, const rl_acquire_options* options) {
+  static rl_request* requests[LEASE_COUNT + 1];
+  char name[32];
+  int i;
+  for (i = 1; i <= LEASE_COUNT; ++i) {
+    const int length = snprintf(name, sizeof name, "watched-%d", i);
+    requests[i] = rl_acquire_start(client, name, (size_t)length, WAIT_MS, options);
+  }
+  for (i = 1; i <= LEASE_COUNT; ++i) {
+    CHECK_INT(RL_OK, rl_request_wait(requests[i], WAIT_MS));
+    watched_leases[i] = rl_request_take_lease(requests[i]);
+    CHECK_INT(RL_OK, rl_lease_watch(watched_leases[i], queue, i));
+    rl_request_free(requests[i]);
+  }
+}
+
+/* The last renewal cannot be later than the death of the server, nor a deadline later than a lease
+   after that. */
+static void a_thousand_losses_are_told_once(void) {
+  static int seen[LEASE_COUNT + 1];
+  rl_client* client = open_client();
+  rl_queue* queue = rl_queue_new(NULL);
+  rl_acquire_options* options = rl_acquire_options_new();
+  int64_t killed_ms;
+  int i;
+  rl_acquire_options_set_lease_ms(options, LEASE_MS);
+  take_and_watch(client, queue, options);
+  sleep_ms(LEASE_MS); /* By now each lives on a renewal. */
+  CHECK_INT(0, rl_queue_next(queue, 0));
+  server_kill();
+  killed_ms = now_ms();
+  for (i = 0; i < LEASE_COUNT; ++i) {
+    const int64_t tag = rl_queue_next(queue, WAIT_MS);
+    REQUIRE(tag >= 1 && tag <= LEASE_COUNT);
+    CHECK_INT(1, ++seen[tag]);
+    CHECK_INT(RL_LEASE_LOST, rl_lease_state(watched_leases[tag]));
+  }
+  CHECK(now_ms() - killed_ms < LEASE_MS + 5000);
+  CHECK_INT(0, rl_queue_next(queue, 50));
+  for (i = 1; i <= LEASE_COUNT; ++i) rl_lease_free(watched_leases[i]);
+  rl_acquire_options_free(options);
+  rl_queue_free(queue);
+  rl_client_close(client);
+  server_url();
+  empty_log();
+}
+
+/* Noticed by the renewal, at a third of the lease: long before the lease itself would end. */
+static void a_forced_release_is_told(void) {
+  rl_client* client = open_client();
+  rl_client* helper = open_client();
+  rl_queue* queue = rl_queue_new(NULL);
+  rl_acquire_options* options = rl_acquire_options_new();
+  rl_lease* lease;
+  rl_acquire_options_set_lease_ms(options, 6000);
+  lease = rl_acquire(client, TEXT("forced"), WAIT_MS, options, NULL);
+  CHECK_INT(RL_OK, rl_lease_watch(lease, queue, 1));
+  CHECK_INT(RL_OK, rl_force_release(helper, TEXT("forced"), NULL, 0, NULL));
+  CHECK_INT(1, rl_queue_next(queue, 5000));
+  CHECK_INT(RL_LEASE_LOST, rl_lease_state(lease));
+  CHECK_INT(0, rl_queue_next(queue, 0));
+  rl_lease_free(lease);
+  rl_acquire_options_free(options);
+  rl_queue_free(queue);
+  rl_client_close(client);
+  rl_client_close(helper);
+  empty_log();
+}
+
+static const struct test tests[] = {
+    {"everything_may_end_in_any_order", everything_may_end_in_any_order},
+    {"ends_are_told_to_those_who_take", ends_are_told_to_those_who_take},
+    {"looking_costs_no_system_call", looking_costs_no_system_call},
+    {"a_child_leaves_the_queue_alone", a_child_leaves_the_queue_alone},
+    {"a_thousand_losses_are_told_once", a_thousand_losses_are_told_once},
+    {"a_forced_release_is_told", a_forced_release_is_told},
+};
+
+int main(int argc, char** argv) {
+  server_url();
+  return run_tests(tests, TEST_COUNT(tests), 140, argc, argv);
+}
