@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright The redlatch authors
  *
- * Goal: the examples run, and their lock works. Method: several processes of all of them add to one
- * file at the same time; an addition is lost as soon as two are inside. The build says where the
- * programs are.
+ * Goal: the examples run, and their lock works. Method: several processes of those that add to a
+ * file do so at the same time; an addition is lost as soon as two are inside. Two poll loops take a
+ * lock from each other. The build says where the programs are.
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -81,9 +82,97 @@ static void examples_say_when_they_fail(void) {
   }
 }
 
+/* ---- the poll loop --------------------------------------------------------------------------- */
+
+enum { REPLY_MS = 20000 };
+
+/* A running poll_loop. */
+struct loop {
+  pid_t pid;
+  int input, output;
+  char said[4096]; /* So far. */
+  size_t length;
+};
+
+static int start_loop(struct loop* loop, const char* first, const char* second) {
+  posix_spawn_file_actions_t actions;
+  char* argv[5];
+  int in[2], out[2];
+  int is_started;
+  memset(loop, 0, sizeof *loop);
+  argv[0] = (char*)EXAMPLE_POLL_LOOP;
+  argv[1] = (char*)server_url();
+  argv[2] = (char*)first;
+  argv[3] = (char*)second;
+  argv[4] = NULL;
+  if (!CHECK(pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0)) return 0;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
+  is_started = posix_spawn(&loop->pid, argv[0], &actions, NULL, argv, environ) == 0;
+  posix_spawn_file_actions_destroy(&actions);
+  close(in[0]);
+  close(out[1]);
+  loop->input = in[1];
+  loop->output = out[0];
+  return CHECK(is_started);
+}
+
+/* Read until it has said `text`. */
+static void await(struct loop* loop, const char* text) {
+  const int64_t end_ms = now_ms() + REPLY_MS;
+  while (strstr(loop->said, text) == NULL && now_ms() < end_ms) {
+    struct pollfd pollfd = {loop->output, POLLIN, 0};
+    const size_t room = sizeof loop->said - 1 - loop->length;
+    ssize_t got = 0;
+    if (poll(&pollfd, 1, REPLY_MS) == 1) {
+      got = read(loop->output, loop->said + loop->length, room);
+    }
+    if (got <= 0) break;
+    loop->length += (size_t)got;
+  }
+  CHECK_HAS(text, loop->said);
+}
+
+static void end_loop(struct loop* loop) {
+  close(loop->output);
+  CHECK_INT(0, end_of(loop->pid));
+}
+
+static void poll_loops_take_turns(void) {
+  struct loop first, second;
+  REQUIRE(start_loop(&first, "one", "two"));
+  await(&first, "one: held");
+  await(&first, "two: held");
+  REQUIRE(start_loop(&second, "one", "three"));
+  await(&second, "three: held");
+  EVENTUALLY(server_number("EXISTS", "{one}:rl1:q", NULL) == 1, REPLY_MS);
+  CHECK_INT(1, server_number("DEL", "one", NULL));
+  await(&first, "one: lost");
+  await(&second, "one: held");
+  CHECK_INT(1, write(first.input, "\n", 1));
+  await(&first, "one: 0 ms left");
+  CHECK(strstr(first.said, "two: 0 ms left") == NULL);
+  close(first.input);
+  await(&first, "two: given back");
+  end_loop(&first);
+  close(second.input);
+  await(&second, "one: given back");
+  await(&second, "three: given back");
+  end_loop(&second);
+  CHECK_INT(0, server_number("EXISTS", "one", "two", "three", NULL));
+}
+
+static void poll_loop_says_when_it_fails(void) {
+  const int status = end_of(start(EXAMPLE_POLL_LOOP, "redis://127.0.0.1:1?nonsense=1", "name"));
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE);
+}
+
 static const struct test tests[] = {
     {"examples_count_together", examples_count_together},
     {"examples_say_when_they_fail", examples_say_when_they_fail},
+    {"poll_loops_take_turns", poll_loops_take_turns},
+    {"poll_loop_says_when_it_fails", poll_loop_says_when_it_fails},
 };
 
 int main(int argc, char** argv) {
