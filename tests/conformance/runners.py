@@ -29,6 +29,8 @@ def _prepare_c(folder: Path) -> list[str]:
     """Compiled here, against the library under test; CFLAGS and CC as everywhere."""
     build = build_folder()
     program = folder / "runner_c"
+    if program.exists():
+        return [str(program)]
     command = shlex.split(os.environ.get("CC", "cc")) + ["-std=gnu11", "-O1", "-g"]
     command += shlex.split(os.environ.get("CFLAGS", ""))
     command += ["-Wall", "-Wextra", "-Werror", "-pthread", "-o", str(program)]
@@ -47,8 +49,13 @@ def _prepare_python(_: Path) -> list[str]:
     return [sys.executable, str(HERE / "runners/python/runner.py")]
 
 
-# One entry for each language: makes the runner ready in a scratch folder, and says how to start it.
-PREPARE: dict[str, Callable[[Path], list[str]]] = {"c": _prepare_c, "python": _prepare_python}
+# One entry for each runner, the language first in its name: makes it ready in a scratch folder,
+# and says how to start it.
+PREPARE: dict[str, Callable[[Path], list[str]]] = {
+    "c": _prepare_c,
+    "c-queue": lambda folder: [*_prepare_c(folder), "queue"],
+    "python": _prepare_python,
+}
 
 
 def capabilities() -> dict[str, set[str]]:

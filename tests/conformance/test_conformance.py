@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from itertools import permutations, product
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,9 @@ def run_with_c(server: Server, case: Case, commands: dict[str, list[str]], defec
         ("c", "ignore_release", "mutex-exclusive"),
         ("c", "ignore_release", "mutex-key"),
         ("c", "ignore_release", "misuse-second-release"),
+        ("c-queue", "ignore_release", "mutex-exclusive"),
+        ("c-queue", "early_answer", "mutex-exclusive"),
+        ("c-queue", "early_answer", "lost-taken-over"),
         ("python", "cut_at_nul", "names-binary"),
         ("python", "ignore_release", "mutex-exclusive"),
         ("python", "ignore_release", "misuse-second-release"),
@@ -156,6 +160,12 @@ def test_every_case_cites_sentences_and_has_a_name_of_its_own() -> None:
     assert case_module.CASES.is_dir()
 
 
+def test_every_pair_of_runners_meets() -> None:
+    met = {pair for _, _, players in combinations() for pair in permutations(players.values(), 2)}
+    assert met == set(product(capabilities(), repeat=2))
+
+
 def test_every_runner_has_capabilities() -> None:
     folders = {path.name for path in (Path(__file__).parent / "runners").iterdir() if path.is_dir()}
-    assert folders == set(capabilities()) == set(PREPARE)
+    assert set(capabilities()) == set(PREPARE)
+    assert folders == {name.partition("-")[0] for name in PREPARE}

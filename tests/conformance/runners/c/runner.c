@@ -2,7 +2,8 @@
  * Copyright The redlatch authors
  *
  * The C runner of the conformance suite: reads a line, does it, prints a line; SPEC.md says what
- * the lines mean. One client in each process; `&N` gives an operation a thread of its own.
+ * the lines mean. One client in each process; `&N` gives an operation a thread of its own. With the
+ * argument `queue` one thread does everything, by requests and a queue (loop.c).
  * REDLATCH_RUNNER_DEFECT plants a defect, so that the suite can be seen to fail.
  */
 #include <pthread.h>
@@ -10,33 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "call.h"
 #include "record.h"
+#include "runner.h"
 
-enum { TEXT_SIZE = 2048, LOCK_COUNT = 64, JOB_COUNT = 64 };
-enum { NO_SUCH_OPERATION = 1000 }; /* Its name is UNKNOWN, which no case expects. */
+rl_client* client;
+struct job* jobs[JOB_COUNT];
+const char* defect = "";
 
-struct lock {
-  char id[32], name[TEXT_SIZE];
-  size_t name_length;
-  rl_acquire_options* options;
-  rl_lease* lease;
-  rl_request* request;
-};
-
-struct job {
-  struct call call;
-  rl_error* err;
-  rl_status status;
-  pthread_t thread;
-};
-
-static rl_client* client;
 static struct lock locks[LOCK_COUNT];
-static struct job* jobs[JOB_COUNT];
-static const char* defect = "";
 
-static struct lock* find_lock(const char* id) {
+struct lock* find_lock(const char* id) {
   int i = 0;
   while (i < LOCK_COUNT - 1 && locks[i].id[0] != '\0' && !is(locks[i].id, id)) ++i;
   return &locks[i];
@@ -207,29 +191,37 @@ static rl_status take(struct call* call, struct lock* lock, rl_error* err, rl_le
   return status;
 }
 
-static void* work(void* argument) {
+void keep_lease(struct call* call, struct lock* lock, rl_lease* lease) {
+  char token[40];
+  if (lease == NULL) return;
+  rl_lease_free(lock->lease);
+  lock->lease = lease;
+  rl_lease_token(lease, token, sizeof token);
+  add(call, " fence=%lld token=%s", (long long)rl_lease_fence(lease), token);
+}
+
+void* work(void* argument) {
   struct job* job = (struct job*)argument;
   struct call* call = &job->call;
   struct lock* lock = is(call->target, "-") ? NULL : find_lock(call->target);
   rl_lease* lease = NULL;
-  char token[40];
   job->status =
       lock ? use_lease(call, lock->lease, job->err) : use_client(call, call->op, job->err);
   if (lock != NULL && job->status == NO_SUCH_OPERATION) {
     job->status = take(call, lock, job->err, &lease);
   }
-  if (lease != NULL) {
-    rl_lease_free(lock->lease);
-    lock->lease = lease;
-    rl_lease_token(lease, token, sizeof token);
-    add(call, " fence=%lld token=%s", (long long)rl_lease_fence(lease), token);
-  }
+  keep_lease(call, lock, lease);
   return NULL;
 }
 
-static void free_job(struct job* job) {
+void free_job(struct job* job) {
   if (job != NULL) rl_error_free(job->err);
   free(job);
+}
+
+void print_answer(struct job* job) {
+  printf("%s%s\n", rl_status_name(job->status) + strlen("RL_"), job->call.answer);
+  free_job(job);
 }
 
 /* Do it, or start it, or wait for what was started; and print. */
@@ -248,11 +240,11 @@ static void run(struct job* job) {
   } else {
     work(job);
   }
-  printf("%s%s\n", rl_status_name(job->status) + strlen("RL_"), job->call.answer);
-  free_job(job);
+  print_answer(job);
 }
 
-int main(void) {
+int main(int argc, char** argv) {
+  const int is_queue = argc > 1 && is(argv[1], "queue");
   struct job* job = NULL;
   if (getenv("REDLATCH_RUNNER_DEFECT") != NULL) defect = getenv("REDLATCH_RUNNER_DEFECT");
   setvbuf(stdout, NULL, _IOLBF, 0);
@@ -260,11 +252,16 @@ int main(void) {
          fgets(job->call.line, LINE_SIZE, stdin) != NULL) {
     job->err = rl_error_new();
     parse_call(&job->call, defect);
-    run(job);
+    if (is_queue) {
+      run_in_loop(job);
+    } else {
+      run(job);
+    }
   }
   free_job(job);
   rl_client_shutdown(client); /* Ends the waits of the jobs. */
-  for (int i = 1; i < JOB_COUNT; ++i) {
+  if (is_queue) end_loop();
+  for (int i = 1; i < JOB_COUNT && !is_queue; ++i) {
     if (jobs[i] != NULL) pthread_join(jobs[i]->thread, NULL);
     free_job(jobs[i]);
   }

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright The redlatch authors
+ *
+ * The C runner without threads: whatever can be started is started, its end is told by a queue, and
+ * one loop polls for all of it. What has no such form is called as it is.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "runner.h"
+
+static rl_queue* queue;
+static int64_t last_tag;
+
+static int64_t now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static rl_request* start(struct job* job) {
+  const struct lock* lock = job->lock;
+  const char* op = job->call.op;
+  const int64_t wait_ms = number_of(&job->call, "wait_ms");
+  if (lock == NULL) return is(op, "connect") ? rl_client_connect_start(client, wait_ms) : NULL;
+  if (is(op, "acquire")) {
+    return rl_acquire_start(client, lock->name, lock->name_length, wait_ms, lock->options);
+  }
+  if (lock->lease == NULL || is(defect, "ignore_release")) return NULL;
+  if (is(op, "release")) return rl_release_start(lock->lease);
+  return is(op, "extend") ? rl_extend_start(lock->lease, number_of(&job->call, "lease_ms")) : NULL;
+}
+
+/* @return whether something is under way that posts a tag. */
+static int begin(struct job* job) {
+  const int64_t wait_ms = number_of(&job->call, "wait_ms");
+  const int may_wait = wait_ms >= -1;
+  struct lock* lock = is(job->call.target, "-") ? NULL : find_lock(job->call.target);
+  job->lock = lock;
+  job->tag = ++last_tag;
+  job->end_ms = -1;
+  job->request = start(job);
+  if (job->request != NULL) return rl_request_watch(job->request, queue, job->tag) == RL_OK;
+  if (lock == NULL || !may_wait) return 0;
+  if (wait_ms >= 0) job->end_ms = now_ms() + wait_ms;
+  if (is(job->call.op, "poll") && lock->request != NULL) {
+    job->request = lock->request;
+    job->is_borrowed = 1;
+    return rl_request_watch(job->request, queue, job->tag) == RL_OK;
+  }
+  if (!is(job->call.op, "wait_lost") || lock->lease == NULL) return 0;
+  job->lease = lock->lease;
+  return rl_lease_watch(job->lease, queue, job->tag) == RL_OK;
+}
+
+/* Its tag has come, or its time is over. */
+static void finish(struct job* job) {
+  job->is_done = 1;
+  if (job->lease != NULL) {
+    const int32_t state = rl_lease_state(job->lease);
+    job->status = state == RL_LEASE_LOST ? RL_E_LOST : state == RL_LEASE_HELD ? RL_PENDING : RL_OK;
+    if (job->status == RL_PENDING) rl_lease_watch(job->lease, NULL, 0);
+    return;
+  }
+  job->status = rl_request_status(job->request);
+  if (job->status == RL_PENDING) rl_request_watch(job->request, NULL, 0);
+  keep_lease(&job->call, job->lock, rl_request_take_lease(job->request));
+  if (!job->is_borrowed) rl_request_free(job->request);
+}
+
+static void take_tags(void) {
+  int64_t tag;
+  while ((tag = rl_queue_next(queue, 0)) != 0) {
+    for (int i = 0; i < JOB_COUNT; ++i) {
+      if (jobs[i] != NULL && !jobs[i]->is_done && jobs[i]->tag == tag) finish(jobs[i]);
+    }
+  }
+}
+
+/* One turn: sleep until a tag comes or the time of a job is over. */
+static void turn(void) {
+  struct pollfd pollfd = {rl_queue_fd(queue), POLLIN, 0};
+  int64_t end_ms = -1;
+  for (int i = 0; i < JOB_COUNT; ++i) {
+    if (jobs[i] == NULL || jobs[i]->is_done || jobs[i]->end_ms < 0) continue;
+    if (end_ms < 0 || jobs[i]->end_ms < end_ms) end_ms = jobs[i]->end_ms;
+  }
+  if (end_ms >= 0) {
+    const int64_t left_ms = end_ms - now_ms();
+    poll(&pollfd, 1, left_ms > 0 ? (int)(left_ms > 60000 ? 60000 : left_ms) : 0);
+  } else {
+    poll(&pollfd, 1, -1);
+  }
+  take_tags();
+  for (int i = 0; i < JOB_COUNT; ++i) {
+    const int is_late = jobs[i] != NULL && jobs[i]->end_ms >= 0 && now_ms() >= jobs[i]->end_ms;
+    if (is_late && !jobs[i]->is_done) finish(jobs[i]);
+  }
+}
+
+void run_in_loop(struct job* job) {
+  int number = job->call.job % JOB_COUNT;
+  if (queue == NULL) queue = rl_queue_new(NULL);
+  if (number != 0 && is(job->call.op, "wait") && jobs[number] != NULL) {
+    free_job(job);
+  } else {
+    free_job(jobs[number]);
+    jobs[number] = job;
+    if (!begin(job)) {
+      work(job);
+      job->is_done = 1;
+    } else if (is(defect, "early_answer")) {
+      finish(job);
+    }
+    if (number != 0) {
+      puts("STARTED");
+      return;
+    }
+  }
+  while (!jobs[number]->is_done) turn();
+  print_answer(jobs[number]);
+  jobs[number] = NULL;
+}
+
+void end_loop(void) {
+  for (int i = 0; i < JOB_COUNT; ++i) {
+    while (jobs[i] != NULL && !jobs[i]->is_done) turn();
+    free_job(jobs[i]);
+  }
+  rl_queue_free(queue);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright The redlatch authors
+ *
+ * What both ways of running an operation share: its client, its locks, and what is under way.
+ */
+#ifndef REDLATCH_CONFORMANCE_RUNNER_H
+#define REDLATCH_CONFORMANCE_RUNNER_H
+
+#include <pthread.h>
+
+#include "call.h"
+#include "redlatch/redlatch.h"
+
+enum { TEXT_SIZE = 2048, LOCK_COUNT = 64, JOB_COUNT = 64 };
+enum { NO_SUCH_OPERATION = 1000 }; /* Its name is UNKNOWN, which no case expects. */
+
+struct lock {
+  char id[32], name[TEXT_SIZE];
+  size_t name_length;
+  rl_acquire_options* options;
+  rl_lease* lease;
+  rl_request* request;
+};
+
+struct job {
+  struct call call;
+  rl_error* err;
+  rl_status status;
+  pthread_t thread;
+  /* In the loop: what is waited for, until when, and the tag that it posts. */
+  struct lock* lock;
+  rl_request* request;
+  rl_lease* lease;
+  int is_borrowed; /* The request is the lock's. */
+  int is_done;
+  int64_t end_ms, tag;
+};
+
+extern rl_client* client;
+extern struct job* jobs[JOB_COUNT]; /* By the N of `&N`. */
+extern const char* defect;
+
+struct lock* find_lock(const char* id);
+/* Make `lease`, if there is one, the lock's, and answer with its numbers. */
+void keep_lease(struct call* call, struct lock* lock, rl_lease* lease);
+/* Do a job by calls that wait. */
+void* work(void* job);
+/* .. and free the job. */
+void print_answer(struct job* job);
+void free_job(struct job* job);
+
+/* Do, start or wait for a job by requests and a queue; print. */
+void run_in_loop(struct job* job);
+/* After the shutdown: everything that was started has ended. */
+void end_loop(void);
+
+#endif
