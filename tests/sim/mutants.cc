@@ -52,7 +52,7 @@ constexpr Mutant kMutants[] = {
     {"low-ticket", "a ticket after a clock step back is below the last one", Shape::kGeneral, true,
      1, "math.max(us, (last or 0) + 1)", "us"},
     {"late-ticket", "a late copy of a request costs its place (37ba843)", Shape::kGeneral, true,
-     1373, "if score and (ticket == '' or tonumber(score) <= tonumber(ticket)) then",
+     3042, "if score and (ticket == '' or tonumber(score) <= tonumber(ticket)) then",
      "if score then"},
     {"new-ticket", "whoever comes back to the queue gets a new ticket", Shape::kGeneral, true, 1,
      "if ticket == '' then\nlocal last", "if true then\nlocal last"},

@@ -161,7 +161,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "endless-release",
         "a release is repeated when its lease must have ended long ago",
-        4,
+        11,
         (
             Edit(
                 "engine/tenure.cc",
@@ -258,7 +258,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "attach-place",
         "others wait at an attached lease as if it passed on (220f2fa)",
-        3,
+        13,
         (
             Edit(
                 "engine/engine.h",
@@ -270,7 +270,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "endless-slack",
         "a renewal that is under way is due again and again (220f2fa)",
-        4,
+        22,
         (
             Edit(
                 "engine/engine.cc",
@@ -289,7 +289,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "forced-again",
         "a lease goes on that was taken by force and granted again (220f2fa)",
-        155,
+        198,
         (
             Edit(
                 "engine/queue.cc",
@@ -302,7 +302,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "lost-but-queued",
         "what is lost leaves its token in the queue (220f2fa)",
-        98,
+        46,
         (
             Edit(
                 "engine/tenure.cc",
@@ -315,7 +315,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "lost-comes-back",
         "a renewal that is confirmed after the lease brings it back",
-        81,
+        45,
         (
             Edit(
                 "engine/tenure.cc",
