@@ -5,6 +5,7 @@
 // it means is in redlatch.h; what Python makes of it is in python/src/redlatch. Whatever may send
 // or wait does so without the GIL.
 #include <pybind11/pybind11.h>
+#include <pybind11/typing.h>
 
 #include <cstring>
 #include <memory>
@@ -33,8 +34,10 @@ void run_without_gil(const Body &body) {
   without_gil([&] { return body(), 0; });
 }
 
+enum class Freeing { kMayWait, kNeverWaits };
+
 // Python's object around a handle. It ends with the object, or before, by reset().
-template <class T, void (*Free)(T *)>
+template <class T, void (*Free)(T *), Freeing freeing = Freeing::kNeverWaits>
 class Handle {
  public:
   explicit Handle(T *handle) : handle_(handle) {}
@@ -45,7 +48,12 @@ class Handle {
   T *get() const { return handle_; }
   void reset() {
     T *const handle = std::exchange(handle_, nullptr);
-    if (handle != nullptr) run_without_gil([&] { Free(handle); });
+    if (handle == nullptr) return;
+    if constexpr (freeing == Freeing::kMayWait) {
+      run_without_gil([&] { Free(handle); });
+    } else {
+      Free(handle);
+    }
   }
 
  private:
@@ -55,9 +63,10 @@ class Handle {
 using Error = Handle<rl_error, rl_error_free>;
 using ClientOptions = Handle<rl_client_options, rl_client_options_free>;
 using AcquireOptions = Handle<rl_acquire_options, rl_acquire_options_free>;
-using Client = Handle<rl_client, rl_client_close>;
+using Client = Handle<rl_client, rl_client_close, Freeing::kMayWait>;
 using Lease = Handle<rl_lease, rl_lease_free>;
 using Request = Handle<rl_request, rl_request_free>;
+using Queue = Handle<rl_queue, rl_queue_free>;
 using Info = Handle<rl_info, rl_info_free>;
 using List = Handle<rl_list, rl_list_close>;
 
@@ -114,6 +123,7 @@ void bind_handles(py::module_ &m) {
   py::class_<Client>(m, "Client");
   py::class_<Lease>(m, "Lease");
   py::class_<Request>(m, "Request");
+  py::class_<Queue>(m, "Queue");
   py::class_<Info>(m, "Info");
   py::class_<List>(m, "List");
   m.def("error_new", [] { return wrap<Error>(rl_error_new()); });
@@ -214,6 +224,46 @@ void bind_requests(py::module_ &m) {
   m.def("request_free", [](Request &request) { request.reset(); });
 }
 
+// For an event loop: `tag` is posted when `request` is finished, unless it is already. What starts a
+// request never waits, so it keeps the GIL: giving it up might cost a turn of another thread.
+std::unique_ptr<Request> watched(rl_request *request, Queue &queue, int64_t tag) {
+  auto result = wrap<Request>(request);
+  if (result == nullptr || rl_request_status(request) != RL_PENDING) return result;
+  if (rl_request_watch(request, get(queue), tag) != RL_OK) return nullptr;  // which cancels it
+  return result;
+}
+
+void bind_queues(py::module_ &m) {
+  m.def("queue_new", [](Error &e) { return wrap<Queue>(rl_queue_new(get(e))); });
+  m.def("queue_fd", [](const Queue &queue) { return rl_queue_fd(get(queue)); });
+  m.def("queue_take", [](Queue &queue) {
+    py::typing::List<py::int_> tags;
+    while (const int64_t tag = rl_queue_next(get(queue), 0)) tags.append(tag);
+    return tags;
+  });
+  m.def("acquire_watched", [](Client &client, const py::bytes &name, int64_t wait_ms,
+                              const AcquireOptions *options, Queue &queue, int64_t tag) {
+    const Text n(name);
+    return watched(rl_acquire_start(get(client), n.data, n.size, wait_ms, get(options)), queue,
+                   tag);
+  });
+  m.def("release_watched", [](Lease &lease, Queue &queue, int64_t tag) {
+    return watched(rl_release_start(get(lease)), queue, tag);
+  });
+  m.def("extend_watched", [](Lease &lease, int64_t lease_ms, Queue &queue, int64_t tag) {
+    return watched(rl_extend_start(get(lease), lease_ms), queue, tag);
+  });
+  m.def("client_connect_watched", [](Client &client, int64_t wait_ms, Queue &queue, int64_t tag) {
+    return watched(rl_client_connect_start(get(client), wait_ms), queue, tag);
+  });
+  m.def("lease_watch", [](Lease &lease, Queue &queue, int64_t tag) {
+    return rl_lease_watch(get(lease), get(queue), tag);
+  });
+  m.def("log_watch", [](int32_t level, Queue &queue, int64_t tag) {
+    return rl_log_watch(level, get(queue), tag);
+  });
+}
+
 void bind_lease(py::module_ &m) {
   m.def("lease_attach",
         [](Client &client, const py::bytes &name, const py::bytes &token, Error &e) {
@@ -266,6 +316,7 @@ PYBIND11_MODULE(_core, m) {
   bind_options(m);
   bind_client(m);
   bind_requests(m);
+  bind_queues(m);
   bind_lease(m);
   bind_info(m);
 }

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from . import _core
+from ._aio import Aio, AsyncLease, AsyncLock
 from ._client import Client, connect, from_env
 from ._errors import (
     AlreadyHeld,
@@ -40,7 +41,10 @@ from ._status import Status
 __version__ = _core.version()
 
 __all__ = [
+    "Aio",
     "AlreadyHeld",
+    "AsyncLease",
+    "AsyncLock",
     "Client",
     "Closed",
     "Deadlock",

@@ -8,12 +8,14 @@ import math
 import os
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from functools import partial
 from types import TracebackType
 from typing import Callable, Optional, TypeVar, Union
 
 from . import _core
+from ._aio import Aio
 from ._convert import NO_LIMIT, Name, Seconds, to_bytes, to_ms, to_text, to_wait_ms
 from ._errors import Error, error_of, new_error, raise_of
 from ._info import LockInfo, read_info
@@ -22,14 +24,13 @@ from ._lock import Lock
 from ._log import pass_on_log
 from ._options import make_options
 from ._status import Status
-from ._wait import SLICE_MS, finish
+from ._wait import SLICE_MS, finish, refusal_of
 
 Option = Union[str, bytes, int, float, None]
 T = TypeVar("T")
 
 _OK = int(Status.OK)
 _FORKED = int(Status.E_FORKED)
-_NOT_YET = (int(Status.BUSY), int(Status.TIMEOUT))
 # An attempt to connect cannot be interrupted, but its wait can end between two of these.
 _CONNECT_SLICE_S = 0.5
 
@@ -56,6 +57,10 @@ def _option_text(name: str, value: Union[str, bytes, int, float]) -> bytes:
     return to_bytes(value, name)
 
 
+def _none() -> None:
+    return None
+
+
 class Client:
     """One server, for any number of threads. Made by connect() and from_env().
 
@@ -63,12 +68,14 @@ class Client:
     parent are the parent's, and raise Forked.
     """
 
-    __slots__ = ("_url", "_options", "_handle", "_is_closed", "__weakref__")
+    __slots__ = ("_url", "_options", "_handle", "_is_closed", "_aio", "__weakref__")
 
     def __init__(self, url: bytes, options: _core.ClientOptions) -> None:
         self._url = url
         self._options = options
         self._is_closed = False
+        # Weak: a client that is forgotten goes at once, and is not kept by what it made.
+        self._aio: Callable[[], Optional[Aio]] = _none
         self._handle = self._open()
 
     # ---- locks ----
@@ -138,6 +145,15 @@ class Client:
             return None if lease is None else Lease(lease, handle, name_bytes)
 
         return self._call(call)
+
+    @property
+    def aio(self) -> Aio:
+        """The same for asyncio: its calls wait without holding up the event loop."""
+        aio = self._aio()
+        if aio is None:
+            aio = Aio(self)
+            self._aio = weakref.ref(aio)
+        return aio
 
     # ---- looking and operating ----
 
@@ -262,20 +278,18 @@ class Client:
     ) -> Lease | Status:
         """Acquire: the lease, or BUSY or TIMEOUT."""
         handle = self._handle
-        request = _core.acquire_start(handle, name, wait_ms, options, SLICE_MS)
-        if request is None:
-            raise error_of(Status.E_NO_MEMORY)
-        status = finish(request)
-        if status == _OK:
-            lease = _core.request_take_lease(request)
-            assert lease is not None
-            return Lease(lease, handle, name)
-        if status in _NOT_YET:
-            return Status(status)
-        if status == _FORKED:
-            self._reopen(handle)
-            return self._take(name, wait_ms, options)
-        raise error_of(status, _core.request_message(request))
+        while True:
+            request = _core.acquire_start(handle, name, wait_ms, options, SLICE_MS)
+            if request is None:
+                raise error_of(Status.E_NO_MEMORY)
+            status = finish(request)
+            if status == _OK:
+                lease = _core.request_take_lease(request)
+                assert lease is not None
+                return Lease(lease, handle, name)
+            if status != _FORKED:
+                return refusal_of(request)
+            handle = self._reopen(handle)
 
 
 def _options_of(options: dict[str, Option]) -> _core.ClientOptions:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""One hold of a lock."""
+"""One hold of a lock: what all kinds of leases share, and that of threads."""
 
 from __future__ import annotations
 
@@ -34,12 +34,8 @@ _WORDS = {
 _OK = int(Status.OK)
 
 
-class Lease:
-    """One hold of a lock: whoever has this object may release it, from any thread.
-
-    As a context manager it releases itself at the end of the block. The lease is renewed in the
-    background; `lost` and `check()` say, by the local clock, whether it still holds.
-    """
+class LeaseBase:
+    """What is known of a hold without asking the server."""
 
     __slots__ = ("_handle", "_client", "_name", "_is_given_back", "__weakref__")
 
@@ -83,10 +79,71 @@ class Lease:
 
     def check(self) -> None:
         """Raise LockLost, with the reason, if the lock is not certainly ours any more."""
-        err = new_error()
-        _core.lease_check(self._handle, err)
+        error = self._loss()
         pass_on_log()
-        raise_of(err)
+        if error is not None:
+            raise error
+
+    def _loss(self) -> Optional[Error]:
+        """Why it is not held."""
+        err = new_error()
+        status = _core.lease_check(self._handle, err)
+        return None if status == _OK else error_of(status, _core.error_message(err))
+
+    def detach(self) -> str:
+        """Stop renewing, and leave the lock to its lease; Client.attach() may go on with it.
+
+        Returns the token that it takes.
+        """
+        error = self._loss()
+        if error is not None:
+            raise error
+        _core.lease_detach(self._handle)
+        self._is_given_back = True
+        return self.token
+
+    def _settle(self, error: Error, exception: Optional[BaseException]) -> None:
+        """The release at the end of a block failed by `error`; the block ended by `exception`,
+        which is not ours to replace.
+        """
+        if exception is not None:
+            add_note(exception, f"redlatch: {error}")
+        elif isinstance(error, _STILL_GOING_ON):
+            # The block was protected to its end: an exception would call it a failure.
+            logger.warning("release of %r: %s", self.name, error)
+        else:
+            raise error
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._describe()}>"
+
+    def _describe(self) -> str:
+        word = _WORDS.get(_core.lease_state(self._handle), "of another process")
+        text = f"{self.name!r} {word} fence={self.fence}"
+        return f"{text} remaining={self.remaining:.1f}s" if word == "held" else text
+
+    def __del__(
+        self,
+        # Bound here: at the end of the interpreter the module's names may be gone.
+        _state: Callable[[_core.Lease], int] = _core.lease_state,
+        _warn: Callable[..., None] = warnings.warn,
+    ) -> None:
+        if not getattr(self, "_is_given_back", True) and _state(self._handle) == _HELD:
+            _warn(f"never released: {self!r}", ResourceWarning, stacklevel=2, source=self)
+
+
+# The release is repeated in the background until the lease would have ended.
+_STILL_GOING_ON = (OutcomeUnknown, Unavailable, ServerError, Denied)
+
+
+class Lease(LeaseBase):
+    """One hold of a lock: whoever has this object may release it, from any thread.
+
+    As a context manager it releases itself at the end of the block. The lease is renewed in the
+    background; `lost` and `check()` say, by the local clock, whether it still holds.
+    """
+
+    __slots__ = ()
 
     def wait_lost(self, timeout: Seconds = NO_LIMIT) -> bool:
         """Wait until it stops being held, for `timeout` seconds at most; whether it is lost."""
@@ -127,18 +184,6 @@ class Lease:
         pass_on_log()
         raise_of(err)
 
-    def detach(self) -> str:
-        """Stop renewing, and leave the lock to its lease; Client.attach() may go on with it.
-
-        Returns the token that it takes.
-        """
-        err = new_error()
-        _core.lease_check(self._handle, err)
-        raise_of(err)
-        _core.lease_detach(self._handle)
-        self._is_given_back = True
-        return self.token
-
     def __enter__(self) -> Lease:
         return self
 
@@ -157,32 +202,4 @@ class Lease:
         try:
             self.release()
         except Error as error:
-            if exception is not None:
-                add_note(exception, f"redlatch: {error}")
-            elif isinstance(error, _STILL_GOING_ON):
-                # The block was protected to its end: an exception would call it a failure.
-                logger.warning("release of %r: %s", self.name, error)
-            else:
-                raise
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._describe()}>"
-
-    def _describe(self) -> str:
-        word = _WORDS.get(_core.lease_state(self._handle), "of another process")
-        text = f"{self.name!r} {word} fence={self.fence}"
-        return f"{text} remaining={self.remaining:.1f}s" if word == "held" else text
-
-    def __del__(
-        self,
-        # Bound here: at the end of the interpreter the module's names may be gone.
-        _state: Callable[[_core.Lease], int] = _core.lease_state,
-        _warn: Callable[..., None] = warnings.warn,
-    ) -> None:
-        handle = getattr(self, "_handle", None)
-        if handle is not None and _state(handle) == _HELD:
-            _warn(f"never released: {self!r}", ResourceWarning, stacklevel=2, source=self)
-
-
-# The release is repeated in the background until the lease would have ended.
-_STILL_GOING_ON = (OutcomeUnknown, Unavailable, ServerError, Denied)
+            self._settle(error, exception)

@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""A lock by its name, in the shape of threading.Lock."""
+"""A lock by its name: what all kinds of locks share, and that of threads."""
 
 from __future__ import annotations
 
 import threading
 from types import TracebackType
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, Generic, Optional, TypeVar, Union
 
 from . import _core
-from ._convert import NO_LIMIT, Seconds, to_wait_ms
-from ._errors import error_of, invalid
-from ._lease import Lease
+from ._convert import NO_LIMIT, Seconds, to_text, to_wait_ms
+from ._errors import Error, error_of, invalid
+from ._lease import Lease, LeaseBase
 from ._status import Status
 
 if TYPE_CHECKING:
     from ._client import Client
+
+
+L = TypeVar("L", bound=LeaseBase)
 
 
 class _ThisThread(threading.local):
@@ -28,25 +31,22 @@ class _ThisThread(threading.local):
 _this_thread = _ThisThread()
 
 
-class _Hold:
-    """What a thread has taken by one lock object."""
+class Hold(Generic[L]):
+    """What a thread or a task has taken by one lock object."""
 
     __slots__ = ("lease", "is_block")
 
-    def __init__(self, lease: Lease, is_block: bool) -> None:
+    def __init__(self, lease: L, is_block: bool) -> None:
         self.lease = lease
         self.is_block = is_block  # by `with`, which will end
 
 
-class Lock:
-    """A lock by its name. Made by Client.lock(); nothing is sent until it is acquired.
-
-    As a context manager its value is the Lease, and NotAcquired is raised when `timeout` is over.
-    Otherwise it has the shape of threading.Lock: many threads may share it, and any of them may
-    release it. One that takes it twice would wait for itself, which raises AlreadyHeld.
-    """
+class LockBase(Generic[L]):
+    """Who has taken a lock object. Takers are told apart by a key of each."""
 
     __slots__ = ("_client", "_name", "_wait_ms", "_options", "_holds", "__weakref__")
+
+    _TAKER: str
 
     def __init__(
         self,
@@ -59,36 +59,59 @@ class Lock:
         self._name = name
         self._wait_ms = wait_ms
         self._options = options
-        # By the keys of threads, in the order of taking. More than one only after a loss, when the
-        # next thread may have the lock before the former has released.
-        self._holds: dict[object, _Hold] = {}
+        # By the keys of takers, in the order of taking. More than one only after a loss, when the
+        # next may have the lock before the former has released.
+        self._holds: dict[object, Hold[L]] = {}
 
     @property
     def name(self) -> str:
-        return self._name.decode("utf-8", "surrogateescape")
+        return to_text(self._name)
 
-    @property
-    def lease(self) -> Optional[Lease]:
-        """The lease by which this thread holds it."""
-        hold = self._holds.get(_this_thread.key)
-        return hold.lease if hold is not None else None
+    def locked(self) -> bool:
+        """Whether anybody holds it: here, or, as the server says, elsewhere."""
+        if any(hold.lease.held for hold in list(self._holds.values())):
+            return True
+        return not self._client.inspect(self._name).is_free
 
-    def acquire(self, blocking: bool = True, timeout: Seconds = None) -> bool:
-        """Acquire as threading.Lock does: whether the lock is ours now.
+    def __repr__(self) -> str:
+        for hold in reversed(list(self._holds.values())):
+            if not hold.lease._is_given_back:
+                return f"<{type(self).__name__} {hold.lease._describe()}>"
+        return f"<{type(self).__name__} {self.name!r} not held here>"
 
-        `timeout` is the wait in seconds, -1 for no limit; left out, it is that of the lock.
-        """
+    def _wait_of(self, blocking: bool, timeout: Seconds) -> int:
+        """What the arguments of acquire() mean."""
         if not blocking and timeout is not None and timeout != NO_LIMIT:
             raise invalid(f"timeout={timeout!r} with blocking=False: allowed is one of them")
         wait_ms = self._wait_ms if timeout is None else to_wait_ms(timeout)
-        return isinstance(self._take(wait_ms if blocking else 0, False), Lease)
+        return wait_ms if blocking else 0
 
-    def release(self) -> None:
-        """Release what this thread has taken, else what another has, as threading.Lock does.
+    def _lease_of(self, key: object) -> Optional[L]:
+        hold = self._holds.get(key)
+        return hold.lease if hold is not None else None
 
-        Raises LockLost if the lock was not ours until now, NotHeld if there is nothing to release.
-        """
-        key = _this_thread.key
+    def _may_take(self, key: object, wait_ms: int, is_block: bool) -> bool:
+        """Whether it makes sense to ask; raises AlreadyHeld for who would wait for itself."""
+        hold = self._holds.get(key)
+        if hold is None or not self._is_ours(hold.lease):
+            return True
+        if wait_ms == 0 and not is_block:
+            return False
+        raise error_of(
+            Status.E_ALREADY_HELD,
+            f"lock {self.name!r}: this {self._TAKER} has taken it, and has to release it first",
+        )
+
+    def _is_ours(self, lease: L) -> bool:
+        # What the parent of this process holds is not taken by this thread.
+        return not lease._is_given_back and _core.lease_state(lease._handle) != 0
+
+    def _not_acquired(self, status: Status) -> Error:
+        within = "" if self._wait_ms == 0 else f" within {self._wait_ms / 1000:g} s"
+        return error_of(status, f"lock {self.name!r} was not acquired{within}: {status.text}")
+
+    def _to_release(self, key: object) -> L:
+        """The lease of the taker with `key`, else one that another has taken."""
         hold = self._holds.get(key)
         if hold is not None and not hold.lease._is_given_back:
             if not hold.is_block:
@@ -97,21 +120,56 @@ class Lock:
             hold = self._pop_latest(is_block=False)
         if hold is None:
             raise error_of(Status.E_NOT_HELD, f"lock {self.name!r} is not held: nothing to release")
-        hold.lease.release()
+        return hold.lease
 
-    def locked(self) -> bool:
-        """Whether anybody holds it: here, or, as the server says, elsewhere."""
-        if any(hold.lease.held for hold in list(self._holds.values())):
-            return True
-        return not self._client.inspect(self._name).is_free
+    def _pop_block(self, key: object) -> Optional[Hold[L]]:
+        # A generator may end its block elsewhere than it began.
+        return self._holds.pop(key, None) or self._pop_latest(is_block=True)
+
+    def _pop_latest(self, is_block: bool) -> Optional[Hold[L]]:
+        """Take out what another has taken last, and not given back."""
+        for key, hold in reversed(list(self._holds.items())):
+            if hold.is_block == is_block and not hold.lease._is_given_back:
+                return self._holds.pop(key, None)
+        return None
+
+
+class Lock(LockBase[Lease]):
+    """A lock by its name. Made by Client.lock(); nothing is sent until it is acquired.
+
+    As a context manager its value is the Lease, and NotAcquired is raised when `timeout` is over.
+    Otherwise it has the shape of threading.Lock: many threads may share it, and any of them may
+    release it. One that takes it twice would wait for itself, which raises AlreadyHeld.
+    """
+
+    __slots__ = ()
+
+    _TAKER = "thread"
+
+    @property
+    def lease(self) -> Optional[Lease]:
+        """The lease by which this thread holds it."""
+        return self._lease_of(_this_thread.key)
+
+    def acquire(self, blocking: bool = True, timeout: Seconds = None) -> bool:
+        """Acquire as threading.Lock does: whether the lock is ours now.
+
+        `timeout` is the wait in seconds, -1 for no limit; left out, it is that of the lock.
+        """
+        return isinstance(self._take(self._wait_of(blocking, timeout), False), Lease)
+
+    def release(self) -> None:
+        """Release what this thread has taken, else what another has, as threading.Lock does.
+
+        Raises LockLost if the lock was not ours until now, NotHeld if there is nothing to release.
+        """
+        self._to_release(_this_thread.key).release()
 
     def __enter__(self) -> Lease:
         got = self._take(self._wait_ms, True)
         if isinstance(got, Lease):
             return got
-        within = "" if self._wait_ms == 0 else f" within {self._wait_ms / 1000:g} s"
-        message = f"lock {self.name!r} was not acquired{within}: {got.text}"
-        raise error_of(got, message)
+        raise self._not_acquired(got)
 
     def __exit__(
         self,
@@ -119,39 +177,15 @@ class Lock:
         exception: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        # A generator may end its block in another thread than it began.
-        hold = self._holds.pop(_this_thread.key, None) or self._pop_latest(is_block=True)
+        hold = self._pop_block(_this_thread.key)
         if hold is not None:
             hold.lease._leave(exception)
 
-    def __repr__(self) -> str:
-        for hold in reversed(list(self._holds.values())):
-            if not hold.lease._is_given_back:
-                return f"<{type(self).__name__} {hold.lease._describe()}>"
-        return f"<{type(self).__name__} {self.name!r} not held here>"
-
-    def _take(self, wait_ms: int, is_block: bool) -> Lease | Status:
+    def _take(self, wait_ms: int, is_block: bool) -> Union[Lease, Status]:
         key = _this_thread.key
-        hold = self._holds.get(key)
-        if hold is not None and self._is_ours(hold.lease):
-            if wait_ms == 0 and not is_block:
-                return Status.BUSY
-            raise error_of(
-                Status.E_ALREADY_HELD,
-                f"lock {self.name!r}: this thread has taken it, and has to release it first",
-            )
+        if not self._may_take(key, wait_ms, is_block):
+            return Status.BUSY
         got = self._client._take(self._name, wait_ms, self._options)
         if isinstance(got, Lease):
-            self._holds[key] = _Hold(got, is_block)
+            self._holds[key] = Hold(got, is_block)
         return got
-
-    def _is_ours(self, lease: Lease) -> bool:
-        # What the parent of this process holds is not taken by this thread.
-        return not lease._is_given_back and _core.lease_state(lease._handle) != 0
-
-    def _pop_latest(self, is_block: bool) -> Optional[_Hold]:
-        """Take out what another thread has taken last, and not given back."""
-        for key, hold in reversed(list(self._holds.items())):
-            if hold.is_block == is_block and not hold.lease._is_given_back:
-                return self._holds.pop(key, None)
-        return None

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""How a thread waits for a request, so that Ctrl-C ends the wait."""
+"""How a thread waits for a request, so that Ctrl-C ends the wait; what a request has answered."""
 
 from __future__ import annotations
 
 import threading
 
 from . import _core
+from ._errors import error_of
 from ._log import pass_on_log
 from ._status import Status
 
@@ -14,6 +15,8 @@ from ._status import Status
 # just before the wait begins does not, and is seen when this is over.
 SLICE_MS = 250
 
+BUSY = int(Status.BUSY)
+TIMEOUT = int(Status.TIMEOUT)
 PENDING = int(Status.PENDING)
 INTERRUPTED = int(Status.INTERRUPTED)
 
@@ -41,3 +44,17 @@ def finish(request: _core.Request) -> int:
     except BaseException:
         _core.request_free(request)
         raise
+
+
+def raise_unless_ok(request: _core.Request) -> None:
+    status = _core.request_status(request)
+    if status != 0:
+        raise error_of(status, _core.request_message(request))
+
+
+def refusal_of(request: _core.Request) -> Status:
+    """Why an acquire has no lease: BUSY or TIMEOUT; all else is raised."""
+    status = _core.request_status(request)
+    if status in (BUSY, TIMEOUT):
+        return Status(status)
+    raise error_of(status, _core.request_message(request))

@@ -14,9 +14,11 @@ from __future__ import annotations
 import gc
 from typing import Optional
 
+from . import _core
+from ._aio import AsyncLease
 from ._client import Client
 from ._convert import Name
-from ._errors import Error, error_of
+from ._errors import error_of, new_error
 from ._info import LockInfo
 from ._lease import Lease
 from ._status import Status
@@ -75,8 +77,5 @@ def _token_of(client: Client, name: Name) -> str:
 def _notice(token: str) -> None:
     """Let the leases with `token` ask the server, which has another holder by now."""
     for found in gc.get_objects():
-        if type(found) is Lease and found.held and found.token == token:
-            try:
-                found.extend(max(found.remaining, 1.0))
-            except Error:
-                pass
+        if type(found) in (Lease, AsyncLease) and found.held and found.token == token:
+            _core.extend(found._handle, max(round(found.remaining * 1000), 1000), new_error())

@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Locks for asyncio: Client.aio, and what it makes."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from asyncio import CancelledError, Future, Task, current_task
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+from . import _core
+from ._convert import NO_LIMIT, Name, Seconds, to_bytes, to_ms, to_wait_ms
+from ._errors import Error, error_of, invalid
+from ._lease import LeaseBase
+from ._lock import Hold, LockBase
+from ._log import pass_on_log
+from ._options import make_options
+from ._pump import pump_here, pump_of
+from ._status import Status
+from ._wait import raise_unless_ok, refusal_of
+
+if TYPE_CHECKING:
+    from ._client import Client
+
+_OK = int(Status.OK)
+_FORKED = int(Status.E_FORKED)
+# A server that loads its data answers at once that it is not ready.
+_RETRY_S = 0.05
+
+_acquire = _core.acquire_watched
+_release = _core.release_watched
+_status_of = _core.request_status
+_take_lease = _core.request_take_lease
+
+
+class AsyncLease(LeaseBase):
+    """One hold of a lock: any task that has this object may release it, in any event loop.
+
+    As an asynchronous context manager it releases itself at the end of the block. Everything but
+    release(), extend() and wait_lost() is local and does not wait.
+    """
+
+    __slots__ = ("_end",)
+
+    def __init__(self, handle: _core.Lease, client: _core.Client, name: bytes) -> None:
+        # Of LeaseBase, without the price of a call.
+        self._handle = handle
+        self._client = client
+        self._name = name
+        self._end: Optional[tuple[int, Future[None]]] = None
+        self._is_given_back = False
+
+    async def release(self) -> None:
+        """Give the lock back; the next waiter has it at once.
+
+        Raises LockLost if it had ended before, NotHeld if it was given back before. After
+        OutcomeUnknown, and when the wait is cancelled, the release goes on in the background.
+        """
+        self._is_given_back = True
+        pump = pump_here()
+        pump.last_tag = tag = pump.last_tag + 1
+        request = await pump.finish(_release(self._handle, pump.queue, tag), tag)
+        if _status_of(request) != _OK:
+            raise_unless_ok(request)
+
+    async def extend(self, ttl: float) -> None:
+        """Let the lease last `ttl` seconds from now; renewal uses it from then on."""
+        ttl_ms = to_ms(ttl, "ttl")
+        pump = pump_here()
+        tag = pump.next_tag()
+        started = _core.extend_watched(self._handle, ttl_ms, pump.queue, tag)
+        raise_unless_ok(await pump.finish(started, tag))
+
+    async def wait_lost(self, timeout: Seconds = NO_LIMIT) -> bool:
+        """Wait until it stops being held, for `timeout` seconds at most; whether it is lost."""
+        wait_ms = to_wait_ms(timeout)
+        if wait_ms != 0:
+            limit = None if wait_ms < 0 else wait_ms / 1000
+            await asyncio.wait([self._watch()], timeout=limit)
+        status = _core.lease_wait_lost(self._handle, 0)
+        pass_on_log()
+        if status < 0 and status != Status.E_LOST:
+            raise error_of(status)
+        return status == Status.E_LOST
+
+    async def __aenter__(self) -> AsyncLease:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: Optional[type[BaseException]],
+        exception: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        await self._leave(exception)
+
+    async def _leave(self, exception: Optional[BaseException]) -> None:
+        """End a block that may have ended by `exception`, which is not ours to replace."""
+        if self._is_given_back:
+            return
+        try:
+            await self.release()
+        except Error as error:
+            self._settle(error, exception)
+
+    def _watch(self) -> Future[None]:
+        """What is done when it is not held any more. The library tells one place of it."""
+        pump = pump_here()
+        if self._end is not None:
+            end = self._end[1]
+            if end.get_loop() is pump.loop:
+                return end
+            if not end.get_loop().is_closed():
+                raise RuntimeError(f"{self!r} is watched by another event loop")
+        tag = pump.next_tag()
+        status = _core.lease_watch(self._handle, pump.queue, tag)
+        if status != _OK:
+            raise error_of(status)
+        end = pump.expect(tag)
+        self._end = (tag, end)
+        return end
+
+    def __del__(self, *_: Any) -> None:
+        super().__del__()
+        end = getattr(self, "_end", None)
+        if end is not None and not end[1].done():
+            # A lease that is collected tells nobody.
+            pump = pump_of(end[1].get_loop())
+            if pump is not None:
+                pump.waiting.pop(end[0], None)
+
+
+class _Guard:
+    """Cancels the task of a block when its lease is lost, as asyncio.timeout() does in time."""
+
+    __slots__ = ("_task", "_lease", "_end", "_cancel_count", "_has_cancelled", "_is_over")
+
+    def __init__(self, task: Task[Any], lease: AsyncLease) -> None:
+        self._task = task
+        self._lease = lease
+        self._cancel_count = _cancel_count(task)
+        self._has_cancelled = False
+        self._is_over = False
+        self._end = lease._watch()
+        self._end.add_done_callback(self._on_end)
+
+    def _on_end(self, _: Future[None]) -> None:
+        if not self._is_over and self._lease.lost:
+            self._has_cancelled = True
+            self._task.cancel()
+
+    async def leave(self, exception: Optional[BaseException]) -> Optional[Error]:
+        """The block is over: what to raise in the place of a CancelledError that is ours."""
+        self._is_over = True
+        self._end.remove_done_callback(self._on_end)
+        if not self._has_cancelled:
+            return None
+        if sys.version_info >= (3, 11) and self._task.uncancel() > self._cancel_count:
+            return None  # Somebody else wants the task to end, too.
+        if isinstance(exception, CancelledError):
+            return self._lease._loss()
+        # The block ended before it noticed; what comes after the block is not to be cancelled.
+        try:
+            await asyncio.sleep(0)
+        except CancelledError:
+            if _cancel_count(self._task) > self._cancel_count:
+                raise
+        return None
+
+
+def _cancel_count(task: Task[Any]) -> int:
+    """How many have cancelled the task. Before 3.11 nobody can tell."""
+    if sys.version_info >= (3, 11):
+        return task.cancelling()
+    return 0
+
+
+class AsyncLock(LockBase[AsyncLease]):
+    """A lock by its name, for asyncio. Made by client.aio.lock(); nothing is sent before it is
+    acquired.
+
+    As an asynchronous context manager its value is the lease, and NotAcquired is raised when
+    `timeout` is over. Otherwise it has the shape of asyncio.Lock: many tasks may share it, and any
+    of them may release it. One that takes it twice would wait for itself, which raises AlreadyHeld.
+    """
+
+    __slots__ = ("_aio", "_guards")
+
+    _TAKER = "task"
+
+    def __init__(
+        self,
+        client: Client,
+        name: bytes,
+        wait_ms: int,
+        options: Optional[_core.AcquireOptions],
+        aio: Aio,
+        is_guarded: bool,
+    ) -> None:
+        super().__init__(client, name, wait_ms, options)
+        self._aio = aio
+        # Of the blocks, by their leases; None: a loss is told at the end of a block only.
+        self._guards: Optional[dict[AsyncLease, _Guard]] = {} if is_guarded else None
+
+    @property
+    def lease(self) -> Optional[AsyncLease]:
+        """The lease by which this task holds it."""
+        return self._lease_of(current_task())
+
+    async def acquire(self, blocking: bool = True, timeout: Seconds = None) -> bool:
+        """Acquire as asyncio.Lock does: whether the lock is ours now.
+
+        `timeout` is the wait in seconds, -1 for no limit; left out, it is that of the lock.
+        """
+        return isinstance(await self._take(self._wait_of(blocking, timeout), False), AsyncLease)
+
+    async def release(self) -> None:
+        """Release what this task has taken, else what another has, as asyncio.Lock does.
+
+        Raises LockLost if the lock was not ours until now, NotHeld if there is nothing to release.
+        """
+        await self._to_release(current_task()).release()
+
+    async def __aenter__(self) -> AsyncLease:
+        got = await self._take(self._wait_ms, True)
+        if not isinstance(got, AsyncLease):
+            raise self._not_acquired(got)
+        if self._guards is not None:
+            task = current_task()
+            assert task is not None  # who else could await
+            try:
+                self._guards[got] = _Guard(task, got)
+            except BaseException as error:
+                self._pop_block(task)
+                await got._leave(error)
+                raise
+        return got
+
+    async def __aexit__(
+        self,
+        kind: Optional[type[BaseException]],
+        exception: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        hold = self._pop_block(current_task())
+        if hold is None:
+            return
+        if self._guards:
+            guard = self._guards.pop(hold.lease, None)
+            loss = None if guard is None else await guard.leave(exception)
+            if loss is not None:
+                hold.lease._is_given_back = True
+                raise loss from exception
+        await hold.lease._leave(exception)
+
+    async def _take(self, wait_ms: int, is_block: bool) -> Union[AsyncLease, Status]:
+        key = current_task()
+        if self._holds and not self._may_take(key, wait_ms, is_block):
+            return Status.BUSY
+        got = await self._aio._take(self._name, wait_ms, self._options)
+        if isinstance(got, AsyncLease):
+            self._holds[key] = Hold(got, is_block)
+        return got
+
+
+class Aio:
+    """What a client does in asyncio, in any number of event loops. It is Client.aio.
+
+    A wait costs no thread. Waits end by cancelling their task, by asyncio.timeout() too: what was
+    granted meanwhile is given back.
+    """
+
+    __slots__ = ("_client", "__weakref__")
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def lock(
+        self,
+        name: Name,
+        *,
+        ttl: Optional[float] = None,
+        timeout: Seconds = NO_LIMIT,
+        renew: bool = True,
+        max_hold: Optional[float] = None,
+        confirm: bool = False,
+        local_burst: Optional[int] = None,
+        foreign_burst: Optional[int] = None,
+        foreign_window: Optional[float] = None,
+        label: Optional[Name] = None,
+        on_lost: str = "ignore",
+    ) -> AsyncLock:
+        """The lock `name`, for `async with` and in the shape of asyncio.Lock. Sends nothing.
+
+        on_lost  "cancel": when the lock is lost, the task in the block of `async with` is
+                 cancelled, and the block ends with LockLost; "ignore": LockLost comes at its end
+
+        The other keywords are those of Client.lock().
+        """
+        if on_lost not in ("ignore", "cancel"):
+            raise invalid(f'on_lost={on_lost!r}: allowed are "ignore" and "cancel"')
+        options = make_options(
+            ttl, renew, max_hold, confirm, local_burst, foreign_burst, foreign_window, label
+        )
+        name_bytes, wait_ms = to_bytes(name, "name"), to_wait_ms(timeout)
+        return AsyncLock(self._client, name_bytes, wait_ms, options, self, on_lost == "cancel")
+
+    async def acquire(
+        self,
+        name: Name,
+        *,
+        ttl: Optional[float] = None,
+        timeout: Seconds = NO_LIMIT,
+        renew: bool = True,
+        max_hold: Optional[float] = None,
+        confirm: bool = False,
+        local_burst: Optional[int] = None,
+        foreign_burst: Optional[int] = None,
+        foreign_window: Optional[float] = None,
+        label: Optional[Name] = None,
+    ) -> Optional[AsyncLease]:
+        """Acquire `name`: a lease, or None when it is busy or the time is over.
+
+        The keywords are those of Client.lock().
+        """
+        options = make_options(
+            ttl, renew, max_hold, confirm, local_burst, foreign_burst, foreign_window, label
+        )
+        got = await self._take(to_bytes(name, "name"), to_wait_ms(timeout), options)
+        return got if isinstance(got, AsyncLease) else None
+
+    async def connect(self, *, wait: Seconds = 0) -> None:
+        """Reach the server now, as redlatch.connect() does: for a client made with wait=None."""
+        client = self._client
+        wait_ms = to_wait_ms(wait, "wait")
+        handle = client._handle
+        pump = pump_here()
+        end = pump.loop.time() + wait_ms / 1000
+        while True:
+            left_ms = wait_ms if wait_ms < 0 else to_ms(max(end - pump.loop.time(), 0), "wait")
+            tag = pump.next_tag()
+            request = await pump.finish(
+                _core.client_connect_watched(handle, left_ms, pump.queue, tag), tag
+            )
+            status = Status(_status_of(request))
+            if status == _FORKED:
+                handle = client._reopen(handle)
+                continue
+            if not status.retryable or left_ms == 0:
+                return raise_unless_ok(request)
+            await asyncio.sleep(min(_RETRY_S, left_ms / 1000) if left_ms > 0 else _RETRY_S)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._client!r}>"
+
+    async def _take(
+        self, name: bytes, wait_ms: int, options: Optional[_core.AcquireOptions]
+    ) -> Union[AsyncLease, Status]:
+        """Acquire: the lease, or BUSY or TIMEOUT."""
+        handle = self._client._handle
+        pump = pump_here()
+        while True:
+            pump.last_tag = tag = pump.last_tag + 1
+            started = _acquire(handle, name, wait_ms, options, pump.queue, tag)
+            request = await pump.finish(started, tag)
+            lease = _take_lease(request)
+            if lease is not None:
+                return AsyncLease(lease, handle, name)
+            if _status_of(request) != _FORKED:
+                return refusal_of(request)
+            handle = self._client._reopen(handle)

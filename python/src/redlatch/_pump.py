@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""How an event loop hears what has finished: one queue of the C ABI for each loop."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from asyncio import AbstractEventLoop, Future, get_running_loop
+from typing import Optional
+
+from . import _core
+from ._errors import error_of, new_error, raise_of
+from ._log import pass_on_log
+from ._status import Status
+from ._wait import PENDING
+
+_OK = int(Status.OK)
+_LOG_INFO = _core.constant(b"RL_LOG_INFO", 0)
+_LOG_TAG = 1
+
+_status_of = _core.request_status
+_take = _core.queue_take
+
+
+class Pump:
+    """The queue of an event loop, and who waits for its tags. Only that loop's thread uses it.
+
+    The loop owns it, as the reader of the queue's descriptor, so that it ends when the loop is
+    closed or collected.
+    """
+
+    __slots__ = ("loop", "queue", "waiting", "last_tag", "__weakref__")
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        err = new_error()
+        queue = _core.queue_new(err)
+        raise_of(err)
+        assert queue is not None
+        self.loop = loop
+        self.queue = queue
+        self.waiting: dict[int, Future[None]] = {}
+        self.last_tag = _LOG_TAG
+        loop.add_reader(_core.queue_fd(queue), self.drain)
+        # So that an idle loop hears of an outage. There is one watch for the process; without it
+        # the lines wait for the next call.
+        _core.log_watch(_LOG_INFO, queue, _LOG_TAG)
+
+    def next_tag(self) -> int:
+        self.last_tag = tag = self.last_tag + 1
+        return tag
+
+    def expect(self, tag: int) -> Future[None]:
+        """What is done when `tag` comes."""
+        self.waiting[tag] = future = self.loop.create_future()
+        return future
+
+    def drain(self) -> None:
+        pop = self.waiting.pop
+        for tag in _take(self.queue):
+            future = pop(tag, None)
+            # None: nobody waits for it any more.
+            if future is not None and not future.done():
+                future.set_result(None)
+        pass_on_log()
+
+    async def finish(self, request: Optional[_core.Request], tag: int) -> _core.Request:
+        """Wait for the request, which limits its time itself.
+
+        If the wait is cancelled the request is too: a grant that crosses is given back. What was
+        sent to end or extend a lease goes on.
+        """
+        if request is None:
+            raise error_of(Status.E_NO_MEMORY)
+        if _status_of(request) == PENDING:
+            self.waiting[tag] = future = self.loop.create_future()
+            try:
+                await future
+            except BaseException:
+                self.waiting.pop(tag, None)
+                _core.request_free(request)
+                raise
+        return request
+
+
+# By the identity of the loop, which is not another's as long as the pump keeps the loop alive. Weak,
+# so that a loop that is closed takes its pump with it.
+_pumps: dict[int, weakref.ref[Pump]] = {}
+
+# A child's loops must not use its parent's queues.
+os.register_at_fork(after_in_child=_pumps.clear)
+
+
+def pump_here() -> Pump:
+    """That of the running loop."""
+    loop = get_running_loop()
+    found = _pumps.get(id(loop))
+    pump = found() if found is not None else None
+    return pump if pump is not None else _new_pump(loop)
+
+
+def pump_of(loop: AbstractEventLoop) -> Optional[Pump]:
+    found = _pumps.get(id(loop))
+    pump = found() if found is not None else None
+    return pump if pump is not None and pump.loop is loop else None
+
+
+def _new_pump(loop: AbstractEventLoop) -> Pump:
+    for key, pump in list(_pumps.items()):
+        if pump() is None:
+            _pumps.pop(key, None)
+    made = Pump(loop)
+    _pumps[id(loop)] = weakref.ref(made)
+    return made
