@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import select
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redlatch
@@ -51,6 +53,39 @@ def other(server: Server) -> Iterator[redlatch.Client]:
     """Somebody else."""
     with redlatch.connect(server.unix_url) as client:
         yield client
+
+
+LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop}
+try:
+    import uvloop
+
+    LOOPS["uvloop"] = uvloop.new_event_loop
+except ImportError:
+    pass  # There is none for this Python.
+
+Run = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+async def _end_tasks() -> None:
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+
+
+@pytest.fixture(params=LOOPS)
+def run(request: pytest.FixtureRequest) -> Run:
+    """As asyncio.run(), in each kind of event loop, and bounded in time."""
+
+    def run_in_loop(main: Coroutine[Any, Any, Any]) -> Any:
+        loop = LOOPS[request.param]()
+        try:
+            return loop.run_until_complete(asyncio.wait_for(main, LIMIT))
+        finally:
+            loop.run_until_complete(_end_tasks())
+            loop.close()
+
+    return run_in_loop
 
 
 class Script:

@@ -151,7 +151,7 @@ class _Guard:
             self._has_cancelled = True
             self._task.cancel()
 
-    async def leave(self, exception: Optional[BaseException]) -> Optional[Error]:
+    def leave(self, exception: Optional[BaseException]) -> Optional[Error]:
         """The block is over: what to raise in the place of a CancelledError that is ours."""
         self._is_over = True
         self._end.remove_done_callback(self._on_end)
@@ -159,15 +159,7 @@ class _Guard:
             return None
         if sys.version_info >= (3, 11) and self._task.uncancel() > self._cancel_count:
             return None  # Somebody else wants the task to end, too.
-        if isinstance(exception, CancelledError):
-            return self._lease._loss()
-        # The block ended before it noticed; what comes after the block is not to be cancelled.
-        try:
-            await asyncio.sleep(0)
-        except CancelledError:
-            if _cancel_count(self._task) > self._cancel_count:
-                raise
-        return None
+        return self._lease._loss() if isinstance(exception, CancelledError) else None
 
 
 def _cancel_count(task: Task[Any]) -> int:
@@ -249,7 +241,7 @@ class AsyncLock(LockBase[AsyncLease]):
             return
         if self._guards:
             guard = self._guards.pop(hold.lease, None)
-            loss = None if guard is None else await guard.leave(exception)
+            loss = None if guard is None else guard.leave(exception)
             if loss is not None:
                 hold.lease._is_given_back = True
                 raise loss from exception
