@@ -35,6 +35,7 @@ TITLES = {
     "P5": "hand-off between threads of one process",
     "P6": "leases held and renewed",
     "P8": "acquire and release from Python, nobody else wants the lock",
+    "P9": "asyncio tasks with keys of their own, one client",
     "P10": "the holder's process is killed, lease 2 s",
     "P11": "the server restarts without its data",
     "endurance": "what grows",

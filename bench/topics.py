@@ -430,6 +430,44 @@ def python(bench: Bench) -> list[Row]:
     return _rows("P8", "Python, one thread", rounds, _PYTHON)
 
 
+# ---- P9 -----------------------------------------------------------------------------------------
+
+_TASKS = (
+    (
+        Metric("rate / redis-py", "redis-py", at_least=5),
+        lambda r: r["acquire_per_s"] / r["redis_py_per_s"],
+    ),
+    (
+        Metric("`async with` rate / redis-py", "redis-py"),
+        lambda r: r["with_per_s"] / r["redis_py_per_s"],
+    ),
+    (
+        Metric("rate / pipeline", "pipeline"),
+        lambda r: r["acquire_per_s"] / r["pipeline_per_s"],
+    ),
+    (Metric("CPU", unit="us/cycle"), lambda r: r["acquire_cpu_us"]),
+    (Metric("redis-py CPU", unit="us/cycle"), lambda r: r["redis_py_cpu_us"]),
+    (Metric("redis-py", unit="cycles/s"), lambda r: r["redis_py_per_s"]),
+    (Metric("rate", unit="cycles/s"), lambda r: r["acquire_per_s"]),
+)
+
+
+def tasks(bench: Bench) -> list[Row]:
+    # What redis-py is quickest with.
+    asked = {"tasks": 1000, "connections": 100, "warmup": bench.pick(0.3, 1)}
+    seconds = bench.pick(0.5, 2)
+    rounds = []
+    say("P9")
+    with bench.session("P9") as session:
+        for number in range(int(bench.pick(3, 7))):
+            scripts = session.programs.scripts
+            floor = {"scripts": scripts, "threads": 64, "rounds": 1, "seconds": seconds}
+            (pipeline,) = session.run("parallel", **floor, only="pipeline")
+            (ours,) = session.run("tasks.py", round=number, seconds=seconds, **asked)
+            rounds.append({**pipeline, **ours})
+    return _rows("P9", "asyncio, 1,000 tasks", rounds, _TASKS)
+
+
 # ---- P10, P11 -----------------------------------------------------------------------------------
 
 
@@ -542,6 +580,7 @@ TOPICS: dict[str, Callable[[Bench], list[Row]]] = {
     "P5": local_pass,
     "P6": renewal,
     "P8": python,
+    "P9": tasks,
     "P10": takeover,
     "P11": restart,
     "endurance": endurance,

@@ -224,8 +224,8 @@ void bind_requests(py::module_ &m) {
   m.def("request_free", [](Request &request) { request.reset(); });
 }
 
-// For an event loop: `tag` is posted when `request` is finished, unless it is already. What starts a
-// request never waits, so it keeps the GIL: giving it up might cost a turn of another thread.
+// For an event loop: `tag` is posted when `request` is finished, unless it is already. What starts
+// a request never waits, so it keeps the GIL: giving it up might cost a turn of another thread.
 std::unique_ptr<Request> watched(rl_request *request, Queue &queue, int64_t tag) {
   auto result = wrap<Request>(request);
   if (result == nullptr || rl_request_status(request) != RL_PENDING) return result;

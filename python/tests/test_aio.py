@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import redlatch
+from redlatch._pump import pump_here
 from redlatch.testing import expire
 from support.servers import Server
 
@@ -407,6 +408,19 @@ def test_loss_that_the_body_swallows_is_told_at_the_end(
                 expire(client, "report")
                 await raises(asyncio.CancelledError, asyncio.sleep(3600))
         # Neither does the cancellation come back.
+        await asyncio.sleep(0.01)
+
+    run(main())
+
+
+def test_loss_that_comes_with_the_end_cancels_nothing_later(
+    run: Run, client: redlatch.Client
+) -> None:
+    async def main() -> None:
+        with pytest.raises(redlatch.LockLost):
+            async with client.aio.lock("report", on_lost="cancel"):
+                expire(client, "report")
+                pump_here().drain()  # The block ends before anything else can run.
         await asyncio.sleep(0.01)
 
     run(main())

@@ -19,18 +19,19 @@ PAGE = (ROOT / "docs/python.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
-def test_first_block_runs(server: Server, tmp_path: Path) -> None:
-    assert "redis://localhost:6379" in BLOCKS[0]
-    (tmp_path / "first.py").write_text(BLOCKS[0].replace("redis://localhost:6379", server.url))
+@pytest.mark.parametrize("block", BLOCKS[:2])
+def test_block_runs(block: str, server: Server, tmp_path: Path) -> None:
+    assert "redis://localhost:6379" in block
+    (tmp_path / "first.py").write_text(block.replace("redis://localhost:6379", server.url))
     command = [sys.executable, str(tmp_path / "first.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert re.fullmatch(r"\d+ (29\.\d+|30\.0) False\n", done.stdout), done
     assert done.stderr == "" and done.returncode == 0
 
 
-def test_second_block_is_a_test(pytester: pytest.Pytester, server: Server) -> None:
-    assert len(BLOCKS) == 2
-    pytester.makepyfile(test_page=BLOCKS[1])
+def test_last_block_is_a_test(pytester: pytest.Pytester, server: Server) -> None:
+    assert len(BLOCKS) == 3
+    pytester.makepyfile(test_page=BLOCKS[2])
     arguments = ["-p", "no:cacheprovider", f"--redlatch-url={server.url}"]
     pytester.runpytest_subprocess(*arguments).assert_outcomes(passed=1)
 

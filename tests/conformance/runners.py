@@ -49,12 +49,17 @@ def _prepare_python(_: Path) -> list[str]:
     return [sys.executable, str(HERE / "runners/python/runner.py")]
 
 
+def _prepare_python_aio(_: Path) -> list[str]:
+    return [sys.executable, str(HERE / "runners/python/aio_runner.py")]
+
+
 # One entry for each runner, the language first in its name: makes it ready in a scratch folder,
 # and says how to start it.
 PREPARE: dict[str, Callable[[Path], list[str]]] = {
     "c": _prepare_c,
     "c-queue": lambda folder: [*_prepare_c(folder), "queue"],
     "python": _prepare_python,
+    "python-aio": _prepare_python_aio,
 }
 
 

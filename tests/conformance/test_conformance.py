@@ -70,6 +70,10 @@ def run_with_c(server: Server, case: Case, commands: dict[str, list[str]], defec
         ("python", "ignore_release", "misuse-second-release"),
         ("python", "wrong_status", "mutex-exclusive"),
         ("python", "wrong_status", "lost-taken-over"),
+        ("python-aio", "cut_at_nul", "names-binary"),
+        ("python-aio", "ignore_release", "mutex-exclusive"),
+        ("python-aio", "ignore_cancel", "wait-cancelled"),
+        ("python-aio", "wrong_status", "lost-taken-over"),
     ],
 )
 def test_planted_defect_is_found(

@@ -8,6 +8,7 @@ does it for programs in C. tests/history/README.md says what the records mean.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
 import threading
@@ -106,8 +107,13 @@ def install() -> None:
         _Recorder(Record(Path(folder) / f"{os.getpid()}.log", str(os.getpid())))
 
 
+Done = Callable[[Any], None]
+
+
 class _Recorder:
-    """Stands around the methods of the package by which locks are taken and given back."""
+    """Stands around the methods of the package by which locks are taken and given back. Each method
+    before_X() writes down the call, and returns what is to be told of its result or its error.
+    """
 
     def __init__(self, record: Record) -> None:
         import redlatch
@@ -118,18 +124,37 @@ class _Recorder:
         self._options: dict[int, dict[str, Value]] = {}
         for name in ("_take", "attach", "force_release", "close"):
             self._wrap(redlatch.Client, name)
-        for name in ("release", "extend", "detach", "wait_lost", "__del__"):
-            self._wrap(redlatch.Lease, name)
+        self._wrap(redlatch.Aio, "_take")
+        for kind in (redlatch.Lease, redlatch.AsyncLease):
+            for name in ("release", "extend", "detach", "wait_lost", "__del__"):
+                self._wrap(kind, name)
         self._watch_options()
 
     def _wrap(self, kind: type, name: str) -> None:
         made = getattr(kind, name)
-        around = getattr(self, "around_" + name.strip("_"))
+        before = getattr(self, "before_" + name.strip("_"))
 
         def wrapped(this: Any, *args: Any, **values: Any) -> Any:
-            return around(lambda: made(this, *args, **values), this, *args)
+            done = before(this, *args)
+            try:
+                result = made(this, *args, **values)
+            except Exception as error:
+                done(error)
+                raise
+            done(result)
+            return result
 
-        setattr(kind, name, wrapped)
+        async def awaited(this: Any, *args: Any, **values: Any) -> Any:
+            done = before(this, *args)
+            try:
+                result = await made(this, *args, **values)
+            except (Exception, asyncio.CancelledError) as error:
+                done(error)
+                raise
+            done(result)
+            return result
+
+        setattr(kind, name, awaited if asyncio.iscoroutinefunction(made) else wrapped)
 
     def _watch_options(self) -> None:
         """The library has no function that tells what was set."""
@@ -165,60 +190,62 @@ class _Recorder:
             "until": now + remaining * 1_000_000 if remaining > 0 else 0,
         }
 
-    def _finish(self, number: str, call: Callable[[], Any], lease: Any = None) -> Any:
-        """Do the call, write down how it ended, and pass that on."""
-        from redlatch import Error, Lease, Status
+    def _finish(self, number: str, lease: Any = None) -> Done:
+        """Writes down how the call ended."""
+        from redlatch import Error, Status
+        from redlatch._lease import LeaseBase
 
-        try:
-            result = call()
-        except Error as error:
-            self._record.returned(number, _OUTCOMES.get(error.status.name, "error"))
-            raise
-        if isinstance(result, Lease) or lease is not None:
-            self._record.returned(number, "ok", **self._lease(lease or result))
-        else:
-            status = result.name if isinstance(result, Status) else "OK"
-            self._record.returned(number, _OUTCOMES.get(status, "error"))
-        return result
+        def done(result: Any) -> None:
+            if isinstance(result, asyncio.CancelledError):
+                self._record.returned(number, "cancelled")
+            elif isinstance(result, Error):
+                self._record.returned(number, _OUTCOMES.get(result.status.name, "error"))
+            elif isinstance(result, Exception):
+                pass  # Not the library's, so nothing was done.
+            elif isinstance(result, LeaseBase) or lease is not None:
+                self._record.returned(number, "ok", **self._lease(lease or result))
+            else:
+                status = result.name if isinstance(result, Status) else "OK"
+                self._record.returned(number, _OUTCOMES.get(status, "error"))
 
-    def around_take(self, call: Callable[[], Any], client: Any, *args: Any) -> Any:
+        return done
+
+    def before_take(self, client: Any, *args: Any) -> Done:
         name, wait_ms, options = args
         said = self._options[id(options)]
-        number = self._record.call(
-            "acquire", client=id(client), name=name, wait_ms=wait_ms, **said
+        # Client.aio is the client.
+        client = getattr(client, "_client", client)
+        return self._finish(
+            self._record.call("acquire", client=id(client), name=name, wait_ms=wait_ms, **said)
         )
-        return self._finish(number, call)
 
-    def around_attach(self, call: Callable[[], Any], client: Any, *args: Any) -> Any:
+    def before_attach(self, client: Any, *args: Any) -> Done:
         name, token = args
-        number = self._record.call(
-            "attach", client=id(client), name=name, token=token, lease_ms=30000
+        return self._finish(
+            self._record.call("attach", client=id(client), name=name, token=token, lease_ms=30000)
         )
-        return self._finish(number, call)
 
-    def around_force_release(self, call: Callable[[], Any], _: Any, *args: Any) -> Any:
-        return self._finish(self._record.call("force", name=args[0]), call)
+    def before_force_release(self, _: Any, *args: Any) -> Done:
+        return self._finish(self._record.call("force", name=args[0]))
 
-    def around_close(self, call: Callable[[], Any], client: Any) -> Any:
-        return self._finish(self._record.call("close", client=id(client)), call)
+    def before_close(self, client: Any) -> Done:
+        return self._finish(self._record.call("close", client=id(client)))
 
-    def around_release(self, call: Callable[[], Any], lease: Any) -> Any:
-        return self._finish(self._record.call("release", **self._lease(lease)), call)
+    def before_release(self, lease: Any) -> Done:
+        return self._finish(self._record.call("release", **self._lease(lease)))
 
-    def around_extend(self, call: Callable[[], Any], lease: Any, ttl: float) -> Any:
+    def before_extend(self, lease: Any, ttl: float) -> Done:
         said = self._lease(lease) | {"lease_ms": round(ttl * 1000)}
-        return self._finish(self._record.call("extend", **said), call, lease)
+        return self._finish(self._record.call("extend", **said), lease)
 
-    def around_detach(self, call: Callable[[], Any], lease: Any) -> Any:
-        return self._finish(self._record.call("detach", **self._lease(lease)), call)
+    def before_detach(self, lease: Any) -> Done:
+        return self._finish(self._record.call("detach", **self._lease(lease)))
 
-    def around_wait_lost(self, call: Callable[[], Any], lease: Any, *_: Any) -> Any:
-        result = call()
-        self._record.look(**self._lease(lease))
-        return result
+    def before_wait_lost(self, lease: Any, *_: Any) -> Done:
+        return lambda result: self._record.look(**self._lease(lease))
 
-    def around_del(self, call: Callable[[], Any], lease: Any) -> Any:
+    def before_del(self, lease: Any, *_: Any) -> Done:
         """Of a lease that is held it is a release in the background, with no answer."""
         if hasattr(lease, "_handle") and (said := self._lease(lease))["until"]:
             self._record.call("release", **said)
-        return call()
+        return lambda result: None

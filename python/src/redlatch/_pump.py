@@ -83,8 +83,8 @@ class Pump:
         return request
 
 
-# By the identity of the loop, which is not another's as long as the pump keeps the loop alive. Weak,
-# so that a loop that is closed takes its pump with it.
+# By the identity of the loop, which is not another's as long as the pump keeps the loop alive.
+# Weak, so that a loop that is closed takes its pump with it.
 _pumps: dict[int, weakref.ref[Pump]] = {}
 
 # A child's loops must not use its parent's queues.

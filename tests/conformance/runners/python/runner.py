@@ -324,14 +324,23 @@ def answer(target: str, op: str, values: Values) -> str:
             return "UNKNOWN"
     except redlatch.Error as error:
         status = error.status
+    return line_of(status, shown)
+
+
+def line_of(status: Status, shown: dict[str, object]) -> str:
     return " ".join([status.name, *(f"{key}={encode(value)}" for key, value in shown.items())])
+
+
+def parse(line: str) -> tuple[str, str, Values, int]:
+    """Target, operation, values, and the number of the job, 0 for none."""
+    words = line.split()
+    job = int(words.pop()[1:]) if words[-1].startswith("&") else 0
+    return words[0], words[1], dict(map(decode, words[2:])), job
 
 
 def run(line: str) -> str:
     """Do a line, or start it in a thread of its own, or wait for what was started."""
-    words = line.split()
-    job = int(words.pop()[1:]) if words[-1].startswith("&") else 0
-    target, op, values = words[0], words[1], dict(map(decode, words[2:]))
+    target, op, values, job = parse(line)
     if job and op == "wait":
         jobs.pop(job).join()
         return answers[job]

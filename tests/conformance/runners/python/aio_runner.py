@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""The Python runner of the conformance suite, with asyncio: what waits is awaited, `&N` is a task.
+
+What asyncio has nothing of its own for (inspection, attaching, ..) is done as the Python runner
+does it. REDLATCH_RUNNER_DEFECT plants a defect in this half of the package.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import redlatch
+import runner
+from redlatch import Status, _aio, _convert
+from runner import Answer, Values, locks, seconds
+
+class Lock(runner.Lock):
+    """A named lock of a case; the block of an attached lease is that of the Python runner."""
+
+    def __init__(self, name: bytes, options: dict[str, object]) -> None:
+        super().__init__(name, options)
+        self.async_block = AsyncExitStack()
+        self.task: asyncio.Task[tuple[AsyncExitStack, redlatch.AsyncLease]] | None = None
+
+
+jobs: dict[int, asyncio.Task[str]] = {}
+
+
+# ---- of the client -------------------------------------------------------------------------------
+
+
+async def do_connect(values: Values) -> Answer:
+    await runner.client.aio.connect(wait=seconds(values, "wait_ms"))
+    return Status.OK, {}
+
+
+async def do_shutdown(values: Values) -> Answer:
+    answer = runner.do_shutdown(values)
+    # The waits have ended, each in its own task, which is yet to say so.
+    await asyncio.sleep(0)
+    return answer
+
+
+# ---- of a lock -----------------------------------------------------------------------------------
+
+
+def made(lock: Lock, values: Values) -> redlatch.AsyncLock:
+    return runner.client.aio.lock(lock.name, timeout=seconds(values, "wait_ms"), **lock.options)
+
+
+async def enter(lock: redlatch.AsyncLock) -> tuple[AsyncExitStack, redlatch.AsyncLease]:
+    block = AsyncExitStack()
+    return block, await block.enter_async_context(lock)
+
+
+def granted(lock: Lock, block: AsyncExitStack, lease: redlatch.AsyncLease) -> Answer:
+    lock.async_block = block
+    lock.lease = lease  # type: ignore[assignment]
+    return Status.OK, {"fence": lease.fence, "token": lease.token}
+
+
+async def do_acquire(lock: Lock, values: Values) -> Answer:
+    return granted(lock, *await enter(made(lock, values)))
+
+
+async def do_start(lock: Lock, values: Values) -> Answer:
+    lock.task = asyncio.ensure_future(enter(made(lock, values)))
+    await asyncio.sleep(0)  # Its place in the queue is now.
+    return Status.PENDING, {}
+
+
+async def do_poll(lock: Lock, values: Values) -> Answer:
+    assert lock.task is not None
+    wait = seconds(values, "wait_ms")
+    await asyncio.wait([lock.task], timeout=None if wait == -1 else wait)
+    return result_of(lock) if lock.task.done() else (Status.PENDING, {})
+
+
+async def do_cancel(lock: Lock, values: Values) -> Answer:
+    assert lock.task is not None
+    lock.task.cancel()
+    await asyncio.wait([lock.task])
+    return result_of(lock)
+
+
+def result_of(lock: Lock) -> Answer:
+    assert lock.task is not None
+    if lock.task.cancelled():
+        return Status.CANCELLED, {}
+    block, lease = lock.task.result()
+    return (Status.OK, {}) if block is lock.async_block else granted(lock, block, lease)
+
+
+async def do_release(lock: Lock, values: Values) -> Answer:
+    lease: object = lock.lease
+    if lease is None:
+        await runner.client.aio.lock(lock.name).release()  # Which says that it is not held.
+    elif not isinstance(lease, redlatch.AsyncLease):
+        return runner.do_release(lock, values)
+    elif lease._is_given_back:
+        await lease.release()
+    else:
+        runner.logged.error = None
+        await lock.async_block.aclose()
+        if runner.logged.error is not None:
+            raise runner.logged.error
+    return Status.OK, {}
+
+
+async def do_extend(lock: Lock, values: Values) -> Answer:
+    lease: Any = runner.held(lock)
+    if not isinstance(lease, redlatch.AsyncLease):
+        return runner.do_extend(lock, values)
+    await lease.extend(int(values["lease_ms"]) / 1000)
+    return Status.OK, {}
+
+
+async def do_wait_lost(lock: Lock, values: Values) -> Answer:
+    lease: Any = runner.held(lock)
+    if not isinstance(lease, redlatch.AsyncLease):
+        return runner.do_wait_lost(lock, values)
+    if await lease.wait_lost(timeout=seconds(values, "wait_ms")):
+        return Status.E_LOST, {}
+    return Status.PENDING if lease.held else Status.OK, {}
+
+
+# ---- lines ---------------------------------------------------------------------------------------
+
+OF_CLIENT: dict[str, Callable[[Values], Awaitable[Answer]]] = {
+    "connect": do_connect,
+    "shutdown": do_shutdown,
+}
+OF_LOCK: dict[str, Callable[[Lock, Values], Awaitable[Answer]]] = {
+    "acquire": do_acquire,
+    "start": do_start,
+    "poll": do_poll,
+    "cancel": do_cancel,
+    "release": do_release,
+    "extend": do_extend,
+    "wait_lost": do_wait_lost,
+}
+
+
+async def answer(target: str, op: str, values: Values) -> str:
+    """Do it, and say how it went."""
+    shown: dict[str, object] = {}
+    lock: Any = locks.get(target)
+    try:
+        if target == "-" and op in OF_CLIENT:
+            status, shown = await OF_CLIENT[op](values)
+        elif lock is not None and op in OF_LOCK:
+            status, shown = await OF_LOCK[op](lock, values)
+        else:
+            return runner.answer(target, op, values)
+    except redlatch.Error as error:
+        status = error.status
+    return runner.line_of(status, shown)
+
+
+async def run(line: str) -> str:
+    """Do a line, or start it in a task of its own, or wait for what was started."""
+    target, op, values, job = runner.parse(line)
+    if job and op == "wait":
+        return await jobs.pop(job)
+    if not job:
+        return await answer(target, op, values)
+    jobs[job] = asyncio.ensure_future(answer(target, op, values))
+    await asyncio.sleep(0)
+    return "STARTED"
+
+
+def plant(defect: str) -> None:
+    """Break the package as a careless change of it would."""
+    error_init = redlatch.Error.__init__
+
+    def cut_at_nul(value: bytes, what: str) -> bytes:
+        return _convert.to_bytes(value, what).partition(b"\0")[0]
+
+    async def ignore_release(lease: redlatch.AsyncLease) -> None:
+        lease._is_given_back = True
+
+    def wrong_status(error: redlatch.Error, message: str, status: Status) -> None:
+        wrong = {Status.E_LOST: Status.E_NOT_HELD, Status.BUSY: Status.TIMEOUT}
+        error_init(error, message, wrong.get(status, status))
+
+    kept: list[object] = []
+
+    plants: dict[str, tuple[object, str, object]] = {
+        "cut_at_nul": (_aio, "to_bytes", cut_at_nul),
+        "ignore_release": (redlatch.AsyncLease, "release", ignore_release),
+        "wrong_status": (redlatch.Error, "__init__", wrong_status),
+        "ignore_cancel": (redlatch._core, "request_free", kept.append),
+    }
+    if defect:
+        setattr(*plants[defect])
+
+
+async def serve() -> None:
+    lines = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+    async for line in lines:
+        print(await run(line.decode()), flush=True)
+    runner.client.close()  # Ends the waits of the jobs.
+    started = (lock.task for lock in locks.values() if isinstance(lock, Lock) and lock.task)
+    await asyncio.gather(*jobs.values(), *started, return_exceptions=True)
+
+
+def main() -> None:
+    plant(os.environ.get("REDLATCH_RUNNER_DEFECT", ""))
+    # As in the Python runner.
+    sys.path.insert(0, str(Path(__file__).parents[3]))
+    from support import record
+
+    record.install()
+    logging.getLogger("redlatch").addHandler(runner.Handler())
+    runner.Lock = Lock  # type: ignore[misc]
+    asyncio.run(serve())
+
+
+if __name__ == "__main__":
+    main()
