@@ -80,6 +80,7 @@ def test_a_grant_that_crosses_a_cancellation_is_given_back(
             await asyncio.gather(*(race(rng, key) for key in keys))
         for key in keys:
             await until(lambda: free(other, key))
+        assert not _pump.pump_here().waiting
 
     run(main())
     assert sum(outcomes.values()) == 1500
@@ -343,30 +344,38 @@ async def child(mine):
     for wait in waits:
         await (await wait).release()
 
-def in_child(mine):
+def in_child(body):
     pid = os.fork()
     if pid == 0:
         status = 1
         try:
-            asyncio.run(child(mine))
+            body()
             status = 0
         finally:
             sys.stdout.flush()
             os._exit(status)
     assert os.waitpid(pid, 0)[1] == 0
 
+async def take():
+    await (await client.aio.acquire("fifth")).release()
+
 async def main():
     mine = await client.aio.acquire("mine")
     wait = asyncio.ensure_future(client.aio.acquire("mine"))
     await asyncio.sleep(0.01)
     for _ in range(5):
-        in_child(mine)
+        in_child(lambda: asyncio.run(child(mine)))
     mine.check()
     await mine.release()
     await (await wait).release()
     print("well")
 
 asyncio.run(main())
+# A loop that did not run may go on in a child.
+loop = asyncio.new_event_loop()
+loop.run_until_complete(take())
+in_child(lambda: loop.run_until_complete(asyncio.wait_for(take(), 20)))
+loop.close()
 """
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 _OK = int(Status.OK)
 _FORKED = int(Status.E_FORKED)
-# A server that loads its data answers at once that it is not ready.
-_RETRY_S = 0.05
 
 _acquire = _core.acquire_watched
 _release = _core.release_watched
@@ -325,24 +323,16 @@ class Aio:
 
     async def connect(self, *, wait: Seconds = 0) -> None:
         """Reach the server now, as redlatch.connect() does: for a client made with wait=None."""
-        client = self._client
         wait_ms = to_wait_ms(wait, "wait")
-        handle = client._handle
+        handle = self._client._handle
         pump = pump_here()
-        end = pump.loop.time() + wait_ms / 1000
         while True:
-            left_ms = wait_ms if wait_ms < 0 else to_ms(max(end - pump.loop.time(), 0), "wait")
             tag = pump.next_tag()
-            request = await pump.finish(
-                _core.client_connect_watched(handle, left_ms, pump.queue, tag), tag
-            )
-            status = Status(_status_of(request))
-            if status == _FORKED:
-                handle = client._reopen(handle)
-                continue
-            if not status.retryable or left_ms == 0:
+            started = _core.client_connect_watched(handle, wait_ms, pump.queue, tag)
+            request = await pump.finish(started, tag)
+            if _status_of(request) != _FORKED:
                 return raise_unless_ok(request)
-            await asyncio.sleep(min(_RETRY_S, left_ms / 1000) if left_ms > 0 else _RETRY_S)
+            handle = self._client._reopen(handle)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._client!r}>"
