@@ -454,7 +454,7 @@ _TASKS = (
 
 def tasks(bench: Bench) -> list[Row]:
     # What redis-py is quickest with.
-    asked = {"tasks": 1000, "connections": 100, "warmup": bench.pick(0.3, 1)}
+    asked = {"tasks": 1000, "connections": 50, "warmup": bench.pick(0.3, 1)}
     seconds = bench.pick(0.5, 2)
     rounds = []
     say("P9")

@@ -19,7 +19,7 @@ from ._log import pass_on_log
 from ._options import make_options
 from ._pump import pump_here, pump_of
 from ._status import Status
-from ._wait import raise_unless_ok, refusal_of
+from ._wait import PENDING, raise_unless_ok, refusal_of
 
 if TYPE_CHECKING:
     from ._client import Client
@@ -59,8 +59,20 @@ class AsyncLease(LeaseBase):
         self._is_given_back = True
         pump = pump_here()
         pump.last_tag = tag = pump.last_tag + 1
-        request = await pump.finish(_release(self._handle, pump.queue, tag), tag)
-        if _status_of(request) != _OK:
+        request = _release(self._handle, pump.queue, tag)
+        # Pump.finish(), without the price of one more coroutine.
+        if request is None:
+            raise error_of(Status.E_NO_MEMORY)
+        status = _status_of(request)
+        if status == PENDING:
+            pump.waiting[tag] = future = pump.loop.create_future()
+            try:
+                await future
+            except BaseException:
+                pump.drop(request, tag)
+                raise
+            status = _status_of(request)
+        if status != _OK:
             raise_unless_ok(request)
 
     async def extend(self, ttl: float) -> None:
@@ -92,10 +104,6 @@ class AsyncLease(LeaseBase):
         exception: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        await self._leave(exception)
-
-    async def _leave(self, exception: Optional[BaseException]) -> None:
-        """End a block that may have ended by `exception`, which is not ours to replace."""
         if self._is_given_back:
             return
         try:
@@ -204,7 +212,15 @@ class AsyncLock(LockBase[AsyncLease]):
 
         `timeout` is the wait in seconds, -1 for no limit; left out, it is that of the lock.
         """
-        return isinstance(await self._take(self._wait_of(blocking, timeout), False), AsyncLease)
+        wait_ms = self._wait_of(blocking, timeout)
+        key = current_task()
+        if self._holds and not self._may_take(key, wait_ms, False):
+            return False
+        got = await self._aio._take(self._name, wait_ms, self._options)
+        if not isinstance(got, AsyncLease):
+            return False
+        self._holds[key] = Hold(got, False)
+        return True
 
     async def release(self) -> None:
         """Release what this task has taken, else what another has, as asyncio.Lock does.
@@ -214,17 +230,20 @@ class AsyncLock(LockBase[AsyncLease]):
         await self._to_release(current_task()).release()
 
     async def __aenter__(self) -> AsyncLease:
-        got = await self._take(self._wait_ms, True)
+        task = current_task()
+        if self._holds:
+            self._may_take(task, self._wait_ms, True)
+        got = await self._aio._take(self._name, self._wait_ms, self._options)
         if not isinstance(got, AsyncLease):
             raise self._not_acquired(got)
+        self._holds[task] = Hold(got, True)
         if self._guards is not None:
-            task = current_task()
             assert task is not None  # who else could await
             try:
                 self._guards[got] = _Guard(task, got)
             except BaseException as error:
                 self._pop_block(task)
-                await got._leave(error)
+                await got.__aexit__(None, error, None)
                 raise
         return got
 
@@ -243,16 +262,14 @@ class AsyncLock(LockBase[AsyncLease]):
             if loss is not None:
                 hold.lease._is_given_back = True
                 raise loss from exception
-        await hold.lease._leave(exception)
-
-    async def _take(self, wait_ms: int, is_block: bool) -> Union[AsyncLease, Status]:
-        key = current_task()
-        if self._holds and not self._may_take(key, wait_ms, is_block):
-            return Status.BUSY
-        got = await self._aio._take(self._name, wait_ms, self._options)
-        if isinstance(got, AsyncLease):
-            self._holds[key] = Hold(got, is_block)
-        return got
+        lease = hold.lease
+        # AsyncLease.__aexit__(), without the price of one more coroutine.
+        if lease._is_given_back:
+            return
+        try:
+            await lease.release()
+        except Error as error:
+            lease._settle(error, exception)
 
 
 class Aio:
@@ -345,8 +362,17 @@ class Aio:
         pump = pump_here()
         while True:
             pump.last_tag = tag = pump.last_tag + 1
-            started = _acquire(handle, name, wait_ms, options, pump.queue, tag)
-            request = await pump.finish(started, tag)
+            request = _acquire(handle, name, wait_ms, options, pump.queue, tag)
+            # Pump.finish(), as in AsyncLease.release().
+            if request is None:
+                raise error_of(Status.E_NO_MEMORY)
+            if _status_of(request) == PENDING:
+                pump.waiting[tag] = future = pump.loop.create_future()
+                try:
+                    await future
+                except BaseException:
+                    pump.drop(request, tag)
+                    raise
             lease = _take_lease(request)
             if lease is not None:
                 return AsyncLease(lease, handle, name)

@@ -77,10 +77,13 @@ class Pump:
             try:
                 await future
             except BaseException:
-                self.waiting.pop(tag, None)
-                _core.request_free(request)
+                self.drop(request, tag)
                 raise
         return request
+
+    def drop(self, request: _core.Request, tag: int) -> None:
+        self.waiting.pop(tag, None)
+        _core.request_free(request)
 
 
 # By the identity of the loop, which is not another's as long as the pump keeps the loop alive.
