@@ -319,7 +319,8 @@ def test_an_idle_loop_passes_the_log_on(
 # ---- forks ---------------------------------------------------------------------------------------
 
 FORK = """
-import asyncio, os, sys
+import asyncio, os, sys, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # of Python 3.12: the process has threads
 client = redlatch.connect(url)
 
 async def raises(kind, call):

@@ -47,8 +47,8 @@ class AsyncLease(LeaseBase):
         self._handle = handle
         self._client = client
         self._name = name
-        self._end: Optional[tuple[int, Future[None]]] = None
         self._is_given_back = False
+        self._end: Optional[tuple[int, Future[None]]] = None
 
     async def release(self) -> None:
         """Give the lock back; the next waiter has it at once.
@@ -129,8 +129,10 @@ class AsyncLease(LeaseBase):
         return end
 
     def __del__(self, *_: Any) -> None:
-        super().__del__()
         end = getattr(self, "_end", None)
+        if end is None and getattr(self, "_is_given_back", True):
+            return  # As nearly always, without the price of another call.
+        super().__del__()
         if end is not None and not end[1].done():
             # A lease that is collected tells nobody.
             pump = pump_of(end[1].get_loop())

@@ -29,6 +29,7 @@ class Lock(runner.Lock):
         super().__init__(name, options)
         self.async_block = AsyncExitStack()
         self.task: asyncio.Task[tuple[AsyncExitStack, redlatch.AsyncLease]] | None = None
+        self.is_taken = False  # what the task was granted; a result is delivered once
 
 
 jobs: dict[int, asyncio.Task[str]] = {}
@@ -73,6 +74,7 @@ async def do_acquire(lock: Lock, values: Values) -> Answer:
 
 async def do_start(lock: Lock, values: Values) -> Answer:
     lock.task = asyncio.ensure_future(enter(made(lock, values)))
+    lock.is_taken = False
     await asyncio.sleep(0)  # Its place in the queue is now.
     return Status.PENDING, {}
 
@@ -95,8 +97,11 @@ def result_of(lock: Lock) -> Answer:
     assert lock.task is not None
     if lock.task.cancelled():
         return Status.CANCELLED, {}
-    block, lease = lock.task.result()
-    return (Status.OK, {}) if block is lock.async_block else granted(lock, block, lease)
+    granted_now = lock.task.result()
+    if lock.is_taken:
+        return Status.OK, {}
+    lock.is_taken = True
+    return granted(lock, *granted_now)
 
 
 async def do_release(lock: Lock, values: Values) -> Answer:
