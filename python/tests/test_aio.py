@@ -13,7 +13,7 @@ import gc
 import sys
 import weakref
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import redlatch
@@ -106,7 +106,7 @@ def test_loss_is_told_at_the_end_of_the_block(
 
 
 def test_exception_of_the_body_wins(run: Run, client: redlatch.Client) -> None:
-    async def main(on_lost: str) -> None:
+    async def main(on_lost: Literal["ignore", "cancel"]) -> None:
         with pytest.raises(ZeroDivisionError) as caught:
             async with client.aio.lock("report", on_lost=on_lost):
                 expire(client, "report")
@@ -264,7 +264,7 @@ def test_lease_in_short(run: Run, client: redlatch.Client, other: redlatch.Clien
         await raises(redlatch.Invalid, client.aio.acquire("x" * 1025))
         await raises(redlatch.Invalid, client.aio.acquire("report", timeout=-3))
         with pytest.raises(redlatch.Invalid, match='"ignore" and "cancel"'):
-            client.aio.lock("report", on_lost="panic")
+            client.aio.lock("report", on_lost="panic")  # type: ignore[arg-type]
 
     run(main())
 

@@ -8,7 +8,7 @@ import asyncio
 import sys
 from asyncio import CancelledError, Future, Task, current_task
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Literal, Optional, Union
 
 from . import _core
 from ._convert import NO_LIMIT, Name, Seconds, to_bytes, to_ms, to_wait_ms
@@ -23,6 +23,8 @@ from ._wait import PENDING, raise_unless_ok, refusal_of
 
 if TYPE_CHECKING:
     from ._client import Client
+
+OnLost = Literal["ignore", "cancel"]
 
 _OK = int(Status.OK)
 _FORKED = int(Status.E_FORKED)
@@ -299,7 +301,7 @@ class Aio:
         foreign_burst: Optional[int] = None,
         foreign_window: Optional[float] = None,
         label: Optional[Name] = None,
-        on_lost: str = "ignore",
+        on_lost: OnLost = "ignore",
     ) -> AsyncLock:
         """The lock `name`, for `async with` and in the shape of asyncio.Lock. Sends nothing.
 
