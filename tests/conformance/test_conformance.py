@@ -29,7 +29,7 @@ def combinations() -> list[tuple[Case, str, dict[str, str]]]:
             found += [
                 (case, kind, players)
                 for players in assignments(case, capabilities())
-                if kind == KINDS[0] or set(players.values()) != {"python_aio"}
+                if kind == KINDS[0] or set(players.values()) != {"python-aio"}
             ]
     return found
 
