@@ -12,6 +12,7 @@
 // locks are taken by others: each is there as a token of ours whose holder says nothing.
 #include <poll.h>
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ namespace {
 
 constexpr std::string_view kSilentToken = "bench000000000000000wA0123456789";
 constexpr std::string_view kLongTime = "3600000";
+
 double count_clients(Raw &raw) {
   const ReplyPtr info = raw.call(command({"INFO", "clients"}));
   const std::string_view text(info->str, info->len);
@@ -50,7 +52,7 @@ void await_silence(Raw &raw) {
 }
 
 // Each that is granted gives the lock back: the next one has its turn.
-int serve_all(const QueuePtr &queue, std::vector<RequestPtr> &requests) {
+void serve_all(const QueuePtr &queue, std::vector<RequestPtr> &requests) {
   int served = 0;
   while (served < static_cast<int>(requests.size())) {
     pollfd ready{rl_queue_fd(queue.get()), POLLIN, 0};
@@ -62,7 +64,6 @@ int serve_all(const QueuePtr &queue, std::vector<RequestPtr> &requests) {
       served++;
     }
   }
-  return served;
 }
 
 void measure(const Arguments &arguments) {

@@ -8,7 +8,6 @@
 #include <array>
 #include <atomic>
 #include <deque>
-#include <memory>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -27,7 +26,7 @@ struct Ring {
   std::deque<std::string> lines;
   size_t dropped_count = 0;
   LogLevel level = LogLevel::kError;  // that the listener is told of
-  std::shared_ptr<const LogListener> listener;
+  LogListener listener;
   bool is_told = false;
   std::atomic<bool> has_lines{false};  // asking in vain costs no lock
 };
@@ -56,7 +55,7 @@ void log(LogLevel level, std::string_view text) noexcept {
     std::string line(kNames[static_cast<size_t>(level)]);
     line.append(text);
     Ring &into = ring();
-    std::unique_lock lock(into.mutex);
+    const std::lock_guard lock(into.mutex);
     into.lines.push_back(std::move(line));
     if (into.lines.size() > kMaxLogLines) {
       into.lines.pop_front();
@@ -64,41 +63,21 @@ void log(LogLevel level, std::string_view text) noexcept {
     }
     into.has_lines.store(true, std::memory_order_release);
     if (level > into.level || into.is_told || !into.listener) return;
+    into.listener();
     into.is_told = true;
-    const auto listener = into.listener;
-    lock.unlock();
-    try {
-      (*listener)();
-    } catch (const std::bad_alloc &) {
-      lock.lock();
-      into.is_told = false;  // by the next line
-    }
   } catch (const std::bad_alloc &) {
     return;  // what goes on matters more than words about it
   }
 }
 
 void watch_log(LogLevel level, LogListener listener) {
-  std::shared_ptr<const LogListener> next;
-  if (listener) next = std::make_shared<const LogListener>(std::move(listener));
   Ring &from = ring();
-  std::unique_lock lock(from.mutex);
-  const LogLevel level_before = std::exchange(from.level, level);
-  const bool was_told = from.is_told;
-  from.listener.swap(next);
-  from.is_told = from.listener && !from.lines.empty();
-  const auto to_tell = from.is_told ? from.listener : nullptr;
-  lock.unlock();
-  if (!to_tell) return;
-  try {
-    (*to_tell)();
-  } catch (const std::bad_alloc &) {
-    lock.lock();
-    from.level = level_before;
-    from.listener.swap(next);
-    from.is_told = was_told && !from.lines.empty();
-    throw;
-  }
+  const std::lock_guard lock(from.mutex);
+  const bool is_told = listener && !from.lines.empty();
+  if (is_told) listener();
+  from.level = level;
+  from.listener.swap(listener);
+  from.is_told = is_told;
 }
 
 size_t take_log_line(size_t limit, std::string &line) {

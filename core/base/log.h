@@ -20,8 +20,8 @@ inline constexpr size_t kMaxLogLines = 256;
 // Note one line: `text` behind the name of its level. Lost without memory.
 void log(LogLevel level, std::string_view text) noexcept;
 
-// Told that there are lines to take, from any thread that notes one; it must not log. A throw of
-// std::bad_alloc is caught.
+// Told that there are lines to take, by any thread that notes one, with the log locked: so that it
+// is never called once it was replaced. It must not log; it may throw std::bad_alloc.
 using LogListener = std::function<void()>;
 
 // Tell `listener` of lines of `level` and graver ones: once, until all lines were taken; at once if

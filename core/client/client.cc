@@ -243,6 +243,7 @@ void Client::tell(Watcher &watcher) noexcept {
 }
 
 void Client::drop_link() {
+  if (!is_connected_) return;
   is_broken_ = true;
   if (connection_) connection_->shut();
 }

@@ -8,7 +8,8 @@
 //  - the *driver*, at most one, reads the socket. A caller whose answer is in flight becomes it if
 //    nobody is, and hands the role to the oldest sleeping caller of that kind when it leaves.
 //  - the *sentinel*, at most one, watches the socket while nobody drives: a caller that stands in a
-//    queue, else the library's thread. It reads only what came while nobody drove.
+//    queue for a lock that others have, else the library's thread. It reads only what came while
+//    nobody drove.
 //  - the *keeper*, the library's own thread, runs the engine's timers, sees to the connection, and
 //    is the last resort as sentinel: it reads for requests that no caller waits for. It starts with
 //    the first request and ends with shut_down(). Connecting may block for long, and gets a thread
@@ -203,7 +204,8 @@ class Client final : private engine::Outlet {
     Outcome outcome;
   };
   std::optional<Attempt> attempt_;
-  std::unique_ptr<embedded::Membership> membership_;  // only the attempt; none: no embedded server
+  // Of an embedded server, else none. Used by the attempt, then by shut_down().
+  std::unique_ptr<embedded::Membership> membership_;
   Waiter keeper_;
   io::Watch keeper_watch_;
   io::Event stop_event_;  // ends an attempt to connect

@@ -95,6 +95,8 @@ void Client::drive(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
     wake_all(lock);
     if (limit != kNever && boot_now() >= limit) break;
   }
+  // Others count on a reader to send for them.
+  flush(lock);
   if (driver_ == &me) driver_ = nullptr;
   settle();
 }
@@ -150,6 +152,7 @@ void Client::read_as_sentinel(Lock &lock, Waiter &me) {
   lock.lock();
   is_reading_ = false;
   take_in(received);
+  wake_all(lock);  // the next thing that this thread does may take a round trip
   if (is_broken_) disconnect(lock);
   flush(lock);
   driver_ = nullptr;
@@ -254,6 +257,7 @@ void Client::settle() {
   }
   const bool is_outstanding = engine_->in_flight_count() > 0 || engine_->expects_push();
   if (sentinel_ == nullptr || sentinel_ == &keeper_) {
+    // Only the first is asked: to look for another one would cost time with each turn.
     if (Waiter *waiter = long_.front(); waiter != nullptr && should_watch(*waiter)) {
       long_.remove(*waiter);
       set_sentinel(waiter);

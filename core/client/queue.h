@@ -6,7 +6,9 @@
 //
 // The mutex is a leaf: it is taken with a client's mutex held, and nothing is taken below it. So
 // push() makes no system call; whoever pushed first calls signal() once the client's mutex is free.
-// One signal stands for all tags that come before they are taken.
+// One signal stands for all tags that come before they are taken. Those of the log are an
+// exception: lines are rare, and post() does all of it. It holds as many tags as were asked for:
+// how many that is the caller decides.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // Copyright The redlatch authors
 //
 // Membership: a client's share in the embedded server of a folder. While it is held the server
-// stays; a server that is not there is started. Owned by the client, used by its keeper only.
+// stays; a server that is not there is started. Owned by the client, used by one thread at a time.
 #pragma once
 
 #include "base/clock.h"

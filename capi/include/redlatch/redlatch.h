@@ -307,7 +307,8 @@ RL_API rl_status rl_acquire_options_set_label(rl_acquire_options *options, const
 /* ---- client ---------------------------------------------------------------------------------- */
 
 /**
- * One server. Any thread. Holds one connection, and one thread that starts when it is first needed.
+ * One server. Any thread. Holds one connection, and a thread that starts when it is first needed
+ * (convention 8).
  */
 typedef struct rl_client rl_client;
 
@@ -432,7 +433,8 @@ RL_API rl_lease *rl_acquire(rl_client *client, const char *name, size_t name_len
 
 /**
  * Start what rl_client_connect() does. @return the request, freed by rl_request_free(); NULL only
- * when out of memory. Blocks: never. Since: 0.1.
+ * when out of memory. A bad argument is a finished request. Blocks: never. Threads: any. Since:
+ * 0.1.
  */
 RL_API rl_request *rl_client_connect_start(rl_client *client, int64_t wait_ms);
 
@@ -579,7 +581,7 @@ RL_API rl_status rl_lease_wait_lost(rl_lease *lease, int64_t wait_ms);
 /**
  * Post `tag` to `queue`, once, when `lease` stops being held for any reason: lost, released,
  * detached, the client shut down; at once if it is not held. rl_lease_state() says which. Otherwise
- * as rl_request_watch(). rl_lease_free() posts nothing.
+ * as rl_request_watch(). rl_lease_free() posts nothing. Blocks: never. Threads: any. Since: 0.1.
  */
 RL_API rl_status rl_lease_watch(rl_lease *lease, rl_queue *queue, int64_t tag);
 
@@ -839,7 +841,8 @@ enum {
 /**
  * Post `tag` to `queue` when there are lines of `level` or a graver one to take by rl_log_next():
  * once, until all were taken; at once if there are any lines. It takes the place of a call before,
- * by whomever: one watch for the process. Otherwise as rl_request_watch().
+ * by whomever: one watch for the process. @return also RL_E_INVALID for an unknown level.
+ * Otherwise as rl_request_watch(). Blocks: never. Threads: any. Since: 0.1.
  */
 RL_API rl_status rl_log_watch(int32_t level, rl_queue *queue, int64_t tag);
 

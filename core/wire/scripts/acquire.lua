@@ -25,7 +25,7 @@ end
 --@include fragments/holder_string.lua
 -- What is left of a window in which K is not ours to take.
 local window = W and not holder and redis.pcall('GET', W) == 'w' and redis.call('PTTL', W)
-if not holder and not window and redis.call('EXISTS', Q) == 0 then
+if W and not holder and not window and redis.call('EXISTS', Q) == 0 then
   --@include fragments/fence.lua
   redis.call('SET', K, token, 'PX', lease)
   return {1, fence, now}

@@ -11,13 +11,13 @@
 -- Statuses: RL_OK; -1 is RL_E_LOST, or done if an earlier copy of this request got no answer.
 local K, Q, F, W = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 --@include fragments/holder_string.lua
+local is_owner = holder == ARGV[1]
 -- The usual case first. Only what waits has use for the time.
-if holder == ARGV[1] and not W and redis.call('EXISTS', Q) == 0 then
+if is_owner and not W and redis.call('EXISTS', Q) == 0 then
   redis.call('DEL', K)
   return {1, 0, 0}
 end
 --@include fragments/time.lua
-local is_owner = holder == ARGV[1]
 if holder and not is_owner then
   return {-1, now, 0}
 end
