@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -225,7 +226,8 @@ static void run_mix(const char* protocol, int is_dropping) {
   intptr_t i;
   memset(&mix, 0, sizeof mix);
   mix.is_dropping = is_dropping;
-  snprintf(url, sizeof url, "%s?protocol=%s", server_url(), protocol);
+  /* With this limit of a command the library's thread has no other reason to look for a minute. */
+  snprintf(url, sizeof url, "%s?timeout=60s&protocol=%s", server_url(), protocol);
   mix.client = rl_client_open(url, strlen(url), NULL, NULL);
   mix.queue = rl_queue_new(NULL);
   REQUIRE(pthread_create(&poller, NULL, poll_loop, NULL) == 0);
@@ -257,8 +259,7 @@ static void while_connections_are_dropped(void) { run_mix("3", 1); }
 
 static void with_resp2_while_connections_are_dropped(void) { run_mix("2", 1); }
 
-/* A caller that stood watch goes before its request is finished. With this limit of a command the
-   library's thread has no other reason to look for a minute. */
+/* A caller that stood watch goes before its request is finished. */
 static void whoever_leaves_passes_the_watch_on(void) {
   static const char name[] = "pass";
   rl_queue* queue = rl_queue_new(NULL);
@@ -281,7 +282,48 @@ static void whoever_leaves_passes_the_watch_on(void) {
   rl_queue_free(queue);
 }
 
+static void* wait_for_lock(void* name) {
+  rl_lease* lease =
+      rl_acquire(mix.client, (const char*)name, strlen((const char*)name), WAIT_MS, NULL, NULL);
+  CHECK(lease != NULL);
+  rl_lease_free(lease);
+  return NULL;
+}
+
+/* A caller reads; what another one starts is left to it to be sent; then it is told that it must
+   wait. The server stands still meanwhile, so that all of this falls into one round trip. */
+static void a_reader_sends_what_was_left_to_it(void) {
+  static char names[2][4] = {"x", "y"};
+  rl_queue* queue = rl_queue_new(NULL);
+  rl_client* holder = rl_client_open(server_url(), strlen(server_url()), NULL, NULL);
+  rl_lease* leases[2];
+  rl_request* request;
+  pthread_t waiters[2];
+  char url[256];
+  size_t i;
+  snprintf(url, sizeof url, "%s?timeout=60s", server_url());
+  mix.client = rl_client_open(url, strlen(url), NULL, NULL);
+  for (i = 0; i < 2; ++i) leases[i] = rl_acquire(holder, names[i], 1, WAIT_MS, NULL, NULL);
+  REQUIRE(pthread_create(&waiters[0], NULL, wait_for_lock, names[0]) == 0);
+  sleep_ms(100); /* It stands in its queue, and watches. */
+  kill(server_pid(), SIGSTOP);
+  REQUIRE(pthread_create(&waiters[1], NULL, wait_for_lock, names[1]) == 0);
+  sleep_ms(100); /* It reads. */
+  request = rl_acquire_start(mix.client, "z", 1, WAIT_MS, NULL);
+  CHECK_INT(RL_OK, rl_request_watch(request, queue, 1));
+  kill(server_pid(), SIGCONT);
+  CHECK_INT(1, rl_queue_next(queue, WAIT_MS));
+  CHECK_INT(RL_OK, rl_request_status(request));
+  for (i = 0; i < 2; ++i) rl_lease_free(leases[i]);
+  for (i = 0; i < 2; ++i) pthread_join(waiters[i], NULL);
+  rl_request_free(request);
+  rl_queue_free(queue);
+  rl_client_close(mix.client);
+  rl_client_close(holder);
+}
+
 static const struct test tests[] = {
+    {"a_reader_sends_what_was_left_to_it", a_reader_sends_what_was_left_to_it},
     {"whoever_leaves_passes_the_watch_on", whoever_leaves_passes_the_watch_on},
     {"blocking_and_watched_calls_together", blocking_and_watched_calls_together},
     {"with_resp2", with_resp2},

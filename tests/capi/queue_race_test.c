@@ -275,7 +275,7 @@ static void no_tag_comes_after_free(void) {
       ++seen_count;
     }
   }
-  CHECK(seen_count > 0);
+  CHECK_INT(AFTER_COUNT, seen_count);
   rl_lease_free(lease);
   rl_queue_free(queue);
   rl_client_close(client);

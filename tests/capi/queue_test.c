@@ -238,7 +238,7 @@ static void limits_hold_while_connecting(void) {
   rl_request* other;
   kill(server_pid(), SIGSTOP);
   request = rl_acquire_start(client, TEXT("limits"), 50, NULL);
-  other = rl_acquire_start(client, TEXT("limits"), 1200, NULL);
+  other = rl_acquire_start(client, TEXT("limits"), 1900, NULL);
   CHECK_INT(RL_OK, rl_request_watch(other, queue, 2));
   CHECK_INT(RL_OK, rl_request_watch(request, queue, 1));
   CHECK_INT(1, rl_queue_next(queue, WAIT_MS));
