@@ -26,6 +26,10 @@ inline constexpr int64_t kMaxForeignWindowMs = 60'000;
 // Longer waits are without limit: nanoseconds, and the wire's 13 digits, have no room for them.
 inline constexpr int64_t kMaxWaitMs = 9'000'000'000'000;
 
+// Commands without an answer, beyond which no further lock is asked for: what was cancelled by then
+// is never asked for, so that callers who come and go faster than the server answers cost little.
+inline constexpr size_t kMaxInFlight = 4096;
+
 // A hostile or broken server can make us hold no more than this.
 inline constexpr size_t kMaxReplyBytes = 1 << 20;
 inline constexpr int kMaxReplyDepth = 8;

@@ -22,7 +22,7 @@ Engine::Engine(const Settings &settings, std::span<const uint8_t, 16> random, ui
       entropy_(seed),
       link_lost_(failure(Status::kUnavailable, "lost the connection to " + settings.address())) {
   dialect_.prefix = prefix_;
-  link_failure_ = failure(Status::kUnavailable, "cannot reach " + settings.address());
+  link_failure_ = failure(Status::kUnavailable, "not connected to " + settings.address() + " yet");
 }
 
 // Leases outlive the engine and must not point into it; callers and their names refer to each
@@ -318,6 +318,8 @@ void Engine::on_disconnected(Nanos now) noexcept {
   connect_at_ = after(now, reconnect_.next(entropy_.next()));
   clock_offset_.forget();
   is_tracking_ = false;
+  for (const auto &hold : lined_up_) hold->is_lined_up = false;
+  lined_up_.clear();
   for (const auto &[name, lock] : names_) lock->watcher_id = 0;
   link_failure_.status = link_lost_.status;
   try {
@@ -377,6 +379,11 @@ void Engine::on_reply(const Reply &reply, Nanos now) {
   const InFlight in_flight = std::move(in_flight_.front());
   in_flight_.pop_front();
   reconnect_.reset();
+  take_reply(in_flight, reply, now);
+  ask_next(now);
+}
+
+void Engine::take_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
   switch (in_flight.ask) {
     case Ask::kAcquire:
       return on_acquire_reply(in_flight, reply, now);

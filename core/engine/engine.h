@@ -165,6 +165,7 @@ class Engine {
   template <class Action>
   void for_each_plain(const Action &action);
   void lose_answer(const InFlight &in_flight, Nanos now);
+  void take_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void note_time(Nanos sent_at, Nanos now, int64_t server_ms);
   void maybe_kick(const std::shared_ptr<LockName> &lock, bool has_more, Nanos now);
 
@@ -175,6 +176,9 @@ class Engine {
   static Request *front_of(const Hold &hold);
   std::shared_ptr<Request> take_front(Hold &hold);
   void ask(Hold &hold, Nanos now, wire::Form form = wire::Form::kDigest);
+  void send_ask(Hold &hold, Nanos now, wire::Form form);
+  bool must_line_up(Hold &hold);
+  void ask_next(Nanos now);
   void on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void on_granted(Hold &hold, const InFlight &in_flight, const wire::AcquireAnswer &answer,
                   Nanos now);
@@ -241,6 +245,7 @@ class Engine {
   std::map<uint64_t, std::shared_ptr<Hold>> holds_;  // by id: a fixed order for every run
   std::list<std::shared_ptr<Request>> plain_;        // requests without a hold, sent or not
   std::deque<InFlight> in_flight_;                   // replies come in this order
+  std::deque<std::shared_ptr<Hold>> lined_up_;       // to be asked for, when less is in flight
   TimerQueue timers_;
   size_t waiting_hold_count_ = 0;  // asking or queued
 };

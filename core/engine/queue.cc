@@ -121,7 +121,12 @@ void Engine::start_acquire(const std::shared_ptr<Request> &request, Nanos now) {
 
 // Send ACQUIRE: the first time, as a poll, or after a lost answer. The same token each time.
 void Engine::ask(Hold &hold, Nanos now, wire::Form form) {
-  if (link_ != Link::kUp || hold.is_ask_pending) return;
+  if (link_ != Link::kUp || hold.is_ask_pending || hold.is_lined_up) return;
+  if (form == wire::Form::kDigest && must_line_up(hold)) return;
+  send_ask(hold, now, form);
+}
+
+void Engine::send_ask(Hold &hold, Nanos now, wire::Form form) {
   if (const Request *front = front_of(hold)) {
     hold.lease_time = front->options.lease;
     hold.foreign = front->options.foreign;
@@ -135,6 +140,32 @@ void Engine::ask(Hold &hold, Nanos now, wire::Form form) {
   hold.is_ask_pending = try_send(
       command, InFlight{Ask::kAcquire, form, now, hold.lease_time, hold.shared_from_this()});
   if (!hold.is_ask_pending) timers_.set(hold, now + kNoMemoryRetry);
+}
+
+// Whether others have to be answered first. First come, first asked for.
+bool Engine::must_line_up(Hold &hold) {
+  while (!lined_up_.empty() && lined_up_.back()->is_gone) lined_up_.pop_back();
+  const bool is_room = in_flight_.size() < kMaxInFlight && lined_up_.empty();
+  if (is_room) return false;
+  try {
+    lined_up_.push_back(hold.shared_from_this());
+  } catch (const std::bad_alloc &) {
+    return false;  // a limit is a courtesy, a place is not
+  }
+  hold.is_lined_up = true;
+  timers_.remove(hold);
+  return true;
+}
+
+void Engine::ask_next(Nanos now) {
+  while (!lined_up_.empty() && in_flight_.size() < kMaxInFlight) {
+    const auto hold = std::move(lined_up_.front());
+    lined_up_.pop_front();
+    hold->is_lined_up = false;
+    const bool is_wanted = hold->phase == Phase::kAsking || hold->phase == Phase::kQueued;
+    if (hold->is_gone || !is_wanted) continue;
+    send_ask(*hold, now, wire::Form::kDigest);
+  }
 }
 
 void Engine::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {

@@ -153,6 +153,7 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   // While asking and queued.
   std::string ticket, check;
   bool is_ask_pending = false;
+  bool is_lined_up = false;
   Nanos told_due = kNever;    // when to look, by a message that came before the answer
   int short_lease_count = 0;  // grants in a row that left no validity
   std::string trouble;        // the server's last refusal

@@ -461,4 +461,33 @@ TEST_F(QueueTest, nonsense_from_the_server_is_never_a_grant) {
   }
 }
 
+// Callers who come and go faster than the server answers cost little: what was cancelled before its
+// turn is never asked for.
+TEST_F(QueueTest, no_more_is_asked_for_than_is_answered) {
+  std::vector<RequestPtr> requests;
+  const auto count = static_cast<int>(kMaxInFlight) + 3;
+  for (int i = 0; i < count; i++) requests.push_back(acquire(-1, {}, "n" + std::to_string(i)));
+  EXPECT_EQ(sent_.size(), kMaxInFlight);
+  engine_->cancel(*requests[kMaxInFlight], now_);
+  EXPECT_EQ(sent_.size(), kMaxInFlight) << "there was nothing to take back";
+  reply_granted();
+  ASSERT_EQ(sent_.size(), kMaxInFlight);
+  EXPECT_EQ(sent_.back().at(3), "n" + std::to_string(kMaxInFlight + 1)) << "first come";
+  reply_granted();
+  EXPECT_EQ(sent_.back().at(3), "n" + std::to_string(kMaxInFlight + 2));
+  while (!sent_.empty()) reply_granted();
+  for (const auto &request : requests) EXPECT_TRUE(request->is_finished());
+}
+
+TEST_F(QueueTest, what_lined_up_is_asked_for_on_the_next_connection) {
+  std::vector<RequestPtr> requests;
+  for (size_t i = 0; i < kMaxInFlight + 1; i++) {
+    requests.push_back(acquire(-1, {}, "n" + std::to_string(i)));
+  }
+  disconnect();
+  engine_->on_connected({}, now_);
+  for (size_t i = 0; i < requests.size(); i++) reply_granted();
+  EXPECT_TRUE(requests.back()->is_finished());
+}
+
 }  // namespace redlatch
