@@ -245,6 +245,45 @@ def test_any_task_may_release(run: Run, client: redlatch.Client) -> None:
     run(main())
 
 
+def test_shared_lock_forgets_what_ended(run: Run, client: redlatch.Client) -> None:
+    async def main() -> None:
+        lock = client.aio.lock("report", ttl=60)
+
+        async def take(how: str) -> weakref.ref[Any]:
+            assert await lock.acquire()
+            assert lock.lease is not None
+            if how == "release":
+                await lock.lease.release()
+            else:
+                if how == "detach":
+                    lock.lease.detach()
+                expire(client, "report")
+                await lock.lease.wait_lost()
+            task = asyncio.current_task()
+            assert task is not None
+            return weakref.ref(task)
+
+        for how in ("release", "detach", "lose"):
+            tasks = [await asyncio.ensure_future(take(how)) for _ in range(5)]
+            gc.collect()
+            assert sum(task() is not None for task in tasks) <= 1
+            assert len(lock._holds) == 1
+        # What is lost is told to its task, as long as that is there.
+        await take("lose")
+        await asyncio.ensure_future(take("release"))
+        await asyncio.ensure_future(take("release"))
+        await raises(redlatch.LockLost, lock.release())
+        # A block that has nothing more to release leaves the next one alone.
+        async with lock as lease:
+            await lease.release()
+            await asyncio.ensure_future(lock.__aenter__())
+        assert [hold.lease.held for hold in lock._holds.values()] == [True]
+        await lock.__aexit__(None, None, None)
+        assert free(client, "report")
+
+    run(main())
+
+
 # ---- operations ----------------------------------------------------------------------------------
 
 

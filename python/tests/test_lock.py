@@ -205,6 +205,39 @@ def test_threads_share_a_lock(client: redlatch.Client) -> None:
     assert seen == [1] * 160
 
 
+def test_shared_lock_forgets_what_ended(client: redlatch.Client) -> None:
+    lock = client.lock("report", ttl=60)
+
+    def take(how: str) -> None:
+        assert lock.acquire()
+        assert lock.lease is not None
+        if how == "release":
+            lock.lease.release()
+        else:
+            if how == "detach":
+                lock.lease.detach()
+            expire(client, "report")
+            lock.lease.wait_lost()
+
+    for how in ("release", "detach", "lose"):
+        for _ in range(5):
+            in_thread(lambda: take(how))
+        assert len(lock._holds) == 1
+    # What is lost is told to its thread, as long as that is there.
+    take("lose")
+    for _ in range(2):
+        in_thread(lambda: take("release"))
+    with pytest.raises(redlatch.LockLost):
+        lock.release()
+    # A block that has nothing more to release leaves the next one alone.
+    with lock as lease:
+        lease.release()
+        in_thread(lock.__enter__)
+    assert [hold.lease.held for hold in lock._holds.values()] == [True]
+    lock.__exit__(None, None, None)
+    assert client.inspect("report").is_free
+
+
 def test_any_thread_may_release(client: redlatch.Client) -> None:
     lock = client.lock("report")
     assert in_thread(lock.acquire) is True

@@ -206,6 +206,10 @@ class AsyncLock(LockBase[AsyncLease]):
         # Of the blocks, by their leases; None: a loss is told at the end of a block only.
         self._guards: Optional[dict[AsyncLease, _Guard]] = {} if is_guarded else None
 
+    @staticmethod
+    def _is_gone(key: object) -> bool:
+        return isinstance(key, Future) and key.done()
+
     @property
     def lease(self) -> Optional[AsyncLease]:
         """The lease by which this task holds it."""
@@ -223,6 +227,8 @@ class AsyncLock(LockBase[AsyncLease]):
         got = await self._aio._take(self._name, wait_ms, self._options)
         if not isinstance(got, AsyncLease):
             return False
+        if self._holds:
+            self._sweep()
         self._holds[key] = Hold(got, False)
         return True
 
@@ -240,6 +246,8 @@ class AsyncLock(LockBase[AsyncLease]):
         got = await self._aio._take(self._name, self._wait_ms, self._options)
         if not isinstance(got, AsyncLease):
             raise self._not_acquired(got)
+        if self._holds:
+            self._sweep()
         self._holds[task] = Hold(got, True)
         if self._guards is not None:
             assert task is not None  # who else could await

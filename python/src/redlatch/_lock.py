@@ -21,11 +21,20 @@ if TYPE_CHECKING:
 L = TypeVar("L", bound=LeaseBase)
 
 
-class _ThisThread(threading.local):
-    """A key of each thread; the number of a thread that ended may be another's."""
+class _Key:
+    """Of one thread; its number, and the Thread of one that Python did not start, may be another's
+    when it has ended.
+    """
+
+    __slots__ = ("thread",)
 
     def __init__(self) -> None:
-        self.key = object()
+        self.thread = threading.current_thread()
+
+
+class _ThisThread(threading.local):
+    def __init__(self) -> None:
+        self.key = _Key()
 
 
 _this_thread = _ThisThread()
@@ -122,6 +131,26 @@ class LockBase(Generic[L]):
             raise error_of(Status.E_NOT_HELD, f"lock {self.name!r} is not held: nothing to release")
         return hold.lease
 
+    @staticmethod
+    def _is_gone(key: object) -> bool:
+        """Whether the taker with `key` has ended."""
+        raise NotImplementedError
+
+    def _sweep(self) -> None:
+        """Forget what was given back through its lease, and what ended after its taker did.
+
+        Not blocks: their ends look for them.
+        """
+        for key, hold in list(self._holds.items()):
+            if hold.is_block:
+                continue
+            lease = hold.lease
+            if not lease._is_given_back and (lease.held or not self._is_gone(key)):
+                continue
+            found = self._holds.pop(key, None)
+            if found is not None and found is not hold:
+                self._holds.setdefault(key, found)  # Its taker was quick, and has the next one.
+
     def _pop_block(self, key: object) -> Optional[Hold[L]]:
         # A generator may end its block elsewhere than it began.
         return self._holds.pop(key, None) or self._pop_latest(is_block=True)
@@ -145,6 +174,10 @@ class Lock(LockBase[Lease]):
     __slots__ = ()
 
     _TAKER = "thread"
+
+    @staticmethod
+    def _is_gone(key: object) -> bool:
+        return isinstance(key, _Key) and not key.thread.is_alive()
 
     @property
     def lease(self) -> Optional[Lease]:
@@ -187,5 +220,7 @@ class Lock(LockBase[Lease]):
             return Status.BUSY
         got = self._client._take(self._name, wait_ms, self._options)
         if isinstance(got, Lease):
+            if self._holds:
+                self._sweep()
             self._holds[key] = Hold(got, is_block)
         return got
