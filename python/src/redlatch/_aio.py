@@ -121,7 +121,10 @@ class AsyncLease(LeaseBase):
             if end.get_loop() is pump.loop:
                 return end
             if not end.get_loop().is_closed():
-                raise RuntimeError(f"{self!r} is watched by another event loop")
+                raise invalid(
+                    f"{self!r} is waited for in another event loop: allowed is one loop for the"
+                    ' wait_lost() and on_lost="cancel" of a lease'
+                )
         tag = pump.next_tag()
         status = _core.lease_watch(self._handle, pump.queue, tag)
         if status != _OK:
