@@ -465,6 +465,48 @@ def test_loss_that_comes_with_the_end_cancels_nothing_later(
     run(main())
 
 
+def test_closing_the_client_cancels_the_block(run: Run, server: Server) -> None:
+    async def main() -> None:
+        client = redlatch.connect(server.url)
+        with pytest.raises(redlatch.Closed) as caught:
+            async with client.aio.lock("report", on_lost="cancel"):
+                await asyncio.get_running_loop().run_in_executor(None, client.close)
+                await asyncio.sleep(3600)
+        assert isinstance(caught.value.__cause__, asyncio.CancelledError)
+
+    run(main())
+
+
+@pytest.mark.parametrize("how", ["release", "detach", "elsewhere"])
+def test_what_is_given_back_early_cancels_nothing(
+    run: Run, client: redlatch.Client, how: str
+) -> None:
+    async def main() -> None:
+        async with client.aio.lock("report", on_lost="cancel") as lease:
+            if how == "release":
+                await lease.release()
+            elif how == "detach":
+                lease.detach()
+            else:
+                await asyncio.ensure_future(lease.release())
+            await asyncio.sleep(0.01)
+
+    run(main())
+
+
+def test_block_that_hides_its_loss_ends_with_it(run: Run, client: redlatch.Client) -> None:
+    async def main() -> None:
+        with pytest.raises(redlatch.LockLost):
+            async with client.aio.lock("report", on_lost="cancel") as lease:
+                expire(client, "report")
+                try:
+                    await asyncio.sleep(3600)
+                finally:
+                    await raises(redlatch.LockLost, lease.release())
+
+    run(main())
+
+
 def test_cancellation_from_outside_wins(run: Run, client: redlatch.Client) -> None:
     if sys.version_info < (3, 11):
         return  # Before 3.11 nobody can tell the two from each other.
@@ -516,6 +558,20 @@ def test_forgotten_lease_is_released_and_told(run: Run, client: redlatch.Client)
             del lease, watched
             gc.collect()
         await until(lambda: free(client, "report") and free(client, "watched"))
+
+    run(main())
+
+
+def test_forgotten_guarded_lease_is_released_and_told(run: Run, client: redlatch.Client) -> None:
+    async def main() -> None:
+        lock = client.aio.lock("report", on_lost="cancel")
+        await lock.__aenter__()
+        waiting_tags = len(pump_here().waiting)
+        with pytest.warns(ResourceWarning, match="never released: <AsyncLease 'report' held"):
+            del lock
+            gc.collect()
+        assert len(pump_here().waiting) == waiting_tags - 1
+        await until(lambda: free(client, "report"))
 
     run(main())
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import weakref
 from asyncio import CancelledError, Future, Task, current_task
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Optional, Union
@@ -113,6 +114,13 @@ class AsyncLease(LeaseBase):
         except Error as error:
             self._settle(error, exception)
 
+    async def _raise_end(self, cause: Optional[BaseException]) -> None:
+        """Raise what release() says of a hold that has ended."""
+        try:
+            await self.release()
+        except Error as error:
+            raise error from cause
+
     def _watch(self) -> Future[None]:
         """What is done when it is not held any more. The library tells one place of it."""
         pump = pump_here()
@@ -146,13 +154,14 @@ class AsyncLease(LeaseBase):
 
 
 class _Guard:
-    """Cancels the task of a block when its lease is lost, as asyncio.timeout() does in time."""
+    """Cancels the task of a block when its lease ends early, as asyncio.timeout() does in time."""
 
     __slots__ = ("_task", "_lease", "_end", "_cancel_count", "_has_cancelled", "_is_over")
 
     def __init__(self, task: Task[Any], lease: AsyncLease) -> None:
         self._task = task
-        self._lease = lease
+        # The loop keeps this object: a lease that is forgotten must be collected all the same.
+        self._lease = weakref.ref(lease)
         self._cancel_count = _cancel_count(task)
         self._has_cancelled = False
         self._is_over = False
@@ -160,19 +169,21 @@ class _Guard:
         self._end.add_done_callback(self._on_end)
 
     def _on_end(self, _: Future[None]) -> None:
-        if not self._is_over and self._lease.lost:
+        lease = self._lease()
+        # It is lost, or its client is closed.
+        if not self._is_over and lease is not None and not lease._is_given_back:
             self._has_cancelled = True
             self._task.cancel()
 
-    def leave(self, exception: Optional[BaseException]) -> Optional[Error]:
-        """The block is over: what to raise in the place of a CancelledError that is ours."""
+    def leave(self, exception: Optional[BaseException]) -> bool:
+        """The block is over: whether it ends by a CancelledError that is ours."""
         self._is_over = True
         self._end.remove_done_callback(self._on_end)
         if not self._has_cancelled:
-            return None
+            return False
         if sys.version_info >= (3, 11) and self._task.uncancel() > self._cancel_count:
-            return None  # Somebody else wants the task to end, too.
-        return self._lease._loss() if isinstance(exception, CancelledError) else None
+            return False  # Somebody else wants the task to end, too.
+        return isinstance(exception, CancelledError)
 
 
 def _cancel_count(task: Task[Any]) -> int:
@@ -271,13 +282,11 @@ class AsyncLock(LockBase[AsyncLease]):
         hold = self._pop_block(current_task())
         if hold is None:
             return
-        if self._guards:
-            guard = self._guards.pop(hold.lease, None)
-            loss = None if guard is None else guard.leave(exception)
-            if loss is not None:
-                hold.lease._is_given_back = True
-                raise loss from exception
         lease = hold.lease
+        if self._guards:
+            guard = self._guards.pop(lease, None)
+            if guard is not None and guard.leave(exception):
+                await lease._raise_end(exception)
         # AsyncLease.__aexit__(), without the price of one more coroutine.
         if lease._is_given_back:
             return
@@ -316,8 +325,9 @@ class Aio:
     ) -> AsyncLock:
         """The lock `name`, for `async with` and in the shape of asyncio.Lock. Sends nothing.
 
-        on_lost  "cancel": when the lock is lost, the task in the block of `async with` is
-                 cancelled, and the block ends with LockLost; "ignore": LockLost comes at its end
+        on_lost  "cancel": when the lock is lost, or the client is closed, the task in the block of
+                 `async with` is cancelled, and the block ends with LockLost, or Closed; "ignore":
+                 these come at its end
 
         The other keywords are those of Client.lock().
         """

@@ -98,8 +98,8 @@ class LeaseBase:
         error = self._loss()
         if error is not None:
             raise error
+        self._is_given_back = True  # First: who hears that it has ended looks here.
         _core.lease_detach(self._handle)
-        self._is_given_back = True
         return self.token
 
     def _settle(self, error: Error, exception: Optional[BaseException]) -> None:
