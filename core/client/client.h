@@ -54,6 +54,14 @@ using Info = wire::InspectAnswer;
 using ServerInfo = embedded::Census;
 using embedded::take_census;
 
+// To connect, in a thread of its own.
+struct Attempt {
+  pthread_t thread{};
+  bool is_over = false;
+  Line line;
+  Outcome outcome;
+};
+
 class Client final : private engine::Outlet {
  public:
   // nullptr: `why` says why not. Touches no network.
@@ -196,14 +204,7 @@ class Client final : private engine::Outlet {
   io::Watch watch_;         // where callers poll
   io::Event driver_event_;  // wakes a driver that has a limit of its own
 
-  // An attempt to connect; what it found is read when it is over.
-  struct Attempt {
-    pthread_t thread{};
-    bool is_over = false;
-    Line line;
-    Outcome outcome;
-  };
-  std::optional<Attempt> attempt_;
+  std::optional<Attempt> attempt_;  // to connect; what it found is read when it is over
   // Of an embedded server, else none. Used by the attempt, then by shut_down().
   std::unique_ptr<embedded::Membership> membership_;
   Waiter keeper_;

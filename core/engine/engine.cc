@@ -38,7 +38,7 @@ Engine::~Engine() {
 
 // ---- requests ----------------------------------------------------------------------------------
 
-void Engine::start(std::shared_ptr<Request> request, Nanos now) {
+void Engine::start(const std::shared_ptr<Request> &request, Nanos now) {
   timers_.admit();
   if (request->wait_ms > kMaxWaitMs) request->wait_ms = -1;
   if (is_shut_) return finish(*request, Status::kClosed, "the client was shut down");

@@ -64,7 +64,7 @@ class Engine {
   Engine &operator=(const Engine &) = delete;
 
   // Calls of users. Arguments were checked. Results arrive by Outlet::finished(), maybe at once.
-  void start(std::shared_ptr<Request> request, Nanos now);
+  void start(const std::shared_ptr<Request> &request, Nanos now);
   // kCancelled, or the result that stood before.
   Status cancel(Request &request, Nanos now);
   void detach(Lease &lease, Nanos now);

@@ -86,7 +86,7 @@ std::shared_ptr<Request> Engine::take_front(Hold &hold) {
     caller = std::move(hold.lock->callers.front());
     hold.lock->callers.pop_front();
   } else {
-    caller = std::move(hold.caller);
+    caller = std::exchange(hold.caller, nullptr);
     caller->hold = nullptr;
   }
   return caller;

@@ -175,7 +175,7 @@ bool Connection::send_all(std::string_view bytes, Nanos limit, int wake_fd) {
 }
 
 Connection::Received Connection::receive_once(std::vector<ReplyPtr> &replies, bool may_wait) {
-  std::array<char, 16 * 1024> buffer;
+  std::array<char, size_t{16} * 1024> buffer;
   const ssize_t n = recv(fd_, buffer.data(), buffer.size(), may_wait ? 0 : MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return Received::kNothing;
   if (n <= 0) return Received::kEnded;
