@@ -2,8 +2,8 @@
  * Copyright The redlatch authors
  *
  * Goal: a queue tells what has happened, each thing once, to whoever polls it, and nothing is left
- * when requests, queues and clients are freed in any order. Method: a poll loop over real servers;
- * what costs a system call is counted by a descriptor that has been closed on purpose.
+ * when requests, queues and clients are freed in any order. Method: one thread and one queue over a
+ * real server, which is stopped where limits have to hold without it.
  */
 #include <poll.h>
 #include <pthread.h>

@@ -188,8 +188,8 @@ MUTANTS = [
     Mutant(
         "ACQUIRE ignores the holder",
         "acquire",
-        "local window =",
-        "holder = false\nlocal window =",
+        "window = not holder and window",
+        "holder = false",
         tried_while_held,
         {"service", "belief"},
     ),

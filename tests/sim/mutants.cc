@@ -36,7 +36,7 @@ constexpr Mutant kMutants[] = {
      "local looked, flags = 0, 0\nif not holder and not window then",
      "local looked, flags = 0, 0\nif false then"},
     {"barging", "ACQUIRE takes a free lock though others wait", Shape::kGeneral, true, 2,
-     "if redis.call('EXISTS', K, Q, W or Q) == 0 then",
+     "if not window and redis.call('EXISTS', K, Q) == 0 then",
      "if redis.call('EXISTS', K) == 0 then\n"
      "if ARGV[3] ~= '' then\nredis.call('ZREM', Q, ARGV[3])\nend"},
     {"dead-waiter", "a waiter without receivers is granted the lock", Shape::kGeneral, true, 2,

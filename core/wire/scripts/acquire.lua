@@ -16,20 +16,16 @@
 local K, Q, F, W = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local token, lease, fence = ARGV[1], ARGV[2], nil
 --@include fragments/time.lua
+-- What is left of a window in which a free K is not ours to take.
+local window = W and redis.pcall('GET', W) == 'w' and redis.call('PTTL', W)
 -- The usual case first: one command where reading K and looking for a queue would be two.
-if redis.call('EXISTS', K, Q, W or Q) == 0 then
+if not window and redis.call('EXISTS', K, Q) == 0 then
   --@include fragments/fence.lua
   redis.call('SET', K, token, 'PX', lease)
   return {1, fence, now}
 end
 --@include fragments/holder_string.lua
--- What is left of a window in which K is not ours to take.
-local window = W and not holder and redis.pcall('GET', W) == 'w' and redis.call('PTTL', W)
-if W and not holder and not window and redis.call('EXISTS', Q) == 0 then
-  --@include fragments/fence.lua
-  redis.call('SET', K, token, 'PX', lease)
-  return {1, fence, now}
-end
+window = not holder and window
 
 local me, ticket, prefix = ARGV[3], ARGV[4], ARGV[5]
 if holder == token then
