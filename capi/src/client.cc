@@ -84,6 +84,35 @@ rl_status rl_acquire_options_set_label(rl_acquire_options *options, const char *
   });
 }
 
+static rl_status set_owner(rl_acquire_options *options, const char *owner, size_t owner_len,
+                           wire::Format format) {
+  if (options == nullptr || owner == nullptr) return RL_E_INVALID;
+  if (owner_len == 0 || owner_len > kMaxOwnerBytes) return RL_E_INVALID;
+  return guarded_status(nullptr, [&](rl_error *e) {
+    options->options.owner = text_of(owner, owner_len);
+    options->options.format = format;
+    answer(e, Status::kOk);
+  });
+}
+
+rl_status rl_acquire_options_set_reentrant(rl_acquire_options *options, const char *owner,
+                                           size_t owner_len) {
+  return set_owner(options, owner, owner_len, wire::Format::kHash);
+}
+
+rl_status rl_acquire_options_set_owner(rl_acquire_options *options, const char *owner,
+                                       size_t owner_len) {
+  if (options == nullptr) return RL_E_INVALID;
+  return set_owner(options, owner, owner_len, options->options.format);
+}
+
+rl_status rl_acquire_options_set_format(rl_acquire_options *options, int32_t format) {
+  if (options == nullptr) return RL_E_INVALID;
+  if (format < RL_FORMAT_STRING || format > RL_FORMAT_HASH_RW) return RL_E_INVALID;
+  options->options.format = static_cast<wire::Format>(format);
+  return RL_OK;
+}
+
 rl_client *rl_client_open(const char *url, size_t url_len, const rl_client_options *options,
                           rl_error *err) {
   return guarded<rl_client *>(err, nullptr, [&]() -> rl_client * {

@@ -21,6 +21,9 @@ static_assert(RL_MIN_LEASE_MS == kMinLeaseMs && RL_MAX_LEASE_MS == kMaxLeaseMs);
 static_assert(RL_DEFAULT_LEASE_MS == kDefaultLeaseMs && RL_CLAIM_MS == kClaimMs);
 static_assert(RL_DEFAULT_LOCAL_BURST == kDefaultLocalBurst);
 static_assert(RL_MAX_LOCAL_BURST == kMaxLocalBurst);
+static_assert(RL_MAX_OWNER_BYTES == kMaxOwnerBytes);
+static_assert(RL_FORMAT_STRING == static_cast<int>(wire::Format::kString));
+static_assert(RL_FORMAT_HASH == static_cast<int>(wire::Format::kHash));
 static_assert(int{RL_LEASE_HELD} == int{Lease::kHeld});
 static_assert(int{RL_LEASE_LOST} == int{Lease::kLost});
 static_assert(int{RL_LEASE_RELEASED} == int{Lease::kReleased});
@@ -55,6 +58,13 @@ constexpr Constant kConstants[] = {
     RL_CONSTANT(RL_RETRYABLE),
     RL_CONSTANT(RL_MAX_NAME_BYTES),
     RL_CONSTANT(RL_MAX_LABEL_BYTES),
+    RL_CONSTANT(RL_MAX_OWNER_BYTES),
+    RL_CONSTANT(RL_FORMAT_STRING),
+    RL_CONSTANT(RL_FORMAT_HASH),
+    RL_CONSTANT(RL_FORMAT_HASH_RW),
+    RL_CONSTANT(RL_MODE_WRITE),
+    RL_CONSTANT(RL_MODE_READ),
+    RL_CONSTANT(RL_MODE_UPGRADE),
     RL_CONSTANT(RL_MIN_LEASE_MS),
     RL_CONSTANT(RL_MAX_LEASE_MS),
     RL_CONSTANT(RL_DEFAULT_LEASE_MS),
@@ -92,6 +102,9 @@ constexpr Constant kConstants[] = {
     RL_CONSTANT(RL_INFO_PID),
     RL_CONSTANT(RL_INFO_CLIENT_COUNT),
     RL_CONSTANT(RL_INFO_LOCK_COUNT),
+    RL_CONSTANT(RL_INFO_HOLDING),
+    RL_CONSTANT(RL_INFO_MODE),
+    RL_CONSTANT(RL_INFO_OWNER),
 };
 // clang-format on
 #undef RL_CONSTANT
@@ -135,7 +148,26 @@ Outcome fill_acquire(Request &request, const char *name, size_t name_len, int64_
   request.wait_ms = wait_ms;
   if (options != nullptr) request.options = options->options;
   request.lease = std::make_shared<Lease>();
+  const auto &chosen = request.options;
+  if (chosen.format == wire::Format::kHashRw && chosen.lease > kMaxHashRwLeaseMs * kMs) {
+    return failure(Status::kInvalid, "lease of " + std::to_string(chosen.lease / kMs) +
+                                         " ms: allowed in RL_FORMAT_HASH_RW are at most " +
+                                         std::to_string(kMaxHashRwLeaseMs));
+  }
   return {};
+}
+
+Outcome fill_rw(Request &request, wire::Mode mode, const char *name, size_t name_len,
+                int64_t wait_ms, const rl_acquire_options *options) {
+  if (options != nullptr && options->options.format == wire::Format::kHash) {
+    return failure(
+        Status::kInvalid,
+        "a read-write lock has the format RL_FORMAT_STRING or RL_FORMAT_HASH_RW: neither "
+        "the option 'reentrant' nor RL_FORMAT_HASH are allowed");
+  }
+  auto outcome = fill_acquire(request, name, name_len, wait_ms, options);
+  request.options.mode = mode;
+  return outcome;
 }
 
 }  // namespace redlatch::capi

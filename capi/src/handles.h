@@ -114,6 +114,9 @@ size_t copy_out(std::string_view text, char *buffer, size_t buffer_size);
 // Check the arguments of an acquisition, and write them to `request`.
 Outcome fill_acquire(Request &request, const char *name, size_t name_len, int64_t wait_ms,
                      const rl_acquire_options *options);
+// Likewise of a read-write lock.
+Outcome fill_rw(Request &request, wire::Mode mode, const char *name, size_t name_len,
+                int64_t wait_ms, const rl_acquire_options *options);
 
 // Every lease behind this ABI is made here.
 inline std::shared_ptr<Lease> lease_of(const Request &request) {

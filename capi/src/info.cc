@@ -19,9 +19,14 @@ struct rl_info {
 
   int32_t state() const {
     if (data.type == "none") return RL_STATE_FREE;
-    if (data.type != "string") return RL_STATE_NO_LOCK;
-    return client::is_own_token(data.value) ? RL_STATE_HELD : RL_STATE_FOREIGN;
+    if (data.type != "string" && data.value.empty()) return RL_STATE_NO_LOCK;
+    if (data.value == wire::kShared && !is_shared()) return RL_STATE_FREE;  // their time is over
+    const bool is_ours = !data.sharers.empty() || client::is_own_token(data.value);
+    return is_ours ? RL_STATE_HELD : RL_STATE_FOREIGN;
   }
+  // By readers, or by an owner with a hold or more.
+  bool is_shared() const { return data.sharer_count > 0; }
+  bool is_read() const { return data.value == wire::kShared; }
   bool has_row(int32_t part, int32_t index) const {
     return index >= 0 && index < rl_info_count(this, part);
   }
@@ -41,9 +46,34 @@ int64_t lock_number(const rl_info &info, int32_t field) {
       return info.data.waiter_count;
     case RL_INFO_SERVER_MS:
       return info.data.server_ms;
+    case RL_INFO_HOLDING:
+      if (info.is_shared()) return info.data.sharer_count;
+      return rl_info_count(&info, RL_INFO_HOLDER);
     default:
       return 0;
   }
+}
+
+int64_t holder_number(const rl_info &info, size_t index, int32_t field) {
+  switch (field) {
+    case RL_INFO_REMAINING_MS:
+      if (info.is_shared()) return info.data.sharers[index].expiry_ms - info.data.server_ms;
+      return info.data.pttl_ms;
+    case RL_INFO_SINCE_MS:
+      return info.data.since_ms;
+    case RL_INFO_MODE:
+      return info.is_read() ? RL_MODE_READ : RL_MODE_WRITE;
+    default:
+      return 0;
+  }
+}
+
+int64_t waiter_number(const client::Info::Waiter &waiter, int32_t field) {
+  if (field == RL_INFO_SINCE_MS) return waiter.since_ms;
+  if (field != RL_INFO_MODE) return 0;
+  return waiter.mode == wire::Mode::kRead      ? RL_MODE_READ
+         : waiter.mode == wire::Mode::kUpgrade ? RL_MODE_UPGRADE
+                                               : RL_MODE_WRITE;
 }
 
 int64_t server_number(const rl_info &info, int32_t field) {
@@ -64,9 +94,10 @@ std::string_view server_text(const rl_info &info, int32_t field) {
   return field == RL_INFO_VERSION ? std::string_view(info.server.version) : std::string_view();
 }
 
-std::string_view holder_text(const rl_info &info, int32_t field) {
+std::string_view holder_text(const rl_info &info, size_t index, int32_t field) {
   switch (field) {
     case RL_INFO_TOKEN:
+      if (info.is_shared()) return info.data.sharers[index].token;
       return info.data.value;
     case RL_INFO_WHO:
       return info.data.who;
@@ -178,6 +209,9 @@ int32_t rl_info_count(const rl_info *info, int32_t part) {
   if (info->is_of_server) return part == RL_INFO_SERVER ? 1 : 0;
   const int32_t state = info->state();
   if (part == RL_INFO_LOCK) return 1;
+  if (part == RL_INFO_HOLDER && info->is_shared()) {
+    return static_cast<int32_t>(info->data.sharers.size());
+  }
   if (part == RL_INFO_HOLDER) return state == RL_STATE_HELD || state == RL_STATE_FOREIGN ? 1 : 0;
   if (part == RL_INFO_WAITER) return static_cast<int32_t>(info->data.waiters.size());
   return 0;
@@ -187,11 +221,9 @@ int64_t rl_info_number(const rl_info *info, int32_t part, int32_t index, int32_t
   if (info == nullptr || !info->has_row(part, index)) return 0;
   if (part == RL_INFO_LOCK) return lock_number(*info, field);
   if (part == RL_INFO_SERVER) return server_number(*info, field);
-  if (part == RL_INFO_HOLDER) {
-    if (field == RL_INFO_REMAINING_MS) return info->data.pttl_ms;
-    return field == RL_INFO_SINCE_MS ? info->data.since_ms : 0;
-  }
-  return field == RL_INFO_SINCE_MS ? info->data.waiters[static_cast<size_t>(index)].since_ms : 0;
+  const auto row = static_cast<size_t>(index);
+  if (part == RL_INFO_HOLDER) return holder_number(*info, row, field);
+  return waiter_number(info->data.waiters[row], field);
 }
 
 size_t rl_info_text(const rl_info *info, int32_t part, int32_t index, int32_t field, char *buffer,
@@ -200,7 +232,12 @@ size_t rl_info_text(const rl_info *info, int32_t part, int32_t index, int32_t fi
   if (info != nullptr && info->has_row(part, index)) {
     if (part == RL_INFO_LOCK && field == RL_INFO_TYPE) text = info->data.type;
     if (part == RL_INFO_LOCK && field == RL_INFO_NAME) text = info->name;
-    if (part == RL_INFO_HOLDER) text = holder_text(*info, field);
+    if (part == RL_INFO_LOCK && field == RL_INFO_OWNER && info->data.hold_count > 0) {
+      text = info->data.value;
+    }
+    if (part == RL_INFO_HOLDER) {
+      text = holder_text(*info, static_cast<size_t>(index), field);
+    }
     if (part == RL_INFO_SERVER) text = server_text(*info, field);
     if (part == RL_INFO_WAITER && field == RL_INFO_TOKEN) {
       text = info->data.waiters[static_cast<size_t>(index)].token;

@@ -24,6 +24,18 @@ rl_lease *run_for_lease(rl_client *client, const std::shared_ptr<Request> &reque
   return answer(err, *request) == RL_OK ? handle.release() : nullptr;
 }
 
+rl_lease *acquire_rw(rl_client *client, wire::Mode mode, const char *name, size_t name_len,
+                     int64_t wait_ms, const rl_acquire_options *options, rl_error *err) {
+  if (client == nullptr) return null_argument(err, "client"), nullptr;
+  if (client->client->is_forked()) return forked(err), nullptr;
+  return guarded<rl_lease *>(err, nullptr, [&]() -> rl_lease * {
+    const auto request = std::make_shared<Request>(Request::Op::kAcquire);
+    auto outcome = fill_rw(*request, mode, name, name_len, wait_ms, options);
+    if (!outcome.ok()) return answer(err, outcome), nullptr;
+    return run_for_lease(client, request, err);
+  });
+}
+
 rl_status run_on_lease(rl_lease *lease, const std::shared_ptr<Request> &request, rl_error *err) {
   request->lease = lease->lease;
   lease->client->run(request);
@@ -44,6 +56,16 @@ rl_lease *rl_acquire(rl_client *client, const char *name, size_t name_len, int64
     if (!outcome.ok()) return answer(err, outcome), nullptr;
     return run_for_lease(client, request, err);
   });
+}
+
+rl_lease *rl_rw_acquire_read(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
+                             const rl_acquire_options *options, rl_error *err) {
+  return acquire_rw(client, wire::Mode::kRead, name, name_len, wait_ms, options, err);
+}
+
+rl_lease *rl_rw_acquire_write(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
+                              const rl_acquire_options *options, rl_error *err) {
+  return acquire_rw(client, wire::Mode::kWrite, name, name_len, wait_ms, options, err);
 }
 
 rl_lease *rl_lease_attach(rl_client *client, const char *name, size_t name_len, const char *token,
@@ -83,6 +105,25 @@ rl_status rl_extend(rl_lease *lease, int64_t lease_ms, rl_error *err) {
   });
 }
 
+rl_status rl_rw_upgrade(rl_lease *lease, int64_t wait_ms, rl_error *err) {
+  if (lease == nullptr) return null_argument(err, "lease");
+  if (lease->client->is_forked()) return forked(err);
+  return guarded_status(err, [&](rl_error *e) {
+    if (auto outcome = client::check_wait(wait_ms); !outcome.ok()) return (void)answer(e, outcome);
+    const auto request = std::make_shared<Request>(Request::Op::kUpgrade);
+    request->wait_ms = wait_ms;
+    run_on_lease(lease, request, e);
+  });
+}
+
+rl_status rl_rw_downgrade(rl_lease *lease, rl_error *err) {
+  if (lease == nullptr) return null_argument(err, "lease");
+  if (lease->client->is_forked()) return forked(err);
+  return guarded_status(err, [&](rl_error *e) {
+    run_on_lease(lease, std::make_shared<Request>(Request::Op::kDowngrade), e);
+  });
+}
+
 void rl_lease_free(rl_lease *lease) {
   if (lease == nullptr || lease->client->is_forked()) return;
   guarded_status(nullptr, [&](rl_error *) { lease->client->abandon(*lease->lease); });
@@ -106,7 +147,18 @@ int64_t rl_lease_remaining_ms(const rl_lease *lease) {
   return std::max<Nanos>(lease->lease->deadline.load() - now, 0) / kMs;
 }
 
-int64_t rl_lease_fence(const rl_lease *lease) { return lease == nullptr ? 0 : lease->lease->fence; }
+int64_t rl_lease_fence(const rl_lease *lease) {
+  return lease == nullptr ? 0 : lease->lease->fence.load();
+}
+
+int64_t rl_lease_hold_count(const rl_lease *lease) {
+  return lease == nullptr ? 0 : lease->lease->hold_count;
+}
+
+int32_t rl_lease_mode(const rl_lease *lease) {
+  if (lease == nullptr) return 0;
+  return lease->lease->mode.load() == wire::Mode::kRead ? RL_MODE_READ : RL_MODE_WRITE;
+}
 
 size_t rl_lease_token(const rl_lease *lease, char *buffer, size_t buffer_size) {
   return copy_out(lease == nullptr ? std::string_view() : lease->lease->token, buffer, buffer_size);

@@ -61,6 +61,35 @@ rl_request *rl_acquire_start(rl_client *client, const char *name, size_t name_le
   });
 }
 
+rl_request *rl_rw_acquire_read_start(rl_client *client, const char *name, size_t name_len,
+                                     int64_t wait_ms, const rl_acquire_options *options) {
+  return start(client, "client", Request::Op::kAcquire, [&](Request &request) {
+    return fill_rw(request, wire::Mode::kRead, name, name_len, wait_ms, options);
+  });
+}
+
+rl_request *rl_rw_acquire_write_start(rl_client *client, const char *name, size_t name_len,
+                                      int64_t wait_ms, const rl_acquire_options *options) {
+  return start(client, "client", Request::Op::kAcquire, [&](Request &request) {
+    return fill_rw(request, wire::Mode::kWrite, name, name_len, wait_ms, options);
+  });
+}
+
+rl_request *rl_rw_upgrade_start(rl_lease *lease, int64_t wait_ms) {
+  return start(lease, "lease", Request::Op::kUpgrade, [&](Request &request) {
+    request.lease = lease->lease;
+    request.wait_ms = wait_ms;
+    return client::check_wait(wait_ms);
+  });
+}
+
+rl_request *rl_rw_downgrade_start(rl_lease *lease) {
+  return start(lease, "lease", Request::Op::kDowngrade, [&](Request &request) {
+    request.lease = lease->lease;
+    return Outcome{};
+  });
+}
+
 rl_request *rl_release_start(rl_lease *lease) {
   return start(lease, "lease", Request::Op::kRelease, [&](Request &request) {
     request.lease = lease->lease;

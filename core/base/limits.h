@@ -11,6 +11,7 @@ namespace redlatch {
 
 inline constexpr size_t kMaxNameBytes = 1024;
 inline constexpr size_t kMaxLabelBytes = 256;
+inline constexpr size_t kMaxOwnerBytes = 256;
 inline constexpr size_t kMaxNamespaceBytes = 128;
 inline constexpr int64_t kMinLeaseMs = 10;
 inline constexpr int64_t kMaxLeaseMs = 7LL * 24 * 3600 * 1000;
@@ -23,6 +24,11 @@ inline constexpr int kMaxForeignBurst = 1'000'000;
 // redis-py looks each 100 ms and a round trip: a window of 100 ms would be missed now and then.
 inline constexpr int64_t kDefaultForeignWindowMs = 150;
 inline constexpr int64_t kMaxForeignWindowMs = 60'000;
+// Readers of Redisson's cut the expiry of the lock key they share to this, its lockWatchdogTimeout.
+inline constexpr int64_t kMaxHashRwLeaseMs = 30'000;
+// How long a lock of a hash format is left to Redisson's waiters, who are told of it: several round
+// trips.
+inline constexpr int64_t kRedissonTurnMs = 10;
 // Longer waits are without limit: nanoseconds, and the wire's 13 digits, have no room for them.
 inline constexpr int64_t kMaxWaitMs = 9'000'000'000'000;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Engine, part 1 of 3: requests, the connection and the time. Part 2: queue.cc; part 3: tenure.cc.
+// Engine, part 1 of 4: requests, the connection and the time. Then queue.cc, tenure.cc, climb.cc.
 #include "engine/engine.h"
 
 #include <algorithm>
@@ -50,6 +50,10 @@ void Engine::start(const std::shared_ptr<Request> &request, Nanos now) {
         return start_release(request, now);
       case Request::Op::kExtend:
         return start_extend(request, now);
+      case Request::Op::kUpgrade:
+        return start_upgrade(request, now);
+      case Request::Op::kDowngrade:
+        return start_downgrade(request, now);
       default:
         return start_plain(request, now);
     }
@@ -68,6 +72,9 @@ Status Engine::cancel(Request &request, Nanos now) {
       break;
     case Request::Op::kRelease:
       answer_leaver(*request.hold, Status::kCancelled, "the request was cancelled");
+      break;
+    case Request::Op::kUpgrade:
+      end_upgrade(*request.hold, Status::kCancelled, "the request was cancelled", now);
       break;
     default:
       finish_plain(request, Status::kCancelled, "the request was cancelled");
@@ -98,12 +105,13 @@ void Engine::start_plain(const std::shared_ptr<Request> &request, Nanos now) {
   const bool is_connect = request->op == Request::Op::kConnect;
   if (is_connect && link_ == Link::kUp) return finish(*request, Status::kOk);
   if (!request->name.empty()) {
-    request->lock = std::make_shared<LockName>(settings_.name_space, request->name);
+    request->lock =
+        std::make_shared<LockName>(settings_.name_space, request->name, wire::Format::kString);
   }
   request->place = plain_.insert(plain_.end(), request);
   try {
     Nanos limit = settings_.connect_timeout + settings_.timeout;
-    if (request->op == Request::Op::kExtend) limit = settings_.timeout;
+    if (is_of_hold(*request)) limit = settings_.timeout;
     if (is_connect) limit = request->wait_ms == 0 ? kNever : request->wait_ms * kMs;
     timers_.set(*request, after(now, limit));
     if (link_ == Link::kUp) {
@@ -135,18 +143,23 @@ void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now, wi
       break;
     case Request::Op::kAttach:
       lease = request->options.lease;
-      wire::extend(command, dialect_, form, request->lock->keys, request->inquiry->token,
-                   lease / kMs, false, nullptr);
+      wire::extend_shared(command, dialect_, form, request->lock->keys,
+                          {request->inquiry->token, {}}, lease / kMs);
       break;
-    case Request::Op::kExtend: {
+    case Request::Op::kExtend:
+    case Request::Op::kDowngrade: {
       const Hold *hold = request->lease->hold;
       if (hold == nullptr) {
         auto why = why_not_held(*request->lease);
         return finish_plain(*request, why.status, why.message);
       }
-      lease = request->extend_to;
-      wire::extend(command, dialect_, form, hold->lock->keys, hold->token, lease / kMs,
-                   hold->is_described, nullptr);
+      if (request->op == Request::Op::kExtend) {
+        lease = request->extend_to;
+        write_extend(command, *hold, lease, form, nullptr);
+      } else {
+        lease = hold->lease_time;
+        wire::downgrade(command, dialect_, form, hold->lock->keys, hold->token, lease / kMs);
+      }
       break;
     }
     default:
@@ -164,6 +177,22 @@ wire::Refusal Engine::read_answer(Request &request, const Reply &reply, wire::Co
   return refusal;
 }
 
+// Who only knows a name asks for the usual format first, and for the next if another stands there.
+bool Engine::is_of_other_format(Request &request, const wire::CountAnswer &answer) {
+  Inquiry &inquiry = *request.inquiry;
+  const wire::InspectAnswer &info = inquiry.info;
+  const bool is_other = request.op == Request::Op::kInspect
+                            ? info.type == "hash" && info.value.empty()
+                        : request.op == Request::Op::kForce ? answer.result == -1
+                                                            : false;
+  if (!is_other || inquiry.format == wire::Format::kHashRw) return false;
+  const bool was_string = inquiry.format == wire::Format::kString;
+  inquiry.format = was_string ? wire::Format::kHash : wire::Format::kHashRw;
+  inquiry.info = {};
+  request.lock = std::make_shared<LockName>(settings_.name_space, request.name, inquiry.format);
+  return true;
+}
+
 void Engine::on_request_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
   const auto request = std::static_pointer_cast<Request>(in_flight.subject);
   if (request->is_finished()) return;
@@ -174,6 +203,9 @@ void Engine::on_request_reply(const InFlight &in_flight, const Reply &reply, Nan
   }
   if (refusal) return finish_plain(*request, refusal.status(), refusal.message);
   note_time(in_flight.sent_at, now, answer.server_ms);
+  if (request->inquiry && is_of_other_format(*request, answer)) {
+    return send_request(request, now);
+  }
   switch (request->op) {
     case Request::Op::kForce:
       maybe_kick(request->lock, answer.has_more, now);
@@ -185,11 +217,15 @@ void Engine::on_request_reply(const InFlight &in_flight, const Reply &reply, Nan
                : request->inquiry->token.empty() ? ": its key is of another type, which is no lock"
                                                  : " is not held by that token"));
     case Request::Op::kAttach:
-      if (answer.result == 1) return on_attached(*request, in_flight.sent_at, now);
+      if (answer.result >= 1) {
+        return on_attached(*request, in_flight.sent_at, answer.result == 2, now);
+      }
       return finish_plain(*request, Status::kNotHeld,
                           "lock " + quoted(request->name) + " is not held by that token");
     case Request::Op::kExtend:
-      return on_extended(*request, in_flight.sent_at, answer.result == 1, now);
+      return on_extended(*request, in_flight.sent_at, answer.result >= 1, now);
+    case Request::Op::kDowngrade:
+      return on_downgraded(*request, in_flight.sent_at, answer.result == 1, now);
     default:
       return finish_plain(*request, Status::kOk);
   }
@@ -209,6 +245,8 @@ void Engine::on_request_due(Request &request, Nanos now) noexcept {
       return leave_queue(request, now);
     case Request::Op::kRelease:
       return answer_leaver(*request.hold, why.status, why.message);
+    case Request::Op::kUpgrade:
+      return end_upgrade(*request.hold, why.status, why.message, now);
     default:
       return finish_plain(request, why.status, why.message);
   }
@@ -218,6 +256,11 @@ Outcome Engine::why_late(const Request &request) const {
   switch (request.op) {
     case Request::Op::kAcquire:
       return why_not_yet(request.hold != nullptr ? *request.hold : *request.lock->shared);
+    case Request::Op::kUpgrade:
+      if (link_ != Link::kUp) return link_failure_;
+      return failure(Status::kTimeout, "lock " + quoted(request.lease->name) +
+                                           " was not upgraded within the wait: the lease goes on "
+                                           "reading");
     case Request::Op::kRelease:
       return failure(Status::kOutcomeUnknown,
                      "no answer within the command time limit; the release goes on in the "
@@ -274,7 +317,7 @@ void Engine::on_connected(const ServerFacts &facts, Nanos now) {
       case Phase::kHeld:
         // The server may have restarted without its data: better to know at once.
         if (hold.is_renewed || hold.is_claim) extend(hold, now);
-        return;
+        return on_climb_due(hold, now);
       case Phase::kLeaving:
         return on_hold_due(hold, now);  // which ends it, however often the connection breaks
     }
@@ -292,8 +335,8 @@ void Engine::on_connect_failed(const Outcome &why, Nanos now) {
   const bool may_pass = why.status == Status::kUnavailable || why.status == Status::kServer;
   if (!may_pass) return fail_everybody(why.status, why.message, now);
   for_each_plain([&](const std::shared_ptr<Request> &request) {
-    const bool waits = request->op == Request::Op::kExtend ||
-                       (request->op == Request::Op::kConnect && request->wait_ms != 0);
+    const bool waits =
+        is_of_hold(*request) || (request->op == Request::Op::kConnect && request->wait_ms != 0);
     if (waits) return;
     finish_plain(*request, request->is_sent ? Status::kOutcomeUnknown : why.status, why.message);
   });
@@ -309,6 +352,7 @@ void Engine::fail_everybody(Status status, std::string_view message, Nanos now) 
   for_each_hold([&](Hold &hold) {
     const bool is_waiting = hold.phase == Phase::kAsking || hold.phase == Phase::kQueued;
     if (is_waiting) fail_callers(hold, status, message, now);
+    if (hold.climb.request) end_upgrade(hold, status, message, now);
   });
 }
 
@@ -358,6 +402,15 @@ void Engine::lose_answer(const InFlight &in_flight, Nanos now) {
         fail_callers(hold, Status::kOutcomeUnknown, link_lost_.message, now);
       }
       break;
+    case Ask::kUpgrade:
+      hold.is_ask_pending = false;
+      if (hold.climb.request && hold.member.empty()) {
+        end_upgrade(hold, Status::kOutcomeUnknown, link_lost_.message, now);
+      }
+      break;
+    case Ask::kDescend:
+      hold.climb.is_descending = false;
+      break;
     case Ask::kExtend:
       hold.is_extend_pending = false;
       hold.must_describe = hold.must_describe || in_flight.is_description;
@@ -393,6 +446,10 @@ void Engine::take_reply(const InFlight &in_flight, const Reply &reply, Nanos now
       return on_cancel_reply(in_flight, reply, now);
     case Ask::kExtend:
       return on_extend_reply(in_flight, reply, now);
+    case Ask::kUpgrade:
+      return on_upgrade_reply(in_flight, reply, now);
+    case Ask::kDescend:
+      return on_descend_reply(in_flight, reply, now);
     case Ask::kRequest:
       return on_request_reply(in_flight, reply, now);
     case Ask::kTrack:
@@ -423,6 +480,9 @@ void Engine::on_push(std::string_view message, Nanos now) {
     hold->told_due = std::min(hold->told_due, due);
   } else if (hold->phase == Phase::kQueued) {
     timers_.set(*hold, std::min(hold->due, due));
+  } else if (hold->phase == Phase::kHeld && hold->climb.request) {
+    hold->climb.due = std::min(hold->climb.due, due);
+    schedule(*hold, now);
   }
 }
 

@@ -119,6 +119,8 @@ class Engine {
     kCancel,
     kKick,
     kExtend,
+    kUpgrade,
+    kDescend,  // what undoes an upgrade
     kRequest,
     kTrack,  // something that prepares kLook
     kLook,
@@ -145,7 +147,13 @@ class Engine {
     return caller.op == Request::Op::kAcquire && caller.wait_ms != 0;
   }
   static bool shares_place(const Request &caller) {
-    return waits(caller) && caller.options.local_burst > 0;
+    const auto &options = caller.options;
+    return waits(caller) && options.local_burst > 0 && options.mode == wire::Mode::kWrite &&
+           options.format == wire::Format::kString;
+  }
+  // A command about what is held: it may outlast a short outage.
+  static bool is_of_hold(const Request &request) {
+    return request.op == Request::Op::kExtend || request.op == Request::Op::kDowngrade;
   }
   Nanos answer_due() const;
   bool has_work() const { return !holds_.empty() || !plain_.empty(); }
@@ -156,6 +164,7 @@ class Engine {
                     wire::Form form = wire::Form::kDigest);
   void start_plain(const std::shared_ptr<Request> &request, Nanos now);
   static wire::Refusal read_answer(Request &request, const Reply &reply, wire::CountAnswer &answer);
+  bool is_of_other_format(Request &request, const wire::CountAnswer &answer);
   void on_request_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void on_request_due(Request &request, Nanos now) noexcept;
   Outcome why_late(const Request &request) const;
@@ -171,7 +180,9 @@ class Engine {
 
   // queue.cc: from a call to a grant
   void start_acquire(const std::shared_ptr<Request> &request, Nanos now);
-  std::shared_ptr<LockName> name_of(std::string_view name);
+  std::shared_ptr<LockName> name_of(std::string_view name, wire::Format format);
+  bool is_misused(Request &request, Nanos now);
+  static std::string_view sibling_of(const Hold &hold);
   Hold &new_hold(const std::shared_ptr<LockName> &lock, const Request &caller);
   static Request *front_of(const Hold &hold);
   std::shared_ptr<Request> take_front(Hold &hold);
@@ -197,6 +208,22 @@ class Engine {
   Outcome why_not_yet(const Hold &hold) const;
   void set_phase(Hold &hold, Phase phase);
 
+  // climb.cc: between reading and writing
+  void start_upgrade(const std::shared_ptr<Request> &request, Nanos now);
+  void ask_upgrade(Hold &hold, Nanos now, wire::Form form = wire::Form::kDigest);
+  void on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void on_upgrade_push(Hold &hold, const wire::Push &push, Nanos now);
+  void become_writer(Hold &hold, int64_t fence, int64_t server_ms);
+  void finish_upgrade(Hold &hold, Status status, std::string_view message = {});
+  void end_upgrade(Hold &hold, Status status, std::string_view message, Nanos now);
+  void descend(Hold &hold, Nanos now, wire::Form form = wire::Form::kDigest);
+  void on_descend_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void on_climb_due(Hold &hold, Nanos now);
+  void start_downgrade(const std::shared_ptr<Request> &request, Nanos now);
+  void on_downgraded(Request &request, Nanos sent_at, bool is_held, Nanos now);
+  static void become_reader(Hold &hold);
+  void note_mode(Hold &hold, bool is_reader, Nanos now);
+
   // tenure.cc: from a grant to the end
   void start_release(const std::shared_ptr<Request> &request, Nanos now);
   void start_extend(const std::shared_ptr<Request> &request, Nanos now);
@@ -209,8 +236,10 @@ class Engine {
   void leave_vacant(LockName &lock, Nanos now);
   void answer_leaver(Hold &hold, Status status, std::string_view message = {});
   void extend(Hold &hold, Nanos now, wire::Form form = wire::Form::kDigest);
+  void write_extend(wire::Command &out, const Hold &hold, Nanos lease, wire::Form form,
+                    const wire::HolderInfo *info) const;
   void on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
-  void on_attached(Request &request, Nanos sent_at, Nanos now);
+  void on_attached(Request &request, Nanos sent_at, bool is_reader, Nanos now);
   void on_extended(Request &request, Nanos sent_at, bool is_held, Nanos now);
   bool is_held(Request &request, Nanos now);
   void prolong(Hold &hold, Nanos sent_at, Nanos lease, Nanos now);
@@ -241,7 +270,18 @@ class Engine {
   const Outcome link_lost_;  // made early: it must not fail for want of memory
   policy::ClockOffset clock_offset_;
 
-  std::unordered_map<std::string_view, std::shared_ptr<LockName>> names_;  // keyed by their name
+  struct NameId {
+    wire::Format format;
+    std::string_view name;
+    bool operator==(const NameId &) const = default;
+  };
+  struct NameHash {
+    size_t operator()(const NameId &id) const {
+      return std::hash<std::string_view>()(id.name) + static_cast<size_t>(id.format);
+    }
+  };
+  static NameId id_of(const LockName &lock) { return {lock.keys.format, lock.name}; }
+  std::unordered_map<NameId, std::shared_ptr<LockName>, NameHash> names_;  // borrow their names
   std::map<uint64_t, std::shared_ptr<Hold>> holds_;  // by id: a fixed order for every run
   std::list<std::shared_ptr<Request>> plain_;        // requests without a hold, sent or not
   std::deque<InFlight> in_flight_;                   // replies come in this order

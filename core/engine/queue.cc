@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Engine, part 2 of 3: from the call to the grant.
+// Engine, part 2 of 4: from the call to the grant.
 #include <utility>
 #include <vector>
 
@@ -24,10 +24,12 @@ std::string busy_message(const LockName &lock, const wire::AcquireAnswer &answer
            " ms";
   }
   if (answer.type == "none") return message + "others wait for it";
-  if (answer.type != "string") {
-    return message + "its key holds a " + std::string(answer.type) + ", which is no lock";
+  if (answer.type != "string" && (answer.type != "hash" || answer.holder.empty())) {
+    return message + "its key holds a " + std::string(answer.type) +
+           ": no lock, or one of another format";
   }
   message += answer.is_foreign() ? "held by another lock library" : "held";
+  if (answer.is_shared()) message += " by readers";
   if (answer.pttl_ms < 0) return message + " without a time limit";
   return message + ", its lease ends in " + std::to_string(answer.pttl_ms) + " ms";
 }
@@ -39,17 +41,17 @@ void Engine::set_phase(Hold &hold, Phase phase) {
   if (is_waiting(hold.phase)) waiting_hold_count_--;
   if (is_waiting(phase)) waiting_hold_count_++;
   if (phase == Phase::kHeld) {
-    hold.lock->holder = &hold;
+    if (!hold.is_sharing) hold.lock->holder = &hold;
   } else if (hold.lock->holder == &hold) {
     hold.lock->holder = nullptr;
   }
   hold.phase = phase;
 }
 
-std::shared_ptr<LockName> Engine::name_of(std::string_view name) {
-  if (const auto found = names_.find(name); found != names_.end()) return found->second;
-  auto lock = std::make_shared<LockName>(settings_.name_space, name);
-  names_.emplace(lock->name, lock);
+std::shared_ptr<LockName> Engine::name_of(std::string_view name, wire::Format format) {
+  if (const auto found = names_.find({format, name}); found != names_.end()) return found->second;
+  auto lock = std::make_shared<LockName>(settings_.name_space, name, format);
+  names_.emplace(id_of(*lock), lock);
   return lock;
 }
 
@@ -61,13 +63,19 @@ Hold &Engine::new_hold(const std::shared_ptr<LockName> &lock, const Request &cal
   hold->lock = lock;
   hold->is_shared = is_shared;
   hold->token = wire::make_token(cid_, hold->id);
+  const AcquireOptions &options = caller.options;
+  const bool is_hash = options.format == wire::Format::kHash;
+  hold->mode = options.mode;
+  hold->is_sharing = options.format != wire::Format::kString || options.mode == wire::Mode::kRead;
+  hold->owner = is_hash && options.owner.empty() ? hold->token : options.owner;
   if (waits(caller)) {
     // A shared place outlives the caller that opened it; it is taken back when nobody wants it.
-    hold->member = wire::make_member(hold->token, std::min(caller.options.lease / kMs, kClaimMs),
-                                     is_shared ? -1 : caller.wait_ms);
+    hold->member = wire::make_member(
+        hold->token, options.mode, std::min(options.lease / kMs, kClaimMs),
+        is_shared ? -1 : caller.wait_ms, is_hash ? options.owner : std::string_view());
   }
   hold->lease_time = caller.options.lease;
-  hold->foreign = caller.options.foreign;
+  hold->foreign = caller.options.turn();
   holds_.emplace_hint(holds_.end(), hold->id, hold);
   lock->hold_count++;
   waiting_hold_count_++;
@@ -92,8 +100,40 @@ std::shared_ptr<Request> Engine::take_front(Hold &hold) {
   return caller;
 }
 
+// Whether the owner has the lock already, so that it would wait for itself; then the request is
+// finished with why.
+bool Engine::is_misused(Request &request, Nanos now) {
+  const AcquireOptions &options = request.options;
+  if (options.owner.empty() || options.format == wire::Format::kHash) return false;
+  const auto found = names_.find({options.format, request.name});
+  const Hold *hold = found == names_.end() ? nullptr : found->second->owned;
+  const auto is_in_the_way = [&](const Hold &other) {
+    const bool both_read = other.mode == wire::Mode::kRead && options.mode == wire::Mode::kRead;
+    return other.owner == options.owner && !both_read && other.lease->state_at(now) == Lease::kHeld;
+  };
+  while (hold != nullptr && !is_in_the_way(*hold)) hold = hold->next_owned;
+  if (hold == nullptr) return false;
+  const char *what = hold->mode == wire::Mode::kRead ? "reads already: upgrade that lease"
+                     : options.mode == wire::Mode::kRead
+                         ? "writes already: downgrade that lease"
+                         : "has it already, and it is not reentrant";
+  finish(request, Status::kAlreadyHeld, "lock " + quoted(request.name) + ": its owner " + what);
+  return true;
+}
+
+// Another lease by which the owner of `hold` reads already.
+std::string_view Engine::sibling_of(const Hold &hold) {
+  if (hold.mode != wire::Mode::kRead || hold.owner.empty()) return {};
+  const Hold *other = hold.lock->owned;
+  while (other != nullptr && (other->owner != hold.owner || other->mode != wire::Mode::kRead)) {
+    other = other->next_owned;
+  }
+  return other == nullptr ? std::string_view() : other->token;
+}
+
 void Engine::start_acquire(const std::shared_ptr<Request> &request, Nanos now) {
-  const auto lock = name_of(request->name);
+  if (is_misused(*request, now)) return;
+  const auto lock = name_of(request->name, request->options.format);
   request->lock = lock;
   request->lease->name = std::move(request->name);
   request->lease->token.reserve(wire::kTokenSize);  // a grant must not fail for want of memory
@@ -111,7 +151,7 @@ void Engine::start_acquire(const std::shared_ptr<Request> &request, Nanos now) {
       request->hold = created;
     }
   } catch (...) {
-    if (lock->hold_count == 0) names_.erase(lock->name);
+    if (lock->hold_count == 0) names_.erase(id_of(*lock));
     throw;
   }
   if (request->wait_ms > 0) timers_.set(*request, after(now, request->wait_ms * kMs));
@@ -129,13 +169,13 @@ void Engine::ask(Hold &hold, Nanos now, wire::Form form) {
 void Engine::send_ask(Hold &hold, Nanos now, wire::Form form) {
   if (const Request *front = front_of(hold)) {
     hold.lease_time = front->options.lease;
-    hold.foreign = front->options.foreign;
+    hold.foreign = front->options.turn();
   }
   hold.told_due = kNever;
   wire::Command command;
-  wire::acquire(
-      command, dialect_, form, hold.lock->keys,
-      {hold.token, hold.lease_time / kMs, hold.member, hold.ticket, hold.foreign.burst > 0});
+  wire::acquire(command, dialect_, form, hold.lock->keys,
+                {hold.mode, hold.claimant(), hold.lease_time / kMs, hold.member, hold.ticket,
+                 hold.foreign.burst > 0, sibling_of(hold)});
   timers_.remove(hold);
   hold.is_ask_pending = try_send(
       command, InFlight{Ask::kAcquire, form, now, hold.lease_time, hold.shared_from_this()});
@@ -216,6 +256,7 @@ void Engine::on_granted(Hold &hold, const InFlight &in_flight, const wire::Acqui
   hold.renewal_at = hold.is_claim ? now : policy::renewal_of(in_flight.sent_at, lease);
   hold.fence = answer.fence;
   hold.since_ms = answer.server_ms;
+  front->lease->hold_count = answer.hold_count;
   serve_front(hold, now);
 }
 
@@ -279,10 +320,13 @@ void Engine::look_again(LockName &lock, Nanos now) {
 
 void Engine::on_invalidated(std::string_view key, Nanos now) {
   if (!key.starts_with(settings_.name_space)) return;
-  const auto found = names_.find(key.substr(settings_.name_space.size()));
-  if (found == names_.end()) return;
-  const auto lock = found->second;
-  look_again(*lock, now);
+  key.remove_prefix(settings_.name_space.size());
+  for (const auto format : wire::kFormats) {
+    const auto found = names_.find({format, key});
+    if (found == names_.end()) continue;
+    const auto lock = found->second;
+    look_again(*lock, now);
+  }
 }
 
 void Engine::on_all_invalidated(Nanos now) {
@@ -307,6 +351,8 @@ void Engine::on_grant_push(Hold &hold, const wire::Push &push, Nanos now) {
     hold.is_release_due = true;
     return leave(hold, now);
   }
+  if (push.mode == wire::Mode::kUpgrade) return on_upgrade_push(hold, push, now);
+  if (push.mode != hold.mode) return;
   if (hold.phase == Phase::kHeld) {
     if (push.check == hold.check && push.fence > hold.fence) lose(hold, kForced, false, now);
     return;
@@ -353,23 +399,26 @@ void Engine::give_lease(Hold &hold, Request &caller, Nanos now) {
   const auto &options = caller.options;
   Lease &lease = *caller.lease;
   lease.fence = hold.fence + hold.burst.pass_count;
+  lease.mode = hold.mode;
   lease.token = hold.token;
   lease.end_at = options.max_hold > 0 ? after(now, options.max_hold) : kNever;
   lease.hold = &hold;
   hold.lease = caller.lease;
   hold.lease_time = options.lease;
-  hold.foreign = options.foreign;
+  hold.foreign = options.turn();
   hold.is_renewed = options.is_renewed;
   // Who holds is written with the first extension; at once if somebody cares enough to set a label,
   // or if another label stands there, of whom it was passed on by.
   const bool is_new = hold.burst.pass_count == 0 || options.label != hold.label;
   const bool is_urgent = is_new && (!options.label.empty() || hold.is_described);
-  hold.must_describe = hold.must_describe || is_new;
+  hold.must_describe = (hold.must_describe || is_new) && !hold.is_sharing;
   hold.label.swap(caller.options.label);
+  if (hold.lock->keys.format != wire::Format::kHash) hold.owner.swap(caller.options.owner);
+  if (!hold.owner.empty()) hold.next_owned = std::exchange(hold.lock->owned, &hold);
   lease.state.store(Lease::kHeld, std::memory_order_release);
   schedule(hold, now);
   finish(caller, Status::kOk);
-  if (is_urgent) extend(hold, now);
+  if (is_urgent && hold.must_describe) extend(hold, now);
 }
 
 void Engine::fail_front(Hold &hold, Status status, std::string_view message, Nanos now) {
@@ -399,6 +448,9 @@ void Engine::leave_queue(Request &caller, Nanos now) {
 }
 
 bool Engine::is_queued(const Request &request) {
+  if (request.op == Request::Op::kUpgrade && request.hold != nullptr) {
+    return !request.hold->is_ask_pending && !request.hold->ticket.empty();
+  }
   if (request.op != Request::Op::kAcquire || !request.lock) return false;
   if (request.hold != nullptr) return request.hold->phase == Phase::kQueued;
   const LockName &lock = *request.lock;

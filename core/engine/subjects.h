@@ -33,7 +33,16 @@ struct AcquireOptions {
   bool is_confirmed = false;
   int local_burst = kDefaultLocalBurst;
   wire::ForeignTurn foreign{0, kDefaultForeignWindowMs};
+  wire::Format format = wire::Format::kString;
+  wire::Mode mode = wire::Mode::kWrite;
+  std::string owner;  // who may have it once more; none: nobody
   std::string label;
+
+  // Libraries of the hash formats wait to be told, and take turns with us always.
+  wire::ForeignTurn turn() const {
+    if (format != wire::Format::kString) return {1, kRedissonTurnMs};
+    return foreign;
+  }
 };
 
 // What a reply in flight is about.
@@ -46,8 +55,8 @@ struct Request;
 
 // One name that this client has something to do with.
 struct LockName : Subject {
-  LockName(std::string_view name_space, std::string_view name_)
-      : name(name_), keys(name_space, name_) {}
+  LockName(std::string_view name_space, std::string_view name_, wire::Format format)
+      : name(name_), keys(name_space, name_, format) {}
 
   const std::string name;
   const wire::LockKeys keys;
@@ -58,7 +67,8 @@ struct LockName : Subject {
   // last of them it stays for the next (vacant) until that lock is given back.
   std::list<std::shared_ptr<Request>> callers;
   Hold *shared = nullptr;
-  Hold *holder = nullptr;   // the hold that has the lock, as far as this client knows
+  Hold *holder = nullptr;   // the hold that has the lock alone, as far as this client knows
+  Hold *owned = nullptr;    // the holds of named owners, by Hold::next_owned
   uint64_t watcher_id = 0;  // the hold that is to be told when the key changes, 0: nobody asked
 };
 
@@ -69,10 +79,12 @@ struct Lease : Subject {
   std::atomic<int32_t> state{0};   // 0: not granted yet
   std::atomic<Nanos> deadline{0};  // certain until then
   Nanos end_at = kNever;           // of max_hold
-  int64_t fence = 0;               // constant once granted
-  std::string name, token;         // constant once granted
-  std::string reason;              // of kLost; written before the state
-  Hold *hold = nullptr;            // while kHeld
+  std::atomic<int64_t> fence{0};   // rises when a reader becomes the writer
+  std::atomic<wire::Mode> mode{wire::Mode::kWrite};
+  int64_t hold_count = 1;   // of the owner, when it was granted; constant then
+  std::string name, token;  // constant once granted
+  std::string reason;       // of kLost; written before the state
+  Hold *hold = nullptr;     // while kHeld
 
   // The state as of `now`: a deadline that has passed is a loss, whoever has noticed.
   State state_at(Nanos now) const {
@@ -84,10 +96,11 @@ struct Lease : Subject {
 
 // What only some requests ask and find out.
 struct Inquiry {
-  std::string token;         // attach, force
-  wire::InspectAnswer info;  // inspect: the result
-  std::string pattern;       // list: of lock names
-  wire::ListAnswer list;     // list: the cursor to go on from, then the result
+  std::string token;                            // attach, force
+  wire::InspectAnswer info;                     // inspect: the result
+  std::string pattern;                          // list: of lock names
+  wire::ListAnswer list;                        // list: the cursor to go on from, then the result
+  wire::Format format = wire::Format::kString;  // inspect, force: as far as is known
 };
 
 // Something a caller started. Finished once; the result does not change afterwards. Ten thousand of
@@ -98,6 +111,8 @@ struct Request : Subject, Timed {
     kAcquire,
     kRelease,
     kExtend,
+    kUpgrade,
+    kDowngrade,
     kAttach,
     kInspect,
     kForce,
@@ -114,20 +129,31 @@ struct Request : Subject, Timed {
   std::atomic<Status> status{Status::kPending};
   std::string message;  // written before the status
 
-  int64_t wait_ms = -1;              // acquire, connect
+  int64_t wait_ms = -1;              // acquire, upgrade, connect
   AcquireOptions options;            // acquire
-  std::shared_ptr<Lease> lease;      // acquire, attach: the result; release, extend: the subject
+  std::shared_ptr<Lease> lease;      // acquire, attach: the result; else the subject
   Nanos extend_to = 0;               // extend
   std::string name;                  // acquire (until started: then the lease has it), attach, ..
   std::shared_ptr<LockName> lock;    // acquire, attach, inspect, force: its keys
   std::unique_ptr<Inquiry> inquiry;  // attach, inspect, force, list
 
   // While it waits.
-  Hold *hold = nullptr;  // release: what it gives back; acquire: its own place, if not shared
+  Hold *hold = nullptr;  // release, upgrade: its hold; acquire: its own place, if not shared
   std::list<std::shared_ptr<Request>>::iterator place;  // in the list that it stands in
   bool is_sent = false;                                 // the server may have carried it out
 
   bool is_finished() const { return status.load(std::memory_order_acquire) != Status::kPending; }
+};
+
+// A reader on its way to be the writer, or back. `member`, `ticket` and `check` of the hold are
+// then those of this. The way back: CANCEL, and DOWNGRADE if that came too late.
+struct Climb {
+  std::shared_ptr<Request> request;  // none: nobody wants it any more
+  bool was_asked = false;            // with the hold's member
+  bool is_cancel_due = false;        // it may stand in the queue, or be the writer already
+  bool is_descent_due = false;       // it may be the writer
+  bool is_descending = false;        // either is unanswered
+  Nanos due = kNever;                // when to ask, or to go back, again
 };
 
 // One token and what becomes of it: the state machine of one acquisition (docs/wire.md, "States").
@@ -135,6 +161,8 @@ struct Request : Subject, Timed {
 //   kAsking --granted--> kHeld --release, loss--> kLeaving --> forgotten
 //      |  \--queued--> kQueued --pushed--^            ^
 //      \-------------------\------ cancel -----------/
+//
+// A reader that waits to be the writer stays kHeld: see Climb.
 //
 // A lock that passes on inside the client keeps its hold; only the lease changes.
 struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
@@ -144,7 +172,10 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
 
   const uint64_t id;  // the rid of its token, unless that was attached
   std::shared_ptr<LockName> lock;
-  std::string token, member;  // no member: one try, never queued
+  std::string token, member;             // no member: one try, never queued
+  std::string owner;                     // hash format: never empty; else of the caller
+  wire::Mode mode = wire::Mode::kWrite;  // what it asks for, or has
+  bool is_sharing = false;               // others may have it, too: extended as one of several
   Phase phase = Phase::kAsking;
   bool is_gone = false;             // forgotten; only a reply in flight still refers to it
   bool is_shared = false;           // stands for LockName::callers
@@ -162,8 +193,12 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   policy::Backoff retry = policy::kServerRetry;
   Nanos ghost_until = 0;  // an ACQUIRE without an answer may come into effect until then
 
+  wire::Claimant claimant() const { return {token, owner}; }
+
   // While held.
   std::shared_ptr<Lease> lease;
+  Climb climb;
+  Hold *next_owned = nullptr;
   Nanos lease_time = 0;  // asked for by renewals
   wire::ForeignTurn foreign;
   Nanos deadline = 0;  // as far as the server has confirmed, drift taken off

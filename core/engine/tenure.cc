@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Engine, part 3 of 3: from the grant to the end.
+// Engine, part 3 of 4: from the grant to the end.
 #include "base/text.h"
 #include "engine/engine.h"
 #include "policy/lease_clock.h"
@@ -30,7 +30,17 @@ void Engine::schedule(Hold &hold, Nanos now) {
   const bool is_wanted = hold.is_renewed || hold.is_claim;
   if (!is_wanted || hold.deadline >= lease.end_at) hold.renewal_at = kNever;
   const bool can_extend = link_ == Link::kUp && !hold.is_extend_pending;
-  timers_.set(hold, can_extend ? std::max(now, std::min(hold.renewal_at, end)) : end);
+  const Nanos due = std::min(can_extend ? hold.renewal_at : kNever, hold.climb.due);
+  timers_.set(hold, std::min(std::max(now, due), end));
+}
+
+void Engine::write_extend(wire::Command &out, const Hold &hold, Nanos lease, wire::Form form,
+                          const wire::HolderInfo *info) const {
+  if (hold.is_sharing) {
+    return wire::extend_shared(out, dialect_, form, hold.lock->keys, hold.claimant(), lease / kMs);
+  }
+  wire::extend(out, dialect_, form, hold.lock->keys, hold.token, lease / kMs,
+               hold.is_described || info != nullptr, info);
 }
 
 void Engine::extend(Hold &hold, Nanos now, wire::Form form) {
@@ -38,8 +48,7 @@ void Engine::extend(Hold &hold, Nanos now, wire::Form form) {
   const Nanos lease = policy::lease_within(hold.lease_time, now, hold.lease->end_at);
   const wire::HolderInfo info{settings_.holder, hold.label, hold.since_ms};
   wire::Command command;
-  wire::extend(command, dialect_, form, hold.lock->keys, hold.token, lease / kMs,
-               hold.is_described || hold.must_describe, hold.must_describe ? &info : nullptr);
+  write_extend(command, hold, lease, form, hold.must_describe ? &info : nullptr);
   hold.is_extend_pending = try_send(command, InFlight{Ask::kExtend, form, now, lease,
                                                       hold.shared_from_this(), hold.must_describe});
   if (hold.is_extend_pending) hold.must_describe = false;
@@ -63,9 +72,10 @@ void Engine::on_extend_reply(const InFlight &in_flight, const Reply &reply, Nano
     hold.renewal_at = policy::renewal_retry(now, hold.deadline);
     return schedule(hold, now);
   }
-  if (answer.result != 1) {
+  if (answer.result < 1) {
     return lose(hold, kTakenAway, true, now);
   }
+  note_mode(hold, answer.result == 2, now);
   hold.trouble.clear();
   hold.is_described = hold.is_described || in_flight.is_description;
   hold.is_claim = false;
@@ -97,7 +107,10 @@ void Engine::on_hold_due(Hold &hold, Nanos now) {
   }
   if (const Nanos end = hold.lease->deadline.load(); now < end) {
     timers_.set(hold, end);
-    return extend(hold, now);
+    const bool is_climb_due = hold.climb.due <= now;
+    if (is_climb_due) on_climb_due(hold, now);
+    if (!is_climb_due || hold.renewal_at <= now) extend(hold, now);
+    return;
   }
   timers_.set(hold, now + 10 * kMs);  // should the words below fail for want of memory
   if (now >= hold.lease->end_at) return lose(hold, "the longest hold was over", false, now);
@@ -131,16 +144,18 @@ void Engine::on_extended(Request &request, Nanos sent_at, bool is_held, Nanos no
   finish_plain(request, why.status, why.message);
 }
 
-void Engine::on_attached(Request &request, Nanos sent_at, Nanos now) {
+void Engine::on_attached(Request &request, Nanos sent_at, bool is_reader, Nanos now) {
   const Nanos lease = request.options.lease;
   const Nanos deadline = policy::deadline_of(sent_at, lease);
   if (deadline <= now) {
     return finish_plain(request, Status::kOutcomeUnknown, "the answer came after the lease");
   }
   request.lease->name = request.name;
-  const auto lock = name_of(request.name);
+  const auto lock = name_of(request.name, wire::Format::kString);
   Hold &hold = new_hold(lock, request);
   hold.token = request.inquiry->token;
+  hold.is_sharing = is_reader;
+  if (is_reader) hold.mode = wire::Mode::kRead;
   set_phase(hold, Phase::kHeld);
   hold.deadline = deadline;
   hold.renewal_at = policy::renewal_of(sent_at, lease);
@@ -177,6 +192,14 @@ void Engine::end_lease(Hold &hold, Lease::State state, std::string reason) {
   lease->reason = std::move(reason);
   lease->hold = nullptr;
   lease->state.store(state, std::memory_order_release);
+  Hold **at = &hold.lock->owned;
+  while (*at != nullptr && *at != &hold) at = &(*at)->next_owned;
+  if (*at != nullptr) *at = hold.next_owned;
+  // Its entry must not be granted to a lease that has ended.
+  if (hold.climb.was_asked && !hold.member.empty()) hold.is_cancel_due = true;
+  const auto why = why_not_held(*lease);
+  finish_upgrade(hold, why.status, why.message);
+  hold.climb = {};
   outlet_.lease_ended(*lease);
 }
 
@@ -190,7 +213,7 @@ void Engine::start_release(const std::shared_ptr<Request> &request, Nanos now) {
 // Give the lock to the next caller of this client without asking the server, if its turn allows.
 bool Engine::pass_on(Hold &hold, Nanos now) {
   LockName &lock = *hold.lock;
-  if (!hold.is_shared || lock.callers.empty() || is_shut_) return false;
+  if (!hold.is_shared || hold.is_sharing || lock.callers.empty() || is_shut_) return false;
   const AcquireOptions &next = lock.callers.front()->options;
   if (next.is_confirmed && hold.is_claim) return false;
   if (!policy::may_pass_on(hold.burst, std::min(next.local_burst, kMaxLocalBurst), now,
@@ -248,9 +271,9 @@ void Engine::leave(Hold &hold, Nanos now, wire::Form form) {
   if (link_ != Link::kUp || hold.is_leave_pending) return;
   wire::Command command;
   if (hold.is_cancel_due) {
-    wire::cancel(command, dialect_, form, hold.lock->keys, hold.member);
+    wire::cancel(command, dialect_, form, hold.lock->keys, hold.member, hold.owner);
   } else {
-    wire::release(command, dialect_, form, hold.lock->keys, hold.token, hold.foreign);
+    wire::release(command, dialect_, form, hold.lock->keys, hold.claimant(), hold.foreign);
   }
   const Ask what = hold.is_cancel_due ? Ask::kCancel : Ask::kRelease;
   hold.is_leave_pending = try_send(command, InFlight{what, form, now, 0, hold.shared_from_this()});
@@ -281,7 +304,8 @@ void Engine::on_release_reply(const InFlight &in_flight, const Reply &reply, Nan
   if (refusal) return answer_leaver(hold, refusal.status(), refusal.message);
   note_time(in_flight.sent_at, now, answer.server_ms);
   maybe_kick(hold.lock, answer.has_more, now);
-  if (answer.result >= 0 || hold.was_release_lost) return end_leave(hold, now, Status::kOk);
+  if (answer.result == 0) return end_leave(hold, now, Status::kStillHeld);
+  if (answer.result > 0 || hold.was_release_lost) return end_leave(hold, now, Status::kOk);
   end_leave(hold, now, Status::kLost,
             "lock " + quoted(hold.lock->name) +
                 " was lost: before its release the server had another owner or none");
@@ -347,7 +371,7 @@ void Engine::forget(Hold &hold) {
   timers_.dismiss();
   if (hold.lock->shared == &hold) hold.lock->shared = nullptr;
   if (hold.lock->watcher_id == hold.id) hold.lock->watcher_id = 0;
-  if (--hold.lock->hold_count == 0) names_.erase(hold.lock->name);
+  if (--hold.lock->hold_count == 0) names_.erase(id_of(*hold.lock));
   holds_.erase(hold.id);
 }
 

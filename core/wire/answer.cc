@@ -61,16 +61,19 @@ Refusal refusal_of(const Reply &reply) {
   return refusal;
 }
 
+bool AcquireAnswer::is_shared() const { return !is_granted && holder == kShared; }
+
 bool AcquireAnswer::is_foreign() const {
-  return !is_granted && type != "none" && !(type == "string" && is_token(holder));
+  return !is_granted && type != "none" && !is_token(holder) && !is_shared();
 }
 
 Refusal decode(const Reply &reply, AcquireAnswer &answer) {
   if (auto refusal = refusal_of(reply)) return refusal;
   const size_t count = reply.count();
-  if (count == 3 && reply.at(0).integer == 1) {
+  if ((count == 3 || count == 4) && reply.at(0).integer == 1) {
     answer.is_granted = true;
     answer.server_ms = reply.at(2).integer;
+    if (count == 4) answer.hold_count = reply.at(3).integer;
     if (parse_number(reply.at(1).text(), answer.fence) && answer.server_ms > 0) return {};
   } else if (count == 8 && reply.at(0).integer == 0) {
     answer.pttl_ms = reply.at(1).integer;
@@ -80,6 +83,11 @@ Refusal decode(const Reply &reply, AcquireAnswer &answer) {
     answer.check = reply.at(5).text();
     answer.holder = reply.at(6).text();
     answer.type = reply.at(7).text();
+    if (answer.server_ms > 0) return {};
+  } else if (count == 2 && reply.at(0).integer < 0) {
+    answer.is_lost = reply.at(0).integer == -1;
+    answer.is_deadlock = reply.at(0).integer == -2;
+    answer.server_ms = reply.at(1).integer;
     if (answer.server_ms > 0) return {};
   }
   return nonsense("acquire");
@@ -99,7 +107,7 @@ Refusal decode(const Reply &reply, CountAnswer &answer) {
 
 Refusal decode(const Reply &reply, InspectAnswer &answer) {
   if (auto refusal = refusal_of(reply)) return refusal;
-  if (reply.count() < 8 || reply.at(0).integer <= 0) return nonsense("inspect");
+  if (reply.count() < 11 || reply.at(0).integer <= 0) return nonsense("inspect");
   answer.server_ms = reply.at(0).integer;
   answer.type = reply.at(1).text();
   answer.value = reply.at(2).text();
@@ -108,10 +116,10 @@ Refusal decode(const Reply &reply, InspectAnswer &answer) {
   answer.waiter_count = reply.at(5).integer;
   const Reply &waiters = reply.at(6);
   for (size_t i = 0; i + 1 < waiters.count(); i += 2) {
-    const auto token = token_of(waiters.at(i).text());
+    const auto waiting = parse_member(waiters.at(i).text());
     int64_t ticket_us = 0;
-    if (!token || !parse_number(waiters.at(i + 1).text(), ticket_us)) continue;
-    answer.waiters.push_back({std::string(*token), ticket_us / 1000});
+    if (!waiting || !parse_number(waiters.at(i + 1).text(), ticket_us)) continue;
+    answer.waiters.push_back({std::string(waiting->token), waiting->mode, ticket_us / 1000});
   }
   const Reply &info = reply.at(7);
   for (size_t i = 0; i + 1 < info.count(); i += 2) {
@@ -121,6 +129,14 @@ Refusal decode(const Reply &reply, InspectAnswer &answer) {
     if (field == "label") answer.label = value;
     if (field == "since" && !parse_number(value, answer.since_ms)) answer.since_ms = 0;
   }
+  answer.sharer_count = reply.at(8).integer;
+  const Reply &sharers = reply.at(9);
+  for (size_t i = 0; i + 1 < sharers.count(); i += 2) {
+    int64_t expiry_ms = 0;
+    if (!parse_number(sharers.at(i + 1).text(), expiry_ms)) continue;
+    answer.sharers.push_back({std::string(sharers.at(i).text()), expiry_ms});
+  }
+  answer.hold_count = reply.at(10).integer;
   return {};
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/reply.h"
 #include "base/status.h"
+#include "wire/token.h"
 
 namespace redlatch::wire {
 
@@ -35,19 +36,23 @@ Refusal refusal_of(const Reply &reply);
 
 struct AcquireAnswer {
   bool is_granted = false;
+  bool is_lost = false;      // UPGRADE: it does not even read any more
+  bool is_deadlock = false;  // UPGRADE: another reader waits for the same
   int64_t server_ms = 0;
   int64_t fence = 0;        // granted
+  int64_t hold_count = 1;   // granted: of the owner, this one included
   int64_t pttl_ms = 0;      // refused: of the holder; -1 no expiry, -2 no key
   std::string_view ticket;  // refused: empty when not queued
   int64_t rank = -1;        // refused: -1 not queued
   std::string_view check;   // refused: of the lock key
   std::string_view holder;  // refused: what stands in the key, shortened
   std::string_view type;    // refused: type of the key
+  bool is_shared() const;   // held by readers
   bool is_foreign() const;  // held by something that does not speak our protocol
   bool is_left_to_others() const { return !is_granted && type == "none" && pttl_ms >= 0; }
 };
 
-// Of RELEASE, CANCEL, KICK, EXTEND and FORCE RELEASE: see the scripts.
+// Of the scripts that neither take a lock nor look at it: see there.
 struct CountAnswer {
   int64_t result = 0;
   int64_t server_ms = 0;
@@ -57,7 +62,12 @@ struct CountAnswer {
 struct InspectAnswer {
   struct Waiter {
     std::string token;
+    Mode mode;
     int64_t since_ms;
+  };
+  struct Sharer {
+    std::string token;
+    int64_t expiry_ms;
   };
   int64_t server_ms = 0;
   std::string type, value;
@@ -65,6 +75,9 @@ struct InspectAnswer {
   int64_t fence = 0;
   int64_t waiter_count = 0;
   std::vector<Waiter> waiters;
+  int64_t sharer_count = 0;     // readers, or holds of an owner
+  std::vector<Sharer> sharers;  // at most 256 of them
+  int64_t hold_count = 0;       // hash format: as it stands in the key
   std::string who, label;
   int64_t since_ms = 0;
 };

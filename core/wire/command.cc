@@ -3,36 +3,58 @@
 //
 #include "wire/command.h"
 
+#include <initializer_list>
+
 namespace redlatch::wire {
 
 namespace {
 
-Command &begin(Command &out, const Dialect &dialect, Form form, Script script, int64_t key_count) {
-  const ScriptText &text = script_text(script, dialect.is_sharded);
+Command &begin(Command &out, const Dialect &dialect, Form form, Script script, Format format,
+               std::initializer_list<std::string_view> keys) {
+  const ScriptText &text = script_text(script, format, dialect.is_sharded);
   if (form == Form::kText) {
     out.add("EVAL").add(text.text);
   } else {
     out.add("EVALSHA").add(text.sha1);
   }
-  return out.add(key_count);
+  out.add(static_cast<int64_t>(keys.size()));
+  for (const std::string_view key : keys) out.add(key);
+  return out;
+}
+
+// With the keys that most of them take.
+Command &begin(Command &out, const Dialect &dialect, Form form, Script script, const LockKeys &keys,
+               bool has_turn = false) {
+  if (has_turn) {
+    return begin(out, dialect, form, script, keys.format,
+                 {keys.lock, keys.queue, keys.fence, keys.readers, keys.turn});
+  }
+  return begin(out, dialect, form, script, keys.format,
+               {keys.lock, keys.queue, keys.fence, keys.readers});
+}
+
+Script script_of(Mode mode) {
+  return mode == Mode::kWrite  ? Script::kAcquire
+         : mode == Mode::kRead ? Script::kAcquireRead
+                               : Script::kUpgrade;
 }
 
 }  // namespace
 
 void acquire(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
              const AcquireCall &call) {
-  begin(out, dialect, form, Script::kAcquire, call.leaves_turns ? 4 : 3);
-  out.add(keys.lock).add(keys.queue).add(keys.fence);
-  if (call.leaves_turns) out.add(keys.turn);
-  out.add(call.token).add(call.lease_ms).add(call.member).add(call.ticket).add(dialect.prefix);
+  begin(out, dialect, form, script_of(call.mode), keys, call.leaves_turns);
+  out.add(call.claimant.token).add(call.lease_ms).add(call.member).add(call.ticket);
+  out.add(dialect.prefix);
+  if (keys.format == Format::kHash) out.add(call.claimant.owner);
+  if (call.mode == Mode::kRead) out.add(call.sibling);
 }
 
 void release(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-             std::string_view token, const ForeignTurn &turn) {
-  begin(out, dialect, form, Script::kRelease, turn.burst > 0 ? 4 : 3);
-  out.add(keys.lock).add(keys.queue).add(keys.fence);
-  if (turn.burst > 0) out.add(keys.turn);
-  out.add(token).add(dialect.prefix);
+             const Claimant &claimant, const ForeignTurn &turn) {
+  begin(out, dialect, form, Script::kRelease, keys, turn.burst > 0);
+  out.add(claimant.token).add(dialect.prefix);
+  if (keys.format == Format::kHash) out.add(claimant.owner);
   if (turn.burst > 0) out.add(turn.burst).add(turn.window_ms);
 }
 
@@ -43,44 +65,60 @@ void track(Command &on, Command &next, Command &look, const LockKeys &keys) {
 }
 
 void cancel(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-            std::string_view member) {
-  begin(out, dialect, form, Script::kCancel, 3).add(keys.lock).add(keys.queue).add(keys.fence);
-  out.add(member).add(dialect.prefix);
+            std::string_view member, std::string_view owner) {
+  begin(out, dialect, form, Script::kCancel, keys).add(member).add(dialect.prefix);
+  if (keys.format == Format::kHash) out.add(owner);
+}
+
+void downgrade(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+               std::string_view token, int64_t lease_ms) {
+  begin(out, dialect, form, Script::kDowngrade, keys).add(token).add(lease_ms);
+  out.add(dialect.prefix);
 }
 
 void kick(Command &out, const Dialect &dialect, Form form, const LockKeys &keys) {
-  begin(out, dialect, form, Script::kKick, 3).add(keys.lock).add(keys.queue).add(keys.fence);
-  out.add(dialect.prefix);
+  begin(out, dialect, form, Script::kKick, keys).add(dialect.prefix);
 }
 
 void extend(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
             std::string_view token, int64_t lease_ms, bool is_described, const HolderInfo *info) {
-  begin(out, dialect, form, Script::kExtend, is_described ? 2 : 1).add(keys.lock);
-  if (is_described) out.add(keys.info);
+  if (is_described) {
+    begin(out, dialect, form, Script::kExtend, keys.format, {keys.lock, keys.info});
+  } else {
+    begin(out, dialect, form, Script::kExtend, keys.format, {keys.lock});
+  }
   out.add(token).add(lease_ms);
   if (info == nullptr) return;
   out.add("who").add(info->who).add("label").add(info->label);
   out.add("since").add(info->since_ms);
 }
 
+void extend_shared(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+                   const Claimant &claimant, int64_t lease_ms) {
+  begin(out, dialect, form, Script::kExtendShared, keys.format, {keys.lock, keys.readers});
+  out.add(claimant.token).add(lease_ms);
+  if (keys.format == Format::kHash) out.add(claimant.owner);
+}
+
 void list(Command &out, const Dialect &dialect, Form form, std::string_view cursor,
           std::string_view pattern) {
-  begin(out, dialect, form, Script::kList, 0).add(cursor).add(pattern).add(256);
+  begin(out, dialect, form, Script::kList, Format::kString, {});
+  out.add(cursor).add(pattern).add(256);
 }
 
 void inspect(Command &out, const Dialect &dialect, Form form, const LockKeys &keys) {
-  begin(out, dialect, form, Script::kInspect, 4).add(keys.lock).add(keys.queue).add(keys.fence);
-  out.add(keys.info).add(256);
+  begin(out, dialect, form, Script::kInspect, keys.format,
+        {keys.lock, keys.queue, keys.fence, keys.info, keys.readers});
+  out.add(256);
 }
 
 void force_release(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
                    std::string_view token) {
-  begin(out, dialect, form, Script::kForceRelease, 3).add(keys.lock).add(keys.queue);
-  out.add(keys.fence).add(token).add(dialect.prefix);
+  begin(out, dialect, form, Script::kForceRelease, keys).add(token).add(dialect.prefix);
 }
 
 void probe(Command &out, const Dialect &dialect, std::string_view own, std::string_view unused) {
-  begin(out, dialect, Form::kText, Script::kProbe, 0).add(own).add(unused);
+  begin(out, dialect, Form::kText, Script::kProbe, Format::kString, {}).add(own).add(unused);
 }
 
 }  // namespace redlatch::wire

@@ -14,6 +14,7 @@
 
 #include "wire/keys.h"
 #include "wire/scripts.h"
+#include "wire/token.h"
 
 namespace redlatch::wire {
 
@@ -62,23 +63,36 @@ struct HolderInfo {
 // Each fills `out`, which borrows from the arguments.
 // Be told, once, when `key` changes: three commands, to be sent together.
 void track(Command &on, Command &next, Command &look, const LockKeys &keys);
-struct AcquireCall {
+// Who has a lock or asks for it.
+struct Claimant {
   std::string_view token;
+  std::string_view owner;  // hash format only
+};
+struct AcquireCall {
+  Mode mode;
+  Claimant claimant;
   int64_t lease_ms;
   std::string_view member, ticket;
-  bool leaves_turns;  // to libraries that poll
+  bool leaves_turns;              // to other libraries
+  std::string_view sibling = {};  // kRead: a token of the same owner that reads already
 };
+// ACQUIRE, ACQUIRE READ or UPGRADE.
 void acquire(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
              const AcquireCall &call);
-// After how many grants in a row the lock is left to libraries that poll, and for how long.
+// After how many grants in a row the lock is left to other libraries, and for how long.
 struct ForeignTurn {
   int64_t burst = 0;  // 0: never
   int64_t window_ms = 0;
 };
 void release(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-             std::string_view token, const ForeignTurn &turn);
+             const Claimant &claimant, const ForeignTurn &turn);
 void cancel(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-            std::string_view member);
+            std::string_view member, std::string_view owner);
+void downgrade(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+               std::string_view token, int64_t lease_ms);
+// Of a hold that may have others beside it.
+void extend_shared(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+                   const Claimant &claimant, int64_t lease_ms);
 void kick(Command &out, const Dialect &dialect, Form form, const LockKeys &keys);
 // `is_described`: the holder wrote its info, whose expiry goes along; `info`: write it now.
 void extend(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,

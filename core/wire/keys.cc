@@ -31,7 +31,7 @@ bool is_auxiliary(std::string_view key) {
 }
 
 // The suffixes of both forms differ, so that the locks `a` and `{a}` share no key.
-LockKeys::LockKeys(std::string_view name_space, std::string_view name) {
+LockKeys::LockKeys(std::string_view name_space, std::string_view name, Format form) : format(form) {
   lock.reserve(name_space.size() + name.size());
   lock.append(name_space).append(name);
   std::string stem;
@@ -41,8 +41,11 @@ LockKeys::LockKeys(std::string_view name_space, std::string_view name) {
   } else {
     stem.append(name_space).append("{").append(lock).append("}:rl1:");
   }
-  queue = stem + 'q';
   fence = stem + 'f';
+  if (format == Format::kHash) stem += 'h';
+  if (format == Format::kHashRw) stem += 'm';
+  queue = stem + 'q';
+  readers = stem + 'r';
   info = stem + 'i';
   turn = std::move(stem) + 'w';
 }

@@ -8,18 +8,22 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "wire/scripts.h"
 
 namespace redlatch::wire {
 
-// The keys of one lock, all in the slot of the lock key.
+// The keys of one lock, all in the slot of the lock key. Formats share nothing but the lock key and
+// the fence: a queue never mixes them.
 struct LockKeys {
-  std::string lock;   // the lock itself: what other lock libraries see
-  std::string queue;  // zset of waiters
-  std::string fence;  // last fence
-  std::string info;   // who holds, for people
-  std::string turn;   // whose turn it is, ours or that of libraries that poll
+  Format format;
+  std::string lock;     // the lock itself: what other lock libraries see
+  std::string queue;    // zset of waiters
+  std::string fence;    // last fence
+  std::string readers;  // zset of those who share the lock, and when each lease ends
+  std::string info;     // who holds, for people
+  std::string turn;     // whose turn it is, ours or that of other libraries
 
-  LockKeys(std::string_view name_space, std::string_view name);
+  LockKeys(std::string_view name_space, std::string_view name, Format form);
 };
 
 // Whether a key may be one that we keep beside a lock: it ends like those.

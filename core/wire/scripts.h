@@ -11,7 +11,16 @@
 
 namespace redlatch::wire {
 
-// KEYS, ARGV and replies stand at the top of wire/scripts/<name>.lua.
+// How a lock stands in its key (docs/wire.md, "Formats").
+enum class Format : uint8_t {
+  kString = 1,  // the token of who has it, or that readers share it
+  kHash = 2,    // a hash: owner -> how often it holds; what Redisson's locks are
+  kHashRw = 3,  // a hash with a mode; what Redisson's read-write locks are
+};
+inline constexpr Format kFormats[] = {Format::kString, Format::kHash, Format::kHashRw};
+
+// KEYS, ARGV and replies stand at the top of wire/scripts/<name>.lua. The hash formats have no
+// plain EXTEND, and only that with a mode has readers.
 enum class Script : uint8_t {
   kAcquire,
   kRelease,
@@ -22,8 +31,12 @@ enum class Script : uint8_t {
   kForceRelease,
   kList,
   kProbe,
+  kAcquireRead,
+  kExtendShared,
+  kUpgrade,
+  kDowngrade,
 };
-inline constexpr size_t kScriptCount = 9;
+inline constexpr size_t kScriptCount = 13;
 
 struct ScriptText {
   std::string_view name;  // as in the file's name: "acquire"
@@ -32,6 +45,8 @@ struct ScriptText {
 };
 
 // `sharded`: the variant that uses SPUBLISH (servers from 7.0 on) instead of PUBLISH.
-const ScriptText& script_text(Script script, bool sharded);
+// Those that know no lock, kList and kProbe, are found under kString; a script that a format lacks
+// is empty.
+const ScriptText& script_text(Script script, Format format, bool sharded);
 
 }  // namespace redlatch::wire

@@ -38,6 +38,8 @@ bool take(std::string_view &text, size_t width, Number &number, int base = 10) {
   return result.ec == std::errc() && result.ptr == end;
 }
 
+bool is_mode(char c) { return c == 'x' || c == 's' || c == 'u'; }
+
 }  // namespace
 
 std::string make_cid(std::span<const uint8_t, 16> random) {
@@ -60,17 +62,18 @@ std::string make_token(std::string_view cid, uint64_t rid) {
   return token;
 }
 
-std::string make_member(std::string_view token, int64_t claim_ms, int64_t wait_ms) {
+std::string make_member(std::string_view token, Mode mode, int64_t claim_ms, int64_t wait_ms,
+                        std::string_view owner) {
   std::string member;
-  member.reserve(kMemberSize);
-  member.append(token).append(1, 'x');
+  member.reserve(kMemberSize + owner.size());
+  member.append(token).append(1, static_cast<char>(mode));
   append_padded(member, static_cast<uint64_t>(claim_ms), 5, 10);
   if (wait_ms < 0 || wait_ms > kMaxWaitMs) {
     member.append(kNoLimit);
   } else {
     append_padded(member, static_cast<uint64_t>(wait_ms), 13, 10);
   }
-  return member;
+  return member.append(owner);
 }
 
 bool is_token(std::string_view value) {
@@ -83,10 +86,11 @@ bool is_token(std::string_view value) {
          std::all_of(rid.begin(), rid.end(), is_hex);
 }
 
-std::optional<std::string_view> token_of(std::string_view member) {
+std::optional<Waiting> parse_member(std::string_view member) {
   const std::string_view token = member.substr(0, kTokenSize);
-  if (member.size() != kMemberSize || !is_token(token)) return std::nullopt;
-  return token;
+  if (member.size() < kMemberSize || !is_token(token)) return std::nullopt;
+  if (!is_mode(member[kTokenSize])) return std::nullopt;
+  return Waiting{token, static_cast<Mode>(member[kTokenSize])};
 }
 
 std::optional<Push> parse_push(std::string_view message) {
@@ -100,9 +104,10 @@ std::optional<Push> parse_push(std::string_view message) {
     if (!take(message, 5, push.ms) || !message.empty()) return std::nullopt;
     return push;
   }
-  if (kind != 'g' || message.empty() || message[0] != 'x') return std::nullopt;
-  message.remove_prefix(1);
+  if (kind != 'g' || message.empty() || !is_mode(message[0])) return std::nullopt;
   push.kind = Push::Kind::kGrant;
+  push.mode = static_cast<Mode>(message[0]);
+  message.remove_prefix(1);
   if (!take(message, 5, push.ms) || !take(message, 16, push.fence) ||
       !take(message, 13, push.server_ms) || message.size() != 8) {
     return std::nullopt;

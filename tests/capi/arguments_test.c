@@ -75,6 +75,18 @@ static void statuses_and_constants(void) {
   CHECK_INT(1, rl_abi_version());
 }
 
+static void rw_of_another_format(rl_client* client) {
+  rl_acquire_options* options = rl_acquire_options_new();
+  CHECK_INT(RL_OK, rl_acquire_options_set_reentrant(options, TEXT("me")));
+  NO_HANDLE(rl_rw_acquire_read(client, TEXT("x"), 0, options, err));
+  NO_HANDLE(rl_rw_acquire_write(client, TEXT("x"), 0, options, err));
+  check_finished_request(rl_rw_acquire_read_start(client, TEXT("x"), 0, options));
+  CHECK_INT(RL_OK, rl_acquire_options_set_format(options, RL_FORMAT_HASH_RW));
+  CHECK_INT(RL_OK, rl_acquire_options_set_lease_ms(options, 30001));
+  NO_HANDLE(rl_acquire(client, TEXT("x"), 0, options, err));
+  rl_acquire_options_free(options);
+}
+
 static void errors(void) {
   rl_error_free(NULL);
   INVALID(rl_error_status(NULL));
@@ -122,6 +134,17 @@ static void acquire_options(void) {
   INVALID(rl_acquire_options_set_label(options, NULL, 1));
   INVALID(rl_acquire_options_set_label(options, "x", SIZE_MAX));
   CHECK_INT(RL_OK, rl_acquire_options_set_label(options, NULL, 0));
+  INVALID(rl_acquire_options_set_format(NULL, RL_FORMAT_HASH));
+  INVALID(rl_acquire_options_set_format(options, 0));
+  INVALID(rl_acquire_options_set_format(options, 77));
+  INVALID(rl_acquire_options_set_reentrant(NULL, TEXT("me")));
+  INVALID(rl_acquire_options_set_reentrant(options, NULL, 0));
+  INVALID(rl_acquire_options_set_reentrant(options, "", 0));
+  INVALID(rl_acquire_options_set_reentrant(options, "me", RL_MAX_OWNER_BYTES + 1));
+  INVALID(rl_acquire_options_set_owner(NULL, TEXT("me")));
+  INVALID(rl_acquire_options_set_owner(options, NULL, 2));
+  INVALID(rl_acquire_options_set_owner(options, "", 0));
+  INVALID(rl_acquire_options_set_owner(options, "me", SIZE_MAX));
   rl_acquire_options_free(options);
 }
 
@@ -163,6 +186,16 @@ static void acquisitions(void) {
   check_finished_request(rl_acquire_start(client, NULL, 3, 0, NULL));
   check_finished_request(rl_acquire_start(client, "x", SIZE_MAX, 0, NULL));
   check_finished_request(rl_acquire_start(client, TEXT("x"), INT64_MIN, NULL));
+  NO_HANDLE(rl_rw_acquire_read(NULL, TEXT("x"), 0, NULL, err));
+  NO_HANDLE(rl_rw_acquire_read(client, NULL, 0, 0, NULL, err));
+  NO_HANDLE(rl_rw_acquire_read(client, TEXT("x"), -2, NULL, err));
+  NO_HANDLE(rl_rw_acquire_write(NULL, TEXT("x"), 0, NULL, err));
+  NO_HANDLE(rl_rw_acquire_write(client, "x", SIZE_MAX, 0, NULL, err));
+  check_finished_request(rl_rw_acquire_read_start(NULL, TEXT("x"), 0, NULL));
+  check_finished_request(rl_rw_acquire_read_start(client, TEXT("x"), -2, NULL));
+  check_finished_request(rl_rw_acquire_write_start(NULL, TEXT("x"), 0, NULL));
+  check_finished_request(rl_rw_acquire_write_start(client, NULL, 5, 0, NULL));
+  rw_of_another_format(client);
   NO_HANDLE(rl_lease_attach(NULL, TEXT("x"), TEXT(token), err));
   NO_HANDLE(rl_lease_attach(client, NULL, 1, TEXT(token), err));
   NO_HANDLE(rl_lease_attach(client, TEXT("x"), NULL, 32, err));
@@ -195,6 +228,16 @@ static void leases(void) {
   CHECK_INT(0, rl_lease_token(NULL, buffer, sizeof buffer));
   CHECK_INT(32, rl_lease_token(lease, NULL, 0));
   CHECK_INT(32, rl_lease_token(lease, NULL, 64));
+  CHECK_INT(0, rl_lease_hold_count(NULL));
+  CHECK_INT(1, rl_lease_hold_count(lease));
+  CHECK_INT(0, rl_lease_mode(NULL));
+  CHECK_INT(RL_MODE_WRITE, rl_lease_mode(lease));
+  INVALID_WITH_ERROR(rl_rw_upgrade(NULL, 0, err));
+  INVALID_WITH_ERROR(rl_rw_upgrade(lease, -2, err));
+  INVALID_WITH_ERROR(rl_rw_downgrade(NULL, err));
+  check_finished_request(rl_rw_upgrade_start(NULL, 0));
+  check_finished_request(rl_rw_upgrade_start(lease, INT64_MIN));
+  check_finished_request(rl_rw_downgrade_start(NULL));
   INVALID_WITH_ERROR(rl_lease_check(NULL, err));
   INVALID(rl_lease_check(NULL, NULL));
   INVALID(rl_lease_wait_lost(NULL, 0));

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -243,6 +244,62 @@ void a_mutex_reports_misuse_and_loss() {
   CHECK_INT(RL_E_CLOSED, status_of([&] { mutex.lock(); }));
 }
 
+void shared_mutex_is_read_together_and_written_alone() {
+  redlatch::client client = open_client();
+  redlatch::shared_mutex shared(client, "shared");
+  std::shared_lock<redlatch::shared_mutex> reading(shared);
+  CHECK(reading.owns_lock());
+  CHECK_INT(RL_MODE_READ, shared.lease().mode());
+  std::thread([&] {
+    std::shared_lock<redlatch::shared_mutex> another(shared, 5s);
+    CHECK(another.owns_lock());
+    another.unlock();
+    CHECK(!std::unique_lock<redlatch::shared_mutex>(shared, 10ms).owns_lock());
+    CHECK(!shared.try_lock());
+  }).join();
+  CHECK_INT(RL_E_ALREADY_HELD, status_of([&] { static_cast<void>(shared.try_lock_shared()); }));
+  CHECK(shared.lease().upgrade(0ms));
+  CHECK_INT(RL_MODE_WRITE, shared.lease().mode());
+  std::thread([&] { CHECK(!shared.try_lock_shared_for(10ms)); }).join();
+  shared.lease().downgrade();
+  std::thread([&] {
+    CHECK(shared.try_lock_shared());
+    shared.unlock_shared();
+  }).join();
+  reading.unlock();
+  const std::scoped_lock writing(shared);
+  CHECK_INT(RL_MODE_WRITE, shared.lease().mode());
+}
+
+void reentrant_lease_says_whether_others_are_left() {
+  redlatch::client client = open_client();
+  const auto options = redlatch::acquire_options().reentrant("me");
+  auto outer = client.acquire("reentrant", 0ms, options);
+  auto inner = client.acquire("reentrant", 0ms, options);
+  if (!CHECK(outer && inner)) return;
+  CHECK_INT(2, inner->hold_count());
+  CHECK(!client.acquire("reentrant", 0ms, redlatch::acquire_options().reentrant("you")));
+  CHECK(!inner->release());
+  CHECK(outer->release());
+  CHECK(is_free("reentrant"));
+}
+
+void readers_of_one_client_upgrade_one_at_a_time() {
+  redlatch::client client = open_client();
+  auto first = client.acquire_read("upgrade");
+  auto second = client.acquire_read("upgrade");
+  if (!CHECK(first && second)) return;
+  CHECK(!client.acquire_write("upgrade"));
+  CHECK(!first->upgrade(0ms));
+  std::thread waiting([&] { CHECK(first->upgrade(10s)); });
+  rl_status status = RL_OK;
+  EVENTUALLY((status = status_of([&] { static_cast<void>(second->upgrade(0ms)); })) != RL_OK, 5000);
+  CHECK_INT(RL_E_DEADLOCK, status);
+  second->release();
+  waiting.join();
+  CHECK_INT(RL_MODE_WRITE, first->mode());
+}
+
 constexpr test kTests[] = {
     {"open_throws_what_is_wrong", open_throws_what_is_wrong},
     {"acquire_is_empty_when_busy", acquire_is_empty_when_busy},
@@ -254,6 +311,10 @@ constexpr test kTests[] = {
     {"one_mutex_counts_for_many_threads", one_mutex_counts_for_many_threads},
     {"unique_lock_tries_and_waits", unique_lock_tries_and_waits},
     {"a_mutex_reports_misuse_and_loss", a_mutex_reports_misuse_and_loss},
+    {"shared_mutex_is_read_together_and_written_alone",
+     shared_mutex_is_read_together_and_written_alone},
+    {"reentrant_lease_says_whether_others_are_left", reentrant_lease_says_whether_others_are_left},
+    {"readers_of_one_client_upgrade_one_at_a_time", readers_of_one_client_upgrade_one_at_a_time},
 };
 
 }  // namespace

@@ -25,7 +25,12 @@ from support.servers import Server
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "core" / "wire" / "scripts"
-NAMES = tuple("acquire release cancel kick extend inspect force_release list probe".split())
+NAMES = tuple(
+    (
+        "acquire release cancel kick extend inspect force_release list probe acquire_read "
+        "extend_shared upgrade downgrade"
+    ).split()
+)
 
 LEASE_MS = 30_000
 CLAIM_MS = 3_000
@@ -131,11 +136,13 @@ class Lock:
     def __init__(self, namespace: str, name: str) -> None:
         self.namespace = namespace
         self.k = namespace + name
-        self.q, self.f, self.i, self.w = (aux_key(namespace, self.k, suffix) for suffix in "qfiw")
+        self.q, self.f, self.i, self.w, self.r = (
+            aux_key(namespace, self.k, suffix) for suffix in "qfiwr"
+        )
 
     @property
-    def three(self) -> list[str | bytes]:
-        return [self.k, self.q, self.f]
+    def keys(self) -> list[str | bytes]:
+        return [self.k, self.q, self.f, self.r]
 
 
 class World:
@@ -181,7 +188,7 @@ class World:
             self.immortal += [f"{key} after {name}" for key in found - self.may_be_immortal]
 
     def kick(self, connection: Connection | None = None) -> tuple[int, int]:
-        count, now, flags = self.run("kick", self.lock.three, self.prefix, connection=connection)
+        count, now, flags = self.run("kick", self.lock.keys, self.prefix, connection=connection)
         assert 13 == len(str(now))
         return count, flags
 
@@ -189,14 +196,16 @@ class World:
         self, expected: str = "", connection: Connection | None = None
     ) -> tuple[int, int]:
         result, now, flags = self.run(
-            "force_release", self.lock.three, expected, self.prefix, connection=connection
+            "force_release", self.lock.keys, expected, self.prefix, connection=connection
         )
         assert 13 == len(str(now))
         return result, flags
 
     def inspect(self, limit: int = 256) -> list[Any]:
         lock = self.lock
-        reply: list[Any] = self.run("inspect", [lock.k, lock.q, lock.f, lock.i], limit)
+        reply: list[Any] = self.run(
+            "inspect", [lock.k, lock.q, lock.f, lock.i, lock.r], limit
+        )
         return reply
 
     def holder(self) -> str | None:
@@ -322,7 +331,7 @@ class Client:
     ) -> Held | Busy:
         reply = self.world.run(
             "acquire",
-            [*self.lock.three, self.lock.w] if leaves_turns else self.lock.three,
+            [*self.lock.keys, self.lock.w] if leaves_turns else self.lock.keys,
             token,
             lease_ms,
             member,
@@ -364,7 +373,7 @@ class Client:
 
     def release_with_turn(self, token: str, burst: int, window_ms: int) -> tuple[int, int]:
         """RELEASE of a client that leaves libraries which poll their turn."""
-        keys = [*self.lock.three, self.lock.w]
+        keys = [*self.lock.keys, self.lock.w]
         result, now, flags = self.world.run(
             "release",
             keys,
@@ -382,7 +391,7 @@ class Client:
 
     def _three(self, name: str, what: str, connection: Connection | None) -> tuple[int, int]:
         result, now, flags = self.world.run(
-            name, self.lock.three, what, self.world.prefix, connection=connection or self.connection
+            name, self.lock.keys, what, self.world.prefix, connection=connection or self.connection
         )
         # A release that nobody waits for does not read the clock.
         assert len(str(now)) == 13 or (name == "release" and result == 1 and now == 0)

@@ -77,7 +77,7 @@ def test_every_script_works_for_the_user(world: World, limited: Connection) -> N
     waiting, last = second.wait(), third.wait()
     assert first.extend(token, 20_000, "host", "a") == 1
     assert first.extend(token, 30_000, info=True) == 1
-    keys = [lock.k, lock.q, lock.f, lock.i]
+    keys = [lock.k, lock.q, lock.f, lock.i, lock.r]
     assert world.run("inspect", keys, 9, connection=limited)[5] == 2
     assert world.run("list", [], 0, "*", 256, connection=limited) == [b"0", [lock.k.encode()]]
     assert first.release(token) == (2, 0)
@@ -101,7 +101,7 @@ def test_connection_commands_work(world: World, limited: Connection) -> None:
     assert limited.cmd("PING") == "PONG"
     assert limited.cmd("SELECT", 0) == "OK"
     assert limited.cmd("CLIENT", "SETNAME", "redlatch") == "OK"
-    assert limited.cmd("EVAL", world.texts["kick"], 3, *world.lock.three, world.prefix)[0] == 0
+    assert limited.cmd("EVAL", world.texts["kick"], 4, *world.lock.keys, world.prefix)[0] == 0
     kinds = ["SSUBSCRIBE", "SUNSUBSCRIBE"] if world.sharded else ["SUBSCRIBE", "UNSUBSCRIBE"]
     for command in kinds:
         assert limited.cmd(command, world.prefix + "me")[1] == b"app:rl1:me"
@@ -111,7 +111,7 @@ def test_foreign_keys_are_refused(world: World, limited: Connection) -> None:
     foreign = Lock("other:", "orders")
     args = ("t" * 32, 1000, "", "", world.prefix)
     run = world.run
-    assert error_of(lambda: run("acquire", foreign.three, *args, connection=limited)) == "NOPERM"
+    assert error_of(lambda: run("acquire", foreign.keys, *args, connection=limited)) == "NOPERM"
     for key in (foreign.k, "orders", "{app:}x", "*"):
         assert error_of(lambda: limited.cmd("GET", key)) == "NOPERM"
     assert world.keys() == set()

@@ -44,7 +44,7 @@ def test_uncontended_cycle_uses_no_more_commands_than_planned(world: World) -> N
     client = world.client()
     world.admin.cmd("CONFIG", "RESETSTAT")
     token = client.token()
-    args: list[Argument] = [3, *world.lock.three, token]
+    args: list[Argument] = [4, *world.lock.keys, token]
     client.connection.cmd("EVALSHA", world.sha["acquire"], *args, 1000, "", "", world.prefix)
     client.connection.cmd("EVALSHA", world.sha["release"], *args, world.prefix)
     info = world.admin.cmd("INFO", "commandstats").decode()
@@ -480,7 +480,7 @@ def test_check_and_names_hold_for_any_bytes(world: World) -> None:
 def test_bad_lease_takes_nothing(world: World, lease: str) -> None:
     client = world.client()
     args = (client.token(), lease, "", "", world.prefix)
-    assert error_of(lambda: world.run("acquire", world.lock.three, *args)) == "ERR"
+    assert error_of(lambda: world.run("acquire", world.lock.keys, *args)) == "ERR"
     assert world.holder() is None
 
 

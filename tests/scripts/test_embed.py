@@ -103,7 +103,7 @@ def test_text_that_cannot_be_embedded_is_refused(tmp_path: Path, line: str) -> N
 def test_after_script_flush_eval_serves_and_loads_again(world: World) -> None:
     client = world.client()
     token = client.token()
-    args: list[Argument] = [3, *world.lock.three, token, 1000, "", "", world.prefix]
+    args: list[Argument] = [4, *world.lock.keys, token, 1000, "", "", world.prefix]
     world.admin.cmd("SCRIPT", "FLUSH")
     (unknown,) = world.admin.pipe([("EVALSHA", world.sha["acquire"], *args)])
     assert unknown.code == "NOSCRIPT"

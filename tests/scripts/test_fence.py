@@ -103,7 +103,7 @@ def test_fast_cycles_in_one_pipeline_still_rise(world: World) -> None:
     client = world.client()
     commands: list[list[Argument]] = []
     for _ in range(500):
-        keys: list[Argument] = [3, *world.lock.three, client.token()]
+        keys: list[Argument] = [4, *world.lock.keys, client.token()]
         commands.append(["EVALSHA", world.sha["acquire"], *keys, 5000, "", "", world.prefix])
         commands.append(["EVALSHA", world.sha["release"], *keys, world.prefix])
     replies = client.connection.pipe(commands)

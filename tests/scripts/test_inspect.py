@@ -83,6 +83,6 @@ def test_inspect_writes_nothing(world: World) -> None:
     # A user without any right to write can run it.
     with world.user("~*", "-@all", "+@read", "+evalsha", "+time", "+auth") as limited:
         lock = world.lock
-        keys = [lock.k, lock.q, lock.f, lock.i]
+        keys = [lock.k, lock.q, lock.f, lock.i, lock.r]
         reply = world.run("inspect", keys, 10, connection=limited)
     assert reply[5] == 1 and len(world.queue()) == 1

@@ -106,7 +106,7 @@ class Run:
         was_queued = request.member in model.queue
         reply = world.run(
             "acquire",
-            world.lock.three,
+            world.lock.keys,
             request.token,
             request.lease_ms,
             request.member,
@@ -157,7 +157,7 @@ class Run:
     def _three(self, name: str, client: Client, what: str, act: Any) -> None:
         world = self.world
         result, now, flags = world.run(
-            name, world.lock.three, what, world.prefix, connection=self._connection(client)
+            name, world.lock.keys, what, world.prefix, connection=self._connection(client)
         )
         expected = act(what, now)
         assert (result, flags) == (expected.result, expected.flags)
@@ -166,7 +166,7 @@ class Run:
     def _kick(self) -> None:
         world = self.world
         count, now, flags = world.run(
-            "kick", world.lock.three, world.prefix, connection=self._connection(self.clients[0])
+            "kick", world.lock.keys, world.prefix, connection=self._connection(self.clients[0])
         )
         expected = self.model.kick(now)
         assert (count, flags) == (expected.result, expected.flags)

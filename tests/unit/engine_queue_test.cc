@@ -274,7 +274,7 @@ TEST_F(QueueTest, without_local_burst_every_caller_has_a_place_of_its_own) {
   const auto first = acquire(-1, options);
   const auto second = acquire(-1, options);
   ASSERT_EQ(sent_.size(), 2u);
-  EXPECT_NE(sent_[0][6], sent_[1][6]);
+  EXPECT_NE(sent_[0][7], sent_[1][7]);
   reply_granted();
   reply_queued();
   release(first->lease);

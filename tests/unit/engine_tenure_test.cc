@@ -363,10 +363,23 @@ TEST_F(TenureTest, attached_lease_is_no_place_for_others_to_wait_at) {
   request->inquiry->token = "aaaaaaaaaaaaaaaaaaaaaA0123456789";
   request->lease = std::make_shared<Lease>();
   engine_->start(request, now_);
-  reply_count("extend", 1);
+  reply_count("extend_shared", 1);
   ASSERT_EQ(request->status.load(), Status::kOk);
   acquire();
   EXPECT_EQ(next_script(), "acquire");
+}
+
+TEST_F(TenureTest, attached_reader_reads) {
+  auto request = std::make_shared<Request>(Request::Op::kAttach);
+  request->name = "lock";
+  request->inquiry->token = "aaaaaaaaaaaaaaaaaaaaaA0123456789";
+  request->lease = std::make_shared<Lease>();
+  engine_->start(request, now_);
+  reply_count("extend_shared", 2);
+  ASSERT_EQ(request->status.load(), Status::kOk);
+  EXPECT_EQ(request->lease->mode.load(), wire::Mode::kRead);
+  advance(10'000 * kMs);
+  EXPECT_EQ(next_script(), "extend_shared");
 }
 
 }  // namespace redlatch

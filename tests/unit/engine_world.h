@@ -118,9 +118,11 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
     if (sent_.empty()) return "";
     const auto &argv = sent_.front();
     for (size_t i = 0; i < wire::kScriptCount; i++) {
-      const auto &script = wire::script_text(static_cast<wire::Script>(i), false);
-      if (argv[1] == script.sha1) return std::string(script.name);
-      if (argv[1] == script.text) return std::string(script.name) + " text";
+      for (const auto format : {wire::Format::kString, wire::Format::kHash}) {
+        const auto &script = wire::script_text(static_cast<wire::Script>(i), format, false);
+        if (argv[1] == script.sha1) return std::string(script.name);
+        if (argv[1] == script.text) return std::string(script.name) + " text";
+      }
     }
     return "?";
   }
@@ -135,14 +137,16 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
     engine_->on_reply(made.get(), now_);
   }
   void reply_granted(std::string_view fence = kFence) {
-    ASSERT_TRUE(next_script().starts_with("acquire")) << next_script();
+    const std::string script = next_script();
+    ASSERT_TRUE(script.starts_with("acquire") || script.starts_with("upgrade")) << script;
     reply(MadeReply::list(MadeReply::integer(1), MadeReply::text(std::string(fence)),
                           MadeReply::integer(server_ms())));
   }
   void reply_queued(int64_t pttl = 30'000, int64_t rank = 0,
                     std::string holder = "aaaaaaaaaaaaaaaaaaaaaA0123456789",
                     std::string type = "string") {
-    ASSERT_EQ(next_script(), "acquire");
+    const std::string script = next_script();
+    ASSERT_TRUE(script == "acquire" || script == "acquire_read" || script == "upgrade") << script;
     const bool is_try = argument(2).empty();
     reply(MadeReply::list(MadeReply::integer(0), MadeReply::integer(pttl),
                           MadeReply::integer(server_ms()),
@@ -157,10 +161,11 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
   }
   // A grant to the place with this member, stamped `age` ago.
   void push_grant(const std::string &token, Nanos age = 0, int64_t claim_ms = 3000,
-                  std::string_view check = "12345678") {
+                  std::string_view check = "12345678", wire::Mode mode = wire::Mode::kWrite) {
     char numbers[64];
-    snprintf(numbers, sizeof numbers, "x%05lld%s%013lld", static_cast<long long>(claim_ms),
-             "1700000000000064", static_cast<long long>(kServerMs + (now_ - age) / kMs));
+    snprintf(numbers, sizeof numbers, "%c%05lld%s%013lld", static_cast<char>(mode),
+             static_cast<long long>(claim_ms), "1700000000000064",
+             static_cast<long long>(kServerMs + (now_ - age) / kMs));
     engine_->on_push("g" + token.substr(22) + numbers + std::string(check), now_);
   }
 
@@ -185,6 +190,19 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
     auto request = std::make_shared<Request>(Request::Op::kExtend);
     request->lease = lease;
     request->extend_to = to;
+    engine_->start(request, now_);
+    return request;
+  }
+  RequestPtr upgrade(const std::shared_ptr<Lease> &lease, int64_t wait_ms = -1) {
+    auto request = std::make_shared<Request>(Request::Op::kUpgrade);
+    request->lease = lease;
+    request->wait_ms = wait_ms;
+    engine_->start(request, now_);
+    return request;
+  }
+  RequestPtr downgrade(const std::shared_ptr<Lease> &lease) {
+    auto request = std::make_shared<Request>(Request::Op::kDowngrade);
+    request->lease = lease;
     engine_->start(request, now_);
     return request;
   }

@@ -15,22 +15,35 @@
 namespace redlatch::wire {
 
 TEST(KeysTest, auxiliary_keys_stand_in_the_slot_of_the_lock) {
-  const LockKeys plain("", "a");
+  const LockKeys plain("", "a", Format::kString);
   EXPECT_EQ(plain.lock, "a");
   EXPECT_EQ(plain.queue, "{a}:rl1:q");
-  const LockKeys tagged("", "{a}b");
+  const LockKeys tagged("", "{a}b", Format::kString);
   EXPECT_EQ(tagged.queue, "{a}b:rl1.q");
-  const LockKeys spaced("app:", "a");
+  const LockKeys spaced("app:", "a", Format::kString);
   EXPECT_EQ(spaced.lock, "app:a");
   EXPECT_EQ(spaced.queue, "app:{app:a}:rl1:q");
-  EXPECT_EQ(LockKeys("", "x{}y").queue, "{x{}y}:rl1:q") << "an empty tag is none";
+  EXPECT_EQ(LockKeys("", "x{}y", Format::kString).queue, "{x{}y}:rl1:q") << "an empty tag is none";
 }
 
 TEST(KeysTest, locks_with_and_without_braces_share_nothing) {
-  const LockKeys a("", "a");
-  const LockKeys b("", "{a}");
+  const LockKeys a("", "a", Format::kString);
+  const LockKeys b("", "{a}", Format::kString);
   EXPECT_NE(a.queue, b.queue);
   EXPECT_NE(a.fence, b.fence);
+}
+
+TEST(KeysTest, formats_share_the_lock_and_the_fence_alone) {
+  const LockKeys string("app:", "a", Format::kString);
+  const LockKeys hash("app:", "a", Format::kHash);
+  EXPECT_EQ(hash.lock, string.lock);
+  EXPECT_EQ(hash.fence, string.fence);
+  EXPECT_EQ(hash.queue, "app:{app:a}:rl1:hq");
+  EXPECT_EQ(hash.readers, "app:{app:a}:rl1:hr");
+  const std::set<std::string> keys = {string.queue, string.readers, string.info, string.turn,
+                                      hash.queue,   hash.readers,   hash.info,   hash.turn};
+  EXPECT_EQ(keys.size(), 8u);
+  for (const std::string &key : keys) EXPECT_TRUE(is_auxiliary(key)) << key;
 }
 
 TEST(KeysTest, names_are_any_bytes_but_auxiliary_keys) {
@@ -74,11 +87,22 @@ TEST(TokenTest, other_libraries_values_are_foreign) {
 
 TEST(TokenTest, member_has_fixed_width_fields) {
   const std::string token = std::string(21, 'a') + "A0123456789";
-  EXPECT_EQ(make_member(token, 3000, -1), token + "x03000" + "9999999999999");
-  EXPECT_EQ(make_member(token, 10, 1500), token + "x00010" + "0000000001500");
-  EXPECT_EQ(make_member(token, 10, INT64_MAX), make_member(token, 10, -1));
-  EXPECT_EQ(token_of(make_member(token, 10, 5)), token);
-  EXPECT_FALSE(token_of("short").has_value());
+  EXPECT_EQ(make_member(token, Mode::kWrite, 3000, -1), token + "x03000" + "9999999999999");
+  EXPECT_EQ(make_member(token, Mode::kRead, 10, 1500), token + "s00010" + "0000000001500");
+  EXPECT_EQ(make_member(token, Mode::kUpgrade, 10, INT64_MAX),
+            make_member(token, Mode::kUpgrade, 10, -1));
+  const std::string owned = make_member(token, Mode::kWrite, 10, 5, "me");
+  EXPECT_EQ(owned, token + "x00010" + "0000000000005" + "me");
+  for (const Mode mode : {Mode::kWrite, Mode::kRead, Mode::kUpgrade}) {
+    const std::string member = make_member(token, mode, 10, 5);
+    const auto waiting = parse_member(member);
+    ASSERT_TRUE(waiting.has_value());
+    EXPECT_EQ(waiting->token, token);
+    EXPECT_EQ(waiting->mode, mode);
+  }
+  EXPECT_TRUE(parse_member(owned).has_value());
+  EXPECT_FALSE(parse_member("short").has_value());
+  EXPECT_FALSE(parse_member(token + "y00010" + "0000000000005").has_value());
 }
 
 TEST(TokenTest, pushes_are_read_by_position_and_nothing_else_is) {
@@ -93,6 +117,11 @@ TEST(TokenTest, pushes_are_read_by_position_and_nothing_else_is) {
   EXPECT_EQ(grant->fence, 1'700'000'000'000'001);
   EXPECT_EQ(grant->server_ms, 1'700'000'000'000);
   EXPECT_EQ(grant->check, "abcdef01");
+  EXPECT_EQ(grant->mode, Mode::kWrite);
+  const auto read = parse_push("g00000000ffs0300017000000000000011700000000000abcdef01");
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->mode, Mode::kRead);
+  EXPECT_FALSE(parse_push("g00000000ffy0300017000000000000011700000000000abcdef01").has_value());
   const auto head = parse_push("n000000000100250");
   ASSERT_TRUE(head.has_value());
   EXPECT_EQ(head->ms, 250);
@@ -129,8 +158,16 @@ TEST(AnswerTest, holders_that_do_not_speak_the_protocol_are_foreign) {
   const std::string token = std::string(21, 'a') + "A0123456789";
   answer.holder = token;
   EXPECT_FALSE(answer.is_foreign());
+  answer.holder = "rl:shared";
+  EXPECT_FALSE(answer.is_foreign());
+  EXPECT_TRUE(answer.is_shared());
   answer.type = "hash";
-  EXPECT_TRUE(answer.is_foreign());
+  answer.holder = "b2e1c0de-0000-4000-8000-000000000000:1";
+  EXPECT_TRUE(answer.is_foreign()) << "a thread of Redisson's";
+  answer.holder = token;
+  EXPECT_FALSE(answer.is_foreign()) << "a hold of ours";
+  answer.holder = "";
+  EXPECT_TRUE(answer.is_foreign()) << "another format";
   answer.type = "none";
   EXPECT_FALSE(answer.is_foreign());
 }

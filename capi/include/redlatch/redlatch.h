@@ -71,8 +71,7 @@ extern "C" {
 
 /**
  * 0 done; > 0 an answer that is not yes; < 0 failure. Numbers are never reused. The list:
- * capi/statuses.def. RL_STILL_HELD, RL_E_ALREADY_HELD, RL_E_DEADLOCK and RL_E_NOT_REPLICATED belong
- * to kinds of locks that no function of this version takes yet.
+ * capi/statuses.def. RL_E_NOT_REPLICATED belongs to an option that this version does not have yet.
  */
 typedef int32_t rl_status;
 
@@ -142,6 +141,7 @@ RL_API int32_t rl_abi_version(void);
 enum {
   RL_MAX_NAME_BYTES = 1024,    /**< Lock name: 1 to this many bytes, any values. */
   RL_MAX_LABEL_BYTES = 256,    /**< Label and holder text. */
+  RL_MAX_OWNER_BYTES = 256,    /**< Owner: 1 to this many bytes, any values. */
   RL_MIN_LEASE_MS = 10,        /**< Shortest lease. */
   RL_MAX_LEASE_MS = 604800000, /**< Longest lease: 7 days. */
   RL_DEFAULT_LEASE_MS = 30000, /**< Lease when none is asked for. */
@@ -304,6 +304,37 @@ RL_API rl_status rl_acquire_options_set_foreign_window_ms(rl_acquire_options *op
 RL_API rl_status rl_acquire_options_set_label(rl_acquire_options *options, const char *label,
                                               size_t label_len);
 
+/** How a lock stands in its key. Clients of one lock must agree; to others it is busy. */
+enum {
+  RL_FORMAT_STRING = 1, /**< A string: mutexes and read-write locks, and most other libraries. */
+  RL_FORMAT_HASH = 2,   /**< A hash of owner and count: reentrant locks, and Redisson's RLock. */
+  RL_FORMAT_HASH_RW = 3 /**< Redisson's RReadWriteLock: mutexes and read-write locks in its format,
+                             for fleets that use it. The lease is at most 30,000 ms, Redisson's
+                             lockWatchdogTimeout, which must not be set lower. */
+};
+/**
+ * One of RL_FORMAT_* (RL_FORMAT_STRING). rl_acquire() takes all of them, a read-write lock is
+ * RL_FORMAT_STRING or RL_FORMAT_HASH_RW. @return RL_E_INVALID.
+ */
+RL_API rl_status rl_acquire_options_set_format(rl_acquire_options *options, int32_t format);
+/**
+ * Make the lock reentrant: `owner`, 1 to RL_MAX_OWNER_BYTES bytes, may acquire it again while it
+ * holds it, at once and past the queue, from any thread, client or process that names the same
+ * owner. Each acquisition is a lease of its own, which is renewed, released or lost by itself; the
+ * lock is free when the last of them has ended. Sets RL_FORMAT_HASH. @return RL_E_INVALID,
+ * RL_E_NO_MEMORY.
+ */
+RL_API rl_status rl_acquire_options_set_reentrant(rl_acquire_options *options, const char *owner,
+                                                  size_t owner_len);
+/**
+ * Name who acquires, 1 to RL_MAX_OWNER_BYTES bytes, so that misuse is reported. Of one client, an
+ * owner that reads may read again, at once and past the queue; any other second acquisition would
+ * wait for itself, and ends with RL_E_ALREADY_HELD. Without an owner (the default) it waits. With
+ * RL_FORMAT_HASH this is rl_acquire_options_set_reentrant(). @return RL_E_INVALID, RL_E_NO_MEMORY.
+ */
+RL_API rl_status rl_acquire_options_set_owner(rl_acquire_options *options, const char *owner,
+                                              size_t owner_len);
+
 /* ---- client ---------------------------------------------------------------------------------- */
 
 /**
@@ -420,6 +451,8 @@ typedef struct rl_queue rl_queue;
  *                                 wait runs out.
  *         RL_E_OUTCOME_UNKNOWN    sent, and no answer within the wait; a clean-up goes on in the
  *                                 background.
+ *         RL_E_ALREADY_HELD       the owner that the options name has it already, and it is not
+ *                                 reentrant; the message says what to do instead.
  *         RL_E_DENIED  RL_E_UNSUPPORTED  RL_E_SERVER   the server's refusal.
  *         RL_E_INVALID            name, wait or options; or the lease is too short for this
  *                                 network.
@@ -430,6 +463,40 @@ typedef struct rl_queue rl_queue;
  */
 RL_API rl_lease *rl_acquire(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
                             const rl_acquire_options *options, rl_error *err);
+
+/**
+ * Acquire the read-write lock `name` for reading: together with other readers, never with a writer.
+ *
+ * Readers and writers stand in one queue: a reader waits behind a writer that came before it, and
+ * readers that are next to each other enter together, so that neither starves. Each reader has a
+ * lease of its own; one that dies delays the others by at most that.
+ *
+ * Arguments, statuses and the rest as rl_acquire(). Server: script `acquire_read`. Since: 0.1.
+ */
+RL_API rl_lease *rl_rw_acquire_read(rl_client *client, const char *name, size_t name_len,
+                                    int64_t wait_ms, const rl_acquire_options *options,
+                                    rl_error *err);
+
+/**
+ * Acquire the read-write lock `name` for writing: alone. The same as rl_acquire(): a write lock is
+ * a mutex, and excludes whoever a mutex of that name excludes. Since: 0.1.
+ */
+RL_API rl_lease *rl_rw_acquire_write(rl_client *client, const char *name, size_t name_len,
+                                     int64_t wait_ms, const rl_acquire_options *options,
+                                     rl_error *err);
+
+/**
+ * Start what rl_rw_acquire_read() does, without waiting. Otherwise as rl_acquire_start(). Since:
+ * 0.1.
+ */
+RL_API rl_request *rl_rw_acquire_read_start(rl_client *client, const char *name, size_t name_len,
+                                            int64_t wait_ms, const rl_acquire_options *options);
+/**
+ * Start what rl_rw_acquire_write() does, without waiting. Otherwise as rl_acquire_start(). Since:
+ * 0.1.
+ */
+RL_API rl_request *rl_rw_acquire_write_start(rl_client *client, const char *name, size_t name_len,
+                                             int64_t wait_ms, const rl_acquire_options *options);
 
 /**
  * Start what rl_client_connect() does. @return the request, freed by rl_request_free(); NULL only
@@ -452,7 +519,7 @@ RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t 
  * Go on with a lease that was detached, here or in another process.
  *
  * Confirms by an extension to the default lease (30 s; never shorter than what is left) that
- * `token` still holds `name`, and renews from then on.
+ * `token` still holds `name`, to read or to write, and renews from then on. Not for RL_FORMAT_HASH.
  *
  * @param token  as rl_lease_token() gave it: 32 bytes.
  * @return the lease, freed by rl_lease_free(); or NULL:
@@ -484,7 +551,8 @@ enum {
  * The lock of another owner is never touched.
  *
  * @param lease  not NULL. Stays a valid object until rl_lease_free().
- * @return RL_OK                 free, or handed to the next waiter.
+ * @return RL_OK                 free, or handed to the next waiter; or others go on reading.
+ *         RL_STILL_HELD         this hold of a reentrant lock is over; its owner has others.
  *         RL_E_NOT_HELD         released or detached before.
  *         RL_E_LOST             the lease had ended; the message says how.
  *         RL_E_OUTCOME_UNKNOWN  no answer; the release goes on in the background until the lease
@@ -525,6 +593,55 @@ RL_API rl_request *rl_release_start(rl_lease *lease);
 RL_API rl_request *rl_extend_start(rl_lease *lease, int64_t lease_ms);
 
 /**
+ * Let the reader `lease` become the writer, without letting go in between.
+ *
+ * The only reader becomes it at once. Otherwise it waits in front of the queue until the others are
+ * gone, and reads meanwhile; whoever comes later stands behind it. Two readers that both wait for
+ * this would wait for each other: the second one is refused, and should release. The fence of the
+ * lease rises.
+ *
+ * @param wait_ms  see convention 5.
+ * @return RL_OK           it writes now (or did so before).
+ *         RL_BUSY         wait_ms is 0 and others read. Here and with the next three it reads on.
+ *         RL_TIMEOUT      the wait ran out.
+ *         RL_E_DEADLOCK   another reader waits to upgrade.
+ *         RL_E_UNAVAILABLE  RL_E_OUTCOME_UNKNOWN  RL_E_SERVER  RL_E_DENIED   it reads on, and what
+ *                         was sent is taken back.
+ *         RL_E_LOST       the lease had ended: an expired reader cannot upgrade.
+ *         RL_E_NOT_HELD   released or detached before, or meanwhile.
+ *         RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
+ * Blocks: wait_ms; with 0 at most one command time limit.  Threads: any.  Server: script `upgrade`.
+ * Since: 0.1.
+ */
+RL_API rl_status rl_rw_upgrade(rl_lease *lease, int64_t wait_ms, rl_error *err);
+
+/**
+ * Let the writer `lease` become a reader, without letting go in between; readers that are next in
+ * the queue enter. A lease of rl_acquire() likewise.
+ *
+ * @return RL_OK                 it reads now (or did so before).
+ *         RL_E_LOST             the lease had ended.
+ *         RL_E_NOT_HELD         released or detached before.
+ *         RL_E_OUTCOME_UNKNOWN  no answer: it reads or writes; rl_lease_mode() knows with the next
+ *                               renewal.
+ *         RL_E_INVALID          also for a reentrant lock.
+ *         RL_E_SERVER  RL_E_DENIED  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
+ * Blocks: at most one command time limit.  Threads: any.  Server: script `downgrade`.  Since: 0.1.
+ */
+RL_API rl_status rl_rw_downgrade(rl_lease *lease, rl_error *err);
+
+/**
+ * Start what rl_rw_upgrade() does. @return the request; NULL only when out of memory. Cancelled, it
+ * reads on. Blocks: never. Since: 0.1.
+ */
+RL_API rl_request *rl_rw_upgrade_start(rl_lease *lease, int64_t wait_ms);
+/**
+ * Start what rl_rw_downgrade() does. @return the request; NULL only when out of memory. Blocks:
+ * never. Since: 0.1.
+ */
+RL_API rl_request *rl_rw_downgrade_start(rl_lease *lease);
+
+/**
  * Free `lease`. Still held: it is released in the background. NULL does nothing. Blocks: never.
  * Since: 0.1.
  */
@@ -550,10 +667,29 @@ RL_API int64_t rl_lease_remaining_ms(const rl_lease *lease);
 
 /**
  * Return the fence: it rises with every change of the owner of this name. Pass it to what you write
- * to, and let that refuse a lower one. Below 2^53. 0 for an attached lease, and for NULL. Blocks:
- * never. Since: 0.1.
+ * to, and let that refuse a lower one. Below 2^53. Readers may share one: it is not below those of
+ * the writers before them, and below those of all writers after them. 0 for an attached lease, and
+ * for NULL. Blocks: never. Since: 0.1.
  */
 RL_API int64_t rl_lease_fence(const rl_lease *lease);
+
+/**
+ * Return how often the owner of a reentrant lock held it when this lease was granted, this lease
+ * included, as far as the grant says it: 1 when it was handed over, and for all other locks. 0 for
+ * NULL. Blocks: never. Since: 0.1.
+ */
+RL_API int64_t rl_lease_hold_count(const rl_lease *lease);
+
+/** Modes of a lease, or of a waiter. */
+enum {
+  RL_MODE_WRITE = 1,  /**< Alone. */
+  RL_MODE_READ = 2,   /**< Together with other readers. */
+  RL_MODE_UPGRADE = 3 /**< Of a waiter: a reader that waits to write. */
+};
+/**
+ * Return RL_MODE_WRITE or RL_MODE_READ, as last known; 0 for NULL. Blocks: never. Since: 0.1.
+ */
+RL_API int32_t rl_lease_mode(const rl_lease *lease);
 
 /**
  * Write the token (32 bytes, ASCII) into `buffer`. @return 32; 0 for NULL. Blocks: never. Since:
@@ -695,7 +831,7 @@ typedef struct rl_info rl_info;
 /** Parts of an rl_info; each is a number of rows. */
 enum {
   RL_INFO_LOCK = 1,   /**< One row: the lock. */
-  RL_INFO_HOLDER = 2, /**< A row for each holder. */
+  RL_INFO_HOLDER = 2, /**< A row for each holder: a reader, or a hold of an owner; at most 256. */
   RL_INFO_WAITER = 3, /**< A row for each waiter, first in line first; at most 256. */
   RL_INFO_SERVER = 4  /**< One row: the server, of rl_embedded_inspect(), which has no other. */
 };
@@ -704,7 +840,8 @@ enum {
 enum {
   RL_STATE_FREE = 0,    /**< Nobody holds it. */
   RL_STATE_HELD = 1,    /**< Held by a redlatch client. */
-  RL_STATE_FOREIGN = 2, /**< Held by another lock library: a string key that is no token of ours. */
+  RL_STATE_FOREIGN = 2, /**< Held by another lock library: a string that is no token of ours, or a
+                             hash of one field that is no owner of ours. */
   RL_STATE_NO_LOCK = 3  /**< The key is of another type; RL_INFO_TYPE names it. */
 };
 
@@ -724,14 +861,18 @@ enum {
   RL_INFO_NAME = 8,          /**< text; lock: the name. */
   RL_INFO_TOKEN = 9,         /**< text; holder, waiter: the token, or the value of a foreign key. */
   RL_INFO_WHO = 10,          /**< text; holder: host name and process id, or the `holder` option;
-                                 "" = not said yet. */
+                                 "" = not said yet, or one of several. */
   RL_INFO_LABEL = 11,        /**< text; holder: the label. */
   RL_INFO_FOLDER = 12,       /**< text; server: where its files are. */
   RL_INFO_VERSION = 13,      /**< text; server: name and version, such as Valkey 8.0.1; "" = none
                                  runs. */
   RL_INFO_PID = 14,          /**< number; server: its process id; 0 = none runs. */
   RL_INFO_CLIENT_COUNT = 15, /**< number; server: connections to it. */
-  RL_INFO_LOCK_COUNT = 16    /**< number; server: how many locks there are. */
+  RL_INFO_LOCK_COUNT = 16,   /**< number; server: how many locks there are. */
+  RL_INFO_HOLDING = 17,      /**< number; lock: how many hold it, also beyond the 256 rows: readers,
+                                 or holds of the owner. */
+  RL_INFO_MODE = 18,         /**< number; holder, waiter: RL_MODE_*. */
+  RL_INFO_OWNER = 19         /**< text; lock: the owner, RL_FORMAT_HASH; at most 256 bytes. */
 };
 
 /**

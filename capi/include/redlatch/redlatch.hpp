@@ -13,6 +13,9 @@
  *     std::scoped_lock hold(report);
  *     ... work; report.lease().check() throws when the lock is not certain any more ...
  *
+ *     redlatch::shared_mutex cache(client, "cache");
+ *     std::shared_lock reading(cache);
+ *
  * Conventions
  *  1. An answer that is not yes (RL_BUSY, RL_TIMEOUT) is an empty optional or `false`; a failure is
  *     a redlatch::error, which has the status.
@@ -90,6 +93,12 @@ class outcome {
   void raise() const { throw error(status(), rl_error_message(err_.get())); }
   void require(rl_status status) const {
     if (status != RL_OK) raise();
+  }
+  /** Whether `status` is RL_OK; false for `no` and `no_either`, and anything else is thrown. */
+  [[nodiscard]] bool answer(rl_status status, rl_status no, rl_status no_either = RL_OK) const {
+    if (status == RL_OK) return true;
+    if (status != no && status != no_either) raise();
+    return false;
   }
 
  private:
@@ -215,6 +224,18 @@ class acquire_options {
   acquire_options& label(std::string_view text) & {
     return set("label", rl_acquire_options_set_label(get(), text.data(), text.size()));
   }
+  /** RL_FORMAT_STRING or RL_FORMAT_HASH. */
+  acquire_options& format(int32_t format) & {
+    return set("format", rl_acquire_options_set_format(get(), format));
+  }
+  /** Make the lock reentrant: who names the same owner may acquire it again. */
+  acquire_options& reentrant(std::string_view owner) & {
+    return set("reentrant", rl_acquire_options_set_reentrant(get(), owner.data(), owner.size()));
+  }
+  /** Who acquires, so that misuse is reported, and who reads may read again. */
+  acquire_options& owner(std::string_view owner) & {
+    return set("owner", rl_acquire_options_set_owner(get(), owner.data(), owner.size()));
+  }
 
   // The same for a temporary, so that a chain can be handed on by value.
   acquire_options&& lease(std::chrono::milliseconds length) && { return std::move(lease(length)); }
@@ -227,6 +248,9 @@ class acquire_options {
     return std::move(local_burst(grant_count));
   }
   acquire_options&& label(std::string_view text) && { return std::move(label(text)); }
+  acquire_options&& format(int32_t format) && { return std::move(this->format(format)); }
+  acquire_options&& reentrant(std::string_view owner) && { return std::move(reentrant(owner)); }
+  acquire_options&& owner(std::string_view owner) && { return std::move(this->owner(owner)); }
 
   [[nodiscard]] rl_acquire_options* get() const noexcept { return handle_.get(); }
 
@@ -252,12 +276,13 @@ class lease {
 
   /**
    * Release, as rl_release() does.
+   * @return false: this hold is over, and the owner of the reentrant lock has others.
    * @throws error RL_E_LOST (the lease had ended before), RL_E_NOT_HELD, RL_E_OUTCOME_UNKNOWN, ..
    * Blocks: at most one command time limit.
    */
-  void release() {
+  bool release() {
     const detail::outcome outcome;
-    outcome.require(rl_release(get(), outcome));
+    return outcome.answer(rl_release(get(), outcome), RL_STILL_HELD);
   }
 
   /**
@@ -268,6 +293,28 @@ class lease {
     const detail::outcome outcome;
     outcome.require(rl_extend(get(), length.count(), outcome));
   }
+
+  /**
+   * Let the reader become the writer, as rl_rw_upgrade() does.
+   * @return false: others read, and the wait is over; it reads on.
+   * @throws error RL_E_DEADLOCK, RL_E_LOST, ..  Blocks: `wait`.
+   */
+  [[nodiscard]] bool upgrade(std::chrono::milliseconds wait) {
+    const detail::outcome outcome;
+    return outcome.answer(rl_rw_upgrade(get(), wait.count(), outcome), RL_BUSY, RL_TIMEOUT);
+  }
+
+  /** Let the writer become a reader, as rl_rw_downgrade() does. @throws error RL_E_LOST, .. */
+  void downgrade() {
+    const detail::outcome outcome;
+    outcome.require(rl_rw_downgrade(get(), outcome));
+  }
+
+  /** RL_MODE_WRITE or RL_MODE_READ, as last known. */
+  [[nodiscard]] int32_t mode() const noexcept { return rl_lease_mode(get()); }
+
+  /** How often the owner of a reentrant lock held it when this was granted, this included. */
+  [[nodiscard]] int64_t hold_count() const noexcept { return rl_lease_hold_count(get()); }
 
   /** @throws error RL_E_LOST with its reason, RL_E_NOT_HELD, when this is not held. Local. */
   void check() const {
@@ -325,12 +372,34 @@ class client {
    */
   [[nodiscard]] std::optional<redlatch::lease> acquire(
       std::string_view name, std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
-    return acquire(name, wait, nullptr);
+    return take(rl_acquire, name, wait, nullptr);
   }
   [[nodiscard]] std::optional<redlatch::lease> acquire(std::string_view name,
                                                        std::chrono::milliseconds wait,
                                                        const acquire_options& options) {
-    return acquire(name, wait, options.get());
+    return take(rl_acquire, name, wait, options.get());
+  }
+
+  /** Acquire for reading, together with other readers, as rl_rw_acquire_read() does. */
+  [[nodiscard]] std::optional<redlatch::lease> acquire_read(
+      std::string_view name, std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
+    return take(rl_rw_acquire_read, name, wait, nullptr);
+  }
+  [[nodiscard]] std::optional<redlatch::lease> acquire_read(std::string_view name,
+                                                            std::chrono::milliseconds wait,
+                                                            const acquire_options& options) {
+    return take(rl_rw_acquire_read, name, wait, options.get());
+  }
+
+  /** Acquire for writing, alone, as rl_rw_acquire_write() does. */
+  [[nodiscard]] std::optional<redlatch::lease> acquire_write(
+      std::string_view name, std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
+    return take(rl_rw_acquire_write, name, wait, nullptr);
+  }
+  [[nodiscard]] std::optional<redlatch::lease> acquire_write(std::string_view name,
+                                                             std::chrono::milliseconds wait,
+                                                             const acquire_options& options) {
+    return take(rl_rw_acquire_write, name, wait, options.get());
   }
 
   /** Go on with a detached lease, as rl_lease_attach() does. @throws error RL_E_NOT_HELD, .. */
@@ -354,11 +423,12 @@ class client {
     if (!handle_) outcome.raise();
   }
 
-  std::optional<redlatch::lease> acquire(std::string_view name, std::chrono::milliseconds wait,
-                                         const rl_acquire_options* options) {
+  template <typename Function>
+  std::optional<redlatch::lease> take(const Function& function, std::string_view name,
+                                      std::chrono::milliseconds wait,
+                                      const rl_acquire_options* options) {
     const detail::outcome outcome;
-    redlatch::lease got(
-        rl_acquire(get(), name.data(), name.size(), wait.count(), options, outcome));
+    redlatch::lease got(function(get(), name.data(), name.size(), wait.count(), options, outcome));
     if (got.get() != nullptr) return got;
     if (outcome.status() == RL_BUSY || outcome.status() == RL_TIMEOUT) return std::nullopt;
     outcome.raise();
@@ -367,6 +437,55 @@ class client {
 
   detail::owner<rl_client, rl_client_close> handle_;
 };
+
+namespace detail {
+
+/** The leases by which the threads of this process hold one lock: one for each thread. */
+class holdings {
+ public:
+  /** Take a lease from `acquire()`, an optional one. @return false: there was none. */
+  template <typename Acquire>
+  bool take(const Acquire& acquire) {
+    const std::thread::id self = std::this_thread::get_id();
+    {
+      const std::lock_guard<std::mutex> guard(mutex_);
+      if (leases_.count(self) != 0) throw error(RL_E_ALREADY_HELD, {});
+    }
+    std::optional<redlatch::lease> got = acquire();
+    if (!got) return false;
+    const std::lock_guard<std::mutex> guard(mutex_);
+    leases_.emplace(self, std::move(*got));
+    crowd::mine().taken();
+    return true;
+  }
+
+  /** Release that of this thread, if it has one. */
+  void give() noexcept {
+    std::map<std::thread::id, redlatch::lease>::node_type held;
+    {
+      const std::lock_guard<std::mutex> guard(mutex_);
+      held = leases_.extract(std::this_thread::get_id());
+    }
+    if (!held) return;
+    crowd::mine().given();
+    rl_release(held.mapped().get(), nullptr);
+  }
+
+  redlatch::lease& mine() {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    const auto held = leases_.find(std::this_thread::get_id());
+    if (held == leases_.end()) throw error(RL_E_NOT_HELD, {});
+    return held->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  // More than one of a mutex only after a loss, when the next thread may have the lock before the
+  // former has called unlock(). Guarded by mutex_.
+  std::map<std::thread::id, redlatch::lease> leases_;
+};
+
+}  // namespace detail
 
 /**
  * A TimedLockable over one lock: for std::unique_lock, std::scoped_lock and std::lock_guard.
@@ -418,47 +537,59 @@ class mutex {
    * Release. A loss or an unreachable server is not reported here: ask lease().check() before, or
    * use a lease. Does nothing if this thread has not locked it.
    */
-  void unlock() noexcept {
-    std::map<std::thread::id, redlatch::lease>::node_type held;
-    {
-      const std::lock_guard<std::mutex> guard(leases_mutex_);
-      held = leases_.extract(std::this_thread::get_id());
-    }
-    if (!held) return;
-    detail::crowd::mine().given();
-    rl_release(held.mapped().get(), nullptr);
-  }
+  void unlock() noexcept { holdings_.give(); }
 
   /** The lease by which this thread holds it, until unlock(). @throws error RL_E_NOT_HELD. */
-  [[nodiscard]] redlatch::lease& lease() {
-    const std::lock_guard<std::mutex> guard(leases_mutex_);
-    const auto held = leases_.find(std::this_thread::get_id());
-    if (held == leases_.end()) throw error(RL_E_NOT_HELD, {});
-    return held->second;
-  }
+  [[nodiscard]] redlatch::lease& lease() { return holdings_.mine(); }
 
  private:
   bool take(std::chrono::milliseconds wait) {
-    const std::thread::id self = std::this_thread::get_id();
-    {
-      const std::lock_guard<std::mutex> guard(leases_mutex_);
-      if (leases_.count(self) != 0) throw error(RL_E_ALREADY_HELD, {});
-    }
-    std::optional<redlatch::lease> got = owner_->acquire(name_, wait, options_);
-    if (!got) return false;
-    const std::lock_guard<std::mutex> guard(leases_mutex_);
-    leases_.emplace(self, std::move(*got));
-    detail::crowd::mine().taken();
-    return true;
+    return holdings_.take([&] { return owner_->acquire(name_, wait, options_); });
   }
 
+ protected:
   client* owner_;
   std::string name_;
   acquire_options options_;
-  std::mutex leases_mutex_;
-  // One for each thread inside: more than one only after a loss, when the next one may have the
-  // lock before the former has called unlock(). Guarded by leases_mutex_.
-  std::map<std::thread::id, redlatch::lease> leases_;
+  detail::holdings holdings_;
+};
+
+/**
+ * A SharedTimedLockable over one read-write lock: a mutex, which writes, that std::shared_lock
+ * locks to read. A reader may let lease() upgrade, and unlocks as before. Since: 0.1.
+ */
+class shared_mutex : public mutex {
+ public:
+  using mutex::mutex;
+
+  /** Lock to read, however long it takes. */
+  void lock_shared() {
+    if (!take_shared(forever)) throw error(RL_BUSY, {});
+  }
+
+  /** Try once to read. @return false: somebody writes, or waits to. */
+  [[nodiscard]] bool try_lock_shared() { return take_shared(std::chrono::milliseconds(0)); }
+
+  /** Try to read for `duration`. @return false: the time is over. */
+  template <typename Rep, typename Period>
+  [[nodiscard]] bool try_lock_shared_for(const std::chrono::duration<Rep, Period>& duration) {
+    return take_shared(detail::to_wait(duration));
+  }
+
+  /** Try to read until `time`, of the steady clock only. */
+  template <typename Duration>
+  [[nodiscard]] bool try_lock_shared_until(
+      const std::chrono::time_point<std::chrono::steady_clock, Duration>& time) {
+    return try_lock_shared_for(time - std::chrono::steady_clock::now());
+  }
+
+  /** Release what this thread reads. Reports nothing, as unlock(). */
+  void unlock_shared() noexcept { unlock(); }
+
+ private:
+  bool take_shared(std::chrono::milliseconds wait) {
+    return holdings_.take([&] { return owner_->acquire_read(name_, wait, options_); });
+  }
 };
 
 }  // namespace redlatch

@@ -3,28 +3,32 @@
 --
 -- CANCEL: leave the queue. What the token holds stays held: the caller releases it if 2 comes back.
 --
--- KEYS: K, Q, F.
--- ARGV: member, channel prefix.
--- Returns {result, now, flags}. result: 0 it was not queued, 1 removed, 2 its token holds K. If K
---         is free, the next waiter gets it. flags: see grant.lua.
--- Statuses: RL_TIMEOUT or RL_CANCELLED; 2 is followed by RELEASE.
-local K, Q, F = KEYS[1], KEYS[2], KEYS[3]
+-- KEYS: K, Q, F, R.
+-- ARGV: member, channel prefix; hash format: owner.
+-- Returns {result, now, flags}. result: 0 it was not queued, 1 removed, 2 its token has got K. If
+--         others can have K, they get it. flags: see grant.lua.
+-- Statuses: RL_TIMEOUT or RL_CANCELLED; 2 is followed by RELEASE, or by DOWNGRADE if the member
+--           waited to upgrade.
+local K, Q, F, R = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local member, prefix = ARGV[1], ARGV[2]
---@include fragments/holder_string.lua
+local token, mode = string.sub(member, 1, @TOKEN_SIZE@), string.sub(member, 33, 33)
+--@only hash
+local owner = ARGV[3]
+--@end
+--@include fragments/@FORMAT@/holder.lua
 --@include fragments/time.lua
+--@include fragments/@FORMAT@/readers.lua
 local was_head = redis.call('ZRANGE', Q, 0, 0)[1] == member
 local result = redis.call('ZREM', Q, member)
-if holder == string.sub(member, 1, 32) then
+--@include fragments/@FORMAT@/mine.lua
+if is_mine and (mode ~= 'u' or holder == token) then
   result = 2
 end
-local me, lease, fence
-local looked, flags = 0, 0
-if not holder then
-  --@include fragments/grant.lua
-elseif was_head then
+local me, lease, fence, window
+if is_open or was_head then
   -- Only the head knows when the holder's time ends (a grant's claim is far shorter than what the
   -- others were told): that knowledge must not leave with it.
-  local ms = redis.call('PTTL', K)
-  --@include fragments/tell.lua
+  --@include fragments/grant.lua
+  return {result, now, flags}
 end
-return {result, now, flags}
+return {result, now, 0}

@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- EXTEND: make the lease last at least lease_ms from now. It never shortens a lease, because it may
--- be a late copy, and never brings back a lock that was gone: a gap means lost for good.
+-- EXTEND: make the lease of who has the lock alone last at least lease_ms from now. It never
+-- shortens a lease, because it may be a late copy, and never brings back a lock that was gone: a
+-- gap means lost for good.
 --
 -- KEYS: K, or K and I (few keys, so that it works while a slot is being moved).
 -- ARGV: token, lease_ms, and for a new description of the holder: field, value, ...
@@ -10,7 +11,7 @@
 -- Statuses: RL_OK; RL_E_LOST.
 local K, I = KEYS[1], KEYS[2]
 local token, lease = ARGV[1], tonumber(ARGV[2])
---@include fragments/holder_string.lua
+--@include fragments/string/holder.lua
 --@include fragments/time.lua
 if holder ~= token then
   return {0, now}

@@ -1,27 +1,45 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- FORCE_RELEASE: take the lock from whoever holds it. The fence rises, so that a resource which
--- checks fences can refuse the old holder, who learns of it at its next EXTEND.
+-- FORCE_RELEASE: take the lock from whoever has it, or from one token. The fence rises, so that a
+-- resource which checks fences can refuse the old holder, who learns of it at its next EXTEND.
 --
--- KEYS: K, Q, F.
--- ARGV: expected token ('' for any holder), channel prefix.
+-- KEYS: K, Q, F, R.
+-- ARGV: expected token ('' for everybody), channel prefix.
 -- Returns {result, now, flags}. result: 1 done, 0 nothing was held, -1 held by another token than
 --         expected or in another format, and untouched. flags: see grant.lua.
 -- Statuses: RL_OK; 0 and -1 are RL_E_NOT_HELD.
-local K, Q, F = KEYS[1], KEYS[2], KEYS[3]
-local expected, prefix, me, lease, fence = ARGV[1], ARGV[2], nil, nil, nil
---@include fragments/holder_string.lua
+local K, Q, F, R = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local token, prefix, me, lease, fence, window = ARGV[1], ARGV[2], nil, nil, nil, nil
+--@include fragments/@FORMAT@/holder.lua
 --@include fragments/time.lua
-if type(holder) == 'table' or (holder and expected ~= '' and holder ~= expected) then
-  return {-1, now, 0}
-end
+--@include fragments/@FORMAT@/readers.lua
+--@only hash
+-- The owner of every hold in R is the holder: it need not be named.
+local owner = holder
+--@end
 local result = 0
 if holder then
-  -- DEL comes first: it is a write that a server without memory allows.
-  result = redis.call('DEL', K)
-  --@include fragments/fence.lua
+  --@include fragments/@FORMAT@/mine.lua
+  if type(holder) == 'table' or (token ~= '' and not is_mine and holder ~= token) then
+    return {-1, now, 0}
+  end
+  result = 1
+  if token == '' or readers == 0 then
+    -- DEL comes first: it is a write that a server without memory allows.
+    redis.call('DEL', K, R)
+    holder, readers = false, 0
+  else
+    --@include fragments/@FORMAT@/drop.lua
+  end
+  --@include fragments/mint.lua
 end
-local looked, flags = 0, 0
 --@include fragments/grant.lua
+--@only hash hash_rw
+if result == 1 then
+  local was_writer = true
+  --@include fragments/@FORMAT@/channel.lua
+  --@include fragments/@FORMAT@/tell_redisson.lua
+end
+--@end
 return {result, now, flags}

@@ -3,25 +3,60 @@
 --
 -- INSPECT: what there is to know about a lock. It writes nothing.
 --
--- KEYS: K, Q, F, I.
--- ARGV: limit, the most waiters to list (at most 256).
--- Returns {now, type, value, pttl, fence, count, waiters, info}. type: that of K, 'none' if it is
---         free. value: at most 256 bytes, '' if K is not a string. fence: 16 digits or ''. count:
---         of all waiters. waiters: {member, ticket, ...} in order. info: {field, value, ...}, empty
---         unless it is the present holder's own.
+-- KEYS: K, Q, F, I, R.
+-- ARGV: limit, the most waiters and holders to list (at most 256).
+-- Returns {now, type, value, pttl, fence, waiting, waiters, info, holding, holders, owner count}.
+--         type: that of K, 'none' if it is free. value: at most 256 bytes, '' if K is no lock; hash
+--         format: the owner. fence: 16 digits or ''. waiting: how many. waiters: {member, ticket,
+--         ...} in order. info: {field, value, ...}, empty unless it is the present holder's own.
+--         holding: how many share K; hash_rw format: as K has it. holders: of ours, {token, expiry
+--         in ms, ...}. owner count: hash format: the count in K.
 -- Statuses: RL_OK.
-local K, Q, F, I = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local K, Q, F, I, R = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 --@include fragments/time.lua
-local kind, value = redis.call('TYPE', K).ok, ''
+local limit = math.min(tonumber(ARGV[1]), @MAX_ENTRIES@)
+local kind, value, count = redis.call('TYPE', K).ok, '', 0
+local holding, holders = 0, {}
+--@only string
+local is_shared = false
 if kind == 'string' then
   value = redis.call('GETRANGE', K, 0, 255)
+  is_shared = value == '@SHARED@'
+end
+--@end
+--@only hash
+local is_shared = kind == 'hash' and redis.call('HLEN', K) == 1
+if is_shared then
+  local field = redis.call('HGETALL', K)
+  value, count = string.sub(field[1], 1, 256), tonumber(field[2]) or 0
+  local first = redis.call('ZRANGE', R, 0, 0)[1]
+  is_shared = first ~= nil and string.sub(first, @TOKEN_SIZE@ + 1) == field[1]
+end
+--@end
+--@only hash_rw
+local is_shared = false
+if kind == 'hash' then
+  --@include fragments/hash_rw/holder.lua
+  is_shared = holder == '@SHARED@'
+  value = type(holder) == 'string' and string.sub(holder, 1, 256) or ''
+end
+--@end
+if is_shared then
+  holding = redis.call('ZCOUNT', R, '(' .. now, '+inf')
+  holders = redis.call('ZRANGEBYSCORE', R, '(' .. now, '+inf', 'WITHSCORES', 'LIMIT', 0, limit)
+  for i = 1, #holders, 2 do
+    holders[i] = string.sub(holders[i], 1, @TOKEN_SIZE@)
+    holders[i + 1] = string.format('%013.0f', holders[i + 1])
+  end
+  --@only hash_rw
+  holding = redis.call('HLEN', K) - 1
+  --@end
 end
 local waiters = {}
-local limit = math.min(tonumber(ARGV[1]), @MAX_ENTRIES@)
 if limit > 0 then
   waiters = redis.call('ZRANGE', Q, 0, limit - 1, 'WITHSCORES')
   for i = 2, #waiters, 2 do
-    waiters[i] = string.format('%016.0f', waiters[i])
+    waiters[i] = string.format('%016.0f', waiters[i] % @UPGRADE_TICKET@)
   end
 end
 local info = {}
@@ -29,4 +64,4 @@ if redis.pcall('HGET', I, 'token') == value then
   info = redis.call('HGETALL', I)
 end
 return {now, kind, value, redis.call('PTTL', K), redis.call('GET', F) or '',
-  redis.call('ZCARD', Q), waiters, info}
+  redis.call('ZCARD', Q), waiters, info, holding, holders, count}

@@ -1,24 +1,17 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- KICK: repair. A free lock goes to the first live waiter; of a held one the head is told when to
--- look again. Sent when a reply said that there is more to do.
+-- KICK: repair. Whoever at the head can have the lock gets it; who cannot is told when to look
+-- again. Sent when a reply said that there is more to do.
 --
--- KEYS: K, Q, F.
+-- KEYS: K, Q, F, R.
 -- ARGV: channel prefix.
 -- Returns {count, now, flags}. count: waiters that got the lock. flags: see grant.lua.
 -- Statuses: none; it runs in the background.
-local K, Q, F = KEYS[1], KEYS[2], KEYS[3]
-local prefix, me, lease, fence = ARGV[1], nil, nil, nil
---@include fragments/holder_string.lua
+local K, Q, F, R = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local prefix, me, lease, fence, window = ARGV[1], nil, nil, nil, nil
+--@include fragments/@FORMAT@/holder.lua
 --@include fragments/time.lua
-local looked, flags = 0, 0
-local count = 0
-if not holder then
-  --@include fragments/grant.lua
-  count = holder and 1 or 0
-else
-  local ms = redis.call('PTTL', K)
-  --@include fragments/tell.lua
-end
-return {count, now, flags}
+--@include fragments/@FORMAT@/readers.lua
+--@include fragments/grant.lua
+return {granted, now, flags}

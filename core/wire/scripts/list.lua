@@ -12,9 +12,10 @@
 local step = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3], 'TYPE', 'string')
 local found = {}
 for _, key in ipairs(step[2]) do
-  if redis.pcall('STRLEN', key) == @TOKEN_SIZE@ then
+  local size = redis.pcall('STRLEN', key)
+  if size == @TOKEN_SIZE@ or size == #'@SHARED@' then
     local holder = redis.pcall('GET', key)
-    --@include fragments/is_ours.lua
+    --@include fragments/string/is_ours.lua
     if is_ours then
       found[#found + 1] = key
     end

@@ -1,51 +1,76 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- RELEASE: give the lock to the first live waiter, or free it. Nobody else's lock is ever touched.
+-- RELEASE: give up what the token has, and serve the queue. Nobody else's lock is ever touched.
 --
--- KEYS: K, Q, F, and W by clients that leave libraries which poll their turn.
--- ARGV: token, channel prefix; with W: after how many grants of ours, and for how many ms.
--- Returns {result, now, flags}. result: -1 not the owner, 1 freed, 1 + n handed to n waiters. A
---         non-owner that finds K free with waiters hands it on all the same. now: 0 in the usual
---         case, that nobody waits. flags: see grant.lua.
--- Statuses: RL_OK; -1 is RL_E_LOST, or done if an earlier copy of this request got no answer.
-local K, Q, F, W = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
---@include fragments/holder_string.lua
-local is_owner = holder == ARGV[1]
+-- KEYS: K, Q, F, R, and W by clients that leave other libraries their turn.
+-- ARGV: token, channel prefix; hash format: owner; with W: after how many grants of ours (hash
+--       formats: 1), and for how many ms.
+-- Returns {result, now, flags}. result: -1 not the owner, 0 the owner has other holds (hash
+--         format), 1 freed, 1 + n handed to n waiters. A non-owner that finds K free with waiters
+--         hands it on all the same. now: 0 in the usual case, that nobody waits. flags: see
+--         grant.lua.
+-- Statuses: RL_OK; 0 is RL_STILL_HELD; -1 is RL_E_LOST, or done if an earlier copy of this request
+--           got no answer.
+local K, Q, F, R, W = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local token, prefix = ARGV[1], ARGV[2]
+--@only hash
+local owner = ARGV[3]
+--@end
+--@include fragments/@FORMAT@/holder.lua
+--@only string
 -- The usual case first. Only what waits has use for the time.
-if is_owner and not W and redis.call('EXISTS', Q) == 0 then
+if holder == token and not W and redis.call('EXISTS', Q) == 0 then
   redis.call('DEL', K)
   return {1, 0, 0}
 end
+--@end
 --@include fragments/time.lua
-if holder and not is_owner then
+--@include fragments/@FORMAT@/readers.lua
+--@include fragments/@FORMAT@/mine.lua
+if not is_mine and not is_open then
   return {-1, now, 0}
 end
--- W: how many grants in a row were ours; or 'w', a window in which we take nothing.
-local count = W and is_owner and (tonumber(redis.pcall('GET', W)) or 0) + 1
-local is_their_turn = count and count >= tonumber(ARGV[3])
-local prefix, me, lease, fence = ARGV[2], nil, nil, nil
-local looked, flags = 0, 0
-if redis.call('EXISTS', Q) == 0 then
-  if not is_owner then
-    return {-1, now, 0}
-  end
-  redis.call('DEL', K)
-  holder = false
-elseif is_their_turn then
-  redis.call('DEL', K)
-  holder = false
-  local ms = tonumber(ARGV[4])
-  --@include fragments/tell.lua
-else
-  --@include fragments/grant.lua
+local was_writer = is_mine and readers == 0
+if is_mine then
+  --@include fragments/@FORMAT@/drop.lua
 end
-if is_their_turn then
-  redis.call('SET', W, 'w', 'PX', ARGV[4])
+--@only hash
+local is_still_held = is_mine and holder
+--@end
+--@only hash hash_rw
+--@include fragments/@FORMAT@/channel.lua
+--@end
+-- W: how many grants in a row were ours; or 'w', a window in which we take nothing.
+local window, count = false, nil
+if W and is_mine and not holder then
+  --@only string
+  count = (tonumber(redis.pcall('GET', W)) or 0) + 1
+  window = count >= tonumber(ARGV[3]) and tonumber(ARGV[4])
+  --@end
+  --@only hash hash_rw
+  -- Whoever subscribes there waits by Redisson's rules: they and we take turns.
+  window = redis.call('PUBSUB', 'NUMSUB', channel)[2] > 0 and tonumber(ARGV[#ARGV])
+  --@end
+end
+local me, lease, fence
+--@include fragments/grant.lua
+if window then
+  redis.call('SET', W, 'w', 'PX', window)
 elseif count then
   redis.call('SET', W, count, 'PX', '@QUEUE_TTL_MS@')
 end
-if not is_owner then
+--@only hash hash_rw
+if is_mine then
+  --@include fragments/@FORMAT@/tell_redisson.lua
+end
+--@end
+--@only hash
+if is_still_held then
+  return {0, now, flags}
+end
+--@end
+if not is_mine then
   return {-1, now, flags}
 end
-return {holder and 2 or 1, now, flags}
+return {1 + granted, now, flags}

@@ -4,13 +4,12 @@
 -- Drops a few overdue waiters from the head of the queue, so that a queue whose waiters all gave up
 -- shrinks while the lock is held. The caller itself stays: it is alive.
 --
--- In:  Q, me, now.
+-- In:  Q, me, now, has_new_head (false).
 -- Out: has_new_head: somebody was dropped in front of one who still waits.
-local has_new_head = false
 local first = redis.call('ZRANGE', Q, 0, @OVERDUE_ENTRIES@, 'WITHSCORES')
 for i = 1, #first, 2 do
-  local member, ticket_us = first[i], first[i + 1]
-  if member == me or ticket_us / 1000 + (tonumber(string.sub(member, 39)) or 0) >= now then
+  local member, ticket_us = first[i], first[i + 1] % @UPGRADE_TICKET@
+  if member == me or ticket_us / 1000 + (tonumber(string.sub(member, 39, 51)) or 0) >= now then
     has_new_head = i > 1
     break
   end

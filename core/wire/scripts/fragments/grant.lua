@@ -1,63 +1,81 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- Gives K to the first live waiter, or leaves it free. Included where K is free, or is held by who
--- gives it up in this script.
+-- Serves the queue from its head, for as long as the next waiter can have K; whoever cannot is told
+-- when to look again: the time left may be shorter than what it was told before, and a holder whose
+-- host is gone says nothing when that time ends.
 --
 -- A waiter that nobody receives messages for is dead and skipped. An error of PUBLISH says nothing
--- about the waiter: it stays queued and K is freed. The work of one call is bounded. An entry that
--- is not of our making counts as overdue: it must not stop the queue.
+-- about the waiter: it stays queued. The work of one call is bounded. An entry that is not of our
+-- making counts as overdue: it must not stop the queue.
 --
 -- The entry leaves the queue before anything else is written, because a server without memory
 -- refuses a script whose first write needs some.
 --
--- In:  K, Q, F, prefix, us, now, fence (nil, or minted by this script), flags and looked (both 0);
+-- In:  K, Q, F, R, prefix, us, now, holder and readers (as if who gives K up in this script had
+--      done so), fence (nil, or minted by this script), window (what is left of one, or false);
 --      me and lease: the caller's own queue entry and lease, whose turn needs no message; or nil.
--- Out: holder (the new one, or false), fence, flags (1: more entries to look at, send KICK; 2: a
---      publish was refused).
+-- Out: holder, readers, fence; granted, the number of grants; own, the caller's own fence, or nil;
+--      flags (1: more entries to look at, send KICK; 2: a publish was refused). K is written.
 local check = string.sub(redis.sha1hex(K), 1, 8)
-local ms
-holder = false
+local granted, own, looked, flags = 0, nil, 0, 0
 while true do
-  if looked == @MAX_ENTRIES@ then
-    flags = redis.call('EXISTS', Q)
-    break
-  end
-  looked = looked + 1
-  local head = redis.call('ZPOPMIN', Q)
+  local head = redis.call('ZRANGE', Q, 0, 0, 'WITHSCORES')
   local member = head[1]
   if not member then
     break
   end
+  if looked == @MAX_ENTRIES@ then
+    flags = 1
+    break
+  end
+  looked = looked + 1
   local is_me = member == me
+  local token, mode = string.sub(member, 1, @TOKEN_SIZE@), string.sub(member, 33, 33)
   local claim = tonumber(string.sub(member, 34, 38)) or 0
-  local deadline = head[2] / 1000 + (tonumber(string.sub(member, 39)) or 0)
+  local deadline = head[2] % @UPGRADE_TICKET@ / 1000 + (tonumber(string.sub(member, 39, 51)) or 0)
+  local receivers, was_given = 0, false
   if is_me or (claim > 0 and deadline >= now) then
-    if not fence then
-      --@include fragments/fence.lua
-    end
-    holder = string.sub(member, 1, 32)
-    ms = is_me and tonumber(lease) or claim
-    redis.call('SET', K, holder, 'PX', ms)
-    if is_me then
+    --@include fragments/@FORMAT@/can_have.lua
+    if can_have and not window then
+      redis.call('ZREM', Q, member)
+      local ms = is_me and tonumber(lease) or claim
+      --@include fragments/@FORMAT@/fence.lua
+      --@include fragments/@FORMAT@/give.lua
+      was_given = true
+      if is_me then
+        receivers, own = 1, number
+      else
+        receivers = redis.pcall('@PUBLISH@', prefix .. string.sub(member, 1, 22),
+          'g' .. string.sub(member, 23, 38) .. number .. string.format('%013d', now) .. check)
+      end
+      if type(receivers) == 'table' or receivers == 0 then
+        --@include fragments/@FORMAT@/take_back.lua
+      else
+        granted = granted + 1
+      end
+    elseif is_me then
       break
+    elseif can_have ~= nil then
+      --@include fragments/@FORMAT@/left.lua
+      left = window or left
+      receivers = redis.pcall('@PUBLISH@', prefix .. string.sub(member, 1, 22),
+        'n' .. string.sub(member, 23, 32) ..
+        string.format('%05d', (left < 0 or left > 99999) and 99999 or left))
+      if receivers ~= 0 then
+        flags = type(receivers) == 'table' and 2 or 0
+        break
+      end
     end
-    local receivers = redis.pcall('@PUBLISH@', prefix .. string.sub(member, 1, 22),
-      string.format('g%s%s%013d%s', string.sub(member, 23, 38), fence, now, check))
-    if type(receivers) == 'table' then
-      redis.call('ZADD', Q, head[2], member)
-      redis.call('PEXPIRE', Q, '@QUEUE_TTL_MS@')
-      holder, flags = false, 2
-      break
-    end
-    if receivers > 0 then
-      break
-    end
-    holder = false
+  end
+  if type(receivers) == 'table' then
+    redis.call('ZADD', Q, head[2], member)
+    redis.call('PEXPIRE', Q, '@QUEUE_TTL_MS@')
+    flags = 2
+    break
+  end
+  if not was_given then
+    redis.call('ZREM', Q, member)
   end
 end
-if holder then
-  --@include fragments/tell.lua
-else
-  redis.call('DEL', K)
-end
+--@include fragments/@FORMAT@/settle.lua

@@ -1,0 +1,47 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Copyright The redlatch authors
+--
+-- ACQUIRE READ: share the lock with other readers, or stand in its queue. Resending it with the
+-- same arguments is harmless. A reader does not overtake a writer who waits, but for one whose
+-- sibling, another lease of its owner, reads already: it would wait for itself.
+--
+-- KEYS: K, Q, F, R, and W by clients that leave other libraries their turn.
+-- ARGV: token, lease_ms, member ('' tries only and never queues), ticket ('' for a new one),
+--       channel prefix, token of a sibling ('' for none).
+-- Returns as ACQUIRE does.
+-- Statuses: RL_OK; RL_BUSY or waiting.
+local K, Q, F, R, W = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local token, lease, me, ticket, prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local mode, fence, sibling = 's', nil, ARGV[6]
+--@include fragments/time.lua
+--@include fragments/window.lua
+--@include fragments/@FORMAT@/holder.lua
+--@include fragments/@FORMAT@/readers.lua
+window = not holder and window
+--@include fragments/@FORMAT@/mine.lua
+if is_mine then
+  --@include fragments/keep.lua
+  --@include fragments/granted.lua
+end
+local may_pass = readers > 0 and sibling ~= '' and redis.call('ZSCORE', R, sibling)
+if may_pass or (is_open and not window and redis.call('EXISTS', Q) == 0) then
+  if me ~= '' then
+    redis.call('ZREM', Q, me)
+  end
+  --@include fragments/take.lua
+  --@include fragments/granted.lua
+end
+--@include fragments/line_up.lua
+if has_new_head then
+  --@include fragments/grant.lua
+  if own then
+    local number = own
+    --@include fragments/granted.lua
+  end
+  if (not holder or readers > 0) and flags == 0 and not window and redis.call('EXISTS', Q) == 0 then
+    -- Only a try finds an empty queue here: everybody in it was dead.
+    --@include fragments/take.lua
+    --@include fragments/granted.lua
+  end
+end
+--@include fragments/refusal.lua

@@ -1,0 +1,38 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Copyright The redlatch authors
+--
+-- DOWNGRADE: the writer becomes a reader, and readers at the head of the queue get in. Resending it
+-- is harmless.
+--
+-- KEYS: K, Q, F, R.
+-- ARGV: token, lease_ms, channel prefix.
+-- Returns {result, now, flags}. result: 1 it reads, for at least lease_ms and for what was left of
+--         its lease; 0 the token has nothing. flags: see grant.lua.
+-- Statuses: RL_OK; RL_E_LOST.
+local K, Q, F, R = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local token, lease, prefix = ARGV[1], ARGV[2], ARGV[3]
+--@include fragments/@FORMAT@/holder.lua
+--@include fragments/time.lua
+--@include fragments/@FORMAT@/readers.lua
+--@include fragments/@FORMAT@/mine.lua
+if not is_mine then
+  return {0, now, 0}
+end
+if readers == 0 then
+  -- DEL comes first: it is a write that a server without memory allows.
+  redis.call('DEL', R)
+  local mode, ms = 's', math.max(tonumber(lease), redis.call('PTTL', K))
+  holder = false
+  --@include fragments/@FORMAT@/give.lua
+else
+  --@include fragments/@FORMAT@/prolong.lua
+end
+local me, fence, window
+lease = nil
+--@include fragments/grant.lua
+--@only hash_rw
+local was_writer = true
+--@include fragments/hash_rw/channel.lua
+--@include fragments/hash_rw/tell_redisson.lua
+--@end
+return {1, now, flags}

@@ -1,0 +1,31 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Copyright The redlatch authors
+--
+-- EXTEND SHARED: make the lease of one of several, reader or hold of an owner (hash format), or
+-- of whoever has a lock in the formats of Redisson's, last at least lease_ms from now. It never
+-- shortens a lease, because it may be a late copy, and never brings back a lock that was gone: a
+-- gap means lost for good.
+--
+-- KEYS: K, R (few keys, so that it works while a slot is being moved).
+-- ARGV: token, lease_ms; hash format: owner.
+-- Returns {result, now}. result: 1 extended; 2 extended, as a reader; 0 the token has nothing.
+-- Statuses: RL_OK; RL_E_LOST.
+local K, R = KEYS[1], KEYS[2]
+local token, lease = ARGV[1], ARGV[2]
+--@only hash
+local owner = ARGV[3]
+--@end
+--@include fragments/@FORMAT@/holder.lua
+--@include fragments/time.lua
+--@include fragments/@FORMAT@/readers.lua
+--@include fragments/@FORMAT@/mine.lua
+if not is_mine then
+  return {0, now}
+end
+--@include fragments/@FORMAT@/prolong.lua
+--@only string hash_rw
+if readers > 0 then
+  return {2, now}
+end
+--@end
+return {1, now}

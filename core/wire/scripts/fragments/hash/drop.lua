@@ -1,0 +1,9 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Copyright The redlatch authors
+--
+-- The token gives up its hold; settle.lua writes that to K.
+--
+-- In:  R, holder, readers, token, owner.
+-- Out: holder, readers.
+readers = readers - redis.call('ZREM', R, token .. owner)
+holder = readers > 0 and holder

@@ -1,0 +1,13 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Copyright The redlatch authors
+--
+-- Gives K to the owner, once more if it has it. The rest is written by settle.lua.
+--
+-- In:  K, R, now, holder, readers, token, owner, ms (its lease or claim).
+-- Out: holder, readers.
+if not holder then
+  redis.call('DEL', R)
+  readers = 0
+end
+readers = readers + redis.call('ZADD', R, 'GT', now + ms, token .. owner)
+holder = owner

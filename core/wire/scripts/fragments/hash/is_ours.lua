@@ -1,0 +1,8 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Copyright The redlatch authors
+--
+-- Whether a client of ours holds K.
+--
+-- In:  readers.
+-- Out: is_ours.
+local is_ours = readers > 0

@@ -1,0 +1,9 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Copyright The redlatch authors
+--
+-- Tells Redisson's waiters that K is free.
+--
+-- In:  channel, holder.
+if not holder then
+  redis.pcall('PUBLISH', channel, '0')
+end

@@ -1,0 +1,13 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Copyright The redlatch authors
+--
+-- The token has K already, alone or as one of several: this is a repetition.
+--
+-- In:  K, Q, F, R, us, now, holder, readers, fence, me, mode, token, lease, owner (hash format).
+-- Out: number. K is written.
+if me ~= '' then
+  redis.call('ZREM', Q, me)
+end
+--@include fragments/@FORMAT@/prolong.lua
+fence = redis.call('GET', F) or nil
+--@include fragments/@FORMAT@/fence.lua

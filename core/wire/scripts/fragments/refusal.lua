@@ -1,0 +1,20 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Copyright The redlatch authors
+--
+-- The answer to who does not get K now. See acquire.lua.
+--
+-- In:  K, Q, R, me, ticket, now, holder, readers, window.
+-- Out: none; it returns.
+local kind, value = 'none', ''
+if type(holder) == 'table' then
+  kind = redis.call('TYPE', K).ok
+elseif holder then
+  kind, value = '@TYPE@', string.sub(holder, 1, 64)
+  --@only hash
+  if readers > 0 then
+    value = string.sub(redis.call('ZRANGE', R, 0, 0)[1], 1, @TOKEN_SIZE@)
+  end
+  --@end
+end
+return {0, window or redis.call('PTTL', K), now, ticket, redis.call('ZRANK', Q, me) or -1,
+  string.sub(redis.sha1hex(K), 1, 8), value, kind}

@@ -1,0 +1,23 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Copyright The redlatch authors
+--
+-- Gives K to the token. What readers share is written by settle.lua.
+--
+-- An upgrade keeps what is left of its lease as a reader: a claim alone could cut it.
+--
+-- In:  K, R, now, holder, readers, mode, token, ms (its lease or claim).
+-- Out: holder, readers. expiry: of the reader that was upgraded.
+local expiry
+if mode == 's' then
+  readers = readers + redis.call('ZADD', R, 'GT', now + ms, token)
+  holder = '@SHARED@'
+else
+  if mode == 'u' then
+    expiry = redis.call('ZSCORE', R, token)
+    ms = math.max(ms, expiry - now)
+    redis.call('DEL', R)
+    readers = 0
+  end
+  redis.call('SET', K, token, 'PX', ms)
+  holder = token
+end

@@ -1,0 +1,18 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Copyright The redlatch authors
+--
+-- Undoes give.lua: nobody received the grant.
+--
+-- In:  R, holder, readers, mode, token, expiry.
+-- Out: holder, readers.
+if mode == 's' then
+  readers = readers - redis.call('ZREM', R, token)
+  holder = readers > 0 and holder
+elseif mode == 'u' then
+  -- The entry in the queue is dead; the reader has its lease, and may still be alive.
+  redis.call('ZADD', R, expiry, token)
+  readers = 1
+  holder = '@SHARED@'
+else
+  holder = false
+end

@@ -1,0 +1,11 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Copyright The redlatch authors
+--
+-- Gives K, which the caller can have at once, to the caller.
+--
+-- In:  K, F, R, us, now, holder, readers, fence, token, owner (hash format), mode, lease.
+-- Out: number, the fence of this grant; holder, readers, fence. K is written.
+local ms = tonumber(lease)
+--@include fragments/@FORMAT@/fence.lua
+--@include fragments/@FORMAT@/give.lua
+--@include fragments/@FORMAT@/settle.lua

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright The redlatch authors
+ *
+ * Goal: whatever readers, writers, upgrades, downgrades and their cancels do at the same time,
+ * nobody writes beside another, and nothing is left behind. Method: threads of two clients play at
+ * random; a witness counts who is inside. The rules one by one are in tests/conformance.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "harness.h"
+#include "redlatch/redlatch.h"
+#include "server.h"
+
+#define TEXT(x) (x), (sizeof(x) - 1)
+
+enum { THREAD_COUNT = 8, ROUND_COUNT = 400, OWNER_COUNT = 3 };
+
+/* Who is inside, as the callers believe. */
+static atomic_int readers;
+static atomic_int writers;
+static atomic_int upgrade_count;
+static atomic_int deadlock_count;
+static atomic_int cancel_count;
+static rl_client* clients[2];
+static int32_t format;
+
+static rl_client* open_client(void) {
+  const char* url = server_url();
+  return rl_client_open(url, strlen(url), NULL, NULL);
+}
+
+static unsigned next_random(unsigned* state) {
+  *state = *state * 1103515245u + 12345u;
+  return *state >> 16;
+}
+
+static void enter_as_writer(void) {
+  CHECK_INT(0, atomic_fetch_add(&writers, 1));
+  CHECK_INT(0, atomic_load(&readers));
+}
+
+static void leave_as_writer(void) { atomic_fetch_sub(&writers, 1); }
+
+static void enter_as_reader(void) {
+  atomic_fetch_add(&readers, 1);
+  CHECK_INT(0, atomic_load(&writers));
+}
+
+static void leave_as_reader(void) { atomic_fetch_sub(&readers, 1); }
+
+static void write_once(rl_lease* lease, unsigned random) {
+  enter_as_writer();
+  if (random % 2 == 0) {
+    leave_as_writer();
+    CHECK_INT(RL_OK, rl_rw_downgrade(lease, NULL));
+    enter_as_reader();
+    CHECK_INT(RL_MODE_READ, rl_lease_mode(lease));
+    leave_as_reader();
+  } else {
+    leave_as_writer();
+  }
+}
+
+/* Upgrade in one of four ways. The witness counts the thread as a reader until it writes. */
+static void read_once(rl_lease* lease, unsigned random) {
+  const int64_t before = rl_lease_fence(lease);
+  rl_status status = RL_PENDING;
+  enter_as_reader();
+  leave_as_reader();
+  if (random % 4 == 0) return;
+  if (random % 4 == 3) {
+    rl_request* request = rl_rw_upgrade_start(lease, -1);
+    rl_request_wait(request, 1);
+    status = rl_request_cancel(request);
+    rl_request_free(request);
+    atomic_fetch_add(&cancel_count, status == RL_CANCELLED);
+  } else {
+    status = rl_rw_upgrade(lease, random % 4 == 1 ? 0 : 50, NULL);
+  }
+  CHECK(status == RL_OK || status == RL_BUSY || status == RL_TIMEOUT || status == RL_CANCELLED ||
+        status == RL_E_DEADLOCK);
+  atomic_fetch_add(&deadlock_count, status == RL_E_DEADLOCK);
+  CHECK_INT(status == RL_OK ? RL_MODE_WRITE : RL_MODE_READ, rl_lease_mode(lease));
+  if (status == RL_OK) {
+    CHECK(rl_lease_fence(lease) > before);
+    atomic_fetch_add(&upgrade_count, 1);
+    write_once(lease, random >> 3);
+  } else {
+    enter_as_reader();
+    leave_as_reader();
+  }
+}
+
+static void* play(void* argument) {
+  const size_t number = (size_t)argument;
+  rl_client* client = clients[number % 2];
+  rl_acquire_options* options = rl_acquire_options_new();
+  unsigned state = (unsigned)number + 1;
+  int round;
+  CHECK_INT(RL_OK, rl_acquire_options_set_format(options, format));
+  for (round = 0; round < ROUND_COUNT; ++round) {
+    const unsigned random = next_random(&state);
+    const int is_reader = random % 4 != 0;
+    rl_lease* lease = is_reader ? rl_rw_acquire_read(client, TEXT("rw"), 20000, options, NULL)
+                                : rl_acquire(client, TEXT("rw"), 20000, options, NULL);
+    if (!CHECK(lease != NULL)) break;
+    if (is_reader) {
+      read_once(lease, random >> 2);
+    } else {
+      write_once(lease, random >> 2);
+    }
+    CHECK_INT(RL_OK, rl_release(lease, NULL));
+    rl_lease_free(lease);
+  }
+  rl_acquire_options_free(options);
+  return NULL;
+}
+
+static void run_threads(void* (*function)(void*)) {
+  pthread_t threads[THREAD_COUNT];
+  size_t i;
+  clients[0] = open_client();
+  clients[1] = open_client();
+  for (i = 0; i < THREAD_COUNT; ++i) {
+    REQUIRE(pthread_create(&threads[i], NULL, function, (void*)i) == 0);
+  }
+  for (i = 0; i < THREAD_COUNT; ++i) pthread_join(threads[i], NULL);
+  rl_client_close(clients[0]);
+  rl_client_close(clients[1]);
+}
+
+static void play_in(int32_t chosen) {
+  format = chosen;
+  upgrade_count = deadlock_count = cancel_count = 0;
+  run_threads(play);
+  CHECK(atomic_load(&upgrade_count) > 0);
+  CHECK(atomic_load(&deadlock_count) > 0);
+  CHECK(atomic_load(&cancel_count) > 0);
+  CHECK_INT(0, server_number("EXISTS", "rw", "{rw}:rl1:q", "{rw}:rl1:r", "{rw}:rl1:mq",
+                             "{rw}:rl1:mr", NULL));
+}
+
+static void readers_and_writers_exclude_each_other(void) { play_in(RL_FORMAT_STRING); }
+
+static void likewise_in_the_format_of_redisson(void) { play_in(RL_FORMAT_HASH_RW); }
+
+/* What each owner believes to hold, all its threads together. */
+static atomic_int holds[OWNER_COUNT];
+
+static void check_alone(size_t owner) {
+  size_t other;
+  for (other = 0; other < OWNER_COUNT; ++other) {
+    if (other != owner) CHECK_INT(0, atomic_load(&holds[other]));
+  }
+}
+
+static void* reenter(void* argument) {
+  const size_t number = (size_t)argument;
+  const size_t owner = number % OWNER_COUNT;
+  const char name = (char)('a' + owner);
+  rl_acquire_options* options = rl_acquire_options_new();
+  unsigned state = (unsigned)number + 1;
+  int round;
+  CHECK_INT(RL_OK, rl_acquire_options_set_reentrant(options, &name, 1));
+  for (round = 0; round < ROUND_COUNT / 4; ++round) {
+    const unsigned depth = next_random(&state) % 3 + 1;
+    rl_lease* leases[3];
+    unsigned i;
+    for (i = 0; i < depth; ++i) {
+      leases[i] = rl_acquire(clients[number % 2], TEXT("re"), 20000, options, NULL);
+      if (!CHECK(leases[i] != NULL)) return NULL;
+      atomic_fetch_add(&holds[owner], 1);
+      check_alone(owner);
+      CHECK(i == 0 || rl_lease_hold_count(leases[i]) > 1);
+      CHECK_INT(rl_lease_fence(leases[0]), rl_lease_fence(leases[i]));
+    }
+    for (i = 0; i < depth; ++i) {
+      rl_status status;
+      atomic_fetch_sub(&holds[owner], 1);
+      status = rl_release(leases[i], NULL);
+      CHECK(status == RL_STILL_HELD || (status == RL_OK && i + 1 == depth));
+      rl_lease_free(leases[i]);
+    }
+  }
+  rl_acquire_options_free(options);
+  return NULL;
+}
+
+static void owners_exclude_each_other_and_not_themselves(void) {
+  run_threads(reenter);
+  CHECK_INT(0, server_number("EXISTS", "re", "{re}:rl1:hq", "{re}:rl1:hr", NULL));
+}
+
+static const struct test tests[] = {
+    {"readers_and_writers_exclude_each_other", readers_and_writers_exclude_each_other},
+    {"likewise_in_the_format_of_redisson", likewise_in_the_format_of_redisson},
+    {"owners_exclude_each_other_and_not_themselves", owners_exclude_each_other_and_not_themselves},
+};
+
+int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), 120, argc, argv); }

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Goal: readers, upgrades and the way back, owners. Method: an engine with made replies and a fake
+// clock.
+#include "engine_world.h"
+
+namespace redlatch {
+
+namespace {
+
+engine::AcquireOptions reading(std::string owner = {}) {
+  engine::AcquireOptions options;
+  options.mode = wire::Mode::kRead;
+  options.owner = std::move(owner);
+  return options;
+}
+
+engine::AcquireOptions writing(std::string owner) {
+  engine::AcquireOptions options;
+  options.owner = std::move(owner);
+  return options;
+}
+
+engine::AcquireOptions reentrant(std::string owner) {
+  engine::AcquireOptions options;
+  options.format = wire::Format::kHash;
+  options.owner = std::move(owner);
+  return options;
+}
+
+constexpr char kUpgradeFence[] = "1700000000000096";
+
+}  // namespace
+
+class ClimbTest : public EngineWorld {
+ protected:
+  ClimbTest() { connect(); }
+
+  // A reader that waits to write, behind another one.
+  RequestPtr waiting_upgrade(const std::shared_ptr<Lease> &lease, int64_t wait_ms = -1) {
+    const auto request = upgrade(lease, wait_ms);
+    EXPECT_EQ(next_script(), "upgrade");
+    reply_queued(20'000, 0, "rl:shared");
+    EXPECT_EQ(request->status.load(), Status::kPending);
+    return request;
+  }
+  wire::Mode mode(const std::shared_ptr<Lease> &lease) const { return lease->mode.load(); }
+};
+
+TEST_F(ClimbTest, each_reader_stands_by_itself_and_is_renewed_as_one_of_several) {
+  const auto first = acquire(-1, reading());
+  const auto second = acquire(-1, reading());
+  ASSERT_EQ(next_script(), "acquire_read");
+  reply_granted();
+  ASSERT_EQ(next_script(), "acquire_read");
+  reply_granted();
+  EXPECT_EQ(mode(first->lease), wire::Mode::kRead);
+  EXPECT_EQ(state(first->lease), Lease::kHeld);
+  EXPECT_EQ(state(second->lease), Lease::kHeld);
+  EXPECT_NE(first->lease->token, second->lease->token);
+  advance(10'000 * kMs);
+  EXPECT_EQ(next_script(), "extend_shared");
+  reply_count("extend_shared", 2);
+  reply_count("extend_shared", 0);
+  EXPECT_EQ(state(first->lease) == Lease::kHeld, state(second->lease) != Lease::kHeld)
+      << "one of them is lost alone";
+}
+
+TEST_F(ClimbTest, pushed_grant_of_a_reader_is_believed_until_its_claim_and_extended) {
+  const auto request = acquire(-1, reading());
+  reply_queued();
+  // The token is that of the first request of this client.
+  acquire(0, reading(), "other");
+  const std::string other = argument(0);
+  reply_queued();
+  std::string mine = other;
+  mine.back() = '1';
+  push_grant(mine, 0, 3000, "12345678", wire::Mode::kWrite);
+  EXPECT_EQ(request->status.load(), Status::kPending) << "it does not wait to write";
+  push_grant(mine, 0, 3000, "12345678", wire::Mode::kRead);
+  ASSERT_EQ(request->status.load(), Status::kOk);
+  EXPECT_EQ(request->lease->fence, 1700000000000064);
+  advance(1'000 * kMs);
+  EXPECT_EQ(next_script(), "extend_shared");
+}
+
+TEST_F(ClimbTest, sole_reader_becomes_the_writer_by_the_answer) {
+  const auto lease = held(reading());
+  const auto request = upgrade(lease);
+  ASSERT_EQ(next_script(), "upgrade");
+  EXPECT_EQ(argument(0), lease->token);
+  EXPECT_EQ(argument(2)[32], 'u');
+  reply_granted(kUpgradeFence);
+  EXPECT_EQ(request->status.load(), Status::kOk);
+  EXPECT_EQ(mode(lease), wire::Mode::kWrite);
+  EXPECT_EQ(lease->fence, 1700000000000096);
+  EXPECT_EQ(upgrade(lease)->status.load(), Status::kOk) << "once more does nothing";
+  release(lease);
+  EXPECT_EQ(next_script(), "release");
+}
+
+TEST_F(ClimbTest, waiting_upgrade_goes_on_reading_and_is_granted_by_a_message) {
+  const auto lease = held(reading());
+  const auto request = waiting_upgrade(lease);
+  advance(10'000 * kMs);
+  ASSERT_EQ(next_script(), "extend_shared") << "renewed meanwhile";
+  reply_count("extend_shared", 2);
+  const Nanos deadline = lease->deadline.load();
+  push_grant(lease->token, 0, 3000, "12345678", wire::Mode::kUpgrade);
+  EXPECT_EQ(request->status.load(), Status::kOk);
+  EXPECT_EQ(mode(lease), wire::Mode::kWrite);
+  EXPECT_EQ(lease->fence, 1700000000000064);
+  EXPECT_EQ(lease->deadline.load(), deadline) << "what was left of its lease stands";
+  EXPECT_EQ(next_script(), "") << "the timer extends it";
+  advance(kMs);
+  EXPECT_EQ(next_script(), "extend_shared");
+  reply_count("extend_shared", 1);
+  EXPECT_EQ(state(lease), Lease::kHeld);
+}
+
+TEST_F(ClimbTest, upgrade_polls_when_the_others_can_have_ended) {
+  const auto lease = held(reading());
+  const auto request = waiting_upgrade(lease);
+  advance(10'000 * kMs);
+  reply_count("extend_shared", 2);
+  advance(5'000 * kMs);
+  ASSERT_EQ(next_script(), "upgrade") << "at the latest every 15 s";
+  reply_granted(kUpgradeFence);
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+TEST_F(ClimbTest, head_is_told_when_to_look_again) {
+  const auto lease = held(reading());
+  const auto request = waiting_upgrade(lease);
+  engine_->on_push("n" + lease->token.substr(22) + "00250", now_);
+  advance(249 * kMs);
+  EXPECT_EQ(next_script(), "");
+  advance(2 * kMs);
+  EXPECT_EQ(next_script(), "upgrade");
+}
+
+TEST_F(ClimbTest, second_upgrader_is_told_at_once_and_reads_on) {
+  const auto lease = held(reading());
+  const auto request = upgrade(lease);
+  reply_count("upgrade", -2);
+  EXPECT_EQ(request->status.load(), Status::kServer) << "three numbers are no answer of UPGRADE";
+  const auto again = upgrade(lease);
+  while (next_script() == "cancel") reply_count("cancel", 0);
+  ASSERT_EQ(next_script(), "upgrade");
+  reply(MadeReply::list(MadeReply::integer(-2), MadeReply::integer(server_ms())));
+  EXPECT_EQ(again->status.load(), Status::kDeadlock);
+  EXPECT_EQ(state(lease), Lease::kHeld);
+  EXPECT_EQ(mode(lease), wire::Mode::kRead);
+  EXPECT_EQ(next_script(), "") << "nothing was queued";
+}
+
+TEST_F(ClimbTest, reader_that_the_server_does_not_know_is_lost) {
+  const auto lease = held(reading());
+  const auto request = upgrade(lease);
+  reply(MadeReply::list(MadeReply::integer(-1), MadeReply::integer(server_ms())));
+  EXPECT_EQ(request->status.load(), Status::kLost);
+  EXPECT_EQ(state(lease), Lease::kLost);
+}
+
+TEST_F(ClimbTest, one_try_is_busy_while_others_read) {
+  const auto lease = held(reading());
+  const auto request = upgrade(lease, 0);
+  EXPECT_EQ(argument(2), "");
+  reply_queued(20'000, 0, "rl:shared");
+  EXPECT_EQ(request->status.load(), Status::kBusy);
+  EXPECT_EQ(next_script(), "");
+  EXPECT_EQ(state(lease), Lease::kHeld);
+}
+
+TEST_F(ClimbTest, timed_out_upgrade_is_taken_back_and_reads_on) {
+  const auto lease = held(reading());
+  const auto request = waiting_upgrade(lease, 1'000);
+  advance(1'000 * kMs);
+  EXPECT_EQ(request->status.load(), Status::kTimeout);
+  EXPECT_EQ(state(lease), Lease::kHeld);
+  ASSERT_EQ(next_script(), "cancel");
+  EXPECT_EQ(argument(0)[32], 'u');
+  reply_count("cancel", 1);
+  EXPECT_EQ(next_script(), "");
+  EXPECT_EQ(mode(lease), wire::Mode::kRead);
+}
+
+TEST_F(ClimbTest, grant_that_crosses_the_cancel_is_undone) {
+  const auto lease = held(reading());
+  const auto request = waiting_upgrade(lease);
+  EXPECT_EQ(engine_->cancel(*request, now_), Status::kCancelled);
+  ASSERT_EQ(next_script(), "cancel");
+  push_grant(lease->token, 0, 3000, "12345678", wire::Mode::kUpgrade);
+  EXPECT_EQ(mode(lease), wire::Mode::kRead);
+  reply_count("cancel", 2);
+  ASSERT_EQ(next_script(), "downgrade");
+  reply_count("downgrade", 1);
+  EXPECT_EQ(next_script(), "");
+  EXPECT_EQ(state(lease), Lease::kHeld);
+}
+
+TEST_F(ClimbTest, upgrade_that_a_late_copy_made_is_undone) {
+  const auto lease = held(reading());
+  push_grant(lease->token, 0, 3000, "12345678", wire::Mode::kUpgrade);
+  ASSERT_EQ(next_script(), "downgrade") << "nobody asked for it";
+  reply_count("downgrade", 1);
+  advance(10'000 * kMs);
+  reply_count("extend_shared", 1);
+  ASSERT_EQ(next_script(), "downgrade") << "nor for this, which no message told";
+  reply_count("downgrade", 1);
+  EXPECT_EQ(state(lease), Lease::kHeld);
+}
+
+TEST_F(ClimbTest, upgrade_without_an_answer_is_asked_again) {
+  const auto lease = held(reading());
+  const auto request = upgrade(lease);
+  const std::string member = argument(2);
+  disconnect();
+  connect();
+  ASSERT_EQ(next_script(), "extend_shared");
+  reply_count("extend_shared", 1);
+  ASSERT_EQ(next_script(), "upgrade");
+  EXPECT_EQ(argument(2), member);
+  reply_granted(kUpgradeFence);
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+TEST_F(ClimbTest, cancelled_upgrade_is_taken_back_on_the_next_connection) {
+  const auto lease = held(reading());
+  const auto request = upgrade(lease);
+  disconnect();
+  engine_->cancel(*request, now_);
+  connect();
+  ASSERT_EQ(next_script(), "extend_shared");
+  reply_count("extend_shared", 1);
+  ASSERT_EQ(next_script(), "cancel");
+  reply_count("cancel", 2);
+  ASSERT_EQ(next_script(), "downgrade");
+  disconnect();
+  connect();
+  reply_count("extend_shared", 1);
+  ASSERT_EQ(next_script(), "downgrade") << "until it is answered";
+  reply_count("downgrade", 1);
+  EXPECT_EQ(next_script(), "");
+}
+
+TEST_F(ClimbTest, one_try_without_an_answer_is_unknown_and_undone) {
+  const auto lease = held(reading());
+  const auto request = upgrade(lease, 0);
+  disconnect();
+  EXPECT_EQ(request->status.load(), Status::kOutcomeUnknown);
+  connect();
+  reply_count("extend_shared", 1);
+  ASSERT_EQ(next_script(), "downgrade");
+  reply_count("downgrade", 1);
+  EXPECT_EQ(state(lease), Lease::kHeld);
+}
+
+TEST_F(ClimbTest, upgrade_started_while_another_is_taken_back_waits_for_that) {
+  const auto lease = held(reading());
+  engine_->cancel(*waiting_upgrade(lease), now_);
+  const auto next = upgrade(lease, 5'000);
+  ASSERT_EQ(next_script(), "cancel");
+  reply_count("cancel", 1);
+  ASSERT_EQ(next_script(), "upgrade");
+  reply_granted(kUpgradeFence);
+  EXPECT_EQ(next->status.load(), Status::kOk);
+}
+
+TEST_F(ClimbTest, release_takes_a_waiting_upgrade_along) {
+  const auto lease = held(reading());
+  const auto request = waiting_upgrade(lease);
+  const auto released = release(lease);
+  EXPECT_EQ(request->status.load(), Status::kNotHeld);
+  ASSERT_EQ(next_script(), "cancel") << "its entry must not be granted afterwards";
+  reply_count("cancel", 1);
+  ASSERT_EQ(next_script(), "release");
+  reply_count("release", 1);
+  EXPECT_EQ(released->status.load(), Status::kOk);
+  EXPECT_TRUE(engine_->is_idle());
+}
+
+TEST_F(ClimbTest, lost_reader_ends_its_upgrade) {
+  const auto lease = held(reading());
+  const auto request = waiting_upgrade(lease);
+  advance(10'000 * kMs);
+  reply_count("extend_shared", 0);
+  EXPECT_EQ(request->status.load(), Status::kLost);
+  EXPECT_EQ(state(lease), Lease::kLost);
+}
+
+TEST_F(ClimbTest, shut_down_ends_a_waiting_upgrade) {
+  const auto lease = held(reading());
+  const auto request = waiting_upgrade(lease);
+  engine_->shut_down(now_);
+  EXPECT_EQ(request->status.load(), Status::kClosed);
+  EXPECT_EQ(state(lease), Lease::kReleased);
+}
+
+TEST_F(ClimbTest, downgraded_writer_reads_and_passes_nothing_on) {
+  const auto lease = held();
+  const auto waiter = acquire();
+  reply_queued();
+  const auto request = downgrade(lease);
+  ASSERT_EQ(next_script(), "downgrade");
+  reply_count("downgrade", 1);
+  EXPECT_EQ(request->status.load(), Status::kOk);
+  EXPECT_EQ(mode(lease), wire::Mode::kRead);
+  EXPECT_EQ(downgrade(lease)->status.load(), Status::kOk);
+  release(lease);
+  EXPECT_EQ(waiter->status.load(), Status::kPending) << "other readers may be there";
+  EXPECT_EQ(next_script(), "release");
+}
+
+TEST_F(ClimbTest, reader_that_enters_before_the_answer_to_a_downgrade_ends_nothing) {
+  const auto lease = held();
+  const auto reader = acquire(-1, reading());
+  const std::string token = argument(0);
+  reply_queued();
+  const auto request = downgrade(lease);
+  push_grant(token, 0, 3000, "12345678", wire::Mode::kRead);
+  EXPECT_EQ(reader->status.load(), Status::kOk);
+  EXPECT_EQ(state(lease), Lease::kHeld);
+  reply_count("downgrade", 1);
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+TEST_F(ClimbTest, downgrade_without_an_answer_is_found_out_by_the_next_renewal) {
+  const auto lease = held();
+  const auto request = downgrade(lease);
+  disconnect();
+  advance(3'000 * kMs);  // until it connects,
+  advance(3'000 * kMs);  // which takes long
+  EXPECT_EQ(request->status.load(), Status::kOutcomeUnknown);
+  connect();
+  ASSERT_EQ(next_script(), "extend_shared") << "which works for both";
+  reply_count("extend_shared", 2);
+  EXPECT_EQ(mode(lease), wire::Mode::kRead);
+  EXPECT_EQ(state(lease), Lease::kHeld);
+}
+
+TEST_F(ClimbTest, downgrade_of_what_is_gone_is_a_loss) {
+  const auto lease = held();
+  const auto request = downgrade(lease);
+  reply_count("downgrade", 0);
+  EXPECT_EQ(request->status.load(), Status::kLost);
+  EXPECT_EQ(state(lease), Lease::kLost);
+}
+
+TEST_F(ClimbTest, owner_reads_again_past_the_queue_by_its_other_lease) {
+  const auto first = held(reading("me"));
+  acquire(-1, reading("you"));
+  EXPECT_EQ(argument(5), "") << "another owner has no sibling";
+  reply_queued();
+  const auto second = acquire(-1, reading("me"));
+  EXPECT_EQ(argument(5), first->token);
+  reply_granted();
+  EXPECT_EQ(second->status.load(), Status::kOk);
+}
+
+TEST_F(ClimbTest, owner_that_would_wait_for_itself_is_told) {
+  const auto read = held(reading("me"));
+  const auto write = acquire(-1, writing("me"));
+  EXPECT_EQ(write->status.load(), Status::kAlreadyHeld);
+  EXPECT_NE(write->message.find("upgrade"), std::string::npos) << write->message;
+  release(read);
+  reply_count("release", 1);
+  const auto lease = held(writing("me"));
+  EXPECT_EQ(acquire(-1, writing("me"))->status.load(), Status::kAlreadyHeld);
+  const auto reader = acquire(-1, reading("me"));
+  EXPECT_EQ(reader->status.load(), Status::kAlreadyHeld);
+  EXPECT_NE(reader->message.find("downgrade"), std::string::npos) << reader->message;
+  EXPECT_EQ(acquire(-1, writing("you"))->status.load(), Status::kPending);
+  EXPECT_EQ(acquire(-1)->status.load(), Status::kPending) << "without an owner it waits";
+}
+
+TEST_F(ClimbTest, owner_whose_lease_ended_may_acquire_again) {
+  auto options = writing("me");
+  options.lease = 1'000 * kMs;
+  options.is_renewed = false;
+  held(options);
+  advance(1'000 * kMs);
+  EXPECT_EQ(acquire(-1, writing("me"))->status.load(), Status::kPending);
+}
+
+TEST_F(ClimbTest, reentrant_holds_are_leases_of_their_own_with_one_owner) {
+  const auto first = held(reentrant("me"));
+  const auto second = acquire(-1, reentrant("me"));
+  ASSERT_EQ(next_script(), "acquire");
+  EXPECT_EQ(argument(5), "me");
+  EXPECT_EQ(argument(2).substr(51), "me");
+  reply(MadeReply::list(MadeReply::integer(1), MadeReply::text(std::string(kFence)),
+                        MadeReply::integer(server_ms()), MadeReply::integer(2)));
+  ASSERT_EQ(second->status.load(), Status::kOk);
+  EXPECT_EQ(second->lease->hold_count, 2);
+  EXPECT_EQ(state(first), Lease::kHeld);
+  const auto inner = release(second->lease);
+  EXPECT_EQ(argument(2), "me");
+  reply_count("release", 0);
+  EXPECT_EQ(inner->status.load(), Status::kStillHeld);
+  const auto outer = release(first);
+  reply_count("release", 1);
+  EXPECT_EQ(outer->status.load(), Status::kOk);
+  EXPECT_TRUE(engine_->is_idle());
+}
+
+TEST_F(ClimbTest, hash_format_without_an_owner_is_owned_by_its_token) {
+  acquire(-1, reentrant(""));
+  EXPECT_EQ(argument(5), argument(0));
+  EXPECT_EQ(argument(2).size(), 51u);
+}
+
+TEST_F(ClimbTest, reentrant_lock_has_no_readers) {
+  const auto lease = held(reentrant("me"));
+  EXPECT_EQ(upgrade(lease)->status.load(), Status::kOk);
+  EXPECT_EQ(downgrade(lease)->status.load(), Status::kInvalid);
+}
+
+TEST_F(ClimbTest, formats_of_one_name_are_two_queues) {
+  acquire(-1);
+  acquire(-1, reentrant("me"));
+  EXPECT_EQ(sent_.size(), 2u) << "they share no place";
+}
+
+}  // namespace redlatch
