@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- Puts the caller into the queue, unless it only tries, and looks whether the head has to be
--- served.
+-- Puts the caller into the queue, unless it only tries, and looks whether its head can be served.
 --
 -- In:  Q, W, us, now, me, ticket, holder, readers, is_open, window.
 -- Out: ticket; has_new_head: run grant.lua.
