@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.servers import Server, available_kinds
 
-from .harness import SCRIPTS, World, compose
+from .harness import SCRIPTS, Lock, World, compose
 
 # SPUBLISH exists from this server version on.
 _SHARDED_SINCE = 7
@@ -45,9 +45,16 @@ def world(
         pytest.skip("this server has no SPUBLISH")
     current = World(server, composed[1], sharded)
     yield current
-    immortal = current.immortal
+    broken = current.broken
     current.close()
-    assert not immortal, "keys without expiry"
+    assert not broken
+
+
+@pytest.fixture
+def hashed(world: World) -> World:
+    """A world whose lock is of the hash format."""
+    world.lock = Lock("app:", "orders", is_hash=True)
+    return world
 
 
 def _major(server: Server) -> int:

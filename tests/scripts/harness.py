@@ -23,6 +23,8 @@ from typing import Any
 from support.resp import Argument, Connection, RespError
 from support.servers import Server
 
+from .invariants import AGREES, IMMORTAL
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "core" / "wire" / "scripts"
 NAMES = tuple(
@@ -31,6 +33,8 @@ NAMES = tuple(
         "extend_shared upgrade downgrade"
     ).split()
 )
+HASH_NAMES = tuple("acquire release cancel kick inspect force_release extend_shared".split())
+SHARED = "rl:shared"
 
 LEASE_MS = 30_000
 CLAIM_MS = 3_000
@@ -40,15 +44,7 @@ FENCE_TTL_MS = 3_600_000
 FENCE_STEP = 32
 MAX_ENTRIES = 256
 MORE, REFUSED = 1, 2
-
-# Keys without expiry. What is written by every script must end by itself.
-_IMMORTAL = """
-local found = {}
-for _, key in ipairs(redis.call('KEYS', '*')) do
-  if redis.call('PTTL', key) == -1 then found[#found + 1] = key end
-end
-return found
-"""
+CLOCK_SLACK_MS = 20  # TIME and the clock of expiry are read at different moments of one call.
 
 
 def compose(target: Path, source: Path = SCRIPTS) -> dict[str, str]:
@@ -100,6 +96,7 @@ def eventually(condition: Callable[[], bool], seconds: float = 5.0) -> None:
 class Held:
     fence: str
     now: int
+    count: int = 1  # Of the owner's holds, hash format.
 
 
 @dataclass(frozen=True)
@@ -120,6 +117,7 @@ class Grant:
     claim_ms: int
     fence: str
     now: int
+    mode: str = "x"
 
 
 @dataclass(frozen=True)
@@ -133,16 +131,23 @@ class Head:
 class Lock:
     """The key names of one lock."""
 
-    def __init__(self, namespace: str, name: str) -> None:
+    def __init__(self, namespace: str, name: str, *, is_hash: bool = False) -> None:
         self.namespace = namespace
+        self.is_hash = is_hash
         self.k = namespace + name
-        self.q, self.f, self.i, self.w, self.r = (
-            aux_key(namespace, self.k, suffix) for suffix in "qfiwr"
+        mark = "h" if is_hash else ""
+        self.q, self.i, self.w, self.r = (
+            aux_key(namespace, self.k, mark + suffix) for suffix in "qiwr"
         )
+        self.f = aux_key(namespace, self.k, "f")
 
     @property
     def keys(self) -> list[str | bytes]:
         return [self.k, self.q, self.f, self.r]
+
+    def script(self, name: str) -> str:
+        """The text for this format."""
+        return f"{name}.hash" if self.is_hash else name
 
 
 class World:
@@ -151,7 +156,8 @@ class World:
     def __init__(self, server: Server, texts: dict[str, str], sharded: bool) -> None:
         self.server = server
         self.sharded = sharded
-        self.texts = {name: texts[f"{name}.sharded" if sharded else name] for name in NAMES}
+        names = [*NAMES, *(f"{name}.hash" for name in HASH_NAMES)]
+        self.texts = {name: texts[f"{name}.sharded" if sharded else name] for name in names}
         self.sha = {name: _sha1(text) for name, text in self.texts.items()}
         self.admin = server.connect()
         self.admin.cmd("FLUSHALL")
@@ -159,15 +165,16 @@ class World:
         self.lock = Lock("app:", "orders")
         self.prefix = "app:rl1:"
         self.may_be_immortal: set[str] = set()
-        self.immortal: list[str] = []
+        self.broken: list[str] = []
+        self.may_disagree = False  # A test that spoils K or R says so.
         self.clients: list[Client] = []
 
     def load(self) -> None:
         for text in self.texts.values():
             self.admin.cmd("SCRIPT", "LOAD", text)
 
-    def client(self, lock: Lock | None = None) -> Client:
-        client = Client(self, lock or self.lock)
+    def client(self, lock: Lock | None = None, owner: str = "") -> Client:
+        client = Client(self, lock or self.lock, owner)
         self.clients.append(client)
         return client
 
@@ -178,17 +185,23 @@ class World:
         *args: Argument,
         connection: Connection | None = None,
     ) -> Any:
-        """One script call; afterwards no key may be without expiry."""
+        """One script call; afterwards no key may be without expiry, and K and R agree."""
         try:
             return (connection or self.admin).cmd(
                 "EVALSHA", self.sha[name], len(keys), *keys, *args
             )
         finally:
-            found = {key.decode(errors="replace") for key in self.admin.cmd("EVAL", _IMMORTAL, 0)}
-            self.immortal += [f"{key} after {name}" for key in found - self.may_be_immortal]
+            found = {key.decode(errors="replace") for key in self.admin.cmd("EVAL", IMMORTAL, 0)}
+            found -= self.may_be_immortal
+            self.broken += [f"{key} without expiry after {name}" for key in found]
+            if not self.may_disagree:
+                wrong = self.admin.cmd("EVAL", AGREES, 2, self.lock.k, self.lock.r).decode()
+                self.broken += [f"{wrong} after {name}"] if wrong else []
 
     def kick(self, connection: Connection | None = None) -> tuple[int, int]:
-        count, now, flags = self.run("kick", self.lock.keys, self.prefix, connection=connection)
+        count, now, flags = self.run(
+            self.lock.script("kick"), self.lock.keys, self.prefix, connection=connection
+        )
         assert 13 == len(str(now))
         return count, flags
 
@@ -196,7 +209,11 @@ class World:
         self, expected: str = "", connection: Connection | None = None
     ) -> tuple[int, int]:
         result, now, flags = self.run(
-            "force_release", self.lock.keys, expected, self.prefix, connection=connection
+            self.lock.script("force_release"),
+            self.lock.keys,
+            expected,
+            self.prefix,
+            connection=connection,
         )
         assert 13 == len(str(now))
         return result, flags
@@ -204,13 +221,35 @@ class World:
     def inspect(self, limit: int = 256) -> list[Any]:
         lock = self.lock
         reply: list[Any] = self.run(
-            "inspect", [lock.k, lock.q, lock.f, lock.i, lock.r], limit
+            lock.script("inspect"), [lock.k, lock.q, lock.f, lock.i, lock.r], limit
         )
         return reply
 
     def holder(self) -> str | None:
         value = self.admin.cmd("GET", self.lock.k)
         return None if value is None else value.decode()
+
+    def owners(self) -> dict[str, int]:
+        """Hash format: what K says."""
+        found = self.admin.cmd("HGETALL", self.lock.k)
+        return {owner.decode(): int(count) for owner, count in zip(found[::2], found[1::2])}
+
+    def readers(self) -> dict[str, int]:
+        """Who shares the lock, or holds it for its owner: token to expiry."""
+        found = self.admin.cmd("ZRANGE", self.lock.r, 0, -1, "WITHSCORES")
+        return {member.decode()[:32]: int(float(ms)) for member, ms in zip(found[::2], found[1::2])}
+
+    def end_lease(self, token: str) -> None:
+        """Let the lease of one of several end, as if its time had come: K follows the rest."""
+        text = """
+        for _, member in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
+          if string.sub(member, 1, 32) == ARGV[1] then redis.call('ZADD', KEYS[2], 1, member) end
+        end
+        local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')[2]
+        redis.call('PEXPIREAT', KEYS[2], last)
+        return redis.call('PEXPIREAT', KEYS[1], last)
+        """
+        assert self.admin.cmd("EVAL", text, 2, self.lock.k, self.lock.r, token) == 1
 
     def pttl(self, key: str | None = None) -> int:
         pttl: int = self.admin.cmd("PTTL", key or self.lock.k)
@@ -274,9 +313,10 @@ class World:
 class Client:
     """One client object: an id, a connection and a subscription to its channel."""
 
-    def __init__(self, world: World, lock: Lock) -> None:
+    def __init__(self, world: World, lock: Lock, owner: str) -> None:
         self.world = world
         self.lock = lock
+        self.owner = owner
         self.cid = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
         self.channel = world.prefix + self.cid
         self.connection = world.server.connect()
@@ -301,6 +341,16 @@ class Client:
         self._last_rid += 1
         return f"{self.cid}{self._last_rid:010x}"
 
+    def owner_of(self, token: str) -> list[Argument]:
+        """The argument that only the hash format has."""
+        return [self.owner or token] if self.lock.is_hash else []
+
+    def member(
+        self, token: str, mode: str = "x", claim_ms: int = CLAIM_MS, wait_ms: int = NO_LIMIT
+    ) -> str:
+        member = member_of(token, claim_ms, wait_ms)
+        return member[:32] + mode + member[33:] + self.owner
+
     def acquire(
         self,
         token: str,
@@ -313,36 +363,104 @@ class Client:
         leaves_turns: bool = False,
     ) -> Held | Busy:
         """ACQUIRE that queues."""
-        member = member_of(token, claim_ms, wait_ms)
-        return self._acquire(token, lease_ms, member, ticket, connection, leaves_turns)
+        member = self.member(token, "x", claim_ms, wait_ms)
+        name = "acquire"
+        return self._ask(name, token, lease_ms, member, ticket, connection, leaves_turns)
 
     def try_acquire(self, token: str, *, lease_ms: int = LEASE_MS) -> Held | Busy:
         """ACQUIRE that never queues."""
-        return self._acquire(token, lease_ms, "", "", None)
+        return self._ask("acquire", token, lease_ms, "", "", None)
 
-    def _acquire(
+    def read(
         self,
+        token: str,
+        *,
+        lease_ms: int = LEASE_MS,
+        claim_ms: int = CLAIM_MS,
+        wait_ms: int = NO_LIMIT,
+        ticket: str | int = "",
+        sibling: str = "",
+        queues: bool = True,
+        connection: Connection | None = None,
+        leaves_turns: bool = False,
+    ) -> Held | Busy:
+        """ACQUIRE READ."""
+        member = self.member(token, "s", claim_ms, wait_ms) if queues else ""
+        name, more = "acquire_read", [sibling]
+        return self._ask(name, token, lease_ms, member, ticket, connection, leaves_turns, more)
+
+    def upgrade(
+        self,
+        token: str,
+        *,
+        lease_ms: int = LEASE_MS,
+        claim_ms: int = CLAIM_MS,
+        wait_ms: int = NO_LIMIT,
+        ticket: str | int = "",
+        queues: bool = True,
+        connection: Connection | None = None,
+    ) -> Held | Busy | int:
+        """UPGRADE. -1: the token has nothing; -2: another reader waits to upgrade."""
+        member = self.member(token, "u", claim_ms, wait_ms) if queues else ""
+        keys, prefix = self.lock.keys, self.world.prefix
+        on = connection or self.connection
+        reply = self.world.run(
+            "upgrade", keys, token, lease_ms, member, ticket, prefix, connection=on
+        )
+        if reply[0] < 0:
+            assert len(reply) == 2 and len(str(reply[1])) == 13
+            return int(reply[0])
+        return self._answer(reply)
+
+    def downgrade(
+        self, token: str, lease_ms: int = LEASE_MS, connection: Connection | None = None
+    ) -> tuple[int, int]:
+        keys, prefix = self.lock.keys, self.world.prefix
+        on = connection or self.connection
+        result, now, flags = self.world.run(
+            "downgrade", keys, token, lease_ms, prefix, connection=on
+        )
+        assert len(str(now)) == 13
+        return result, flags
+
+    def extend_shared(self, token: str, lease_ms: int = LEASE_MS) -> int:
+        keys, name = [self.lock.k, self.lock.r], self.lock.script("extend_shared")
+        on, owner = self.connection, self.owner_of(token)
+        result, now = self.world.run(name, keys, token, lease_ms, *owner, connection=on)
+        assert len(str(now)) == 13
+        return int(result)
+
+    def _ask(
+        self,
+        name: str,
         token: str,
         lease_ms: int,
         member: str,
         ticket: str | int,
         connection: Connection | None,
         leaves_turns: bool = False,
+        more: Sequence[Argument] = (),
     ) -> Held | Busy:
         reply = self.world.run(
-            "acquire",
+            self.lock.script(name),
             [*self.lock.keys, self.lock.w] if leaves_turns else self.lock.keys,
             token,
             lease_ms,
             member,
             ticket,
             self.world.prefix,
+            *self.owner_of(token),
+            *more,
             connection=connection or self.connection,
         )
+        return self._answer(reply)
+
+    def _answer(self, reply: list[Any]) -> Held | Busy:
         if reply[0] == 1:
-            _, fence, now = reply
+            _, fence, now = reply[:3]
             assert len(fence) == 16 and fence.isdigit() and len(str(now)) == 13
-            return Held(fence.decode(), now)
+            assert len(reply) == (4 if self.lock.is_hash else 3)
+            return Held(fence.decode(), now, *reply[3:])
         zero, pttl, now, place, rank, check, holder, kind = reply
         assert zero == 0 and len(str(now)) == 13 and check.decode() == check_of(self.lock.k)
         assert len(holder) <= 64
@@ -353,6 +471,19 @@ class Client:
         """Take the free lock; the token."""
         token = self.token()
         assert isinstance(self.acquire(token, lease_ms=lease_ms), Held)
+        return token
+
+    def share(self, *, lease_ms: int = LEASE_MS) -> str:
+        """Read, with those who do; the token."""
+        token = self.token()
+        assert isinstance(self.read(token, lease_ms=lease_ms), Held)
+        return token
+
+    def wait_to_read(self, *, claim_ms: int = CLAIM_MS, wait_ms: int = NO_LIMIT) -> str:
+        """Stand in the queue as a reader; the token."""
+        token = self.token()
+        reply = self.read(token, claim_ms=claim_ms, wait_ms=wait_ms)
+        assert isinstance(reply, Busy) and reply.rank >= 0
         return token
 
     def wait(self, *, claim_ms: int = CLAIM_MS, wait_ms: int = NO_LIMIT) -> str:
@@ -375,10 +506,11 @@ class Client:
         """RELEASE of a client that leaves libraries which poll their turn."""
         keys = [*self.lock.keys, self.lock.w]
         result, now, flags = self.world.run(
-            "release",
+            self.lock.script("release"),
             keys,
             token,
             self.world.prefix,
+            *self.owner_of(token),
             burst,
             window_ms,
             connection=self.connection,
@@ -391,7 +523,12 @@ class Client:
 
     def _three(self, name: str, what: str, connection: Connection | None) -> tuple[int, int]:
         result, now, flags = self.world.run(
-            name, self.lock.keys, what, self.world.prefix, connection=connection or self.connection
+            self.lock.script(name),
+            self.lock.keys,
+            what,
+            self.world.prefix,
+            *self.owner_of(what[:32]),
+            connection=connection or self.connection,
         )
         # A release that nobody waits for does not read the clock.
         assert len(str(now)) == 13 or (name == "release" and result == 1 and now == 0)
@@ -419,6 +556,16 @@ class Client:
             found.append(_parse(text.decode(), self.lock))
         return found
 
+    def was_told(self, token: str, ms: int) -> bool:
+        """Whether its one message says: you are the head, look again after `ms`."""
+        found = self.messages()
+        return len(found) == 1 and self.tells(found[0], token, ms)
+
+    @staticmethod
+    def tells(message: Grant | Head, token: str, ms: int) -> bool:
+        is_head = isinstance(message, Head) and message.rid == rid_of(token)
+        return is_head and ms - CLOCK_SLACK_MS <= message.ms <= ms
+
     def close(self) -> None:
         self.connection.close()
         if self.subscription is not None:
@@ -442,9 +589,9 @@ def _parse(text: str, lock: Lock) -> Grant | Head:
     if text[0] == "n":
         assert len(text) == 16
         return Head(text[1:11], int(text[11:]))
-    assert len(text) == 54 and text[0] == "g" and text[11] == "x"
+    assert len(text) == 54 and text[0] == "g" and text[11] in "xsu"
     assert text[46:] == check_of(lock.k)
-    return Grant(text[1:11], int(text[12:17]), text[17:33], int(text[33:46]))
+    return Grant(text[1:11], int(text[12:17]), text[17:33], int(text[33:46]), text[11])
 
 
 def _sha1(text: str) -> str:

@@ -366,7 +366,7 @@ def test_own_grant_tells_the_new_head(world: World) -> None:
     behind = second.wait()
     world.expire()
     assert isinstance(waiter.acquire(token, lease_ms=2000), Held)
-    assert second.messages() == [Head(rid_of(behind), 2000)]
+    assert second.was_told(behind, 2000)
 
 
 def test_lease_longer_than_five_digits_is_told_as_the_most_there_is(world: World) -> None:
@@ -376,7 +376,7 @@ def test_lease_longer_than_five_digits_is_told_as_the_most_there_is(world: World
     behind = second.wait()
     world.expire()
     waiter.acquire(token, lease_ms=7 * 24 * 3600 * 1000)
-    assert second.messages() == [Head(rid_of(behind), 99_999)]
+    assert second.was_told(behind, 99_999)
 
 
 def test_peer_that_sets_the_key_excludes_us_and_we_exclude_it(world: World) -> None:
@@ -430,11 +430,24 @@ def test_other_type_is_busy_and_never_written(
     assert world.pttl() > 49_000
 
 
-def test_shared_mark_of_readers_is_busy(world: World) -> None:
+def test_shared_mark_of_live_readers_is_busy(world: World) -> None:
     client = world.client()
-    world.admin.cmd("SET", world.lock.k, "rl:shared", "PX", 5000)
-    reply = client.acquire(client.token())
-    assert isinstance(reply, Busy) and reply.holder == b"rl:shared"
+    world.client().share()
+    for reply in (client.acquire(client.token()), client.try_acquire(client.token())):
+        assert isinstance(reply, Busy) and (reply.holder, reply.kind) == (b"rl:shared", "string")
+
+
+@pytest.mark.parametrize("queueing", [True, False])
+def test_shared_mark_without_a_live_reader_is_free(world: World, queueing: bool) -> None:
+    client, reader = world.client(), world.client()
+    over = reader.share()
+    world.admin.cmd("ZADD", world.lock.r, world.now_us() // 1000 - 1, over)
+    token = client.token()
+    send = client.acquire if queueing else client.try_acquire
+    assert isinstance(send(token, lease_ms=20_000), Held)
+    assert world.holder() == token and 19_000 < world.pttl() <= 20_000
+    assert reader.extend_shared(over) == 0 and reader.release(over) == (-1, 0)
+    assert world.holder() == token
 
 
 def test_holder_is_cut_to_64_bytes(world: World) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from support.resp import Argument
 
-from .harness import NAMES, ROOT, World, compose
+from .harness import HASH_NAMES, NAMES, ROOT, World, compose
 
 Composed = tuple[Path, dict[str, str]]
 
@@ -23,14 +23,16 @@ _PRINT = """
 #include "wire/scripts.h"
 using namespace redlatch::wire;
 int main() {
-  for (int sharded = 0; sharded < 2; ++sharded) {
-    for (size_t i = 0; i < kScriptCount; ++i) {
-      const ScriptText& s = script_text(static_cast<Script>(i), sharded != 0);
-      std::printf("%.*s %.*s %zu\\n", int(s.name.size()), s.name.data(), int(s.sha1.size()),
-                  s.sha1.data(), s.text.size());
+  for (const Format format : {Format::kString, Format::kHash}) {
+    for (int sharded = 0; sharded < 2; ++sharded) {
+      for (size_t i = 0; i < kScriptCount; ++i) {
+        const ScriptText& s = script_text(static_cast<Script>(i), format, sharded != 0);
+        std::printf("%.*s %.*s %zu\\n", int(s.name.size()), s.name.data(), int(s.sha1.size()),
+                    s.sha1.data(), s.text.size());
+      }
     }
   }
-  static_assert(kScriptCount == size_t(Script::kProbe) + 1);
+  static_assert(kScriptCount == size_t(Script::kDowngrade) + 1);
 }
 """
 
@@ -38,10 +40,12 @@ int main() {
 def test_sha1_is_what_the_server_answers(world: World, composed: Composed) -> None:
     source = (composed[0] / "scripts_gen.cc").read_text()
     embedded = re.findall(r'"([0-9a-f]{40})"', source)
-    assert len(embedded) == 2 * len(NAMES)
-    answered = [world.admin.cmd("SCRIPT", "LOAD", world.texts[name]).decode() for name in NAMES]
-    start = len(NAMES) if world.sharded else 0
-    assert embedded[start : start + len(NAMES)] == answered
+    assert len(embedded) == 2 * len(NAMES) + 2 * len(HASH_NAMES)
+    ordered = [name for name in NAMES if name in HASH_NAMES]
+    for names, first in ((NAMES, 0), ([f"{name}.hash" for name in ordered], 2 * len(NAMES))):
+        answered = [world.admin.cmd("SCRIPT", "LOAD", world.texts[name]).decode() for name in names]
+        start = first + (len(names) if world.sharded else 0)
+        assert embedded[start : start + len(names)] == answered
 
 
 def test_generated_source_compiles_and_holds_the_texts(composed: Composed, tmp_path: Path) -> None:
@@ -55,15 +59,19 @@ def test_generated_source_compiles_and_holds_the_texts(composed: Composed, tmp_p
     subprocess.run([compiler, *options, *sources, "-o", str(program)], check=True, timeout=120)
     output = subprocess.run([program], check=True, capture_output=True, text=True, timeout=10)
     expected = []
-    for suffix in ("", ".sharded"):
+    for suffix in ("", ".sharded", ".hash", ".hash.sharded"):
         for name in NAMES:
+            if "hash" in suffix and name not in HASH_NAMES:
+                expected.append("  0")
+                continue
             text = composed[1][name + suffix].encode()
             expected.append(f"{name} {hashlib.sha1(text).hexdigest()} {len(text)}")
     assert output.stdout.splitlines() == expected
 
 
 def test_composed_texts_carry_no_comment_directive_or_indentation(composed: Composed) -> None:
-    assert set(composed[1]) == {*NAMES, *(f"{name}.sharded" for name in NAMES)}
+    names = {*NAMES, *(f"{name}.hash" for name in HASH_NAMES)}
+    assert set(composed[1]) == {*names, *(f"{name}.sharded" for name in names)}
     for text in composed[1].values():
         assert "--" not in text and "@" not in text and "\n\n" not in text
         assert not re.search(r"^\s|[ \t]$", text, re.MULTILINE)
@@ -71,10 +79,13 @@ def test_composed_texts_carry_no_comment_directive_or_indentation(composed: Comp
 
 
 def test_variants_differ_only_in_the_publish_command(composed: Composed) -> None:
-    for name in NAMES:
+    for name in (*NAMES, *(f"{name}.hash" for name in HASH_NAMES)):
         plain, sharded = composed[1][name], composed[1][f"{name}.sharded"]
         assert "SPUBLISH" not in plain
-        assert plain.replace("'PUBLISH'", "'SPUBLISH'") == sharded
+        # Redisson's waiters subscribe to a plain channel.
+        theirs = plain.replace("'PUBLISH', channel", "theirs")
+        ours = theirs.replace("'PUBLISH'", "'SPUBLISH'")
+        assert ours.replace("theirs", "'PUBLISH', channel") == sharded
 
 
 def test_no_function_is_made_and_no_text_is_run(composed: Composed) -> None:
@@ -87,17 +98,54 @@ def test_composing_twice_gives_the_same_bytes(composed: Composed, tmp_path: Path
     assert compose(tmp_path) == compose(tmp_path)
 
 
+def composed_from(folder: Path, **texts: str) -> dict[str, str]:
+    """All texts, where each script is a stub but for those given."""
+    source = folder / "source"
+    (source / "fragments" / "string").mkdir(parents=True)
+    (source / "fragments" / "hash").mkdir()
+    for name in NAMES:
+        (source / f"{name}.lua").write_text(texts.pop(name, "return 1\n"))
+    for name, text in texts.items():
+        (source / "fragments" / f"{name.replace('__', '/')}.lua").write_text(text)
+    return compose(folder / "out", source)
+
+
 @pytest.mark.parametrize(
-    "line", ["return 1 -- behind code", "return '@NO_SUCH_NAME@'", "return ')lua\"'"]
+    "line",
+    [
+        "return 1 -- behind code",
+        "return '@NO_SUCH_NAME@'",
+        "return ')lua\"'",
+        "--@only hash\nreturn 1",
+        "--@end",
+        "--@only hassh\nreturn 1\n--@end",
+        "--@include fragments/none.lua",
+    ],
 )
 def test_text_that_cannot_be_embedded_is_refused(tmp_path: Path, line: str) -> None:
-    source = tmp_path / "source"
-    source.mkdir()
-    for name in NAMES:
-        (source / f"{name}.lua").write_text("return 1\n")
-    (source / "kick.lua").write_text(line + "\n")
     with pytest.raises(subprocess.CalledProcessError):
-        compose(tmp_path / "out", source)
+        composed_from(tmp_path, kick=line + "\n")
+
+
+def test_lines_for_one_format_are_in_its_text_alone(tmp_path: Path) -> None:
+    text = "a()\n--@only hash\nb()\n--@end\nc()\n  --@only string\n  d()\n  --@end\ne()\n"
+    texts = composed_from(tmp_path, kick=text, list=text)
+    assert texts["kick"] == texts["list"] == "a()\nc()\nd()\ne()\n"
+    assert texts["kick.hash"] == texts["kick.hash.sharded"] == "a()\nb()\nc()\ne()\n"
+    assert "list.hash" not in texts
+
+
+def test_format_names_the_fragment_also_within_fragments(tmp_path: Path) -> None:
+    texts = composed_from(
+        tmp_path,
+        kick="--@include fragments/outer.lua\nx = '@FORMAT@'\n",
+        outer="--@include fragments/@FORMAT@/inner.lua\n--@only string\ny()\n--@end\n",
+        string__inner="one()\n",
+        hash__inner="two('@PUBLISH@')\n",
+    )
+    assert texts["kick"] == "one()\ny()\nx = 'string'\n"
+    assert texts["kick.hash"] == "two('PUBLISH')\nx = 'hash'\n"
+    assert texts["kick.hash.sharded"] == "two('SPUBLISH')\nx = 'hash'\n"
 
 
 def test_after_script_flush_eval_serves_and_loads_again(world: World) -> None:

@@ -9,8 +9,9 @@ from .harness import Busy, Held, World, member_of
 
 
 def test_free_lock(world: World) -> None:
-    now, kind, value, pttl, fence, count, waiters, info = world.inspect()
+    now, kind, value, pttl, fence, count, waiters, info, *shared = world.inspect()
     assert abs(now * 1000 - world.now_us()) < 5_000_000
+    assert shared == [0, [], 0]
     assert (kind, value, pttl, fence, count, waiters, info) == (b"none", b"", -2, b"", 0, [], [])
     assert world.keys() == set()
 
@@ -26,12 +27,13 @@ def test_held_lock_with_waiters_and_description(world: World) -> None:
         reply = client.acquire(behind)
         assert isinstance(reply, Busy)
         expected += [member_of(behind).encode(), reply.ticket.encode()]
-    _, kind, value, pttl, fence, count, listed, info = world.inspect()
+    _, kind, value, pttl, fence, count, listed, info, *shared = world.inspect()
     assert isinstance(held, Held)
     assert (kind, value, fence, count) == (b"string", token.encode(), held.fence.encode(), 3)
     assert 19_000 < pttl <= 20_000
     assert listed == expected
     assert info == [b"token", token.encode(), b"host", b"a"]
+    assert shared == [0, [], 0]
     assert world.inspect(2)[5:7] == [3, expected[:4]]
     assert world.inspect(0)[5:7] == [3, []]
 
@@ -86,3 +88,57 @@ def test_inspect_writes_nothing(world: World) -> None:
         keys = [lock.k, lock.q, lock.f, lock.i, lock.r]
         reply = world.run("inspect", keys, 10, connection=limited)
     assert reply[5] == 1 and len(world.queue()) == 1
+
+
+def test_readers_are_listed_with_the_end_of_each(world: World) -> None:
+    first, second, writer, ended = (world.client() for _ in range(4))
+    expected = [first.share(lease_ms=20_000), second.share(lease_ms=40_000)]
+    world.end_lease(ended.share(lease_ms=90_000))
+    behind = writer.wait()
+    reply = world.inspect()
+    assert (reply[1], reply[2]) == (b"string", b"rl:shared") and 39_000 < reply[3] <= 40_000
+    assert (reply[5], reply[8], reply[10]) == (1, 2, 0)
+    assert [token.decode() for token in reply[9][::2]] == expected
+    ends = [int(end) - reply[0] for end in reply[9][1::2]]
+    assert 19_000 < ends[0] <= 20_000 and 39_000 < ends[1] <= 40_000
+    assert reply[6][0].decode() == member_of(behind)
+    assert world.inspect(1)[8:10] == [2, reply[9][:2]] and world.inspect(0)[8:10] == [2, []]
+
+
+def test_upgrade_is_shown_at_the_head_with_its_ticket(world: World) -> None:
+    first, second, writer = (world.client() for _ in range(3))
+    token = first.share()
+    second.share()
+    writer.wait()
+    reply = first.upgrade(token)
+    assert isinstance(reply, Busy)
+    assert world.inspect()[6][:2] == [first.member(token, "u").encode(), reply.ticket.encode()]
+
+
+def test_owner_and_its_holds_are_shown(hashed: World) -> None:
+    client = hashed.client(owner="worker 7")
+    tokens = [client.hold(lease_ms=20_000), client.hold(lease_ms=40_000)]
+    other = hashed.client(owner="worker 8")
+    other.wait()
+    reply = hashed.inspect()
+    assert (reply[1], reply[2], reply[5]) == (b"hash", b"worker 7", 1)
+    assert 39_000 < reply[3] <= 40_000
+    assert (reply[8], reply[10]) == (2, 2)
+    assert [token.decode() for token in reply[9][::2]] == tokens
+    assert reply[6][0].decode().endswith("worker 8")
+
+
+def test_holds_of_an_earlier_owner_are_not_shown(hashed: World) -> None:
+    hashed.client(owner="ours").hold()
+    hashed.admin.cmd("DEL", hashed.lock.k)
+    hashed.admin.cmd("HSET", hashed.lock.k, "theirs:1", 3)
+    hashed.admin.cmd("PEXPIRE", hashed.lock.k, 5000)
+    reply = hashed.inspect()
+    assert (reply[2], reply[8:]) == (b"theirs:1", [0, [], 3])
+
+
+def test_fields_of_another_library_are_no_owner(hashed: World) -> None:
+    hashed.admin.cmd("HSET", hashed.lock.k, "mode", "read", "theirs:1", 1)
+    hashed.admin.cmd("PEXPIRE", hashed.lock.k, 5000)
+    reply = hashed.inspect()
+    assert (reply[1], reply[2], reply[8:]) == (b"hash", b"", [0, [], 0])

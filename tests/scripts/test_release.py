@@ -119,7 +119,7 @@ def test_new_head_is_told_to_look_when_the_claim_has_passed(world: World) -> Non
     third.wait()
     assert holder.release(held) == (2, 0)
     assert [type(message) for message in granted.messages()] == [Grant]
-    assert second.messages() == [Head(rid_of(behind), 700)]
+    assert second.was_told(behind, 700)
     assert third.messages() == [], "only the head is told"
 
 
@@ -154,7 +154,7 @@ def test_dead_second_head_is_skipped_when_it_is_told(world: World) -> None:
     assert holder.release(held) == (2, 0)
     assert world.holder() == first
     assert world.queue() == [member_of(behind)], "the dead head is out of the queue"
-    assert third.messages() == [Head(rid_of(behind), 700)]
+    assert third.was_told(behind, 700)
 
 
 def test_overdue_waiter_is_skipped_though_alive(world: World) -> None:
@@ -175,7 +175,7 @@ def test_overdue_second_head_is_not_told(world: World) -> None:
     behind = third.wait()
     assert holder.release(held) == (2, 0)
     assert late.messages() == [] and world.queue() == [member_of(behind)]
-    assert third.messages() == [Head(rid_of(behind), 3000)]
+    assert third.was_told(behind, 3000)
 
 
 def test_wait_counts_from_the_ticket(world: World) -> None:
@@ -340,7 +340,7 @@ def test_waiter_that_ignores_its_grant_blocks_for_one_claim(world: World) -> Non
     queued = paused.acquire(token, claim_ms=30)
     behind = second.wait()
     holder.release(held)
-    assert second.messages() == [Head(rid_of(behind), 30)]
+    assert second.was_told(behind, 30)
     world.expire()
     assert isinstance(second.acquire(behind), Held)
     assert isinstance(queued, Busy)

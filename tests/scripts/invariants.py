@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""What must hold whenever a script has ended, as scripts that look."""
+
+# Keys without expiry. What is written by every script must end by itself.
+IMMORTAL = """
+local found = {}
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  if redis.call('PTTL', key) == -1 then found[#found + 1] = key end
+end
+return found
+"""
+
+# What must hold between K and R whenever a script has ended: K lives as long as the last of those
+# who share it, and is never shared by nobody. In the hash format the count is never too low.
+AGREES = """
+local t = redis.call('TIME')
+local now = t[1] * 1000 + (t[2] - t[2] % 1000) / 1000
+local kind = redis.call('TYPE', KEYS[1]).ok
+local is_shared, count = false, 1
+if kind == 'string' then
+  is_shared = redis.call('GET', KEYS[1]) == 'rl:shared'
+elseif kind == 'hash' and redis.call('HLEN', KEYS[1]) == 1 then
+  local field = redis.call('HGETALL', KEYS[1])
+  local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
+  is_shared = first ~= nil and string.sub(first, 33) == field[1]
+  count = tonumber(field[2])
+end
+if not is_shared then return '' end
+local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')
+if #last == 0 then return 'shared by nobody' end
+if kind == 'hash' and count < redis.call('ZCOUNT', KEYS[2], now, '+inf') then
+  return 'the count is too low'
+end
+if math.abs(last[2] - now - redis.call('PTTL', KEYS[1])) > 20 then return 'another expiry' end
+if redis.call('PTTL', KEYS[2]) > redis.call('PTTL', KEYS[1]) + 20 then return 'R outlives K' end
+return ''
+"""
