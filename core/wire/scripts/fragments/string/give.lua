@@ -3,12 +3,17 @@
 --
 -- Gives K to the token. What readers share is written by settle.lua.
 --
+-- The first reader clears R: who stands there still lost K, and a gap is for good.
+--
 -- An upgrade keeps what is left of its lease as a reader: a claim alone could cut it.
 --
 -- In:  K, R, now, holder, readers, mode, token, ms (its lease or claim).
 -- Out: holder, readers. expiry: of the reader that was upgraded.
 local expiry
 if mode == 's' then
+  if not holder then
+    redis.call('DEL', R)
+  end
   readers = readers + redis.call('ZADD', R, 'GT', now + ms, token)
   holder = '@SHARED@'
 else
