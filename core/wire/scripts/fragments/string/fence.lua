@@ -8,7 +8,7 @@
 -- Out: number, 16 digits. fence.
 local number
 if mode == 's' then
-  number = redis.call('GET', F)
+  number = tonumber(redis.call('GET', F) or nil)
   if not number then
     --@include fragments/mint.lua
     number = fence
