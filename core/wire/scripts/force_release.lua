@@ -25,7 +25,7 @@ if holder then
     return {-1, now, 0}
   end
   result = 1
-  if token == '' or readers == 0 then
+  if token == '' or token == holder then
     -- DEL comes first: it is a write that a server without memory allows.
     redis.call('DEL', K, R)
     holder, readers = false, 0
