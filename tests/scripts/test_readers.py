@@ -1,0 +1,545 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: readers share the lock and end one by one; nobody overtakes a writer who waits.
+Method: one request at a time; crashed readers, dead waiters and copies are played by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from .harness import (
+    FENCE_STEP,
+    LEASE_MS,
+    MAX_ENTRIES,
+    MORE,
+    REFUSED,
+    SHARED,
+    Busy,
+    Grant,
+    Head,
+    Held,
+    World,
+    eventually,
+    rid_of,
+)
+
+
+def fence_of(reply: Held | Busy | int) -> int:
+    assert isinstance(reply, Held)
+    return int(reply.fence)
+
+
+def test_first_reader_takes_the_free_lock(world: World) -> None:
+    client = world.client()
+    token = client.token()
+    reply = client.read(token, lease_ms=20_000)
+    assert isinstance(reply, Held) and world.holder() == SHARED
+    assert list(world.readers()) == [token]
+    assert reply.now + 19_990 <= world.readers()[token] <= reply.now + 20_000
+    assert 19_000 < world.pttl() <= 20_000 and 19_000 < world.pttl(world.lock.r) <= 20_000
+    assert world.keys() == {world.lock.k, world.lock.f, world.lock.r}
+
+
+def test_readers_share_and_the_key_lives_as_long_as_the_latest(world: World) -> None:
+    first, second, third = (world.client() for _ in range(3))
+    tokens = {first.share(lease_ms=20_000), second.share(lease_ms=60_000)}
+    assert 59_000 < world.pttl() <= 60_000
+    tokens.add(third.share(lease_ms=10_000))
+    assert 59_000 < world.pttl() <= 60_000 and set(world.readers()) == tokens
+
+
+def test_fences_of_readers_stand_between_those_of_the_writers(world: World) -> None:
+    client, other = world.client(), world.client()
+    token = client.token()
+    before = fence_of(client.acquire(token))
+    client.release(token)
+    readers = [client.token(), other.token()]
+    fences = {fence_of(client.read(readers[0])), fence_of(other.read(readers[1]))}
+    assert fences == {before + FENCE_STEP - 1}
+    waiting = client.wait()
+    for reader in readers:
+        client.release(reader)
+    grant = client.messages()[-1]
+    assert isinstance(grant, Grant) and grant.rid == rid_of(waiting)
+    assert int(grant.fence) >= before + FENCE_STEP
+
+
+def test_granted_readers_stand_between_the_fences_of_the_writers(world: World) -> None:
+    holder, reader, writer = (world.client() for _ in range(3))
+    token = holder.token()
+    fence = fence_of(holder.acquire(token))
+    waiting = reader.wait_to_read()
+    writer.wait()
+    holder.release(token)
+    (grant,) = reader.messages()
+    assert isinstance(grant, Grant) and int(grant.fence) == fence + FENCE_STEP - 1
+    writer.messages()
+    reader.release(waiting)
+    (last,) = writer.messages()
+    assert isinstance(last, Grant) and int(last.fence) > int(grant.fence)
+
+
+@pytest.mark.parametrize("spoilt", ["", "abc", "12"])
+def test_spoilt_fence_key_does_not_stop_readers(world: World, spoilt: str) -> None:
+    client = world.client()
+    world.admin.cmd("SET", world.lock.f, spoilt, "PX", 5000)
+    assert isinstance(client.read(client.token()), Held)
+
+
+@pytest.mark.parametrize("queueing", [True, False])
+def test_resent_request_changes_nothing_and_never_shortens(world: World, queueing: bool) -> None:
+    client, other = world.client(), world.client()
+    token = client.token()
+    first = client.read(token, lease_ms=10_000, queues=queueing)
+    other.share(lease_ms=5000)
+    assert client.extend_shared(token, 60_000) == 2
+    again = client.read(token, lease_ms=10_000, queues=queueing)
+    assert fence_of(again) == fence_of(first)
+    assert len(world.readers()) == 2 and world.pttl() > 59_000 and world.queue() == []
+
+
+def test_resent_request_lengthens(world: World) -> None:
+    client = world.client()
+    token = client.share(lease_ms=5000)
+    assert isinstance(client.read(token, lease_ms=60_000), Held)
+    assert world.pttl() > 59_000 and list(world.readers()) == [token]
+
+
+def test_lost_reply_gives_one_queue_place_and_the_same_ticket(world: World) -> None:
+    holder, reader, other = (world.client() for _ in range(3))
+    held = holder.hold()
+    token = reader.token()
+    first = reader.read(token)
+    other.wait()
+    again = reader.read(token)
+    assert isinstance(first, Busy) and isinstance(again, Busy)
+    assert (again.ticket, again.rank) == (first.ticket, 0) and len(world.queue()) == 2
+    assert holder.release(held) == (2, 0)
+    assert reader.release(token) == (2, 0), "a second place would have been granted here"
+
+
+def test_reader_does_not_overtake_a_writer_who_waits(world: World) -> None:
+    first, writer, late = (world.client() for _ in range(3))
+    first.share()
+    waiting = writer.wait()
+    reply = late.read(late.token())
+    assert isinstance(reply, Busy) and (reply.rank, reply.holder) == (1, SHARED.encode())
+    tried = late.read(late.token(), queues=False)
+    assert isinstance(tried, Busy) and (tried.rank, tried.ticket) == (-1, "")
+    assert len(world.readers()) == 1 and world.queue()[0] == writer.member(waiting)
+
+
+def test_sibling_of_a_reader_passes_the_writer_who_waits(world: World) -> None:
+    first, writer = world.client(), world.client()
+    token = first.share()
+    writer.wait()
+    sibling = first.token()
+    assert isinstance(first.read(sibling), Busy), "it queues, and finds out later"
+    assert isinstance(first.read(sibling, sibling=token), Held)
+    assert set(world.readers()) == {token, sibling} and len(world.queue()) == 1
+
+
+def test_sibling_that_does_not_read_opens_no_way(world: World) -> None:
+    first, second, writer = (world.client() for _ in range(3))
+    over, other = first.share(), second.share()
+    waiting = writer.wait()
+    world.end_lease(over)
+    for name in (over, first.token(), waiting, "rl:shared"):
+        reply = first.read(first.token(), sibling=name, queues=False)
+        assert isinstance(reply, Busy)
+    assert list(world.readers()) == [other]
+
+
+def test_sibling_does_not_pass_a_holder_who_writes(world: World) -> None:
+    first, writer = world.client(), world.client()
+    token = first.share()
+    first.release(token)
+    held = writer.hold()
+    assert isinstance(first.read(first.token(), sibling=token, queues=False), Busy)
+    assert isinstance(first.read(first.token(), sibling=held, queues=False), Busy)
+    assert world.holder() == held
+
+
+def test_writer_lets_all_readers_at_the_head_in_and_stops_at_a_writer(world: World) -> None:
+    holder, writer = world.client(), world.client()
+    held = holder.hold()
+    readers = [world.client() for _ in range(3)]
+    tokens = [reader.wait_to_read(claim_ms=900) for reader in readers]
+    behind = writer.wait()
+    late = world.client()
+    late.wait_to_read()
+    assert holder.release(held) == (4, 0)
+    assert set(world.readers()) == set(tokens) and 0 < world.pttl() <= 900
+    for reader in readers:
+        (grant,) = reader.messages()
+        assert isinstance(grant, Grant) and (grant.mode, grant.claim_ms) == ("s", 900)
+    assert writer.was_told(behind, 900), "it is the head now"
+    assert late.messages() == [] and len(world.queue()) == 2
+
+
+def test_last_reader_lets_the_writer_in(world: World) -> None:
+    first, second, writer, late = (world.client() for _ in range(4))
+    tokens = first.share(), second.share()
+    behind = writer.wait(claim_ms=1234)
+    last = late.wait_to_read()
+    writer.messages()
+    assert first.release(tokens[0]) == (1, 0)
+    assert world.holder() == SHARED
+    writer.messages()
+    assert second.release(tokens[1]) == (2, 0)
+    assert world.holder() == behind and 1000 < world.pttl() <= 1234
+    assert world.keys() == {world.lock.k, world.lock.f, world.lock.q}
+    (grant,) = writer.messages()
+    assert isinstance(grant, Grant) and grant.mode == "x"
+    assert late.was_told(last, 1234)
+
+
+def test_key_shrinks_when_its_longest_reader_leaves_and_the_head_is_told(world: World) -> None:
+    first, second, writer = (world.client() for _ in range(3))
+    longest = first.share(lease_ms=60_000)
+    second.share(lease_ms=5000)
+    behind = writer.wait()
+    writer.messages()
+    assert first.release(longest) == (1, 0)
+    assert 4000 < world.pttl() <= 5000 and 4000 < world.pttl(world.lock.r) <= 5000
+    (head,) = writer.messages()
+    assert isinstance(head, Head) and head.rid == rid_of(behind) and 4000 < head.ms <= 5000
+    reply = writer.acquire(behind)
+    assert isinstance(reply, Busy) and 4000 < reply.pttl <= 5000
+
+
+def test_last_reader_frees_the_lock(world: World) -> None:
+    client = world.client()
+    token = client.share()
+    assert client.release(token) == (1, 0)
+    assert world.keys() == {world.lock.f}
+    assert client.release(token) == (-1, 0)
+
+
+def test_late_copy_of_a_release_leaves_the_other_readers_alone(world: World) -> None:
+    first, second = world.client(), world.client()
+    over, token = first.share(), second.share(lease_ms=20_000)
+    assert first.release(over) == (1, 0)
+    before = world.readers()
+    assert first.release(over) == (-1, 0)
+    assert world.readers() == before and world.holder() == SHARED and world.pttl() > 19_000
+    assert second.extend_shared(token) == 2
+
+
+def test_late_copy_of_an_acquire_after_the_release_is_a_ghost_that_release_ends(
+    world: World,
+) -> None:
+    client, other = world.client(), world.client()
+    token = client.share()
+    rest = other.share()
+    client.release(token)
+    assert isinstance(client.read(token), Held)
+    assert client.release(token) == (1, 0)
+    assert list(world.readers()) == [rest]
+
+
+def test_crashed_reader_ends_alone(world: World) -> None:
+    first, second = world.client(), world.client()
+    over, token = first.share(lease_ms=60_000), second.share(lease_ms=20_000)
+    world.end_lease(over)
+    assert first.extend_shared(over) == 0 and first.release(over) == (-1, 0)
+    assert second.extend_shared(token, 30_000) == 2
+    assert list(world.readers()) == [token] and 29_000 < world.pttl() <= 30_000
+    again = first.read(over)
+    assert isinstance(again, Held), "as a new reader"
+
+
+def test_writer_behind_a_crashed_reader_gets_in_at_its_expiry(world: World) -> None:
+    crashed, reader, writer = (world.client() for _ in range(3))
+    crashed.share(lease_ms=80)
+    token = reader.share(lease_ms=20)
+    behind = writer.wait()
+    reader.release(token)
+    eventually(lambda: isinstance(writer.acquire(behind), Held))
+    assert world.holder() == behind
+
+
+def test_dead_writer_in_the_queue_does_not_hold_readers_up(world: World) -> None:
+    first, dead, late = (world.client() for _ in range(3))
+    token = first.share()
+    dead.wait()
+    dead.die()
+    other = late.token()
+    assert isinstance(late.read(other, lease_ms=20_000), Held)
+    assert set(world.readers()) == {token, other} and world.queue() == []
+    dead.subscribe()
+    dead.wait()
+    dead.die()
+    assert isinstance(late.read(late.token(), queues=False), Held), "a try, too"
+
+
+def test_overdue_writer_in_the_queue_does_not_hold_readers_up(world: World) -> None:
+    first, overdue, late = (world.client() for _ in range(3))
+    first.share()
+    overdue.wait_overdue()
+    assert isinstance(late.read(late.token()), Held)
+    assert overdue.messages() == [] and world.queue() == []
+
+
+def test_dead_and_overdue_readers_are_skipped(world: World) -> None:
+    holder, dead, overdue, reader = (world.client() for _ in range(4))
+    held = holder.hold()
+    overdue.read(overdue.token(), wait_ms=1000, ticket=world.now_us() - 10_000_000)
+    dead.wait_to_read()
+    token = reader.wait_to_read()
+    dead.die()
+    assert holder.release(held) == (2, 0)
+    assert list(world.readers()) == [token] and world.queue() == []
+    assert overdue.messages() == []
+
+
+def test_lock_is_free_when_all_readers_in_the_queue_are_dead(world: World) -> None:
+    holder, dead = world.client(), world.client()
+    held = holder.hold()
+    for _ in range(3):
+        dead.wait_to_read()
+    dead.die()
+    assert holder.release(held) == (1, 0)
+    assert world.keys() == {world.lock.f}
+
+
+def test_poll_of_a_free_lock_reads_with_the_full_lease_and_lets_the_next_in(world: World) -> None:
+    holder, first, second, writer = (world.client() for _ in range(4))
+    holder.hold()
+    tokens = first.wait_to_read(), second.wait_to_read(claim_ms=700)
+    writer.wait()
+    world.expire()
+    assert isinstance(first.read(tokens[0], lease_ms=20_000), Held)
+    assert set(world.readers()) == set(tokens) and 19_000 < world.pttl() <= 20_000
+    assert first.messages() == [] and [type(one) for one in second.messages()] == [Grant]
+
+
+def test_late_copy_of_an_extend_never_shortens_and_never_brings_back(world: World) -> None:
+    client, other = world.client(), world.client()
+    token = client.share(lease_ms=60_000)
+    assert client.extend_shared(token, 1000) == 2
+    assert world.pttl() > 59_000
+    client.release(token)
+    assert client.extend_shared(token) == 0 and world.keys() == {world.lock.f}
+    rest = other.share(lease_ms=5000)
+    assert client.extend_shared(token) == 0
+    assert list(world.readers()) == [rest] and world.pttl() <= 5000
+
+
+def test_extend_shared_of_a_writer_says_so(world: World) -> None:
+    client, other = world.client(), world.client()
+    token = client.hold(lease_ms=5000)
+    assert client.extend_shared(token, 60_000) == 1 and world.pttl() > 59_000
+    assert client.extend_shared(token, 1000) == 1 and world.pttl() > 59_000
+    assert other.extend_shared(other.token()) == 0
+    assert world.readers() == {}
+
+
+def test_plain_extend_of_a_reader_is_refused(world: World) -> None:
+    client = world.client()
+    token = client.share(lease_ms=5000)
+    assert client.extend(token, 60_000) == 0 and world.pttl() <= 5000
+
+
+def test_release_by_somebody_else_serves_the_queue_of_readers(world: World) -> None:
+    first, second, writer, late = (world.client() for _ in range(4))
+    over, rest = first.share(), second.share()
+    writer.wait()
+    last = late.wait_to_read()
+    writer.die()
+    world.end_lease(over)
+    assert first.release(over) == (-1, 0)
+    assert set(world.readers()) == {rest, last} and world.queue() == []
+
+
+def test_300_readers_behind_one_writer_get_in_by_a_kick(world: World) -> None:
+    holder, client, writer = (world.client() for _ in range(3))
+    held = holder.hold()
+    tokens = {client.wait_to_read() for _ in range(300)}
+    behind = writer.wait()
+    assert holder.release(held) == (1 + MAX_ENTRIES, MORE)
+    assert len(world.readers()) == MAX_ENTRIES and world.holder() == SHARED
+    assert writer.messages() == []
+    assert world.kick() == (300 - MAX_ENTRIES, 0)
+    assert set(world.readers()) == tokens and world.queue() == [writer.member(behind)]
+    messages = client.messages()
+    assert len(messages) == 300 and {type(one) for one in messages} == {Grant}
+    assert len({one.rid for one in messages}) == 300
+    assert writer.was_told(behind, 3000)
+
+
+def test_dead_entries_in_front_of_readers_are_bounded_per_call(world: World) -> None:
+    holder, reader = world.client(), world.client()
+    held = holder.hold()
+    world.enqueue_dead(MAX_ENTRIES + 5)
+    token = reader.wait_to_read()
+    assert holder.release(held) == (1, MORE)
+    assert world.holder() is None
+    assert world.kick() == (1, 0) and list(world.readers()) == [token]
+
+
+def test_refused_publish_keeps_the_reader_in_its_place(world: World) -> None:
+    holder, reader, second = (world.client() for _ in range(3))
+    held = holder.hold()
+    tokens = reader.wait_to_read(), second.wait_to_read()
+    queue = world.admin.cmd("ZRANGE", world.lock.q, 0, -1, "WITHSCORES")
+    with world.user("~*", "resetchannels", "+@all") as limited:
+        assert holder.release(held, connection=limited) == (1, REFUSED)
+    assert world.holder() is None and world.readers() == {}
+    assert world.admin.cmd("ZRANGE", world.lock.q, 0, -1, "WITHSCORES") == queue
+    assert isinstance(reader.read(tokens[0]), Held)
+    assert set(world.readers()) == set(tokens)
+
+
+def test_refused_publish_behind_a_granted_reader_keeps_the_grant(world: World) -> None:
+    holder, reader, second = (world.client() for _ in range(3))
+    held = holder.hold()
+    token, last = reader.wait_to_read(), second.wait_to_read()
+    with world.user("~*", "resetchannels", f"&{reader.channel}", "+@all") as limited:
+        assert holder.release(held, connection=limited) == (2, REFUSED)
+    assert list(world.readers()) == [token] and world.queue() == [second.member(last, "s")]
+
+
+def test_readers_left_over_by_a_lost_key_do_not_come_back(world: World) -> None:
+    # K was evicted or deleted, a writer came and went: for the reader that is a gap.
+    lost, writer, reader = (world.client() for _ in range(3))
+    over = lost.share(lease_ms=60_000)
+    world.admin.cmd("DEL", world.lock.k)
+    assert lost.extend_shared(over) == 0
+    writer.release(writer.hold())
+    token = reader.share(lease_ms=5000)
+    assert list(world.readers()) == [token] and world.pttl() <= 5000
+    assert lost.extend_shared(over) == 0 and lost.upgrade(over) == -1
+    assert isinstance(reader.upgrade(token, queues=False), Held), "it reads alone"
+
+
+def test_readers_left_over_do_not_come_back_by_a_grant(world: World) -> None:
+    lost, writer, reader = (world.client() for _ in range(3))
+    over = lost.share(lease_ms=60_000)
+    world.admin.cmd("DEL", world.lock.k)
+    held = writer.hold()
+    token = reader.wait_to_read()
+    assert writer.release(held) == (2, 0)
+    assert list(world.readers()) == [token] and lost.extend_shared(over) == 0
+
+
+def test_writer_is_not_disturbed_by_readers_left_over(world: World) -> None:
+    lost, writer = world.client(), world.client()
+    over = lost.share(lease_ms=60_000)
+    world.admin.cmd("DEL", world.lock.k)
+    held = writer.hold()
+    assert lost.extend_shared(over) == 0 and lost.release(over) == (-1, 0)
+    assert lost.upgrade(over) == -1 and lost.downgrade(over) == (0, 0)
+    assert isinstance(lost.read(over, queues=False), Busy)
+    assert world.holder() == held
+
+
+def test_cancel_of_the_writer_at_the_head_lets_readers_in(world: World) -> None:
+    first, writer, late = (world.client() for _ in range(3))
+    rest = first.share()
+    behind = writer.wait()
+    last = late.wait_to_read()
+    assert writer.cancel(writer.member(behind)) == (1, 0)
+    assert set(world.readers()) == {rest, last} and world.queue() == []
+    assert late.cancel(late.member(last, "s")) == (2, 0)
+    assert late.release(last) == (1, 0) and list(world.readers()) == [rest]
+
+
+def test_cancel_of_a_reader_in_the_queue(world: World) -> None:
+    holder, reader, writer = (world.client() for _ in range(3))
+    holder.hold(lease_ms=5000)
+    token = reader.wait_to_read()
+    behind = writer.wait()
+    assert reader.cancel(reader.member(token, "s")) == (1, 0)
+    assert reader.cancel(reader.member(token, "s")) == (0, 0)
+    (head,) = writer.messages()
+    assert isinstance(head, Head) and head.rid == rid_of(behind) and 4000 < head.ms <= 5000
+
+
+def test_forced_release_of_one_reader_leaves_the_others(world: World) -> None:
+    first, second = world.client(), world.client()
+    token, rest = first.share(lease_ms=60_000), second.share(lease_ms=20_000)
+    assert world.force_release(first.token()) == (-1, 0)
+    assert world.force_release(token) == (1, 0)
+    assert list(world.readers()) == [rest] and 19_000 < world.pttl() <= 20_000
+    assert first.extend_shared(token) == 0 and second.extend_shared(rest) == 2
+
+
+@pytest.mark.parametrize("expected", ["", SHARED])
+def test_forced_release_of_all_readers(world: World, expected: str) -> None:
+    first, second, writer = (world.client() for _ in range(3))
+    tokens = first.share(), second.share()
+    behind = writer.wait()
+    fence = int(world.admin.cmd("GET", world.lock.f))
+    assert world.force_release(expected) == (1, 0)
+    assert world.holder() == behind and world.readers() == {}
+    assert first.extend_shared(tokens[0]) == 0
+    assert int(world.admin.cmd("GET", world.lock.f)) >= fence + FENCE_STEP
+
+
+def test_strangers_are_respected(world: World) -> None:
+    client = world.client()
+    token = "5e3b2f4ac6d911f0a1b20242ac120002"
+    world.admin.cmd("SET", world.lock.k, token, "PX", 60_000)
+    reply = client.read(mine := client.token())
+    assert isinstance(reply, Busy) and (reply.holder, reply.kind) == (token.encode(), "string")
+    assert client.upgrade(mine) == -1 and client.downgrade(mine) == (0, 0)
+    assert client.extend_shared(mine) == 0 and client.release(mine) == (-1, 0)
+    assert world.kick() == (0, 0)
+    assert world.holder() == token and world.readers() == {} and world.pttl() > 59_000
+
+
+def test_stranger_is_excluded_by_readers(world: World) -> None:
+    world.client().share()
+    assert world.admin.cmd("SET", world.lock.k, "peer", "NX", "PX", 5000) is None
+    assert world.holder() == SHARED
+
+
+@pytest.mark.parametrize("fields", [("uuid:1", "1"), ("mode", "read", "uuid:1", "1")])
+def test_locks_of_the_other_format_are_busy_and_never_written(
+    world: World, fields: tuple[str, ...]
+) -> None:
+    client = world.client()
+    world.admin.cmd("HSET", world.lock.k, *fields)
+    world.admin.cmd("PEXPIRE", world.lock.k, 50_000)
+    before = world.admin.cmd("DUMP", world.lock.k)
+    token = client.token()
+    for reply in (client.read(token), client.read(client.token(), queues=False)):
+        assert isinstance(reply, Busy) and (reply.holder, reply.kind) == (b"", "hash")
+        assert 49_000 < reply.pttl <= 50_000
+    assert client.upgrade(token) == -1 and client.downgrade(token) == (0, 0)
+    assert client.extend_shared(token) == 0 and client.release(token) == (-1, 0)
+    assert client.cancel(client.member(token, "s")) == (1, 0)
+    assert world.admin.cmd("DUMP", world.lock.k) == before and world.pttl() > 49_000
+
+
+def test_nobody_reads_in_a_window_for_others(world: World) -> None:
+    client, reader = world.client(), world.client()
+    token = client.share()
+    assert client.release_with_turn(token, 1, 5000) == (1, 0)
+    assert world.admin.cmd("GET", world.lock.w) == b"w"
+    reply = reader.read(reader.token(), leaves_turns=True)
+    assert isinstance(reply, Busy) and 0 < reply.pttl <= 5000 and reply.kind == "none"
+    assert world.holder() is None
+
+
+def test_reader_that_leaves_others_reading_opens_no_window(world: World) -> None:
+    client, other = world.client(), world.client()
+    token = client.share()
+    other.share()
+    assert client.release_with_turn(token, 1, 5000) == (1, 0)
+    assert world.admin.cmd("GET", world.lock.w) is None and world.holder() == SHARED
+
+
+def test_listing_shows_locks_that_are_read(world: World) -> None:
+    world.client().share()
+    assert world.run("list", [], 0, "*", 256) == [b"0", [world.lock.k.encode()]]
+
+
+def test_reader_extends_again_after_many_others(world: World) -> None:
+    client = world.client()
+    tokens = [client.share(lease_ms=LEASE_MS) for _ in range(50)]
+    assert all(client.extend_shared(token) == 2 for token in tokens)
+    for token in tokens[:-1]:
+        assert client.release(token) == (1, 0)
+    assert list(world.readers()) == [tokens[-1]] and world.holder() == SHARED
