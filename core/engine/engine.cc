@@ -158,7 +158,8 @@ void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now, wi
         write_extend(command, *hold, lease, form, nullptr);
       } else {
         lease = hold->lease_time;
-        wire::downgrade(command, dialect_, form, hold->lock->keys, hold->token, lease / kMs);
+        wire::downgrade(command, dialect_, form, hold->lock->keys, hold->token, lease / kMs,
+                        hold->fence);
       }
       break;
     }

@@ -71,9 +71,10 @@ void cancel(Command &out, const Dialect &dialect, Form form, const LockKeys &key
 }
 
 void downgrade(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-               std::string_view token, int64_t lease_ms) {
+               std::string_view token, int64_t lease_ms, int64_t fence) {
   begin(out, dialect, form, Script::kDowngrade, keys).add(token).add(lease_ms);
   out.add(dialect.prefix);
+  if (fence > 0) out.add(fence);
 }
 
 void kick(Command &out, const Dialect &dialect, Form form, const LockKeys &keys) {

@@ -88,8 +88,9 @@ void release(Command &out, const Dialect &dialect, Form form, const LockKeys &ke
              const Claimant &claimant, const ForeignTurn &turn);
 void cancel(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
             std::string_view member, std::string_view owner);
+// `fence`: of the writer, so that a late copy does not end a later upgrade; 0 for whichever it is.
 void downgrade(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-               std::string_view token, int64_t lease_ms);
+               std::string_view token, int64_t lease_ms, int64_t fence);
 // Of a hold that may have others beside it.
 void extend_shared(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
                    const Claimant &claimant, int64_t lease_ms);

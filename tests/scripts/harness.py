@@ -364,8 +364,7 @@ class Client:
     ) -> Held | Busy:
         """ACQUIRE that queues."""
         member = self.member(token, "x", claim_ms, wait_ms)
-        name = "acquire"
-        return self._ask(name, token, lease_ms, member, ticket, connection, leaves_turns)
+        return self._ask("acquire", token, lease_ms, member, ticket, connection, leaves_turns)
 
     def try_acquire(self, token: str, *, lease_ms: int = LEASE_MS) -> Held | Busy:
         """ACQUIRE that never queues."""
@@ -413,13 +412,16 @@ class Client:
         return self._answer(reply)
 
     def downgrade(
-        self, token: str, lease_ms: int = LEASE_MS, connection: Connection | None = None
+        self,
+        token: str,
+        lease_ms: int = LEASE_MS,
+        connection: Connection | None = None,
+        fence: str = "",
     ) -> tuple[int, int]:
         keys, prefix = self.lock.keys, self.world.prefix
         on = connection or self.connection
-        result, now, flags = self.world.run(
-            "downgrade", keys, token, lease_ms, prefix, connection=on
-        )
+        args = (token, lease_ms, prefix, fence)
+        result, now, flags = self.world.run("downgrade", keys, *args, connection=on)
         assert len(str(now)) == 13
         return result, flags
 

@@ -5,9 +5,10 @@
 -- is harmless.
 --
 -- KEYS: K, Q, F, R.
--- ARGV: token, lease_ms, channel prefix.
+-- ARGV: token, lease_ms, channel prefix, fence of the writer ('' for whichever it is).
 -- Returns {result, now, flags}. result: 1 it reads, for at least lease_ms and for what was left of
---         its lease; 0 the token has nothing. flags: see grant.lua.
+--         its lease; 0 the token has nothing, or writes by a later upgrade: this is a late copy.
+--         flags: see grant.lua.
 -- Statuses: RL_OK; RL_E_LOST.
 local K, Q, F, R = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local token, lease, prefix = ARGV[1], ARGV[2], ARGV[3]
@@ -15,7 +16,8 @@ local token, lease, prefix = ARGV[1], ARGV[2], ARGV[3]
 --@include fragments/time.lua
 --@include fragments/@FORMAT@/readers.lua
 --@include fragments/@FORMAT@/mine.lua
-if not is_mine then
+local own, last = tonumber(ARGV[4] or ''), tonumber(redis.call('GET', F) or nil)
+if not is_mine or (readers == 0 and own and last and last > own) then
   return {0, now, 0}
 end
 if readers == 0 then
