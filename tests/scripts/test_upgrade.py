@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: a reader becomes the one writer without letting go, and two of them never wait for each
+other. Method: one request at a time; ended, dead and overdue readers are played by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from .harness import (
+    FENCE_STEP,
+    REFUSED,
+    SHARED,
+    Busy,
+    Client,
+    Grant,
+    Head,
+    Held,
+    World,
+    rid_of,
+)
+
+
+def wait_to_upgrade(client: Client, token: str, claim_ms: int = 3000) -> Busy:
+    reply = client.upgrade(token, claim_ms=claim_ms)
+    assert isinstance(reply, Busy) and reply.rank == 0
+    client.messages()
+    return reply
+
+
+@pytest.mark.parametrize("queueing", [True, False])
+def test_only_reader_becomes_the_writer_at_once(world: World, queueing: bool) -> None:
+    client = world.client()
+    token = client.token()
+    read = client.read(token, lease_ms=5000)
+    reply = client.upgrade(token, lease_ms=20_000, queues=queueing)
+    assert isinstance(reply, Held) and isinstance(read, Held)
+    assert int(reply.fence) > int(read.fence)
+    assert reply.fence == world.admin.cmd("GET", world.lock.f).decode()
+    assert world.holder() == token and 19_000 < world.pttl() <= 20_000
+    assert world.keys() == {world.lock.k, world.lock.f}
+    assert client.release(token) == (1, 0)
+    assert world.keys() == {world.lock.f}
+
+
+def test_upgrade_keeps_what_is_left_of_a_longer_lease(world: World) -> None:
+    client = world.client()
+    token = client.share(lease_ms=60_000)
+    assert isinstance(client.upgrade(token, lease_ms=5000), Held)
+    assert 59_000 < world.pttl() <= 60_000
+
+
+def test_resent_upgrade_changes_nothing_and_never_shortens(world: World) -> None:
+    client = world.client()
+    token = client.share()
+    first = client.upgrade(token, lease_ms=60_000)
+    again = client.upgrade(token, lease_ms=5000)
+    assert isinstance(first, Held) and isinstance(again, Held)
+    assert again.fence == first.fence and world.pttl() > 59_000
+    assert world.keys() == {world.lock.k, world.lock.f}
+    assert isinstance(client.upgrade(token, lease_ms=90_000, queues=False), Held)
+    assert world.pttl() > 89_000
+
+
+def test_upgrade_of_a_writer_is_done_already(world: World) -> None:
+    client, other = world.client(), world.client()
+    token = client.token()
+    held = client.acquire(token)
+    reply = client.upgrade(token)
+    assert isinstance(held, Held) and isinstance(reply, Held) and reply.fence == held.fence
+    assert other.upgrade(other.token()) == -1 and world.holder() == token
+
+
+def test_upgrade_takes_the_only_readers_lock_past_a_writer_who_waits(world: World) -> None:
+    client, writer = world.client(), world.client()
+    token = client.share()
+    behind = writer.wait()
+    assert isinstance(client.upgrade(token), Held)
+    assert world.holder() == token and world.queue() == [writer.member(behind)]
+
+
+def test_who_does_not_read_cannot_upgrade(world: World) -> None:
+    client, other = world.client(), world.client()
+    assert client.upgrade(client.token()) == -1 and world.keys() == set()
+    other.share()
+    assert client.upgrade(client.token()) == -1 and len(world.readers()) == 1
+    assert world.queue() == [] and world.holder() == SHARED
+
+
+@pytest.mark.parametrize("others", [0, 1])
+@pytest.mark.parametrize("queueing", [True, False])
+def test_reader_that_expired_cannot_upgrade(world: World, others: int, queueing: bool) -> None:
+    client = world.client()
+    tokens = [world.client().share() for _ in range(others)]
+    over = client.share()
+    world.admin.cmd("ZADD", world.lock.r, world.now_us() // 1000 - 1, over)
+    world.may_disagree = True  # K is still there for a moment.
+    assert client.upgrade(over, queues=queueing) == -1
+    assert world.holder() == SHARED and list(world.readers()) == tokens and world.queue() == []
+
+
+def test_late_copy_of_an_upgrade_after_the_release_changes_nothing(world: World) -> None:
+    client, other = world.client(), world.client()
+    token = client.share()
+    client.upgrade(token)
+    client.release(token)
+    assert client.upgrade(token) == -1
+    held = other.hold()
+    assert client.upgrade(token) == -1 and world.holder() == held and world.queue() == []
+
+
+def test_late_copy_of_the_acquire_does_not_undo_the_upgrade(world: World) -> None:
+    client = world.client()
+    token = client.share()
+    client.upgrade(token, lease_ms=60_000)
+    assert isinstance(client.read(token, lease_ms=1000), Held)
+    assert client.extend_shared(token, 1000) == 1
+    assert world.holder() == token and world.pttl() > 59_000 and world.readers() == {}
+
+
+def test_upgrade_waits_at_the_head_and_goes_on_reading(world: World) -> None:
+    client, other, writer = (world.client() for _ in range(3))
+    token, rest = client.share(lease_ms=60_000), other.share(lease_ms=20_000)
+    writer.wait()
+    before = world.now_us()
+    reply = client.upgrade(token)
+    assert isinstance(reply, Busy) and (reply.rank, reply.holder) == (0, SHARED.encode())
+    assert 19_000 < reply.pttl <= 20_000, "its own lease does not count"
+    assert before <= int(reply.ticket) <= world.now_us()
+    assert world.queue()[0] == client.member(token, "u") and len(world.queue()) == 2
+    assert set(world.readers()) == {token, rest}
+    assert client.extend_shared(token, 90_000) == 2
+
+
+def test_resent_upgrade_that_waits_keeps_its_place_and_ticket(world: World) -> None:
+    client, other = world.client(), world.client()
+    token = client.share()
+    other.share()
+    first = wait_to_upgrade(client, token)
+    again = client.upgrade(token)
+    assert isinstance(again, Busy) and (again.ticket, again.rank) == (first.ticket, 0)
+    world.admin.cmd("DEL", world.lock.q)
+    again = client.upgrade(token, ticket=first.ticket)
+    assert isinstance(again, Busy) and (again.ticket, again.rank) == (first.ticket, 0)
+    assert len(world.queue()) == 1
+
+
+def test_last_other_reader_hands_over_to_the_upgrade(world: World) -> None:
+    client, other, third, writer = (world.client() for _ in range(4))
+    token, rest = client.share(lease_ms=2000), other.share()
+    last = third.share()
+    behind = writer.wait()
+    wait_to_upgrade(client, token, claim_ms=3000)
+    fence = int(world.admin.cmd("GET", world.lock.f))
+    assert other.release(rest) == (1, 0) and world.holder() == SHARED
+    client.messages(), writer.messages()
+    assert third.release(last) == (2, 0)
+    assert world.holder() == token and 2500 < world.pttl() <= 3000, "a claim"
+    (grant,) = client.messages()
+    assert isinstance(grant, Grant) and (grant.mode, grant.rid) == ("u", rid_of(token))
+    assert int(grant.fence) >= fence + FENCE_STEP
+    assert world.readers() == {} and world.queue() == [writer.member(behind)]
+    assert writer.was_told(behind, 3000)
+    assert client.extend(token, 60_000) == 1
+
+
+def test_granted_upgrade_keeps_what_is_left_of_its_lease(world: World) -> None:
+    # The claim is shorter: what the reader relies on must not be cut.
+    client, other, writer = (world.client() for _ in range(3))
+    token, rest = client.share(lease_ms=60_000), other.share()
+    behind = writer.wait()
+    wait_to_upgrade(client, token, claim_ms=1000)
+    writer.messages()
+    assert other.release(rest) == (2, 0)
+    assert 59_000 < world.pttl() <= 60_000
+    (head,) = writer.messages()
+    assert isinstance(head, Head) and head.rid == rid_of(behind) and head.ms > 59_000
+
+
+def test_upgrade_gets_in_when_the_other_reader_has_ended(world: World) -> None:
+    client, crashed = world.client(), world.client()
+    token, over = client.share(), crashed.share()
+    wait_to_upgrade(client, token)
+    world.end_lease(over)
+    assert isinstance(client.upgrade(token, lease_ms=20_000), Held)
+    assert world.holder() == token and world.queue() == [] and client.messages() == []
+    assert crashed.extend_shared(over) == 0
+
+
+def test_try_to_upgrade_never_queues(world: World) -> None:
+    client, other = world.client(), world.client()
+    token = client.share()
+    other.share()
+    reply = client.upgrade(token, queues=False)
+    assert isinstance(reply, Busy) and (reply.rank, reply.ticket) == (-1, "")
+    assert len(world.readers()) == 2 and world.queue() == []
+
+
+@pytest.mark.parametrize("queueing", [True, False])
+def test_second_upgrade_is_refused(world: World, queueing: bool) -> None:
+    client, second = world.client(), world.client()
+    token, other = client.share(), second.share()
+    wait_to_upgrade(client, token)
+    assert second.upgrade(other, queues=queueing) == -2
+    assert world.queue() == [client.member(token, "u")] and len(world.readers()) == 2
+    assert second.release(other) == (2, 0) and world.holder() == token
+
+
+def test_second_upgrade_is_refused_when_nobody_can_be_asked(world: World) -> None:
+    # An error of PUBLISH says nothing about the first.
+    client, second = world.client(), world.client()
+    token, other = client.share(), second.share()
+    wait_to_upgrade(client, token)
+    with world.user("~*", "resetchannels", "+@all") as limited:
+        assert second.upgrade(other, connection=limited) == -2
+    assert world.queue() == [client.member(token, "u")]
+
+
+def test_dead_upgrade_stands_in_nobodys_way(world: World) -> None:
+    client, second = world.client(), world.client()
+    token, other = client.share(), second.share()
+    wait_to_upgrade(client, token)
+    client.die()
+    assert isinstance(second.upgrade(other, queues=False), Busy)
+    wait_to_upgrade(second, other)
+    assert world.queue() == [second.member(other, "u")] and len(world.readers()) == 2
+
+
+def test_overdue_upgrade_stands_in_nobodys_way(world: World) -> None:
+    client, second = world.client(), world.client()
+    token, other = client.share(), second.share()
+    client.upgrade(token, wait_ms=1000, ticket=world.now_us() - 10_000_000)
+    wait_to_upgrade(second, other)
+    assert world.queue() == [second.member(other, "u")] and len(world.readers()) == 2
+    assert client.messages() == []
+
+
+def test_upgrade_whose_reader_has_ended_stands_in_nobodys_way(world: World) -> None:
+    client, second, third = (world.client() for _ in range(3))
+    token, other = client.share(), second.share()
+    third.share()
+    wait_to_upgrade(client, token)
+    world.end_lease(token)
+    wait_to_upgrade(second, other)
+    assert world.queue() == [second.member(other, "u")]
+
+
+def test_queued_upgrade_whose_reader_has_ended_is_dropped(world: World) -> None:
+    client, second, writer = (world.client() for _ in range(3))
+    token, other = client.share(), second.share()
+    behind = writer.wait()
+    wait_to_upgrade(client, token)
+    world.end_lease(token)
+    assert second.release(other) == (2, 0)
+    assert world.holder() == behind and world.queue() == [] and client.messages() == []
+    assert client.upgrade(token) == -1
+
+
+def test_queued_upgrade_behind_an_exclusive_holder_is_dropped(world: World) -> None:
+    client, second, writer = (world.client() for _ in range(3))
+    token = client.share()
+    second.share()
+    wait_to_upgrade(client, token)
+    world.force_release()
+    held = writer.hold()
+    reader = second.wait_to_read()
+    assert writer.release(held) == (2, 0)
+    assert list(world.readers()) == [reader] and world.queue() == []
+
+
+def test_dead_waiter_to_upgrade_goes_on_reading(world: World) -> None:
+    # Its connection may only be broken for a moment: the lease is what counts.
+    client, second, writer = (world.client() for _ in range(3))
+    token, other = client.share(lease_ms=20_000), second.share(lease_ms=60_000)
+    behind = writer.wait()
+    wait_to_upgrade(client, token)
+    client.die()
+    writer.messages()
+    assert second.release(other) == (1, 0)
+    assert world.holder() == SHARED and list(world.readers()) == [token]
+    assert 19_000 < world.pttl() <= 20_000 and world.queue() == [writer.member(behind)]
+    assert writer.was_told(behind, 20_000)
+    client.subscribe()
+    assert client.extend_shared(token) == 2
+    assert isinstance(client.upgrade(token), Held)
+
+
+def test_refused_publish_keeps_the_upgrade_in_its_place(world: World) -> None:
+    client, second = world.client(), world.client()
+    token, other = client.share(lease_ms=20_000), second.share(lease_ms=60_000)
+    wait_to_upgrade(client, token)
+    queue = world.admin.cmd("ZRANGE", world.lock.q, 0, -1, "WITHSCORES")
+    with world.user("~*", "resetchannels", "+@all") as limited:
+        assert second.release(other, connection=limited) == (1, REFUSED)
+    assert list(world.readers()) == [token] and world.holder() == SHARED
+    assert 19_000 < world.pttl() <= 20_000
+    assert world.admin.cmd("ZRANGE", world.lock.q, 0, -1, "WITHSCORES") == queue
+    assert isinstance(client.upgrade(token), Held) and world.queue() == []
+
+
+def test_newcomers_wait_behind_an_upgrade_and_siblings_do_not(world: World) -> None:
+    client, second, late = (world.client() for _ in range(3))
+    token, other = client.share(), second.share()
+    wait_to_upgrade(client, token)
+    reply = late.read(late.token())
+    assert isinstance(reply, Busy) and reply.rank == 1
+    sibling = second.token()
+    assert isinstance(second.read(sibling, sibling=other), Held)
+    assert set(world.readers()) == {token, other, sibling}
+
+
+def test_upgrade_at_the_head_is_told_how_long_the_others_may_read(world: World) -> None:
+    client, second, third = (world.client() for _ in range(3))
+    token = client.share(lease_ms=90_000)
+    second.share(lease_ms=20_000)
+    last = third.share(lease_ms=60_000)
+    wait_to_upgrade(client, token)
+    assert third.release(last) == (1, 0)
+    (head,) = client.messages()
+    assert isinstance(head, Head) and head.rid == rid_of(token) and 19_000 < head.ms <= 20_000
+
+
+def test_cancelled_upgrade_reads_on_and_lets_readers_in(world: World) -> None:
+    client, second, late = (world.client() for _ in range(3))
+    token, other = client.share(), second.share()
+    wait_to_upgrade(client, token)
+    last = late.wait_to_read()
+    member = client.member(token, "u")
+    assert client.cancel(member) == (1, 0)
+    assert set(world.readers()) == {token, other, last} and world.queue() == []
+    assert client.cancel(member) == (0, 0) and len(world.readers()) == 3
+
+
+def test_cancel_of_a_granted_upgrade_says_so(world: World) -> None:
+    client, second = world.client(), world.client()
+    token, other = client.share(), second.share()
+    wait_to_upgrade(client, token)
+    second.release(other)
+    assert client.cancel(client.member(token, "u")) == (2, 0)
+    assert world.holder() == token
+    assert client.downgrade(token) == (1, 0) and list(world.readers()) == [token]
+
+
+def test_released_reader_leaves_no_upgrade_that_could_be_granted(world: World) -> None:
+    client, second = world.client(), world.client()
+    token, other = client.share(), second.share()
+    wait_to_upgrade(client, token)
+    assert client.release(token) == (1, 0)
+    assert second.release(other) == (1, 0)
+    assert world.keys() == {world.lock.f} and client.messages() == []
+
+
+def test_lost_queue_does_not_let_two_writers_in(world: World) -> None:
+    client, second = world.client(), world.client()
+    token, other = client.share(), second.share()
+    first = wait_to_upgrade(client, token)
+    world.admin.cmd("DEL", world.lock.q)
+    wait_to_upgrade(second, other)
+    assert client.upgrade(token, ticket=first.ticket) == -2
+    assert client.release(token) == (2, 0) and world.holder() == other
+
+
+def test_lost_readers_end_in_no_upgrade(world: World) -> None:
+    client, second = world.client(), world.client()
+    token = client.share()
+    second.share()
+    wait_to_upgrade(client, token)
+    world.admin.cmd("DEL", world.lock.r)
+    world.may_disagree = True
+    assert client.upgrade(token) == -1
+    assert world.kick() == (0, 0)
+    assert world.keys() == {world.lock.f}
