@@ -3,6 +3,11 @@
 --
 -- How long the present holder can go on without renewal.
 --
--- In:  K.
+-- In:  K; R, now, readers: what settle.lua will make of it.
 -- Out: left, ms; < 0 for ever.
-local left = redis.call('PTTL', K)
+local left
+if readers > 0 then
+  left = redis.call('ZRANGE', R, -1, -1, 'WITHSCORES')[2] - now
+else
+  left = redis.call('PTTL', K)
+end
