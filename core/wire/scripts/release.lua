@@ -49,8 +49,10 @@ if W and is_mine and not holder then
   window = count >= tonumber(ARGV[3]) and tonumber(ARGV[4])
   --@end
   --@only hash hash_rw
-  -- Whoever subscribes there waits by Redisson's rules: they and we take turns.
-  window = redis.call('PUBSUB', 'NUMSUB', channel)[2] > 0 and tonumber(ARGV[#ARGV])
+  -- Whoever subscribes there waits by Redisson's rules: they and we take turns. An error here, as
+  -- without the right to look, would leave half a release.
+  local theirs = redis.pcall('PUBSUB', 'NUMSUB', channel)[2]
+  window = theirs and theirs > 0 and tonumber(ARGV[#ARGV])
   --@end
 end
 local me, lease, fence
