@@ -17,7 +17,18 @@ from types import ModuleType
 import pytest
 from support.resp import Connection
 
-from .harness import NAMES, REFUSED, ROOT, Held, Lock, World, error_of, member_of
+from .harness import (
+    NAMES,
+    REFUSED,
+    ROOT,
+    Busy,
+    Client,
+    Held,
+    Lock,
+    World,
+    error_of,
+    member_of,
+)
 
 TOOL = ROOT / "tools" / "acl.py"
 
@@ -95,6 +106,72 @@ def test_every_script_works_for_the_user(world: World, limited: Connection) -> N
     world.admin.cmd("HSET", lock.k, "a", "b")
     world.admin.cmd("PEXPIRE", lock.k, 5000)
     assert not isinstance(first.acquire(first.token()), Held)
+
+
+def log_in(client: Client) -> None:
+    client.connection.close()
+    client.connection = client.world.server.connect()
+    client.connection.cmd("AUTH", "locker", "secret")
+
+
+def test_every_script_of_readers_works_for_the_user(world: World, limited: Connection) -> None:
+    first, second, third, fourth = (world.client() for _ in range(4))
+    for client in (first, second, third, fourth):
+        log_in(client)
+    tokens = first.share(), second.share()
+    assert isinstance(first.read(tokens[0], leaves_turns=True), Held)
+    assert first.extend_shared(tokens[0]) == 2
+    assert isinstance(first.upgrade(tokens[0]), Busy) and second.upgrade(tokens[1]) == -2
+    assert world.inspect()[8] == 2
+    reader, writer = third.wait_to_read(), fourth.wait()
+    assert second.release(tokens[1]) == (2, 0) and world.holder() == tokens[0]
+    assert first.downgrade(tokens[0]) == (1, 0) and set(world.readers()) == {tokens[0], reader}
+    assert third.cancel(third.member(reader, "s"), limited) == (2, 0)
+    assert world.force_release(reader, limited) == (1, 0)
+    assert world.kick(limited) == (0, 0)
+    assert first.release_with_turn(tokens[0], 9, 1000) == (2, 0) and world.holder() == writer
+
+
+def test_every_script_of_the_hash_format_works_for_the_user(
+    hashed: World, limited: Connection
+) -> None:
+    client, waiter = hashed.client(owner="o"), hashed.client(owner="p")
+    log_in(client)
+    log_in(waiter)
+    tokens = client.hold(), client.hold()
+    behind = waiter.wait()
+    assert client.extend_shared(tokens[0]) == 1
+    lock = hashed.lock
+    keys = [lock.k, lock.q, lock.f, lock.i, lock.r]
+    assert hashed.run("inspect.hash", keys, 9, connection=limited)[8] == 2
+    assert hashed.kick(limited) == (0, 0)
+    assert client.release(tokens[0]) == (0, 0)
+    assert client.release_with_turn(tokens[1], 1, 1000) == (2, 0)
+    assert waiter.cancel(waiter.member(behind)) == (2, 0)
+    assert hashed.force_release("p", limited) == (1, 0) and hashed.owners() == {}
+
+
+def test_keys_of_all_formats_are_within_the_namespace(world: World, limited: Connection) -> None:
+    for is_hash in (False, True):
+        lock = Lock("app:", "orders", is_hash=is_hash)
+        for key in (lock.k, lock.q, lock.f, lock.i, lock.r, lock.w):
+            assert limited.cmd("EXISTS", key) == 0
+
+
+def test_refused_publish_drops_no_reader_and_no_upgrade(world: World) -> None:
+    first, second, third, writer = (world.client() for _ in range(4))
+    tokens = first.share(), second.share()
+    behind = writer.wait()
+    first.upgrade(tokens[0])
+    with world.user("~app:*", "resetchannels", "+@all") as limited:
+        assert isinstance(third.read(third.token(), connection=limited), Busy)
+        assert world.kick(limited) == (0, REFUSED)
+        assert second.upgrade(tokens[1], connection=limited) == -2
+        assert second.release(tokens[1], limited) == (1, REFUSED)
+        assert first.cancel(first.member(tokens[0], "u"), limited) == (1, REFUSED)
+        assert first.release(tokens[0], limited) == (1, REFUSED)
+    assert [member[32] for member in world.queue()] == ["x", "s"]
+    assert world.queue()[0] == writer.member(behind) and world.holder() is None
 
 
 def test_connection_commands_work(world: World, limited: Connection) -> None:

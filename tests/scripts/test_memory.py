@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 from support.resp import RespError
 
-from .harness import Busy, Grant, Held, World, member_of
+from .harness import SHARED, Busy, Grant, Held, World, member_of
 
 
 def is_refused(call: Callable[[], object]) -> bool:
@@ -149,3 +149,114 @@ def test_inspect_and_probe_work(world: World) -> None:
     with world.out_of_memory():
         assert world.inspect()[1] == b"string"
         assert world.run("probe", [], client.channel, world.prefix + "unused") == [1, 0]
+
+
+def test_readers_are_served_like_writers(world: World) -> None:
+    holder, dead, reader, second = (world.client() for _ in range(4))
+    held = holder.hold()
+    dead.wait_to_read()
+    tokens = {reader.wait_to_read(), second.wait_to_read()}
+    dead.die()
+    with world.out_of_memory():
+        assert holder.release(held) == (3, 0)
+        assert set(world.readers()) == tokens and world.holder() == SHARED
+        assert all(reader.extend_shared(token, 60_000) == 2 for token in tokens)
+        assert world.pttl() > 59_000
+        assert reader.extend_shared(reader.token()) == 0
+
+
+def test_readers_end_one_by_one_and_let_the_writer_in(world: World) -> None:
+    first, second, writer = (world.client() for _ in range(3))
+    tokens = first.share(lease_ms=60_000), second.share(lease_ms=5000)
+    behind = writer.wait()
+    with world.out_of_memory():
+        assert first.release(tokens[0]) == (1, 0) and world.pttl() <= 5000
+        assert world.kick() == (0, 0)
+        assert second.release(tokens[1]) == (2, 0)
+    assert world.holder() == behind
+
+
+def test_upgrade_and_downgrade_work(world: World) -> None:
+    client, reader = world.client(), world.client()
+    token = client.share()
+    with world.out_of_memory():
+        assert isinstance(client.upgrade(token, queues=False), Held)
+        assert isinstance(client.upgrade(token), Held)
+    last = reader.wait_to_read()
+    with world.out_of_memory():
+        assert client.downgrade(token) == (1, 0) and client.downgrade(token) == (1, 0)
+        assert set(world.readers()) == {token, last}
+        assert isinstance(client.upgrade(token, queues=False), Busy)
+        reply = client.upgrade(token)
+        assert isinstance(reply, Busy) and reply.rank == 0
+        assert reader.upgrade(last) == -2
+        assert reader.release(last) == (2, 0)
+    assert world.holder() == token
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_upgrade_that_cannot_be_handed_over_reads_on(world: World, is_gone: bool) -> None:
+    client, other = world.client(), world.client()
+    token, last = client.share(), other.share()
+    assert isinstance(client.upgrade(token), Busy)
+    if is_gone:
+        client.die()
+    rules = ("~*", "resetchannels", "&*" if is_gone else "&other", "+@all")
+    with world.user(*rules) as limited, world.out_of_memory():
+        assert other.release(last, connection=limited)[0] == 1
+    assert list(world.readers()) == [token] and len(world.queue()) == (0 if is_gone else 1)
+
+
+def test_cancel_and_forced_release_serve_readers(world: World) -> None:
+    first, writer, reader = (world.client() for _ in range(3))
+    token = first.share()
+    behind = writer.wait()
+    last = reader.wait_to_read()
+    with world.out_of_memory():
+        assert writer.cancel(writer.member(behind)) == (1, 0)
+        assert set(world.readers()) == {token, last}
+        assert world.force_release(token) == (1, 0) and list(world.readers()) == [last]
+        assert world.force_release() == (1, 0)
+    assert world.holder() is None
+
+
+def test_poll_by_a_reader_in_the_queue_works(world: World) -> None:
+    holder, reader, second = (world.client() for _ in range(3))
+    holder.hold()
+    token, last = reader.wait_to_read(), second.wait_to_read()
+    with world.out_of_memory():
+        assert isinstance(reader.read(token), Busy)
+        world.expire()
+        assert isinstance(reader.read(token), Held)
+        assert isinstance(reader.read(token), Held)
+    assert set(world.readers()) == {token, last}
+
+
+def test_all_of_the_hash_format_but_acquire_works(hashed: World) -> None:
+    client, waiter, second = (hashed.client(owner=name) for name in "opq")
+    tokens = [client.hold(), client.hold(), client.hold(lease_ms=5000)]
+    behind, last = waiter.wait(), second.wait()
+    with hashed.out_of_memory():
+        assert isinstance(client.acquire(tokens[0], lease_ms=90_000), Held)
+        assert client.extend_shared(tokens[2], 60_000) == 1
+        assert client.release(tokens[0]) == (0, 0) and hashed.owners() == {"o": 2}
+        assert hashed.force_release(tokens[1]) == (1, 0) and hashed.owners() == {"o": 1}
+        assert hashed.kick() == (0, 0)
+        assert client.release(tokens[2]) == (2, 0) and hashed.owners() == {"p": 1}
+        assert waiter.extend_shared(behind, 60_000) == 1
+        hashed.expire()
+        assert isinstance(second.acquire(last), Held) and hashed.owners() == {"q": 1}
+        assert hashed.force_release() == (1, 0)
+        assert is_refused(lambda: client.acquire(client.token()))
+    assert hashed.owners() == {} and hashed.readers() == {}
+
+
+def test_cancel_in_the_hash_format_works(hashed: World) -> None:
+    client, waiter, second = (hashed.client(owner=name) for name in "opq")
+    client.hold()
+    behind, _ = waiter.wait(), second.wait()
+    with hashed.out_of_memory():
+        assert second.cancel(second.member(second.token())) == (0, 0)
+        hashed.expire()
+        assert waiter.cancel(waiter.member(behind)) == (1, 0)
+    assert hashed.owners() == {"q": 1}
