@@ -172,6 +172,15 @@ void bind_options(py::module_ &m) {
   m.def("acquire_options_set_label", [](AcquireOptions &o, const py::bytes &label) {
     return rl_acquire_options_set_label(get(o), Text(label).data, Text(label).size);
   });
+  m.def("acquire_options_set_format", [](AcquireOptions &o, int32_t format) {
+    return rl_acquire_options_set_format(get(o), format);
+  });
+  m.def("acquire_options_set_reentrant", [](AcquireOptions &o, const py::bytes &owner) {
+    return rl_acquire_options_set_reentrant(get(o), Text(owner).data, Text(owner).size);
+  });
+  m.def("acquire_options_set_owner", [](AcquireOptions &o, const py::bytes &owner) {
+    return rl_acquire_options_set_owner(get(o), Text(owner).data, Text(owner).size);
+  });
 }
 
 void bind_client(py::module_ &m) {
@@ -196,16 +205,38 @@ void bind_client(py::module_ &m) {
         });
 }
 
+// Starting and the first wait go together: giving the GIL up twice costs twice when others compute.
+template <class Start>
+std::unique_ptr<Request> driven(int64_t drive_ms, const Start &start) {
+  return wrap<Request>(without_gil([&] {
+    auto *request = start();
+    if (drive_ms != 0) rl_request_wait(request, drive_ms);
+    return request;
+  }));
+}
+
+// rl_acquire_start() and its twins.
+using AcquireStart = rl_request *(rl_client *, const char *, size_t, int64_t,
+                                  const rl_acquire_options *);
+
+void bind_acquire(py::module_ &m, const char *function, AcquireStart *start) {
+  m.def(function, [start](Client &client, const py::bytes &name, int64_t wait_ms,
+                          const AcquireOptions *options, int64_t drive_ms) {
+    return driven(drive_ms, [&, n = Text(name)] {
+      return start(get(client), n.data, n.size, wait_ms, get(options));
+    });
+  });
+}
+
 void bind_requests(py::module_ &m) {
-  // Starting and the first wait go together: giving the GIL up twice costs twice when others
-  // compute.
-  m.def("acquire_start", [](Client &client, const py::bytes &name, int64_t wait_ms,
-                            const AcquireOptions *options, int64_t drive_ms) {
-    return wrap<Request>(without_gil([&, n = Text(name)] {
-      auto *request = rl_acquire_start(get(client), n.data, n.size, wait_ms, get(options));
-      if (drive_ms != 0) rl_request_wait(request, drive_ms);
-      return request;
-    }));
+  bind_acquire(m, "acquire_start", rl_acquire_start);
+  bind_acquire(m, "rw_acquire_read_start", rl_rw_acquire_read_start);
+  bind_acquire(m, "rw_acquire_write_start", rl_rw_acquire_write_start);
+  m.def("rw_upgrade_start", [](Lease &lease, int64_t wait_ms, int64_t drive_ms) {
+    return driven(drive_ms, [&] { return rl_rw_upgrade_start(get(lease), wait_ms); });
+  });
+  m.def("rw_downgrade", [](Lease &lease, Error &e) {
+    return without_gil([&] { return rl_rw_downgrade(get(lease), get(e)); });
   });
   m.def("release", [](Lease &lease, Error &e) {
     return without_gil([&] { return rl_release(get(lease), get(e)); });
@@ -233,6 +264,14 @@ std::unique_ptr<Request> watched(rl_request *request, Queue &queue, int64_t tag)
   return result;
 }
 
+void bind_acquire_watched(py::module_ &m, const char *function, AcquireStart *start) {
+  m.def(function, [start](Client &client, const py::bytes &name, int64_t wait_ms,
+                          const AcquireOptions *options, Queue &queue, int64_t tag) {
+    const Text n(name);
+    return watched(start(get(client), n.data, n.size, wait_ms, get(options)), queue, tag);
+  });
+}
+
 void bind_queues(py::module_ &m) {
   m.def("queue_new", [](Error &e) { return wrap<Queue>(rl_queue_new(get(e))); });
   m.def("queue_fd", [](const Queue &queue) { return rl_queue_fd(get(queue)); });
@@ -241,11 +280,14 @@ void bind_queues(py::module_ &m) {
     while (const int64_t tag = rl_queue_next(get(queue), 0)) tags.append(tag);
     return tags;
   });
-  m.def("acquire_watched", [](Client &client, const py::bytes &name, int64_t wait_ms,
-                              const AcquireOptions *options, Queue &queue, int64_t tag) {
-    const Text n(name);
-    return watched(rl_acquire_start(get(client), n.data, n.size, wait_ms, get(options)), queue,
-                   tag);
+  bind_acquire_watched(m, "acquire_watched", rl_acquire_start);
+  bind_acquire_watched(m, "rw_acquire_read_watched", rl_rw_acquire_read_start);
+  bind_acquire_watched(m, "rw_acquire_write_watched", rl_rw_acquire_write_start);
+  m.def("rw_upgrade_watched", [](Lease &lease, int64_t wait_ms, Queue &queue, int64_t tag) {
+    return watched(rl_rw_upgrade_start(get(lease), wait_ms), queue, tag);
+  });
+  m.def("rw_downgrade_watched", [](Lease &lease, Queue &queue, int64_t tag) {
+    return watched(rl_rw_downgrade_start(get(lease)), queue, tag);
   });
   m.def("release_watched", [](Lease &lease, Queue &queue, int64_t tag) {
     return watched(rl_release_start(get(lease)), queue, tag);
@@ -276,6 +318,8 @@ void bind_lease(py::module_ &m) {
   m.def("lease_state", [](const Lease &lease) { return rl_lease_state(get(lease)); });
   m.def("lease_remaining_ms", [](const Lease &lease) { return rl_lease_remaining_ms(get(lease)); });
   m.def("lease_fence", [](const Lease &lease) { return rl_lease_fence(get(lease)); });
+  m.def("lease_mode", [](const Lease &lease) { return rl_lease_mode(get(lease)); });
+  m.def("lease_hold_count", [](const Lease &lease) { return rl_lease_hold_count(get(lease)); });
   m.def("lease_token", [](const Lease &lease) {
     return read_text([&](auto... b) { return rl_lease_token(get(lease), b...); });
   });

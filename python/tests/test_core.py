@@ -30,6 +30,9 @@ NOT_USED = {
     "rl_embedded_inspect": "for operators: `redlatch server` shows it",
     "rl_queue_post": "event loops have call_soon_threadsafe()",
     "rl_request_cancel": "request_free() cancels",
+    "rl_rw_acquire_read": "likewise",
+    "rl_rw_acquire_write": "likewise",
+    "rl_rw_upgrade": "likewise",
     "rl_status_name": "Status has the names",
     "rl_url_redact": "a client shows its URL by client_option()",
 }

@@ -36,6 +36,8 @@ from ._errors import (
 from ._info import Holder, LockInfo, LockState, Waiter
 from ._lease import Lease
 from ._lock import Lock
+from ._rlock import RLock
+from ._rwlock import RWLock, RWSide
 from ._status import Status
 
 __version__ = _core.version()
@@ -64,6 +66,9 @@ __all__ = [
     "NotHeld",
     "NotReplicated",
     "OutcomeUnknown",
+    "RLock",
+    "RWLock",
+    "RWSide",
     "ServerError",
     "Status",
     "Unavailable",

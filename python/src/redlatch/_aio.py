@@ -15,7 +15,8 @@ from . import _core
 from ._convert import NO_LIMIT, Name, Seconds, to_bytes, to_ms, to_wait_ms
 from ._errors import Error, error_of, invalid
 from ._lease import LeaseBase
-from ._lock import Hold, LockBase
+from ._holds import Hold
+from ._lock import LockBase
 from ._log import pass_on_log
 from ._options import make_options
 from ._pump import pump_here, pump_of

@@ -12,19 +12,25 @@ import weakref
 from collections.abc import Iterator
 from functools import partial
 from types import TracebackType
-from typing import Callable, Optional, TypeVar, Union
+from typing import TYPE_CHECKING, Callable, Optional, TypeVar, Union
 
 from . import _core
 from ._aio import Aio
 from ._convert import NO_LIMIT, Name, Seconds, to_bytes, to_ms, to_text, to_wait_ms
 from ._errors import Error, error_of, new_error, raise_of
 from ._info import LockInfo, read_info
+from ._holds import new_number
 from ._lease import Lease
 from ._lock import Lock
 from ._log import pass_on_log
-from ._options import make_options
+from ._options import Keywords, LockKeywords, check_owner, make_options
+from ._rlock import RLock
+from ._rwlock import RWLock
 from ._status import Status
-from ._wait import SLICE_MS, finish, refusal_of
+from ._wait import SLICE_MS, Start, finish, refusal_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Option = Union[str, bytes, int, float, None]
 T = TypeVar("T")
@@ -68,12 +74,13 @@ class Client:
     parent are the parent's, and raise Forked.
     """
 
-    __slots__ = ("_url", "_options", "_handle", "_is_closed", "_aio", "__weakref__")
+    __slots__ = ("_url", "_options", "_handle", "_is_closed", "_aio", "_number", "__weakref__")
 
     def __init__(self, url: bytes, options: _core.ClientOptions) -> None:
         self._url = url
         self._options = options
         self._is_closed = False
+        self._number = new_number()
         # Weak: a client that is forgotten goes at once, and is not kept by what it made.
         self._aio: Callable[[], Optional[Aio]] = _none
         self._handle = self._open()
@@ -81,18 +88,7 @@ class Client:
     # ---- locks ----
 
     def lock(
-        self,
-        name: Name,
-        *,
-        ttl: Optional[float] = None,
-        timeout: Seconds = NO_LIMIT,
-        renew: bool = True,
-        max_hold: Optional[float] = None,
-        confirm: bool = False,
-        local_burst: Optional[int] = None,
-        foreign_burst: Optional[int] = None,
-        foreign_window: Optional[float] = None,
-        label: Optional[Name] = None,
+        self, name: Name, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[LockKeywords]
     ) -> Lock:
         """The lock `name`, for `with` and in the shape of threading.Lock. Sends nothing.
 
@@ -105,35 +101,50 @@ class Client:
         foreign_burst   after how many grants it is left free for libraries that poll (never)
         foreign_window  .. for how many seconds (0.15)
         label           a text that inspect() shows
+        format          "string", or "hash", as reentrant locks have it: to exclude these
         """
-        options = make_options(
-            ttl, renew, max_hold, confirm, local_burst, foreign_burst, foreign_window, label
-        )
+        options = make_options(**keywords)
         return Lock(self, to_bytes(name, "name"), to_wait_ms(timeout), options)
 
     def acquire(
-        self,
-        name: Name,
-        *,
-        ttl: Optional[float] = None,
-        timeout: Seconds = NO_LIMIT,
-        renew: bool = True,
-        max_hold: Optional[float] = None,
-        confirm: bool = False,
-        local_burst: Optional[int] = None,
-        foreign_burst: Optional[int] = None,
-        foreign_window: Optional[float] = None,
-        label: Optional[Name] = None,
+        self, name: Name, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[LockKeywords]
     ) -> Optional[Lease]:
         """Acquire `name`: a Lease, or None when it is busy or the time is over.
 
         The keywords are those of lock().
         """
-        options = make_options(
-            ttl, renew, max_hold, confirm, local_burst, foreign_burst, foreign_window, label
-        )
+        options = make_options(**keywords)
         got = self._take(to_bytes(name, "name"), to_wait_ms(timeout), options)
         return got if isinstance(got, Lease) else None
+
+    def rlock(
+        self,
+        name: Name,
+        *,
+        owner: Optional[Name] = None,
+        timeout: Seconds = NO_LIMIT,
+        **keywords: Unpack[Keywords],
+    ) -> RLock:
+        """The reentrant lock `name`, for `with` and in the shape of threading.RLock. Sends nothing.
+
+        owner  who may acquire it again while it holds it: whoever names the same, in any thread,
+               client or process; left out, this thread, by this client
+
+        The other keywords are those of lock(). Its key is of another type than a lock()'s: of one
+        name there should be one kind, because to each the other one is busy.
+        """
+        named = None if owner is None else check_owner(owner)
+        return RLock(self, to_bytes(name, "name"), to_wait_ms(timeout), named, keywords)
+
+    def rwlock(self, name: Name, *, owner: Optional[Name] = None) -> RWLock:
+        """The read-write lock `name`. Sends nothing. Its write lock is that of lock().
+
+        owner  who takes it, to be told of misuse: while it reads it may read again, at once and
+               past those who wait; what else it takes a second time by this client would wait for
+               itself, and raises AlreadyHeld; left out, see RWLock
+        """
+        named = None if owner is None else check_owner(owner)
+        return RWLock(self, to_bytes(name, "name"), named)
 
     def attach(self, name: Name, token: Name) -> Lease:
         """Go on with a lease that was detached, here or in another process."""
@@ -274,12 +285,16 @@ class Client:
         return result
 
     def _take(
-        self, name: bytes, wait_ms: int, options: Optional[_core.AcquireOptions]
+        self,
+        name: bytes,
+        wait_ms: int,
+        options: Optional[_core.AcquireOptions],
+        start: Start = _core.acquire_start,
     ) -> Lease | Status:
         """Acquire: the lease, or BUSY or TIMEOUT."""
         handle = self._handle
         while True:
-            request = _core.acquire_start(handle, name, wait_ms, options, SLICE_MS)
+            request = start(handle, name, wait_ms, options, SLICE_MS)
             if request is None:
                 raise error_of(Status.E_NO_MEMORY)
             status = finish(request)

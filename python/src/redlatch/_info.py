@@ -11,6 +11,7 @@ from typing import Optional
 
 from . import _core
 from ._convert import to_text
+from ._mode import READ, UPGRADE, HoldMode, WaitMode
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -31,6 +32,10 @@ _NAME = _constant("INFO_NAME")
 _TOKEN = _constant("INFO_TOKEN")
 _WHO = _constant("INFO_WHO")
 _LABEL = _constant("INFO_LABEL")
+_HOLDING = _constant("INFO_HOLDING")
+_MODE = _constant("INFO_MODE")
+_OWNER = _constant("INFO_OWNER")
+_WAIT_MODES: dict[int, WaitMode] = {READ: "read", UPGRADE: "upgrade"}
 
 
 class LockState(Enum):
@@ -46,7 +51,10 @@ class LockState(Enum):
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds a lock. Times are of the server's clock, to be shown."""
+    """Who holds a lock: one of its readers, its writer, or a lease of its owner.
+
+    Times are of the server's clock, to be shown.
+    """
 
     token: str
     who: str
@@ -55,6 +63,8 @@ class Holder:
     since: Optional[datetime]
     remaining: Optional[float]
     """Seconds until the lease ends on the server; None: never."""
+    mode: HoldMode
+    """"read", or "write", which is also that of every lock that is not a read-write lock."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +73,8 @@ class Waiter:
 
     token: str
     since: Optional[datetime]
+    mode: WaitMode
+    """"upgrade": a reader that waits to write."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +95,20 @@ class LockInfo:
     holders: tuple[Holder, ...]
     waiters: tuple[Waiter, ...]
     """First in line first."""
+    hold_count: int
+    """How many hold it, also beyond the 256 that are named: readers, or leases of the owner."""
+    owner: str
+    """Of a reentrant lock; "": free, or another kind of lock."""
 
     @property
     def holder(self) -> Optional[Holder]:
-        """The one who holds it."""
+        """The one who holds it, or the first of them."""
         return self.holders[0] if self.holders else None
+
+    @property
+    def mode(self) -> Optional[HoldMode]:
+        """How it is held; None: not."""
+        return self.holders[0].mode if self.holders else None
 
     @property
     def is_free(self) -> bool:
@@ -131,11 +152,16 @@ def read_info(info: _core.Info) -> LockInfo:
             label=reader.text(_HOLDER, row, _LABEL),
             since=reader.time(_HOLDER, row, _SINCE_MS),
             remaining=reader.remaining(_HOLDER, row),
+            mode="read" if reader.number(_HOLDER, row, _MODE) == READ else "write",
         )
         for row in reader.rows(_HOLDER)
     )
     waiters = tuple(
-        Waiter(reader.text(_WAITER, row, _TOKEN), reader.time(_WAITER, row, _SINCE_MS))
+        Waiter(
+            token=reader.text(_WAITER, row, _TOKEN),
+            since=reader.time(_WAITER, row, _SINCE_MS),
+            mode=_WAIT_MODES.get(reader.number(_WAITER, row, _MODE), "write"),
+        )
         for row in reader.rows(_WAITER)
     )
     state = LockState(reader.number(_LOCK, 0, _STATE))
@@ -149,4 +175,6 @@ def read_info(info: _core.Info) -> LockInfo:
         remaining=None if state is LockState.FREE else reader.remaining(_LOCK, 0),
         holders=holders,
         waiters=waiters,
+        hold_count=reader.number(_LOCK, 0, _HOLDING),
+        owner=reader.text(_LOCK, 0, _OWNER),
     )

@@ -23,8 +23,9 @@ from ._errors import (
     raise_of,
 )
 from ._log import logger, pass_on_log
+from ._mode import READ, HoldMode
 from ._status import Status
-from ._wait import slice_ms
+from ._wait import SLICE_MS, finish, refusal_of, slice_ms
 
 _HELD = _core.constant(b"RL_LEASE_HELD", 0)
 _WORDS = {
@@ -57,6 +58,19 @@ class LeaseBase:
         0 for an attached lease: the number belongs to who acquired.
         """
         return _core.lease_fence(self._handle)
+
+    @property
+    def mode(self) -> HoldMode:
+        """"read", together with others, or "write", alone, as of every lock but a read lock."""
+        return "read" if _core.lease_mode(self._handle) == READ else "write"
+
+    @property
+    def hold_count(self) -> int:
+        """How often the owner of a reentrant lock held it when this was granted, this included.
+
+        As far as the grant says it: 1 when another owner handed it over, and for other locks.
+        """
+        return _core.lease_hold_count(self._handle)
 
     @property
     def token(self) -> str:
@@ -120,7 +134,10 @@ class LeaseBase:
     def _describe(self) -> str:
         word = _WORDS.get(_core.lease_state(self._handle), "of another process")
         text = f"{self.name!r} {word} fence={self.fence}"
-        return f"{text} remaining={self.remaining:.1f}s" if word == "held" else text
+        if word != "held":
+            return text
+        mode = " to read" if self.mode == "read" else ""
+        return f"{self.name!r} held{mode} fence={self.fence} remaining={self.remaining:.1f}s"
 
     def __del__(
         self,
@@ -163,8 +180,8 @@ class Lease(LeaseBase):
             raise error_of(status)
         return status == Status.E_LOST
 
-    def release(self) -> None:
-        """Give the lock back; the next waiter has it at once.
+    def release(self) -> bool:
+        """Give the lock back; the next waiter has it at once. False: its owner has other leases.
 
         Takes at most one command time limit, whatever signals come: a lock that is given back
         halfway helps nobody. Raises LockLost if it had ended before, NotHeld if it was given back
@@ -174,8 +191,30 @@ class Lease(LeaseBase):
         err = new_error()
         status = _core.release(self._handle, err)
         pass_on_log()
-        if status != _OK:
+        if status < 0:
             raise_of(err)
+        return status == _OK
+
+    def upgrade(self, timeout: Seconds = NO_LIMIT) -> bool:
+        """Let this reader become the writer, without letting go in between: whether it does.
+
+        The only reader becomes it at once; else it waits for the others in front of the queue, for
+        `timeout` seconds at most. False: it reads on. Raises Deadlock, and it reads on, if another
+        reader waits for the same: release or downgrade. Raises LockLost if it had ended. The fence
+        rises.
+        """
+        request = _core.rw_upgrade_start(self._handle, to_wait_ms(timeout), SLICE_MS)
+        if request is None:
+            raise error_of(Status.E_NO_MEMORY)
+        # refusal_of() raises what is neither yes nor no.
+        return finish(request) == _OK or not refusal_of(request)
+
+    def downgrade(self) -> None:
+        """Let this writer become a reader, without letting go in between; other readers enter."""
+        err = new_error()
+        _core.rw_downgrade(self._handle, err)
+        pass_on_log()
+        raise_of(err)
 
     def extend(self, ttl: float) -> None:
         """Let the lease last `ttl` seconds from now; renewal uses it from then on."""

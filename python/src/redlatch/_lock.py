@@ -4,56 +4,69 @@
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Optional, TypeVar, Union
+from typing import TYPE_CHECKING, Generic, Optional, Union
 
 from . import _core
 from ._convert import NO_LIMIT, Seconds, to_text, to_wait_ms
 from ._errors import Error, error_of, invalid
-from ._lease import Lease, LeaseBase
+from ._holds import Hold, L, ThreadKey, this_thread
+from ._lease import Lease
 from ._status import Status
 
 if TYPE_CHECKING:
     from ._client import Client
 
 
-L = TypeVar("L", bound=LeaseBase)
+class NamedLock(Generic[L]):
+    """What all kinds of lock objects share."""
+
+    __slots__ = ("_client", "_name", "_wait_ms", "__weakref__")
+
+    def __init__(self, client: Client, name: bytes, wait_ms: int) -> None:
+        self._client = client
+        self._name = name
+        self._wait_ms = wait_ms
+
+    @property
+    def name(self) -> str:
+        return to_text(self._name)
+
+    def locked(self) -> bool:
+        """Whether anybody holds it: here, or, as the server says, elsewhere."""
+        if any(lease.held for lease in self._leases()):
+            return True
+        return not self._client.inspect(self._name).is_free
+
+    def __repr__(self) -> str:
+        for lease in self._leases():
+            return f"<{type(self).__name__} {lease._describe()}>"
+        return f"<{type(self).__name__} {self.name!r} not held here>"
+
+    def _leases(self) -> Iterator[L]:
+        """What was taken by this object and not given back, the latest first."""
+        raise NotImplementedError
+
+    def _wait_of(self, blocking: bool, timeout: Seconds) -> int:
+        """What the arguments of acquire() mean."""
+        if not blocking and timeout is not None and timeout != NO_LIMIT:
+            raise invalid(f"timeout={timeout!r} with blocking=False: allowed is one of them")
+        wait_ms = self._wait_ms if timeout is None else to_wait_ms(timeout)
+        return wait_ms if blocking else 0
+
+    def _not_acquired(self, status: Status) -> Error:
+        within = "" if self._wait_ms == 0 else f" within {self._wait_ms / 1000:g} s"
+        return error_of(status, f"lock {self.name!r} was not acquired{within}: {status.text}")
+
+    def _nothing_to_release(self) -> Error:
+        return error_of(Status.E_NOT_HELD, f"lock {self.name!r} is not held: nothing to release")
 
 
-class _Key:
-    """Of one thread; its number, and the Thread of one that Python did not start, may be another's
-    when it has ended.
-    """
-
-    __slots__ = ("thread",)
-
-    def __init__(self) -> None:
-        self.thread = threading.current_thread()
-
-
-class _ThisThread(threading.local):
-    def __init__(self) -> None:
-        self.key = _Key()
-
-
-_this_thread = _ThisThread()
-
-
-class Hold(Generic[L]):
-    """What a thread or a task has taken by one lock object."""
-
-    __slots__ = ("lease", "is_block")
-
-    def __init__(self, lease: L, is_block: bool) -> None:
-        self.lease = lease
-        self.is_block = is_block  # by `with`, which will end
-
-
-class LockBase(Generic[L]):
+class LockBase(NamedLock[L]):
     """Who has taken a lock object. Takers are told apart by a key of each."""
 
-    __slots__ = ("_client", "_name", "_wait_ms", "_options", "_holds", "__weakref__")
+    __slots__ = ("_options", "_holds")
 
     _TAKER: str
 
@@ -64,36 +77,16 @@ class LockBase(Generic[L]):
         wait_ms: int,
         options: Optional[_core.AcquireOptions],
     ) -> None:
-        self._client = client
-        self._name = name
-        self._wait_ms = wait_ms
+        super().__init__(client, name, wait_ms)
         self._options = options
         # By the keys of takers, in the order of taking. More than one only after a loss, when the
         # next may have the lock before the former has released.
         self._holds: dict[object, Hold[L]] = {}
 
-    @property
-    def name(self) -> str:
-        return to_text(self._name)
-
-    def locked(self) -> bool:
-        """Whether anybody holds it: here, or, as the server says, elsewhere."""
-        if any(hold.lease.held for hold in list(self._holds.values())):
-            return True
-        return not self._client.inspect(self._name).is_free
-
-    def __repr__(self) -> str:
+    def _leases(self) -> Iterator[L]:
         for hold in reversed(list(self._holds.values())):
             if not hold.lease._is_given_back:
-                return f"<{type(self).__name__} {hold.lease._describe()}>"
-        return f"<{type(self).__name__} {self.name!r} not held here>"
-
-    def _wait_of(self, blocking: bool, timeout: Seconds) -> int:
-        """What the arguments of acquire() mean."""
-        if not blocking and timeout is not None and timeout != NO_LIMIT:
-            raise invalid(f"timeout={timeout!r} with blocking=False: allowed is one of them")
-        wait_ms = self._wait_ms if timeout is None else to_wait_ms(timeout)
-        return wait_ms if blocking else 0
+                yield hold.lease
 
     def _lease_of(self, key: object) -> Optional[L]:
         hold = self._holds.get(key)
@@ -115,10 +108,6 @@ class LockBase(Generic[L]):
         # What the parent of this process holds is not taken by this thread.
         return not lease._is_given_back and _core.lease_state(lease._handle) != 0
 
-    def _not_acquired(self, status: Status) -> Error:
-        within = "" if self._wait_ms == 0 else f" within {self._wait_ms / 1000:g} s"
-        return error_of(status, f"lock {self.name!r} was not acquired{within}: {status.text}")
-
     def _to_release(self, key: object) -> L:
         """The lease of the taker with `key`, else one that another has taken."""
         hold = self._holds.get(key)
@@ -128,7 +117,7 @@ class LockBase(Generic[L]):
         else:
             hold = self._pop_latest(is_block=False)
         if hold is None:
-            raise error_of(Status.E_NOT_HELD, f"lock {self.name!r} is not held: nothing to release")
+            raise self._nothing_to_release()
         return hold.lease
 
     @staticmethod
@@ -175,14 +164,12 @@ class Lock(LockBase[Lease]):
 
     _TAKER = "thread"
 
-    @staticmethod
-    def _is_gone(key: object) -> bool:
-        return isinstance(key, _Key) and not key.thread.is_alive()
+    _is_gone = staticmethod(ThreadKey.is_gone)
 
     @property
     def lease(self) -> Optional[Lease]:
         """The lease by which this thread holds it."""
-        return self._lease_of(_this_thread.key)
+        return self._lease_of(this_thread.key)
 
     def acquire(self, blocking: bool = True, timeout: Seconds = None) -> bool:
         """Acquire as threading.Lock does: whether the lock is ours now.
@@ -196,7 +183,7 @@ class Lock(LockBase[Lease]):
 
         Raises LockLost if the lock was not ours until now, NotHeld if there is nothing to release.
         """
-        self._to_release(_this_thread.key).release()
+        self._to_release(this_thread.key).release()
 
     def __enter__(self) -> Lease:
         got = self._take(self._wait_ms, True)
@@ -210,12 +197,12 @@ class Lock(LockBase[Lease]):
         exception: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        hold = self._pop_block(_this_thread.key)
+        hold = self._pop_block(this_thread.key)
         if hold is not None:
             hold.lease._leave(exception)
 
     def _take(self, wait_ms: int, is_block: bool) -> Union[Lease, Status]:
-        key = _this_thread.key
+        key = this_thread.key
         if not self._may_take(key, wait_ms, is_block):
             return Status.BUSY
         got = self._client._take(self._name, wait_ms, self._options)

@@ -4,14 +4,19 @@
 
 from __future__ import annotations
 
-from typing import Callable, Optional
+from typing import Callable, Literal, Optional, TypedDict
 
 from . import _core
 from ._convert import Name, to_bytes, to_ms
 from ._errors import error_of, invalid
 from ._status import Status
 
+Format = Literal["string", "hash"]
 
+_FORMATS = {
+    "string": _core.constant(b"RL_FORMAT_STRING", 0),
+    "hash": _core.constant(b"RL_FORMAT_HASH", 0),
+}
 _INT32 = 2**31
 
 
@@ -52,23 +57,50 @@ def _set_count(
         raise invalid(f"{what}={value!r}: allowed are {allowed}")
 
 
+def _set_text(
+    setter: Callable[..., int], options: _core.AcquireOptions, what: str, value: Name, allowed: str
+) -> None:
+    text = to_bytes(value, what)
+    if not _set(setter, options, text):
+        raise invalid(f"{what} of {len(text)} bytes: allowed are {allowed}")
+
+
+class Keywords(TypedDict, total=False):
+    """Of all that acquires. Client.lock() says what they do."""
+
+    ttl: Optional[float]
+    renew: bool
+    max_hold: Optional[float]
+    confirm: bool
+    local_burst: Optional[int]
+    foreign_burst: Optional[int]
+    foreign_window: Optional[float]
+    label: Optional[Name]
+
+
+class LockKeywords(Keywords, total=False):
+    """Of mutexes."""
+
+    format: Format
+
+
 def make_options(
-    ttl: Optional[float],
-    renew: bool,
-    max_hold: Optional[float],
-    confirm: bool,
-    local_burst: Optional[int],
-    foreign_burst: Optional[int],
-    foreign_window: Optional[float],
-    label: Optional[Name],
+    ttl: Optional[float] = None,
+    renew: bool = True,
+    max_hold: Optional[float] = None,
+    confirm: bool = False,
+    local_burst: Optional[int] = None,
+    foreign_burst: Optional[int] = None,
+    foreign_window: Optional[float] = None,
+    label: Optional[Name] = None,
+    format: Format = "string",
 ) -> Optional[_core.AcquireOptions]:
     """None if all are the defaults."""
     if ttl is None and max_hold is None and renew is True and confirm is False and label is None:
         if local_burst is None and foreign_burst is None and foreign_window is None:
-            return None
-    made = _core.acquire_options_new()
-    if made is None:
-        raise error_of(Status.E_NO_MEMORY)
+            if format == "string":
+                return None
+    made = new_options()
     least, most = _bound("MIN_LEASE_MS") / 1000, _bound("MAX_LEASE_MS") // 1000
     burst = f"0 to {_bound('MAX_LOCAL_BURST')}"
     _set_ms(_core.acquire_options_set_lease_ms, made, "ttl", ttl, f"{least} to {most}")
@@ -85,8 +117,51 @@ def make_options(
     _set_count(_core.acquire_options_set_renew, made, "renew", renew, "True and False")
     _set_count(_core.acquire_options_set_confirm, made, "confirm", confirm, "True and False")
     if label is not None:
-        text = to_bytes(label, "label")
-        if not _set(_core.acquire_options_set_label, made, text):
-            most_bytes = _bound("MAX_LABEL_BYTES")
-            raise invalid(f"label of {len(text)} bytes: allowed are at most {most_bytes}")
+        most_bytes = f"at most {_bound('MAX_LABEL_BYTES')}"
+        _set_text(_core.acquire_options_set_label, made, "label", label, most_bytes)
+    if format not in _FORMATS:
+        raise invalid(f'format={format!r}: allowed are "string" and "hash"')
+    _core.acquire_options_set_format(made, _FORMATS[format])
     return made
+
+
+def new_options() -> _core.AcquireOptions:
+    made = _core.acquire_options_new()
+    if made is None:
+        raise error_of(Status.E_NO_MEMORY)
+    return made
+
+
+class OwnedOptions:
+    """The options of a lock that tells owners apart, each time for one of them.
+
+    Those of the last owner are kept: one who takes a lock again and again pays for them once.
+    """
+
+    __slots__ = ("_setter", "_keywords", "_last")
+
+    def __init__(self, setter: Callable[..., int], keywords: Keywords) -> None:
+        self._setter = setter
+        self._keywords = keywords
+        make_options(**keywords)  # What is wrong with them shows now.
+        self._last: tuple[Optional[bytes], Optional[_core.AcquireOptions]] = (None, None)
+
+    def of(self, owner: Optional[bytes]) -> Optional[_core.AcquireOptions]:
+        """None: of nobody."""
+        last, options = self._last
+        if owner != last or options is None:
+            options = make_options(**self._keywords)
+            if owner is not None:
+                options = options if options is not None else new_options()
+                if not _set(self._setter, options, owner):
+                    raise error_of(Status.E_INTERNAL)
+            # One step: threads share this object, and none of them changes what is in there.
+            self._last = (owner, options)
+        return options
+
+
+def check_owner(owner: Name) -> bytes:
+    """What was named as the owner."""
+    allowed = f"1 to {_bound('MAX_OWNER_BYTES')}"
+    _set_text(_core.acquire_options_set_owner, new_options(), "owner", owner, allowed)
+    return to_bytes(owner, "owner")

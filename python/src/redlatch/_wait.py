@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from typing import Optional
 
 from . import _core
 from ._errors import error_of
@@ -14,6 +16,11 @@ from ._status import Status
 # The main thread is where Python runs signal handlers. A signal interrupts its wait; one that comes
 # just before the wait begins does not, and is seen when this is over.
 SLICE_MS = 250
+
+# acquire_start() of _core and its twins.
+Start = Callable[
+    [_core.Client, bytes, int, Optional[_core.AcquireOptions], int], Optional[_core.Request]
+]
 
 BUSY = int(Status.BUSY)
 TIMEOUT = int(Status.TIMEOUT)
@@ -53,7 +60,7 @@ def raise_unless_ok(request: _core.Request) -> None:
 
 
 def refusal_of(request: _core.Request) -> Status:
-    """Why an acquire has no lease: BUSY or TIMEOUT; all else is raised."""
+    """Why an acquire or upgrade came to nothing: BUSY or TIMEOUT; all else is raised."""
     status = _core.request_status(request)
     if status in (BUSY, TIMEOUT):
         return Status(status)

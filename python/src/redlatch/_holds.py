@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Who has taken a lock object more than once, and who it is that the library takes for an owner."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from asyncio import Task
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, Optional, TypeVar
+from weakref import WeakKeyDictionary
+
+from ._lease import LeaseBase
+
+L = TypeVar("L", bound=LeaseBase)
+
+# Never used again, unlike the identity of what has ended.
+_numbers = itertools.count(1)
+
+
+class ThreadKey:
+    """Of one thread; its number, and the Thread of one that Python did not start, may be another's
+    when it has ended.
+    """
+
+    __slots__ = ("thread", "number")
+
+    def __init__(self) -> None:
+        self.thread = threading.current_thread()
+        self.number = next(_numbers)
+
+    @staticmethod
+    def is_gone(key: object) -> bool:
+        """Whether the thread with `key` has ended."""
+        return isinstance(key, ThreadKey) and not key.thread.is_alive()
+
+
+class _ThisThread(threading.local):
+    def __init__(self) -> None:
+        self.key = ThreadKey()
+
+
+this_thread = _ThisThread()
+
+
+class _Process:
+    """What no other process is called, on any host: a child of this one is another."""
+
+    name = os.urandom(16).hex()
+
+    @classmethod
+    def rename(cls) -> None:
+        cls.name = os.urandom(16).hex()
+
+
+os.register_at_fork(after_in_child=_Process.rename)
+
+_task_numbers: WeakKeyDictionary[Task[Any], int] = WeakKeyDictionary()
+
+
+def new_number() -> int:
+    """Of what makes owners of its own: a client, or a lock object."""
+    return next(_numbers)
+
+
+def owner_of(maker: int, taker: int) -> bytes:
+    """A thread or task, as the owner of what `maker` takes for it."""
+    return f"{_Process.name}:{maker}:{taker}".encode()
+
+
+def number_of(task: Task[Any]) -> int:
+    number = _task_numbers.get(task)
+    if number is None:
+        number = _task_numbers[task] = next(_numbers)
+    return number
+
+
+class Hold(Generic[L]):
+    """What a thread or a task has taken by one lock object."""
+
+    __slots__ = ("lease", "is_block")
+
+    def __init__(self, lease: L, is_block: bool) -> None:
+        self.lease = lease
+        self.is_block = is_block  # by `with`, which will end
+
+
+class Holds(Generic[L]):
+    """What threads or tasks have taken by one lock object, each any number of times.
+
+    Each changes its own, and some take out what another has left: by single steps, so that threads
+    need no lock, which a forked child might find taken.
+    """
+
+    __slots__ = ("_of",)
+
+    def __init__(self) -> None:
+        self._of: dict[object, list[Hold[L]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._of)
+
+    def add(self, key: object, lease: L, is_block: bool) -> None:
+        mine = self._of.get(key, [])
+        mine.append(Hold(lease, is_block))
+        self._of[key] = mine
+
+    def leases(self) -> Iterator[L]:
+        """Those that are not given back; of each taker the latest first."""
+        for holds in list(self._of.values()):
+            for hold in reversed(list(holds)):
+                if not hold.lease._is_given_back:
+                    yield hold.lease
+
+    def latest(self, key: object) -> Optional[L]:
+        """What this one has taken last, and not given back."""
+        for hold in reversed(self._of.get(key, [])):
+            if not hold.lease._is_given_back:
+                return hold.lease
+        return None
+
+    def pop_latest(self, key: object) -> Optional[L]:
+        """Likewise, to be given back. A block keeps its own to its end."""
+        for hold in reversed(self._of.get(key, [])):
+            if not hold.lease._is_given_back and (hold.is_block or self._remove(key, hold)):
+                return hold.lease
+        return None
+
+    def pop_of_others(self) -> Optional[L]:
+        """What anybody has taken last, but for blocks, and not given back."""
+        for key, holds in reversed(list(self._of.items())):
+            for hold in reversed(list(holds)):
+                if not hold.lease._is_given_back and not hold.is_block:
+                    if self._remove(key, hold):
+                        return hold.lease
+        return None
+
+    def pop_block(self, key: object) -> Optional[L]:
+        """The block that ends. A generator may end one elsewhere than it began.
+
+        If it may be one of several takers, none is taken for it: rather a lease too many than one
+        that somebody relies on.
+        """
+        found = [(key, hold) for hold in self._of.get(key, []) if hold.is_block]
+        if not found:
+            found = [
+                (other, hold)
+                for other, holds in list(self._of.items())
+                for hold in list(holds)
+                if hold.is_block and not hold.lease._is_given_back
+            ]
+        if not found or found[0][0] is not found[-1][0] or not self._remove(*found[-1]):
+            return None
+        return found[-1][1].lease
+
+    def sweep(self, is_left: Callable[[object, L], bool]) -> None:
+        """Forget what was given back through its lease, and what is left behind.
+
+        A lease that nobody else has kept is then released. Not blocks: their ends look for them.
+        """
+        for key, holds in list(self._of.items()):
+            for hold in list(holds):
+                lease = hold.lease
+                if not hold.is_block and (lease._is_given_back or is_left(key, lease)):
+                    self._remove(key, hold)
+
+    def _remove(self, key: object, hold: Hold[L]) -> bool:
+        """Whether it was still there."""
+        holds = self._of.get(key, [])
+        try:
+            holds.remove(hold)
+        except ValueError:
+            return False
+        if not holds and self._of.get(key) is holds:
+            self._of.pop(key, None)
+            if holds:
+                self._of.setdefault(key, holds)  # Its taker was quick, and has the next one.
+        return True

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Reentrant locks: what both kinds share, and that of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Optional, Union
+
+from . import _core
+from ._convert import Seconds
+from ._holds import Holds, L, ThreadKey, owner_of, this_thread
+from ._lease import Lease
+from ._lock import NamedLock
+from ._options import Keywords, OwnedOptions
+from ._status import Status
+
+if TYPE_CHECKING:
+    from ._client import Client
+
+
+class RLockBase(NamedLock[L]):
+    """Takers are told apart by a key of each, also those that share a named owner."""
+
+    __slots__ = ("_owner", "_options", "_holds")
+
+    def __init__(
+        self,
+        client: Client,
+        name: bytes,
+        wait_ms: int,
+        owner: Optional[bytes],
+        keywords: Keywords,
+    ) -> None:
+        super().__init__(client, name, wait_ms)
+        self._owner = owner
+        self._options = OwnedOptions(_core.acquire_options_set_reentrant, keywords)
+        self._holds: Holds[L] = Holds()
+
+    def _leases(self) -> Iterator[L]:
+        return self._holds.leases()
+
+    def _options_of(self, taker: int) -> Optional[_core.AcquireOptions]:
+        """The options of the thread or task with this number."""
+        owner = self._owner
+        return self._options.of(owner_of(self._client._number, taker) if owner is None else owner)
+
+    def _to_release(self, key: object) -> L:
+        """The latest lease of the taker with `key`; else, of a named owner, another's."""
+        lease = self._holds.pop_latest(key)
+        if lease is None and self._owner is not None:
+            lease = self._holds.pop_of_others()
+        if lease is None:
+            raise self._nothing_to_release()
+        return lease
+
+    @staticmethod
+    def _is_gone(key: object) -> bool:
+        """Whether the taker with `key` has ended."""
+        raise NotImplementedError
+
+    def _sweep(self) -> None:
+        """Forget what nobody can release by this object any more."""
+        is_named = self._owner is not None
+        self._holds.sweep(lambda key, lease: self._is_gone(key) and not (is_named and lease.held))
+
+
+class RLock(RLockBase[Lease]):
+    """A reentrant lock by its name. Made by Client.rlock(); nothing is sent until it is acquired.
+
+    Its owner, which is this thread unless one was named, may acquire it again while it holds it:
+    at once, and past those who wait. Each time is a Lease of its own. Otherwise it has the shape of
+    threading.RLock: as a context manager its value is the Lease.
+    """
+
+    __slots__ = ()
+
+    _is_gone = staticmethod(ThreadKey.is_gone)
+
+    @property
+    def lease(self) -> Optional[Lease]:
+        """The lease that this thread has taken last, and not released."""
+        return self._holds.latest(this_thread.key)
+
+    def acquire(self, blocking: bool = True, timeout: Seconds = None) -> Optional[Lease]:
+        """Acquire, or acquire once more: a Lease, or None when it is busy or the time is over.
+
+        `timeout` is the wait in seconds, -1 for no limit; left out, it is that of the lock.
+        """
+        got = self._take(self._wait_of(blocking, timeout), False)
+        return got if isinstance(got, Lease) else None
+
+    def release(self) -> None:
+        """Release what this thread has taken last by this object.
+
+        Raises NotHeld if that is nothing: what another thread has taken is that thread's, unless an
+        owner was named, for whom any of its threads may release. Raises LockLost if the lease had
+        ended before.
+        """
+        self._to_release(this_thread.key).release()
+
+    def __enter__(self) -> Lease:
+        got = self._take(self._wait_ms, True)
+        if isinstance(got, Lease):
+            return got
+        raise self._not_acquired(got)
+
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        exception: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        lease = self._holds.pop_block(this_thread.key)
+        if lease is not None:
+            lease._leave(exception)
+
+    def _take(self, wait_ms: int, is_block: bool) -> Union[Lease, Status]:
+        key = this_thread.key
+        if self._holds:
+            self._sweep()
+        got = self._client._take(self._name, wait_ms, self._options_of(key.number))
+        if isinstance(got, Lease):
+            self._holds.add(key, got, is_block)
+        return got

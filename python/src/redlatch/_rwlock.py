@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Read-write locks: what both kinds share, and that of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Optional, Union
+
+from . import _core
+from ._convert import NO_LIMIT, Seconds, to_text, to_wait_ms
+from ._errors import AlreadyHeld
+from ._holds import Holds, L, new_number, owner_of, this_thread
+from ._lease import Lease
+from ._lock import NamedLock
+from ._options import Keywords, OwnedOptions
+from ._status import Status
+from ._wait import Start
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._client import Client
+
+
+class RWOwner:
+    """Who takes a read-write lock: who was named, else, in blocks, each thread or task by itself.
+
+    A block cannot be handed on, so that who takes it twice there would wait for itself. Leases
+    without a block can: they are of nobody.
+    """
+
+    __slots__ = ("named", "_number")
+
+    def __init__(self, named: Optional[bytes]) -> None:
+        self.named = named
+        self._number = new_number()
+
+    def of_block(self, taker: int) -> bytes:
+        return owner_of(self._number, taker) if self.named is None else self.named
+
+
+class RWSideBase(NamedLock[L]):
+    """One side of a read-write lock, for blocks."""
+
+    __slots__ = ("_owner", "_options", "_holds")
+
+    def __init__(
+        self, client: Client, name: bytes, wait_ms: int, owner: RWOwner, keywords: Keywords
+    ) -> None:
+        super().__init__(client, name, wait_ms)
+        self._owner = owner
+        self._options = OwnedOptions(_core.acquire_options_set_owner, keywords)
+        self._holds: Holds[L] = Holds()
+
+    def _leases(self) -> Iterator[L]:
+        return self._holds.leases()
+
+    def _options_of(self, taker: int) -> Optional[_core.AcquireOptions]:
+        """The options of the thread or task with this number."""
+        return self._options.of(self._owner.of_block(taker))
+
+    def _refused(self, error: AlreadyHeld) -> Exception:
+        """What a block raises that would wait for its own thread or task."""
+        # One try waits for nobody, and nobody was named who might care.
+        if self._wait_ms == 0 and self._owner.named is None:
+            return self._not_acquired(Status.BUSY)
+        return error
+
+
+class RWSide(RWSideBase[Lease]):
+    """What RWLock.read() and RWLock.write() return, for `with`; its value is the Lease.
+
+    NotAcquired is raised when `timeout` is over. Many threads may share it, and nest its blocks.
+    """
+
+    __slots__ = ("_start",)
+
+    def __init__(
+        self,
+        client: Client,
+        name: bytes,
+        wait_ms: int,
+        owner: RWOwner,
+        keywords: Keywords,
+        start: Start,
+    ) -> None:
+        super().__init__(client, name, wait_ms, owner, keywords)
+        self._start = start
+
+    def __enter__(self) -> Lease:
+        key = this_thread.key
+        options = self._options_of(key.number)
+        try:
+            got = self._client._take(self._name, self._wait_ms, options, self._start)
+        except AlreadyHeld as error:
+            raise self._refused(error) from None
+        if not isinstance(got, Lease):
+            raise self._not_acquired(got)
+        self._holds.add(key, got, True)
+        return got
+
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        exception: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        lease = self._holds.pop_block(this_thread.key)
+        if lease is not None:
+            lease._leave(exception)
+
+
+class RWLockBase:
+    """A read-write lock by its name."""
+
+    __slots__ = ("_client", "_name", "_owner", "__weakref__")
+
+    def __init__(self, client: Client, name: bytes, owner: Optional[bytes]) -> None:
+        self._client = client
+        self._name = name
+        self._owner = RWOwner(owner)
+
+    @property
+    def name(self) -> str:
+        return to_text(self._name)
+
+    def locked(self) -> bool:
+        """Whether anybody reads or writes, as the server says."""
+        return not self._client.inspect(self._name).is_free
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
+    def _options_of(self, keywords: Keywords) -> Optional[_core.AcquireOptions]:
+        """The options of a lease without a block."""
+        return OwnedOptions(_core.acquire_options_set_owner, keywords).of(self._owner.named)
+
+
+class RWLock(RWLockBase):
+    """A read-write lock by its name: many may read at a time, or one writes. Made by
+    Client.rwlock(); many threads may share it.
+
+    All stand in one queue: a reader waits behind a writer that came before, and readers next to
+    each other enter together. A thread that is in a block of this object may read again in it, at
+    once; what would wait for that very block raises AlreadyHeld.
+    """
+
+    __slots__ = ()
+
+    def read(self, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[Keywords]) -> RWSide:
+        """For `with`: reads in the block, together with other readers. Sends nothing.
+
+        The keywords are those of Client.lock().
+        """
+        return self._side(_core.rw_acquire_read_start, timeout, keywords)
+
+    def write(self, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[Keywords]) -> RWSide:
+        """For `with`: writes in the block, alone. Otherwise as read()."""
+        return self._side(_core.rw_acquire_write_start, timeout, keywords)
+
+    def acquire_read(
+        self, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[Keywords]
+    ) -> Optional[Lease]:
+        """Acquire to read: a Lease, or None when somebody writes or the time is over.
+
+        It is nobody's but of the owner who was named, and may be handed to another thread.
+        """
+        return self._acquire(_core.rw_acquire_read_start, timeout, keywords)
+
+    def acquire_write(
+        self, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[Keywords]
+    ) -> Optional[Lease]:
+        """Acquire to write, otherwise as acquire_read()."""
+        return self._acquire(_core.rw_acquire_write_start, timeout, keywords)
+
+    def _side(self, start: Start, timeout: Seconds, keywords: Keywords) -> RWSide:
+        wait_ms = to_wait_ms(timeout)
+        return RWSide(self._client, self._name, wait_ms, self._owner, keywords, start)
+
+    def _acquire(self, start: Start, timeout: Seconds, keywords: Keywords) -> Optional[Lease]:
+        options, wait_ms = self._options_of(keywords), to_wait_ms(timeout)
+        got = self._client._take(self._name, wait_ms, options, start)
+        return got if isinstance(got, Lease) else None
