@@ -12,7 +12,9 @@
 from __future__ import annotations
 
 from . import _core
-from ._aio import Aio, AsyncLease, AsyncLock
+from ._aio import Aio
+from ._aio_lease import AsyncLease
+from ._aio_locks import AsyncLock, AsyncRLock, AsyncRWLock, AsyncRWSide
 from ._client import Client, connect, from_env
 from ._errors import (
     AlreadyHeld,
@@ -47,6 +49,9 @@ __all__ = [
     "AlreadyHeld",
     "AsyncLease",
     "AsyncLock",
+    "AsyncRLock",
+    "AsyncRWLock",
+    "AsyncRWSide",
     "Client",
     "Closed",
     "Deadlock",

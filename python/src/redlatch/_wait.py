@@ -5,8 +5,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import Optional
+from typing import Callable, Optional
 
 from . import _core
 from ._errors import error_of

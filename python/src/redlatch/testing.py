@@ -15,7 +15,7 @@ import gc
 from typing import Optional
 
 from . import _core
-from ._aio import AsyncLease
+from ._aio_lease import AsyncLease
 from ._client import Client
 from ._convert import Name
 from ._errors import error_of, new_error

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""One hold of a lock in asyncio, and the blocks of `async with` that it guards."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import weakref
+from asyncio import CancelledError, Future, Task, current_task
+from types import TracebackType
+from typing import Any, Literal, Optional
+
+from . import _core
+from ._convert import NO_LIMIT, Seconds, to_ms, to_wait_ms
+from ._errors import Error, error_of, invalid
+from ._holds import Holds
+from ._lease import LeaseBase
+from ._log import pass_on_log
+from ._pump import pump_here, pump_of
+from ._status import Status
+from ._wait import PENDING, raise_unless_ok, refusal_of
+
+OnLost = Literal["ignore", "cancel"]
+
+_OK = int(Status.OK)
+
+_release = _core.release_watched
+_status_of = _core.request_status
+
+
+class AsyncLease(LeaseBase):
+    """One hold of a lock: any task that has this object may release it, in any event loop.
+
+    As an asynchronous context manager it releases itself at the end of the block. Everything that
+    is not to be awaited is local.
+    """
+
+    __slots__ = ("_end",)
+
+    def __init__(self, handle: _core.Lease, client: _core.Client, name: bytes) -> None:
+        # Of LeaseBase, without the price of a call.
+        self._handle = handle
+        self._client = client
+        self._name = name
+        self._is_given_back = False
+        self._end: Optional[tuple[int, Future[None]]] = None
+
+    async def release(self) -> bool:
+        """Give the lock back; the next waiter has it at once. False: its owner has other leases.
+
+        Raises LockLost if it had ended before, NotHeld if it was given back before. After
+        OutcomeUnknown, and when the wait is cancelled, the release goes on in the background.
+        """
+        self._is_given_back = True
+        pump = pump_here()
+        pump.last_tag = tag = pump.last_tag + 1
+        request = _release(self._handle, pump.queue, tag)
+        # Pump.finish(), without the price of one more coroutine.
+        if request is None:
+            raise error_of(Status.E_NO_MEMORY)
+        status = _status_of(request)
+        if status == PENDING:
+            pump.waiting[tag] = future = pump.loop.create_future()
+            try:
+                await future
+            except BaseException:
+                pump.drop(request, tag)
+                raise
+            status = _status_of(request)
+        if status < _OK:
+            raise_unless_ok(request)
+        return status == _OK
+
+    async def upgrade(self, timeout: Seconds = NO_LIMIT) -> bool:
+        """Let this reader become the writer: whether it does, as Lease.upgrade() says.
+
+        Cancelled, it reads on.
+        """
+        wait_ms = to_wait_ms(timeout)
+        pump = pump_here()
+        tag = pump.next_tag()
+        started = _core.rw_upgrade_watched(self._handle, wait_ms, pump.queue, tag)
+        request = await pump.finish(started, tag)
+        return _status_of(request) == _OK or not refusal_of(request)
+
+    async def downgrade(self) -> None:
+        """Let this writer become a reader, without letting go in between; other readers enter."""
+        pump = pump_here()
+        tag = pump.next_tag()
+        started = _core.rw_downgrade_watched(self._handle, pump.queue, tag)
+        raise_unless_ok(await pump.finish(started, tag))
+
+    async def extend(self, ttl: float) -> None:
+        """Let the lease last `ttl` seconds from now; renewal uses it from then on."""
+        ttl_ms = to_ms(ttl, "ttl")
+        pump = pump_here()
+        tag = pump.next_tag()
+        started = _core.extend_watched(self._handle, ttl_ms, pump.queue, tag)
+        raise_unless_ok(await pump.finish(started, tag))
+
+    async def wait_lost(self, timeout: Seconds = NO_LIMIT) -> bool:
+        """Wait until it stops being held, for `timeout` seconds at most; whether it is lost."""
+        wait_ms = to_wait_ms(timeout)
+        if wait_ms != 0:
+            limit = None if wait_ms < 0 else wait_ms / 1000
+            await asyncio.wait([self._watch()], timeout=limit)
+        status = _core.lease_wait_lost(self._handle, 0)
+        pass_on_log()
+        if status < 0 and status != Status.E_LOST:
+            raise error_of(status)
+        return status == Status.E_LOST
+
+    async def __aenter__(self) -> AsyncLease:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: Optional[type[BaseException]],
+        exception: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        if self._is_given_back:
+            return
+        try:
+            await self.release()
+        except Error as error:
+            self._settle(error, exception)
+
+    async def _raise_end(self, cause: Optional[BaseException]) -> None:
+        """Raise what release() says of a hold that has ended."""
+        try:
+            await self.release()
+        except Error as error:
+            raise error from cause
+
+    def _watch(self) -> Future[None]:
+        """What is done when it is not held any more. The library tells one place of it."""
+        pump = pump_here()
+        if self._end is not None:
+            end = self._end[1]
+            if end.get_loop() is pump.loop:
+                return end
+            if not end.get_loop().is_closed():
+                raise invalid(
+                    f"{self!r} is waited for in another event loop: allowed is one loop for the"
+                    ' wait_lost() and on_lost="cancel" of a lease'
+                )
+        tag = pump.next_tag()
+        status = _core.lease_watch(self._handle, pump.queue, tag)
+        if status != _OK:
+            raise error_of(status)
+        end = pump.expect(tag)
+        self._end = (tag, end)
+        return end
+
+    def __del__(self, *_: Any) -> None:
+        end = getattr(self, "_end", None)
+        if end is None and getattr(self, "_is_given_back", True):
+            return  # As nearly always, without the price of another call.
+        super().__del__()
+        if end is not None and not end[1].done():
+            # A lease that is collected tells nobody.
+            pump = pump_of(end[1].get_loop())
+            if pump is not None:
+                pump.waiting.pop(end[0], None)
+
+
+class Guard:
+    """Cancels the task of a block when its lease ends early, as asyncio.timeout() does in time."""
+
+    __slots__ = ("_task", "_lease", "_end", "_cancel_count", "_has_cancelled", "_is_over")
+
+    def __init__(self, task: Task[Any], lease: AsyncLease) -> None:
+        self._task = task
+        # The loop keeps this object: a lease that is forgotten must be collected all the same.
+        self._lease = weakref.ref(lease)
+        self._cancel_count = _cancel_count(task)
+        self._has_cancelled = False
+        self._is_over = False
+        self._end = lease._watch()
+        self._end.add_done_callback(self._on_end)
+
+    def _on_end(self, _: Future[None]) -> None:
+        lease = self._lease()
+        # It is lost, or its client is closed.
+        if not self._is_over and lease is not None and not lease._is_given_back:
+            self._has_cancelled = True
+            self._task.cancel()
+
+    def leave(self, exception: Optional[BaseException]) -> bool:
+        """The block is over: whether it ends by a CancelledError that is ours."""
+        self._is_over = True
+        self._end.remove_done_callback(self._on_end)
+        if not self._has_cancelled:
+            return False
+        if sys.version_info >= (3, 11) and self._task.uncancel() > self._cancel_count:
+            return False  # Somebody else wants the task to end, too.
+        return isinstance(exception, CancelledError)
+
+
+def _cancel_count(task: Task[Any]) -> int:
+    """How many have cancelled the task. Before 3.11 nobody can tell."""
+    if sys.version_info >= (3, 11):
+        return task.cancelling()
+    return 0
+
+
+# Of the blocks, by their leases; None: a loss is told at the end of a block only.
+Guards = Optional[dict[AsyncLease, Guard]]
+
+
+def new_guards(on_lost: OnLost) -> Guards:
+    if on_lost not in ("ignore", "cancel"):
+        raise invalid(f'on_lost={on_lost!r}: allowed are "ignore" and "cancel"')
+    return {} if on_lost == "cancel" else None
+
+
+async def begin_block(
+    holds: Holds[AsyncLease], guards: Guards, task: Task[Any], lease: AsyncLease
+) -> AsyncLease:
+    """A block of a lock that a task may take more than once."""
+    holds.add(task, lease, True)
+    if guards is not None:
+        try:
+            guards[lease] = Guard(task, lease)
+        except BaseException as error:
+            holds.pop_block(task)
+            await lease.__aexit__(None, error, None)
+            raise
+    return lease
+
+
+async def end_block(
+    holds: Holds[AsyncLease], guards: Guards, exception: Optional[BaseException]
+) -> None:
+    """The end of the latest block of this task; it may have ended by `exception`."""
+    lease = holds.pop_block(current_task())
+    if lease is None:
+        return
+    guard = guards.pop(lease, None) if guards else None
+    if guard is not None and guard.leave(exception):
+        await lease._raise_end(exception)
+    await lease.__aexit__(None, exception, None)

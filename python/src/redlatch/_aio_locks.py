@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Locks by their names, for asyncio."""
+
+from __future__ import annotations
+
+from asyncio import Future, Task, current_task
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+from . import _core
+from ._aio_lease import AsyncLease, Guard, Guards, OnLost, begin_block, end_block, new_guards
+from ._convert import NO_LIMIT, Seconds, to_wait_ms
+from ._errors import AlreadyHeld, Error
+from ._holds import Hold, number_of
+from ._lock import LockBase
+from ._options import Keywords
+from ._pump import Start
+from ._rlock import RLockBase
+from ._rwlock import RWLockBase, RWOwner, RWSideBase
+from ._status import Status
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._aio import Aio
+    from ._client import Client
+
+
+def task_is_gone(key: object) -> bool:
+    return isinstance(key, Future) and key.done()
+
+
+def _this_task() -> Task[Any]:
+    task = current_task()
+    assert task is not None  # who else could await
+    return task
+
+
+class AsyncLock(LockBase[AsyncLease]):
+    """A lock by its name, for asyncio. Made by client.aio.lock(); nothing is sent before it is
+    acquired.
+
+    As an asynchronous context manager its value is the lease, and NotAcquired is raised when
+    `timeout` is over. Otherwise it has the shape of asyncio.Lock: many tasks may share it, and any
+    of them may release it. One that takes it twice would wait for itself, which raises AlreadyHeld.
+    """
+
+    __slots__ = ("_aio", "_guards")
+
+    _TAKER = "task"
+
+    def __init__(
+        self,
+        client: Client,
+        name: bytes,
+        wait_ms: int,
+        options: Optional[_core.AcquireOptions],
+        aio: Aio,
+        guards: Guards,
+    ) -> None:
+        super().__init__(client, name, wait_ms, options)
+        self._aio = aio
+        self._guards = guards
+
+    _is_gone = staticmethod(task_is_gone)
+
+    @property
+    def lease(self) -> Optional[AsyncLease]:
+        """The lease by which this task holds it."""
+        return self._lease_of(current_task())
+
+    async def acquire(self, blocking: bool = True, timeout: Seconds = None) -> bool:
+        """Acquire as asyncio.Lock does: whether the lock is ours now.
+
+        `timeout` is the wait in seconds, -1 for no limit; left out, it is that of the lock.
+        """
+        wait_ms = self._wait_of(blocking, timeout)
+        key = current_task()
+        if self._holds and not self._may_take(key, wait_ms, False):
+            return False
+        got = await self._aio._take(self._name, wait_ms, self._options)
+        if not isinstance(got, AsyncLease):
+            return False
+        if self._holds:
+            self._sweep()
+        self._holds[key] = Hold(got, False)
+        return True
+
+    async def release(self) -> None:
+        """Release what this task has taken, else what another has, as asyncio.Lock does.
+
+        Raises LockLost if the lock was not ours until now, NotHeld if there is nothing to release.
+        """
+        await self._to_release(current_task()).release()
+
+    async def __aenter__(self) -> AsyncLease:
+        task = current_task()
+        if self._holds:
+            self._may_take(task, self._wait_ms, True)
+        got = await self._aio._take(self._name, self._wait_ms, self._options)
+        if not isinstance(got, AsyncLease):
+            raise self._not_acquired(got)
+        if self._holds:
+            self._sweep()
+        self._holds[task] = Hold(got, True)
+        if self._guards is not None:
+            assert task is not None  # who else could await
+            try:
+                self._guards[got] = Guard(task, got)
+            except BaseException as error:
+                self._pop_block(task)
+                await got.__aexit__(None, error, None)
+                raise
+        return got
+
+    async def __aexit__(
+        self,
+        kind: Optional[type[BaseException]],
+        exception: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        hold = self._pop_block(current_task())
+        if hold is None:
+            return
+        lease = hold.lease
+        if self._guards:
+            guard = self._guards.pop(lease, None)
+            if guard is not None and guard.leave(exception):
+                await lease._raise_end(exception)
+        # AsyncLease.__aexit__(), without the price of one more coroutine.
+        if lease._is_given_back:
+            return
+        try:
+            await lease.release()
+        except Error as error:
+            lease._settle(error, exception)
+
+
+class AsyncRLock(RLockBase[AsyncLease]):
+    """A reentrant lock by its name, for asyncio. Made by client.aio.rlock(); nothing is sent before
+    it is acquired.
+
+    Its owner, which is this task unless one was named, may acquire it again while it holds it: at
+    once, and past those who wait. Each time is an AsyncLease of its own. Otherwise it is as RLock;
+    as an asynchronous context manager its value is the lease.
+    """
+
+    __slots__ = ("_aio", "_guards")
+
+    def __init__(
+        self,
+        client: Client,
+        name: bytes,
+        wait_ms: int,
+        owner: Optional[bytes],
+        keywords: Keywords,
+        aio: Aio,
+        guards: Guards,
+    ) -> None:
+        super().__init__(client, name, wait_ms, owner, keywords)
+        self._aio = aio
+        self._guards = guards
+
+    _is_gone = staticmethod(task_is_gone)
+
+    @property
+    def lease(self) -> Optional[AsyncLease]:
+        """The lease that this task has taken last, and not released."""
+        return self._holds.latest(current_task())
+
+    async def acquire(
+        self, blocking: bool = True, timeout: Seconds = None
+    ) -> Optional[AsyncLease]:
+        """Acquire, or acquire once more: a lease, or None when it is busy or the time is over.
+
+        `timeout` is the wait in seconds, -1 for no limit; left out, it is that of the lock.
+        """
+        task = _this_task()
+        got = await self._take(task, self._wait_of(blocking, timeout))
+        if not isinstance(got, AsyncLease):
+            return None
+        self._holds.add(task, got, False)
+        return got
+
+    async def release(self) -> None:
+        """Release what this task has taken last by this object.
+
+        Raises NotHeld if that is nothing: what another task has taken is that task's, unless an
+        owner was named, for whom any of its tasks may release. Raises LockLost if the lease had
+        ended before.
+        """
+        await self._to_release(current_task()).release()
+
+    async def __aenter__(self) -> AsyncLease:
+        task = _this_task()
+        got = await self._take(task, self._wait_ms)
+        if not isinstance(got, AsyncLease):
+            raise self._not_acquired(got)
+        return await begin_block(self._holds, self._guards, task, got)
+
+    async def __aexit__(
+        self,
+        kind: Optional[type[BaseException]],
+        exception: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        await end_block(self._holds, self._guards, exception)
+
+    async def _take(self, task: Task[Any], wait_ms: int) -> Union[AsyncLease, Status]:
+        if self._holds:
+            self._sweep()
+        return await self._aio._take(self._name, wait_ms, self._options_of(number_of(task)))
+
+
+class AsyncRWSide(RWSideBase[AsyncLease]):
+    """What AsyncRWLock.read() and AsyncRWLock.write() return, for `async with`; its value is the
+    lease.
+
+    NotAcquired is raised when `timeout` is over. Many tasks may share it, and nest its blocks.
+    """
+
+    __slots__ = ("_aio", "_guards", "_start")
+
+    def __init__(
+        self,
+        client: Client,
+        name: bytes,
+        wait_ms: int,
+        owner: RWOwner,
+        keywords: Keywords,
+        aio: Aio,
+        guards: Guards,
+        start: Start,
+    ) -> None:
+        super().__init__(client, name, wait_ms, owner, keywords)
+        self._aio = aio
+        self._guards = guards
+        self._start = start
+
+    async def __aenter__(self) -> AsyncLease:
+        task = _this_task()
+        options = self._options_of(number_of(task))
+        try:
+            got = await self._aio._take(self._name, self._wait_ms, options, self._start)
+        except AlreadyHeld as error:
+            raise self._refused(error) from None
+        if not isinstance(got, AsyncLease):
+            raise self._not_acquired(got)
+        return await begin_block(self._holds, self._guards, task, got)
+
+    async def __aexit__(
+        self,
+        kind: Optional[type[BaseException]],
+        exception: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        await end_block(self._holds, self._guards, exception)
+
+
+class AsyncRWLock(RWLockBase):
+    """A read-write lock by its name, for asyncio. Made by client.aio.rwlock(); many tasks may share
+    it. Otherwise it is as RWLock, with tasks in the place of threads.
+    """
+
+    __slots__ = ("_aio",)
+
+    def __init__(self, client: Client, name: bytes, owner: Optional[bytes], aio: Aio) -> None:
+        super().__init__(client, name, owner)
+        self._aio = aio
+
+    def read(
+        self,
+        *,
+        timeout: Seconds = NO_LIMIT,
+        on_lost: OnLost = "ignore",
+        **keywords: Unpack[Keywords],
+    ) -> AsyncRWSide:
+        """For `async with`: reads in the block, together with other readers. Sends nothing.
+
+        The keywords are those of client.aio.lock().
+        """
+        return self._side(_core.rw_acquire_read_watched, timeout, on_lost, keywords)
+
+    def write(
+        self,
+        *,
+        timeout: Seconds = NO_LIMIT,
+        on_lost: OnLost = "ignore",
+        **keywords: Unpack[Keywords],
+    ) -> AsyncRWSide:
+        """For `async with`: writes in the block, alone. Otherwise as read()."""
+        return self._side(_core.rw_acquire_write_watched, timeout, on_lost, keywords)
+
+    async def acquire_read(
+        self, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[Keywords]
+    ) -> Optional[AsyncLease]:
+        """Acquire to read: a lease, or None when somebody writes or the time is over.
+
+        It is nobody's but of the owner who was named, and may be handed to another task.
+        """
+        return await self._acquire(_core.rw_acquire_read_watched, timeout, keywords)
+
+    async def acquire_write(
+        self, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[Keywords]
+    ) -> Optional[AsyncLease]:
+        """Acquire to write, otherwise as acquire_read()."""
+        return await self._acquire(_core.rw_acquire_write_watched, timeout, keywords)
+
+    def _side(
+        self, start: Start, timeout: Seconds, on_lost: OnLost, keywords: Keywords
+    ) -> AsyncRWSide:
+        guards, wait_ms = new_guards(on_lost), to_wait_ms(timeout)
+        name, owner = self._name, self._owner
+        return AsyncRWSide(self._client, name, wait_ms, owner, keywords, self._aio, guards, start)
+
+    async def _acquire(
+        self, start: Start, timeout: Seconds, keywords: Keywords
+    ) -> Optional[AsyncLease]:
+        options, wait_ms = self._options_of(keywords), to_wait_ms(timeout)
+        got = await self._aio._take(self._name, wait_ms, options, start)
+        return got if isinstance(got, AsyncLease) else None
