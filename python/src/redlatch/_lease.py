@@ -23,7 +23,7 @@ from ._errors import (
     raise_of,
 )
 from ._log import logger, pass_on_log
-from ._mode import READ, HoldMode
+from ._mode import READ
 from ._status import Status
 from ._wait import SLICE_MS, finish, refusal_of, slice_ms
 
@@ -60,7 +60,7 @@ class LeaseBase:
         return _core.lease_fence(self._handle)
 
     @property
-    def mode(self) -> HoldMode:
+    def mode(self) -> str:  # No Literal: type checkers would not see that upgrade() changes it.
         """"read", together with others, or "write", alone, as of every lock but a read lock."""
         return "read" if _core.lease_mode(self._handle) == READ else "write"
 

@@ -18,24 +18,24 @@ from . import _core
 from ._aio_lease import AsyncLease
 from ._client import Client
 from ._convert import Name
-from ._errors import error_of, new_error
+from ._errors import new_error
 from ._info import LockInfo
 from ._lease import Lease
-from ._status import Status
 
 __all__ = ["assert_free", "assert_locked", "expire", "steal"]
 
 
 def expire(client: Client, name: Name) -> None:
-    """Let the lease of the lock `name` end now, as if its holder had been cut off for too long.
+    """Let all leases of the lock `name` end now, as if its holder had been cut off for too long.
 
     The next waiter has the lock. Leases of this process know at once that they are lost; a holder
     elsewhere learns of it with its next renewal, at a third of its lease. Raises NotHeld if nobody
     holds it.
     """
-    token = _token_of(client, name)
-    client.force_release(name, token)
-    _notice(token)
+    holders = client.inspect(name).holders
+    # By its token one holder, and nobody who has come since.
+    client.force_release(name, holders[0].token if len(holders) == 1 else None)
+    _notice({holder.token for holder in holders})
 
 
 def steal(client: Client, name: Name, ttl: Optional[float] = None) -> Lease:
@@ -47,7 +47,7 @@ def steal(client: Client, name: Name, ttl: Optional[float] = None) -> Lease:
     info = client.inspect(name)
     if not info.is_free:
         expire(client, name)
-    lease = thief.acquire(name, ttl=ttl)
+    lease = thief.acquire(name, ttl=ttl, format="hash" if info.type == "hash" else "string")
     assert lease is not None
     return lease
 
@@ -67,15 +67,8 @@ def assert_free(client: Client, name: Name) -> LockInfo:
     return info
 
 
-def _token_of(client: Client, name: Name) -> str:
-    info = client.inspect(name)
-    if info.holder is None:
-        raise error_of(Status.E_NOT_HELD, f"lock {info.name!r} is not held")
-    return info.holder.token
-
-
-def _notice(token: str) -> None:
-    """Let the leases with `token` ask the server, which has another holder by now."""
+def _notice(tokens: set[str]) -> None:
+    """Let the leases with `tokens` ask the server, which has another holder by now."""
     for found in gc.get_objects():
-        if type(found) in (Lease, AsyncLease) and found.held and found.token == token:
+        if type(found) in (Lease, AsyncLease) and found.held and found.token in tokens:
             _core.extend(found._handle, max(round(found.remaining * 1000), 1000), new_error())
