@@ -16,7 +16,8 @@ ALL_BYTES = "".join(f"%{byte:02x}" for byte in range(256))
 
 # What the driver does itself; every other line with @ is a command of the server.
 FAULTS = {"kill", "start", "restart", "pause", "resume", "drop_connections", "sleep"}
-FAULTS |= {"kill_client", "pause_client", "resume_client"}
+FAULTS |= {"kill_client", "pause_client", "resume_client", "lose_reply", "lose_request"}
+KINDS = {"mutex", "rw", "reentrant"}
 
 _COMPARISON = re.compile(r"^([a-z_]+)(!=|=|<|>)(.*)$")
 _RANGE = re.compile(r"^(-?\d+)\.\.(-?\d+)$")
@@ -131,10 +132,12 @@ class Case:
         for step in self.steps:
             if step.job:
                 needed.add("threads")
-            if step.op in ("start", "poll"):
+            if step.op.startswith("start") and step.target != "@" or step.op == "poll":
                 needed.add("requests")
             if step.op == "cancel":
                 needed.add("cancels")
+            if step.op == "lock" and "kind=mutex" not in step.words:
+                needed.add("kinds")
         return needed
 
 
@@ -185,9 +188,10 @@ def _parse_lock(number: int, text: str, case: Case) -> Step:
     action, arrow, expected = text.partition("->")
     words = action.split()
     client, _, lock = words[1].partition(".")
-    if words[2] != "mutex":
+    if words[2] not in KINDS:
         raise BadCase(f"there is no lock of the kind '{words[2]}'")
-    line = f"{client} lock id={lock} {' '.join(words[3:])} -> {expected if arrow else 'OK'}"
+    made = f"lock id={lock} kind={words[2]} {' '.join(words[3:])}"
+    line = f"{client} {made} -> {expected if arrow else 'OK'}"
     return _parse_step(number, line, case)
 
 

@@ -14,6 +14,7 @@ from urllib.parse import unquote_to_bytes
 
 from support.resp import Connection, RespError
 from support.servers import Server
+from system.proxy import FaultProxy
 
 from .case import ALL_BYTES, DEFAULT_UNTIL_MS, FAULTS, Case, Step, encode, substitute
 from .runners import REPLY_SECONDS, Runner, RunnerFailed
@@ -21,6 +22,8 @@ from .runners import REPLY_SECONDS, Runner, RunnerFailed
 # A reply is waited for this much longer than the case allows, to see how late it is.
 SPARE_SECONDS = 5.0
 POLL_SECONDS = 0.005
+# An option of a client that is the driver's: its way to the server loses what the case says.
+PROXIED = "proxied=1"
 # Commands of the server that make a key which is none of ours, and may have no expiry.
 WRITING = {"set", "rpush", "lpush", "hset", "sadd", "zadd"}
 
@@ -75,11 +78,16 @@ class World:
         self._stopped: set[str] = set()
         self._connection: Connection | None = None
         self.clients: dict[str, Runner] = {}
+        self.proxies: dict[str, FaultProxy] = {}
         for i, (name, options) in enumerate(case.clients.items()):
             self.clients[name] = Runner(commands[players[name]], defect)
             # Every other client comes over TCP, so that both ways are used side by side.
-            url = encode((server.unix_url if i % 2 else server.url).encode())
-            self._expect_open(name, f"- open url={url} {' '.join(options)}")
+            url = server.unix_url if i % 2 else server.url
+            if PROXIED in options:
+                self.proxies[name] = FaultProxy(server.port)
+                url = self.proxies[name].url
+            words = [option for option in options if option != PROXIED]
+            self._expect_open(name, f"- open url={encode(url.encode())} {' '.join(words)}")
 
     def _expect_open(self, name: str, line: str) -> None:
         reply = self.clients[name].call(line)
@@ -156,6 +164,12 @@ class World:
     def fault_resume_client(self, name: str) -> None:
         os.kill(self.clients[name].pid, signal.SIGCONT)
         self._stopped.discard(name)
+
+    def fault_lose_reply(self, name: str) -> None:
+        self.proxies[name].lose_reply()
+
+    def fault_lose_request(self, name: str) -> None:
+        self.proxies[name].lose_request()
 
     # ---- steps ----
 
@@ -242,6 +256,8 @@ class World:
         """Leave nothing running, whatever has happened."""
         for runner in self.clients.values():
             runner.kill()
+        for proxy in self.proxies.values():
+            proxy.close()
         if self.server.is_running:
             self.server.resume()
         else:

@@ -25,11 +25,13 @@ static rl_request* start(struct job* job) {
   const char* op = job->call.op;
   const int64_t wait_ms = number_of(&job->call, "wait_ms");
   if (lock == NULL) return is(op, "connect") ? rl_client_connect_start(client, wait_ms) : NULL;
-  if (is(op, "acquire")) {
-    return rl_acquire_start(client, lock->name, lock->name_length, wait_ms, lock->options);
-  }
+  if (is(op, "acquire")) return start_of(lock, "", wait_ms);
+  if (is(op, "acquire_read")) return start_of(lock, "read", wait_ms);
+  if (is(op, "acquire_write")) return start_of(lock, "write", wait_ms);
   if (lock->lease == NULL || is(defect, "ignore_release")) return NULL;
   if (is(op, "release")) return rl_release_start(lock->lease);
+  if (is(op, "upgrade")) return start_of(lock, "upgrade", wait_ms);
+  if (is(op, "downgrade")) return rl_rw_downgrade_start(lock->lease);
   return is(op, "extend") ? rl_extend_start(lock->lease, number_of(&job->call, "lease_ms")) : NULL;
 }
 

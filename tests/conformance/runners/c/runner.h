@@ -41,6 +41,8 @@ extern struct job* jobs[JOB_COUNT]; /* By the N of `&N`. */
 extern const char* defect;
 
 struct lock* find_lock(const char* id);
+/* Start an acquire (""), or one to "read" or to "write", or an "upgrade" of the last lease. */
+rl_request* start_of(const struct lock* lock, const char* kind, int64_t wait_ms);
 /* Make `lease`, if there is one, the lock's, and answer with its numbers. */
 void keep_lease(struct call* call, struct lock* lock, rl_lease* lease);
 /* Do a job by calls that wait. */

@@ -102,6 +102,7 @@ def do_open(values: Values) -> Answer:
 
 def do_lock(values: Values) -> Answer:
     name, key = values.pop("name"), values.pop("id").decode()
+    values.pop("kind")
     options = {OPTIONS[word][0]: OPTIONS[word][1](value) for word, value in values.items()}
     locks[key] = Lock(name, options)
     client.lock(name, **locks[key].options)  # Options are looked at here.
