@@ -76,17 +76,23 @@ class Interrupter {
   std::thread thread_;
 };
 
+// The library says no more than a status of what it does not like in an option.
+void must(rl_status status) {
+  if (status != RL_OK) throw Failure{kExitSoftware, "the library refused an option of the lock"};
+}
+
 AcquireOptionsHandle make_options(const RunOptions& run) {
   AcquireOptionsHandle options(not_null(rl_acquire_options_new()));
   // Confirmed, because the child starts under a full lease or not at all: a grant that was only
   // pushed is good for a few seconds, and we would stop the child before they are over.
-  const bool is_set =
-      rl_acquire_options_set_lease_ms(options.get(), run.lease_ms) == RL_OK &&
-      rl_acquire_options_set_renew(options.get(), run.is_renewed ? 1 : 0) == RL_OK &&
-      rl_acquire_options_set_max_hold_ms(options.get(), run.max_hold_ms) == RL_OK &&
-      rl_acquire_options_set_confirm(options.get(), 1) == RL_OK &&
-      rl_acquire_options_set_label(options.get(), run.label.data(), run.label.size()) == RL_OK;
-  if (!is_set) throw Failure{kExitSoftware, "the library refused the options of the lock"};
+  must(rl_acquire_options_set_lease_ms(options.get(), run.lease_ms));
+  must(rl_acquire_options_set_renew(options.get(), run.is_renewed ? 1 : 0));
+  must(rl_acquire_options_set_max_hold_ms(options.get(), run.max_hold_ms));
+  must(rl_acquire_options_set_confirm(options.get(), 1));
+  must(rl_acquire_options_set_label(options.get(), run.label.data(), run.label.size()));
+  if (!run.owner.empty()) {
+    must(rl_acquire_options_set_reentrant(options.get(), run.owner.data(), run.owner.size()));
+  }
   return options;
 }
 
@@ -146,13 +152,17 @@ void report_acquired(const Session& session, const Arguments& arguments, const r
                      std::int64_t took_us, const Reports& reports) {
   const std::string& name = arguments.names.front();
   std::array<char, 64> took{};
-  std::snprintf(took.data(), took.size(), " in %.4f s (fence %lld)",
+  std::snprintf(took.data(), took.size(), " in %.4f s (fence %lld",
                 static_cast<double>(took_us) / 1e6, static_cast<long long>(rl_lease_fence(lease)));
+  std::string text = "acquired " + escaped(name) + took.data();
+  if (arguments.run.is_shared) text += ", shared";
+  const std::int64_t hold_count = rl_lease_hold_count(lease);
+  if (hold_count > 1) text += ", held " + std::to_string(hold_count) + " times by its owner";
   reports.log.say_library_lines();
-  reports.log.detail("acquired " + escaped(name) + took.data() +
-                     (session.is_local() ? ", on this host only" : ""));
+  reports.log.detail(text + ")" + (session.is_local() ? ", on this host only" : ""));
   JsonObject event = reports.events.make("acquired");
   event.number("fence", rl_lease_fence(lease)).text("holder", session.holder());
+  event.text("mode", arguments.run.mode());
   event.number("waited_ms", took_us / 1000).number("ttl_ms", arguments.run.lease_ms);
   reports.events.send(event);
 }
@@ -175,8 +185,9 @@ LeaseHandle acquire(const Session& session, const Arguments& arguments, const Si
   if (status == RL_OK) {
     const std::int64_t left_ms =
         wait_ms < 0 ? -1 : std::max<std::int64_t>(wait_ms - elapsed_ms(), 0);
-    request.reset(not_null(
-        rl_acquire_start(session.client(), name.data(), name.size(), left_ms, options.get())));
+    const auto start = arguments.run.is_shared ? rl_rw_acquire_read_start : rl_acquire_start;
+    request.reset(
+        not_null(start(session.client(), name.data(), name.size(), left_ms, options.get())));
     interrupter.aim_at(request.get());
     status = wait_for(request.get(), name, reports);
     interrupter.aim_at(nullptr);

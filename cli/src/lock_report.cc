@@ -14,7 +14,7 @@
 namespace redlatch::cli {
 namespace {
 
-constexpr std::size_t kShownWaiters = 8;
+constexpr std::size_t kShownRows = 8;
 constexpr std::size_t kShownValueBytes = 64;
 
 std::string text_field(const rl_info* info, std::int32_t part, std::int32_t index,
@@ -47,12 +47,40 @@ const char* state_name(std::int64_t state) {
   }
 }
 
+// For programs, and as `run` calls it.
+const char* mode_name(std::int64_t mode) {
+  switch (mode) {
+    case RL_MODE_READ:
+      return "shared";
+    case RL_MODE_UPGRADE:
+      return "upgrade";
+    default:
+      return "exclusive";
+  }
+}
+
+const char* wish_in_words(std::int64_t mode) {
+  switch (mode) {
+    case RL_MODE_READ:
+      return "reads";
+    case RL_MODE_UPGRADE:
+      return "waits to upgrade";
+    default:
+      return "writes";
+  }
+}
+
+std::string counted(std::int64_t count, const char* noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
 std::string state_in_words(const LockReport& report) {
   switch (report.state) {
     case RL_STATE_FREE:
       return "FREE";
     case RL_STATE_HELD:
-      return "HELD (exclusive, fair)";
+      if (report.is_shared()) return "HELD (shared, fair)";
+      return report.is_reentrant() ? "HELD (exclusive, reentrant, fair)" : "HELD (exclusive, fair)";
     case RL_STATE_FOREIGN:
       return "HELD by another lock library";
     default:
@@ -88,16 +116,30 @@ std::string holder_rows(const LockReport& report, const LockReport::Holder& hold
   return out + row("lease", lease_text(report, holder.remaining_ms));
 }
 
+// Readers, or the holds of one owner: each has a token and a lease of its own, and no more.
+std::string sharer_rows(const LockReport& report) {
+  std::string out;
+  if (report.is_reentrant()) out += row("owner", escaped(report.owner));
+  const char* const noun = report.is_shared() ? "reader" : "hold";
+  out += row((std::string(noun) + "s").c_str(), std::to_string(report.holding_count));
+  std::size_t shown = 0;
+  for (const LockReport::Holder& holder : report.holders) {
+    if (shown++ == kShownRows) return out + row(noun, "..");
+    out += row(noun, escaped(holder.token) + " " + lease_text(report, holder.remaining_ms));
+  }
+  return out;
+}
+
 std::string waiting_row(const LockReport& report) {
   std::string text = std::to_string(report.waiting_count);
   std::size_t shown = 0;
   for (const LockReport::Waiter& waiter : report.waiters) {
-    if (shown++ == kShownWaiters) {
+    if (shown++ == kShownRows) {
       text += ", ..";
       break;
     }
     text += shown == 1 ? ": " : ", ";
-    text += escaped(cut(waiter.token, kShownValueBytes));
+    text += escaped(cut(waiter.token, kShownValueBytes)) + " " + wish_in_words(waiter.mode);
     if (waiter.since_ms > 0) text += " (" + span_text(report.server_ms - waiter.since_ms) + ")";
   }
   return row("waiting", text);
@@ -113,9 +155,11 @@ std::string holder_json(const LockReport& report, const LockReport::Holder& hold
     object.raw("labels", labels.done());
   }
   object.text("token", holder.token);
-  // The fence belongs to who took the lock through us; a foreign holder has none.
+  // The fence belongs to who took the lock through us; a foreign holder has none. That of a reader
+  // is not told: the last number may be that of somebody who was among them.
   const bool is_ours = report.state == RL_STATE_HELD;
-  if (is_ours && report.fence > 0) object.number("fence", report.fence);
+  if (is_ours) object.text("mode", mode_name(holder.mode));
+  if (is_ours && !report.is_shared() && report.fence > 0) object.number("fence", report.fence);
   if (holder.since_ms > 0) object.text("acquired_at", date_ms_text(holder.since_ms));
   if (holder.remaining_ms >= 0) {
     object.text("lease_until", date_ms_text(report.server_ms + holder.remaining_ms));
@@ -127,6 +171,7 @@ std::string holder_json(const LockReport& report, const LockReport::Holder& hold
 std::string waiter_json(const LockReport::Waiter& waiter) {
   JsonObject object;
   object.text("token", waiter.token);
+  object.text("mode", mode_name(waiter.mode));
   if (waiter.since_ms > 0) object.text("since", date_ms_text(waiter.since_ms));
   return object.done();
 }
@@ -140,7 +185,24 @@ std::int64_t held_ms(const LockReport& report) {
 
 std::string holder_text(const LockReport& report) {
   if (report.state == RL_STATE_FOREIGN) return "(another library)";
+  if (report.is_shared()) return counted(report.holding_count, "reader");
+  if (report.is_reentrant()) return escaped(report.owner);
   return report.holders.empty() ? "" : escaped(report.holders.front().who);
+}
+
+const char* lock_mode(const LockReport& report) {
+  return mode_name(report.is_shared() ? RL_MODE_READ : RL_MODE_WRITE);
+}
+
+std::string holders_in_words(const LockReport& report) {
+  if (report.is_shared()) return counted(report.holding_count, "reader");
+  if (report.is_reentrant()) {
+    return "owner " + in_quotes(report.owner) + ", " + counted(report.holding_count, "time");
+  }
+  const LockReport::Holder& holder = report.holders.front();
+  const std::string who = who_in_words(holder.who);
+  if (holder.since_ms == 0) return who;
+  return who + " for " + clock_span_text(report.server_ms - holder.since_ms);
 }
 
 std::string number_or_nothing(std::int64_t number, bool is_known) {
@@ -162,6 +224,7 @@ LockReport::LockReport(const rl_info* info)
       state(rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_STATE)),
       remaining_ms(rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_REMAINING_MS)),
       fence(rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_FENCE)),
+      holding_count(rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_HOLDING)),
       waiting_count(rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_WAITING)),
       server_ms(rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_SERVER_MS)) {
   for (std::int32_t i = 0; i < rl_info_count(info, RL_INFO_HOLDER); ++i) {
@@ -169,20 +232,28 @@ LockReport::LockReport(const rl_info* info)
         {.token = text_field(info, RL_INFO_HOLDER, i, RL_INFO_TOKEN),
          .who = text_field(info, RL_INFO_HOLDER, i, RL_INFO_WHO),
          .label = text_field(info, RL_INFO_HOLDER, i, RL_INFO_LABEL),
+         .mode = rl_info_number(info, RL_INFO_HOLDER, i, RL_INFO_MODE),
          .since_ms = rl_info_number(info, RL_INFO_HOLDER, i, RL_INFO_SINCE_MS),
          .remaining_ms = rl_info_number(info, RL_INFO_HOLDER, i, RL_INFO_REMAINING_MS)});
   }
   for (std::int32_t i = 0; i < rl_info_count(info, RL_INFO_WAITER); ++i) {
     waiters.push_back({.token = text_field(info, RL_INFO_WAITER, i, RL_INFO_TOKEN),
+                       .mode = rl_info_number(info, RL_INFO_WAITER, i, RL_INFO_MODE),
                        .since_ms = rl_info_number(info, RL_INFO_WAITER, i, RL_INFO_SINCE_MS)});
   }
+  if (state != RL_STATE_HELD) return;
+  owner = text_field(info, RL_INFO_LOCK, 0, RL_INFO_OWNER);
+  // Who names no owner is its own: a mutex, in the other format.
+  if (!holders.empty() && owner == holders.front().token) owner.clear();
 }
 
 LockRow report_row(const LockReport& report) {
   const bool is_ours = report.state == RL_STATE_HELD;
   const std::int64_t held = held_ms(report);
   LockRow row = {escaped(report.name),
-                 is_ours ? "X" : "",
+                 !is_ours             ? ""
+                 : report.is_shared() ? "S"
+                                      : "X",
                  holder_text(report),
                  held < 0 ? "" : span_text(held),
                  report.remaining_ms < 0 ? "" : span_text(report.remaining_ms),
@@ -198,7 +269,7 @@ std::string report_tsv(const LockReport& report) {
   const bool has_lease = !report.is_free() && report.remaining_ms >= 0;
   std::array<std::string, 8> cells = {escaped(report.name),
                                       state_name(report.state),
-                                      is_ours ? "exclusive" : "",
+                                      is_ours ? lock_mode(report) : "",
                                       is_ours ? holder_text(report) : "",
                                       number_or_nothing(held, held >= 0),
                                       number_or_nothing(report.remaining_ms, has_lease),
@@ -214,7 +285,11 @@ std::string report_table(const LockReport& report, bool is_colored) {
   std::string out = escaped(report.name);
   out.resize(std::max<std::size_t>(out.size(), 20), ' ');
   out += "  " + bold(state_in_words(report), is_colored) + "\n";
-  for (const LockReport::Holder& holder : report.holders) out += holder_rows(report, holder);
+  if (report.is_shared() || report.is_reentrant()) {
+    out += sharer_rows(report);
+  } else {
+    for (const LockReport::Holder& holder : report.holders) out += holder_rows(report, holder);
+  }
   if (report.fence > 0) out += row("fence", std::to_string(report.fence));
   if (report.waiting_count > 0) out += waiting_row(report);
   return out;
@@ -227,11 +302,13 @@ std::string report_json(const LockReport& report, const std::string& server) {
   if (!is_utf8(report.name)) object.raw("name_is_escaped", "true");
   object.text("state", state_name(report.state));
   if (report.state == RL_STATE_HELD) {
-    object.text("mode", "exclusive");
+    object.text("mode", lock_mode(report));
     object.raw("fair", "true");
+    if (report.is_reentrant()) object.text("owner", report.owner);
   }
   if (report.state == RL_STATE_NO_LOCK) object.text("type", report.type);
   if (report.fence > 0) object.number("fence", report.fence);
+  object.number("holding", report.holding_count);
   object.raw("holders", json_array(report.holders, [&](const LockReport::Holder& holder) {
                return holder_json(report, holder);
              }));
@@ -250,9 +327,7 @@ std::string report_sentence(const LockReport& report) {
   } else if (report.state == RL_STATE_NO_LOCK) {
     out = "its key is of the type " + escaped(report.type) + " and no lock";
   } else if (report.state == RL_STATE_HELD && !report.holders.empty()) {
-    const LockReport::Holder& holder = report.holders.front();
-    out = "held by " + who_in_words(holder.who);
-    if (holder.since_ms > 0) out += " for " + clock_span_text(report.server_ms - holder.since_ms);
+    out = "held by " + holders_in_words(report);
   }
   if (!report.is_free() && report.remaining_ms > 0) {
     out += ", lease until " + date_text(report.server_ms + report.remaining_ms);

@@ -18,23 +18,31 @@ struct LockReport {
     std::string token;
     std::string who;
     std::string label;
+    std::int64_t mode;
     std::int64_t since_ms;
     std::int64_t remaining_ms;
   };
   struct Waiter {
     std::string token;
+    std::int64_t mode;
     std::int64_t since_ms;
   };
 
   explicit LockReport(const rl_info* info);
 
   [[nodiscard]] bool is_free() const { return state == RL_STATE_FREE; }
+  [[nodiscard]] bool is_shared() const {
+    return !holders.empty() && holders.front().mode == RL_MODE_READ;
+  }
+  [[nodiscard]] bool is_reentrant() const { return !owner.empty(); }
 
   std::string name;
   std::string type;
+  std::string owner;  // Of a reentrant lock; else empty.
   std::int64_t state;
   std::int64_t remaining_ms;
   std::int64_t fence;
+  std::int64_t holding_count;  // Readers, or holds of the owner; there may be more than `holders`.
   std::int64_t waiting_count;
   std::int64_t server_ms;
   std::vector<Holder> holders;
@@ -55,8 +63,8 @@ using LockRow = std::array<std::string, kLockColumns.size()>;
 // One object, without a line end. `server` is the URL without password.
 [[nodiscard]] std::string report_json(const LockReport& report, const std::string& server);
 
-// One line with its end: name, state, mode, holder, held for and lease in ms, fence, waiting;
-// "-" where there is nothing.
+// One line with its end: name, state, mode, holder (readers, owner), held for and lease in ms,
+// fence, waiting; "-" where there is nothing.
 [[nodiscard]] std::string report_tsv(const LockReport& report);
 
 // "held by web-3 (pid 4121) for 00:12:40, lease until 2026-11-21T10:31:07Z, 2 waiting".

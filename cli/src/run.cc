@@ -31,7 +31,7 @@ std::vector<std::pair<std::string, std::string>> variables(const Arguments& argu
       {"REDLATCH_FENCE", std::to_string(rl_lease_fence(lease))},
       {"REDLATCH_TTL_MS", std::to_string(arguments.run.lease_ms)},
       {"REDLATCH_HOLDER", session.holder()},
-      {"REDLATCH_MODE", "exclusive"},
+      {"REDLATCH_MODE", arguments.run.mode()},
       {"REDLATCH_PID", std::to_string(getpid())},
   };
 }
@@ -42,6 +42,10 @@ bool release(const Session& session, const std::string& name, rl_lease* lease,
   const std::int64_t remaining_ms = rl_lease_remaining_ms(lease);
   const rl_status status = rl_release(lease, session.error());
   if (status == RL_OK) return true;
+  if (status == RL_STILL_HELD) {
+    reports.log.detail(lock_words(name) + " stays with its owner, who has entered it elsewhere");
+    return true;
+  }
   const std::string message = rl_error_message(session.error());
   if (status != RL_E_LOST) {
     reports.log.say("cannot release " + lock_words(name) + " (" + escaped(message) +

@@ -59,10 +59,18 @@ int lost_signal(const std::string& text) {
 }  // namespace
 
 void RunParser::add_to(CLI::App& run) {
+  add_mode_options(run);
   add_waiting_options(run);
   add_holding_options(run);
   add_child_options(run);
   add_flock_options(run);
+}
+
+void RunParser::add_mode_options(CLI::App& run) {
+  run.add_flag("-s,--shared", is_shared_, "Hold it to read: together with others that say so");
+  run.add_flag("-x,-e,--exclusive", is_exclusive_, "Hold it to write: alone (the default)");
+  run.add_option("--owner", owner_, "Enter at once if this owner holds it already (reentrant)")
+      ->type_name("TEXT");
 }
 
 void RunParser::add_waiting_options(CLI::App& run) {
@@ -116,20 +124,13 @@ void RunParser::add_child_options(CLI::App& run) {
 // What flock(1) has besides, so that one can put `redlatch run` in its place.
 void RunParser::add_flock_options(CLI::App& run) {
   constexpr const char* kGroup = "Of flock(1)";
-  run.add_flag("-x,-e,--exclusive", is_exclusive_, "No effect: every lock is exclusive")
-      ->group(kGroup);
   run.add_flag("-o,--close", is_closing_, "No effect: COMMAND never inherits the lock")
       ->group(kGroup);
-  run.add_flag("-s,--shared", is_shared_, "Refused: there are no shared locks yet")->group(kGroup);
   run.add_flag("-F,--no-fork", is_not_forking_, "Refused: redlatch stays, to renew the lock")
       ->group(kGroup);
 }
 
 RunOptions RunParser::checked(const std::vector<std::string>& words) const {
-  if (is_shared_) {
-    throw UsageError(
-        "--shared: shared locks are not possible yet; without it the lock is exclusive");
-  }
   if (is_not_forking_) {
     throw UsageError("--no-fork: redlatch stays beside the command, because it renews the lock");
   }
@@ -145,10 +146,27 @@ RunOptions RunParser::checked(const std::vector<std::string>& words) const {
     throw UsageError("--status-fd: descriptor " + std::to_string(*status_fd_) +
                      " is not open; a shell opens it by " + std::to_string(*status_fd_) + ">FILE");
   }
+  check_mode(options);
   check_waiting(options);
   check_holding(options);
   check_loss(options);
   return options;
+}
+
+void RunParser::check_mode(RunOptions& options) const {
+  if (is_shared_ && is_exclusive_) {
+    throw UsageError("--shared excludes --exclusive: a lock is held to read or to write");
+  }
+  options.is_shared = is_shared_;
+  if (!owner_) return;
+  if (is_shared_) {
+    throw UsageError("--owner excludes --shared: a reentrant lock has no readers");
+  }
+  if (owner_->empty() || owner_->size() > RL_MAX_OWNER_BYTES) {
+    throw UsageError("--owner: " + std::to_string(owner_->size()) + " bytes; 1 to " +
+                     std::to_string(RL_MAX_OWNER_BYTES) + " are possible");
+  }
+  options.owner = *owner_;
 }
 
 void RunParser::check_waiting(RunOptions& options) const {

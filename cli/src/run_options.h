@@ -24,6 +24,9 @@ struct RunOptions {
   std::string label;
   std::optional<std::string> holder;
 
+  bool is_shared = false;
+  std::string owner;  // Empty = the lock is not reentrant.
+
   std::int64_t start_jitter_ms = 0;
   std::int64_t wait_ms = -1;
   bool skips_busy = false;  // Being busy is no failure.
@@ -43,6 +46,9 @@ struct RunOptions {
   bool forwards_signals = true;
   int status_fd = -1;
 
+  // As the child, and whoever looks, is told.
+  [[nodiscard]] const char* mode() const { return is_shared ? "shared" : "exclusive"; }
+
   // What a lease has at most, right after the grant.
   [[nodiscard]] std::int64_t longest_lease_ms() const {
     return max_hold_ms > 0 && max_hold_ms < lease_ms ? max_hold_ms : lease_ms;
@@ -60,17 +66,22 @@ class RunParser {
  private:
   using Text = std::optional<std::string>;  // As it was typed.
 
+  void add_mode_options(CLI::App& run);
   void add_waiting_options(CLI::App& run);
   void add_holding_options(CLI::App& run);
   void add_child_options(CLI::App& run);
   void add_flock_options(CLI::App& run);
 
+  void check_mode(RunOptions& options) const;
   void check_waiting(RunOptions& options) const;
   void check_holding(RunOptions& options) const;
   void check_loss(RunOptions& options) const;
   [[nodiscard]] std::vector<std::string> checked_words(const std::vector<std::string>& words) const;
   [[nodiscard]] std::string checked_label(const RunOptions& options) const;
 
+  bool is_exclusive_ = false;
+  bool is_shared_ = false;
+  Text owner_;
   bool is_nonblock_ = false;
   Text wait_;
   Text if_busy_;
@@ -90,8 +101,6 @@ class RunParser {
   Text holder_;
   std::vector<std::string> labels_;
   std::optional<int> status_fd_;
-  bool is_exclusive_ = false;
-  bool is_shared_ = false;
   bool is_closing_ = false;
   bool is_not_forking_ = false;
 };

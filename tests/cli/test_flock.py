@@ -36,6 +36,8 @@ FREE = [
     (["-x", "{}", "sh", "-c", "exit 3"], 3),
     (["-e", "{}", "sh", "-c", "exit 3"], 3),
     (["--exclusive", "{}", "sh", "-c", "exit 3"], 3),
+    (["-s", "{}", "sh", "-c", "exit 3"], 3),
+    (["--shared", "-w", "5", "{}", "false"], 1),
     (["-n", "{}", "-c", "exit 4"], 4),
     (["{}", "--command", "exit 4"], 4),
     (["-xn", "-E", "9", "{}", "true"], 0),
@@ -55,6 +57,8 @@ BUSY = [
     ["--timeout", "0.05", "-E", "9"],
     ["--wait=.05", "-E", "9"],
     ["-xnE9"],
+    ["-snE9"],
+    ["--shared", "-w", "0.05", "-E", "9"],
 ]
 
 
@@ -76,6 +80,14 @@ def test_busy_lock(cli: Cli, file: str, options: list[str]) -> None:
     assert (done.returncode, done.stdout) == (9, "")
 
 
+@pytest.mark.parametrize(("option", "code"), [("-s", 0), ("-x", 9), ("-e", 9)])
+def test_lock_that_is_read(cli: Cli, file: str, option: str, code: int) -> None:
+    words = [option, "-n", "-E", "9", file, "true"]
+    with cli.hold(file, "-s"):
+        assert cli.run("run", *words).returncode == code
+    assert flock("-s", file, "flock", *words).returncode == code
+
+
 def test_verbose(cli: Cli, file: str) -> None:
     for done in (flock("--verbose", file, "true"), cli.run("run", "--verbose", file, "true")):
         assert re.search(r"\d\.\d+ s", done.stdout + done.stderr)
@@ -94,7 +106,7 @@ def test_what_differs(cli: Cli, file: str) -> None:
     assert flock(file, "flock", "-n", file, "true").returncode == 1
     assert cli.run("run", file, "no-such-command").returncode == 127
     assert flock(file, "no-such-command").returncode == 69
-    for option in ("-s", "-F"):
+    for option in ("-F", "-sx"):  # Of two modes flock takes the last one.
         assert flock(option, file, "true").returncode == 0
         assert cli.run("run", option, file, "true").returncode == 64
     # A number is a name, and no descriptor.
