@@ -4,6 +4,7 @@
 
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "commands.h"
 #include "exit_code.h"
@@ -28,6 +29,15 @@ bool is_confirmed_by_name(const std::string& name, const Log& log) {
   return line == name || line == escaped(name);
 }
 
+std::string removal_in_words(const LockReport& report, const std::string& name,
+                             std::int64_t removed_count) {
+  const bool is_all = report.holding_count <= removed_count;
+  if (is_all) return "removed " + lock_words(name) + "; it was " + report_sentence(report);
+  return "removed " + std::to_string(removed_count) + " of the " +
+         std::to_string(report.holding_count) + (report.is_shared() ? " readers" : " holds") +
+         " of " + lock_words(name);
+}
+
 int force_release_one(const Session& session, const Arguments& arguments, const std::string& name,
                       const Log& log) {
   const InfoHandle info = session.inspect(name);
@@ -39,22 +49,26 @@ int force_release_one(const Session& session, const Arguments& arguments, const 
     return kExitFree;
   }
 
-  std::string token = arguments.if_owner.value_or("");
+  std::vector<std::string> tokens = {arguments.if_owner.value_or("")};
   if (!arguments.is_confirmed) {
     if (!is_confirmed_by_name(name, log)) {
       log.say("that is not the name, nothing was changed");
       return kExitFree;
     }
-    // What was confirmed is the holder that was shown, and nobody who came in the meantime.
-    if (token.empty() && !report.holders.empty()) token = report.holders.front().token;
+    // What was confirmed are the holders that were shown, and nobody who came in the meantime.
+    if (tokens.front().empty() && !report.holders.empty()) tokens = report.tokens();
   }
-  const rl_status status = rl_force_release(session.client(), name.data(), name.size(),
-                                            token.data(), token.size(), session.error());
-  if (status == RL_OK) {
-    log.say("removed " + lock + "; it was " + report_sentence(report));
+  std::int64_t removed_count = 0;
+  for (const std::string& token : tokens) {
+    const rl_status status = rl_force_release(session.client(), name.data(), name.size(),
+                                              token.data(), token.size(), session.error());
+    if (status != RL_OK && status != RL_E_NOT_HELD) throw session.failure();
+    if (status == RL_OK) removed_count += token.empty() ? report.holding_count : 1;
+  }
+  if (removed_count > 0) {
+    log.say(removal_in_words(report, name, removed_count));
     return 0;
   }
-  if (status != RL_E_NOT_HELD) throw session.failure();
   log.say("did not remove " + lock + ": " + escaped(rl_error_message(session.error())) +
           "; nothing was changed");
   return kExitFree;

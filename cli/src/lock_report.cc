@@ -247,6 +247,12 @@ LockReport::LockReport(const rl_info* info)
   if (!holders.empty() && owner == holders.front().token) owner.clear();
 }
 
+std::vector<std::string> LockReport::tokens() const {
+  std::vector<std::string> out;
+  for (const Holder& holder : holders) out.push_back(holder.token);
+  return out;
+}
+
 LockRow report_row(const LockReport& report) {
   const bool is_ours = report.state == RL_STATE_HELD;
   const std::int64_t held = held_ms(report);

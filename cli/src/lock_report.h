@@ -35,6 +35,7 @@ struct LockReport {
     return !holders.empty() && holders.front().mode == RL_MODE_READ;
   }
   [[nodiscard]] bool is_reentrant() const { return !owner.empty(); }
+  [[nodiscard]] std::vector<std::string> tokens() const;  // Of the holders.
 
   std::string name;
   std::string type;

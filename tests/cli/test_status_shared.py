@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Goal: `status` and `ls` tell the truth of locks that several have: readers, and the holds of one
-owner.
+"""Goal: `status`, `ls` and `force-release` tell the truth of locks that several have: readers, and
+the holds of one owner.
 
 Method: the holders are `run`s, and a client of the C ABI for what no command does.
 """
@@ -18,6 +18,7 @@ from support.wait import wait_until
 
 from .harness import Cli
 from .peer import Peer
+from .terminal import Terminal
 
 LEASE = r"until \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ \((?:30|29|28|27)s left\)"
 
@@ -161,3 +162,47 @@ def test_hash_of_another_library_has_no_owner_of_ours(
     answer = cli.status(name)
     assert (answer["state"], "owner" in answer, "mode" in answer) == ("foreign", False, False)
     assert answer["holders"][0]["token"] == "uuid:1" and "mode" not in answer["holders"][0]
+
+
+# ---- force-release ----
+
+
+def test_force_release_removes_all(cli: Cli, name: str, peer: Peer) -> None:
+    for _ in range(2):
+        peer.read(name)
+    done = cli.run("force-release", "--yes", name)
+    assert done.returncode == 0
+    assert f"removed lock '{name}'; it was held by 2 readers, lease until" in done.stderr
+    assert not cli.is_held(name)
+    with cli.hold(name, "--owner", "me"), cli.hold(name, "--owner", "me"):
+        done = cli.run("force-release", "--yes", name)
+        assert f"removed lock '{name}'; it was held by owner 'me', 2 times, lease" in done.stderr
+        assert not cli.is_held(name)
+
+
+def test_force_release_of_one_among_several(cli: Cli, name: str, peer: Peer) -> None:
+    first, second = peer.token(peer.read(name)), peer.token(peer.read(name))
+    done = cli.run("force-release", "--yes", "--if-owner", first, name)
+    assert done.returncode == 0
+    assert f"removed 1 of the 2 readers of lock '{name}'" in done.stderr
+    assert [holder["token"] for holder in cli.status(name)["holders"]] == [second]
+    hashed = name + "-hash"
+    with cli.hold(hashed, "--owner", "me"), cli.hold(hashed, "--owner", "me"):
+        first, second = [holder["token"] for holder in cli.status(hashed)["holders"]]
+        done = cli.run("force-release", "--yes", "--if-owner", first, hashed)
+        assert f"removed 1 of the 2 holds of lock '{hashed}'" in done.stderr
+        assert [holder["token"] for holder in cli.status(hashed)["holders"]] == [second]
+
+
+def test_force_release_removes_only_the_readers_who_were_shown(
+    cli: Cli, name: str, peer: Peer
+) -> None:
+    for _ in range(2):
+        peer.read(name)
+    with Terminal([cli.binary, "force-release", name], cli.env) as terminal:
+        terminal.wait_for("Type the name")
+        late = peer.token(peer.read(name))
+        terminal.write(name.encode() + b"\n")
+        assert terminal.wait() == 0
+        assert "it was held by 2 readers" in terminal.text
+    assert [holder["token"] for holder in cli.status(name)["holders"]] == [late]
