@@ -33,8 +33,8 @@ def script_commands(folder: Path = SCRIPTS) -> list[str]:
     """The commands that the scripts call, in lower case. PUBLISH stands for both variants."""
     found = set()
     for path in folder.rglob("*.lua"):
-        found.update(_CALL.findall(path.read_text()))
-    return sorted(name.strip("@").lower() for name in found)
+        found.update(name.strip("@").lower() for name in _CALL.findall(path.read_text()))
+    return sorted(found)
 
 
 def rules(password: str, namespace: str, *, sharded: bool = True) -> list[str]:

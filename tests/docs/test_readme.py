@@ -133,6 +133,16 @@ def test_options_of_urls_are_those_of_the_header() -> None:
     assert len(names) == 11 and all(f"`{name}`" in section for name in names)
 
 
+def test_rights_are_those_that_the_tool_prints() -> None:
+    words = [sys.executable, str(ROOT / "tools/acl.py"), "USER", "PASSWORD", "app:"]
+    text = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    printed = ["#SHA256" if word.startswith("#") else word for word in text.split()]
+    page = (ROOT / "docs/wire.md").read_text()
+    shown = re.search(r"^    (ACL SETUSER .*?)\n\n", page, re.MULTILINE | re.DOTALL)
+    assert shown and shown[1].split() == printed
+    assert len(set(printed)) == len(printed)
+
+
 # ---- the checks can fail -------------------------------------------------------------------------
 
 
