@@ -56,7 +56,7 @@ func at(t *testing.T, text string) int64 {
 type writer struct {
 	t      *testing.T
 	out    strings.Builder
-	until  map[string]int64 // of a fence
+	until  map[string]int64 // of a token
 	number int
 }
 
@@ -76,7 +76,7 @@ func (w *writer) take(line string) {
 	lease := fmt.Sprintf("token=%s fence=%d", token, fence)
 	switch op {
 	case "look":
-		w.put("look %s %d %s until=%d", who, at(w.t, time), lease, w.deadline(r, fence, at(w.t, time)))
+		w.put("look %s %d %s until=%d", who, at(w.t, time), lease, w.deadline(r, token, at(w.t, time)))
 		return
 	case "queue":
 		w.put("queue %s %d name=n tokens=%s", who, at(w.t, time), r.values["t"])
@@ -89,7 +89,7 @@ func (w *writer) take(line string) {
 	id := fmt.Sprintf("%s.%d", who, w.number)
 	from, to, _ := strings.Cut(time, "-")
 	call := at(w.t, from)
-	w.put("call %s %d %s %s", id, call, op, w.arguments(op, r, lease, call, fence, token))
+	w.put("call %s %d %s %s", id, call, op, w.arguments(op, r, lease, call, token))
 	outcome := "ok"
 	if len(r.words) > 0 {
 		outcome = r.words[0]
@@ -101,20 +101,30 @@ func (w *writer) take(line string) {
 		w.put("return %s %d %s", id, at(w.t, to), outcome)
 		return
 	}
-	w.until[fmt.Sprint(who, fence)] = call + withoutDrift(r.number("lease")*ms)
-	if u, isGiven := r.values["u"]; isGiven {
-		w.until[fmt.Sprint(who, fence)] = at(w.t, u)
+	if op == "upgrade" || op == "downgrade" {
+		lease = fmt.Sprintf("token=%s fence=%d", token, r.number("to"))
+	} else {
+		w.until[token] = call + withoutDrift(r.number("lease")*ms)
 	}
-	w.put("return %s %d ok %s until=%d", id, at(w.t, to), lease, w.until[fmt.Sprint(who, fence)])
+	if u, isGiven := r.values["u"]; isGiven {
+		w.until[token] = at(w.t, u)
+	}
+	w.put("return %s %d ok %s until=%d holds=%d", id, at(w.t, to), lease, w.until[token],
+		r.number("holds"))
 }
 
-func (w *writer) arguments(op string, r *record, lease string, call, fence int64,
-	token string) string {
+func (w *writer) arguments(op string, r *record, lease string, call int64, token string) string {
 	who := fmt.Sprint("client=c lease_ms=", r.number("lease"))
 	switch op {
 	case "acquire":
-		return fmt.Sprintf("name=n %s wait_ms=%d burst=%d renew=%d", who, r.number("wait"),
-			r.number("burst"), r.number("renew"))
+		owner := ""
+		if re := r.values["re"]; re != "" {
+			owner = " reentrant=1 owner=" + re
+		} else if own := r.values["owner"]; own != "" {
+			owner = " owner=" + own
+		}
+		return fmt.Sprintf("name=n %s wait_ms=%d burst=%d renew=%d mode=%s%s", who, r.number("wait"),
+			r.number("burst"), r.number("renew"), r.text("mode"), owner)
 	case "attach":
 		return fmt.Sprintf("name=n %s token=%s", who, token)
 	case "force":
@@ -122,17 +132,13 @@ func (w *writer) arguments(op string, r *record, lease string, call, fence int64
 	case "close":
 		return who
 	}
-	return fmt.Sprintf("%s until=%d %s", lease, w.deadline(r, fence, call), who)
+	return fmt.Sprintf("%s until=%d %s wait_ms=%d", lease, w.deadline(r, token, call), who,
+		r.number("wait"))
 }
 
 // deadline is what is given, or what is known of the lease.
-func (w *writer) deadline(r *record, fence, now int64) int64 {
-	until := int64(0)
-	for key, value := range w.until {
-		if strings.HasSuffix(key, fmt.Sprint(fence)) && len(key) == len(fmt.Sprint(fence))+1 {
-			until = max(until, value)
-		}
-	}
+func (w *writer) deadline(r *record, token string, now int64) int64 {
+	until := w.until[token]
 	if text, isGiven := r.values["u"]; isGiven {
 		until = at(w.t, text)
 	}
@@ -159,33 +165,34 @@ func foundBy(output string) []string {
 }
 
 func TestHandMadeHistories(t *testing.T) {
-	counts := map[string]int{}
-	for _, kind := range []string{"right", "wrong"} {
-		for _, c := range readCases(t, filepath.Join("testdata", kind+".cases")) {
-			counts[kind]++
-			t.Run(c.name, func(t *testing.T) {
-				w := &writer{t: t, until: map[string]int64{}}
-				for _, line := range c.lines {
-					w.take(line)
-				}
-				path := filepath.Join(t.TempDir(), "log")
-				if err := os.WriteFile(path, []byte(w.out.String()), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				var out strings.Builder
-				status := check(append(append([]string{"-lease-slack-ms", "10"}, c.flags...), path), &out)
-				sort.Strings(c.want)
-				if found := foundBy(out.String()); fmt.Sprint(found) != fmt.Sprint(c.want) {
-					t.Errorf("found %v, expected %v\n%s\n%s", found, c.want, out.String(), w.out.String())
-				}
-				if (kind == "wrong") != (status == 1) || status > 1 {
-					t.Errorf("exit %d\n%s", status, out.String())
-				}
-			})
+	for _, file := range []string{"right", "wrong", "right-modes", "wrong-modes"} {
+		cases := readCases(t, filepath.Join("testdata", file+".cases"))
+		if len(cases) < 12 {
+			t.Errorf("too few cases in %s: %d", file, len(cases))
+		}
+		for _, c := range cases {
+			t.Run(c.name, func(t *testing.T) { c.judge(t, strings.HasPrefix(file, "wrong")) })
 		}
 	}
-	if counts["right"] < 12 || counts["wrong"] < 12 {
-		t.Errorf("too few cases: %v", counts)
+}
+
+func (c *testCase) judge(t *testing.T, isWrong bool) {
+	w := &writer{t: t, until: map[string]int64{}}
+	for _, line := range c.lines {
+		w.take(line)
+	}
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(path, []byte(w.out.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	status := check(append(append([]string{"-lease-slack-ms", "10"}, c.flags...), path), &out)
+	sort.Strings(c.want)
+	if found := foundBy(out.String()); fmt.Sprint(found) != fmt.Sprint(c.want) {
+		t.Errorf("found %v, expected %v\n%s\n%s", found, c.want, out.String(), w.out.String())
+	}
+	if isWrong != (status == 1) || status > 1 {
+		t.Errorf("exit %d\n%s", status, out.String())
 	}
 }
 

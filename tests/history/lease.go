@@ -3,7 +3,10 @@
 
 package main
 
-import "sort"
+import (
+	"slices"
+	"sort"
+)
 
 // What a waiter is given at most before it has confirmed a grant (docs/wire.md).
 const claim = 3000 * ms
@@ -18,12 +21,22 @@ type evidence struct {
 	line      string
 }
 
+// A part of a belief: what it is that its owner believed to have.
+type span struct {
+	lease      *lease
+	isRead     bool
+	fence      int64
+	begin, end int64
+}
+
 // One grant to one caller, and what became of it. An attached lease is one more of the same token.
 type lease struct {
-	grant *op
-	prev  int64 // the next lower fence of this name, 0 if there is none
-	calls []*op // releases, extensions and the like, in order of their calls
-	shown []evidence
+	grant  *op
+	index  int     // in order of the beginnings
+	fences []int64 // besides the grant's: of the upgrades and the downgrades
+	calls  []*op   // releases, extensions and the like, in order of their calls
+	shown  []evidence
+	spans  []span
 
 	isPassed bool // on inside a client: the grant before it has the same token
 
@@ -33,11 +46,16 @@ type lease struct {
 	openFrom, goneBy int64
 	early            *evidence // the first sign of a loss that no deadline explains
 	earlyFrom        int64
+	// From then on it may be a reader's, or a writer's, without any definite answer that says so.
+	readFrom, writeFrom int64
 }
 
 func (l *lease) owns(token string, fence int64) bool {
-	return l.grant.token == token && (fence == 0 || l.grant.fence == 0 || l.grant.fence == fence)
+	return l.grant.token == token && (fence == 0 || l.grant.fence == 0 || l.grant.fence == fence ||
+		slices.Contains(l.fences, fence))
 }
+
+func (l *lease) changesMode() bool { return slices.ContainsFunc(l.calls, (*op).changesMode) }
 
 // leasesOf finds all grants of a name, in order of the returns, with what concerns each of them.
 func leasesOf(h *history, slack int64) []*lease {
@@ -45,8 +63,12 @@ func leasesOf(h *history, slack int64) []*lease {
 	byToken := map[string][]*lease{}
 	for _, o := range h.ops {
 		if o.is("acquire", "ok") || o.is("attach", "ok") {
-			l := &lease{grant: o, begin: o.ret, openFrom: never}
+			l := &lease{grant: o, begin: o.ret, openFrom: never, readFrom: never, writeFrom: never}
 			l.shown = []evidence{{at: o.ret, until: o.until, line: o.lines[1]}}
+			if first := byToken[o.token]; first != nil && o.kind == "attach" {
+				o.owner, o.isReentrant = first[0].grant.owner, first[0].grant.isReentrant
+				o.isRead = o.isRead || first[0].grant.isRead
+			}
 			all = append(all, l)
 			byToken[o.token] = append(byToken[o.token], l)
 		}
@@ -72,21 +94,31 @@ func leasesOf(h *history, slack int64) []*lease {
 	}
 	for _, l := range all {
 		l.judgeBelief()
+		l.judgeModes()
 		l.judgeServer(byToken[l.grant.token], slack)
 	}
 	sort.SliceStable(all, func(i, j int) bool { return all[i].begin < all[j].begin })
+	for i, l := range all {
+		l.index = i
+	}
 	return all
 }
 
 // add takes in a call that is about this lease.
 func (l *lease) add(o *op) {
 	l.calls = append(l.calls, o)
+	if o.kind == "upgrade" {
+		o.lease = l.grant.lease
+	}
+	if o.newFence != 0 {
+		l.fences = append(l.fences, o.newFence)
+	}
 	if o.process != l.grant.process {
 		return
 	}
 	isEnd := o.kind == "release" || o.kind == "detach"
 	l.shown = append(l.shown, evidence{o.call, o.untilAtCall, isEnd, o.lines[0]})
-	if o.is("extend", "ok") {
+	if o.is("extend", "ok") || (o.changesMode() && (o.outcome == "ok" || o.outcome == "lost")) {
 		l.shown = append(l.shown, evidence{at: o.ret, until: o.until, line: o.lines[1]})
 	}
 }
@@ -141,6 +173,49 @@ func (l *lease) judgeBelief() {
 	l.openFrom = min(l.openFrom, max(until, l.grant.call))
 }
 
+// judgeModes cuts the belief where its mode changes. A writer begins when the upgrade has returned;
+// a reader begins when the downgrade is called, whatever comes of it.
+func (l *lease) judgeModes() {
+	changes := slices.DeleteFunc(slices.Clone(l.calls), func(o *op) bool {
+		return o.kind != "downgrade" && !o.is("upgrade", "ok")
+	})
+	from := func(o *op) int64 {
+		if o.kind == "upgrade" {
+			return o.ret
+		}
+		return o.call
+	}
+	sort.SliceStable(changes, func(i, j int) bool { return from(changes[i]) < from(changes[j]) })
+	s := span{l, l.grant.isRead, l.grant.fence, l.begin, l.end}
+	for _, o := range changes {
+		if isRead := o.kind == "downgrade"; isRead != s.isRead {
+			l.believe(s, from(o))
+			s.isRead, s.begin = isRead, max(from(o), l.begin)
+			if o.newFence != 0 {
+				s.fence = o.newFence
+			}
+		}
+	}
+	l.believe(s, l.end)
+}
+
+func (l *lease) believe(s span, end int64) {
+	s.end = min(end, l.end)
+	if s.begin < s.end {
+		l.spans = append(l.spans, s)
+	}
+}
+
+func isDefinite(o *op) bool {
+	switch o.outcome {
+	case "ok", "lost", "not_held", "still_held":
+		return true
+	case "busy", "timeout", "deadlock":
+		return o.kind == "upgrade"
+	}
+	return false
+}
+
 func (l *lease) judgeServer(sameToken []*lease, slack int64) {
 	longest := l.grant.lease
 	l.goneBy = l.grant.ret + l.grant.lease + slack
@@ -150,15 +225,27 @@ func (l *lease) judgeServer(sameToken []*lease, slack int64) {
 	isBounded := !l.grant.isRenewed
 	for _, o := range l.calls {
 		longest = max(longest, o.lease)
-		switch o.outcome {
-		case "ok", "lost", "not_held":
-		default:
-			// It may come into effect at any time, or never.
-			if o.kind == "release" {
-				l.openFrom = min(l.openFrom, o.call)
-			} else if o.kind == "extend" {
-				isBounded = false
-			}
+		if o.kind == "upgrade" {
+			longest = max(longest, claim)
+		}
+		// It may have been granted for a moment, and then lasts for a claim at least.
+		if o.is("upgrade", "timeout") && o.call <= l.goneBy {
+			l.goneBy = max(l.goneBy, o.ret+claim+slack)
+		}
+		if isDefinite(o) {
+			continue
+		}
+		// It may come into effect at any time, or never.
+		switch o.kind {
+		case "release":
+			l.openFrom = min(l.openFrom, o.call)
+		case "extend":
+			isBounded = false
+		case "upgrade":
+			isBounded = false
+			l.writeFrom = min(l.writeFrom, o.call)
+		case "downgrade":
+			l.readFrom = min(l.readFrom, o.call)
 		}
 	}
 	if !isBounded {

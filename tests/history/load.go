@@ -20,10 +20,14 @@ const ms = int64(1000000)
 
 // One call of the library, from its two records. Times are ns of CLOCK_MONOTONIC.
 type op struct {
-	kind                  string // acquire, attach, release, extend, detach, force, close
+	kind                  string // acquire, attach, release, extend, upgrade, detach, ..
 	process, name, client string
 	token                 string
-	fence                 int64
+	fence, newFence       int64 // newFence: of an upgrade or a downgrade that was granted
+	isRead                bool
+	owner                 string
+	isReentrant           bool
+	holds                 int64 // of the owner, when it was granted; 0 is not said
 	waitMs                int64
 	lease                 int64 // ns
 	burst                 int64
@@ -36,6 +40,16 @@ type op struct {
 }
 
 func (o *op) is(kind, outcome string) bool { return o.kind == kind && o.outcome == outcome }
+
+// group is who may hold a reentrant lock more than once; nobody else may hold it meanwhile.
+func (o *op) group() string {
+	if !o.isReentrant {
+		return ""
+	}
+	return o.owner
+}
+
+func (o *op) changesMode() bool { return o.kind == "upgrade" || o.kind == "downgrade" }
 
 // Who can be where in the server's queue, or what a lease looked like, at one moment.
 type sighting struct {
@@ -168,7 +182,9 @@ func (l *loader) takeCall(id string, at int64, r *record, line string) error {
 	o := &op{kind: r.words[3], process: process, name: r.text("name"), client: r.text("client"),
 		token: r.text("token"), fence: r.number("fence"), waitMs: r.number("wait_ms"),
 		lease: r.number("lease_ms") * ms, burst: r.number("burst"),
-		isRenewed: r.number("renew") != 0, call: at, ret: never, outcome: "open",
+		isRenewed: r.number("renew") != 0, isRead: r.text("mode") == "read",
+		owner: r.text("owner"), isReentrant: r.number("reentrant") != 0,
+		call: at, ret: never, outcome: "open",
 		untilAtCall: r.number("until"), gone: never, lines: []string{line}}
 	l.calls[id] = o
 	l.order = append(l.order, o)
@@ -185,9 +201,15 @@ func (l *loader) takeReturn(id string, at int64, r *record, line string) error {
 	}
 	o.ret, o.outcome = at, r.words[3]
 	o.lines = append(o.lines, line)
-	if token := r.text("token"); token != "" {
+	if token := r.text("token"); token != "" && o.changesMode() {
+		o.newFence, o.until = r.number("fence"), r.number("until")
+	} else if token != "" {
 		o.token, o.fence, o.until = token, r.number("fence"), r.number("until")
 	}
+	if mode := r.text("mode"); mode != "" {
+		o.isRead = mode == "read"
+	}
+	o.holds = r.number("holds")
 	return r.err
 }
 

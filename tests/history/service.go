@@ -6,6 +6,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 	"time"
 
@@ -21,23 +22,31 @@ import (
 //
 // What has no definite answer is not in the history, because it may have happened never: a release
 // of unknown outcome lets the owner be gone from its call on (lease.openFrom), an extension lets it
-// stay for as long as it likes (lease.goneBy), an acquire lets others be refused (event.others).
-type event struct {
-	kind      string // grant, refusal, release, extend, loss
-	lease     *lease // of a grant, and of a loss
-	op        *op
-	call, ret int64
-	others    bool  // somebody else may have waited, or held without knowing it
-	goneBy    int64 // what was extended is over by then
+// stay for as long as it likes (lease.goneBy), an acquire lets others be refused (event.others); a
+// downgrade lets readers in (lease.readFrom), an upgrade lets them be refused (lease.writeFrom).
+type hold struct {
+	lease     *lease
+	isRead    bool
+	fence     int64
+	leaseEnds int64 // on the server, at the earliest
+	goneBy    int64 // at the latest
 }
 
+// A lock is held by one writer, by readers, or by one owner several times. Copies of a state share
+// the holds: they are replaced, and never changed in place.
 type state struct {
-	owner     *lease // nil: free
-	fence     int64  // the last that was granted; -1 is any
-	token     string // the last that was granted
-	leaseEnds int64  // of that, on the server, at the earliest
-	goneBy    int64  // at the latest
-	now       int64
+	holds           []hold // in order of lease.index, which makes equal what is the same
+	highest, write  int64  // fences that were granted, and to writers; -1 is any
+	granted, writes int    // how many
+	token           string // of the last writer that is gone; its client may pass it on,
+	leaseEnds       int64  // with the lease that it had
+	now             int64
+}
+
+func (s state) isEqual(other state) bool {
+	return s.highest == other.highest && s.write == other.write && s.granted == other.granted &&
+		s.writes == other.writes && s.token == other.token && s.leaseEnds == other.leaseEnds &&
+		s.now == other.now && slices.Equal(s.holds, other.holds)
 }
 
 // apply is one step. A text is why it cannot be.
@@ -46,186 +55,274 @@ func (s state) apply(e *event) (state, string) {
 	if s.now > e.ret {
 		return s, "it had returned before that could be so"
 	}
+	at := s.find(e.op)
 	switch e.kind {
 	case "grant":
 		return s.grant(e)
 	case "refusal":
-		if e.others || (s.owner != nil && s.now <= s.goneBy) {
+		return s, s.refuse(e)
+	case "deadlock":
+		if e.others {
 			return s, ""
 		}
-		return s, "the lock was free, and nobody else can have waited for it"
+		return s, "nobody else can have waited for an upgrade"
 	case "loss":
-		if !s.isOwner(e) {
-			return s, ""
-		}
-		if e.ret < s.mayEnd() {
-			return s, "nobody took it away, and its lease was not over"
-		}
-		s.now, s.owner = max(s.now, s.mayEnd()), nil
-		return s, ""
+		return s.lose(e, at)
 	}
-	if !s.isOwner(e) {
-		return s, "it did not own the lock then: " + s.ownerText()
+	if at < 0 {
+		return s, "it did not own the lock then: " + s.text()
 	}
-	if s.now > s.goneBy {
+	if s.now > s.holds[at].goneBy {
 		return s, "its lease was over long before"
 	}
-	if e.kind == "release" {
-		s.owner = nil
-	} else {
-		s.leaseEnds = max(s.leaseEnds, s.now+withoutDrift(e.op.lease))
-		s.goneBy = max(s.goneBy, e.goneBy)
+	switch e.kind {
+	case "release":
+		return s.release(e, at)
+	case "upgrade":
+		return s.upgrade(e, at)
+	case "downgrade":
+		return s.downgrade(e, at)
 	}
-	return s, ""
+	h := s.holds[at]
+	h.leaseEnds = max(h.leaseEnds, s.now+withoutDrift(e.op.lease))
+	h.goneBy = max(h.goneBy, e.goneBy)
+	return s.with(h), ""
 }
 
 func (s state) grant(e *event) (state, string) {
+	why := s.misorder(e)
+	if why == "" {
+		s, why = s.makeRoom(e, -1)
+	}
+	if why == "" {
+		why = s.miscount(e)
+	}
+	if why != "" {
+		return s, why
+	}
 	g := e.lease.grant
-	if g.fence != 0 && s.fence >= 0 && g.fence <= s.fence {
-		return s, fmt.Sprintf("its fence %d is not above the last one, %d", g.fence, s.fence)
+	shortest := g.lease
+	if g.waitMs != 0 {
+		shortest = min(shortest, claim)
 	}
-	if g.fence != 0 && s.fence >= 0 && e.lease.prev > s.fence {
-		return s, fmt.Sprintf("a lower fence, %d, was not granted before it", e.lease.prev)
+	h := hold{e.lease, g.isRead, e.fence, s.now + withoutDrift(shortest), e.lease.goneBy}
+	if g.isRead {
+		h.leaseEnds = e.call + withoutDrift(shortest) // in whatever order readers come
+	} else if g.token == s.token {
+		h.leaseEnds = s.leaseEnds // passed on inside a client, it is what it was on the server
 	}
-	if s.owner != nil {
-		if e.ret < s.mayEnd() {
-			return s, "the lock was held: " + s.ownerText()
+	return s.count(e).with(h), ""
+}
+
+func (s state) refuse(e *event) string {
+	for _, h := range s.holds {
+		mayWrite := e.isRead() && h.lease.writeFrom <= e.ret
+		isBeside := (h.isRead && e.isRead() && !mayWrite) || (e.group() != "" && h.group() == e.group())
+		isOwn := e.op.kind == "upgrade" && h.lease.owns(e.op.token, e.op.fence)
+		if s.now <= h.goneBy && !isBeside && !isOwn {
+			return ""
 		}
-		s.now = max(s.now, s.mayEnd())
 	}
-	// Passed on inside a client, a lock keeps the lease that it has on the server.
-	if g.token != s.token {
-		shortest := g.lease
-		if g.waitMs != 0 {
-			shortest = min(shortest, claim)
+	if e.others {
+		return ""
+	}
+	return "nothing was in its way, and nobody else can have waited for it"
+}
+
+func (s state) lose(e *event, at int) (state, string) {
+	if at < 0 {
+		return s, ""
+	}
+	end := s.holds[at].mayEnd()
+	if e.ret < end {
+		return s, "nobody took it away, and its lease was not over"
+	}
+	s.now = max(s.now, end)
+	return s.without(at), ""
+}
+
+// release: the last hold of an owner frees the lock, and no other one does.
+func (s state) release(e *event, at int) (state, string) {
+	group := s.holds[at].group()
+	if e.op.outcome == "still_held" {
+		for i, h := range s.holds {
+			if i != at && group != "" && h.group() == group && s.now <= h.goneBy {
+				return s.without(at), ""
+			}
 		}
-		s.leaseEnds = s.now + withoutDrift(shortest)
+		if e.others {
+			return s.without(at), ""
+		}
+		return s, "its owner cannot have had another hold"
 	}
-	s.owner, s.token, s.goneBy = e.lease, g.token, e.lease.goneBy
-	if g.fence != 0 {
-		s.fence = g.fence
+	if group != "" {
+		var why string
+		if s, why = s.makeRoom(e, at); why != "" {
+			return s, "it freed the lock, but " + why
+		}
+		at = 0
+	}
+	return s.without(at), ""
+}
+
+func (s state) upgrade(e *event, at int) (state, string) {
+	h := s.holds[at]
+	if !h.isRead && e.fence == h.fence {
+		return s, ""
+	}
+	if !h.isRead && h.lease.readFrom > e.ret {
+		return s, "it was a writer already, and keeps its fence"
+	}
+	why := s.misorder(e)
+	if why == "" {
+		s, why = s.makeRoom(e, at)
+	}
+	if why != "" {
+		return s, why
+	}
+	h.isRead, h.fence, h.goneBy = false, e.fence, max(h.goneBy, e.goneBy)
+	return s.count(e).with(h), ""
+}
+
+func (s state) downgrade(e *event, at int) (state, string) {
+	h := s.holds[at]
+	if h.isRead && h.lease.writeFrom > e.ret {
+		return s, ""
+	}
+	if e.fence != 0 && e.fence < s.write {
+		return s, fmt.Sprintf("its fence %d is below a writer's, %d", e.fence, s.write)
+	}
+	h.isRead, h.fence, s.highest = true, max(h.fence, e.fence), max(s.highest, e.fence)
+	return s.with(h), ""
+}
+
+// ---- parts of a step ----
+
+// misorder: fences rise from writer to writer, and readers are between two of them. That all lower
+// ones were granted before would show later; it keeps the search short.
+func (s state) misorder(e *event) string {
+	switch {
+	case e.fence == 0:
+	case e.isRead() && e.fence < s.write:
+		return fmt.Sprintf("its fence %d is below a writer's, %d", e.fence, s.write)
+	case e.isRead() && e.writesBelow > s.writes:
+		return "a writer with a lower fence was not granted before it"
+	case !e.isRead() && e.fence <= s.highest && !slices.ContainsFunc(s.holds, e.isBeside):
+		return fmt.Sprintf("its fence %d is not above the last one, %d", e.fence, s.highest)
+	case !e.isRead() && e.below > s.granted:
+		return "a lower fence was not granted before it"
+	}
+	return ""
+}
+
+// isBeside: readers are beside readers, and a further hold of an owner has the fence of the first.
+func (e *event) isBeside(h hold) bool {
+	return (h.isRead && e.isRead()) ||
+		(e.kind == "grant" && e.group() != "" && e.group() == h.group() && e.fence == h.fence)
+}
+
+// makeRoom ends all holds that are in the way, but for its own, when they can have ended.
+func (s state) makeRoom(e *event, own int) (state, string) {
+	before := s.holds
+	for i, h := range before {
+		if i == own || e.isBeside(h) {
+			continue
+		}
+		end := h.mayEnd()
+		if isShared := e.isRead() && h.lease.readFrom < end; isShared {
+			end, h.isRead = h.lease.readFrom, true
+		}
+		if e.ret < end {
+			return s, "the lock was held: " + h.text()
+		}
+		s.now = max(s.now, end)
+		if h.isRead && !before[i].isRead {
+			s = s.with(h)
+		} else {
+			s = s.without(s.at(h.lease))
+		}
 	}
 	return s, ""
 }
 
-func (s state) isOwner(e *event) bool {
-	return s.owner != nil && s.owner.owns(e.op.token, e.op.fence)
+// miscount: what the library counts of an owner's holds is what it can have.
+func (s state) miscount(e *event) string {
+	certain, possible := int64(1), int64(1)
+	for _, h := range s.holds {
+		if h.mayEnd() > e.ret {
+			certain++
+		}
+		if s.now <= h.goneBy {
+			possible++
+		}
+	}
+	if e.group() == "" || e.op.holds == 0 {
+		return ""
+	}
+	if e.op.holds < certain || (e.op.holds > possible && !e.others) {
+		return fmt.Sprintf("it counts %d holds, but its owner has %d to %d", e.op.holds, certain,
+			possible)
+	}
+	return ""
+}
+
+func (s state) count(e *event) state {
+	if e.fence != 0 {
+		s.highest = max(s.highest, e.fence)
+		s.granted++
+		if !e.isRead() {
+			s.write = max(s.write, e.fence)
+			s.writes++
+		}
+	}
+	return s
+}
+
+func (s state) find(o *op) int {
+	return slices.IndexFunc(s.holds, func(h hold) bool { return h.lease.owns(o.token, o.fence) })
+}
+
+func (s state) at(l *lease) int {
+	return slices.IndexFunc(s.holds, func(h hold) bool { return h.lease == l })
+}
+
+// with adds a hold, or replaces it.
+func (s state) with(h hold) state {
+	at := sort.Search(len(s.holds), func(i int) bool {
+		return s.holds[i].lease.index >= h.lease.index
+	})
+	s.holds = slices.Clone(s.holds)
+	if at < len(s.holds) && s.holds[at].lease == h.lease {
+		s.holds[at] = h
+	} else {
+		s.holds = slices.Insert(s.holds, at, h)
+	}
+	return s
+}
+
+func (s state) without(at int) state {
+	if h := s.holds[at]; !h.isRead {
+		s.token, s.leaseEnds = h.lease.grant.token, h.leaseEnds
+	}
+	s.holds = slices.Delete(slices.Clone(s.holds), at, at+1)
+	return s
 }
 
 // The earliest time at which the owner can be gone without having released.
-func (s state) mayEnd() int64 { return min(s.leaseEnds, s.owner.openFrom) }
+func (h hold) mayEnd() int64 { return min(h.leaseEnds, h.lease.openFrom) }
 
-func (s state) ownerText() string {
-	if s.owner == nil {
+func (h hold) group() string { return h.lease.grant.group() }
+
+func (h hold) text() string {
+	return fmt.Sprintf("fence %d of process %s did, until %d at least", h.fence,
+		h.lease.grant.process, h.mayEnd())
+}
+
+func (s state) text() string {
+	if len(s.holds) == 0 {
 		return "nobody did"
 	}
-	return fmt.Sprintf("fence %d of process %s did, until %d at least", s.owner.grant.fence,
-		s.owner.grant.process, s.mayEnd())
-}
-
-// ---- from the history to events ----
-
-func eventsOf(h *history, leases []*lease, slack int64) []*event {
-	var events []*event
-	grants := map[*op]*lease{}
-	for _, l := range leases {
-		grants[l.grant] = l
-		if l.early != nil {
-			events = append(events, &event{kind: "loss", lease: l, op: l.grant, call: l.earlyFrom,
-				ret: l.early.at})
-		}
-	}
-	for _, o := range h.ops {
-		e := &event{op: o, call: o.call, ret: o.ret, lease: grants[o]}
-		switch {
-		case o.is("acquire", "ok"):
-			e.kind = "grant"
-		case o.is("acquire", "busy"):
-			e.kind, e.others = "refusal", othersMayWait(h, o, slack)
-		case o.is("release", "ok"):
-			e.kind = "release"
-		case o.is("extend", "ok"), o.is("attach", "ok"):
-			e.kind, e.goneBy = "extend", o.ret+o.lease+slack
-		case o.outcome == "lost" && o.untilAtCall > o.ret:
-			e.kind = "loss"
-		default:
-			continue
-		}
-		events = append(events, e)
-	}
-	narrow(events)
-	return events
-}
-
-// Whoever may stand in the queue, or may have been granted what it does not know of, is a reason to
-// be refused.
-func othersMayWait(h *history, refused *op, slack int64) bool {
-	for _, o := range h.ops {
-		if o.call >= refused.ret {
-			break
-		}
-		if o.kind != "acquire" || o == refused || o.outcome == "busy" {
-			continue
-		}
-		end := o.ret
-		switch {
-		case o.outcome == "ok" && o.waitMs == 0:
-			continue
-		case o.outcome == "ok" && o.burst > 0:
-			end += slack // a shared place may stay for a moment
-		case o.outcome == "open" && o.gone != never:
-			end = o.gone + o.lease + slack
-		case o.outcome != "ok" && o.outcome != "open":
-			end += o.lease + slack // what it left is cleaned up within a lease
-		}
-		if end > refused.call {
-			return true
-		}
-	}
-	return false
-}
-
-// narrow takes from the times of grants and releases what the order of the fences, which is the
-// only legal one, rules out. That changes no verdict, and makes waits of minutes short.
-func narrow(events []*event) {
-	var grants []*event
-	released := map[*lease]*event{}
-	for _, e := range events {
-		if e.kind == "grant" && e.op.fence != 0 {
-			grants = append(grants, e)
-		}
-	}
-	sort.SliceStable(grants, func(i, j int) bool { return grants[i].op.fence < grants[j].op.fence })
-	for _, e := range events {
-		if e.kind != "release" || e.op.fence == 0 {
-			continue
-		}
-		at := sort.Search(len(grants), func(i int) bool { return grants[i].op.fence >= e.op.fence })
-		if at < len(grants) && grants[at].lease.owns(e.op.token, e.op.fence) {
-			released[grants[at].lease] = e
-		}
-	}
-	for i := 1; i < len(grants); i++ {
-		before, after := grants[i-1], grants[i]
-		after.lease.prev = before.op.fence
-		after.lease.isPassed = before.op.token == after.op.token
-		from := before.call
-		if release := released[before.lease]; release != nil {
-			from = max(from, release.call)
-		}
-		if from < after.ret {
-			after.call = max(after.call, from)
-		}
-	}
-	for i := len(grants) - 2; i >= 0; i-- {
-		before, after := grants[i], grants[i+1]
-		if after.ret > before.call {
-			before.ret = min(before.ret, after.ret)
-		}
-		if release := released[before.lease]; release != nil && after.ret > release.call {
-			release.ret = min(release.ret, after.ret)
-		}
-	}
+	return s.holds[0].text()
 }
 
 // ---- the verdict ----
@@ -234,14 +331,15 @@ func narrow(events []*event) {
 const segmentSize = 1000
 
 // split cuts where a grant has just returned and nothing else is under way. The grant begins the
-// next part again: after it, nothing that was before matters, but for a lease that was passed on.
+// next part again: after it, nothing that was before matters, but for a lease that was passed on,
+// for other readers, and for other holds of its owner.
 func split(events []*event) [][]*event {
 	sort.SliceStable(events, func(i, j int) bool { return events[i].call < events[j].call })
 	var parts [][]*event
 	begin, latest := 0, int64(math.MinInt64)
 	for i, e := range events {
 		isAlone := e.call > latest && (i+1 == len(events) || events[i+1].call > e.ret)
-		isCut := isAlone && e.kind == "grant" && !e.lease.isPassed
+		isCut := isAlone && e.kind == "grant" && !e.isRead() && !e.isFurther && !e.isPassed
 		if isCut && i-begin >= segmentSize {
 			parts = append(parts, events[begin:i+1])
 			begin = i
@@ -251,16 +349,27 @@ func split(events []*event) [][]*event {
 	return append(parts, events[begin:])
 }
 
+// beginOf is the state in which a part begins.
+func beginOf(part []*event, isFirst bool) state {
+	s := state{highest: -1, write: -1}
+	if !isFirst {
+		s.granted, s.writes = part[0].below, part[0].writesBelow
+	}
+	return s
+}
+
 func checkService(h *history, leases []*lease, o options) []finding {
 	end := time.Now().Add(o.timeout)
-	model := porcupine.Model{
-		Init: func() interface{} { return state{fence: -1} },
-		Step: func(s, input, _ interface{}) (bool, interface{}) {
-			after, why := s.(state).apply(input.(*event))
-			return why == "", after
-		},
-	}
-	for _, part := range split(eventsOf(h, leases, o.slack)) {
+	for i, part := range split(eventsOf(h, leases, o.slack)) {
+		begin := beginOf(part, i == 0)
+		model := porcupine.Model{
+			Init:  func() interface{} { return begin },
+			Equal: func(a, b interface{}) bool { return a.(state).isEqual(b.(state)) },
+			Step: func(s, input, _ interface{}) (bool, interface{}) {
+				after, why := s.(state).apply(input.(*event))
+				return why == "", after
+			},
+		}
 		operations := make([]porcupine.Operation, len(part))
 		for i, e := range part {
 			operations[i] = porcupine.Operation{ClientId: i, Input: e, Call: e.call, Return: e.ret}
@@ -274,14 +383,13 @@ func checkService(h *history, leases []*lease, o options) []finding {
 			text := fmt.Sprintf("undecided: %d operations took longer than %s", len(part), o.timeout)
 			return []finding{{name: h.name, checker: undecided, text: text}}
 		}
-		return []finding{explain(h.name, part, info.PartialLinearizations()[0])}
+		return []finding{explain(h.name, part, begin, info.PartialLinearizations()[0])}
 	}
 	return nil
 }
 
 // explain takes the longest order that was possible, and says why nothing can follow.
-func explain(name string, part []*event, orders [][]int) finding {
-	s := state{fence: -1}
+func explain(name string, part []*event, s state, orders [][]int) finding {
 	isDone := make([]bool, len(part))
 	var longest []int
 	for _, order := range orders {

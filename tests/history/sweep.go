@@ -5,54 +5,128 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 )
 
-// checkBelief: no two owners believe at once, and the fence rises in the order of the beliefs.
-// The leases come in order of their beginnings.
+// checkBelief: no two believe at once, but for readers, and for holds of one owner; and the fence
+// rises in the order of the beliefs.
 func checkBelief(h *history, leases []*lease) []finding {
-	var found []finding
-	var active []*lease
-	var last *lease
-	for _, l := range leases {
-		if l.end <= l.begin {
-			continue
-		}
+	spans := spansOf(leases)
+	found := append(checkFences(h, spans), checkFreed(h, spans)...)
+	var active []*span
+	for _, s := range spans {
 		still := active[:0]
 		for _, before := range active {
-			if before.end <= l.begin {
+			if before.end <= s.begin {
 				continue
 			}
 			still = append(still, before)
-			if !before.owns(l.grant.token, l.grant.fence) {
-				text := fmt.Sprintf("two believe at once, for %d us", (min(before.end, l.end)-l.begin)/1000)
+			if !before.isBeside(s) {
+				text := fmt.Sprintf("two believe at once, for %d us", (min(before.end, s.end)-s.begin)/1000)
 				found = append(found, finding{h.name, "belief", text,
-					append(before.text(), l.text()...)})
+					append(before.text(), s.text()...)})
 			}
 		}
-		active = append(still, l)
-		if l.grant.fence == 0 {
+		active = append(still, s)
+	}
+	return found
+}
+
+// spansOf has them in order of their beginnings.
+func spansOf(leases []*lease) []*span {
+	var spans []*span
+	for _, l := range leases {
+		for i := range l.spans {
+			spans = append(spans, &l.spans[i])
+		}
+	}
+	sort.SliceStable(spans, func(i, j int) bool { return spans[i].begin < spans[j].begin })
+	return spans
+}
+
+func (s *span) isBeside(other *span) bool {
+	grant := other.lease.grant
+	return s.lease.owns(grant.token, grant.fence) || (s.isRead && other.isRead) ||
+		(grant.group() != "" && s.lease.grant.group() == grant.group())
+}
+
+// checkFences: a writer's is above all that were before. A reader's is not below any writer's; it
+// may be that of other readers. Further holds of an owner have the fence of the first.
+func checkFences(h *history, spans []*span) []finding {
+	var found []finding
+	var highest, writer *span
+	for _, s := range spans {
+		if s.fence == 0 {
 			continue
 		}
-		if last != nil && l.grant.fence <= last.grant.fence {
-			found = append(found, finding{h.name, "fence", "the fence does not rise",
-				append(last.text(), l.text()...)})
+		last, text := highest, "the fence does not rise"
+		isWrong := last != nil && s.fence <= last.fence && !s.isReentryOf(last)
+		if s.isRead {
+			last, text = writer, "a reader's fence is below a writer's"
+			isWrong = last != nil && s.fence < last.fence
 		}
-		last = l
+		if isWrong {
+			found = append(found, finding{h.name, "fence", text, append(last.text(), s.text()...)})
+		}
+		if highest == nil || s.fence > highest.fence {
+			highest = s
+		}
+		if !s.isRead && (writer == nil || s.fence > writer.fence) {
+			writer = s
+		}
+	}
+	return found
+}
+
+// isReentryOf is also for a writer whose downgrade may not have happened.
+func (s *span) isReentryOf(first *span) bool {
+	group := s.lease.grant.group()
+	isSame := s.lease == first.lease && s.lease.readFrom != never
+	return s.fence == first.fence &&
+		(isSame || (group != "" && group == first.lease.grant.group()))
+}
+
+// checkFreed: no release frees a lock while its owner believes in another hold.
+func checkFreed(h *history, spans []*span) []finding {
+	var found []finding
+	byGroup := map[string][]*span{}
+	for _, s := range spans {
+		if group := s.lease.grant.group(); group != "" {
+			byGroup[group] = append(byGroup[group], s)
+		}
+	}
+	for _, s := range spans {
+		for _, o := range s.lease.calls {
+			if !o.is("release", "ok") {
+				continue
+			}
+			for _, other := range byGroup[s.lease.grant.group()] {
+				if !other.lease.owns(o.token, o.fence) && other.begin <= o.call && other.end > o.ret {
+					found = append(found, finding{h.name, "belief", "freed while its owner had another hold",
+						append(append([]string{}, o.lines...), other.text()...)})
+				}
+			}
+		}
 	}
 	return found
 }
 
 // text is the grant, the last that was heard of the lease while it was believed, and the belief.
-func (l *lease) text() []string {
+func (s *span) text() []string {
+	l := s.lease
 	lines := append([]string{}, l.grant.lines...)
 	for i := len(l.shown) - 1; i > 0; i-- {
-		if l.shown[i].at <= l.end {
+		if l.shown[i].at <= s.end {
 			lines = append(lines, l.shown[i].line)
 			break
 		}
 	}
-	return append(lines, fmt.Sprintf("  believed from %d to %d", l.begin, l.end))
+	mode := "write"
+	if s.isRead {
+		mode = "read"
+	}
+	return append(lines, fmt.Sprintf("  believed from %d to %d: %s", s.begin, s.end, mode))
 }
 
 // checkOrder: who was seen in the queue is not overtaken by a call that was made later, but for the
@@ -86,8 +160,9 @@ func checkOrder(h *history) []finding {
 	var found []finding
 	for i, waiter := range grants {
 		where, isSeen := seen[waiter.token]
-		// In a place that is shared by callers, another one may be served first.
-		if !isSeen || waiter.burst > 0 {
+		// In a place that is shared by callers, another one may be served first. A reader that is
+		// seen later waits for its upgrade.
+		if !isSeen || waiter.burst > 0 || where.at > waiter.ret {
 			continue
 		}
 		allowed := int64(0)
@@ -96,7 +171,7 @@ func checkOrder(h *history) []finding {
 		}
 		var overtakers []string
 		for _, other := range grants[:i] {
-			if other.call > where.at {
+			if other.call > where.at && other.fence < waiter.fence && !mayPass(other, grants[:i]) {
 				overtakers = append(overtakers, other.lines...)
 			}
 		}
@@ -109,22 +184,30 @@ func checkOrder(h *history) []finding {
 	return found
 }
 
+// mayPass is for who holds the lock already: a further hold of a reentrant lock, or of a reader
+// that has said who it is, does not wait.
+func mayPass(o *op, grants []*op) bool {
+	return o.owner != "" && slices.ContainsFunc(grants, func(first *op) bool {
+		return first.owner == o.owner && first.fence == o.fence && first.call < o.call
+	})
+}
+
 // checkLiveness: from `calm` on, somebody believes within `serve` while anybody waits.
 func checkLiveness(h *history, leases []*lease, calm, serve int64) []finding {
-	type span struct{ from, to int64 }
-	var idle []span
+	type gap struct{ from, to int64 }
+	var idle []gap
 	from := calm
 	for _, l := range leases {
 		if l.end <= l.begin {
 			continue
 		}
 		if l.begin > from {
-			idle = append(idle, span{from, l.begin})
+			idle = append(idle, gap{from, l.begin})
 		}
 		from = max(from, l.end)
 	}
 	if from < h.end {
-		idle = append(idle, span{from, h.end})
+		idle = append(idle, gap{from, h.end})
 	}
 	for _, o := range h.ops {
 		if o.kind != "acquire" || o.waitMs == 0 {
