@@ -4,7 +4,9 @@
 package main
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"sort"
 )
 
@@ -18,9 +20,9 @@ type event struct {
 	others    bool  // somebody else may have waited, or held without knowing it
 	goneBy    int64 // what was extended is over by then
 
-	below, writesBelow int  // grants, and writers' grants, of lower fences
-	isFurther          bool // one of the same fence was before it
-	isPassed           bool // on inside a client: the grant before it has the same token
+	isFurther bool // one of the same fence was before it
+	isPassed  bool // on inside a client: the grant before it has the same token
+	turn      int  // of readers of one fence, from 1 on; 0 is any
 }
 
 // What is read for is read; all else is not beside readers.
@@ -170,6 +172,21 @@ func narrow(events []*event) {
 		if !groups[i][0].isRead() {
 			soonestWrite = soonest
 		}
+		takeTurns(groups[i])
+	}
+}
+
+// takeTurns has readers of one fence come in the order of their returns, if that is the order of
+// their calls as well: any other would do no better, and the search need not try them all.
+func takeTurns(group []*event) {
+	if !group[0].isRead() {
+		return
+	}
+	sort.SliceStable(group, func(i, j int) bool { return group[i].ret < group[j].ret })
+	if slices.IsSortedFunc(group, func(a, b *event) int { return cmp.Compare(a.call, b.call) }) {
+		for i, e := range group {
+			e.turn = i + 1
+		}
 	}
 }
 
@@ -179,9 +196,8 @@ func (e *event) endBy(until int64) {
 	}
 }
 
-// byFence finds the grants of each fence, in order of the fences, and numbers them. Readers may
-// have the fence of the writer before them. Grants of one fence are readers, or holds of one owner,
-// in any order.
+// byFence finds the grants of each fence, in order of the fences. Readers may have the fence of the
+// writer before them. Grants of one fence are readers, or holds of one owner, in any order.
 func byFence(events []*event) [][]*event {
 	var grants []*event
 	for _, e := range events {
@@ -197,23 +213,17 @@ func byFence(events []*event) [][]*event {
 		return !grants[i].isRead() && grants[j].isRead()
 	})
 	var groups [][]*event
-	writes := 0
 	for i := 0; i < len(grants); {
 		first := grants[i]
 		end := i
 		for end < len(grants) && grants[end].fence == first.fence &&
 			grants[end].isRead() == first.isRead() {
 			e := grants[end]
-			e.below, e.writesBelow = i, writes
-			// The calls are in order, but for those of one time.
-			e.isFurther = end > i
+			e.isFurther = end > i // as they come in order of their calls
 			e.isPassed = i > 0 && grants[i-1].op.token == e.op.token
 			end++
 		}
 		groups = append(groups, grants[i:end])
-		if !first.isRead() {
-			writes += end - i
-		}
 		i = end
 	}
 	return groups

@@ -35,17 +35,18 @@ type hold struct {
 // A lock is held by one writer, by readers, or by one owner several times. Copies of a state share
 // the holds: they are replaced, and never changed in place.
 type state struct {
-	holds           []hold // in order of lease.index, which makes equal what is the same
-	highest, write  int64  // fences that were granted, and to writers; -1 is any
-	granted, writes int    // how many
-	token           string // of the last writer that is gone; its client may pass it on,
-	leaseEnds       int64  // with the lease that it had
-	now             int64
+	holds          []hold // in order of lease.index, which makes equal what is the same
+	highest, write int64  // fences that were granted, and to writers; 0 is any
+	read           int64  // the last fence of readers,
+	turn           int    // and how many of them came
+	token          string // of the last writer that is gone; its client may pass it on,
+	leaseEnds      int64  // with the lease that it had
+	now            int64
 }
 
 func (s state) isEqual(other state) bool {
-	return s.highest == other.highest && s.write == other.write && s.granted == other.granted &&
-		s.writes == other.writes && s.token == other.token && s.leaseEnds == other.leaseEnds &&
+	return s.highest == other.highest && s.write == other.write && s.read == other.read &&
+		s.turn == other.turn && s.token == other.token && s.leaseEnds == other.leaseEnds &&
 		s.now == other.now && slices.Equal(s.holds, other.holds)
 }
 
@@ -186,9 +187,6 @@ func (s state) upgrade(e *event, at int) (state, string) {
 
 func (s state) downgrade(e *event, at int) (state, string) {
 	h := s.holds[at]
-	if h.isRead && h.lease.writeFrom > e.ret {
-		return s, ""
-	}
 	if e.fence != 0 && e.fence < s.write {
 		return s, fmt.Sprintf("its fence %d is below a writer's, %d", e.fence, s.write)
 	}
@@ -198,19 +196,16 @@ func (s state) downgrade(e *event, at int) (state, string) {
 
 // ---- parts of a step ----
 
-// misorder: fences rise from writer to writer, and readers are between two of them. That all lower
-// ones were granted before would show later; it keeps the search short.
+// misorder: fences rise from writer to writer, and readers are between two of them.
 func (s state) misorder(e *event) string {
 	switch {
 	case e.fence == 0:
 	case e.isRead() && e.fence < s.write:
 		return fmt.Sprintf("its fence %d is below a writer's, %d", e.fence, s.write)
-	case e.isRead() && e.writesBelow > s.writes:
-		return "a writer with a lower fence was not granted before it"
+	case e.turn != 0 && e.turn != s.turnOf(e)+1:
+		return "it is not the first of its readers who can have come"
 	case !e.isRead() && e.fence <= s.highest && !slices.ContainsFunc(s.holds, e.isBeside):
 		return fmt.Sprintf("its fence %d is not above the last one, %d", e.fence, s.highest)
-	case !e.isRead() && e.below > s.granted:
-		return "a lower fence was not granted before it"
 	}
 	return ""
 }
@@ -267,15 +262,20 @@ func (s state) miscount(e *event) string {
 }
 
 func (s state) count(e *event) state {
-	if e.fence != 0 {
-		s.highest = max(s.highest, e.fence)
-		s.granted++
-		if !e.isRead() {
-			s.write = max(s.write, e.fence)
-			s.writes++
-		}
+	s.highest = max(s.highest, e.fence)
+	if e.isRead() {
+		s.read, s.turn = e.fence, s.turnOf(e)+1
+	} else {
+		s.write = max(s.write, e.fence)
 	}
 	return s
+}
+
+func (s state) turnOf(e *event) int {
+	if e.fence != s.read {
+		return 0
+	}
+	return s.turn
 }
 
 func (s state) find(o *op) int {
@@ -349,27 +349,17 @@ func split(events []*event) [][]*event {
 	return append(parts, events[begin:])
 }
 
-// beginOf is the state in which a part begins.
-func beginOf(part []*event, isFirst bool) state {
-	s := state{highest: -1, write: -1}
-	if !isFirst {
-		s.granted, s.writes = part[0].below, part[0].writesBelow
-	}
-	return s
-}
-
 func checkService(h *history, leases []*lease, o options) []finding {
 	end := time.Now().Add(o.timeout)
-	for i, part := range split(eventsOf(h, leases, o.slack)) {
-		begin := beginOf(part, i == 0)
-		model := porcupine.Model{
-			Init:  func() interface{} { return begin },
-			Equal: func(a, b interface{}) bool { return a.(state).isEqual(b.(state)) },
-			Step: func(s, input, _ interface{}) (bool, interface{}) {
-				after, why := s.(state).apply(input.(*event))
-				return why == "", after
-			},
-		}
+	model := porcupine.Model{
+		Init:  func() interface{} { return state{} },
+		Equal: func(a, b interface{}) bool { return a.(state).isEqual(b.(state)) },
+		Step: func(s, input, _ interface{}) (bool, interface{}) {
+			after, why := s.(state).apply(input.(*event))
+			return why == "", after
+		},
+	}
+	for _, part := range split(eventsOf(h, leases, o.slack)) {
 		operations := make([]porcupine.Operation, len(part))
 		for i, e := range part {
 			operations[i] = porcupine.Operation{ClientId: i, Input: e, Call: e.call, Return: e.ret}
@@ -383,13 +373,14 @@ func checkService(h *history, leases []*lease, o options) []finding {
 			text := fmt.Sprintf("undecided: %d operations took longer than %s", len(part), o.timeout)
 			return []finding{{name: h.name, checker: undecided, text: text}}
 		}
-		return []finding{explain(h.name, part, begin, info.PartialLinearizations()[0])}
+		return []finding{explain(h.name, part, info.PartialLinearizations()[0])}
 	}
 	return nil
 }
 
 // explain takes the longest order that was possible, and says why nothing can follow.
-func explain(name string, part []*event, s state, orders [][]int) finding {
+func explain(name string, part []*event, orders [][]int) finding {
+	var s state
 	isDone := make([]bool, len(part))
 	var longest []int
 	for _, order := range orders {
