@@ -240,7 +240,7 @@ func TestAStormIsJudgedInParts(t *testing.T) {
 	}
 }
 
-// hold is one line of a storm's plan: who is granted what, and when.
+// Who is granted what, and when.
 type planned struct {
 	grant, release int64 // ns
 	fence          int
@@ -248,44 +248,45 @@ type planned struct {
 	answer         string
 }
 
-// log has each of them wait for long, and use its lock until its release.
-func log(plan []planned) string {
+// played has each of them wait for so many ns, and use the lock until its release.
+func played(plan []planned, wait int64) string {
 	var out strings.Builder
 	for i, p := range plan {
+		from := 1000000*ms + p.grant
 		fmt.Fprintf(&out, "call %d.1 %d acquire client=c name=n wait_ms=-1 lease_ms=3000 burst=0"+
-			" renew=1 %s\n", i, 1000000*ms+max(p.grant-3000, 0), p.options)
-		lease := fmt.Sprintf("token=t%d fence=%d until=%d", i, p.fence, 1000000*ms+p.grant+2000*ms)
-		fmt.Fprintf(&out, "return %d.1 %d ok %s\n", i, 1000000*ms+p.grant+60, lease)
+			" renew=1 %s\n", i, from-wait, p.options)
+		lease := fmt.Sprintf("token=t%d fence=%d until=%d", i, p.fence, from+2000*ms)
+		fmt.Fprintf(&out, "return %d.1 %d ok %s\n", i, from+60, lease)
 		fmt.Fprintf(&out, "call %d.2 %d release %s\n", i, 1000000*ms+p.release, lease)
 		fmt.Fprintf(&out, "return %d.2 %d %s\n", i, 1000000*ms+p.release+30, p.answer)
 	}
 	return out.String()
 }
 
-// Writers and eight readers take turns.
+// A writer and eight readers take turns.
 func readers(phases int) []planned {
 	var plan []planned
-	for i := int64(0); i < int64(phases); i++ {
-		now, fence := i*1000, int(i)*64+64
+	for i := 0; i < phases; i++ {
+		now, fence := int64(i)*2000, i*64+64
 		plan = append(plan, planned{now, now + 90, fence, "", "ok"})
-		for r := int64(0); r < 8; r++ {
-			plan = append(plan, planned{now + 130 + r, now + 300 + 70*r, fence + 31, "mode=read", "ok"})
+		for r := now; r < now+8*70; r += 70 {
+			plan = append(plan, planned{r + 130, r + 800, fence + 31, "mode=read", "ok"})
 		}
 	}
 	return plan
 }
 
-// Owners take turns, with four holds each of which overlap.
+// Three owners take turns, with four holds each.
 func owners(phases int) []planned {
 	var plan []planned
-	for i := int64(0); i < int64(phases); i++ {
+	for i := 0; i < phases; i++ {
+		owner, answer := fmt.Sprint("reentrant=1 owner=o", i%3), "still_held"
 		for r := int64(0); r < 4; r++ {
-			answer := "still_held"
 			if r == 3 {
 				answer = "ok"
 			}
-			plan = append(plan, planned{i*1000 + 50*r, i*1000 + 400 + 100*r, int(i)*64 + 64,
-				fmt.Sprintf("reentrant=1 owner=o%d", i%3), answer})
+			now := int64(i)*1000 + r*70
+			plan = append(plan, planned{now, now + 400, i*64 + 64, owner, answer})
 		}
 	}
 	return plan
@@ -294,16 +295,18 @@ func owners(phases int) []planned {
 func TestStormsOfReadersAndOfOwners(t *testing.T) {
 	const phases = 2000
 	early, freed := readers(phases), owners(phases)
-	early[9*phases/2].grant -= 400 // a writer, before the last readers have gone
+	early[9*phases/2].grant -= 800 // a writer, before the last readers have gone
 	freed[4*phases/2+1].answer = "ok"
 	for i, plan := range [][]planned{readers(phases), owners(phases), early, freed} {
-		path := filepath.Join(t.TempDir(), "log")
-		if err := os.WriteFile(path, []byte(log(plan)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		var out strings.Builder
-		if status := check([]string{path}, &out); status != i/2 {
-			t.Errorf("plan %d: exit %d\n%s", i, status, out.String())
+		for _, wait := range []int64{0, 5000} {
+			path := filepath.Join(t.TempDir(), "log")
+			if err := os.WriteFile(path, []byte(played(plan, wait)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var out strings.Builder
+			if status := check([]string{path}, &out); status != i/2 {
+				t.Errorf("plan %d, wait %d: exit %d\n%s", i, wait, status, out.String())
+			}
 		}
 	}
 }
