@@ -144,7 +144,10 @@ static void put_return(long id, rl_status status) {
   if (status == RL_BUSY) outcome = "busy";
   if (status == RL_TIMEOUT) outcome = "timeout";
   if (status == RL_CANCELLED) outcome = "cancelled";
+  if (status == RL_STILL_HELD) outcome = "still_held";
   if (status == RL_E_LOST) outcome = "lost";
+  if (status == RL_E_DEADLOCK) outcome = "deadlock";
+  if (status == RL_E_ALREADY_HELD) outcome = "already_held";
   /* Nothing was sent: to a child the parent's leases are nobody's. */
   if (status == RL_E_NOT_HELD || status == RL_E_FORKED) outcome = "not_held";
   if (status == RL_E_OUTCOME_UNKNOWN) outcome = "unknown";

@@ -25,8 +25,11 @@ _OUTCOMES = {
     "BUSY": "busy",
     "TIMEOUT": "timeout",
     "CANCELLED": "cancelled",
+    "STILL_HELD": "still_held",
     "E_LOST": "lost",
     "E_NOT_HELD": "not_held",
+    "E_DEADLOCK": "deadlock",
+    "E_ALREADY_HELD": "already_held",
     "E_OUTCOME_UNKNOWN": "unknown",
 }
 
