@@ -19,15 +19,23 @@
 enum { NAME_SIZE = 3 * RL_MAX_NAME_BYTES + 1, RECORD_SIZE = 8192, WAITER_COUNT = 128 };
 enum { TOKEN_SIZE = 64 };
 
-/* What is known of options, and of a request: the library has no function that tells. */
+/* What is known of options, and of a request: the library has no function that tells. A lease must
+ * live until it is known how the request that is about it has ended. */
 struct note {
   struct note *next;
   const void *key;
   int64_t lease_ms;
-  int burst, renew;
-  long id; /* of the request's call */
+  int burst, renew, format;
+  char *owner; /* encoded */
+  long id;     /* of the request's call */
   int is_acquire, is_finished;
+  const rl_lease *changed; /* by a request that is not an acquire */
 };
+
+static const struct note plain = {.lease_ms = RL_DEFAULT_LEASE_MS,
+                                  .burst = RL_DEFAULT_LOCAL_BURST,
+                                  .renew = 1,
+                                  .format = RL_FORMAT_STRING};
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards all of these */
 static struct note *notes;
@@ -157,7 +165,9 @@ static void put_return(long id, rl_status status) {
 static void put_granted(long id, const rl_lease *lease) {
   const int64_t now = now_ns();
   const struct lease_text text = describe(lease);
-  put("return %d.%ld %lld ok %s\n", (int)getpid(), id, (long long)now, text.text);
+  put("return %d.%ld %lld ok %s mode=%s holds=%lld\n", (int)getpid(), id, (long long)now, text.text,
+      rl_lease_mode(lease) == RL_MODE_READ ? "read" : "write",
+      (long long)rl_lease_hold_count(lease));
 }
 
 static rl_lease *put_taken(long id, rl_lease *lease, const rl_error *err) {
@@ -167,6 +177,16 @@ static rl_lease *put_taken(long id, rl_lease *lease, const rl_error *err) {
     put_return(id, rl_error_status(err));
   }
   return lease;
+}
+
+/* What a lease has become. */
+static rl_status put_changed(long id, const rl_lease *lease, rl_status status) {
+  if (status == RL_OK) {
+    put_granted(id, lease);
+  } else {
+    put_return(id, status);
+  }
+  return status;
 }
 
 /* ---- notes ---- */
@@ -184,7 +204,8 @@ static struct note *note_of(const void *key) {
   if (*place == NULL) {
     *place = calloc(1, sizeof **place);
     if (*place == NULL) _exit(98);
-    **place = (struct note){NULL, key, RL_DEFAULT_LEASE_MS, RL_DEFAULT_LOCAL_BURST, 1, 0, 0, 0};
+    **place = plain;
+    (*place)->key = key;
   }
   struct note *note = *place;
   unlock();
@@ -197,6 +218,7 @@ static void forget(const void *key) {
   struct note *note = *place;
   if (note != NULL) *place = note->next;
   unlock();
+  if (note != NULL) free(note->owner);
   free(note);
 }
 
@@ -218,6 +240,34 @@ rl_status recorded_set_local_burst(rl_acquire_options *options, int32_t grant_co
   return status;
 }
 
+static void note_owner(const rl_acquire_options *options, const char *owner, size_t owner_len) {
+  char encoded[NAME_SIZE];
+  struct note *note = note_of(options);
+  free(note->owner);
+  note->owner = strdup(encode(encoded, owner, owner_len));
+  if (note->owner == NULL) _exit(98);
+}
+
+rl_status recorded_set_format(rl_acquire_options *options, int32_t format) {
+  const rl_status status = (rl_acquire_options_set_format)(options, format);
+  if (status == RL_OK) note_of(options)->format = format;
+  return status;
+}
+
+rl_status recorded_set_reentrant(rl_acquire_options *options, const char *owner, size_t owner_len) {
+  const rl_status status = (rl_acquire_options_set_reentrant)(options, owner, owner_len);
+  if (status != RL_OK) return status;
+  note_owner(options, owner, owner_len);
+  note_of(options)->format = RL_FORMAT_HASH;
+  return status;
+}
+
+rl_status recorded_set_owner(rl_acquire_options *options, const char *owner, size_t owner_len) {
+  const rl_status status = (rl_acquire_options_set_owner)(options, owner, owner_len);
+  if (status == RL_OK) note_owner(options, owner, owner_len);
+  return status;
+}
+
 void recorded_options_free(rl_acquire_options *options) {
   forget(options);
   (rl_acquire_options_free)(options);
@@ -225,14 +275,17 @@ void recorded_options_free(rl_acquire_options *options) {
 
 /* ---- calls that wait ---- */
 
-static long call_acquire(const rl_client *client, const char *name, size_t name_len,
-                         int64_t wait_ms, const rl_acquire_options *options) {
+static long call_acquire(const char *mode, const rl_client *client, const char *name,
+                         size_t name_len, int64_t wait_ms, const rl_acquire_options *options) {
   char encoded[NAME_SIZE];
-  struct note plain = {NULL, NULL, RL_DEFAULT_LEASE_MS, RL_DEFAULT_LOCAL_BURST, 1, 0, 0, 0};
-  if (options != NULL) plain = *note_of(options);
-  return put_call("acquire client=%p name=%s wait_ms=%lld lease_ms=%lld burst=%d renew=%d",
-                  (const void *)client, encode(encoded, name, name_len), (long long)wait_ms,
-                  (long long)plain.lease_ms, plain.burst, plain.renew);
+  const struct note *said = options != NULL ? note_of(options) : &plain;
+  const int is_reentrant = said->owner != NULL && said->format == RL_FORMAT_HASH;
+  return put_call(
+      "acquire client=%p name=%s mode=%s wait_ms=%lld lease_ms=%lld burst=%d renew=%d"
+      " owner=%s reentrant=%d",
+      (const void *)client, encode(encoded, name, name_len), mode, (long long)wait_ms,
+      (long long)said->lease_ms, said->burst, said->renew, said->owner != NULL ? said->owner : "",
+      is_reentrant);
 }
 
 static long call_with(const char *op, const rl_lease *lease, int64_t lease_ms) {
@@ -243,8 +296,23 @@ static long call_with(const char *op, const rl_lease *lease, int64_t lease_ms) {
 rl_lease *recorded_acquire(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
                            const rl_acquire_options *options, rl_error *err) {
   if (!is_on()) return (rl_acquire)(client, name, name_len, wait_ms, options, err);
-  const long id = call_acquire(client, name, name_len, wait_ms, options);
+  const long id = call_acquire("write", client, name, name_len, wait_ms, options);
   return put_taken(id, (rl_acquire)(client, name, name_len, wait_ms, options, err), err);
+}
+
+rl_lease *recorded_acquire_read(rl_client *client, const char *name, size_t name_len,
+                                int64_t wait_ms, const rl_acquire_options *options, rl_error *err) {
+  if (!is_on()) return (rl_rw_acquire_read)(client, name, name_len, wait_ms, options, err);
+  const long id = call_acquire("read", client, name, name_len, wait_ms, options);
+  return put_taken(id, (rl_rw_acquire_read)(client, name, name_len, wait_ms, options, err), err);
+}
+
+rl_lease *recorded_acquire_write(rl_client *client, const char *name, size_t name_len,
+                                 int64_t wait_ms, const rl_acquire_options *options,
+                                 rl_error *err) {
+  if (!is_on()) return (rl_rw_acquire_write)(client, name, name_len, wait_ms, options, err);
+  const long id = call_acquire("write", client, name, name_len, wait_ms, options);
+  return put_taken(id, (rl_rw_acquire_write)(client, name, name_len, wait_ms, options, err), err);
 }
 
 rl_lease *recorded_attach(rl_client *client, const char *name, size_t name_len, const char *token,
@@ -269,13 +337,24 @@ rl_status recorded_release(rl_lease *lease, rl_error *err) {
 rl_status recorded_extend(rl_lease *lease, int64_t lease_ms, rl_error *err) {
   if (!is_on() || lease == NULL) return (rl_extend)(lease, lease_ms, err);
   const long id = call_with("extend", lease, lease_ms);
-  const rl_status status = (rl_extend)(lease, lease_ms, err);
-  if (status == RL_OK) {
-    put_granted(id, lease);
-  } else {
-    put_return(id, status);
-  }
-  return status;
+  return put_changed(id, lease, (rl_extend)(lease, lease_ms, err));
+}
+
+static long call_upgrade(const rl_lease *lease, int64_t wait_ms) {
+  const struct lease_text text = describe(lease);
+  return put_call("upgrade %s wait_ms=%lld", text.text, (long long)wait_ms);
+}
+
+rl_status recorded_upgrade(rl_lease *lease, int64_t wait_ms, rl_error *err) {
+  if (!is_on() || lease == NULL) return (rl_rw_upgrade)(lease, wait_ms, err);
+  const long id = call_upgrade(lease, wait_ms);
+  return put_changed(id, lease, (rl_rw_upgrade)(lease, wait_ms, err));
+}
+
+rl_status recorded_downgrade(rl_lease *lease, rl_error *err) {
+  if (!is_on() || lease == NULL) return (rl_rw_downgrade)(lease, err);
+  const long id = call_with("downgrade", lease, 0);
+  return put_changed(id, lease, (rl_rw_downgrade)(lease, err));
 }
 
 /* Of a lease that is held it is a release in the background, with no answer. */
@@ -303,7 +382,8 @@ rl_status recorded_wait_lost(rl_lease *lease, int64_t wait_ms) {
 
 /* ---- requests ---- */
 
-static rl_request *start(rl_request *request, long id, int is_acquire) {
+/* `changed` is the lease that it is about, if it is not another one when it is finished. */
+static rl_request *start(rl_request *request, long id, int is_acquire, const rl_lease *changed) {
   if (request == NULL) {
     put_return(id, RL_E_NO_MEMORY);
     return NULL;
@@ -311,26 +391,53 @@ static rl_request *start(rl_request *request, long id, int is_acquire) {
   struct note *note = note_of(request);
   note->id = id;
   note->is_acquire = is_acquire;
+  note->changed = changed;
   return request;
 }
 
 rl_request *recorded_acquire_start(rl_client *client, const char *name, size_t name_len,
                                    int64_t wait_ms, const rl_acquire_options *options) {
   if (!is_on()) return (rl_acquire_start)(client, name, name_len, wait_ms, options);
-  const long id = call_acquire(client, name, name_len, wait_ms, options);
-  return start((rl_acquire_start)(client, name, name_len, wait_ms, options), id, 1);
+  const long id = call_acquire("write", client, name, name_len, wait_ms, options);
+  return start((rl_acquire_start)(client, name, name_len, wait_ms, options), id, 1, NULL);
+}
+
+rl_request *recorded_acquire_read_start(rl_client *client, const char *name, size_t name_len,
+                                        int64_t wait_ms, const rl_acquire_options *options) {
+  if (!is_on()) return (rl_rw_acquire_read_start)(client, name, name_len, wait_ms, options);
+  const long id = call_acquire("read", client, name, name_len, wait_ms, options);
+  return start((rl_rw_acquire_read_start)(client, name, name_len, wait_ms, options), id, 1, NULL);
+}
+
+rl_request *recorded_acquire_write_start(rl_client *client, const char *name, size_t name_len,
+                                         int64_t wait_ms, const rl_acquire_options *options) {
+  if (!is_on()) return (rl_rw_acquire_write_start)(client, name, name_len, wait_ms, options);
+  const long id = call_acquire("write", client, name, name_len, wait_ms, options);
+  return start((rl_rw_acquire_write_start)(client, name, name_len, wait_ms, options), id, 1, NULL);
 }
 
 rl_request *recorded_release_start(rl_lease *lease) {
   if (!is_on() || lease == NULL) return (rl_release_start)(lease);
   const long id = call_with("release", lease, 0);
-  return start((rl_release_start)(lease), id, 0);
+  return start((rl_release_start)(lease), id, 0, NULL);
 }
 
 rl_request *recorded_extend_start(rl_lease *lease, int64_t lease_ms) {
   if (!is_on() || lease == NULL) return (rl_extend_start)(lease, lease_ms);
   const long id = call_with("extend", lease, lease_ms);
-  return start((rl_extend_start)(lease, lease_ms), id, 0);
+  return start((rl_extend_start)(lease, lease_ms), id, 0, lease);
+}
+
+rl_request *recorded_upgrade_start(rl_lease *lease, int64_t wait_ms) {
+  if (!is_on() || lease == NULL) return (rl_rw_upgrade_start)(lease, wait_ms);
+  const long id = call_upgrade(lease, wait_ms);
+  return start((rl_rw_upgrade_start)(lease, wait_ms), id, 0, lease);
+}
+
+rl_request *recorded_downgrade_start(rl_lease *lease) {
+  if (!is_on() || lease == NULL) return (rl_rw_downgrade_start)(lease);
+  const long id = call_with("downgrade", lease, 0);
+  return start((rl_rw_downgrade_start)(lease), id, 0, lease);
 }
 
 /* The number of its call, for the first thread that learns how it ended; 0 for all others. */
@@ -347,7 +454,12 @@ static long end_call(const rl_request *request) {
 static void finish(const rl_request *request, rl_status status) {
   if (note_of(request)->is_acquire && status == RL_OK) return;
   const long id = end_call(request);
-  if (id != 0) put_return(id, status);
+  const rl_lease *changed = note_of(request)->changed;
+  if (id != 0 && changed != NULL) {
+    put_changed(id, changed, status);
+  } else if (id != 0) {
+    put_return(id, status);
+  }
 }
 
 rl_status recorded_wait(rl_request *request, int64_t wait_ms) {
