@@ -263,40 +263,40 @@ func played(plan []planned, wait int64) string {
 	return out.String()
 }
 
-// A writer and eight readers take turns.
+// A writer and sixteen readers take turns.
 func readers(phases int) []planned {
 	var plan []planned
 	for i := 0; i < phases; i++ {
-		now, fence := int64(i)*2000, i*64+64
+		now, fence := int64(i)*3000, i*64+64
 		plan = append(plan, planned{now, now + 90, fence, "", "ok"})
-		for r := now; r < now+8*70; r += 70 {
-			plan = append(plan, planned{r + 130, r + 800, fence + 31, "mode=read", "ok"})
+		for r := now; r < now+16*70; r += 70 {
+			plan = append(plan, planned{r + 130, r + 1300, fence + 31, "mode=read", "ok"})
 		}
 	}
 	return plan
 }
 
-// Three owners take turns, with four holds each.
+// Three owners take turns, with seven holds each.
 func owners(phases int) []planned {
 	var plan []planned
 	for i := 0; i < phases; i++ {
 		owner, answer := fmt.Sprint("reentrant=1 owner=o", i%3), "still_held"
-		for r := int64(0); r < 4; r++ {
-			if r == 3 {
+		for r := int64(0); r < 7; r++ {
+			if r == 6 {
 				answer = "ok"
 			}
-			now := int64(i)*1000 + r*70
-			plan = append(plan, planned{now, now + 400, i*64 + 64, owner, answer})
+			now := int64(i)*2000 + r*70
+			plan = append(plan, planned{now, now + 500, i*64 + 64, owner, answer})
 		}
 	}
 	return plan
 }
 
 func TestStormsOfReadersAndOfOwners(t *testing.T) {
-	const phases = 2000
+	const phases = 500
 	early, freed := readers(phases), owners(phases)
-	early[9*phases/2].grant -= 800 // a writer, before the last readers have gone
-	freed[4*phases/2+1].answer = "ok"
+	early[17*phases/2].grant -= 800 // a writer, before the last readers have gone
+	freed[7*phases/2+1].answer = "ok"
 	for i, plan := range [][]planned{readers(phases), owners(phases), early, freed} {
 		for _, wait := range []int64{0, 5000} {
 			path := filepath.Join(t.TempDir(), "log")
