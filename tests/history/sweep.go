@@ -160,9 +160,8 @@ func checkOrder(h *history) []finding {
 	var found []finding
 	for i, waiter := range grants {
 		where, isSeen := seen[waiter.token]
-		// In a place that is shared by callers, another one may be served first. A reader that is
-		// seen later waits for its upgrade.
-		if !isSeen || waiter.burst > 0 || where.at > waiter.ret {
+		// In a place that is shared by callers, another one may be served first.
+		if !isSeen || waiter.burst > 0 {
 			continue
 		}
 		allowed := int64(0)
@@ -171,7 +170,7 @@ func checkOrder(h *history) []finding {
 		}
 		var overtakers []string
 		for _, other := range grants[:i] {
-			if other.call > where.at && other.fence < waiter.fence && !mayPass(other, grants[:i]) {
+			if other.call > where.at && !mayPass(other, grants[:i]) {
 				overtakers = append(overtakers, other.lines...)
 			}
 		}
