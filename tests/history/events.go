@@ -25,8 +25,8 @@ type event struct {
 	turn      int  // of readers of one fence, from 1 on; 0 is any
 }
 
-// What is read for is read; all else is not beside readers.
-func (e *event) isRead() bool  { return e.op.isRead && (e.kind == "grant" || e.kind == "refusal") }
+// Only an acquire is for reading: an upgrade is not beside readers.
+func (e *event) isRead() bool  { return e.op.isRead && e.op.kind == "acquire" }
 func (e *event) group() string { return e.op.group() }
 
 func eventsOf(h *history, leases []*lease, slack int64) []*event {
