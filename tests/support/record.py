@@ -34,6 +34,12 @@ _OUTCOMES = {
 }
 
 
+# Keys of records for what the library calls otherwise, and its numbers.
+_KEYS = {"local_burst": "burst"}
+_FORMAT_HASH = 2
+_MODE_READ = 2
+
+
 def _words(values: dict[str, Value]) -> str:
     pairs = ((k, v if isinstance(v, bytes) else str(v).encode()) for k, v in values.items())
     return " ".join(f"{key}={quote_from_bytes(value, safe=':,')}" for key, value in pairs)
@@ -131,6 +137,9 @@ class _Recorder:
         for kind in (redlatch.Lease, redlatch.AsyncLease):
             for name in ("release", "extend", "detach", "wait_lost", "__del__"):
                 self._wrap(kind, name)
+            for name in ("upgrade", "downgrade"):
+                if hasattr(kind, name):
+                    self._wrap(kind, name)
         self._watch_options()
 
     def _wrap(self, kind: type, name: str) -> None:
@@ -138,7 +147,7 @@ class _Recorder:
         before = getattr(self, "before_" + name.strip("_"))
 
         def wrapped(this: Any, *args: Any, **values: Any) -> Any:
-            done = before(this, *args)
+            done = before(this, *args, **values)
             try:
                 result = made(this, *args, **values)
             except Exception as error:
@@ -148,7 +157,7 @@ class _Recorder:
             return result
 
         async def awaited(this: Any, *args: Any, **values: Any) -> Any:
-            done = before(this, *args)
+            done = before(this, *args, **values)
             try:
                 result = await made(this, *args, **values)
             except (Exception, asyncio.CancelledError) as error:
@@ -169,18 +178,23 @@ class _Recorder:
             self._options[id(options)] = dict(defaults)
             return options
 
-        def watched(name: str, setter: Callable[[Any, int], int]) -> Callable[[Any, int], int]:
-            def set_it(options: Any, value: int) -> int:
-                self._options[id(options)][name] = int(value)
+        def watched(name: str, setter: Callable[[Any, Any], int]) -> Callable[[Any, Any], int]:
+            def set_it(options: Any, value: Value) -> int:
+                said = self._options[id(options)]
+                if name == "reentrant":
+                    said |= {"owner": value, "format": _FORMAT_HASH}
+                else:
+                    said[name] = value if isinstance(value, bytes) else int(value)
                 return setter(options, value)
 
             return set_it
 
         self._options[id(None)] = defaults
         self._core.acquire_options_new = new
-        for name, key in (("lease_ms", "lease_ms"), ("local_burst", "burst"), ("renew", "renew")):
+        for name in ("lease_ms", "local_burst", "renew", "format", "owner", "reentrant"):
             function = f"acquire_options_set_{name}"
-            setattr(self._core, function, watched(key, getattr(self._core, function)))
+            setter = getattr(self._core, function)
+            setattr(self._core, function, watched(_KEYS.get(name, name), setter))
 
     def _lease(self, lease: Any) -> dict[str, Value]:
         """Who it is, and until when it is believed by the local clock; 0 is not any more."""
@@ -193,8 +207,13 @@ class _Recorder:
             "until": now + remaining * 1_000_000 if remaining > 0 else 0,
         }
 
-    def _finish(self, number: str, lease: Any = None) -> Done:
-        """Writes down how the call ended."""
+    def _granted(self, lease: Any) -> dict[str, Value]:
+        is_read = self._core.lease_mode(lease._handle) == _MODE_READ
+        holds = self._core.lease_hold_count(lease._handle)
+        return self._lease(lease) | {"mode": "read" if is_read else "write", "holds": holds}
+
+    def _finish(self, number: str, lease: Any = None, refused: str = "ok") -> Done:
+        """Writes down how the call ended; `refused` is what False means."""
         from redlatch import Error, Status
         from redlatch._lease import LeaseBase
 
@@ -205,17 +224,23 @@ class _Recorder:
                 self._record.returned(number, _OUTCOMES.get(result.status.name, "error"))
             elif isinstance(result, Exception):
                 pass  # Not the library's, so nothing was done.
+            elif result is False:
+                self._record.returned(number, refused)
             elif isinstance(result, LeaseBase) or lease is not None:
-                self._record.returned(number, "ok", **self._lease(lease or result))
+                self._record.returned(number, "ok", **self._granted(lease or result))
             else:
                 status = result.name if isinstance(result, Status) else "OK"
                 self._record.returned(number, _OUTCOMES.get(status, "error"))
 
         return done
 
-    def before_take(self, client: Any, *args: Any) -> Done:
-        name, wait_ms, options = args
-        said = self._options[id(options)]
+    def before_take(
+        self, client: Any, name: bytes, wait_ms: int, options: Any, start: Any = None
+    ) -> Done:
+        said = dict(self._options[id(options)])
+        if said.pop("format", None) == _FORMAT_HASH and "owner" in said:
+            said["reentrant"] = 1
+        said["mode"] = "read" if start and "read" in start.__name__ else "write"
         # Client.aio is the client.
         client = getattr(client, "_client", client)
         return self._finish(
@@ -235,7 +260,16 @@ class _Recorder:
         return self._finish(self._record.call("close", client=id(client)))
 
     def before_release(self, lease: Any) -> Done:
-        return self._finish(self._record.call("release", **self._lease(lease)))
+        number = self._record.call("release", **self._lease(lease))
+        return self._finish(number, refused="still_held")
+
+    def before_upgrade(self, lease: Any, timeout: float | None = None) -> Done:
+        said = self._lease(lease) | {"wait_ms": 0 if timeout == 0 else -1}
+        refused = "busy" if timeout == 0 else "timeout"
+        return self._finish(self._record.call("upgrade", **said), lease, refused)
+
+    def before_downgrade(self, lease: Any) -> Done:
+        return self._finish(self._record.call("downgrade", **self._lease(lease)), lease)
 
     def before_extend(self, lease: Any, ttl: float) -> Done:
         said = self._lease(lease) | {"lease_ms": round(ttl * 1000)}
