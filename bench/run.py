@@ -23,7 +23,10 @@ from pathlib import Path
 
 import machine
 from report import Row, table
+from sharing import sharing
 from topics import TOPICS, Bench, instructions, say
+
+TOPICS["RW"] = sharing
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -38,6 +41,7 @@ TITLES = {
     "P9": "asyncio tasks with keys of their own, one client",
     "P10": "the holder's process is killed, lease 2 s",
     "P11": "the server restarts without its data",
+    "RW": "readers and writers of one lock",
     "endurance": "what grows",
     "callgrind": "instructions in user space",
 }

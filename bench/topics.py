@@ -95,7 +95,7 @@ def say(text: str) -> None:
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
-def _rows(
+def rows_of(
     topic: str,
     case: str,
     rounds: Sequence[Figures],
@@ -148,7 +148,7 @@ def uncontended(bench: Bench) -> list[Row]:
                 warmup=bench.pick(0.3, 1),
                 only="all",
             )
-        rows += _rows("P1", case, rounds, _UNCONTENDED)
+        rows += rows_of("P1", case, rounds, _UNCONTENDED)
     return rows
 
 
@@ -190,7 +190,7 @@ def parallel(bench: Bench) -> list[Row]:
         columns = [c for c in _PARALLEL if threads == 64 or c[0].floor or c[0].unit == "cycles/s"]
         if threads != 64:
             columns = [(_without_target(metric), figure) for metric, figure in columns]
-        rows += _rows("P2", f"{threads} threads", rounds, columns)
+        rows += rows_of("P2", f"{threads} threads", rounds, columns)
     return rows
 
 
@@ -284,7 +284,7 @@ def handoff(bench: Bench) -> list[Row]:
                 )
     rows = []
     for cell, rounds in zip(cells, results):
-        rows += _rows("P3", _handoff_case(cell), rounds, _handoff_columns(cell, bench.is_quick))
+        rows += rows_of("P3", _handoff_case(cell), rounds, _handoff_columns(cell, bench.is_quick))
     return rows
 
 
@@ -318,7 +318,7 @@ def waiting(bench: Bench) -> list[Row]:
             columns[0] = (Metric("memory", unit="bytes per waiter"), columns[0][1])
         else:
             columns.append((Metric("served", unit="us each"), lambda r: r["served_us"]))
-        rows += _rows("P4", case, rounds, columns)
+        rows += rows_of("P4", case, rounds, columns)
     return rows
 
 
@@ -334,7 +334,7 @@ def endurance(bench: Bench) -> list[Row]:
     )
     with bench.session("endurance") as session:
         rounds = session.run("endurance", cycles=cycles, names=100)
-    return _rows("endurance", f"{cycles:,} cycles", rounds, columns)
+    return rows_of("endurance", f"{cycles:,} cycles", rounds, columns)
 
 
 # ---- P5 -----------------------------------------------------------------------------------------
@@ -367,7 +367,7 @@ def local_pass(bench: Bench) -> list[Row]:
                     (Metric("local share", unit=""), lambda r: r["local_count"] / r["all_count"]),
                     (Metric("futex p50", unit="us"), lambda r: r["futex_p50_us"]),
                 )
-                rows += _rows("P5", case, rounds, columns)
+                rows += rows_of("P5", case, rounds, columns)
     return rows
 
 
@@ -396,7 +396,7 @@ def renewal(bench: Bench) -> list[Row]:
             rounds = session.run(
                 "renewal", leases=leases, lease_ms=lease_ms, settle=settle, seconds=seconds
             )
-        rows += _rows("P6", case, rounds, columns)
+        rows += rows_of("P6", case, rounds, columns)
     return rows
 
 
@@ -427,7 +427,7 @@ def python(bench: Bench) -> list[Row]:
             (floor,) = session.run("uncontended", scripts=scripts, rounds=1, only="all", **cycles)
             (ours,) = session.run("uncontended.py", round=number, **cycles)
             rounds.append({**floor, **ours})
-    return _rows("P8", "Python, one thread", rounds, _PYTHON)
+    return rows_of("P8", "Python, one thread", rounds, _PYTHON)
 
 
 # ---- P9 -----------------------------------------------------------------------------------------
@@ -465,7 +465,7 @@ def tasks(bench: Bench) -> list[Row]:
             (pipeline,) = session.run("parallel", **floor, only="pipeline")
             (ours,) = session.run("tasks.py", round=number, seconds=seconds, **asked)
             rounds.append({**pipeline, **ours})
-    return _rows("P9", "asyncio, 1,000 tasks", rounds, _TASKS)
+    return rows_of("P9", "asyncio, 1,000 tasks", rounds, _TASKS)
 
 
 # ---- P10, P11 -----------------------------------------------------------------------------------
@@ -478,7 +478,7 @@ def takeover(bench: Bench) -> list[Row]:
         rounds = session.run(
             "takeover", runs=int(bench.pick(2, 7)), lease_ms=2000, waiters=4
         )
-    return _rows("P10", "holder killed, 4 waiters", rounds, [(metric, lambda r: r["beyond_ms"])])
+    return rows_of("P10", "holder killed, 4 waiters", rounds, [(metric, lambda r: r["beyond_ms"])])
 
 
 def _restart_once(session: Session, burst: int, down_s: float) -> Figures:
@@ -521,7 +521,7 @@ def restart(bench: Bench) -> list[Row]:
                 _restart_once(session, burst, bench.pick(1, 2) + 0.1 * number)
                 for number in range(int(bench.pick(1, 5)))
             ]
-        rows += _rows("P11", case, rounds, columns)
+        rows += rows_of("P11", case, rounds, columns)
     return rows
 
 
@@ -569,7 +569,7 @@ def instructions(bench: Bench) -> list[Row]:
         (Metric("same scripts", unit="instructions"), lambda r: r["scripts"]),
         (Metric("library / same scripts", "scripts"), lambda r: r["library"] / r["scripts"]),
     )
-    return _rows("callgrind", "acquire and release", [figures], columns)
+    return rows_of("callgrind", "acquire and release", [figures], columns)
 
 
 TOPICS: dict[str, Callable[[Bench], list[Row]]] = {
