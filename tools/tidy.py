@@ -31,6 +31,8 @@ SCRIPT_SUFFIXES = (".py", ".sh", ".lua", ".cmake")
 SOURCE_SUFFIXES = BRACE_SUFFIXES + SCRIPT_SUFFIXES + (".i", ".def", ".map", ".pml")
 SOURCE_NAMES = ("CMakeLists.txt",)
 NOT_OURS = ("LICENSE",)
+# Written by machines, a checksum to a line.
+CHECKSUM_LISTS = ("go.sum", "package-lock.json", ".sha256")
 
 # What each folder may name. The order of core's folders is the order of docs/design and
 # CONTRIBUTING.md: arrows point down, and siblings never name each other.
@@ -135,6 +137,7 @@ def check_text(path, lines):
     for number, line in enumerate(lines, 1):
         # A table row of Markdown and a lone address cannot be broken.
         unbreakable = path.endswith(".md") and (line.startswith("|") or " " not in line.strip())
+        unbreakable = unbreakable or path.endswith(CHECKSUM_LISTS)
         if len(line) > MAX_COLUMNS and not generated and not unbreakable:
             yield number, f"{len(line)} columns; at most {MAX_COLUMNS}"
         for pattern, message in WORDS:

@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: Redisson's locks and reentrant locks of redlatch exclude each other on the same key, and
+each is woken by the other's release.
+
+Method: the real Redisson in a JVM; each owner of theirs is a thread there, each of ours a name.
+Leases are far longer than what a test waits for a release, unless the test is about their end.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redlatch
+from support.servers import Server
+from support.wait import wait_until
+
+from .conftest import LEASE_MS, SOON_S, Farm, count_attempts, ours_of, queue_length
+from .peer import Side
+
+KINDS = ["rlock", "spin", "fenced", "nonreentrant", "fair"]
+
+# No lease: the watchdog keeps it.
+WATCHDOG = -1
+WATCHDOG_MS = 1500
+
+ROUNDS = 15
+MEMBERS = 10
+RUN_MS = 3000
+
+has_rlock = pytest.mark.skipif(
+    not hasattr(redlatch.Client, "rlock"), reason="needs reentrant locks of redlatch"
+)
+
+
+def theirs_of(processes: Farm, server: Server, name: str, kind: str = "rlock") -> Side:
+    peer = processes.peer("java")
+    client = processes.client(peer, url=server.url, watchdog_ms=WATCHDOG_MS)
+    return Side(peer, client, name, LEASE_MS, kind=kind)
+
+
+def hash_of(processes: Farm, server: Server, name: str, *, is_own: bool = False) -> Side:
+    """Ours; in a process of its own, that can be killed."""
+    peer = processes.new_peer("python") if is_own else processes.peer("python")
+    client = processes.client(peer, kind="redlatch-hash", url=server.url)
+    return Side(peer, client, name, LEASE_MS, options={"owner": "ours"})
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    chosen: str = request.param
+    return chosen
+
+
+@pytest.fixture
+def theirs(processes: Farm, one_server: Server, name: str) -> Side:
+    return theirs_of(processes, one_server, name)
+
+
+@pytest.fixture
+def ours(processes: Farm, one_server: Server, name: str) -> Side:
+    return hash_of(processes, one_server, name)
+
+
+def wait_for_looks(server: Server, before: int) -> None:
+    """Until somebody has looked twice since, the second time when he was subscribed."""
+    wait_until(lambda: count_attempts(server) >= before + 2)
+
+
+def error_of(side: Side, do: str, **arguments: Any) -> str:
+    return side.call(do, **arguments).error.partition(":")[0]
+
+
+def test_a_mutex_is_none_of_their_locks(
+    processes: Farm, server: Server, name: str, kind: str
+) -> None:
+    """Goal: a mutex of ours is kept out by theirs, and theirs by a mutex, with an error.
+    Method: one try each; a waiter that notices when theirs goes."""
+    theirs, ours = theirs_of(processes, server, name, kind), ours_of(processes, server, name)
+    assert theirs.tries()
+    assert not ours.tries()
+    waiting = ours.waits()
+    wait_until(lambda: queue_length(ours) == 1)
+    released = theirs.release()
+    reply = waiting.get()
+    assert reply.value is True
+    assert reply.ended - released < SOON_S
+    # The server's WRONGTYPE; the one that cannot be entered again takes it for that.
+    assert error_of(theirs, "acquire", wait_ms=0).endswith("Exception")
+    ours.ok("check")
+    ours.release()
+    assert theirs.tries()
+    theirs.release()
+
+
+@has_rlock
+def test_theirs_keeps_ours_out(processes: Farm, server: Server, name: str, kind: str) -> None:
+    """Goal: ours is busy while they hold, and is in soon after their release.
+    Method: a try, a waiter in our queue, their release."""
+    theirs, ours = theirs_of(processes, server, name, kind), hash_of(processes, server, name)
+    assert theirs.tries()
+    assert not ours.tries()
+    waiting = ours.waits()
+    wait_until(lambda: queue_length(ours) == 1)
+    assert not waiting.is_done
+    released = theirs.release()
+    reply = waiting.get()
+    assert reply.value is True
+    assert 0 < reply.ended - released < SOON_S
+    assert not theirs.tries(owner="another")
+    ours.release()
+
+
+@has_rlock
+def test_ours_keeps_theirs_out(processes: Farm, server: Server, name: str, kind: str) -> None:
+    """Goal: they are refused while we hold, and are in soon after our release.
+    Method: a try, a waiter that has looked twice, our release."""
+    theirs, ours = theirs_of(processes, server, name, kind), hash_of(processes, server, name)
+    assert ours.tries()
+    assert not theirs.tries()
+    before = count_attempts(server)
+    waiting = theirs.waits()
+    wait_for_looks(server, before)
+    assert not waiting.is_done
+    released = ours.release()
+    reply = waiting.get()
+    assert reply.value
+    assert 0 < reply.ended - released < SOON_S
+    assert not ours.tries()
+    theirs.release()
+
+
+@has_rlock
+def test_each_wakes_the_other(
+    theirs: Side, ours: Side, one_server: Server, figure: Callable[[str], None]
+) -> None:
+    """Goal: a release is told to the other side, and not found by polling or by the lease's end.
+    Method: rounds in which ours and theirs wait in turn; how late each was, in the median."""
+    late: dict[str, list[float]] = {"theirs to ours": [], "ours to theirs": []}
+    for _ in range(ROUNDS):
+        assert theirs.tries()
+        waiting = ours.waits()
+        wait_until(lambda: queue_length(ours) == 1)
+        released = theirs.release()
+        late["theirs to ours"].append(waiting.get().ended - released)
+        before = count_attempts(one_server)
+        waiting = theirs.waits()
+        wait_for_looks(one_server, before)
+        released = ours.release()
+        late["ours to theirs"].append(waiting.get().ended - released)
+        theirs.release()
+    for who, times in late.items():
+        assert max(times) < SOON_S, late
+        median_ms = statistics.median(times) * 1e3
+        figure(f"Redisson, {who}: released to granted, median {median_ms:.2f} ms")
+
+
+@has_rlock
+def test_both_renew(theirs: Side, ours: Side) -> None:
+    """Goal: a lock that is held for longer than its lease stays, on both sides.
+    Method: leases of 1.5 s, held for two of them while the other waits."""
+    for holder, waiter, lease_ms in ((theirs, ours, WATCHDOG), (ours, theirs, WATCHDOG_MS)):
+        assert holder.tries(lease_ms=lease_ms)
+        waiting = waiter.waits()
+        time.sleep(2.2 * WATCHDOG_MS / 1000)
+        assert not waiting.is_done
+        released = holder.release()
+        reply = waiting.get()
+        assert reply.value is True
+        assert reply.ended - released < SOON_S
+        waiter.release()
+
+
+@has_rlock
+def test_they_enter_again(theirs: Side, ours: Side) -> None:
+    """Goal: ours waits for the last of their releases.
+    Method: three times in, two times out, with a waiter of ours."""
+    for _ in range(3):
+        assert theirs.tries()
+    waiting = ours.waits()
+    wait_until(lambda: queue_length(ours) == 1)
+    assert theirs.tries()
+    for left in (3, 2, 1):
+        theirs.release()
+        assert theirs.ok("state")["hold_count"] == left
+        assert not ours.tries(owner="try", options={"owner": "another"})
+    assert not waiting.is_done
+    released = theirs.release()
+    reply = waiting.get()
+    assert reply.value is True
+    assert reply.ended - released < SOON_S
+    ours.release()
+
+
+@has_rlock
+def test_we_enter_again(theirs: Side, ours: Side, one_server: Server, name: str) -> None:
+    """Goal: theirs waits for the last of our releases, and can read our count.
+    Method: twice in, under the name of an owner of theirs, whom Redisson asks for his count."""
+    assert theirs.tries()
+    with one_server.connect() as connection:
+        (field,) = connection.cmd("HKEYS", name)
+    theirs.release()
+    as_theirs = {"owner": field.decode()}
+    assert ours.tries(owner="first", options=as_theirs)
+    assert ours.tries(owner="second", options=as_theirs)
+    state = theirs.ok("state")
+    assert state["is_locked"] and state["is_held"] and state["hold_count"] == 2
+    assert theirs.ok("state", owner="another")["hold_count"] == 0
+    before = count_attempts(one_server)
+    waiting = theirs.waits(owner="another")
+    wait_for_looks(one_server, before)
+    ours.release(owner="first")
+    assert theirs.ok("state")["hold_count"] == 1
+    assert not waiting.is_done
+    released = ours.release(owner="second")
+    reply = waiting.get()
+    assert reply.value is True
+    assert reply.ended - released < SOON_S
+    theirs.release(owner="another")
+
+
+@has_rlock
+def test_nobody_gives_back_what_is_not_his(theirs: Side, ours: Side) -> None:
+    """Goal: who does not hold it, or has lost it to the other, neither extends nor removes it.
+    Method: releases of others; a lease that ends and is taken over; both directions."""
+    assert ours.tries()
+    assert error_of(theirs, "release") == "IllegalMonitorStateException"
+    ours.ok("check")
+    ours.ok("extend")
+    ours.release()
+
+    assert ours.tries(lease_ms=200, options={"owner": "ours", "renew": False})
+    assert theirs.waits().get().value is True
+    assert error_of(ours, "extend") == "LockLost"
+    assert error_of(ours, "release") == "LockLost"
+    assert theirs.ok("state")["is_held"]
+    theirs.release()
+
+    assert theirs.tries(lease_ms=500)
+    assert ours.waits().get().value is True
+    assert error_of(theirs, "release") == "IllegalMonitorStateException"
+    ours.ok("check")
+    ours.ok("extend")
+    ours.release()
+
+
+@has_rlock
+def test_force(theirs: Side, ours: Side) -> None:
+    """Goal: what the other side removes by force is lost, and is told so.
+    Method: forceUnlock of theirs, force_release of ours."""
+    assert ours.tries()
+    assert theirs.ok("force") is True
+    assert error_of(ours, "extend") == "LockLost"
+    assert theirs.tries()
+    ours.ok("force")
+    assert error_of(theirs, "release") == "IllegalMonitorStateException"
+
+
+@has_rlock
+def test_we_are_killed(processes: Farm, theirs: Side, one_server: Server, name: str) -> None:
+    """Goal: what a process of ours held when it was killed is theirs at the end of its lease.
+    Method: a renewed lease of 1.5 s, a waiter, SIGKILL."""
+    ours = hash_of(processes, one_server, name, is_own=True)
+    assert ours.tries(lease_ms=WATCHDOG_MS)
+    waiting = theirs.waits()
+    time.sleep(1.2 * WATCHDOG_MS / 1000)
+    assert not waiting.is_done
+    killed = ours.peer.kill()
+    reply = waiting.get()
+    assert reply.value is True
+    assert reply.ended - killed < WATCHDOG_MS / 1000 + SOON_S
+    theirs.release()
+
+
+@has_rlock
+def test_they_are_killed(processes: Farm, ours: Side, one_server: Server, name: str) -> None:
+    """Goal: what Redisson held when it was killed is ours at the end of its lease.
+    Method: a JVM of its own, its watchdog, a waiter, SIGKILL."""
+    peer = processes.new_peer("java")
+    client = processes.client(peer, url=one_server.url, watchdog_ms=WATCHDOG_MS)
+    theirs = Side(peer, client, name, WATCHDOG, kind="rlock")
+    assert theirs.tries()
+    waiting = ours.waits()
+    time.sleep(1.2 * WATCHDOG_MS / 1000)
+    assert not waiting.is_done
+    killed = peer.kill()
+    reply = waiting.get()
+    assert reply.value is True
+    assert reply.ended - killed < WATCHDOG_MS / 1000 + SOON_S
+    ours.release()
+
+
+@has_rlock
+@pytest.mark.parametrize("theirs_are", ["rlock", "fair"])
+def test_neither_starves(
+    processes: Farm,
+    one_server: Server,
+    name: str,
+    theirs_are: str,
+    counter: Path,
+    figure: Callable[[str], None],
+) -> None:
+    """Goal: in a crowd of both no two are inside at once, and each side has its turns.
+    Method: ten of theirs, ten of ours in two processes, three seconds; a file that loses a count
+    when two are inside."""
+    said = {"run_ms": RUN_MS, "hold_ms": 2, "counter": str(counter), "wait_ms": 20_000}
+    theirs = theirs_of(processes, one_server, name, theirs_are)
+    ours = [hash_of(processes, one_server, name, is_own=is_own) for is_own in (False, True)]
+    half = {**said, "threads": MEMBERS // 2, "options": {"foreign_burst": 16}}
+    running = [side.begin("crowd", **half) for side in ours]
+    running.append(theirs.begin("crowd", threads=MEMBERS, **said))
+    replies = [pending.get(120) for pending in running]
+    assert not any(reply.error for reply in replies), replies
+    counts = [sum(reply.value) for reply in replies]
+    figure(f"Redisson {theirs_are} to ours: {counts[2]} to {counts[0] + counts[1]}")
+    assert int(counter.read_text()) == sum(counts)
+    assert min(replies[0].value + replies[1].value) > 0
+    assert counts[2] >= sum(counts) / 64
+
+
+@has_rlock
+@pytest.mark.parametrize("mode", ["read", "write"])
+def test_their_read_write_lock_keeps_ours_out(
+    processes: Farm, ours: Side, one_server: Server, name: str, mode: str
+) -> None:
+    """Goal: ours is busy while their read-write lock is held in any mode, and in soon afterwards.
+    Method: a try, a waiter, their release. The other direction is not for sharing: Redisson's own
+    two kinds do not exclude each other there."""
+    theirs = theirs_of(processes, one_server, name, mode)
+    assert theirs.tries()
+    assert not ours.tries()
+    waiting = ours.waits()
+    wait_until(lambda: queue_length(ours) == 1)
+    released = theirs.release()
+    reply = waiting.get()
+    assert reply.value is True
+    assert reply.ended - released < SOON_S
+    ours.release()
