@@ -93,11 +93,8 @@ class RedlatchHash(Redlatch):
         options = dict(request.get("options", {}))
         # Of a crowd, each thread is an owner.
         owner = options.pop("owner", f"{os.getpid()}:{threading.get_native_id()}")
-        return self._client.rlock(name, owner=owner, **options).acquire(ttl=ttl, timeout=timeout)
-
-    def look(self, name: str) -> Request:
-        info = self._client.inspect(name, format="hash")
-        return {"state": info.state.name, "waiting": info.waiting}
+        lock = self._client.rlock(name, owner=owner, ttl=ttl, timeout=timeout, **options)
+        return lock.acquire()
 
 
 LIBRARIES: dict[str, Callable[[Request], Library]] = {
