@@ -84,8 +84,9 @@ def test_a_mutex_is_none_of_their_locks(
     theirs, ours = theirs_of(processes, server, name, kind), ours_of(processes, server, name)
     assert theirs.tries()
     assert not ours.tries()
+    before = count_attempts(server)
     waiting = ours.waits()
-    wait_until(lambda: queue_length(ours) == 1)
+    wait_for_looks(server, before)
     released = theirs.release()
     reply = waiting.get()
     assert reply.value is True
@@ -119,9 +120,10 @@ def test_theirs_keeps_ours_out(processes: Farm, server: Server, name: str, kind:
 @has_rlock
 def test_ours_keeps_theirs_out(processes: Farm, server: Server, name: str, kind: str) -> None:
     """Goal: they are refused while we hold, and are in soon after our release.
-    Method: a try, a waiter that has looked twice, our release."""
+    Method: a try, a waiter that has looked twice, our release. The fair one listens to its own
+    kind only, and sleeps until our lease would have ended: ours is a short one then."""
     theirs, ours = theirs_of(processes, server, name, kind), hash_of(processes, server, name)
-    assert ours.tries()
+    assert ours.tries(lease_ms=WATCHDOG_MS if kind == "fair" else LEASE_MS)
     assert not theirs.tries()
     before = count_attempts(server)
     waiting = theirs.waits()
@@ -296,8 +298,8 @@ def test_they_are_killed(processes: Farm, ours: Side, one_server: Server, name: 
 
 
 @has_rlock
-@pytest.mark.parametrize("theirs_are", ["rlock", "fair"])
-def test_neither_starves(
+@pytest.mark.parametrize("theirs_are", ["rlock", "spin", "fair"])
+def test_a_crowd_of_both(
     processes: Farm,
     one_server: Server,
     name: str,
@@ -305,13 +307,17 @@ def test_neither_starves(
     counter: Path,
     figure: Callable[[str], None],
 ) -> None:
-    """Goal: in a crowd of both no two are inside at once, and each side has its turns.
+    """Goal: in a crowd of both no two are inside at once, and each side has its turns, but for
+    those of theirs that do not listen where our release is told: docs/interop.md names them.
     Method: ten of theirs, ten of ours in two processes, three seconds; a file that loses a count
     when two are inside."""
-    said = {"run_ms": RUN_MS, "hold_ms": 2, "counter": str(counter), "wait_ms": 20_000}
+    listens = theirs_are == "rlock"
+    wait_ms = 20_000 if listens else RUN_MS
+    said = {"run_ms": RUN_MS, "hold_ms": 2, "counter": str(counter), "wait_ms": wait_ms}
     theirs = theirs_of(processes, one_server, name, theirs_are)
     ours = [hash_of(processes, one_server, name, is_own=is_own) for is_own in (False, True)]
-    half = {**said, "threads": MEMBERS // 2, "options": {"foreign_burst": 16}}
+    # Each of our threads is an owner.
+    half = {**said, "wait_ms": 20_000, "threads": MEMBERS // 2, "options": {}}
     running = [side.begin("crowd", **half) for side in ours]
     running.append(theirs.begin("crowd", threads=MEMBERS, **said))
     replies = [pending.get(120) for pending in running]
@@ -320,7 +326,7 @@ def test_neither_starves(
     figure(f"Redisson {theirs_are} to ours: {counts[2]} to {counts[0] + counts[1]}")
     assert int(counter.read_text()) == sum(counts)
     assert min(replies[0].value + replies[1].value) > 0
-    assert counts[2] >= sum(counts) / 64
+    assert not listens or counts[2] >= sum(counts) / 64
 
 
 @has_rlock
