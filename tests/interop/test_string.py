@@ -202,7 +202,8 @@ def test_their_release_is_told(
     one_sides: tuple[Side, Side], library: Library, figure: Callable[[str], None]
 ) -> None:
     """Goal: the head of our queue is told by the server of their release, and does not poll.
-    Method: wait until its looks are 125 to 250 ms apart; five releases; the median is below."""
+    Method: wait until its looks are 125 to 250 ms apart; five releases; the median is far
+    below what polling could have, seven times of eight."""
     theirs, ours = one_sides
     late = []
     for _ in range(5):
@@ -215,7 +216,7 @@ def test_their_release_is_told(
         ours.release()
     median = statistics.median(late)
     figure(f"{library.name}: released to ours granted, median {median * 1e3:.2f} ms")
-    assert median < 0.1, late
+    assert median < 0.05, late
 
 
 def test_who_sleeps_can_be_told(processes: Farm, one_server: Server, name: str) -> None:
