@@ -136,8 +136,6 @@ class Case:
                 needed.add("requests")
             if step.op == "cancel":
                 needed.add("cancels")
-            if step.op == "lock" and "kind=mutex" not in step.words:
-                needed.add("kinds")
         return needed
 
 

@@ -12,23 +12,29 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
 import redlatch
 import runner
 from redlatch import Status, _aio, _convert
 from runner import Answer, Values, locks, seconds
 
+# The lease, and the block that ends it if it is a mutex; or why there is none.
+Taken = tuple[AsyncExitStack, Union[redlatch.AsyncLease, Status]]
+
+
 class Lock(runner.Lock):
     """A named lock of a case; the block of an attached lease is that of the Python runner."""
 
-    def __init__(self, name: bytes, options: dict[str, object]) -> None:
-        super().__init__(name, options)
+    def __init__(
+        self, kind: str, name: bytes, owner: bytes | None, options: dict[str, object]
+    ) -> None:
+        super().__init__(kind, name, owner, options)
         self.async_block = AsyncExitStack()
-        self.task: asyncio.Task[tuple[AsyncExitStack, redlatch.AsyncLease]] | None = None
+        self.task: asyncio.Task[Taken] | None = None
         self.is_taken = False  # what the task was granted; a result is delivered once
 
 
@@ -53,30 +59,73 @@ async def do_shutdown(values: Values) -> Answer:
 # ---- of a lock -----------------------------------------------------------------------------------
 
 
-def made(lock: Lock, values: Values) -> redlatch.AsyncLock:
-    return runner.client.aio.lock(lock.name, timeout=seconds(values, "wait_ms"), **lock.options)
+async def take(lock: Lock, op: str, wait: float) -> Taken:
+    """As that of the Python runner: a mutex comes with a block."""
+    aio, block = runner.client.aio, AsyncExitStack()
+    lease: redlatch.AsyncLease | None
+    if op == "acquire" and lock.kind == "reentrant":
+        reentrant = aio.rlock(lock.name, owner=lock.owner, **lock.options)
+        lease = await reentrant.acquire(timeout=wait)
+    elif op == "acquire":
+        made = aio.lock(lock.name, timeout=wait, **lock.options)
+        lease = await block.enter_async_context(made)
+    else:
+        both = aio.rwlock(lock.name, owner=lock.owner)
+        acquire = both.acquire_read if op == "acquire_read" else both.acquire_write
+        lease = await acquire(timeout=wait, **lock.options)
+    return block, runner.refusal(wait) if lease is None else lease
 
 
-async def enter(lock: redlatch.AsyncLock) -> tuple[AsyncExitStack, redlatch.AsyncLease]:
-    block = AsyncExitStack()
-    return block, await block.enter_async_context(lock)
+def granted(lock: Lock, taken: Taken) -> Answer:
+    block, lease = taken
+    if not isinstance(lease, Status):
+        lock.async_block = block
+    return runner.granted(lock, lease)  # type: ignore[arg-type]
 
 
-def granted(lock: Lock, block: AsyncExitStack, lease: redlatch.AsyncLease) -> Answer:
-    lock.async_block = block
-    lock.lease = lease  # type: ignore[assignment]
-    return Status.OK, {"fence": lease.fence, "token": lease.token}
+def acquiring(op: str) -> Callable[[Lock, Values], Awaitable[Answer]]:
+    async def do_acquire(lock: Lock, values: Values) -> Answer:
+        return granted(lock, await take(lock, op, seconds(values, "wait_ms")))
+
+    return do_acquire
 
 
-async def do_acquire(lock: Lock, values: Values) -> Answer:
-    return granted(lock, *await enter(made(lock, values)))
-
-
-async def do_start(lock: Lock, values: Values) -> Answer:
-    lock.task = asyncio.ensure_future(enter(made(lock, values)))
+async def start(lock: Lock, work: Coroutine[Any, Any, Taken]) -> Answer:
+    lock.task = asyncio.ensure_future(work)
     lock.is_taken = False
     await asyncio.sleep(0)  # Its place in the queue is now.
     return Status.PENDING, {}
+
+
+def starting(op: str) -> Callable[[Lock, Values], Awaitable[Answer]]:
+    async def do_start(lock: Lock, values: Values) -> Answer:
+        return await start(lock, take(lock, op, seconds(values, "wait_ms")))
+
+    return do_start
+
+
+async def do_start_upgrade(lock: Lock, values: Values) -> Answer:
+    return await start(lock, upgrade(lock, seconds(values, "wait_ms")))
+
+
+async def upgrade(lock: Lock, wait: float) -> Taken:
+    lease: Any = runner.held(lock)
+    status = Status.OK if await lease.upgrade(timeout=wait) else runner.refusal(wait)
+    return lock.async_block, status
+
+
+async def do_upgrade(lock: Lock, values: Values) -> Answer:
+    if not isinstance(lock.lease, redlatch.AsyncLease):
+        return runner.do_upgrade(lock, values)
+    return granted(lock, await upgrade(lock, seconds(values, "wait_ms")))
+
+
+async def do_downgrade(lock: Lock, values: Values) -> Answer:
+    lease: Any = runner.held(lock)
+    if not isinstance(lease, redlatch.AsyncLease):
+        return runner.do_downgrade(lock, values)
+    await lease.downgrade()
+    return Status.OK, {}
 
 
 async def do_poll(lock: Lock, values: Values) -> Answer:
@@ -97,11 +146,11 @@ def result_of(lock: Lock) -> Answer:
     assert lock.task is not None
     if lock.task.cancelled():
         return Status.CANCELLED, {}
-    granted_now = lock.task.result()
-    if lock.is_taken:
+    taken = lock.task.result()
+    if lock.is_taken and not isinstance(taken[1], Status):
         return Status.OK, {}
     lock.is_taken = True
-    return granted(lock, *granted_now)
+    return granted(lock, taken)
 
 
 async def do_release(lock: Lock, values: Values) -> Answer:
@@ -110,8 +159,8 @@ async def do_release(lock: Lock, values: Values) -> Answer:
         await runner.client.aio.lock(lock.name).release()  # Which says that it is not held.
     elif not isinstance(lease, redlatch.AsyncLease):
         return runner.do_release(lock, values)
-    elif lease._is_given_back:
-        await lease.release()
+    elif lease._is_given_back or lock.kind != "mutex":
+        return Status.OK if await lease.release() else Status.STILL_HELD, {}
     else:
         runner.logged.error = None
         await lock.async_block.aclose()
@@ -144,9 +193,16 @@ OF_CLIENT: dict[str, Callable[[Values], Awaitable[Answer]]] = {
     "shutdown": do_shutdown,
 }
 OF_LOCK: dict[str, Callable[[Lock, Values], Awaitable[Answer]]] = {
-    "acquire": do_acquire,
-    "start": do_start,
+    "acquire": acquiring("acquire"),
+    "acquire_read": acquiring("acquire_read"),
+    "acquire_write": acquiring("acquire_write"),
+    "start": starting("acquire"),
+    "start_read": starting("acquire_read"),
+    "start_write": starting("acquire_write"),
+    "start_upgrade": do_start_upgrade,
     "poll": do_poll,
+    "upgrade": do_upgrade,
+    "downgrade": do_downgrade,
     "cancel": do_cancel,
     "release": do_release,
     "extend": do_extend,
@@ -194,6 +250,7 @@ def plant(defect: str) -> None:
 
     def wrong_status(error: redlatch.Error, message: str, status: Status) -> None:
         wrong = {Status.E_LOST: Status.E_NOT_HELD, Status.BUSY: Status.TIMEOUT}
+        wrong[Status.E_DEADLOCK] = wrong[Status.E_ALREADY_HELD] = Status.BUSY
         error_init(error, message, wrong.get(status, status))
 
     kept: list[object] = []

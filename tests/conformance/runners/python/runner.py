@@ -47,15 +47,36 @@ class Handler(logging.Handler):
 class Lock:
     """A named lock of a case: how it is taken, and its last lease."""
 
-    def __init__(self, name: bytes, options: dict[str, object]) -> None:
+    def __init__(
+        self, kind: str, name: bytes, owner: bytes | None, options: dict[str, object]
+    ) -> None:
+        self.kind = kind
         self.name = name
+        self.owner = owner
         self.options: Any = options
         self.lease: redlatch.Lease | None = None
         self.block = ExitStack()  # the block that ends with a release
         self.started: Started | None = None
 
-    def made(self, values: Values) -> redlatch.Lock:
-        return client.lock(self.name, timeout=seconds(values, "wait_ms"), **self.options)
+    def take(self, op: str, wait: float, block: ExitStack) -> redlatch.Lease | Status:
+        """A mutex for `block`; others have leases that end by themselves, in any thread."""
+        lease: redlatch.Lease | None
+        if op == "acquire" and self.kind == "reentrant":
+            reentrant = client.rlock(self.name, owner=self.owner, **self.options)
+            lease = reentrant.acquire(timeout=wait)
+        elif op == "acquire":
+            made = client.lock(self.name, timeout=wait, **self.options)
+            lease = block.enter_context(made)
+        else:
+            both = client.rwlock(self.name, owner=self.owner)
+            acquire = both.acquire_read if op == "acquire_read" else both.acquire_write
+            lease = acquire(timeout=wait, **self.options)
+        return refusal(wait) if lease is None else lease
+
+
+def refusal(wait: float) -> Status:
+    """What None and False say of an acquire and an upgrade."""
+    return Status.TIMEOUT if wait else Status.BUSY
 
 
 client: redlatch.Client
@@ -87,6 +108,7 @@ OPTIONS: dict[str, tuple[str, Callable[[bytes], object]]] = {
     "foreign_burst": ("foreign_burst", number),
     "foreign_window_ms": ("foreign_window", in_seconds),
     "label": ("label", bytes),
+    "format": ("format", bytes.decode),
 }
 
 
@@ -101,11 +123,17 @@ def do_open(values: Values) -> Answer:
 
 
 def do_lock(values: Values) -> Answer:
-    name, key = values.pop("name"), values.pop("id").decode()
-    values.pop("kind")
-    options = {OPTIONS[word][0]: OPTIONS[word][1](value) for word, value in values.items()}
-    locks[key] = Lock(name, options)
-    client.lock(name, **locks[key].options)  # Options are looked at here.
+    key, kind = values.pop("id").decode(), values.pop("kind").decode()
+    name, owner = values.pop("name"), values.pop("owner", None)
+    options: Any = {OPTIONS[word][0]: OPTIONS[word][1](value) for word, value in values.items()}
+    locks[key] = Lock(kind, name, owner, options)
+    # Options are looked at here.
+    if kind == "mutex":
+        client.lock(name, **options)
+    elif kind == "reentrant":
+        client.rlock(name, owner=owner, **options)
+    else:
+        client.rwlock(name, owner=owner).read(**options)
     return Status.OK, {}
 
 
@@ -131,6 +159,10 @@ def fields(prefix: str, row: object) -> dict[str, object]:
             name, value = "remaining_ms", -1 if value is None else round(value * 1000)
         elif name == "state":
             value = STATES[value]
+        elif name == "mode":
+            value = value.upper()
+        elif name == "hold_count":
+            name = "holding"
         found[prefix + name] = value
     return found
 
@@ -150,6 +182,7 @@ def do_inspect(values: Values) -> Answer:
         shown[prefix + "rows"] = len(rows)
         # What is not there is 0 or "", as in C.
         shown |= dict.fromkeys([prefix + "token", prefix + "who", prefix + "label"], "")
+        shown[prefix + "mode"] = "NONE"
         shown |= fields(prefix, rows[0]) if rows else {}
     return Status.OK, shown
 
@@ -176,37 +209,53 @@ def do_statuses(values: Values) -> Answer:
 # ---- of a lock -----------------------------------------------------------------------------------
 
 
-def granted(lock: Lock, lease: redlatch.Lease) -> Answer:
+def granted(lock: Lock, lease: redlatch.Lease | Status) -> Answer:
+    if isinstance(lease, Status):
+        return lease, {}
     lock.lease = lease
-    return Status.OK, {"fence": lease.fence, "token": lease.token}
+    shown = {"fence": lease.fence, "token": lease.token}
+    return Status.OK, {**shown, "mode": lease.mode.upper(), "hold_count": lease.hold_count}
 
 
-def do_acquire(lock: Lock, values: Values) -> Answer:
-    block = ExitStack()
-    lease = block.enter_context(lock.made(values))
-    lock.block = block
-    return granted(lock, lease)
+def acquiring(op: str) -> Callable[[Lock, Values], Answer]:
+    def do_acquire(lock: Lock, values: Values) -> Answer:
+        block = ExitStack()
+        lease = lock.take(op, seconds(values, "wait_ms"), block)
+        lock.block = block
+        return granted(lock, lease)
+
+    return do_acquire
 
 
 class Started(threading.Thread):
-    """A block that is entered in a thread, and left in another."""
+    """What goes on by itself; a block that is entered there is left in another thread."""
 
-    def __init__(self, made: redlatch.Lock) -> None:
+    def __init__(self, work: Callable[[ExitStack], redlatch.Lease | Status]) -> None:
         super().__init__()
-        self.made = made
+        self.work = work
         self.block = ExitStack()
         self.result: redlatch.Lease | Status = Status.PENDING
         self.start()
 
     def run(self) -> None:
         try:
-            self.result = self.block.enter_context(self.made)
+            self.result = self.work(self.block)
         except redlatch.Error as error:
             self.result = error.status
 
 
-def do_start(lock: Lock, values: Values) -> Answer:
-    lock.started = Started(lock.made(values))
+def starting(op: str) -> Callable[[Lock, Values], Answer]:
+    def do_start(lock: Lock, values: Values) -> Answer:
+        wait = seconds(values, "wait_ms")
+        lock.started = Started(lambda block: lock.take(op, wait, block))
+        return Status.PENDING, {}
+
+    return do_start
+
+
+def do_start_upgrade(lock: Lock, values: Values) -> Answer:
+    wait = seconds(values, "wait_ms")
+    lock.started = Started(lambda _: upgrade(lock, wait))
     return Status.PENDING, {}
 
 
@@ -223,6 +272,19 @@ def do_poll(lock: Lock, values: Values) -> Answer:
     return granted(lock, started.result)
 
 
+def upgrade(lock: Lock, wait: float) -> Status:
+    return Status.OK if held(lock).upgrade(timeout=wait) else refusal(wait)
+
+
+def do_upgrade(lock: Lock, values: Values) -> Answer:
+    return upgrade(lock, seconds(values, "wait_ms")), {}
+
+
+def do_downgrade(lock: Lock, values: Values) -> Answer:
+    held(lock).downgrade()
+    return Status.OK, {}
+
+
 def do_attach(lock: Lock, values: Values) -> Answer:
     lease = client.attach(lock.name, values["token"])
     lock.block = ExitStack()
@@ -233,8 +295,8 @@ def do_attach(lock: Lock, values: Values) -> Answer:
 def do_release(lock: Lock, values: Values) -> Answer:
     if lock.lease is None:
         client.lock(lock.name).release()  # Which says that it is not held.
-    elif lock.lease._is_given_back:
-        lock.lease.release()
+    elif lock.lease._is_given_back or lock.kind != "mutex":
+        return Status.OK if lock.lease.release() else Status.STILL_HELD, {}
     else:
         logged.error = None
         lock.block.close()  # The end of the block, which raises only what broke its promise.
@@ -263,7 +325,8 @@ def do_wait_lost(lock: Lock, values: Values) -> Answer:
 def do_show(lock: Lock, values: Values) -> Answer:
     lease = held(lock)
     state = "HELD" if lease.held else repr(lease).split()[2].upper()
-    return Status.OK, {"state": state, "remaining_ms": round(lease.remaining * 1000)}
+    shown = {"state": state, "remaining_ms": round(lease.remaining * 1000)}
+    return Status.OK, {**shown, "fence": lease.fence, "mode": lease.mode.upper()}
 
 
 def do_detach(lock: Lock, values: Values) -> Answer:
@@ -289,9 +352,16 @@ OF_CLIENT: dict[str, Callable[[Values], Answer]] = {
     "statuses": do_statuses,
 }
 OF_LOCK: dict[str, Callable[[Lock, Values], Answer]] = {
-    "acquire": do_acquire,
-    "start": do_start,
+    "acquire": acquiring("acquire"),
+    "acquire_read": acquiring("acquire_read"),
+    "acquire_write": acquiring("acquire_write"),
+    "start": starting("acquire"),
+    "start_read": starting("acquire_read"),
+    "start_write": starting("acquire_write"),
+    "start_upgrade": do_start_upgrade,
     "poll": do_poll,
+    "upgrade": do_upgrade,
+    "downgrade": do_downgrade,
     "attach": do_attach,
     "release": do_release,
     "check": do_check,
@@ -368,6 +438,7 @@ def plant(defect: str) -> None:
 
     def wrong_status(error: redlatch.Error, message: str, status: Status) -> None:
         wrong = {Status.E_LOST: Status.E_NOT_HELD, Status.BUSY: Status.TIMEOUT}
+        wrong[Status.E_DEADLOCK] = wrong[Status.E_ALREADY_HELD] = Status.BUSY
         error_init(error, message, wrong.get(status, status))
 
     plants: dict[str, tuple[object, str, object]] = {
