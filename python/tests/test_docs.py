@@ -19,7 +19,7 @@ PAGE = (ROOT / "docs/python.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("block", BLOCKS[:2])
+@pytest.mark.parametrize("block", BLOCKS[:-1])
 def test_block_runs(block: str, server: Server, tmp_path: Path) -> None:
     assert "redis://localhost:6379" in block
     (tmp_path / "first.py").write_text(block.replace("redis://localhost:6379", server.url))
@@ -30,16 +30,21 @@ def test_block_runs(block: str, server: Server, tmp_path: Path) -> None:
 
 
 def test_last_block_is_a_test(pytester: pytest.Pytester, server: Server) -> None:
-    assert len(BLOCKS) == 3
-    pytester.makepyfile(test_page=BLOCKS[2])
+    assert len(BLOCKS) == 5
+    pytester.makepyfile(test_page=BLOCKS[-1])
     arguments = ["-p", "no:cacheprovider", f"--redlatch-url={server.url}"]
     pytester.runpytest_subprocess(*arguments).assert_outcomes(passed=1)
 
 
 def test_names_exist() -> None:
-    owners = {"client": redlatch.Client, "lock": redlatch.Lock, "lease": redlatch.Lease}
-    for owner, name in re.findall(r"\b(client|lock|lease)\.(\w+)", PAGE):
-        assert hasattr(owners[owner], name), f"{owner}.{name}"
+    owners = {
+        "client": (redlatch.Client,),
+        "lock": (redlatch.Lock, redlatch.RLock, redlatch.RWLock),
+        "lease": (redlatch.Lease,),
+        "aio": (redlatch.Aio,),
+    }
+    for owner, name in re.findall(r"\b(client|lock|lease|aio)\.(\w+)", PAGE):
+        assert any(hasattr(one, name) for one in owners[owner]), f"{owner}.{name}"
     for name in re.findall(r"`(?:redlatch\.)?([A-Z][a-z]+(?:[A-Z][a-z]+)+)`", PAGE):
         if not name.endswith(("Error", "Warning")):
             assert hasattr(redlatch, name), name

@@ -118,13 +118,25 @@ def test_release_gives_back_the_latest(client: redlatch.Client) -> None:
     lock = client.rlock("report")
     first, second, third = (lock.acquire() for _ in range(3))
     assert first is not None and second is not None and third is not None
-    second.release()  # Through its lease: it is not released again.
+    third.release()  # Through its lease: it is not released again.
     lock.release()
     assert [lease.held for lease in (first, second, third)] == [True, False, False]
     with lock as block:
         lock.release()
         assert not block.held and first.held
-    assert first.held
+        # A block ends nothing but what it began.
+        with lock:
+            pass
+    with lock as outer:
+        with lock as inner:
+            inner.release()
+            with lock:
+                pass
+        with lock as inner:
+            lock.release()
+            assert not inner.held
+        assert outer.held
+    assert first.held and not outer.held
     lock.release()
     assert not lock._holds
     assert_free(client, "report")
@@ -227,7 +239,8 @@ def test_named_owner_is_shared(client: redlatch.Client, other: redlatch.Client) 
             assert theirs.hold_count == 2
             assert client.inspect("report").owner == "job 7"
         assert isinstance(in_thread(lambda: lock.acquire(timeout=0)), redlatch.Lease)
-        assert client.inspect("report").hold_count == 2
+        with lock as again:
+            assert again.hold_count == 3
         # Of the same owner any thread may release, but not the block of this one.
         in_thread(lock.release)
         assert client.inspect("report").hold_count == 1
@@ -304,12 +317,14 @@ try:
 except KeyboardInterrupt:
     print("interrupted")
 print(lock.lease, bool(lock._holds))
+input()
 """
         )
         waiting(client, 1)
         waiter.process.send_signal(signal.SIGINT)
         assert waiter.read() == "interrupted" and waiter.read() == "None False"
         waiting(client, 0)
+        waiter.write("")
     assert waiter.end() == ("", "")
 
 

@@ -30,7 +30,7 @@ class NotAcquired(Error, TimeoutError):
 
 
 class AlreadyHeld(Error, RuntimeError):
-    """This thread has taken this lock object before, and would wait for itself."""
+    """This thread, task or named owner has the lock already, and would wait for itself."""
 
 
 class NotHeld(Error, RuntimeError):
@@ -42,7 +42,7 @@ class LockLost(Error):
 
 
 class Deadlock(Error):
-    """Another reader is already waiting to upgrade."""
+    """Another reader is already waiting to upgrade: release or downgrade, and let it write."""
 
 
 class Unavailable(Error):
