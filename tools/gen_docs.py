@@ -35,10 +35,10 @@ ADVICE = {
     "CANCELLED": "Go on without the lock.",
     "STILL_HELD": "Release the other holds too.",
     "INTERRUPTED": "Look at what the signal was for; then wait again.",
-    "E_ALREADY_HELD": "Mend the program: it locks twice.",
+    "E_ALREADY_HELD": "Mend the program: it would wait for itself.",
     "E_NOT_HELD": "Mend the program: it releases twice, or what it never had.",
     "E_LOST": "Stop at once, and assume that somebody else works on the same thing.",
-    "E_DEADLOCK": "Release the read lock, and start again as a writer.",
+    "E_DEADLOCK": "Release the read lock, start again as a writer, and read again.",
     "E_UNAVAILABLE": "Try again later.",
     "E_OUTCOME_UNKNOWN": (
         "After an acquire: do not work; a new one waits for what may be left. Else: go on."
@@ -64,7 +64,8 @@ Every call answers with a status, in every language. Branch on the status and sh
 messages may change, statuses do not, and their numbers are never used again.
 
 - `0` is done.
-- A positive number is an answer that is not yes: the call went well, and the lock is not yours.
+- A positive number is an answer that is not yes: the call went well, with another result than the
+  one asked for.
 - A negative number is a failure.
 
 A program that meets a status it does not know treats it by its sign, and by `rl_status_is()`:
