@@ -62,7 +62,7 @@ def run_commands(scene: Path, server: Server) -> str:
     script = "set -eu\n" + "".join(blocks(README, "sh"))
     # Never a server that somebody else uses.
     script = script.replace(SERVER_OF_README, f"127.0.0.1:{server.port}")
-    for program in scene.glob("report.*"):
+    for program in (*scene.glob("report.*"), *scene.glob("cache.*")):
         assert "6379" in program.read_text()
         program.write_text(program.read_text().replace(SERVER_OF_README, "127.0.0.1:1"))
     assert "6379" not in script
@@ -90,11 +90,14 @@ def test_readme_runs(scene: Path) -> None:
         # Two without a server, the shell, C, C++, Python: each later than the one before.
         fences = [int(fence) for fence in re.findall(r"^ours, fence (\d+)$", output, re.MULTILINE)]
         assert len(fences) == 6 and fences == sorted(set(fences)), output
+        # C and C++.
+        for did in ("reading, maybe with others", "writing, alone"):
+            assert output.count(did) == 2, output
         assert "nobody holds it" in output and "exit code" not in output
         # Behind an `||` a command that does not exist would go unseen.
         assert re.search(r"^nightly\tfree\t", output, re.MULTILINE), output
         with server.connect() as connection:
-            assert connection.cmd("EXISTS", "report", "nightly") == 0
+            assert connection.cmd("EXISTS", "report", "nightly", "cache") == 0
 
 
 @pytest.mark.parametrize("page", all_pages(), ids=page_id)
