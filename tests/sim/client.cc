@@ -105,8 +105,8 @@ Client::~Client() {
 
 void Client::tell(const char *what, const engine::Request &request) {
   if (!scene_.trace.is_told()) return;
-  static const char *const kOps[] = {"connect", "acquire", "release", "extend",
-                                     "attach",  "inspect", "force",   "list"};
+  static const char *const kOps[] = {"connect",   "acquire", "release", "extend", "upgrade",
+                                     "downgrade", "attach",  "inspect", "force",  "list"};
   const std::string &name =
       request.name.empty() && request.lease ? request.lease->name : request.name;
   scene_.trace.say(scene_.schedule.now(), "client %d %s %s of %s, wait %lld, lease %lld ms: %d %s",

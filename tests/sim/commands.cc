@@ -46,8 +46,9 @@ bool parse_score(std::string_view text, double &score) {
 std::string format_score(double score) {
   std::array<char, 40> digits;
   char *end = digits.data();
-  // Tickets are whole numbers: the usual case, and printf is slow.
-  if (score == std::trunc(score) && std::abs(score) < 1e17 && !std::signbit(score)) {
+  // Tickets are whole numbers: the usual case, and printf is slow. It also knows -0.
+  const bool is_plain = score != 0 || !std::signbit(score);
+  if (score == std::trunc(score) && std::abs(score) < 1e17 && is_plain) {
     end = std::to_chars(end, end + digits.size(), static_cast<int64_t>(score)).ptr;
   } else {
     end += std::snprintf(end, digits.size(), "%.17g", score);
@@ -69,12 +70,19 @@ const Commands::Command *Commands::find(std::string_view name) {
       {"exists", -2, 0, &Commands::exists},
       {"get", 2, 0, &Commands::get},
       {"getrange", 4, 0, &Commands::getrange},
+      {"hdel", -3, kWrite, &Commands::hdel},
+      {"hexists", 3, 0, &Commands::hexists},
       {"hget", 3, 0, &Commands::hget},
       {"hgetall", 2, 0, &Commands::hgetall},
+      {"hincrby", 4, kWrite | kDenyOom, &Commands::hincrby},
+      {"hlen", 2, 0, &Commands::hlen},
+      {"hrandfield", -2, 0, &Commands::hrandfield},
       {"hset", -4, kWrite | kDenyOom, &Commands::hset},
       {"pexpire", 3, kWrite, &Commands::pexpire},
+      {"pexpireat", 3, kWrite, &Commands::pexpireat},
       {"pttl", 2, 0, &Commands::pttl},
       {"publish", 3, kPublish, &Commands::publish},
+      {"pubsub", -2, 0, &Commands::pubsub},
       {"scan", -2, 0, &Commands::scan},
       {"script", -2, kNoScript, &Commands::script},
       {"set", -3, kWrite | kDenyOom, &Commands::set},
@@ -84,13 +92,16 @@ const Commands::Command *Commands::find(std::string_view name) {
       {"type", 2, 0, &Commands::type},
       {"zadd", -4, kWrite | kDenyOom, &Commands::zadd},
       {"zcard", 2, 0, &Commands::zcard},
+      {"zcount", 4, 0, &Commands::zcount},
       {"zpopmin", -2, kWrite, &Commands::zpopmin},
       {"zrange", -4, 0, &Commands::zrange},
+      {"zrangebyscore", -4, 0, &Commands::zrangebyscore},
       {"zrank", 3, 0, &Commands::zrank},
       {"zrem", -3, kWrite, &Commands::zrem},
+      {"zremrangebyscore", 4, kWrite, &Commands::zremrangebyscore},
       {"zscore", 3, 0, &Commands::zscore},
   };
-  std::array<char, 8> lower;
+  std::array<char, 16> lower;
   if (name.size() > lower.size()) return nullptr;
   std::transform(name.begin(), name.end(), lower.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
@@ -166,13 +177,23 @@ Value Commands::pexpire(Argv argv) {
   if (ms > std::numeric_limits<int64_t>::max() - now_ms()) {
     return Value::error("ERR invalid expire time in 'pexpire' command");
   }
-  Store::Entry *entry = lookup(argv[1]);
+  return expire_at(argv[1], now_ms() + ms);
+}
+
+Value Commands::pexpireat(Argv argv) {
+  int64_t ms = 0;
+  if (!parse_integer(argv[2], ms)) return not_an_integer();
+  return expire_at(argv[1], ms);
+}
+
+Value Commands::expire_at(std::string_view key, int64_t ms) {
+  Store::Entry *entry = lookup(key);
   if (!entry) return Value::of(int64_t{0});
-  if (ms <= 0) {
-    remove(argv[1]);
+  if (ms <= now_ms()) {
+    remove(key);
   } else {
-    entry->expires_ms = now_ms() + ms;
-    changed(argv[1]);
+    entry->expires_ms = ms;
+    changed(key);
   }
   return Value::of(int64_t{1});
 }
@@ -181,41 +202,6 @@ Value Commands::type(Argv argv) {
   static constexpr const char *kNames[] = {"string", "hash", "zset"};
   const Store::Entry *entry = lookup(argv[1]);
   return Value::status(entry ? kNames[entry->data.index()] : "none");
-}
-
-Value Commands::hset(Argv argv) {
-  if (argv.size() % 2 != 0) return wrong_count("hset");
-  bool is_wrong = false;
-  auto *hash = obtain<Store::Hash>(argv[1], is_wrong);
-  if (is_wrong) return wrong_type();
-  int64_t added = 0;
-  for (size_t i = 2; i < argv.size(); i += 2) {
-    added += hash->insert_or_assign(std::string(argv[i]), std::string(argv[i + 1])).second;
-  }
-  changed(argv[1]);
-  return Value::of(added);
-}
-
-Value Commands::hget(Argv argv) {
-  bool is_wrong = false;
-  const auto *hash = lookup<Store::Hash>(argv[1], is_wrong);
-  if (is_wrong) return wrong_type();
-  if (!hash) return Value::nil();
-  const auto found = hash->find(argv[2]);
-  return found == hash->end() ? Value::nil() : Value::of(found->second);
-}
-
-Value Commands::hgetall(Argv argv) {
-  bool is_wrong = false;
-  const auto *hash = lookup<Store::Hash>(argv[1], is_wrong);
-  if (is_wrong) return wrong_type();
-  Value reply = Value::list({});
-  if (!hash) return reply;
-  for (const auto &[field, value] : *hash) {
-    reply.items.push_back(Value::of(field));
-    reply.items.push_back(Value::of(value));
-  }
-  return reply;
 }
 
 Value Commands::time(Argv) {
@@ -233,6 +219,18 @@ Value Commands::publish(Argv argv) {
 
 Value Commands::spublish(Argv argv) {
   return Value::of(store_.listener_.published(argv[1], argv[2], true));
+}
+
+Value Commands::pubsub(Argv argv) {
+  if (!is_equal_ignoring_case(argv[1], "numsub")) {
+    return Value::error("ERR unknown subcommand '" + std::string(argv[1]) + "'. Try PUBSUB HELP.");
+  }
+  Value reply = Value::list({});
+  for (const std::string_view channel : argv.subspan(2)) {
+    reply.items.push_back(Value::of(std::string(channel)));
+    reply.items.push_back(Value::of(store_.listener_.subscribers(channel)));
+  }
+  return reply;
 }
 
 Value Commands::eval(Argv argv) { return store_.lua_->eval(argv); }

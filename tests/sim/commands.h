@@ -50,16 +50,24 @@ class Commands {
   Value exists(Argv argv);
   Value pttl(Argv argv);
   Value pexpire(Argv argv);
+  Value pexpireat(Argv argv);
   Value type(Argv argv);
-  Value hset(Argv argv);
-  Value hget(Argv argv);
-  Value hgetall(Argv argv);
   Value time(Argv argv);
   Value publish(Argv argv);
   Value spublish(Argv argv);
+  Value pubsub(Argv argv);
   Value eval(Argv argv);
   Value evalsha(Argv argv);
   Value script(Argv argv);
+  // hashes.cc
+  Value hset(Argv argv);
+  Value hget(Argv argv);
+  Value hgetall(Argv argv);
+  Value hexists(Argv argv);
+  Value hlen(Argv argv);
+  Value hdel(Argv argv);
+  Value hincrby(Argv argv);
+  Value hrandfield(Argv argv);
   // scan.cc
   Value scan(Argv argv);
   // sorted_sets.cc
@@ -70,6 +78,9 @@ class Commands {
   Value zrank(Argv argv);
   Value zcard(Argv argv);
   Value zpopmin(Argv argv);
+  Value zcount(Argv argv);
+  Value zrangebyscore(Argv argv);
+  Value zremrangebyscore(Argv argv);
 
   int64_t now_ms() const { return store_.now_us_ / 1000; }
   // nullptr: no such key, or it has just expired.
@@ -90,6 +101,7 @@ class Commands {
     Store::Entry &entry = store_.keys_[std::string(key)];
     return &entry.data.template emplace<T>();
   }
+  Value expire_at(std::string_view key, int64_t ms);
   void remove(std::string_view key);
   void changed(std::string_view key) { store_.listener_.changed(key); }
   void put(Store::SortedSet &set, std::string_view key, std::string_view member, double score);

@@ -7,7 +7,7 @@
 #include <array>
 #include <map>
 
-#include "wire/scripts.h"
+#include "all_scripts.h"
 #include "wire/token.h"
 
 namespace redlatch::sim {
@@ -64,23 +64,27 @@ constexpr std::array<const char *, kForeignCount> kForeignTexts = {
     "return misspelt",
 };
 
-const std::vector<LockKeys> &locks() {
-  static const std::vector<LockKeys> locks = {{"ns:", "a"}, {"", "b{x}y"}};
-  return locks;
-}
-
 // Clients: one is heard on both kinds of channel, one nowhere, one on either kind.
 constexpr std::array<const char *, 4> kCids = {"aaaaaaaaaaaaaaaaaaaaaA", "bbbbbbbbbbbbbbbbbbbbbQ",
                                                "cccccccccccccccccccccg", "-_09azAZ____________-w"};
-constexpr const char *kPrefix = "ns:rl1:";
-
 }  // namespace
+
+const std::vector<LockKeys> &StepMaker::locks(wire::Format format) {
+  const auto make = [](wire::Format of) {
+    return std::vector<LockKeys>{{"ns:", "a", of}, {"", "b{x}y", of}};
+  };
+  static const std::vector<LockKeys> strings = make(wire::Format::kString);
+  static const std::vector<LockKeys> hashes = make(wire::Format::kHash);
+  return format == wire::Format::kHash ? hashes : strings;
+}
 
 const std::vector<std::string> &StepMaker::keys() {
   static const std::vector<std::string> keys = [] {
     std::vector<std::string> all = {"", "other"};
-    for (const LockKeys &lock : locks()) {
-      for (const auto &key : {lock.lock, lock.queue, lock.fence, lock.info, lock.turn}) {
+    for (size_t i = 0; i < locks().size(); i++) {
+      const LockKeys &lock = locks()[i], &hash = locks(wire::Format::kHash)[i];
+      for (const auto &key : {lock.lock, lock.queue, lock.fence, lock.readers, lock.info, lock.turn,
+                              hash.queue, hash.readers, hash.info, hash.turn}) {
         all.push_back(key);
       }
     }
@@ -92,11 +96,9 @@ const std::vector<std::string> &StepMaker::keys() {
 const std::vector<std::string> &StepMaker::texts() {
   static const std::vector<std::string> texts = [] {
     std::vector<std::string> all(kForeignTexts.begin(), kForeignTexts.end());
-    for (const bool is_sharded : {false, true}) {
-      for (size_t i = 0; i < wire::kScriptCount; i++) {
-        all.emplace_back(wire::script_text(static_cast<Script>(i), is_sharded).text);
-      }
-    }
+    for_each_script([&](Script, wire::Format, const wire::ScriptText &script) {
+      all.emplace_back(script.text);
+    });
     return all;
   }();
   return texts;
@@ -104,14 +106,15 @@ const std::vector<std::string> &StepMaker::texts() {
 
 const std::vector<std::string> &StepMaker::channels(bool is_sharded) {
   static const std::string prefix = kPrefix;
-  static const std::vector<std::string> plain = {prefix + kCids[0], prefix + kCids[2], "c"};
+  static const std::vector<std::string> plain = {prefix + kCids[0], prefix + kCids[2], "c",
+                                                 "redisson_lock__channel:{ns:a}"};
   static const std::vector<std::string> sharded = {prefix + kCids[0], prefix + kCids[3], "s"};
   return is_sharded ? sharded : plain;
 }
 
 std::string StepMaker::key() {
   // Mostly the first lock, or nothing would ever meet.
-  return is_one_in(3) ? any(keys()) : keys()[2 + below(5)];
+  return is_one_in(3) ? any(keys()) : keys()[2 + below(10)];
 }
 
 std::string StepMaker::number() {
@@ -169,8 +172,11 @@ std::string StepMaker::member() {
   static constexpr int64_t kClaims[] = {0, 1, 500, 5000, 99999};
   static constexpr int64_t kWaits[] = {-1, -1, 0, 1, 3000, 60000};
   if (is_one_in(15)) return text();
-  return wire::make_member(token(), kClaims[below(std::size(kClaims))],
-                           kWaits[below(std::size(kWaits))]);
+  static constexpr wire::Mode kModes[] = {wire::Mode::kWrite, wire::Mode::kWrite, wire::Mode::kRead,
+                                          wire::Mode::kRead, wire::Mode::kUpgrade};
+  return wire::make_member(token(), kModes[below(std::size(kModes))],
+                           kClaims[below(std::size(kClaims))], kWaits[below(std::size(kWaits))],
+                           is_one_in(3) ? owner() : "");
 }
 
 std::string StepMaker::text() {
@@ -200,6 +206,27 @@ std::string StepMaker::holder_of(const std::string &key) {
   const auto *value =
       found == store_.keys().end() ? nullptr : std::get_if<std::string>(&found->second.data);
   return value && !is_one_in(6) ? *value : token();
+}
+
+std::string StepMaker::owner() {
+  return is_one_in(20) ? text() : any(std::array{"o1", "o2", "another owner"});
+}
+
+// Of one that shares the lock, or holds it once more.
+std::string StepMaker::sharer_in(const LockKeys &lock) {
+  const auto found = store_.keys().find(lock.readers);
+  const auto *set =
+      found == store_.keys().end() ? nullptr : std::get_if<Store::SortedSet>(&found->second.data);
+  if (!set || set->order.empty() || is_one_in(5)) return holder_of(lock.lock);
+  const auto index = static_cast<int64_t>(below(std::min<size_t>(set->order.size(), 4)));
+  return std::next(set->order.begin(), index)->second.substr(0, wire::kTokenSize);
+}
+
+std::string StepMaker::owner_of(const LockKeys &lock) {
+  const auto found = store_.keys().find(lock.lock);
+  const auto *hash =
+      found == store_.keys().end() ? nullptr : std::get_if<Store::Hash>(&found->second.data);
+  return hash && !hash->empty() && !is_one_in(4) ? hash->begin()->first : owner();
 }
 
 std::string StepMaker::queued_in(const std::string &key) {
@@ -258,20 +285,24 @@ Step StepMaker::make(int64_t now_us) {
 }
 
 Step StepMaker::raw() {
-  switch (below(5)) {
+  switch (below(8)) {
     case 0:
     case 1:
       return {Step::Kind::kCommand, Likeness::kExact, raw_string(), 0};
     case 2:
     case 3:
       return raw_sorted_set();
+    case 4:
+      return raw_by_score();
+    case 5:
+      return raw_hash();
     default:
       return raw_other();
   }
 }
 
 StepMaker::Words StepMaker::raw_string() {
-  switch (below(12)) {
+  switch (below(13)) {
     case 0:
       return {"GET", key()};
     case 1:
@@ -296,6 +327,10 @@ StepMaker::Words StepMaker::raw_string() {
       return {"PEXPIRE", key(), is_one_in(2) ? number() : ms()};
     case 10:
       return {"STRLEN", key()};
+    case 11:
+      // Ends in the past are left out: servers differ in whether such a key is there for a moment.
+      return {is_one_in(2) ? "SET" : "set", key(), text(), "PXAT",
+              std::to_string(1'700'100'000'000 + static_cast<int64_t>(below(1'000'000)))};
     default:
       return {"GETRANGE", key(), position(), position()};
   }
@@ -305,7 +340,9 @@ Step StepMaker::raw_sorted_set() {
   const auto step = [](Words words, Likeness likeness = Likeness::kExact) {
     return Step{Step::Kind::kCommand, likeness, std::move(words), 0};
   };
-  switch (below(10)) {
+  switch (below(11)) {
+    case 10:
+      return step({"ZADD", key(), "GT", number(), queued_in(locks()[0].queue), number(), member()});
     case 0:
       return step({"ZADD", key(), number(), member()});
     case 1:
@@ -328,6 +365,72 @@ Step StepMaker::raw_sorted_set() {
     default:
       if (is_one_in(2)) return step({"ZPOPMIN", key()}, Likeness::kScores);
       return step({"ZPOPMIN", key(), number()}, Likeness::kScores);
+  }
+}
+
+Step StepMaker::raw_by_score() {
+  const auto bound = [&](const char *end) {
+    // No blanks: servers differ in whether they mind them here.
+    static constexpr const char *kScores[] = {"abc", "(abc", "(1.5", "1700000000001", "-2"};
+    if (is_one_in(4)) return any(kScores);
+    return is_one_in(3) ? std::string(end) : (is_one_in(2) ? "(" : "") + std::to_string(below(6));
+  };
+  const std::string low = bound("-inf"), high = bound("+inf");
+  const auto step = [](Words words, Likeness likeness = Likeness::kExact) {
+    return Step{Step::Kind::kCommand, likeness, std::move(words), 0};
+  };
+  switch (below(5)) {
+    case 0:
+      return step({"ZREMRANGEBYSCORE", key(), low, high});
+    case 1:
+      return step({"ZCOUNT", key(), low, high});
+    case 2:
+      return step({"ZRANGEBYSCORE", key(), low, high});
+    case 3:
+      return step({"ZRANGEBYSCORE", key(), low, high, "WITHSCORES", "LIMIT", position(), position()},
+                  Likeness::kScores);
+    default:
+      return step({"ZRANGEBYSCORE", key(), low, high,
+                   any(std::array{"LIMIT", "withscores", "BAD"})},
+                  Likeness::kScores);
+  }
+}
+
+Step StepMaker::raw_hash() {
+  const auto step = [](Words words, Likeness likeness = Likeness::kExact) {
+    return Step{Step::Kind::kCommand, likeness, std::move(words), 0};
+  };
+  const std::string &lock = locks()[0].lock;
+  const std::string key = is_one_in(2) ? lock : this->key();
+  switch (below(9)) {
+    case 0:
+      return step({"HSET", lock, owner(), std::to_string(1 + below(3))});
+    case 1:
+      return step({"HEXISTS", key, owner()});
+    case 2:
+      return step({"HLEN", key});
+    case 3:
+      return step({"HDEL", key, owner(), text()});
+    case 4:
+      return step({"HINCRBY", key, owner(), number()});
+    case 5: {
+      // As many as there are, or more: fewer are drawn by lot.
+      const auto found = store_.keys().find(key);
+      const auto *hash = found == store_.keys().end()
+                             ? nullptr
+                             : std::get_if<Store::Hash>(&found->second.data);
+      return step({"HRANDFIELD", key, hash && hash->size() > 2 ? "300" : "2"}, Likeness::kSet);
+    }
+    case 6:
+      return step({"PUBSUB", "NUMSUB", any(channels(false)), "nobody", any(channels(true))});
+    case 7:
+      return step({any(std::array{"HRANDFIELD", "PUBSUB", "HLEN", "HEXISTS", "PEXPIREAT"}), key,
+                   any(std::array{"x", "1.5"})});
+    default:
+      return step({"PEXPIREAT", key,
+                   is_one_in(4) ? number()
+                                : std::to_string(1'699'999'900'000 +
+                                                 static_cast<int64_t>(below(500'000)))});
   }
 }
 
@@ -365,11 +468,12 @@ StepMaker::Words StepMaker::flood() {
   const bool is_one_alive = is_one_in(2);
   for (size_t i = 0; i < 270; i++) {
     words.push_back(std::to_string(1000 + i));
-    words.push_back(wire::make_member(wire::make_token(kCids[1], i), 500, 5));
+    const auto mode = is_one_alive ? wire::Mode::kWrite : wire::Mode::kRead;
+    words.push_back(wire::make_member(wire::make_token(kCids[1], i), mode, 500, 5));
   }
   if (is_one_alive) {
     words.push_back("5000");
-    words.push_back(wire::make_member(wire::make_token(kCids[0], 1), 500, -1));
+    words.push_back(wire::make_member(wire::make_token(kCids[0], 1), wire::Mode::kWrite, 500, -1));
   }
   return words;
 }
@@ -387,7 +491,7 @@ Step StepMaker::walk() {
     }
     return step;
   }
-  const wire::ScriptText &list = wire::script_text(Script::kList, is_one_in(2));
+  const wire::ScriptText &list = wire::script_text(Script::kList, wire::Format::kString, is_one_in(2));
   Step step = called(list.sha1, list.text,
                      {"0", any(kPatterns), is_one_in(2) ? "256" : std::to_string(1 + below(9))}, 0);
   step.kind = Step::Kind::kWalk;
@@ -449,7 +553,8 @@ Step StepMaker::foreign() {
 Step StepMaker::made_up() {
   const auto step = [](Words words) { return Step{Step::Kind::kCommand, {}, std::move(words), 0}; };
   const wire::ScriptText &known =
-      wire::script_text(static_cast<Script>(below(wire::kScriptCount)), is_one_in(2));
+      wire::script_text(static_cast<Script>(below(wire::kScriptCount)), wire::Format::kString,
+                        is_one_in(2));
   switch (below(8)) {
     case 0:
       return step({"NOSUCHCOMMAND", text()});
@@ -473,80 +578,6 @@ Step StepMaker::made_up() {
     default:
       return step({"EVAL"});
   }
-}
-
-StepMaker::Words StepMaker::acquire(const LockKeys &lock) {
-  Words words = {lock.lock, lock.queue, lock.fence};
-  const bool has_turn = is_one_in(4);
-  if (has_turn) words.push_back(lock.turn);
-  const std::string member = is_one_in(8) ? queued_in(lock.queue) : this->member();
-  const bool is_try = is_one_in(5);
-  words.push_back(is_one_in(4)    ? holder_of(lock.lock)
-                  : is_one_in(20) ? text()
-                                  : member.substr(0, wire::kTokenSize));
-  words.push_back(ms());
-  words.push_back(is_try ? "" : member);
-  words.push_back(is_one_in(8) ? number() : "");
-  words.push_back(kPrefix);
-  return words;
-}
-
-StepMaker::Words StepMaker::release(const LockKeys &lock) {
-  Words words = {lock.lock, lock.queue, lock.fence};
-  const bool has_turn = is_one_in(4);
-  if (has_turn) words.push_back(lock.turn);
-  words.insert(words.end(), {holder_of(lock.lock), kPrefix});
-  if (has_turn) words.insert(words.end(), {std::to_string(1 + below(3)), ms()});
-  return words;
-}
-
-StepMaker::Words StepMaker::extend(const LockKeys &lock) {
-  Words words = {lock.lock};
-  const bool is_described = is_one_in(2);
-  if (is_described) words.push_back(lock.info);
-  words.insert(words.end(), {holder_of(lock.lock), ms()});
-  if (is_described && is_one_in(2)) words.insert(words.end(), {"who", text(), "label", text()});
-  return words;
-}
-
-// A script of ours, with what a client sends; and sometimes with arguments lost or keys mixed up.
-Step StepMaker::script() {
-  static constexpr Script kScripts[] = {Script::kAcquire,      Script::kAcquire, Script::kAcquire,
-                                        Script::kRelease,      Script::kRelease, Script::kCancel,
-                                        Script::kKick,         Script::kExtend,  Script::kInspect,
-                                        Script::kForceRelease, Script::kProbe};
-  const Script which = kScripts[below(std::size(kScripts))];
-  const LockKeys &lock = locks()[is_one_in(5)];
-  Words words = {lock.lock, lock.queue, lock.fence};
-  size_t key_count = 3;
-  if (which == Script::kAcquire) {
-    words = acquire(lock);
-    key_count = words.size() - 5;
-  } else if (which == Script::kRelease) {
-    words = release(lock);
-    key_count = words[3] == lock.turn ? 4 : 3;
-  } else if (which == Script::kExtend) {
-    words = extend(lock);
-    key_count = words[1] == lock.info ? 2 : 1;
-  } else if (which == Script::kCancel) {
-    words.insert(words.end(), {queued_in(lock.queue), kPrefix});
-  } else if (which == Script::kKick) {
-    words.push_back(kPrefix);
-  } else if (which == Script::kInspect) {
-    words.insert(words.end(), {lock.info, is_one_in(4) ? number() : "256"});
-    key_count = 4;
-  } else if (which == Script::kForceRelease) {
-    words.insert(words.end(), {is_one_in(2) ? "" : holder_of(lock.lock), kPrefix});
-  } else {
-    words = {any(channels(false)), kPrefix + std::string("nobody")};
-    key_count = 0;
-  }
-  if (is_one_in(60)) words[below(words.size())] = is_one_in(2) ? key() : text();
-  if (is_one_in(80)) words.resize(std::max(key_count, below(words.size() + 1)));
-  const wire::ScriptText &text = wire::script_text(which, is_one_in(2));
-  Step step = called(text.sha1, text.text, std::move(words), key_count);
-  if (which == Script::kInspect) step.likeness = Likeness::kInfo;
-  return step;
 }
 
 }  // namespace redlatch::sim

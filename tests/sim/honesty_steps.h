@@ -21,6 +21,7 @@ enum class Likeness : uint8_t {
   kExact,
   kScores,     // versions write numbers that are not whole in different ways
   kPairs,      // of a hash, in any order
+  kSet,        // texts in any order
   kInfo,       // the same, as the last item: INSPECT
   kErrorText,  // {"error", text}: a script returned it
 };
@@ -46,6 +47,8 @@ class StepMaker {
 
   Step make(int64_t now_us);
 
+  // The locks that all of it is about.
+  static const std::vector<wire::LockKeys> &locks(wire::Format format = wire::Format::kString);
   // Everything that any step may write to.
   static const std::vector<std::string> &keys();
   // Every text that is loaded when a sequence begins.
@@ -55,6 +58,8 @@ class StepMaker {
 
  private:
   using Words = std::vector<std::string>;
+
+  static constexpr const char *kPrefix = "ns:rl1:";  // of channels
 
   size_t below(size_t limit) { return entropy_.next() % limit; }
   bool is_one_in(size_t n) { return below(n) == 0; }
@@ -68,16 +73,22 @@ class StepMaker {
   std::string plain_number();
   std::string position();
   std::string ms();
+  std::string lease();
   std::string text();
   std::string token();
   std::string member();
+  std::string owner();
   std::string holder_of(const std::string &key);
+  std::string sharer_in(const wire::LockKeys &lock);
+  std::string owner_of(const wire::LockKeys &lock);
   std::string queued_in(const std::string &key);
   int64_t time(int64_t now_us);
 
   Step raw();
   Words raw_string();
   Step raw_sorted_set();
+  Step raw_by_score();
+  Step raw_hash();
   Step raw_other();
   Words flood();
   Step walk();
@@ -85,9 +96,10 @@ class StepMaker {
   Step foreign();
   Step made_up();
   Step script();
-  Words acquire(const wire::LockKeys &lock);
+  Words acquire(const wire::LockKeys &lock, wire::Script which);
   Words release(const wire::LockKeys &lock);
   Words extend(const wire::LockKeys &lock);
+  Words arguments(const wire::LockKeys &lock, wire::Script which);
   Step called(std::string_view sha1, std::string_view text, Words keys_and_arguments,
               size_t key_count);
   Step called(size_t text, Words keys_and_arguments, size_t key_count);

@@ -7,7 +7,7 @@
 #include <array>
 #include <iterator>
 
-#include "wire/scripts.h"
+#include "all_scripts.h"
 #ifdef REDLATCH_ENGINE_MUTANTS
 #include "defect.h"
 #endif
@@ -19,7 +19,8 @@ namespace {
 // Of the composed scripts: no comments, no indentation.
 constexpr Mutant kMutants[] = {
     {"blind-delete", "RELEASE does not ask who holds", Shape::kGeneral, true, 1,
-     "local is_owner = holder == ARGV[1]", "local is_owner = holder and true"},
+     "if not is_mine and not is_open then",
+     "is_mine = is_mine or holder ~= false\nif not is_mine and not is_open then"},
     {"short-answer", "RELEASE answers with less than was agreed", Shape::kGeneral, true, 1,
      "return {1, 0, 0}", "return {1}"},
     {"extend-creates", "EXTEND brings back a lock that was gone", Shape::kGeneral, true, 4,
@@ -31,19 +32,17 @@ constexpr Mutant kMutants[] = {
     {"extend-cuts", "a late copy of EXTEND shortens a newer lease", Shape::kGeneral, true, 1,
      "if pttl < lease then", "if true then"},
     {"acquire-cuts", "a late copy of ACQUIRE shortens a newer lease", Shape::kGeneral, true, 4,
-     "if redis.call('PTTL', K) < tonumber(lease) then", "if true then"},
+     "elseif redis.call('PTTL', K) < tonumber(lease) then", "elseif true then"},
     {"no-recheck", "who queues does not look whether the lock is free", Shape::kGeneral, true, 9,
-     "local looked, flags = 0, 0\nif not holder and not window then",
-     "local looked, flags = 0, 0\nif false then"},
+     "local has_new_head = is_open and not window", "local has_new_head = false"},
     {"barging", "ACQUIRE takes a free lock though others wait", Shape::kGeneral, true, 2,
      "if not window and redis.call('EXISTS', K, Q) == 0 then",
-     "if redis.call('EXISTS', K) == 0 then\n"
-     "if ARGV[3] ~= '' then\nredis.call('ZREM', Q, ARGV[3])\nend"},
+     "if not window and redis.call('EXISTS', K) == 0 then\n"
+     "if me ~= '' then\nredis.call('ZREM', Q, me)\nend"},
     {"dead-waiter", "a waiter without receivers is granted the lock", Shape::kGeneral, true, 2,
-     "if receivers > 0 then\nbreak\nend\nholder = false", "if receivers >= 0 then\nbreak\nend"},
+     "if type(receivers) == 'table' or receivers == 0 then", "if type(receivers) == 'table' then"},
     {"unannounced-claim", "who stands behind a claim is not told of it", Shape::kHeir, false, 80,
-     "if holder then\nlocal after = string.format('%05d', ",
-     "if holder then\nlocal after = string.format('%05d', ms > 0 and 99999 or "},
+     "string.format('%05d', (left < 0 or", "string.format('%05d', (granted > 0 or left < 0 or"},
     {"no-deadline", "a waiter is granted the lock after its wait", Shape::kGeneral, true, 11,
      "(claim > 0 and deadline >= now)", "(claim > 0)"},
     {"publish-error", "an error of PUBLISH is read as: the waiter is dead", Shape::kGeneral, true,
@@ -65,31 +64,29 @@ constexpr Mutant kMutants[] = {
      "if last then"},
     {"outside-fence", "a hand-over leaves it to another command to count the fence",
      Shape::kGeneral, true, 1,
-     "local last = tonumber(redis.call('SET', F, fence, 'PX', '3600000', 'GET'))\n"
-     "if last and last + 32 > us then\n"
-     "fence = string.format('%016d', last + 32)\n"
-     "redis.call('SET', F, fence, 'PX', '3600000')\n"
-     "end\nend\nholder = string.sub(member, 1, 32)",
+     "local ms = is_me and tonumber(lease) or claim\n",
+     "local ms = is_me and tonumber(lease) or claim\n"
+     "if mode == 'x' and not fence then\n"
      "local last = tonumber(redis.call('GET', F) or 0)\n"
      "fence = string.format('%016d', math.max(us, last + 32))\n"
-     "end\nholder = string.sub(member, 1, 32)"},
+     "end\n"},
     {"endless-queue", "the queue has no expiry", Shape::kGeneral, true, 1,
      "if redis.call('PTTL', Q) < 600000 / 2 then", "if false then"},
     {"long-lease", "a lease is longer than was asked for", Shape::kGeneral, true, 1,
-     "redis.call('SET', K, holder, 'PX', ms)", "redis.call('SET', K, holder, 'PX', ms + 1000)"},
+     "redis.call('SET', K, token, 'PX', ms)", "redis.call('SET', K, token, 'PX', ms + 1000)"},
     {"endless-lease", "a lease has no end", Shape::kGeneral, true, 1,
-     "redis.call('SET', K, token, 'PX', lease)", "redis.call('SET', K, token)"},
+     "redis.call('SET', K, token, 'PX', ms)", "redis.call('SET', K, token)"},
 #ifdef REDLATCH_ENGINE_MUTANTS
 #include "engine_mutants.inc"
 #endif
 };
 
 bool is_in_a_script(std::string_view text) {
-  for (size_t i = 0; i < 2 * wire::kScriptCount; i++) {
-    const auto &script = wire::script_text(static_cast<wire::Script>(i / 2), i % 2 != 0);
-    if (script.text.find(text) != std::string_view::npos) return true;
-  }
-  return false;
+  bool is_found = false;
+  for_each_script([&](wire::Script, wire::Format, const wire::ScriptText &script) {
+    is_found = is_found || script.text.find(text) != std::string_view::npos;
+  });
+  return is_found;
 }
 
 }  // namespace

@@ -212,12 +212,12 @@ ENGINE_MUTANTS = (
         (
             Edit(
                 "engine/queue.cc",
-                "    hold.foreign = front->options.foreign;\n  }\n",
+                "    hold.foreign = front->options.turn();\n  }\n",
                 "    hold.foreign = front->options.foreign;\n"
                 "    if (IS_ON && !hold.member.empty()) {\n"
                 "      const bool is_limited = !hold.is_shared && front->wait_ms > 0;\n"
                 "      hold.member = wire::make_member(\n"
-                "          hold.token, std::min(hold.lease_time / kMs, kClaimMs),\n"
+                "          hold.token, hold.mode, std::min(hold.lease_time / kMs, kClaimMs),\n"
                 "          is_limited ? std::max<Nanos>(front->due - now, 0) / kMs : -1);\n"
                 "    }\n"
                 "  }\n",

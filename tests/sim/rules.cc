@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "all_scripts.h"
+
 namespace redlatch::sim {
 
 namespace {
@@ -28,13 +30,10 @@ int64_t number(std::string_view text) {
 const std::unordered_map<std::string_view, wire::Script> &scripts() {
   static const auto kScripts = [] {
     std::unordered_map<std::string_view, wire::Script> known;
-    for (const bool is_sharded : {false, true}) {
-      for (size_t i = 0; i < wire::kScriptCount; i++) {
-        const auto script = static_cast<wire::Script>(i);
-        known.emplace(wire::script_text(script, is_sharded).sha1, script);
-        known.emplace(wire::script_text(script, is_sharded).text, script);
-      }
-    }
+    for_each_script([&](wire::Script script, wire::Format, const wire::ScriptText &text) {
+      known.emplace(text.sha1, script);
+      known.emplace(text.text, script);
+    });
     return known;
   }();
   return kScripts;
@@ -82,6 +81,7 @@ Rules::Call Rules::read(Argv argv) {
       call.token = args[0];
       break;
     case wire::Script::kExtend:
+    case wire::Script::kExtendShared:
       call.token = args[0];
       call.lease_ms = number(args[1]);
       break;
@@ -115,6 +115,7 @@ void Rules::sent(int client, Argv argv) {
       released_.emplace(call.token);
       return judge_release(client, call);
     case wire::Script::kExtend:
+    case wire::Script::kExtendShared:
       note_lease(call);
       if (given_up_.contains(call.token)) verdict_.broken("what is given up is not renewed", who());
       return;
@@ -233,7 +234,7 @@ void Rules::judge_holder(const Call &call, const Lock &was, const Lock &is, int6
     }
   }
   if (is.holder.empty() || !call.script) return;
-  if (call.script == wire::Script::kExtend) {
+  if (call.script == wire::Script::kExtend || call.script == wire::Script::kExtendShared) {
     return verdict_.broken("what is gone is not brought back", lock + ": " + is.holder);
   }
   const auto asked = asked_for_.find(is.holder);

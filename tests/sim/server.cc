@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "wire/scripts.h"
+#include "all_scripts.h"
 
 namespace redlatch::sim {
 
@@ -21,13 +21,11 @@ int64_t rate_of(const Plan &plan) {
 }
 
 const wire::ScriptText *script_of(std::string_view text) {
-  for (const bool is_sharded : {false, true}) {
-    for (size_t i = 0; i < wire::kScriptCount; i++) {
-      const auto &script = wire::script_text(static_cast<wire::Script>(i), is_sharded);
-      if (script.text == text) return &script;
-    }
-  }
-  return nullptr;
+  const wire::ScriptText *found = nullptr;
+  for_each_script([&](wire::Script, wire::Format, const wire::ScriptText &script) {
+    if (script.text == text || script.sha1 == text) found = &script;
+  });
+  return found;
 }
 
 }  // namespace
@@ -60,10 +58,9 @@ void Server::set_ready(uint64_t link) {
 }
 
 void Server::load_scripts(bool is_sharded) {
-  for (size_t i = 0; i < wire::kScriptCount; i++) {
-    const auto &script = wire::script_text(static_cast<wire::Script>(i), is_sharded);
+  for_each_script(is_sharded, [&](wire::Script, wire::Format, const wire::ScriptText &script) {
     store_.define(script.sha1, text_of(script));
-  }
+  });
 }
 
 // As the product has it, but for the defect of a mutant, and for a cap on the work of one call that
@@ -148,10 +145,7 @@ void Server::tell(Argv argv, const Value &reply) {
   std::string text;
   for (size_t i = 0; i < argv.size(); i++) {
     std::string_view word = argv[i];
-    for (size_t s = 0; i == 1 && s < 2 * wire::kScriptCount; s++) {
-      const auto &script = wire::script_text(static_cast<wire::Script>(s / 2), s % 2 != 0);
-      if (word == script.sha1 || word == script.text) word = script.name;
-    }
+    if (const auto *script = i == 1 ? script_of(word) : nullptr) word = script->name;
     const bool is_aux = word.find(":rl1") != std::string_view::npos;
     if (i == 2 || is_aux) continue;
     text.append(text.empty() ? "" : " ").append(word.substr(0, 60));
@@ -182,6 +176,12 @@ int64_t Server::published(std::string_view channel, std::string_view message, bo
     if (session.is_ready) push(link, {Message::Kind::kPush, {}, std::string(message)});
   }
   return count;
+}
+
+int64_t Server::subscribers(std::string_view channel) {
+  return std::count_if(sessions_.begin(), sessions_.end(), [&](const auto &entry) {
+    return entry.second.channel == channel && !entry.second.is_sharded;
+  });
 }
 
 void Server::push(uint64_t link, Message message) {

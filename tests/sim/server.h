@@ -83,6 +83,7 @@ class Server : public ServerEnd, private Store::Listener {
   };
 
   int64_t published(std::string_view channel, std::string_view message, bool is_sharded) override;
+  int64_t subscribers(std::string_view channel) override;
   void changed(std::string_view key) override;
   void queued(std::string_view key, std::string_view member, double score) override;
   void dequeued(std::string_view key, std::string_view member, double score) override;

@@ -3,6 +3,8 @@
 //
 // Commands on sorted sets.
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <iterator>
 #include <vector>
 
@@ -36,7 +38,8 @@ void Commands::take(Store::SortedSet &set, std::string_view key, std::string_vie
 
 Value Commands::zadd(Argv argv) {
   const bool is_new_only = is_equal_ignoring_case(argv[2], "nx");
-  const Argv pairs = argv.subspan(is_new_only ? 3 : 2);
+  const bool is_rise_only = is_equal_ignoring_case(argv[2], "gt");
+  const Argv pairs = argv.subspan(is_new_only || is_rise_only ? 3 : 2);
   if (pairs.empty() || pairs.size() % 2 != 0) return syntax_error();
   std::vector<double> scores(pairs.size() / 2);
   for (size_t i = 0; i < scores.size(); i++) {
@@ -53,6 +56,7 @@ Value Commands::zadd(Argv argv) {
     const auto found = set->scores.find(member);
     const bool is_there = found != set->scores.end();
     if (is_there && (is_new_only || found->second == scores[i])) continue;
+    if (is_there && is_rise_only && found->second > scores[i]) continue;
     put(*set, argv[1], member, scores[i]);
     (is_there ? updated : added)++;
   }
@@ -163,6 +167,98 @@ Value Commands::zpopmin(Argv argv) {
     changed(argv[1]);
   }
   return reply;
+}
+
+// ---- by score ----------------------------------------------------------------------------------
+
+namespace {
+
+// One end of a range: "5", "(5" without 5 itself, "-inf".
+struct Bound {
+  double score = 0;
+  bool is_excluded = false;
+
+  bool parse(std::string_view text) {
+    is_excluded = text.starts_with('(');
+    const std::string copy(text.substr(is_excluded));  // strtod wants an end
+    char *end = nullptr;
+    score = std::strtod(copy.c_str(), &end);
+    return *end == '\0' && end == copy.c_str() + copy.size() && !std::isnan(score);
+  }
+};
+
+struct Range {
+  Bound low, high;
+
+  bool holds(double score) const {
+    return (low.is_excluded ? score > low.score : score >= low.score) &&
+           (high.is_excluded ? score < high.score : score <= high.score);
+  }
+};
+
+Value not_a_float() { return Value::error("ERR min or max is not a float"); }
+
+}  // namespace
+
+Value Commands::zcount(Argv argv) {
+  Range range;
+  if (!range.low.parse(argv[2]) || !range.high.parse(argv[3])) return not_a_float();
+  bool is_wrong = false;
+  const auto *set = lookup<Store::SortedSet>(argv[1], is_wrong);
+  if (is_wrong) return wrong_type();
+  if (!set) return Value::of(int64_t{0});
+  return Value::of(int64_t{
+      std::count_if(set->order.begin(), set->order.end(),
+                    [&](const auto &entry) { return range.holds(entry.first); })});
+}
+
+Value Commands::zrangebyscore(Argv argv) {
+  bool has_scores = false;
+  int64_t skipped = 0, count = -1;
+  for (Argv words = argv.subspan(4); !words.empty();) {
+    const bool is_limit = is_equal_ignoring_case(words[0], "limit") && words.size() > 2;
+    if (is_limit && (!parse_integer(words[1], skipped) || !parse_integer(words[2], count))) {
+      return not_an_integer();
+    }
+    if (!is_limit && !is_equal_ignoring_case(words[0], "withscores")) return syntax_error();
+    has_scores |= !is_limit;
+    words = words.subspan(is_limit ? 3 : 1);
+  }
+  Range range;
+  if (!range.low.parse(argv[2]) || !range.high.parse(argv[3])) return not_a_float();
+  bool is_wrong = false;
+  const auto *set = lookup<Store::SortedSet>(argv[1], is_wrong);
+  if (is_wrong) return wrong_type();
+  Value reply = Value::list({});
+  if (!set || skipped < 0) return reply;
+  for (const auto &[score, member] : set->order) {
+    if (!range.holds(score) || skipped-- > 0) continue;
+    if (count-- == 0) break;
+    reply.items.push_back(Value::of(member));
+    if (has_scores) reply.items.push_back(Value::of(format_score(score)));
+  }
+  return reply;
+}
+
+Value Commands::zremrangebyscore(Argv argv) {
+  Range range;
+  if (!range.low.parse(argv[2]) || !range.high.parse(argv[3])) return not_a_float();
+  bool is_wrong = false;
+  auto *set = lookup<Store::SortedSet>(argv[1], is_wrong);
+  if (is_wrong) return wrong_type();
+  std::vector<std::string> gone;
+  if (set) {
+    for (const auto &[score, member] : set->order) {
+      if (range.holds(score)) gone.push_back(member);
+    }
+  }
+  for (const std::string &member : gone) take(*set, argv[1], member);
+  if (set && set->scores.empty()) {
+    remove(argv[1]);
+  } else if (!gone.empty()) {
+    changed(argv[1]);
+  }
+  return Value::of(static_cast<int64_t>(gone.size()));
 }
 
 }  // namespace redlatch::sim

@@ -30,9 +30,11 @@ class Store {
     // PUBLISH or SPUBLISH. @return how many receive it.
     virtual int64_t published(std::string_view channel, std::string_view message,
                               bool is_sharded) = 0;
+    // PUBSUB NUMSUB.
+    virtual int64_t subscribers(std::string_view channel) = 0;
     // `key` was written, its expiry set, or it was deleted, also by expiry. Called afterwards.
     virtual void changed(std::string_view key) = 0;
-    // A member of a sorted set has come, or has gone (ZREM, ZPOPMIN; not with the whole key).
+    // A member of a sorted set has come, or has gone (ZREM ..; not with the whole key).
     virtual void queued(std::string_view key, std::string_view member, double score) = 0;
     virtual void dequeued(std::string_view key, std::string_view member, double score) = 0;
   };

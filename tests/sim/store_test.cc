@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kNow = 1'700'000'000'123'456;
 constexpr int64_t kMs = 1000;
 const std::string kToken = "AAAAAAAAAAAAAAAAAAAAAA0000000001";
-const std::string kMember = kToken + "w050009999999999999";
+const std::string kMember = kToken + "x050009999999999999";
 
 class Log : public Store::Listener {
  public:
@@ -27,6 +27,7 @@ class Log : public Store::Listener {
     add(is_sharded ? "spublished" : "published", channel, message);
     return receivers;
   }
+  int64_t subscribers(std::string_view) override { return receivers; }
   void changed(std::string_view key) override { add("changed", key, ""); }
   void queued(std::string_view key, std::string_view member, double score) override {
     add("queued", key, std::string(member) + "@" + std::to_string(static_cast<int64_t>(score)));
@@ -54,13 +55,16 @@ class StoreTest : public testing::Test {
     return store.execute({words.begin(), words.size()}, now_us);
   }
   Value acquire(std::string_view token, std::string_view member = "") {
-    return run({"EVALSHA", sha1(wire::Script::kAcquire), "3", "K", "Q", "F", token, "5000", member,
-                "", "c:"});
+    return run({"EVALSHA", sha1(wire::Script::kAcquire), "4", "K", "Q", "F", "R", token, "5000",
+                member, "", "c:"});
   }
   static std::string_view sha1(wire::Script script) {
-    return wire::script_text(script, false).sha1;
+    return wire::script_text(script, wire::Format::kString, false).sha1;
   }
-  void load(wire::Script script) { run({"SCRIPT", "LOAD", wire::script_text(script, false).text}); }
+  static std::string_view text(wire::Script script) {
+    return wire::script_text(script, wire::Format::kString, false).text;
+  }
+  void load(wire::Script script) { run({"SCRIPT", "LOAD", text(script)}); }
   // The first word of an error, "" of anything else.
   static std::string code(const Value &value) {
     return value.is_error() ? value.text.substr(0, value.text.find(' ')) : "";
@@ -139,7 +143,7 @@ TEST_F(StoreTest, the_listener_counts_the_receivers) {
   store.set_may_publish(false);
   EXPECT_EQ(code(run({"PUBLISH", "c", "m"})), "NOPERM");
   const Value probe =
-      run({"EVAL", wire::script_text(wire::Script::kProbe, false).text, "0", "a", "b"});
+      run({"EVAL", text(wire::Script::kProbe), "0", "a", "b"});
   EXPECT_EQ(probe, Value::list({Value::of(int64_t{-1}), Value::of(int64_t{-1})}));
   EXPECT_EQ(log.take(), Lines());
 }
@@ -155,8 +159,8 @@ TEST_F(StoreTest, a_script_runs_under_its_hash_until_it_is_flushed) {
   store.clear();
   EXPECT_EQ(code(acquire(kToken)), "NOSCRIPT");
   EXPECT_TRUE(store.keys().empty());
-  run({"EVAL", wire::script_text(wire::Script::kAcquire, false).text, "3", "K", "Q", "F", kToken,
-       "5000", "", "", "c:"});
+  run({"EVAL", text(wire::Script::kAcquire), "4", "K", "Q", "F", "R", kToken, "5000", "", "",
+       "c:"});
   EXPECT_EQ(acquire(kToken).items[0], Value::of(int64_t{1})) << "EVAL registers as well";
 }
 
@@ -208,7 +212,7 @@ TEST_F(StoreTest, the_queue_is_seen_by_the_listener) {
             Lines({"queued Q " + kMember + "@" + std::to_string(kNow), "changed Q", "changed Q"}));
   now_us += kMs;
   const Value reply =
-      run({"EVALSHA", sha1(wire::Script::kRelease), "3", "K", "Q", "F", holder, "c:"});
+      run({"EVALSHA", sha1(wire::Script::kRelease), "4", "K", "Q", "F", "R", holder, "c:"});
   EXPECT_EQ(reply.items[0], Value::of(int64_t{2}));
   EXPECT_EQ(log.take()[0], "dequeued Q " + kMember + "@" + std::to_string(kNow));
   EXPECT_EQ(run({"GET", "K"}), Value::of(kToken));

@@ -12,14 +12,15 @@ namespace {
 
 struct SetOptions {
   bool is_new_only = false, is_old_only = false, does_get = false, keeps_expiry = false;
-  bool has_expiry = false, is_in_seconds = false;
+  bool has_expiry = false, is_in_seconds = false, is_absolute = false;
   std::string_view expiry;
 };
 
 bool parse(Argv options, SetOptions &set) {
   for (size_t i = 0; i < options.size(); i++) {
     const std::string_view word = options[i];
-    const bool is_px = is_equal_ignoring_case(word, "px");
+    const bool is_at = is_equal_ignoring_case(word, "pxat");
+    const bool is_px = is_at || is_equal_ignoring_case(word, "px");
     if (is_equal_ignoring_case(word, "nx") && !set.is_old_only) {
       set.is_new_only = true;
     } else if (is_equal_ignoring_case(word, "xx") && !set.is_new_only) {
@@ -32,6 +33,7 @@ bool parse(Argv options, SetOptions &set) {
                !set.has_expiry && i + 1 < options.size()) {
       set.has_expiry = true;
       set.is_in_seconds = !is_px;
+      set.is_absolute = is_at;
       set.expiry = options[++i];
     } else {
       return false;
@@ -49,6 +51,7 @@ bool expiry_of(const SetOptions &set, int64_t now_ms, int64_t &expires_ms, Value
     return false;
   }
   const int64_t unit = set.is_in_seconds ? 1000 : 1;
+  if (set.is_absolute) now_ms = 0;
   if (time <= 0 || time > kMax / unit || time * unit > kMax - now_ms) {
     error = Value::error("ERR invalid expire time in 'set' command");
     return false;

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Every text of the product, of all formats and variants.
+#pragma once
+
+#include "wire/scripts.h"
+
+namespace redlatch::sim {
+
+inline constexpr wire::Format kFormats[] = {wire::Format::kString, wire::Format::kHash};
+
+// `visit(script, format, text)`.
+template <class Visit>
+void for_each_script(bool is_sharded, const Visit &visit) {
+  for (const wire::Format format : kFormats) {
+    for (size_t i = 0; i < wire::kScriptCount; i++) {
+      const auto script = static_cast<wire::Script>(i);
+      const wire::ScriptText &text = wire::script_text(script, format, is_sharded);
+      if (!text.text.empty()) visit(script, format, text);
+    }
+  }
+}
+
+template <class Visit>
+void for_each_script(const Visit &visit) {
+  for (const bool is_sharded : {false, true}) for_each_script(is_sharded, visit);
+}
+
+}  // namespace redlatch::sim

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// StepMaker, part 2: our scripts, with what clients send.
+#include <algorithm>
+#include <array>
+
+#include "honesty_steps.h"
+#include "wire/scripts.h"
+#include "wire/token.h"
+
+namespace redlatch::sim {
+
+using wire::LockKeys;
+using wire::Script;
+
+// For what is written with SET PXAT: some servers keep a key with such an end in the past for a
+// moment, others do not.
+std::string StepMaker::lease() {
+  const std::string time = ms();
+  return time.empty() || time[0] <= '0' ? "5000" : time;
+}
+
+// ACQUIRE, ACQUIRE READ, UPGRADE.
+StepMaker::Words StepMaker::acquire(const LockKeys &lock, Script which) {
+  Words words = {lock.lock, lock.queue, lock.fence, lock.readers};
+  const bool has_turn = is_one_in(4) && which != Script::kUpgrade;
+  if (has_turn) words.push_back(lock.turn);
+  const std::string member = is_one_in(8) ? queued_in(lock.queue) : this->member();
+  const bool is_try = is_one_in(5);
+  const bool is_repeated = is_one_in(which == Script::kUpgrade ? 2 : 4);
+  words.push_back(is_repeated     ? sharer_in(lock)
+                  : is_one_in(20) ? text()
+                                  : member.substr(0, wire::kTokenSize));
+  words.push_back(which == Script::kAcquire ? ms() : lease());
+  words.push_back(is_try ? "" : member);
+  words.push_back(is_one_in(8) ? number() : "");
+  words.push_back(kPrefix);
+  if (lock.format == wire::Format::kHash) words.push_back(owner_of(lock));
+  if (which == Script::kAcquireRead) words.push_back(is_one_in(3) ? sharer_in(lock) : "");
+  return words;
+}
+
+StepMaker::Words StepMaker::release(const LockKeys &lock) {
+  Words words = {lock.lock, lock.queue, lock.fence, lock.readers};
+  const bool has_turn = is_one_in(4);
+  if (has_turn) words.push_back(lock.turn);
+  words.insert(words.end(), {sharer_in(lock), kPrefix});
+  if (lock.format == wire::Format::kHash) words.push_back(owner_of(lock));
+  if (has_turn) words.insert(words.end(), {std::to_string(1 + below(3)), ms()});
+  return words;
+}
+
+StepMaker::Words StepMaker::extend(const LockKeys &lock) {
+  Words words = {lock.lock};
+  const bool is_described = is_one_in(2);
+  if (is_described) words.push_back(lock.info);
+  words.insert(words.end(), {holder_of(lock.lock), ms()});
+  if (is_described && is_one_in(2)) words.insert(words.end(), {"who", text(), "label", text()});
+  return words;
+}
+
+// Keys and arguments.
+StepMaker::Words StepMaker::arguments(const LockKeys &lock, Script which) {
+  const bool is_hash = lock.format == wire::Format::kHash;
+  Words words = {lock.lock, lock.queue, lock.fence, lock.readers};
+  switch (which) {
+    case Script::kAcquire:
+    case Script::kAcquireRead:
+    case Script::kUpgrade:
+      return acquire(lock, which);
+    case Script::kRelease:
+      return release(lock);
+    case Script::kExtend:
+      return extend(lock);
+    case Script::kExtendShared:
+      words = {lock.lock, lock.readers, sharer_in(lock), lease()};
+      break;
+    case Script::kDowngrade:
+      words.insert(words.end(), {sharer_in(lock), lease(), kPrefix});
+      return words;
+    case Script::kCancel:
+      words.insert(words.end(), {queued_in(lock.queue), kPrefix});
+      break;
+    case Script::kKick:
+      words.push_back(kPrefix);
+      return words;
+    case Script::kInspect:
+      return {lock.lock,    lock.queue, lock.fence, lock.info,
+              lock.readers, is_one_in(4) ? number() : "256"};
+    case Script::kForceRelease:
+      words.insert(words.end(), {is_one_in(2) ? "" : sharer_in(lock), kPrefix});
+      return words;
+    default:
+      return {any(channels(false)), kPrefix + std::string("nobody")};
+  }
+  if (is_hash) words.push_back(owner_of(lock));
+  return words;
+}
+
+// A script of ours, with what a client sends; and sometimes with arguments lost or keys mixed up.
+Step StepMaker::script() {
+  static constexpr Script kScripts[] = {
+      Script::kAcquire,     Script::kAcquire,     Script::kAcquire,      Script::kAcquireRead,
+      Script::kAcquireRead, Script::kAcquireRead, Script::kUpgrade,      Script::kDowngrade,
+      Script::kRelease,     Script::kRelease,     Script::kCancel,       Script::kKick,
+      Script::kExtend,      Script::kInspect,     Script::kForceRelease, Script::kProbe,
+      Script::kExtendShared};
+  Script which = kScripts[below(std::size(kScripts))];
+  auto format = is_one_in(3) ? wire::Format::kHash : wire::Format::kString;
+  const bool is_sharded = is_one_in(2);
+  if (wire::script_text(which, format, is_sharded).text.empty()) format = wire::Format::kString;
+  const LockKeys &lock = locks(format)[is_one_in(5)];
+  Words words = arguments(lock, which);
+  size_t key_count = 0;
+  while (key_count < words.size() && which != Script::kProbe &&
+         (key_count == 0 || words[key_count].find(":rl1") != std::string::npos) &&
+         words[key_count] != kPrefix) {
+    key_count++;
+  }
+  if (is_one_in(60)) words[below(words.size())] = is_one_in(2) ? key() : text();
+  if (is_one_in(80)) words.resize(std::max(key_count, below(words.size() + 1)));
+  const wire::ScriptText &text = wire::script_text(which, format, is_sharded);
+  Step step = called(text.sha1, text.text, std::move(words), key_count);
+  if (which == Script::kInspect) step.likeness = Likeness::kInfo;
+  return step;
+}
+
+}  // namespace redlatch::sim
