@@ -173,8 +173,7 @@ void Engine::descend(Hold &hold, Nanos now, wire::Form form) {
   if (climb.is_cancel_due) {
     wire::cancel(command, dialect_, form, hold.lock->keys, hold.member, hold.owner);
   } else {
-    wire::downgrade(command, dialect_, form, hold.lock->keys, hold.token, hold.lease_time / kMs,
-                    0);
+    wire::downgrade(command, dialect_, form, hold.lock->keys, hold.token, hold.lease_time / kMs, 0);
   }
   climb.is_descending =
       try_send(command, InFlight{Ask::kDescend, form, now, 0, hold.shared_from_this()});

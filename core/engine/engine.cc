@@ -189,6 +189,7 @@ bool Engine::is_of_other_format(Request &request, const wire::CountAnswer &answe
   if (!is_other || inquiry.format == wire::Format::kHashRw) return false;
   const bool was_string = inquiry.format == wire::Format::kString;
   inquiry.format = was_string ? wire::Format::kHash : wire::Format::kHashRw;
+  if (was_string) std::swap(inquiry.earlier, inquiry.info);
   inquiry.info = {};
   request.lock = std::make_shared<LockName>(settings_.name_space, request.name, inquiry.format);
   return true;
@@ -206,6 +207,12 @@ void Engine::on_request_reply(const InFlight &in_flight, const Reply &reply, Nan
   note_time(in_flight.sent_at, now, answer.server_ms);
   if (request->inquiry && is_of_other_format(*request, answer)) {
     return send_request(request, now);
+  }
+  if (request->op == Request::Op::kInspect && request->inquiry->info.waiter_count == 0) {
+    // Each format has a queue of its own: some may wait in one while another holds.
+    Inquiry &inquiry = *request->inquiry;
+    inquiry.info.waiter_count = inquiry.earlier.waiter_count;
+    inquiry.info.waiters = std::move(inquiry.earlier.waiters);
   }
   switch (request->op) {
     case Request::Op::kForce:

@@ -75,7 +75,7 @@ Hold &Engine::new_hold(const std::shared_ptr<LockName> &lock, const Request &cal
         is_shared ? -1 : caller.wait_ms, is_hash ? options.owner : std::string_view());
   }
   hold->lease_time = caller.options.lease;
-  hold->foreign = caller.options.turn();
+  hold->foreign = caller.options.foreign;
   holds_.emplace_hint(holds_.end(), hold->id, hold);
   lock->hold_count++;
   waiting_hold_count_++;
@@ -169,13 +169,14 @@ void Engine::ask(Hold &hold, Nanos now, wire::Form form) {
 void Engine::send_ask(Hold &hold, Nanos now, wire::Form form) {
   if (const Request *front = front_of(hold)) {
     hold.lease_time = front->options.lease;
-    hold.foreign = front->options.turn();
+    hold.foreign = front->options.foreign;
   }
   hold.told_due = kNever;
   wire::Command command;
   wire::acquire(command, dialect_, form, hold.lock->keys,
                 {hold.mode, hold.claimant(), hold.lease_time / kMs, hold.member, hold.ticket,
-                 hold.foreign.burst > 0, sibling_of(hold)});
+                 hold.foreign.burst > 0 || hold.lock->keys.format != wire::Format::kString,
+                 sibling_of(hold)});
   timers_.remove(hold);
   hold.is_ask_pending = try_send(
       command, InFlight{Ask::kAcquire, form, now, hold.lease_time, hold.shared_from_this()});
@@ -405,7 +406,7 @@ void Engine::give_lease(Hold &hold, Request &caller, Nanos now) {
   lease.hold = &hold;
   hold.lease = caller.lease;
   hold.lease_time = options.lease;
-  hold.foreign = options.turn();
+  hold.foreign = options.foreign;
   hold.is_renewed = options.is_renewed;
   // Who holds is written with the first extension; at once if somebody cares enough to set a label,
   // or if another label stands there, of whom it was passed on by.

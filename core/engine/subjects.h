@@ -37,12 +37,6 @@ struct AcquireOptions {
   wire::Mode mode = wire::Mode::kWrite;
   std::string owner;  // who may have it once more; none: nobody
   std::string label;
-
-  // Libraries of the hash formats wait to be told, and take turns with us always.
-  wire::ForeignTurn turn() const {
-    if (format != wire::Format::kString) return {1, kRedissonTurnMs};
-    return foreign;
-  }
 };
 
 // What a reply in flight is about.
@@ -97,6 +91,7 @@ struct Lease : Subject {
 // What only some requests ask and find out.
 struct Inquiry {
   std::string token;                            // attach, force
+  wire::InspectAnswer earlier;  // inspect: what the format asked for before said
   wire::InspectAnswer info;                     // inspect: the result
   std::string pattern;                          // list: of lock names
   wire::ListAnswer list;                        // list: the cursor to go on from, then the result

@@ -43,7 +43,8 @@ Script script_of(Mode mode) {
 
 void acquire(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
              const AcquireCall &call) {
-  begin(out, dialect, form, script_of(call.mode), keys, call.leaves_turns);
+  const bool has_turn = call.leaves_turns && call.mode != Mode::kUpgrade;
+  begin(out, dialect, form, script_of(call.mode), keys, has_turn);
   out.add(call.claimant.token).add(call.lease_ms).add(call.member).add(call.ticket);
   out.add(dialect.prefix);
   if (keys.format == Format::kHash) out.add(call.claimant.owner);
@@ -52,10 +53,11 @@ void acquire(Command &out, const Dialect &dialect, Form form, const LockKeys &ke
 
 void release(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
              const Claimant &claimant, const ForeignTurn &turn) {
-  begin(out, dialect, form, Script::kRelease, keys, turn.burst > 0);
+  const bool has_turn = turn.burst > 0 || keys.format != Format::kString;
+  begin(out, dialect, form, Script::kRelease, keys, has_turn);
   out.add(claimant.token).add(dialect.prefix);
   if (keys.format == Format::kHash) out.add(claimant.owner);
-  if (turn.burst > 0) out.add(turn.burst).add(turn.window_ms);
+  if (has_turn) out.add(turn.burst).add(turn.window_ms);
 }
 
 void track(Command &on, Command &next, Command &look, const LockKeys &keys) {

@@ -26,10 +26,11 @@ set(FENCE_STEP 32)          # Leaves 31 fences to the holder's client for its ow
 set(TOKEN_SIZE 32)          # wire/token.h
 set(CID_SIZE 22)
 set(MEMBER_SIZE 51)
+set(REDISSON_TURN_MS 10)    # For how long K is left to Redisson's waiters, who are told of it.
 set(SHARED rl:shared)       # What K holds while readers share it.
 set(UPGRADE_TICKET 4000000000000000)  # Puts an upgrade in front: far above any time in us.
-set(constants TOKEN_SIZE CID_SIZE MEMBER_SIZE SHARED UPGRADE_TICKET FENCE_TTL_MS QUEUE_TTL_MS
-    MAX_ENTRIES OVERDUE_ENTRIES FENCE_STEP)
+set(constants REDISSON_TURN_MS TOKEN_SIZE CID_SIZE MEMBER_SIZE SHARED UPGRADE_TICKET
+    FENCE_TTL_MS QUEUE_TTL_MS MAX_ENTRIES OVERDUE_ENTRIES FENCE_STEP)
 
 # Keeps the lines between `--@only format ...` and `--@end`, or drops them.
 function(choose format text result)

@@ -137,7 +137,8 @@ class ReadWrite(Queue):
         self.writer = token
 
     def left(self, member: str, now: int) -> int:
-        others = [end for token, end in self.holds.items() if member[32:33] + token != "u" + member[:32]]
+        mine = member[:32] if member[32] == "u" else ""
+        others = [end for token, end in self.holds.items() if token != mine]
         return (max(others) if others else self.ends_at) - now
 
     def keep(self, out: Outcome, token: str, lease_ms: int, now: int) -> None:

@@ -86,8 +86,8 @@ StepMaker::Words StepMaker::arguments(const LockKeys &lock, Script which) {
       words.push_back(kPrefix);
       return words;
     case Script::kInspect:
-      return {lock.lock,    lock.queue, lock.fence, lock.info,
-              lock.readers, is_one_in(4) ? number() : "256"};
+      return {lock.lock, lock.queue,   lock.fence,
+              lock.info, lock.readers, is_one_in(4) ? number() : "256"};
     case Script::kForceRelease:
       words.insert(words.end(), {is_one_in(2) ? "" : sharer_in(lock), kPrefix});
       return words;

@@ -387,12 +387,13 @@ Step StepMaker::raw_by_score() {
     case 2:
       return step({"ZRANGEBYSCORE", key(), low, high});
     case 3:
-      return step({"ZRANGEBYSCORE", key(), low, high, "WITHSCORES", "LIMIT", position(), position()},
-                  Likeness::kScores);
+      return step(
+          {"ZRANGEBYSCORE", key(), low, high, "WITHSCORES", "LIMIT", position(), position()},
+          Likeness::kScores);
     default:
-      return step({"ZRANGEBYSCORE", key(), low, high,
-                   any(std::array{"LIMIT", "withscores", "BAD"})},
-                  Likeness::kScores);
+      return step(
+          {"ZRANGEBYSCORE", key(), low, high, any(std::array{"LIMIT", "withscores", "BAD"})},
+          Likeness::kScores);
   }
 }
 
@@ -416,9 +417,8 @@ Step StepMaker::raw_hash() {
     case 5: {
       // As many as there are, or more: fewer are drawn by lot.
       const auto found = store_.keys().find(key);
-      const auto *hash = found == store_.keys().end()
-                             ? nullptr
-                             : std::get_if<Store::Hash>(&found->second.data);
+      const auto *hash =
+          found == store_.keys().end() ? nullptr : std::get_if<Store::Hash>(&found->second.data);
       return step({"HRANDFIELD", key, hash && hash->size() > 2 ? "300" : "2"}, Likeness::kSet);
     }
     case 6:
@@ -428,9 +428,9 @@ Step StepMaker::raw_hash() {
                    any(std::array{"x", "1.5"})});
     default:
       return step({"PEXPIREAT", key,
-                   is_one_in(4) ? number()
-                                : std::to_string(1'699'999'900'000 +
-                                                 static_cast<int64_t>(below(500'000)))});
+                   is_one_in(4)
+                       ? number()
+                       : std::to_string(1'699'999'900'000 + static_cast<int64_t>(below(500'000)))});
   }
 }
 
@@ -491,7 +491,8 @@ Step StepMaker::walk() {
     }
     return step;
   }
-  const wire::ScriptText &list = wire::script_text(Script::kList, wire::Format::kString, is_one_in(2));
+  const wire::ScriptText &list =
+      wire::script_text(Script::kList, wire::Format::kString, is_one_in(2));
   Step step = called(list.sha1, list.text,
                      {"0", any(kPatterns), is_one_in(2) ? "256" : std::to_string(1 + below(9))}, 0);
   step.kind = Step::Kind::kWalk;
@@ -552,9 +553,8 @@ Step StepMaker::foreign() {
 
 Step StepMaker::made_up() {
   const auto step = [](Words words) { return Step{Step::Kind::kCommand, {}, std::move(words), 0}; };
-  const wire::ScriptText &known =
-      wire::script_text(static_cast<Script>(below(wire::kScriptCount)), wire::Format::kString,
-                        is_one_in(2));
+  const wire::ScriptText &known = wire::script_text(static_cast<Script>(below(wire::kScriptCount)),
+                                                    wire::Format::kString, is_one_in(2));
   switch (below(8)) {
     case 0:
       return step({"NOSUCHCOMMAND", text()});

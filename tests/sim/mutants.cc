@@ -63,8 +63,7 @@ constexpr Mutant kMutants[] = {
      "local last = tonumber(redis.call('SET', F, fence, 'PX', '3600000', 'GET'))\n"
      "if last then"},
     {"outside-fence", "a hand-over leaves it to another command to count the fence",
-     Shape::kGeneral, true, 1,
-     "local ms = is_me and tonumber(lease) or claim\n",
+     Shape::kGeneral, true, 1, "local ms = is_me and tonumber(lease) or claim\n",
      "local ms = is_me and tonumber(lease) or claim\n"
      "if mode == 'x' and not fence then\n"
      "local last = tonumber(redis.call('GET', F) or 0)\n"

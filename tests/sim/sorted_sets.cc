@@ -207,9 +207,9 @@ Value Commands::zcount(Argv argv) {
   const auto *set = lookup<Store::SortedSet>(argv[1], is_wrong);
   if (is_wrong) return wrong_type();
   if (!set) return Value::of(int64_t{0});
-  return Value::of(int64_t{
-      std::count_if(set->order.begin(), set->order.end(),
-                    [&](const auto &entry) { return range.holds(entry.first); })});
+  return Value::of(
+      int64_t{std::count_if(set->order.begin(), set->order.end(),
+                            [&](const auto &entry) { return range.holds(entry.first); })});
 }
 
 Value Commands::zrangebyscore(Argv argv) {

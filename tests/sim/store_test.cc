@@ -142,8 +142,7 @@ TEST_F(StoreTest, the_listener_counts_the_receivers) {
   EXPECT_EQ(log.take(), Lines({"published c m", "spublished c m"}));
   store.set_may_publish(false);
   EXPECT_EQ(code(run({"PUBLISH", "c", "m"})), "NOPERM");
-  const Value probe =
-      run({"EVAL", text(wire::Script::kProbe), "0", "a", "b"});
+  const Value probe = run({"EVAL", text(wire::Script::kProbe), "0", "a", "b"});
   EXPECT_EQ(probe, Value::list({Value::of(int64_t{-1}), Value::of(int64_t{-1})}));
   EXPECT_EQ(log.take(), Lines());
 }

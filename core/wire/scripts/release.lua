@@ -4,8 +4,8 @@
 -- RELEASE: give up what the token has, and serve the queue. Nobody else's lock is ever touched.
 --
 -- KEYS: K, Q, F, R, and W by clients that leave other libraries their turn.
--- ARGV: token, channel prefix; hash format: owner; with W: after how many grants of ours (hash
---       formats: 1), and for how many ms.
+-- ARGV: token, channel prefix; hash format: owner; with W: after how many grants of ours, 0 for
+--       never, and for how many ms.
 -- Returns {result, now, flags}. result: -1 not the owner, 0 the owner has other holds (hash
 --         format), 1 freed, 1 + n handed to n waiters. A non-owner that finds K free with waiters
 --         hands it on all the same. now: 0 in the usual case, that nobody waits. flags: see
@@ -44,15 +44,18 @@ local is_still_held = is_mine and holder
 -- W: how many grants in a row were ours; or 'w', a window in which we take nothing.
 local window, count = false, nil
 if W and is_mine and not holder then
-  --@only string
-  count = (tonumber(redis.pcall('GET', W)) or 0) + 1
-  window = count >= tonumber(ARGV[3]) and tonumber(ARGV[4])
-  --@end
+  local burst = tonumber(ARGV[#ARGV - 1])
+  if burst > 0 then
+    count = (tonumber(redis.pcall('GET', W)) or 0) + 1
+    window = count >= burst and tonumber(ARGV[#ARGV])
+  end
   --@only hash hash_rw
   -- Whoever subscribes there waits by Redisson's rules: they and we take turns. An error here, as
   -- without the right to look, would leave half a release.
-  local theirs = redis.pcall('PUBSUB', 'NUMSUB', channel)[2]
-  window = theirs and theirs > 0 and tonumber(ARGV[#ARGV])
+  local theirs = redis.pcall('PUBSUB', 'NUMSUB', channel, fair_channel)
+  if (theirs[2] or 0) + (theirs[4] or 0) > 0 then
+    window = window or @REDISSON_TURN_MS@
+  end
   --@end
 end
 local me, lease, fence

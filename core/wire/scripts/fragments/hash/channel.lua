@@ -1,8 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- Where Redisson's waiters are told that K is free, named by its rules.
+-- Where Redisson's waiters are told that K is free, named by its rules: all but those of its fair
+-- lock on one channel, and of those the first in their queue on its own. The queue is no key of
+-- ours: a user without the right to read it does without.
 --
 -- In:  K.
--- Out: channel.
-local channel = 'redisson_lock__channel:' .. (string.find(K, '{', 1, true) and K or '{' .. K .. '}')
+-- Out: channel, fair_channel.
+local tag = string.find(K, '{', 1, true) and K or '{' .. K .. '}'
+local channel = 'redisson_lock__channel:' .. tag
+local first = redis.pcall('LINDEX', 'redisson_lock_queue:' .. tag, 0)
+local fair_channel = channel .. ':' .. (type(first) == 'string' and first or '')

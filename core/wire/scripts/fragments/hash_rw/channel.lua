@@ -2,9 +2,10 @@
 -- Copyright The redlatch authors
 --
 -- Where the waiters of Redisson's read-write lock are told that K can be had, and those of its
--- plain lock, which the mutex of this format excludes as well; named by its rules.
+-- plain locks, which the mutex of this format excludes as well; named by its rules.
 --
 -- In:  K.
--- Out: channel, plain_channel.
-local tag = string.find(K, '{', 1, true) and K or '{' .. K .. '}'
-local channel, plain_channel = 'redisson_rwlock:' .. tag, 'redisson_lock__channel:' .. tag
+-- Out: channel; plain_channel and fair_channel, of plain locks.
+--@include fragments/hash/channel.lua
+local plain_channel = channel
+channel = 'redisson_rwlock:' .. tag
