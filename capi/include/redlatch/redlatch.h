@@ -286,8 +286,8 @@ RL_API rl_status rl_acquire_options_set_local_burst(rl_acquire_options *options,
  * grants in a row, which pass the lock among redlatch clients, it is left free for them for a
  * while: 0 to 1,000,000 (0 = never). Without it they hardly ever find it free while redlatch
  * clients wait; with 16 both sides have their turns. All redlatch clients of such a lock need it. A
- * lock that passes on inside a client (local_burst) counts once. In the formats of Redisson's, those
- * of its waiters that wait to be told have turns without it. @return RL_E_INVALID.
+ * lock that passes on inside a client (local_burst) counts once. In the formats of Redisson's,
+ * waiters of its that wait to be told have turns without it. @return RL_E_INVALID.
  */
 RL_API rl_status rl_acquire_options_set_foreign_burst(rl_acquire_options *options,
                                                       int32_t grant_count);
