@@ -101,15 +101,14 @@ void Engine::on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nan
     return end_upgrade(hold, status, "lock " + name + why, now);
   }
   hold.ticket = answer.ticket;
-  hold.check = answer.check;
   hold.climb.due = std::min(now + policy::poll_delay(answer.pttl_ms, answer.rank),
                             std::exchange(hold.told_due, kNever));
   schedule(hold, now);
 }
 
-// The server keeps what was left of the reader's lease, so that its deadline stands; the message
-// may be as old as it likes.
-void Engine::on_upgrade_push(Hold &hold, const wire::Push &push, Nanos now) {
+// A message does not say which upgrade of this token it grants: it may be a late one, of an upgrade
+// that was taken back or has ended since. The answer to UPGRADE is certain.
+void Engine::on_upgrade_push(Hold &hold, Nanos now) {
   if (hold.phase != Phase::kHeld || hold.mode == wire::Mode::kWrite) return;
   if (now >= hold.lease->deadline.load()) return on_hold_due(hold, now);
   if (!hold.climb.request) {
@@ -117,13 +116,11 @@ void Engine::on_upgrade_push(Hold &hold, const wire::Push &push, Nanos now) {
     if (!hold.climb.is_cancel_due) hold.climb.is_descent_due = true;
     return descend(hold, now);
   }
-  if (push.check != hold.check) {
-    hold.climb.due = now;
-    return schedule(hold, now);
+  if (hold.is_ask_pending) {
+    hold.told_due = now;
+    return;
   }
-  become_writer(hold, push.fence, push.server_ms);
-  hold.is_claim = true;
-  hold.renewal_at = now;
+  hold.climb.due = now;
   schedule(hold, now);
 }
 

@@ -212,7 +212,7 @@ class Engine {
   void start_upgrade(const std::shared_ptr<Request> &request, Nanos now);
   void ask_upgrade(Hold &hold, Nanos now, wire::Form form = wire::Form::kDigest);
   void on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
-  void on_upgrade_push(Hold &hold, const wire::Push &push, Nanos now);
+  void on_upgrade_push(Hold &hold, Nanos now);
   void become_writer(Hold &hold, int64_t fence, int64_t server_ms);
   void finish_upgrade(Hold &hold, Status status, std::string_view message = {});
   void end_upgrade(Hold &hold, Status status, std::string_view message, Nanos now);

@@ -352,7 +352,7 @@ void Engine::on_grant_push(Hold &hold, const wire::Push &push, Nanos now) {
     hold.is_release_due = true;
     return leave(hold, now);
   }
-  if (push.mode == wire::Mode::kUpgrade) return on_upgrade_push(hold, push, now);
+  if (push.mode == wire::Mode::kUpgrade) return on_upgrade_push(hold, now);
   if (push.mode != hold.mode) return;
   if (hold.phase == Phase::kHeld) {
     if (push.check == hold.check && push.fence > hold.fence) lose(hold, kForced, false, now);

@@ -140,8 +140,8 @@ struct Request : Subject, Timed {
   bool is_finished() const { return status.load(std::memory_order_acquire) != Status::kPending; }
 };
 
-// A reader on its way to be the writer, or back. `member`, `ticket` and `check` of the hold are
-// then those of this. The way back: CANCEL, and DOWNGRADE if that came too late.
+// A reader on its way to be the writer, or back. `member` and `ticket` of the hold are then those
+// of this. The way back: CANCEL, and DOWNGRADE if that came too late.
 struct Climb {
   std::shared_ptr<Request> request;  // none: nobody wants it any more
   bool was_asked = false;            // with the hold's member
