@@ -29,6 +29,12 @@ void Engine::start_upgrade(const std::shared_ptr<Request> &request, Nanos now) {
     return finish(*request, Status::kDeadlock,
                   "lock " + quoted(request->lease->name) + ": this lease waits to upgrade already");
   }
+  for (const Hold *other = hold.lock->owned; other != nullptr; other = other->next_owned) {
+    if (other == &hold || other->owner != hold.owner) continue;
+    return finish(*request, Status::kDeadlock,
+                  "lock " + quoted(request->lease->name) +
+                      ": its owner reads by another lease as well, and would wait for itself");
+  }
   hold.climb.request = request;
   request->hold = &hold;
   waiting_hold_count_++;

@@ -24,7 +24,7 @@ std::string busy_message(const LockName &lock, const wire::AcquireAnswer &answer
            " ms";
   }
   if (answer.type == "none") return message + "others wait for it";
-  if (answer.type != "string" && (answer.type != "hash" || answer.holder.empty())) {
+  if (answer.holder.empty()) {
     return message + "its key holds a " + std::string(answer.type) +
            ": no lock, or one of another format";
   }

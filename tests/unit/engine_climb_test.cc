@@ -370,6 +370,16 @@ TEST_F(ClimbTest, owner_reads_again_past_the_queue_by_its_other_lease) {
   EXPECT_EQ(second->status.load(), Status::kOk);
 }
 
+TEST_F(ClimbTest, owner_that_reads_twice_is_told_when_it_upgrades) {
+  const auto first = held(reading("me"));
+  const auto second = held(reading("me"));
+  EXPECT_EQ(upgrade(first)->status.load(), Status::kDeadlock);
+  release(second);
+  reply_count("release", 1);
+  upgrade(first);
+  EXPECT_EQ(next_script(), "upgrade");
+}
+
 TEST_F(ClimbTest, owner_that_would_wait_for_itself_is_told) {
   const auto read = held(reading("me"));
   const auto write = acquire(-1, writing("me"));

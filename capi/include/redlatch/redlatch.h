@@ -605,7 +605,8 @@ RL_API rl_request *rl_extend_start(rl_lease *lease, int64_t lease_ms);
  * @return RL_OK           it writes now (or did so before).
  *         RL_BUSY         wait_ms is 0 and others read. Here and with the next three it reads on.
  *         RL_TIMEOUT      the wait ran out.
- *         RL_E_DEADLOCK   another reader waits to upgrade.
+ *         RL_E_DEADLOCK   another reader waits to upgrade; or the owner that the options named
+ *                         reads by another lease as well, and would wait for itself.
  *         RL_E_UNAVAILABLE  RL_E_OUTCOME_UNKNOWN  RL_E_SERVER  RL_E_DENIED   it reads on, and what
  *                         was sent is taken back.
  *         RL_E_LOST       the lease had ended: an expired reader cannot upgrade.
