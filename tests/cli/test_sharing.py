@@ -56,7 +56,19 @@ def test_writer_is_not_overtaken_by_readers(cli: Cli, name: str) -> None:
             read = int(late.out.wait_for(r"ready (\d+)\n")[1])
             late.close_stdin()
             assert late.wait() == 0
-    assert fence_of(cli.run("run", "-v", name, "true").stderr) > read > written
+    assert fence_of(cli.run("run", "-v", name, "true").stderr) > read >= written
+
+
+def test_readers_next_to_each_other_enter_together(cli: Cli, name: str) -> None:
+    with cli.hold(name) as writer, cli.start("run", "-s", name, "--", *HOLD) as first:
+        wait_until(lambda: cli.waiting(name) == 1)
+        with cli.start("run", "-s", name, "--", *HOLD) as second:
+            wait_until(lambda: cli.waiting(name) == 2)
+            writer.close_stdin()
+            assert writer.wait() == 0
+            first.out.wait_for("ready")
+            second.out.wait_for("ready")
+            assert cli.status(name)["holding"] == 2
 
 
 def test_waiting_reader_leaves_the_queue_on_a_signal(cli: Cli, name: str) -> None:
