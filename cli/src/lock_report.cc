@@ -241,9 +241,8 @@ LockReport::LockReport(const rl_info* info)
                        .mode = rl_info_number(info, RL_INFO_WAITER, i, RL_INFO_MODE),
                        .since_ms = rl_info_number(info, RL_INFO_WAITER, i, RL_INFO_SINCE_MS)});
   }
-  if (state != RL_STATE_HELD) return;
   owner = text_field(info, RL_INFO_LOCK, 0, RL_INFO_OWNER);
-  // Who names no owner is its own: a mutex, in the other format.
+  // Who names no owner is its own: a mutex, in the other format, or that of another library.
   if (!holders.empty() && owner == holders.front().token) owner.clear();
 }
 

@@ -146,7 +146,8 @@ def test_busy_says_how_many_read(cli: Cli, name: str) -> None:
 
 def test_owner_enters_again_at_once(cli: Cli, name: str) -> None:
     """Also past somebody who waits, and from another process that names it."""
-    with cli.hold(name, "--owner", "me") as outer, cli.start("run", "--owner", "you", name, "true"):
+    you = ["--owner", "you"]
+    with cli.hold(name, "--owner", "me") as outer, cli.start("run", *you, name, "true") as other:
         wait_until(lambda: cli.waiting(name) == 1)
         done = cli.run("run", "-n", "-v", "--owner", "me", name, "true")
         assert done.returncode == 0
@@ -154,12 +155,13 @@ def test_owner_enters_again_at_once(cli: Cli, name: str) -> None:
         assert f"lock '{name}' stays with its owner, who has entered it elsewhere" in done.stderr
         assert "cannot release" not in done.stderr
         assert cli.status(name)["holding"] == 1
-        for options in ([], ["-s"], ["--owner", "you"]):
+        for options in ([], ["-s"], you):
             assert cli.run("run", "-n", *options, name, "true").returncode == BUSY
         outer.close_stdin()
-        assert outer.wait_output() == 0
-        assert outer.err.text == ""
-    assert cli.run("run", "--owner", "me", name, "true").returncode == 0
+        assert (outer.wait_output(), outer.err.text) == (0, "")
+        # Killed in that moment it would keep the lock for the rest of its lease.
+        assert other.wait() == 0
+    assert not cli.is_held(name)
 
 
 def test_nested_runs_of_one_owner(cli: Cli, name: str) -> None:
