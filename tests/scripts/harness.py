@@ -34,6 +34,7 @@ NAMES = tuple(
     ).split()
 )
 HASH_NAMES = tuple("acquire release cancel kick inspect force_release extend_shared".split())
+HASH_RW_NAMES = (*HASH_NAMES, "acquire_read", "upgrade", "downgrade")
 SHARED = "rl:shared"
 
 LEASE_MS = 30_000
@@ -239,17 +240,19 @@ class World:
         found = self.admin.cmd("ZRANGE", self.lock.r, 0, -1, "WITHSCORES")
         return {member.decode()[:32]: int(float(ms)) for member, ms in zip(found[::2], found[1::2])}
 
-    def end_lease(self, token: str) -> None:
+    def end_lease(self, token: str, in_ms: int = -1) -> None:
         """Let the lease of one of several end, as if its time had come: K follows the rest."""
         text = """
         for _, member in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
-          if string.sub(member, 1, 32) == ARGV[1] then redis.call('ZADD', KEYS[2], 1, member) end
+          local is_it = string.sub(member, 1, 32) == ARGV[1]
+          if is_it then redis.call('ZADD', KEYS[2], ARGV[2], member) end
         end
         local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')[2]
         redis.call('PEXPIREAT', KEYS[2], last)
         return redis.call('PEXPIREAT', KEYS[1], last)
         """
-        assert self.admin.cmd("EVAL", text, 2, self.lock.k, self.lock.r, token) == 1
+        end = self.now_us() // 1000 + in_ms if in_ms >= 0 else 1
+        assert self.admin.cmd("EVAL", text, 2, self.lock.k, self.lock.r, token, end) == 1
 
     def pttl(self, key: str | None = None) -> int:
         pttl: int = self.admin.cmd("PTTL", key or self.lock.k)
@@ -558,15 +561,11 @@ class Client:
             found.append(_parse(text.decode(), self.lock))
         return found
 
-    def was_told(self, token: str, ms: int) -> bool:
+    def was_told(self, token: str, ms: int, slack_ms: int = CLOCK_SLACK_MS) -> bool:
         """Whether its one message says: you are the head, look again after `ms`."""
         found = self.messages()
-        return len(found) == 1 and self.tells(found[0], token, ms)
-
-    @staticmethod
-    def tells(message: Grant | Head, token: str, ms: int) -> bool:
-        is_head = isinstance(message, Head) and message.rid == rid_of(token)
-        return is_head and ms - CLOCK_SLACK_MS <= message.ms <= ms
+        heads = [one for one in found if isinstance(one, Head) and one.rid == rid_of(token)]
+        return len(found) == len(heads) == 1 and ms - slack_ms <= heads[0].ms <= ms
 
     def close(self) -> None:
         self.connection.close()

@@ -72,7 +72,7 @@ def test_readers_at_the_head_get_in_and_a_writer_behind_them_does_not(world: Wor
         (grant,) = reader.messages()
         assert isinstance(grant, Grant) and grant.mode == "s" and isinstance(held, Held)
         assert int(grant.fence) == int(held.fence) + FENCE_STEP - 1
-    assert writer.was_told(behind, 30_000) and late.messages() == []
+    assert writer.was_told(behind, 30_000, 10_000) and late.messages() == []
     assert world.queue()[0] == writer.member(behind) and len(world.queue()) == 2
 
 

@@ -251,10 +251,10 @@ def test_crashed_reader_ends_alone(world: World) -> None:
 
 def test_writer_behind_a_crashed_reader_gets_in_at_its_expiry(world: World) -> None:
     crashed, reader, writer = (world.client() for _ in range(3))
-    crashed.share(lease_ms=80)
-    token = reader.share(lease_ms=20)
+    over, token = crashed.share(), reader.share()
     behind = writer.wait()
     reader.release(token)
+    world.end_lease(over, in_ms=30)
     eventually(lambda: isinstance(writer.acquire(behind), Held))
     assert world.holder() == behind
 

@@ -186,9 +186,10 @@ def test_next_head_of_a_free_lock_is_told_the_claim(hashed: World) -> None:
 
 def test_waiter_behind_a_crashed_owner_gets_in_at_its_expiry(hashed: World) -> None:
     crashed, waiter = hashed.client(owner="o"), hashed.client(owner="p")
-    hold(crashed, 1, lease_ms=20)
-    hold(crashed, 2, lease_ms=80)
+    over = hold(crashed, 1), hold(crashed, 2)
     behind = waiter.wait()
+    hashed.end_lease(over[0])
+    hashed.end_lease(over[1], in_ms=30)
     eventually(lambda: isinstance(waiter.acquire(behind), Held))
     assert hashed.owners() == {"p": 1}
 
@@ -225,6 +226,20 @@ def test_holds_left_over_by_a_lost_key_do_not_come_back(hashed: World) -> None:
     other.release(token)
     again = hold(client, 1)
     assert client.extend_shared(over) == 0 and list(hashed.readers()) == [again]
+
+
+def test_holds_left_over_do_not_pass_to_a_stranger(hashed: World) -> None:
+    client, namesake = hashed.client(owner="o"), hashed.client(owner="uuid:1")
+    over = hold(client, 1)
+    hashed.admin.cmd("DEL", hashed.lock.k)
+    stranger(hashed, "uuid:1", 3)
+    before = hashed.admin.cmd("DUMP", hashed.lock.k)
+    for asking in (client, namesake):
+        reply = asking.try_acquire(asking.token())
+        assert isinstance(reply, Busy) and reply.holder == b"uuid:1"
+    assert client.release(over) == (-1, 0) and client.extend_shared(over) == 0
+    assert hashed.kick() == (0, 0)
+    assert hashed.admin.cmd("DUMP", hashed.lock.k) == before and hashed.pttl() > 59_000
 
 
 def test_lost_holds_leave_the_owner_in_peace_until_its_key_ends(hashed: World) -> None:

@@ -279,7 +279,7 @@ def test_dead_waiter_to_upgrade_goes_on_reading(world: World) -> None:
     assert second.release(other) == (1, 0)
     assert world.holder() == SHARED and list(world.readers()) == [token]
     assert 19_000 < world.pttl() <= 20_000 and world.queue() == [writer.member(behind)]
-    assert writer.was_told(behind, 20_000)
+    assert writer.was_told(behind, 20_000, 10_000)
     client.subscribe()
     assert client.extend_shared(token) == 2
     assert isinstance(client.upgrade(token), Held)
