@@ -146,7 +146,7 @@ def test_every_script_of_the_hash_format_works_for_the_user(
     assert hashed.run("inspect.hash", keys, 9, connection=limited)[8] == 2
     assert hashed.kick(limited) == (0, 0)
     assert client.release(tokens[0]) == (0, 0)
-    assert client.release_with_turn(tokens[1], 1, 1000) == (2, 0)
+    assert client.release_with_turn(tokens[1], 0, 1000) == (2, 0)
     assert waiter.cancel(waiter.member(behind)) == (2, 0)
     assert hashed.force_release("p", limited) == (1, 0) and hashed.owners() == {}
 

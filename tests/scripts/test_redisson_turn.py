@@ -109,9 +109,9 @@ def test_no_window_opens_when_none_of_them_waits(hashed: World) -> None:
     client, waiter = hashed.client(owner="o"), hashed.client(owner="p")
     held = client.hold()
     behind = waiter.wait()
-    assert client.release_with_turn(held, 1, WINDOW_MS) == (2, 0)
+    assert client.release_with_turn(held, 0, WINDOW_MS) == (2, 0)
     assert hashed.owners() == {"p": 1} and hashed.admin.cmd("GET", hashed.lock.w) is None
-    assert waiter.release_with_turn(behind, 1, WINDOW_MS) == (1, 0)
+    assert waiter.release_with_turn(behind, 0, WINDOW_MS) == (1, 0)
     assert hashed.admin.cmd("GET", hashed.lock.w) is None
 
 
@@ -150,7 +150,7 @@ def test_release_frees_without_the_right_to_look_who_waits(hashed: World) -> Non
     with hashed.user("~*", "&*", "+@all", "-pubsub") as limited:
         client.connection.close()
         client.connection = limited
-        assert client.release_with_turn(held, 1, WINDOW_MS) == (1, 0)
+        assert client.release_with_turn(held, 0, WINDOW_MS) == (1, 0)
     assert hashed.keys() == {hashed.lock.f}
 
 
