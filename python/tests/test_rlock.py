@@ -179,6 +179,8 @@ def test_loss_is_told_of_each_lease(client: redlatch.Client) -> None:
         with lock as inner:
             thief = steal(client, "report")
             assert inner.lost and outer.lost
+            # The thief is one whom a reentrant lock keeps out, and who keeps it out.
+            assert client.inspect("report").type == "hash"
     with pytest.raises(redlatch.LockLost):
         lock.release()
     thief.release()
