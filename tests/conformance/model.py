@@ -9,7 +9,9 @@ library is free to choose (who of several is next), the model says among whom, a
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from .model_shared import SharedName
 
 # An operation of a random program: what, with which lock or client, and a number to choose by.
 Operation = tuple[str, str, int]
@@ -27,8 +29,17 @@ LOCK_OPERATIONS = {
     "detach": 1,
     "attach": 2,
 }
+# Of readers. With a mutex they are nothing.
+SHARED_OPERATIONS = {
+    "acquire_read": 6,
+    "start_read": 8,
+    "upgrade": 2,
+    "start_upgrade": 4,
+    "downgrade": 3,
+}
 CLIENT_OPERATIONS = {"inspect": 3, "force_release": 1, "force_release_by_token": 1}
 SERVER_OPERATIONS = {"get": 3, "evict": 1, "script_flush": 1, "drop_connections": 1}
+OF_ALL_NAMES = {"script_flush", "drop_connections"}
 
 
 @dataclass
@@ -37,6 +48,9 @@ class Lease:
     # GONE: the server has no such lock any more, and the client may not know. GIVEN_UP: a release
     # has found out, after which the lease counts as lost or as released.
     state: str = "HELD"
+    mode: str = "WRITE"
+    owner: str = ""
+    is_attached: bool = False
 
 
 @dataclass
@@ -59,6 +73,7 @@ class Model:
         clients: dict[str, bool],
         strict: bool,
         same: Callable[[str, str], bool],
+        owners: dict[str, dict[str, str]] | None = None,
     ) -> None:
         self.locks = locks  # lock -> name
         self.clients = list(clients)
@@ -66,7 +81,10 @@ class Model:
         self.strict = strict
         # Whether two bindings are one token: a lock that is passed on inside a client keeps it.
         self.same = same
-        self.names = {name: Name() for name in locks.values()}
+        # name -> lock -> owner, of the names that several may have.
+        owners = owners or {}
+        self.shared = {name: SharedName(self, name, owners[name]) for name in owners}
+        self.names = {name: Name() for name in locks.values() if name not in owners}
         self.leases: dict[str, Lease] = {}  # the last one of each lock
         self.requests: dict[str, str] = {}  # the status of the last one of each lock
         self.tokens: list[tuple[str, str]] = []  # binding and name of each lease so far
@@ -75,21 +93,30 @@ class Model:
         """Yield the lines that `operation` means now, and change the state."""
         kind, target, choice = operation
         if kind in SERVER_OPERATIONS or kind in CLIENT_OPERATIONS:
-            name = sorted(self.names)[choice % len(self.names)]
-            yield from getattr(self, f"do_{kind}")(target, name)
-        else:
+            names = sorted({*self.names, *self.shared})
+            name = names[choice % len(names)]
+            if name in self.shared and kind not in OF_ALL_NAMES:
+                yield from getattr(self.shared[name], f"do_{kind}")(target)
+            else:
+                yield from getattr(self, f"do_{kind}")(target, name)
+        elif shared := self.shared.get(self.locks[target]):
+            yield from getattr(shared, f"do_{kind}")(target, choice)
+        elif kind not in SHARED_OPERATIONS:
             yield from getattr(self, f"do_{kind}")(target, choice)
 
     def finish(self) -> Answer:
         """Everything is given back; then nothing may be held."""
         for lock, status in self.requests.items():
             if status == "PENDING":
-                yield from self.do_cancel(lock, 0)
+                yield from (self.shared.get(self.locks[lock]) or self).do_cancel(lock, 0)
+        for shared in self.shared.values():
+            yield from shared.finish()
         for name in self.names:
             while self.names[name].queue:  # Of those who cannot cancel: each has its turn.
                 yield from self._end_turn(name)
         for lock in self.leases:
-            yield from self.do_release(lock, 0)
+            if self.locks[lock] in self.names:
+                yield from self.do_release(lock, 0)
         for name, state in self.names.items():
             if state.owner is not None:  # Detached.
                 yield from self.do_force_release(self.clients[0], name)
@@ -105,12 +132,20 @@ class Model:
 
     # ---- what happens by itself ----
 
+    def new_lease(self, lock: str) -> Lease:
+        binding = f"t{len(self.tokens)}"
+        self.tokens.append((binding, self.locks[lock]))
+        self.leases[lock] = Lease(binding)
+        return self.leases[lock]
+
+    def attached(self, lock: str, detached: Lease) -> Lease:
+        self.leases[lock] = replace(detached, state="HELD", is_attached=True)
+        return self.leases[lock]
+
     def _granted(self, lock: str, name: Name) -> str:
         """Record that `lock` has it. @return what its reply has to show."""
-        binding = f"t{len(self.tokens)}"
-        lease = Lease(binding)
-        self.tokens.append((binding, self.locks[lock]))
-        name.owner = self.leases[lock] = lease
+        name.owner = self.new_lease(lock)
+        binding = name.owner.token
         fence = f"fence_{self.locks[lock]}"
         shown = f"token=?{binding} fence>${fence}" if name.has_fence else f"token=?{binding}"
         name.has_fence = True
@@ -193,18 +228,22 @@ class Model:
 
     def do_release(self, lock: str, _: int) -> Answer:
         lease = self.leases.get(lock)
-        name = self.names[self.locks[lock]]
+        if lease is None or lease.state != "HELD":
+            yield from self.release_of_nothing(lock)
+        else:
+            lease.state = "RELEASED"
+            yield f"{lock} release -> OK"
+            yield from self._hand_on(self.names[self.locks[lock]])
+
+    def release_of_nothing(self, lock: str) -> Answer:
+        lease = self.leases.get(lock)
         if lease is None or lease.state in ("RELEASED", "DETACHED"):
             yield f"{lock} release -> E_NOT_HELD"
         elif lease.state in ("GONE", "LOST"):
             lease.state = "GIVEN_UP"
             yield f"{lock} release -> E_LOST"
-        elif lease.state == "GIVEN_UP":
-            yield f"{lock} release -> E_LOST/E_NOT_HELD"
         else:
-            lease.state = "RELEASED"
-            yield f"{lock} release -> OK"
-            yield from self._hand_on(name)
+            yield f"{lock} release -> E_LOST/E_NOT_HELD"
 
     def do_check(self, lock: str, _: int) -> Answer:
         lease = self.leases.get(lock)
@@ -243,7 +282,7 @@ class Model:
         if owner is None or not self.same(owner.token, binding):
             yield f"{lock} attach token=${binding} -> E_NOT_HELD"
         elif owner.state == "DETACHED":
-            name.owner = self.leases[lock] = Lease(binding)
+            name.owner = self.attached(lock, replace(owner, token=binding))
             yield f"{lock} attach token=${binding} -> OK fence=0 token=${binding}"
 
     # ---- operations of a client ----
@@ -308,8 +347,10 @@ class Model:
         yield "@ script flush -> OK"
 
     def do_drop_connections(self, _: str, __: str) -> Answer:
+        if any(shared.would_lose_places() for shared in self.shared.values()):
+            return
         yield "@ drop_connections"
         # A client learns of it with its next command; whoever waits must be back before the lock
         # moves on, or it has lost its place by right.
         for client in self.clients:
-            yield f"until {client} inspect name={sorted(self.names)[0]} -> OK"
+            yield f"until {client} inspect name={min(self.names)} -> OK"

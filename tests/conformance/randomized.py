@@ -23,6 +23,7 @@ from .model import (
     CLIENT_OPERATIONS,
     LOCK_OPERATIONS,
     SERVER_OPERATIONS,
+    SHARED_OPERATIONS,
     Answer,
     Model,
     Operation,
@@ -30,8 +31,11 @@ from .model import (
 from .runners import PREPARE, capabilities
 
 CLIENTS = ["a", "b", "c"]
-# Two locks of each client on each of two names, so that clients also wait for themselves.
-LOCKS = {f"{c}.{n}{i}": f"rnd_{n}" for c in CLIENTS for n in "xy" for i in (1, 2)}
+# Two locks of each client on a name of each kind, so that clients also wait for themselves.
+KINDS = {"rnd_h": "reentrant", "rnd_r": "rw", "rnd_x": "mutex"}
+LOCKS = {f"{c}.{name[-1]}{i}": name for c in CLIENTS for name in KINDS for i in (1, 2)}
+# Of the reentrant ones: owners with several locks of one client, and of several clients.
+OWNERS = {"a.h1": "o1", "a.h2": "o1", "b.h1": "o1", "b.h2": "o2", "c.h1": "o2", "c.h2": "o3"}
 GRANT_SECONDS = 10.0
 SHRINK_SECONDS = 40.0
 
@@ -52,20 +56,28 @@ class Failure:
 
 def generate(seed: int, steps: int) -> Program:
     rng = random.Random(seed)
-    kinds = {**LOCK_OPERATIONS, **CLIENT_OPERATIONS, **SERVER_OPERATIONS}
+    kinds = {**LOCK_OPERATIONS, **SHARED_OPERATIONS, **CLIENT_OPERATIONS, **SERVER_OPERATIONS}
+    readable = sorted(lock for lock, name in LOCKS.items() if KINDS[name] == "rw")
     operations = []
     for kind in rng.choices(list(kinds), list(kinds.values()), k=steps):
-        target = rng.choice(sorted(LOCKS) if kind in LOCK_OPERATIONS else CLIENTS)
+        targets = CLIENTS
+        if kind in LOCK_OPERATIONS or kind in SHARED_OPERATIONS:
+            targets = readable if kind in SHARED_OPERATIONS else sorted(LOCKS)
+        target = rng.choice(targets)
         operations.append((kind, target, rng.randrange(1 << 30)))
     return Program(rng.random() < 0.5, operations)
 
 
 def as_case(program: Program, lines: Iterable[str] | None = None) -> str:
     """The text of a case: all locks for none, else these lines with the locks that they use."""
-    burst = "local_burst=0" if program.strict else ""
+    def options(lock: str) -> str:
+        is_strict = program.strict or KINDS[LOCKS[lock]] != "mutex"
+        burst = " local_burst=0" if is_strict else ""
+        return f"name={LOCKS[lock]}{burst}{' owner=' + OWNERS[lock] if lock in OWNERS else ''}"
+
     text = "\n".join(lines or ())
     locks = [lock for lock in LOCKS if lines is None or f"{lock} " in text]
-    made = [f"lock {lock} mutex name={LOCKS[lock]} {burst}".rstrip() for lock in locks]
+    made = [f"lock {lock} {KINDS[LOCKS[lock]]} {options(lock)}" for lock in locks]
     return "\n".join(["case random-found", f"client {' '.join(CLIENTS)}", *made, text]) + "\n"
 
 
@@ -77,7 +89,8 @@ class Run:
         self.lines: list[str] = []
         tokens = world.bindings
         able = {client: "cancels" in capabilities()[name] for client, name in players.items()}
-        self.model = Model(LOCKS, able, program.strict, lambda a, b: tokens[a] == tokens[b])
+        owners = {"rnd_h": OWNERS, "rnd_r": {}}
+        self.model = Model(LOCKS, able, program.strict, lambda a, b: tokens[a] == tokens[b], owners)
         self.program = program
         # What a candidate answered when it was found to be granted: it says so once.
         self._found: tuple[str, str] = ("", "")

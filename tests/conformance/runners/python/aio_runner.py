@@ -255,11 +255,22 @@ def plant(defect: str) -> None:
 
     kept: list[object] = []
 
+    release = redlatch.AsyncLease.release
+
+    async def forget_count(lease: redlatch.AsyncLease) -> bool:
+        await release(lease)
+        return True
+
+    core = redlatch._core
     plants: dict[str, tuple[object, str, object]] = {
+        "read_as_write": (core, "rw_acquire_read_watched", core.rw_acquire_write_watched),
+        "write_as_read": (core, "rw_acquire_write_watched", core.rw_acquire_read_watched),
+        "own_owner": (_aio, "check_owner", runner.own_owner),
+        "forget_count": (redlatch.AsyncLease, "release", forget_count),
         "cut_at_nul": (_aio, "to_bytes", cut_at_nul),
         "ignore_release": (redlatch.AsyncLease, "release", ignore_release),
         "wrong_status": (redlatch.Error, "__init__", wrong_status),
-        "ignore_cancel": (redlatch._core, "request_free", kept.append),
+        "ignore_cancel": (core, "request_free", kept.append),
     }
     if defect:
         setattr(*plants[defect])

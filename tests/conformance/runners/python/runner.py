@@ -426,6 +426,10 @@ def run(line: str) -> str:
     return "STARTED"
 
 
+def own_owner(owner: bytes) -> bytes:
+    return b"%d-%s" % (os.getpid(), owner)
+
+
 def plant(defect: str) -> None:
     """Break the package as a careless change of it would."""
     error_init = redlatch.Error.__init__
@@ -441,7 +445,18 @@ def plant(defect: str) -> None:
         wrong[Status.E_DEADLOCK] = wrong[Status.E_ALREADY_HELD] = Status.BUSY
         error_init(error, message, wrong.get(status, status))
 
+    release = redlatch.Lease.release
+
+    def forget_count(lease: redlatch.Lease) -> bool:
+        release(lease)
+        return True
+
+    core = redlatch._core
     plants: dict[str, tuple[object, str, object]] = {
+        "read_as_write": (core, "rw_acquire_read_start", core.rw_acquire_write_start),
+        "write_as_read": (core, "rw_acquire_write_start", core.rw_acquire_read_start),
+        "own_owner": (_client, "check_owner", own_owner),
+        "forget_count": (redlatch.Lease, "release", forget_count),
         "cut_at_nul": (_client, "to_bytes", cut_at_nul),
         "ignore_release": (redlatch.Lease, "release", ignore_release),
         "wrong_status": (redlatch.Error, "__init__", wrong_status),
