@@ -299,8 +299,8 @@ RL_API rl_status rl_acquire_options_set_foreign_burst(rl_acquire_options *option
 RL_API rl_status rl_acquire_options_set_foreign_window_ms(rl_acquire_options *options,
                                                           int64_t window_ms);
 /**
- * A text that rl_inspect() shows for the holder, at most RL_MAX_LABEL_BYTES. Costs a background
- * command. @return RL_E_INVALID.
+ * A text that rl_inspect() shows for the holder, at most RL_MAX_LABEL_BYTES; not for readers, and
+ * in RL_FORMAT_STRING alone. Costs a background command. @return RL_E_INVALID.
  */
 RL_API rl_status rl_acquire_options_set_label(rl_acquire_options *options, const char *label,
                                               size_t label_len);
@@ -530,7 +530,7 @@ RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t 
  *                           RL_E_NO_MEMORY
  * Its fence is 0: the number belongs to who acquired.
  * Blocks: at most connect_timeout and two command time limits.  Threads: any.  Server: script
- * `extend`.  Since: 0.1.
+ * `extend_shared`.  Since: 0.1.
  */
 RL_API rl_lease *rl_lease_attach(rl_client *client, const char *name, size_t name_len,
                                  const char *token, size_t token_len, rl_error *err);
@@ -578,7 +578,8 @@ RL_API rl_status rl_release(rl_lease *lease, rl_error *err);
  *         RL_E_NOT_HELD         released or detached before.
  *         RL_E_OUTCOME_UNKNOWN  no answer; the old deadline stands.
  *         RL_E_SERVER  RL_E_DENIED  RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
- * Blocks: at most one command time limit.  Threads: any.  Server: script `extend`.  Since: 0.1.
+ * Blocks: at most one command time limit.  Threads: any.  Server: scripts `extend`, and
+ * `extend_shared` for what others may hold as well.  Since: 0.1.
  */
 RL_API rl_status rl_extend(rl_lease *lease, int64_t lease_ms, rl_error *err);
 
@@ -902,9 +903,9 @@ RL_API void rl_info_free(rl_info *info);
 typedef struct rl_list rl_list;
 
 /**
- * List the locks that redlatch clients hold. By SCAN, in steps: a lock that is held all the time is
- * found, one that comes or goes meanwhile may be. Locks of other libraries cannot be told from
- * other keys; rl_inspect() shows them by name.
+ * List the locks that redlatch clients hold, those of RL_FORMAT_STRING. By SCAN, in steps: a lock
+ * that is held all the time is found, one that comes or goes meanwhile may be. Locks of other
+ * libraries and formats cannot be told from other keys; rl_inspect() shows them by name.
  *
  * @param pattern  of names, as in SCAN: * ? [a-z] and \ before one of these; empty = all. At most
  *                 RL_MAX_NAME_BYTES.
