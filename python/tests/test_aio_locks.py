@@ -66,11 +66,11 @@ def test_blocks_nest_in_one_task(
             assert not inner.held and outer.held and lock.locked()
             # Another task, a thread, another client.
             assert await in_task(lock.acquire(timeout=0)) is None
-            assert await in_task(lock.acquire(timeout=0.02)) is None
+            assert await in_task(lock.acquire(timeout=0.2)) is None
             assert client.rlock("report").acquire(timeout=0) is None
             assert await other.aio.rlock("report").acquire(timeout=0) is None
-            with pytest.raises(redlatch.NotAcquired, match="'report'.*0.02 s"):
-                await other.aio.rlock("report", timeout=0.02).__aenter__()
+            with pytest.raises(redlatch.NotAcquired, match="'report'.*0.2 s"):
+                await other.aio.rlock("report", timeout=0.2).__aenter__()
         assert not lock.locked() and not lock._holds
         assert free(client, "report")
 
@@ -210,9 +210,9 @@ def test_readers_are_together_and_a_writer_alone(
             assert isinstance(writer, redlatch.AsyncLease) and writer.mode == "write"
             assert 25 < writer.remaining <= 30
             assert await theirs.acquire_read(timeout=0) is None
-            assert await theirs.acquire_write(timeout=0.02) is None
-            with pytest.raises(redlatch.NotAcquired, match="'report'.*0.02 s"):
-                await theirs.read(timeout=0.02).__aenter__()
+            assert await theirs.acquire_write(timeout=0.2) is None
+            with pytest.raises(redlatch.NotAcquired, match="'report'.*0.2 s"):
+                await theirs.read(timeout=0.2).__aenter__()
         async with lock.read(ttl=5) as reader, theirs.read(timeout=0) as second:
             assert reader.mode == second.mode == "read" and reader.fence > writer.fence
             assert reader.remaining <= 5
@@ -289,7 +289,7 @@ def test_task_in_a_block_is_told_of_misuse(
                 assert not writer.done()
             await raises(redlatch.AlreadyHeld, lock.write().__aenter__())
             await raises(redlatch.NotAcquired, lock.write(timeout=0).__aenter__())
-            await raises(redlatch.NotAcquired, in_task(lock.write(timeout=0.02).__aenter__()))
+            await raises(redlatch.NotAcquired, in_task(lock.write(timeout=0.2).__aenter__()))
         await (await writer).release()
         named = client.aio.rwlock("report", owner="job")
         lease = await named.acquire_write()
@@ -328,7 +328,7 @@ def test_up_and_down(run: Run, client: redlatch.Client, other: redlatch.Client) 
         second = await reading
         assert first.mode == "read"
         assert await first.upgrade(timeout=0) is False
-        assert await first.upgrade(timeout=0.02) is False
+        assert await first.upgrade(timeout=0.2) is False
         upgrading = asyncio.ensure_future(first.upgrade(timeout=30))
         await waiting(client, "upgrade")
         await raises(redlatch.Deadlock, second.upgrade())

@@ -42,9 +42,9 @@ def test_blocks_nest_in_one_thread(client: redlatch.Client, other: redlatch.Clie
         outer.check()
         assert other.rlock("report").acquire(timeout=0) is None
         assert in_thread(lambda: lock.acquire(timeout=0)) is None
-        assert in_thread(lambda: lock.acquire(timeout=0.02)) is None
-        with pytest.raises(redlatch.NotAcquired, match="'report'.*0.02 s"):
-            other.rlock("report", timeout=0.02).__enter__()
+        assert in_thread(lambda: lock.acquire(timeout=0.2)) is None
+        with pytest.raises(redlatch.NotAcquired, match="'report'.*0.2 s"):
+            other.rlock("report", timeout=0.2).__enter__()
     assert not lock.locked()
     with other.rlock("report") as later:
         assert later.fence > outer.fence
@@ -99,7 +99,7 @@ def test_shape_of_an_rlock(client: redlatch.Client, other: redlatch.Client) -> N
     assert second is not None and lock.lease is second
     assert other.rlock("report").locked()
     assert other.rlock("report").acquire(blocking=False) is None
-    assert other.rlock("report", timeout=0.02).acquire() is None
+    assert other.rlock("report", timeout=0.2).acquire() is None
     # Another thread has nothing to release, whatever this one has.
     assert isinstance(in_thread(lock.release), redlatch.NotHeld)
     lock.release()
