@@ -100,7 +100,7 @@ class Client:
         local_burst     how often it may pass between callers of this client before others (16)
         foreign_burst   after how many grants it is left free for libraries that poll (never)
         foreign_window  .. for how many seconds (0.15)
-        label           a text that inspect() shows
+        label           a text that inspect() shows; not of readers and reentrant locks
         format          "string", or "hash", as reentrant locks have it: to exclude these
         """
         options = make_options(**keywords)
@@ -188,7 +188,8 @@ class Client:
     def list(self, pattern: Name = "") -> Iterator[LockInfo]:
         """The locks that redlatch clients hold, whose names match `pattern` (* ? [a-z]).
 
-        A lock that is held all the time is found; one that comes or goes meanwhile may be.
+        A lock that is held all the time is found; one that comes or goes meanwhile may be. Not
+        reentrant ones, whose keys may be anybody's: inspect() shows them by name.
         """
         pattern_bytes = to_bytes(pattern, "pattern")
         return self._read_list(
