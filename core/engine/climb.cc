@@ -6,6 +6,7 @@
 // A reader that waits to be the writer keeps its lease and its renewals; UPGRADE is asked for
 // beside them, with the same token. Whoever does not want it any more takes it back: CANCEL, and
 // DOWNGRADE if it was granted meanwhile.
+#include <new>
 #include <utility>
 
 #include "base/text.h"
@@ -41,7 +42,11 @@ void Engine::start_upgrade(const std::shared_ptr<Request> &request, Nanos now) {
   const Nanos limit = request->wait_ms == 0 ? settings_.timeout : request->wait_ms * kMs;
   if (request->wait_ms >= 0) timers_.set(*request, after(now, limit));
   if (request->wait_ms == 0) connect_soon(now);
-  ask_upgrade(hold, now);
+  try {
+    ask_upgrade(hold, now);
+  } catch (const std::bad_alloc &) {
+    return;  // the timer asks again
+  }
 }
 
 void Engine::ask_upgrade(Hold &hold, Nanos now, wire::Form form) {

@@ -197,8 +197,9 @@ void Engine::end_lease(Hold &hold, Lease::State state, std::string reason) {
   if (*at != nullptr) *at = hold.next_owned;
   // Its entry must not be granted to a lease that has ended.
   if (hold.climb.was_asked && !hold.member.empty()) hold.is_cancel_due = true;
-  const auto why = why_not_held(*lease);
-  finish_upgrade(hold, why.status, why.message);
+  const bool is_lost = state == Lease::kLost;
+  finish_upgrade(hold, is_lost ? Status::kLost : Status::kNotHeld,
+                 is_lost ? std::string_view(lease->reason) : "released or detached meanwhile");
   hold.climb = {};
   outlet_.lease_ended(*lease);
 }

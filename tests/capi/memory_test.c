@@ -176,6 +176,42 @@ static void run_scenario(void) {
   rl_client_close(client);
 }
 
+/* ---- readers and owners ---------------------------------------------------------------------- */
+
+/* Up, in each of three ways, and down again. Without memory it reads on, and nothing is lost. */
+static void climb(rl_lease* lease) {
+  rl_request* waiting;
+  check_honest(rl_rw_upgrade(lease, 0, NULL), "upgrade");
+  check_honest(rl_rw_downgrade(lease, NULL), "downgrade");
+  waiting = rl_rw_upgrade_start(lease, -1);
+  if (waiting != NULL) end_wait(waiting);
+  rl_request_free(waiting);
+  check_honest(rl_rw_downgrade(lease, NULL), "downgrade");
+  waiting = rl_rw_upgrade_start(lease, -1);
+  if (waiting != NULL) rl_request_cancel(waiting);
+  rl_request_free(waiting);
+}
+
+static void run_sharing_scenario(void) {
+  rl_acquire_options* options = rl_acquire_options_new();
+  rl_client* client = options == NULL ? NULL : open_for_scenario();
+  rl_lease* leases[3] = {NULL, NULL, NULL};
+  size_t i;
+  if (client != NULL) {
+    rl_acquire_options_set_lease_ms(options, LEASE_MS);
+    check_honest(rl_acquire_options_set_owner(options, TEXT("an owner, no short string")), "owner");
+    leases[0] = rl_rw_acquire_read(client, TEXT("blocking"), 2000, options, NULL);
+    if (leases[0] != NULL) climb(leases[0]);
+    check_honest(rl_acquire_options_set_reentrant(options, TEXT("an owner, no short string")),
+                 "reentrant");
+    leases[1] = rl_acquire(client, TEXT("request"), 2000, options, NULL);
+    leases[2] = rl_acquire(client, TEXT("request"), 2000, options, NULL);
+  }
+  for (i = 0; i < TEST_COUNT(leases); ++i) rl_lease_free(leases[i]);
+  rl_client_close(client);
+  rl_acquire_options_free(options);
+}
+
 /* ---- queues ---------------------------------------------------------------------------------- */
 
 enum { WATCH_COUNT = 3, POSTED_TAG = 7 };
@@ -303,6 +339,12 @@ static void one_call_fails(void) { fail_at_each_call(run_scenario, 0); }
 
 static void all_calls_fail_from_one_on(void) { fail_at_each_call(run_scenario, 1); }
 
+static void one_call_fails_with_readers(void) { fail_at_each_call(run_sharing_scenario, 0); }
+
+static void all_calls_fail_from_one_on_with_readers(void) {
+  fail_at_each_call(run_sharing_scenario, 1);
+}
+
 static void one_call_fails_with_queues(void) { fail_at_each_call(run_queue_scenario, 0); }
 
 static void all_calls_fail_from_one_on_with_queues(void) {
@@ -381,6 +423,8 @@ static void a_log_watch_that_is_refused_changes_nothing(void) {
 static const struct test tests[] = {
     {"one_call_fails", one_call_fails},
     {"all_calls_fail_from_one_on", all_calls_fail_from_one_on},
+    {"one_call_fails_with_readers", one_call_fails_with_readers},
+    {"all_calls_fail_from_one_on_with_readers", all_calls_fail_from_one_on_with_readers},
     {"one_call_fails_with_queues", one_call_fails_with_queues},
     {"all_calls_fail_from_one_on_with_queues", all_calls_fail_from_one_on_with_queues},
     {"the_log_goes_on_being_watched", the_log_goes_on_being_watched},
