@@ -284,6 +284,7 @@ void Engine::on_queued(Hold &hold, const wire::AcquireAnswer &answer, Nanos now)
   } else {
     hold.foreign_poll.reset();
   }
+  if (answer.is_shared() && answer.rank == 1) delay = std::min(delay, policy::kLookPastHead);
   if (front_of(hold) == nullptr) delay = 0;  // vacant meanwhile
   timers_.set(hold, std::min(now + delay, std::exchange(hold.told_due, kNever)));
 }

@@ -91,7 +91,7 @@ struct Lease : Subject {
 // What only some requests ask and find out.
 struct Inquiry {
   std::string token;                            // attach, force
-  wire::InspectAnswer earlier;  // inspect: what the format asked for before said
+  wire::InspectAnswer earlier;                  // inspect: what the format asked for before said
   wire::InspectAnswer info;                     // inspect: the result
   std::string pattern;                          // list: of lock names
   wire::ListAnswer list;                        // list: the cursor to go on from, then the result

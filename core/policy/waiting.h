@@ -25,6 +25,10 @@ constexpr Nanos poll_delay(int64_t pttl_ms, int64_t rank) {
   return std::min(holder_left + place * kPollPerRank, kLongestPoll);
 }
 
+// Readers are let in by whoever looks, and a writer in front of them that has died says nothing:
+// the second in line behind readers looks for it now and then.
+inline constexpr Nanos kLookPastHead = 1'000 * kMs;
+
 // Each lease of a hold that passes on inside one client keeps the server's queue waiting.
 struct Burst {
   int pass_count = 0;

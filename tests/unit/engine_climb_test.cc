@@ -85,6 +85,16 @@ TEST_F(ClimbTest, pushed_grant_of_a_reader_is_believed_until_its_claim_and_exten
   EXPECT_EQ(next_script(), "extend_shared");
 }
 
+TEST_F(ClimbTest, second_in_line_behind_readers_looks_past_a_head_that_may_be_dead) {
+  acquire(-1, reading());
+  reply_queued(20'000, 1, "rl:shared");
+  advance(1'000 * kMs);
+  ASSERT_EQ(next_script(), "acquire_read");
+  reply_queued(20'000, 2, "rl:shared");
+  advance(14'000 * kMs);
+  EXPECT_EQ(next_script(), "") << "the others wait";
+}
+
 TEST_F(ClimbTest, sole_reader_becomes_the_writer_by_the_answer) {
   const auto lease = held(reading());
   const auto request = upgrade(lease);
