@@ -14,6 +14,13 @@ std::string shown(const Beliefs::Holder &holder) {
                    std::to_string(holder.lease->fence) + ", token " + holder.token + ")";
 }
 
+// Whether nobody promises that either is alone.
+bool may_share(const Beliefs::Holder &a, const Beliefs::Holder &b) {
+  if (!a.lease || !b.lease) return false;
+  const bool both_read = a.mode == wire::Mode::kRead && b.mode == wire::Mode::kRead;
+  return both_read || (!a.owner.empty() && a.owner == b.owner);
+}
+
 }  // namespace
 
 bool Beliefs::is_held(const Belief &belief) const {
@@ -50,7 +57,8 @@ void Beliefs::judge(const std::string &name, Name &entry) {
     if (belief.is_over) {
       verdict_.broken("a lost lease never comes back", name + ": " + shown(belief.holder));
     }
-    if (first != nullptr && !belief.holder.is_excused) {
+    const bool is_alone = first == nullptr || may_share(first->holder, belief.holder);
+    if (!is_alone && !belief.holder.is_excused) {
       verdict_.broken("two never believe at once",
                       name + ": " + shown(first->holder) + " and " + shown(belief.holder));
     }
@@ -65,22 +73,44 @@ void Beliefs::begin(const std::string &name, Holder holder) {
   if (holder.is_excused) excused_.insert(holder.token);  // whoever it is passed on to as well
   if (holder.lease) {
     tally_.grants++;
-    const int64_t fence = holder.lease->fence;
-    if (!holder.is_attached && !holder.is_excused && fence <= entry.last_fence) {
-      verdict_.broken("fences rise",
-                      name + ": " + shown(holder) + " after " + std::to_string(entry.last_fence));
-    }
-    entry.last_fence = std::max(entry.last_fence, fence);
+    judge_fence(name, entry, holder);
     entry.pass_count = entry.last_token == holder.token ? entry.pass_count + 1 : 0;
     entry.last_token = holder.token;
     if (holder.local_burst >= 0 && entry.pass_count > holder.local_burst) {
       verdict_.broken("a lock is passed on no more often than allowed",
                       name + ": " + shown(holder));
     }
-    trace_.mix(static_cast<uint64_t>(fence));
+    trace_.mix(static_cast<uint64_t>(holder.lease->fence));
     trace_.say(schedule_.now(), "%s: %s holds", name.c_str(), shown(holder).c_str());
   }
   entry.beliefs.push_back({std::move(holder), false});
+}
+
+// Readers have the same one, and so have all holds of an owner.
+void Beliefs::judge_fence(const std::string &name, Name &entry, const Holder &holder) {
+  const int64_t fence = holder.lease->fence;
+  const bool may_be_same = holder.mode == wire::Mode::kRead ||
+                           (!holder.owner.empty() && holder.owner == entry.last_owner);
+  const bool is_judged = !holder.is_attached && !holder.is_excused;
+  if (is_judged && (may_be_same ? fence < entry.last_fence : fence <= entry.last_fence)) {
+    verdict_.broken("fences rise",
+                    name + ": " + shown(holder) + " after " + std::to_string(entry.last_fence));
+  }
+  if (fence < entry.last_fence) return;
+  entry.last_fence = fence;
+  entry.last_owner = holder.owner;
+}
+
+void Beliefs::change(const engine::Lease &lease, wire::Mode mode) {
+  const auto found = names_.find(lease.name);
+  if (found == names_.end()) return;
+  for (Belief &belief : found->second.beliefs) {
+    if (belief.holder.lease.get() != &lease || belief.holder.mode == mode) continue;
+    belief.holder.mode = mode;
+    trace_.say(schedule_.now(), "%s: %s %s", lease.name.c_str(), shown(belief.holder).c_str(),
+               mode == wire::Mode::kRead ? "reads" : "writes");
+    if (mode == wire::Mode::kWrite) judge_fence(found->first, found->second, belief.holder);
+  }
 }
 
 void Beliefs::end(const engine::Lease &lease) {

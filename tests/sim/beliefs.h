@@ -32,9 +32,11 @@ class Beliefs {
     std::shared_ptr<engine::Lease> lease;  // none for another library, whose deadline stands here
     Nanos deadline = 0;
     std::string token;
-    bool is_excused = false;   // nobody promised that it is alone
-    Nanos end = kNever;        // of the longest hold, by its own clock
-    int local_burst = -1;      // how often it may have been passed on before; -1: not judged
+    bool is_excused = false;  // nobody promised that it is alone
+    Nanos end = kNever;       // of the longest hold, by its own clock
+    int local_burst = -1;     // how often it may have been passed on before; -1: not judged
+    wire::Mode mode = wire::Mode::kWrite;
+    std::string owner{};       // who may have it more than once; '': nobody
     bool is_attached = false;  // whoever takes over a lease is not told its fence
   };
 
@@ -44,6 +46,8 @@ class Beliefs {
   void judge();
 
   void begin(const std::string &name, Holder holder);
+  // It reads now, or writes.
+  void change(const engine::Lease &lease, wire::Mode mode);
   void end(const engine::Lease &lease);
   void end_foreign(const std::string &name, int client);
   // The process of this client is gone, and with it what it thought.
@@ -64,12 +68,13 @@ class Beliefs {
   struct Name {
     std::list<Belief> beliefs;
     int64_t last_fence = 0;
-    std::string last_token;
+    std::string last_token, last_owner;
     int pass_count = 0;  // of that token
   };
 
   bool is_held(const Belief &belief) const;
   void judge(const std::string &name, Name &entry);
+  void judge_fence(const std::string &name, Name &entry, const Holder &holder);
 
   Schedule &schedule_;
   Tally &tally_;

@@ -92,7 +92,18 @@ engine::AcquireOptions Caller::options() {
   if (plan.has(Fault::kMaxHold) && random_.chance(150)) {
     options.max_hold = random_.between(options.lease / 4 + 1, 2 * options.lease);
   }
+  if (plan.is_shared()) share(options);
   return options;
+}
+
+// Owners of a hash are known to all clients, those of readers to one alone.
+void Caller::share(engine::AcquireOptions &options) {
+  const Plan &plan = scene_.plan;
+  options.format = plan.format;
+  if (random_.chance(10 * plan.read_percent)) options.mode = wire::Mode::kRead;
+  const bool is_hash = plan.format == wire::Format::kHash;
+  if (!random_.chance(is_hash ? 850 : 250)) return;
+  options.owner = "owner " + std::to_string(random_.below(static_cast<size_t>(plan.owner_count)));
 }
 
 void Caller::acquire() {
@@ -153,6 +164,8 @@ bool Caller::take(const GivenLease &given) {
     request->name = given.name;
     request->inquiry->token = given.token;
     request->options = std::move(chosen);
+    request->options.mode = wire::Mode::kWrite;  // as it turns out
+    request->options.owner.clear();
     request->lease = std::make_shared<engine::Lease>();
   }
   scene_.tally.inject(Fault::kAttach, true);
@@ -169,7 +182,42 @@ void Caller::hold() {
   const bool is_long = random_.chance(scene_.plan.shape == Shape::kDrift ? 500 : 30);
   if (is_working_ && is_long) time = random_.between(0, 2 * scene_.plan.lease_max);
   if (random_.chance(80)) return later(time / 2, &Caller::give_back);
+  const int climb_chance = 10 * scene_.plan.climb_percent;
+  if (climb_chance > 0 && random_.chance(climb_chance)) return later(time / 2, &Caller::climb);
   later(time, &Caller::release);
+}
+
+// From reading to writing, or back.
+void Caller::climb() {
+  if (!lease_) return think();
+  const bool is_up = lease_->mode.load() == wire::Mode::kRead;
+  const int64_t kind = random_.between(0, 99);
+  const int64_t limit_ms = random_.between(20, 5'000);
+  std::shared_ptr<Request> request;
+  {
+    const CoreMemory::Scope scope;
+    request = std::make_shared<Request>(is_up ? Request::Op::kUpgrade : Request::Op::kDowngrade);
+    request->lease = lease_;
+    if (is_up) request->wait_ms = kind < 40 ? -1 : kind < 75 ? limit_ms : 0;
+  }
+  asked_at_ = scene_.schedule.now();
+  start(std::move(request), &Caller::on_climbed);
+  if (is_up && scene_.plan.has(Fault::kCancel) && random_.chance(150)) {
+    later(random_.between(0, 500 * kMs), &Caller::cancel);
+  }
+}
+
+// Whoever would wait for ever lets go, so that the other one gets on.
+void Caller::on_climbed() {
+  const auto request = std::exchange(request_, nullptr);
+  if (request->op == Request::Op::kUpgrade) judge_wait(*request);
+  turn_++;
+  const bool is_in_the_way = request->status.load() == Status::kDeadlock;
+  const bool goes_back = !is_in_the_way && random_.chance(200);
+  const bool is_long = is_working_ && random_.chance(50);
+  const Nanos longest = is_long ? scene_.plan.lease_max : scene_.plan.hold_max / 2;
+  const Nanos time = is_in_the_way ? 0 : random_.between(0, longest);
+  later(time, goes_back ? &Caller::climb : &Caller::release);
 }
 
 // Other ways than a release.
@@ -242,8 +290,9 @@ void Caller::force() {
 }
 
 Nanos Caller::waiting_since() const {
-  const bool is_waiting = request_ && request_->op == Request::Op::kAcquire &&
-                          request_->wait_ms < 0 && !request_->is_finished();
+  const bool can_wait =
+      request_ && (request_->op == Request::Op::kAcquire || request_->op == Request::Op::kUpgrade);
+  const bool is_waiting = can_wait && request_->wait_ms < 0 && !request_->is_finished();
   return is_waiting ? asked_at_ : kNever;
 }
 

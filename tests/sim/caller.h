@@ -53,10 +53,13 @@ class Caller {
   void on_extended();
   void on_other();
   void hold();
+  void climb();
+  void on_climbed();
   void give_back();
   void release();
   void cancel();
   engine::AcquireOptions options();
+  void share(engine::AcquireOptions &options);
   std::string any_name();
 
   Scene &scene_;

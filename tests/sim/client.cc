@@ -142,6 +142,10 @@ void Client::later(Nanos delay, Action action) {
 void Client::start(const RequestPtr &request, std::function<void()> done) {
   tell("starts", *request);
   calls_.emplace(request.get(), std::pair(request, std::move(done)));
+  // Whoever asks to read only does not write meanwhile.
+  if (request->op == engine::Request::Op::kDowngrade) {
+    scene_.beliefs.change(*request->lease, wire::Mode::kRead);
+  }
   call([&](engine::Engine &engine, Nanos now) { engine.start(request, now); });
 }
 
@@ -186,11 +190,17 @@ void Client::finished(engine::Request &request) {
     if (request.op == engine::Request::Op::kAcquire) {
       holder.local_burst = request.options.local_burst;
     }
+    holder.mode = request.lease->mode;
+    if (request.options.format == wire::Format::kHash) holder.owner = request.options.owner;
     holder.is_attached = request.op == engine::Request::Op::kAttach;
     holder.is_excused = last_reply_at_ - scene_.plan.timeout < scene_.jumped_at;
     scene_.beliefs.begin(request.lease->name, std::move(holder));
     scene_.rules.told(request.lease->token, request.lease->fence);
     given_up_.erase(request.lease->token);
+  }
+  if (request.op == engine::Request::Op::kUpgrade && request.status.load() == Status::kOk) {
+    scene_.beliefs.change(*request.lease, wire::Mode::kWrite);
+    scene_.rules.told(request.lease->token, request.lease->fence);
   }
   // The product's own word for a reply that it cannot read.
   if (request.message.starts_with("unexpected answer")) {

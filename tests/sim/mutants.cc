@@ -75,6 +75,58 @@ constexpr Mutant kMutants[] = {
      "redis.call('SET', K, token, 'PX', ms)", "redis.call('SET', K, token, 'PX', ms + 1000)"},
     {"endless-lease", "a lease has no end", Shape::kGeneral, true, 1,
      "redis.call('SET', K, token, 'PX', ms)", "redis.call('SET', K, token)"},
+    // Of readers and writers.
+    {"upgrade-cuts", "an upgrade cuts its lease as a reader to the claim", Shape::kReaders, false,
+     1, "ms = math.max(ms, expiry - now)\n", ""},
+    {"upgrade-dead", "who does not hear of its upgrade is no reader any more", Shape::kReaders,
+     false, 2, "redis.call('ZADD', R, expiry, token)\nreaders = 1\nholder = 'rl:shared'\n",
+     "holder = false\n"},
+    {"upgrade-late", "one whose lease as a reader has ended is upgraded", Shape::kReaders, false, 4,
+     "if readers > 0 and redis.call('ZSCORE', R, token) then\ncan_have = readers == 1\nend",
+     "can_have = readers == 0 or (readers == 1 and redis.call('ZSCORE', R, token) ~= false)\n"
+     "if readers == 0 then\nredis.call('ZADD', R, now, token)\nend"},
+    {"dead-blocks", "a dead writer at the head keeps readers out", Shape::kReaders, false, 3,
+     "if receivers ~= 0 then\nflags = type(receivers) == 'table' and 2 or 0\nbreak\nend",
+     "flags = type(receivers) == 'table' and 2 or 0\nbreak"},
+    {"first-expiry", "a shared lock ends with the first of its readers", Shape::kReaders, false, 1,
+     "local latest = redis.call('ZRANGE', R, -1, -1, 'WITHSCORES')[2]\n"
+     "redis.call('SET', K, holder, 'PXAT', latest)",
+     "local latest = redis.call('ZRANGE', R, 0, 0, 'WITHSCORES')[2]\n"
+     "redis.call('SET', K, holder, 'PXAT', latest)"},
+    {"overtaking-reader", "a reader overtakes a waiting writer", Shape::kReaders, false, 1,
+     "(is_open and not window and redis.call('EXISTS', Q) == 0)", "(is_open and not window)"},
+    {"writer-joins", "a writer is granted the lock while readers have it", Shape::kReaders, false,
+     1, "local can_have = not holder\nif mode == 's' then",
+     "local can_have = not holder or readers > 0\nif mode == 's' then"},
+    {"quiet-downgrade", "a writer that becomes a reader lets nobody in", Shape::kReaders, false, 1,
+     "lease = nil\nlocal check = string.sub(redis.sha1hex(K), 1, 8)\n"
+     "local granted, own, looked, flags = 0, nil, 0, 0\nwhile true do",
+     "lease = nil\nlocal check = string.sub(redis.sha1hex(K), 1, 8)\n"
+     "local granted, own, looked, flags = 0, nil, 0, 0\nwhile false do"},
+    {"reader-returns", "an extension brings back a reader that was gone", Shape::kReaders, false, 1,
+     "if not is_mine then\nreturn {0, now}\nend\nif readers > 0 then",
+     "if not is_mine and readers == 0 then\nreturn {0, now}\nend\nif readers > 0 then"},
+    {"stale-readers", "readers of a lock that is gone come back with the next one", Shape::kReaders,
+     false, 88, "if readers == 0 then\nredis.call('DEL', R)\nend\nreaders = readers +",
+     "readers = readers +"},
+    // Of owners that hold more than once.
+    {"owner-joins", "another owner joins", Shape::kReentrant, false, 1,
+     "local can_have = not holder or (readers > 0 and holder == owner)",
+     "local can_have = not holder or readers > 0"},
+    {"stale-count", "the count keeps what has ended by itself", Shape::kReentrant, false, 1,
+     "redis.call('ZREMRANGEBYSCORE', R, '-inf', now)\nlocal first", "local first"},
+    {"high-count", "the count never falls", Shape::kReentrant, false, 1,
+     "redis.call('HSET', K, holder, readers)",
+     "redis.call('HSET', K, holder, math.max(readers, tonumber(redis.call('HGET', K, holder)) or "
+     "0))"},
+    {"resent-release", "a release that is repeated frees the outer hold", Shape::kReentrant, false,
+     2,
+     "return {-1, now, 0}\nend\nif is_mine then\nreaders = readers - redis.call('ZREM', R, token "
+     ".. owner)",
+     "if holder ~= owner then\nreturn {-1, now, 0}\nend\nend\nif is_mine or holder == owner then\n"
+     "redis.call('ZREM', R, token .. owner)\nreaders = readers - 1"},
+    {"hash-no-token", "whose hold an owner extends is not looked at", Shape::kReentrant, false, 1,
+     "redis.call('ZSCORE', R, token .. owner) ~= false", "true"},
 #ifdef REDLATCH_ENGINE_MUTANTS
 #include "engine_mutants.inc"
 #endif

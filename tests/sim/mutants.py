@@ -359,6 +359,41 @@ ENGINE_MUTANTS = (
         shape="kScarce",
     ),
     Mutant(
+        "no-descent",
+        "an upgrade that was granted while it was taken back stays",
+        101,
+        (
+            Edit(
+                "engine/climb.cc",
+                "climb.is_descent_due = answer.result == 2;",
+                "climb.is_descent_due = answer.result == 2 && !IS_ON;",
+            ),
+            # Or the next renewal would put it right.
+            Edit(
+                "engine/climb.cc",
+                "if (hold.climb.request || hold.climb.is_cancel_due) return;",
+                "if (IS_ON || hold.climb.request || hold.climb.is_cancel_due) return;",
+            ),
+        ),
+        shape="kReaders",
+    ),
+    Mutant(
+        "late-upgrade",
+        "a message of an earlier upgrade is believed",
+        10,
+        (
+            Edit(
+                "engine/climb.cc",
+                "  if (hold.is_ask_pending) {\n    hold.told_due = now;",
+                "  if (IS_ON) {\n"
+                "    become_writer(hold, hold.fence + 32, hold.since_ms);\n"
+                "    return schedule(hold, now);\n  }\n"
+                "  if (hold.is_ask_pending) {\n    hold.told_due = now;",
+            ),
+        ),
+        shape="kReaders",
+    ),
+    Mutant(
         "unforgotten",
         "a name that nothing holds is not forgotten",
         1,

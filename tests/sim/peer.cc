@@ -18,6 +18,16 @@ constexpr int kAttempts = 30;
 constexpr std::string_view kReleaseIfMine =
     "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return "
     "0 end";
+// The owner first, as in all that the rules see.
+constexpr std::string_view kTakeHash =
+    "if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[1]) == 1 then\n"
+    "redis.call('hincrby', KEYS[1], ARGV[1], 1)\n"
+    "redis.call('pexpire', KEYS[1], ARGV[2])\n"
+    "return redis.status_reply('OK')\nend\nreturn redis.call('pttl', KEYS[1])";
+constexpr std::string_view kGiveHash =
+    "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return false end\n"
+    "if redis.call('hincrby', KEYS[1], ARGV[1], -1) > 0 then return 0 end\n"
+    "redis.call('del', KEYS[1])\nredis.call('publish', KEYS[2], '0')\nreturn 1";
 
 Clock clock_of(const Plan &plan, int number) {
   Random random(plan.seed, 40 + static_cast<uint64_t>(number));
@@ -52,15 +62,21 @@ void Peer::think() {
   token_ = token;
   name_ = "app:" +
           lock_name(static_cast<int>(random_.below(static_cast<size_t>(scene_.plan.name_count))));
+  if (is_hash()) {
+    const bool has_tag = name_.find('{') != std::string::npos;
+    channel_ = "redisson_lock__channel:" + (has_tag ? name_ : "{" + name_ + "}");
+  }
   lease_ = random_.between(200, 3000) * kMs;
   later(random_.between(0, scene_.plan.think_max), &Peer::ask);
 }
 
 void Peer::send(Argv argv) {
+  if (link_channel_ != channel_) hang_up();
   if (!scene_.network.is_open(link_)) {
+    link_channel_ = channel_;
     link_ = scene_.network.open(*this);
     skipped_count_ = 0;
-    if (!scene_.server.greet(link_, "", false)) {
+    if (!scene_.server.greet(link_, channel_, false)) {
       scene_.network.close(link_, Network::Ending::kSoon);
       link_ = 0;
       return;
@@ -79,39 +95,57 @@ void Peer::ask() {
   is_asking_ = true;
   sent_at_ = clock_.read(scene_.schedule.now());
   const std::string lease = std::to_string(lease_ / kMs);
-  const std::vector<std::string_view> argv = {"SET", name_, token_, "NX", "PX", lease};
-  send(argv);
+  const std::vector<std::string_view> take = {"SET", name_, token_, "NX", "PX", lease};
+  const std::vector<std::string_view> take_hash = {"EVAL", kTakeHash, "1", name_, token_, lease};
+  send(is_hash() ? take_hash : take);
+  scene_.server.set_ready(link_);
   later(scene_.plan.timeout, &Peer::give_up);
 }
 
 // No answer: what still comes on this connection is not looked at.
 void Peer::give_up() {
-  scene_.network.close(link_, Network::Ending::kSoon);
-  link_ = 0;
+  hang_up();
   think();
 }
 
+void Peer::hang_up() {
+  if (link_ != 0) scene_.network.close(link_, Network::Ending::kSoon);
+  link_ = 0;
+}
+
 void Peer::received(uint64_t link, Messages messages) {
-  if (link != link_) return;
+  for (const Message &message : messages) {
+    if (link == link_) take(message);
+  }
+}
+
+void Peer::take(const Message &message) {
+  if (message.kind != Message::Kind::kReply) {
+    if (attempt_count_ > 0 && !is_asking_ && !is_holding_) later(0, &Peer::ask);
+    return;
+  }
   if (skipped_count_ > 0) {
     skipped_count_--;
     return;
   }
   if (!is_asking_) return;
   is_asking_ = false;
-  if (messages.front().value.kind != Value::Kind::kStatus) return later(kPollInterval, &Peer::ask);
+  if (message.value.kind != Value::Kind::kStatus) return later(kPollInterval, &Peer::ask);
   // As careful as ours: not all of them are.
   const Nanos deadline = sent_at_ + lease_ - lease_ / 100 - 2 * kMs;
   scene_.beliefs.begin(name_.substr(4), {-number_ - 1, &clock_, nullptr, deadline, token_});
   scene_.beliefs.judge();
   scene_.tally.inject(Fault::kForeign, true);
+  is_holding_ = true;
   later(random_.between(0, scene_.plan.hold_max), &Peer::release);
 }
 
 void Peer::release() {
   scene_.beliefs.end_foreign(name_.substr(4), -number_ - 1);
-  const std::vector<std::string_view> argv = {"EVAL", kReleaseIfMine, "1", name_, token_};
-  send(argv);
+  is_holding_ = false;
+  const std::vector<std::string_view> give = {"EVAL", kReleaseIfMine, "1", name_, token_};
+  const std::vector<std::string_view> give_hash = {"EVAL", kGiveHash, "2", name_, channel_, token_};
+  send(is_hash() ? give_hash : give);
   skipped_count_++;
   think();
 }

@@ -2,7 +2,8 @@
 // Copyright The redlatch authors
 //
 // Peer: a client of another lock library on the same key: SET NX PX, asked again and again, and a
-// release that compares (redis-py's Lock, redsync and others).
+// release that compares (redis-py's Lock, redsync and others); or, of a hash, what Redisson's RLock
+// does: it counts in the hash, and who waits is told on a channel.
 #pragma once
 
 #include <string>
@@ -27,7 +28,10 @@ class Peer : public ClientEnd {
   void give_up();
   void release();
   void think();
+  void take(const Message &message);
   void send(Argv argv);
+  bool is_hash() const { return scene_.plan.format == wire::Format::kHash; }
+  void hang_up();
 
   Scene &scene_;
   const int number_;
@@ -36,9 +40,12 @@ class Peer : public ClientEnd {
   bool &is_working_;
   uint64_t link_ = 0;
   std::string name_, token_;
+  std::string channel_;  // of a hash
+  std::string link_channel_;
   Nanos lease_ = 0;
   Nanos sent_at_ = 0;  // by its own clock
   bool is_asking_ = false;
+  bool is_holding_ = false;
   int skipped_count_ = 0;  // replies that nobody waits for
   int attempt_count_ = 0;
   uint64_t turn_ = 0;

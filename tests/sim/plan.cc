@@ -19,7 +19,8 @@ constexpr std::array<std::string_view, kFaultCount> kFaultNames = {
     "poll-only",      "cancel",       "max-hold",    "foreign",        "force",
     "attach"};
 constexpr std::array<std::string_view, static_cast<size_t>(Shape::kCount)> kShapeNames = {
-    "general", "drift", "claim", "heir", "stale", "cut", "scarce", "batch", "flush"};
+    "general", "drift", "claim", "heir",    "stale",    "cut",
+    "scarce",  "batch", "flush", "readers", "reentrant"};
 
 void switch_on(Plan &plan, std::initializer_list<Fault> faults) {
   for (const Fault fault : faults) plan.faults.set(static_cast<size_t>(fault));
@@ -160,6 +161,25 @@ void load_flush(Plan &plan, Random &random) {
   plan.fault_interval = 300 * kMs;
 }
 
+void load_readers(Plan &plan, Random &random) {
+  load_general(plan, random);
+  plan.read_percent = static_cast<int>(random.between(40, 85));
+  plan.climb_percent = static_cast<int>(random.between(5, 40));
+  plan.owner_count = 2;
+  plan.name_count = static_cast<int>(random.between(1, 2));
+  plan.think_max /= 2;
+}
+
+// Leases are not handed over there.
+void load_reentrant(Plan &plan, Random &random) {
+  load_general(plan, random);
+  switch_off(plan, Fault::kAttach);
+  plan.format = wire::Format::kHash;
+  plan.owner_count = static_cast<int>(random.between(2, 4));
+  plan.name_count = static_cast<int>(random.between(1, 2));
+  plan.think_max /= 2;
+}
+
 }  // namespace
 
 std::string_view name_of(Fault fault) { return kFaultNames.at(static_cast<size_t>(fault)); }
@@ -172,8 +192,20 @@ size_t fault_number(std::string_view name) {
 std::string_view name_of(Shape shape) { return kShapeNames.at(static_cast<size_t>(shape)); }
 
 Shape Plan::shape_of(uint64_t seed) {
-  if (seed % 16 == 7) return Shape::kDrift;
-  return seed % 16 == 15 ? Shape::kClaim : Shape::kGeneral;
+  switch (seed % 16) {
+    case 5:
+    case 8:
+      return Shape::kReaders;
+    case 6:
+    case 12:
+      return Shape::kReentrant;
+    case 7:
+      return Shape::kDrift;
+    case 15:
+      return Shape::kClaim;
+    default:
+      return Shape::kGeneral;
+  }
 }
 
 Plan Plan::of(uint64_t seed, Nanos duration, Shape shape) {
@@ -209,6 +241,12 @@ Plan Plan::of(uint64_t seed, Nanos duration, Shape shape) {
       break;
     case Shape::kFlush:
       load_flush(plan, random);
+      break;
+    case Shape::kReaders:
+      load_readers(plan, random);
+      break;
+    case Shape::kReentrant:
+      load_reentrant(plan, random);
       break;
     default:
       load_general(plan, random);

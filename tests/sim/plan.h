@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "wire/scripts.h"
 
 namespace redlatch::sim {
 
@@ -61,6 +62,9 @@ enum class Shape : uint8_t {
   kScarce,  // a server that often has no memory, and is asked often
   kBatch,   // few clients renew many claims that are about over when they are told
   kFlush,   // scripts are forgotten while callers come and go
+  // Of more than mutexes.
+  kReaders,    // readers and writers, who become each other
+  kReentrant,  // owners, whom several callers and clients share, hold more than once
   kCount,
 };
 std::string_view name_of(Shape shape);
@@ -104,6 +108,13 @@ struct Plan {
   int late_push_chance = 20;  // of 1000
   Nanos late_push_max = 5'000 * kMs;
   int force_percent = 1;  // of what callers do
+
+  // Locks that are not just mutexes.
+  wire::Format format = wire::Format::kString;
+  int read_percent = 0;   // of those who take a lock
+  int climb_percent = 0;  // of holders become readers, or writers
+  int owner_count = 0;    // 0: nobody has a name
+  bool is_shared() const { return read_percent > 0 || format == wire::Format::kHash; }
 };
 
 }  // namespace redlatch::sim

@@ -20,6 +20,8 @@ constexpr Nanos kReleaseSlack = 1'600 * kMs;  // one is repeated each second
 constexpr Nanos kLatest = 12'000 * kMs;       // no lease is longer: nobody believes an older grant
 constexpr int64_t kQueueLimitMs = 600'000;
 constexpr int64_t kFenceLimitMs = 3'600'000;
+constexpr std::string_view kShared = "rl:shared";
+constexpr double kUpgradeTicket = 4e15;  // taken off the score of who waits to upgrade
 
 int64_t number(std::string_view text) {
   int64_t value = 0;
@@ -27,12 +29,17 @@ int64_t number(std::string_view text) {
   return value;
 }
 
-const std::unordered_map<std::string_view, wire::Script> &scripts() {
+struct Known {
+  wire::Script script;
+  wire::Format format;
+};
+
+const std::unordered_map<std::string_view, Known> &scripts() {
   static const auto kScripts = [] {
-    std::unordered_map<std::string_view, wire::Script> known;
-    for_each_script([&](wire::Script script, wire::Format, const wire::ScriptText &text) {
-      known.emplace(text.sha1, script);
-      known.emplace(text.text, script);
+    std::unordered_map<std::string_view, Known> known;
+    for_each_script([&](wire::Script script, wire::Format format, const wire::ScriptText &text) {
+      known.emplace(text.sha1, Known{script, format});
+      known.emplace(text.text, Known{script, format});
     });
     return known;
   }();
@@ -65,23 +72,38 @@ Rules::Call Rules::read(Argv argv) {
     call.is_foreign_delete = true;
     return call;
   }
-  call.script = found->second;
+  call.script = found->second.script;
+  call.format = found->second.format;
   if (key_count >= 3) {
     call.queue = argv[4];
     call.fence = argv[5];
   }
-  switch (found->second) {
+  if (key_count >= 4) call.readers = argv[call.script == wire::Script::kInspect ? 7 : 6];
+  if (key_count == 5 && call.script != wire::Script::kInspect) call.turn = argv[7];
+  if (call.script == wire::Script::kExtendShared) call.readers = argv[4];
+  read_arguments(call, args, found->second.format == wire::Format::kHash);
+  return call;
+}
+
+void Rules::read_arguments(Call &call, Argv args, bool is_hash) {
+  switch (*call.script) {
     case wire::Script::kAcquire:
+    case wire::Script::kAcquireRead:
+    case wire::Script::kUpgrade:
+      call.token = args[0];
       call.lease_ms = number(args[1]);
       call.member = args[2];
       call.ticket = args[3];
-      [[fallthrough]];
+      if (is_hash) call.owner = args[5];
+      if (call.script == wire::Script::kAcquireRead) call.sibling = args[5];
+      break;
     case wire::Script::kRelease:
     case wire::Script::kForceRelease:
       call.token = args[0];
       break;
     case wire::Script::kExtend:
     case wire::Script::kExtendShared:
+    case wire::Script::kDowngrade:
       call.token = args[0];
       call.lease_ms = number(args[1]);
       break;
@@ -92,7 +114,6 @@ Rules::Call Rules::read(Argv argv) {
     default:
       break;
   }
-  return call;
 }
 
 // ---- clients -----------------------------------------------------------------------------------
@@ -103,8 +124,12 @@ void Rules::sent(int client, Argv argv) {
   const auto who = [&] {
     return "client " + std::to_string(client) + ", token " + std::string(call.token);
   };
+  judge_descent(client, call);
+  if (!call.owner.empty()) owners_.emplace(call.owner);
   switch (*call.script) {
     case wire::Script::kAcquire:
+    case wire::Script::kAcquireRead:
+    case wire::Script::kUpgrade:
       note_lease(call);
       if (!asked_for_.contains(call.token)) asked_for_.emplace(call.token, call.lock);
       if (released_.contains(call.token)) {
@@ -116,6 +141,7 @@ void Rules::sent(int client, Argv argv) {
       return judge_release(client, call);
     case wire::Script::kExtend:
     case wire::Script::kExtendShared:
+    case wire::Script::kDowngrade:
       note_lease(call);
       if (given_up_.contains(call.token)) verdict_.broken("what is given up is not renewed", who());
       return;
@@ -160,34 +186,57 @@ void Rules::after(Argv, const Value &reply, int64_t now_us) {
   is_running_ = false;
   judge_keys();
   if (call_.lock.empty()) return;
-  if (!call_.queue.empty()) queue_of_.emplace(call_.lock, call_.queue);
+  // Who only knows a name asks in the other format first.
+  const bool is_of_plan = call_.format == plan_.format;
+  if (is_of_plan && !call_.queue.empty()) queue_of_.emplace(call_.lock, call_.queue);
+  if (is_of_plan && !call_.readers.empty()) readers_of_.emplace(call_.lock, call_.readers);
   Lock &lock = locks_[std::string(call_.lock)];
   Lock was = lock;
   if (was.expires_ms >= 0 && was.expires_ms < now_ms) {
     judge_runout(call_.lock, was);
     was.holder.clear();
+    was.holds.clear();
   }
-  lock.holder = holder_of(call_.lock, now_ms, lock.expires_ms);
+  const auto readers = readers_of_.find(call_.lock);
+  Lock is = lock_at(call_.lock, readers == readers_of_.end() ? "" : readers->second, now_ms);
+  lock.holder = std::move(is.holder);
+  lock.expires_ms = is.expires_ms;
+  lock.holds = std::move(is.holds);
+  lock.hold_owners = std::move(is.hold_owners);
+  lock.count = is.count;
+  lock.is_hash = is.is_hash;
+  lock.is_foreign = is.is_foreign;
   if (!lock.holder.empty()) lock.idle_since = -1;
-  if (!lock.holder.empty() && lock.holder != was.holder) {
-    lock.granted_at = schedule_.now();
-    auto &recent = recent_[std::string(call_.lock)];
-    recent.emplace(lock.holder, schedule_.now());
-    std::erase_if(recent,
-                  [&](const auto &entry) { return entry.second + kLatest < schedule_.now(); });
-  }
+  note_holds(call_, was, lock);
   judge_place(call_, reply);
-  judge_holder(call_, was, lock, now_ms);
-  judge_expiry(call_, was, lock, now_ms);
-  judge_queue(call_, lock, now_ms);
+  if (was.holds.empty() && lock.holds.empty()) {
+    judge_holder(call_, was, lock, now_ms);
+    judge_expiry(call_, was, lock, now_ms);
+  } else {
+    judge_sharing(call_, was, lock, now_ms);
+  }
+  judge_answer(call_, was, lock, reply, now_ms);
+  judge_served(call_, lock, reply, now_ms);
+  judge_queue(call_, was, lock, now_ms);
   judge_fence(call_, was, lock);
   if (lock.holder != was.holder) lock.granted_fence = lock.last_fence;
   judge_renewal(call_, lock);
 }
 
+void Rules::note_holds(const Call &call, const Lock &was, const Lock &is) {
+  auto &recent = recent_[std::string(call.lock)];
+  for (const auto &[token, end] : ends_of(is)) {
+    if (token != was.holder && !was.holds.contains(token)) recent.emplace(token, schedule_.now());
+  }
+  if (is.holder.empty() || is.holder == was.holder) return;
+  locks_[std::string(call.lock)].granted_at = schedule_.now();
+  std::erase_if(recent,
+                [&](const auto &entry) { return entry.second + kLatest < schedule_.now(); });
+}
+
 // Where only connections break, a client hears of what it was granted long before that ends.
 void Rules::judge_runout(std::string_view lock, const Lock &was) {
-  if (plan_.shape != Shape::kCut || !asked_for_.contains(was.holder)) return;
+  if (plan_.shape != Shape::kCut || !was.holds.empty() || !asked_for_.contains(was.holder)) return;
   const auto told = told_.find(was.holder);
   if (told == told_.end() || told->second.at < was.granted_at) {
     verdict_.broken("nobody is granted a lock without knowing it",
@@ -208,14 +257,36 @@ void Rules::judge_renewal(const Call &call, const Lock &is) {
   }
 }
 
-std::string Rules::holder_of(std::string_view lock, int64_t now_ms, int64_t &expires_ms) const {
+Rules::Lock Rules::lock_at(std::string_view lock, std::string_view readers, int64_t now_ms) const {
+  Lock is;
   const auto &keys = server_.store().keys();
   const auto found = keys.find(lock);
-  expires_ms = -1;
-  if (found == keys.end() || !is_there(found->second, now_ms)) return {};
-  expires_ms = found->second.expires_ms;
+  if (found == keys.end() || !is_there(found->second, now_ms)) return is;
+  is.expires_ms = found->second.expires_ms;
   const auto *value = std::get_if<std::string>(&found->second.data);
-  return value == nullptr ? "?" : *value;
+  const auto *hash = std::get_if<Store::Hash>(&found->second.data);
+  is.holder = value != nullptr ? *value : "?";
+  is.is_hash = hash != nullptr && hash->size() == 1;
+  if (is.is_hash) {
+    is.holder = hash->begin()->first;
+    is.count = number(hash->begin()->second);
+    is.is_foreign = !owners_.contains(is.holder);
+  }
+  if (!is.is_hash && is.holder != kShared) return is;
+  // In its last millisecond the key is there, and nobody has it any more.
+  if (is.expires_ms <= now_ms && !is.is_foreign) is.holder.clear();
+  const auto *sharers = queue_at(readers);
+  if (sharers == nullptr) return is;
+  for (const auto &[member, end] : sharers->scores) {
+    if (static_cast<int64_t>(end) <= now_ms) continue;
+    const std::string_view owner = std::string_view(member).substr(kTokenSize);
+    if (is.is_hash && owner != is.holder) {
+      is.hold_owners = owner;
+    } else {
+      is.holds.emplace(token_of(member), static_cast<int64_t>(end));
+    }
+  }
+  return is;
 }
 
 void Rules::judge_holder(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
@@ -234,20 +305,27 @@ void Rules::judge_holder(const Call &call, const Lock &was, const Lock &is, int6
     }
   }
   if (is.holder.empty() || !call.script) return;
-  if (call.script == wire::Script::kExtend || call.script == wire::Script::kExtendShared) {
+  const bool is_extension = call.script == wire::Script::kExtend ||
+                            call.script == wire::Script::kExtendShared ||
+                            call.script == wire::Script::kDowngrade;
+  if (is_extension) {
     return verdict_.broken("what is gone is not brought back", lock + ": " + is.holder);
   }
   const auto asked = asked_for_.find(is.holder);
   if (asked == asked_for_.end() || asked->second != lock) {
     verdict_.broken("who holds has asked for this lock", lock + ": " + is.holder);
   }
-  judge_grant(call, is, now_ms);
+  judge_grant(call, is.holder, was, is, now_ms);
 }
 
 int64_t Rules::granted_ms(const Call &call, std::string_view token) const {
-  if (call.script == wire::Script::kAcquire && call.token == token) return call.lease_ms;
+  const bool is_asking = call.script == wire::Script::kAcquire ||
+                         call.script == wire::Script::kAcquireRead ||
+                         call.script == wire::Script::kUpgrade;
+  if (is_asking && call.token == token) return call.lease_ms;
   for (const Gone &gone : gone_) {
-    if (token_of(gone.member) == token) return number(std::string_view(gone.member).substr(33, 5));
+    if (gone.key == call.queue && token_of(gone.member) == token)
+      return number(std::string_view(gone.member).substr(33, 5));
   }
   return 0;
 }
@@ -275,7 +353,9 @@ void Rules::judge_expiry(const Call &call, const Lock &was, const Lock &is, int6
 
 // Whoever was told a ticket stands there, whatever copies of its requests did meanwhile.
 void Rules::judge_place(const Call &call, const Value &reply) {
-  if (call.script != wire::Script::kAcquire || call.ticket.empty()) return;
+  const bool is_asking =
+      call.script == wire::Script::kAcquire || call.script == wire::Script::kAcquireRead;
+  if (!is_asking || call.ticket.empty()) return;
   const auto *queue = queue_at(call.queue);
   if (queue == nullptr || reply.is_error()) return;
   const auto found = queue->scores.find(call.member);
@@ -287,38 +367,59 @@ void Rules::judge_place(const Call &call, const Value &reply) {
 }
 
 // Somebody new holds: was it their turn?
-void Rules::judge_grant(const Call &call, const Lock &is, int64_t now_ms) {
-  const std::string how = std::string(call.lock) + ": " + is.holder;
-  double ticket = -1;
+void Rules::judge_grant(const Call &call, const std::string &token, const Lock &was, const Lock &is,
+                        int64_t now_ms) {
+  const std::string how = std::string(call.lock) + ": " + token;
+  constexpr double kNone = -2 * kUpgradeTicket;
+  double ticket = kNone;
+  bool is_upgrade = call.script == wire::Script::kUpgrade && call.token == token;
   for (const Gone &gone : gone_) {
-    if (token_of(gone.member) != is.holder) continue;
+    if (token_of(gone.member) != token) continue;
     ticket = gone.score;  // the last counts: it may have got back to its place before
-    if (call.token == is.holder) continue;
+    is_upgrade = is_upgrade || gone.member[kTokenSize] == 'u';
+    if (call.token == token) continue;
     if (is_dead(gone.member)) verdict_.broken("the dead are skipped", how);
     if (is_overdue(gone.member, gone.score, now_ms)) {
       verdict_.broken("nobody is granted a lock after its wait", how);
     }
   }
-  if (ticket < 0 && call.token != is.holder) verdict_.broken("who is granted has waited", how);
+  if (is_upgrade) {
+    const auto before = was.holds.find(token);
+    if (before == was.holds.end() || before->second <= now_ms) {
+      verdict_.broken("who is upgraded still reads", how);
+    }
+  }
+  if (ticket == kNone && call.token != token) verdict_.broken("who is granted has waited", how);
+  // The only reader, another lease of a reader, and who has it already wait for nobody.
+  const bool is_once_more =
+      call.token == token && (is_upgrade || was.holds.contains(std::string(call.sibling)) ||
+                              (!call.owner.empty() && was.holder == call.owner));
+  if (!is_once_more) judge_turn(call, token, was, is, ticket == kNone ? 1e300 : ticket, now_ms);
+}
+
+void Rules::judge_turn(const Call &call, const std::string &token, const Lock &was, const Lock &is,
+                       double ticket, int64_t now_ms) {
   const auto *queue = queue_at(call.queue);
   if (queue == nullptr) return;
   for (const auto &[score, member] : queue->order) {
-    if (ticket >= 0 && score >= ticket) return;
-    if (token_of(member) == is.holder) continue;
+    if (score >= ticket) return;
+    if (token_of(member) == token || is_for_nothing(member, was, is)) continue;
     if (is_dead(member) || is_overdue(member, score, now_ms)) continue;
     return verdict_.broken("waiters are served in order of their tickets",
-                           how + " (ticket " + std::to_string(ticket) + ") before " + member +
-                               " (" + std::to_string(score) + ")");
+                           std::string(call.lock) + ": " + token + " (ticket " +
+                               std::to_string(ticket) + ") before " + member + " (" +
+                               std::to_string(score) + ")");
   }
 }
 
-void Rules::judge_queue(const Call &call, const Lock &is, int64_t now_ms) {
+void Rules::judge_queue(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
   const auto *queue = queue_at(call.queue);
   for (const Gone &gone : gone_) {
     if (gone.key != call.queue) continue;
     const bool is_back = queue != nullptr && queue->scores.contains(gone.member);
-    const std::string_view token = token_of(gone.member);
-    const bool has_reason = is_back || token == is.holder || token == call.token ||
+    const std::string token(token_of(gone.member));
+    const bool has_reason = is_back || token == is.holder || is.holds.contains(token) ||
+                            token == call.token || is_for_nothing(gone.member, was, is) ||
                             is_overdue(gone.member, gone.score, now_ms) || is_dead(gone.member);
     if (!has_reason) {
       verdict_.broken("a live waiter keeps its place",
@@ -329,7 +430,7 @@ void Rules::judge_queue(const Call &call, const Lock &is, int64_t now_ms) {
 
 void Rules::judge_fence(const Call &call, const Lock &was, Lock &is) {
   if (!call.script) return;
-  const bool is_new = !is.holder.empty() && is.holder != was.holder;
+  const bool is_new = !is.holder.empty() && is.holder != was.holder && is.holder != kShared;
   if (call.fence.empty()) return;
   const auto found = server_.store().keys().find(call.fence);
   const auto *text = found == server_.store().keys().end()
@@ -357,7 +458,8 @@ void Rules::judge_keys() {
 }
 
 bool Rules::is_overdue(std::string_view member, double score, int64_t now_ms) const {
-  return score / 1000 + static_cast<double>(number(member.substr(38))) <
+  if (score < 0) score += kUpgradeTicket;
+  return score / 1000 + static_cast<double>(number(member.substr(38, 13))) <
          static_cast<double>(now_ms);
 }
 
@@ -386,10 +488,12 @@ void Rules::changed(std::string_view key) {
   if (found == locks_.end() || server_.store().keys().contains(key)) return;
   judge_runout(key, found->second);
   found->second.holder.clear();
+  found->second.holds.clear();
   found->second.expires_ms = -1;
 }
 
 void Rules::queued(std::string_view key, std::string_view member, double score) {
+  if (!key.ends_with('q')) return;
   const auto is_this = [&](const Gone &gone) {
     return gone.key == key && gone.member == member && gone.score == score;
   };
@@ -404,7 +508,7 @@ void Rules::queued(std::string_view key, std::string_view member, double score) 
   auto &tickets = tickets_[std::string(member)];
   if (tickets.empty()) tally_.waits++;
   if (call_.ticket.empty()) {
-    if (score <= last_ticket_) verdict_.broken("a new ticket is the last", how);
+    if (score >= 0 && score <= last_ticket_) verdict_.broken("a new ticket is the last", how);
     tickets.insert(score);
   } else if (!tickets.contains(score)) {
     verdict_.broken("a ticket is one that was given", how);
@@ -412,12 +516,14 @@ void Rules::queued(std::string_view key, std::string_view member, double score) 
 }
 
 void Rules::dequeued(std::string_view key, std::string_view member, double score) {
+  if (!key.ends_with('q')) return;
   gone_.push_back({std::string(key), std::string(member), score});
 }
 
 void Rules::forgotten() {
   for (auto &[key, lock] : locks_) {
     lock.holder.clear();
+    lock.holds.clear();
     lock.expires_ms = -1;
   }
 }
@@ -425,7 +531,8 @@ void Rules::forgotten() {
 std::vector<std::string> Rules::holders() const {
   std::vector<std::string> tokens;
   for (const auto &[key, lock] : locks_) {
-    if (!lock.holder.empty()) tokens.push_back(lock.holder);
+    if (!lock.holder.empty() && lock.holds.empty()) tokens.push_back(lock.holder);
+    for (const auto &[token, end] : lock.holds) tokens.push_back(token);
   }
   for (const auto &[lock, recent] : recent_) {
     for (const auto &[token, granted_at] : recent) tokens.push_back(token);
@@ -440,15 +547,19 @@ std::vector<Rules::Idle> Rules::idle_locks(
   std::vector<Idle> idle;
   const int64_t now_ms = server_.now_us() / 1000;
   for (const auto &[lock, queue_key] : queue_of_) {
-    int64_t expires_ms = -1;
     Lock &known = locks_[lock];
     const auto *queue = queue_at(queue_key);
-    const bool is_waited_for =
-        queue != nullptr && holder_of(lock, now_ms, expires_ms).empty() &&
-        std::any_of(queue->order.begin(), queue->order.end(), [&](const auto &entry) {
-          return !is_overdue(entry.second, entry.first, now_ms) &&
-                 is_able(std::string_view(entry.second).substr(0, kCidSize));
-        });
+    const auto readers = readers_of_.find(lock);
+    const Lock is = lock_at(lock, readers == readers_of_.end() ? "" : readers->second, now_ms);
+    // A free lock is open to anybody, one that is shared to its head alone.
+    bool is_waited_for = false;
+    static const Store::SortedSet kNobody;
+    for (const auto &[score, member] : (queue == nullptr ? kNobody : *queue).order) {
+      if (is_overdue(member, score, now_ms)) continue;
+      const bool may_enter = is.holder.empty() || can_enter(member, is);
+      is_waited_for = may_enter && is_able(std::string_view(member).substr(0, kCidSize));
+      if (is_waited_for || !is.holder.empty()) break;
+    }
     if (!is_waited_for) {
       known.idle_since = -1;
       continue;

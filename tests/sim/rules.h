@@ -67,15 +67,23 @@ class Rules : public Witness {
  private:
   struct Call {
     std::optional<wire::Script> script;
-    std::string_view lock, queue, fence;  // keys
-    std::string_view token;               // of who calls, '' if nobody
+    std::string_view lock, queue, fence, readers, turn;  // keys
+    std::string_view token;                              // of who calls, '' if nobody
     std::string_view member, ticket;
+    std::string_view owner, sibling;
+    wire::Format format = wire::Format::kString;
     int64_t lease_ms = 0;
     bool is_foreign_delete = false;
   };
   struct Lock {
-    std::string holder;
+    std::string holder;  // who has it alone; kShared; of a hash: its owner
     int64_t expires_ms = -1;
+    // Of readers, and of an owner: by token, when each hold ends.
+    std::map<std::string, int64_t> holds;
+    std::string hold_owners;  // of a hash: whoever stands beside its owner
+    int64_t count = 0;        // .. and what stands in the key
+    bool is_hash = false;
+    bool is_foreign = false;  // of a hash: no client of ours named its owner
     int64_t last_fence = 0;
     Nanos granted_at = 0;
     int64_t granted_fence = 0;
@@ -83,14 +91,35 @@ class Rules : public Witness {
   };
 
   static Call read(Argv argv);
-  std::string holder_of(std::string_view lock, int64_t now_ms, int64_t &expires_ms) const;
+  static void read_arguments(Call &call, Argv args, bool is_hash);
+  Lock lock_at(std::string_view lock, std::string_view readers, int64_t now_ms) const;
   void judge_place(const Call &call, const Value &reply);
   void judge_holder(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
   void judge_expiry(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
-  void judge_grant(const Call &call, const Lock &is, int64_t now_ms);
-  void judge_queue(const Call &call, const Lock &is, int64_t now_ms);
+  void judge_grant(const Call &call, const std::string &token, const Lock &was, const Lock &is,
+                   int64_t now_ms);
+  void judge_turn(const Call &call, const std::string &token, const Lock &was, const Lock &is,
+                  double ticket, int64_t now_ms);
+  void judge_queue(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
   void judge_fence(const Call &call, const Lock &was, Lock &is);
   void judge_keys();
+  // rules_sharing.cc
+  using Ends = std::map<std::string, int64_t>;
+  static Ends ends_of(const Lock &lock);
+  void judge_sharing(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
+  void judge_shape(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
+  void judge_ended(const Call &call, const std::string &token, const Lock &is);
+  void judge_changed(const Call &call, const std::string &token, int64_t before, int64_t after,
+                     int64_t now_ms);
+  void judge_new(const Call &call, const std::string &token, int64_t end, const Lock &was,
+                 const Lock &is, int64_t now_ms);
+  void judge_answer(const Call &call, const Lock &was, const Lock &is, const Value &reply,
+                    int64_t now_ms);
+  void judge_served(const Call &call, const Lock &is, const Value &reply, int64_t now_ms);
+  void judge_descent(int client, const Call &call);
+  bool is_for_nothing(std::string_view member, const Lock &was, const Lock &is) const;
+  bool can_enter(std::string_view member, const Lock &is) const;
+  void note_holds(const Call &call, const Lock &was, const Lock &is);
   void judge_runout(std::string_view lock, const Lock &was);
   void judge_renewal(const Call &call, const Lock &is);
   void judge_release(int client, const Call &call);
@@ -118,8 +147,10 @@ class Rules : public Witness {
   std::map<std::string, Lock, std::less<>> locks_;              // by key
   std::map<std::string, std::map<std::string, Nanos>> recent_;  // by lock: tokens, when granted
   std::map<std::string, std::string, std::less<>> queue_of_;    // lock key to queue key
+  std::map<std::string, std::string, std::less<>> readers_of_;  // .. to that of who shares it
   ByText<std::string> asked_for_;                               // token to lock key
   Texts given_up_, released_;                                   // tokens
+  Texts owners_;  // of hashes, that clients of ours named
   // What its client was told of a token.
   struct Told {
     Nanos at = 0;
@@ -133,6 +164,8 @@ class Rules : public Witness {
   };
   ByText<Asked> asked_;
   ByText<std::set<double>> tickets_;  // member to those it was given
+  // Tokens that were told to be writers where readers were wanted, and how often renewed since.
+  ByText<int> descents_;
 
   // During one command.
   struct Gone {

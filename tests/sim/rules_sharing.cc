@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Rules, part 2: of locks that several have at once: readers, or the holds of one owner. Each hold
+// has a token and an end of its own.
+#include <algorithm>
+
+#include "rules.h"
+
+namespace redlatch::sim {
+
+namespace {
+
+constexpr size_t kTokenSize = 32;
+constexpr std::string_view kShared = "rl:shared";
+
+char mode_of(std::string_view member) { return member[kTokenSize]; }
+
+std::string owner_of(std::string_view member) {
+  const std::string_view owner = member.substr(51);
+  return std::string(owner.empty() ? member.substr(0, kTokenSize) : owner);
+}
+
+}  // namespace
+
+// Of all who have it, however they have it.
+Rules::Ends Rules::ends_of(const Lock &lock) {
+  const bool is_ours = lock.is_hash && !lock.is_foreign;
+  if (!lock.holds.empty() || lock.holder.empty() || is_ours || lock.holder == kShared) {
+    return lock.holds;
+  }
+  return {{lock.holder, lock.expires_ms}};
+}
+
+void Rules::judge_sharing(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
+  judge_shape(call, was, is, now_ms);
+  const Ends before = ends_of(was), after = ends_of(is);
+  for (const auto &[token, end] : before) {
+    if (end <= now_ms) continue;
+    const auto found = after.find(token);
+    if (found == after.end()) {
+      judge_ended(call, token, is);
+    } else {
+      judge_changed(call, token, end, found->second, now_ms);
+    }
+  }
+  for (const auto &[token, end] : after) {
+    const auto found = before.find(token);
+    if (found == before.end() || found->second < now_ms) {
+      judge_new(call, token, end, was, is, now_ms);
+    }
+  }
+  const bool is_writer_now = !is.is_hash && is.holds.empty() && was.holds.contains(is.holder);
+  if (is_writer_now) judge_grant(call, is.holder, was, is, now_ms);
+  const bool is_reader_now = !is.is_hash && was.holds.empty() && is.holds.contains(was.holder);
+  if (is_reader_now && (call.script != wire::Script::kDowngrade || call.token != was.holder)) {
+    verdict_.broken("only a writer makes itself a reader",
+                    std::string(call.lock) + ": " + was.holder);
+  }
+}
+
+// What stands in the key is what the holds say.
+void Rules::judge_shape(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
+  const std::string lock(call.lock);
+  if (!is.hold_owners.empty() && !is.holds.empty()) {
+    verdict_.broken("an owner has its lock alone",
+                    lock + ": " + is.holder + " and " + is.hold_owners);
+  }
+  if (is.holder == kShared && is.holds.empty() && is.expires_ms > now_ms) {
+    return verdict_.broken("what is shared has a holder", lock);
+  }
+  if (is.holds.empty()) return;
+  int64_t latest = 0;
+  for (const auto &[token, end] : is.holds) latest = std::max(latest, end);
+  if (is.expires_ms != latest) {
+    verdict_.broken("what is shared ends with its last holder",
+                    lock + ": " + std::to_string(is.expires_ms - latest) + " ms after");
+  }
+  // Of one that has ended by itself the count learns with the next that comes or goes.
+  const bool is_counted = std::any_of(is.holds.begin(), is.holds.end(), [&](const auto &hold) {
+    return !was.holds.contains(hold.first);
+  });
+  const auto given_up = was.holds.find(std::string(call.token));
+  const bool is_released = call.script == wire::Script::kRelease && given_up != was.holds.end() &&
+                           given_up->second > now_ms && !is.holds.contains(given_up->first);
+  if (is.is_hash && (is_counted || is_released) &&
+      is.count != static_cast<int64_t>(is.holds.size())) {
+    verdict_.broken("the count is that of the holds", lock + ": " + std::to_string(is.count) +
+                                                          " of " + std::to_string(is.holds.size()));
+  }
+}
+
+void Rules::judge_ended(const Call &call, const std::string &token, const Lock &is) {
+  const bool is_forced = call.script == wire::Script::kForceRelease;
+  if (is_forced && (call.token.empty() || call.token == token)) {
+    if (on_forced) on_forced(token);
+    return;
+  }
+  const bool is_given_up = call.script == wire::Script::kRelease || call.is_foreign_delete;
+  if (is_given_up && call.token == token) return;
+  verdict_.broken("a hold ends with its lease, its release or by force",
+                  std::string(call.lock) + ": " + token + " -> " + is.holder + " by '" +
+                      std::string(call.token) + "'");
+}
+
+void Rules::judge_changed(const Call &call, const std::string &token, int64_t before, int64_t after,
+                          int64_t now_ms) {
+  const std::string how = std::string(call.lock) + ": " + token;
+  if (after < before) {
+    return verdict_.broken("a lease is never cut short",
+                           how + " by " + std::to_string(before - after) + " ms");
+  }
+  if (after == before) return;
+  const int64_t granted = granted_ms(call, token);
+  if (call.token != token && granted == 0) {
+    return verdict_.broken("only its owner extends a lease", how);
+  }
+  const int64_t asked = std::max(granted, call.token == token ? call.lease_ms : 0);
+  if (after > now_ms + asked) verdict_.broken("a lease is as long as was asked for", how);
+}
+
+void Rules::judge_new(const Call &call, const std::string &token, int64_t end, const Lock &was,
+                      const Lock &is, int64_t now_ms) {
+  if (!call.script) return;
+  const std::string how = std::string(call.lock) + ": " + token;
+  const bool is_extension = call.script == wire::Script::kExtend ||
+                            call.script == wire::Script::kExtendShared ||
+                            call.script == wire::Script::kDowngrade;
+  if (is_extension && call.token == token) {
+    return verdict_.broken("what is gone is not brought back", how);
+  }
+  const auto asked = asked_for_.find(token);
+  if (asked == asked_for_.end() || asked->second != call.lock) {
+    return verdict_.broken("who holds has asked for this lock", how);
+  }
+  if (end > now_ms + granted_ms(call, token)) {
+    verdict_.broken("a lease is as long as was asked for",
+                    how + ": " + std::to_string(end - now_ms) + " ms, asked for " +
+                        std::to_string(granted_ms(call, token)) + " ms");
+  }
+  judge_grant(call, token, was, is, now_ms);
+}
+
+// What the caller is told is so.
+void Rules::judge_answer(const Call &call, const Lock &was, const Lock &is, const Value &reply,
+                         int64_t now_ms) {
+  if (!call.script || reply.items.empty()) return;
+  const std::string how = std::string(call.lock) + ": " + std::string(call.token);
+  const int64_t result = reply.items[0].integer;
+  const bool is_upgrade = call.script == wire::Script::kUpgrade;
+  const bool is_denied = is_upgrade ? result == -1
+                                    : result == 0 && (call.script == wire::Script::kExtendShared ||
+                                                      call.script == wire::Script::kDowngrade);
+  const auto held = was.holds.find(std::string(call.token));
+  if (is_denied && held != was.holds.end() && held->second > now_ms) {
+    verdict_.broken("who holds is not told otherwise", how);
+  }
+  if (is.is_hash && call.script == wire::Script::kAcquire && result == 1 &&
+      (reply.items.size() != 4 ||
+       reply.items[3].integer != static_cast<int64_t>(is.holds.size()))) {
+    verdict_.broken("who is granted is told how often its owner holds", how);
+  }
+  if (call.script == wire::Script::kCancel && mode_of(call.member) == 'u' && result == 2) {
+    descents_[std::string(call.token)] = 0;
+  }
+  if (!is_upgrade || result != -2) return;
+  const auto *queue = queue_at(call.queue);
+  const bool is_so =
+      queue != nullptr &&
+      std::any_of(queue->order.begin(), queue->order.end(), [&](const auto &entry) {
+        const std::string other = entry.second.substr(0, kTokenSize);
+        return mode_of(entry.second) == 'u' && other != call.token && is.holds.contains(other);
+      });
+  if (!is_so) verdict_.broken("only another reader that waits makes a deadlock", how);
+}
+
+// Whoever gives something up lets in those who can have it, at once.
+void Rules::judge_served(const Call &call, const Lock &is, const Value &reply, int64_t now_ms) {
+  const bool serves = call.script == wire::Script::kRelease ||
+                      call.script == wire::Script::kDowngrade ||
+                      call.script == wire::Script::kForceRelease;
+  // A flag: it could not go on.
+  if (!serves || reply.items.size() != 3 || reply.items[2].integer != 0) return;
+  // Who has nothing to give up changes nothing; 0 is an owner's that has other holds.
+  if (reply.items[0].integer < (call.script == wire::Script::kRelease ? 0 : 1)) return;
+  const auto *queue = queue_at(call.queue);
+  const bool is_left_to_others = server_.store().keys().contains(call.turn);
+  if (queue == nullptr || is_left_to_others || (!is.holder.empty() && is.holds.empty())) return;
+  for (const auto &[score, member] : queue->order) {
+    if (is_overdue(member, score, now_ms) || is_dead(member) || is_for_nothing(member, is, is)) {
+      continue;
+    }
+    if (is.holder.empty() || can_enter(member, is)) {
+      verdict_.broken("who can have the lock is let in at once",
+                      std::string(call.lock) + ": " + member);
+    }
+    return;
+  }
+}
+
+// Who did not want to be the writer any more, and is it, goes on to be a reader. One renewal may
+// cross the answer that says so.
+void Rules::judge_descent(int client, const Call &call) {
+  const auto found = descents_.find(call.token);
+  if (found == descents_.end()) return;
+  if (call.script != wire::Script::kExtendShared) {
+    descents_.erase(found);
+  } else if (++found->second > 1) {
+    verdict_.broken("who took an upgrade back does not keep it",
+                    "client " + std::to_string(client) + ", token " + std::string(call.token));
+  }
+}
+
+// One who waits to upgrade, and does not read any more.
+bool Rules::is_for_nothing(std::string_view member, const Lock &was, const Lock &is) const {
+  if (mode_of(member) != 'u') return false;
+  const std::string token(member.substr(0, kTokenSize));
+  return !was.holds.contains(token) || !is.holds.contains(token);
+}
+
+// Whether the head of the queue can have what others have.
+bool Rules::can_enter(std::string_view member, const Lock &is) const {
+  if (is.holds.empty()) return false;
+  if (is.is_hash) return owner_of(member) == is.holder;
+  const bool is_sole =
+      is.holds.size() == 1 && is.holds.contains(std::string(member.substr(0, kTokenSize)));
+  return mode_of(member) == 's' || (mode_of(member) == 'u' && is_sole);
+}
+
+}  // namespace redlatch::sim
