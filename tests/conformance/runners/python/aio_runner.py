@@ -59,21 +59,26 @@ async def do_shutdown(values: Values) -> Answer:
 # ---- of a lock -----------------------------------------------------------------------------------
 
 
-async def take(lock: Lock, op: str, wait: float) -> Taken:
+def taking(lock: Lock, op: str, wait: float) -> Coroutine[Any, Any, Taken]:
     """As that of the Python runner: a mutex comes with a block."""
-    aio, block = runner.client.aio, AsyncExitStack()
-    lease: redlatch.AsyncLease | None
-    if op == "acquire" and lock.kind == "reentrant":
-        reentrant = aio.rlock(lock.name, owner=lock.owner, **lock.options)
-        lease = await reentrant.acquire(timeout=wait)
-    elif op == "acquire":
-        made = aio.lock(lock.name, timeout=wait, **lock.options)
-        lease = await block.enter_async_context(made)
-    else:
-        both = aio.rwlock(lock.name, owner=lock.owner)
-        acquire = both.acquire_read if op == "acquire_read" else both.acquire_write
-        lease = await acquire(timeout=wait, **lock.options)
-    return block, runner.refusal(wait) if lease is None else lease
+    aio = runner.client.aio
+    if op == "acquire" and lock.kind != "reentrant":
+        return enter(aio.lock(lock.name, timeout=wait, **lock.options))
+    if op == "acquire":
+        owned = aio.rlock(lock.name, owner=lock.owner, timeout=wait, **lock.options)
+        return without_block(owned.acquire(), wait)
+    both = aio.rwlock(lock.name, owner=lock.owner)
+    acquire = both.acquire_read if op == "acquire_read" else both.acquire_write
+    return without_block(acquire(timeout=wait, **lock.options), wait)
+
+
+async def enter(made: redlatch.AsyncLock) -> Taken:
+    block = AsyncExitStack()
+    return block, await block.enter_async_context(made)
+
+
+async def without_block(acquired: Awaitable[redlatch.AsyncLease | None], wait: float) -> Taken:
+    return AsyncExitStack(), await acquired or runner.refusal(wait)
 
 
 def granted(lock: Lock, taken: Taken) -> Answer:
@@ -85,7 +90,7 @@ def granted(lock: Lock, taken: Taken) -> Answer:
 
 def acquiring(op: str) -> Callable[[Lock, Values], Awaitable[Answer]]:
     async def do_acquire(lock: Lock, values: Values) -> Answer:
-        return granted(lock, await take(lock, op, seconds(values, "wait_ms")))
+        return granted(lock, await taking(lock, op, seconds(values, "wait_ms")))
 
     return do_acquire
 
@@ -99,7 +104,7 @@ async def start(lock: Lock, work: Coroutine[Any, Any, Taken]) -> Answer:
 
 def starting(op: str) -> Callable[[Lock, Values], Awaitable[Answer]]:
     async def do_start(lock: Lock, values: Values) -> Answer:
-        return await start(lock, take(lock, op, seconds(values, "wait_ms")))
+        return await start(lock, taking(lock, op, seconds(values, "wait_ms")))
 
     return do_start
 

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote_from_bytes, unquote_to_bytes
@@ -58,20 +59,20 @@ class Lock:
         self.block = ExitStack()  # the block that ends with a release
         self.started: Started | None = None
 
-    def take(self, op: str, wait: float, block: ExitStack) -> redlatch.Lease | Status:
-        """A mutex for `block`; others have leases that end by themselves, in any thread."""
-        lease: redlatch.Lease | None
-        if op == "acquire" and self.kind == "reentrant":
-            reentrant = client.rlock(self.name, owner=self.owner, **self.options)
-            lease = reentrant.acquire(timeout=wait)
-        elif op == "acquire":
+    def taking(self, op: str, wait: float) -> Callable[[ExitStack], redlatch.Lease | Status]:
+        """A mutex is for the block; others have leases that end by themselves, in any thread."""
+        if op == "acquire" and self.kind != "reentrant":
             made = client.lock(self.name, timeout=wait, **self.options)
-            lease = block.enter_context(made)
+            return lambda block: block.enter_context(made)
+        acquire: Callable[[], redlatch.Lease | None]
+        if op == "acquire":
+            owned = client.rlock(self.name, owner=self.owner, timeout=wait, **self.options)
+            acquire = owned.acquire
         else:
             both = client.rwlock(self.name, owner=self.owner)
-            acquire = both.acquire_read if op == "acquire_read" else both.acquire_write
-            lease = acquire(timeout=wait, **self.options)
-        return refusal(wait) if lease is None else lease
+            side = both.acquire_read if op == "acquire_read" else both.acquire_write
+            acquire = partial(side, timeout=wait, **self.options)
+        return lambda _: acquire() or refusal(wait)
 
 
 def refusal(wait: float) -> Status:
@@ -220,7 +221,7 @@ def granted(lock: Lock, lease: redlatch.Lease | Status) -> Answer:
 def acquiring(op: str) -> Callable[[Lock, Values], Answer]:
     def do_acquire(lock: Lock, values: Values) -> Answer:
         block = ExitStack()
-        lease = lock.take(op, seconds(values, "wait_ms"), block)
+        lease = lock.taking(op, seconds(values, "wait_ms"))(block)
         lock.block = block
         return granted(lock, lease)
 
@@ -246,8 +247,7 @@ class Started(threading.Thread):
 
 def starting(op: str) -> Callable[[Lock, Values], Answer]:
     def do_start(lock: Lock, values: Values) -> Answer:
-        wait = seconds(values, "wait_ms")
-        lock.started = Started(lambda block: lock.take(op, wait, block))
+        lock.started = Started(lock.taking(op, seconds(values, "wait_ms")))
         return Status.PENDING, {}
 
     return do_start
