@@ -212,7 +212,7 @@ ENGINE_MUTANTS = (
         (
             Edit(
                 "engine/queue.cc",
-                "    hold.foreign = front->options.turn();\n  }\n",
+                "    hold.foreign = front->options.foreign;\n  }\n",
                 "    hold.foreign = front->options.foreign;\n"
                 "    if (IS_ON && !hold.member.empty()) {\n"
                 "      const bool is_limited = !hold.is_shared && front->wait_ms > 0;\n"
