@@ -301,6 +301,25 @@ def test_task_in_a_block_is_told_of_misuse(
     run(main())
 
 
+def test_format_of_redisson(run: Run, client: redlatch.Client, other: redlatch.Client) -> None:
+    async def main() -> None:
+        lock = client.aio.rwlock("report", format="hash-rw")
+        async with lock.read(), lock.read():
+            info = other.inspect("report")
+            assert (info.type, info.mode, len(info.holders)) == ("hash", "read", 2)
+            assert await other.aio.acquire("report", timeout=0, format="hash-rw") is None
+            assert await other.aio.rwlock("report").acquire_read(timeout=0) is None
+        lease = await lock.acquire_write()
+        assert lease is not None
+        assert other.rwlock("report", format="hash-rw").acquire_read(timeout=0) is None
+        await lease.release()
+        assert free(client, "report")
+        with pytest.raises(redlatch.Invalid, match="format='hash'"):
+            client.aio.rwlock("report", format="hash")  # type: ignore[arg-type]
+
+    run(main())
+
+
 def test_loss_cancels_a_reader(run: Run, client: redlatch.Client) -> None:
     async def main() -> None:
         lock = client.aio.rwlock("report")

@@ -387,7 +387,7 @@ def test_bad_argument_is_named(
 ) -> None:
     with pytest.raises(redlatch.Invalid, match=said):
         client.rlock("report", **arguments)  # type: ignore[arg-type]
-    with pytest.raises(redlatch.Invalid, match='format=.*"string" and "hash"'):
+    with pytest.raises(redlatch.Invalid, match='format=.*"string", "hash", "hash-rw"'):
         client.lock("report", format="set")  # type: ignore[arg-type]
 
 

@@ -492,3 +492,33 @@ def test_what_a_repr_shows(client: redlatch.Client) -> None:
         assert repr(side).startswith(f"<RWSide {shown}")
         assert repr(lease).startswith(f"<Lease {shown}")
         assert side.locked() and lock.locked()
+
+
+def test_format_of_redisson(client: redlatch.Client, other: redlatch.Client) -> None:
+    lock = client.rwlock("report", format="hash-rw")
+    theirs = other.rwlock("report", format="hash-rw")
+    with lock.read(ttl=5) as lease, theirs.read():
+        info = other.inspect("report")
+        assert (info.type, info.mode, info.owner, len(info.holders)) == ("hash", "read", "", 2)
+        assert client.lock("report", format="hash-rw").acquire(timeout=0) is False
+        assert theirs.acquire_write(timeout=0) is None
+        assert client.rwlock("report").acquire_read(timeout=0) is None
+        assert client.rlock("report").acquire(timeout=0) is None
+        assert lease.upgrade(timeout=0) is False
+    with theirs.write() as lease:
+        assert client.acquire("report", timeout=0, format="hash-rw") is None
+        assert lock.acquire_read(timeout=0) is None
+        lease.downgrade()
+        with lock.read(timeout=0):
+            assert lease.mode == other.inspect("report").mode == "read"
+    with client.lock("report", format="hash-rw") as lease:
+        assert theirs.acquire_read(timeout=0) is None
+    stolen = lock.acquire_write()
+    assert stolen is not None
+    steal(other, "report").release()
+    with pytest.raises(redlatch.LockLost):
+        stolen.release()
+    with pytest.raises(redlatch.Invalid, match='format=\'hash\': allowed are "string", "hash-rw"'):
+        client.rwlock("report", format="hash")  # type: ignore[arg-type]
+    with pytest.raises(redlatch.Invalid, match="at most 30000"):
+        lock.acquire_read(ttl=31)

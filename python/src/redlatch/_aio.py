@@ -11,7 +11,7 @@ from ._aio_lease import AsyncLease, OnLost, new_guards
 from ._aio_locks import AsyncLock, AsyncRLock, AsyncRWLock
 from ._convert import NO_LIMIT, Name, Seconds, to_bytes, to_wait_ms
 from ._errors import error_of
-from ._options import Keywords, LockKeywords, check_owner, make_options
+from ._options import Keywords, LockKeywords, RWFormat, check_owner, make_options
 from ._pump import Start, pump_here
 from ._status import Status
 from ._wait import PENDING, raise_unless_ok, refusal_of
@@ -89,10 +89,12 @@ class Aio:
         name_bytes, wait_ms = to_bytes(name, "name"), to_wait_ms(timeout)
         return AsyncRLock(self._client, name_bytes, wait_ms, named, keywords, self, guards)
 
-    def rwlock(self, name: Name, *, owner: Optional[Name] = None) -> AsyncRWLock:
+    def rwlock(
+        self, name: Name, *, owner: Optional[Name] = None, format: RWFormat = "string"
+    ) -> AsyncRWLock:
         """The read-write lock `name`. Sends nothing. As Client.rwlock()."""
         named = None if owner is None else check_owner(owner)
-        return AsyncRWLock(self._client, to_bytes(name, "name"), named, self)
+        return AsyncRWLock(self._client, to_bytes(name, "name"), named, format, self)
 
     async def connect(self, *, wait: Seconds = 0) -> None:
         """Reach the server now, as redlatch.connect() does: for a client made with wait=None."""

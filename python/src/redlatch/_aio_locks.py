@@ -14,7 +14,7 @@ from ._convert import NO_LIMIT, Seconds, to_wait_ms
 from ._errors import AlreadyHeld, Error
 from ._holds import Hold, number_of
 from ._lock import LockBase
-from ._options import Keywords
+from ._options import Keywords, LockKeywords, RWFormat
 from ._pump import Start
 from ._rlock import RLockBase
 from ._rwlock import RWLockBase, RWOwner, RWSideBase
@@ -228,7 +228,7 @@ class AsyncRWSide(RWSideBase[AsyncLease]):
         name: bytes,
         wait_ms: int,
         owner: RWOwner,
-        keywords: Keywords,
+        keywords: LockKeywords,
         aio: Aio,
         guards: Guards,
         start: Start,
@@ -265,8 +265,10 @@ class AsyncRWLock(RWLockBase):
 
     __slots__ = ("_aio",)
 
-    def __init__(self, client: Client, name: bytes, owner: Optional[bytes], aio: Aio) -> None:
-        super().__init__(client, name, owner)
+    def __init__(
+        self, client: Client, name: bytes, owner: Optional[bytes], format: RWFormat, aio: Aio
+    ) -> None:
+        super().__init__(client, name, owner, format)
         self._aio = aio
 
     def read(
@@ -311,8 +313,8 @@ class AsyncRWLock(RWLockBase):
         self, start: Start, timeout: Seconds, on_lost: OnLost, keywords: Keywords
     ) -> AsyncRWSide:
         guards, wait_ms = new_guards(on_lost), to_wait_ms(timeout)
-        name, owner = self._name, self._owner
-        return AsyncRWSide(self._client, name, wait_ms, owner, keywords, self._aio, guards, start)
+        name, owner, said = self._name, self._owner, self._with_format(keywords)
+        return AsyncRWSide(self._client, name, wait_ms, owner, said, self._aio, guards, start)
 
     async def _acquire(
         self, start: Start, timeout: Seconds, keywords: Keywords

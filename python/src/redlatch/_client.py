@@ -23,7 +23,7 @@ from ._holds import new_number
 from ._lease import Lease
 from ._lock import Lock
 from ._log import pass_on_log
-from ._options import Keywords, LockKeywords, check_owner, make_options
+from ._options import Keywords, LockKeywords, RWFormat, check_owner, make_options
 from ._rlock import RLock
 from ._rwlock import RWLock
 from ._status import Status
@@ -101,7 +101,8 @@ class Client:
         foreign_burst   after how many grants it is left free for libraries that poll (never)
         foreign_window  .. for how many seconds (0.15)
         label           a text that inspect() shows; not of readers and reentrant locks
-        format          "string", or "hash", as reentrant locks have it: to exclude these
+        format          "string"; "hash", as reentrant locks have it: to exclude these; "hash-rw",
+                        as rwlock() may have it
         """
         options = make_options(**keywords)
         return Lock(self, to_bytes(name, "name"), to_wait_ms(timeout), options)
@@ -136,15 +137,19 @@ class Client:
         named = None if owner is None else check_owner(owner)
         return RLock(self, to_bytes(name, "name"), to_wait_ms(timeout), named, keywords)
 
-    def rwlock(self, name: Name, *, owner: Optional[Name] = None) -> RWLock:
+    def rwlock(
+        self, name: Name, *, owner: Optional[Name] = None, format: RWFormat = "string"
+    ) -> RWLock:
         """The read-write lock `name`. Sends nothing. Its write lock is that of lock().
 
         owner  who takes it, to be told of misuse: while it reads it may read again, at once and
                past those who wait; what else it takes a second time by this client would wait for
                itself, and raises AlreadyHeld; left out, see RWLock
+        format "string", or "hash-rw", as Redisson's RReadWriteLock has it: to exclude that; its ttl
+               is at most 30
         """
         named = None if owner is None else check_owner(owner)
-        return RWLock(self, to_bytes(name, "name"), named)
+        return RWLock(self, to_bytes(name, "name"), named, format)
 
     def attach(self, name: Name, token: Name) -> Lease:
         """Go on with a lease that was detached, here or in another process."""

@@ -11,11 +11,13 @@ from ._convert import Name, to_bytes, to_ms
 from ._errors import error_of, invalid
 from ._status import Status
 
-Format = Literal["string", "hash"]
+Format = Literal["string", "hash", "hash-rw"]
+RWFormat = Literal["string", "hash-rw"]
 
 _FORMATS = {
     "string": _core.constant(b"RL_FORMAT_STRING", 0),
     "hash": _core.constant(b"RL_FORMAT_HASH", 0),
+    "hash-rw": _core.constant(b"RL_FORMAT_HASH_RW", 0),
 }
 _INT32 = 2**31
 
@@ -79,7 +81,7 @@ class Keywords(TypedDict, total=False):
 
 
 class LockKeywords(Keywords, total=False):
-    """Of mutexes."""
+    """Of mutexes, and of what has its format."""
 
     format: Format
 
@@ -119,10 +121,15 @@ def make_options(
     if label is not None:
         most_bytes = f"at most {_bound('MAX_LABEL_BYTES')}"
         _set_text(_core.acquire_options_set_label, made, "label", label, most_bytes)
-    if format not in _FORMATS:
-        raise invalid(f'format={format!r}: allowed are "string" and "hash"')
+    check_format(format, *_FORMATS)
     _core.acquire_options_set_format(made, _FORMATS[format])
     return made
+
+
+def check_format(format: str, *allowed: str) -> None:
+    if format not in allowed:
+        named = ", ".join(f'"{one}"' for one in allowed)
+        raise invalid(f"format={format!r}: allowed are {named}")
 
 
 def new_options() -> _core.AcquireOptions:
@@ -140,7 +147,7 @@ class OwnedOptions:
 
     __slots__ = ("_setter", "_keywords", "_last")
 
-    def __init__(self, setter: Callable[..., int], keywords: Keywords) -> None:
+    def __init__(self, setter: Callable[..., int], keywords: LockKeywords) -> None:
         self._setter = setter
         self._keywords = keywords
         make_options(**keywords)  # What is wrong with them shows now.

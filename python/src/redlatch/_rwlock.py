@@ -14,7 +14,7 @@ from ._errors import AlreadyHeld
 from ._holds import Holds, L, new_number, owner_of, this_thread
 from ._lease import Lease
 from ._lock import NamedLock
-from ._options import Keywords, OwnedOptions
+from ._options import Keywords, LockKeywords, OwnedOptions, RWFormat, check_format
 from ._status import Status
 from ._wait import Start
 
@@ -47,7 +47,7 @@ class RWSideBase(NamedLock[L]):
     __slots__ = ("_owner", "_options", "_holds")
 
     def __init__(
-        self, client: Client, name: bytes, wait_ms: int, owner: RWOwner, keywords: Keywords
+        self, client: Client, name: bytes, wait_ms: int, owner: RWOwner, keywords: LockKeywords
     ) -> None:
         super().__init__(client, name, wait_ms)
         self._owner = owner
@@ -83,7 +83,7 @@ class RWSide(RWSideBase[Lease]):
         name: bytes,
         wait_ms: int,
         owner: RWOwner,
-        keywords: Keywords,
+        keywords: LockKeywords,
         start: Start,
     ) -> None:
         super().__init__(client, name, wait_ms, owner, keywords)
@@ -115,12 +115,16 @@ class RWSide(RWSideBase[Lease]):
 class RWLockBase:
     """A read-write lock by its name."""
 
-    __slots__ = ("_client", "_name", "_owner", "__weakref__")
+    __slots__ = ("_client", "_name", "_owner", "_format", "__weakref__")
 
-    def __init__(self, client: Client, name: bytes, owner: Optional[bytes]) -> None:
+    def __init__(
+        self, client: Client, name: bytes, owner: Optional[bytes], format: RWFormat
+    ) -> None:
+        check_format(format, "string", "hash-rw")
         self._client = client
         self._name = name
         self._owner = RWOwner(owner)
+        self._format = format
 
     @property
     def name(self) -> str:
@@ -133,9 +137,13 @@ class RWLockBase:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"
 
+    def _with_format(self, keywords: Keywords) -> LockKeywords:
+        return {**keywords, "format": self._format}
+
     def _options_of(self, keywords: Keywords) -> Optional[_core.AcquireOptions]:
         """The options of a lease without a block."""
-        return OwnedOptions(_core.acquire_options_set_owner, keywords).of(self._owner.named)
+        options = OwnedOptions(_core.acquire_options_set_owner, self._with_format(keywords))
+        return options.of(self._owner.named)
 
 
 class RWLock(RWLockBase):
@@ -176,8 +184,8 @@ class RWLock(RWLockBase):
         return self._acquire(_core.rw_acquire_write_start, timeout, keywords)
 
     def _side(self, start: Start, timeout: Seconds, keywords: Keywords) -> RWSide:
-        wait_ms = to_wait_ms(timeout)
-        return RWSide(self._client, self._name, wait_ms, self._owner, keywords, start)
+        said, wait_ms = self._with_format(keywords), to_wait_ms(timeout)
+        return RWSide(self._client, self._name, wait_ms, self._owner, said, start)
 
     def _acquire(self, start: Start, timeout: Seconds, keywords: Keywords) -> Optional[Lease]:
         options, wait_ms = self._options_of(keywords), to_wait_ms(timeout)

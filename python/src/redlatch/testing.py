@@ -21,6 +21,7 @@ from ._convert import Name
 from ._errors import new_error
 from ._info import LockInfo
 from ._lease import Lease
+from ._options import Format
 
 __all__ = ["assert_free", "assert_locked", "expire", "steal"]
 
@@ -47,7 +48,7 @@ def steal(client: Client, name: Name, ttl: Optional[float] = None) -> Lease:
     info = client.inspect(name)
     if not info.is_free:
         expire(client, name)
-    lease = thief.acquire(name, ttl=ttl, format="hash" if info.type == "hash" else "string")
+    lease = thief.acquire(name, ttl=ttl, format=_format_of(info))
     assert lease is not None
     return lease
 
@@ -65,6 +66,12 @@ def assert_free(client: Client, name: Name) -> LockInfo:
     who = f" by {info.holder.who or info.holder.token}" if info.holder else ""
     assert info.is_free, f"lock {info.name!r} is held{who}: it was to be free"
     return info
+
+
+def _format_of(info: LockInfo) -> Format:
+    if info.type != "hash":
+        return "string"
+    return "hash" if info.owner else "hash-rw"
 
 
 def _notice(tokens: set[str]) -> None:
