@@ -112,8 +112,14 @@ void Engine::on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nan
     return end_upgrade(hold, status, "lock " + name + why, now);
   }
   hold.ticket = answer.ticket;
-  hold.climb.due = std::min(now + policy::poll_delay(answer.pttl_ms, answer.rank),
-                            std::exchange(hold.told_due, kNever));
+  Nanos delay = policy::poll_delay(answer.pttl_ms, answer.rank);
+  if (answer.is_foreign()) {
+    watch_key(hold, now);
+    delay = std::min(delay, hold.foreign_poll.next(entropy_.next()));
+  } else {
+    hold.foreign_poll.reset();
+  }
+  hold.climb.due = std::min(now + delay, std::exchange(hold.told_due, kNever));
   schedule(hold, now);
 }
 

@@ -318,6 +318,7 @@ void Engine::look_again(LockName &lock, Nanos now) {
   if (found == holds_.end()) return;
   const auto hold = found->second;
   if (hold->phase == Phase::kQueued) ask(*hold, now);
+  if (hold->climb.request) on_upgrade_push(*hold, now);
 }
 
 void Engine::on_invalidated(std::string_view key, Nanos now) {

@@ -3,7 +3,7 @@
 --
 -- The answer to who does not get K now. See acquire.lua.
 --
--- In:  K, Q, R, me, ticket, now, holder, readers, window.
+-- In:  K, Q, R, me, ticket, now, holder, readers, window; hash_rw format: theirs_left, their_field.
 -- Out: none; it returns.
 local kind, value = 'none', ''
 if type(holder) == 'table' then
@@ -13,6 +13,12 @@ elseif holder then
   --@only hash
   if readers > 0 then
     value = string.sub(redis.call('ZRANGE', R, 0, 0)[1], 1, @TOKEN_SIZE@)
+  end
+  --@end
+  --@only hash_rw
+  if theirs_left > 0 then
+    -- They tell nobody of ours when they leave: the caller has to look.
+    value = string.sub(their_field, 1, 64)
   end
   --@end
 end

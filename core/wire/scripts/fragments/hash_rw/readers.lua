@@ -6,9 +6,9 @@
 --
 -- In:  K, R, stem, now, holder.
 -- Out: readers, their number; 0 unless K is shared. holder: false if the last of them is over.
---      theirs_left: ms until the last hold of theirs expires, 0 for none. is_open: the head of the
---      queue may be able to get K.
-local readers, theirs_left = 0, 0
+--      theirs_left: ms until the last hold of theirs expires, 0 for none; their_field: of whom.
+--      is_open: the head of the queue may be able to get K.
+local readers, theirs_left, their_field = 0, 0, nil
 if holder == '@SHARED@' then
   for _, token in ipairs(redis.call('ZRANGEBYSCORE', R, '-inf', now)) do
     redis.call('HDEL', K, token)
@@ -23,7 +23,9 @@ if holder == '@SHARED@' then
         left = math.max(left, redis.call('PTTL', stem .. ':' .. field .. ':rwlock_timeout:' .. i))
       end
       readers = readers + (left > 0 and 1 or 0)
-      theirs_left = math.max(theirs_left, left)
+      if left > theirs_left then
+        theirs_left, their_field = left, field
+      end
     end
   end
   holder = readers > 0 and holder
