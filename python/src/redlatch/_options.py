@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, Literal, Optional, TypedDict
+from typing import Callable, Literal, Optional, TypedDict, Union
 
 from . import _core
 from ._convert import Name, to_bytes, to_ms
@@ -147,7 +147,7 @@ class OwnedOptions:
 
     __slots__ = ("_setter", "_keywords", "_last")
 
-    def __init__(self, setter: Callable[..., int], keywords: LockKeywords) -> None:
+    def __init__(self, setter: Callable[..., int], keywords: Union[Keywords, LockKeywords]) -> None:
         self._setter = setter
         self._keywords = keywords
         make_options(**keywords)  # What is wrong with them shows now.
