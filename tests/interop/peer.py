@@ -18,7 +18,10 @@ Times are CLOCK_MONOTONIC in all of them. An error is an answer, too.
     extend   client, name, lease_ms
     crowd    client, name, wait_ms, lease_ms, threads, run_ms, hold_ms, counter
              -> how often each of `threads` took the lock; each time it adds one to the number in
-             the file `counter`, and between reading and writing that `hold_ms` pass
+             the file `counter`, and between reading and writing that `hold_ms` pass; of kind read,
+             it looks twice whether the number is the same
+
+A read-write lock is acquired by its `kind`, read or write.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from support.servers import Server
 from support.wait import wait_until
 
 from .conftest import LEASE_MS, SOON_S, Farm, count_attempts, ours_of, queue_length
-from .peer import Side
+from .peer import Pending, Side
 
 KINDS = ["rlock", "spin", "fenced", "nonreentrant", "fair"]
 
@@ -70,6 +70,14 @@ def ours(processes: Farm, one_server: Server, name: str) -> Side:
 def wait_for_looks(server: Server, before: int) -> None:
     """Until somebody has looked twice since, the second time when he was subscribed."""
     wait_until(lambda: count_attempts(server) >= before + 2)
+
+
+def waits_of_theirs(theirs: Side, server: Server, **arguments: Any) -> Pending:
+    """One of theirs that waits, and is known to."""
+    before = count_attempts(server)
+    waiting = theirs.waits(**arguments)
+    wait_for_looks(server, before)
+    return waiting
 
 
 def error_of(side: Side, do: str, **arguments: Any) -> str:

@@ -170,7 +170,10 @@ public final class Peer {
     return counts;
   }
 
-  /** Take, add one to the number in a file, slowly, and give back, until the time is over. */
+  /**
+   * Take, add one to the number in a file, slowly, and give back, until the time is over. Who reads
+   * takes care that the number stays as it is.
+   */
   private static int member(RLock lock, Request request, long end) throws Exception {
     Path counter = Path.of(request.text("counter"));
     int count = 0;
@@ -182,7 +185,11 @@ public final class Peer {
       if (System.nanoTime() < end) {
         long number = Long.parseLong(Files.readString(counter));
         Thread.sleep(request.number("hold_ms"));
-        Files.writeString(counter, Long.toString(number + 1));
+        if (!request.text("kind").equals("read")) {
+          Files.writeString(counter, Long.toString(number + 1));
+        } else if (Long.parseLong(Files.readString(counter)) != number) {
+          throw new IllegalStateException("written beside a reader");
+        }
         count++;
       }
       lock.unlock();

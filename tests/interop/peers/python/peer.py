@@ -97,11 +97,25 @@ class RedlatchHash(Redlatch):
         return lock.acquire()
 
 
+class RedlatchRW(Redlatch):
+    """What it has in the format of Redisson's read-write locks. `kind`: read, write or mutex."""
+
+    def acquire(self, name: str, wait_ms: int, lease_ms: int, request: Request) -> Any:
+        ttl, timeout = lease_ms / 1000, -1 if wait_ms < 0 else wait_ms / 1000
+        options = {"ttl": ttl, "timeout": timeout, **request.get("options", {})}
+        if request["kind"] == "mutex":
+            return self._client.acquire(name, format="hash-rw", **options)
+        lock = self._client.rwlock(name, format="hash-rw")
+        is_read = request["kind"] == "read"
+        return lock.acquire_read(**options) if is_read else lock.acquire_write(**options)
+
+
 LIBRARIES: dict[str, Callable[[Request], Library]] = {
     "redis-py": RedisPy,
     "python-redis-lock": PythonRedisLock,
     "redlatch": Redlatch,
     "redlatch-hash": RedlatchHash,
+    "redlatch-rw": RedlatchRW,
 }
 
 
@@ -162,6 +176,12 @@ class Process:
     def do_extend(self, request: Request) -> None:
         self._library(request).extend(self._held[self._key(request)], request["lease_ms"])
 
+    def do_upgrade(self, request: Request) -> Any:
+        return self._held[self._key(request)].upgrade(timeout=request["wait_ms"] / 1000)
+
+    def do_downgrade(self, request: Request) -> None:
+        self._held[self._key(request)].downgrade()
+
     def do_check(self, request: Request) -> None:
         self._held[self._key(request)].check()
 
@@ -196,7 +216,8 @@ class Process:
         return counts
 
     def _member(self, counts: list[int], number: int, request: Request, end: float) -> None:
-        """Take, add one to the number in a file, slowly, and give back, until the time is over."""
+        """Take, add one to the number in a file, slowly, and give back, until the time is over.
+        Who reads takes care that the number stays as it is."""
         while time.monotonic() < end:
             held = self._take(request)
             # Later, the others may be gone.
@@ -204,8 +225,12 @@ class Process:
                 with open(request["counter"], encoding="ascii") as file:
                     total = int(file.read())
                 time.sleep(request["hold_ms"] / 1000)
-                with open(request["counter"], "w", encoding="ascii") as file:
-                    file.write(str(total + 1))
+                if request.get("kind") == "read":
+                    with open(request["counter"], encoding="ascii") as file:
+                        assert int(file.read()) == total, "written beside a reader"
+                else:
+                    with open(request["counter"], "w", encoding="ascii") as file:
+                        file.write(str(total + 1))
                 counts[number] += 1
             if held is not None:
                 self._library(request).release(held)
