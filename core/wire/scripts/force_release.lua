@@ -29,6 +29,9 @@ if holder then
     -- DEL comes first: it is a write that a server without memory allows.
     redis.call('DEL', K, R)
     holder, readers = false, 0
+    --@only hash_rw
+    theirs_left = 0
+    --@end
   else
     --@include fragments/@FORMAT@/drop.lua
   end

@@ -13,8 +13,9 @@
 -- refuses a script whose first write needs some.
 --
 -- In:  K, Q, F, R, prefix, us, now, holder and readers (as if who gives K up in this script had
---      done so), fence (nil, or minted by this script), window (what is left of one, or false);
---      me and lease: the caller's own queue entry and lease, whose turn needs no message; or nil.
+--      done so), theirs_left (hash_rw format), fence (nil, or minted by this script), window (what
+--      is left of one, or false); me and lease: the caller's own queue entry and lease, whose turn
+--      needs no message; or nil.
 -- Out: holder, readers, fence; granted, the number of grants; own, the caller's own fence, or nil;
 --      flags (1: more entries to look at, send KICK; 2: a publish was refused). K is written.
 local check = string.sub(redis.sha1hex(K), 1, 8)
@@ -59,6 +60,12 @@ while true do
     elseif can_have ~= nil then
       --@include fragments/@FORMAT@/left.lua
       left = window or left
+      --@only hash_rw
+      if theirs_left > 0 then
+        -- They tell nobody of ours when they leave: the head has to see for itself who reads.
+        left = 0
+      end
+      --@end
       receivers = redis.pcall('@PUBLISH@', prefix .. string.sub(member, 1, 22),
         'n' .. string.sub(member, 23, 32) ..
         string.format('%05d', (left < 0 or left > 99999) and 99999 or left))
