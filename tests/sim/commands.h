@@ -52,6 +52,7 @@ class Commands {
   Value pexpire(Argv argv);
   Value pexpireat(Argv argv);
   Value type(Argv argv);
+  Value lindex(Argv argv);
   Value time(Argv argv);
   Value publish(Argv argv);
   Value spublish(Argv argv);

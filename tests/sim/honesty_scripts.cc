@@ -16,8 +16,7 @@ using wire::Script;
 
 // For what is written with SET PXAT: some servers keep a key with such an end in the past for a
 // moment, others do not.
-std::string StepMaker::lease() {
-  const std::string time = ms();
+std::string StepMaker::lasting(const std::string &time) {
   return time.empty() || time[0] <= '0' ? "5000" : time;
 }
 
@@ -32,7 +31,7 @@ StepMaker::Words StepMaker::acquire(const LockKeys &lock, Script which) {
   words.push_back(is_repeated     ? sharer_in(lock)
                   : is_one_in(20) ? text()
                                   : member.substr(0, wire::kTokenSize));
-  words.push_back(which == Script::kAcquire ? ms() : lease());
+  words.push_back(which == Script::kAcquire ? ms() : lasting(ms()));
   words.push_back(is_try ? "" : member);
   words.push_back(is_one_in(8) ? number() : "");
   words.push_back(kPrefix);
@@ -74,10 +73,10 @@ StepMaker::Words StepMaker::arguments(const LockKeys &lock, Script which) {
     case Script::kExtend:
       return extend(lock);
     case Script::kExtendShared:
-      words = {lock.lock, lock.readers, sharer_in(lock), lease()};
+      words = {lock.lock, lock.readers, sharer_in(lock), lasting(ms())};
       break;
     case Script::kDowngrade:
-      words.insert(words.end(), {sharer_in(lock), lease(), kPrefix});
+      words.insert(words.end(), {sharer_in(lock), lasting(ms()), kPrefix});
       return words;
     case Script::kCancel:
       words.insert(words.end(), {queued_in(lock.queue), kPrefix});
@@ -119,6 +118,11 @@ Step StepMaker::script() {
     key_count++;
   }
   if (is_one_in(60)) words[below(words.size())] = is_one_in(2) ? key() : text();
+  const bool is_of_sharers = which == Script::kAcquire || which == Script::kAcquireRead ||
+                             which == Script::kUpgrade || which == Script::kExtendShared ||
+                             which == Script::kDowngrade;
+  const size_t lease = key_count + 1;
+  if (is_of_sharers && lease < words.size()) words[lease] = lasting(words[lease]);
   if (is_one_in(80)) words.resize(std::max(key_count, below(words.size() + 1)));
   const wire::ScriptText &text = wire::script_text(which, format, is_sharded);
   Step step = called(text.sha1, text.text, std::move(words), key_count);

@@ -403,7 +403,9 @@ Step StepMaker::raw_hash() {
   };
   const std::string &lock = locks()[0].lock;
   const std::string key = is_one_in(2) ? lock : this->key();
-  switch (below(9)) {
+  switch (below(10)) {
+    case 9:
+      return step({"LINDEX", key, "0"});
     case 0:
       return step({"HSET", lock, owner(), std::to_string(1 + below(3))});
     case 1:

@@ -73,7 +73,7 @@ class StepMaker {
   std::string plain_number();
   std::string position();
   std::string ms();
-  std::string lease();
+  static std::string lasting(const std::string &time);
   std::string text();
   std::string token();
   std::string member();

@@ -103,28 +103,29 @@ constexpr Mutant kMutants[] = {
      "local granted, own, looked, flags = 0, nil, 0, 0\nwhile true do",
      "lease = nil\nlocal check = string.sub(redis.sha1hex(K), 1, 8)\n"
      "local granted, own, looked, flags = 0, nil, 0, 0\nwhile false do"},
-    {"reader-returns", "an extension brings back a reader that was gone", Shape::kReaders, false, 1,
+    {"reader-returns", "an extension brings back a reader that was gone", Shape::kReaders, false, 4,
      "if not is_mine then\nreturn {0, now}\nend\nif readers > 0 then",
      "if not is_mine and readers == 0 then\nreturn {0, now}\nend\nif readers > 0 then"},
     {"stale-readers", "readers of a lock that is gone come back with the next one", Shape::kReaders,
-     false, 88, "if readers == 0 then\nredis.call('DEL', R)\nend\nreaders = readers +",
+     false, 88, "if not holder then\nredis.call('DEL', R)\nend\nreaders = readers +",
      "readers = readers +"},
     // Of owners that hold more than once.
     {"owner-joins", "another owner joins", Shape::kReentrant, false, 1,
      "local can_have = not holder or (readers > 0 and holder == owner)",
      "local can_have = not holder or readers > 0"},
-    {"stale-count", "the count keeps what has ended by itself", Shape::kReentrant, false, 1,
+    {"stale-count", "the count keeps what has ended by itself", Shape::kReentrant, false, 4,
      "redis.call('ZREMRANGEBYSCORE', R, '-inf', now)\nlocal first", "local first"},
     {"high-count", "the count never falls", Shape::kReentrant, false, 1,
      "redis.call('HSET', K, holder, readers)",
      "redis.call('HSET', K, holder, math.max(readers, tonumber(redis.call('HGET', K, holder)) or "
      "0))"},
     {"resent-release", "a release that is repeated frees the outer hold", Shape::kReentrant, false,
-     2,
-     "return {-1, now, 0}\nend\nif is_mine then\nreaders = readers - redis.call('ZREM', R, token "
-     ".. owner)",
-     "if holder ~= owner then\nreturn {-1, now, 0}\nend\nend\nif is_mine or holder == owner then\n"
-     "redis.call('ZREM', R, token .. owner)\nreaders = readers - 1"},
+     9,
+     "return {-1, now, 0}\nend\nlocal was_writer = is_mine and readers == 0\nif is_mine then\n"
+     "readers = readers - redis.call('ZREM', R, token .. owner)",
+     "if holder ~= owner then\nreturn {-1, now, 0}\nend\nend\nlocal was_writer = false\n"
+     "if is_mine or holder == owner then\nredis.call('ZREM', R, token .. owner)\n"
+     "readers = readers - 1"},
     {"hash-no-token", "whose hold an owner extends is not looked at", Shape::kReentrant, false, 1,
      "redis.call('ZSCORE', R, token .. owner) ~= false", "true"},
 #ifdef REDLATCH_ENGINE_MUTANTS

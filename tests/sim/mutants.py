@@ -361,7 +361,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "no-descent",
         "an upgrade that was granted while it was taken back stays",
-        101,
+        308,
         (
             Edit(
                 "engine/climb.cc",
@@ -380,7 +380,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "late-upgrade",
         "a message of an earlier upgrade is believed",
-        10,
+        67,
         (
             Edit(
                 "engine/climb.cc",
