@@ -24,6 +24,7 @@ static_assert(RL_MAX_LOCAL_BURST == kMaxLocalBurst);
 static_assert(RL_MAX_OWNER_BYTES == kMaxOwnerBytes);
 static_assert(RL_FORMAT_STRING == static_cast<int>(wire::Format::kString));
 static_assert(RL_FORMAT_HASH == static_cast<int>(wire::Format::kHash));
+static_assert(RL_FORMAT_HASH_RW == static_cast<int>(wire::Format::kHashRw));
 static_assert(int{RL_LEASE_HELD} == int{Lease::kHeld});
 static_assert(int{RL_LEASE_LOST} == int{Lease::kLost});
 static_assert(int{RL_LEASE_RELEASED} == int{Lease::kReleased});

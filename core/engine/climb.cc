@@ -18,7 +18,6 @@ namespace redlatch::engine {
 namespace {
 
 constexpr Nanos kDescendRetry = 1000 * kMs;
-constexpr Nanos kNoMemoryRetry = 20 * kMs;
 
 }  // namespace
 
@@ -32,6 +31,7 @@ void Engine::start_upgrade(const std::shared_ptr<Request> &request, Nanos now) {
   }
   for (const Hold *other = hold.lock->owned; other != nullptr; other = other->next_owned) {
     if (other == &hold || other->owner != hold.owner) continue;
+    if (other->lease->state_at(now) != Lease::kHeld) continue;
     return finish(*request, Status::kDeadlock,
                   "lock " + quoted(request->lease->name) +
                       ": its owner reads by another lease as well, and would wait for itself");
@@ -58,18 +58,20 @@ void Engine::ask_upgrade(Hold &hold, Nanos now, wire::Form form) {
   schedule(hold, now);
   if (!climb.was_asked) {
     const bool may_wait = climb.request->wait_ms != 0;
-    hold.member = may_wait ? wire::make_member(hold.token, wire::Mode::kUpgrade,
-                                               std::min(hold.lease_time / kMs, kClaimMs),
-                                               climb.request->wait_ms)
-                           : std::string();
-    hold.ticket.clear();
+    climb.member = may_wait ? wire::make_member(hold.token, wire::Mode::kUpgrade,
+                                                std::min(hold.lease_time / kMs, kClaimMs),
+                                                climb.request->wait_ms)
+                            : std::string();
+    climb.ticket.clear();
   }
+  hold.told_due = kNever;
+  const Nanos lease = policy::lease_within(hold.lease_time, now, hold.lease->end_at);
   wire::Command command;
-  wire::acquire(command, dialect_, form, hold.lock->keys,
-                {wire::Mode::kUpgrade, hold.claimant(), hold.lease_time / kMs, hold.member,
-                 hold.ticket, false});
-  hold.is_ask_pending = try_send(
-      command, InFlight{Ask::kUpgrade, form, now, hold.lease_time, hold.shared_from_this()});
+  wire::acquire(
+      command, dialect_, form, hold.lock->keys,
+      {wire::Mode::kUpgrade, hold.claimant(), lease / kMs, climb.member, climb.ticket, false});
+  hold.is_ask_pending =
+      try_send(command, InFlight{Ask::kUpgrade, form, now, lease, hold.shared_from_this()});
   if (!hold.is_ask_pending) return;
   climb.was_asked = true;
   climb.due = kNever;
@@ -90,20 +92,19 @@ void Engine::on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nan
   if (wants_text(refusal, in_flight)) return ask_upgrade(hold, now, wire::Form::kText);
   if (refusal) {
     const bool may_pass = refusal.kind == wire::Refusal::Kind::kTransient;
-    if (!may_pass || hold.member.empty()) {
+    if (!may_pass || hold.climb.member.empty()) {
       return end_upgrade(hold, refusal.status(), refusal.message, now);
     }
     hold.climb.due = now + hold.retry.next(entropy_.next());
     return schedule(hold, now);
   }
   const std::string name = quoted(hold.lock->name);
-  if (answer.is_lost)
-    return lose(hold, "it expired on the server, was forced or evicted", true, now);
+  if (answer.is_lost) return lose(hold, kTakenAway, true, now);
   if (answer.is_granted) {
     become_writer(hold, answer.fence, answer.server_ms);
     return prolong(hold, in_flight.sent_at, in_flight.lease, now);
   }
-  if (answer.is_deadlock || hold.member.empty()) {
+  if (answer.is_deadlock || hold.climb.member.empty()) {
     hold.climb.was_asked = false;
     const auto status = answer.is_deadlock ? Status::kDeadlock : Status::kBusy;
     const char *why = answer.is_deadlock ? ": another reader waits to upgrade, and would wait for "
@@ -111,7 +112,7 @@ void Engine::on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nan
                                          : " is busy: others read as well";
     return end_upgrade(hold, status, "lock " + name + why, now);
   }
-  hold.ticket = answer.ticket;
+  hold.climb.ticket = answer.ticket;
   Nanos delay = policy::poll_delay(answer.pttl_ms, answer.rank);
   if (answer.is_foreign()) {
     watch_key(hold, now);
@@ -158,6 +159,7 @@ void Engine::finish_upgrade(Hold &hold, Status status, std::string_view message)
   const auto request = std::move(hold.climb.request);
   request->hold = nullptr;
   waiting_hold_count_--;
+  if (hold.lock->watcher_id == hold.id) hold.lock->watcher_id = 0;
   finish(*request, status, message);
 }
 
@@ -166,8 +168,8 @@ void Engine::end_upgrade(Hold &hold, Status status, std::string_view message, Na
   finish_upgrade(hold, status, message);
   Climb &climb = hold.climb;
   if (climb.was_asked && !climb.is_descent_due) {
-    climb.is_cancel_due = !hold.member.empty();
-    climb.is_descent_due = hold.member.empty();
+    climb.is_cancel_due = !hold.climb.member.empty();
+    climb.is_descent_due = hold.climb.member.empty();
   }
   climb.was_asked = false;
   descend(hold, now);
@@ -185,7 +187,7 @@ void Engine::descend(Hold &hold, Nanos now, wire::Form form) {
   }
   wire::Command command;
   if (climb.is_cancel_due) {
-    wire::cancel(command, dialect_, form, hold.lock->keys, hold.member, hold.owner);
+    wire::cancel(command, dialect_, form, hold.lock->keys, climb.member, hold.owner);
   } else {
     wire::downgrade(command, dialect_, form, hold.lock->keys, hold.token, hold.lease_time / kMs, 0);
   }
@@ -202,17 +204,19 @@ void Engine::on_descend_reply(const InFlight &in_flight, const Reply &reply, Nan
   wire::CountAnswer answer;
   const auto refusal = decode(reply, answer);
   if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
+  if (!refusal) maybe_kick(hold.lock, answer.has_more, now);
   if (hold.is_gone || hold.phase != Phase::kHeld) return;
   if (wants_text(refusal, in_flight)) return descend(hold, now, wire::Form::kText);
-  if (refusal) return;  // the timer tries again
-  maybe_kick(hold.lock, answer.has_more, now);
+  if (refusal) {
+    climb.due = now + kDescendRetry;
+    return schedule(hold, now);
+  }
   if (climb.is_cancel_due) {
     climb.is_cancel_due = false;
     climb.is_descent_due = answer.result == 2;
   } else {
     climb.is_descent_due = false;
-    if (answer.result != 1)
-      return lose(hold, "it expired on the server, was forced or evicted", true, now);
+    if (answer.result != 1) return lose(hold, kTakenAway, true, now);
   }
   descend(hold, now);
 }
@@ -231,21 +235,30 @@ void Engine::start_downgrade(const std::shared_ptr<Request> &request, Nanos now)
                   "lock " + quoted(hold.lock->name) + " is reentrant: it has no readers");
   }
   if (hold.mode == wire::Mode::kRead) return finish(*request, Status::kOk);
-  hold.is_sharing = true;  // whatever becomes of the answer; readers may enter before it comes
+  hold.is_sharing = true;
   hold.must_describe = false;
-  if (hold.lock->holder == &hold) hold.lock->holder = nullptr;
   start_plain(request, now);
+  // From here on it is only certain that it reads; readers may enter before the answer comes.
+  if (hold.lease) become_reader(hold);
 }
 
-void Engine::on_downgraded(Request &request, Nanos sent_at, bool is_held, Nanos now) {
+// Nobody waits for the answer to a downgrade any more, or it was refused: it goes on by itself.
+void Engine::leave_downgrade(Request &request, Nanos now) {
+  if (request.op != Request::Op::kDowngrade) return;
+  Hold *hold = request.lease->hold;
+  if (hold == nullptr) return;
+  hold->climb.is_descent_due = true;
+  descend(*hold, now);
+}
+
+void Engine::on_downgraded(Request &request, const InFlight &in_flight, bool is_held, Nanos now) {
   if (Hold *hold = request.lease->hold; hold != nullptr) {
     if (now >= request.lease->deadline.load()) {
       on_hold_due(*hold, now);
     } else if (!is_held) {
-      lose(*hold, "the server has another owner or none", true, now);
+      lose(*hold, kTakenAway, true, now);
     } else {
-      become_reader(*hold);
-      prolong(*hold, sent_at, hold->lease_time, now);
+      prolong(*hold, in_flight.sent_at, in_flight.lease, now);
       return finish_plain(request, Status::kOk);
     }
   }

@@ -76,8 +76,11 @@ Status Engine::cancel(Request &request, Nanos now) {
     case Request::Op::kUpgrade:
       end_upgrade(*request.hold, Status::kCancelled, "the request was cancelled", now);
       break;
-    default:
+    default: {
+      const auto keep = *request.place;
       finish_plain(request, Status::kCancelled, "the request was cancelled");
+      leave_downgrade(request, now);
+    }
   }
   return Status::kCancelled;
 }
@@ -157,7 +160,7 @@ void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now, wi
         lease = request->extend_to;
         write_extend(command, *hold, lease, form, nullptr);
       } else {
-        lease = hold->lease_time;
+        lease = policy::lease_within(hold->lease_time, now, hold->lease->end_at);
         wire::downgrade(command, dialect_, form, hold->lock->keys, hold->token, lease / kMs,
                         hold->fence);
       }
@@ -203,7 +206,10 @@ void Engine::on_request_reply(const InFlight &in_flight, const Reply &reply, Nan
   if (wants_text(refusal, in_flight)) {
     return send_request(request, now, wire::Form::kText);
   }
-  if (refusal) return finish_plain(*request, refusal.status(), refusal.message);
+  if (refusal) {
+    finish_plain(*request, refusal.status(), refusal.message);
+    return leave_downgrade(*request, now);
+  }
   note_time(in_flight.sent_at, now, answer.server_ms);
   if (request->inquiry && is_of_other_format(*request, answer)) {
     return send_request(request, now);
@@ -233,7 +239,7 @@ void Engine::on_request_reply(const InFlight &in_flight, const Reply &reply, Nan
     case Request::Op::kExtend:
       return on_extended(*request, in_flight.sent_at, answer.result >= 1, now);
     case Request::Op::kDowngrade:
-      return on_downgraded(*request, in_flight.sent_at, answer.result == 1, now);
+      return on_downgraded(*request, in_flight, answer.result == 1, now);
     default:
       return finish_plain(*request, Status::kOk);
   }
@@ -255,8 +261,11 @@ void Engine::on_request_due(Request &request, Nanos now) noexcept {
       return answer_leaver(*request.hold, why.status, why.message);
     case Request::Op::kUpgrade:
       return end_upgrade(*request.hold, why.status, why.message, now);
-    default:
-      return finish_plain(request, why.status, why.message);
+    default: {
+      const auto keep = *request.place;
+      finish_plain(request, why.status, why.message);
+      return leave_downgrade(request, now);
+    }
   }
 }
 
@@ -412,7 +421,7 @@ void Engine::lose_answer(const InFlight &in_flight, Nanos now) {
       break;
     case Ask::kUpgrade:
       hold.is_ask_pending = false;
-      if (hold.climb.request && hold.member.empty()) {
+      if (hold.climb.was_asked && hold.climb.member.empty()) {
         end_upgrade(hold, Status::kOutcomeUnknown, link_lost_.message, now);
       }
       break;

@@ -220,7 +220,8 @@ class Engine {
   void on_descend_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void on_climb_due(Hold &hold, Nanos now);
   void start_downgrade(const std::shared_ptr<Request> &request, Nanos now);
-  void on_downgraded(Request &request, Nanos sent_at, bool is_held, Nanos now);
+  void on_downgraded(Request &request, const InFlight &in_flight, bool is_held, Nanos now);
+  void leave_downgrade(Request &request, Nanos now);
   static void become_reader(Hold &hold);
   void note_mode(Hold &hold, bool is_reader, Nanos now);
 
@@ -287,7 +288,7 @@ class Engine {
   std::deque<InFlight> in_flight_;                   // replies come in this order
   std::deque<std::shared_ptr<Hold>> lined_up_;       // to be asked for, when less is in flight
   TimerQueue timers_;
-  size_t waiting_hold_count_ = 0;  // asking or queued
+  size_t waiting_hold_count_ = 0;  // asking, queued, or waiting to upgrade
 };
 
 // Those that exist now; `action` may forget any of them and open others. Allocates nothing.

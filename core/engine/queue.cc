@@ -15,7 +15,6 @@ namespace {
 
 // .. and granted to the same token again: others held in between.
 constexpr char kForced[] = "it was taken by force";
-constexpr Nanos kNoMemoryRetry = 20 * kMs;
 
 std::string busy_message(const LockName &lock, const wire::AcquireAnswer &answer) {
   std::string message = "lock " + quoted(lock.name) + " is busy: ";
@@ -108,7 +107,8 @@ bool Engine::is_misused(Request &request, Nanos now) {
   const auto found = names_.find({options.format, request.name});
   const Hold *hold = found == names_.end() ? nullptr : found->second->owned;
   const auto is_in_the_way = [&](const Hold &other) {
-    const bool both_read = other.mode == wire::Mode::kRead && options.mode == wire::Mode::kRead;
+    const bool both_read = other.mode == wire::Mode::kRead && !other.climb.request &&
+                           options.mode == wire::Mode::kRead;
     return other.owner == options.owner && !both_read && other.lease->state_at(now) == Lease::kHeld;
   };
   while (hold != nullptr && !is_in_the_way(*hold)) hold = hold->next_owned;
@@ -231,6 +231,8 @@ void Engine::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nan
       }
       if (!refusal && answer.is_granted) prolong(hold, in_flight.sent_at, in_flight.lease, now);
       if (!refusal && !answer.is_granted) hold.is_cancel_due = true;
+      // An upgrade that was started meanwhile has waited for this answer.
+      if (hold.climb.request && !hold.climb.was_asked) ask_upgrade(hold, now);
       return;
     case Phase::kLeaving:
       return;  // what was sent behind it decides
@@ -284,7 +286,8 @@ void Engine::on_queued(Hold &hold, const wire::AcquireAnswer &answer, Nanos now)
   } else {
     hold.foreign_poll.reset();
   }
-  if (answer.is_shared() && answer.rank == 1) delay = std::min(delay, policy::kLookPastHead);
+  const bool may_be_shared = answer.is_shared() || answer.is_foreign();
+  if (may_be_shared && !is_head) delay = std::min(delay, policy::look_past(answer.rank));
   if (front_of(hold) == nullptr) delay = 0;  // vacant meanwhile
   timers_.set(hold, std::min(now + delay, std::exchange(hold.told_due, kNever)));
 }
@@ -452,7 +455,7 @@ void Engine::leave_queue(Request &caller, Nanos now) {
 
 bool Engine::is_queued(const Request &request) {
   if (request.op == Request::Op::kUpgrade && request.hold != nullptr) {
-    return !request.hold->is_ask_pending && !request.hold->ticket.empty();
+    return !request.hold->is_ask_pending && !request.hold->climb.ticket.empty();
   }
   if (request.op != Request::Op::kAcquire || !request.lock) return false;
   if (request.hold != nullptr) return request.hold->phase == Phase::kQueued;

@@ -39,6 +39,11 @@ struct AcquireOptions {
   std::string label;
 };
 
+// Why a lease was lost, and when to try again what there was no memory for.
+inline constexpr char kTakenAway[] =
+    "the server has another owner or none: it expired there, was forced or evicted";
+inline constexpr Nanos kNoMemoryRetry = 20 * kMs;
+
 // What a reply in flight is about.
 struct Subject {
   virtual ~Subject() = default;
@@ -140,11 +145,12 @@ struct Request : Subject, Timed {
   bool is_finished() const { return status.load(std::memory_order_acquire) != Status::kPending; }
 };
 
-// A reader on its way to be the writer, or back. `member` and `ticket` of the hold are then those
-// of this. The way back: CANCEL, and DOWNGRADE if that came too late.
+// A reader on its way to be the writer, or back. The way back: CANCEL, and DOWNGRADE if that came
+// too late.
 struct Climb {
   std::shared_ptr<Request> request;  // none: nobody wants it any more
-  bool was_asked = false;            // with the hold's member
+  std::string member, ticket;        // no member: one try, never queued
+  bool was_asked = false;            // with that member
   bool is_cancel_due = false;        // it may stand in the queue, or be the writer already
   bool is_descent_due = false;       // it may be the writer
   bool is_descending = false;        // either is unanswered

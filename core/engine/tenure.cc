@@ -11,8 +11,6 @@ namespace redlatch::engine {
 namespace {
 
 constexpr Nanos kLeaveRetry = 1000 * kMs;
-constexpr char kTakenAway[] =
-    "the server has another owner or none: it expired there, was forced or evicted";
 // How long a place in the server's queue is kept for a next caller after the last one was passed
 // the lock: long enough for callers that come and go, short enough not to show a waiter that is
 // none.
@@ -122,7 +120,15 @@ void Engine::on_hold_due(Hold &hold, Nanos now) {
 }
 
 void Engine::start_extend(const std::shared_ptr<Request> &request, Nanos now) {
-  if (is_held(*request, now)) start_plain(request, now);
+  if (!is_held(*request, now)) return;
+  const bool is_rw_hash = request->lease->hold->lock->keys.format == wire::Format::kHashRw;
+  if (is_rw_hash && request->extend_to > kMaxHashRwLeaseMs * kMs) {
+    return finish(*request, Status::kInvalid,
+                  "lease of " + std::to_string(request->extend_to / kMs) +
+                      " ms: allowed in RL_FORMAT_HASH_RW are at most " +
+                      std::to_string(kMaxHashRwLeaseMs));
+  }
+  start_plain(request, now);
 }
 
 void Engine::on_extended(Request &request, Nanos sent_at, bool is_held, Nanos now) {
@@ -195,8 +201,7 @@ void Engine::end_lease(Hold &hold, Lease::State state, std::string reason) {
   Hold **at = &hold.lock->owned;
   while (*at != nullptr && *at != &hold) at = &(*at)->next_owned;
   if (*at != nullptr) *at = hold.next_owned;
-  // Its entry must not be granted to a lease that has ended.
-  if (hold.climb.was_asked && !hold.member.empty()) hold.is_cancel_due = true;
+  // The entry of an upgrade goes with what the token has: the scripts drop one that does not read.
   const bool is_lost = state == Lease::kLost;
   finish_upgrade(hold, is_lost ? Status::kLost : Status::kNotHeld,
                  is_lost ? std::string_view(lease->reason) : "released or detached meanwhile");
@@ -353,6 +358,7 @@ void Engine::lose_predecessor(const Hold &hold, Nanos now) {
 void Engine::detach(Lease &lease, Nanos now) {
   if (lease.hold == nullptr) return;
   const auto hold = lease.hold->shared_from_this();
+  if (hold->climb.request) end_upgrade(*hold, Status::kNotHeld, "detached meanwhile", now);
   end_lease(*hold, Lease::kDetached, {});
   leave_vacant(*hold->lock, now);
   forget(*hold);

@@ -26,8 +26,8 @@ constexpr Nanos poll_delay(int64_t pttl_ms, int64_t rank) {
 }
 
 // Readers are let in by whoever looks, and a writer in front of them that has died says nothing:
-// the second in line behind readers looks for it now and then.
-inline constexpr Nanos kLookPastHead = 1'000 * kMs;
+// those in line behind readers look for it now and then, the further back the less often.
+constexpr Nanos look_past(int64_t rank) { return std::clamp<int64_t>(rank, 1, 500) * 1'000 * kMs; }
 
 // Each lease of a hold that passes on inside one client keeps the server's queue waiting.
 struct Burst {

@@ -520,7 +520,7 @@ RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t 
  * Go on with a lease that was detached, here or in another process.
  *
  * Confirms by an extension to the default lease (30 s; never shorter than what is left) that
- * `token` still holds `name`, to read or to write, and renews from then on. Not for RL_FORMAT_HASH.
+ * `token` still holds `name`, to read or to write, and renews from then on. For RL_FORMAT_STRING.
  *
  * @param token  as rl_lease_token() gave it: 32 bytes.
  * @return the lease, freed by rl_lease_free(); or NULL:
@@ -625,8 +625,8 @@ RL_API rl_status rl_rw_upgrade(rl_lease *lease, int64_t wait_ms, rl_error *err);
  * @return RL_OK                 it reads now (or did so before).
  *         RL_E_LOST             the lease had ended.
  *         RL_E_NOT_HELD         released or detached before.
- *         RL_E_OUTCOME_UNKNOWN  no answer: it reads or writes; rl_lease_mode() knows with the next
- *                               renewal.
+ *         RL_E_OUTCOME_UNKNOWN  no answer. Here and when it is refused or cancelled it counts as a
+ *                               reader from now on, and the server is told again in the background.
  *         RL_E_INVALID          also for a reentrant lock.
  *         RL_E_SERVER  RL_E_DENIED  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: at most one command time limit.  Threads: any.  Server: script `downgrade`.  Since: 0.1.

@@ -224,7 +224,7 @@ class acquire_options {
   acquire_options& label(std::string_view text) & {
     return set("label", rl_acquire_options_set_label(get(), text.data(), text.size()));
   }
-  /** RL_FORMAT_STRING or RL_FORMAT_HASH. */
+  /** One of RL_FORMAT_*. */
   acquire_options& format(int32_t format) & {
     return set("format", rl_acquire_options_set_format(get(), format));
   }

@@ -134,6 +134,8 @@ class Client:
         The other keywords are those of lock(). Its key is of another type than a lock()'s: of one
         name there should be one kind, because to each the other one is busy.
         """
+        if "format" in keywords:
+            raise TypeError("a reentrant lock has one format: 'format' is not allowed here")
         named = None if owner is None else check_owner(owner)
         return RLock(self, to_bytes(name, "name"), to_wait_ms(timeout), named, keywords)
 

@@ -14,6 +14,12 @@ if holder == '@SHARED@' then
     redis.call('HDEL', K, token)
   end
   redis.call('ZREMRANGEBYSCORE', R, '-inf', now)
+  -- Redisson makes K anew without R: who has no field there lost K, and a gap is for good.
+  for _, token in ipairs(redis.call('ZRANGE', R, 0, -1)) do
+    if redis.call('HEXISTS', K, token) == 0 then
+      redis.call('ZREM', R, token)
+    end
+  end
   readers = redis.call('ZCARD', R)
   for _, field in ipairs(redis.call('HKEYS', K)) do
     local count = tonumber(redis.call('HGET', K, field))
