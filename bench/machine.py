@@ -21,6 +21,10 @@ from pathlib import Path
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
+# Where the tests of tests/interop put Redisson.
+JARS = Path(__file__).resolve().parents[1] / "build/interop/java/jars"
+
+
 @dataclass(frozen=True)
 class Pins:
     """The core of the server and that of the clients; None leaves it to the kernel."""
@@ -132,6 +136,8 @@ class Programs:
         program = [str(self._folder / f"bench_{topic}")]
         if topic.endswith(".py"):
             program = [sys.executable, str(Path(__file__).parent / topic)]
+        if topic.endswith(".java"):
+            program = ["java", "-cp", f"{JARS}/*", str(Path(__file__).parent / topic)]
         return subprocess.Popen(
             [*wrapper, *program, *words],
             stdout=subprocess.PIPE,

@@ -4,10 +4,16 @@
 
 from __future__ import annotations
 
+import shutil
+
+from machine import JARS
 from report import Metric, Row
 from topics import Bench, Figures, Session, rows_of, say
 
 THREADS = 64
+_REDISSON = (
+    (Metric("rate / RReadWriteLock", "Redisson"), lambda r: r["mixed"] / r["redisson"]),
+)
 _CROWD = (
     (Metric("last reader / ping", "ping"), lambda r: r["last_us"] / r["ping_us"]),
     (Metric("first", unit="us"), lambda r: r["first_us"]),
@@ -27,7 +33,16 @@ def _mixed(session: Session, writes: int, hold_us: int, seconds: float) -> Figur
     arguments = {"case": "mix", "threads": THREADS, "hold_us": hold_us, "seconds": seconds}
     mixed = session.run("readers", writes=writes, **arguments)[0]
     mutex = session.run("readers", writes=100, **arguments)[0]
-    return {"mixed": mixed["per_s"], "mutex": mutex["per_s"]}
+    figures = {"mixed": mixed["per_s"], "mutex": mutex["per_s"]}
+    if _has_redisson():
+        redisson = session.run("RedissonMix.java", writes=writes, **arguments)[0]
+        figures["redisson"] = redisson["per_s"]
+    return figures
+
+
+def _has_redisson() -> bool:
+    """Without it, its column is missing."""
+    return JARS.is_dir() and shutil.which("java") is not None
 
 
 def sharing(bench: Bench) -> list[Row]:
@@ -41,6 +56,7 @@ def sharing(bench: Bench) -> list[Row]:
             columns = (
                 (Metric("rate / mutex", "mutex"), lambda r: r["mixed"] / r["mutex"]),
                 (Metric("rate", unit="per s"), lambda r: r["mixed"]),
+                *_REDISSON[: _has_redisson()],
             )
             with bench.session("RW", case) as session:
                 figures = [_mixed(session, writes, hold_us, seconds) for _ in range(rounds)]
