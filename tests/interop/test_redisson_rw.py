@@ -417,6 +417,22 @@ def test_our_upgrade_outlives_a_dead_reader(both: Pair) -> None:
     assert both.keys == []
 
 
+def test_who_is_about_to_wait_is_told_as_well(both: Pair, one_server: Server, name: str) -> None:
+    """Goal: no writer of theirs sleeps out our lease because it was just about to wait: a `1` is
+    given to who waits at that moment, a `0` is kept.
+    Method: what a subscriber hears when our writer, and then our last reader, gives back."""
+    with one_server.connect(protocol=3) as listener:
+        listener.send("SUBSCRIBE", f"redisson_rwlock:{{{name}}}")
+        assert listener.push(SOON_S) is not None
+        for kind, told in (("write", [b"1", b"0"]), ("read", [b"0"])):
+            side = both.ours(kind)
+            wait_until(side.tries)
+            side.release()
+            for expected in told:
+                message = listener.push(SOON_S)
+                assert message is not None and message[2] == expected, (kind, message)
+
+
 # ---- whose it is ---------------------------------------------------------------------------------
 
 
