@@ -52,7 +52,7 @@ def test_both_languages_are_heard(
     python, c = Runner(commands["python"], defect), Runner(commands["c"])
     for runner in (python, c):
         runner.call(f"- open url={server.url}")
-        runner.call("- lock id=m name=n%00m")
+        runner.call("- lock id=m kind=mutex name=n%00m")
         runner.call("m acquire wait_ms=0")
         runner.call("m release")
     for runner in (python, c):

@@ -388,7 +388,9 @@ Step StepMaker::raw_by_score() {
       return step({"ZRANGEBYSCORE", key(), low, high});
     case 3:
       return step(
-          {"ZRANGEBYSCORE", key(), low, high, "WITHSCORES", "LIMIT", position(), position()},
+          // Servers differ in what an offset below 0 means.
+          {"ZRANGEBYSCORE", key(), low, high, "WITHSCORES", "LIMIT", std::to_string(below(4)),
+           position()},
           Likeness::kScores);
     default:
       return step(

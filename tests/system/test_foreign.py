@@ -29,7 +29,7 @@ NOTICED_S = 0.5
 TYPES: list[tuple[str, tuple[Argument, ...]]] = [
     ("list", ("RPUSH", "v")),
     ("set", ("SADD", "v")),
-    ("hash", ("HSET", "f", "v")),
+    ("hash", ("HSET", "f", "v", "g", "w")),
     ("zset", ("ZADD", 1, "v")),
     ("stream", ("XADD", "*", "f", "v")),
 ]

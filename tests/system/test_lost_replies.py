@@ -99,7 +99,7 @@ def test_a_free_lock(scene: Scene, lost: str, then_cut: bool) -> None:
     assert reply.seconds < CLEAN_UP_S
     token = scene.actor.ok("look")["token"]
     assert scene.holder() == token
-    assert loss.command[6].decode() == token
+    assert loss.command[7].decode() == token
     if lost == "reply":
         # The same grant, not a second one.
         assert int(loss.reply[1]) == reply.number("fence")
@@ -226,7 +226,7 @@ def test_a_cancel(scene: Scene, lost: str, then_cut: bool) -> None:
     loss = scene.lose(lost, then_cut)
     assert waiting.get().status == "RL_TIMEOUT"
     assert loss.done.wait(5.0)
-    assert len(loss.command[6]) == 51  # the queue member
+    assert len(loss.command[7]) == 51  # the queue member
     if lost == "reply":
         assert queue_length(scene.server, scene.name) == 0
     scene.other.ok("release")
