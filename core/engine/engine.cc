@@ -192,7 +192,7 @@ bool Engine::is_of_other_format(Request &request, const wire::CountAnswer &answe
   if (!is_other || inquiry.format == wire::Format::kHashRw) return false;
   const bool was_string = inquiry.format == wire::Format::kString;
   inquiry.format = was_string ? wire::Format::kHash : wire::Format::kHashRw;
-  if (was_string) std::swap(inquiry.earlier, inquiry.info);
+  if (inquiry.info.waiter_count > 0) std::swap(inquiry.earlier, inquiry.info);
   inquiry.info = {};
   request.lock = std::make_shared<LockName>(settings_.name_space, request.name, inquiry.format);
   return true;

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conformance.randomized import CLIENTS, generate, run_program
+from conformance.randomized import CLIENTS, KINDS, LOCKS, generate, run_program
 from conformance.runners import PREPARE, Runner
 from support.history import History
 from support.servers import Server, available_kinds
@@ -35,8 +35,13 @@ def test_random_programs(
     server: Server, commands: dict[str, list[str]], history: History, seed: int
 ) -> None:
     program = generate(seed, STEPS)
-    # A lock that is deleted behind the clients' back is in nobody's record.
-    program.operations = [one for one in program.operations if one[0] != "evict"]
+    # A lock that is deleted behind the clients' back is in nobody's record; nor are, yet, all ways
+    # by which the Python package takes the others.
+    program.operations = [
+        one
+        for one in program.operations
+        if one[0] != "evict" and KINDS.get(LOCKS.get(one[1], ""), "mutex") == "mutex"
+    ]
     failure = run_program(server, commands, program)
     assert failure is None, f"seed {seed}: {failure}"
     status, report = history.findings()
