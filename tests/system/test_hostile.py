@@ -212,7 +212,7 @@ def test_forged_messages(spawn: Spawn, name: str) -> None:
     def answer(command: Command) -> Iterable[bytes] | None:
         if command[0] != b"EVALSHA":
             return None
-        if len(command) != 11:  # CANCEL and RELEASE: done
+        if len(command) != 12:  # CANCEL and RELEASE: done
             return [array(integer(1), integer(int(time.time() * 1000)), integer(0))]
         return [queued(), *frames]
 
