@@ -22,6 +22,7 @@ static_assert(RL_DEFAULT_LEASE_MS == kDefaultLeaseMs && RL_CLAIM_MS == kClaimMs)
 static_assert(RL_DEFAULT_LOCAL_BURST == kDefaultLocalBurst);
 static_assert(RL_MAX_LOCAL_BURST == kMaxLocalBurst);
 static_assert(RL_MAX_OWNER_BYTES == kMaxOwnerBytes);
+static_assert(RL_MAX_NODES == kMaxNodes);
 static_assert(RL_FORMAT_STRING == static_cast<int>(wire::Format::kString));
 static_assert(RL_FORMAT_HASH == static_cast<int>(wire::Format::kHash));
 static_assert(RL_FORMAT_HASH_RW == static_cast<int>(wire::Format::kHashRw));
@@ -60,6 +61,7 @@ constexpr Constant kConstants[] = {
     RL_CONSTANT(RL_MAX_NAME_BYTES),
     RL_CONSTANT(RL_MAX_LABEL_BYTES),
     RL_CONSTANT(RL_MAX_OWNER_BYTES),
+    RL_CONSTANT(RL_MAX_NODES),
     RL_CONSTANT(RL_FORMAT_STRING),
     RL_CONSTANT(RL_FORMAT_HASH),
     RL_CONSTANT(RL_FORMAT_HASH_RW),
@@ -169,6 +171,18 @@ Outcome fill_rw(Request &request, wire::Mode mode, const char *name, size_t name
   auto outcome = fill_acquire(request, name, name_len, wait_ms, options);
   request.options.mode = mode;
   return outcome;
+}
+
+Outcome fill_redlock(Request &request, const char *name, size_t name_len, int64_t wait_ms,
+                     const rl_acquire_options *options) {
+  if (options != nullptr && options->options.format != wire::Format::kString) {
+    return failure(Status::kInvalid,
+                   "a Redlock has the format RL_FORMAT_STRING, and is not reentrant");
+  }
+  if (options != nullptr && !options->options.owner.empty()) {
+    return failure(Status::kInvalid, "the option 'owner' is not possible with a Redlock");
+  }
+  return fill_acquire(request, name, name_len, wait_ms, options);
 }
 
 }  // namespace redlatch::capi

@@ -14,6 +14,7 @@
 #include "client/arguments.h"
 #include "client/client.h"
 #include "client/options.h"
+#include "client/redlock.h"
 #include "redlatch/redlatch.h"
 
 struct rl_error {
@@ -35,9 +36,14 @@ struct rl_client {
   std::shared_ptr<redlatch::client::Client> client;
 };
 
-// Leases and requests keep the client alive inside, so that handles may be freed in any order.
+struct rl_redlock {
+  std::shared_ptr<redlatch::client::Redlock> redlock;
+};
+
+// Leases and requests keep client or Redlock alive inside, so that handles may be freed in any
+// order.
 struct rl_lease {
-  std::shared_ptr<redlatch::client::Client> client;
+  std::shared_ptr<redlatch::client::Locker> locker;
   std::shared_ptr<redlatch::client::Lease> lease;
 };
 
@@ -46,7 +52,7 @@ struct rl_queue {
 };
 
 struct rl_request {
-  std::shared_ptr<redlatch::client::Client> client;  // none: finished when it was made
+  std::shared_ptr<redlatch::client::Locker> locker;  // none: finished when it was made
   std::shared_ptr<redlatch::client::Request> request;
   std::atomic<bool> is_taken{false};
   std::atomic<bool> is_watched{false};  // was, at some time
@@ -117,6 +123,13 @@ Outcome fill_acquire(Request &request, const char *name, size_t name_len, int64_
 // Likewise of a read-write lock.
 Outcome fill_rw(Request &request, wire::Mode mode, const char *name, size_t name_len,
                 int64_t wait_ms, const rl_acquire_options *options);
+
+// Likewise of a Redlock.
+Outcome fill_redlock(Request &request, const char *name, size_t name_len, int64_t wait_ms,
+                     const rl_acquire_options *options);
+// Start `request` of `locker` and wait for its lease.
+rl_lease *run_for_lease(const std::shared_ptr<client::Locker> &locker,
+                        const std::shared_ptr<Request> &request, rl_error *err);
 
 // Every lease behind this ABI is made here.
 inline std::shared_ptr<Lease> lease_of(const Request &request) {

@@ -9,21 +9,6 @@ using namespace redlatch::capi;
 
 namespace {
 
-// Before the server is asked, so that a grant cannot fail for want of memory.
-std::unique_ptr<rl_lease> make_handle(const rl_client *client,
-                                      const std::shared_ptr<Request> &request) {
-  auto handle = std::make_unique<rl_lease>();
-  handle->client = client->client;
-  handle->lease = lease_of(*request);
-  return handle;
-}
-
-rl_lease *run_for_lease(rl_client *client, const std::shared_ptr<Request> &request, rl_error *err) {
-  auto handle = make_handle(client, request);
-  client->client->run(request);
-  return answer(err, *request) == RL_OK ? handle.release() : nullptr;
-}
-
 rl_lease *acquire_rw(rl_client *client, wire::Mode mode, const char *name, size_t name_len,
                      int64_t wait_ms, const rl_acquire_options *options, rl_error *err) {
   if (client == nullptr) return null_argument(err, "client"), nullptr;
@@ -32,17 +17,31 @@ rl_lease *acquire_rw(rl_client *client, wire::Mode mode, const char *name, size_
     const auto request = std::make_shared<Request>(Request::Op::kAcquire);
     auto outcome = fill_rw(*request, mode, name, name_len, wait_ms, options);
     if (!outcome.ok()) return answer(err, outcome), nullptr;
-    return run_for_lease(client, request, err);
+    return run_for_lease(client->client, request, err);
   });
 }
 
 rl_status run_on_lease(rl_lease *lease, const std::shared_ptr<Request> &request, rl_error *err) {
   request->lease = lease->lease;
-  lease->client->run(request);
+  lease->locker->run(request);
   return answer(err, *request);
 }
 
 }  // namespace
+
+namespace redlatch::capi {
+
+rl_lease *run_for_lease(const std::shared_ptr<client::Locker> &locker,
+                        const std::shared_ptr<Request> &request, rl_error *err) {
+  // Before the server is asked, so that a grant cannot fail for want of memory.
+  auto handle = std::make_unique<rl_lease>();
+  handle->locker = locker;
+  handle->lease = lease_of(*request);
+  locker->run(request);
+  return answer(err, *request) == RL_OK ? handle.release() : nullptr;
+}
+
+}  // namespace redlatch::capi
 
 extern "C" {
 
@@ -54,7 +53,7 @@ rl_lease *rl_acquire(rl_client *client, const char *name, size_t name_len, int64
     const auto request = std::make_shared<Request>(Request::Op::kAcquire);
     auto outcome = fill_acquire(*request, name, name_len, wait_ms, options);
     if (!outcome.ok()) return answer(err, outcome), nullptr;
-    return run_for_lease(client, request, err);
+    return run_for_lease(client->client, request, err);
   });
 }
 
@@ -80,13 +79,13 @@ rl_lease *rl_lease_attach(rl_client *client, const char *name, size_t name_len, 
     request->name = text_of(name, name_len);
     request->inquiry->token = text_of(token, token_len);
     request->lease = std::make_shared<Lease>();
-    return run_for_lease(client, request, err);
+    return run_for_lease(client->client, request, err);
   });
 }
 
 rl_status rl_release(rl_lease *lease, rl_error *err) {
   if (lease == nullptr) return null_argument(err, "lease");
-  if (lease->client->is_forked()) return forked(err);
+  if (lease->locker->is_forked()) return forked(err);
   return guarded_status(err, [&](rl_error *e) {
     run_on_lease(lease, std::make_shared<Request>(Request::Op::kRelease), e);
   });
@@ -94,7 +93,7 @@ rl_status rl_release(rl_lease *lease, rl_error *err) {
 
 rl_status rl_extend(rl_lease *lease, int64_t lease_ms, rl_error *err) {
   if (lease == nullptr) return null_argument(err, "lease");
-  if (lease->client->is_forked()) return forked(err);
+  if (lease->locker->is_forked()) return forked(err);
   return guarded_status(err, [&](rl_error *e) {
     if (auto outcome = client::check_lease(lease_ms); !outcome.ok()) {
       return (void)answer(e, outcome);
@@ -107,7 +106,7 @@ rl_status rl_extend(rl_lease *lease, int64_t lease_ms, rl_error *err) {
 
 rl_status rl_rw_upgrade(rl_lease *lease, int64_t wait_ms, rl_error *err) {
   if (lease == nullptr) return null_argument(err, "lease");
-  if (lease->client->is_forked()) return forked(err);
+  if (lease->locker->is_forked()) return forked(err);
   return guarded_status(err, [&](rl_error *e) {
     if (auto outcome = client::check_wait(wait_ms); !outcome.ok()) return (void)answer(e, outcome);
     const auto request = std::make_shared<Request>(Request::Op::kUpgrade);
@@ -118,31 +117,31 @@ rl_status rl_rw_upgrade(rl_lease *lease, int64_t wait_ms, rl_error *err) {
 
 rl_status rl_rw_downgrade(rl_lease *lease, rl_error *err) {
   if (lease == nullptr) return null_argument(err, "lease");
-  if (lease->client->is_forked()) return forked(err);
+  if (lease->locker->is_forked()) return forked(err);
   return guarded_status(err, [&](rl_error *e) {
     run_on_lease(lease, std::make_shared<Request>(Request::Op::kDowngrade), e);
   });
 }
 
 void rl_lease_free(rl_lease *lease) {
-  if (lease == nullptr || lease->client->is_forked()) return;
-  guarded_status(nullptr, [&](rl_error *) { lease->client->abandon(*lease->lease); });
+  if (lease == nullptr || lease->locker->is_forked()) return;
+  guarded_status(nullptr, [&](rl_error *) { lease->locker->abandon(*lease->lease); });
   delete lease;
 }
 
 void rl_lease_detach(rl_lease *lease) {
-  if (lease == nullptr || lease->client->is_forked()) return;
-  guarded_status(nullptr, [&](rl_error *) { lease->client->detach(*lease->lease); });
+  if (lease == nullptr || lease->locker->is_forked()) return;
+  guarded_status(nullptr, [&](rl_error *) { lease->locker->detach(*lease->lease); });
 }
 
 int32_t rl_lease_state(const rl_lease *lease) {
-  if (lease == nullptr || lease->client->is_forked()) return 0;
+  if (lease == nullptr || lease->locker->is_forked()) return 0;
   return lease->lease->state_at(boot_now());
 }
 
 int64_t rl_lease_remaining_ms(const rl_lease *lease) {
   const Nanos now = boot_now();
-  if (lease == nullptr || lease->client->is_forked()) return 0;
+  if (lease == nullptr || lease->locker->is_forked()) return 0;
   if (lease->lease->state_at(now) != Lease::kHeld) return 0;
   return std::max<Nanos>(lease->lease->deadline.load() - now, 0) / kMs;
 }
@@ -166,15 +165,15 @@ size_t rl_lease_token(const rl_lease *lease, char *buffer, size_t buffer_size) {
 
 rl_status rl_lease_check(const rl_lease *lease, rl_error *err) {
   if (lease == nullptr) return null_argument(err, "lease");
-  if (lease->client->is_forked()) return forked(err);
-  return guarded_status(err, [&](rl_error *e) { answer(e, lease->client->check(*lease->lease)); });
+  if (lease->locker->is_forked()) return forked(err);
+  return guarded_status(err, [&](rl_error *e) { answer(e, lease->locker->check(*lease->lease)); });
 }
 
 rl_status rl_lease_wait_lost(rl_lease *lease, int64_t wait_ms) {
   if (lease == nullptr || wait_ms < -1) return RL_E_INVALID;
-  if (lease->client->is_forked()) return RL_E_FORKED;
+  if (lease->locker->is_forked()) return RL_E_FORKED;
   return guarded_status(nullptr, [&](rl_error *e) {
-    lease->client->wait_ended(*lease->lease, client::limit_of(wait_ms));
+    lease->locker->wait_ended(*lease->lease, client::limit_of(wait_ms));
     const auto state = lease->lease->state_at(boot_now());
     answer(e, state == Lease::kHeld   ? Status::kPending
               : state == Lease::kLost ? Status::kLost

@@ -63,20 +63,20 @@ void rl_queue_free(rl_queue *queue) {
 
 rl_status rl_request_watch(rl_request *request, rl_queue *queue, int64_t tag) {
   if (request == nullptr || !is_good(queue, tag)) return RL_E_INVALID;
-  if (is_forked(queue) || (request->client && request->client->is_forked())) return RL_E_FORKED;
-  if (!request->client) return queue == nullptr ? RL_OK : rl_queue_post(queue, tag);
+  if (is_forked(queue) || (request->locker && request->locker->is_forked())) return RL_E_FORKED;
+  if (!request->locker) return queue == nullptr ? RL_OK : rl_queue_post(queue, tag);
   return guarded_status(nullptr, [&](rl_error *e) {
     if (queue != nullptr) request->is_watched.store(true);
-    request->client->watch(*request->request, target_of(queue), tag);
+    request->locker->watch(*request->request, target_of(queue), tag);
     answer(e, Status::kOk);
   });
 }
 
 rl_status rl_lease_watch(rl_lease *lease, rl_queue *queue, int64_t tag) {
   if (lease == nullptr || !is_good(queue, tag)) return RL_E_INVALID;
-  if (is_forked(queue) || lease->client->is_forked()) return RL_E_FORKED;
+  if (is_forked(queue) || lease->locker->is_forked()) return RL_E_FORKED;
   return guarded_status(nullptr, [&](rl_error *e) {
-    lease->client->watch(*lease->lease, target_of(queue), tag);
+    lease->locker->watch(*lease->lease, target_of(queue), tag);
     answer(e, Status::kOk);
   });
 }

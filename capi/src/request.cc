@@ -9,12 +9,16 @@ using namespace redlatch::capi;
 
 namespace {
 
+std::shared_ptr<client::Locker> locker_of(const rl_client *client) { return client->client; }
+std::shared_ptr<client::Locker> locker_of(const rl_redlock *redlock) { return redlock->redlock; }
+std::shared_ptr<client::Locker> locker_of(const rl_lease *lease) { return lease->locker; }
+
 template <class Handle>
 Outcome check_handle(const Handle *handle, const char *name) {
   if (handle == nullptr) {
     return failure(Status::kInvalid, std::string(name) + " is NULL, which is not allowed here");
   }
-  if (handle->client->is_forked()) return failure(Status::kForked, rl_status_text(RL_E_FORKED));
+  if (locker_of(handle)->is_forked()) return failure(Status::kForked, rl_status_text(RL_E_FORKED));
   return {};
 }
 
@@ -29,8 +33,8 @@ rl_request *start(const Handle *handle, const char *handle_name, Request::Op op,
     auto outcome = check_handle(handle, handle_name);
     if (outcome.ok()) outcome = fill(request);
     if (outcome.ok()) {
-      started->client = handle->client;
-      started->client->start(started->request);
+      started->locker = locker_of(handle);
+      started->locker->start(started->request);
     } else {
       request.message = std::move(outcome.message);
       request.status = outcome.status;
@@ -58,6 +62,20 @@ rl_request *rl_acquire_start(rl_client *client, const char *name, size_t name_le
                              const rl_acquire_options *options) {
   return start(client, "client", Request::Op::kAcquire, [&](Request &request) {
     return fill_acquire(request, name, name_len, wait_ms, options);
+  });
+}
+
+rl_request *rl_redlock_connect_start(rl_redlock *redlock, int64_t wait_ms) {
+  return start(redlock, "redlock", Request::Op::kConnect, [&](Request &request) {
+    request.wait_ms = wait_ms;
+    return client::check_wait(wait_ms);
+  });
+}
+
+rl_request *rl_redlock_acquire_start(rl_redlock *redlock, const char *name, size_t name_len,
+                                     int64_t wait_ms, const rl_acquire_options *options) {
+  return start(redlock, "redlock", Request::Op::kAcquire, [&](Request &request) {
+    return fill_redlock(request, name, name_len, wait_ms, options);
   });
 }
 
@@ -108,19 +126,19 @@ rl_request *rl_extend_start(rl_lease *lease, int64_t lease_ms) {
 
 rl_status rl_request_wait(rl_request *request, int64_t wait_ms) {
   if (request == nullptr || wait_ms < -1) return RL_E_INVALID;
-  if (request->client && request->client->is_forked()) return RL_E_FORKED;
-  if (!request->client || request->request->is_finished()) return rl_request_status(request);
+  if (request->locker && request->locker->is_forked()) return RL_E_FORKED;
+  if (!request->locker || request->request->is_finished()) return rl_request_status(request);
   return guarded_status(nullptr, [&](rl_error *e) {
-    answer(e, request->client->wait(*request->request, client::limit_of(wait_ms)));
+    answer(e, request->locker->wait(*request->request, client::limit_of(wait_ms)));
   });
 }
 
 rl_status rl_request_cancel(rl_request *request) {
   if (request == nullptr) return RL_E_INVALID;
-  if (request->client && request->client->is_forked()) return RL_E_FORKED;
-  if (!request->client || request->request->is_finished()) return rl_request_status(request);
+  if (request->locker && request->locker->is_forked()) return RL_E_FORKED;
+  if (!request->locker || request->request->is_finished()) return rl_request_status(request);
   return guarded_status(
-      nullptr, [&](rl_error *e) { answer(e, request->client->cancel(*request->request)); });
+      nullptr, [&](rl_error *e) { answer(e, request->locker->cancel(*request->request)); });
 }
 
 rl_status rl_request_status(const rl_request *request) {
@@ -136,25 +154,25 @@ const char *rl_request_message(const rl_request *request) {
 }
 
 rl_lease *rl_request_take_lease(rl_request *request) {
-  if (request == nullptr || !request->client || request->client->is_forked()) return nullptr;
+  if (request == nullptr || !request->locker || request->locker->is_forked()) return nullptr;
   if (!is_grant(*request->request)) return nullptr;
   return guarded<rl_lease *>(nullptr, nullptr, [&]() -> rl_lease * {
     auto handle = std::make_unique<rl_lease>();
     if (request->is_taken.exchange(true)) return nullptr;
-    handle->client = request->client;
+    handle->locker = request->locker;
     handle->lease = lease_of(*request->request);
     return handle.release();
   });
 }
 
 void rl_request_free(rl_request *request) {
-  if (request == nullptr || (request->client && request->client->is_forked())) return;
+  if (request == nullptr || (request->locker && request->locker->is_forked())) return;
   // A finished one, too, may be about to post its tag.
   if (request->is_watched.load()) rl_request_watch(request, nullptr, 0);
-  if (request->client && !request->request->is_finished()) rl_request_cancel(request);
+  if (request->locker && !request->request->is_finished()) rl_request_cancel(request);
   if (is_grant(*request->request) && !request->is_taken.exchange(true)) {
     guarded_status(nullptr,
-                   [&](rl_error *) { request->client->abandon(*lease_of(*request->request)); });
+                   [&](rl_error *) { request->locker->abandon(*lease_of(*request->request)); });
   }
   delete request;
 }

@@ -13,6 +13,7 @@
 #include "duration.h"
 #include "exit_code.h"
 #include "lock_report.h"
+#include "quorum_report.h"
 #include "text.h"
 #include "timer.h"
 
@@ -25,11 +26,11 @@ constexpr std::int64_t kSilentWaitMs = 250;
 constexpr std::int64_t kLogLookMs = 1000;
 
 // A thread that sees signals while the main thread is inside the library: it cancels the request,
-// or shuts the client down while there is none.
+// or shuts the session down while there is none.
 class Interrupter {
  public:
-  Interrupter(const Signals& signals, rl_client* client)
-      : signals_(signals), client_(client), thread_([this] { watch_signals(); }) {}
+  Interrupter(const Signals& signals, const Session& session)
+      : signals_(signals), session_(session), thread_([this] { watch_signals(); }) {}
   Interrupter(const Interrupter&) = delete;
   Interrupter& operator=(const Interrupter&) = delete;
   ~Interrupter() { finish(); }
@@ -64,12 +65,12 @@ class Interrupter {
     if (request_ != nullptr) {
       rl_request_cancel(request_);
     } else {
-      rl_client_shutdown(client_);
+      session_.shut_down();
     }
   }
 
   const Signals& signals_;
-  rl_client* client_;
+  const Session& session_;
   std::mutex mutex_;  // Guards request_ and signal_ while the thread runs.
   rl_request* request_ = nullptr;
   int signal_ = 0;
@@ -99,7 +100,7 @@ AcquireOptionsHandle make_options(const RunOptions& run) {
 // Says early that the server is away, where one would otherwise wait in silence for ever. Returns
 // RL_OK also when it is worth waiting on.
 rl_status trial_connect(const Session& session, const Log& log) {
-  const rl_status status = rl_client_connect(session.client(), 0, session.error());
+  const rl_status status = session.connect(0);
   if (status == RL_OK || rl_status_is(status, RL_RETRYABLE) == 0) return status;
   const std::string message = rl_error_message(session.error());
   log.say(session.failure(status, message, 0).text + "; still trying");
@@ -112,7 +113,9 @@ rl_status trial_connect(const Session& session, const Log& log) {
   const std::string& name = arguments.names.front();
   std::string text = lock_words(name) + " is busy";
   if (arguments.verbosity >= (arguments.run.skips_busy ? 1 : 0) || arguments.run.status_fd >= 0) {
-    if (const InfoHandle info = session.try_inspect(name)) {
+    if (session.is_quorum()) {
+      text += ": " + quorum_sentence(QuorumView(arguments).look_at(name));
+    } else if (const InfoHandle info = session.try_inspect(name)) {
       text += ": " + report_sentence(LockReport(info.get()));
     }
   }
@@ -121,6 +124,17 @@ rl_status trial_connect(const Session& session, const Log& log) {
   if (!arguments.run.skips_busy) throw Failure{arguments.run.conflict_exit_code, text};
   reports.log.detail(text);
   throw Failure{0, ""};
+}
+
+RequestHandle start(const Session& session, const Arguments& arguments, std::int64_t wait_ms,
+                    const rl_acquire_options* options) {
+  const std::string& name = arguments.names.front();
+  const auto started = [&](auto function, auto* handle) {
+    return RequestHandle(not_null(function(handle, name.data(), name.size(), wait_ms, options)));
+  };
+  if (session.is_quorum()) return started(rl_redlock_acquire_start, session.redlock());
+  return started(arguments.run.is_shared ? rl_rw_acquire_read_start : rl_acquire_start,
+                 session.client());
 }
 
 rl_status wait_for(rl_request* request, const std::string& name, const Reports& reports) {
@@ -152,16 +166,17 @@ void report_acquired(const Session& session, const Arguments& arguments, const r
                      std::int64_t took_us, const Reports& reports) {
   const std::string& name = arguments.names.front();
   std::array<char, 64> took{};
-  std::snprintf(took.data(), took.size(), " in %.4f s (fence %lld",
-                static_cast<double>(took_us) / 1e6, static_cast<long long>(rl_lease_fence(lease)));
+  std::snprintf(took.data(), took.size(), " in %.4f s (", static_cast<double>(took_us) / 1e6);
+  const std::int64_t fence = rl_lease_fence(lease);
   std::string text = "acquired " + escaped(name) + took.data();
+  text += fence == 0 ? "no fence" : "fence " + std::to_string(fence);
   if (arguments.run.is_shared) text += ", shared";
   const std::int64_t hold_count = rl_lease_hold_count(lease);
   if (hold_count > 1) text += ", held " + std::to_string(hold_count) + " times by its owner";
   reports.log.say_library_lines();
   reports.log.detail(text + ")" + (session.is_local() ? ", on this host only" : ""));
   JsonObject event = reports.events.make("acquired");
-  event.number("fence", rl_lease_fence(lease)).text("holder", session.holder());
+  event.number("fence", fence).text("holder", session.holder());
   event.text("mode", arguments.run.mode());
   event.number("waited_ms", took_us / 1000).number("ttl_ms", arguments.run.lease_ms);
   reports.events.send(event);
@@ -179,15 +194,13 @@ LeaseHandle acquire(const Session& session, const Arguments& arguments, const Si
 
   rl_status status = RL_OK;
   RequestHandle request;
-  Interrupter interrupter(signals, session.client());
+  Interrupter interrupter(signals, session);
   if (wait_ms < 0 || wait_ms >= kTrialConnectMs) status = trial_connect(session, reports.log);
   std::string message = rl_error_message(session.error());
   if (status == RL_OK) {
     const std::int64_t left_ms =
         wait_ms < 0 ? -1 : std::max<std::int64_t>(wait_ms - elapsed_ms(), 0);
-    const auto start = arguments.run.is_shared ? rl_rw_acquire_read_start : rl_acquire_start;
-    request.reset(
-        not_null(start(session.client(), name.data(), name.size(), left_ms, options.get())));
+    request = start(session, arguments, left_ms, options.get());
     interrupter.aim_at(request.get());
     status = wait_for(request.get(), name, reports);
     interrupter.aim_at(nullptr);

@@ -111,6 +111,7 @@ class Parser {
       root_.add_subcommand(command.name, command.summary)->group("Commands");
     }
     add_global_options();
+    add_quorum_options();
     run_.add_to(*root_.get_subcommand("run"));
     root_.get_subcommand("run")->footer(kExitCodes);
     root_.get_subcommand("ls")->add_flag("--exit-code", arguments_.tells_by_exit_code,
@@ -143,10 +144,11 @@ class Parser {
     root_.add_flag("-h,--help", raw_.is_help, "Print help");
     root_.footer("What stands in parentheses is the default, or the variable that is read.");
     root_.add_flag("-V,--version", raw_.is_version, "Print the version");
-    auto* url = root_.add_option("-u,--url", arguments_.url,
+    auto* url = root_.add_option("-u,--url", arguments_.urls,
                                  "redis://HOST:PORT/DB, unix:///PATH or embedded://[/FOLDER] "
-                                 "(REDLATCH_URL, VALKEY_URL, REDIS_URL)");
-    url->type_name("URL");
+                                 "(REDLATCH_URL, VALKEY_URL, REDIS_URL); repeated: a quorum of "
+                                 "independent servers");
+    url->type_name("URL")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     root_
         .add_flag("--local", arguments_.is_local,
                   "A server of this host, started when needed: locks for this host only")
@@ -172,6 +174,31 @@ class Parser {
                    "Say nothing, but how a call is wrong; twice: not even that");
     root_.add_flag("-v,--verbose", raw_.verbose_count,
                    "Say also what goes well; twice: all that happens");
+  }
+
+  void add_quorum_options() {
+    constexpr const char* kGroup = "Of a quorum";
+    QuorumOptions& quorum = arguments_.quorum;
+    root_
+        .add_option("--restart-guard", quorum.restart_guard,
+                    "A server that started less than this ago has no vote; or off (60s)")
+        ->type_name("DUR")
+        ->group(kGroup);
+    root_
+        .add_flag("--durable", quorum.is_durable,
+                  "Servers forget nothing when they restart: no guard")
+        ->group(kGroup);
+    root_.add_flag("--fenced", quorum.is_fenced, "A fence that rises, for one more round trip")
+        ->group(kGroup);
+    root_
+        .add_option("--node-timeout", quorum.node_timeout,
+                    "Wait so long for one server (auto: 5 % of the lease, 5ms to 50ms)")
+        ->type_name("DUR")
+        ->group(kGroup);
+    root_
+        .add_option("--min-validity", quorum.min_validity, "Give a grant back that leaves less (0)")
+        ->type_name("DUR")
+        ->group(kGroup);
   }
 
   void add_force_release_options(CLI::App& command) {

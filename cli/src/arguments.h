@@ -15,11 +15,21 @@ namespace redlatch::cli {
 
 enum class Output { kTable, kJson, kJsonLines, kTsv };
 
+// As they were typed. Of several servers only.
+struct QuorumOptions {
+  std::optional<std::string> restart_guard;
+  bool is_durable = false;
+  bool is_fenced = false;
+  std::optional<std::string> node_timeout;
+  std::optional<std::string> min_validity;
+};
+
 struct Arguments {
   std::string command;  // "run", "status", ..; "print" when only `text` is to be printed.
   std::string text;     // Help, or the version.
 
-  std::optional<std::string> url;
+  std::vector<std::string> urls;  // Several are the nodes of a quorum.
+  QuorumOptions quorum;
   bool is_local = false;  // The embedded server of this host.
   std::optional<std::string> name_space;
   std::optional<std::string> user;

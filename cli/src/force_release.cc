@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "exit_code.h"
 #include "lock_report.h"
+#include "quorum_report.h"
 #include "session.h"
 #include "text.h"
 
@@ -74,6 +75,60 @@ int force_release_one(const Session& session, const Arguments& arguments, const 
   return kExitFree;
 }
 
+// RL_OK if the holder that was shown, or whoever holds it with --yes, is removed from this server.
+rl_status remove_from(const Session& node, const NodeReport& shown, const Arguments& arguments,
+                      const std::string& name) {
+  std::string token = arguments.if_owner.value_or("");
+  // What that client has here may have another token.
+  if (const auto* holder = holder_with(shown, token); holder != nullptr) token = holder->token;
+  if (!shown.lock || shown.lock->is_free()) return shown.lock ? RL_E_NOT_HELD : RL_E_UNAVAILABLE;
+  if (!arguments.is_confirmed && token.empty() && !shown.lock->holders.empty()) {
+    token = shown.lock->holders.front().token;
+  }
+  return rl_force_release(node.client(), name.data(), name.size(), token.data(), token.size(),
+                          node.error());
+}
+
+// A holder that has most servers keeps the lock, so what could not be asked matters.
+int force_release_all(const QuorumView& view, const Arguments& arguments, const std::string& name,
+                      const Log& log) {
+  const QuorumReport report = view.look_at(name);
+  log.say(without_last_line_end(quorum_table(report, false)));
+  const std::string lock = lock_words(name);
+  if (report.state() == QuorumReport::State::kFree) {
+    log.say("nobody holds " + lock + ", nothing was changed");
+    return kExitFree;
+  }
+  if (!arguments.is_confirmed && !is_confirmed_by_name(name, log)) {
+    log.say("that is not the name, nothing was changed");
+    return kExitFree;
+  }
+  std::size_t removed_count = 0;
+  int exit_code = kExitFree;
+  for (std::size_t i = 0; i < report.nodes.size(); ++i) {
+    const Session& node = view.nodes()[i];
+    const rl_status status = remove_from(node, report.nodes[i], arguments, name);
+    if (status == RL_OK) ++removed_count;
+    if (status == RL_OK || status == RL_E_NOT_HELD) continue;
+    exit_code = exit_code_of(status);
+    log.say("cannot remove it from " + node.server() + ": " +
+            escaped(rl_error_message(node.error())));
+  }
+  log.say("removed " + lock + " from " + std::to_string(removed_count) + " of " +
+          std::to_string(report.nodes.size()) + " servers");
+  return exit_code == kExitFree && removed_count > 0 ? 0 : exit_code;
+}
+
+int force_release_of_quorum(const Arguments& arguments, const Log& log) {
+  const QuorumView view(arguments);
+  int exit_code = 0;
+  for (const std::string& name : arguments.names) {
+    const int its_code = force_release_all(view, arguments, name, log);
+    if (its_code != 0) exit_code = its_code;
+  }
+  return exit_code;
+}
+
 }  // namespace
 
 int force_release(const Arguments& arguments, const Log& log) {
@@ -81,6 +136,7 @@ int force_release(const Arguments& arguments, const Log& log) {
   if (!arguments.is_confirmed && !can_ask) {
     throw UsageError("force-release asks on a terminal only; elsewhere say --yes");
   }
+  if (server_urls(arguments).size() > 1) return force_release_of_quorum(arguments, log);
   const Session session(arguments);
   int exit_code = 0;
   for (const std::string& name : arguments.names) {

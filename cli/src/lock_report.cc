@@ -24,29 +24,6 @@ std::string text_field(const rl_info* info, std::int32_t part, std::int32_t inde
   });
 }
 
-// "web-3/4121" reads better as "web-3 (pid 4121)".
-std::string who_in_words(const std::string& who) {
-  if (who.empty()) return "somebody who has not said yet who it is";
-  const std::size_t slash = who.rfind('/');
-  const bool has_pid = slash != std::string::npos && slash > 0 && slash + 1 < who.size() &&
-                       who.find_first_not_of("0123456789", slash + 1) == std::string::npos;
-  if (!has_pid) return escaped(who);
-  return escaped(who.substr(0, slash)) + " (pid " + who.substr(slash + 1) + ")";
-}
-
-const char* state_name(std::int64_t state) {
-  switch (state) {
-    case RL_STATE_FREE:
-      return "free";
-    case RL_STATE_HELD:
-      return "held";
-    case RL_STATE_FOREIGN:
-      return "foreign";
-    default:
-      return "no_lock";
-  }
-}
-
 // For programs, and as `run` calls it.
 const char* mode_name(std::int64_t mode) {
   switch (mode) {
@@ -88,13 +65,6 @@ std::string state_in_words(const LockReport& report) {
   }
 }
 
-std::string row(const char* title, const std::string& text) {
-  std::string out = "  ";
-  out += title;
-  out.resize(12, ' ');
-  return out + text + "\n";
-}
-
 std::string lease_text(const LockReport& report, std::int64_t remaining_ms) {
   if (remaining_ms < 0) return "without end";
   return "until " + date_text(report.server_ms + remaining_ms) + " (" + span_text(remaining_ms) +
@@ -107,25 +77,25 @@ std::string since_text(const LockReport& report, std::int64_t since_ms) {
 
 std::string holder_rows(const LockReport& report, const LockReport::Holder& holder) {
   std::string out;
-  if (!holder.who.empty()) out += row("holder", escaped(holder.who));
-  if (!holder.label.empty()) out += row("label", escaped(holder.label));
+  if (!holder.who.empty()) out += report_line("holder", escaped(holder.who));
+  if (!holder.label.empty()) out += report_line("label", escaped(holder.label));
   // A foreign value may be as long as 512 MB.
   const std::string_view token = cut(holder.token, kShownValueBytes);
-  out += row("token", escaped(token) + (token.size() < holder.token.size() ? ".." : ""));
-  if (holder.since_ms > 0) out += row("since", since_text(report, holder.since_ms));
-  return out + row("lease", lease_text(report, holder.remaining_ms));
+  out += report_line("token", escaped(token) + (token.size() < holder.token.size() ? ".." : ""));
+  if (holder.since_ms > 0) out += report_line("since", since_text(report, holder.since_ms));
+  return out + report_line("lease", lease_text(report, holder.remaining_ms));
 }
 
 // Readers, or the holds of one owner: each has a token and a lease of its own, and no more.
 std::string sharer_rows(const LockReport& report) {
   std::string out;
-  if (report.is_reentrant()) out += row("owner", escaped(report.owner));
+  if (report.is_reentrant()) out += report_line("owner", escaped(report.owner));
   const char* const noun = report.is_shared() ? "reader" : "hold";
-  out += row((std::string(noun) + "s").c_str(), std::to_string(report.holding_count));
+  out += report_line((std::string(noun) + "s").c_str(), std::to_string(report.holding_count));
   std::size_t shown = 0;
   for (const LockReport::Holder& holder : report.holders) {
-    if (shown++ == kShownRows) return out + row(noun, "..");
-    out += row(noun, escaped(holder.token) + " " + lease_text(report, holder.remaining_ms));
+    if (shown++ == kShownRows) return out + report_line(noun, "..");
+    out += report_line(noun, escaped(holder.token) + " " + lease_text(report, holder.remaining_ms));
   }
   return out;
 }
@@ -142,7 +112,7 @@ std::string waiting_row(const LockReport& report) {
     text += escaped(cut(waiter.token, kShownValueBytes)) + " " + wish_in_words(waiter.mode);
     if (waiter.since_ms > 0) text += " (" + span_text(report.server_ms - waiter.since_ms) + ")";
   }
-  return row("waiting", text);
+  return report_line("waiting", text);
 }
 
 std::string holder_json(const LockReport& report, const LockReport::Holder& holder) {
@@ -200,7 +170,7 @@ std::string holders_in_words(const LockReport& report) {
     return "owner " + in_quotes(report.owner) + ", " + counted(report.holding_count, "time");
   }
   const LockReport::Holder& holder = report.holders.front();
-  const std::string who = who_in_words(holder.who);
+  std::string who = who_in_words(holder.who);
   if (holder.since_ms == 0) return who;
   return who + " for " + clock_span_text(report.server_ms - holder.since_ms);
 }
@@ -217,6 +187,35 @@ void fill_empty(Cells& cells, const char* filler) {
 }
 
 }  // namespace
+
+std::string who_in_words(const std::string& who) {
+  if (who.empty()) return "somebody who has not said yet who it is";
+  const std::size_t slash = who.rfind('/');
+  const bool has_pid = slash != std::string::npos && slash > 0 && slash + 1 < who.size() &&
+                       who.find_first_not_of("0123456789", slash + 1) == std::string::npos;
+  if (!has_pid) return escaped(who);
+  return escaped(who.substr(0, slash)) + " (pid " + who.substr(slash + 1) + ")";
+}
+
+const char* state_name(std::int64_t state) {
+  switch (state) {
+    case RL_STATE_FREE:
+      return "free";
+    case RL_STATE_HELD:
+      return "held";
+    case RL_STATE_FOREIGN:
+      return "foreign";
+    default:
+      return "no_lock";
+  }
+}
+
+std::string report_line(const char* title, const std::string& text) {
+  std::string out = "  ";
+  out += title;
+  out.resize(12, ' ');
+  return out + text + "\n";
+}
 
 LockReport::LockReport(const rl_info* info)
     : name(text_field(info, RL_INFO_LOCK, 0, RL_INFO_NAME)),
@@ -295,7 +294,7 @@ std::string report_table(const LockReport& report, bool is_colored) {
   } else {
     for (const LockReport::Holder& holder : report.holders) out += holder_rows(report, holder);
   }
-  if (report.fence > 0) out += row("fence", std::to_string(report.fence));
+  if (report.fence > 0) out += report_line("fence", std::to_string(report.fence));
   if (report.waiting_count > 0) out += waiting_row(report);
   return out;
 }

@@ -50,6 +50,15 @@ struct LockReport {
   std::vector<Waiter> waiters;
 };
 
+// "web-3/4121" reads better as "web-3 (pid 4121)".
+[[nodiscard]] std::string who_in_words(const std::string& who);
+
+// For programs.
+[[nodiscard]] const char* state_name(std::int64_t state);
+
+// A line of a table, such as "  holder    web-3/4121", with its end.
+[[nodiscard]] std::string report_line(const char* title, const std::string& text);
+
 // The columns of `ls`, in their order.
 inline constexpr std::array<const char*, 7> kLockColumns = {"LOCK",  "MODE",  "HOLDER", "HELD FOR",
                                                             "LEASE", "FENCE", "WAITING"};

@@ -31,7 +31,7 @@ int dispatch(const Arguments& arguments, const Log& log) {
   if (arguments.command == "run") return run(arguments, log);
   // `run` looks at the signals that it found; the others only have to survive a closed pipe.
   std::signal(SIGPIPE, SIG_IGN);
-  if (arguments.command == "status") return show_status(arguments);
+  if (arguments.command == "status") return show_status(arguments, log);
   if (arguments.command == "ls") return list_locks(arguments, log);
   if (arguments.command == "force-release") return force_release(arguments, log);
   if (arguments.command == "server") return serve(arguments, log);

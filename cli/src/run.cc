@@ -74,10 +74,17 @@ void leave_to_lease(const Session& session, rl_lease* lease, std::int64_t hold_l
   rl_lease_detach(lease);
 }
 
+// Throws UsageError for what only one server can give.
+void check_for_quorum(const RunOptions& run) {
+  if (run.is_shared) throw UsageError("--shared: a lock on several servers has no readers");
+  if (!run.owner.empty()) throw UsageError("--owner: a lock on several servers is not reentrant");
+}
+
 int run_reported(const Arguments& arguments, const Reports& reports) {
   const std::string& name = arguments.names.front();
   Signals signals;
   const Session session(arguments);
+  if (session.is_quorum()) check_for_quorum(arguments.run);
   sleep_jitter(arguments.run, signals, reports.log);
   const LeaseHandle lease = acquire(session, arguments, signals, reports);
   const std::int64_t begin_us = now_us();

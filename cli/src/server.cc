@@ -21,7 +21,8 @@ constexpr std::int64_t kLookMs = 500;
 
 // Without --url the environment's, if it names an embedded server, else the user's own.
 std::string embedded_url(const Arguments& arguments) {
-  if (arguments.url) return *arguments.url;
+  if (arguments.urls.size() > 1) throw UsageError("server: several --url; it is about one");
+  if (!arguments.urls.empty()) return arguments.urls.front();
   try {
     const Session session(arguments);
     if (session.is_local()) return session.server();
@@ -110,7 +111,7 @@ int serve(const Arguments& arguments, const Log& log) {
   sigprocmask(SIG_BLOCK, &ending, nullptr);
   Arguments chosen = arguments;
   chosen.is_local = false;
-  chosen.url = url;
+  chosen.urls = {url};
   const Session session(chosen);
   if (!session.is_local()) {
     throw UsageError("--url: " + in_quotes(session.server()) +

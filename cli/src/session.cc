@@ -2,7 +2,10 @@
 // Copyright The redlatch authors
 #include "session.h"
 
+#include <array>
 #include <cstdlib>
+#include <iterator>
+#include <sstream>
 #include <string_view>
 
 #include "duration.h"
@@ -26,13 +29,57 @@ bool is_bad_password_file(const char* path) {
   return set_option(probe.get(), kPasswordFile, path, nullptr) != RL_OK;
 }
 
-// The library takes the URL from there; what is asked here is which words help when it has none.
-bool is_server_in_environment() {
+// The first that is set; an empty one counts as none.
+std::string servers_of_environment() {
   for (const char* name : {"REDLATCH_URL", "VALKEY_URL", "REDIS_URL"}) {
     const char* value = std::getenv(name);
-    if (value != nullptr && *value != '\0') return true;
+    if (value != nullptr && *value != '\0') return value;
   }
-  return false;
+  return "";
+}
+
+std::vector<std::string> split_at_spaces(const std::string& text) {
+  std::istringstream words(text);
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
+struct QuorumOption {
+  const char* flag;
+  const char* name;  // Of the library.
+  std::optional<std::string> value;
+};
+
+// The library's durations are whole numbers, and know no days. Another word than a duration is for
+// the library to judge.
+std::optional<std::string> in_ms(const std::optional<std::string>& text) {
+  const auto ms = text ? parse_duration_ms(*text) : std::nullopt;
+  return ms ? std::to_string(*ms) + "ms" : text;
+}
+
+std::optional<std::string> yes_if(bool is_on) {
+  return is_on ? std::optional<std::string>("yes") : std::nullopt;
+}
+
+std::array<QuorumOption, 5> quorum_options(const QuorumOptions& options) {
+  return {{{"--restart-guard", "restart_guard", in_ms(options.restart_guard)},
+           {"--durable", "durable", yes_if(options.is_durable)},
+           {"--fenced", "fenced", yes_if(options.is_fenced)},
+           {"--node-timeout", "node_timeout", in_ms(options.node_timeout)},
+           {"--min-validity", "min_validity", in_ms(options.min_validity)}}};
+}
+
+void check_no_quorum_options(const QuorumOptions& options) {
+  for (const QuorumOption& option : quorum_options(options)) {
+    if (!option.value) continue;
+    throw UsageError(std::string(option.flag) +
+                     " is for a quorum of several servers: name each by its own --url");
+  }
+}
+
+std::string joined(const std::vector<std::string>& words, const char* between) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
+  return text;
 }
 
 // Options by name. Throws a Failure for a value that is not allowed.
@@ -61,28 +108,80 @@ class Options {
 
 }  // namespace
 
+std::vector<std::string> server_urls(const Arguments& arguments) {
+  if (arguments.is_local) return {"embedded://"};
+  std::vector<std::string> urls = arguments.urls;
+  if (urls.empty()) urls = split_at_spaces(servers_of_environment());
+  if (urls.empty()) {
+    throw UsageError(
+        "no server was named: use --url redis://HOST:PORT, set REDLATCH_URL, or use --local for "
+        "locks of this host only");
+  }
+  return urls;
+}
+
 Session::Session(const Arguments& arguments) : error_(not_null(rl_error_new())) {
+  const std::vector<std::string> urls = server_urls(arguments);
+  if (urls.size() == 1) check_no_quorum_options(arguments.quorum);
+  open(arguments, urls);
+}
+
+Session::Session(const Arguments& arguments, const std::string& url)
+    : error_(not_null(rl_error_new())) {
+  open(arguments, {url});
+}
+
+Session Session::of_one(const Arguments& arguments, const char* command) {
+  const std::vector<std::string> urls = server_urls(arguments);
+  if (urls.size() > 1) {
+    throw UsageError(std::string(command) + " is about one server, and " +
+                     std::to_string(urls.size()) + " are named: name one of them by --url");
+  }
+  check_no_quorum_options(arguments.quorum);
+  return Session(arguments, urls.front());
+}
+
+void Session::open(const Arguments& arguments, const std::vector<std::string>& urls) {
   Options options(error_.get());
   options.set("namespace", arguments.name_space);
   options.set("holder", arguments.run.holder);
   options.set("user", arguments.user);
   options.set("password", arguments.password);
   options.set(kPasswordFile, arguments.password_file);
-  const std::string url = arguments.is_local ? "embedded://" : arguments.url.value_or("");
-  if (url.empty() && !is_server_in_environment()) {
-    throw UsageError(
-        "no server was named: use --url redis://HOST:PORT, set REDLATCH_URL, or use --local for "
-        "locks of this host only");
+  const std::string text = joined(urls, "\n");
+  if (urls.size() > 1) {
+    for (const QuorumOption& option : quorum_options(arguments.quorum)) {
+      options.set(option.name, option.value);
+    }
+    redlock_.reset(rl_redlock_open(text.data(), text.size(), options.get(), error_.get()));
+  } else {
+    client_.reset(rl_client_open(text.data(), text.size(), options.get(), error_.get()));
   }
-  client_.reset(rl_client_open(url.data(), url.size(), options.get(), error_.get()));
-  if (client_) return;
+  if (client_ || redlock_) return;
   const Failure reason = failure();
   if (is_bad_password_file(std::getenv("REDLATCH_PASSWORD_FILE"))) {
     throw Failure{kExitConfig, reason.text + ". Check REDLATCH_PASSWORD_FILE"};
   }
+  const bool is_named = !arguments.urls.empty() || arguments.is_local;
   // Without --url it may be any of several variables that is meant.
-  throw Failure{reason.exit_code,
-                reason.text + (url.empty() ? ". Check --url / REDLATCH_URL" : "")};
+  throw Failure{reason.exit_code, reason.text + (is_named ? "" : ". Check --url / REDLATCH_URL")};
+}
+
+std::string Session::server() const {
+  std::string text = option("url");
+  for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at)) {
+    text.replace(at, 1, ", ");
+  }
+  return text;
+}
+
+rl_status Session::connect(std::int64_t wait_ms) const {
+  return is_quorum() ? rl_redlock_connect(redlock(), wait_ms, error())
+                     : rl_client_connect(client(), wait_ms, error());
+}
+
+void Session::shut_down() const {
+  is_quorum() ? rl_redlock_shutdown(redlock()) : rl_client_shutdown(client());
 }
 
 Failure Session::failure(rl_status status, const std::string& message,
@@ -127,7 +226,8 @@ std::string Session::why_polling() const {
 
 std::string Session::option(std::string_view name) const {
   return read_text([&](char* buffer, std::size_t size) {
-    return rl_client_option(client_.get(), name.data(), name.size(), buffer, size);
+    return is_quorum() ? rl_redlock_option(redlock(), name.data(), name.size(), buffer, size)
+                       : rl_client_option(client(), name.data(), name.size(), buffer, size);
   });
 }
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// The client that a command works with, and the words for what goes wrong with its server.
+// The client that a command works with, or the quorum, and the words for what goes wrong with its
+// servers.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "arguments.h"
 #include "exit_code.h"
@@ -13,21 +16,40 @@
 
 namespace redlatch::cli {
 
+// The URLs of the servers, as the arguments or the environment name them. Throws UsageError if
+// there are none.
+[[nodiscard]] std::vector<std::string> server_urls(const Arguments& arguments);
+
 class Session {
  public:
-  // Throws UsageError or Failure. Touches no network.
+  // One server, or a quorum of several. Throws UsageError or Failure. Touches no network.
   explicit Session(const Arguments& arguments);
+  // The server at `url` alone, also if it is one of several.
+  Session(const Arguments& arguments, const std::string& url);
+  // A session of one server, for `command`. Throws UsageError if there are several.
+  [[nodiscard]] static Session of_one(const Arguments& arguments, const char* command);
 
-  [[nodiscard]] rl_client* client() const { return client_.get(); }
+  [[nodiscard]] bool is_quorum() const { return redlock_ != nullptr; }
+  [[nodiscard]] rl_client* client() const { return client_.get(); }     // NULL of a quorum.
+  [[nodiscard]] rl_redlock* redlock() const { return redlock_.get(); }  // NULL of one server.
   [[nodiscard]] rl_error* error() const { return error_.get(); }
-  // The URL without its password.
-  [[nodiscard]] std::string server() const { return option("url"); }
+  // The URL without its password; of a quorum all of them.
+  [[nodiscard]] std::string server() const;
   // Is it an embedded server, whose locks nobody on other hosts sees?
-  [[nodiscard]] bool is_local() const { return server().starts_with("embedded://"); }
+  [[nodiscard]] bool is_local() const {
+    return !is_quorum() && server().starts_with("embedded://");
+  }
   // Why waiting is by polling and slow; empty when it is not.
   [[nodiscard]] std::string why_polling() const;
   // Who we are, as others see it.
   [[nodiscard]] std::string holder() const { return option("holder"); }
+
+  // For the text of an option see rl_client_option() and rl_redlock_option().
+  [[nodiscard]] std::string option(std::string_view name) const;
+
+  // Those of a client or of a Redlock; the status is also in error().
+  [[nodiscard]] rl_status connect(std::int64_t wait_ms) const;
+  void shut_down() const;
 
   // What to say and how to exit after a call that failed with `status` and `message`.
   [[nodiscard]] Failure failure(rl_status status, const std::string& message,
@@ -41,10 +63,12 @@ class Session {
   [[nodiscard]] InfoHandle try_inspect(const std::string& name) const;
 
  private:
-  [[nodiscard]] std::string option(std::string_view name) const;
+  void open(const Arguments& arguments, const std::vector<std::string>& urls);
 
   ErrorHandle error_;
+  // One of them.
   ClientHandle client_;
+  RedlockHandle redlock_;
 };
 
 }  // namespace redlatch::cli

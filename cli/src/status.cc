@@ -11,6 +11,7 @@
 #include "exit_code.h"
 #include "json.h"
 #include "lock_report.h"
+#include "quorum_report.h"
 #include "session.h"
 #include "text.h"
 
@@ -91,9 +92,27 @@ class Writer {
   std::map<std::string, std::string> objects_;  // By name.
 };
 
-}  // namespace
+int show_quorum(const Arguments& arguments, const Log& log) {
+  const QuorumView view(arguments);
+  int exit_code = kExitHeld;
+  for (const std::string& name : arguments.names) {
+    const QuorumReport report = view.look_at(name);
+    write_output(arguments.output == Output::kTable ? quorum_table(report, arguments.is_colored)
+                 : arguments.output == Output::kTsv ? quorum_tsv(report)
+                                                    : quorum_json(report) + "\n");
+    if (report.state() == QuorumReport::State::kUnknown) {
+      log.say("too few servers could be asked about " + lock_words(name) + ": " +
+              std::to_string(report.reached_count()) + " of " +
+              std::to_string(report.nodes.size()) + ". Check --url / REDLATCH_URL");
+      exit_code = kExitUnavailable;
+    } else if (report.state() != QuorumReport::State::kHeld && exit_code == kExitHeld) {
+      exit_code = kExitFree;
+    }
+  }
+  return exit_code;
+}
 
-int show_status(const Arguments& arguments) {
+int show_one(const Arguments& arguments) {
   const Session session(arguments);
   int exit_code = kExitHeld;
   for (const std::string& name : arguments.names) {
@@ -117,8 +136,14 @@ int show_status(const Arguments& arguments) {
   return exit_code;
 }
 
+}  // namespace
+
+int show_status(const Arguments& arguments, const Log& log) {
+  return server_urls(arguments).size() > 1 ? show_quorum(arguments, log) : show_one(arguments);
+}
+
 int list_locks(const Arguments& arguments, const Log& log) {
-  const Session session(arguments);
+  const Session session = Session::of_one(arguments, "ls");
   const std::string pattern = arguments.names.empty() ? "" : arguments.names.front();
   const ListHandle list(
       rl_list_open(session.client(), pattern.data(), pattern.size(), session.error()));

@@ -26,6 +26,8 @@ inline constexpr int64_t kDefaultForeignWindowMs = 150;
 inline constexpr int64_t kMaxForeignWindowMs = 60'000;
 // Readers of Redisson's cut the expiry of the lock key they share to this, its lockWatchdogTimeout.
 inline constexpr int64_t kMaxHashRwLeaseMs = 30'000;
+inline constexpr size_t kMaxNodes = 15;
+inline constexpr int64_t kDefaultRestartGuardMs = 60'000;
 // Longer waits are without limit: nanoseconds, and the wire's 13 digits, have no room for them.
 inline constexpr int64_t kMaxWaitMs = 9'000'000'000'000;
 

@@ -16,9 +16,6 @@
 //    for as long as it takes.
 // Whoever leaves passes on every role it holds. Roles change only under the mutex; a sleeper is
 // woken by a futex word of its own, or by the event descriptor that it polls.
-//
-// One mutex guards everything here but what is said otherwise; it is never held in a system call
-// that can block, nor while others are woken.
 #pragma once
 
 #include <pthread.h>
@@ -27,19 +24,15 @@
 #include <atomic>
 #include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
-#include "base/fork.h"
 #include "base/settings.h"
 #include "base/status.h"
 #include "client/handshake.h"
-#include "client/queue.h"
-#include "client/subjects.h"
-#include "client/waiter.h"
+#include "client/locker.h"
 #include "embedded/census.h"
 #include "embedded/membership.h"
 #include "engine/engine.h"
@@ -62,48 +55,26 @@ struct Attempt {
   Outcome outcome;
 };
 
-class Client final : private engine::Outlet {
+class Client final : public Locker, private engine::Outlet {
  public:
   // nullptr: `why` says why not. Touches no network.
   static std::shared_ptr<Client> open(Settings settings, Outcome &why);
   ~Client() override;
-  Client(const Client &) = delete;
-  Client &operator=(const Client &) = delete;
-
-  // True in a process forked from the one that opened the client: nothing else may be called there.
-  bool is_forked() const { return fork_count_ != fork_count(); }
 
   const Settings &settings() const { return settings_; }
 
-  // Start `request` and wait until it is finished. For a caller that wants nothing in between.
-  void run(const std::shared_ptr<Request> &request);
-  // Start `request` and return.
-  void start(const std::shared_ptr<Request> &request);
-  // Wait until `request` is finished or `limit` has passed. kInterrupted: after a signal.
-  Status wait(Request &request, Nanos limit);
-  Status cancel(Request &request);
-
-  void detach(Lease &lease);
-  void abandon(Lease &lease);
-  // kOk if `lease` is held by the local clock, else why not.
-  Outcome check(const Lease &lease);
-  // Wait until `lease` is not held any more or `limit` has passed.
-  void wait_ended(const Lease &lease, Nanos limit);
-
-  // Post `tag` to `queue`, once, when `request` is finished, or `lease` is not held any more; at
-  // once if so. In the place of what was asked before; no queue: of nothing. Throws std::bad_alloc.
-  void watch(Request &request, std::shared_ptr<Queue> queue, int64_t tag);
-  void watch(Lease &lease, std::shared_ptr<Queue> queue, int64_t tag);
+  void run(const std::shared_ptr<Request> &request) override;
+  void start(const std::shared_ptr<Request> &request) override;
+  Status wait(Request &request, Nanos limit) override;
+  Status cancel(Request &request) override;
+  void detach(Lease &lease) override;
+  void abandon(Lease &lease) override;
+  void shut_down() override;
 
   // How hand-overs reach this client: "push", "poll" (and why), or nothing before it is connected.
   std::string delivery();
 
-  // Release everything, flush, stop the keeper. Twice does nothing.
-  void shut_down();
-
  private:
-  using Lock = std::unique_lock<std::mutex>;
-
   explicit Client(Settings settings);
 
   // engine::Outlet
@@ -113,19 +84,9 @@ class Client final : private engine::Outlet {
   void drop_link() override;
 
   // client.cc
-  void make_room();
-  void enlist(Waiter &waiter);
-  void delist(Waiter &waiter);
-  void wake(Waiter &waiter);
-  void wake_all(Lock &lock);
-  void sleep(Lock &lock, Waiter &me, Nanos limit);
-  template <class Wait>
-  void poll_as(Lock &lock, Waiter &me, const Wait &wait);
+  const io::Event &event_of(const Waiter &waiter) const override;
   void end_turn(Lock &lock);
   void begin(const std::shared_ptr<Request> &request);
-  void tell(Watcher &watcher) noexcept;
-  template <class Subject>
-  void watch(Subject &subject, bool is_over, std::shared_ptr<Queue> &queue, int64_t tag);
 
   // drive.cc
   enum class Patience : uint8_t {
@@ -168,9 +129,6 @@ class Client final : private engine::Outlet {
   void call_keeper_in_time();
 
   const Settings settings_;
-  const uint32_t fork_count_;
-
-  std::mutex mutex_;
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<io::Connection> connection_;  // the object: only the driver changes it
   std::unique_ptr<io::Connection> messages_;    // with RESP2; the object is the keeper's
@@ -197,12 +155,8 @@ class Client final : private engine::Outlet {
   bool should_yield_ = false;  // once, before the next write
   WaiterList short_;           // sleeping, an answer is in flight
   WaiterList long_;            // sleeping, in a queue or without a connection
-  size_t waiter_count_ = 0;
-  std::vector<Waiter *> wakes_;        // to be woken after unlocking
-  std::shared_ptr<Queue> due_queues_;  // to be signalled after unlocking, by next_due
-  Waiter *lease_waiters_ = nullptr;
-  io::Watch watch_;         // where callers poll
-  io::Event driver_event_;  // wakes a driver that has a limit of its own
+  io::Watch watch_;            // where callers poll
+  io::Event driver_event_;     // wakes a driver that has a limit of its own
 
   std::optional<Attempt> attempt_;  // to connect; what it found is read when it is over
   // Of an embedded server, else none. Used by the attempt, then by shut_down().
@@ -217,21 +171,6 @@ class Client final : private engine::Outlet {
   bool was_active_ = false;  // commands were sent since the keeper last looked
   Nanos keeper_wakes_at_ = kNever;
   Waiter *drain_waiter_ = nullptr;
-  std::mutex shutdown_mutex_;  // one shut_down() at a time; taken before mutex_
 };
-
-// Run `wait`, which sleeps on descriptors, without the mutex; not at all if `me` was woken before.
-template <class Wait>
-void Client::poll_as(Lock &lock, Waiter &me, const Wait &wait) {
-  uint32_t expected = Waiter::kAwake;
-  if (me.word.compare_exchange_strong(expected, Waiter::kAsleep)) {
-    me.is_polling = true;
-    lock.unlock();
-    wait();
-    lock.lock();
-    me.is_polling = false;
-  }
-  me.word.store(Waiter::kAwake);
-}
 
 }  // namespace redlatch::client

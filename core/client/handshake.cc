@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "client/node_facts.h"
 #include "wire/answer.h"
 #include "wire/command.h"
 
@@ -147,16 +148,10 @@ Outcome Handshake::greet_without_hello() {
   const bool is_stranger = replies_[0]->is_error() && replies_[0]->text().starts_with("NOAUTH");
   if (is_stranger || will_pass(*replies_[0])) return refused(*replies_[0], "the connection");
   const std::string_view text = replies_[0]->is_error() ? "" : replies_[0]->text();
-  const auto value_of = [text](std::string_view field) {
-    const size_t at = text.find(field);
-    if (at == std::string_view::npos) return std::string_view();
-    const std::string_view rest = text.substr(at + field.size());
-    return rest.substr(0, rest.find_first_of("\r\n"));
-  };
-  if (const auto version = value_of("valkey_version:"); !version.empty()) {
+  if (const auto version = wire::info_value(text, "valkey_version"); !version.empty()) {
     return check_version("valkey", version);
   }
-  if (const auto version = value_of("redis_version:"); !version.empty()) {
+  if (const auto version = wire::info_value(text, "redis_version"); !version.empty()) {
     return check_version("redis", version);
   }
   // Who asks for RESP2 knows what stands there.
@@ -256,7 +251,8 @@ Outcome dial(const Settings &settings, embedded::Membership *membership, int wak
 }  // namespace
 
 Outcome open_line(const Settings &settings, const std::string &channel,
-                  embedded::Membership *membership, int wake_fd, Line &line) {
+                  embedded::Membership *membership, int wake_fd, Line &line,
+                  quorum::NodeFacts *facts) {
   if (auto outcome = dial(settings, membership, wake_fd, line.commands); !outcome.ok())
     return outcome;
   const Nanos limit = boot_now() + settings.timeout;
@@ -264,6 +260,10 @@ Outcome open_line(const Settings &settings, const std::string &channel,
   if (auto outcome = handshake.greet(); !outcome.ok()) return outcome;
   if (auto outcome = handshake.select_database(); !outcome.ok()) return outcome;
   if (auto outcome = handshake.load_scripts(); !outcome.ok()) return outcome;
+  if (facts != nullptr) {
+    auto outcome = ask_node_facts(*line.commands, settings, wake_fd, *facts);
+    if (!outcome.ok() || facts->is_cluster_member) return outcome;
+  }
   line.facts.is_sharded = handshake.is_sharded();
   if (handshake.protocol() == 3) {
     line.facts.can_track = true;

@@ -12,6 +12,7 @@
 #include "embedded/membership.h"
 #include "engine/engine.h"
 #include "io/connection.h"
+#include "quorum/quorum.h"
 
 namespace redlatch::client {
 
@@ -26,7 +27,10 @@ struct Line {
 // Connect and say what has to be said. Each connection has one connect limit and one command time
 // limit; `wake_fd` ends it when it turns readable. kDenied and kUnsupported will not pass by trying
 // again; the others may. `membership`: of an embedded server, else NULL. Throws std::bad_alloc.
+// `facts`: asked of a node of a Redlock, else NULL; one that cannot be a node is asked nothing
+// else.
 Outcome open_line(const Settings &settings, const std::string &channel,
-                  embedded::Membership *membership, int wake_fd, Line &line);
+                  embedded::Membership *membership, int wake_fd, Line &line,
+                  quorum::NodeFacts *facts = nullptr);
 
 }  // namespace redlatch::client

@@ -3,29 +3,14 @@
 //
 // Client, part 3 of 3: the library's own thread.
 #include <algorithm>
-#include <csignal>
 #include <new>
 
 #include "base/log.h"
 #include "client/client.h"
 #include "client/handshake.h"
+#include "client/threads.h"
 
 namespace redlatch::client {
-
-namespace {
-
-// All signals are blocked in the library's threads: they belong to those of the host.
-int start_thread(pthread_t &thread, void *(*body)(void *), void *argument) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int error = pthread_create(&thread, nullptr, body, argument);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return error;
-}
-
-}  // namespace
 
 void Client::start_keeper() {
   if (start_thread(keeper_thread_, keeper_main, this) != 0) throw std::bad_alloc();

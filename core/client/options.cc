@@ -105,12 +105,12 @@ Outcome set_server(std::string_view value, std::string &target) {
 constexpr std::array<std::string_view, 11> kNames = {
     "namespace",       "user",    "password", "password_file", "db", "holder", "client_name",
     "connect_timeout", "timeout", "protocol", "server"};
-constexpr std::array<std::string_view, 9> kShownNames = {
-    "namespace",       "db",      "holder",   "password_file", "client_name",
-    "connect_timeout", "timeout", "protocol", "server"};
 constexpr std::array<std::string_view, 4> kSchemes = {"redis", "valkey", "unix", "embedded"};
 constexpr std::array<std::string_view, 5> kLaterSchemes = {"rediss", "valkeys", "redis-sentinel",
                                                            "redis+cluster", "valkey+cluster"};
+
+constexpr std::array<std::string_view, 5> kQuorumNames = {"restart_guard", "durable", "fenced",
+                                                          "node_timeout", "min_validity"};
 
 // Levenshtein distance, row by row.
 size_t distance(std::string_view a, std::string_view b) {
@@ -162,8 +162,51 @@ Outcome set_option(Settings &settings, std::string_view name, std::string_view v
   if (name == "timeout") return set_duration(name, value, settings.timeout);
   if (name == "protocol") return set_protocol(value, settings.protocol);
   if (name == "server") return set_server(value, settings.server);
-  return invalid("unknown option " + quoted(name) + ": did you mean '" +
-                 nearest(kNames, name.substr(0, 64)) + "'?");
+  const std::string_view shown = name.substr(0, 64);
+  std::string close = nearest(kNames, shown);
+  const std::string of_quorum = nearest(kQuorumNames, shown);
+  if (distance(of_quorum, shown) < distance(close, shown)) close = of_quorum;
+  return invalid("unknown option " + quoted(name) + ": did you mean '" + close + "'?");
+}
+
+// ---- options of a Redlock ----------------------------------------------------------------------
+
+bool is_of_quorum(std::string_view name) {
+  return std::find(kQuorumNames.begin(), kQuorumNames.end(), name) != kQuorumNames.end();
+}
+
+Outcome set_switch(std::string_view name, std::string_view value, bool &target) {
+  if (value != "yes" && value != "no") {
+    return invalid("option " + quoted(name) + ": " + quoted(value) + " is none; yes and no are");
+  }
+  target = value == "yes";
+  return {};
+}
+
+// A duration of `least` to `most`, or `word`, which stands for 0.
+Outcome set_duration_or(std::string_view name, std::string_view value, std::string_view word,
+                        Nanos least, Nanos most, Nanos &target) {
+  const Nanos duration = value == word ? 0 : parse_duration(value);
+  if (value != word && (duration < least || duration > most)) {
+    return invalid("option " + quoted(name) + ": " + quoted(value) + " is neither " +
+                   std::string(word) + " nor a duration of " + std::to_string(least / kMs) +
+                   "ms to " + std::to_string(most / kMs) + "ms, such as 2s or 1m");
+  }
+  target = duration;
+  return {};
+}
+
+Outcome set_quorum_option(QuorumSettings &settings, std::string_view name, std::string_view value) {
+  constexpr Nanos kHour = kMaxTimeoutMs * kMs;
+  if (name == "durable") return set_switch(name, value, settings.is_durable);
+  if (name == "fenced") return set_switch(name, value, settings.is_fenced);
+  if (name == "restart_guard") {
+    return set_duration_or(name, value, "off", 1000 * kMs, kHour, settings.restart_guard);
+  }
+  if (name == "node_timeout") {
+    return set_duration_or(name, value, "auto", kMs, 60'000 * kMs, settings.node_timeout);
+  }
+  return set_duration_or(name, value, "0", kMs, kHour, settings.min_validity);
 }
 
 // ---- URLs --------------------------------------------------------------------------------------
@@ -356,6 +399,7 @@ Outcome UrlParser::take_query() {
         !percent_decode(pair.substr(equals + 1), value)) {
       return wrong("malformed %-code");
     }
+    if (is_of_quorum(name)) return wrong("option " + quoted(name) + " is one of the whole Redlock");
     if (std::find(kNames.begin(), kNames.end(), name) == kNames.end()) {
       return wrong("unknown URL parameter " + quoted(name) + " (did you mean '" +
                    nearest(kNames, std::string_view(name).substr(0, 64)) + "'?)");
@@ -372,7 +416,9 @@ Outcome UrlParser::take_query() {
 
 Outcome Options::set(std::string_view name, std::string_view value) {
   Settings scratch;
-  auto outcome = set_option(scratch, name, value);
+  QuorumSettings quorum;
+  auto outcome = is_of_quorum(name) ? set_quorum_option(quorum, name, value)
+                                    : set_option(scratch, name, value);
   if (outcome.ok()) values_.insert_or_assign(std::string(name), std::string(value));
   return outcome;
 }
@@ -418,19 +464,68 @@ Outcome check_together(const Settings &settings) {
 
 }  // namespace
 
+std::string_view Options::env(std::string_view name) const {
+  const auto found = from_env_.find(name);
+  return found == from_env_.end() ? std::string_view() : std::string_view(found->second);
+}
+
 Outcome Options::resolve(std::string_view url, Settings &settings) const {
-  settings = Settings{};
-  settings.holder = default_holder();
-  const auto env = [this](std::string_view name) {
-    const auto found = from_env_.find(name);
-    return found == from_env_.end() ? std::string_view() : std::string_view(found->second);
-  };
+  for (const auto &[name, value] : values_) {
+    if (is_of_quorum(name)) return invalid("option " + quoted(name) + " is one of a Redlock only");
+  }
   if (url.empty()) url = env("url");
   if (url.empty()) return invalid("no server was named: give a URL, or set REDLATCH_URL");
+  return resolve_node(url, settings);
+}
+
+Outcome Options::resolve(std::string_view urls, std::vector<Settings> &nodes,
+                         QuorumSettings &settings) const {
+  constexpr std::string_view kSpaces = " \t\r\n";
+  nodes.clear();
+  settings = {};
+  for (const auto &[name, value] : values_) {
+    if (!is_of_quorum(name)) continue;
+    if (auto outcome = set_quorum_option(settings, name, value); !outcome.ok()) return outcome;
+  }
+  if (urls.empty()) urls = env("url");
+  while (!urls.empty()) {
+    const std::string_view url = urls.substr(0, urls.find_first_of(kSpaces));
+    urls.remove_prefix(std::min(url.size() + 1, urls.size()));
+    if (url.empty()) continue;
+    if (nodes.size() == kMaxNodes) {
+      return invalid("more than " + std::to_string(kMaxNodes) + " nodes, from " + redact_url(url) +
+                     " on");
+    }
+    Settings node;
+    if (auto outcome = resolve_node(url, node); !outcome.ok()) return outcome;
+    for (const Settings &other : nodes) {
+      if (other.address() == node.address()) {
+        return invalid(node.shown_url + ": that server is named twice: nodes must be independent");
+      }
+      if (other.name_space != node.name_space) {
+        return invalid(node.shown_url + " has the namespace " + quoted(node.name_space) + ", and " +
+                       other.shown_url + " has " + quoted(other.name_space) +
+                       ": it must be the same for all nodes");
+      }
+    }
+    nodes.push_back(std::move(node));
+  }
+  if (nodes.empty()) return invalid("no server was named: give URLs, or set REDLATCH_URL");
+  if (nodes.size() % 2 == 1) return {};
+  return invalid(std::to_string(nodes.size()) +
+                 " nodes: an odd number is needed, because one more would not let one more fail; "
+                 "leave out one, such as " +
+                 nodes.back().shown_url);
+}
+
+Outcome Options::resolve_node(std::string_view url, Settings &settings) const {
+  settings = Settings{};
+  settings.holder = default_holder();
   settings.name_space = env("namespace");
   settings.shown_url = redact_url(url);
   if (auto outcome = UrlParser(url, settings).parse(); !outcome.ok()) return outcome;
   for (const auto &[name, value] : values_) {
+    if (is_of_quorum(name)) continue;
     if (auto outcome = set_option(settings, name, value); !outcome.ok()) return outcome;
   }
   if (auto outcome = check_together(settings); !outcome.ok()) return outcome;
@@ -456,68 +551,16 @@ std::string option_of(const Settings &settings, std::string_view name) {
   return {};
 }
 
-namespace {
-
-bool is_shown(std::string_view name) {
-  return std::find(kShownNames.begin(), kShownNames.end(), name) != kShownNames.end();
-}
-
-// What may be shown of "host:port/0" and the like. A part that is not of the expected form may be
-// the rest of a password that nobody encoded.
-std::string redact_server(std::string_view server, std::string_view scheme) {
-  if (scheme == "unix://") return server.starts_with('/') ? std::string(server) : "***";
-  if (scheme == "embedded://" && server.starts_with('/')) return std::string(server);
-  const auto is_digits = [](std::string_view text) {
-    return text.find_first_not_of("0123456789") == std::string_view::npos;
+std::string option_of(const QuorumSettings &settings, std::string_view name) {
+  const auto duration = [](Nanos nanos, const char *if_none) {
+    return nanos == 0 ? std::string(if_none) : std::to_string(nanos / kMs) + "ms";
   };
-  const size_t slash = std::min(server.find('/'), server.size());
-  const std::string_view host = server.substr(0, slash);
-  const std::string_view path = server.substr(std::min(slash + 1, server.size()));
-  const size_t colon =
-      host.find(':', host.starts_with('[') ? std::min(host.find(']'), host.size()) : 0);
-  std::string shown(host.substr(0, colon));
-  if (colon != std::string_view::npos) {
-    shown += is_digits(host.substr(colon + 1)) ? std::string(host.substr(colon)) : ":***";
-  }
-  if (slash < server.size()) shown += is_digits(path) ? "/" + std::string(path) : "/***";
-  return shown;
-}
-
-}  // namespace
-
-std::string redact_url(std::string_view url) {
-  const size_t scheme = url.find("://");
-  const size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
-  std::string shown(url.substr(0, begin));
-  // A password may hold a bare slash or question mark: the last '@' ends it, to be safe.
-  const size_t at = url.rfind('@');
-  std::string_view rest = url.substr(begin);
-  if (at != std::string_view::npos && at >= begin) {
-    const std::string_view who = url.substr(begin, at - begin);
-    const size_t colon = who.find_first_of(":/?");
-    // Without a scheme it may be anything, and who knows where the password begins.
-    shown.append(scheme == std::string_view::npos ? "***" : who.substr(0, colon));
-    if (colon != std::string_view::npos) shown.append(":***");
-    shown += '@';
-    rest = url.substr(at + 1);
-  }
-  const size_t query = std::min(rest.find('?'), rest.size());
-  shown += redact_server(rest.substr(0, query), url.substr(0, begin));
-  rest.remove_prefix(query);
-  // Of parameters only what cannot be a secret is shown: a mistyped name may stand before one.
-  while (!rest.empty()) {
-    const std::string_view pair = rest.substr(0, rest.find('&', 1));
-    rest.remove_prefix(pair.size());
-    const size_t equals = pair.find('=');
-    if (equals == std::string_view::npos) {
-      shown.append(pair.substr(0, 1)).append("***");
-    } else if (is_shown(pair.substr(1, equals - 1))) {
-      shown.append(pair);
-    } else {
-      shown.append(pair.substr(0, equals + 1)).append("***");
-    }
-  }
-  return shown;
+  if (name == "restart_guard") return duration(settings.restart_guard, "off");
+  if (name == "node_timeout") return duration(settings.node_timeout, "auto");
+  if (name == "min_validity") return duration(settings.min_validity, "0");
+  if (name == "durable") return settings.is_durable ? "yes" : "no";
+  if (name == "fenced") return settings.is_fenced ? "yes" : "no";
+  return {};
 }
 
 }  // namespace redlatch::client

@@ -150,6 +150,7 @@ void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now, wi
                           {request->inquiry->token, {}}, lease / kMs);
       break;
     case Request::Op::kExtend:
+    case Request::Op::kRaiseFence:
     case Request::Op::kDowngrade: {
       const Hold *hold = request->lease->hold;
       if (hold == nullptr) {
@@ -159,6 +160,9 @@ void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now, wi
       if (request->op == Request::Op::kExtend) {
         lease = request->extend_to;
         write_extend(command, *hold, lease, form, nullptr);
+      } else if (request->op == Request::Op::kRaiseFence) {
+        wire::raise_fence(command, dialect_, form, hold->lock->keys, hold->token,
+                          request->inquiry->fence);
       } else {
         lease = policy::lease_within(hold->lease_time, now, hold->lease->end_at);
         wire::downgrade(command, dialect_, form, hold->lock->keys, hold->token, lease / kMs,
@@ -240,6 +244,9 @@ void Engine::on_request_reply(const InFlight &in_flight, const Reply &reply, Nan
       return on_extended(*request, in_flight.sent_at, answer.result >= 1, now);
     case Request::Op::kDowngrade:
       return on_downgraded(*request, in_flight, answer.result == 1, now);
+    case Request::Op::kRaiseFence:
+      if (answer.result == 1) return finish_plain(*request, Status::kOk);
+      return finish_plain(*request, Status::kLost, kTakenAway);
     default:
       return finish_plain(*request, Status::kOk);
   }
@@ -491,6 +498,7 @@ void Engine::on_push(std::string_view message, Nanos now) {
   if (found == holds_.end()) return;
   const auto hold = found->second;
   if (push->kind == wire::Push::Kind::kGrant) return on_grant_push(*hold, *push, now);
+  hold->is_head = true;
   const Nanos due = now + (push->ms + 1) * kMs;
   if (hold->is_ask_pending) {
     // On a connection of its own it may overtake the answer, which would say to look far later.

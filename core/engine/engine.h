@@ -42,6 +42,8 @@ class Outlet {
   virtual void send(std::span<const std::string_view> argv) = 0;
   virtual void finished(Request &request) = 0;
   virtual void lease_ended(Lease &lease) = 0;
+  // Its deadline has changed.
+  virtual void lease_moved(Lease &) {}
   // The connection is of no use any more; on_disconnected() is to follow.
   virtual void drop_link() = 0;
 };
@@ -107,6 +109,26 @@ class Engine {
   static bool is_held_here(const Request &request) {
     return request.op == Request::Op::kAcquire && request.lock && request.lock->holder != nullptr;
   }
+  // For who has several engines, and can do without this one.
+  bool is_up() const { return link_ == Link::kUp; }
+  // Whether an attempt to connect goes on, or is due.
+  bool is_dialing(Nanos now) const {
+    return link_ == Link::kConnecting || (link_ == Link::kDown && has_work() && connect_at_ <= now);
+  }
+  // Why it is not up.
+  const Outcome &link_failure() const { return link_failure_; }
+  // Do not sit out the pause between two attempts to connect.
+  void connect_soon(Nanos now);
+  // Whether an answer is outstanding for longer than `limit`.
+  bool is_late(Nanos limit, Nanos now) const {
+    return !in_flight_.empty() && in_flight_.front().sent_at + limit <= now;
+  }
+  // Whether `request`, which waits, is next.
+  static bool is_head(const Request &request) { return request.hold && request.hold->is_head; }
+  // Ask again for what `request` waits for.
+  void poll(Request &request, Nanos now) {
+    if (request.hold != nullptr) ask(*request.hold, now);
+  }
   // Something may arrive without having been asked for.
   bool expects_push() const { return waiting_hold_count_ > 0; }
 
@@ -153,11 +175,11 @@ class Engine {
   }
   // A command about what is held: it may outlast a short outage.
   static bool is_of_hold(const Request &request) {
-    return request.op == Request::Op::kExtend || request.op == Request::Op::kDowngrade;
+    return request.op == Request::Op::kExtend || request.op == Request::Op::kDowngrade ||
+           request.op == Request::Op::kRaiseFence;
   }
   Nanos answer_due() const;
   bool has_work() const { return !holds_.empty() || !plain_.empty(); }
-  void connect_soon(Nanos now);
   void send(wire::Command &command, InFlight in_flight);
   [[nodiscard]] bool try_send(wire::Command &command, InFlight in_flight) noexcept;
   void send_request(const std::shared_ptr<Request> &request, Nanos now,

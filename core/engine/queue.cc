@@ -2,6 +2,7 @@
 // Copyright The redlatch authors
 //
 // Engine, part 2 of 4: from the call to the grant.
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -58,8 +59,10 @@ Hold &Engine::new_hold(const std::shared_ptr<LockName> &lock, const Request &cal
   const bool is_shared = shares_place(caller);
   // Before the hold is known: what follows may fail, and costs no more than a slot.
   timers_.admit();
-  auto hold = std::make_shared<Hold>(++last_id_);
+  last_id_ = std::max(last_id_ + 1, caller.rid);
+  auto hold = std::make_shared<Hold>(last_id_);
   hold->lock = lock;
+  hold->is_vote = caller.rid != 0;
   hold->is_shared = is_shared;
   hold->token = wire::make_token(cid_, hold->id);
   const AcquireOptions &options = caller.options;
@@ -180,7 +183,10 @@ void Engine::send_ask(Hold &hold, Nanos now, wire::Form form) {
   timers_.remove(hold);
   hold.is_ask_pending = try_send(
       command, InFlight{Ask::kAcquire, form, now, hold.lease_time, hold.shared_from_this()});
-  if (!hold.is_ask_pending) timers_.set(hold, now + kNoMemoryRetry);
+  if (hold.is_ask_pending) return;
+  // One try has no limit of its own at which it would end.
+  if (hold.member.empty()) return fail_callers(hold, Status::kNoMemory, {}, now);
+  timers_.set(hold, now + kNoMemoryRetry);
 }
 
 // Whether others have to be answered first. First come, first asked for.
@@ -267,6 +273,7 @@ void Engine::on_queued(Hold &hold, const wire::AcquireAnswer &answer, Nanos now)
   if (hold.member.empty()) {
     const std::string message = busy_message(*hold.lock, answer);
     finish(*take_front(hold), Status::kBusy, message);
+    if (hold.is_vote) return give_back(hold, nullptr, now);
     hold.was_left = true;
     return end_leave(hold, now, Status::kOk);
   }
@@ -279,6 +286,7 @@ void Engine::on_queued(Hold &hold, const wire::AcquireAnswer &answer, Nanos now)
   // Foreign holders tell nobody when they leave. The server may; but then nobody when our pushes do
   // not arrive.
   const bool is_head = answer.rank <= 0;
+  hold.is_head = is_head;
   hold.is_key_awaited = answer.is_left_to_others();
   if (is_head && (answer.is_foreign() || hold.is_key_awaited)) watch_key(hold, now);
   if ((is_head && answer.is_foreign()) || !is_push_trusted_) {

@@ -96,6 +96,7 @@ struct Lease : Subject {
 // What only some requests ask and find out.
 struct Inquiry {
   std::string token;                            // attach, force
+  int64_t fence = 0;                            // raise fence
   wire::InspectAnswer earlier;                  // inspect: what the format asked for before said
   wire::InspectAnswer info;                     // inspect: the result
   std::string pattern;                          // list: of lock names
@@ -116,12 +117,13 @@ struct Request : Subject, Timed {
     kAttach,
     kInspect,
     kForce,
-    kList
+    kList,
+    kRaiseFence
   };
 
   explicit Request(Op what) : Timed(Timed::Kind::kRequest), op(what) {
-    const bool is_inquiry =
-        op == Op::kAttach || op == Op::kInspect || op == Op::kForce || op == Op::kList;
+    const bool is_inquiry = op == Op::kAttach || op == Op::kInspect || op == Op::kForce ||
+                            op == Op::kList || op == Op::kRaiseFence;
     if (is_inquiry) inquiry = std::make_unique<Inquiry>();
   }
 
@@ -133,9 +135,10 @@ struct Request : Subject, Timed {
   AcquireOptions options;            // acquire
   std::shared_ptr<Lease> lease;      // acquire, attach: the result; else the subject
   Nanos extend_to = 0;               // extend
+  uint64_t rid = 0;                  // acquire: a vote, and the number of its token; 0: the next
   std::string name;                  // acquire (until started: then the lease has it), attach, ..
   std::shared_ptr<LockName> lock;    // acquire, attach, inspect, force: its keys
-  std::unique_ptr<Inquiry> inquiry;  // attach, inspect, force, list
+  std::unique_ptr<Inquiry> inquiry;  // attach, inspect, force, list, raise fence
 
   // While it waits.
   Hold *hold = nullptr;  // release, upgrade: its hold; acquire: its own place, if not shared
@@ -180,6 +183,8 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   Phase phase = Phase::kAsking;
   bool is_gone = false;             // forgotten; only a reply in flight still refers to it
   bool is_shared = false;           // stands for LockName::callers
+  bool is_vote = false;             // one of several: a no is followed by a RELEASE as well
+  bool is_head = false;             // while queued: next in line, as far as is known
   std::shared_ptr<Request> caller;  // else for this one
 
   // While asking and queued.

@@ -30,6 +30,7 @@ void Engine::schedule(Hold &hold, Nanos now) {
   const bool can_extend = link_ == Link::kUp && !hold.is_extend_pending;
   const Nanos due = std::min(can_extend ? hold.renewal_at : kNever, hold.climb.due);
   timers_.set(hold, std::min(std::max(now, due), end));
+  outlet_.lease_moved(lease);
 }
 
 void Engine::write_extend(wire::Command &out, const Hold &hold, Nanos lease, wire::Form form,

@@ -115,4 +115,47 @@ Watch::Seen Watch::wait(Nanos limit) const {
   return seen;
 }
 
+Poller::Poller() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+  if (!is_open()) return;
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u32 = kEventKey;
+  epoll_ctl(epoll_, EPOLL_CTL_ADD, event_.fd(), &event);
+}
+
+Poller::~Poller() {
+  if (epoll_ >= 0) close(epoll_);
+}
+
+void Poller::add(int socket, uint32_t key) const {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLRDHUP;
+  event.data.u32 = key;
+  epoll_ctl(epoll_, EPOLL_CTL_ADD, socket, &event);
+}
+
+void Poller::await_room(int socket, uint32_t key, bool is_on) const {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLRDHUP;
+  if (is_on) event.events |= EPOLLOUT;
+  event.data.u32 = key;
+  epoll_ctl(epoll_, EPOLL_CTL_MOD, socket, &event);
+}
+
+bool Poller::wait(Nanos limit, std::vector<Ready> &ready) const {
+  ready.clear();
+  std::array<epoll_event, 32> events{};
+  const int count = epoll_wait(epoll_, events.data(), events.size(), milliseconds_until(limit));
+  for (int i = 0; i < count; i++) {
+    const epoll_event &event = events[static_cast<size_t>(i)];
+    if (event.data.u32 == kEventKey) {
+      event_.clear();
+    } else {
+      ready.push_back(
+          {event.data.u32, (event.events & ~EPOLLOUT) != 0, (event.events & EPOLLOUT) != 0});
+    }
+  }
+  return count >= 0 || errno != EINTR;
+}
+
 }  // namespace redlatch::io

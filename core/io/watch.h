@@ -4,6 +4,9 @@
 // Event and Watch: what a sleeping thread polls besides, or instead of, the connection.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "base/clock.h"
 
 namespace redlatch::io {
@@ -68,6 +71,38 @@ class Watch {
   int second_ = -1;
   bool is_armed_ = false;
   bool is_room_awaited_ = false;
+};
+
+// An epoll set of one event and any number of sockets, each known by a number. Its own descriptor
+// is readable while one of them is, so that it may stand in another set.
+class Poller {
+ public:
+  Poller();
+  ~Poller();
+  Poller(const Poller &) = delete;
+  Poller &operator=(const Poller &) = delete;
+
+  bool is_open() const { return epoll_ >= 0 && event_.is_open(); }
+  int fd() const { return epoll_; }
+  const Event &event() const { return event_; }
+  // A closed socket leaves by itself.
+  void add(int socket, uint32_t key) const;
+  void await_room(int socket, uint32_t key, bool is_on) const;
+
+  struct Ready {
+    uint32_t key;
+    bool is_readable;  // or at its end
+    bool has_room;
+  };
+  // Sleep until some are ready, the event is signalled (it is then cleared), `limit` has passed, or
+  // a signal comes: then false.
+  [[nodiscard]] bool wait(Nanos limit, std::vector<Ready> &ready) const;
+
+ private:
+  static constexpr uint32_t kEventKey = UINT32_MAX;
+
+  Event event_;
+  int epoll_;
 };
 
 }  // namespace redlatch::io

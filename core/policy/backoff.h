@@ -32,6 +32,8 @@ class Backoff {
 inline constexpr Backoff kReconnect{10 * kMs, 500 * kMs};
 // Holders that do not speak our protocol tell nobody when they leave.
 inline constexpr Backoff kForeignPoll{10 * kMs, 250 * kMs};
+// What a line at one node does not tell, another round finds out.
+inline constexpr Backoff kQuorumRetry{10 * kMs, 250 * kMs};
 inline constexpr Backoff kServerRetry{20 * kMs, 500 * kMs};
 
 }  // namespace redlatch::policy

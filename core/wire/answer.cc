@@ -150,4 +150,16 @@ Refusal decode(const Reply &reply, ListAnswer &answer) {
   return {};
 }
 
+std::string_view info_value(std::string_view info, std::string_view field) {
+  while (!info.empty()) {
+    const size_t end = std::min(info.find('\n'), info.size());
+    std::string_view line = info.substr(0, end);
+    info.remove_prefix(std::min(end + 1, info.size()));
+    if (!line.starts_with(field) || line.substr(field.size(), 1) != ":") continue;
+    line.remove_prefix(field.size() + 1);
+    return line.substr(0, line.find('\r'));
+  }
+  return {};
+}
+
 }  // namespace redlatch::wire

@@ -87,6 +87,9 @@ struct ListAnswer {
   std::vector<std::string> keys;
 };
 
+// The value of `field` in an answer to INFO; empty if it is not there.
+std::string_view info_value(std::string_view info, std::string_view field);
+
 // Each fills `answer` or says why not. Views borrow from the reply.
 Refusal decode(const Reply &reply, AcquireAnswer &answer);
 Refusal decode(const Reply &reply, CountAnswer &answer);

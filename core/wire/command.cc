@@ -103,6 +103,12 @@ void extend_shared(Command &out, const Dialect &dialect, Form form, const LockKe
   if (keys.format == Format::kHash) out.add(claimant.owner);
 }
 
+void raise_fence(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+                 std::string_view token, int64_t fence) {
+  begin(out, dialect, form, Script::kRaiseFence, keys.format, {keys.lock, keys.fence});
+  out.add(token).add(fence);
+}
+
 void list(Command &out, const Dialect &dialect, Form form, std::string_view cursor,
           std::string_view pattern) {
   begin(out, dialect, form, Script::kList, Format::kString, {});

@@ -98,6 +98,9 @@ void kick(Command &out, const Dialect &dialect, Form form, const LockKeys &keys)
 // `is_described`: the holder wrote its info, whose expiry goes along; `info`: write it now.
 void extend(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
             std::string_view token, int64_t lease_ms, bool is_described, const HolderInfo *info);
+// `fence`: the highest of those that the nodes of a quorum gave this token.
+void raise_fence(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+                 std::string_view token, int64_t fence);
 // Next step of a listing: `pattern` is a glob over lock keys.
 void list(Command &out, const Dialect &dialect, Form form, std::string_view cursor,
           std::string_view pattern);

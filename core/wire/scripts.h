@@ -20,7 +20,7 @@ enum class Format : uint8_t {
 inline constexpr Format kFormats[] = {Format::kString, Format::kHash, Format::kHashRw};
 
 // KEYS, ARGV and replies stand at the top of wire/scripts/<name>.lua. The hash formats have no
-// plain EXTEND, and only that with a mode has readers.
+// plain EXTEND and no RAISE_FENCE, and only that with a mode has readers.
 enum class Script : uint8_t {
   kAcquire,
   kRelease,
@@ -35,8 +35,9 @@ enum class Script : uint8_t {
   kExtendShared,
   kUpgrade,
   kDowngrade,
+  kRaiseFence,
 };
-inline constexpr size_t kScriptCount = 13;
+inline constexpr size_t kScriptCount = 14;
 
 struct ScriptText {
   std::string_view name;  // as in the file's name: "acquire"

@@ -29,6 +29,7 @@ NOT_USED = {
     "rl_acquire": "goes on after a signal; acquire_start() does not",
     "rl_embedded_inspect": "for operators: `redlatch server` shows it",
     "rl_queue_post": "event loops have call_soon_threadsafe()",
+    "rl_redlock_acquire": "as rl_acquire",
     "rl_request_cancel": "request_free() cancels",
     "rl_rw_acquire_read": "likewise",
     "rl_rw_acquire_write": "likewise",

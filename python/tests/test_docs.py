@@ -7,30 +7,47 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 import redlatch
 from redlatch import testing
 from support.build import ROOT
-from support.servers import Server
+from support.servers import Server, available_kinds
 
 PAGE = (ROOT / "docs/python.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("block", BLOCKS[:-1])
-def test_block_runs(block: str, server: Server, tmp_path: Path) -> None:
-    assert "redis://localhost:6379" in block
-    (tmp_path / "first.py").write_text(block.replace("redis://localhost:6379", server.url))
-    command = [sys.executable, str(tmp_path / "first.py")]
+def run_block(text: str, folder: Path) -> None:
+    (folder / "first.py").write_text(text)
+    command = [sys.executable, str(folder / "first.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert re.fullmatch(r"\d+ (29\.\d+|30\.0) False\n", done.stdout), done
     assert done.stderr == "" and done.returncode == 0
 
 
+@pytest.mark.parametrize("block", [b for b in BLOCKS[:-1] if "Redlock(" not in b])
+def test_block_runs(block: str, server: Server, tmp_path: Path) -> None:
+    assert "redis://localhost:6379" in block
+    run_block(block.replace("redis://localhost:6379", server.url), tmp_path)
+
+
+def test_block_of_several_servers_runs(tmp_path: Path) -> None:
+    [block] = [b for b in BLOCKS if "Redlock(" in b]
+    with ExitStack() as stack:
+        for host in "abc":
+            node = stack.enter_context(Server(available_kinds()[0]))
+            assert f"redis://{host}:6379" in block
+            block = block.replace(f"redis://{host}:6379", node.url)
+        # These have just started.
+        assert "fenced=True)" in block
+        run_block(block.replace("fenced=True)", "fenced=True, restart_guard=False)"), tmp_path)
+
+
 def test_last_block_is_a_test(pytester: pytest.Pytester, server: Server) -> None:
-    assert len(BLOCKS) == 5
+    assert len(BLOCKS) == 6
     pytester.makepyfile(test_page=BLOCKS[-1])
     arguments = ["-p", "no:cacheprovider", f"--redlatch-url={server.url}"]
     pytester.runpytest_subprocess(*arguments).assert_outcomes(passed=1)
@@ -39,11 +56,12 @@ def test_last_block_is_a_test(pytester: pytest.Pytester, server: Server) -> None
 def test_names_exist() -> None:
     owners = {
         "client": (redlatch.Client,),
+        "redlock": (redlatch.Redlock,),
         "lock": (redlatch.Lock, redlatch.RLock, redlatch.RWLock),
         "lease": (redlatch.Lease,),
         "aio": (redlatch.Aio,),
     }
-    for owner, name in re.findall(r"\b(client|lock|lease|aio)\.(\w+)", PAGE):
+    for owner, name in re.findall(r"\b(client|redlock|lock|lease|aio)\.(?!md\b)(\w+)", PAGE):
         assert any(hasattr(one, name) for one in owners[owner]), f"{owner}.{name}"
     for name in re.findall(r"`(?:redlatch\.)?([A-Z][a-z]+(?:[A-Z][a-z]+)+)`", PAGE):
         if not name.endswith(("Error", "Warning")):

@@ -294,6 +294,115 @@ static void queues(void) {
   rl_client_close(client);
 }
 
+static rl_redlock* open_redlock(void) {
+  rl_redlock* redlock;
+  rl_client_options* options = rl_client_options_new();
+  const char* url = server_url();
+  CHECK_INT(RL_OK, rl_client_options_set(options, TEXT("restart_guard"), TEXT("off"), err));
+  redlock = rl_redlock_open(url, strlen(url), options, err);
+  rl_client_options_free(options);
+  if (!CHECK(redlock != NULL)) exit(EXIT_FAILURE);
+  return redlock;
+}
+
+static void redlock_options(void) {
+  static const struct {
+    const char *name, *allowed, *refused;
+  } rows[] = {
+      {"restart_guard", "1s", "999ms"}, {"restart_guard", "1h", "61m"},
+      {"restart_guard", "off", "0"},    {"durable", "yes", "true"},
+      {"fenced", "no", "maybe"},        {"node_timeout", "1ms", "0"},
+      {"node_timeout", "auto", "off"},  {"node_timeout", "1m", "61s"},
+      {"min_validity", "0", "-1s"},     {"min_validity", "500ms", "auto"},
+  };
+  size_t i;
+  for (i = 0; i < TEST_COUNT(rows); ++i) {
+    rl_client_options* options = rl_client_options_new();
+    const char* name = rows[i].name;
+    const char* value = rows[i].allowed;
+    INVALID_WITH_ERROR(rl_client_options_set(options, name, strlen(name), rows[i].refused,
+                                             strlen(rows[i].refused), err));
+    CHECK_INT(RL_OK, rl_client_options_set(options, name, strlen(name), value, strlen(value), err));
+    NO_HANDLE(rl_client_open(TEXT("redis://127.0.0.1"), options, err));
+    rl_redlock_close(rl_redlock_open(TEXT("redis://127.0.0.1"), options, err));
+    CHECK_INT(RL_OK, rl_error_status(err));
+    rl_client_options_free(options);
+  }
+}
+
+static void redlock_urls(void) {
+  NO_HANDLE(rl_redlock_open(NULL, 0, NULL, err));
+  NO_HANDLE(rl_redlock_open(NULL, 7, NULL, err));
+  NO_HANDLE(rl_redlock_open(TEXT(" \n "), NULL, err));
+  NO_HANDLE(rl_redlock_open(TEXT("nonsense://x"), NULL, err));
+  NO_HANDLE(rl_redlock_open(TEXT("redis://a redis://b"), NULL, err));
+  NO_HANDLE(rl_redlock_open(TEXT("redis://a redis://b redis://a"), NULL, err));
+  NO_HANDLE(rl_redlock_open(TEXT("redis://a redis://b redis://c:0"), NULL, err));
+  NO_HANDLE(rl_redlock_open(TEXT("redis://a1 redis://a2 redis://a3 redis://a4 redis://a5 redis://a6"
+                                 " redis://a7 redis://a8 redis://a9 redis://b1 redis://b2"
+                                 " redis://b3 redis://b4 redis://b5 redis://b6 redis://b7"
+                                 " redis://b8"),
+                            NULL, err));
+  CHECK(rl_redlock_open(NULL, 0, NULL, NULL) == NULL);
+  rl_redlock_close(rl_redlock_open(TEXT("redis://a\nredis://b  redis://c\n"), NULL, err));
+  CHECK_INT(RL_OK, rl_error_status(err));
+}
+
+static void redlocks(void) {
+  rl_redlock* redlock = open_redlock();
+  rl_acquire_options* options = rl_acquire_options_new();
+  char buffer[4] = "xxx";
+  INVALID_WITH_ERROR(rl_redlock_connect(NULL, 0, err));
+  INVALID_WITH_ERROR(rl_redlock_connect(redlock, -2, err));
+  check_finished_request(rl_redlock_connect_start(NULL, 0));
+  check_finished_request(rl_redlock_connect_start(redlock, -2));
+  NO_HANDLE(rl_redlock_acquire(NULL, TEXT("x"), 0, NULL, err));
+  NO_HANDLE(rl_redlock_acquire(redlock, NULL, 0, 0, NULL, err));
+  NO_HANDLE(rl_redlock_acquire(redlock, "x", SIZE_MAX, 0, NULL, err));
+  NO_HANDLE(rl_redlock_acquire(redlock, TEXT("x"), -2, NULL, err));
+  CHECK(rl_redlock_acquire(NULL, NULL, 7, -9, NULL, NULL) == NULL);
+  check_finished_request(rl_redlock_acquire_start(NULL, TEXT("x"), 0, NULL));
+  check_finished_request(rl_redlock_acquire_start(redlock, NULL, 1, 0, NULL));
+  check_finished_request(rl_redlock_acquire_start(redlock, TEXT("x"), -2, NULL));
+  CHECK_INT(0, rl_redlock_option(NULL, TEXT("url"), buffer, sizeof buffer));
+  CHECK_INT(0, rl_redlock_option(redlock, NULL, 7, NULL, 0));
+  CHECK_INT(0, rl_redlock_option(redlock, TEXT("nonsense"), NULL, 0));
+  CHECK_INT(3, rl_redlock_option(redlock, TEXT("restart_guard"), NULL, 99));
+  rl_redlock_shutdown(NULL);
+  rl_redlock_close(NULL);
+  CHECK_INT(RL_OK, rl_acquire_options_set_reentrant(options, TEXT("me")));
+  NO_HANDLE(rl_redlock_acquire(redlock, TEXT("x"), 0, options, err));
+  check_finished_request(rl_redlock_acquire_start(redlock, TEXT("x"), 0, options));
+  rl_acquire_options_free(options);
+  options = rl_acquire_options_new();
+  CHECK_INT(RL_OK, rl_acquire_options_set_owner(options, TEXT("me")));
+  NO_HANDLE(rl_redlock_acquire(redlock, TEXT("x"), 0, options, err));
+  rl_acquire_options_free(options);
+  options = rl_acquire_options_new();
+  CHECK_INT(RL_OK, rl_acquire_options_set_format(options, RL_FORMAT_HASH));
+  NO_HANDLE(rl_redlock_acquire(redlock, TEXT("x"), 0, options, err));
+  rl_acquire_options_free(options);
+  rl_redlock_close(redlock);
+}
+
+/* What leases of a client can do, and those of a Redlock cannot. */
+static void leases_of_a_redlock(void) {
+  rl_redlock* redlock = open_redlock();
+  rl_lease* lease = rl_redlock_acquire(redlock, TEXT("redlock"), 0, NULL, err);
+  REQUIRE(lease != NULL);
+  INVALID_WITH_ERROR(rl_rw_upgrade(lease, 0, err));
+  INVALID_WITH_ERROR(rl_rw_downgrade(lease, err));
+  check_finished_request(rl_rw_upgrade_start(lease, 0));
+  check_finished_request(rl_rw_downgrade_start(lease));
+  INVALID_WITH_ERROR(rl_extend(lease, RL_MIN_LEASE_MS - 1, err));
+  CHECK_INT(RL_LEASE_HELD, rl_lease_state(lease));
+  CHECK_INT(0, rl_lease_fence(lease));
+  CHECK_INT(RL_OK, rl_release(lease, err));
+  CHECK_INT(RL_E_NOT_HELD, rl_release(lease, err));
+  rl_lease_free(lease);
+  rl_redlock_close(redlock);
+}
+
 static void check_no_such_field(const rl_info* info, int32_t part, int32_t index, int32_t field) {
   char buffer[4] = "xxx";
   CHECK_INT(0, rl_info_number(info, part, index, field));
@@ -356,6 +465,10 @@ static const struct test tests[] = {
     {"leases", leases},
     {"requests", requests},
     {"queues", queues},
+    {"redlock_options", redlock_options},
+    {"redlock_urls", redlock_urls},
+    {"redlocks", redlocks},
+    {"leases_of_a_redlock", leases_of_a_redlock},
     {"looking_and_operating", looking_and_operating},
 };
 

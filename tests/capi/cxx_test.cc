@@ -27,6 +27,8 @@ static_assert(std::is_nothrow_move_constructible_v<redlatch::lease>);
 static_assert(!std::is_copy_constructible_v<redlatch::client>);
 static_assert(!std::is_copy_constructible_v<redlatch::lease>);
 static_assert(!std::is_copy_constructible_v<redlatch::acquire_options>);
+static_assert(std::is_nothrow_move_constructible_v<redlatch::redlock>);
+static_assert(!std::is_copy_constructible_v<redlatch::redlock>);
 static_assert(!std::is_move_constructible_v<redlatch::mutex>);
 static_assert(noexcept(std::declval<redlatch::mutex&>().unlock()));
 
@@ -300,6 +302,64 @@ void readers_of_one_client_upgrade_one_at_a_time() {
   CHECK_INT(RL_MODE_WRITE, first->mode());
 }
 
+redlatch::redlock open_redlock() {
+  return redlatch::redlock::open({server_url()},
+                                 redlatch::client_options().set("restart_guard", "off"));
+}
+
+// Servers of their own are for other tests: what one node makes of a call, three do.
+void redlock_is_used_as_a_client() {
+  redlatch::redlock redlock = open_redlock();
+  redlatch::redlock other = open_redlock();
+  redlock.connect(5s);
+  auto lease = redlock.acquire("redlock");
+  if (!CHECK(lease.has_value())) return;
+  CHECK(lease->held());
+  CHECK_INT(0, lease->fence());
+  CHECK(!other.acquire("redlock"));
+  CHECK(!other.acquire("redlock", 20ms, redlatch::acquire_options().label("other")));
+  lease->release();
+  CHECK(is_free("redlock"));
+  lease = redlock.acquire("redlock", 5s, redlatch::acquire_options().lease(50s));
+  CHECK(lease && lease->remaining() > 40s);
+  redlock.shutdown();
+  CHECK(is_free("redlock"));
+  CHECK_INT(RL_E_CLOSED, status_of([&] { static_cast<void>(redlock.acquire("redlock")); }));
+}
+
+void redlock_says_what_is_wrong() {
+  const auto status_of_urls = [](const std::vector<std::string>& urls) {
+    return status_of([&] { static_cast<void>(redlatch::redlock::open(urls)); });
+  };
+  CHECK_INT(RL_E_INVALID, status_of_urls({}));
+  CHECK_INT(RL_E_INVALID, status_of_urls({"redis://a", "redis://b"}));
+  CHECK_INT(RL_E_INVALID, status_of_urls({"redis://a", "redis://b", "redis://a"}));
+  CHECK_INT(RL_OK, status_of_urls({"redis://a", "redis://b", "redis://c"}));
+  const std::string url = server_url();
+  CHECK_INT(RL_E_INVALID, status_of_urls({url + "?db=1", url + "?db=2", "redis://a"}));
+  redlatch::redlock nowhere =
+      redlatch::redlock::open({"redis://127.0.0.1:1", "redis://127.0.0.1:2", url});
+  CHECK_INT(RL_E_UNAVAILABLE, status_of([&] { static_cast<void>(nowhere.acquire("x")); }));
+}
+
+void redlock_mutexes_are_lockables() {
+  redlatch::redlock redlock = open_redlock();
+  redlatch::redlock_mutex first(redlock, "redlock-1");
+  redlatch::redlock_mutex second(redlock, "redlock-2", redlatch::acquire_options().lease(60s));
+  {
+    const std::scoped_lock hold(first, second);
+    CHECK(!is_free("redlock-1") && !is_free("redlock-2"));
+    CHECK(second.lease().remaining() > 50s);
+    CHECK_INT(RL_E_ALREADY_HELD, status_of([&] { first.lock(); }));
+    std::thread([&] {
+      CHECK(!first.try_lock());
+      CHECK(!std::unique_lock<redlatch::redlock_mutex>(first, 10ms).owns_lock());
+    }).join();
+  }
+  CHECK(is_free("redlock-1") && is_free("redlock-2"));
+  CHECK_INT(RL_E_NOT_HELD, status_of([&] { static_cast<void>(first.lease()); }));
+}
+
 constexpr test kTests[] = {
     {"open_throws_what_is_wrong", open_throws_what_is_wrong},
     {"acquire_is_empty_when_busy", acquire_is_empty_when_busy},
@@ -315,6 +375,9 @@ constexpr test kTests[] = {
      shared_mutex_is_read_together_and_written_alone},
     {"reentrant_lease_says_whether_others_are_left", reentrant_lease_says_whether_others_are_left},
     {"readers_of_one_client_upgrade_one_at_a_time", readers_of_one_client_upgrade_one_at_a_time},
+    {"redlock_is_used_as_a_client", redlock_is_used_as_a_client},
+    {"redlock_says_what_is_wrong", redlock_says_what_is_wrong},
+    {"redlock_mutexes_are_lockables", redlock_mutexes_are_lockables},
 };
 
 }  // namespace

@@ -212,6 +212,54 @@ static void run_sharing_scenario(void) {
   rl_acquire_options_free(options);
 }
 
+/* ---- a Redlock ------------------------------------------------------------------------------- */
+
+static rl_redlock* open_redlock(void) {
+  static const char* const set[][2] = {{"restart_guard", "off"},
+                                       {"fenced", "yes"},
+                                       {"timeout", "30ms"},
+                                       {"connect_timeout", "30ms"}};
+  rl_client_options* options = rl_client_options_new();
+  rl_redlock* redlock = NULL;
+  rl_error* err = rl_error_new();
+  int is_set = options != NULL;
+  size_t i;
+  for (i = 0; is_set && i < TEST_COUNT(set); ++i) {
+    const rl_status status = rl_client_options_set(options, set[i][0], strlen(set[i][0]), set[i][1],
+                                                   strlen(set[i][1]), NULL);
+    check_honest(status, set[i][0]);
+    is_set = status == RL_OK;
+  }
+  if (is_set) redlock = rl_redlock_open(server_url(), strlen(server_url()), options, err);
+  if (is_set && redlock == NULL && err != NULL) check_honest(rl_error_status(err), "open");
+  rl_error_free(err);
+  rl_client_options_free(options);
+  return redlock;
+}
+
+/* With one node: what a call allocates is the same with more. */
+static void run_redlock_scenario(void) {
+  rl_acquire_options* options = rl_acquire_options_new();
+  rl_redlock* redlock = options == NULL ? NULL : open_redlock();
+  rl_lease* lease = NULL;
+  rl_request* waiting = NULL;
+  char nodes[100];
+  if (redlock != NULL) {
+    rl_acquire_options_set_lease_ms(options, LEASE_MS);
+    check_honest(rl_redlock_connect(redlock, 2000, NULL), "connect");
+    rl_redlock_option(redlock, TEXT("nodes"), nodes, sizeof nodes);
+    lease = rl_redlock_acquire(redlock, TEXT("blocking"), 2000, options, NULL);
+    waiting = rl_redlock_acquire_start(redlock, TEXT("blocking"), -1, options);
+    if (lease != NULL) check_honest(rl_extend(lease, LEASE_MS, NULL), "extend");
+    if (lease != NULL) release_in_the_end(lease);
+    if (waiting != NULL) end_wait(waiting);
+  }
+  rl_lease_free(lease);
+  rl_request_free(waiting);
+  rl_redlock_close(redlock);
+  rl_acquire_options_free(options);
+}
+
 /* ---- queues ---------------------------------------------------------------------------------- */
 
 enum { WATCH_COUNT = 3, POSTED_TAG = 7 };
@@ -351,6 +399,12 @@ static void all_calls_fail_from_one_on_with_queues(void) {
   fail_at_each_call(run_queue_scenario, 1);
 }
 
+static void one_call_fails_with_a_redlock(void) { fail_at_each_call(run_redlock_scenario, 0); }
+
+static void all_calls_fail_from_one_on_with_a_redlock(void) {
+  fail_at_each_call(run_redlock_scenario, 1);
+}
+
 static void empty_log(void) {
   char line[1024];
   while (rl_log_next(line, sizeof line) > 0) continue;
@@ -427,6 +481,8 @@ static const struct test tests[] = {
     {"all_calls_fail_from_one_on_with_readers", all_calls_fail_from_one_on_with_readers},
     {"one_call_fails_with_queues", one_call_fails_with_queues},
     {"all_calls_fail_from_one_on_with_queues", all_calls_fail_from_one_on_with_queues},
+    {"one_call_fails_with_a_redlock", one_call_fails_with_a_redlock},
+    {"all_calls_fail_from_one_on_with_a_redlock", all_calls_fail_from_one_on_with_a_redlock},
     {"the_log_goes_on_being_watched", the_log_goes_on_being_watched},
     {"a_log_watch_that_is_refused_changes_nothing", a_log_watch_that_is_refused_changes_nothing},
 };

@@ -22,11 +22,18 @@
 
 enum { START_LIMIT_MS = 20000, MAX_WORDS = 16 };
 
-static char folder[64];
-static char path[96];
-static char url[112];
-static pid_t pid;
+struct server {
+  char folder[64];
+  char path[96];
+  char url[112];
+  pid_t pid;
+};
+
+static struct server servers[SERVER_COUNT];
+static struct server* self = servers;
 static pid_t owner_pid;
+
+void server_select(size_t number) { self = &servers[number]; }
 
 static void fail(const char* what) {
   fprintf(stderr, "test server: %s\n", what);
@@ -35,31 +42,33 @@ static void fail(const char* what) {
 
 static void remove_files(void) {
   char log[96];
-  unlink(path);
-  snprintf(log, sizeof log, "%s/log", folder);
+  unlink(self->path);
+  snprintf(log, sizeof log, "%s/log", self->folder);
   unlink(log);
-  rmdir(folder);
+  rmdir(self->folder);
 }
 
 void server_kill(void) {
-  if (pid == 0) return;
-  kill(pid, SIGKILL);
-  waitpid(pid, NULL, 0);
-  pid = 0;
+  if (self->pid == 0) return;
+  kill(self->pid, SIGKILL);
+  waitpid(self->pid, NULL, 0);
+  self->pid = 0;
 }
 
 static void at_exit(void) {
   /* A forked child that calls exit() must not end the parent's server. */
   if (getpid() != owner_pid) return;
-  server_kill();
-  remove_files();
+  for (self = servers; self < servers + SERVER_COUNT; ++self) {
+    server_kill();
+    if (self->folder[0] != '\0') remove_files();
+  }
 }
 
 static void become_server(pid_t parent) {
   const char* binary = getenv("REDLATCH_REDIS_SERVER");
   char log[96];
   int fd;
-  snprintf(log, sizeof log, "%s/log", folder);
+  snprintf(log, sizeof log, "%s/log", self->folder);
   if (binary == NULL) binary = "redis-server";
 #ifdef __linux__
   /* A test that crashes or is killed takes its server along. */
@@ -71,8 +80,8 @@ static void become_server(pid_t parent) {
   dup2(fd, STDOUT_FILENO);
   dup2(fd, STDERR_FILENO);
   /* --dir: nothing may be written where the test was started. */
-  execlp(binary, binary, "--port", "0", "--unixsocket", path, "--save", "", "--appendonly", "no",
-         "--dir", folder, "--logfile", log, (char*)NULL);
+  execlp(binary, binary, "--port", "0", "--unixsocket", self->path, "--save", "", "--appendonly",
+         "no", "--dir", self->folder, "--logfile", log, (char*)NULL);
   _exit(127);
 }
 
@@ -80,36 +89,36 @@ static void prepare(void) {
   const char* base = getenv("TMPDIR");
   /* The path of a unix socket has room for 107 bytes only. */
   if (base == NULL || strlen(base) > 40) base = "/tmp";
-  snprintf(folder, sizeof folder, "%s/redlatch-XXXXXX", base);
-  if (mkdtemp(folder) == NULL) fail("no temporary directory");
-  snprintf(path, sizeof path, "%s/s.sock", folder);
-  snprintf(url, sizeof url, "unix://%s", path);
+  snprintf(self->folder, sizeof self->folder, "%s/redlatch-XXXXXX", base);
+  if (mkdtemp(self->folder) == NULL) fail("no temporary directory");
+  snprintf(self->path, sizeof self->path, "%s/s.sock", self->folder);
+  snprintf(self->url, sizeof self->url, "unix://%s", self->path);
+  if (owner_pid == 0) atexit(at_exit);
   owner_pid = getpid();
-  atexit(at_exit);
 }
 
 const char* server_url(void) {
   const int64_t end_ms = now_ms() + START_LIMIT_MS;
   const pid_t parent = getpid();
   char reply[64] = "";
-  if (pid != 0) return url;
-  if (folder[0] == '\0') prepare();
-  unlink(path);
-  pid = fork();
-  if (pid < 0) fail("cannot fork");
-  if (pid == 0) become_server(parent);
+  if (self->pid != 0) return self->url;
+  if (self->folder[0] == '\0') prepare();
+  unlink(self->path);
+  self->pid = fork();
+  if (self->pid < 0) fail("cannot fork");
+  if (self->pid == 0) become_server(parent);
   while (!server_command(reply, sizeof reply, "PING", NULL) || strcmp(reply, "PONG") != 0) {
-    if (waitpid(pid, NULL, WNOHANG) == pid) {
-      pid = 0;
+    if (waitpid(self->pid, NULL, WNOHANG) == self->pid) {
+      self->pid = 0;
       fail("redis-server is not installed, or did not start");
     }
     if (now_ms() > end_ms) fail("redis-server did not answer in time");
     sleep_ms(2);
   }
-  return url;
+  return self->url;
 }
 
-pid_t server_pid(void) { return pid; }
+pid_t server_pid(void) { return self->pid; }
 
 static int connect_to_server(void) {
   struct sockaddr_un address;
@@ -119,7 +128,7 @@ static int connect_to_server(void) {
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   memset(&address, 0, sizeof address);
   address.sun_family = AF_UNIX;
-  memcpy(address.sun_path, path, strlen(path) + 1);
+  memcpy(address.sun_path, self->path, strlen(self->path) + 1);
   if (connect(fd, (const struct sockaddr*)&address, sizeof address) == 0) return fd;
   close(fd);
   return -1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright The redlatch authors
  *
- * One real server for a test program, on a unix socket in a directory of its own, and raw commands
- * to it that do not go through redlatch. Main thread only.
+ * Real servers for a test program, each on a unix socket in a directory of its own, and raw
+ * commands to them that do not go through redlatch. Main thread only.
  */
 #ifndef REDLATCH_TESTS_SERVER_H
 #define REDLATCH_TESTS_SERVER_H
@@ -15,6 +15,10 @@
 extern "C" {
 #endif
 
+enum { SERVER_COUNT = 5 };
+
+/* What follows is about server `number` from now on; before, about number 0. */
+void server_select(size_t number);
 /* Start the server at the first call; it ends with the program, however that ends. @return its URL.
    The variable REDLATCH_REDIS_SERVER names another binary than redis-server. */
 const char* server_url(void);

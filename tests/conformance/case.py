@@ -102,6 +102,7 @@ class Step:
     text: str
     target: str  # "@", "a" or "a.m"
     words: list[str]  # the operation and its arguments
+    node: int = 1  # of a quorum, with @
     job: int = 0
     is_until: bool = False
     expected: Expectation | None = None
@@ -122,6 +123,7 @@ class Case:
     sentences: list[str]
     file: str = ""
     every_server: bool = False
+    node_count: int = 1
     clients: dict[str, list[str]] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
 
@@ -165,14 +167,18 @@ def _parse_step(number: int, text: str, case: Case) -> Step:
     words = _expand(action).split()
     is_until = words[0] == "until"
     target, *words = words[is_until:]
-    job = 0
+    job, node = 0, 1
+    if re.fullmatch(r"@\d+", target):
+        target, node = "@", int(target[1:])
+        if not 1 <= node <= case.node_count:
+            raise BadCase(f"there is no server {node}")
     if words and words[-1].startswith("&"):
         job = int(words.pop()[1:])
     if target != "@" and target.partition(".")[0] not in case.clients:
         raise BadCase(f"no client is called '{target}'")
     if not words:
         raise BadCase("nothing to do")
-    step = Step(number, text, target, words, job, is_until)
+    step = Step(number, text, target, words, node, job, is_until)
     if arrow:
         step.expected = _parse_expectation(_expand(expected), target == "@")
     needs_none = step.job or (target == "@" and words[0] in FAULTS)
@@ -196,6 +202,8 @@ def _parse_lock(number: int, text: str, case: Case) -> Step:
 def _parse_header(words: list[str], case: Case) -> bool:
     if words[0] == "server":
         case.every_server = words[1] == "every"
+    elif words[0] == "quorum":
+        case.node_count = int(words[1])
     elif words[0] == "client":
         names = [word for word in words[1:] if "=" not in word]
         options = [word for word in words[1:] if "=" in word]

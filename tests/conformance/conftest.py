@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from support.servers import Server, available_kinds
@@ -17,6 +17,26 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """How each runner is started."""
     folder = tmp_path_factory.mktemp("runners")
     return {name: PREPARE[name](folder) for name in capabilities()}
+
+
+Peers = Callable[[str, int], list[Server]]
+
+
+@pytest.fixture(scope="session")
+def peers() -> Iterator[Peers]:
+    """More servers of a kind, for a quorum with the one of `servers`; started when needed."""
+    running: dict[str, list[Server]] = {}
+
+    def peers_of(kind: str, count: int) -> list[Server]:
+        found = running.setdefault(kind, [])
+        while len(found) < count:
+            found.append(Server(kind).start())
+        return found[:count]
+
+    yield peers_of
+    for found in running.values():
+        for server in found:
+            server.close()
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import os
 import signal
 import time
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import unquote_to_bytes
 
@@ -57,7 +57,7 @@ def assignments(case: Case, able: dict[str, set[str]]) -> list[dict[str, str]]:
 
 
 class World:
-    """A server and the clients of one case."""
+    """A server, or those of a quorum, and the clients of one case."""
 
     def __init__(
         self,
@@ -66,25 +66,29 @@ class World:
         commands: dict[str, list[str]],
         players: dict[str, str],
         defect: str = "",
+        peers: Sequence[Server] = (),
     ) -> None:
-        self.server = server
+        self.servers = [server, *peers]
+        self.server = server  # that the last line with @ was for
         self.case = case
         self.bindings = {"all": ALL_BYTES}
         self.log: list[str] = []
         self._own_keys: set[bytes] = set()
         self._stopped: set[str] = set()
-        self._connection: Connection | None = None
+        self._connections: dict[Server, Connection] = {}
         self.clients: dict[str, Runner] = {}
         self.proxies: dict[str, FaultProxy] = {}
         for i, (name, options) in enumerate(case.clients.items()):
             self.clients[name] = Runner(commands[players[name]], defect)
             # Every other client comes over TCP, so that both ways are used side by side.
-            url = server.unix_url if i % 2 else server.url
+            urls = [server.unix_url if i % 2 else server.url for server in self.servers]
             if PROXIED in options:
                 self.proxies[name] = FaultProxy(server.port)
-                url = self.proxies[name].url
+                urls = [self.proxies[name].url]
             words = [option for option in options if option != PROXIED]
-            self._expect_open(name, f"- open url={encode(url.encode())} {' '.join(words)}")
+            key = "url" if case.node_count == 1 else "urls"
+            text = encode(" ".join(urls).encode())
+            self._expect_open(name, f"- open {key}={text} {' '.join(words)}")
 
     def _expect_open(self, name: str, line: str) -> None:
         reply = self.clients[name].call(line)
@@ -96,9 +100,9 @@ class World:
     def command(self, *words: bytes | str | int) -> str:
         """A raw command; its reply as a case writes it."""
         try:
-            if self._connection is None:
-                self._connection = self.server.connect()
-            reply = self._connection.cmd(*words)
+            if self.server not in self._connections:
+                self._connections[self.server] = self.server.connect()
+            reply = self._connections[self.server].cmd(*words)
         except RespError as error:
             return encode(str(error).encode())
         except (OSError, TimeoutError):
@@ -111,12 +115,13 @@ class World:
         return encode(reply if isinstance(reply, bytes) else str(reply).encode())
 
     def forget_connection(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        connection = self._connections.pop(self.server, None)
+        if connection is not None:
+            connection.close()
 
-    def do_server(self, words: list[str]) -> str:
+    def do_server(self, words: list[str], node: int) -> str:
         """A line with @: a fault, or a command."""
+        self.server = self.servers[node - 1]
         if words[0] in FAULTS:
             fault: Callable[..., None] = getattr(self, f"fault_{words[0]}")
             fault(*words[1:])
@@ -152,7 +157,12 @@ class World:
             self.command("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes")
 
     def fault_kill_client(self, name: str) -> None:
+        """What comes next comes behind the end of its connections, also at a busy server."""
+        before = self.command("CLIENT", "LIST").count(" fd=")
         self.clients.pop(name).kill()
+        end = time.monotonic() + 1
+        while self.command("CLIENT", "LIST").count(" fd=") >= before and time.monotonic() < end:
+            time.sleep(0.001)
 
     def fault_pause_client(self, name: str) -> None:
         os.kill(self.clients[name].pid, signal.SIGSTOP)
@@ -173,7 +183,7 @@ class World:
     def reply_to(self, step: Step) -> str:
         """Do it once."""
         if step.target == "@":
-            return self.do_server(step.words)
+            return self.do_server(step.words, step.node)
         if step.client not in self.clients:
             raise CaseFailed(f"client {step.client} was killed")
         target = step.target.partition(".")[2] or "-"
@@ -230,9 +240,9 @@ class World:
     def check_keys(self) -> None:
         """What is left on the server must go by itself."""
         immortal = []
-        assert self._connection is not None
-        for key in self._connection.cmd("KEYS", "*"):
-            if key not in self._own_keys and self._connection.cmd("PTTL", key) == -1:
+        connection = self._connections[self.server]
+        for key in connection.cmd("KEYS", "*"):
+            if key not in self._own_keys and connection.cmd("PTTL", key) == -1:
                 immortal.append(key)
         if immortal:
             raise CaseFailed(f"{self.case.name}: keys without expiry: {immortal}")
@@ -246,8 +256,9 @@ class World:
                 runner.end()
             except RunnerFailed as error:
                 raise CaseFailed(f"{self.case.name}: client {name}: {error}") from None
-        self.command("PING")
-        self.check_keys()
+        for self.server in self.servers:
+            self.command("PING")
+            self.check_keys()
 
     def close(self) -> None:
         """Leave nothing running, whatever has happened."""
@@ -255,11 +266,12 @@ class World:
             runner.kill()
         for proxy in self.proxies.values():
             proxy.close()
-        if self.server.is_running:
-            self.server.resume()
-        else:
-            self.server.start()
-        self.forget_connection()
+        for self.server in self.servers:
+            if self.server.is_running:
+                self.server.resume()
+            else:
+                self.server.start()
+            self.forget_connection()
 
 
 def _split(reply: str) -> tuple[str, dict[str, str]]:
@@ -273,11 +285,13 @@ def run_case(
     commands: dict[str, list[str]],
     players: dict[str, str],
     defect: str = "",
+    peers: Sequence[Server] = (),
 ) -> None:
-    """Run `case` on an empty `server`; CaseFailed says what went wrong."""
-    with server.connect() as connection:
-        connection.cmd("FLUSHALL")
-    world = World(server, case, commands, players, defect)
+    """Run `case` on an empty `server`, and its `peers`; CaseFailed says what went wrong."""
+    for one in (server, *peers):
+        with one.connect() as connection:
+            connection.cmd("FLUSHALL")
+    world = World(server, case, commands, players, defect, peers)
     try:
         run_steps(world, case.steps)
         world.end()

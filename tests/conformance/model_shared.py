@@ -180,7 +180,10 @@ class SharedName:
         lease = self.model.leases.get(lock)
         if self.owners or lease is None or self.model.requests.get(lock) == "PENDING":
             return
-        if lease.state != "HELD":
+        if lease.state == "GONE" and lease.mode == "WRITE":
+            # Who writes already has nothing to ask, and may not know.
+            yield f"{lock} upgrade wait_ms=0 -> OK/E_LOST"
+        elif lease.state != "HELD":
             yield f"{lock} upgrade wait_ms=0 -> {ENDED.get(lease.state, 'E_NOT_HELD')}"
             lease.state = "LOST" if lease.state == "GONE" else lease.state
         elif lease.mode == "WRITE":

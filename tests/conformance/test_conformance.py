@@ -13,6 +13,7 @@ from support.servers import Server, available_kinds
 
 from . import case as case_module
 from .case import BadCase, Case, load, parse
+from .conftest import Peers
 from .driver import CaseFailed, assignments, run_case
 from .runners import PREPARE, capabilities
 
@@ -45,9 +46,11 @@ def test_case(
     combination: tuple[Case, str, dict[str, str]],
     servers: dict[str, Server],
     commands: dict[str, list[str]],
+    peers: Peers,
 ) -> None:
     case, kind, players = combination
-    run_case(servers[kind], case, commands, players)
+    others = peers(kind, case.node_count - 1)
+    run_case(servers[kind], case, commands, players, peers=others)
 
 
 def by_name(name: str) -> Case:
@@ -78,6 +81,12 @@ def run_with_c(server: Server, case: Case, commands: dict[str, list[str]], defec
         ("c", "wrong_status", "reentrant-counts"),
         ("c", "wrong_status", "rw-upgrade-deadlock"),
         ("c-queue", "wrong_status", "rw-owner-misuse"),
+        ("c", "ignore_release", "redlock-exclusive"),
+        ("c", "one_node", "redlock-exclusive"),
+        ("c-queue", "one_node", "redlock-exclusive"),
+        ("python", "one_node", "redlock-exclusive"),
+        ("python-aio", "one_node", "redlock-exclusive"),
+        ("python-aio", "ignore_cancel", "redlock-cancelled"),
         ("python", "read_as_write", "rw-shared-or-alone"),
         ("python", "write_as_read", "rw-shared-or-alone"),
         ("python", "own_owner", "reentrant-in-two-processes"),
@@ -105,12 +114,14 @@ def test_planted_defect_is_found(
     name: str,
     servers: dict[str, Server],
     commands: dict[str, list[str]],
+    peers: Peers,
 ) -> None:
     server, case = servers[KINDS[0]], by_name(name)
+    others = peers(KINDS[0], case.node_count - 1)
     players = dict.fromkeys(case.clients, language)
-    run_case(server, case, commands, players)
+    run_case(server, case, commands, players, peers=others)
     with pytest.raises(CaseFailed):
-        run_case(server, case, commands, players, defect)
+        run_case(server, case, commands, players, defect, others)
 
 
 # Expectations that are wrong on purpose, each in another way.
@@ -158,6 +169,7 @@ def test_immortal_key_is_found(servers: dict[str, Server], commands: dict[str, l
         "case x\nclient a\n@ del x",
         "case x\nclient a\na.m acquire -> OK nonsense",
         "case x\nclient a\nuntil a inspect name=x",
+        "case x\nquorum 3\nclient a\n@4 get x -> nil",
     ],
 )
 def test_mistake_in_a_case_is_told(text: str) -> None:

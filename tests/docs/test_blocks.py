@@ -14,6 +14,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,12 @@ from support.servers import Server, available_kinds
 from support.wait import LIMIT
 
 SERVER_OF_DOCS = "localhost:6379"
+NODES_OF_DOCS = ("a:6379", "b:6379", "c:6379")
+# Servers of a test have just been started.
+WITHOUT_GUARD = """import functools
+import redlatch
+redlatch.Redlock = functools.partial(redlatch.Redlock, restart_guard=False)
+"""
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 PROGRAM = """
@@ -79,6 +86,16 @@ def run(command: list[str], folder: Path) -> None:
 
 
 def run_python(body: str, server: Server, folder: Path) -> None:
+    if "Redlock(" in body:
+        with ExitStack() as nodes:
+            for name in NODES_OF_DOCS:
+                node = nodes.enter_context(Server(available_kinds()[0]))
+                body = body.replace(f"//{name}", f"//127.0.0.1:{node.port}")
+            return run_program(WITHOUT_GUARD + body, server, folder)
+    run_program(body, server, folder)
+
+
+def run_program(body: str, server: Server, folder: Path) -> None:
     program = folder / "test_docs.py"
     program.write_text(body.replace(SERVER_OF_DOCS, f"127.0.0.1:{server.port}"))
     as_tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--redlatch-url={server.url}"]

@@ -127,7 +127,8 @@ def test_options_of_the_command_are_those_of_its_help() -> None:
 
 
 def test_options_of_urls_are_those_of_the_header() -> None:
-    described = re.search(r"Set the option `name` to `value`(.*?)A duration is", HEADER, re.DOTALL)
+    of_one_server = r"Set the option `name` to `value`(.*?)Only of a Redlock"
+    described = re.search(of_one_server, HEADER, re.DOTALL)
     assert described
     names = set()
     for row in re.findall(r"^ \*   (\w[\w, ]*?)  +\S", described[1], re.MULTILINE):

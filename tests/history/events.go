@@ -69,6 +69,8 @@ func eventOf(o *op, l *lease, all, unsure []*op, slack int64) *event {
 	switch {
 	case o.is("acquire", "ok"):
 		e.kind, e.others = "grant", mayBeUnseen(unsure, o, slack, isWaiter)
+	case o.is("acquire", "busy") && o.isQuorum:
+		return nil // several may have split the votes
 	case o.is("acquire", "busy"):
 		e.kind, e.others = "refusal", mayBeUnseen(all, o, slack, isWaiter)
 	case o.is("upgrade", "busy"):

@@ -123,11 +123,14 @@ func (w *writer) arguments(op string, r *record, lease string, call int64, token
 		} else if own := r.values["owner"]; own != "" {
 			owner = " owner=" + own
 		}
-		return fmt.Sprintf("name=n %s wait_ms=%d burst=%d renew=%d mode=%s%s", who, r.number("wait"),
-			r.number("burst"), r.number("renew"), r.text("mode"), owner)
+		return fmt.Sprintf("name=n %s wait_ms=%d burst=%d renew=%d mode=%s quorum=%d%s", who,
+			r.number("wait"), r.number("burst"), r.number("renew"), r.text("mode"), r.number("q"), owner)
 	case "attach":
 		return fmt.Sprintf("name=n %s token=%s", who, token)
 	case "force":
+		if r.number("q") != 0 {
+			return "" // a server forgot everything
+		}
 		return "name=n"
 	case "close":
 		return who
@@ -165,7 +168,8 @@ func foundBy(output string) []string {
 }
 
 func TestHandMadeHistories(t *testing.T) {
-	for _, file := range []string{"right", "wrong", "right-modes", "wrong-modes"} {
+	for _, file := range []string{"right", "wrong", "right-modes", "wrong-modes", "right-quorum",
+		"wrong-quorum"} {
 		cases := readCases(t, filepath.Join("testdata", file+".cases"))
 		if len(cases) < 12 {
 			t.Errorf("too few cases in %s: %d", file, len(cases))

@@ -11,6 +11,10 @@ import (
 // What a waiter is given at most before it has confirmed a grant (docs/wire.md).
 const claim = 3000 * ms
 
+// For how long the votes of a failed round are kept at most (core/quorum/bid.cc): who is granted
+// later has some that are older than the last of them.
+const kept = 1000 * ms
+
 // What clients take off a lease: clock rates differ, and servers count whole milliseconds.
 func withoutDrift(lease int64) int64 { return max(lease-lease/100-2*ms, 0) }
 
@@ -124,13 +128,14 @@ func (l *lease) add(o *op) {
 }
 
 // takeAway is for what ends leases without their owner: its client is closed, the lock is forced,
-// or the server forgot all locks. The owner need not know of the latter two at once.
+// or the server forgot all locks. The owner need not know of the latter two at once. One of several
+// servers that forgets is no reason for a quorum to lose anything.
 func (l *lease) takeAway(o *op) {
 	if o.kind == "close" {
 		if o.process != l.grant.process || o.client != l.grant.client || o.call < l.begin {
 			return
 		}
-	} else if l.grant.call > o.ret || o.outcome == "not_held" {
+	} else if l.grant.call > o.ret || o.outcome == "not_held" || (l.grant.isQuorum && o.name == "") {
 		return
 	}
 	l.openFrom = min(l.openFrom, o.call)
@@ -154,6 +159,9 @@ func (l *lease) judgeBelief() {
 			l.end = min(e.at, until)
 			if until > e.at+2*ms {
 				l.early, l.earlyFrom = &l.shown[i], proven+1
+				if l.grant.isQuorum {
+					l.end = proven // it may be lost at any time; who asked was told so
+				}
 			}
 			break
 		}
@@ -232,7 +240,9 @@ func (l *lease) judgeServer(sameToken []*lease, slack int64) {
 		if o.is("upgrade", "timeout") && o.call <= l.goneBy {
 			l.goneBy = max(l.goneBy, o.ret+claim+slack)
 		}
-		if isDefinite(o) {
+		// Some of its servers may have done it, and one have forgotten the lock before.
+		isPartial := l.grant.isQuorum && o.is("release", "lost")
+		if isDefinite(o) && !isPartial {
 			continue
 		}
 		// It may come into effect at any time, or never.

@@ -32,6 +32,7 @@ type op struct {
 	lease                 int64 // ns
 	burst                 int64
 	isRenewed             bool
+	isQuorum              bool // on most of several servers
 	call, ret             int64
 	outcome               string // "open" if there is no return
 	untilAtCall, until    int64  // local deadlines as logged; 0 is not held
@@ -184,7 +185,8 @@ func (l *loader) takeCall(id string, at int64, r *record, line string) error {
 		lease: r.number("lease_ms") * ms, burst: r.number("burst"),
 		isRenewed: r.number("renew") != 0, isRead: r.text("mode") == "read",
 		owner: r.text("owner"), isReentrant: r.number("reentrant") != 0,
-		call: at, ret: never, outcome: "open",
+		isQuorum: r.number("quorum") != 0,
+		call:     at, ret: never, outcome: "open",
 		untilAtCall: r.number("until"), gone: never, lines: []string{line}}
 	l.calls[id] = o
 	l.order = append(l.order, o)

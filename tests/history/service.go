@@ -105,6 +105,9 @@ func (s state) grant(e *event) (state, string) {
 	shortest := g.lease
 	if g.waitMs != 0 {
 		shortest = min(shortest, claim)
+		if g.isQuorum {
+			shortest = max(shortest-kept, 0)
+		}
 	}
 	h := hold{e.lease, g.isRead, e.fence, s.now + withoutDrift(shortest), e.lease.goneBy}
 	if g.isRead {
@@ -135,6 +138,9 @@ func (s state) lose(e *event, at int) (state, string) {
 		return s, ""
 	}
 	end := s.holds[at].mayEnd()
+	if s.holds[at].lease.grant.isQuorum {
+		end = s.now // whenever most of its servers have gone
+	}
 	if e.ret < end {
 		return s, "nobody took it away, and its lease was not over"
 	}

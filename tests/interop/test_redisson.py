@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import redlatch
 from support.servers import Server
 from support.wait import wait_until
 
@@ -33,10 +32,6 @@ ROUNDS = 15
 MEMBERS = 10
 RUN_MS = 3000
 BURST = 16
-
-has_rlock = pytest.mark.skipif(
-    not hasattr(redlatch.Client, "rlock"), reason="needs reentrant locks of redlatch"
-)
 
 
 def theirs_of(processes: Farm, server: Server, name: str, kind: str = "rlock") -> Side:
@@ -108,7 +103,6 @@ def test_a_mutex_is_none_of_their_locks(
     theirs.release()
 
 
-@has_rlock
 def test_theirs_keeps_ours_out(processes: Farm, server: Server, name: str, kind: str) -> None:
     """Goal: ours is busy while they hold, and is in soon after their release.
     Method: a try, a waiter in our queue, their release."""
@@ -126,7 +120,6 @@ def test_theirs_keeps_ours_out(processes: Farm, server: Server, name: str, kind:
     ours.release()
 
 
-@has_rlock
 def test_ours_keeps_theirs_out(processes: Farm, server: Server, name: str, kind: str) -> None:
     """Goal: they are refused while we hold, and are in soon after our release.
     Method: a try, a waiter that has looked twice, our release."""
@@ -143,7 +136,6 @@ def test_ours_keeps_theirs_out(processes: Farm, server: Server, name: str, kind:
     theirs.release()
 
 
-@has_rlock
 @pytest.mark.parametrize("theirs_are", ["rlock", "fair"])
 def test_each_wakes_the_other(
     processes: Farm,
@@ -175,7 +167,6 @@ def test_each_wakes_the_other(
         figure(f"Redisson {theirs_are}, {who}: released to granted, median {median_ms:.2f} ms")
 
 
-@has_rlock
 def test_both_renew(theirs: Side, ours: Side) -> None:
     """Goal: a lock that is held for longer than its lease stays, on both sides.
     Method: leases of 1.5 s, held for two of them while the other waits."""
@@ -191,7 +182,6 @@ def test_both_renew(theirs: Side, ours: Side) -> None:
         waiter.release()
 
 
-@has_rlock
 def test_they_enter_again(theirs: Side, ours: Side) -> None:
     """Goal: ours waits for the last of their releases.
     Method: three times in, two times out, with a waiter of ours."""
@@ -212,7 +202,6 @@ def test_they_enter_again(theirs: Side, ours: Side) -> None:
     ours.release()
 
 
-@has_rlock
 def test_we_enter_again(theirs: Side, ours: Side, one_server: Server, name: str) -> None:
     """Goal: theirs waits for the last of our releases, and can read our count.
     Method: twice in, under the name of an owner of theirs, whom Redisson asks for his count."""
@@ -239,7 +228,6 @@ def test_we_enter_again(theirs: Side, ours: Side, one_server: Server, name: str)
     theirs.release(owner="another")
 
 
-@has_rlock
 def test_nobody_gives_back_what_is_not_his(theirs: Side, ours: Side) -> None:
     """Goal: who does not hold it, or has lost it to the other, neither extends nor removes it.
     Method: releases of others; a lease that ends and is taken over; both directions."""
@@ -264,7 +252,6 @@ def test_nobody_gives_back_what_is_not_his(theirs: Side, ours: Side) -> None:
     ours.release()
 
 
-@has_rlock
 def test_force(theirs: Side, ours: Side) -> None:
     """Goal: what the other side removes by force is lost, and is told so.
     Method: forceUnlock of theirs, force_release of ours."""
@@ -276,7 +263,6 @@ def test_force(theirs: Side, ours: Side) -> None:
     assert error_of(theirs, "release") == "IllegalMonitorStateException"
 
 
-@has_rlock
 def test_we_are_killed(processes: Farm, theirs: Side, one_server: Server, name: str) -> None:
     """Goal: what a process of ours held when it was killed is theirs at the end of its lease.
     Method: a renewed lease of 1.5 s, a waiter, SIGKILL."""
@@ -292,7 +278,6 @@ def test_we_are_killed(processes: Farm, theirs: Side, one_server: Server, name: 
     theirs.release()
 
 
-@has_rlock
 def test_they_are_killed(processes: Farm, ours: Side, one_server: Server, name: str) -> None:
     """Goal: what Redisson held when it was killed is ours at the end of its lease.
     Method: a JVM of its own, its watchdog, a waiter, SIGKILL."""
@@ -310,7 +295,6 @@ def test_they_are_killed(processes: Farm, ours: Side, one_server: Server, name: 
     ours.release()
 
 
-@has_rlock
 @pytest.mark.parametrize("theirs_are", ["rlock", "spin", "fair"])
 def test_a_crowd_of_both(
     processes: Farm,
@@ -341,7 +325,6 @@ def test_a_crowd_of_both(
     assert counts[2] >= sum(counts) / (4 * BURST)
 
 
-@has_rlock
 @pytest.mark.parametrize("mode", ["read", "write"])
 def test_their_read_write_lock_keeps_ours_out(
     processes: Farm, ours: Side, one_server: Server, name: str, mode: str

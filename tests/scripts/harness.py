@@ -30,7 +30,7 @@ SCRIPTS = ROOT / "core" / "wire" / "scripts"
 NAMES = tuple(
     (
         "acquire release cancel kick extend inspect force_release list probe acquire_read "
-        "extend_shared upgrade downgrade"
+        "extend_shared upgrade downgrade raise_fence"
     ).split()
 )
 HASH_NAMES = tuple("acquire release cancel kick inspect force_release extend_shared".split())
@@ -430,10 +430,7 @@ class Client:
 
     def extend_shared(self, token: str, lease_ms: int = LEASE_MS) -> int:
         keys, name = [self.lock.k, self.lock.r], self.lock.script("extend_shared")
-        on, owner = self.connection, self.owner_of(token)
-        result, now = self.world.run(name, keys, token, lease_ms, *owner, connection=on)
-        assert len(str(now)) == 13
-        return int(result)
+        return self._two(name, keys, token, lease_ms, *self.owner_of(token))
 
     def _ask(
         self,
@@ -541,9 +538,13 @@ class Client:
 
     def extend(self, token: str, lease_ms: int = LEASE_MS, *fields: str, info: bool = False) -> int:
         keys = [self.lock.k, self.lock.i] if info or fields else [self.lock.k]
-        result, now = self.world.run(
-            "extend", keys, token, lease_ms, *fields, connection=self.connection
-        )
+        return self._two("extend", keys, token, lease_ms, *fields)
+
+    def raise_fence(self, token: str, fence: Argument) -> int:
+        return self._two("raise_fence", [self.lock.k, self.lock.f], token, fence)
+
+    def _two(self, name: str, keys: Sequence[str | bytes], *args: Argument) -> int:
+        result, now = self.world.run(name, keys, *args, connection=self.connection)
         assert len(str(now)) == 13
         return int(result)
 

@@ -88,6 +88,7 @@ def test_every_script_works_for_the_user(world: World, limited: Connection) -> N
     waiting, last = second.wait(), third.wait()
     assert first.extend(token, 20_000, "host", "a") == 1
     assert first.extend(token, 30_000, info=True) == 1
+    assert first.raise_fence(token, 8_000_000_000_000_000) == 1
     keys = [lock.k, lock.q, lock.f, lock.i, lock.r]
     assert world.run("inspect", keys, 9, connection=limited)[5] == 2
     assert world.run("list", [], 0, "*", 256, connection=limited) == [b"0", [lock.k.encode()]]

@@ -108,6 +108,19 @@ def test_extend_works(world: World) -> None:
     assert world.admin.cmd("HGET", world.lock.i, "host") == b"b"
 
 
+def test_fence_is_raised_when_there_is_memory_again(world: World) -> None:
+    # This belongs to taking a lock.
+    client = world.client()
+    token = client.hold()
+    fence = int(world.admin.cmd("GET", world.lock.f))
+    with world.out_of_memory():
+        assert is_refused(lambda: client.raise_fence(token, fence + 1))
+        assert client.raise_fence(token, fence) == 1, "nothing to write"
+        assert client.raise_fence(client.token(), fence + 1) == 0
+    assert int(world.admin.cmd("GET", world.lock.f)) == fence
+    assert client.raise_fence(token, fence + 1) == 1
+
+
 def test_cancel_works_and_hands_over(world: World) -> None:
     holder, waiter, second = world.client(), world.client(), world.client()
     holder.hold()

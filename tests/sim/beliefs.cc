@@ -3,6 +3,8 @@
 //
 #include "beliefs.h"
 
+#include <utility>
+
 namespace redlatch::sim {
 
 namespace {
@@ -58,13 +60,17 @@ void Beliefs::judge(const std::string &name, Name &entry) {
       verdict_.broken("a lost lease never comes back", name + ": " + shown(belief.holder));
     }
     const bool is_alone = first == nullptr || may_share(first->holder, belief.holder);
-    if (!is_alone && !belief.holder.is_excused) {
+    if (!is_alone && !belief.holder.is_excused && !may_be_two(name, first->holder, belief.holder)) {
       verdict_.broken("two never believe at once",
                       name + ": " + shown(first->holder) + " and " + shown(belief.holder));
     }
     if (!belief.holder.is_excused) first = &belief;
     ++at;
   }
+}
+
+bool Beliefs::may_be_two(const std::string &name, const Holder &a, const Holder &b) const {
+  return is_let_off && (is_let_off(name, a) || is_let_off(name, b));
 }
 
 void Beliefs::begin(const std::string &name, Holder holder) {
@@ -88,10 +94,14 @@ void Beliefs::begin(const std::string &name, Holder holder) {
 
 // Readers have the same one, and so have all holds of an owner.
 void Beliefs::judge_fence(const std::string &name, Name &entry, const Holder &holder) {
+  if (!holder.has_fence) return;
   const int64_t fence = holder.lease->fence;
+  const bool was_let_off =
+      std::exchange(entry.is_fence_let_off, is_let_off && is_let_off(name, holder));
   const bool may_be_same = holder.mode == wire::Mode::kRead ||
                            (!holder.owner.empty() && holder.owner == entry.last_owner);
-  const bool is_judged = !holder.is_attached && !holder.is_excused;
+  const bool is_judged =
+      !holder.is_attached && !holder.is_excused && !was_let_off && !entry.is_fence_let_off;
   if (is_judged && (may_be_same ? fence < entry.last_fence : fence <= entry.last_fence)) {
     verdict_.broken("fences rise",
                     name + ": " + shown(holder) + " after " + std::to_string(entry.last_fence));
@@ -144,6 +154,13 @@ void Beliefs::excuse(const std::string &token) {
     for (Belief &belief : entry.beliefs) {
       if (belief.holder.token == token) belief.holder.is_excused = true;
     }
+  }
+}
+
+void Beliefs::for_each(
+    const std::function<void(const std::string &name, const Holder &holder)> &visit) const {
+  for (const auto &[name, entry] : names_) {
+    for (const Belief &belief : entry.beliefs) visit(name, belief.holder);
   }
 }
 

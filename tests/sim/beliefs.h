@@ -38,6 +38,7 @@ class Beliefs {
     wire::Mode mode = wire::Mode::kWrite;
     std::string owner{};       // who may have it more than once; '': nobody
     bool is_attached = false;  // whoever takes over a lease is not told its fence
+    bool has_fence = true;
   };
 
   // Something is about to happen to clients: whoever has lost by now must not come back.
@@ -58,6 +59,12 @@ class Beliefs {
   // .. nor whoever holds, or comes to believe that it holds, by this token.
   void excuse(const std::string &token);
 
+  // .. nor this one, as it turns out when it is not. Asked then, of either; none: nobody.
+  std::function<bool(const std::string &name, const Holder &holder)> is_let_off;
+
+  // Whoever has not been told that it is over, by its clock or not.
+  void for_each(
+      const std::function<void(const std::string &name, const Holder &holder)> &visit) const;
   size_t count() const;
 
  private:
@@ -68,11 +75,13 @@ class Beliefs {
   struct Name {
     std::list<Belief> beliefs;
     int64_t last_fence = 0;
+    bool is_fence_let_off = false;
     std::string last_token, last_owner;
     int pass_count = 0;  // of that token
   };
 
   bool is_held(const Belief &belief) const;
+  bool may_be_two(const std::string &name, const Holder &a, const Holder &b) const;
   void judge(const std::string &name, Name &entry);
   void judge_fence(const std::string &name, Name &entry, const Holder &holder);
 

@@ -25,7 +25,7 @@ std::string lock_name(int number) {
   return kNames[number % 4];
 }
 
-Caller::Caller(Scene &scene, Client &client, uint64_t stream, bool &is_working)
+Caller::Caller(Scene &scene, Process &client, uint64_t stream, bool &is_working)
     : scene_(scene),
       client_(client),
       random_(scene.plan.seed, stream),
@@ -59,7 +59,7 @@ std::string Caller::any_name() {
 void Caller::act() {
   if (!is_working_) return;
   const int64_t what = random_.between(0, 99);
-  if (what < 2) return inspect();
+  if (what < 2 && !scene_.plan.is_quorum()) return inspect();
   if (what < 2 + scene_.plan.force_percent && scene_.plan.has(Fault::kForce)) return force();
   acquire();
 }
@@ -81,7 +81,7 @@ engine::AcquireOptions Caller::options() {
   const int64_t high = random_.chance(600) ? std::min<int64_t>(plan.lease_max / kMs, low + 400)
                                            : plan.lease_max / kMs;
   options.lease = random_.between(low, std::max(low, high)) * kMs;
-  options.is_renewed = random_.chance(plan.shape == Shape::kDrift ? 100 : 850);
+  options.is_renewed = random_.chance(plan.is_of_rates() ? 100 : 850);
   options.is_confirmed = random_.chance(100);
   options.local_burst =
       random_.chance(600) ? kDefaultLocalBurst : static_cast<int>(random_.between(0, 3));
@@ -179,7 +179,7 @@ void Caller::hold() {
   turn_++;
   Nanos time = random_.between(0, scene_.plan.hold_max);
   // Some outlive their lease, if nobody renews it.
-  const bool is_long = random_.chance(scene_.plan.shape == Shape::kDrift ? 500 : 30);
+  const bool is_long = random_.chance(scene_.plan.is_of_rates() ? 500 : 30);
   if (is_working_ && is_long) time = random_.between(0, 2 * scene_.plan.lease_max);
   if (random_.chance(80)) return later(time / 2, &Caller::give_back);
   const int climb_chance = 10 * scene_.plan.climb_percent;

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "client.h"
+#include "process.h"
 #include "random.h"
 #include "scene.h"
 
@@ -22,7 +22,7 @@ struct GivenLease {
 
 class Caller {
  public:
-  Caller(Scene &scene, Client &client, uint64_t stream, bool &is_working);
+  Caller(Scene &scene, Process &client, uint64_t stream, bool &is_working);
   ~Caller();
   Caller(const Caller &) = delete;
   Caller &operator=(const Caller &) = delete;
@@ -63,7 +63,7 @@ class Caller {
   std::string any_name();
 
   Scene &scene_;
-  Client &client_;
+  Process &client_;
   Random random_;
   bool &is_working_;  // of all: whether new work is begun
   const std::shared_ptr<bool> is_alive_;

@@ -124,14 +124,14 @@ void work(const Orders &orders, int job, FILE *out) {
 }  // namespace
 
 Plan plan_of(uint64_t seed, const Orders &orders) {
-  Plan plan = Plan::of(seed, orders.duration, orders.shape.value_or(Plan::shape_of(seed)));
+  const Shape usual = orders.is_redlock ? Plan::redlock_shape_of(seed) : Plan::shape_of(seed);
+  Plan plan = Plan::of(seed, orders.duration, orders.shape.value_or(usual));
   for (const Fault fault : orders.without) plan.do_without(fault);
   return plan;
 }
 
 Result run_seed(uint64_t seed, const Orders &orders, FILE *words) {
-  World world(plan_of(seed, orders), orders.mutant, words);
-  return world.run();
+  return run_plan(plan_of(seed, orders), orders.mutant, words);
 }
 
 Findings run_all(const Orders &orders) {

@@ -22,6 +22,7 @@ struct Orders {
   int jobs = 1;
   Nanos duration = 0;
   std::optional<Shape> shape;  // else as each seed says
+  bool is_redlock = false;     // .. if all are of a quorum
   std::vector<Fault> without;
   const Mutant *mutant = nullptr;
 };

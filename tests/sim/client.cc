@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "memory.h"
+#include "reply_view.h"
 #include "rules.h"
 
 namespace redlatch::sim {
@@ -22,59 +23,6 @@ Clock clock_of(const Plan &plan, int slot, uint64_t life) {
   if (plan.has_worst_rates()) rate = -plan.rate_limit_ppm;
   return {start, rate};
 }
-
-// A reply as the engine reads it: pointers into a value.
-class ReplyView {
- public:
-  explicit ReplyView(const Value &value) {
-    size_t count = 0;
-    size_t list_count = 0;
-    measure(value, count, list_count);
-    nodes_.reserve(count);
-    lists_.reserve(list_count);
-    root_ = build(value);
-  }
-  const Reply &get() const { return *root_; }
-
- private:
-  static void measure(const Value &value, size_t &count, size_t &list_count) {
-    count++;
-    list_count += value.items.size();
-    for (const Value &item : value.items) measure(item, count, list_count);
-  }
-  Reply *build(const Value &value) {
-    nodes_.emplace_back();
-    Reply *reply = &nodes_.back();
-    switch (value.kind) {
-      case Value::Kind::kNil:
-        break;
-      case Value::Kind::kInteger:
-        reply->kind = Reply::Kind::kInteger;
-        reply->integer = value.integer;
-        break;
-      case Value::Kind::kText:
-      case Value::Kind::kStatus:
-      case Value::Kind::kError:
-        reply->kind = value.is_error() ? Reply::Kind::kError : Reply::Kind::kText;
-        reply->data = value.text.data();
-        reply->size = value.text.size();
-        break;
-      case Value::Kind::kArray: {
-        const size_t first = lists_.size();
-        lists_.resize(first + value.items.size());
-        for (size_t i = 0; i < value.items.size(); i++) lists_[first + i] = build(value.items[i]);
-        reply->kind = Reply::Kind::kArray;
-        reply->elements = lists_.data() + first;
-        reply->size = value.items.size();
-      }
-    }
-    return reply;
-  }
-
-  std::vector<Reply> nodes_;
-  std::vector<Reply *> lists_;
-  Reply *root_ = nullptr;
-};
 
 }  // namespace
 
@@ -267,7 +215,7 @@ void Client::connect() {
 }
 
 void Client::greet() {
-  link_ = scene_.network.open(*this);
+  link_ = scene_.network.open(*this, scene_.server);
   const bool is_polling = scene_.plan.has(Fault::kPollOnly) && slot_ % 4 == 3;
   const std::string &channel = is_polling ? std::string() : engine_->channel();
   if (!scene_.server.greet(link_, channel, scene_.plan.is_sharded)) {

@@ -15,31 +15,30 @@
 
 #include "engine/engine.h"
 #include "network.h"
+#include "process.h"
 #include "scene.h"
 
 namespace redlatch::sim {
 
-class Client : public ClientEnd, private engine::Outlet {
+class Client : public Process, public ClientEnd, private engine::Outlet {
  public:
-  using RequestPtr = std::shared_ptr<engine::Request>;
-
   // `slot`: its place among the clients; `life`: how many stood there before.
   Client(Scene &scene, int slot, uint64_t life);
   ~Client() override;
 
   // Calls of users.
-  void start(const RequestPtr &request, std::function<void()> done);
-  void cancel(engine::Request &request);
-  void detach(engine::Lease &lease);
-  void abandon(engine::Lease &lease);
-  bool is_held(const engine::Lease &lease) const;
+  void start(const RequestPtr &request, std::function<void()> done) override;
+  void cancel(engine::Request &request) override;
+  void detach(engine::Lease &lease) override;
+  void abandon(engine::Lease &lease) override;
+  bool is_held(const engine::Lease &lease) const override;
   // Its process ends in good order.
   void shut_down();
 
   // Faults.
   void pause(Nanos until);
-  bool is_paused() const { return scene_.schedule.now() < paused_until_; }
-  Nanos paused_until() const { return paused_until_; }
+  bool is_paused() const override { return scene_.schedule.now() < paused_until_; }
+  Nanos paused_until() const override { return paused_until_; }
   void forget_connection(Network::Ending ending);  // its process is gone
   bool is_connected() const { return is_up_; }
   bool is_busy() const { return is_up_ && engine_->in_flight_count() > 0; }

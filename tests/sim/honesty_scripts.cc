@@ -72,6 +72,11 @@ StepMaker::Words StepMaker::arguments(const LockKeys &lock, Script which) {
       return release(lock);
     case Script::kExtend:
       return extend(lock);
+    case Script::kRaiseFence: {
+      const std::string fence =
+          is_one_in(20) ? text() : "1700000000" + std::to_string(100'000 + below(900'000));
+      return {lock.lock, lock.fence, holder_of(lock.lock), fence};
+    }
     case Script::kExtendShared:
       words = {lock.lock, lock.readers, sharer_in(lock), lasting(ms())};
       break;
@@ -100,11 +105,11 @@ StepMaker::Words StepMaker::arguments(const LockKeys &lock, Script which) {
 // A script of ours, with what a client sends; and sometimes with arguments lost or keys mixed up.
 Step StepMaker::script() {
   static constexpr Script kScripts[] = {
-      Script::kAcquire,     Script::kAcquire,     Script::kAcquire,      Script::kAcquireRead,
-      Script::kAcquireRead, Script::kAcquireRead, Script::kUpgrade,      Script::kDowngrade,
-      Script::kRelease,     Script::kRelease,     Script::kCancel,       Script::kKick,
-      Script::kExtend,      Script::kInspect,     Script::kForceRelease, Script::kProbe,
-      Script::kExtendShared};
+      Script::kAcquire,      Script::kAcquire,     Script::kAcquire,      Script::kAcquireRead,
+      Script::kAcquireRead,  Script::kAcquireRead, Script::kUpgrade,      Script::kDowngrade,
+      Script::kRelease,      Script::kRelease,     Script::kCancel,       Script::kKick,
+      Script::kExtend,       Script::kInspect,     Script::kForceRelease, Script::kProbe,
+      Script::kExtendShared, Script::kRaiseFence};
   Script which = kScripts[below(std::size(kScripts))];
   auto format = is_one_in(3) ? wire::Format::kHash : wire::Format::kString;
   const bool is_sharded = is_one_in(2);

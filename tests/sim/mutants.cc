@@ -103,7 +103,7 @@ constexpr Mutant kMutants[] = {
      "local granted, own, looked, flags = 0, nil, 0, 0\nwhile true do",
      "lease = nil\nlocal check = string.sub(redis.sha1hex(K), 1, 8)\n"
      "local granted, own, looked, flags = 0, nil, 0, 0\nwhile false do"},
-    {"reader-returns", "an extension brings back a reader that was gone", Shape::kReaders, false, 4,
+    {"reader-returns", "an extension brings back a reader that was gone", Shape::kReaders, false, 5,
      "if not is_mine then\nreturn {0, now}\nend\nif readers > 0 then",
      "if not is_mine and readers == 0 then\nreturn {0, now}\nend\nif readers > 0 then"},
     {"stale-readers", "readers of a lock that is gone come back with the next one", Shape::kReaders,

@@ -1,40 +1,27 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Defects of the engine, one to be switched on at run time in a copy of the product's sources.
+"""Defects of the engine and the quorum, one to be switched on at run time in a copy of the
+product's sources.
 
     mutants.py CORE OUTPUT_DIR
 
-copies core/{base,policy,wire,engine} to OUTPUT_DIR and changes there every place of ENGINE_MUTANTS;
-the product itself has no hooks. It also writes engine_mutants.inc, the list for mutants.cc, and
-defect.h, the switch. Defects of the scripts need no copy: they stand in mutants.cc.
+copies core/{base,policy,wire,engine,quorum} to OUTPUT_DIR and changes there every place of
+ENGINE_MUTANTS; the product itself has no hooks. It also writes engine_mutants.inc, the list for
+mutants.cc, and defect.h, the switch. Defects of the scripts need no copy: they stand in
+mutants.cc.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
-FOLDERS = ("base", "policy", "wire", "engine")
+from mutant import Edit, Mutant
+from mutants_quorum import QUORUM_MUTANTS
 
-
-@dataclass(frozen=True)
-class Edit:
-    file: str
-    old: str  # stands there exactly once
-    new: str  # IS_ON: whether this defect is the one that is switched on
-
-
-@dataclass(frozen=True)
-class Mutant:
-    name: str
-    what: str
-    seed: int  # that finds it
-    edits: tuple[Edit, ...]
-    shape: str = ""  # of the run; '': as the seed says
-
+FOLDERS = ("base", "policy", "wire", "engine", "quorum")
 
 ENGINE_MUTANTS = (
     Mutant(
@@ -302,7 +289,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "lost-but-queued",
         "what is lost leaves its token in the queue (220f2fa)",
-        46,
+        48,
         (
             Edit(
                 "engine/tenure.cc",
@@ -380,7 +367,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "late-upgrade",
         "a message of an earlier upgrade is believed",
-        67,
+        217,
         (
             Edit(
                 "engine/climb.cc",
@@ -405,7 +392,7 @@ ENGINE_MUTANTS = (
             ),
         ),
     ),
-)
+) + QUORUM_MUTANTS
 
 
 def write(path: Path, text: str) -> None:
@@ -429,7 +416,7 @@ def patched(file: str, text: str) -> str:
             is_on = f"(redlatch::sim::defect == {number})"
             text = text.replace(edit.old, re.sub(r"\bIS_ON\b", is_on, edit.new))
     # What depends on a switch is no constant.
-    text = re.sub(r"^constexpr (Nanos|bool) ", r"inline \1 ", text, flags=re.MULTILINE)
+    text = re.sub(r"^constexpr (Nanos|bool|size_t) ", r"inline \1 ", text, flags=re.MULTILINE)
     return f'#include "defect.h"\n{text}'
 
 

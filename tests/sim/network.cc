@@ -17,9 +17,10 @@ constexpr Nanos kLatest = 5'000 * kMs;
 Network::Network(const Plan &plan, Schedule &schedule, Tally &tally)
     : plan_(plan), schedule_(schedule), tally_(tally), random_(plan.seed, 1) {}
 
-uint64_t Network::open(ClientEnd &client) {
+uint64_t Network::open(ClientEnd &client, ServerEnd &server) {
   auto link = std::make_shared<Link>();
   link->client = &client;
+  link->server = &server;
   links_.emplace(++last_id_, std::move(link));
   return last_id_;
 }
@@ -61,7 +62,7 @@ void Network::arrive_up(uint64_t id, const LinkPtr &link,
   if (!link->is_server_open || up.may_arrive <= 0) return;
   up.may_arrive--;
   if (link->is_late) tally_.hit(Fault::kLateCopy);
-  server_->received(id, std::move(*commands));
+  link->server->received(id, std::move(*commands));
 }
 
 void Network::send_down(uint64_t id, Messages messages, bool is_push) {
@@ -124,9 +125,10 @@ void Network::close(uint64_t id, Ending ending) {
   schedule_.at(end + 1, [this, id] {
     const auto still = links_.find(id);
     if (still == links_.end()) return;
-    still->second->is_server_open = false;
+    const LinkPtr gone = still->second;
+    gone->is_server_open = false;
     links_.erase(still);
-    server_->closed(id);
+    gone->server->closed(id);
   });
 }
 

@@ -74,10 +74,8 @@ class Network {
  public:
   Network(const Plan &plan, Schedule &schedule, Tally &tally);
 
-  void set_server(ServerEnd &server) { server_ = &server; }
-
-  // A connection of `client`. Both ends may use it from now on.
-  uint64_t open(ClientEnd &client);
+  // A connection of `client` to `server`. Both ends may use it from now on.
+  uint64_t open(ClientEnd &client, ServerEnd &server);
   void send_up(uint64_t link, CommandList commands);
   // `is_push`: on a connection for messages alone, if this plan has one.
   void send_down(uint64_t link, Messages messages, bool is_push);
@@ -109,6 +107,7 @@ class Network {
   };
   struct Link {
     ClientEnd *client;
+    ServerEnd *server;
     bool is_client_open = true;
     bool is_server_open = true;
     bool is_late = false;    // what still arrives is late
@@ -127,7 +126,6 @@ class Network {
   Schedule &schedule_;
   Tally &tally_;
   Random random_;
-  ServerEnd *server_ = nullptr;
   std::map<uint64_t, LinkPtr> links_;
   uint64_t last_id_ = 0;
   bool is_calm_ = false;

@@ -74,7 +74,7 @@ void Peer::send(Argv argv) {
   if (link_channel_ != channel_) hang_up();
   if (!scene_.network.is_open(link_)) {
     link_channel_ = channel_;
-    link_ = scene_.network.open(*this);
+    link_ = scene_.network.open(*this, scene_.server);
     skipped_count_ = 0;
     if (!scene_.server.greet(link_, channel_, false)) {
       scene_.network.close(link_, Network::Ending::kSoon);

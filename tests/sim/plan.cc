@@ -17,10 +17,10 @@ constexpr std::array<std::string_view, kFaultCount> kFaultNames = {
     "server-pause",   "server-crash", "server-loss", "server-amnesia", "script-flush",
     "memory",         "no-publish",   "clock-back",  "clock-forward",  "clock-rate",
     "poll-only",      "cancel",       "max-hold",    "foreign",        "force",
-    "attach"};
+    "attach",         "partition",    "one-way",     "minority",       "majority"};
 constexpr std::array<std::string_view, static_cast<size_t>(Shape::kCount)> kShapeNames = {
-    "general", "drift", "claim", "heir",    "stale",    "cut",
-    "scarce",  "batch", "flush", "readers", "reentrant"};
+    "general", "drift", "claim",   "heir",      "stale",   "cut",           "scarce",
+    "batch",   "flush", "readers", "reentrant", "redlock", "redlock-drift", "redlock-restart"};
 
 void switch_on(Plan &plan, std::initializer_list<Fault> faults) {
   for (const Fault fault : faults) plan.faults.set(static_cast<size_t>(fault));
@@ -37,7 +37,7 @@ void drop_what_is_not_promised(Plan &plan) {
 }
 
 void load_general(Plan &plan, Random &random) {
-  for (size_t i = 0; i < kFaultCount; i++) plan.faults.set(i, random.chance(500));
+  for (size_t i = 0; i < kServerFaultCount; i++) plan.faults.set(i, random.chance(500));
   plan.client_count = static_cast<int>(random.between(8, 12));
   plan.caller_count = static_cast<int>(random.between(1, 3));
   plan.name_count = static_cast<int>(random.between(2, 4));
@@ -180,6 +180,81 @@ void load_reentrant(Plan &plan, Random &random) {
   plan.think_max /= 2;
 }
 
+// How many nodes, and what they may forget. With a guard a node may forget everything at any time.
+void load_nodes(Plan &plan, Random &random) {
+  static constexpr int kCounts[] = {3, 5, 5, 7};
+  plan.node_count = kCounts[random.below(4)];
+  plan.caller_count = random.chance(800) ? 1 : 2;
+  plan.foreign_burst = 0;
+  plan.guard = random.chance(600)   ? Plan::Guard::kOn
+               : random.chance(500) ? Plan::Guard::kDurable
+                                    : Plan::Guard::kOff;
+  plan.is_fenced = random.chance(400);
+  plan.judges_each_node = random.chance(125);
+  plan.is_info_forbidden = plan.guard == Plan::Guard::kOff && random.chance(500);
+  if (random.chance(300)) plan.node_timeout = random.between(10, 60) * kMs;
+  plan.think_max = 4'000 * kMs;
+}
+
+// What the nodes' settings promise nothing about.
+void drop_what_no_quorum_promises(Plan &plan) {
+  if (plan.guard == Plan::Guard::kDurable) {
+    switch_off(plan, Fault::kServerLoss);
+    switch_off(plan, Fault::kServerAmnesia);
+  }
+  if (plan.guard == Plan::Guard::kOff && plan.is_fenced) switch_off(plan, Fault::kServerAmnesia);
+  // A counter that is gone is made good by the time that has passed, if clocks agree.
+  const bool may_forget = plan.has(Fault::kServerLoss) || plan.has(Fault::kServerAmnesia);
+  plan.clock_offset_max = (!plan.is_fenced ? 2'000 : may_forget ? 10 : 20'000) * kMs;
+  if (plan.is_fenced && may_forget) {
+    switch_off(plan, Fault::kClockForward);
+    switch_off(plan, Fault::kClockRate);
+  }
+  if (may_forget) switch_off(plan, Fault::kClockBack);
+}
+
+void load_redlock(Plan &plan, Random &random) {
+  load_general(plan, random);
+  for (const Fault fault : {Fault::kForeign, Fault::kForce, Fault::kAttach}) {
+    switch_off(plan, fault);
+  }
+  for (size_t i = kServerFaultCount; i < kFaultCount; i++) plan.faults.set(i, random.chance(500));
+  load_nodes(plan, random);
+  plan.client_count = static_cast<int>(random.between(8, 10));
+  plan.delay_max = plan.delay_min + random.between(10, 3'000) * 1000;
+  plan.lease_min = random.between(100, 600) * kMs;
+  plan.lease_max = plan.lease_min + random.between(100, 4'000) * kMs;
+  plan.restart_guard = plan.lease_max + random.between(0, 3'000) * kMs;
+  if (random.chance(300)) plan.min_validity = plan.lease_min / 10 * 9;
+  drop_what_no_quorum_promises(plan);
+}
+
+void load_redlock_drift(Plan &plan, Random &random) {
+  load_drift(plan, random);
+  load_nodes(plan, random);
+  plan.client_count = 8;
+  plan.guard = Plan::Guard::kDurable;
+  plan.clock_offset_max = 300 * kMs;
+}
+
+// Nodes forget everything so often that a lease which they granted is still believed, and the
+// clocks of some are stepped just then.
+void load_redlock_restart(Plan &plan, Random &random) {
+  load_redlock(plan, random);
+  plan.faults.reset();
+  switch_on(plan, {Fault::kServerAmnesia, Fault::kPartition, Fault::kCrash});
+  if (random.chance(700)) switch_on(plan, {Fault::kClockForward});
+  if (random.chance(300)) switch_on(plan, {Fault::kClockRate});
+  plan.guard = Plan::Guard::kOn;
+  plan.is_info_forbidden = false;
+  plan.lease_min = 2'000 * kMs;
+  plan.lease_max = 4'000 * kMs;
+  plan.hold_max = 2'000 * kMs;
+  plan.restart_guard = plan.lease_max + random.between(0, 1'000) * kMs;
+  plan.fault_interval = random.between(1'000, 2'500) * kMs;
+  drop_what_no_quorum_promises(plan);
+}
+
 }  // namespace
 
 std::string_view name_of(Fault fault) { return kFaultNames.at(static_cast<size_t>(fault)); }
@@ -193,6 +268,9 @@ std::string_view name_of(Shape shape) { return kShapeNames.at(static_cast<size_t
 
 Shape Plan::shape_of(uint64_t seed) {
   switch (seed % 16) {
+    case 0:
+    case 14:
+      return redlock_shape_of(seed);
     case 5:
     case 8:
       return Shape::kReaders;
@@ -205,6 +283,17 @@ Shape Plan::shape_of(uint64_t seed) {
       return Shape::kClaim;
     default:
       return Shape::kGeneral;
+  }
+}
+
+Shape Plan::redlock_shape_of(uint64_t seed) {
+  switch (seed % 5) {
+    case 1:
+      return Shape::kRedlockDrift;
+    case 3:
+      return Shape::kRedlockRestart;
+    default:
+      return Shape::kRedlock;
   }
 }
 
@@ -248,6 +337,15 @@ Plan Plan::of(uint64_t seed, Nanos duration, Shape shape) {
     case Shape::kReentrant:
       load_reentrant(plan, random);
       break;
+    case Shape::kRedlock:
+      load_redlock(plan, random);
+      break;
+    case Shape::kRedlockDrift:
+      load_redlock_drift(plan, random);
+      break;
+    case Shape::kRedlockRestart:
+      load_redlock_restart(plan, random);
+      break;
     default:
       load_general(plan, random);
   }
@@ -263,6 +361,8 @@ Plan Plan::of(uint64_t seed, Nanos duration, Shape shape) {
   return plan;
 }
 
+int64_t Plan::least_grants() const { return is_quorum() ? 60 : 200; }
+
 void Plan::do_without(Fault fault) {
   switch_off(*this, fault);
   if (fault == Fault::kLatePush) has_push_connection = false;
@@ -277,7 +377,13 @@ std::string Plan::describe() const {
                      std::to_string(delay_min / 1000) + " to " + std::to_string(delay_max / 1000) +
                      " us, leases " + std::to_string(lease_min / kMs) + " to " +
                      std::to_string(lease_max / kMs) + " ms, a fault each " +
-                     std::to_string(fault_interval / kMs) + " ms; faults:";
+                     std::to_string(fault_interval / kMs) + " ms;";
+  if (is_quorum()) {
+    static const char *const kGuards[] = {"a guard of ", "durable, without ", "without "};
+    text += " " + std::to_string(node_count) + " nodes, " + kGuards[static_cast<size_t>(guard)] +
+            std::to_string(restart_guard / kMs) + " ms" + (is_fenced ? ", fenced;" : ";");
+  }
+  text += " faults:";
   for (size_t i = 0; i < kFaultCount; i++) {
     if (faults.test(i)) text.append(" ").append(kFaultNames[i]);
   }

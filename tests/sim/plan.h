@@ -44,8 +44,14 @@ enum class Fault : uint8_t {
   kForeign,        // clients of another library use the same key
   kForce,          // somebody releases by force: no promise for the holder
   kAttach,         // a lease is handed to another client
+  // Of several servers.
+  kPartition,  // a client and a node do not reach each other
+  kOneWay,     // .. in one direction
+  kMinority,   // less than half of the nodes do not answer
+  kMajority,   // more than half of them
 };
-inline constexpr size_t kFaultCount = 26;
+inline constexpr size_t kFaultCount = 30;
+inline constexpr size_t kServerFaultCount = 26;  // that one server can have
 std::string_view name_of(Fault fault);
 // kFaultCount if there is none of that name.
 size_t fault_number(std::string_view name);
@@ -65,6 +71,10 @@ enum class Shape : uint8_t {
   // Of more than mutexes.
   kReaders,    // readers and writers, who become each other
   kReentrant,  // owners, whom several callers and clients share, hold more than once
+  // Of a quorum of several servers.
+  kRedlock,         // a bit of everything
+  kRedlockDrift,    // as kDrift
+  kRedlockRestart,  // nodes forget everything, and clocks lie about how long ago
   kCount,
 };
 std::string_view name_of(Shape shape);
@@ -77,8 +87,11 @@ struct Plan {
   // Leave this out, with what belongs to it.
   void do_without(Fault fault);
   bool has(Fault fault) const { return faults.test(static_cast<size_t>(fault)); }
+  static Shape redlock_shape_of(uint64_t seed);  // .. of a quorum
   // The server's clock is as fast as may be, those of clients are as slow.
-  bool has_worst_rates() const { return shape == Shape::kDrift || shape == Shape::kStale; }
+  bool has_worst_rates() const { return is_of_rates() || shape == Shape::kStale; }
+  // Leases end unrenewed, and somebody waits for just that.
+  bool is_of_rates() const { return shape == Shape::kDrift || shape == Shape::kRedlockDrift; }
   // Those who wait die, one by one.
   bool kills_newcomers() const { return shape == Shape::kClaim || shape == Shape::kHeir; }
   std::string describe() const;
@@ -115,6 +128,22 @@ struct Plan {
   int climb_percent = 0;  // of holders become readers, or writers
   int owner_count = 0;    // 0: nobody has a name
   bool is_shared() const { return read_percent > 0 || format == wire::Format::kHash; }
+
+  // Locks on several servers.
+  enum class Guard : uint8_t { kOn, kDurable, kOff };
+  int node_count = 1;
+  Guard guard = Guard::kOn;
+  Nanos restart_guard = 0;
+  bool is_fenced = false;
+  bool judges_each_node = false;  // by the rules of one server, too: that takes half of the time
+  bool is_info_forbidden = false;
+  Nanos node_timeout = 0;  // 0: what the product chooses
+  Nanos min_validity = 0;
+  Nanos clock_offset_max = 0;  // between the nodes' clocks and the true one, at first
+  bool is_quorum() const { return node_count > 1; }
+  // Of so many nodes the clocks may be stepped, or all keys may be lost without a guard.
+  int minority() const { return (node_count - 1) / 2; }
+  int64_t least_grants() const;  // in a minute, for a run to count
 };
 
 }  // namespace redlatch::sim

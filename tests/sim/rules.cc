@@ -81,6 +81,7 @@ Rules::Call Rules::read(Argv argv) {
   if (key_count >= 4) call.readers = argv[call.script == wire::Script::kInspect ? 7 : 6];
   if (key_count == 5 && call.script != wire::Script::kInspect) call.turn = argv[7];
   if (call.script == wire::Script::kExtendShared) call.readers = argv[4];
+  if (call.script == wire::Script::kRaiseFence) call.fence = argv[4];
   read_arguments(call, args, found->second.format == wire::Format::kHash);
   return call;
 }
@@ -99,6 +100,7 @@ void Rules::read_arguments(Call &call, Argv args, bool is_hash) {
       break;
     case wire::Script::kRelease:
     case wire::Script::kForceRelease:
+    case wire::Script::kRaiseFence:
       call.token = args[0];
       break;
     case wire::Script::kExtend:

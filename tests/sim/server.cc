@@ -14,10 +14,16 @@ namespace {
 
 constexpr Nanos kEpoch = 1'700'000'000LL * 1000 * kMs;
 
-int64_t rate_of(const Plan &plan) {
-  if (plan.has_worst_rates()) return plan.rate_limit_ppm;
-  Random random(plan.seed, 2);
-  return random.between(-plan.rate_limit_ppm, plan.rate_limit_ppm);
+constexpr int64_t kDayUs = 86'400'000'000;
+
+// Those of several agree only about.
+Clock clock_of(const Plan &plan, int number) {
+  const bool is_one_of_several = number > 0;
+  Random random(plan.seed, is_one_of_several ? 20'000 + static_cast<uint64_t>(number) : 2);
+  int64_t rate = plan.rate_limit_ppm;
+  if (!plan.has_worst_rates()) rate = random.between(-rate, rate);
+  const Nanos off = plan.clock_offset_max;
+  return {kEpoch + (is_one_of_several ? random.between(-off, off) : 0), rate};
 }
 
 const wire::ScriptText *script_of(std::string_view text) {
@@ -31,15 +37,21 @@ const wire::ScriptText *script_of(std::string_view text) {
 }  // namespace
 
 Server::Server(const Plan &plan, Schedule &schedule, Network &network, Tally &tally, Trace &trace,
-               const Mutant *mutant)
+               const Mutant *mutant, int number)
     : plan_(plan),
       schedule_(schedule),
       network_(network),
       tally_(tally),
       trace_(trace),
       mutant_(mutant),
-      clock_(kEpoch, rate_of(plan)),
+      number_(number),
+      clock_(clock_of(plan, number)),
+      started_us_(now_us() - kDayUs),
       store_(*this) {}
+
+std::string Server::run_id() const {
+  return "run " + std::to_string(life_) + " of node " + std::to_string(number_);
+}
 
 bool Server::greet(uint64_t link, const std::string &channel, bool is_sharded) {
   if (!is_up_ || schedule_.now() < paused_until_) return false;
@@ -157,6 +169,7 @@ void Server::tell(Argv argv, const Value &reply) {
   };
   append(reply);
   for (const Value &item : reply.items) append(item);
+  if (number_ > 0) return trace_.say(schedule_.now(), "node %d: %s", number_ - 1, text.c_str());
   trace_.say(schedule_.now(), "server: %s", text.c_str());
 }
 
@@ -242,6 +255,8 @@ void Server::crash() {
 void Server::restart(bool keeps_data) {
   is_up_ = true;
   paused_until_ = 0;
+  started_us_ = now_us();
+  life_++;
   store_.flush_scripts();
   if (keeps_data) return;
   store_.clear();

@@ -39,8 +39,9 @@ class Witness {
 
 class Server : public ServerEnd, private Store::Listener {
  public:
+  // `number`: which of several independent ones, from 1 on; 0: it is the only one.
   Server(const Plan &plan, Schedule &schedule, Network &network, Tally &tally, Trace &trace,
-         const Mutant *mutant);
+         const Mutant *mutant, int number = 0);
 
   void set_witness(Witness &witness) { witness_ = &witness; }
 
@@ -60,6 +61,10 @@ class Server : public ServerEnd, private Store::Listener {
 
   bool is_up() const { return is_up_; }
   int64_t now_us() const { return clock_.read(schedule_.now()) / 1000; }
+  const Clock &clock() const { return clock_; }
+  // What INFO says: a new one with each start, and how long ago that was by the wall clock.
+  std::string run_id() const;
+  int64_t uptime_s() const { return (now_us() - started_us_) / 1'000'000; }
   Store &store() { return store_; }
   int64_t receiver_count(std::string_view channel) const;
   // Let keys expire in the background.
@@ -103,7 +108,10 @@ class Server : public ServerEnd, private Store::Listener {
   Tally &tally_;
   Trace &trace_;
   const Mutant *const mutant_;
+  const int number_;
   Clock clock_;
+  int64_t started_us_;  // of its wall clock
+  int life_ = 0;        // how often it was started again
   Witness *witness_ = nullptr;
   Store store_;
   std::map<uint64_t, Session> sessions_;

@@ -19,7 +19,7 @@ namespace {
 constexpr const char kUsage[] =
     "usage: simulate [--from SEED] [--seeds COUNT | --minutes N] [--jobs N]\n"
     "       simulate --seed N [--trace] [--shrink]\n"
-    "both:  [--simulated MINUTES] [--shape NAME] [--without FAULT,..]\n"
+    "both:  [--simulated MINUTES] [--shape NAME | --redlock] [--without FAULT,..]\n"
     "       [--mutant NAME] [--commit TEXT]\n";
 
 struct Arguments {
@@ -100,6 +100,8 @@ Arguments read(const std::vector<std::string> &words) {
   for (size_t i = 0; i < words.size(); i++) {
     if (words[i] == "--trace") {
       arguments.is_told = true;
+    } else if (words[i] == "--redlock") {
+      arguments.orders.is_redlock = true;
     } else if (words[i] == "--shrink") {
       arguments.is_shrunk = true;
     } else if (i + 1 == words.size()) {
@@ -123,6 +125,7 @@ void show_replay(uint64_t seed, const Orders &orders) {
          static_cast<long long>(orders.duration / (60'000 * kMs)));
   if (!orders.without.empty()) printf(" --without %s", listed(orders.without).c_str());
   if (orders.shape) printf(" --shape %s", std::string(name_of(*orders.shape)).c_str());
+  if (orders.is_redlock) printf(" --redlock");
   if (orders.mutant != nullptr) printf(" --mutant %s", std::string(orders.mutant->name).c_str());
   printf("\n");
 }

@@ -80,9 +80,9 @@ Result run(const Mutant &mutant, bool is_on, uint64_t seed, const Options &optio
   const Plan plan = Plan::of(seed, options.minutes * kMinute, mutant.shape_of(seed));
   const Mutant *active = is_on ? &mutant : nullptr;
   switch_on(active);
-  World world(plan, active, is_on != options.is_healthy && options.is_traced ? stdout : nullptr);
+  FILE *words = is_on != options.is_healthy && options.is_traced ? stdout : nullptr;
   try {
-    return world.run();
+    return run_plan(plan, active, words);
   } catch (const Endless &) {
     return broken("every call of the engine ends", "one goes on for ever");
   } catch (const std::exception &error) {

@@ -19,6 +19,7 @@ from support.build import built
 ROOT = Path(__file__).resolve().parents[2]
 IS_LONG = bool(os.environ.get("REDLATCH_TEST_LONG"))
 SEEDS = 4_000 if IS_LONG else 600
+QUORUM_SEEDS = 1_000 if IS_LONG else 60
 LIMIT_SECONDS = 3000.0 if IS_LONG else 900.0
 # Script and seed of a run that the mutant spoils.
 BROKEN = ["--seed", "1", "--simulated", "2", "--mutant", "blind-delete"]
@@ -59,6 +60,18 @@ def test_no_seed_breaks_a_rule(
 def test_no_seed_of_a_shape_for_mutants_breaks_a_rule(shape: str) -> None:
     run = simulate("--shape", shape, "--seeds", 60, "--simulated", 2, "--jobs", 2)
     assert run.returncode == 0, run.stdout
+
+
+def test_no_seed_of_a_quorum_breaks_a_rule(
+    capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
+) -> None:
+    first = request.config.getoption("--seed") or 1
+    run = simulate("--redlock", "--from", first, "--seeds", QUORUM_SEEDS, "--jobs", 2)
+    with capsys.disabled():
+        print(f"\n{run.stdout}{run.stderr}")
+    assert run.returncode == 0
+    counted = re.search(r"^(\d+) seeds of 10 minutes that count", run.stdout, re.M)
+    assert counted and int(counted[1]) >= QUORUM_SEEDS * 0.7
 
 
 def test_same_seed_is_the_same_run_in_every_build() -> None:

@@ -17,12 +17,11 @@ constexpr Nanos kCalm = 40 * kSecond;  // work goes on, nothing new fails
 constexpr Nanos kLongestPoll = 15 * kSecond;
 constexpr Nanos kClaim = 3 * kSecond;
 constexpr uint64_t kBusySecond = 20'000;  // events
-constexpr int64_t kGrantsPerMinute = 200;
 
 }  // namespace
 
 std::string Result::what_is_missing(const Plan &plan) const {
-  const auto needed = static_cast<uint64_t>(kGrantsPerMinute * (plan.duration / kSecond) / 60);
+  const auto needed = static_cast<uint64_t>(plan.least_grants() * (plan.duration / kSecond) / 60);
   if (tally.grants < needed) {
     return "only " + std::to_string(tally.grants) + " grants of " + std::to_string(needed);
   }
@@ -46,7 +45,6 @@ World::World(const Plan &plan, const Mutant *mutant, FILE *words)
       scene_{plan_, schedule_, network_, server_, tally_, trace_, verdict_, beliefs_, rules_},
       random_(plan.seed, 3),
       bytes_before_(CoreMemory::bytes()) {
-  network_.set_server(server_);
   server_.set_witness(rules_);
   rules_.on_forced = [this](const std::string &token) {
     tally_.hit(Fault::kForce);

@@ -39,6 +39,9 @@ struct Result {
   std::string what_is_missing(const Plan &plan) const;
 };
 
+// One run, in the world that `plan` is of.
+Result run_plan(const Plan &plan, const Mutant *mutant, FILE *words);
+
 class World {
  public:
   World(const Plan &plan, const Mutant *mutant, FILE *words);

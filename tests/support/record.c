@@ -275,17 +275,19 @@ void recorded_options_free(rl_acquire_options *options) {
 
 /* ---- calls that wait ---- */
 
-static long call_acquire(const char *mode, const rl_client *client, const char *name,
-                         size_t name_len, int64_t wait_ms, const rl_acquire_options *options) {
+static const char quorum[] = "mode=write quorum=1";
+
+/* `what`: more keys of the record, the mode among them. */
+static long call_acquire(const char *what, const void *client, const char *name, size_t name_len,
+                         int64_t wait_ms, const rl_acquire_options *options) {
   char encoded[NAME_SIZE];
   const struct note *said = options != NULL ? note_of(options) : &plain;
   const int is_reentrant = said->owner != NULL && said->format == RL_FORMAT_HASH;
   return put_call(
-      "acquire client=%p name=%s mode=%s wait_ms=%lld lease_ms=%lld burst=%d renew=%d"
+      "acquire client=%p name=%s %s wait_ms=%lld lease_ms=%lld burst=%d renew=%d"
       " owner=%s reentrant=%d",
-      (const void *)client, encode(encoded, name, name_len), mode, (long long)wait_ms,
-      (long long)said->lease_ms, said->burst, said->renew, said->owner != NULL ? said->owner : "",
-      is_reentrant);
+      client, encode(encoded, name, name_len), what, (long long)wait_ms, (long long)said->lease_ms,
+      said->burst, said->renew, said->owner != NULL ? said->owner : "", is_reentrant);
 }
 
 static long call_with(const char *op, const rl_lease *lease, int64_t lease_ms) {
@@ -296,14 +298,14 @@ static long call_with(const char *op, const rl_lease *lease, int64_t lease_ms) {
 rl_lease *recorded_acquire(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
                            const rl_acquire_options *options, rl_error *err) {
   if (!is_on()) return (rl_acquire)(client, name, name_len, wait_ms, options, err);
-  const long id = call_acquire("write", client, name, name_len, wait_ms, options);
+  const long id = call_acquire("mode=write", client, name, name_len, wait_ms, options);
   return put_taken(id, (rl_acquire)(client, name, name_len, wait_ms, options, err), err);
 }
 
 rl_lease *recorded_acquire_read(rl_client *client, const char *name, size_t name_len,
                                 int64_t wait_ms, const rl_acquire_options *options, rl_error *err) {
   if (!is_on()) return (rl_rw_acquire_read)(client, name, name_len, wait_ms, options, err);
-  const long id = call_acquire("read", client, name, name_len, wait_ms, options);
+  const long id = call_acquire("mode=read", client, name, name_len, wait_ms, options);
   return put_taken(id, (rl_rw_acquire_read)(client, name, name_len, wait_ms, options, err), err);
 }
 
@@ -311,8 +313,16 @@ rl_lease *recorded_acquire_write(rl_client *client, const char *name, size_t nam
                                  int64_t wait_ms, const rl_acquire_options *options,
                                  rl_error *err) {
   if (!is_on()) return (rl_rw_acquire_write)(client, name, name_len, wait_ms, options, err);
-  const long id = call_acquire("write", client, name, name_len, wait_ms, options);
+  const long id = call_acquire("mode=write", client, name, name_len, wait_ms, options);
   return put_taken(id, (rl_rw_acquire_write)(client, name, name_len, wait_ms, options, err), err);
+}
+
+rl_lease *recorded_redlock_acquire(rl_redlock *redlock, const char *name, size_t name_len,
+                                   int64_t wait_ms, const rl_acquire_options *options,
+                                   rl_error *err) {
+  if (!is_on()) return (rl_redlock_acquire)(redlock, name, name_len, wait_ms, options, err);
+  const long id = call_acquire(quorum, redlock, name, name_len, wait_ms, options);
+  return put_taken(id, (rl_redlock_acquire)(redlock, name, name_len, wait_ms, options, err), err);
 }
 
 rl_lease *recorded_attach(rl_client *client, const char *name, size_t name_len, const char *token,
@@ -398,22 +408,29 @@ static rl_request *start(rl_request *request, long id, int is_acquire, const rl_
 rl_request *recorded_acquire_start(rl_client *client, const char *name, size_t name_len,
                                    int64_t wait_ms, const rl_acquire_options *options) {
   if (!is_on()) return (rl_acquire_start)(client, name, name_len, wait_ms, options);
-  const long id = call_acquire("write", client, name, name_len, wait_ms, options);
+  const long id = call_acquire("mode=write", client, name, name_len, wait_ms, options);
   return start((rl_acquire_start)(client, name, name_len, wait_ms, options), id, 1, NULL);
 }
 
 rl_request *recorded_acquire_read_start(rl_client *client, const char *name, size_t name_len,
                                         int64_t wait_ms, const rl_acquire_options *options) {
   if (!is_on()) return (rl_rw_acquire_read_start)(client, name, name_len, wait_ms, options);
-  const long id = call_acquire("read", client, name, name_len, wait_ms, options);
+  const long id = call_acquire("mode=read", client, name, name_len, wait_ms, options);
   return start((rl_rw_acquire_read_start)(client, name, name_len, wait_ms, options), id, 1, NULL);
 }
 
 rl_request *recorded_acquire_write_start(rl_client *client, const char *name, size_t name_len,
                                          int64_t wait_ms, const rl_acquire_options *options) {
   if (!is_on()) return (rl_rw_acquire_write_start)(client, name, name_len, wait_ms, options);
-  const long id = call_acquire("write", client, name, name_len, wait_ms, options);
+  const long id = call_acquire("mode=write", client, name, name_len, wait_ms, options);
   return start((rl_rw_acquire_write_start)(client, name, name_len, wait_ms, options), id, 1, NULL);
+}
+
+rl_request *recorded_redlock_acquire_start(rl_redlock *redlock, const char *name, size_t name_len,
+                                           int64_t wait_ms, const rl_acquire_options *options) {
+  if (!is_on()) return (rl_redlock_acquire_start)(redlock, name, name_len, wait_ms, options);
+  const long id = call_acquire(quorum, redlock, name, name_len, wait_ms, options);
+  return start((rl_redlock_acquire_start)(redlock, name, name_len, wait_ms, options), id, 1, NULL);
 }
 
 rl_request *recorded_release_start(rl_lease *lease) {
@@ -529,4 +546,14 @@ void recorded_shutdown(rl_client *client) {
 void recorded_close(rl_client *client) {
   if (is_on() && client != NULL) put_call("close client=%p", (void *)client);
   (rl_client_close)(client);
+}
+
+void recorded_redlock_shutdown(rl_redlock *redlock) {
+  if (is_on() && redlock != NULL) put_call("close client=%p", (void *)redlock);
+  (rl_redlock_shutdown)(redlock);
+}
+
+void recorded_redlock_close(rl_redlock *redlock) {
+  if (is_on() && redlock != NULL) put_call("close client=%p", (void *)redlock);
+  (rl_redlock_close)(redlock);
 }

@@ -24,6 +24,9 @@ rl_lease *recorded_acquire_read(rl_client *client, const char *name, size_t name
                                 int64_t wait_ms, const rl_acquire_options *options, rl_error *err);
 rl_lease *recorded_acquire_write(rl_client *client, const char *name, size_t name_len,
                                  int64_t wait_ms, const rl_acquire_options *options, rl_error *err);
+rl_lease *recorded_redlock_acquire(rl_redlock *redlock, const char *name, size_t name_len,
+                                   int64_t wait_ms, const rl_acquire_options *options,
+                                   rl_error *err);
 rl_lease *recorded_attach(rl_client *client, const char *name, size_t name_len, const char *token,
                           size_t token_len, rl_error *err);
 rl_status recorded_release(rl_lease *lease, rl_error *err);
@@ -40,6 +43,8 @@ rl_request *recorded_acquire_read_start(rl_client *client, const char *name, siz
                                         int64_t wait_ms, const rl_acquire_options *options);
 rl_request *recorded_acquire_write_start(rl_client *client, const char *name, size_t name_len,
                                          int64_t wait_ms, const rl_acquire_options *options);
+rl_request *recorded_redlock_acquire_start(rl_redlock *redlock, const char *name, size_t name_len,
+                                           int64_t wait_ms, const rl_acquire_options *options);
 rl_request *recorded_release_start(rl_lease *lease);
 rl_request *recorded_extend_start(rl_lease *lease, int64_t lease_ms);
 rl_request *recorded_upgrade_start(rl_lease *lease, int64_t wait_ms);
@@ -53,6 +58,8 @@ rl_status recorded_force_release(rl_client *client, const char *name, size_t nam
 rl_info *recorded_inspect(rl_client *client, const char *name, size_t name_len, rl_error *err);
 void recorded_shutdown(rl_client *client);
 void recorded_close(rl_client *client);
+void recorded_redlock_shutdown(rl_redlock *redlock);
+void recorded_redlock_close(rl_redlock *redlock);
 
 /* With parameters, so that record.c can call the library itself: (rl_acquire)(..). */
 #define rl_acquire_options_set_lease_ms(...) recorded_set_lease_ms(__VA_ARGS__)
@@ -65,6 +72,7 @@ void recorded_close(rl_client *client);
 #define rl_acquire(...) recorded_acquire(__VA_ARGS__)
 #define rl_rw_acquire_read(...) recorded_acquire_read(__VA_ARGS__)
 #define rl_rw_acquire_write(...) recorded_acquire_write(__VA_ARGS__)
+#define rl_redlock_acquire(...) recorded_redlock_acquire(__VA_ARGS__)
 #define rl_lease_attach(...) recorded_attach(__VA_ARGS__)
 #define rl_release(...) recorded_release(__VA_ARGS__)
 #define rl_extend(...) recorded_extend(__VA_ARGS__)
@@ -77,6 +85,7 @@ void recorded_close(rl_client *client);
 #define rl_acquire_start(...) recorded_acquire_start(__VA_ARGS__)
 #define rl_rw_acquire_read_start(...) recorded_acquire_read_start(__VA_ARGS__)
 #define rl_rw_acquire_write_start(...) recorded_acquire_write_start(__VA_ARGS__)
+#define rl_redlock_acquire_start(...) recorded_redlock_acquire_start(__VA_ARGS__)
 #define rl_release_start(...) recorded_release_start(__VA_ARGS__)
 #define rl_extend_start(...) recorded_extend_start(__VA_ARGS__)
 #define rl_rw_upgrade_start(...) recorded_upgrade_start(__VA_ARGS__)
@@ -89,5 +98,7 @@ void recorded_close(rl_client *client);
 #define rl_inspect(...) recorded_inspect(__VA_ARGS__)
 #define rl_client_shutdown(...) recorded_shutdown(__VA_ARGS__)
 #define rl_client_close(...) recorded_close(__VA_ARGS__)
+#define rl_redlock_shutdown(...) recorded_redlock_shutdown(__VA_ARGS__)
+#define rl_redlock_close(...) recorded_redlock_close(__VA_ARGS__)
 
 #endif

@@ -61,13 +61,21 @@ class Server:
     """One server process without persistence. The port stays the same over a restart."""
 
     def __init__(
-        self, kind: str = "redis", args: Sequence[str] = (), env: Mapping[str, str] | None = None
+        self,
+        kind: str = "redis",
+        args: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        *,
+        host: str = "127.0.0.1",
+        wrapper: Sequence[str] = (),
     ) -> None:
         binary = find_binary(kind)
         if binary is None:
             raise ServerFailed(f"no {kind}-server found")
         self.kind = kind
         self.args = list(args)
+        self.host = host
+        self._wrapper = list(wrapper)  # what it is started by, and becomes
         self._env = dict(env or {})
         self.port = 0
         self._binary = binary
@@ -78,7 +86,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        return f"redis://127.0.0.1:{self.port}"
+        return f"redis://{self.host}:{self.port}"
 
     @property
     def unix_path(self) -> str:
@@ -110,7 +118,7 @@ class Server:
             self._launch()
             return self
         for attempt in range(PORT_ATTEMPTS):
-            self.port = _free_port()
+            self.port = free_port()
             try:
                 self._launch()
                 return self
@@ -185,7 +193,7 @@ class Server:
 
     def _launch(self) -> None:
         folder = self._private_folder()
-        options = ["--port", str(self.port), "--bind", "127.0.0.1"]
+        options = ["--port", str(self.port), "--bind", self.host, "--protected-mode", "no"]
         options += ["--unixsocket", self.unix_path, "--unixsocketperm", "700"]
         options += ["--save", "", "--appendonly", "no", "--daemonize", "no"]
         options += ["--dir", str(folder), "--logfile", str(folder / "log")]
@@ -194,7 +202,7 @@ class Server:
             (folder / name).unlink(missing_ok=True)
         with open(folder / "output", "wb") as output:
             self._process = subprocess.Popen(
-                [self._binary, *options, *self.args],
+                [*self._wrapper, self._binary, *options, *self.args],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -247,7 +255,7 @@ class Server:
             self._process = None
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -188,6 +188,7 @@ static void do_line(int thread, char *line_text) {
   command_function *function = find_in(plain_commands, line_text);
   if (function == NULL) function = find_in(loop_commands, line_text);
   if (function == NULL) function = find_in(fork_commands, line_text);
+  if (function == NULL) function = find_in(redlock_commands, line_text);
   if (function == NULL) fail(line_text);
   call->err = rl_error_new();
   call->began_ns = monotonic_ns();

@@ -42,6 +42,9 @@ size_t slot(const struct call *call, const char *name);
 /* NULL for all defaults; else freed by rl_acquire_options_free(). */
 rl_acquire_options *options_of(const struct call *call);
 
+/* That of the argument `redlock`, or NULL. */
+rl_redlock *redlock_of(const struct call *call);
+
 /* Append to the reply. */
 void say(struct call *call, const char *name, const char *value);
 void say_bytes(struct call *call, const char *name, const char *value, size_t size);
@@ -62,5 +65,6 @@ struct command {
 extern const struct command plain_commands[];
 extern const struct command loop_commands[];
 extern const struct command fork_commands[];
+extern const struct command redlock_commands[];
 
 #endif

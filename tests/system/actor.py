@@ -19,6 +19,7 @@ import signal
 import subprocess
 import time
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote_from_bytes, unquote
 
@@ -91,9 +92,9 @@ class Pending:
 class Actor:
     """One process. Its threads, clients, leases and requests have numbers; 0 where none is said."""
 
-    def __init__(self, url: str | None = None) -> None:
+    def __init__(self, url: str | None = None, wrapper: Sequence[str] = ()) -> None:
         self._process = subprocess.Popen(
-            [str(built("tests/system/system_actor"))],
+            [*wrapper, str(built("tests/system/system_actor"))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,

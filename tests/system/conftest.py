@@ -13,6 +13,7 @@ from support.resp import Connection
 from support.servers import Server, available_kinds
 
 from .actor import Actor
+from .network import Network
 from .proxy import FaultProxy
 
 # Keys of the test's own making that are not ours, by their prefix, may stay for ever.
@@ -54,6 +55,15 @@ def one_server() -> Iterator[Server]:
     with Server(available_kinds()[0]) as running:
         yield running
         _check_leftovers(running)
+
+
+@pytest.fixture
+def network() -> Iterator[Network]:
+    """Five nodes, of all kinds, and two hosts."""
+    with Network() as running:
+        yield running
+        for node in running.nodes:
+            _check_leftovers(node)
 
 
 @pytest.fixture

@@ -135,7 +135,7 @@ class _Link:
             if rewrite := self._proxy.rewrite:
                 commands = self._originals.feed(data)
                 data = b"".join(encode(*rewrite(command)) for command in commands)
-            if self._look_for_loss(data):
+            if not self._proxy.drops_requests and self._look_for_loss(data):
                 self._proxy.send(self.server, data)
 
     def _pump_down(self) -> None:
@@ -186,6 +186,7 @@ class FaultProxy:
         self._links: list[_Link] = []
         self._loss: Loss | None = None
         self._random = random.Random(1)
+        self.drops_requests = False
         self.drops_replies = False
         self.delay = 0.0
         self.slices = False

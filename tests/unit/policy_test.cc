@@ -8,6 +8,7 @@
 #include "policy/backoff.h"
 #include "policy/clock_offset.h"
 #include "policy/lease_clock.h"
+#include "policy/quorum.h"
 #include "policy/waiting.h"
 
 namespace redlatch::policy {
@@ -107,6 +108,47 @@ TEST(WaitingTest, lock_passes_on_only_within_count_time_and_validity) {
   EXPECT_FALSE(may_pass_on(fresh, 16, 31 * kSecond, 60 * kSecond, lease, lease));
   EXPECT_FALSE(may_pass_on(fresh, 16, kSecond, 2 * kSecond, lease, lease));
   EXPECT_TRUE(may_pass_on(fresh, 16, kSecond, kSecond + 10 * kMs, lease, 20 * kMs));
+}
+
+TEST(QuorumPolicyTest, valid_as_long_as_a_majority_is) {
+  const std::array<Nanos, 4> deadlines{7, 9, 3, 5};
+  EXPECT_EQ(valid_until(deadlines, 3), 5);
+  EXPECT_EQ(valid_until(deadlines, 5), 0);
+  EXPECT_EQ(majority_of(1), 1U);
+  EXPECT_EQ(majority_of(5), 3U);
+}
+
+TEST(QuorumPolicyTest, one_node_is_waited_for_within_bounds) {
+  EXPECT_EQ(node_limit(10 * kMs), 5 * kMs);
+  EXPECT_EQ(node_limit(600 * kMs), 30 * kMs);
+  EXPECT_EQ(node_limit(30 * kSecond), 50 * kMs);
+}
+
+// Every client must get the same: these stand in docs/wire.md, and change for nobody.
+TEST(QuorumPolicyTest, the_order_of_the_nodes_is_that_of_the_wire) {
+  EXPECT_EQ(rank_of_node("a", "lock"), rank_of_node("alo", "ck"));
+  EXPECT_NE(rank_of_node("a", "lock"), rank_of_node("b", "lock"));
+  EXPECT_EQ(rank_of_node("run", "lock"), 0xdbf2300ff861aaaaU);
+}
+
+TEST(QuorumPolicyTest, an_uptime_is_doubted_by_what_the_clock_may_be_wrong) {
+  const auto at = [](Nanos clock) { return Age{.clock = clock}; };
+  const Nanos hour = 3600 * kSecond;
+  // One other is known, and one of three may be wrong: it is right, or this one is.
+  EXPECT_EQ(clock_doubt(at(hour), std::array{at(0)}, 1), hour);
+  EXPECT_EQ(clock_doubt(at(0), std::array{at(hour), at(0)}, 1), 0);
+  // Two of five may be wrong, and agree.
+  EXPECT_EQ(clock_doubt(at(hour), std::array{at(hour), at(0), at(0)}, 2), hour);
+  EXPECT_EQ(clock_doubt(at(0), std::array{at(0)}, 2), kNever);
+  EXPECT_EQ(clock_doubt(at(0), {}, 0), 0);
+  const Age later{.clock = 0, .told_at = hour};
+  EXPECT_EQ(clock_doubt(later, std::array{at(0)}, 1), hour / 100);
+
+  const Age age{.uptime_s = 100, .clock = 0, .round_trip = kSecond, .told_at = hour};
+  EXPECT_EQ(votes_from(age, 0, 60 * kSecond), hour);
+  EXPECT_EQ(votes_from(age, 48 * kSecond, 60 * kSecond), hour + 10 * kSecond);
+  EXPECT_EQ(votes_from(age, hour, 60 * kSecond), hour + 60 * kSecond);
+  EXPECT_EQ(votes_from(age, kNever, 60 * kSecond), kNever);
 }
 
 }  // namespace redlatch::policy

@@ -6,9 +6,12 @@
 
 #include <array>
 #include <set>
+#include <string_view>
+#include <vector>
 
 #include "engine_world.h"
 #include "wire/answer.h"
+#include "wire/command.h"
 #include "wire/keys.h"
 #include "wire/token.h"
 
@@ -170,6 +173,21 @@ TEST(AnswerTest, holders_that_do_not_speak_the_protocol_are_foreign) {
   EXPECT_TRUE(answer.is_foreign()) << "another format";
   answer.type = "none";
   EXPECT_FALSE(answer.is_foreign());
+}
+
+TEST(CommandTest, raised_fence_names_the_lock_and_the_token_that_has_it) {
+  const LockKeys keys("app:", "a", Format::kString);
+  for (const bool is_sharded : {false, true}) {
+    const ScriptText &script = script_text(Script::kRaiseFence, Format::kString, is_sharded);
+    Command command;
+    raise_fence(command, {is_sharded, "app:rl1:"}, Form::kDigest, keys, "token", 1700000000000032);
+    EXPECT_EQ(std::vector(command.argv().begin(), command.argv().end()),
+              (std::vector<std::string_view>{"EVALSHA", script.sha1, "2", keys.lock, keys.fence,
+                                             "token", "1700000000000032"}));
+  }
+  for (const Format format : {Format::kHash, Format::kHashRw}) {
+    EXPECT_TRUE(script_text(Script::kRaiseFence, format, false).text.empty());
+  }
 }
 
 }  // namespace redlatch::wire

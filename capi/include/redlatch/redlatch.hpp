@@ -16,6 +16,9 @@
  *     redlatch::shared_mutex cache(client, "cache");
  *     std::shared_lock reading(cache);
  *
+ *     auto several = redlatch::redlock::open({"redis://a", "redis://b", "redis://c"});
+ *     redlatch::redlock_mutex job(several, "job");
+ *
  * Conventions
  *  1. An answer that is not yes (RL_BUSY, RL_TIMEOUT) is an empty optional or `false`; a failure is
  *     a redlatch::error, which has the status.
@@ -30,18 +33,15 @@
 #define REDLATCH_HPP
 
 #include <chrono>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
+#include <vector>
 
 #include "redlatch/redlatch.h"
 
@@ -110,59 +110,6 @@ Handle* require_memory(Handle* handle) {
   if (handle == nullptr) throw error(RL_E_NO_MEMORY, {});
   return handle;
 }
-
-/** Milliseconds, rounded up so that no wait is cut short; what no int64 holds has no limit. */
-template <typename Rep, typename Period>
-std::chrono::milliseconds to_wait(const std::chrono::duration<Rep, Period>& duration) {
-  constexpr double kLongestMs = 1e15;
-  const double ms = std::ceil(std::chrono::duration<double, std::milli>(duration).count());
-  if (!(ms > 0)) return std::chrono::milliseconds(0);
-  if (ms > kLongestMs) return forever;
-  return std::chrono::milliseconds(static_cast<int64_t>(ms));
-}
-
-/**
- * What std::lock() needs of a fair lock. It holds one lock, tries the next, and when that is
- * refused gives back the first and waits for the second. A lock that is handed to whoever waits
- * longest refuses every try while somebody waits, so threads that take several would exchange them
- * for a long time. Whoever was refused therefore steps aside for a moment before it waits, longer
- * each time: then nobody waits, and one of them gets all. One for each thread.
- */
-class crowd {
- public:
-  static crowd& mine() noexcept {
-    thread_local crowd one;
-    return one;
-  }
-
-  void taken() noexcept { ++held_count_; }
-  void given() noexcept { --held_count_; }
-
-  void tried(bool is_taken) noexcept {
-    // A refusal of a thread that holds nothing is an answer, not a crowd.
-    was_refused_ = !is_taken && held_count_ > 0;
-    if (is_taken) refusal_count_ = 0;
-  }
-
-  /** Before a wait: sleep if it follows a refusal, and if nobody waits for what is held. */
-  void step_aside() {
-    refusal_count_ = was_refused_ ? refusal_count_ + 1 : 0;
-    was_refused_ = false;
-    if (refusal_count_ == 0 || held_count_ > 0) return;
-    const int doubling_count = refusal_count_ < kMostDoublings ? refusal_count_ : kMostDoublings;
-    random_ = random_ * 6364136223846793005u + 1442695040888963407u;
-    const uint64_t limit_us = uint64_t{100} << doubling_count;
-    std::this_thread::sleep_for(std::chrono::microseconds((random_ >> 33) % limit_us));
-  }
-
- private:
-  static constexpr int kMostDoublings = 8;
-
-  int held_count_ = 0;
-  int refusal_count_ = 0;
-  bool was_refused_ = false;
-  uint64_t random_ = reinterpret_cast<uintptr_t>(this);
-};
 
 }  // namespace detail
 
@@ -349,6 +296,23 @@ class lease {
   detail::owner<rl_lease, rl_lease_free> handle_;
 };
 
+namespace detail {
+
+/** What `acquire`, which is rl_acquire() or a twin of it, is granted; nothing if it is busy. */
+template <typename Acquire, typename Handle>
+std::optional<redlatch::lease> take(const Acquire& acquire, Handle* handle, std::string_view name,
+                                    std::chrono::milliseconds wait,
+                                    const rl_acquire_options* options) {
+  const outcome outcome;
+  redlatch::lease got(acquire(handle, name.data(), name.size(), wait.count(), options, outcome));
+  if (got.get() != nullptr) return got;
+  if (outcome.status() == RL_BUSY || outcome.status() == RL_TIMEOUT) return std::nullopt;
+  outcome.raise();
+  return std::nullopt;
+}
+
+}  // namespace detail
+
 /** One server. Its destructor shuts it down, which releases its leases. Any thread. Since: 0.1. */
 class client {
  public:
@@ -372,34 +336,34 @@ class client {
    */
   [[nodiscard]] std::optional<redlatch::lease> acquire(
       std::string_view name, std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
-    return take(rl_acquire, name, wait, nullptr);
+    return detail::take(rl_acquire, get(), name, wait, nullptr);
   }
   [[nodiscard]] std::optional<redlatch::lease> acquire(std::string_view name,
                                                        std::chrono::milliseconds wait,
                                                        const acquire_options& options) {
-    return take(rl_acquire, name, wait, options.get());
+    return detail::take(rl_acquire, get(), name, wait, options.get());
   }
 
   /** Acquire for reading, together with other readers, as rl_rw_acquire_read() does. */
   [[nodiscard]] std::optional<redlatch::lease> acquire_read(
       std::string_view name, std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
-    return take(rl_rw_acquire_read, name, wait, nullptr);
+    return detail::take(rl_rw_acquire_read, get(), name, wait, nullptr);
   }
   [[nodiscard]] std::optional<redlatch::lease> acquire_read(std::string_view name,
                                                             std::chrono::milliseconds wait,
                                                             const acquire_options& options) {
-    return take(rl_rw_acquire_read, name, wait, options.get());
+    return detail::take(rl_rw_acquire_read, get(), name, wait, options.get());
   }
 
   /** Acquire for writing, alone, as rl_rw_acquire_write() does. */
   [[nodiscard]] std::optional<redlatch::lease> acquire_write(
       std::string_view name, std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
-    return take(rl_rw_acquire_write, name, wait, nullptr);
+    return detail::take(rl_rw_acquire_write, get(), name, wait, nullptr);
   }
   [[nodiscard]] std::optional<redlatch::lease> acquire_write(std::string_view name,
                                                              std::chrono::milliseconds wait,
                                                              const acquire_options& options) {
-    return take(rl_rw_acquire_write, name, wait, options.get());
+    return detail::take(rl_rw_acquire_write, get(), name, wait, options.get());
   }
 
   /** Go on with a detached lease, as rl_lease_attach() does. @throws error RL_E_NOT_HELD, .. */
@@ -423,175 +387,60 @@ class client {
     if (!handle_) outcome.raise();
   }
 
-  template <typename Function>
-  std::optional<redlatch::lease> take(const Function& function, std::string_view name,
-                                      std::chrono::milliseconds wait,
-                                      const rl_acquire_options* options) {
-    const detail::outcome outcome;
-    redlatch::lease got(function(get(), name.data(), name.size(), wait.count(), options, outcome));
-    if (got.get() != nullptr) return got;
-    if (outcome.status() == RL_BUSY || outcome.status() == RL_TIMEOUT) return std::nullopt;
-    outcome.raise();
-    return std::nullopt;
-  }
-
   detail::owner<rl_client, rl_client_close> handle_;
 };
 
-namespace detail {
-
-/** The leases by which the threads of this process hold one lock: one for each thread. */
-class holdings {
- public:
-  /** Take a lease from `acquire()`, an optional one. @return false: there was none. */
-  template <typename Acquire>
-  bool take(const Acquire& acquire) {
-    const std::thread::id self = std::this_thread::get_id();
-    {
-      const std::lock_guard<std::mutex> guard(mutex_);
-      if (leases_.count(self) != 0) throw error(RL_E_ALREADY_HELD, {});
-    }
-    std::optional<redlatch::lease> got = acquire();
-    if (!got) return false;
-    const std::lock_guard<std::mutex> guard(mutex_);
-    leases_.emplace(self, std::move(*got));
-    crowd::mine().taken();
-    return true;
-  }
-
-  /** Release that of this thread, if it has one. */
-  void give() noexcept {
-    std::map<std::thread::id, redlatch::lease>::node_type held;
-    {
-      const std::lock_guard<std::mutex> guard(mutex_);
-      held = leases_.extract(std::this_thread::get_id());
-    }
-    if (!held) return;
-    crowd::mine().given();
-    rl_release(held.mapped().get(), nullptr);
-  }
-
-  redlatch::lease& mine() {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    const auto held = leases_.find(std::this_thread::get_id());
-    if (held == leases_.end()) throw error(RL_E_NOT_HELD, {});
-    return held->second;
-  }
-
- private:
-  std::mutex mutex_;
-  // More than one of a mutex only after a loss, when the next thread may have the lock before the
-  // former has called unlock(). Guarded by mutex_.
-  std::map<std::thread::id, redlatch::lease> leases_;
-};
-
-}  // namespace detail
-
 /**
- * A TimedLockable over one lock: for std::unique_lock, std::scoped_lock and std::lock_guard.
- *
- * Many threads may share one, as with a std::mutex, and the thread that locked it unlocks it. To
- * pass a held lock between threads, use a lease. The lock can be lost while it is locked here: look
- * at lease(). After a loss unlock() is still due, and touches nobody else's lock.
- *
- * Every member that takes the lock throws error when it cannot be had for another reason than a
- * holder: RL_E_UNAVAILABLE, RL_E_DENIED, ..; RL_E_ALREADY_HELD when this thread has locked it.
- * Since: 0.1.
+ * Several independent servers: a lock on most of them outlives the failure of the others, as
+ * rl_redlock_open() says. Otherwise it is as client. Since: 0.1.
  */
-class mutex {
+class redlock {
  public:
-  /** `owner` must outlive the mutex. `name` is any bytes. */
-  mutex(client& owner, std::string_view name, acquire_options options = acquire_options())
-      : owner_(&owner), name_(name), options_(std::move(options)) {}
-  mutex(const mutex&) = delete;
-  mutex& operator=(const mutex&) = delete;
-
-  /** Lock, however long it takes. Outages of the server are ridden out. May be given to std::lock.
-   */
-  void lock() {
-    detail::crowd::mine().step_aside();
-    if (!take(forever)) throw error(RL_BUSY, {});
+  /** Open one over the servers at `urls`, an odd number. @throws error RL_E_INVALID, .. */
+  [[nodiscard]] static redlock open(const std::vector<std::string>& urls) {
+    return redlock(urls, nullptr);
+  }
+  [[nodiscard]] static redlock open(const std::vector<std::string>& urls,
+                                    const client_options& options) {
+    return redlock(urls, options.get());
   }
 
-  /** Try once. @return false: somebody else holds it. */
-  [[nodiscard]] bool try_lock() {
-    const bool is_taken = take(std::chrono::milliseconds(0));
-    detail::crowd::mine().tried(is_taken);
-    return is_taken;
+  /** Connect now, until most of the servers may vote. @throws error RL_E_UNAVAILABLE, .. */
+  void connect(std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
+    const detail::outcome outcome;
+    outcome.require(rl_redlock_connect(get(), wait.count(), outcome));
   }
 
-  /** Try for `duration`. @return false: the time is over. */
-  template <typename Rep, typename Period>
-  [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& duration) {
-    return take(detail::to_wait(duration));
+  /** Acquire the lock `name` on most of the servers, as client::acquire() does on one. */
+  [[nodiscard]] std::optional<redlatch::lease> acquire(
+      std::string_view name, std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
+    return detail::take(rl_redlock_acquire, get(), name, wait, nullptr);
+  }
+  [[nodiscard]] std::optional<redlatch::lease> acquire(std::string_view name,
+                                                       std::chrono::milliseconds wait,
+                                                       const acquire_options& options) {
+    return detail::take(rl_redlock_acquire, get(), name, wait, options.get());
   }
 
-  /** Try until `time`, of the steady clock only: steps of the wall clock must not decide. */
-  template <typename Duration>
-  [[nodiscard]] bool try_lock_until(
-      const std::chrono::time_point<std::chrono::steady_clock, Duration>& time) {
-    return try_lock_for(time - std::chrono::steady_clock::now());
-  }
+  /** Release all leases and end all waits with RL_E_CLOSED; the object stays valid. */
+  void shutdown() noexcept { rl_redlock_shutdown(get()); }
 
-  /**
-   * Release. A loss or an unreachable server is not reported here: ask lease().check() before, or
-   * use a lease. Does nothing if this thread has not locked it.
-   */
-  void unlock() noexcept { holdings_.give(); }
-
-  /** The lease by which this thread holds it, until unlock(). @throws error RL_E_NOT_HELD. */
-  [[nodiscard]] redlatch::lease& lease() { return holdings_.mine(); }
+  [[nodiscard]] rl_redlock* get() const noexcept { return handle_.get(); }
 
  private:
-  bool take(std::chrono::milliseconds wait) {
-    return holdings_.take([&] { return owner_->acquire(name_, wait, options_); });
+  redlock(const std::vector<std::string>& urls, const rl_client_options* options) {
+    std::string text;
+    for (const std::string& url : urls) text += url + '\n';
+    const detail::outcome outcome;
+    handle_.reset(rl_redlock_open(text.data(), text.size(), options, outcome));
+    if (!handle_) outcome.raise();
   }
 
- protected:
-  client* owner_;
-  std::string name_;
-  acquire_options options_;
-  detail::holdings holdings_;
-};
-
-/**
- * A SharedTimedLockable over one read-write lock: a mutex, which writes, that std::shared_lock
- * locks to read. A reader may let lease() upgrade, and unlocks as before. Since: 0.1.
- */
-class shared_mutex : public mutex {
- public:
-  using mutex::mutex;
-
-  /** Lock to read, however long it takes. */
-  void lock_shared() {
-    if (!take_shared(forever)) throw error(RL_BUSY, {});
-  }
-
-  /** Try once to read. @return false: somebody writes, or waits to. */
-  [[nodiscard]] bool try_lock_shared() { return take_shared(std::chrono::milliseconds(0)); }
-
-  /** Try to read for `duration`. @return false: the time is over. */
-  template <typename Rep, typename Period>
-  [[nodiscard]] bool try_lock_shared_for(const std::chrono::duration<Rep, Period>& duration) {
-    return take_shared(detail::to_wait(duration));
-  }
-
-  /** Try to read until `time`, of the steady clock only. */
-  template <typename Duration>
-  [[nodiscard]] bool try_lock_shared_until(
-      const std::chrono::time_point<std::chrono::steady_clock, Duration>& time) {
-    return try_lock_shared_for(time - std::chrono::steady_clock::now());
-  }
-
-  /** Release what this thread reads. Reports nothing, as unlock(). */
-  void unlock_shared() noexcept { unlock(); }
-
- private:
-  bool take_shared(std::chrono::milliseconds wait) {
-    return holdings_.take([&] { return owner_->acquire_read(name_, wait, options_); });
-  }
+  detail::owner<rl_redlock, rl_redlock_close> handle_;
 };
 
 }  // namespace redlatch
+
+#include "redlatch/mutex.hpp"  // IWYU pragma: export
 
 #endif

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Locks that processes on many hosts share, over one Redis or Valkey server.
+"""Locks that processes on many hosts share, over Redis or Valkey servers.
 
     import redlatch
 
@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from . import _core
-from ._aio import Aio
+from ._aio import Aio, RedlockAio
 from ._aio_lease import AsyncLease
 from ._aio_locks import AsyncLock, AsyncRLock, AsyncRWLock, AsyncRWSide
 from ._client import Client, connect, from_env
@@ -38,6 +38,7 @@ from ._errors import (
 from ._info import Holder, LockInfo, LockState, Waiter
 from ._lease import Lease
 from ._lock import Lock
+from ._redlock import Redlock
 from ._rlock import RLock
 from ._rwlock import RWLock, RWSide
 from ._status import Status
@@ -74,6 +75,8 @@ __all__ = [
     "RLock",
     "RWLock",
     "RWSide",
+    "Redlock",
+    "RedlockAio",
     "ServerError",
     "Status",
     "Unavailable",

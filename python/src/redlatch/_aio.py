@@ -1,24 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Locks for asyncio: Client.aio, and how it acquires."""
+"""Locks for asyncio: Client.aio and Redlock.aio, and how they acquire."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Optional, Union
+from typing import TYPE_CHECKING, Generic, Optional, Union
 
 from . import _core
 from ._aio_lease import AsyncLease, OnLost, new_guards
 from ._aio_locks import AsyncLock, AsyncRLock, AsyncRWLock
 from ._convert import NO_LIMIT, Name, Seconds, to_bytes, to_wait_ms
 from ._errors import error_of
-from ._options import Keywords, LockKeywords, RWFormat, check_owner, make_options
+from ._options import (
+    Keywords,
+    LockKeywords,
+    RedlockKeywords,
+    RWFormat,
+    check_owner,
+    make_options,
+    make_redlock_options,
+)
 from ._pump import Start, pump_here
 from ._status import Status
-from ._wait import PENDING, raise_unless_ok, refusal_of
+from ._wait import PENDING, H, raise_unless_ok, refusal_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from ._base import Base
     from ._client import Client
 
 _FORKED = int(Status.E_FORKED)
@@ -27,8 +36,8 @@ _status_of = _core.request_status
 _take_lease = _core.request_take_lease
 
 
-class Aio:
-    """What a client does in asyncio, in any number of event loops. It is Client.aio.
+class AioBase(Generic[H]):
+    """What both kinds share.
 
     A wait costs no thread. Waits end by cancelling their task, by asyncio.timeout() too: what was
     granted meanwhile is given back.
@@ -36,8 +45,71 @@ class Aio:
 
     __slots__ = ("_client", "__weakref__")
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Base[H]) -> None:
         self._client = client
+
+    async def connect(self, *, wait: Seconds = 0) -> None:
+        """Reach the server now, as redlatch.connect() does: for a client made with wait=None.
+
+        Of a Redlock: most of the nodes, as Redlock.connect() does.
+        """
+        wait_ms = to_wait_ms(wait, "wait")
+        connect, handle = self._client._functions.connect_watched, self._client._handle
+        pump = pump_here()
+        while True:
+            tag = pump.next_tag()
+            started = connect(handle, wait_ms, pump.queue, tag)
+            request = await pump.finish(started, tag)
+            if _status_of(request) != _FORKED:
+                return raise_unless_ok(request)
+            handle = self._client._reopen(handle)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._client!r}>"
+
+    async def _take(
+        self,
+        name: bytes,
+        wait_ms: int,
+        options: Optional[_core.AcquireOptions],
+        start: Optional[Start[H]] = None,
+    ) -> Union[AsyncLease, Status]:
+        """Acquire: the lease, or BUSY or TIMEOUT."""
+        if start is None:
+            start = self._client._functions.acquire_watched
+        handle = self._client._handle
+        pump = pump_here()
+        while True:
+            pump.last_tag = tag = pump.last_tag + 1
+            request = start(handle, name, wait_ms, options, pump.queue, tag)
+            # Pump.finish(), as in AsyncLease.release().
+            if request is None:
+                raise error_of(Status.E_NO_MEMORY)
+            if _status_of(request) == PENDING:
+                pump.waiting[tag] = future = pump.loop.create_future()
+                try:
+                    await future
+                except BaseException:
+                    pump.drop(request, tag)
+                    raise
+            lease = _take_lease(request)
+            if lease is not None:
+                return AsyncLease(lease, handle, name)
+            if _status_of(request) != _FORKED:
+                return refusal_of(request)
+            handle = self._client._reopen(handle)
+
+
+class Aio(AioBase[_core.Client]):
+    """What a client does in asyncio, in any number of event loops. It is Client.aio.
+
+    A wait costs no thread. Waits end by cancelling their task, by asyncio.timeout() too: what was
+    granted meanwhile is given back.
+    """
+
+    __slots__ = ()
+
+    _client: Client
 
     def lock(
         self,
@@ -96,48 +168,40 @@ class Aio:
         named = None if owner is None else check_owner(owner)
         return AsyncRWLock(self._client, to_bytes(name, "name"), named, format, self)
 
-    async def connect(self, *, wait: Seconds = 0) -> None:
-        """Reach the server now, as redlatch.connect() does: for a client made with wait=None."""
-        wait_ms = to_wait_ms(wait, "wait")
-        handle = self._client._handle
-        pump = pump_here()
-        while True:
-            tag = pump.next_tag()
-            started = _core.client_connect_watched(handle, wait_ms, pump.queue, tag)
-            request = await pump.finish(started, tag)
-            if _status_of(request) != _FORKED:
-                return raise_unless_ok(request)
-            handle = self._client._reopen(handle)
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self._client!r}>"
+class RedlockAio(AioBase[_core.Redlock]):
+    """What a Redlock does in asyncio, in any number of event loops. It is Redlock.aio.
 
-    async def _take(
+    Otherwise it is as Client.aio.
+    """
+
+    __slots__ = ()
+
+    def lock(
         self,
-        name: bytes,
-        wait_ms: int,
-        options: Optional[_core.AcquireOptions],
-        start: Start = _core.acquire_watched,
-    ) -> Union[AsyncLease, Status]:
-        """Acquire: the lease, or BUSY or TIMEOUT."""
-        handle = self._client._handle
-        pump = pump_here()
-        while True:
-            pump.last_tag = tag = pump.last_tag + 1
-            request = start(handle, name, wait_ms, options, pump.queue, tag)
-            # Pump.finish(), as in AsyncLease.release().
-            if request is None:
-                raise error_of(Status.E_NO_MEMORY)
-            if _status_of(request) == PENDING:
-                pump.waiting[tag] = future = pump.loop.create_future()
-                try:
-                    await future
-                except BaseException:
-                    pump.drop(request, tag)
-                    raise
-            lease = _take_lease(request)
-            if lease is not None:
-                return AsyncLease(lease, handle, name)
-            if _status_of(request) != _FORKED:
-                return refusal_of(request)
-            handle = self._client._reopen(handle)
+        name: Name,
+        *,
+        timeout: Seconds = NO_LIMIT,
+        on_lost: OnLost = "ignore",
+        **keywords: Unpack[RedlockKeywords],
+    ) -> AsyncLock:
+        """The lock `name`, for `async with` and in the shape of asyncio.Lock. Sends nothing.
+
+        on_lost  as that of Client.aio.lock()
+
+        The other keywords are those of Redlock.lock().
+        """
+        guards, options = new_guards(on_lost), make_redlock_options(**keywords)
+        name_bytes, wait_ms = to_bytes(name, "name"), to_wait_ms(timeout)
+        return AsyncLock(self._client, name_bytes, wait_ms, options, self, guards)
+
+    async def acquire(
+        self, name: Name, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[RedlockKeywords]
+    ) -> Optional[AsyncLease]:
+        """Acquire `name`: a lease, or None when it is busy or the time is over.
+
+        The keywords are those of Redlock.lock().
+        """
+        options = make_redlock_options(**keywords)
+        got = await self._take(to_bytes(name, "name"), to_wait_ms(timeout), options)
+        return got if isinstance(got, AsyncLease) else None

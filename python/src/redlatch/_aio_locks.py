@@ -23,7 +23,8 @@ from ._status import Status
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._aio import Aio
+    from ._aio import Aio, AioBase
+    from ._base import Base
     from ._client import Client
 
 
@@ -38,8 +39,8 @@ def _this_task() -> Task[Any]:
 
 
 class AsyncLock(LockBase[AsyncLease]):
-    """A lock by its name, for asyncio. Made by client.aio.lock(); nothing is sent before it is
-    acquired.
+    """A lock by its name, for asyncio. Made by the lock() of Client.aio and Redlock.aio; nothing is
+    sent before it is acquired.
 
     As an asynchronous context manager its value is the lease, and NotAcquired is raised when
     `timeout` is over. Otherwise it has the shape of asyncio.Lock: many tasks may share it, and any
@@ -52,11 +53,11 @@ class AsyncLock(LockBase[AsyncLease]):
 
     def __init__(
         self,
-        client: Client,
+        client: Base[Any],
         name: bytes,
         wait_ms: int,
         options: Optional[_core.AcquireOptions],
-        aio: Aio,
+        aio: AioBase[Any],
         guards: Guards,
     ) -> None:
         super().__init__(client, name, wait_ms, options)
@@ -231,7 +232,7 @@ class AsyncRWSide(RWSideBase[AsyncLease]):
         keywords: LockKeywords,
         aio: Aio,
         guards: Guards,
-        start: Start,
+        start: Start[_core.Client],
     ) -> None:
         super().__init__(client, name, wait_ms, owner, keywords)
         self._aio = aio
@@ -310,14 +311,14 @@ class AsyncRWLock(RWLockBase):
         return await self._acquire(_core.rw_acquire_write_watched, timeout, keywords)
 
     def _side(
-        self, start: Start, timeout: Seconds, on_lost: OnLost, keywords: Keywords
+        self, start: Start[_core.Client], timeout: Seconds, on_lost: OnLost, keywords: Keywords
     ) -> AsyncRWSide:
         guards, wait_ms = new_guards(on_lost), to_wait_ms(timeout)
         name, owner, said = self._name, self._owner, self._with_format(keywords)
         return AsyncRWSide(self._client, name, wait_ms, owner, said, self._aio, guards, start)
 
     async def _acquire(
-        self, start: Start, timeout: Seconds, keywords: Keywords
+        self, start: Start[_core.Client], timeout: Seconds, keywords: Keywords
     ) -> Optional[AsyncLease]:
         options, wait_ms = self._options_of(keywords), to_wait_ms(timeout)
         got = await self._aio._take(self._name, wait_ms, options, start)

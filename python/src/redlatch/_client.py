@@ -1,25 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""A client of one server, and how it lives on in forked processes."""
+"""A client of one server."""
 
 from __future__ import annotations
 
-import math
-import os
-import threading
-import time
 import weakref
 from collections.abc import Iterator
-from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Callable, Optional, TypeVar, Union
+from typing import TYPE_CHECKING, Optional
 
 from . import _core
 from ._aio import Aio
-from ._convert import NO_LIMIT, Name, Seconds, to_bytes, to_ms, to_text, to_wait_ms
-from ._errors import Error, error_of, new_error, raise_of
+from ._base import Base, Functions, Option, options_from_env, options_of
+from ._convert import NO_LIMIT, Name, Seconds, to_bytes, to_wait_ms
+from ._errors import new_error, raise_of
 from ._info import LockInfo, read_info
-from ._holds import new_number
 from ._lease import Lease
 from ._lock import Lock
 from ._log import pass_on_log
@@ -27,63 +21,32 @@ from ._options import Keywords, LockKeywords, RWFormat, check_owner, make_option
 from ._rlock import RLock
 from ._rwlock import RWLock
 from ._status import Status
-from ._wait import SLICE_MS, Start, finish, refusal_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-Option = Union[str, bytes, int, float, None]
-T = TypeVar("T")
-
-_OK = int(Status.OK)
-_FORKED = int(Status.E_FORKED)
-# An attempt to connect cannot be interrupted, but its wait can end between two of these.
-_CONNECT_SLICE_S = 0.5
-
-
-class _Fork:
-    """A lock that a child does not inherit from a thread that is not there."""
-
-    lock = threading.Lock()
-
-    @classmethod
-    def forget(cls) -> None:
-        cls.lock = threading.Lock()
+_FUNCTIONS = Functions(
+    open=_core.client_open,
+    connect=_core.client_connect,
+    connect_watched=_core.client_connect_watched,
+    acquire_start=_core.acquire_start,
+    acquire_watched=_core.acquire_watched,
+    shutdown=_core.client_shutdown,
+    option=_core.client_option,
+)
 
 
-os.register_at_fork(after_in_child=_Fork.forget)
-
-
-def _option_text(name: str, value: Union[str, bytes, int, float]) -> bytes:
-    """As it stands in a URL. Numbers of seconds may be fractions, which a URL has not."""
-    if isinstance(value, float) and math.isfinite(value):
-        return f"{to_ms(value, name)}ms".encode()
-    if isinstance(value, (int, float)):
-        return str(value).encode()
-    return to_bytes(value, name)
-
-
-def _none() -> None:
-    return None
-
-
-class Client:
+class Client(Base[_core.Client]):
     """One server, for any number of threads. Made by connect() and from_env().
 
     In a forked process it opens a connection of its own with the first call; the leases of the
     parent are the parent's, and raise Forked.
     """
 
-    __slots__ = ("_url", "_options", "_handle", "_is_closed", "_aio", "_number", "__weakref__")
+    __slots__ = ()
 
     def __init__(self, url: bytes, options: _core.ClientOptions) -> None:
-        self._url = url
-        self._options = options
-        self._is_closed = False
-        self._number = new_number()
-        # Weak: a client that is forgotten goes at once, and is not kept by what it made.
-        self._aio: Callable[[], Optional[Aio]] = _none
-        self._handle = self._open()
+        super().__init__(_FUNCTIONS, url, options)
 
     # ---- locks ----
 
@@ -167,7 +130,7 @@ class Client:
     @property
     def aio(self) -> Aio:
         """The same for asyncio: its calls wait without holding up the event loop."""
-        aio = self._aio()
+        aio: Optional[Aio] = self._aio()
         if aio is None:
             aio = Aio(self)
             self._aio = weakref.ref(aio)
@@ -177,8 +140,7 @@ class Client:
 
     def inspect(self, name: Name) -> LockInfo:
         """What the server knows about the lock `name`. Changes nothing."""
-        name_bytes = to_bytes(name, "name")
-        return read_info(self._call(lambda handle, err: _core.inspect(handle, name_bytes, err)))
+        return self._inspect(to_bytes(name, "name"))
 
     def force_release(self, name: Name, token: Optional[Name] = None) -> None:
         """Remove the lock `name`, whoever holds it, or only if `token` does; for operators.
@@ -215,116 +177,11 @@ class Client:
                 return
             yield read_info(info)
 
-    # ---- life ----
+    def _inspect(self, name: bytes) -> LockInfo:
+        return read_info(self._call(lambda handle, err: _core.inspect(handle, name, err)))
 
-    def close(self) -> None:
-        """Release what is held and end all waits with Closed. Twice does nothing."""
-        self._is_closed = True
-        _core.client_shutdown(self._handle)
-        pass_on_log()
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(
-        self,
-        kind: Optional[type[BaseException]],
-        exception: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
-        self.close()
-
-    def option(self, name: str) -> str:
-        """What the client was told under the name of an option; "url", without secrets."""
-        return to_text(_core.client_option(self._handle, to_bytes(name, "name")))
-
-    def __repr__(self) -> str:
-        closed = " closed" if self._is_closed else ""
-        return f"<{type(self).__name__} {self.option('url')!r}{closed}>"
-
-    # ---- inside ----
-
-    def _open(self) -> _core.Client:
-        err = new_error()
-        handle = _core.client_open(self._url, self._options, err)
-        if handle is None:
-            raise_of(err)
-            raise error_of(Status.E_INTERNAL)
-        return handle
-
-    def _reopen(self, stale: _core.Client) -> _core.Client:
-        """A client of this process, in the place of that of its parent."""
-        with _Fork.lock:
-            if self._handle is stale:
-                if self._is_closed:
-                    raise error_of(Status.E_CLOSED)
-                self._handle = self._open()
-            return self._handle
-
-    def _connect(self, wait: Seconds) -> None:
-        wait_ms = to_wait_ms(wait, "wait")
-        end = math.inf if wait_ms < 0 else time.monotonic() + wait_ms / 1000
-        while True:
-            left_ms = to_ms(max(min(end - time.monotonic(), _CONNECT_SLICE_S), 0), "wait")
-            try:
-                self._call(partial(self._connect_once, left_ms))
-                return
-            except Error as error:
-                # A server that loads its data says so, and will answer soon.
-                if not error.status.retryable or time.monotonic() >= end:
-                    raise
-
-    @staticmethod
-    def _connect_once(wait_ms: int, handle: _core.Client, err: _core.Error) -> int:
-        return _core.client_connect(handle, wait_ms, err)
-
-    def _call(self, call: Callable[[_core.Client, _core.Error], Optional[T]]) -> T:
-        """What `call` returns; in a forked process, with a client of its own."""
-        handle = self._handle
-        while True:
-            err = new_error()
-            result = call(handle, err)
-            if _core.error_status(err) != _FORKED:
-                break
-            handle = self._reopen(handle)
-        pass_on_log()
-        raise_of(err)
-        assert result is not None
-        return result
-
-    def _take(
-        self,
-        name: bytes,
-        wait_ms: int,
-        options: Optional[_core.AcquireOptions],
-        start: Start = _core.acquire_start,
-    ) -> Lease | Status:
-        """Acquire: the lease, or BUSY or TIMEOUT."""
-        handle = self._handle
-        while True:
-            request = start(handle, name, wait_ms, options, SLICE_MS)
-            if request is None:
-                raise error_of(Status.E_NO_MEMORY)
-            status = finish(request)
-            if status == _OK:
-                lease = _core.request_take_lease(request)
-                assert lease is not None
-                return Lease(lease, handle, name)
-            if status != _FORKED:
-                return refusal_of(request)
-            handle = self._reopen(handle)
-
-
-def _options_of(options: dict[str, Option]) -> _core.ClientOptions:
-    made = _core.client_options_new()
-    if made is None:
-        raise error_of(Status.E_NO_MEMORY)
-    for name, value in options.items():
-        if value is not None:
-            err = new_error()
-            _core.client_options_set(made, name.encode(), _option_text(name, value), err)
-            raise_of(err)
-    return made
+    def _is_free(self, name: bytes) -> bool:
+        return self._inspect(name).is_free
 
 
 def connect(url: Name, *, wait: Seconds = 0, **options: Option) -> Client:
@@ -337,7 +194,7 @@ def connect(url: Name, *, wait: Seconds = 0, **options: Option) -> Client:
 
     Raises Invalid, Unavailable, Denied, Unsupported or ServerError.
     """
-    return _opened(to_bytes(url, "url"), _options_of(options), wait)
+    return _opened(to_bytes(url, "url"), options_of(options), wait)
 
 
 def from_env(*, wait: Seconds = 0, **options: Option) -> Client:
@@ -346,11 +203,7 @@ def from_env(*, wait: Seconds = 0, **options: Option) -> Client:
     REDLATCH_NAMESPACE, and REDLATCH_PASSWORD_FILE or else REDISCLI_AUTH, count for what neither the
     URL nor `options` say.
     """
-    made = _options_of(options)
-    err = new_error()
-    _core.client_options_set_from_env(made, err)
-    raise_of(err)
-    return _opened(b"", made, wait)
+    return _opened(b"", options_from_env(options), wait)
 
 
 def _opened(url: bytes, options: _core.ClientOptions, wait: Seconds) -> Client:

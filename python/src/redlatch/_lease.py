@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 import warnings
 from types import TracebackType
-from typing import Callable, Optional
+from typing import Callable, Optional, Union
 
 from . import _core
 from ._convert import NO_LIMIT, Seconds, to_ms, to_text, to_wait_ms
@@ -34,13 +34,15 @@ _WORDS = {
 }
 _OK = int(Status.OK)
 
+Handle = Union[_core.Client, _core.Redlock]
+
 
 class LeaseBase:
     """What is known of a hold without asking the server."""
 
     __slots__ = ("_handle", "_client", "_name", "_is_given_back", "__weakref__")
 
-    def __init__(self, handle: _core.Lease, client: _core.Client, name: bytes) -> None:
+    def __init__(self, handle: _core.Lease, client: Handle, name: bytes) -> None:
         self._handle = handle
         # As long as the lease is there, nobody collects the client, which would release it.
         self._client = client
@@ -55,7 +57,8 @@ class LeaseBase:
     def fence(self) -> int:
         """Rises with every owner of this name: let what you write to refuse a lower one.
 
-        0 for an attached lease: the number belongs to who acquired.
+        0 for an attached lease: the number belongs to who acquired. 0 of a Redlock that is not
+        fenced: the numbers of different nodes do not rise together.
         """
         return _core.lease_fence(self._handle)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Optional, Union
+from typing import TYPE_CHECKING, Any, Generic, Optional, Union
 
 from . import _core
 from ._convert import NO_LIMIT, Seconds, to_text, to_wait_ms
@@ -16,7 +16,7 @@ from ._lease import Lease
 from ._status import Status
 
 if TYPE_CHECKING:
-    from ._client import Client
+    from ._base import Base
 
 
 class NamedLock(Generic[L]):
@@ -24,7 +24,7 @@ class NamedLock(Generic[L]):
 
     __slots__ = ("_client", "_name", "_wait_ms", "__weakref__")
 
-    def __init__(self, client: Client, name: bytes, wait_ms: int) -> None:
+    def __init__(self, client: Base[Any], name: bytes, wait_ms: int) -> None:
         self._client = client
         self._name = name
         self._wait_ms = wait_ms
@@ -34,10 +34,13 @@ class NamedLock(Generic[L]):
         return to_text(self._name)
 
     def locked(self) -> bool:
-        """Whether anybody holds it: here, or, as the server says, elsewhere."""
+        """Whether anybody holds it: here, or, as the server says, elsewhere.
+
+        Of a Redlock: here; the nodes are not asked.
+        """
         if any(lease.held for lease in self._leases()):
             return True
-        return not self._client.inspect(self._name).is_free
+        return not self._client._is_free(self._name)
 
     def __repr__(self) -> str:
         for lease in self._leases():
@@ -72,7 +75,7 @@ class LockBase(NamedLock[L]):
 
     def __init__(
         self,
-        client: Client,
+        client: Base[Any],
         name: bytes,
         wait_ms: int,
         options: Optional[_core.AcquireOptions],
@@ -153,7 +156,8 @@ class LockBase(NamedLock[L]):
 
 
 class Lock(LockBase[Lease]):
-    """A lock by its name. Made by Client.lock(); nothing is sent until it is acquired.
+    """A lock by its name. Made by Client.lock() and Redlock.lock(); nothing is sent until it is
+    acquired.
 
     As a context manager its value is the Lease, and NotAcquired is raised when `timeout` is over.
     Otherwise it has the shape of threading.Lock: many threads may share it, and any of them may

@@ -67,17 +67,22 @@ def _set_text(
         raise invalid(f"{what} of {len(text)} bytes: allowed are {allowed}")
 
 
-class Keywords(TypedDict, total=False):
+class RedlockKeywords(TypedDict, total=False):
     """Of all that acquires. Client.lock() says what they do."""
 
     ttl: Optional[float]
     renew: bool
     max_hold: Optional[float]
+    label: Optional[Name]
+
+
+class Keywords(RedlockKeywords, total=False):
+    """Of all that acquires from one server."""
+
     confirm: bool
     local_burst: Optional[int]
     foreign_burst: Optional[int]
     foreign_window: Optional[float]
-    label: Optional[Name]
 
 
 class LockKeywords(Keywords, total=False):
@@ -124,6 +129,16 @@ def make_options(
     check_format(format, *_FORMATS)
     _core.acquire_options_set_format(made, _FORMATS[format])
     return made
+
+
+def make_redlock_options(
+    ttl: Optional[float] = None,
+    renew: bool = True,
+    max_hold: Optional[float] = None,
+    label: Optional[Name] = None,
+) -> Optional[_core.AcquireOptions]:
+    """Those of a Redlock, which has no others."""
+    return make_options(ttl=ttl, renew=renew, max_hold=max_hold, label=label)
 
 
 def check_format(format: str, *allowed: str) -> None:

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "record.h"
 #include "runner.h"
 
 static rl_queue* queue;
@@ -24,7 +25,11 @@ static rl_request* start(struct job* job) {
   const struct lock* lock = job->lock;
   const char* op = job->call.op;
   const int64_t wait_ms = number_of(&job->call, "wait_ms");
-  if (lock == NULL) return is(op, "connect") ? rl_client_connect_start(client, wait_ms) : NULL;
+  if (lock == NULL && is(op, "connect")) {
+    return redlock == NULL ? rl_client_connect_start(client, wait_ms)
+                           : rl_redlock_connect_start(redlock, wait_ms);
+  }
+  if (lock == NULL) return NULL;
   if (is(op, "acquire")) return start_of(lock, "", wait_ms);
   if (is(op, "acquire_read")) return start_of(lock, "read", wait_ms);
   if (is(op, "acquire_write")) return start_of(lock, "write", wait_ms);

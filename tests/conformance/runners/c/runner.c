@@ -16,6 +16,7 @@
 #include "runner.h"
 
 rl_client* client;
+rl_redlock* redlock;
 struct job* jobs[JOB_COUNT];
 const char* defect = "";
 
@@ -31,14 +32,21 @@ static rl_status open_client(struct call* call, rl_error* err) {
   rl_client_options* options = rl_client_options_new();
   size_t length;
   const char* url = text_of(call, "url", &length);
+  const int is_quorum = length == 0;
   int i;
+  if (is_quorum) url = text_of(call, "urls", &length);
+  if (is_quorum && is(defect, "one_node")) length = strcspn(url, " ");
   for (i = 0; i < call->argument_count; ++i) {
-    if (is(call->keys[i], "url")) continue;
+    if (is(call->keys[i], is_quorum ? "urls" : "url")) continue;
     rl_client_options_set(options, call->keys[i], strlen(call->keys[i]), call->values[i],
                           call->lengths[i], err);
     if (rl_error_status(err) != RL_OK) break;
   }
-  if (i == call->argument_count) client = rl_client_open(url, length, options, err);
+  if (i == call->argument_count && is_quorum) {
+    redlock = rl_redlock_open(url, length, options, err);
+  } else if (i == call->argument_count) {
+    client = rl_client_open(url, length, options, err);
+  }
   rl_client_options_free(options);
   return rl_error_status(err);
 }
@@ -171,6 +179,11 @@ static rl_status list_statuses(struct call* call) {
   return RL_OK;
 }
 
+static void shut_down(void) {
+  rl_client_shutdown(client);
+  rl_redlock_shutdown(redlock);
+}
+
 static rl_status use_client(struct call* call, const char* op, rl_error* err) {
   size_t name_length, token_length;
   const char* name = text_of(call, "name", &name_length);
@@ -180,12 +193,15 @@ static rl_status use_client(struct call* call, const char* op, rl_error* err) {
   if (is(op, "inspect")) return inspect(call, name, name_length, err);
   if (is(op, "list")) return list_locks(call, err);
   if (is(op, "statuses")) return list_statuses(call);
+  if (is(op, "connect") && redlock != NULL) {
+    return rl_redlock_connect(redlock, number_of(call, "wait_ms"), err);
+  }
   if (is(op, "connect")) return rl_client_connect(client, number_of(call, "wait_ms"), err);
   if (is(op, "force_release")) {
     return rl_force_release(client, name, name_length, token, token_length, err);
   }
   if (!is(op, "shutdown")) return NO_SUCH_OPERATION;
-  rl_client_shutdown(client);
+  shut_down();
   return RL_OK;
 }
 
@@ -212,6 +228,9 @@ static rl_status use_lease(struct call* call, rl_lease* lease, rl_error* err) {
 static rl_lease* acquire(const struct lock* lock, const char* op, int64_t wait_ms, rl_error* err) {
   const char* name = lock->name;
   const size_t length = lock->name_length;
+  if (redlock != NULL) {
+    return rl_redlock_acquire(redlock, name, length, wait_ms, lock->options, err);
+  }
   if (is(op, "acquire")) return rl_acquire(client, name, length, wait_ms, lock->options, err);
   if (is(op, is(defect, "write_as_read") ? "" : "acquire_write") || is(defect, "read_as_write")) {
     return rl_rw_acquire_write(client, name, length, wait_ms, lock->options, err);
@@ -222,6 +241,9 @@ static rl_lease* acquire(const struct lock* lock, const char* op, int64_t wait_m
 rl_request* start_of(const struct lock* lock, const char* kind, int64_t wait_ms) {
   const char* name = lock->name;
   const size_t length = lock->name_length;
+  if (redlock != NULL) {
+    return rl_redlock_acquire_start(redlock, name, length, wait_ms, lock->options);
+  }
   if (is(kind, "")) return rl_acquire_start(client, name, length, wait_ms, lock->options);
   if (is(kind, "upgrade")) return rl_rw_upgrade_start(lock->lease, wait_ms);
   if (is(defect, "write_as_read") || (is(kind, "read") && !is(defect, "read_as_write"))) {
@@ -332,7 +354,7 @@ int main(int argc, char** argv) {
     }
   }
   free_job(job);
-  rl_client_shutdown(client); /* Ends the waits of the jobs. */
+  shut_down(); /* Ends the waits of the jobs. */
   if (is_queue) end_loop();
   for (int i = 1; i < JOB_COUNT && !is_queue; ++i) {
     if (jobs[i] != NULL) pthread_join(jobs[i]->thread, NULL);
@@ -344,5 +366,6 @@ int main(int argc, char** argv) {
     rl_acquire_options_free(locks[i].options);
   }
   rl_client_close(client);
+  rl_redlock_close(redlock);
   return 0;
 }

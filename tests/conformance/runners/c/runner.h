@@ -36,7 +36,9 @@ struct job {
   int64_t end_ms, tag;
 };
 
+/* One of them. */
 extern rl_client* client;
+extern rl_redlock* redlock;
 extern struct job* jobs[JOB_COUNT]; /* By the N of `&N`. */
 extern const char* defect;
 

@@ -19,7 +19,7 @@ from typing import Any, Union
 
 import redlatch
 import runner
-from redlatch import Status, _aio, _convert
+from redlatch import Status, _aio, _convert, _redlock
 from runner import Answer, Values, locks, seconds
 
 # The lease, and the block that ends it if it is a mutex; or why there is none.
@@ -272,6 +272,7 @@ def plant(defect: str) -> None:
         "write_as_read": (core, "rw_acquire_write_watched", core.rw_acquire_read_watched),
         "own_owner": (_aio, "check_owner", runner.own_owner),
         "forget_count": (redlatch.AsyncLease, "release", forget_count),
+        "one_node": (_redlock, "_joined", lambda urls: urls[0]),
         "cut_at_nul": (_aio, "to_bytes", cut_at_nul),
         "ignore_release": (redlatch.AsyncLease, "release", ignore_release),
         "wrong_status": (redlatch.Error, "__init__", wrong_status),

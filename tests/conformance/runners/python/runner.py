@@ -23,7 +23,7 @@ from typing import Any
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 import redlatch
-from redlatch import Status, _client, _convert
+from redlatch import Status, _client, _convert, _redlock
 
 PLAIN = "".join(map(chr, range(33, 127))).replace("%", "")
 STATES = {state: number for number, state in enumerate(redlatch.LockState)}
@@ -80,7 +80,7 @@ def refusal(wait: float) -> Status:
     return Status.TIMEOUT if wait else Status.BUSY
 
 
-client: redlatch.Client
+client: Any  # a redlatch.Client, or a Redlock, whose locks are as the mutexes of a client
 locks: dict[str, Lock] = {}
 jobs: dict[int, threading.Thread] = {}
 answers: dict[int, str] = {}
@@ -119,7 +119,10 @@ OPTIONS: dict[str, tuple[str, Callable[[bytes], object]]] = {
 def do_open(values: Values) -> Answer:
     global client
     options: Any = dict(values)
-    client = redlatch.connect(wait=None, **options)
+    if "urls" in options:
+        client = redlatch.Redlock(options.pop("urls").split(), **options)
+    else:
+        client = redlatch.connect(wait=None, **options)
     return Status.OK, {}
 
 
@@ -457,6 +460,7 @@ def plant(defect: str) -> None:
         "write_as_read": (core, "rw_acquire_write_start", core.rw_acquire_read_start),
         "own_owner": (_client, "check_owner", own_owner),
         "forget_count": (redlatch.Lease, "release", forget_count),
+        "one_node": (_redlock, "_joined", lambda urls: urls[0]),
         "cut_at_nul": (_client, "to_bytes", cut_at_nul),
         "ignore_release": (redlatch.Lease, "release", ignore_release),
         "wrong_status": (redlatch.Error, "__init__", wrong_status),

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "client/locker.h"
+
+#include <algorithm>
+#include <array>
+#include <new>
+
+#include "base/log.h"
+#include "engine/engine.h"
+
+namespace redlatch::client {
+
+Outcome Locker::check(const Lease &lease) {
+  const Lock lock(mutex_);
+  if (lease.state_at(boot_now()) == engine::Lease::kHeld) return {};
+  return engine::Engine::why_not_held(lease);
+}
+
+void Locker::wait_ended(const Lease &lease, Nanos limit) {
+  Lock lock(mutex_);
+  Waiter me;
+  me.lease = &lease;
+  make_room();
+  enlist(me);
+  while (lease.state_at(boot_now()) == engine::Lease::kHeld) {
+    // The engine's timer ends the lease; the clock alone does as well.
+    const Nanos until = std::min(limit, lease.deadline.load());
+    if (boot_now() >= limit) break;
+    sleep(lock, me, until);
+  }
+  delist(me);
+  wake_all(lock);
+}
+
+template <class Subject>
+void Locker::watch(Subject &subject, bool is_over, std::shared_ptr<Queue> &queue, int64_t tag) {
+  if (queue) queue->admit();
+  subject.watcher.forget();
+  subject.watcher = Watcher{std::move(queue), tag};
+  if (is_over) tell(subject.watcher);
+}
+
+void Locker::watch(Request &request, std::shared_ptr<Queue> queue, int64_t tag) {
+  Lock lock(mutex_);
+  watch(request, request.is_finished(), queue, tag);
+  wake_all(lock);
+}
+
+// Once it was held and its clock has run out, the engine's timer ends it, if it has not yet.
+void Locker::watch(Lease &lease, std::shared_ptr<Queue> queue, int64_t tag) {
+  Lock lock(mutex_);
+  watch(lease, lease.state.load() != engine::Lease::kHeld, queue, tag);
+  wake_all(lock);
+}
+
+// ---- waiting and waking ------------------------------------------------------------------------
+
+size_t Locker::tell_finished(Request &request) noexcept {
+  size_t count = 0;
+  for (Waiter *waiter = request.waiters; waiter != nullptr; waiter = waiter->next_of_request) {
+    if (waiter->list != nullptr) waiter->list->remove(*waiter);
+    wake(*waiter);
+    count++;
+  }
+  if (request.watcher.queue) count++;
+  tell(request.watcher);
+  return count;
+}
+
+void Locker::tell_ended(Lease &lease) noexcept {
+  try {
+    if (lease.state.load() == engine::Lease::kLost) {
+      log(LogLevel::kError, engine::Engine::why_not_held(lease).message);
+    }
+  } catch (const std::bad_alloc &) {
+    // The loss is told to who waits for it in any case.
+  }
+  for (Waiter *waiter = lease_waiters_; waiter != nullptr; waiter = waiter->next) {
+    if (waiter->lease == &lease) wake(*waiter);
+  }
+  tell(lease.watcher);
+}
+
+void Locker::tell(Watcher &watcher) noexcept {
+  const auto queue = std::move(watcher.queue);
+  if (!queue || !queue->push(watcher.tag)) return;
+  queue->next_due = std::move(due_queues_);
+  due_queues_ = queue;
+}
+
+// Room to wake one more caller, the keeper, and whoever shuts down: waking must not fail.
+void Locker::make_room() {
+  const size_t needed = waiter_count_ + 3;
+  if (wakes_.capacity() < needed) wakes_.reserve(2 * needed);
+}
+
+void Locker::enlist(Waiter &waiter) {
+  waiter_count_++;
+  if (waiter.request != nullptr) {
+    waiter.next_of_request = waiter.request->waiters;
+    waiter.request->waiters = &waiter;
+  }
+  if (waiter.lease != nullptr) {
+    waiter.next = lease_waiters_;
+    if (lease_waiters_ != nullptr) lease_waiters_->previous = &waiter;
+    lease_waiters_ = &waiter;
+  }
+}
+
+void Locker::delist(Waiter &waiter) {
+  waiter_count_--;
+  if (waiter.list != nullptr) waiter.list->remove(waiter);
+  if (waiter.request != nullptr) {
+    Waiter **link = &waiter.request->waiters;
+    while (*link != &waiter) link = &(*link)->next_of_request;
+    *link = waiter.next_of_request;
+  }
+  if (waiter.lease != nullptr) {
+    (waiter.previous != nullptr ? waiter.previous->next : lease_waiters_) = waiter.next;
+    if (waiter.next != nullptr) waiter.next->previous = waiter.previous;
+  }
+  std::erase(wakes_, &waiter);
+}
+
+void Locker::wake(Waiter &waiter) {
+  if (waiter.word.exchange(Waiter::kWoken) == Waiter::kAsleep) wakes_.push_back(&waiter);
+}
+
+// Wake whom wake() and tell() have noted, without the mutex. The waiters may be gone by then: only
+// addresses and the locker's own events are used. Afterwards the mutex is held again.
+void Locker::wake_all(Lock &lock) {
+  while (!wakes_.empty() || due_queues_) {
+    auto queues = std::move(due_queues_);
+    std::array<const void *, 64> words{};
+    std::array<const io::Event *, 3> events{};
+    size_t word_count = 0;
+    size_t event_count = 0;
+    size_t taken = 0;
+    for (; taken < wakes_.size() && word_count < words.size(); taken++) {
+      const Waiter *waiter = wakes_[taken];
+      if (!waiter->is_polling) {
+        words[word_count++] = &waiter->word;
+        continue;
+      }
+      if (event_count == events.size()) break;
+      events[event_count++] = &event_of(*waiter);
+    }
+    wakes_.erase(wakes_.begin(), wakes_.begin() + static_cast<ptrdiff_t>(taken));
+    lock.unlock();
+    for (size_t i = 0; i < event_count; i++) events[i]->signal();
+    for (size_t i = 0; i < word_count; i++) futex_wake(words[i]);
+    while (queues) {
+      const auto queue = std::move(queues);
+      queues = std::move(queue->next_due);
+      queue->signal();
+    }
+    lock.lock();
+  }
+}
+
+void Locker::sleep(Lock &lock, Waiter &me, Nanos limit) {
+  wake_all(lock);
+  uint32_t expected = Waiter::kAwake;
+  if (me.word.compare_exchange_strong(expected, Waiter::kAsleep)) {
+    lock.unlock();
+    me.is_interrupted = !futex_sleep(me.word, limit);
+    lock.lock();
+  }
+  me.word.store(Waiter::kAwake);
+}
+
+}  // namespace redlatch::client

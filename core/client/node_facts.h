@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// What a node of a Redlock says of itself.
+#pragma once
+
+#include "base/settings.h"
+#include "base/status.h"
+#include "io/connection.h"
+#include "quorum/quorum.h"
+
+namespace redlatch::client {
+
+// Ask over a fresh connection, for at most one command time limit. A node that may not say it is no
+// failure here. Throws std::bad_alloc.
+Outcome ask_node_facts(io::Connection &connection, const Settings &settings, int wake_fd,
+                       quorum::NodeFacts &facts);
+
+}  // namespace redlatch::client

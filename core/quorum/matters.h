@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// What the quorum keeps: bids and errands of users, and the votes they are made of.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "engine/subjects.h"
+#include "engine/timer_queue.h"
+#include "policy/backoff.h"
+
+namespace redlatch::quorum {
+
+// Something that reports of nodes are about. Kept by the quorum, by its number.
+struct Matter {
+  Matter(bool is_bid_, uint64_t id_, std::shared_ptr<engine::Request> request_)
+      : is_bid(is_bid_), id(id_), request(std::move(request_)) {}
+  virtual ~Matter() = default;
+
+  const bool is_bid;  // else an errand
+  const uint64_t id;
+  std::shared_ptr<engine::Request> request;  // of the user, while it is not finished
+  bool is_marked = false;                    // to be looked at
+  Matter *next_marked = nullptr;
+};
+
+// What one node is asked, and its lease: the engine's view of a vote.
+struct Ballot final : engine::Request {
+  using engine::Request::Request;
+  Matter *matter = nullptr;  // none: nobody cares any more
+};
+struct Share final : engine::Lease {
+  Matter *matter = nullptr;
+};
+
+// Of one node, for one bid.
+struct Vote {
+  enum class State : uint8_t {
+    kNone,
+    kDialing,  // to be asked when the node is connected
+    kAsked,
+    kYes,
+    kNo,      // somebody else has it
+    kSilent,  // no answer, or none that counts
+  };
+  State state = State::kNone;
+  Nanos due = kNever;  // kDialing, kAsked: silent from then on
+  std::shared_ptr<Ballot> ballot;
+  std::shared_ptr<Share> share;
+  std::shared_ptr<Ballot> fence;  // its raising
+  Outcome why;                    // kNo, kSilent
+
+  void let_go() noexcept;
+};
+
+// One acquisition, and what it gets. A request to connect is one as well: it ends when a round
+// could begin.
+//
+//   kGathering --> kRound --majority--> kFencing --> kHeld --release, loss--> forgotten
+//                    | ^
+//                    v |  a grant in that line; now and then
+//              kWaiting, kPausing
+struct Bid final : Matter, engine::Timed {
+  enum class Phase : uint8_t {
+    kGathering,  // until the nodes are connected
+    kRound,      // all are asked
+    kWaiting,    // in line at a node that somebody else has
+    kPausing,    // nowhere to stand in line
+    kFencing,    // enough votes: the fence is being written
+    kHeld,
+  };
+  static constexpr size_t kNoLine = SIZE_MAX;
+
+  Bid(uint64_t id_, std::shared_ptr<engine::Request> request_, size_t node_count)
+      : Matter(true, id_, std::move(request_)), Timed(Timed::Kind::kHold), votes(node_count) {}
+
+  size_t count(Vote::State state) const {
+    return static_cast<size_t>(std::count_if(
+        votes.begin(), votes.end(), [&](const Vote &vote) { return vote.state == state; }));
+  }
+
+  Phase phase = Phase::kGathering;
+  std::string name;
+  engine::AcquireOptions options;
+  std::shared_ptr<engine::Lease> lease;  // the user's; none: a request to connect
+  std::vector<Vote> votes;               // by node
+  Nanos wait_until = kNever;
+  bool is_try = false;
+  Nanos gather_until = kNever;
+  Nanos fence_due = kNever;
+  int64_t fence = 0;
+  uint64_t rid = 0;       // of this round's tokens
+  size_t line = kNoLine;  // the node in whose line it stands
+  bool is_line_lost = false;
+  Nanos check_at = 0;  // when to see whether that is of use
+  Nanos pause_until = 0;
+  Nanos keep_until = 0;  // votes of nodes before that one
+  policy::Backoff retry = policy::kQuorumRetry;
+};
+
+// What all votes of a lease are asked: to be released, or extended. Those that are late go on
+// without it.
+struct Errand final : Matter {
+  Errand(uint64_t id_, std::shared_ptr<engine::Request> request_)
+      : Matter(false, id_, std::move(request_)) {}
+
+  std::vector<std::shared_ptr<Ballot>> ballots;
+};
+
+}  // namespace redlatch::quorum

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Quorum, part 2 of 5: the nodes, and which of them may vote.
+#include <algorithm>
+#include <numeric>
+
+#include "quorum/quorum.h"
+
+namespace redlatch::quorum {
+
+namespace {
+
+std::string seconds(Nanos duration) {
+  return std::to_string((duration + 999 * kMs) / (1000 * kMs));
+}
+
+}  // namespace
+
+// ---- reports of an engine ----------------------------------------------------------------------
+
+void Quorum::Node::send(std::span<const std::string_view> argv) {
+  quorum.outlet_.send(index, argv);
+}
+
+void Quorum::Node::finished(engine::Request &request) {
+  if (request.op != engine::Request::Op::kConnect) {
+    quorum.mark(static_cast<Ballot &>(request).matter);
+  }
+}
+
+void Quorum::Node::lease_ended(engine::Lease &lease) {
+  quorum.mark(static_cast<Share &>(lease).matter);
+}
+
+void Quorum::Node::lease_moved(engine::Lease &lease) {
+  quorum.mark(static_cast<Share &>(lease).matter);
+}
+
+void Quorum::Node::drop_link() { quorum.outlet_.drop_link(index); }
+
+// ---- events of a connection --------------------------------------------------------------------
+
+bool Quorum::begin_connect(size_t node, Nanos now) {
+  return nodes_[node]->engine.begin_connect(now);
+}
+
+void Quorum::on_connected(size_t index, const engine::ServerFacts &server, const NodeFacts &facts,
+                          Nanos now) {
+  Node &node = *nodes_[index];
+  const bool is_known = !node.run_id.empty() && !facts.run_id.empty();
+  const bool has_restarted = is_known && facts.run_id != node.run_id;
+  if (has_restarted && is_guarded()) {
+    // Its uptime may lie (a clock that was wrong when it started); ours does not.
+    node.guarded_until = now + settings_.restart_guard;
+    withdraw_votes(node, now);
+  }
+  node.facts = facts;
+  if (!facts.run_id.empty()) node.run_id = facts.run_id;
+  node.is_aged = !facts.run_id.empty();
+  node.was_tried = true;
+  node.trouble.clear();
+  node.heard_at = now;
+  node.engine.on_connected(server, now);
+  node.refusal = judge(node);
+  node.was_good = node.was_good || node.refusal.ok();
+  // Of no use; the next round tries again, because it may have been mended.
+  if (!node.refusal.ok()) outlet_.drop_link(index);
+  note_ages();
+  mark_waiting(node);
+  settle(now);
+}
+
+void Quorum::on_connect_failed(size_t index, const Outcome &why, Nanos now) {
+  Node &node = *nodes_[index];
+  const bool may_pass = why.status == Status::kUnavailable || why.status == Status::kServer;
+  node.was_tried = true;
+  node.engine.on_connect_failed(why, now);  // first: what follows may fail
+  node.refusal = may_pass ? Outcome{} : why;
+  mark_waiting(node);
+  settle(now);
+}
+
+void Quorum::on_disconnected(size_t index, Nanos now) noexcept {
+  nodes_[index]->engine.on_disconnected(now);
+  mark_waiting(*nodes_[index]);
+  settle(now);
+}
+
+void Quorum::on_reply(size_t index, const Reply &reply, Nanos now) {
+  nodes_[index]->heard_at = now;
+  nodes_[index]->engine.on_reply(reply, now);
+  settle(now);
+}
+
+void Quorum::on_push(size_t index, std::string_view message, Nanos now) {
+  nodes_[index]->heard_at = now;
+  nodes_[index]->engine.on_push(message, now);
+  settle(now);
+}
+
+void Quorum::on_invalidated(size_t index, std::string_view key, Nanos now) {
+  nodes_[index]->engine.on_invalidated(key, now);
+  settle(now);
+}
+
+void Quorum::on_all_invalidated(size_t index, Nanos now) {
+  nodes_[index]->engine.on_all_invalidated(now);
+  settle(now);
+}
+
+// ---- who may vote ------------------------------------------------------------------------------
+
+// What it forgot it may grant to others. They do not ask it before the guard has passed, and by
+// then every lease that counted on it has ended.
+void Quorum::withdraw_votes(const Node &node, Nanos now) {
+  for (const auto &[id, matter] : matters_) {
+    if (!matter->is_bid) continue;
+    auto &bid = static_cast<Bid &>(*matter);
+    const auto state = bid.votes[node.index].state;
+    if (state != Vote::State::kYes && state != Vote::State::kAsked) continue;
+    silence(bid, node.index, failure(Status::kUnavailable, "it has restarted"), now);
+    mark(&bid);
+  }
+}
+
+// What one node says of its clock may change what the others are believed.
+void Quorum::note_ages() {
+  for (const auto &node : nodes_) {
+    node->votes_at = 0;
+    if (!is_guarded() || !node->is_aged) continue;
+    std::vector<policy::Age> others;
+    for (const auto &other : nodes_) {
+      if (other != node && other->is_aged) others.push_back(other->facts.age);
+    }
+    const Nanos distance = policy::clock_doubt(node->facts.age, others, nodes_.size() - majority_);
+    node->votes_at = std::max(node->guarded_until, policy::votes_from(node->facts.age, distance,
+                                                                      settings_.restart_guard));
+  }
+}
+
+// Another node that is the same server.
+const Quorum::Node *Quorum::twin_of(const Node &node) const {
+  if (node.facts.run_id.empty()) return nullptr;
+  const auto found = std::find_if(nodes_.begin(), nodes_.end(), [&](const auto &other) {
+    return other.get() != &node && other->refusal.ok() && other->run_id == node.facts.run_id;
+  });
+  return found == nodes_.end() ? nullptr : found->get();
+}
+
+// Whether `node`, which is connected, is what a node has to be.
+Outcome Quorum::judge(const Node &node) const {
+  const std::string address = node.settings.address();
+  if (const Node *twin = twin_of(node); twin != nullptr) {
+    return failure(Status::kInvalid,
+                   address + " and " + twin->settings.address() + " are the same server (run_id " +
+                       node.facts.run_id.substr(0, 8) + "..): nodes must be independent");
+  }
+  if (node.facts.is_replica) {
+    return failure(Status::kUnsupported, address + " is a replica: nodes must be independent");
+  }
+  if (node.facts.is_cluster_member) {
+    return failure(Status::kUnsupported,
+                   address + " is a member of a cluster: nodes must be independent");
+  }
+  if (is_guarded() && node.facts.run_id.empty()) {
+    return failure(node.facts.why_unknown.status,
+                   address + " does not say when it started (" + node.facts.why_unknown.message +
+                       "): allow INFO and TIME, or switch the guard off with restart_guard=off, "
+                       "which is safe only if no node ever restarts without its data");
+  }
+  return {};
+}
+
+Outcome Quorum::why_no_vote(const Node &node, Nanos now) const {
+  if (!node.engine.is_up()) {
+    return node.refusal.ok() ? node.engine.link_failure() : node.refusal;
+  }
+  if (!node.refusal.ok()) return node.refusal;
+  if (node.votes_at <= now) return {};
+  return failure(Status::kUnavailable, node.settings.address() +
+                                           " has started lately: it may vote in " +
+                                           seconds(node.votes_at - now) + " s (restart_guard)");
+}
+
+size_t Quorum::voter_count(Nanos now) const {
+  return static_cast<size_t>(std::count_if(nodes_.begin(), nodes_.end(),
+                                           [&](const auto &node) { return can_vote(*node, now); }));
+}
+
+// A node that is not connected has a request to be. What was found wrong with it is looked at anew.
+void Quorum::keep_connected(Node &node, Nanos now) noexcept {
+  if (node.engine.is_up()) return;
+  if (node.connection && !node.connection->is_finished()) return;
+  try {
+    const auto connection = std::make_shared<engine::Request>(engine::Request::Op::kConnect);
+    node.engine.start(connection, now);
+    node.connection = connection;
+  } catch (const std::bad_alloc &) {
+    node.was_tried = true;  // in vain; the next round tries again
+    return;
+  }
+  if (!node.refusal.ok() && !node.was_good) node.was_tried = false;
+}
+
+void Quorum::hurry(Nanos now) {
+  for (const auto &node : nodes_) {
+    if (!node->engine.is_up()) node->engine.connect_soon(now);
+  }
+}
+
+// What is wrong with a node that never was good: an error of whoever listed it. One that was good
+// before has failed, as nodes do.
+const Outcome *Quorum::refusal() const {
+  const auto found = std::find_if(nodes_.begin(), nodes_.end(), [](const auto &node) {
+    return !node->refusal.ok() && node->was_tried && !node->was_good;
+  });
+  return found == nodes_.end() ? nullptr : &(*found)->refusal;
+}
+
+// The nodes in the order in which every client goes through them for `name`.
+std::vector<size_t> Quorum::order_of(std::string_view name) const {
+  const std::string key = nodes_.front()->settings.name_space + std::string(name);
+  std::vector<uint64_t> ranks;
+  for (const auto &node : nodes_) {
+    const std::string id = node->run_id.empty() ? node->settings.address() : node->run_id;
+    ranks.push_back(policy::rank_of_node(id, key));
+  }
+  std::vector<size_t> order(nodes_.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return ranks[a] != ranks[b] ? ranks[a] > ranks[b] : a < b; });
+  return order;
+}
+
+std::string Quorum::describe(Nanos now) const {
+  std::string lines;
+  for (const auto &node : nodes_) {
+    const Outcome why = why_no_vote(*node, now);
+    if (!lines.empty()) lines += '\n';
+    const std::string address = node->settings.address();
+    if (!why.ok()) {
+      lines += why.message;
+    } else {
+      lines += address + ": " + (node->trouble.empty() ? "votes" : "refused: " + node->trouble);
+    }
+  }
+  return lines;
+}
+
+}  // namespace redlatch::quorum

@@ -1,0 +1,24 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Copyright The redlatch authors
+--
+-- RAISE_FENCE: the fence of a lock on several servers is the highest of those that they gave; this
+-- makes another one of them mint above it. It never lowers F, because it may be a late copy, and
+-- leaves it alone when the token has lost K: then the fence is of no use to anybody.
+--
+-- KEYS: K, F.
+-- ARGV: token, fence (16 digits).
+-- Returns {1, now} F is at least the fence, or {0, now}: the token does not hold K, and nothing was
+--         written.
+-- Statuses: none; a fence that most servers confirmed may be used.
+local K, F = KEYS[1], KEYS[2]
+local token, fence = ARGV[1], tonumber(ARGV[2])
+--@include fragments/string/holder.lua
+--@include fragments/time.lua
+if holder ~= token then
+  return {0, now}
+end
+local last = tonumber(redis.call('GET', F) or nil)
+if not last or last < fence then
+  redis.call('SET', F, string.format('%016d', fence), 'PX', '@FENCE_TTL_MS@')
+end
+return {1, now}

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""What a client and a Redlock share: their handle, and how it lives on in forked processes."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from dataclasses import dataclass
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Callable, Generic, Optional, TypeVar, Union
+
+from . import _core
+from ._convert import Seconds, to_bytes, to_ms, to_text, to_wait_ms
+from ._errors import Error, error_of, new_error, raise_of
+from ._holds import new_number
+from ._lease import Lease
+from ._log import pass_on_log
+from ._pump import Start as WatchedStart
+from ._status import Status
+from ._wait import SLICE_MS, H, Start, finish, refusal_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Option = Union[str, bytes, int, float, None]
+T = TypeVar("T")
+
+_OK = int(Status.OK)
+_FORKED = int(Status.E_FORKED)
+# An attempt to connect cannot be interrupted, but its wait can end between two of these.
+_CONNECT_SLICE_S = 0.5
+
+
+class _Fork:
+    """A lock that a child does not inherit from a thread that is not there."""
+
+    lock = threading.Lock()
+
+    @classmethod
+    def forget(cls) -> None:
+        cls.lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_Fork.forget)
+
+
+@dataclass(frozen=True)
+class Functions(Generic[H]):
+    """Those of the C ABI for one kind of handle."""
+
+    open: Callable[[bytes, Optional[_core.ClientOptions], _core.Error], Optional[H]]
+    connect: Callable[[H, int, _core.Error], int]
+    connect_watched: Callable[[H, int, _core.Queue, int], Optional[_core.Request]]
+    acquire_start: Start[H]
+    acquire_watched: WatchedStart[H]
+    shutdown: Callable[[H], None]
+    option: Callable[[H, bytes], bytes]
+
+
+def _none() -> None:
+    return None
+
+
+class Base(Generic[H]):
+    """A handle that acquires, for any number of threads.
+
+    In a forked process it is opened anew with the first call; the leases of the parent are the
+    parent's, and raise Forked.
+    """
+
+    __slots__ = (
+        "_functions",
+        "_url",
+        "_options",
+        "_handle",
+        "_is_closed",
+        "_aio",
+        "_number",
+        "__weakref__",
+    )
+
+    def __init__(self, functions: Functions[H], url: bytes, options: _core.ClientOptions) -> None:
+        self._functions = functions
+        self._url = url
+        self._options = options
+        self._is_closed = False
+        self._number = new_number()
+        # Weak: what is forgotten goes at once, and is not kept by what it made.
+        self._aio: Callable[[], Any] = _none
+        self._handle = self._open()
+
+    def close(self) -> None:
+        """Release what is held and end all waits with Closed. Twice does nothing."""
+        self._is_closed = True
+        self._functions.shutdown(self._handle)
+        pass_on_log()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        exception: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        self.close()
+
+    def option(self, name: str) -> str:
+        """What was told under the name of an option; "url", without secrets."""
+        return to_text(self._functions.option(self._handle, to_bytes(name, "name")))
+
+    def __repr__(self) -> str:
+        closed = " closed" if self._is_closed else ""
+        return f"<{type(self).__name__} {self.option('url')!r}{closed}>"
+
+    # ---- inside ----
+
+    def _is_free(self, name: bytes) -> bool:
+        """Whether nobody else is known to hold the lock."""
+        raise NotImplementedError
+
+    def _open(self) -> H:
+        err = new_error()
+        handle = self._functions.open(self._url, self._options, err)
+        if handle is None:
+            raise_of(err)
+            raise error_of(Status.E_INTERNAL)
+        return handle
+
+    def _reopen(self, stale: H) -> H:
+        """A handle of this process, in the place of that of its parent."""
+        with _Fork.lock:
+            if self._handle is stale:
+                if self._is_closed:
+                    raise error_of(Status.E_CLOSED)
+                self._handle = self._open()
+            return self._handle
+
+    def _connect(self, wait: Seconds) -> None:
+        wait_ms = to_wait_ms(wait, "wait")
+        end = math.inf if wait_ms < 0 else time.monotonic() + wait_ms / 1000
+        while True:
+            left_ms = to_ms(max(min(end - time.monotonic(), _CONNECT_SLICE_S), 0), "wait")
+            try:
+                self._call(partial(self._connect_once, left_ms))
+                return
+            except Error as error:
+                # A server that loads its data says so, and will answer soon.
+                if not error.status.retryable or time.monotonic() >= end:
+                    raise
+
+    def _connect_once(self, wait_ms: int, handle: H, err: _core.Error) -> int:
+        return self._functions.connect(handle, wait_ms, err)
+
+    def _call(self, call: Callable[[H, _core.Error], Optional[T]]) -> T:
+        """What `call` returns; in a forked process, with a handle of its own."""
+        handle = self._handle
+        while True:
+            err = new_error()
+            result = call(handle, err)
+            if _core.error_status(err) != _FORKED:
+                break
+            handle = self._reopen(handle)
+        pass_on_log()
+        raise_of(err)
+        assert result is not None
+        return result
+
+    def _take(
+        self,
+        name: bytes,
+        wait_ms: int,
+        options: Optional[_core.AcquireOptions],
+        start: Optional[Start[H]] = None,
+    ) -> Union[Lease, Status]:
+        """Acquire: the lease, or BUSY or TIMEOUT."""
+        if start is None:
+            start = self._functions.acquire_start
+        handle = self._handle
+        while True:
+            request = start(handle, name, wait_ms, options, SLICE_MS)
+            if request is None:
+                raise error_of(Status.E_NO_MEMORY)
+            status = finish(request)
+            if status == _OK:
+                lease = _core.request_take_lease(request)
+                assert lease is not None
+                return Lease(lease, handle, name)
+            if status != _FORKED:
+                return refusal_of(request)
+            handle = self._reopen(handle)
+
+
+def _option_text(name: str, value: Union[str, bytes, int, float]) -> bytes:
+    """As it stands in a URL. Numbers of seconds may be fractions, which a URL has not."""
+    if isinstance(value, bool):
+        return b"yes" if value else b"no"
+    if isinstance(value, float) and math.isfinite(value):
+        return f"{to_ms(value, name)}ms".encode()
+    if isinstance(value, (int, float)):
+        return str(value).encode()
+    return to_bytes(value, name)
+
+
+def options_of(options: dict[str, Option]) -> _core.ClientOptions:
+    """Those that are not None."""
+    made = _core.client_options_new()
+    if made is None:
+        raise error_of(Status.E_NO_MEMORY)
+    for name, value in options.items():
+        if value is not None:
+            err = new_error()
+            _core.client_options_set(made, name.encode(), _option_text(name, value), err)
+            raise_of(err)
+    return made
+
+
+def options_from_env(options: dict[str, Option]) -> _core.ClientOptions:
+    """Likewise, and what they do not say comes from the environment."""
+    made = options_of(options)
+    err = new_error()
+    _core.client_options_set_from_env(made, err)
+    raise_of(err)
+    return made

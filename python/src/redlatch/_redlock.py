@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""A lock on most of several servers."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Optional
+
+from . import _core
+from ._aio import RedlockAio
+from ._base import Base, Functions, Option, options_from_env, options_of
+from ._convert import NO_LIMIT, Name, Seconds, to_bytes, to_wait_ms
+from ._errors import invalid
+from ._lease import Lease
+from ._lock import Lock
+from ._options import RedlockKeywords, make_redlock_options
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+_FUNCTIONS = Functions(
+    open=_core.redlock_open,
+    connect=_core.redlock_connect,
+    connect_watched=_core.redlock_connect_watched,
+    acquire_start=_core.redlock_acquire_start,
+    acquire_watched=_core.redlock_acquire_watched,
+    shutdown=_core.redlock_shutdown,
+    option=_core.redlock_option,
+)
+
+
+class Redlock(Base[_core.Redlock]):
+    """Several independent servers, the nodes, for any number of threads.
+
+    A lock on most of them outlives the failure of the others. docs/redlock.md says what that gives,
+    and what it does not. Nothing is sent before connect() or the first acquire.
+
+    In a forked process it opens connections of its own with the first call; the leases of the
+    parent are the parent's, and raise Forked.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, urls: Iterable[Name], **options: Option) -> None:
+        """`urls` are an odd number of them, 1 to 15.
+
+        restart_guard  a node that started less than this many seconds ago has no vote, and no ttl
+                       may be longer (60); False for none. One value for all who use these nodes
+        durable        True: nodes forget nothing when they restart, so that no guard is needed
+        fenced         True: the fence of a lease rises, for one more round trip
+        node_timeout   how many seconds one node is waited for in a round ("auto": 5 % of the ttl,
+                       0.005 to 0.05)
+        min_validity   a grant that leaves fewer seconds than this is given back (0)
+
+        The other options are those of connect(), and count for every node. Raises Invalid if a URL
+        or an option is wrong, or the number of URLs is even.
+        """
+        super().__init__(_FUNCTIONS, _joined(urls), options_of(_translated(options)))
+
+    @classmethod
+    def from_env(cls, **options: Option) -> Self:
+        """The nodes that REDLATCH_URL names, with spaces between their URLs.
+
+        REDLATCH_NAMESPACE, and REDLATCH_PASSWORD_FILE or else REDISCLI_AUTH, count for what neither
+        the URLs nor `options` say.
+        """
+        made = cls.__new__(cls)
+        Base.__init__(made, _FUNCTIONS, b"", options_from_env(_translated(options)))
+        return made
+
+    def connect(self, *, wait: Seconds = 0) -> None:
+        """Connect now, until most of the nodes may vote. The first acquire does it, too.
+
+        wait  seconds to keep trying; 0 is one attempt with each node, -1 or None is no limit
+
+        Raises Unavailable, Denied, Unsupported, Invalid or ServerError, which names the nodes.
+        """
+        self._connect(wait)
+
+    def lock(
+        self, name: Name, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[RedlockKeywords]
+    ) -> Lock:
+        """The lock `name`, for `with` and in the shape of threading.Lock. Sends nothing.
+
+        ttl       seconds that the nodes keep it without renewal (30)
+        timeout   seconds to wait for it, -1 or None for no limit; 0 is one round
+        renew     renew it in the background while it is held
+        max_hold  lose it after this many seconds, however often it was renewed
+        label     a text that the nodes show
+        """
+        options = make_redlock_options(**keywords)
+        return Lock(self, to_bytes(name, "name"), to_wait_ms(timeout), options)
+
+    def acquire(
+        self, name: Name, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[RedlockKeywords]
+    ) -> Optional[Lease]:
+        """Acquire `name`: a Lease, or None when it is busy or the time is over.
+
+        The keywords are those of lock().
+        """
+        options = make_redlock_options(**keywords)
+        got = self._take(to_bytes(name, "name"), to_wait_ms(timeout), options)
+        return got if isinstance(got, Lease) else None
+
+    @property
+    def aio(self) -> RedlockAio:
+        """The same for asyncio: its calls wait without holding up the event loop."""
+        aio: Optional[RedlockAio] = self._aio()
+        if aio is None:
+            aio = RedlockAio(self)
+            self._aio = weakref.ref(aio)
+        return aio
+
+    def _is_free(self, name: bytes) -> bool:
+        return True  # As far as is known here: the nodes are not asked.
+
+
+def _translated(options: dict[str, Option]) -> dict[str, Option]:
+    """With the words of the C ABI."""
+    if options.get("restart_guard") is False:
+        return {**options, "restart_guard": "off"}
+    return options
+
+
+def _joined(urls: Iterable[Name]) -> bytes:
+    """As the C ABI takes them."""
+    if isinstance(urls, (str, bytes)):
+        raise TypeError(f"urls is {type(urls).__name__}: allowed is a list of URLs")
+    texts = [to_bytes(url, "url") for url in urls]
+    for i, text in enumerate(texts):
+        if text.split() != [text]:  # Which is not shown: it may hold a password.
+            raise invalid(f"urls[{i}] is empty or has spaces: allowed is one URL")
+    if not texts:
+        raise invalid("urls is empty: allowed are 1 to 15 URLs, an odd number")
+    return b"\n".join(texts)

@@ -1,0 +1,495 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: a Redlock is used as a client is, by threads and by asyncio, and says which node is wrong.
+
+Method: three servers, of which tests stop some; what is on each is read by a client of its own.
+What a lock on most of them means is tested in tests/conformance and tests/system.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from collections.abc import Iterator
+from typing import Any, Callable
+
+import pytest
+import redlatch
+from support.servers import Server, available_kinds
+from support.wait import wait_until
+
+from .conftest import Run, Script
+
+Nodes = list[Server]
+OPTIONS = {"restart_guard": False, "node_timeout": 5}
+Open = Callable[..., redlatch.Redlock]
+
+
+@pytest.fixture(scope="module")
+def shared_nodes() -> Iterator[Nodes]:
+    with Server(available_kinds()[0]) as a, Server(available_kinds()[-1]) as b:
+        with Server(available_kinds()[0]) as c:
+            yield [a, b, c]
+
+
+@pytest.fixture
+def nodes(shared_nodes: Nodes) -> Iterator[Nodes]:
+    """Empty, and running."""
+    for node in shared_nodes:
+        with node.connect() as connection:
+            connection.cmd("FLUSHALL")
+    yield shared_nodes
+    for node in shared_nodes:
+        if node.is_running:
+            node.resume()
+        else:
+            node.start()
+
+
+def urls_of(nodes: Nodes) -> list[str]:
+    """Of both kinds."""
+    return [nodes[0].url, *(node.unix_url for node in nodes[1:])]
+
+
+@pytest.fixture
+def opened(nodes: Nodes) -> Iterator[Open]:
+    """Opens a Redlock over the nodes, which are younger than any guard.
+
+    Its rounds have time enough that a busy machine leaves no node out.
+    """
+    made: list[redlatch.Redlock] = []
+
+    def open_it(**options: Any) -> redlatch.Redlock:
+        made.append(redlatch.Redlock(urls_of(nodes), **{**OPTIONS, **options}))
+        return made[-1]
+
+    yield open_it
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def redlock(opened: Open) -> redlatch.Redlock:
+    return opened()
+
+
+@pytest.fixture
+def other(opened: Open) -> redlatch.Redlock:
+    return opened()
+
+
+def holding(nodes: Nodes, name: str) -> int:
+    """On how many of them somebody holds the lock."""
+    count = 0
+    for node in nodes:
+        with redlatch.connect(node.url) as client:
+            count += not client.inspect(name).is_free
+    return count
+
+
+def vacate(nodes: Nodes, name: str) -> None:
+    """Wait until it is free everywhere: the last answers to a release are not waited for."""
+    wait_until(lambda: holding(nodes, name) == 0)
+
+
+# ---- threads -------------------------------------------------------------------------------------
+
+
+def test_block_holds_most_nodes(
+    redlock: redlatch.Redlock, other: redlatch.Redlock, nodes: Nodes
+) -> None:
+    with redlock.lock("report", ttl=20, timeout=5) as lease:
+        assert isinstance(lease, redlatch.Lease)
+        assert lease.held and not lease.lost and 10 < lease.remaining < 20
+        assert lease.name == "report" and lease.mode == "write"
+        lease.check()
+        wait_until(lambda: holding(nodes, "report") == 3)
+        tokens = set()
+        for node in nodes:
+            with redlatch.connect(node.url) as client:
+                tokens |= {holder.token for holder in client.inspect("report").holders}
+        assert tokens == {lease.token}
+        assert other.acquire("report", timeout=0) is None
+        with pytest.raises(redlatch.NotAcquired, match="within 0.05 s"):
+            other.lock("report", timeout=0.05).__enter__()
+    assert not lease.held and not lease.lost
+    vacate(nodes, "report")
+
+
+def test_lock_has_the_shape_of_threading_lock(
+    redlock: redlatch.Redlock, other: redlatch.Redlock
+) -> None:
+    lock, theirs = redlock.lock("shape"), other.lock("shape")
+    assert not lock.locked() and repr(lock) == "<Lock 'shape' not held here>"
+    assert lock.acquire() is True
+    assert lock.locked() and lock.lease is not None and lock.lease.held
+    assert not theirs.locked()  # here: the nodes are not asked
+    assert theirs.acquire(blocking=False) is False
+    assert theirs.acquire(timeout=0.05) is False
+    with pytest.raises(redlatch.AlreadyHeld):
+        lock.acquire()
+    lock.release()
+    with pytest.raises(redlatch.NotHeld):
+        lock.release()
+    assert theirs.acquire(timeout=5) is True
+    theirs.release()
+
+
+def test_waiter_has_it_after_the_release(
+    redlock: redlatch.Redlock, other: redlatch.Redlock
+) -> None:
+    lease = redlock.acquire("turn")
+    assert lease is not None
+    got: list[object] = []
+    waiter = threading.Thread(target=lambda: got.append(other.acquire("turn", timeout=20)))
+    waiter.start()
+    lease.release()
+    waiter.join(30)
+    assert isinstance(got[0], redlatch.Lease)
+    got[0].release()
+
+
+def test_keywords_reach_the_nodes(redlock: redlatch.Redlock, nodes: Nodes) -> None:
+    with redlock.lock("words", timeout=5, ttl=20, label="nightly"):
+        wait_until(lambda: holding(nodes, "words") == 3)
+        for node in nodes:
+            with redlatch.connect(node.url) as client:
+                [holder] = client.inspect("words").holders
+                assert holder.label == "nightly" and holder.remaining is not None
+                assert 10 < holder.remaining <= 20
+    for keywords in ({"ttl": 0.2, "renew": False}, {"max_hold": 0.2}):
+        lease = redlock.acquire("end", timeout=5, **keywords)  # type: ignore[arg-type]
+        assert lease is not None and lease.remaining <= 0.2
+        assert lease.wait_lost(timeout=20)
+        vacate(nodes, "end")
+
+
+def test_lease_extends_and_is_lost_with_its_nodes(
+    redlock: redlatch.Redlock, nodes: Nodes
+) -> None:
+    lease = redlock.acquire("loss", ttl=2, renew=False)
+    assert lease is not None
+    lease.extend(25)
+    assert lease.remaining > 20
+    wait_until(lambda: holding(nodes, "loss") == 3)
+    for node in nodes[:2]:
+        with redlatch.connect(node.url) as client:
+            client.force_release("loss")
+    with pytest.raises(redlatch.LockLost):
+        lease.extend(25)
+    assert lease.lost and lease.wait_lost(0)
+    with pytest.raises(redlatch.LockLost):
+        lease.release()
+
+
+def test_lock_outlives_one_node(
+    redlock: redlatch.Redlock, other: redlatch.Redlock, nodes: Nodes
+) -> None:
+    with redlock.lock("failure", timeout=5) as lease:
+        nodes[1].kill()
+        lease.check()
+        assert other.acquire("failure", timeout=0) is None
+    taken = other.acquire("failure", timeout=5)
+    assert taken is not None
+    taken.release()
+
+
+def test_too_few_nodes_are_named(opened: Open, nodes: Nodes) -> None:
+    for node in nodes[1:]:
+        node.kill()
+    redlock = opened()
+    with pytest.raises(redlatch.Unavailable) as caught:
+        redlock.acquire("few", timeout=0)
+    for node in nodes[1:]:
+        assert node.unix_path in str(caught.value)
+    with pytest.raises(redlatch.Unavailable):
+        redlock.connect()
+    for node in nodes[1:]:
+        node.start()
+    redlock.connect(wait=20)
+    with redlock.lock("few", timeout=5):
+        pass
+
+
+def test_fence_is_there_if_asked_for(opened: Open) -> None:
+    plain, fenced = opened(), opened(fenced=True)
+    with plain.lock("fence", timeout=5) as lease:
+        assert lease.fence == 0
+    fences = []
+    for _ in range(3):
+        with fenced.lock("fence", timeout=5) as lease:
+            fences.append(lease.fence)
+    assert 0 < fences[0] < fences[1] < fences[2]
+
+
+def test_young_nodes_have_no_vote(nodes: Nodes) -> None:
+    with redlatch.Redlock(urls_of(nodes)) as careful:
+        with pytest.raises(redlatch.Unavailable) as caught:
+            careful.connect()
+        assert nodes[2].unix_path in str(caught.value)
+    with redlatch.Redlock(urls_of(nodes), durable=True) as trusting:
+        trusting.connect()
+        assert trusting.option("nodes").count("votes") == 3
+        with trusting.lock("young", timeout=5):
+            pass
+
+
+def test_namespaces_keep_apart(opened: Open) -> None:
+    one, two = opened(namespace="one:"), opened(namespace="two:")
+    with one.lock("same", timeout=5), two.lock("same", timeout=5):
+        pass
+
+
+# ---- wrong arguments -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("urls", "kind", "words"),
+    [
+        ("redis://a", TypeError, "urls is str: allowed is a list of URLs"),
+        (b"redis://a", TypeError, "urls is bytes"),
+        ([1], TypeError, "url is int"),
+        (None, TypeError, "not iterable"),
+        ([], ValueError, "urls is empty"),
+        (["redis://a", "", "redis://b"], ValueError, r"urls\[1\]"),
+        (["redis://a redis://b"], ValueError, r"urls\[0\]"),
+        (["redis://a", "redis://b"], ValueError, "2"),
+        (["redis://a", "redis://b", "redis://a"], ValueError, "redis://a"),
+        (["redis://a", "redis://b", "oops://c"], ValueError, "oops"),
+        ([f"redis://h{i}" for i in range(17)], ValueError, "15"),
+    ],
+)
+def test_wrong_urls_are_refused(urls: Any, kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind, match=words):
+        redlatch.Redlock(urls)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"restart_guard": 0.5},
+        {"restart_guard": True},
+        {"restart_guard": "never"},
+        {"durable": "perhaps"},
+        {"fenced": 2},
+        {"node_timeout": -1},
+        {"node_timeout": "soon"},
+        {"min_validity": -1.0},
+        {"restart_gard": 60},
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(redlatch.Invalid, match=next(iter(options))):
+        redlatch.Redlock(["redis://a", "redis://b", "redis://c"], **options)
+
+
+def test_password_is_not_shown() -> None:
+    with pytest.raises(redlatch.Invalid) as caught:
+        redlatch.Redlock(["redis://:hidden@a redis://b"])
+    assert "hidden" not in str(caught.value)
+    with redlatch.Redlock(["redis://:hidden@a"], restart_guard=60) as redlock:
+        assert "hidden" not in repr(redlock) and "redis://" in repr(redlock)
+        assert repr(redlock).startswith("<Redlock ")
+    assert "closed" in repr(redlock)
+
+
+def test_options_are_told(opened: Open) -> None:
+    redlock = opened(restart_guard=1.5, node_timeout=0.25, min_validity=1, namespace="app:")
+    assert redlock.option("restart_guard") == "1500ms"
+    assert redlock.option("node_timeout") == "250ms"
+    assert redlock.option("namespace") == "app:"
+
+
+def test_options_of_a_mutex_alone_are_refused(redlock: redlatch.Redlock) -> None:
+    for keyword in ("confirm", "format", "local_burst", "foreign_burst", "owner"):
+        with pytest.raises(TypeError, match=keyword):
+            redlock.lock("words", **{keyword: 1})  # type: ignore[arg-type]
+    with pytest.raises(redlatch.Invalid, match="options? .*Redlock|fenced"):
+        redlatch.connect("redis://a", wait=None, fenced=True)
+
+
+def test_validity_that_cannot_be_is_refused(opened: Open) -> None:
+    with pytest.raises(redlatch.Invalid, match="min_validity"):
+        opened(min_validity=5).acquire("valid", ttl=2, timeout=0)
+    with pytest.raises(redlatch.Invalid, match="restart_guard|guard"):
+        opened(restart_guard=1).acquire("valid", ttl=2, timeout=0)
+
+
+# ---- life ----------------------------------------------------------------------------------------
+
+
+def test_environment_names_the_nodes(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDLATCH_URL", " ".join(urls_of(nodes)))
+    monkeypatch.setenv("REDLATCH_NAMESPACE", "env:")
+    with redlatch.Redlock.from_env(**OPTIONS) as redlock:
+        assert isinstance(redlock, redlatch.Redlock)
+        assert redlock.option("namespace") == "env:"
+        assert len(redlock.option("url").splitlines()) == 3
+        with redlock.lock("name", timeout=5):
+            wait_until(lambda: holding(nodes, "env:name") == 3)
+
+
+def test_close_releases_and_ends_waits(
+    opened: Open, redlock: redlatch.Redlock, nodes: Nodes
+) -> None:
+    closing = opened()
+    held = redlock.acquire("busy", timeout=5)
+    mine = closing.acquire("mine", timeout=5)
+    assert held is not None and mine is not None
+    errors: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            closing.acquire("busy")
+        except redlatch.Error as error:
+            errors.append(error)
+
+    waiter = threading.Thread(target=wait, daemon=True)
+    waiter.start()
+    closing.close()
+    closing.close()
+    waiter.join(30)
+    assert isinstance(errors[0], redlatch.Closed)
+    vacate(nodes, "mine")
+    with pytest.raises(redlatch.Closed):
+        closing.acquire("mine")
+    held.release()
+
+
+def test_forgotten_redlock_releases(nodes: Nodes) -> None:
+    redlock = redlatch.Redlock(urls_of(nodes), restart_guard=False)
+    lease = redlock.acquire("forgotten", timeout=5)
+    assert lease is not None
+    del redlock
+    gc.collect()
+    assert lease.held  # as long as somebody has the lease
+    with pytest.warns(ResourceWarning):
+        del lease
+        gc.collect()
+    vacate(nodes, "forgotten")
+
+
+def test_child_has_connections_of_its_own(nodes: Nodes, script: Callable[[str], Script]) -> None:
+    program = script(
+        f"""
+import os
+redlock = redlatch.Redlock({urls_of(nodes)!r}, restart_guard=False)
+lease = redlock.acquire("fork", timeout=5)
+pid = os.fork()
+if pid == 0:
+    status = 1
+    try:
+        try:
+            lease.release()
+        except redlatch.Forked:
+            busy = redlock.acquire("fork", timeout=0) is None
+            with redlock.lock("child", timeout=5):
+                status = 0 if busy else 2
+    finally:
+        os._exit(status)
+print(os.waitpid(pid, 0)[1], lease.held, lease.release())
+"""
+    )
+    assert program.end() == ("0 True True\n", "")
+
+
+# ---- asyncio -------------------------------------------------------------------------------------
+
+
+def test_block_of_a_task(
+    run: Run, redlock: redlatch.Redlock, other: redlatch.Redlock, nodes: Nodes
+) -> None:
+    async def main() -> None:
+        await redlock.aio.connect(wait=10)
+        assert redlock.aio is redlock.aio
+        async with redlock.aio.lock("report", ttl=20, timeout=5) as lease:
+            assert isinstance(lease, redlatch.AsyncLease)
+            assert lease.held and 10 < lease.remaining < 20
+            assert await other.aio.acquire("report", timeout=0) is None
+            with pytest.raises(redlatch.NotAcquired):
+                await other.aio.lock("report", timeout=0.05).__aenter__()
+            await lease.extend(25)
+            assert lease.remaining > 20
+        assert not lease.held and not lease.lost
+
+    run(main())
+    vacate(nodes, "report")
+
+
+def test_lock_has_the_shape_of_asyncio_lock(run: Run, redlock: redlatch.Redlock) -> None:
+    async def main() -> None:
+        lock = redlock.aio.lock("shape")
+        assert await lock.acquire() is True
+        assert lock.locked() and lock.lease is not None
+        with pytest.raises(redlatch.AlreadyHeld):
+            await lock.acquire()
+        await lock.release()
+        assert not lock.locked()
+
+    run(main())
+
+
+def test_cancelled_wait_leaves_nothing(
+    run: Run, redlock: redlatch.Redlock, other: redlatch.Redlock, nodes: Nodes
+) -> None:
+    async def main() -> None:
+        lease = await redlock.aio.acquire("cancel")
+        assert lease is not None
+        task = asyncio.ensure_future(other.aio.acquire("cancel"))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await lease.release()
+
+    run(main())
+    vacate(nodes, "cancel")
+
+
+def test_loss_cancels_the_block(run: Run, redlock: redlatch.Redlock, nodes: Nodes) -> None:
+    async def main() -> None:
+        with pytest.raises(redlatch.LockLost):
+            async with redlock.aio.lock("loss", timeout=5, ttl=1, on_lost="cancel"):
+                await asyncio.to_thread(wait_until, lambda: holding(nodes, "loss") == 3)
+                for node in nodes[:2]:
+                    with redlatch.connect(node.url) as client:
+                        client.force_release("loss")
+                await asyncio.sleep(60)
+
+    run(main())
+
+
+def test_many_tasks_exclude_each_other(
+    run: Run, redlock: redlatch.Redlock, other: redlatch.Redlock
+) -> None:
+    inside: list[int] = []
+
+    async def work(number: int) -> None:
+        source = (redlock, other)[number % 2]
+        async with source.aio.lock("many"):
+            assert not inside
+            inside.append(number)
+            await asyncio.sleep(0)
+            inside.pop()
+
+    async def main() -> None:
+        await asyncio.gather(*(work(number) for number in range(12)))
+
+    run(main())
+
+
+def test_too_few_nodes_for_a_task(run: Run, opened: Open, nodes: Nodes) -> None:
+    for node in nodes[1:]:
+        node.kill()
+    redlock = opened()
+
+    async def main() -> None:
+        with pytest.raises(redlatch.Unavailable):
+            await redlock.aio.connect()
+        with pytest.raises(redlatch.Unavailable):
+            await redlock.aio.acquire("few", timeout=0)
+        with pytest.raises(TypeError, match="confirm"):
+            redlock.aio.lock("few", confirm=True)  # type: ignore[call-arg]
+
+    run(main())

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright The redlatch authors
+ *
+ * Goal: a Redlock excludes threads of one handle and of several, by calls that wait and by
+ * requests; hung nodes hold nobody up; closing ends waits and leaves nothing. Method: five real
+ * servers, counters that lose increments as soon as two threads are inside, SIGSTOP.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "harness.h"
+#include "redlatch/redlatch.h"
+#include "server.h"
+
+#define TEXT(x) (x), (sizeof(x) - 1)
+
+enum { NODE_COUNT = 5, THREAD_COUNT = 6, ROUND_COUNT = 40, LONGEST_MS = 60000 };
+
+static atomic_int counter, inside_count;
+
+static void select_and_signal(int node, int number) {
+  server_select((size_t)node);
+  kill(server_pid(), number);
+  server_select(0);
+}
+
+/* The unix sockets of the first `count` nodes. */
+static rl_redlock* open_redlock(int count, const char* name, const char* value, rl_error* err) {
+  rl_client_options* options = rl_client_options_new();
+  char urls[1024] = "";
+  rl_redlock* redlock;
+  int i;
+  for (i = 0; i < count; ++i) {
+    server_select((size_t)i);
+    strcat(urls, server_url());
+    strcat(urls, i % 2 ? "\n" : "  ");
+  }
+  server_select(0);
+  CHECK_INT(RL_OK, rl_client_options_set(options, TEXT("restart_guard"), TEXT("off"), NULL));
+  if (name != NULL) {
+    CHECK_INT(RL_OK,
+              rl_client_options_set(options, name, strlen(name), value, strlen(value), NULL));
+  }
+  redlock = rl_redlock_open(urls, strlen(urls), options, err);
+  rl_client_options_free(options);
+  return redlock;
+}
+
+/* On how many nodes there is a key `name`. */
+static int key_count(const char* name) {
+  int count = 0;
+  int i;
+  for (i = 0; i < NODE_COUNT; ++i) {
+    server_select((size_t)i);
+    count += (int)server_number("EXISTS", name, NULL);
+  }
+  server_select(0);
+  return count;
+}
+
+static void enter_and_leave(void) {
+  const int before = atomic_load(&counter);
+  CHECK_INT(1, atomic_fetch_add(&inside_count, 1) + 1);
+  atomic_store(&counter, before + 1);
+  atomic_fetch_sub(&inside_count, 1);
+}
+
+static void* call(void* redlock) {
+  rl_error* err = rl_error_new();
+  int i;
+  for (i = 0; i < ROUND_COUNT; ++i) {
+    rl_lease* lease = rl_redlock_acquire(redlock, TEXT("counter"), LONGEST_MS, NULL, err);
+    if (!CHECK(lease != NULL)) fprintf(stderr, "  %s\n", rl_error_message(err));
+    if (lease == NULL) break;
+    enter_and_leave();
+    CHECK_INT(RL_OK, rl_release(lease, err));
+    rl_lease_free(lease);
+  }
+  rl_error_free(err);
+  return NULL;
+}
+
+/* By requests, some of which are cancelled on their way. */
+static void* request(void* redlock) {
+  int i;
+  for (i = 0; i < ROUND_COUNT; ++i) {
+    rl_request* wanted = rl_redlock_acquire_start(redlock, TEXT("counter"), LONGEST_MS, NULL);
+    rl_request* unwanted = rl_redlock_acquire_start(redlock, TEXT("counter"), -1, NULL);
+    rl_lease* lease;
+    if (i % 2 == 0) rl_request_wait(unwanted, i % 8);
+    rl_request_free(unwanted);
+    if (!CHECK_INT(RL_OK, rl_request_wait(wanted, LONGEST_MS))) {
+      fprintf(stderr, "  %s\n", rl_request_message(wanted));
+    }
+    lease = rl_request_take_lease(wanted);
+    if (lease != NULL) enter_and_leave();
+    rl_lease_free(lease);
+    rl_request_free(wanted);
+  }
+  return NULL;
+}
+
+static void threads_exclude_each_other(void) {
+  pthread_t threads[THREAD_COUNT];
+  rl_redlock* redlocks[2];
+  int i;
+  for (i = 0; i < 2; ++i) {
+    redlocks[i] = open_redlock(NODE_COUNT, NULL, NULL, NULL);
+    REQUIRE(redlocks[i] != NULL);
+  }
+  atomic_store(&counter, 0);
+  for (i = 0; i < THREAD_COUNT; ++i) {
+    pthread_create(&threads[i], NULL, i % 3 == 0 ? request : call, redlocks[i % 2]);
+  }
+  for (i = 0; i < THREAD_COUNT; ++i) pthread_join(threads[i], NULL);
+  CHECK_INT(THREAD_COUNT * ROUND_COUNT, atomic_load(&counter));
+  for (i = 0; i < 2; ++i) rl_redlock_close(redlocks[i]);
+  CHECK_INT(0, key_count("counter"));
+}
+
+static void hung_nodes_hold_nobody_up(void) {
+  rl_error* err = rl_error_new();
+  rl_redlock* redlock = open_redlock(NODE_COUNT, "node_timeout", "300ms", err);
+  rl_lease* lease;
+  int64_t began_ms;
+  int i;
+  REQUIRE(redlock != NULL);
+  CHECK_INT(RL_OK, rl_redlock_connect(redlock, LONGEST_MS, err));
+  for (i = 0; i < 2; ++i) select_and_signal(i, SIGSTOP);
+  for (i = 0; i < 20; ++i) {
+    lease = rl_redlock_acquire(redlock, TEXT("hung"), 0, NULL, err);
+    if (!CHECK(lease != NULL)) fprintf(stderr, "  %s\n", rl_error_message(err));
+    if (lease != NULL) CHECK_INT(RL_OK, rl_release(lease, err));
+    rl_lease_free(lease);
+  }
+  select_and_signal(2, SIGSTOP);
+  began_ms = now_ms();
+  CHECK(rl_redlock_acquire(redlock, TEXT("hung"), 0, NULL, err) == NULL);
+  CHECK(now_ms() - began_ms >= 250);
+  CHECK_INT(RL_E_UNAVAILABLE, rl_error_status(err));
+  CHECK_HAS("unix://", rl_error_message(err));
+  for (i = 0; i < 3; ++i) select_and_signal(i, SIGCONT);
+  EVENTUALLY(key_count("hung") == 0, LONGEST_MS);
+  rl_redlock_close(redlock);
+  rl_error_free(err);
+}
+
+static void a_lease_is_lost_with_the_majority(void) {
+  rl_error* err = rl_error_new();
+  rl_acquire_options* options = rl_acquire_options_new();
+  rl_redlock* redlock = open_redlock(NODE_COUNT, NULL, NULL, err);
+  rl_lease* lease;
+  int i;
+  REQUIRE(redlock != NULL);
+  rl_acquire_options_set_lease_ms(options, 3000);
+  lease = rl_redlock_acquire(redlock, TEXT("lost"), 0, options, err);
+  REQUIRE(lease != NULL);
+  CHECK(rl_lease_remaining_ms(lease) > 0);
+  CHECK_INT(0, rl_lease_fence(lease));
+  for (i = 0; i < 3; ++i) {
+    server_select((size_t)i);
+    server_number("DEL", "lost", NULL);
+  }
+  server_select(0);
+  CHECK_INT(RL_E_LOST, rl_lease_wait_lost(lease, LONGEST_MS));
+  CHECK_INT(RL_E_LOST, rl_release(lease, err));
+  CHECK_HAS("2 of 5", rl_error_message(err));
+  EVENTUALLY(key_count("lost") == 0, LONGEST_MS);
+  rl_lease_free(lease);
+  rl_redlock_close(redlock);
+  rl_acquire_options_free(options);
+  rl_error_free(err);
+}
+
+static void fences_rise_if_asked_for(void) {
+  rl_redlock* redlock = open_redlock(3, "fenced", "yes", NULL);
+  int64_t last = 0;
+  int i;
+  REQUIRE(redlock != NULL);
+  for (i = 0; i < 5; ++i) {
+    rl_lease* lease = rl_redlock_acquire(redlock, TEXT("fenced"), 0, NULL, NULL);
+    REQUIRE(lease != NULL);
+    CHECK(rl_lease_fence(lease) > last);
+    last = rl_lease_fence(lease);
+    CHECK_INT(RL_OK, rl_release(lease, NULL));
+    rl_lease_free(lease);
+  }
+  rl_redlock_close(redlock);
+}
+
+static void closing_ends_waits_and_gives_back(void) {
+  rl_redlock* holder = open_redlock(3, NULL, NULL, NULL);
+  rl_redlock* other = open_redlock(3, NULL, NULL, NULL);
+  rl_lease* lease;
+  rl_request* waiting;
+  REQUIRE(holder != NULL && other != NULL);
+  lease = rl_redlock_acquire(holder, TEXT("closed"), 0, NULL, NULL);
+  REQUIRE(lease != NULL);
+  waiting = rl_redlock_acquire_start(other, TEXT("closed"), -1, NULL);
+  CHECK_INT(RL_PENDING, rl_request_wait(waiting, 20));
+  rl_redlock_shutdown(other);
+  CHECK_INT(RL_E_CLOSED, rl_request_status(waiting));
+  CHECK(rl_redlock_acquire(other, TEXT("closed"), 0, NULL, NULL) == NULL);
+  rl_request_free(waiting);
+  rl_redlock_close(other);
+  rl_redlock_close(holder);
+  CHECK_INT(0, key_count("closed"));
+  CHECK_INT(2, rl_lease_state(lease));
+  rl_lease_free(lease);
+}
+
+static const struct test tests[] = {
+    {"threads_exclude_each_other", threads_exclude_each_other},
+    {"hung_nodes_hold_nobody_up", hung_nodes_hold_nobody_up},
+    {"a_lease_is_lost_with_the_majority", a_lease_is_lost_with_the_majority},
+    {"fences_rise_if_asked_for", fences_rise_if_asked_for},
+    {"closing_ends_waits_and_gives_back", closing_ends_waits_and_gives_back},
+};
+
+int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), 140, argc, argv); }

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""What a defect is that mutants.py builds in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Edit:
+    file: str
+    old: str  # stands there exactly once
+    new: str  # IS_ON: whether this defect is the one that is switched on
+
+
+@dataclass(frozen=True)
+class Mutant:
+    name: str
+    what: str
+    seed: int  # that finds it
+    edits: tuple[Edit, ...]
+    shape: str = ""  # of the run; '': as the seed says

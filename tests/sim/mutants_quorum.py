@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Defects of the quorum, and of what one of its votes is. The engine's stand in mutants.py; where
+both change one place, that one comes first."""
+
+from __future__ import annotations
+
+from mutant import Edit, Mutant
+
+QUORUM_MUTANTS = (
+    Mutant(
+        "rl-half",
+        "half of the nodes are enough",
+        1,
+        (
+            Edit(
+                "policy/quorum.h",
+                "return node_count / 2 + 1;",
+                "return node_count / 2 + (IS_ON ? 0 : 1);",
+            ),
+        ),
+        shape="kRedlock",
+    ),
+    Mutant(
+        "rl-per-reply",
+        "votes are counted by replies of all rounds, not by nodes of one",
+        1,
+        (
+            Edit(
+                "quorum/matters.h",
+                "  Nanos wait_until = kNever;\n",
+                "  Nanos wait_until = kNever;\n  size_t reply_count = 0;\n",
+            ),
+            Edit(
+                "quorum/bid.cc",
+                "        vote.state = State::kYes;\n",
+                "        vote.state = State::kYes;\n        bid.reply_count++;\n",
+            ),
+            Edit(
+                "quorum/bid.cc",
+                "const size_t yes = bid.count(State::kYes);\n  if (yes >=",
+                "const size_t yes = IS_ON ? bid.reply_count : bid.count(State::kYes);\n"
+                "  if (yes >=",
+            ),
+            Edit(
+                "quorum/bid.cc",
+                "  return policy::valid_until({deadlines.data(), count}, majority_);",
+                "  if (IS_ON && count > 0) {\n"
+                "    return policy::valid_until({deadlines.data(), count}, 1);\n"
+                "  }\n"
+                "  return policy::valid_until({deadlines.data(), count}, majority_);",
+            ),
+        ),
+        shape="kRedlock",
+    ),
+    Mutant(
+        "rl-no-drift",
+        "a vote has no margin for clocks of different rates",
+        1,
+        (
+            Edit(
+                "policy/lease_clock.h",
+                " : lease / 100 + 2 * kMs;",
+                " : IS_ON ? 0 : lease / 100 + 2 * kMs;",
+            ),
+        ),
+        shape="kRedlockDrift",
+    ),
+    Mutant(
+        "rl-restart-votes",
+        "a node that restarted votes at once",
+        5,
+        (
+            Edit(
+                "quorum/quorum.h",
+                "node.refusal.ok() && node.votes_at <= now;",
+                "node.refusal.ok() && (IS_ON || node.votes_at <= now);",
+            ),
+        ),
+        shape="kRedlockRestart",
+    ),
+    Mutant(
+        "rl-reply-lease",
+        "a vote counts from the reply, not from the request",
+        4,
+        (
+            Edit(
+                "engine/queue.cc",
+                " ? now : in_flight.sent_at, lease);",
+                " || IS_ON ? now : in_flight.sent_at, lease);",
+            ),
+            Edit(
+                "engine/tenure.cc",
+                " ? now : sent_at, lease));",
+                " || IS_ON ? now : sent_at, lease));",
+            ),
+        ),
+        shape="kRedlock",
+    ),
+    Mutant(
+        "rl-late-reply",
+        "a yes to an earlier round counts after it was given back",
+        2,
+        (
+            Edit(
+                "quorum/bid.cc",
+                "  if (ballot && !ballot->is_finished()) engine.cancel(*ballot, now);",
+                "  if (IS_ON && share && share->state.load() == Lease::kHeld) {\n"
+                "    const Nanos until = share->deadline.load();\n"
+                "    engine.abandon(*share, now);\n"
+                "    share->state = Lease::kHeld;\n"
+                "    share->deadline = until;\n"
+                "    vote.share = share;\n"
+                "    vote.state = State::kYes;\n"
+                "    return;\n"
+                "  }\n"
+                "  if (ballot && !ballot->is_finished()) engine.cancel(*ballot, now);",
+            ),
+            Edit(
+                "quorum/bid.cc",
+                "    drop_vote(bid, i, now);\n    vote.state = State::kNone;\n",
+                "    drop_vote(bid, i, now);\n"
+                "    if (IS_ON && vote.state == State::kYes) continue;\n"
+                "    vote.state = State::kNone;\n",
+            ),
+        ),
+        shape="kRedlock",
+    ),
+    Mutant(
+        "rl-granted-only",
+        "only what was granted is given back, not what may still be",
+        1,
+        (
+            Edit(
+                "quorum/bid.cc",
+                "  if (ballot && !ballot->is_finished()) engine.cancel(*ballot, now);\n"
+                "  if (share)",
+                "  if (!IS_ON && ballot && !ballot->is_finished()) engine.cancel(*ballot, now);\n"
+                "  if (share)",
+            ),
+        ),
+        shape="kRedlock",
+    ),
+    Mutant(
+        "rl-one-token",
+        "all rounds of a call have one token",
+        16,
+        (
+            Edit(
+                "quorum/bid.cc",
+                "  bid.rid = ++last_rid_;\n",
+                "  if (!IS_ON || bid.rid == 0) bid.rid = ++last_rid_;\n",
+            ),
+            Edit(
+                "engine/queue.cc",
+                "wire::make_token(cid_, hold->id);",
+                "wire::make_token(cid_, IS_ON && caller.rid != 0 && caller.wait_ms == 0\n"
+                "                                         ? caller.rid\n"
+                "                                         : hold->id);",
+            ),
+        ),
+        shape="kRedlock",
+    ),
+    Mutant(
+        "rl-uptime",
+        "the uptime is believed whatever the clock says",
+        775,
+        (
+            Edit(
+                "policy/quorum.h",
+                "const Nanos doubt = distance + age",
+                "const Nanos doubt = (IS_ON ? 0 : distance) + age",
+            ),
+        ),
+        shape="kRedlockRestart",
+    ),
+    Mutant(
+        "rl-old-votes",
+        "votes of a node that has restarted go on counting",
+        1,
+        (
+            Edit(
+                "quorum/nodes.cc",
+                "    withdraw_votes(node, now);\n  }\n",
+                "    if (!IS_ON) withdraw_votes(node, now);\n  }\n",
+            ),
+        ),
+        shape="kRedlockRestart",
+    ),
+    Mutant(
+        "rl-no-fence",
+        "the fence is not written to a majority",
+        5,
+        (
+            Edit(
+                "quorum/tenure.cc",
+                "  if (settings_.is_fenced) return raise_fence(bid, now);\n",
+                "  if (settings_.is_fenced && !IS_ON) return raise_fence(bid, now);\n"
+                "  bid.fence = 0;\n"
+                "  for (const Vote &vote : bid.votes) {\n"
+                "    if (!settings_.is_fenced || vote.state != State::kYes) continue;\n"
+                "    bid.fence = std::max(bid.fence, vote.share->fence.load());\n"
+                "  }\n",
+            ),
+        ),
+        shape="kRedlock",
+    ),
+    Mutant(
+        "rl-early-fence",
+        "the lock is entered before its fence is written",
+        139,
+        (
+            Edit(
+                "quorum/tenure.cc",
+                "  if (written >= majority_) return grant(bid, now);",
+                "  if (written >= 1 || (IS_ON && open > 0)) {\n"
+                "    if (IS_ON || written >= majority_) return grant(bid, now);\n"
+                "  }",
+            ),
+        ),
+        shape="kRedlock",
+    ),
+    Mutant(
+        "rl-first-fence",
+        "the fence is that of one node, not the highest",
+        5,
+        (
+            Edit(
+                "quorum/tenure.cc",
+                "if (vote.state == State::kYes) bid.fence = std::max(",
+                "if (IS_ON && bid.fence > 0) break;\n"
+                "    if (vote.state == State::kYes) bid.fence = std::max(",
+            ),
+        ),
+        shape="kRedlock",
+    ),
+    Mutant(
+        "rl-kept-votes",
+        "votes that were kept in line are never given back",
+        15,
+        (
+            Edit(
+                "quorum/bid.cc",
+                "bid.options.is_renewed && now < bid.keep_until;",
+                "bid.options.is_renewed && (IS_ON || now < bid.keep_until);",
+            ),
+            Edit(
+                "quorum/bid.cc",
+                "  if (now >= bid.keep_until) {\n",
+                "  if (now >= bid.keep_until && !IS_ON) {\n",
+            ),
+            # .. of any node: else the order of nodes resolves it.
+            Edit(
+                "quorum/bid.cc",
+                "may_keep && i < place;",
+                "may_keep && (IS_ON || i < place);",
+            ),
+        ),
+        shape="kRedlock",
+    ),
+    Mutant(
+        "rl-longest-vote",
+        "a lease lasts as long as its longest vote",
+        1,
+        (
+            Edit(
+                "policy/quorum.h",
+                "return sorted[needed - 1];",
+                "return sorted[IS_ON ? 0 : needed - 1];",
+            ),
+        ),
+        shape="kRedlock",
+    ),
+    Mutant(
+        "rl-quick-release",
+        "a release is over when one node has confirmed it",
+        1,
+        (
+            Edit(
+                "quorum/errand.cc",
+                "  if (done < majority_ && done + open >= majority_) return;\n",
+                "  if (done < (IS_ON ? 1 : majority_) && done + open >= majority_) return;\n"
+                "  if (IS_ON && done > 0) done = majority_;\n",
+            ),
+        ),
+        shape="kRedlock",
+    ),
+    Mutant(
+        "rl-worthless",
+        "a lease is granted however little is left of it",
+        15,
+        (
+            Edit(
+                "quorum/tenure.cc",
+                "  if (left <= settings_.min_validity) {\n",
+                "  if (left <= (IS_ON ? 0 : settings_.min_validity)) {\n",
+            ),
+            Edit(
+                "quorum/tenure.cc",
+                "  if (valid <= now + settings_.min_validity) return",
+                "  if (valid <= now + (IS_ON ? 0 : settings_.min_validity)) return",
+            ),
+        ),
+        shape="kRedlock",
+    ),
+    Mutant(
+        "rl-dead-line",
+        "who stands in line does not see that its node is silent",
+        7,
+        (
+            Edit(
+                "quorum/bid.cc",
+                "  if (is_gone) {\n",
+                "  if (is_gone && !IS_ON) {\n",
+            ),
+        ),
+        shape="kRedlock",
+    ),
+)

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "quorum_client.h"
+
+#include <array>
+#include <utility>
+
+#include "memory.h"
+#include "reply_view.h"
+
+namespace redlatch::sim {
+
+namespace {
+
+constexpr Nanos kSchedulingLimit = 200'000;  // between an event and the thread that it wakes
+
+Clock clock_of(const Plan &plan, int slot, uint64_t life) {
+  Random random(plan.seed, 100 + static_cast<uint64_t>(slot) + life * 1000);
+  const Nanos start = random.between(1, 1'000'000) * kMs;
+  int64_t rate = random.between(-plan.rate_limit_ppm, plan.rate_limit_ppm);
+  if (plan.has_worst_rates()) rate = -plan.rate_limit_ppm;
+  return {start, rate};
+}
+
+}  // namespace
+
+QuorumClient::QuorumClient(QuorumScene &scene, int slot, uint64_t life)
+    : scene_(scene),
+      slot_(slot),
+      clock_(clock_of(scene.plan, slot, life)),
+      random_(scene.plan.seed, 500 + static_cast<uint64_t>(slot) + life * 1000),
+      is_alive_(std::make_shared<bool>(true)) {
+  const Plan &plan = scene.plan;
+  for (size_t node = 0; node < scene.servers.size(); node++) {
+    Settings settings;
+    settings.name_space = "app:";
+    settings.holder = "client " + std::to_string(slot);
+    settings.host = "node" + std::to_string(node);
+    settings.timeout = plan.timeout;
+    settings.connect_timeout = plan.timeout;
+    settings_.push_back(std::move(settings));
+    wires_.push_back(std::make_unique<Wire>(*this, node));
+  }
+  quorum_settings_.node_timeout = plan.node_timeout;
+  quorum_settings_.restart_guard = plan.guard == Plan::Guard::kOff ? 0 : plan.restart_guard;
+  quorum_settings_.is_durable = plan.guard == Plan::Guard::kDurable;
+  quorum_settings_.is_fenced = plan.is_fenced;
+  quorum_settings_.min_validity = plan.min_validity;
+  std::array<uint8_t, 16> id{};
+  for (uint8_t &byte : id) byte = static_cast<uint8_t>(random_.next());
+  const uint64_t seed = random_.next();
+  quorum::Outlet &outlet = *this;
+  const CoreMemory::Scope scope;
+  quorum_ = std::make_unique<quorum::Quorum>(settings_, quorum_settings_, id, seed, outlet);
+}
+
+QuorumClient::~QuorumClient() {
+  *is_alive_ = false;
+  const CoreMemory::Scope scope;
+  for (const auto &wire : wires_) wire->facts = {};
+  quorum_.reset();
+}
+
+void QuorumClient::tell(const char *what, const engine::Request &request) {
+  if (!scene_.trace.is_told()) return;
+  static const char *const kOps[] = {"connect", "acquire", "release", "extend"};
+  const std::string &name =
+      request.name.empty() && request.lease ? request.lease->name : request.name;
+  scene_.trace.say(scene_.schedule.now(), "client %d %s %s of %s, wait %lld, lease %lld ms: %d %s",
+                   slot_, what, kOps[static_cast<size_t>(request.op)], name.c_str(),
+                   static_cast<long long>(request.wait_ms),
+                   static_cast<long long>(request.options.lease / kMs),
+                   static_cast<int>(request.status.load()), request.message.c_str());
+}
+
+// ---- calls of users ----------------------------------------------------------------------------
+
+// Whatever goes into the quorum goes through here.
+template <class Call>
+void QuorumClient::call(const Call &call) {
+  scene_.beliefs.look();
+  {
+    const CoreMemory::Scope scope;
+    call(*quorum_, now());
+  }
+  settle();
+}
+
+// Something that this process does by itself: not while it stands still, and not once it is gone.
+template <class Action>
+void QuorumClient::later(Nanos delay, Action action) {
+  scene_.schedule.in(delay, [this, action, alive = is_alive_] {
+    if (!*alive) return;
+    if (is_paused()) return later(paused_until_ - scene_.schedule.now(), action);
+    action();
+  });
+}
+
+void QuorumClient::start(const RequestPtr &request, std::function<void()> done) {
+  tell("starts", *request);
+  calls_.emplace(request.get(), std::pair(request, std::move(done)));
+  call([&](quorum::Quorum &quorum, Nanos now) { quorum.start(request, now); });
+}
+
+void QuorumClient::cancel(engine::Request &request) {
+  call([&](quorum::Quorum &quorum, Nanos now) { (void)quorum.cancel(request, now); });
+}
+
+void QuorumClient::detach(engine::Lease &lease) {
+  call([&](quorum::Quorum &quorum, Nanos now) { quorum.detach(lease, now); });
+}
+
+void QuorumClient::abandon(engine::Lease &lease) {
+  call([&](quorum::Quorum &quorum, Nanos now) { quorum.abandon(lease, now); });
+}
+
+bool QuorumClient::is_held(const engine::Lease &lease) const {
+  return lease.state_at(now()) == engine::Lease::kHeld;
+}
+
+void QuorumClient::shut_down() {
+  call([](quorum::Quorum &quorum, Nanos now) { quorum.shut_down(now); });
+}
+
+// ---- the outlet --------------------------------------------------------------------------------
+
+void QuorumClient::send(size_t node, std::span<const std::string_view> argv) {
+  const CoreMemory::Pause pause;
+  scene_.quorum_rules.sent(node, slot_, argv);
+  wires_[node]->out.emplace_back(argv);
+}
+
+void QuorumClient::finished(engine::Request &request) {
+  const CoreMemory::Pause pause;
+  const auto found = calls_.find(&request);
+  if (found == calls_.end()) return;
+  if (request.op == engine::Request::Op::kAcquire && request.status.load() == Status::kOk) {
+    Beliefs::Holder holder{slot_, &clock_, request.lease, 0, request.lease->token};
+    if (request.options.max_hold > 0) holder.end = after(now(), request.options.max_hold);
+    holder.has_fence = scene_.plan.is_fenced;
+    scene_.beliefs.begin(request.lease->name, std::move(holder));
+    const Nanos left = request.lease->deadline.load() - now();
+    const bool is_short = request.options.max_hold == 0 && left <= scene_.plan.min_validity;
+    if (is_short) {
+      scene_.verdict.broken("a lease is long enough when it is granted", request.lease->name);
+    }
+    given_up_.erase(request.lease->token);
+  }
+  if (request.op == engine::Request::Op::kRelease && request.status.load() == Status::kOk) {
+    // With several callers another one of this client may have it by now.
+    if (scene_.plan.caller_count == 1) scene_.quorum_rules.judge_release(*request.lease);
+  }
+  // The product's own word for a reply that it cannot read.
+  if (request.message.find("unexpected answer") != std::string::npos) {
+    scene_.verdict.broken("every answer is understood", request.message);
+  }
+  tell("ends", request);
+  scene_.trace.mix(static_cast<uint64_t>(request.status.load()) + 17);
+  done_.push_back(std::move(found->second.second));
+  calls_.erase(found);
+}
+
+void QuorumClient::lease_ended(engine::Lease &lease) {
+  const CoreMemory::Pause pause;
+  const auto state = lease.state.load();
+  if (state == engine::Lease::kLost) scene_.tally.lost++;
+  if (state != engine::Lease::kDetached) given_up_.insert(lease.token);
+  scene_.trace.say(scene_.schedule.now(), "%s: client %d ends %s: %s %s", lease.name.c_str(), slot_,
+                   lease.token.c_str(),
+                   state == engine::Lease::kLost ? "lost" : "given back or detached",
+                   lease.reason.c_str());
+  scene_.beliefs.end(lease);
+}
+
+// ---- the shell ---------------------------------------------------------------------------------
+
+void QuorumClient::settle() {
+  for (const std::string &token : given_up_) scene_.quorum_rules.given_up(token);
+  given_up_.clear();
+  scene_.beliefs.judge();
+  scene_.beliefs.for_each([this](const std::string &name, const Beliefs::Holder &holder) {
+    if (holder.client == slot_) scene_.quorum_rules.judge_validity(name, holder);
+  });
+  for (const auto &wire : wires_) {
+    if (std::exchange(wire->is_dropped, false)) {
+      scene_.network.close(wire->link, Network::Ending::kSoon);
+      disconnect(*wire);
+    }
+    if (wire->is_up && !wire->out.empty()) {
+      scene_.network.send_up(wire->link, std::exchange(wire->out, {}));
+    }
+    wire->out.clear();
+  }
+  for (auto &done : std::exchange(done_, {})) {
+    if (done) scene_.schedule.in(random_.between(0, kSchedulingLimit), std::move(done));
+  }
+  for (const auto &wire : wires_) connect(*wire);
+  arm();
+}
+
+// The quorum is told of it a moment later.
+void QuorumClient::disconnect(Wire &wire) {
+  wire.link = 0;
+  wire.is_up = false;
+  later(random_.between(0, kSchedulingLimit), [this, &wire] {
+    scene_.trace.say(scene_.schedule.now(), "client %d is disconnected from node %zu", slot_,
+                     wire.node);
+    call([&](quorum::Quorum &quorum, Nanos now) { quorum.on_disconnected(wire.node, now); });
+  });
+}
+
+void QuorumClient::connect(Wire &wire) {
+  if (wire.is_connecting) return;
+  {
+    const CoreMemory::Scope scope;
+    if (!quorum_->begin_connect(wire.node, now())) return;
+  }
+  wire.is_connecting = true;
+  wire.asked_at = now();
+  const Nanos way = scene_.network.delay() + scene_.network.delay();
+  later(way, [this, &wire] { greet(wire); });
+}
+
+void QuorumClient::greet(Wire &wire) {
+  const Nanos back = scene_.network.delay() + scene_.network.delay();
+  const bool is_blocked = scene_.schedule.now() < wire.blocked_until;
+  wire.link = scene_.network.open(wire, server(wire));
+  const std::string channel = is_polling() ? std::string() : quorum_->channel();
+  if (is_blocked || !server(wire).greet(wire.link, channel, scene_.plan.is_sharded)) {
+    scene_.network.close(wire.link, Network::Ending::kSoon);
+    wire.link = 0;
+    // Nobody answers: refused at once, or not before the limit.
+    const bool is_silent = is_blocked || server(wire).is_up();
+    return later(is_silent ? settings_[wire.node].connect_timeout : back,
+                 [this, &wire] { fail_connect(wire, "nobody answers"); });
+  }
+  quorum::NodeFacts facts;
+  if (scene_.plan.is_info_forbidden) {
+    const CoreMemory::Scope scope;
+    facts.why_unknown = failure(Status::kDenied, "NOPERM");
+  } else {
+    std::string run_id = server(wire).run_id();
+    const CoreMemory::Scope scope;
+    facts.run_id = run_id;
+    facts.age.uptime_s = server(wire).uptime_s();
+    facts.age.clock = server(wire).now_us() * 1000;
+  }
+  {
+    const CoreMemory::Scope scope;
+    wire.facts = std::move(facts);
+  }
+  later(back, [this, &wire, link = wire.link] { finish_connect(wire, link); });
+}
+
+void QuorumClient::finish_connect(Wire &wire, uint64_t link) {
+  if (wire.link != link || !scene_.network.is_open(link)) {
+    return fail_connect(wire, "the connection broke");
+  }
+  server(wire).set_ready(link);
+  wire.is_connecting = false;
+  wire.is_up = true;
+  engine::ServerFacts server_facts;
+  server_facts.is_sharded = scene_.plan.is_sharded;
+  server_facts.can_track = scene_.plan.can_track;
+  server_facts.is_push_trusted = !is_polling();
+  policy::Age &age = wire.facts.age;
+  age.told_at = wire.asked_at;
+  age.round_trip = now() - wire.asked_at;
+  age.clock -= wire.asked_at + age.round_trip / 2;
+  scene_.trace.say(scene_.schedule.now(), "client %d is connected to node %zu, %s, up %lld s",
+                   slot_, wire.node, wire.facts.run_id.c_str(),
+                   static_cast<long long>(age.uptime_s));
+  if (!wire.run_id.empty() && wire.run_id != wire.facts.run_id) {
+    scene_.quorum_rules.told_of_restart(wire.node, quorum_->channel());
+  }
+  wire.run_id = wire.facts.run_id;
+  call([&](quorum::Quorum &quorum, Nanos now) {
+    quorum.on_connected(wire.node, server_facts, wire.facts, now);
+  });
+}
+
+void QuorumClient::fail_connect(Wire &wire, const std::string &why) {
+  wire.link = 0;
+  wire.is_connecting = false;
+  const Outcome outcome = failure(Status::kUnavailable, why);
+  call([&](quorum::Quorum &quorum, Nanos now) {
+    quorum.on_connect_failed(wire.node, outcome, now);
+  });
+}
+
+void QuorumClient::arm() {
+  const Nanos due = quorum_->next_due();
+  if (due == kNever) return;
+  // An earlier one that is pending looks again.
+  const Nanos soonest = std::max(clock_.when(due), scene_.schedule.now());
+  if (soonest >= timer_at_) return;
+  const Nanos at = soonest + random_.between(0, 50'000);
+  timer_at_ = at;
+  timer_number_++;
+  scene_.schedule.at(at, [this, number = timer_number_, alive = is_alive_] {
+    if (*alive) on_time(number);
+  });
+}
+
+void QuorumClient::on_time(uint64_t number) {
+  if (number != timer_number_) return;
+  timer_at_ = kNever;
+  if (is_paused()) {
+    is_time_due_ = true;
+    return;
+  }
+  if (quorum_->next_due() > now()) return arm();
+  call([](quorum::Quorum &quorum, Nanos now) { quorum.on_timer(now); });
+}
+
+// ---- connections -------------------------------------------------------------------------------
+
+void QuorumClient::Wire::received(uint64_t id, Messages messages) {
+  // What comes before the handshake is over is not looked at.
+  if (id != link || (!is_up && !client.is_paused())) return;
+  if (client.is_paused()) {
+    client.inbox_.push_back({node, id, std::move(messages)});
+    return;
+  }
+  client.take(*this, messages);
+}
+
+void QuorumClient::take(Wire &wire, const Messages &messages) {
+  if (!wire.is_up) return;
+  const uint64_t link = wire.link;
+  for (const Message &message : messages) {
+    if (link != wire.link) return;
+    call([&](quorum::Quorum &quorum, Nanos now) {
+      switch (message.kind) {
+        case Message::Kind::kReply: {
+          const CoreMemory::Pause pause;
+          const ReplyView view(message.value);
+          const CoreMemory::Scope scope;
+          return quorum.on_reply(wire.node, view.get(), now);
+        }
+        case Message::Kind::kPush:
+          return quorum.on_push(wire.node, message.text, now);
+        case Message::Kind::kInvalidation:
+          return quorum.on_invalidated(wire.node, message.text, now);
+      }
+    });
+  }
+}
+
+void QuorumClient::Wire::closed(uint64_t id) {
+  if (id != link || is_connecting) {
+    if (id == link) link = 0;
+    return;
+  }
+  if (client.is_paused()) {
+    is_closed_due = true;
+    return;
+  }
+  client.disconnect(*this);
+}
+
+void QuorumClient::pause(Nanos until) {
+  paused_until_ = std::max(paused_until_, until);
+  scene_.schedule.at(paused_until_, [this, alive = is_alive_] {
+    if (*alive) resume();
+  });
+}
+
+// What came meanwhile and what fell due meanwhile are looked at in any order.
+void QuorumClient::resume() {
+  if (is_paused()) return;
+  scene_.trace.say(scene_.schedule.now(), "client %d goes on", slot_);
+  const bool is_time_first = random_.chance(500);
+  const auto run_time = [&] {
+    if (!std::exchange(is_time_due_, false)) return;
+    call([](quorum::Quorum &quorum, Nanos now) { quorum.on_timer(now); });
+  };
+  if (is_time_first) run_time();
+  for (const Arrival &arrival : std::exchange(inbox_, {})) {
+    Wire &wire = *wires_[arrival.node];
+    if (wire.link == arrival.link) take(wire, arrival.messages);
+  }
+  for (const auto &wire : wires_) {
+    if (std::exchange(wire->is_closed_due, false) && wire->is_up) disconnect(*wire);
+  }
+  run_time();
+}
+
+void QuorumClient::forget_connections(Network::Ending ending) {
+  for (const auto &wire : wires_) {
+    if (wire->link != 0) scene_.network.close(wire->link, ending);
+    wire->link = 0;
+    wire->is_up = false;
+  }
+}
+
+void QuorumClient::cut_off(size_t node, bool is_up, bool is_down, Nanos until) {
+  Wire &wire = *wires_[node];
+  wire.blocked_until = std::max(wire.blocked_until, until);
+  if (is_up) scene_.network.stall(wire.link, true, until);
+  if (is_down) scene_.network.stall(wire.link, false, until);
+}
+
+void QuorumClient::heal() {
+  for (const auto &wire : wires_) wire->blocked_until = 0;
+}
+
+}  // namespace redlatch::sim

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// QuorumClient: the product's quorum in a simulated process, as core/client's Redlock is its shell
+// in a real one: a connection to each node, and one thread that does everything.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "network.h"
+#include "process.h"
+#include "quorum/quorum.h"
+#include "quorum_rules.h"
+#include "scene.h"
+
+namespace redlatch::sim {
+
+// What all parts of a run with several servers share.
+struct QuorumScene : Scene {
+  QuorumScene(const Scene &scene, std::vector<std::unique_ptr<Server>> &servers_,
+              QuorumRules &quorum_rules_)
+      : Scene(scene), servers(servers_), quorum_rules(quorum_rules_) {}
+
+  std::vector<std::unique_ptr<Server>> &servers;
+  QuorumRules &quorum_rules;
+};
+
+class QuorumClient : public Process, private quorum::Outlet {
+ public:
+  QuorumClient(QuorumScene &scene, int slot, uint64_t life);
+  ~QuorumClient() override;
+
+  // Calls of users.
+  void start(const RequestPtr &request, std::function<void()> done) override;
+  void cancel(engine::Request &request) override;
+  void detach(engine::Lease &lease) override;
+  void abandon(engine::Lease &lease) override;
+  bool is_held(const engine::Lease &lease) const override;
+  // Its process ends in good order.
+  void shut_down();
+
+  // Faults.
+  void pause(Nanos until);
+  bool is_paused() const override { return scene_.schedule.now() < paused_until_; }
+  Nanos paused_until() const override { return paused_until_; }
+  void forget_connections(Network::Ending ending);  // its process is gone
+  // Nothing gets through to `node`, or from there, until then; nor does a new connection.
+  void cut_off(size_t node, bool is_up, bool is_down, Nanos until);
+  void heal();
+  bool is_connected(size_t node) const { return wires_[node]->is_up; }
+  bool is_busy() const { return !calls_.empty(); }
+  uint64_t link(size_t node) const { return wires_[node]->link; }
+
+  int slot() const { return slot_; }
+  const Clock &clock() const { return clock_; }
+  const quorum::Quorum &quorum() const { return *quorum_; }
+
+ private:
+  // The connection to one node.
+  struct Wire final : ClientEnd {
+    Wire(QuorumClient &client_, size_t node_) : client(client_), node(node_) {}
+    void received(uint64_t id, Messages messages) override;
+    void closed(uint64_t id) override;
+
+    QuorumClient &client;
+    const size_t node;
+    uint64_t link = 0;
+    bool is_up = false;  // on_connected() was the last word of the connection
+    bool is_dropped = false;
+    bool is_connecting = false;
+    bool is_closed_due = false;  // while the process stands still
+    CommandList out;
+    Nanos asked_at = 0;  // what it is, by our clock
+    quorum::NodeFacts facts;
+    std::string run_id;  // that it had last
+    Nanos blocked_until = 0;
+  };
+  struct Arrival {
+    size_t node;
+    uint64_t link;
+    Messages messages;
+  };
+
+  // quorum::Outlet
+  void send(size_t node, std::span<const std::string_view> argv) override;
+  void finished(engine::Request &request) override;
+  void lease_ended(engine::Lease &lease) override;
+  void drop_link(size_t node) override { wires_[node]->is_dropped = true; }
+
+  Nanos now() const { return clock_.read(scene_.schedule.now()); }
+  Server &server(const Wire &wire) const { return *scene_.servers[wire.node]; }
+  bool is_polling() const { return scene_.plan.has(Fault::kPollOnly) && slot_ % 4 == 3; }
+  template <class Call>
+  void call(const Call &call);
+  template <class Action>
+  void later(Nanos delay, Action action);
+  void settle();
+  void tell(const char *what, const engine::Request &request);
+  void disconnect(Wire &wire);
+  void connect(Wire &wire);
+  void greet(Wire &wire);
+  void finish_connect(Wire &wire, uint64_t link);
+  void fail_connect(Wire &wire, const std::string &why);
+  void arm();
+  void on_time(uint64_t number);
+  void take(Wire &wire, const Messages &messages);
+  void resume();
+
+  QuorumScene &scene_;
+  const int slot_;
+  const Clock clock_;
+  Random random_;
+  std::vector<Settings> settings_;  // of the nodes
+  QuorumSettings quorum_settings_;
+  std::vector<std::unique_ptr<Wire>> wires_;
+  std::unique_ptr<quorum::Quorum> quorum_;
+  const std::shared_ptr<bool> is_alive_;  // events outlive the client
+
+  Nanos timer_at_ = kNever;  // the event that is pending
+  uint64_t timer_number_ = 0;
+  Nanos paused_until_ = 0;
+  std::vector<Arrival> inbox_;  // while paused
+  bool is_time_due_ = false;    // while paused
+  std::map<engine::Request *, std::pair<RequestPtr, std::function<void()>>> calls_;
+  std::vector<std::function<void()>> done_;
+  std::set<std::string> given_up_;  // tokens that were given back or lost by this call
+};
+
+}  // namespace redlatch::sim

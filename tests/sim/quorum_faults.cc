@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// QuorumWorld, part 2: what goes wrong, when, and to whom. Never so much that nothing is promised:
+// clocks of less than half of the nodes are stepped; without a guard, whoever had a vote that was
+// forgotten is promised nothing.
+#include <algorithm>
+
+#include "quorum_world.h"
+
+namespace redlatch::sim {
+
+namespace {
+
+constexpr Nanos kSecond = 1000 * kMs;
+constexpr Nanos kAfterFaults = 10 * kSecond;  // the longest that one goes on
+
+// Whom it is aimed at when its time comes. The others are settings of the run.
+enum class Target : uint8_t { kNobody, kClient, kNode };
+
+constexpr Target target_of(Fault fault) {
+  switch (fault) {
+    case Fault::kStall:
+    case Fault::kCut:
+    case Fault::kHalfOpen:
+    case Fault::kPause:
+    case Fault::kCrash:
+    case Fault::kHostGone:
+    case Fault::kPartition:
+    case Fault::kOneWay:
+      return Target::kClient;
+    case Fault::kServerPause:
+    case Fault::kServerCrash:
+    case Fault::kServerLoss:
+    case Fault::kServerAmnesia:
+    case Fault::kScriptFlush:
+    case Fault::kMemory:
+    case Fault::kNoPublish:
+    case Fault::kClockBack:
+    case Fault::kClockForward:
+    case Fault::kMinority:
+    case Fault::kMajority:
+      return Target::kNode;
+    default:
+      return Target::kNobody;
+  }
+}
+
+}  // namespace
+
+void QuorumWorld::schedule_fault() {
+  const Nanos pause = random_.between(plan_.fault_interval / 2, plan_.fault_interval * 3 / 2);
+  schedule_.in(pause, [this] {
+    if (is_calm_) return;
+    inject();
+    schedule_fault();
+  });
+}
+
+void QuorumWorld::inject() {
+  const bool is_for_client = random_.chance(500);
+  std::vector<Fault> kinds;
+  for (size_t i = 0; i < kFaultCount; i++) {
+    const auto fault = static_cast<Fault>(i);
+    const bool is_kind = target_of(fault) == (is_for_client ? Target::kClient : Target::kNode);
+    if (plan_.has(fault) && is_kind) kinds.push_back(fault);
+  }
+  if (kinds.empty()) return;
+  const Fault fault = kinds[random_.below(kinds.size())];
+  // Most of the time most of them answer.
+  if (fault == Fault::kMajority && !random_.chance(250)) return;
+  trace_.mix(static_cast<uint64_t>(fault) + 1000);
+  trace_.say(schedule_.now(), "fault: %s", std::string(name_of(fault)).c_str());
+  return is_for_client ? inject_into_client(fault) : inject_into_node(fault);
+}
+
+// Rather one that waits for something.
+QuorumClient *QuorumWorld::any_client() {
+  QuorumClient *client = nullptr;
+  for (int tries = 0; tries < 3 && (client == nullptr || !client->is_busy()); tries++) {
+    client = slots_[random_.below(slots_.size())].client.get();
+  }
+  return client;
+}
+
+std::vector<size_t> QuorumWorld::some_nodes(size_t count) {
+  std::vector<size_t> nodes(servers_.size());
+  for (size_t i = 0; i < nodes.size(); i++) nodes[i] = i;
+  for (size_t i = 0; i < count; i++)
+    std::swap(nodes[i], nodes[i + random_.below(nodes.size() - i)]);
+  nodes.resize(count);
+  return nodes;
+}
+
+// ---- clients and their connections -------------------------------------------------------------
+
+void QuorumWorld::inject_into_client(Fault fault) {
+  QuorumClient *client = any_client();
+  if (client == nullptr) return;
+  switch (fault) {
+    case Fault::kPause:
+      tally_.inject(fault, client->is_busy());
+      trace_.say(schedule_.now(), "client %d stands still", client->slot());
+      return client->pause(schedule_.now() +
+                           random_.between(1, random_.chance(500) ? 200 : 8000) * kMs);
+    case Fault::kCrash:
+    case Fault::kHostGone:
+      return kill(client->slot(), fault);
+    case Fault::kPartition:
+    case Fault::kOneWay:
+      return part(fault, *client);
+    default:
+      return break_connection(fault, *client);
+  }
+}
+
+void QuorumWorld::break_connection(Fault fault, QuorumClient &client) {
+  const size_t node = any_node();
+  tally_.inject(fault, client.is_connected(node) && client.is_busy());
+  trace_.say(schedule_.now(), "between client %d and node %zu", client.slot(), node);
+  if (fault == Fault::kStall) {
+    const Nanos until =
+        schedule_.now() + random_.between(1, random_.chance(700) ? 300 : 6000) * kMs;
+    const int64_t which = random_.between(0, 2);
+    if (which != 0) network_.stall(client.link(node), true, until);
+    if (which != 1) network_.stall(client.link(node), false, until);
+    return;
+  }
+  const auto ending = fault == Fault::kHalfOpen ? Network::Ending::kLate : Network::Ending::kSoon;
+  if (random_.chance(500)) return network_.cut(client.link(node), ending);
+  network_.cut_when_sending(client.link(node), ending);
+}
+
+// Any nodes, even all.
+void QuorumWorld::part(Fault fault, QuorumClient &client) {
+  const int short_chance = plan_.shape == Shape::kRedlockRestart ? 200 : 700;
+  const Nanos until =
+      schedule_.now() + random_.between(50, random_.chance(short_chance) ? 500 : 9000) * kMs;
+  const bool is_one_way = fault == Fault::kOneWay;
+  const bool is_up = !is_one_way || random_.chance(500);
+  const bool is_down = !is_one_way || !is_up;
+  tally_.inject(fault, client.is_busy());
+  if (plan_.shape == Shape::kRedlockRestart && random_.chance(300)) {
+    // Those who are there now count on the others; who comes then does not know.
+    const std::vector<size_t> nodes = some_nodes(static_cast<size_t>(plan_.minority()));
+    for (Slot &slot : slots_) {
+      if (slot.client) part_from(*slot.client, nodes, is_up, is_down, until);
+    }
+    return;
+  }
+  part_from(client, some_nodes(1 + random_.below(servers_.size())), is_up, is_down, until);
+}
+
+void QuorumWorld::part_from(QuorumClient &client, const std::vector<size_t> &nodes, bool is_up,
+                            bool is_down, Nanos until) {
+  for (const size_t node : nodes) {
+    trace_.say(schedule_.now(), "client %d and node %zu are parted", client.slot(), node);
+    client.cut_off(node, is_up, is_down, until);
+  }
+}
+
+void QuorumWorld::kill(int number, Fault fault) {
+  Slot &slot = slots_[static_cast<size_t>(number)];
+  if (!slot.client) return;
+  tally_.inject(fault, slot.client->is_busy());
+  trace_.say(schedule_.now(), "client %d is gone", number);
+  slot.client->forget_connections(fault == Fault::kHostGone ? Network::Ending::kLate
+                                                            : Network::Ending::kSoon);
+  beliefs_.client_died(number);
+  slot.callers.clear();
+  slot.client.reset();
+  schedule_.in(random_.between(10, 2000) * kMs, [this, number] {
+    const auto &client = slots_[static_cast<size_t>(number)].client;
+    if (client || !is_working_) return;
+    populate(number);
+    // It knows of some nodes no more than that they are there.
+    if (is_calm_ || !plan_.has(Fault::kPartition) || !random_.chance(500)) return;
+    const auto few = static_cast<size_t>(plan_.minority());
+    tally_.inject(Fault::kPartition, true);
+    part_from(*client, some_nodes(1 + random_.below(few)), true, true,
+              schedule_.now() + random_.between(500, 9000) * kMs);
+  });
+}
+
+// ---- nodes -------------------------------------------------------------------------------------
+
+void QuorumWorld::inject_into_node(Fault fault) {
+  if (fault == Fault::kMinority || fault == Fault::kMajority) return silence(fault);
+  if (fault == Fault::kClockBack || fault == Fault::kClockForward) {
+    return step_clock(fault, stepped_[random_.below(stepped_.size())]);
+  }
+  const size_t node = any_node();
+  Server &server = *servers_[node];
+  if (!server.is_up()) return;
+  trace_.say(schedule_.now(), "at node %zu", node);
+  switch (fault) {
+    case Fault::kServerPause:
+      tally_.inject(fault, false);
+      return server.pause(schedule_.now() +
+                          random_.between(1, random_.chance(700) ? 300 : 4000) * kMs);
+    case Fault::kScriptFlush:
+      tally_.inject(fault, false);
+      return server.flush_scripts();
+    case Fault::kMemory:
+      tally_.inject(fault, false);
+      server.set_out_of_memory(true);
+      return schedule_.in(random_.between(10, 3000) * kMs,
+                          [&server] { server.set_out_of_memory(false); });
+    case Fault::kNoPublish:
+      tally_.inject(fault, true);
+      server.set_may_publish(false);
+      return schedule_.in(random_.between(10, 3000) * kMs,
+                          [&server] { server.set_may_publish(true); });
+    default:
+      return bring_down(fault, node);
+  }
+}
+
+// Several at once stand still, are down, or reach nobody.
+void QuorumWorld::silence(Fault fault) {
+  const auto few = static_cast<size_t>(plan_.minority());
+  const size_t count =
+      fault == Fault::kMinority ? 1 + random_.below(few) : few + 1 + random_.below(few + 1);
+  const Nanos until = schedule_.now() + random_.between(20, random_.chance(500) ? 500 : 8000) * kMs;
+  const int64_t way = random_.between(0, 2);
+  tally_.inject(fault, true);
+  for (const size_t node : some_nodes(count)) {
+    Server &server = *servers_[node];
+    if (!server.is_up()) continue;
+    trace_.say(schedule_.now(), "node %zu is silent, way %d", node, static_cast<int>(way));
+    if (way == 0) server.pause(until);
+    if (way == 1) crash(node, until - schedule_.now(), true);
+    if (way != 2) continue;
+    for (Slot &slot : slots_) {
+      if (slot.client) slot.client->cut_off(node, true, true, until);
+    }
+  }
+}
+
+// Those who hold do not see that `node` starts empty; somebody who has never seen it does, and its
+// clock is stepped before.
+void QuorumWorld::hide_restart(size_t node) {
+  const Nanos until = schedule_.now() + random_.between(1, 5) * kSecond;
+  for (Slot &slot : slots_) {
+    if (slot.client) part_from(*slot.client, {node}, true, true, until);
+  }
+  const bool is_stepped = std::find(stepped_.begin(), stepped_.end(), node) != stepped_.end();
+  if (is_stepped && plan_.has(Fault::kClockForward)) {
+    schedule_.in(random_.between(50, 300) * kMs,
+                 [this, node] { step_clock(Fault::kClockForward, node); });
+  }
+  kill(static_cast<int>(random_.below(slots_.size())), Fault::kCrash);
+}
+
+void QuorumWorld::bring_down(Fault fault, size_t node) {
+  tally_.inject(fault, fault == Fault::kServerCrash || !servers_[node]->store().keys().empty());
+  Nanos pause = random_.between(1, 500) * kMs;
+  // Whatever was acknowledged has ended by then, on any clock that is not too far off.
+  const bool is_hidden = plan_.shape == Shape::kRedlockRestart && random_.chance(500);
+  if (is_hidden) pause = random_.between(1, 30) * kMs;
+  if (is_hidden) hide_restart(node);
+  if (fault == Fault::kServerLoss) pause = plan_.lease_max + plan_.lease_max / 50 + 10 * kMs;
+  crash(node, pause, fault == Fault::kServerCrash);
+}
+
+void QuorumWorld::crash(size_t node, Nanos down_for, bool keeps_data) {
+  Server &server = *servers_[node];
+  server.crash();
+  schedule_.in(down_for, [this, node, &server, keeps_data] {
+    if (std::find(gone_.begin(), gone_.end(), node) != gone_.end()) return;
+    if (!keeps_data) rules_.forgets(node, plan_.guard == Plan::Guard::kOn);
+    trace_.say(schedule_.now(), "node %zu starts %s", node, keeps_data ? "again" : "empty");
+    server.restart(keeps_data);
+  });
+}
+
+void QuorumWorld::step_clock(Fault fault, size_t node) {
+  Server &server = *servers_[node];
+  tally_.inject(fault, true);
+  const Nanos by = random_.between(10, random_.chance(500) ? 500 : 20'000) * kMs;
+  trace_.say(schedule_.now(), "at node %zu, by %d ms", node, static_cast<int>(by / kMs));
+  if (fault == Fault::kClockBack) {
+    rules_.steps_back(node, by);
+    stepped_back_ += by;
+    return server.step_clock(-by);
+  }
+  rules_.steps_forward(node);
+  // Large enough that the next reply shows it to every client.
+  const bool is_far = plan_.shape == Shape::kRedlockRestart && random_.chance(500);
+  server.step_clock(5 * kSecond + by + (is_far ? 2 * plan_.restart_guard : 0));
+}
+
+void QuorumWorld::calm() {
+  if (verdict_.is_broken()) return;
+  trace_.say(schedule_.now(), "calm");
+  is_calm_ = true;
+  calm_since_ = schedule_.now() + kAfterFaults;
+  network_.heal();
+  for (const auto &server : servers_) {
+    server->set_out_of_memory(false);
+    server->set_may_publish(true);
+  }
+  for (const Slot &slot : slots_) {
+    if (slot.client) slot.client->heal();
+  }
+  // What is promised then is promised without some nodes, too.
+  if (!plan_.has(Fault::kMinority) || !random_.chance(500)) return;
+  gone_ = some_nodes(static_cast<size_t>(plan_.minority()));
+  for (const size_t node : gone_) {
+    trace_.say(schedule_.now(), "node %zu stays away", node);
+    if (servers_[node]->is_up()) servers_[node]->crash();
+  }
+}
+
+}  // namespace redlatch::sim

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// QuorumRules: what must hold of locks on several nodes together, beside what Rules says of each.
+// Written from docs/redlock.md: it sees what stands in the nodes' keys, and when that really ends.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/limits.h"
+#include "beliefs.h"
+#include "plan.h"
+#include "rules.h"
+#include "schedule.h"
+#include "server.h"
+#include "verdict.h"
+
+namespace redlatch::sim {
+
+class QuorumRules {
+ public:
+  QuorumRules(const Plan &plan, Schedule &schedule, Tally &tally, Verdict &verdict)
+      : plan_(plan), schedule_(schedule), tally_(tally), verdict_(verdict) {}
+
+  // Judge `server` from now on: as one of them and, if the plan says so, by itself.
+  void add(Server &server);
+  Rules &node(size_t index) { return nodes_[index]->rules; }
+  // A command leaves a client for a node.
+  void sent(size_t node, int client, Argv argv) {
+    if (nodes_[node]->is_judged) nodes_[node]->rules.sent(client, argv);
+  }
+  // As Rules, on every node.
+  void given_up(const std::string &token);
+
+  // A client of this channel has learnt that `node` has restarted: with a guard its votes there
+  // count for nothing any more.
+  void told_of_restart(size_t node, std::string_view channel);
+  // It was told that its lease is given back.
+  void judge_release(const engine::Lease &lease);
+  // A client was told until when it may believe.
+  void judge_validity(const std::string &name, const Beliefs::Holder &holder);
+  // Whether it is not promised to be alone: without the votes that were lost in a way against which
+  // nothing is promised it would not have a majority.
+  bool is_let_off(const std::string &name, const Beliefs::Holder &holder) const;
+  // Votes that nobody counts on do not stay. Once nothing fails any more.
+  void judge_strays(const Beliefs &beliefs, Nanos calm_since);
+
+  // Faults, just before they happen.
+  // All keys of a node go. With a guard it must have no vote while they would have been there.
+  void forgets(size_t node, bool is_guarded);
+  // Its clock goes forward, so that keys end early.
+  void steps_forward(size_t node);
+  void steps_back(size_t node, Nanos by) { nodes_[node]->stepped_back += by; }
+
+ private:
+  // What a node granted a client, whatever it thinks of it now.
+  struct Vote {
+    std::string token;
+    Nanos end = 0;              // when its key is gone, if nothing happens to the node
+    bool is_forgotten = false;  // something did
+    bool is_promised = true;    // .. against which there is a promise
+  };
+  struct Node : Witness {
+    Node(QuorumRules &all_, size_t index_, Server &server_)
+        : all(all_),
+          index(index_),
+          server(server_),
+          rules(all_.plan_, all_.schedule_, server_, all_.tally_, all_.verdict_),
+          is_judged(all_.plan_.judges_each_node) {}
+
+    void before(Argv argv, int64_t now_us) override {
+      if (is_judged) rules.before(argv, now_us);
+    }
+    void after(Argv argv, const Value &reply, int64_t now_us) override;
+    void forgotten() override { rules.forgotten(); }
+    void changed(std::string_view key) override {
+      if (is_judged) rules.changed(key);
+    }
+    void queued(std::string_view key, std::string_view member, double score) override {
+      if (is_judged) rules.queued(key, member, score);
+    }
+    void dequeued(std::string_view key, std::string_view member, double score) override {
+      if (is_judged) rules.dequeued(key, member, score);
+    }
+
+    QuorumRules &all;
+    const size_t index;
+    Server &server;
+    Rules rules;
+    const bool is_judged;                                         // by itself
+    std::map<std::string, std::string, std::less<>> holders;      // lock key to token
+    std::map<std::string, std::pair<std::string, Nanos>> strays;  // .. and since when
+    Nanos stepped_at = -kNever / 2;                               // forward
+    Nanos stepped_back = 0;                                       // in sum
+  };
+  using Votes = std::array<Vote, kMaxNodes>;
+
+  void note(Node &node, std::string_view lock, Argv argv);
+  void forget(size_t node, bool is_promised);
+  // When a majority of its votes has ended. Of all, or of those that count against others.
+  Nanos end_of(const std::string &name, const std::string &token, bool with_unpromised) const;
+  static std::string id_of(std::string_view token, std::string_view lock);
+
+  const Plan &plan_;
+  Schedule &schedule_;
+  Tally &tally_;
+  Verdict &verdict_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  // By client and lock: one client has one call for a lock, whose rounds have tokens of their own.
+  std::map<std::string, Votes, std::less<>> votes_;
+};
+
+}  // namespace redlatch::sim

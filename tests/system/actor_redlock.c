@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright The redlatch authors
+ *
+ * The actor's commands about locks on several servers. `acquire`, `start` and `loop` take one of
+ * them in place of a client, as `redlock`; what becomes of a lease is as ever.
+ */
+#include <string.h>
+
+#include "actor.h"
+
+enum { NODES_SIZE = 4096 };
+
+static rl_redlock *redlocks[MAX_HANDLES];
+
+rl_redlock *redlock_of(const struct call *call) {
+  return find_argument(call, "redlock") == NULL ? NULL : redlocks[slot(call, "redlock")];
+}
+
+static void set(rl_client_options *options, const char *name, size_t name_size, const char *value,
+                size_t value_size, struct call *call) {
+  rl_client_options_set(options, name, name_size, value, value_size, call->err);
+}
+
+/* @param options  name=value, more of them behind commas. */
+static void do_open(struct call *call) {
+  const size_t index = slot(call, "redlock");
+  rl_client_options *options = rl_client_options_new();
+  rl_status status = RL_OK;
+  for (const char *word = text(call, "options"); *word != '\0' && status == RL_OK;) {
+    const size_t size = strcspn(word, ",");
+    const char *equals = memchr(word, '=', size);
+    if (equals == NULL) fail("bad option");
+    const size_t name_size = (size_t)(equals - word);
+    set(options, word, name_size, equals + 1, size - name_size - 1, call);
+    status = rl_error_status(call->err);
+    word += size + (word[size] == ',');
+  }
+  if (status == RL_OK) {
+    redlocks[index] =
+        rl_redlock_open(text(call, "urls"), text_size(call, "urls"), options, call->err);
+  }
+  rl_client_options_free(options);
+  say_result(call);
+}
+
+static void do_connect(struct call *call) {
+  rl_redlock_connect(redlocks[slot(call, "redlock")], number(call, "wait", 0), call->err);
+  say_result(call);
+}
+
+static void do_shutdown(struct call *call) {
+  rl_redlock_shutdown(redlocks[slot(call, "redlock")]);
+  say_status(call, RL_OK);
+}
+
+static void do_close(struct call *call) {
+  const size_t index = slot(call, "redlock");
+  rl_redlock_close(redlocks[index]);
+  redlocks[index] = NULL;
+  say_status(call, RL_OK);
+}
+
+/* What an option is: "nodes" has a line for each node. */
+static void do_option(struct call *call) {
+  char buffer[NODES_SIZE];
+  rl_redlock_option(redlocks[slot(call, "redlock")], text(call, "name"), text_size(call, "name"),
+                    buffer, sizeof buffer);
+  say_status(call, RL_OK);
+  say(call, "value", buffer);
+}
+
+const struct command redlock_commands[] = {
+    {"redlock_open", do_open},   {"redlock_connect", do_connect}, {"redlock_shutdown", do_shutdown},
+    {"redlock_close", do_close}, {"redlock_option", do_option},   {NULL, NULL},
+};

@@ -1,0 +1,443 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: a lock on most of five servers is a lock, whatever happens to the other ones.
+
+Method: nodes and clients in network namespaces of their own; nodes that stop, die, are cut off and
+come back empty.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from support.wait import wait_until
+
+from .actor import HELD, LOST, Actor, Reply
+from .conftest import aux_key
+from .network import Network
+
+MAJORITY = 3
+NODE_LIMIT_S = 0.05  # The longest that it is by itself.
+SLACK_S = 0.7
+
+
+def acquire(actor: Actor, name: str, **arguments: int) -> Reply:
+    return actor.call("acquire", redlock=0, name=name, **arguments)
+
+
+def take(actor: Actor, name: str, **arguments: int) -> Reply:
+    reply = acquire(actor, name, **arguments)
+    assert reply.status == "RL_OK", reply
+    return reply
+
+
+def release_and_free(actor: Actor) -> None:
+    actor.ok("release")
+    actor.ok("free")
+
+
+def vote_count(network: Network, name: str, token: str) -> int:
+    return network.holders(name).count(token)
+
+
+def voter_count(actor: Actor) -> int:
+    lines = actor.ok("redlock_option", name="nodes")["value"].splitlines()
+    assert len(lines) == 5
+    return sum(line.endswith("votes") for line in lines)
+
+
+def is_free(network: Network, name: str) -> bool:
+    return network.holders(name) == [None] * len(network.nodes)
+
+
+# ---- all is well ----
+
+
+def test_one_of_two_has_it(network: Network, name: str) -> None:
+    """Goal: it excludes, extends, is given back everywhere, and says on which nodes it stands.
+    Method: two clients, one after the other, and what the nodes have."""
+    first, second = network.actor(0), network.actor(1)
+    assert take(first, name, wait=0).number("fence") == 0, "none without the option"
+    token = first.ok("look")["token"]
+    wait_until(lambda: vote_count(network, name, token) == 5)
+    assert acquire(second, name, wait=0).status == "RL_BUSY"
+    assert acquire(second, name, wait=50).status == "RL_TIMEOUT"
+    first.ok("extend", lease_ms=60_000)
+    assert first.ok("look").number("remaining") > 55_000
+    assert voter_count(first) == 5
+    first.ok("release")
+    wait_until(lambda: is_free(network, name))
+    take(second, name, wait=0)
+    assert second.ok("look")["token"] != token
+
+
+def test_waiter_is_served_when_it_is_given_back(network: Network, name: str) -> None:
+    """Goal: who waits is served soon after the release, and long before the lease ends.
+    Method: three waiters of two hosts, one holder."""
+    holder = network.actor(0)
+    waiters = [network.actor(host) for host in (0, 1, 1)]
+    take(holder, name, wait=0)
+    waiting = [
+        waiter.begin("acquire", redlock=0, name=name, wait=20_000) for waiter in waiters
+    ]
+    time.sleep(0.3)
+    assert not any(one.is_done for one in waiting)
+    holder.ok("release")
+    for _ in range(3):
+        wait_until(lambda: any(one.is_done for one in waiting))
+        served = next(one for one in waiting if one.is_done)
+        reply, actor = served.get(), waiters[waiting.index(served)]
+        assert reply.status == "RL_OK", reply
+        assert [one.is_done for one in waiting].count(True) == 1
+        waiters.remove(actor)
+        waiting.remove(served)
+        actor.ok("release")
+    wait_until(lambda: is_free(network, name))
+
+
+def test_lease_is_renewed_by_most(network: Network, name: str) -> None:
+    """Goal: a lease is held for much longer than it lasts, also when two nodes are gone.
+    Method: a lease of half a second, two nodes killed in the middle."""
+    holder, other = network.actor(0), network.actor(1)
+    take(holder, name, wait=0, lease_ms=500)
+    for node in (None, 0, 1):
+        if node is not None:
+            network.nodes[node].kill()
+        end = time.monotonic() + 0.8
+        while time.monotonic() < end:
+            assert holder.ok("look").number("state") == HELD
+            assert acquire(other, name, wait=0).status == "RL_BUSY"
+    holder.ok("release")
+
+
+def test_fences_rise(network: Network, name: str) -> None:
+    """Goal: with `fenced`, each holder has a higher fence than all before it, on whatever nodes.
+    Method: both clients in turn, each time without other two nodes; one node's fences far ahead."""
+    clients = [network.actor(host, fenced="yes") for host in (0, 1)]
+    for client in clients:
+        client.ok("redlock_connect", wait=5000)
+    with network.nodes[2].connect() as connection:
+        connection.cmd("SET", aux_key(name, "f"), "8000000000000000", "PX", 60_000)
+    fences = []
+    for i in range(10):
+        stopped = [network.nodes[i % 5], network.nodes[(i + 1) % 5]]
+        for node in stopped:
+            node.pause()
+        fences.append(take(clients[i % 2], name, wait=5000).number("fence"))
+        for node in stopped:
+            node.resume()
+        release_and_free(clients[i % 2])
+        wait_until(lambda: is_free(network, name))
+    assert all(a < b for a, b in zip(fences, fences[1:])), fences
+    assert fences[-1] > 8_000_000_000_000_000
+
+
+# ---- a minority fails ----
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("is_connected", [True, False], ids=["connected", "new"])
+def test_hung_nodes_cost_nothing(
+    network: Network, name: str, count: int, is_connected: bool, figure: Callable[[str], None]
+) -> None:
+    """Goal: with one or two nodes hung the lock is taken and given back as ever, and what they did
+    meanwhile is undone when they go on.
+    Method: SIGSTOP; clients that were connected before, and new ones."""
+    actor, other = network.actor(0), network.actor(1)
+    if is_connected:
+        actor.ok("redlock_connect", wait=5000)
+        other.ok("redlock_connect", wait=5000)
+        take(actor, name, wait=0)
+        release_and_free(actor)
+    for node in network.nodes[:count]:
+        node.pause()
+    reply = take(actor, name, wait=0)
+    assert reply.seconds < SLACK_S, reply
+    figure(f"{count} hung, {'connected' if is_connected else 'new'}: {reply.seconds * 1000:.1f} ms")
+    assert acquire(other, name, wait=0).status == "RL_BUSY"
+    actor.ok("release")
+    take(other, name, wait=0)
+    for node in network.nodes[:count]:
+        node.resume()
+    token = other.ok("look")["token"]
+    wait_until(lambda: set(network.holders(name)) <= {token, None})
+    assert vote_count(network, name, token) >= MAJORITY
+    other.ok("release")
+    wait_until(lambda: is_free(network, name))
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_killed_nodes_cost_nothing(network: Network, name: str, count: int) -> None:
+    """Goal: with one or two nodes down the lock is taken and given back as ever; who holds it then
+    goes on holding, and nodes that come back vote again.
+    Method: SIGKILL before and during a lease, and a restart."""
+    actor, other = network.actor(0), network.actor(1)
+    take(actor, name, wait=0, lease_ms=1000)
+    for node in network.nodes[:count]:
+        node.kill()
+    assert acquire(other, name, wait=0, lease_ms=1000).status == "RL_BUSY"
+    time.sleep(1.0)  # renewed without them
+    assert actor.ok("look").number("state") == HELD
+    release_and_free(actor)
+    assert take(other, name, wait=0).seconds < SLACK_S
+    release_and_free(other)
+    for node in network.nodes[:count]:
+        node.start()
+    other.ok("redlock_connect", wait=5000)
+
+    def is_on_all() -> bool:
+        take(other, name, wait=0)
+        token = other.ok("look")["token"]
+        found = vote_count(network, name, token)
+        release_and_free(other)
+        return found == 5
+
+    wait_until(is_on_all)
+
+
+@pytest.mark.parametrize("lost", ["both", "requests", "replies"])
+def test_minority_cut_off(network: Network, name: str, lost: str) -> None:
+    """Goal: two nodes that cannot be reached, or cannot answer, do not matter to who holds and who
+    asks; what they granted unheard is undone when they can be.
+    Method: partitions of one host's packets, in both directions or one."""
+    ways = {"requests": lost != "replies", "replies": lost != "requests"}
+    actor, other = network.actor(0), network.actor(1)
+    take(actor, name, wait=0, lease_ms=1000)
+    network.cut(0, 0, 1, **ways)
+    time.sleep(1.2)
+    assert actor.ok("look").number("state") == HELD
+    assert acquire(other, name, wait=0).status == "RL_BUSY"
+    release_and_free(actor)
+    assert take(actor, name, wait=2000).seconds < 2.0
+    assert acquire(other, name, wait=0).status == "RL_BUSY"
+    actor.ok("release")
+    network.heal()
+    wait_until(lambda: is_free(network, name), 15)
+    take(other, name, wait=0)
+
+
+# ---- a majority fails ----
+
+
+def check_refused(reply: Reply, nodes: list[str]) -> None:
+    assert reply.status == "RL_E_UNAVAILABLE", reply
+    for node in nodes:
+        assert node in reply.message, (node, reply.message)
+
+
+@pytest.mark.parametrize("fault", ["hung", "killed", "cut"])
+@pytest.mark.parametrize("is_connected", [True, False], ids=["connected", "new"])
+def test_without_a_majority_nobody_gets_it(
+    network: Network, name: str, fault: str, is_connected: bool, figure: Callable[[str], None]
+) -> None:
+    """Goal: with three of five nodes gone an acquire ends within one node time limit, names them,
+    and leaves no key anywhere, also on those that come back, long before its lease would be over.
+    Method: SIGSTOP, SIGKILL, packets dropped; then all come back."""
+    actor = network.actor(0)
+    if is_connected:
+        actor.ok("redlock_connect", wait=5000)
+        take(actor, name, wait=0)
+        release_and_free(actor)
+        wait_until(lambda: is_free(network, name))
+    gone = network.nodes[:3]
+    if fault == "cut":
+        network.cut(0, 0, 1, 2)
+    for node in gone:
+        if fault == "hung":
+            node.pause()
+        elif fault == "killed":
+            node.kill()
+    named = [network.url(0, i).removeprefix("redis://") for i in range(3)]
+    reply = acquire(actor, name, wait=0)
+    figure(f"three {fault}: refused after {reply.seconds * 1000:.1f} ms")
+    check_refused(reply, named)
+    # One that never was connected is waited for until it cannot be any more.
+    assert reply.seconds < (NODE_LIMIT_S if is_connected else 2.0) + SLACK_S
+    wait_until(lambda: is_free(network, name))
+    reply = acquire(actor, name, wait=300)
+    assert reply.status in ("RL_TIMEOUT", "RL_E_UNAVAILABLE"), reply
+    assert 0.3 <= reply.seconds < 0.3 + SLACK_S
+    network.heal()
+    for node in gone:
+        if fault == "hung":
+            node.resume()
+        elif fault == "killed":
+            node.start()
+    wait_until(lambda: is_free(network, name), 10)
+    time.sleep(0.1)
+    assert is_free(network, name), "an acquire came late"
+    take(actor, name, wait=10_000)
+
+
+@pytest.mark.parametrize("fault", ["hung", "killed", "cut"])
+def test_holder_is_told_in_time(network: Network, name: str, fault: str) -> None:
+    """Goal: who loses most nodes is told before anybody else can have the lock, and no later than
+    its lease, whatever the other nodes confirm; who still has most nodes gets it.
+    Method: three nodes go while it is held; another client that can reach them waits meanwhile."""
+    holder, other = network.actor(0), network.actor(1)
+    take(holder, name, wait=0, lease_ms=1500)
+    holder.ok("look")
+    waiting = other.begin("acquire", redlock=0, name=name, wait=20_000)
+    if fault == "cut":
+        network.cut(0, 0, 1, 2)
+    for node in network.nodes[:3]:
+        if fault == "hung":
+            node.pause()
+        elif fault == "killed":
+            node.kill()
+    gone_at = time.monotonic()
+    while (look := holder.call("look")).number("state") == HELD:
+        assert look.began + look.number("remaining") / 1000 < gone_at + 1.5, look
+        time.sleep(0.005)
+    told = holder.call("wait_lost", wait=10_000)
+    assert told.status == "RL_E_LOST" and told.ended - gone_at < 1.5 + SLACK_S, told
+    look = holder.call("look")
+    assert look.number("state") == LOST and look.number("remaining") == 0
+    if fault == "cut":
+        assert waiting.get().status == "RL_OK"
+    else:
+        time.sleep(0.3)
+        assert not waiting.is_done
+        for node in network.nodes[:3]:
+            node.resume() if fault == "hung" else node.start()
+        assert waiting.get().status == "RL_OK"
+
+
+def test_neither_side_of_a_split_network_shares(network: Network, name: str) -> None:
+    """Goal: of two hosts that each reach some nodes, only one that reaches most gets the lock.
+    Method: one reaches 0 1, the other 2 3 4; then both 2, and each two of its own."""
+    left, right = network.actor(0), network.actor(1)
+    for actor in (left, right):
+        actor.ok("redlock_connect", wait=5000)
+    network.cut(0, 2, 3, 4)
+    network.cut(1, 0, 1)
+    assert acquire(left, name, wait=0).status == "RL_E_UNAVAILABLE"
+    take(right, name, wait=1000)
+    release_and_free(right)
+    network.heal()
+    for actor in (left, right):
+        actor.ok("redlock_connect", wait=10_000)
+    network.cut(0, 3, 4)
+    network.cut(1, 0, 1)
+    for first, second in ((left, right), (right, left)):
+        take(first, name, wait=5000)
+        reply = acquire(second, name, wait=0)
+        assert reply.status in ("RL_BUSY", "RL_E_UNAVAILABLE"), reply
+        release_and_free(first)
+
+
+# ---- nodes that forget ----
+
+
+def give_and_forget(network: Network, name: str, guard: str) -> tuple[Actor, Actor]:
+    """One has the votes of 0 1 2, and cannot hear any more that 2 starts again, empty. The other
+    reaches 2 3 4."""
+    holder = network.actor(0, restart_guard=guard)
+    other = network.actor(1, restart_guard=guard)
+    for actor in (holder, other):
+        actor.ok("redlock_connect", wait=20_000)
+    network.cut(0, 3, 4)
+    network.cut(1, 0, 1)
+    take(holder, name, wait=10_000, lease_ms=1900)
+    network.cut(0, 0, 1, 2)
+    network.nodes[2].restart()
+    return holder, other
+
+
+@pytest.mark.not_judged
+def test_without_the_guard_a_node_that_forgot_breaks_it(
+    network: Network, name: str, history: object
+) -> None:
+    """Goal: the fault that the guard is for is one: this is what the next test would see.
+    Method: a node that has voted starts again empty; both clients ask who holds."""
+    holder, other = give_and_forget(network, name, "off")
+    take(other, name, wait=1000)
+    assert holder.ok("look").number("state") == HELD
+    assert other.ok("look").number("state") == HELD
+
+
+def test_a_node_that_forgot_does_not_vote_yet(network: Network, name: str) -> None:
+    """Goal: a node that started again has no vote until every lease that it may have forgotten is
+    over.
+    Method: as above, with a guard of 2 s; the other one asks all the time."""
+    holder, other = give_and_forget(network, name, "2s")
+    waiting = other.begin("acquire", redlock=0, name=name, wait=20_000, lease_ms=1900)
+    while not waiting.is_done:
+        looked = holder.call("look")
+        if looked.number("state") != HELD:
+            break
+        time.sleep(0.01)
+    assert looked.number("state") == LOST, "the other one got it while it was held"
+    reply = waiting.get()
+    assert reply.status == "RL_OK" and reply.ended > looked.began, reply
+
+
+def test_guard_counts_from_the_start_of_a_node(network: Network, name: str) -> None:
+    """Goal: nodes that are too young are told from those that are gone, and vote in time.
+    Method: new nodes and a guard of 2 s; the option `nodes`."""
+    actor = network.actor(0, restart_guard="2s")
+    reply = acquire(actor, name, wait=0, lease_ms=1000)
+    check_refused(reply, [network.url(0, i).removeprefix("redis://") for i in range(5)])
+    assert reply.seconds < SLACK_S
+    assert voter_count(actor) == 0
+    reply = take(actor, name, wait=20_000, lease_ms=1000)
+    assert reply.seconds < 2 + 2 + SLACK_S, "uptime is in whole seconds, and they are rounded up"
+    actor.ok("release")
+
+
+def test_held_lease_loses_the_vote_of_a_node_that_restarted(network: Network, name: str) -> None:
+    """Goal: a lease does not count a node that forgot it, and never votes there again.
+    Method: three nodes start again, one after the other, while it is held; no guard."""
+    holder = network.actor(0)
+    take(holder, name, wait=0, lease_ms=1000)
+    token = holder.ok("look")["token"]
+    for node in network.nodes[:2]:
+        node.restart()
+    time.sleep(1.2)
+    assert holder.ok("look").number("state") == HELD
+    assert network.holders(name) == [None, None, token, token, token]
+    network.nodes[2].restart()
+    told = holder.call("wait_lost", wait=5000)
+    assert told.status == "RL_E_LOST", told
+    take(holder, name, lease=1, wait=10_000)
+
+
+# ---- the votes are split ----
+
+
+@pytest.mark.parametrize("count", [2, 10])
+@pytest.mark.parametrize("down", [0, 1])
+def test_split_votes_resolve(
+    network: Network, name: str, count: int, down: int, figure: Callable[[str], None]
+) -> None:
+    """Goal: clients that ask at once do not keep each other from the lock.
+    Method: all begin in one moment, forty times, from the first call to the first grant; with one
+    node down two clients can have two votes each."""
+    for node in network.nodes[:down]:
+        node.kill()
+    actors = [network.actor(i % 2) for i in range(count)]
+    for actor in actors:
+        actor.ok("redlock_connect", wait=5000)
+    first, all_of_them = [], []
+    for _ in range(40):
+        pending = {
+            actor: actor.begin("acquire", redlock=0, name=name, wait=60_000) for actor in actors
+        }
+        served: list[Reply] = []
+        while pending:
+            wait_until(lambda: any(one.is_done for one in pending.values()))
+            actor = next(actor for actor, one in pending.items() if one.is_done)
+            served.append(pending.pop(actor).get())
+            assert served[-1].status == "RL_OK", served[-1]
+            release_and_free(actor)
+        began = min(reply.began for reply in served)
+        first.append((served[0].ended - began) * 1000)
+        all_of_them.append((served[-1].ended - began) * 1000)
+    figure(
+        f"{count} clients at once, {down} of five nodes down: ms to the first grant"
+        f" {sorted(first)[20]:.1f}, {max(first):.1f} at most; to the last"
+        f" {sorted(all_of_them)[20]:.1f}, {max(all_of_them):.1f} at most"
+    )
+    assert max(first) < 2000

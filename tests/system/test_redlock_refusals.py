@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: nodes that are no independent servers, and settings that cannot be honest, are refused by a
+message that names the node.
+
+Method: real servers that are replicas, members of a cluster, the same one twice, or deny something.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from support.servers import Server, available_kinds, free_port
+from support.wait import wait_until
+
+from .actor import Actor, Reply
+
+Open = Callable[..., Actor]
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[list[Server]]:
+    """Three nodes that stay as they are."""
+    kinds = available_kinds()
+    started = [Server(kinds[i % len(kinds)]) for i in range(3)]
+    try:
+        for server in started:
+            server.start()
+        yield started
+    finally:
+        for server in started:
+            server.close()
+
+
+@pytest.fixture
+def open_redlock(spawn: Callable[[str], Actor]) -> Open:
+    """An actor with a Redlock over these URLs, without a guard unless one is asked for."""
+
+    def start(urls: list[str], **options: str) -> Actor:
+        actor = spawn("")
+        said = {"restart_guard": "off", **options}
+        words = ",".join(f"{name}={value}" for name, value in said.items())
+        actor.ok("redlock_open", urls=" ".join(urls), options=words)
+        return actor
+
+    return start
+
+
+def urls_of(servers: list[Server]) -> list[str]:
+    return [server.url for server in servers]
+
+
+def address(url: str) -> str:
+    return url.rpartition("/")[2] if not url.startswith("unix") else url.removeprefix("unix://")
+
+
+def check_refused(actor: Actor, name: str, status: str, *words: str) -> None:
+    """Connecting, a try, a wait and another try all say so, at once."""
+    calls = (("redlock_connect", 0), ("acquire", 0), ("acquire", 5000), ("acquire", 0))
+    for command, wait in calls:
+        reply = actor.call(command, redlock=0, name=name, wait=wait, lease_ms=1000)
+        assert reply.status == status, reply
+        for word in words:
+            assert word in reply.message, (word, reply.message)
+        assert reply.seconds < 3.0, reply
+
+
+# ---- what open() sees ----
+
+
+def refused_at_open(spawn: Callable[[str], Actor], urls: str, options: str = "") -> Reply:
+    reply = spawn("").call("redlock_open", urls=urls, options=options)
+    assert reply.status == "RL_E_INVALID", reply
+    return reply
+
+
+@pytest.mark.parametrize("count, word", [(2, "odd"), (4, "odd"), (16, "15")])
+def test_even_number_or_too_many(spawn: Callable[[str], Actor], count: int, word: str) -> None:
+    reply = refused_at_open(spawn, " ".join(f"redis://127.0.0.1:{7000 + i}" for i in range(count)))
+    assert word in reply.message, reply
+
+
+def test_same_url_twice(spawn: Callable[[str], Actor]) -> None:
+    urls = "redis://127.0.0.1:7000 redis://127.0.0.1:7001 redis://127.0.0.1:7000"
+    assert "127.0.0.1:7000" in refused_at_open(spawn, urls).message
+
+
+def test_bad_url_is_named(spawn: Callable[[str], Actor]) -> None:
+    urls = "redis://127.0.0.1:7000 redis://127.0.0.1:port redis://127.0.0.1:7001"
+    assert "port" in refused_at_open(spawn, urls).message
+
+
+@pytest.mark.parametrize(
+    "option", ["restart_guard=0.5s", "restart_guard=2h", "durable=maybe", "node_timeout=2m"]
+)
+def test_bad_option_is_named(spawn: Callable[[str], Actor], option: str) -> None:
+    urls = "redis://127.0.0.1:7000"
+    assert option.split("=")[0] in refused_at_open(spawn, urls, option).message
+
+
+# ---- what a lease asks for ----
+
+
+def test_lease_longer_than_the_guard(servers: list[Server], open_redlock: Open, name: str) -> None:
+    """Goal: a lease that a node may forget is refused, whatever the state of the nodes."""
+    actor = open_redlock(urls_of(servers), restart_guard="2s")
+    for lease_ms in (2001, 30_000):
+        reply = actor.call("acquire", redlock=0, name=name, wait=0, lease_ms=lease_ms)
+        assert reply.status == "RL_E_INVALID" and "restart_guard" in reply.message, reply
+    actor.ok("acquire", redlock=0, name=name, wait=20_000, lease_ms=2000)
+    reply = actor.call("extend", lease_ms=30_000)
+    assert reply.status == "RL_E_INVALID", reply
+    actor.ok("release")
+
+
+def test_declared_durable_needs_no_guard(
+    servers: list[Server], open_redlock: Open, name: str
+) -> None:
+    actor = open_redlock(urls_of(servers), restart_guard="60s", durable="yes")
+    actor.ok("acquire", redlock=0, name=name, wait=0, lease_ms=100_000)
+    actor.ok("release")
+
+
+def test_min_validity_is_not_below_the_lease(
+    servers: list[Server], open_redlock: Open, name: str
+) -> None:
+    """Goal: what can never be is refused at once; what can be is."""
+    actor = open_redlock(urls_of(servers), min_validity="5s")
+    for lease_ms in (1000, 5000):
+        reply = actor.call("acquire", redlock=0, name=name, wait=0, lease_ms=lease_ms)
+        assert reply.status == "RL_E_INVALID" and "min_validity" in reply.message, reply
+    actor.ok("acquire", redlock=0, name=name, wait=0, lease_ms=10_000)
+    assert actor.ok("look").number("remaining") >= 5000
+    actor.ok("release")
+
+
+# ---- what the nodes are ----
+
+
+def test_two_urls_of_one_server(servers: list[Server], open_redlock: Open, name: str) -> None:
+    """Goal: a server has one vote, by whatever name it is called."""
+    one, two, _ = servers
+    for second in (one.unix_url, f"redis://localhost:{one.port}"):
+        actor = open_redlock([one.url, two.url, second], restart_guard="2s")
+        check_refused(actor, name, "RL_E_INVALID", address(second), address(one.url))
+
+
+def test_replica(servers: list[Server], open_redlock: Open, name: str) -> None:
+    """Goal: a replica of another node is none."""
+    with Server(servers[0].kind) as replica:
+        with replica.connect() as connection:
+            connection.cmd("REPLICAOF", "127.0.0.1", servers[0].port)
+            wait_until(lambda: b"master_link_status:up" in connection.cmd("INFO", "replication"))
+        for guard in ("2s", "off"):
+            actor = open_redlock([*urls_of(servers[:2]), replica.url], restart_guard=guard)
+            check_refused(actor, name, "RL_E_UNSUPPORTED", address(replica.url), "replica")
+
+
+def make_cluster(members: list[Server]) -> None:
+    slots = [0, 6000, 11000, 16384]
+    for i, member in enumerate(members):
+        with member.connect() as connection:
+            connection.cmd("CLUSTER", "ADDSLOTSRANGE", slots[i], slots[i + 1] - 1)
+            bus = members[0].args[-1]
+            connection.cmd("CLUSTER", "MEET", "127.0.0.1", members[0].port, bus)
+    for member in members:
+        with member.connect() as connection:
+            wait_until(lambda: b"cluster_state:ok" in connection.cmd("CLUSTER", "INFO"))
+
+
+def test_members_of_one_cluster(open_redlock: Open, name: str) -> None:
+    """Goal: members of a cluster are not independent, and are told from servers that are."""
+    args = ["--cluster-enabled", "yes", "--cluster-port"]
+    members = [Server("redis", [*args, str(free_port())]) for _ in range(3)]
+    try:
+        for member in members:
+            member.start()
+        make_cluster(members)
+        for guard in ("2s", "off"):
+            actor = open_redlock(urls_of(members), restart_guard=guard)
+            check_refused(actor, name, "RL_E_UNSUPPORTED", "127.0.0.1:", "cluster")
+    finally:
+        for member in members:
+            member.close()
+
+
+USER = "&* ~* +@all"
+
+
+def limited(server: Server, *rules: str) -> str:
+    """The URL for a user who may not do everything."""
+    with server.connect() as connection:
+        connection.cmd("ACL", "SETUSER", "limited", "reset", "on", ">pw", *USER.split(), *rules)
+    return f"redis://limited:pw@127.0.0.1:{server.port}"
+
+
+def test_info_is_forbidden(servers: list[Server], open_redlock: Open, name: str) -> None:
+    """Goal: a node that may not say when it started is refused unless there is no guard."""
+    urls = [*urls_of(servers[:2]), limited(servers[2], "-info")]
+    actor = open_redlock(urls, restart_guard="2s")
+    words = (address(servers[2].url), "restart_guard")
+    for wait in (0, 5000):
+        reply = actor.call("acquire", redlock=0, name=name, wait=wait, lease_ms=1000)
+        assert reply.status == "RL_E_DENIED", reply
+        assert all(word.lower() in reply.message.lower() for word in (*words, "info")), reply
+        assert "pw" not in reply.message
+    actor = open_redlock(urls)
+    actor.ok("acquire", redlock=0, name=name, wait=0, lease_ms=1000)
+    token = actor.ok("look")["token"].encode()
+    with servers[2].connect() as connection:
+        wait_until(lambda: connection.cmd("GET", name) == token)
+    actor.ok("release")
+
+
+def test_wrong_password_at_one_node(servers: list[Server], open_redlock: Open, name: str) -> None:
+    """Goal: a node that does not know the user is a mistake, not a failure, though two would do."""
+    good = limited(servers[2])
+    bad = good.replace(":pw@", ":wrong-one@")
+    for guard in ("2s", "off"):
+        actor = open_redlock([*urls_of(servers[:2]), bad], restart_guard=guard)
+        for wait in (0, 5000):
+            reply = actor.call("acquire", redlock=0, name=name, wait=wait, lease_ms=1000)
+            assert reply.status == "RL_E_DENIED", reply
+            assert address(servers[2].url) in reply.message and "wrong-one" not in reply.message
+            assert reply.seconds < 3.0
+    actor = open_redlock([*urls_of(servers[:2]), good])
+    actor.ok("acquire", redlock=0, name=name, wait=0)
+
+
+def test_node_that_turns_bad_only_has_no_vote(open_redlock: Open, name: str) -> None:
+    """Goal: what one of three becomes later does not take the lock from the other two.
+    Method: it becomes a replica of another one, and all connections to it are closed."""
+    nodes = [Server("redis") for _ in range(3)]
+    try:
+        for node in nodes:
+            node.start()
+        actor = open_redlock(urls_of(nodes))
+        actor.ok("acquire", redlock=0, name=name, wait=0)
+        with nodes[2].connect() as connection:
+            connection.cmd("REPLICAOF", "127.0.0.1", nodes[0].port)
+            connection.cmd("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        time.sleep(0.3)
+        assert actor.ok("look").number("remaining") > 0
+        actor.ok("release")
+        actor.ok("free")
+        actor.ok("acquire", redlock=0, name=name, wait=5000)
+        assert address(nodes[2].url) in actor.ok("redlock_option", name="nodes")["value"]
+        actor.ok("release")
+    finally:
+        for node in nodes:
+            node.close()
+
+
+def test_a_client_has_no_such_options(servers: list[Server], spawn: Callable[[str], Actor]) -> None:
+    """Goal: an option of a Redlock in the URL of a client is refused by its name."""
+    for option in ("restart_guard=2s", "durable=yes", "fenced=yes", "min_validity=1s"):
+        reply = spawn("").call("open", url=f"{servers[0].url}?{option}")
+        assert reply.status == "RL_E_INVALID" and option.split("=")[0] in reply.message, reply

@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Goal: votes, validity, who may vote, where to wait, what is given back. Method: a quorum with
+// made replies and a fake clock.
+#include "quorum/quorum.h"
+
+#include "engine_world.h"
+
+namespace redlatch {
+
+namespace {
+
+constexpr Nanos kSecond = 1000 * kMs;
+constexpr size_t kNodes = 5;
+
+}  // namespace
+
+class QuorumTest : public ::testing::Test, protected quorum::Outlet {
+ protected:
+  using Request = engine::Request;
+  using Lease = engine::Lease;
+  using RequestPtr = std::shared_ptr<Request>;
+
+  QuorumTest() : nodes_(kNodes), sent_(kNodes), is_dropped_(kNodes) {
+    for (size_t i = 0; i < kNodes; i++) nodes_[i].host = "node" + std::to_string(i);
+  }
+
+  // ---- the outlet
+  void send(size_t node, std::span<const std::string_view> argv) override {
+    sent_[node].emplace_back(argv.begin(), argv.end());
+  }
+  void finished(Request &) override {}
+  void lease_ended(Lease &) override { ended_count_++; }
+  void drop_link(size_t node) override { is_dropped_[node] = true; }
+
+  // ---- nodes
+  quorum::Quorum &quorum() {
+    if (!quorum_) {
+      const std::array<uint8_t, 16> random{1, 2, 3};
+      quorum::Outlet &outlet = *this;
+      quorum_ = std::make_unique<quorum::Quorum>(nodes_, settings_, random, 7, outlet);
+    }
+    return *quorum_;
+  }
+  quorum::NodeFacts facts_of(size_t node, int64_t uptime_s = 100'000) const {
+    quorum::NodeFacts facts;
+    facts.run_id = "run" + std::to_string(node);
+    facts.age.uptime_s = uptime_s;
+    facts.age.told_at = now_;
+    return facts;
+  }
+  void connect(size_t node, const quorum::NodeFacts &facts) {
+    (void)quorum().begin_connect(node, now_);
+    quorum().on_connected(node, {}, facts, now_);
+  }
+  void connect_all() {
+    for (size_t i = 0; i < kNodes; i++) connect(i, facts_of(i));
+  }
+  void disconnect(size_t node) {
+    sent_[node].clear();
+    quorum().on_disconnected(node, now_);
+  }
+  std::string script(size_t node) const {
+    if (sent_[node].empty()) return "";
+    for (size_t i = 0; i < wire::kScriptCount; i++) {
+      const auto &text =
+          wire::script_text(static_cast<wire::Script>(i), wire::Format::kString, false);
+      if (sent_[node].front()[1] == text.sha1) return std::string(text.name);
+    }
+    return "?";
+  }
+  std::string argument(size_t node, size_t i) const {
+    const auto &argv = sent_[node].front();
+    return argv.at(3 + std::stoul(argv.at(2)) + i);
+  }
+  void reply(size_t node, MadeReply made) {
+    ASSERT_FALSE(sent_[node].empty()) << "node " << node << " was asked nothing";
+    sent_[node].pop_front();
+    quorum().on_reply(node, made.get(), now_);
+  }
+  void yes(size_t node, int64_t fence = 100) {
+    ASSERT_EQ(script(node), "acquire") << node;
+    reply(node, MadeReply::list(MadeReply::integer(1), MadeReply::text(std::to_string(fence)),
+                                MadeReply::integer(1'700'000'000'000)));
+  }
+  // A try is refused; who stands in line gets a place.
+  void no(size_t node) {
+    ASSERT_EQ(script(node), "acquire") << node;
+    const bool is_try = argument(node, 2).empty();
+    reply(node, MadeReply::list(MadeReply::integer(0), MadeReply::integer(30'000),
+                                MadeReply::integer(1'700'000'000'000),
+                                MadeReply::text(is_try ? "" : "1700000000000001"),
+                                MadeReply::integer(is_try ? -1 : 0), MadeReply::text("12345678"),
+                                MadeReply::text("aaaaaaaaaaaaaaaaaaaaaA0123456789"),
+                                MadeReply::text("string")));
+  }
+  void count(size_t node, std::string_view name, int64_t result) {
+    ASSERT_EQ(script(node), name) << node;
+    reply(node, MadeReply::list(MadeReply::integer(result), MadeReply::integer(1'700'000'000'000),
+                                MadeReply::integer(0)));
+  }
+
+  // ---- time and callers
+  void advance(Nanos by) {
+    const Nanos until = now_ + by;
+    for (int guard = 0; quorum().next_due() <= until; guard++) {
+      ASSERT_LT(guard, 10'000) << "the timer does not move on";
+      now_ = std::max(now_, quorum().next_due());
+      for (size_t i = 0; i < nodes_.size(); i++) (void)quorum().begin_connect(i, now_);
+      quorum().on_timer(now_);
+    }
+    now_ = until;
+  }
+  RequestPtr acquire(int64_t wait_ms = 0, engine::AcquireOptions options = {}) {
+    auto request = std::make_shared<Request>(Request::Op::kAcquire);
+    request->name = "lock";
+    request->wait_ms = wait_ms;
+    request->options = std::move(options);
+    request->lease = std::make_shared<Lease>();
+    quorum().start(request, now_);
+    return request;
+  }
+  RequestPtr ask(Request::Op op, const std::shared_ptr<Lease> &lease, Nanos extend_to = 0) {
+    auto request = std::make_shared<Request>(op);
+    request->lease = lease;
+    request->extend_to = extend_to;
+    quorum().start(request, now_);
+    return request;
+  }
+  std::shared_ptr<Lease> held() {
+    const auto request = acquire();
+    for (size_t i = 0; i < kNodes; i++) yes(i);
+    EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
+    return request->lease;
+  }
+  Nanos left(const std::shared_ptr<Lease> &lease) const { return lease->deadline.load() - now_; }
+
+  QuorumSettings settings_;
+  std::vector<Settings> nodes_;
+  std::vector<std::deque<std::vector<std::string>>> sent_;
+  std::vector<bool> is_dropped_;
+  Nanos now_ = 1000 * kSecond;
+  int ended_count_ = 0;
+  std::unique_ptr<quorum::Quorum> quorum_;
+};
+
+// ---- votes -------------------------------------------------------------------------------------
+
+TEST_F(QuorumTest, a_majority_is_enough_and_the_rest_may_come_later) {
+  connect_all();
+  const auto request = acquire();
+  yes(0);
+  yes(1);
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  yes(2);
+  ASSERT_EQ(request->status.load(), Status::kOk);
+  EXPECT_EQ(request->lease->fence.load(), 0);
+  // Without the fourth, the loss of one would be the end.
+  yes(3);
+  ask(Request::Op::kRelease, request->lease);
+  for (const size_t node : {0, 1, 2, 3}) count(node, "release", 1);
+  yes(4);  // asked before, answered after
+  EXPECT_EQ(script(4), "release");
+}
+
+TEST_F(QuorumTest, a_node_that_is_connected_late_is_one_more_vote) {
+  for (const size_t node : {0, 1, 2, 3}) connect(node, facts_of(node));
+  const auto request = acquire();
+  advance(50 * kMs);  // no longer than a node is waited for
+  for (const size_t node : {0, 1, 2, 3}) yes(node);
+  ASSERT_EQ(request->status.load(), Status::kOk);
+  advance(kSecond);
+  connect(4, facts_of(4));
+  yes(4);
+  ask(Request::Op::kRelease, request->lease);
+  EXPECT_EQ(script(4), "release");
+}
+
+TEST_F(QuorumTest, all_nodes_of_a_round_see_one_token_and_each_round_has_its_own) {
+  connect_all();
+  acquire();
+  const std::string first = argument(0, 0);
+  for (size_t i = 0; i < kNodes; i++) EXPECT_EQ(argument(i, 0), first);
+  for (size_t i = 0; i < kNodes; i++) no(i);
+  for (size_t i = 0; i < kNodes; i++) count(i, "release", -1);
+  acquire();
+  EXPECT_NE(argument(0, 0), first);
+}
+
+TEST_F(QuorumTest, no_is_certain_when_a_majority_cannot_be_any_more) {
+  connect_all();
+  const auto request = acquire();
+  yes(0);
+  no(1);
+  no(2);
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  no(3);
+  EXPECT_EQ(request->status.load(), Status::kBusy);
+  // Given back on all of them: who said yes, who said no, and who has not answered yet.
+  for (const size_t node : {0, 1, 2, 3}) EXPECT_EQ(script(node), "release") << node;
+  EXPECT_EQ(sent_[4].size(), 2U);
+}
+
+TEST_F(QuorumTest, validity_counts_from_the_moment_of_sending) {
+  connect_all();
+  const auto request = acquire();
+  now_ += 20 * kMs;
+  for (const size_t node : {0, 1, 2}) yes(node);
+  const Nanos lease = request->options.lease;
+  EXPECT_EQ(left(request->lease), lease - lease / 100 - 2 * kMs - 20 * kMs);
+}
+
+TEST_F(QuorumTest, silence_ends_with_the_node_limit_and_names_the_nodes) {
+  connect_all();
+  const auto request = acquire();
+  yes(0);
+  yes(1);
+  advance(49 * kMs);
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  advance(1 * kMs);
+  ASSERT_EQ(request->status.load(), Status::kUnavailable);
+  for (const char *name : {"node2", "node3", "node4"}) {
+    EXPECT_NE(request->message.find(name), std::string::npos) << request->message;
+  }
+  yes(2);  // too late, and given back
+  EXPECT_EQ(script(2), "release");
+}
+
+TEST_F(QuorumTest, a_grant_that_leaves_too_little_is_given_back) {
+  settings_.min_validity = 29'690 * kMs;
+  connect_all();
+  const auto request = acquire();
+  now_ += 10 * kMs;
+  for (const size_t node : {0, 1, 2}) yes(node);
+  EXPECT_EQ(request->status.load(), Status::kUnavailable);
+  for (const size_t node : {0, 1, 2}) EXPECT_EQ(script(node), "release");
+}
+
+// ---- held --------------------------------------------------------------------------------------
+
+TEST_F(QuorumTest, validity_is_renewed_by_a_majority_only) {
+  connect_all();
+  const auto lease = held();
+  advance(10 * kSecond);
+  const Nanos before = lease->deadline.load();
+  count(0, "extend", 1);
+  count(1, "extend", 1);
+  EXPECT_EQ(lease->deadline.load(), before);
+  count(2, "extend", 1);
+  EXPECT_GT(lease->deadline.load(), before);
+}
+
+TEST_F(QuorumTest, it_is_lost_with_the_majority_and_the_rest_is_given_back) {
+  connect_all();
+  const auto lease = held();
+  advance(10 * kSecond);
+  count(0, "extend", 0);
+  count(1, "extend", 0);
+  EXPECT_EQ(lease->state_at(now_), Lease::kHeld);
+  count(2, "extend", 0);
+  EXPECT_EQ(lease->state_at(now_), Lease::kLost);
+  EXPECT_EQ(ended_count_, 1);
+  for (const size_t node : {3, 4}) {
+    count(node, "extend", 1);
+    EXPECT_EQ(script(node), "release") << node;
+  }
+}
+
+// Others may have held it in between.
+TEST_F(QuorumTest, a_vote_that_comes_after_the_end_does_not_bring_it_back) {
+  for (const size_t node : {0, 1, 2, 3}) connect(node, facts_of(node));
+  const auto request = acquire();
+  advance(50 * kMs);
+  for (const size_t node : {0, 1, 2, 3}) yes(node);
+  ASSERT_EQ(request->status.load(), Status::kOk);
+  for (int i = 0; i < 2; i++) {
+    advance(10 * kSecond);
+    for (const size_t node : {2, 3}) count(node, "extend", 1);
+  }
+  advance(8 * kSecond);
+  connect(4, facts_of(4));
+  now_ += 1900 * kMs;  // this process stood still; the lease ended
+  yes(4);              // with the two that were renewed a majority, again
+  EXPECT_EQ(request->lease->state_at(now_), Lease::kLost);
+  EXPECT_EQ(ended_count_, 1);
+}
+
+TEST_F(QuorumTest, a_release_is_done_when_a_majority_says_so) {
+  connect_all();
+  auto lease = held();
+  auto request = ask(Request::Op::kRelease, lease);
+  for (const size_t node : {4, 3}) count(node, "release", 1);
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  count(2, "release", 1);
+  EXPECT_EQ(request->status.load(), Status::kOk);
+  for (const size_t node : {0, 1}) count(node, "release", 1);
+
+  lease = held();
+  request = ask(Request::Op::kRelease, lease);
+  for (const size_t node : {0, 1, 2}) count(node, "release", -1);
+  EXPECT_EQ(request->status.load(), Status::kLost);
+
+  EXPECT_EQ(ask(Request::Op::kRelease, lease)->status.load(), Status::kNotHeld);
+}
+
+// ---- who may vote ------------------------------------------------------------------------------
+
+TEST_F(QuorumTest, a_young_node_has_no_vote_until_the_guard_is_over) {
+  for (const size_t node : {0, 1, 2}) connect(node, facts_of(node, 30));
+  for (const size_t node : {3, 4}) connect(node, facts_of(node));
+  auto request = acquire();
+  EXPECT_EQ(request->status.load(), Status::kUnavailable);
+  EXPECT_NE(request->message.find("31 s"), std::string::npos) << request->message;
+  advance(31 * kSecond);
+  request = acquire();
+  for (const size_t node : {0, 1, 2}) yes(node);
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+TEST_F(QuorumTest, an_uptime_is_believed_as_far_as_the_clocks_agree) {
+  for (size_t node = 0; node < kNodes; node++) {
+    auto facts = facts_of(node, 3700);
+    if (node < 3) facts.age.clock = 3650 * kSecond;  // .. stepped, and so is the uptime
+    connect(node, facts);
+  }
+  // Three agree. The other two are doubted, by 3650 s: of two neighbours one must be right.
+  auto request = acquire();
+  for (const size_t node : {0, 1, 2}) EXPECT_EQ(script(node), "acquire");
+  for (const size_t node : {3, 4}) EXPECT_EQ(script(node), "");
+}
+
+TEST_F(QuorumTest, a_restart_takes_the_vote_away_and_is_counted_on_our_own_clock) {
+  connect_all();
+  const auto lease = held();
+  for (const size_t node : {0, 1}) {
+    disconnect(node);
+    auto facts = facts_of(node);  // an uptime that lies
+    facts.run_id += "again";
+    connect(node, facts);
+    EXPECT_EQ(script(node), "release");
+    count(node, "release", -1);
+  }
+  EXPECT_EQ(lease->state_at(now_), Lease::kHeld);
+  ask(Request::Op::kRelease, lease);
+  for (const size_t node : {2, 3, 4}) count(node, "release", 1);
+  acquire();
+  for (const size_t node : {0, 1}) EXPECT_EQ(script(node), "") << node;
+  for (const size_t node : {2, 3, 4}) yes(node);
+}
+
+TEST_F(QuorumTest, durable_nodes_need_no_guard) {
+  settings_.is_durable = true;
+  for (size_t node = 0; node < kNodes; node++) connect(node, facts_of(node, 1));
+  held();
+}
+
+TEST_F(QuorumTest, what_is_no_node_is_an_error_that_names_it) {
+  const auto expect_refusal = [&](quorum::NodeFacts facts, Status status, const char *word) {
+    quorum_.reset();
+    for (auto &sent : sent_) sent.clear();
+    for (const size_t node : {0, 1, 2, 3}) connect(node, facts_of(node));
+    const auto request = acquire();
+    connect(4, facts);
+    EXPECT_EQ(request->status.load(), status) << word;
+    EXPECT_NE(request->message.find("node4"), std::string::npos) << request->message;
+    EXPECT_NE(request->message.find(word), std::string::npos) << request->message;
+    EXPECT_TRUE(is_dropped_[4]);
+  };
+  expect_refusal(facts_of(1), Status::kInvalid, "node1");
+  auto facts = facts_of(4);
+  facts.is_replica = true;
+  expect_refusal(facts, Status::kUnsupported, "replica");
+  facts = facts_of(4);
+  facts.is_cluster_member = true;
+  expect_refusal(facts, Status::kUnsupported, "cluster");
+  facts = {};
+  facts.why_unknown = failure(Status::kDenied, "NOPERM");
+  expect_refusal(facts, Status::kDenied, "restart_guard=off");
+}
+
+TEST_F(QuorumTest, a_lease_is_not_longer_than_the_guard) {
+  connect_all();
+  auto options = engine::AcquireOptions();
+  options.lease = settings_.restart_guard + kMs;
+  EXPECT_EQ(acquire(0, options)->status.load(), Status::kInvalid);
+  const auto lease = held();
+  EXPECT_EQ(ask(Request::Op::kExtend, lease, options.lease)->status.load(), Status::kInvalid);
+}
+
+// ---- fences ------------------------------------------------------------------------------------
+
+TEST_F(QuorumTest, a_fence_is_written_to_a_majority_before_it_is_used) {
+  settings_.is_fenced = true;
+  connect_all();
+  const auto request = acquire();
+  yes(0, 7);
+  yes(1, 900);
+  yes(2, 8);
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  for (const size_t node : {0, 1, 2}) {
+    EXPECT_EQ(argument(node, 1), "900");
+    EXPECT_EQ(request->status.load(), Status::kPending);
+    count(node, "raise_fence", 1);
+  }
+  EXPECT_EQ(request->status.load(), Status::kOk);
+  EXPECT_EQ(request->lease->fence.load(), 900);
+}
+
+TEST_F(QuorumTest, a_fence_that_is_not_written_is_no_grant) {
+  settings_.is_fenced = true;
+  connect_all();
+  const auto request = acquire();
+  for (const size_t node : {0, 1, 2}) yes(node);
+  count(0, "raise_fence", 1);
+  advance(50 * kMs);
+  EXPECT_EQ(request->status.load(), Status::kUnavailable);
+}
+
+// ---- waiting -----------------------------------------------------------------------------------
+
+// The order of the nodes for this lock is the same for all, and found out by who is refused.
+TEST_F(QuorumTest, who_is_refused_stands_in_line_at_the_first_node_that_refused) {
+  connect_all();
+  const auto request = acquire(5000);
+  for (size_t i = 0; i < kNodes; i++) no(i);
+  size_t line = kNodes;
+  for (size_t i = 0; i < kNodes; i++) {
+    count(i, "release", -1);
+    if (script(i) == "acquire") line = i;
+  }
+  ASSERT_LT(line, kNodes);
+  EXPECT_NE(argument(line, 2), "");
+  yes(line);  // handed over
+  for (size_t i = 0; i < kNodes; i++) {
+    if (i != line) yes(i);
+  }
+  EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
+}
+
+TEST_F(QuorumTest, the_head_of_a_line_tries_the_others_now_and_then) {
+  connect_all();
+  const auto request = acquire(5000);
+  for (size_t i = 0; i < kNodes; i++) no(i);
+  size_t line = kNodes;
+  for (size_t i = 0; i < kNodes; i++) {
+    count(i, "release", -1);
+    if (script(i) == "acquire") line = i;
+  }
+  ASSERT_LT(line, kNodes);
+  no(line);  // it has a place, and is the head
+  advance(10 * kMs);
+  for (size_t i = 0; i < kNodes; i++) {
+    if (i != line) yes(i);  // the release at `line` was never heard of
+  }
+  EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
+  EXPECT_EQ(script(line), "cancel");
+}
+
+// Whose turn it is to notice, the quorum's or the engine's, does not matter.
+TEST_F(QuorumTest, a_wait_that_ends_in_line_has_timed_out) {
+  nodes_.resize(1);
+  connect(0, facts_of(0));
+  const auto request = acquire(300);
+  no(0);
+  count(0, "release", -1);
+  no(0);
+  advance(300 * kMs);
+  EXPECT_EQ(request->status.load(), Status::kTimeout) << request->message;
+}
+
+TEST_F(QuorumTest, a_wait_that_ends_leaves_nothing) {
+  connect_all();
+  const auto request = acquire(300);
+  for (const size_t node : {0, 1}) yes(node);
+  for (const size_t node : {2, 3, 4}) no(node);
+  advance(300 * kMs);
+  EXPECT_EQ(request->status.load(), Status::kTimeout);
+  for (size_t i = 0; i < kNodes; i++) {
+    ASSERT_FALSE(sent_[i].empty());
+    while (sent_[i].size() > 1) sent_[i].pop_front();
+    const auto last = script(i);
+    EXPECT_TRUE(last == "release" || last == "cancel") << last;
+  }
+}
+
+}  // namespace redlatch
