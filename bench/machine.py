@@ -21,8 +21,12 @@ from pathlib import Path
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
-# Where the tests of tests/interop put Redisson.
-JARS = Path(__file__).resolve().parents[1] / "build/interop/java/jars"
+# Where the tests of tests/interop put other libraries, and what is built of them.
+_ROOT = Path(__file__).resolve().parents[1]
+JARS = _ROOT / "build/interop/java/jars"
+NODE_MODULES = _ROOT / "build/interop/node/node_modules"
+_GO_MODULE = _ROOT / "tests/interop/peers/go"
+_GO_BUILD = _ROOT / "build/bench-go"
 
 
 @dataclass(frozen=True)
@@ -105,8 +109,14 @@ class Server:
             return f"Valkey {facts['valkey_version']}"
         return f"Redis {facts['redis_version']}"
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def cpu_s(self) -> float:
-        if self._process is None:
+        """0 if it does not run any more: what it used is then counted as others'."""
+        if self._process is None or self._process.poll() is not None:
             return 0.0
         # Behind the name, which may hold anything: state is the first field, utime the twelfth.
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -130,7 +140,11 @@ class Programs:
         self._core = core
 
     def start(
-        self, topic: str, arguments: dict[str, object], wrapper: tuple[str, ...] = ()
+        self,
+        topic: str,
+        arguments: dict[str, object],
+        wrapper: tuple[str, ...] = (),
+        stdin: int | None = None,
     ) -> subprocess.Popen[str]:
         words = [f"{name}={value}" for name, value in arguments.items()]
         program = [str(self._folder / f"bench_{topic}")]
@@ -138,12 +152,38 @@ class Programs:
             program = [sys.executable, str(Path(__file__).parent / topic)]
         if topic.endswith(".java"):
             program = ["java", "-cp", f"{JARS}/*", str(Path(__file__).parent / topic)]
+        if topic.endswith(".js"):
+            program = ["node", str(Path(__file__).parent / topic)]
+        if topic.endswith(".go"):
+            program = [str(_GO_BUILD / topic.removesuffix(".go"))]
         return subprocess.Popen(
             [*wrapper, *program, *words],
+            env={**os.environ, "NODE_PATH": str(NODE_MODULES)},
+            stdin=stdin,
             stdout=subprocess.PIPE,
             text=True,
             preexec_fn=_to_core(self._core),
         )
+
+
+def build_go(program: str) -> bool:
+    """Of a program of this folder and the modules that tests/interop names; False: they, or a Go,
+    are not there."""
+    if shutil.which("go") is None:
+        return False
+    shutil.rmtree(_GO_BUILD, ignore_errors=True)
+    _GO_BUILD.mkdir(parents=True)
+    for name in ("go.mod", "go.sum"):
+        shutil.copy(_GO_MODULE / name, _GO_BUILD)
+    shutil.copy(Path(__file__).parent / program, _GO_BUILD)
+    done = subprocess.run(
+        ["go", "build", "-o", program.removesuffix(".go"), program],
+        cwd=_GO_BUILD,
+        env={**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly"},
+        capture_output=True,
+        check=False,
+    )
+    return done.returncode == 0
 
 
 @dataclass(frozen=True)
@@ -158,8 +198,8 @@ class _Busy:
 class Load:
     """What others used while we measured, in percent of each core."""
 
-    def __init__(self, server: Server, pins: Pins) -> None:
-        self._server = server
+    def __init__(self, servers: list[Server], pins: Pins) -> None:
+        self._servers = servers
         self._pins = pins
         self._before = self._look()
 
@@ -178,7 +218,8 @@ class Load:
         for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
             usage = resource.getrusage(who)
             own += usage.ru_utime + usage.ru_stime
-        return _Busy(time.monotonic(), cores, stolen, self._server.cpu_s(), own)
+        server = sum(server.cpu_s() for server in self._servers)
+        return _Busy(time.monotonic(), cores, stolen, server, own)
 
     def percent(self) -> dict[str, float]:
         """By core; `all` where it is not known which core we ran on; `stolen` by a hypervisor."""

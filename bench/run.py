@@ -22,10 +22,12 @@ import sys
 from pathlib import Path
 
 import machine
+from quorums import quorums
 from report import Row, table
 from sharing import sharing
 from topics import TOPICS, Bench, instructions, say
 
+TOPICS["P7"] = quorums
 TOPICS["RW"] = sharing
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,6 +39,7 @@ TITLES = {
     "P4": "waiting",
     "P5": "hand-off between threads of one process",
     "P6": "leases held and renewed",
+    "P7": "acquire and release on most of five servers",
     "P8": "acquire and release from Python, nobody else wants the lock",
     "P9": "asyncio tasks with keys of their own, one client",
     "P10": "the holder's process is killed, lease 2 s",

@@ -40,22 +40,25 @@ class Bench:
     def pick(self, quick: float, full: float) -> float:
         return quick if self.is_quick else full
 
-    def session(self, topic: str, case: str = "", pin: str | None = None) -> Session:
-        return Session(self, topic, case, Pins.of(pin or self.pin))
+    def session(
+        self, topic: str, case: str = "", pin: str | None = None, servers: int = 1
+    ) -> Session:
+        return Session(self, topic, case, Pins.of(pin or self.pin), servers)
 
 
 class Session:
-    """A fresh server and the programs against it, with the load of others watched."""
+    """Fresh servers, mostly one, and the programs against it; the load of others is watched."""
 
-    def __init__(self, bench: Bench, topic: str, case: str, pins: Pins) -> None:
+    def __init__(self, bench: Bench, topic: str, case: str, pins: Pins, servers: int) -> None:
         self._bench = bench
         self._topic = topic
         self._case = case
         self._pins = pins
-        self.server = Server(bench.server_binary, pins.server)
+        self.servers = [Server(bench.server_binary, pins.server) for _ in range(servers)]
+        self.server = self.servers[0]
         self.programs = Programs(bench.build, pins.client)
         bench.server_version = self.server.version()
-        self._load = Load(self.server, pins)
+        self._load = Load(self.servers, pins)
 
     def __enter__(self) -> Session:
         return self
@@ -70,7 +73,8 @@ class Session:
                 "others_percent": self._load.percent(),
             }
         )
-        self.server.__exit__()
+        for server in self.servers:
+            server.__exit__()
 
     def run(self, program: str, **arguments: object) -> list[Figures]:
         """The rows of its result, or the one result that it has."""
