@@ -105,6 +105,10 @@ void Network::arrive_down(uint64_t id, const LinkPtr &link, bool is_push,
 }
 
 void Network::close(uint64_t id, Ending ending) {
+  if (const auto gone = resets_.find(id); gone != resets_.end()) {
+    gone->second->is_client_open = false;
+    resets_.erase(gone);
+  }
   const auto found = links_.find(id);
   if (found == links_.end() || !found->second->is_client_open) return;
   const LinkPtr link = found->second;
@@ -154,9 +158,11 @@ void Network::reset(uint64_t id) {
   link->is_server_open = false;
   links_.erase(found);
   if (!link->is_client_open) return;
-  schedule_.in(delay(), [id, link] {
+  resets_[id] = link;
+  schedule_.in(delay(), [this, id, link] {
     if (!link->is_client_open) return;
     link->is_client_open = false;
+    resets_.erase(id);
     link->client->closed(id);
   });
 }

@@ -127,6 +127,7 @@ class Network {
   Tally &tally_;
   Random random_;
   std::map<uint64_t, LinkPtr> links_;
+  std::map<uint64_t, LinkPtr> resets_;  // gone at the server, and the client is still to be told
   uint64_t last_id_ = 0;
   bool is_calm_ = false;
 };
