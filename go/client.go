@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+
+package redlatch
+
+import (
+	"context"
+	"runtime"
+
+	"redlatch.io/redlatch/internal/rlc"
+)
+
+// Client takes locks from one server. Any goroutine may use it, and one is enough for a process: it
+// holds one connection.
+type Client struct {
+	session *session
+	handle  rlc.Client // freed by the finalizer only, so that any call may be under way
+	origin  *origin
+}
+
+// Open makes a client for the server at url: redis://, valkey://, unix:// or embedded://, as in
+// docs/url.md. It does not touch the network: Connect does, or the first lock.
+func Open(url string, options ...ClientOption) (*Client, error) {
+	c := newCall("open", "")
+	defer c.free()
+	made, err := c.makeClientOptions(options)
+	if err != nil {
+		return nil, err
+	}
+	defer rlc.Client_options_free(made)
+	handle := rlc.Client_open(url, made, c.handle)
+	if handle == 0 {
+		return nil, c.failure()
+	}
+	client := &Client{&session{}, handle, newOrigin()}
+	runtime.SetFinalizer(client, leaveClient)
+	return client, nil
+}
+
+// Dial makes a client and connects it, trying again until ctx ends; without a deadline it tries
+// once. With FromEnv() the url may be empty.
+func Dial(ctx context.Context, url string, options ...ClientOption) (*Client, error) {
+	client, err := Open(url, options...)
+	if err != nil {
+		return nil, err
+	}
+	if err := client.Connect(ctx); err != nil {
+		_ = client.Close()
+		return nil, err
+	}
+	return client, nil
+}
+
+// Connect connects now, so that a wrong address or password shows at once. It tries again until ctx
+// ends; without a deadline it tries once.
+func (c *Client) Connect(ctx context.Context) error {
+	defer runtime.KeepAlive(c)
+	return c.session.connect(ctx, func(wait int64) rlc.Request {
+		return rlc.Client_connect_start(c.handle, wait)
+	})
+}
+
+func (s *session) connect(ctx context.Context, start func(int64) rlc.Request) error {
+	if ctx.Err() != nil {
+		return &Error{Op: "connect", Status: ErrCancelled, Cause: context.Cause(ctx)}
+	}
+	wait := waitMs(ctx)
+	if wait < 0 {
+		wait = noWait
+	}
+	request := start(wait)
+	if request == 0 {
+		return &Error{Op: "connect", Status: ErrNoMemory}
+	}
+	defer rlc.Request_free(request)
+	if status := s.pump.await(ctx, request); status != OK {
+		return failed(ctx, "connect", "", status, request, wait)
+	}
+	return nil
+}
+
+// Close ends the client's work: what is held is released, which is waited for at most one command
+// time limit (2 s), and calls that wait end with ErrClosed. A second Close does nothing. The error
+// is always nil.
+func (c *Client) Close() error {
+	defer runtime.KeepAlive(c)
+	c.session.close(func() { rlc.Client_shutdown(c.handle) })
+	return nil
+}
+
+func (s *session) close(shutdown func()) {
+	shutdown()
+	s.closed.Store(true)
+	s.pump.close()
+}
+
+// Option is what the client was told, by any way, under the name of an option; or its "url", without
+// secrets; or "delivery": "push", or why waiting is slower than that.
+func (c *Client) Option(name string) string {
+	defer runtime.KeepAlive(c)
+	return text(func(buffer []byte) int64 { return rlc.Client_option(c.handle, name, buffer) })
+}
+
+// text asks for a text of unknown length. The library puts a NUL behind it.
+func text(write func([]byte) int64) string {
+	buffer := make([]byte, 128)
+	for {
+		length := write(buffer)
+		if length < int64(len(buffer)) {
+			return string(buffer[:length])
+		}
+		buffer = make([]byte, length+1)
+	}
+}
+
+// Lock acquires the lock name, 1 to 1024 bytes of any values. It waits in line until ctx ends, and
+// rides out outages of the server meanwhile. The lock is held until it is unlocked or lost; ctx has
+// no part in that.
+//
+// A wait that ctx has ended leaves nothing behind; its error Is context.Cause(ctx). What was in the
+// way is its status: ErrTimeout (and ErrBusy) for others, ErrUnavailable for the server.
+func (c *Client) Lock(ctx context.Context, name string, options ...Option) (*Lease, error) {
+	defer runtime.KeepAlive(c)
+	return c.session.take(ctx, c, "lock", name, waitMs(ctx), options, c.startLock)
+}
+
+// TryLock is Lock without waiting: ErrBusy if somebody else holds it, or waits for it.
+func (c *Client) TryLock(ctx context.Context, name string, options ...Option) (*Lease, error) {
+	defer runtime.KeepAlive(c)
+	return c.session.take(ctx, c, "lock", name, noWait, options, c.startLock)
+}
+
+// RLock acquires the read-write lock name to read: together with others that read, never with one
+// that writes. All wait in one line. Otherwise as Lock.
+func (c *Client) RLock(ctx context.Context, name string, options ...Option) (*Lease, error) {
+	defer runtime.KeepAlive(c)
+	return c.session.take(ctx, c, "read-lock", name, waitMs(ctx), options, c.startRLock)
+}
+
+// TryRLock is RLock without waiting.
+func (c *Client) TryRLock(ctx context.Context, name string, options ...Option) (*Lease, error) {
+	defer runtime.KeepAlive(c)
+	return c.session.take(ctx, c, "read-lock", name, noWait, options, c.startRLock)
+}
+
+// WLock acquires the read-write lock name to write: alone. It is the mutex of that name. Otherwise
+// as Lock.
+func (c *Client) WLock(ctx context.Context, name string, options ...Option) (*Lease, error) {
+	defer runtime.KeepAlive(c)
+	return c.session.take(ctx, c, "write-lock", name, waitMs(ctx), options, c.startWLock)
+}
+
+// TryWLock is WLock without waiting.
+func (c *Client) TryWLock(ctx context.Context, name string, options ...Option) (*Lease, error) {
+	defer runtime.KeepAlive(c)
+	return c.session.take(ctx, c, "write-lock", name, noWait, options, c.startWLock)
+}
+
+func (c *Client) startLock(name string, wait int64, options rlc.AcquireOptions) rlc.Request {
+	return rlc.Acquire_start(c.handle, name, wait, options)
+}
+
+func (c *Client) startRLock(name string, wait int64, options rlc.AcquireOptions) rlc.Request {
+	return rlc.Rw_acquire_read_start(c.handle, name, wait, options)
+}
+
+func (c *Client) startWLock(name string, wait int64, options rlc.AcquireOptions) rlc.Request {
+	return rlc.Rw_acquire_write_start(c.handle, name, wait, options)
+}
+
+// Reentrant takes locks that their owner may take again.
+type Reentrant struct {
+	client *Client
+	owner  string
+}
+
+// Reentrant gives the reentrant locks of owner, 1 to 256 bytes of any values. Go has no identity of
+// goroutines: whoever names the same owner, in any process, is the same.
+func (c *Client) Reentrant(owner string) Reentrant { return Reentrant{c, owner} }
+
+// Lock acquires the lock name as Client.Lock does; while the owner holds it, at once and past those
+// who wait. Each acquisition is a lease of its own, and the lock is free when the last has ended.
+func (r Reentrant) Lock(ctx context.Context, name string, options ...Option) (*Lease, error) {
+	return r.client.Lock(ctx, name, append(options[:len(options):len(options)],
+		reentrant(r.owner))...)
+}
+
+// TryLock is Lock without waiting.
+func (r Reentrant) TryLock(ctx context.Context, name string, options ...Option) (*Lease, error) {
+	return r.client.TryLock(ctx, name, append(options[:len(options):len(options)],
+		reentrant(r.owner))...)
+}
+
+// Do holds the lock name while work goes on. The context of work ends with ctx, or with a cause
+// that Is ErrLost when the lock is lost. The error is that of work, joined with ErrLost if others
+// may have worked at the same time; or that of Lock, and then work was not begun.
+func (c *Client) Do(ctx context.Context, name string, work func(context.Context) error,
+	options ...Option) error {
+	return do(ctx, c, name, work, options)
+}
+
+// Locker gives the lock name as a sync.Locker.
+func (c *Client) Locker(name string, options ...Option) *Locker {
+	return &Locker{locks: c, name: name, options: options}
+}
+
+// Attach goes on with a lease that was detached, here or in another process, and renews it for 30 s
+// at a time. Its fence is 0: the number belongs to whoever acquired. ErrNotHeld if the token does
+// not hold the lock.
+func (c *Client) Attach(ctx context.Context, name, token string) (*Lease, error) {
+	type answer struct {
+		handle rlc.Lease
+		err    *Error
+	}
+	found, cause := inThread(ctx, func() answer {
+		defer runtime.KeepAlive(c)
+		call := newCall("attach", name)
+		defer call.free()
+		handle := rlc.Lease_attach(c.handle, name, token, call.handle)
+		if handle == 0 {
+			return answer{err: call.failure()}
+		}
+		return answer{handle: handle}
+	}, func(late answer) {
+		rlc.Lease_detach(late.handle)
+		rlc.Lease_free(late.handle)
+	})
+	if cause != nil {
+		return nil, &Error{Op: "attach", Name: name, Status: ErrCancelled, Cause: cause}
+	}
+	if found.err != nil {
+		return nil, found.err
+	}
+	return newLease(ctx, c.session, c, name, found.handle), nil
+}

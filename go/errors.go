@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+
+package redlatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"redlatch.io/redlatch/internal/rlc"
+)
+
+// Status says how a call ended: OK, an answer that is not yes (above 0), or a failure (below). Each
+// is an error, so that errors.Is(err, redlatch.ErrLost) asks for it. Branch on statuses and show
+// messages: messages may change, statuses do not.
+type Status int32
+
+// Error is the text of the status, without what it was about.
+func (s Status) Error() string { return "redlatch: " + s.Text() }
+
+// Text says what the status means, in a sentence.
+func (s Status) Text() string { return rlc.Status_text(int(s)) }
+
+// String is the name of the status: "BUSY", "E_LOST".
+func (s Status) String() string {
+	if name, ok := statusNames[s]; ok {
+		return name
+	}
+	return fmt.Sprintf("UNKNOWN(%d)", int32(s))
+}
+
+// Retryable says whether the same call may succeed later.
+func (s Status) Retryable() bool { return rlc.Status_is(int(s), rlc.RL_RETRYABLE) != 0 }
+
+// MaybeApplied says whether the server may have carried it out.
+func (s Status) MaybeApplied() bool { return rlc.Status_is(int(s), rlc.RL_MAYBE_APPLIED) != 0 }
+
+// Error is what went wrong with one call. errors.Is finds its Status, and what ended the context.
+// A wait that ran out is ErrTimeout, and ErrBusy as well.
+type Error struct {
+	Op      string // what was called, such as "lock"
+	Name    string // the lock, if it was about one
+	Status  Status
+	Message string // one line, which may hold what the server said; never a password
+	Cause   error  // context.Cause of the context, if that ended the call
+}
+
+func (e *Error) Error() string {
+	text := "redlatch: " + e.Op
+	if e.Name != "" {
+		text += fmt.Sprintf(" %q", e.Name)
+	}
+	if e.Message != "" {
+		text += ": " + e.Message
+	} else {
+		text += ": " + e.Status.Text()
+	}
+	if e.Cause != nil {
+		text += ": " + e.Cause.Error()
+	}
+	return text
+}
+
+// Unwrap gives errors.Is the status and the cause.
+func (e *Error) Unwrap() []error {
+	found := []error{e.Status}
+	if e.Status == ErrTimeout {
+		found = append(found, ErrBusy)
+	}
+	if e.Cause != nil {
+		found = append(found, e.Cause)
+	}
+	return found
+}
+
+// A wait in the library ends a little before the context that has given it its limit: see waitMs.
+const deadlineSlack = 2 * time.Millisecond
+
+// causeOf is what ended ctx, if that is why a call ended.
+func causeOf(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < deadlineSlack {
+		<-ctx.Done()
+	}
+	return context.Cause(ctx)
+}
+
+// call has an error of the C library for one call, and makes it one of Go's.
+type call struct {
+	op, name string
+	handle   rlc.Error
+}
+
+func newCall(op, name string) call { return call{op, name, rlc.Error_new()} }
+
+func (c call) free() { rlc.Error_free(c.handle) }
+
+func (c call) failure() *Error {
+	status := Status(rlc.Error_status(c.handle))
+	if c.handle == 0 {
+		status = ErrNoMemory
+	}
+	return &Error{Op: c.op, Name: c.name, Status: status, Message: rlc.Error_message(c.handle)}
+}
+
+// statusOf is the status that err came with; ErrInternal if it is not one of ours.
+func statusOf(err error) Status {
+	var found *Error
+	if errors.As(err, &found) {
+		return found.Status
+	}
+	return ErrInternal
+}

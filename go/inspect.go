@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+
+package redlatch
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"redlatch.io/redlatch/internal/rlc"
+)
+
+// LockState is what the key of a lock says.
+type LockState int
+
+const (
+	// LockFree is held by nobody.
+	LockFree LockState = rlc.RL_STATE_FREE
+	// LockHeld is held by a redlatch client.
+	LockHeld LockState = rlc.RL_STATE_HELD
+	// LockForeign is held by another lock library.
+	LockForeign LockState = rlc.RL_STATE_FOREIGN
+	// NoLock is a key of another type, which Info.Type names.
+	NoLock LockState = rlc.RL_STATE_NO_LOCK
+)
+
+// Forever is what Remaining is of a key without expiry.
+const Forever time.Duration = -1
+
+// Info is what is known about one lock at one moment, by the server's clock, which is only to be
+// shown: never compare it with this one's.
+type Info struct {
+	Name       string
+	State      LockState
+	Type       string        // of the key, "none" when the lock is free
+	Remaining  time.Duration // until the lease ends on the server; Forever for a key without expiry
+	Fence      int64         // the last one that the server gave, 0 for none known
+	Owner      string        // of a lock in FormatHash
+	Holding    int64         // how many hold it, also beyond the 256 that Holders shows
+	Waiting    int64         // how many wait, also beyond the 256 that Waiters shows
+	ServerTime time.Time
+	Holders    []Holder
+	Waiters    []Waiter // first in line first
+}
+
+// Holder is one who holds a lock: a reader, or one hold of an owner.
+type Holder struct {
+	Token     string // or the value of a foreign key
+	Who       string // host name and process id, or the option "holder"; "" for not said yet
+	Label     string
+	Mode      Mode
+	Since     time.Time // zero if unknown
+	Remaining time.Duration
+}
+
+// Waiter is one who waits for a lock.
+type Waiter struct {
+	Token string
+	Mode  Mode
+	Since time.Time // zero if unknown
+}
+
+// Inspect looks at the lock name, and changes nothing.
+func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
+	return infoOf(ctx, "inspect", name, func(err rlc.Error) rlc.Info {
+		defer runtime.KeepAlive(c)
+		return rlc.Inspect(c.handle, name, err)
+	})
+}
+
+type infoAnswer struct {
+	info *Info
+	err  *Error
+}
+
+// infoOf makes one of Go's of what ask returns.
+func infoOf(ctx context.Context, op, name string, ask func(rlc.Error) rlc.Info) (*Info, error) {
+	found, cause := inThread(ctx, func() infoAnswer {
+		c := newCall(op, name)
+		defer c.free()
+		handle := ask(c.handle)
+		if handle == 0 {
+			return infoAnswer{err: c.failure()}
+		}
+		defer rlc.Info_free(handle)
+		return infoAnswer{info: readInfo(handle)}
+	}, func(infoAnswer) {})
+	if cause != nil {
+		return nil, &Error{Op: op, Name: name, Status: ErrCancelled, Cause: cause}
+	}
+	if found.err != nil {
+		return nil, found.err
+	}
+	return found.info, nil
+}
+
+// row is one row of one part of what the library knows.
+type row struct {
+	info        rlc.Info
+	part, index int
+}
+
+func (r row) number(field int) int64 { return rlc.Info_number(r.info, r.part, r.index, field) }
+
+func (r row) text(field int) string {
+	return text(func(buffer []byte) int64 {
+		return rlc.Info_text(r.info, r.part, r.index, field, buffer)
+	})
+}
+
+func (r row) time(field int) time.Time {
+	if unixMs := r.number(field); unixMs != 0 {
+		return time.UnixMilli(unixMs)
+	}
+	return time.Time{}
+}
+
+func (r row) remaining() time.Duration {
+	if left := r.number(rlc.RL_INFO_REMAINING_MS); left >= 0 {
+		return ms(left)
+	}
+	return Forever
+}
+
+func readInfo(handle rlc.Info) *Info {
+	lock := row{handle, rlc.RL_INFO_LOCK, 0}
+	info := &Info{
+		Name:       lock.text(rlc.RL_INFO_NAME),
+		State:      LockState(lock.number(rlc.RL_INFO_STATE)),
+		Type:       lock.text(rlc.RL_INFO_TYPE),
+		Remaining:  lock.remaining(),
+		Fence:      lock.number(rlc.RL_INFO_FENCE),
+		Owner:      lock.text(rlc.RL_INFO_OWNER),
+		Holding:    lock.number(rlc.RL_INFO_HOLDING),
+		Waiting:    lock.number(rlc.RL_INFO_WAITING),
+		ServerTime: lock.time(rlc.RL_INFO_SERVER_MS),
+	}
+	for i := 0; i < rlc.Info_count(handle, rlc.RL_INFO_HOLDER); i++ {
+		one := row{handle, rlc.RL_INFO_HOLDER, i}
+		info.Holders = append(info.Holders, Holder{
+			Token:     one.text(rlc.RL_INFO_TOKEN),
+			Who:       one.text(rlc.RL_INFO_WHO),
+			Label:     one.text(rlc.RL_INFO_LABEL),
+			Mode:      Mode(one.number(rlc.RL_INFO_MODE)),
+			Since:     one.time(rlc.RL_INFO_SINCE_MS),
+			Remaining: one.remaining(),
+		})
+	}
+	for i := 0; i < rlc.Info_count(handle, rlc.RL_INFO_WAITER); i++ {
+		one := row{handle, rlc.RL_INFO_WAITER, i}
+		info.Waiters = append(info.Waiters, Waiter{
+			Token: one.text(rlc.RL_INFO_TOKEN),
+			Mode:  Mode(one.number(rlc.RL_INFO_MODE)),
+			Since: one.time(rlc.RL_INFO_SINCE_MS),
+		})
+	}
+	return info
+}
+
+// ForceRelease takes the lock from whoever holds it, or from the holder with this token alone if it
+// is not empty, and hands it to the next who waits. The fence rises; the holder learns of it as a
+// loss. ErrNotHeld if there is nothing to take. For operators.
+func (c *Client) ForceRelease(ctx context.Context, name, token string) error {
+	failure, cause := inThread(ctx, func() *Error {
+		defer runtime.KeepAlive(c)
+		call := newCall("force-release", name)
+		defer call.free()
+		if Status(rlc.Force_release(c.handle, name, token, call.handle)) != OK {
+			return call.failure()
+		}
+		return nil
+	}, func(*Error) {})
+	if cause != nil {
+		return &Error{Op: "force-release", Name: name, Status: ErrCancelled, Cause: cause}
+	}
+	if failure != nil {
+		return failure
+	}
+	return nil
+}
+
+// List goes through the locks of a server. One goroutine at a time.
+//
+//	list := client.List(ctx, "report-*")
+//	for list.Next() {
+//		fmt.Println(list.Info().Name)
+//	}
+//	if err := list.Err(); err != nil { .. }
+type List struct {
+	ctx    context.Context
+	client *Client
+	handle rlc.List
+	info   *Info
+	err    error
+}
+
+// List goes through the locks in FormatString that redlatch clients hold, whose names fit pattern:
+// * ? [a-z] and \ before one of these; "" is all. A lock that is held all the time is found; one
+// that comes or goes meanwhile may be.
+func (c *Client) List(ctx context.Context, pattern string) *List {
+	defer runtime.KeepAlive(c)
+	call := newCall("list", "")
+	defer call.free()
+	list := &List{ctx: ctx, client: c, handle: rlc.List_open(c.handle, pattern, call.handle)}
+	if list.handle == 0 {
+		list.err = call.failure()
+		return list
+	}
+	runtime.SetFinalizer(list, func(l *List) { rlc.List_close(l.handle) })
+	return list
+}
+
+// Next goes to the next lock. False at the end, and when Err says why.
+func (l *List) Next() bool {
+	if l.err != nil {
+		return false
+	}
+	l.info, l.err = infoOf(l.ctx, "list", "", func(err rlc.Error) rlc.Info {
+		// It may go on after the end of ctx, and the list with it.
+		defer runtime.KeepAlive(l)
+		return rlc.List_next(l.handle, err)
+	})
+	return l.err == nil
+}
+
+// Info is the lock that Next went to.
+func (l *List) Info() *Info { return l.info }
+
+// Err is why Next stopped; nil at the end of the list.
+func (l *List) Err() error {
+	if l.err != nil && statusOf(l.err) == ErrEnd {
+		return nil
+	}
+	return l.err
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+
+package redlatch
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"time"
+
+	"redlatch.io/redlatch/internal/rlc"
+)
+
+// State is what this process knows about a lease.
+type State int
+
+const (
+	// StateHeld is valid by the local clock, drift taken off.
+	StateHeld State = rlc.RL_LEASE_HELD
+	// StateReleased is given back, by Unlock or by Close of the client.
+	StateReleased State = rlc.RL_LEASE_RELEASED
+	// StateLost is not certain any more.
+	StateLost State = rlc.RL_LEASE_LOST
+	// StateDetached is left to its TTL by Detach.
+	StateDetached State = rlc.RL_LEASE_DETACHED
+)
+
+func (s State) String() string {
+	switch s {
+	case StateHeld:
+		return "HELD"
+	case StateReleased:
+		return "RELEASED"
+	case StateLost:
+		return "LOST"
+	case StateDetached:
+		return "DETACHED"
+	}
+	return "UNKNOWN"
+}
+
+// Mode is how a lease holds its lock, or what a waiter waits for.
+type Mode int
+
+const (
+	// ModeWrite is alone.
+	ModeWrite Mode = rlc.RL_MODE_WRITE
+	// ModeRead is together with others that read.
+	ModeRead Mode = rlc.RL_MODE_READ
+	// ModeUpgrade is that of a waiter: it reads, and waits to write.
+	ModeUpgrade Mode = rlc.RL_MODE_UPGRADE
+)
+
+func (m Mode) String() string {
+	switch m {
+	case ModeWrite:
+		return "WRITE"
+	case ModeRead:
+		return "READ"
+	case ModeUpgrade:
+		return "UPGRADE"
+	}
+	return "NONE"
+}
+
+// Lease is one hold of a lock. It is renewed in the background until it is unlocked or lost. Any
+// goroutine may use it. Keep it: one that is dropped while it holds the lock goes on holding it
+// until the client is closed (ReportLeaks tells of it).
+type Lease struct {
+	hold    *hold
+	session *session
+	owner   any // the client: it must not be collected before its leases
+	name    string
+	base    context.Context // of whom acquired, without its end
+	origin  *origin
+}
+
+// hold is what the pump knows of a lease, which may be collected meanwhile.
+type hold struct {
+	mu     sync.Mutex
+	handle rlc.Lease // 0 when it was freed
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	tag    int64 // of the watch for its end
+}
+
+func newLease(ctx context.Context, s *session, owner any, name string, handle rlc.Lease) *Lease {
+	lease := &Lease{
+		hold:    &hold{handle: handle},
+		session: s,
+		owner:   owner,
+		name:    name,
+		base:    context.WithoutCancel(ctx),
+		origin:  newOrigin(),
+	}
+	runtime.SetFinalizer(lease, leaveLease)
+	return lease
+}
+
+// Name is the name of the lock.
+func (l *Lease) Name() string { return l.name }
+
+// Fence rises with every new owner of the lock. Hand it to what you write to, and let that refuse a
+// lower one. 0 if the lease was attached, and for a Redlock that is not fenced.
+func (l *Lease) Fence() int64 {
+	defer runtime.KeepAlive(l)
+	return rlc.Lease_fence(l.hold.handle)
+}
+
+// Token is the 32 characters that hold the lock on the server.
+func (l *Lease) Token() string {
+	defer runtime.KeepAlive(l)
+	return text(func(buffer []byte) int64 { return rlc.Lease_token(l.hold.handle, buffer) })
+}
+
+// Remaining is for how long the lease is valid by the local clock, drift taken off; 0 when it is
+// not held.
+func (l *Lease) Remaining() time.Duration {
+	defer runtime.KeepAlive(l)
+	return ms(rlc.Lease_remaining_ms(l.hold.handle))
+}
+
+// HoldCount is how often the owner of a reentrant lock held it when this lease was granted, with
+// it; 1 for all other locks.
+func (l *Lease) HoldCount() int64 {
+	defer runtime.KeepAlive(l)
+	return rlc.Lease_hold_count(l.hold.handle)
+}
+
+// Mode is ModeWrite, or ModeRead of one that reads.
+func (l *Lease) Mode() Mode {
+	defer runtime.KeepAlive(l)
+	return Mode(rlc.Lease_mode(l.hold.handle))
+}
+
+// State is whether it is held, or why it is not. It does not ask the server.
+func (l *Lease) State() State {
+	defer runtime.KeepAlive(l)
+	return State(rlc.Lease_state(l.hold.handle))
+}
+
+// Check is nil while the lease holds, by the local clock; else an error that Is ErrLost and says
+// why, or ErrNotHeld after Unlock and Detach. It does not ask the server.
+func (l *Lease) Check() error {
+	defer runtime.KeepAlive(l)
+	if err := check(l.name, l.hold.handle); err != nil {
+		return err
+	}
+	return nil
+}
+
+func check(name string, handle rlc.Lease) *Error {
+	if Status(rlc.Lease_check(handle, 0)) == OK {
+		return nil
+	}
+	c := newCall("check", name)
+	defer c.free()
+	rlc.Lease_check(handle, c.handle)
+	return c.failure()
+}
+
+// Context has the values of the context that the lock was acquired with, and ends when the lease
+// does: context.Cause is then an error that Is ErrLost, with the reason, or context.Canceled if it
+// was unlocked or detached, or ErrClosed. It does not stop a goroutine that is paused between its
+// look and its write: only a fence does.
+func (l *Lease) Context() context.Context {
+	defer runtime.KeepAlive(l)
+	h := l.hold
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ctx != nil {
+		return h.ctx
+	}
+	h.ctx, h.cancel = context.WithCancelCause(l.base)
+	// The pump keeps hold and name alive, not the lease.
+	name := l.name
+	end := func() { h.end(name) }
+	if check(name, h.handle) != nil {
+		h.cancel(whyEnded(name, h.handle))
+		return h.ctx
+	}
+	tag, status := l.session.pump.watch(func(queue rlc.Queue, tag int64) int {
+		return rlc.Lease_watch(h.handle, queue, tag)
+	}, end)
+	if h.tag = tag; status != OK {
+		// Whoever cannot be told of a loss must not rely on it.
+		h.cancel(&Error{Op: "watch", Name: name, Status: status})
+	}
+	return h.ctx
+}
+
+// end is called by the pump.
+func (h *hold) end(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.handle != 0 {
+		h.cancel(whyEnded(name, h.handle))
+	}
+}
+
+// whyEnded is the cause for the context of a lease that is not held any more.
+func whyEnded(name string, handle rlc.Lease) error {
+	if State(rlc.Lease_state(handle)) != StateLost {
+		return context.Canceled
+	}
+	err := check(name, handle)
+	if err == nil {
+		return context.Canceled
+	}
+	err.Op = "hold"
+	return err
+}
+
+// endContext ends the context before the lock is given back.
+func (l *Lease) endContext() {
+	h := l.hold
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.cancel == nil {
+		return
+	}
+	l.session.pump.forget(h.tag)
+	h.cancel(whyEnded(l.name, h.handle))
+}
+
+// Unlock gives the lock back, and ends Context first. It is sent whatever ctx says: a ctx that has
+// ended only costs the knowledge of how it went.
+//
+// The error Is ErrLost if the lease had ended before, so that others may have been inside at the
+// same time; ErrNotHeld after another Unlock; ErrOutcomeUnknown if no answer came: it then goes on
+// in the background. nil also if the owner of a reentrant lock has other holds.
+func (l *Lease) Unlock(ctx context.Context) error {
+	_, err := l.Release(ctx)
+	return err
+}
+
+// Release is Unlock, and says whether the lock is free: not so if its owner has other holds of it.
+func (l *Lease) Release(ctx context.Context) (free bool, err error) {
+	l.endContext()
+	status, failure := l.finish(ctx, "unlock", noWait, rlc.Release_start)
+	if failure != nil {
+		return false, failure
+	}
+	return status != ErrStillHeld, nil
+}
+
+// Extend lets the lease last ttl from now, and renews it for so long from then on. A shorter one
+// than what is left shortens this process's own deadline only.
+func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
+	return l.unlessEnded(ctx, "extend", noWait, func(handle rlc.Lease) rlc.Request {
+		return rlc.Extend_start(handle, ttl.Milliseconds())
+	})
+}
+
+// Upgrade makes the reader the writer without letting go in between: at once if it reads alone,
+// else when the others are gone, in front of all who wait. It reads meanwhile, and goes on to if it
+// fails. ErrDeadlock if another reader waits for this already: one of the two must give up.
+func (l *Lease) Upgrade(ctx context.Context) error {
+	wait := waitMs(ctx)
+	return l.unlessEnded(ctx, "upgrade", wait, func(handle rlc.Lease) rlc.Request {
+		return rlc.Rw_upgrade_start(handle, wait)
+	})
+}
+
+// TryUpgrade is Upgrade without waiting: ErrBusy if others read.
+func (l *Lease) TryUpgrade(ctx context.Context) error {
+	return l.unlessEnded(ctx, "upgrade", noWait, func(handle rlc.Lease) rlc.Request {
+		return rlc.Rw_upgrade_start(handle, noWait)
+	})
+}
+
+// Downgrade makes the writer a reader without letting go in between; others that are next in line
+// to read enter.
+func (l *Lease) Downgrade(ctx context.Context) error {
+	return l.unlessEnded(ctx, "downgrade", noWait, rlc.Rw_downgrade_start)
+}
+
+func (l *Lease) unlessEnded(ctx context.Context, op string, wait int64,
+	start func(rlc.Lease) rlc.Request) error {
+	if ctx.Err() != nil {
+		return &Error{Op: op, Name: l.name, Status: ErrCancelled, Cause: context.Cause(ctx)}
+	}
+	_, err := l.finish(ctx, op, wait, start)
+	return err
+}
+
+// finish does what start starts. The status is OK, or ErrStillHeld, if there is no error.
+func (l *Lease) finish(ctx context.Context, op string, wait int64,
+	start func(rlc.Lease) rlc.Request) (Status, error) {
+	defer runtime.KeepAlive(l)
+	request := start(l.hold.handle)
+	if request == 0 {
+		return ErrNoMemory, &Error{Op: op, Name: l.name, Status: ErrNoMemory}
+	}
+	defer rlc.Request_free(request)
+	status := l.session.pump.await(ctx, request)
+	if status != OK && status != ErrStillHeld {
+		return status, failed(ctx, op, l.name, status, request, wait)
+	}
+	return status, nil
+}
+
+// Detach stops renewing and leaves the lock to its TTL, in which Attach may go on with it.
+func (l *Lease) Detach() {
+	defer runtime.KeepAlive(l)
+	l.endContext()
+	rlc.Lease_detach(l.hold.handle)
+}
+
+// WaitLost waits until the lease is not held any more: an error that Is ErrLost if it was lost, nil
+// if it was given back, the cause of ctx if it is held still.
+func (l *Lease) WaitLost(ctx context.Context) error {
+	held := l.Context()
+	select {
+	case <-held.Done():
+		if cause := context.Cause(held); cause != context.Canceled {
+			return cause
+		}
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+
+package redlatch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"redlatch.io/redlatch/internal/rlc"
+)
+
+// Locks is what takes mutexes: a Client, or a Redlock.
+type Locks interface {
+	Lock(ctx context.Context, name string, options ...Option) (*Lease, error)
+	TryLock(ctx context.Context, name string, options ...Option) (*Lease, error)
+	Do(ctx context.Context, name string, work func(context.Context) error, options ...Option) error
+}
+
+// session is what a Client and a Redlock share. It has no pointer to them, so that they can be
+// collected while a goroutine waits in the pump.
+type session struct {
+	pump pump
+	// Leases that were dropped while they are held. They stay held: see leaveLease().
+	leaked atomic.Int64
+	closed atomic.Bool
+}
+
+// starter starts an acquisition.
+type starter func(name string, waitMs int64, options rlc.AcquireOptions) rlc.Request
+
+// noWait is the wait of what tries once.
+const noWait = 0
+
+// waitMs is the time that ctx leaves, -1 for no limit. A little less than that, so that the library
+// says what was in the way: busy, or not there. A context only says that the time is over.
+func waitMs(ctx context.Context) int64 {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return -1
+	}
+	return max(time.Until(deadline).Milliseconds(), 1)
+}
+
+// take acquires, and ends when ctx does. owner is kept alive by the lease.
+func (s *session) take(ctx context.Context, owner any, op, name string, wait int64,
+	options []Option, start starter) (*Lease, error) {
+	if ctx.Err() != nil {
+		return nil, &Error{Op: op, Name: name, Status: ErrCancelled, Cause: context.Cause(ctx)}
+	}
+	made, err := makeOptions(options)
+	if err != nil {
+		return nil, about(err, op, name)
+	}
+	request := start(name, wait, made)
+	rlc.Acquire_options_free(made)
+	if request == 0 {
+		return nil, &Error{Op: op, Name: name, Status: ErrNoMemory}
+	}
+	defer rlc.Request_free(request)
+	if status := s.pump.await(ctx, request); status != OK {
+		return nil, failed(ctx, op, name, status, request, wait)
+	}
+	return newLease(ctx, s, owner, name, rlc.Request_take_lease(request)), nil
+}
+
+// failed is what request ended with. A try has not waited, so that ctx only counts if it is over.
+func failed(ctx context.Context, op, name string, status Status, request rlc.Request,
+	wait int64) *Error {
+	err := &Error{Op: op, Name: name, Status: status, Message: rlc.Request_message(request)}
+	if wait == noWait {
+		err.Cause = context.Cause(ctx)
+	} else {
+		err.Cause = causeOf(ctx)
+	}
+	return err
+}
+
+func about(err error, op, name string) error {
+	var found *Error
+	if errors.As(err, &found) {
+		found.Op, found.Name = op, name
+	}
+	return err
+}
+
+type leaseKey struct{}
+
+// LeaseOf is the lease that Do or DoValue holds for the work with this context; nil if none does.
+func LeaseOf(ctx context.Context) *Lease {
+	lease, _ := ctx.Value(leaseKey{}).(*Lease)
+	return lease
+}
+
+// do holds the lock name while work goes on, whose context ends with ctx or the lease.
+func do(ctx context.Context, locks Locks, name string, work func(context.Context) error,
+	options []Option) (err error) {
+	lease, err := locks.Lock(ctx, name, options...)
+	if err != nil {
+		return err
+	}
+	inside, cancel := context.WithCancelCause(context.WithValue(ctx, leaseKey{}, lease))
+	stop := context.AfterFunc(lease.Context(), func() {
+		cancel(context.Cause(lease.Context()))
+	})
+	// Also when work panics.
+	defer func() {
+		stop()
+		cancel(nil)
+		if failure := lease.Unlock(context.WithoutCancel(ctx)); failure != nil {
+			err = errors.Join(err, failure)
+		}
+	}()
+	return work(inside)
+}
+
+// DoValue is Do for work that has a result. The result counts only if the error is nil: one that Is
+// ErrLost means that others may have worked at the same time.
+func DoValue[T any](ctx context.Context, locks Locks, name string,
+	work func(context.Context) (T, error), options ...Option) (T, error) {
+	var result T
+	err := locks.Do(ctx, name, func(ctx context.Context) error {
+		var failure error
+		result, failure = work(ctx)
+		return failure
+	}, options...)
+	return result, err
+}
+
+// Locker is one lock as a sync.Locker, for code that wants one. It can say neither that it failed
+// nor that the lock was lost; Lease has both.
+type Locker struct {
+	locks   Locks
+	name    string
+	options []Option
+	mu      sync.Mutex
+	lease   *Lease
+}
+
+var _ sync.Locker = (*Locker)(nil)
+
+// Lock waits as long as it takes. It panics with an *Error where it cannot: a wrong name, rights,
+// a client that was closed.
+func (l *Locker) Lock() {
+	lease, err := l.locks.Lock(context.Background(), l.name, l.options...)
+	if err != nil {
+		panic(err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lease = lease
+}
+
+// TryLock says whether it got the lock at once. It panics as Lock does, but for ErrUnavailable and
+// what else the same call may not find again, which are false.
+func (l *Locker) TryLock() bool {
+	lease, err := l.locks.TryLock(context.Background(), l.name, l.options...)
+	if err != nil {
+		if !statusOf(err).Retryable() {
+			panic(err)
+		}
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lease = lease
+	return true
+}
+
+// Unlock gives the lock back. It panics if it is not locked, as that of a sync.Mutex. That the lock
+// was lost meanwhile is not said here: see Lease, and LogTo.
+func (l *Locker) Unlock() {
+	l.mu.Lock()
+	lease := l.lease
+	l.lease = nil
+	l.mu.Unlock()
+	if lease == nil {
+		panic(&Error{Op: "unlock", Name: l.name, Status: ErrNotHeld})
+	}
+	_ = lease.Unlock(context.Background())
+}
+
+// Lease is the lease that the Locker holds, nil for none: its fence, and its context.
+func (l *Locker) Lease() *Lease {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lease
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+
+package redlatch
+
+import (
+	"context"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"redlatch.io/redlatch/internal/rlc"
+)
+
+const (
+	// Most calls are answered sooner, and a goroutine that drives its own request is two to four
+	// times as fast as one that is woken through the queue.
+	driveMs = 2
+	// A goroutine that drives holds a thread. Without this limit, 1,000 of them make 1,000 threads
+	// when a server does not answer.
+	maxDriving = 4
+)
+
+var driving = make(chan struct{}, maxDriving)
+
+// pump wakes what waits in a queue of the library: one goroutine in Go's poller, however many wait.
+// It is started by the first watch, and ends when it was closed and nothing waits any more.
+type pump struct {
+	mu       sync.Mutex
+	queue    rlc.Queue
+	file     *os.File // a descriptor of our own for the queue's
+	wakes    map[int64]func()
+	last     int64 // a tag is used once
+	isClosed bool
+}
+
+// watch calls wake when what register watches has happened. OK, or why it cannot; then wake is
+// never called.
+func (p *pump) watch(register func(rlc.Queue, int64) int, wake func()) (int64, Status) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.file == nil && !p.start() {
+		return 0, ErrNoMemory
+	}
+	p.last++
+	tag := p.last
+	p.wakes[tag] = wake
+	status := Status(register(p.queue, tag))
+	if status != OK {
+		delete(p.wakes, tag)
+		p.endIfUnused()
+	}
+	return tag, status
+}
+
+// forget makes sure that the wake of tag is not called from now on, unless it is being called.
+func (p *pump) forget(tag int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.wakes, tag)
+	p.endIfUnused()
+}
+
+func (p *pump) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.isClosed = true
+	p.endIfUnused()
+}
+
+func (p *pump) start() bool {
+	p.queue = rlc.Queue_new(0)
+	if p.queue == 0 {
+		return false
+	}
+	// os.File closes what it is given, and the queue's own descriptor is the queue's.
+	copied, _, failure := syscall.Syscall(syscall.SYS_FCNTL, uintptr(rlc.Queue_fd(p.queue)),
+		syscall.F_DUPFD_CLOEXEC, 0)
+	if failure != 0 {
+		rlc.Queue_free(p.queue)
+		return false
+	}
+	p.file = os.NewFile(copied, "redlatch queue")
+	if p.wakes == nil {
+		p.wakes = make(map[int64]func())
+	}
+	go p.run(p.file, p.queue)
+	return true
+}
+
+// endIfUnused lets run() end. What would still be posted to that queue belongs to nobody.
+func (p *pump) endIfUnused() {
+	if !p.isClosed || len(p.wakes) > 0 || p.file == nil {
+		return
+	}
+	_ = p.file.SetReadDeadline(time.Unix(1, 0))
+	p.file, p.queue = nil, 0
+}
+
+func (p *pump) run(file *os.File, queue rlc.Queue) {
+	// The poller tells of changes only, so that each look takes all there is. This ends with an
+	// error, when the deadline of endIfUnused() is over.
+	if conn, err := file.SyscallConn(); err == nil {
+		_ = conn.Read(func(uintptr) bool {
+			p.wakeAll(queue)
+			return false
+		})
+	}
+	_ = file.Close()
+	rlc.Queue_free(queue)
+}
+
+func (p *pump) wakeAll(queue rlc.Queue) {
+	for {
+		tag := rlc.Queue_next(queue, 0)
+		if tag == 0 {
+			return
+		}
+		p.mu.Lock()
+		wake := p.wakes[tag]
+		delete(p.wakes, tag)
+		p.endIfUnused()
+		p.mu.Unlock()
+		if wake != nil {
+			wake()
+		}
+	}
+}
+
+// await waits until request is finished or ctx has ended, which cancels it.
+func (p *pump) await(ctx context.Context, request rlc.Request) Status {
+	select {
+	case driving <- struct{}{}:
+		status := Status(rlc.Request_wait(request, driveMs))
+		<-driving
+		if status != ErrPending && status != ErrInterrupted {
+			return status
+		}
+	default:
+	}
+	ready := make(chan struct{})
+	tag, status := p.watch(func(queue rlc.Queue, tag int64) int {
+		return rlc.Request_watch(request, queue, tag)
+	}, func() { close(ready) })
+	if status != OK {
+		// No memory or descriptor for a queue: wait in this thread, and look at ctx meanwhile.
+		return awaitInThread(ctx, request)
+	}
+	select {
+	case <-ready:
+		return Status(rlc.Request_status(request))
+	case <-ctx.Done():
+		p.forget(tag)
+		return giveUp(ctx, request)
+	}
+}
+
+// giveUp cancels request. One whose own limit is over as well says more than that by itself, if it
+// is asked before.
+func giveUp(ctx context.Context, request rlc.Request) Status {
+	if ctx.Err() == context.DeadlineExceeded {
+		status := Status(rlc.Request_wait(request, 0))
+		if status != ErrPending && status != ErrInterrupted {
+			return status
+		}
+	}
+	return Status(rlc.Request_cancel(request))
+}
+
+func awaitInThread(ctx context.Context, request rlc.Request) Status {
+	for ctx.Err() == nil {
+		status := Status(rlc.Request_wait(request, driveMs))
+		if status != ErrPending && status != ErrInterrupted {
+			return status
+		}
+	}
+	return giveUp(ctx, request)
+}
+
+// Calls that have no request behind them, which block a thread.
+var blocking = make(chan struct{}, maxDriving)
+
+// inThread does call in a goroutine that may outlive ctx; its result is then dropped there.
+func inThread[T any](ctx context.Context, call func() T, drop func(T)) (T, error) {
+	var none T
+	select {
+	case blocking <- struct{}{}:
+	case <-ctx.Done():
+		return none, context.Cause(ctx)
+	}
+	done := make(chan T)
+	go func() {
+		result := call()
+		<-blocking
+		select {
+		case done <- result:
+		case <-ctx.Done():
+			drop(result)
+		}
+	}()
+	select {
+	case result := <-done:
+		return result, nil
+	case <-ctx.Done():
+		return none, context.Cause(ctx)
+	}
+}

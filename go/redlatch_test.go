@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+
+package redlatch_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"redlatch.io/redlatch"
+)
+
+var background = context.Background()
+
+func TestLockExcludesUntilItIsUnlocked(t *testing.T) {
+	server := startServer(t)
+	a, b := server.client(), server.client()
+	held, err := a.Lock(background, "report")
+	must(t, err)
+	is(t, held.Check() == nil, "held: %v", held.Check())
+	is(t, held.State() == redlatch.StateHeld && held.Mode() == redlatch.ModeWrite, "%v", held.State())
+	is(t, len(held.Token()) == 32 && held.Fence() > 0 && held.HoldCount() == 1, "token, fence, count")
+	is(t, held.Remaining() > 20*time.Second && held.Name() == "report", "%v", held.Remaining())
+
+	_, err = b.TryLock(background, "report")
+	is(t, errors.Is(err, redlatch.ErrBusy), "busy: %v", err)
+	must(t, held.Unlock(background))
+	next, err := b.TryLock(background, "report")
+	must(t, err)
+	is(t, next.Fence() > held.Fence(), "the fence rises")
+	must(t, next.Unlock(background))
+	err = next.Unlock(background)
+	is(t, errors.Is(err, redlatch.ErrNotHeld), "twice: %v", err)
+	is(t, errors.Is(next.Check(), redlatch.ErrNotHeld), "%v", next.Check())
+}
+
+func TestDeadlineEndsAWaitAndSaysWhatWasInTheWay(t *testing.T) {
+	server := startServer(t)
+	client := server.client()
+	held, err := client.Lock(background, "x")
+	must(t, err)
+	ctx, cancel := context.WithTimeout(background, 50*time.Millisecond)
+	defer cancel()
+	_, err = client.Lock(ctx, "x")
+	is(t, errors.Is(err, context.DeadlineExceeded), "%v", err)
+	is(t, errors.Is(err, redlatch.ErrTimeout) && errors.Is(err, redlatch.ErrBusy), "%v", err)
+	is(t, server.ask("EXISTS", "{x}:rl1:q") == ":0", "nobody is left in line")
+	must(t, held.Unlock(background))
+
+	server.kill()
+	// What was sent while it died may have been carried out.
+	eventually(t, func() bool {
+		_, err := client.TryLock(background, "x")
+		return errors.Is(err, redlatch.ErrUnavailable)
+	})
+	ctx, cancel = context.WithTimeout(background, 50*time.Millisecond)
+	defer cancel()
+	_, err = client.Lock(ctx, "x")
+	is(t, errors.Is(err, redlatch.ErrUnavailable), "%v", err)
+	is(t, errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, redlatch.ErrBusy), "%v", err)
+}
+
+func TestCancelEndsAWaitWithItsCause(t *testing.T) {
+	server := startServer(t)
+	client := server.client()
+	held, err := client.Lock(background, "x")
+	must(t, err)
+	reason := errors.New("the user went away")
+	ctx, cancel := context.WithCancelCause(background)
+	done := make(chan error)
+	go func() {
+		_, err := client.Lock(ctx, "x")
+		done <- err
+	}()
+	eventually(t, func() bool {
+		info, err := client.Inspect(background, "x")
+		return err == nil && info.Waiting == 1
+	})
+	cancel(reason)
+	err = <-done
+	is(t, errors.Is(err, reason) && errors.Is(err, redlatch.ErrCancelled), "%v", err)
+	_, err = client.Lock(ctx, "x")
+	is(t, errors.Is(err, reason), "a context that has ended: %v", err)
+	must(t, held.Unlock(background))
+	again, err := client.TryLock(background, "x")
+	must(t, err)
+	must(t, again.Unlock(background))
+}
+
+func TestContextOfALeaseEndsWithIt(t *testing.T) {
+	server := startServer(t)
+	client := server.client()
+	type key struct{}
+	ctx, cancel := context.WithCancel(context.WithValue(background, key{}, "kept"))
+	lease, err := client.Lock(ctx, "x", redlatch.TTL(200*time.Millisecond))
+	must(t, err)
+	cancel()
+	is(t, lease.Context().Err() == nil, "the end of the wait's context is not that of the lease")
+	is(t, lease.Context().Value(key{}) == "kept", "it has the values")
+
+	must(t, client.ForceRelease(background, "x", ""))
+	<-lease.Context().Done()
+	cause := context.Cause(lease.Context())
+	is(t, errors.Is(cause, redlatch.ErrLost), "%v", cause)
+	is(t, errors.Is(lease.WaitLost(background), redlatch.ErrLost), "%v", cause)
+	is(t, errors.Is(lease.Unlock(background), redlatch.ErrLost), "unlock of a lost one")
+
+	lease, err = client.Lock(background, "x")
+	must(t, err)
+	inside := lease.Context()
+	must(t, lease.Unlock(background))
+	is(t, context.Cause(inside) == context.Canceled, "unlocked: %v", context.Cause(inside))
+	is(t, lease.WaitLost(background) == nil, "unlocked is not lost")
+	late, err := client.Lock(background, "x")
+	must(t, err)
+	must(t, late.Unlock(background))
+	is(t, late.Context().Err() != nil, "asked for afterwards it has ended")
+}
+
+func TestUnlockIsSentWhateverTheContextSays(t *testing.T) {
+	server := startServer(t)
+	client := server.client()
+	ended, cancel := context.WithCancel(background)
+	cancel()
+	lease, err := client.Lock(background, "x")
+	must(t, err)
+	_ = lease.Unlock(ended)
+	eventually(t, func() bool { return server.ask("EXISTS", "x") == ":0" })
+	is(t, errors.Is(lease.Check(), redlatch.ErrNotHeld), "%v", lease.Check())
+}
+
+func TestReadersShareAndUpgrade(t *testing.T) {
+	server := startServer(t)
+	a, b := server.client(), server.client()
+	one, err := a.RLock(background, "x")
+	must(t, err)
+	two, err := b.TryRLock(background, "x")
+	must(t, err)
+	_, err = b.TryWLock(background, "x")
+	is(t, errors.Is(err, redlatch.ErrBusy), "%v", err)
+	is(t, errors.Is(one.TryUpgrade(background), redlatch.ErrBusy), "others read")
+	must(t, two.Unlock(background))
+	must(t, one.Upgrade(background))
+	is(t, one.Mode() == redlatch.ModeWrite, "%v", one.Mode())
+	must(t, one.Downgrade(background))
+	is(t, one.Mode() == redlatch.ModeRead, "%v", one.Mode())
+	must(t, one.Extend(background, time.Minute))
+	is(t, one.Remaining() > 30*time.Second, "%v", one.Remaining())
+	must(t, one.Unlock(background))
+	write, err := a.WLock(background, "x")
+	must(t, err)
+	must(t, write.Unlock(background))
+}
+
+func TestReentrantLockIsFreeWithTheLastRelease(t *testing.T) {
+	server := startServer(t)
+	mine := server.client().Reentrant("me")
+	other := server.client().Reentrant("other")
+	one, err := mine.Lock(background, "x")
+	must(t, err)
+	two, err := mine.TryLock(background, "x")
+	must(t, err)
+	is(t, two.HoldCount() == 2, "%d", two.HoldCount())
+	free, err := one.Release(background)
+	must(t, err)
+	is(t, !free, "it has another")
+	_, err = other.TryLock(background, "x")
+	is(t, errors.Is(err, redlatch.ErrBusy), "%v", err)
+	free, err = two.Release(background)
+	must(t, err)
+	is(t, free, "the last")
+}
+
+func TestDoHoldsTheLockAndJoinsALoss(t *testing.T) {
+	server := startServer(t)
+	client := server.client()
+	value, err := redlatch.DoValue(background, client, "x", func(ctx context.Context) (int, error) {
+		is(t, redlatch.LeaseOf(ctx).Fence() > 0, "the work has its lease")
+		_, err := client.TryLock(background, "x")
+		is(t, errors.Is(err, redlatch.ErrBusy), "%v", err)
+		return 7, nil
+	})
+	must(t, err)
+	is(t, value == 7 && server.ask("EXISTS", "x") == ":0", "%d", value)
+
+	failure := errors.New("of the work")
+	err = client.Do(background, "x", func(ctx context.Context) error {
+		must(t, client.ForceRelease(background, "x", ""))
+		must(t, redlatch.LeaseOf(ctx).Context().Err())
+		return failure
+	})
+	is(t, errors.Is(err, failure) && errors.Is(err, redlatch.ErrLost), "%v", err)
+
+	func() {
+		defer func() { is(t, recover() == "stop", "it panics on") }()
+		_ = client.Do(background, "x", func(context.Context) error { panic("stop") })
+	}()
+	is(t, server.ask("EXISTS", "x") == ":0", "unlocked after a panic")
+}
+
+func TestContextOfDoEndsWithTheLease(t *testing.T) {
+	server := startServer(t)
+	client := server.client()
+	err := client.Do(background, "x", func(ctx context.Context) error {
+		must(t, client.ForceRelease(background, "x", ""))
+		<-ctx.Done()
+		is(t, errors.Is(context.Cause(ctx), redlatch.ErrLost), "%v", context.Cause(ctx))
+		return nil
+	}, redlatch.TTL(200*time.Millisecond))
+	is(t, errors.Is(err, redlatch.ErrLost), "%v", err)
+}
+
+func TestLockerIsASyncLocker(t *testing.T) {
+	server := startServer(t)
+	client := server.client()
+	locker := client.Locker("x")
+	locker.Lock()
+	is(t, locker.Lease() != nil && !client.Locker("x").TryLock(), "it holds")
+	locker.Unlock()
+	is(t, locker.TryLock(), "free again")
+	locker.Unlock()
+	func() {
+		defer func() { is(t, recover() != nil, "unlock of an unlocked one") }()
+		locker.Unlock()
+	}()
+	func() {
+		defer func() { is(t, recover() != nil, "a wrong name") }()
+		client.Locker("").Lock()
+	}()
+}
+
+func TestNamesAreAnyBytes(t *testing.T) {
+	server := startServer(t)
+	client := server.client()
+	for _, name := range []string{"a\x00b", "caf\xc3\xa9 \U0001f512", "\xff\xfe", "a", "{a}"} {
+		lease, err := client.Lock(background, name)
+		must(t, err)
+		is(t, server.ask("EXISTS", name) == ":1", "%q", name)
+		info, err := client.Inspect(background, name)
+		must(t, err)
+		is(t, info.Name == name && info.Holders[0].Token == lease.Token(), "%q", info.Name)
+		must(t, lease.Unlock(background))
+	}
+}
+
+func TestBadInputIsNamed(t *testing.T) {
+	client, err := redlatch.Open("unix:///nowhere")
+	must(t, err)
+	defer client.Close()
+	for _, one := range []struct {
+		option redlatch.Option
+		says   string
+	}{
+		{redlatch.TTL(time.Millisecond), "TTL(1ms): allowed are 10ms to 168h0m0s"},
+		{redlatch.MaxHold(-time.Second), "MaxHold(-1s): allowed are 0s to 168h0m0s"},
+		{redlatch.LocalBurst(32), "LocalBurst(32): allowed are 0 to 31"},
+		{redlatch.Label(strings.Repeat("x", 257)), "Label of 257 bytes: allowed are 0 to 256"},
+		{redlatch.Owner(""), "Owner of 0 bytes: allowed are 1 to 256"},
+		{redlatch.InFormat(9), "InFormat(9): allowed are 1 to 3"},
+	} {
+		_, err := client.TryLock(background, "x", one.option)
+		is(t, errors.Is(err, redlatch.ErrInvalid) && strings.Contains(err.Error(), one.says), "%v", err)
+		is(t, strings.Contains(err.Error(), `lock "x"`), "%v", err)
+	}
+	for _, url := range []string{"", "http://x", "redis://h?tiemout=1s"} {
+		_, err := redlatch.Open(url)
+		is(t, errors.Is(err, redlatch.ErrInvalid), "%q: %v", url, err)
+	}
+	_, err = redlatch.Open("redis://h", redlatch.WithOption("tiemout", "1s"))
+	is(t, errors.Is(err, redlatch.ErrInvalid) && strings.Contains(err.Error(), "timeout"), "%v", err)
+	_, err = client.TryLock(background, "")
+	is(t, errors.Is(err, redlatch.ErrInvalid), "%v", err)
+}
+
+func TestCloseReleasesAndEndsWaits(t *testing.T) {
+	server := startServer(t)
+	client, other := server.client(), server.client()
+	lease, err := client.Lock(background, "x")
+	must(t, err)
+	inside := lease.Context()
+	elsewhere, err := other.Lock(background, "y")
+	must(t, err)
+	done := make(chan error)
+	go func() {
+		_, err := client.Lock(background, "y")
+		done <- err
+	}()
+	eventually(t, func() bool { return server.ask("EXISTS", "{y}:rl1:q") == ":1" })
+	must(t, client.Close())
+	must(t, client.Close())
+	is(t, errors.Is(<-done, redlatch.ErrClosed), "the wait ends")
+	is(t, server.ask("EXISTS", "x") == ":0", "it is released")
+	<-inside.Done()
+	_, err = client.TryLock(background, "z")
+	is(t, errors.Is(err, redlatch.ErrClosed), "%v", err)
+	is(t, lease.State() == redlatch.StateReleased, "%v", lease.State())
+	is(t, lease.Context().Err() != nil, "its context is asked for once more")
+	must(t, elsewhere.Unlock(background))
+}
+
+func TestDetachedLeaseIsAttached(t *testing.T) {
+	server := startServer(t)
+	a, b := server.client(), server.client()
+	lease, err := a.Lock(background, "x")
+	must(t, err)
+	token := lease.Token()
+	lease.Detach()
+	is(t, lease.State() == redlatch.StateDetached, "%v", lease.State())
+	taken, err := b.Attach(background, "x", token)
+	must(t, err)
+	must(t, taken.Unlock(background))
+	_, err = b.Attach(background, "x", token)
+	is(t, errors.Is(err, redlatch.ErrNotHeld), "%v", err)
+}
+
+func TestLooking(t *testing.T) {
+	server := startServer(t)
+	client := server.client(redlatch.WithNamespace("app:"), redlatch.WithOption("holder", "me"))
+	lease, err := client.Lock(background, "one", redlatch.Label("nightly"))
+	must(t, err)
+	eventually(t, func() bool {
+		info, err := client.Inspect(background, "one")
+		must(t, err)
+		return info.State == redlatch.LockHeld && info.Holders[0].Label == "nightly"
+	})
+	info, err := client.Inspect(background, "one")
+	must(t, err)
+	holder := info.Holders[0]
+	is(t, holder.Who == "me" && holder.Mode == redlatch.ModeWrite && !holder.Since.IsZero(), "%v", holder)
+	is(t, info.Fence == lease.Fence() && info.Holding == 1 && info.Waiting == 0, "%v", info)
+	names := []string{}
+	list := client.List(background, "")
+	for list.Next() {
+		names = append(names, list.Info().Name)
+	}
+	must(t, list.Err())
+	is(t, len(names) == 1 && names[0] == "one", "%v", names)
+	must(t, lease.Unlock(background))
+	info, err = client.Inspect(background, "one")
+	must(t, err)
+	is(t, info.State == redlatch.LockFree && info.Type == "none" && len(info.Holders) == 0, "%v", info)
+	is(t, errors.Is(client.ForceRelease(background, "one", ""), redlatch.ErrNotHeld), "nobody holds it")
+	_, err = client.Inspect(background, "")
+	is(t, errors.Is(err, redlatch.ErrInvalid), "%v", err)
+	ended, cancel := context.WithCancel(background)
+	cancel()
+	_, err = client.Inspect(ended, "one")
+	is(t, errors.Is(err, context.Canceled), "%v", err)
+	is(t, client.Option("namespace") == "app:" && client.Option("delivery") == "push", "options")
+}
+
+func TestFromEnv(t *testing.T) {
+	server := startServer(t)
+	t.Setenv("REDLATCH_URL", server.url())
+	t.Setenv("REDLATCH_NAMESPACE", "env:")
+	client, err := redlatch.Dial(background, "", redlatch.FromEnv())
+	must(t, err)
+	defer client.Close()
+	is(t, client.Option("namespace") == "env:", "%q", client.Option("namespace"))
+}
+
+func TestRedlock(t *testing.T) {
+	urls := []string{}
+	servers := []*server{}
+	for i := 0; i < 3; i++ {
+		servers = append(servers, startServer(t))
+		urls = append(urls, servers[i].url())
+	}
+	unguarded := redlatch.WithOption("restart_guard", "off")
+	redlock, err := redlatch.DialRedlock(background, urls, unguarded,
+		redlatch.WithOption("fenced", "yes"))
+	must(t, err)
+	defer redlock.Close()
+	lease, err := redlock.Lock(background, "x")
+	must(t, err)
+	is(t, lease.Fence() > 0, "%d", lease.Fence())
+	_, err = redlock.TryLock(background, "x")
+	is(t, errors.Is(err, redlatch.ErrBusy), "%v", err)
+	must(t, lease.Unlock(background))
+	servers[0].kill()
+	must(t, redlock.Do(background, "x", func(context.Context) error { return nil }))
+	servers[1].kill()
+	_, err = redlock.TryLock(background, "x")
+	is(t, errors.Is(err, redlatch.ErrUnavailable), "%v", err)
+	_, err = redlatch.OpenRedlock(urls[:2])
+	is(t, errors.Is(err, redlatch.ErrInvalid), "an even number: %v", err)
+	is(t, strings.Count(redlock.Option("nodes"), "\n") >= 2, "%q", redlock.Option("nodes"))
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+
+package redlatch_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"redlatch.io/redlatch"
+)
+
+// patience is for what should come at once, on a machine that is busy.
+const patience = 20 * time.Second
+
+// Whatever a test leaves behind is found here: goroutines of the runtime and of testing are known.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m)
+}
+
+// server is a redis-server of one test, on a socket in its own folder.
+type server struct {
+	t       testing.TB
+	socket  string
+	process *os.Process
+}
+
+func startServer(t testing.TB) *server {
+	t.Helper()
+	// The name of a socket is short: t.TempDir() has that of the test in it.
+	folder, err := os.MkdirTemp("", "rl")
+	must(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	s := &server{t: t, socket: filepath.Join(folder, "s")}
+	s.start()
+	t.Cleanup(s.kill)
+	return s
+}
+
+func (s *server) start() {
+	s.t.Helper()
+	command := exec.Command("redis-server", "--port", "0", "--unixsocket", s.socket, "--save", "",
+		"--dir", filepath.Dir(s.socket))
+	must(s.t, command.Start())
+	s.process = command.Process
+	eventually(s.t, func() bool {
+		connection, err := net.Dial("unix", s.socket)
+		if err == nil {
+			_ = connection.Close()
+		}
+		return err == nil
+	})
+}
+
+func (s *server) kill() {
+	if s.process != nil {
+		_ = s.process.Kill()
+		_, _ = s.process.Wait()
+		s.process = nil
+	}
+}
+
+func (s *server) url() string { return "unix://" + s.socket }
+
+func (s *server) stop()   { must(s.t, s.process.Signal(syscall.SIGSTOP)) }
+func (s *server) resume() { must(s.t, s.process.Signal(syscall.SIGCONT)) }
+
+// ask sends one command in words, and returns the first line of the answer.
+func (s *server) ask(words ...string) string {
+	s.t.Helper()
+	connection, err := net.Dial("unix", s.socket)
+	must(s.t, err)
+	defer connection.Close()
+	request := fmt.Sprintf("*%d\r\n", len(words))
+	for _, word := range words {
+		request += fmt.Sprintf("$%d\r\n%s\r\n", len(word), word)
+	}
+	_, err = connection.Write([]byte(request))
+	must(s.t, err)
+	answer, err := bufio.NewReader(connection).ReadString('\n')
+	must(s.t, err)
+	return strings.TrimRight(answer, "\r\n")
+}
+
+func (s *server) client(options ...redlatch.ClientOption) *redlatch.Client {
+	s.t.Helper()
+	client, err := redlatch.Dial(context.Background(), s.url(), options...)
+	must(s.t, err)
+	s.t.Cleanup(func() { must(s.t, client.Close()) })
+	return client
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func is(t testing.TB, what bool, text string, values ...any) {
+	t.Helper()
+	if !what {
+		t.Fatalf("not so: "+text, values...)
+	}
+}
+
+// eventually waits for what another goroutine or process does.
+func eventually(t testing.TB, fact func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !fact(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it did not come to that")
+		}
+	}
+}
+
+// threads are those of this process.
+func threads(t testing.TB) int {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Fatal("reads /proc")
+	}
+	found, err := os.ReadDir("/proc/self/task")
+	must(t, err)
+	return len(found)
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+
+package redlatch_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redlatch.io/redlatch"
+)
+
+// As many as a service may have in trouble, with a thread for none of them.
+const (
+	crowd      = 10_000
+	maxThreads = 20
+)
+
+func TestWaitingGoroutinesHaveNoThreads(t *testing.T) {
+	server := startServer(t)
+	client, other := server.client(), server.client()
+	held, err := other.Lock(background, "x")
+	must(t, err)
+	var inside, most atomic.Int32
+	var all sync.WaitGroup
+	for i := 0; i < crowd; i++ {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			err := client.Do(background, "x", func(context.Context) error {
+				if inside.Add(1) != 1 {
+					t.Error("two at a time")
+				}
+				most.Store(max(most.Load(), int32(threads(t))))
+				inside.Add(-1)
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	eventually(t, func() bool {
+		info, err := other.Inspect(background, "x")
+		return err == nil && info.Waiting > 0 && runtime.NumGoroutine() >= crowd
+	})
+	waiting := threads(t)
+	is(t, waiting <= maxThreads, "%d threads while %d wait", waiting, crowd)
+	must(t, held.Unlock(background))
+	all.Wait()
+	is(t, most.Load() <= maxThreads, "%d threads while they had their turns", most.Load())
+}
+
+func TestSilentServerHoldsNoThreads(t *testing.T) {
+	server := startServer(t)
+	client := server.client()
+	server.stop()
+	ctx, cancel := context.WithCancel(background)
+	var all sync.WaitGroup
+	for i := 0; i < 1000; i++ {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			_, err := client.Lock(ctx, "x")
+			if !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}()
+	}
+	eventually(t, func() bool { return runtime.NumGoroutine() >= 1000 })
+	is(t, threads(t) <= maxThreads, "%d threads", threads(t))
+	cancel()
+	all.Wait()
+	server.resume()
+}
+
+func TestEveryCancelIsPrompt(t *testing.T) {
+	server := startServer(t)
+	client := server.client()
+	held, err := client.Lock(background, "x")
+	must(t, err)
+	ctx, cancel := context.WithCancel(background)
+	var all sync.WaitGroup
+	for i := 0; i < 500; i++ {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			_, err := client.Lock(ctx, "x")
+			if !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}()
+	}
+	eventually(t, func() bool { return server.ask("EXISTS", "{x}:rl1:q") == ":1" })
+	cancel()
+	all.Wait()
+	must(t, held.Unlock(background))
+	again, err := client.TryLock(background, "x")
+	must(t, err)
+	must(t, again.Unlock(background))
+}
+
+// Whatever order the collector finds them in: nothing crashes, what is over is freed, and what is
+// held stays so.
+func TestCollectorFindsThemInAnyOrder(t *testing.T) {
+	server := startServer(t)
+	client := server.client()
+	leaks := make(chan redlatch.Leak, 100)
+	redlatch.ReportLeaks(func(leak redlatch.Leak) { leaks <- leak })
+	defer redlatch.ReportLeaks(nil)
+	dropLeases(t, client)
+	dropClients(t, server)
+	found := map[string]int{}
+	eventually(t, func() bool {
+		runtime.GC()
+		select {
+		case leak := <-leaks:
+			found[leak.What+" "+leak.Name]++
+			is(t, strings.Contains(leak.Stack, "redlatch_test.drop"), "%q", leak.Stack)
+		default:
+		}
+		return found["lease watched"] == 1 && found["lease kept"] == 1 && found["client "] == 2
+	})
+	is(t, len(found) == 3, "%v", found)
+	is(t, server.ask("EXISTS", "kept") == ":1", "nobody knows whether its work is over")
+	is(t, server.ask("EXISTS", "watched") == ":1", "likewise")
+	is(t, server.ask("EXISTS", "given back") == ":0", "it was released")
+	must(t, client.Close())
+	is(t, server.ask("EXISTS", "watched") == ":0", "the client's end is that of all its leases")
+}
+
+func dropLeases(t *testing.T, client *redlatch.Client) {
+	watched, err := client.Lock(background, "watched", redlatch.TTL(10*time.Minute))
+	must(t, err)
+	is(t, watched.Context().Err() == nil, "it is held")
+	lease, err := client.Lock(background, "given back")
+	must(t, err)
+	must(t, lease.Unlock(background))
+}
+
+func dropClients(t *testing.T, server *server) {
+	client, err := redlatch.Dial(background, server.url())
+	must(t, err)
+	_, err = client.Lock(background, "kept", redlatch.TTL(10*time.Minute))
+	must(t, err)
+	_, err = redlatch.Dial(background, server.url())
+	must(t, err)
+}
+
+func TestLogTellsOfALoss(t *testing.T) {
+	server := startServer(t)
+	var written syncedBuffer
+	stop := redlatch.LogTo(slog.New(slog.NewTextHandler(&written, nil)))
+	defer stop()
+	client := server.client()
+	lease, err := client.Lock(background, "x", redlatch.TTL(100*time.Millisecond))
+	must(t, err)
+	must(t, client.ForceRelease(background, "x", ""))
+	is(t, errors.Is(lease.WaitLost(background), redlatch.ErrLost), "it is lost")
+	eventually(t, func() bool { return strings.Contains(written.String(), "level=ERROR") })
+	is(t, strings.Contains(written.String(), "source=redlatch"), "%s", written.String())
+	stop()
+	stop()
+}
+
+type syncedBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *syncedBuffer) Write(data []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(data)
+}
+
+func (b *syncedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.String()
+}
