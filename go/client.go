@@ -94,8 +94,8 @@ func (s *session) close(shutdown func()) {
 	s.pump.close()
 }
 
-// Option is what the client was told, by any way, under the name of an option; or its "url", without
-// secrets; or "delivery": "push", or why waiting is slower than that.
+// Option is what the client was told, by any way, under the name of an option; or its "url",
+// without secrets; or "delivery": "push", or why waiting is slower than that.
 func (c *Client) Option(name string) string {
 	defer runtime.KeepAlive(c)
 	return text(func(buffer []byte) int64 { return rlc.Client_option(c.handle, name, buffer) })

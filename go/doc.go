@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 
-// Package redlatch has locks that processes on many hosts share, over one Redis or Valkey server, or
-// over most of several. They are the same locks as those of redlatch's users in C, C++ and Python.
+// Package redlatch has locks that processes on many hosts share, over one Redis or Valkey server,
+// or over most of several. They are the same locks as those of redlatch's users in C, C++ and
+// Python.
 //
 //	client, err := redlatch.Dial(ctx, "redis://localhost:6379")
 //	if err != nil { .. }

@@ -27,7 +27,20 @@ const patience = 20 * time.Second
 
 // Whatever a test leaves behind is found here: goroutines of the runtime and of testing are known.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
+	folder, err := os.MkdirTemp("", "rl")
+	if err != nil {
+		panic(err)
+	}
+	s := &server{socket: filepath.Join(folder, "s")}
+	if err := s.launch(); err != nil {
+		panic(err)
+	}
+	url = s.url()
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		s.kill()
+		_ = os.RemoveAll(folder)
+		os.Exit(code)
+	}))
 }
 
 // server is a redis-server of one test, on a socket in its own folder.
@@ -44,24 +57,28 @@ func startServer(t testing.TB) *server {
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	s := &server{t: t, socket: filepath.Join(folder, "s")}
-	s.start()
 	t.Cleanup(s.kill)
+	must(t, s.launch())
 	return s
 }
 
-func (s *server) start() {
-	s.t.Helper()
+// launch returns when the server can be reached.
+func (s *server) launch() error {
 	command := exec.Command("redis-server", "--port", "0", "--unixsocket", s.socket, "--save", "",
 		"--dir", filepath.Dir(s.socket))
-	must(s.t, command.Start())
+	if err := command.Start(); err != nil {
+		return err
+	}
 	s.process = command.Process
-	eventually(s.t, func() bool {
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		connection, err := net.Dial("unix", s.socket)
 		if err == nil {
-			_ = connection.Close()
+			return connection.Close()
 		}
-		return err == nil
-	})
+		if time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 func (s *server) kill() {

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+
+package redlatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"sync"
+	"time"
+
+	"redlatch.io/redlatch"
+)
+
+// The server of the examples: "redis://localhost:6379" elsewhere.
+var url string
+
+func ExampleDial() {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	client, err := redlatch.Dial(ctx, url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	lease, err := client.Lock(ctx, "report")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lease.Unlock(context.WithoutCancel(ctx))
+	fmt.Println(lease.Name(), lease.State())
+	// Output: report HELD
+}
+
+func ExampleClient_Do() {
+	ctx := context.Background()
+	client, err := redlatch.Dial(ctx, url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	err = client.Do(ctx, "invoices", func(ctx context.Context) error {
+		// ctx ends if the lock is lost; the fence goes to what is written to.
+		fmt.Println(redlatch.LeaseOf(ctx).Fence() > 0)
+		return nil
+	})
+	if errors.Is(err, redlatch.ErrLost) {
+		log.Print("others may have worked at the same time")
+	}
+	// Output: true
+}
+
+func ExampleDoValue() {
+	ctx := context.Background()
+	client, err := redlatch.Dial(ctx, url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	next, err := redlatch.DoValue(ctx, client, "numbers", func(context.Context) (int, error) {
+		return 42, nil
+	})
+	fmt.Println(next, err)
+	// Output: 42 <nil>
+}
+
+func ExampleClient_TryLock() {
+	ctx := context.Background()
+	client, err := redlatch.Dial(ctx, url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	lease, err := client.TryLock(ctx, "nightly")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lease.Unlock(ctx)
+
+	_, err = client.TryLock(ctx, "nightly")
+	if errors.Is(err, redlatch.ErrBusy) {
+		fmt.Println("somebody else does it")
+	}
+	// Output: somebody else does it
+}
+
+func ExampleLease_Context() {
+	ctx := context.Background()
+	client, err := redlatch.Dial(ctx, url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	lease, err := client.Lock(ctx, "leader", redlatch.TTL(300*time.Millisecond))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lease.Unlock(ctx)
+
+	// An operator takes it away, and the next renewal finds out.
+	if err := client.ForceRelease(ctx, "leader", ""); err != nil {
+		log.Fatal(err)
+	}
+	<-lease.Context().Done()
+	fmt.Println(errors.Is(context.Cause(lease.Context()), redlatch.ErrLost))
+	// Output: true
+}
+
+func ExampleLease_Upgrade() {
+	ctx := context.Background()
+	client, err := redlatch.Dial(ctx, url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	lease, err := client.RLock(ctx, "prices")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lease.Unlock(ctx)
+	if err := lease.Upgrade(ctx); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(lease.Mode())
+	// Output: WRITE
+}
+
+func ExampleClient_Reentrant() {
+	ctx := context.Background()
+	client, err := redlatch.Dial(ctx, url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	mine := client.Reentrant("job 17")
+	for i := 0; i < 2; i++ {
+		lease, err := mine.Lock(ctx, "orders")
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer lease.Unlock(ctx)
+		fmt.Println(lease.HoldCount())
+	}
+	// Output:
+	// 1
+	// 2
+}
+
+func ExampleClient_Locker() {
+	client, err := redlatch.Dial(context.Background(), url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	var locker sync.Locker = client.Locker("old code")
+	locker.Lock()
+	defer locker.Unlock()
+	fmt.Println("alone")
+	// Output: alone
+}
+
+func ExampleDialRedlock() {
+	ctx := context.Background()
+	servers := []string{url} // three or five, on hosts that do not fail together
+	redlock, err := redlatch.DialRedlock(ctx, servers,
+		redlatch.WithOption("restart_guard", "off")) // only since this server has just started
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer redlock.Close()
+	err = redlock.Do(ctx, "payments", func(context.Context) error {
+		fmt.Println("on most of them")
+		return nil
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	// Output: on most of them
+}
