@@ -162,8 +162,8 @@ func check(name string, handle rlc.Lease) *Error {
 
 // Context has the values of the context that the lock was acquired with, and ends when the lease
 // does: context.Cause is then an error that Is ErrLost, with the reason, or context.Canceled if it
-// was unlocked or detached, or ErrClosed. It does not stop a goroutine that is paused between its
-// look and its write: only a fence does.
+// was given back or detached. It does not stop a goroutine that is paused between its look and its
+// write: only a fence does.
 func (l *Lease) Context() context.Context {
 	defer runtime.KeepAlive(l)
 	h := l.hold

@@ -18,13 +18,16 @@ import (
 	"redlatch.io/redlatch"
 )
 
-// As many as a service may have in trouble, with a thread for none of them.
+// As many as a service may have in trouble, with a thread for none of them. The runtime has one for
+// each processor that it uses.
 const (
 	crowd      = 10_000
+	processors = 4
 	maxThreads = 20
 )
 
 func TestWaitingGoroutinesHaveNoThreads(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
 	server := startServer(t)
 	client, other := server.client(), server.client()
 	held, err := other.Lock(background, "x")
@@ -60,6 +63,7 @@ func TestWaitingGoroutinesHaveNoThreads(t *testing.T) {
 }
 
 func TestSilentServerHoldsNoThreads(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
 	server := startServer(t)
 	client := server.client()
 	server.stop()
