@@ -210,6 +210,8 @@ void Redlock::keep() {
       driver_ = &keeper_;
       turn(lock, keeper_, 0);
       leave_loop(lock, keeper_);
+      // A turn takes no notice of being woken, and lets go of the mutex.
+      if (is_stopping_) break;
     }
     // Who drives sees to the timers. While commands come and go each moves the time at which its
     // answer would be late; looking once per limit costs less than being told each time.
