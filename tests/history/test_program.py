@@ -8,10 +8,11 @@ Method: Go's own tests, vet and format; testdata has the histories.
 from __future__ import annotations
 
 import pytest
-from support.history import run_go
+from support.go import run_go
+from support.history import JUDGE_S, SOURCES
 
 
 @pytest.mark.parametrize("command", ["vet", "test"])
 def test_go(command: str) -> None:
-    done = run_go(command, "./...")
+    done = run_go(SOURCES, command, "./...", limit_s=JUDGE_S)
     assert done.returncode == 0, done.stdout + done.stderr

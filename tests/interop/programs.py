@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 from support.build import ROOT
-from support.history import find_go
+from support.go import PINNED, find_go
 
 SOURCES = Path(__file__).parent / "peers"
 BUILD = ROOT / "build/interop"
@@ -77,10 +77,8 @@ def _build_go() -> None:
     go = find_go()
     if go is None:
         raise NotFetched("needs Go 1.21 or later")
-    # Another toolchain than the one that is there would be fetched without being asked.
-    environment = {"GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly"}
-    _fetch([go, "mod", "download"], SOURCES / "go", **environment)
-    _run([go, "build", "-o", str(BUILD / "go/peer"), "."], SOURCES / "go", **environment)
+    _fetch([go, "mod", "download"], SOURCES / "go", **PINNED)
+    _run([go, "build", "-o", str(BUILD / "go/peer"), "."], SOURCES / "go", **PINNED)
 
 
 def _build_node() -> None:

@@ -12,59 +12,23 @@ tests/history/README.md says what is judged.
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from .build import ROOT
+from .go import find_go, run_go
 from .record import Record
 
 SOURCES = ROOT / "tests/history"
 PROGRAM = ROOT / "build/history/history"
-OLDEST_GO = (1, 21)
 JUDGE_S = 300.0
-
-
-@cache
-def find_go() -> str | None:
-    """A Go that is new enough: from PATH, or where the distribution has its own."""
-    folders = [Path("/usr/bin"), *sorted(Path("/usr/lib").glob("go-*/bin"), reverse=True)]
-    candidates = [shutil.which("go"), *(str(folder / "go") for folder in folders)]
-    for go in candidates:
-        if go is None or not os.access(go, os.X_OK):
-            continue
-        said = subprocess.run([go, "version"], capture_output=True, text=True, check=False).stdout
-        version = re.search(r"\bgo(\d+)\.(\d+)", said)
-        if version and (int(version[1]), int(version[2])) >= OLDEST_GO:
-            return go
-    return None
-
-
-def run_go(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Go in the folder of the program; the test is skipped where there is none."""
-    go = find_go()
-    if go is None:
-        pytest.skip("needs Go 1.21 or later")
-    return subprocess.run(
-        [go, *arguments],
-        cwd=SOURCES,
-        # Another toolchain than the one that is there would be fetched without being asked.
-        env={**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=JUDGE_S,
-    )
 
 
 @cache
 def program() -> Path:
     """The checkers, built if anything has changed."""
-    done = run_go("build", "-o", str(PROGRAM), ".")
+    done = run_go(SOURCES, "build", "-o", str(PROGRAM), ".", limit_s=JUDGE_S)
     assert done.returncode == 0, done.stderr
     return PROGRAM
 

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Go, and the library for programs of Go: an install of the build, which pkg-config finds.
+
+    program = go_build(ROOT / "tests/x", ROOT / "build/x/x")
+
+Tests that need Go are skipped where there is none that is new enough.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from .build import build_folder
+
+OLDEST_GO = (1, 21)
+BUILD_S = 600.0
+
+# Another toolchain than the one that is there would be fetched without being asked.
+PINNED = {"GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly"}
+
+
+@cache
+def find_go() -> str | None:
+    """A Go that is new enough: from PATH, or where the distribution has its own."""
+    folders = [Path("/usr/bin"), *sorted(Path("/usr/lib").glob("go-*/bin"), reverse=True)]
+    candidates = [shutil.which("go"), *(str(folder / "go") for folder in folders)]
+    for go in candidates:
+        if go is None or not os.access(go, os.X_OK):
+            continue
+        said = subprocess.run([go, "version"], capture_output=True, text=True, check=False).stdout
+        version = re.search(r"\bgo(\d+)\.(\d+)", said)
+        if version and (int(version[1]), int(version[2])) >= OLDEST_GO:
+            return go
+    return None
+
+
+def run_go(
+    folder: Path,
+    *arguments: str,
+    environment: dict[str, str] | None = None,
+    limit_s: float = BUILD_S,
+) -> subprocess.CompletedProcess[str]:
+    """Go in `folder`, by default without the library."""
+    go = find_go()
+    if go is None:
+        pytest.skip("needs Go 1.21 or later")
+    return subprocess.run(
+        [go, *arguments],
+        cwd=folder,
+        env={**os.environ, **PINNED} if environment is None else environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=limit_s,
+    )
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Tests beside each other use the same files."""
+    with open(build_folder() / "go.lock", "w", encoding="ascii") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@cache
+def installed_prefix() -> Path:
+    """Where the build is installed for programs of Go; as it is now."""
+    prefix = build_folder() / "prefix"
+    command = ["cmake", "--install", str(build_folder()), "--prefix", str(prefix)]
+    with _alone():
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return prefix
+
+
+def go_environment() -> dict[str, str]:
+    """What `go build`, `go test` and the like of the package need. What they build finds the
+    library by itself."""
+    found = list(installed_prefix().glob("lib*/**/redlatch.pc"))
+    assert len(found) == 1, found
+    library_folder = found[0].parents[1]
+    return {
+        **os.environ,
+        **PINNED,
+        "CGO_ENABLED": "1",
+        "CGO_LDFLAGS": f"-Wl,-rpath,{library_folder}",
+        "PKG_CONFIG_PATH": str(found[0].parent),
+    }
+
+
+def go_fetch(folder: Path) -> None:
+    """What the module in `folder` requires; the test is skipped if that cannot be had, and fails if
+    it is not what its go.sum says."""
+    done = run_go(folder, "mod", "download")
+    assert "checksum mismatch" not in done.stderr, done.stderr
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or ["nothing was said"]
+        pytest.skip(f"what {folder.name} requires could not be fetched: {lines[-1]}")
+
+
+@cache
+def go_build(folder: Path, output: Path) -> Path:
+    """The program in `folder`, which uses the package, built as `output` if anything changed."""
+    go_fetch(folder)
+    environment = go_environment()
+    with _alone():
+        done = run_go(folder, "build", "-o", str(output), ".", environment=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return output
