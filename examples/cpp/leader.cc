@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Several processes stand by, and one of them leads until it ends, or loses the lead: then it stops
+// its work and stands by again.
+//
+//     leader redis://localhost:6379
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <iostream>
+
+#include "redlatch/redlatch.hpp"
+
+using namespace std::chrono_literals;
+
+// A process that is paused in a step goes on with it: the fence lets others refuse that.
+static void work(int64_t fence) { std::cout << "works, fence " << fence << std::endl; }
+
+static void lead(redlatch::lease& lease) try {
+  std::cout << "leads, fence " << lease.fence() << std::endl;
+  // A loss ends the wait of 100 ms at once.
+  while (rl_lease_wait_lost(lease.get(), 100) == RL_PENDING) work(lease.fence());
+  lease.check();
+} catch (const redlatch::error& error) {
+  std::cout << "stopped: " << error.what() << std::endl;
+}
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: leader URL\n";
+    return 64;
+  }
+  try {
+    auto client = redlatch::client::open(argv[1]);
+    // The next one leads at the latest so long after this one has crashed.
+    const auto options = redlatch::acquire_options().lease(3s);
+    // It stands by as long as it takes, also while the server is away.
+    while (auto lease = client.acquire("leader", redlatch::forever, options)) lead(*lease);
+  } catch (const redlatch::error& error) {
+    std::cerr << "leader: " << error.what() << '\n';
+  }
+  return EXIT_FAILURE;
+}

@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: each of the four examples does in every language what it says.
+
+Method: processes of one language, and of all together, run against a server of our own, which
+forgets a lock or stops answering where that is what the example is about. tests/capi has the
+examples that only C has.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import redlatch
+from support.build import ROOT, build_folder, built
+from support.go import go_build
+from support.servers import Server, available_kinds
+from support.wait import LIMIT, wait_until
+
+EXAMPLES = ROOT / "examples"
+PROGRAMS = ("guard", "skip", "cache", "leader")
+
+
+def _go(program: str) -> list[str]:
+    output = build_folder() / f"examples/example_{program}_go"
+    return [str(go_build(EXAMPLES / "go" / program, output))]
+
+
+# How the example of a name is started.
+LANGUAGES: dict[str, Callable[[str], list[str]]] = {
+    "c": lambda program: [str(built(f"examples/example_{program}_c"))],
+    "cpp": lambda program: [str(built(f"examples/example_{program}_cpp"))],
+    "python": lambda program: [sys.executable, str(EXAMPLES / f"python/{program}.py")],
+    "go": _go,
+}
+
+each_language = pytest.mark.parametrize("language", LANGUAGES)
+
+
+class Example:
+    """A running example, and the lines that it has said so far."""
+
+    def __init__(self, language: str, program: str, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [*LANGUAGES[language](program), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def __enter__(self) -> Example:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.end()
+
+    def end(self, text: str = "") -> list[str]:
+        """Give it its input, wait for its end, and return what it has said."""
+        assert self.process.stdin and self.process.stdout
+        if not self.process.stdin.closed:
+            with self.process.stdin as stdin:
+                stdin.write(text)
+        self.process.wait(LIMIT)
+        self._reader.join()
+        self.process.stdout.close()
+        return self.lines
+
+    def await_line(self, beginning: str, after: int = -1) -> int:
+        """The number of the first line with this beginning behind the line numbered `after`."""
+
+        def found() -> bool:
+            return any(line.startswith(beginning) for line in self.lines[after + 1 :])
+
+        wait_until(found)
+        later = range(after + 1, len(self.lines))
+        return next(i for i in later if self.lines[i].startswith(beginning))
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        self.lines.extend(line.rstrip("\n") for line in self.process.stdout)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server(available_kinds()[0]) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[redlatch.Client]:
+    with server.connect() as connection:
+        connection.cmd("FLUSHALL")
+    with redlatch.connect(server.url) as ours:
+        yield ours
+
+
+def run(language: str, program: str, *arguments: str) -> list[str]:
+    return run_all([language], program, *arguments)[0]
+
+
+def run_all(languages: list[str], program: str, *arguments: str) -> list[list[str]]:
+    """A process for each of `languages`, all at the same time; what each has said."""
+    with ExitStack() as stack:
+        running = [
+            stack.enter_context(Example(language, program, *arguments)) for language in languages
+        ]
+        said = [one.end() for one in running]
+        assert [one.process.returncode for one in running] == [0] * len(running)
+    return said
+
+
+def await_waiter(server: Server, name: str) -> None:
+    with server.connect() as connection:
+        wait_until(lambda: connection.cmd("EXISTS", f"{{{name}}}:rl1:q"))
+
+
+# ---- guard ---------------------------------------------------------------------------------------
+
+TIMES = 50
+
+
+def count_of(languages: list[str], server: Server, folder: Path) -> int:
+    counter = folder / "counter.txt"
+    run_all(languages, "guard", server.url, str(counter), str(TIMES))
+    return int(counter.read_text())
+
+
+@each_language
+def test_no_addition_is_lost(language: str, server: Server, tmp_path: Path) -> None:
+    assert count_of([language] * 4, server, tmp_path) == 4 * TIMES
+
+
+def test_no_addition_is_lost_between_languages(server: Server, tmp_path: Path) -> None:
+    languages = [*LANGUAGES] * 2
+    assert count_of(languages, server, tmp_path) == len(languages) * TIMES
+
+
+# ---- skip ----------------------------------------------------------------------------------------
+
+
+@each_language
+def test_what_another_one_does_is_skipped(language: str, server: Server) -> None:
+    with Example(language, "skip", server.url) as first:
+        first.await_line("begun")
+        for other in LANGUAGES:
+            assert run(other, "skip", server.url) == ["skipped: somebody else does it"]
+        assert first.end("one\ntwo\n") == ["begun", "done: 2 lines"]
+        assert first.process.returncode == 0
+    assert run(language, "skip", server.url) == ["begun", "done: 0 lines"]
+
+
+# ---- cache ---------------------------------------------------------------------------------------
+
+
+def value_of(said: list[list[str]], refreshed: int) -> str:
+    """The value that all have said, so many of them after refreshing it."""
+    assert sum("refreshed" in lines for lines in said) == refreshed, said
+    values = {line for lines in said for line in lines if line != "refreshed"}
+    assert len(values) == 1, said
+    return values.pop()
+
+
+@each_language
+def test_one_of_many_refreshes_the_cache(language: str, server: Server, tmp_path: Path) -> None:
+    cache = tmp_path / "cache.txt"
+    many = [language] * 5
+
+    def say(refreshed: int) -> str:
+        return value_of(run_all(many, "cache", server.url, str(cache)), refreshed)
+
+    first = say(refreshed=1)
+    assert first.startswith("value of process ")
+    assert say(refreshed=0) == first
+    long_ago = time.time() - 3600
+    os.utime(cache, (long_ago, long_ago))
+    assert say(refreshed=1) != first
+
+
+@each_language
+def test_a_cache_is_read_together(
+    language: str, server: Server, client: redlatch.Client, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache.txt"
+    cache.write_text("a value\n")
+    with client.rwlock("cache").read():
+        assert run(language, "cache", server.url, str(cache)) == ["a value"]
+
+
+@each_language
+def test_no_cache_is_read_while_it_is_written(
+    language: str, server: Server, client: redlatch.Client, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache.txt"
+    cache.write_text("an old value\n")
+    writer = client.rwlock("cache").acquire_write()
+    assert writer is not None
+    with Example(language, "cache", server.url, str(cache)) as reader:
+        await_waiter(server, "cache")
+        cache.write_text("a new value\n")
+        writer.release()
+        assert reader.end() == ["a new value"]
+
+
+# ---- leader --------------------------------------------------------------------------------------
+
+
+def fence_in(line: str) -> int:
+    return int(line.rpartition(" ")[2])
+
+
+def assert_works_only_while_it_leads(example: Example) -> None:
+    leads = 0
+    for line in example.lines:
+        if line.startswith("leads, fence "):
+            assert leads == 0 < fence_in(line), example.lines
+            leads = fence_in(line)
+        elif line.startswith("stopped: "):
+            assert leads > 0, example.lines
+            leads = 0
+        else:
+            assert line == f"works, fence {leads}" and leads > 0, example.lines
+
+
+@each_language
+def test_a_leader_stops_when_the_lead_is_taken_from_it(
+    language: str, server: Server, client: redlatch.Client
+) -> None:
+    with Example(language, "leader", server.url) as first:
+        led = first.await_line("leads, fence ")
+        first.await_line("works, fence ")
+        with Example(language, "leader", server.url) as second:
+            await_waiter(server, "leader")
+            client.force_release("leader")
+            later = second.await_line("leads, fence ")
+            stopped = first.await_line("stopped: ")
+            second.await_line("works, fence ")
+            assert fence_in(second.lines[later]) > fence_in(first.lines[led])
+            # Stands by again, and leads next.
+            await_waiter(server, "leader")
+            second.process.kill()
+            led_again = first.await_line("leads, fence ", stopped)
+            assert led_again == stopped + 1
+            assert fence_in(first.lines[led_again]) > fence_in(second.lines[later])
+            assert_works_only_while_it_leads(second)
+        assert_works_only_while_it_leads(first)
+
+
+@each_language
+def test_a_leader_has_stopped_before_another_can_lead(
+    language: str, server: Server, client: redlatch.Client
+) -> None:
+    with Example(language, "leader", server.url) as first:
+        led = first.await_line("leads, fence ")
+        with Example(language, "leader", server.url) as second:
+            await_waiter(server, "leader")
+            server.pause()
+            try:
+                # From its own clock: nobody can tell it.
+                stopped = first.await_line("stopped: ")
+                assert second.lines == [] and len(first.lines) == stopped + 1
+            finally:
+                server.resume()
+            both = (first, second)
+            wait_until(lambda: second.lines or first.lines[stopped + 1 :])
+            lines = second.lines or first.lines[stopped + 1 :]
+            assert fence_in(lines[0]) > fence_in(first.lines[led])
+        for one in both:
+            assert_works_only_while_it_leads(one)
+
+
+# ---- all of them ---------------------------------------------------------------------------------
+
+
+def attempt(language: str, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*LANGUAGES[language](program), *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+
+
+@each_language
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_example_says_when_it_fails(language: str, program: str) -> None:
+    arguments = ["redis://127.0.0.1:1?nonsense=1"]
+    if program in ("guard", "cache"):
+        arguments.append("/nonexistent/file")
+    failed = attempt(language, program, *arguments)
+    assert failed.returncode == 1
+    assert failed.stderr.startswith(f"{program}: ") and "nonsense" in failed.stderr
+    misused = attempt(language, program)
+    assert misused.returncode == 64 and misused.stderr.startswith("usage: ")
+
+
+def test_every_language_has_the_same_four() -> None:
+    found = {path.stem for path in (EXAMPLES / "python").glob("*.py")}
+    assert found == set(PROGRAMS)
+    assert {path.name for path in (EXAMPLES / "go").iterdir() if path.is_dir()} == found
+    assert {path.stem for path in (EXAMPLES / "cpp").iterdir()} == found
+    assert {path.stem for path in (EXAMPLES / "c").iterdir()} > found
