@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"redlatch.io/redlatch/internal/rlc"
@@ -48,15 +49,16 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
+	what := e.Message
+	if what == "" {
+		what = e.Status.Text()
+	}
 	text := "redlatch: " + e.Op
-	if e.Name != "" {
+	// Most of what the library says names the lock already.
+	if !strings.Contains(what, e.Name) {
 		text += fmt.Sprintf(" %q", e.Name)
 	}
-	if e.Message != "" {
-		text += ": " + e.Message
-	} else {
-		text += ": " + e.Status.Text()
-	}
+	text += ": " + what
 	if e.Cause != nil {
 		text += ": " + e.Cause.Error()
 	}
