@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Makes the layer between redlatch.h and other languages, go/internal/rlc, by SWIG.
+"""Makes the layer between redlatch.h and other languages, go/internal/rlc and what java/ has of it,
+by SWIG.
 
     tools/gen_swig.py              write it
     tools/gen_swig.py --check      exit 1 if it is not what would be written
@@ -67,6 +68,10 @@ def finish_c(text: str) -> str:
     return head("/*", " */") + text
 
 
+def finish_java(text: str) -> str:
+    return head("//") + "\n" + text
+
+
 def finish_go(text: str) -> str:
     return program_output(["gofmt"], head("//") + "\n" + text)
 
@@ -83,12 +88,27 @@ class Language:
     wrapper: str = "rlc_wrap.c"
 
 
+# Handles are types of their own, which SWIG gives files of their own.
+HANDLES = ("acquire_options", "client", "client_options", "error", "info", "lease", "list", "queue")
+HANDLES += ("redlock", "request")
+JAVA_CLASSES = ("Rlc", "RlcJNI", *(f"SWIGTYPE_p_rl_{name}" for name in HANDLES))
+JAVA_FOLDER = "java/io/redlatch/internal/rlc"
+
 LANGUAGES = (
     Language(
         interface="go.i",
         folder="go/internal/rlc",
         options=("-go", "-cgo", "-intgosize", "64"),
         results={"rlc.go": finish_go, "rlc_wrap.c": finish_c},
+    ),
+    Language(
+        interface="java.i",
+        folder="java/redlatch/src/main",
+        options=("-java", "-package", "io.redlatch.internal.rlc"),
+        results={
+            "c/rlc_wrap.c": finish_c,
+            **{f"{JAVA_FOLDER}/{name}.java": finish_java for name in JAVA_CLASSES},
+        },
     ),
 )
 
@@ -100,7 +120,9 @@ def generate(language: Language, root: Path) -> dict[str, str]:
         command = ["swig", "-Wall", *language.options, "-Icapi/include", "-Ibindings/swig"]
         command += ["-outdir", folder, "-o", f"{folder}/{language.wrapper}"]
         program_output([*command, f"bindings/swig/{language.interface}"], cwd=root)
-        written = {name: (Path(folder) / name).read_text() for name in language.results}
+        written = {
+            name: (Path(folder) / Path(name).name).read_text() for name in language.results
+        }
     return {
         f"{language.folder}/{name}": finish(written[name])
         for name, finish in language.results.items()

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+package io.redlatch;
+
+import io.redlatch.internal.NativeLibrary;
+import io.redlatch.internal.rlc.Rlc;
+import io.redlatch.internal.rlc.SWIGTYPE_p_rl_client_options;
+import io.redlatch.internal.rlc.SWIGTYPE_p_rl_error;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.function.BiFunction;
+
+/**
+ * Options of a client or a Redlock, which win over what the URL says. Immutable: each method
+ * returns another.
+ */
+public final class ClientOptions {
+  /** All the defaults. */
+  public static final ClientOptions DEFAULT = new ClientOptions(Map.of(), false);
+
+  private final Map<String, String> values;
+  private final boolean isFromEnv;
+
+  private ClientOptions(Map<String, String> values, boolean isFromEnv) {
+    this.values = values;
+    this.isFromEnv = isFromEnv;
+  }
+
+  /**
+   * An option by the name that it has in a URL: "timeout", "holder", "password_file". docs/url.md
+   * has them all; those that only a Redlock has are in docs/redlock.md. It is looked at when a
+   * client is made.
+   */
+  public ClientOptions with(String name, String value) {
+    Map<String, String> all = new LinkedHashMap<>(values);
+    all.put(name, value);
+    return new ClientOptions(all, isFromEnv);
+  }
+
+  /** A prefix for every key. */
+  public ClientOptions namespace(String namespace) {
+    return with("namespace", namespace);
+  }
+
+  /**
+   * Takes what the environment says for what neither the URL nor another option says: the server
+   * from REDLATCH_URL, else VALKEY_URL, else REDIS_URL, if the URL is empty; REDLATCH_NAMESPACE;
+   * and the password from the file REDLATCH_PASSWORD_FILE, else REDISCLI_AUTH. Nothing else here
+   * looks at the environment.
+   */
+  public ClientOptions fromEnv() {
+    return new ClientOptions(values, true);
+  }
+
+  /** Opens what `open` opens, with these options. */
+  <T> T open(BiFunction<SWIGTYPE_p_rl_client_options, SWIGTYPE_p_rl_error, T> open) {
+    NativeLibrary.load();
+    SWIGTYPE_p_rl_error err = Rlc.error_new();
+    SWIGTYPE_p_rl_client_options options = Rlc.client_options_new();
+    try {
+      boolean isSet = !isFromEnv || Rlc.client_options_set_from_env(options, err) == 0;
+      for (Map.Entry<String, String> one : values.entrySet()) {
+        byte[] name = Text.bytes(one.getKey());
+        byte[] value = Text.bytes(one.getValue());
+        isSet = isSet && Rlc.client_options_set(options, name, value, err) == 0;
+      }
+      T opened = isSet ? open.apply(options, err) : null;
+      if (opened == null) {
+        throw Errors.of(err, "open", "");
+      }
+      return opened;
+    } finally {
+      Rlc.client_options_free(options);
+      Rlc.error_free(err);
+    }
+  }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+package io.redlatch;
+
+import io.redlatch.internal.rlc.Rlc;
+import io.redlatch.internal.rlc.RlcConstants;
+import io.redlatch.internal.rlc.SWIGTYPE_p_rl_info;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.Optional;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+
+/** Makes a LockInfo of what the library knows. */
+final class InfoReader {
+  private InfoReader() {}
+
+  /** One row of one part of what the library knows. */
+  private record Row(SWIGTYPE_p_rl_info info, int part, int index) {
+    long number(int field) {
+      return Rlc.info_number(info, part, index, field);
+    }
+
+    String text(int field) {
+      return Text.of(Text.read(buffer -> Rlc.info_text(info, part, index, field, buffer)));
+    }
+
+    Optional<Instant> time(int field) {
+      long unixMs = number(field);
+      return unixMs == 0 ? Optional.empty() : Optional.of(Instant.ofEpochMilli(unixMs));
+    }
+
+    Optional<Duration> remaining() {
+      long left = number(RlcConstants.RL_INFO_REMAINING_MS);
+      return left < 0 ? Optional.empty() : Optional.of(Duration.ofMillis(left));
+    }
+
+    /** RL_MODE_UPGRADE is the third. */
+    Lease.Mode mode() {
+      return Lease.Mode.values()[(int) number(RlcConstants.RL_INFO_MODE) - 1];
+    }
+
+    LockInfo.Holder holder() {
+      return new LockInfo.Holder(
+          text(RlcConstants.RL_INFO_TOKEN),
+          text(RlcConstants.RL_INFO_WHO),
+          text(RlcConstants.RL_INFO_LABEL),
+          mode(),
+          time(RlcConstants.RL_INFO_SINCE_MS),
+          remaining());
+    }
+
+    LockInfo.Waiter waiter() {
+      return new LockInfo.Waiter(
+          text(RlcConstants.RL_INFO_TOKEN), mode(), time(RlcConstants.RL_INFO_SINCE_MS));
+    }
+  }
+
+  /** Frees `info`. */
+  static LockInfo of(SWIGTYPE_p_rl_info info) {
+    try {
+      Row lock = new Row(info, RlcConstants.RL_INFO_LOCK, 0);
+      return new LockInfo(
+          lock.text(RlcConstants.RL_INFO_NAME),
+          LockInfo.State.values()[(int) lock.number(RlcConstants.RL_INFO_STATE)],
+          lock.text(RlcConstants.RL_INFO_TYPE),
+          lock.remaining(),
+          lock.number(RlcConstants.RL_INFO_FENCE),
+          lock.text(RlcConstants.RL_INFO_OWNER),
+          lock.number(RlcConstants.RL_INFO_HOLDING),
+          lock.number(RlcConstants.RL_INFO_WAITING),
+          Instant.ofEpochMilli(lock.number(RlcConstants.RL_INFO_SERVER_MS)),
+          rows(info, RlcConstants.RL_INFO_HOLDER).map(Row::holder).toList(),
+          rows(info, RlcConstants.RL_INFO_WAITER).map(Row::waiter).toList());
+    } finally {
+      Rlc.info_free(info);
+    }
+  }
+
+  private static Stream<Row> rows(SWIGTYPE_p_rl_info info, int part) {
+    return IntStream.range(0, Rlc.info_count(info, part)).mapToObj(i -> new Row(info, part, i));
+  }
+}

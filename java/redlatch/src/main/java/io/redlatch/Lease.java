@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+package io.redlatch;
+
+import io.redlatch.internal.rlc.Rlc;
+import io.redlatch.internal.rlc.SWIGTYPE_p_rl_error;
+import io.redlatch.internal.rlc.SWIGTYPE_p_rl_lease;
+import io.redlatch.internal.rlc.SWIGTYPE_p_rl_request;
+import java.lang.ref.Reference;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
+import java.util.concurrent.ForkJoinPool;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One hold of a lock. It is renewed in the background until it is closed or lost. Any thread may
+ * use it and close it. Keep it: one that is dropped while it holds the lock goes on holding it
+ * until its client is closed, with a warning in the log.
+ */
+public final class Lease implements AutoCloseable {
+  /** What this process knows about a lease. */
+  public enum State {
+    /** Valid by the local clock, drift taken off. */
+    HELD,
+    /** Given back, by close() or by that of the client. */
+    RELEASED,
+    /** Not certain any more. */
+    LOST,
+    /** Left to its TTL by detach(). */
+    DETACHED
+  }
+
+  /** How a lease holds its lock, or what a waiter waits for. */
+  public enum Mode {
+    /** Alone. */
+    WRITE,
+    /** Together with others that read. */
+    READ,
+    /** Of a waiter: it reads, and waits to write. */
+    UPGRADE
+  }
+
+  /** What the cleaner has: the handle, and not the lease. */
+  private record Hold(SWIGTYPE_p_rl_lease handle, String name, Session session)
+      implements Runnable {
+    /** When nobody has the lease. One that is held stays so: see the comment of the class. */
+    @Override
+    public void run() {
+      if (Rlc.lease_state(handle) == State.HELD.ordinal() + 1) {
+        session.leaked.incrementAndGet();
+        Leaks.report("lease", name);
+      } else {
+        Rlc.lease_free(handle);
+      }
+    }
+  }
+
+  private final Object client; // a lock, or the client itself: it outlives its leases
+  private final Hold hold;
+
+  Lease(NamedLock lock, Session session, SWIGTYPE_p_rl_lease handle) {
+    this(lock, lock.name(), session, handle);
+  }
+
+  Lease(Object client, String name, Session session, SWIGTYPE_p_rl_lease handle) {
+    this.client = client;
+    this.hold = new Hold(handle, name, session);
+    Session.CLEANER.register(this, hold);
+  }
+
+  private <T> T ask(Function<SWIGTYPE_p_rl_lease, T> question) {
+    try {
+      return question.apply(hold.handle);
+    } finally {
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  /** The name of the lock. */
+  public String name() {
+    return hold.name;
+  }
+
+  /**
+   * Rises with every new owner of the lock. Hand it to what you write to, and let that refuse a
+   * lower one. 0 if the lease was attached, and for a Redlock that is not fenced.
+   */
+  public long fence() {
+    return ask(Rlc::lease_fence);
+  }
+
+  /** The 32 characters that hold the lock on the server. */
+  public String token() {
+    return ask(handle -> Text.of(Text.read(buffer -> Rlc.lease_token(handle, buffer))));
+  }
+
+  /** How long it is valid by the local clock, drift taken off; zero when it is not held. */
+  public Duration remaining() {
+    return Duration.ofMillis(ask(Rlc::lease_remaining_ms));
+  }
+
+  /**
+   * How often the owner of a reentrant lock held it when this lease was granted, with it; 1 for all
+   * other locks.
+   */
+  public long holdCount() {
+    return ask(Rlc::lease_hold_count);
+  }
+
+  /** WRITE, or READ of one that reads. */
+  public Mode mode() {
+    return Mode.values()[ask(Rlc::lease_mode) - 1];
+  }
+
+  /** Whether it is held, or why it is not. It does not ask the server. */
+  public State state() {
+    return State.values()[ask(Rlc::lease_state) - 1];
+  }
+
+  /** Whether it is held, by the local clock. */
+  public boolean isHeld() {
+    return state() == State.HELD;
+  }
+
+  /**
+   * Does nothing while the lease holds, by the local clock. It does not ask the server, and does
+   * not stop a thread that is paused between this and its write: only a fence does.
+   *
+   * @throws LockLostException if it was lost, and why.
+   * @throws RedlatchException with {@link Status#E_NOT_HELD} after close() and detach().
+   */
+  public void checkHeld() {
+    RedlatchException failure = ask(handle -> whyNotHeld(name(), handle));
+    if (failure != null) {
+      throw failure;
+    }
+  }
+
+  private static @Nullable RedlatchException whyNotHeld(String name, SWIGTYPE_p_rl_lease handle) {
+    if (Status.of(Rlc.lease_check(handle, null)) == Status.OK) {
+      return null;
+    }
+    SWIGTYPE_p_rl_error err = Rlc.error_new();
+    try {
+      Status status = Status.of(Rlc.lease_check(handle, err));
+      return RedlatchException.of(status, "check", name, Text.of(Rlc.error_message(err)));
+    } finally {
+      Rlc.error_free(err);
+    }
+  }
+
+  /**
+   * Has `action` run, in the common pool, when the lease is lost; at once if it is. Not when it is
+   * closed or detached.
+   */
+  public void onLost(Runnable action) {
+    onLost(action, ForkJoinPool.commonPool());
+  }
+
+  /** As onLost(action), in `executor`. */
+  public void onLost(Runnable action, Executor executor) {
+    lost().thenRunAsync(action, executor);
+  }
+
+  /**
+   * Completes with the reason when the lease is lost, and never if it is closed or detached. What
+   * depends on it without an executor of its own must not wait.
+   */
+  public CompletableFuture<LockLostException> lost() {
+    CompletableFuture<LockLostException> future = new CompletableFuture<>();
+    // It keeps this lease from being collected until it ends: whoever is to be told wants that.
+    Pump.watch(
+        (queue, tag) -> ask(handle -> Rlc.lease_watch(handle, queue, tag)),
+        () -> {
+          if (ask(handle -> whyNotHeld(name(), handle)) instanceof LockLostException reason) {
+            future.complete(reason);
+          }
+        });
+    return future;
+  }
+
+  /**
+   * Gives the lock back. Waits for the answer, for at most one command time limit (2 s), and no
+   * interrupt ends that. A second close() does nothing.
+   *
+   * @throws LockLostException if the lease had ended before: others may have worked at the same
+   *     time.
+   * @throws RedlatchException with {@link Status#E_OUTCOME_UNKNOWN} if no answer came: it then goes
+   *     on in the background.
+   */
+  @Override
+  public void close() {
+    State state = state();
+    if (state != State.RELEASED && state != State.DETACHED) {
+      release();
+    }
+  }
+
+  /**
+   * As close(), but that a second one is a mistake ({@link Status#E_NOT_HELD}).
+   *
+   * @return whether the lock is free: not so if its owner has other holds of it.
+   */
+  public boolean release() {
+    return finish("release", Rlc::release_start) != Status.STILL_HELD;
+  }
+
+  /**
+   * Lets the lease last `ttl` from now, and renews it for so long from then on. A shorter one than
+   * what is left shortens this process's own deadline only.
+   */
+  public void extend(Duration ttl) {
+    long ms = Text.ms(ttl);
+    finish("extend", handle -> Rlc.extend_start(handle, ms));
+  }
+
+  /**
+   * Makes the reader the writer without letting go in between: at once if it reads alone, else when
+   * the others are gone, in front of all who wait. It reads meanwhile, and goes on to if it fails.
+   *
+   * @throws NotAcquiredException if `wait` was over before.
+   * @throws RedlatchException with {@link Status#E_DEADLOCK} if another reader waits for this
+   *     already: one of the two must give up.
+   */
+  public void upgrade(Duration wait) throws InterruptedException {
+    upgrade(Text.ms(wait));
+  }
+
+  /** As upgrade(wait), as long as it takes. */
+  public void upgrade() throws InterruptedException {
+    upgrade(-1);
+  }
+
+  private void upgrade(long waitMs) throws InterruptedException {
+    if (Thread.interrupted()) {
+      throw new InterruptedException();
+    }
+    try (Request request = started("upgrade", handle -> Rlc.rw_upgrade_start(handle, waitMs))) {
+      Status status = request.await();
+      if (status != Status.OK) {
+        throw request.failure(status);
+      }
+    } finally {
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  /** As upgrade(), but that it does not wait: false if others read. */
+  public boolean tryUpgrade() {
+    try {
+      finish("upgrade", handle -> Rlc.rw_upgrade_start(handle, Session.NO_WAIT));
+      return true;
+    } catch (NotAcquiredException busy) {
+      return false;
+    }
+  }
+
+  /**
+   * Makes the writer a reader without letting go in between; others that are next in line to read
+   * enter.
+   */
+  public void downgrade() {
+    finish("downgrade", Rlc::rw_downgrade_start);
+  }
+
+  /**
+   * Stops renewing and leaves the lock to its TTL, in which {@link Redlatch#attach} may go on with
+   * it.
+   *
+   * @return the token to do so with.
+   */
+  public String detach() {
+    String token = token();
+    ask(
+        handle -> {
+          Rlc.lease_detach(handle);
+          return true;
+        });
+    return token;
+  }
+
+  private Request started(
+      String op, Function<SWIGTYPE_p_rl_lease, @Nullable SWIGTYPE_p_rl_request> start) {
+    return Request.of(op, name(), start.apply(hold.handle));
+  }
+
+  private Status finish(
+      String op, Function<SWIGTYPE_p_rl_lease, @Nullable SWIGTYPE_p_rl_request> start) {
+    try (Request request = started(op, start)) {
+      Status status = request.awaitUninterruptibly();
+      if (status != Status.OK && status != Status.STILL_HELD) {
+        throw request.failure(status);
+      }
+      return status;
+    } finally {
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  @Override
+  public String toString() {
+    return "Lease[" + name() + ", " + state() + ", fence " + fence() + "]";
+  }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+package io.redlatch;
+
+import java.time.Duration;
+import java.time.Instant;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * What is known about one lock at one moment, by the server's clock, which is only to be shown:
+ * never compare it with this one's.
+ *
+ * @param name the name, as UTF-8 says it
+ * @param state what the key says
+ * @param type that of the key, "none" when the lock is free
+ * @param remaining until the lease ends on the server; empty for a key without expiry
+ * @param fence the last one that the server gave, 0 for none known
+ * @param owner of a lock in the format HASH
+ * @param holding how many hold it, also beyond the 256 holders
+ * @param waiting how many wait, also beyond the 256 waiters
+ * @param serverTime the server's clock
+ * @param holders who holds it: readers, or holds of an owner
+ * @param waiters who waits, first in line first
+ */
+public record LockInfo(
+    String name,
+    State state,
+    String type,
+    Optional<Duration> remaining,
+    long fence,
+    String owner,
+    long holding,
+    long waiting,
+    Instant serverTime,
+    List<Holder> holders,
+    List<Waiter> waiters) {
+
+  /** What the key of a lock says. */
+  public enum State {
+    /** Nobody holds it. */
+    FREE,
+    /** A redlatch client holds it. */
+    HELD,
+    /** Another lock library holds it. */
+    FOREIGN,
+    /** A key of another type, which `type` names. */
+    NO_LOCK
+  }
+
+  /**
+   * One who holds a lock.
+   *
+   * @param token or the value of a foreign key
+   * @param who host name and process id, or the option "holder"; "" for not said yet
+   * @param label the label
+   * @param mode how
+   * @param since empty if unknown
+   * @param remaining until the lease ends on the server; empty for a key without expiry
+   */
+  public record Holder(
+      String token,
+      String who,
+      String label,
+      Lease.Mode mode,
+      Optional<Instant> since,
+      Optional<Duration> remaining) {}
+
+  /**
+   * One who waits for a lock.
+   *
+   * @param token the token
+   * @param mode what for
+   * @param since empty if unknown
+   */
+  public record Waiter(String token, Lease.Mode mode, Optional<Instant> since) {}
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+package io.redlatch;
+
+import io.redlatch.internal.rlc.Rlc;
+import io.redlatch.internal.rlc.SWIGTYPE_p_rl_acquire_options;
+import io.redlatch.internal.rlc.SWIGTYPE_p_rl_client;
+import io.redlatch.internal.rlc.SWIGTYPE_p_rl_request;
+import java.lang.ref.Reference;
+import java.time.Duration;
+import java.util.Iterator;
+import java.util.UUID;
+import java.util.function.Function;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Takes locks from one Redis or Valkey server. They are the same locks as those of redlatch's users
+ * in C, C++, Python and Go. Any thread may use it, and one is enough for a process: it holds one
+ * connection.
+ *
+ * <pre>{@code
+ * try (Redlatch client = Redlatch.connect("redis://localhost:6379");
+ *     Lease lease = client.lock("report").acquire(Duration.ofSeconds(5))) {
+ *   write(lease.fence());
+ * }
+ * }</pre>
+ */
+public final class Redlatch implements AutoCloseable {
+  private interface Start {
+    @Nullable SWIGTYPE_p_rl_request start(
+        SWIGTYPE_p_rl_client client,
+        byte[] name,
+        long waitMs,
+        @Nullable SWIGTYPE_p_rl_acquire_options options);
+  }
+
+  private final SWIGTYPE_p_rl_client handle;
+  private final Session session;
+
+  /** Of the owners that are threads, which have numbers in their process only. */
+  private final String process = UUID.randomUUID().toString();
+
+  private Redlatch(SWIGTYPE_p_rl_client handle) {
+    this.handle = handle;
+    session = new Session(() -> Rlc.client_shutdown(handle), () -> Rlc.client_close(handle));
+    Session.CLEANER.register(this, session);
+  }
+
+  /**
+   * Makes a client for the server at `url`: redis://, valkey://, unix:// or embedded://, as in
+   * docs/url.md. It does not touch the network: connect does, or the first lock.
+   *
+   * @throws RedlatchException with {@link Status#E_INVALID} if the URL or an option is wrong; the
+   *     message says which part, and what is allowed.
+   */
+  public static Redlatch open(String url, ClientOptions options) {
+    byte[] text = Text.bytes(url);
+    return new Redlatch(options.open((made, err) -> Rlc.client_open(text, made, err)));
+  }
+
+  /** As open(url, options), with all the defaults. */
+  public static Redlatch open(String url) {
+    return open(url, ClientOptions.DEFAULT);
+  }
+
+  /**
+   * Makes a client and connects it, with one attempt, so that a wrong address or password shows at
+   * once.
+   */
+  public static Redlatch connect(String url) {
+    return connect(url, ClientOptions.DEFAULT, Duration.ZERO);
+  }
+
+  /** As connect(url), trying again until `wait` is over. */
+  public static Redlatch connect(String url, ClientOptions options, Duration wait) {
+    Redlatch client = open(url, options);
+    try {
+      client.connect(wait);
+      return client;
+    } catch (RedlatchException failure) {
+      client.close();
+      throw failure;
+    }
+  }
+
+  /**
+   * Connects now, trying again until `wait` is over; with none, once.
+   *
+   * @throws RedlatchException with {@link Status#E_UNAVAILABLE} or {@link Status#E_DENIED}.
+   */
+  public void connect(Duration wait) {
+    long ms = Text.ms(wait);
+    ask(
+        client -> {
+          session.connect(Request.of("connect", "", Rlc.client_connect_start(client, ms)));
+          return true;
+        });
+  }
+
+  private <T> T ask(Function<SWIGTYPE_p_rl_client, T> question) {
+    try {
+      return question.apply(handle);
+    } finally {
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  private NamedLock lock(byte[] name, Start start, @Nullable Supplier<byte[]> owner) {
+    Session.Starter starter =
+        (bytes, waitMs, options) ->
+            ask(client -> start.start(client, bytes, waitMs, options));
+    return new NamedLock(this, session, starter, name, LockOptions.DEFAULT, owner);
+  }
+
+  /** The lock `name`, 1 to 1024 bytes as UTF-8. */
+  public NamedLock lock(String name) {
+    return lock(Text.bytes(name));
+  }
+
+  /** The lock `name`, 1 to 1024 bytes of any values. */
+  public NamedLock lock(byte[] name) {
+    return lock(name.clone(), Rlc::acquire_start, null);
+  }
+
+  /** The read-write lock `name`, 1 to 1024 bytes as UTF-8. */
+  public NamedReadWriteLock readWriteLock(String name) {
+    return readWriteLock(Text.bytes(name));
+  }
+
+  /** The read-write lock `name`, 1 to 1024 bytes of any values. */
+  public NamedReadWriteLock readWriteLock(byte[] name) {
+    return new NamedReadWriteLock(
+        lock(name.clone(), Rlc::rw_acquire_read_start, null),
+        lock(name.clone(), Rlc::rw_acquire_write_start, null));
+  }
+
+  /**
+   * The reentrant lock `name` of the thread that acquires it: while it holds the lock, it gets it
+   * again at once. Each acquisition is a lease of its own, and the lock is free when the last has
+   * ended.
+   */
+  public NamedLock reentrantLock(String name) {
+    return lock(
+        Text.bytes(name),
+        Rlc::acquire_start,
+        () -> Text.bytes(process + ":" + Thread.currentThread().getId()));
+  }
+
+  /**
+   * The reentrant lock `name` of `owner`, 1 to 256 bytes of any values: whoever names the same
+   * owner, in any thread or process, is the same.
+   */
+  public NamedLock reentrantLock(byte[] name, byte[] owner) {
+    byte[] copy = owner.clone();
+    return lock(name.clone(), Rlc::acquire_start, () -> copy);
+  }
+
+  /** As reentrantLock(bytes, bytes), both as UTF-8. */
+  public NamedLock reentrantLock(String name, String owner) {
+    return reentrantLock(Text.bytes(name), Text.bytes(owner));
+  }
+
+  /**
+   * Goes on with a lease that was detached, here or in another process, and renews it for 30 s at a
+   * time. Its fence is 0: the number belongs to whoever acquired.
+   *
+   * @throws RedlatchException with {@link Status#E_NOT_HELD} if the token does not hold the lock.
+   */
+  public Lease attach(byte[] name, String token) {
+    String shown = Text.of(name);
+    return ask(
+        client ->
+            new Lease(
+                this,
+                shown,
+                session,
+                Errors.check(
+                    "attach",
+                    shown,
+                    err -> Rlc.lease_attach(client, name, Text.bytes(token), err))));
+  }
+
+  /** As attach(bytes, token), the name as UTF-8. */
+  public Lease attach(String name, String token) {
+    return attach(Text.bytes(name), token);
+  }
+
+  /** Looks at the lock `name`, and changes nothing. */
+  public LockInfo inspect(String name) {
+    return inspect(Text.bytes(name));
+  }
+
+  /** As inspect(name), of any bytes. */
+  public LockInfo inspect(byte[] name) {
+    String shown = Text.of(name);
+    return ask(
+        client ->
+            InfoReader.of(Errors.check("inspect", shown, err -> Rlc.inspect(client, name, err))));
+  }
+
+  /**
+   * The locks in the format STRING that redlatch clients hold, whose names fit `pattern`: * ? [a-z]
+   * and \ before one of these; "" is all. A lock that is held all the time is found; one that comes
+   * or goes meanwhile may be. Each step asks the server.
+   */
+  public Iterable<LockInfo> list(String pattern) {
+    byte[] text = Text.bytes(pattern);
+    return () -> (Iterator<LockInfo>) ask(client -> new LockIterator(this, client, text));
+  }
+
+  /**
+   * Takes the lock from whoever holds it, and hands it to the next who waits. The fence rises; the
+   * holder learns of it as a loss. For operators.
+   *
+   * @throws RedlatchException with {@link Status#E_NOT_HELD} if there is nothing to take.
+   */
+  public void forceRelease(String name) {
+    forceRelease(Text.bytes(name), new byte[0]);
+  }
+
+  /** As forceRelease(name), from the holder with this token or foreign value alone. */
+  public void forceRelease(byte[] name, byte[] token) {
+    ask(
+        client ->
+            Errors.check(
+                "force-release",
+                Text.of(name),
+                err -> Rlc.force_release(client, name, token, err) == 0 ? true : null));
+  }
+
+  /**
+   * What the client was told, by any way, under the name of an option; or its "url", without
+   * secrets; or "delivery": "push", or why waiting is slower than that.
+   */
+  public String option(String name) {
+    byte[] bytes = Text.bytes(name);
+    return ask(
+        client -> Text.of(Text.read(buffer -> Rlc.client_option(client, bytes, buffer))));
+  }
+
+  /**
+   * Ends the client's work: what is held is released, which is waited for at most one command time
+   * limit (2 s), and calls that wait end with {@link Status#E_CLOSED}. A second one does nothing.
+   */
+  @Override
+  public void close() {
+    try {
+      session.close();
+    } finally {
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  @Override
+  public String toString() {
+    return "Redlatch[" + option("url") + "]";
+  }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+package io.redlatch;
+
+/**
+ * What went wrong with a call. Branch on status() and show the message: messages may change,
+ * statuses do not.
+ */
+public class RedlatchException extends RuntimeException {
+  private static final long serialVersionUID = 1;
+
+  /** How the call ended. */
+  private final Status status;
+
+  RedlatchException(Status status, String message) {
+    super(message);
+    this.status = status;
+  }
+
+  /** How the call ended. */
+  public final Status status() {
+    return status;
+  }
+
+  static RedlatchException of(Status status, String op, String name, String said) {
+    String what = said.isEmpty() ? status.text() : said;
+    boolean isNamed = name.isEmpty() || what.contains(name);
+    String message = op + (isNamed ? "" : " \"" + name + "\"") + ": " + what;
+    switch (status) {
+      case E_LOST:
+        return new LockLostException(message);
+      case BUSY:
+      case TIMEOUT:
+        return new NotAcquiredException(status, message);
+      default:
+        return new RedlatchException(status, message);
+    }
+  }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+package io.redlatch;
+
+import io.redlatch.internal.rlc.Rlc;
+import io.redlatch.internal.rlc.SWIGTYPE_p_rl_redlock;
+import java.lang.ref.Reference;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.function.Function;
+
+/**
+ * Takes locks on most of several independent servers, so that they outlive the failure of the
+ * others. docs/redlock.md says what that gives, and what not. Any thread may use it.
+ */
+public final class Redlock implements AutoCloseable {
+  private final SWIGTYPE_p_rl_redlock handle;
+  private final Session session;
+
+  private Redlock(SWIGTYPE_p_rl_redlock handle) {
+    this.handle = handle;
+    session = new Session(() -> Rlc.redlock_shutdown(handle), () -> Rlc.redlock_close(handle));
+    Session.CLEANER.register(this, session);
+  }
+
+  /**
+   * Makes a Redlock over the servers at `urls`, an odd number up to 15. It does not touch the
+   * network.
+   *
+   * @throws RedlatchException with {@link Status#E_INVALID} if a URL or an option is wrong, or two
+   *     are the same; the message names it, and what is allowed.
+   */
+  public static Redlock open(Collection<String> urls, ClientOptions options) {
+    byte[] text = Text.bytes(String.join("\n", urls));
+    return new Redlock(options.open((made, err) -> Rlc.redlock_open(text, made, err)));
+  }
+
+  /** Makes a Redlock and connects it, with one attempt for each server. */
+  public static Redlock connect(Collection<String> urls) {
+    return connect(urls, ClientOptions.DEFAULT, Duration.ZERO);
+  }
+
+  /** As connect(urls), trying again until most of the servers may vote, or `wait` is over. */
+  public static Redlock connect(Collection<String> urls, ClientOptions options, Duration wait) {
+    Redlock redlock = open(urls, options);
+    try {
+      redlock.connect(wait);
+      return redlock;
+    } catch (RedlatchException failure) {
+      redlock.close();
+      throw failure;
+    }
+  }
+
+  /** Connects now, until most of the servers may vote, or `wait` is over; with none, once. */
+  public void connect(Duration wait) {
+    long ms = Text.ms(wait);
+    ask(
+        redlock -> {
+          session.connect(Request.of("connect", "", Rlc.redlock_connect_start(redlock, ms)));
+          return true;
+        });
+  }
+
+  private <T> T ask(Function<SWIGTYPE_p_rl_redlock, T> question) {
+    try {
+      return question.apply(handle);
+    } finally {
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  /**
+   * The lock `name`, 1 to 1024 bytes as UTF-8. Only ttl, renew, maxHold and label count of its
+   * options. Its leases are as any other, but that the fence is 0 without the option "fenced", and
+   * that they cannot be attached.
+   */
+  public NamedLock lock(String name) {
+    return lock(Text.bytes(name));
+  }
+
+  /** As lock(name), of any bytes. */
+  public NamedLock lock(byte[] name) {
+    Session.Starter starter =
+        (bytes, waitMs, options) ->
+            ask(redlock -> Rlc.redlock_acquire_start(redlock, bytes, waitMs, options));
+    return new NamedLock(this, session, starter, name.clone(), LockOptions.DEFAULT, null);
+  }
+
+  /**
+   * As that of a client; "nodes" is a line for each server: its address, and "votes" or why it does
+   * not.
+   */
+  public String option(String name) {
+    byte[] bytes = Text.bytes(name);
+    return ask(
+        redlock -> Text.of(Text.read(buffer -> Rlc.redlock_option(redlock, bytes, buffer))));
+  }
+
+  /** As that of a client. */
+  @Override
+  public void close() {
+    try {
+      session.close();
+    } finally {
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  @Override
+  public String toString() {
+    return "Redlock[" + option("url").replace('\n', ' ') + "]";
+  }
+}

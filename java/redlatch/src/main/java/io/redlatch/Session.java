@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+package io.redlatch;
+
+import io.redlatch.internal.rlc.Rlc;
+import io.redlatch.internal.rlc.SWIGTYPE_p_rl_acquire_options;
+import io.redlatch.internal.rlc.SWIGTYPE_p_rl_request;
+import java.lang.ref.Cleaner;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
+import java.util.concurrent.atomic.AtomicLong;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What a client and a Redlock share. It has no way to them, so that they can be collected while
+ * something waits in the pump. The handle is freed by the cleaner only, so that any call may be
+ * under way.
+ */
+final class Session implements Runnable {
+  static final Cleaner CLEANER = Cleaner.create();
+
+  /** One try, or no wait. */
+  static final long NO_WAIT = 0;
+
+  /** What starts an acquisition. */
+  interface Starter {
+    @Nullable SWIGTYPE_p_rl_request start(
+        byte[] name, long waitMs, @Nullable SWIGTYPE_p_rl_acquire_options options);
+  }
+
+  private final Runnable shutdown;
+  private final Runnable free;
+  private volatile boolean isClosed;
+
+  /** Leases that were dropped while they were held: they stay held. */
+  final AtomicLong leaked = new AtomicLong();
+
+  Session(Runnable shutdown, Runnable free) {
+    this.shutdown = shutdown;
+    this.free = free;
+  }
+
+  void close() {
+    shutdown.run();
+    isClosed = true;
+  }
+
+  /** By the cleaner, when nobody has the client or a lease of it. */
+  @Override
+  public void run() {
+    if (!isClosed) {
+      Leaks.report("client", "");
+      if (leaked.get() > 0) {
+        return;
+      }
+    }
+    // It waits for the server, and all cleaning shares a thread.
+    Thread thread = new Thread(free, "redlatch-close");
+    thread.setDaemon(true);
+    thread.start();
+  }
+
+  void connect(Request started) {
+    try (Request request = started) {
+      Status status;
+      try {
+        status = request.await();
+      } catch (InterruptedException interrupted) {
+        Thread.currentThread().interrupt();
+        status = Status.CANCELLED;
+      }
+      if (status != Status.OK) {
+        throw request.failure(status);
+      }
+    }
+  }
+
+  private Request start(NamedLock lock, long waitMs) {
+    SWIGTYPE_p_rl_acquire_options options = lock.options().make(lock.owner());
+    try {
+      SWIGTYPE_p_rl_request request = lock.starter().start(lock.bytes(), waitMs, options);
+      return Request.of("acquire", lock.name(), request);
+    } finally {
+      Rlc.acquire_options_free(options);
+    }
+  }
+
+  Lease acquire(NamedLock lock, long waitMs) throws InterruptedException {
+    if (Thread.interrupted()) {
+      throw new InterruptedException();
+    }
+    try (Request request = start(lock, waitMs)) {
+      return granted(lock, request, request.await());
+    }
+  }
+
+  Lease acquireUninterruptibly(NamedLock lock, long waitMs) {
+    try (Request request = start(lock, waitMs)) {
+      return granted(lock, request, request.awaitUninterruptibly());
+    }
+  }
+
+  private Lease granted(NamedLock lock, Request request, Status status) {
+    if (status != Status.OK) {
+      throw request.failure(status);
+    }
+    return new Lease(lock, this, request.takeLease());
+  }
+
+  CompletableFuture<Lease> acquireAsync(NamedLock lock, long waitMs, Executor executor) {
+    CompletableFuture<Lease> future = new CompletableFuture<>();
+    Request request = start(lock, waitMs);
+    request.whenDone(status -> executor.execute(() -> finish(lock, request, status, future)));
+    future.whenComplete(
+        (lease, failure) -> {
+          // Cancelled, or completed by somebody else.
+          if (request.cancel() == Status.CANCELLED) {
+            request.close();
+          }
+        });
+    return future;
+  }
+
+  private void finish(
+      NamedLock lock, Request request, Status status, CompletableFuture<Lease> future) {
+    try {
+      Lease lease = granted(lock, request, status);
+      if (!future.complete(lease)) {
+        lease.close();
+      }
+    } catch (RedlatchException failure) {
+      future.completeExceptionally(failure);
+    } finally {
+      request.close();
+    }
+  }
+}
