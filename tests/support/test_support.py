@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from .build import ROOT
+from .go import go_environment, run_go
 from .resp import Connection, Push, RespError, encode
 from .servers import Server, ServerFailed, available_kinds
 
@@ -169,3 +171,9 @@ def is_alive(pid: int) -> bool:
     except OSError:
         return False
     return state != "Z" and os.path.exists(f"/proc/{pid}")
+
+
+def test_programs_of_go_pass_vet() -> None:
+    """Those that tests start, and what they share."""
+    done = run_go(ROOT / "tests", "vet", "./...", environment=go_environment())
+    assert done.returncode == 0, done.stdout + done.stderr
