@@ -314,11 +314,14 @@ func (l *Lease) WaitLost(ctx context.Context) error {
 	held := l.Context()
 	select {
 	case <-held.Done():
-		if cause := context.Cause(held); cause != context.Canceled {
-			return cause
-		}
-		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		if l.State() == StateHeld {
+			return context.Cause(ctx)
+		}
+		<-held.Done() // It was, or is about to be.
 	}
+	if cause := context.Cause(held); cause != context.Canceled {
+		return cause
+	}
+	return nil
 }
