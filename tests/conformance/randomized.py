@@ -44,6 +44,7 @@ SHRINK_SECONDS = 40.0
 class Program:
     """What is done. What it answers is the model's business, so that any part may be left out."""
 
+    seed: int
     strict: bool
     operations: list[Operation]
 
@@ -65,7 +66,7 @@ def generate(seed: int, steps: int) -> Program:
             targets = readable if kind in SHARED_OPERATIONS else sorted(LOCKS)
         target = rng.choice(targets)
         operations.append((kind, target, rng.randrange(1 << 30)))
-    return Program(rng.random() < 0.5, operations)
+    return Program(seed, rng.random() < 0.5, operations)
 
 
 def as_case(program: Program, lines: Iterable[str] | None = None) -> str:
@@ -150,7 +151,8 @@ def run_program(
         connection.cmd("FLUSHALL")
     case: Case = parse(as_case(program), "random")[0]
     players = sorted(name for name, able in capabilities().items() if "requests" in able)
-    assigned = {client: players[i % len(players)] for i, client in enumerate(CLIENTS)}
+    # There are more runners than clients: with a few seeds in a row each has its turn.
+    assigned = {c: players[(program.seed + i) % len(players)] for i, c in enumerate(CLIENTS)}
     world = World(server, case, commands, assigned, defect)
     run = Run(world, program, assigned)
     try:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from support.build import ROOT, build_folder
+from support.go import go_build
 
 HERE = Path(__file__).parent
 # For a reply that should come at once. A machine with two busy cores is slow; a hang is meant.
@@ -53,11 +54,16 @@ def _prepare_python_aio(_: Path) -> list[str]:
     return [sys.executable, str(HERE / "runners/python/aio_runner.py")]
 
 
+def _prepare_go(folder: Path) -> list[str]:
+    return [str(go_build(HERE / "runners/go", folder / "runner_go"))]
+
+
 # One entry for each runner, the language first in its name: makes it ready in a scratch folder,
 # and says how to start it.
 PREPARE: dict[str, Callable[[Path], list[str]]] = {
     "c": _prepare_c,
     "c-queue": lambda folder: [*_prepare_c(folder), "queue"],
+    "go": _prepare_go,
     "python": _prepare_python,
     "python-aio": _prepare_python_aio,
 }

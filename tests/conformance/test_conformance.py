@@ -15,7 +15,7 @@ from . import case as case_module
 from .case import BadCase, Case, load, parse
 from .conftest import Peers
 from .driver import CaseFailed, assignments, run_case
-from .runners import PREPARE, capabilities
+from .runners import PREPARE, Runner, capabilities
 
 SPEC = Path(__file__).parent / "SPEC.md"
 CASES = load()
@@ -106,6 +106,20 @@ def run_with_c(server: Server, case: Case, commands: dict[str, list[str]], defec
         ("python-aio", "ignore_release", "mutex-exclusive"),
         ("python-aio", "ignore_cancel", "wait-cancelled"),
         ("python-aio", "wrong_status", "lost-taken-over"),
+        ("go", "cut_at_nul", "names-binary"),
+        ("go", "cut_at_nul", "names-all-bytes"),
+        ("go", "ignore_release", "mutex-exclusive"),
+        ("go", "ignore_release", "misuse-second-release"),
+        ("go", "ignore_cancel", "wait-cancelled"),
+        ("go", "ignore_cancel", "redlock-cancelled"),
+        ("go", "wrong_status", "mutex-exclusive"),
+        ("go", "wrong_status", "lost-taken-over"),
+        ("go", "wrong_status", "rw-upgrade-deadlock"),
+        ("go", "own_owner", "reentrant-in-two-processes"),
+        ("go", "forget_count", "reentrant-counts"),
+        ("go", "read_as_write", "rw-shared-or-alone"),
+        ("go", "write_as_read", "rw-shared-or-alone"),
+        ("go", "one_node", "redlock-exclusive"),
     ],
 )
 def test_planted_defect_is_found(
@@ -122,6 +136,30 @@ def test_planted_defect_is_found(
     run_case(server, case, commands, players, peers=others)
     with pytest.raises(CaseFailed):
         run_case(server, case, commands, players, defect, others)
+
+
+def statuses_of(command: list[str], defect: str = "") -> dict[str, str]:
+    """Name, number and traits of each status, as a language has them."""
+    runner = Runner(command, defect)
+    try:
+        assert runner.call("- open url=redis://localhost") == "OK"
+        status, *words = runner.call("- statuses").split()
+        assert status == "OK"
+        runner.end()
+    finally:
+        runner.kill()
+    return dict(word.split("=") for word in words)
+
+
+@pytest.mark.parametrize("language", capabilities())
+def test_every_language_has_the_same_statuses(
+    language: str, commands: dict[str, list[str]]
+) -> None:
+    assert statuses_of(commands[language]) == statuses_of(commands["c"])
+
+
+def test_another_status_is_found(commands: dict[str, list[str]]) -> None:
+    assert statuses_of(commands["go"], "wrong_status") != statuses_of(commands["c"])
 
 
 # Expectations that are wrong on purpose, each in another way.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Goal: what the runners of the conformance suite write down can be judged, in C and in Python.
+"""Goal: what the runners of the conformance suite write down can be judged, in every language.
 
-Method: random programs of that suite, whose clients are of both languages; a few lines by hand,
+Method: random programs of that suite, whose clients are of several languages; a few lines by hand,
 with a defect that the runner has for its own suite, and without.
 """
 
@@ -49,18 +49,19 @@ def test_random_programs(
     assert len(list(history.folder.glob("[0-9]*.log"))) == len(CLIENTS)
 
 
+@pytest.mark.parametrize("language", ["python", "go"])
 @pytest.mark.parametrize("defect", ["", "ignore_release"])
-def test_both_languages_are_heard(
-    server: Server, commands: dict[str, list[str]], history: History, defect: str
+def test_each_language_is_heard(
+    server: Server, commands: dict[str, list[str]], history: History, language: str, defect: str
 ) -> None:
-    """Python says that it has released, and C is refused."""
-    python, c = Runner(commands["python"], defect), Runner(commands["c"])
-    for runner in (python, c):
+    """One says that it has released, and C is refused."""
+    first, c = Runner(commands[language], defect), Runner(commands["c"])
+    for runner in (first, c):
         runner.call(f"- open url={server.url}")
         runner.call("- lock id=m kind=mutex name=n%00m")
         runner.call("m acquire wait_ms=0")
         runner.call("m release")
-    for runner in (python, c):
+    for runner in (first, c):
         runner.end()
     status, report = history.findings()
     assert status == (1 if defect else 0), report

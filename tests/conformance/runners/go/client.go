@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sort"
+	"strings"
+	"time"
+
+	"redlatch.io/redlatch"
+)
+
+// Of one server, client is the same as service; a quorum has no more than a service does.
+var (
+	client  *redlatch.Client
+	service interface {
+		redlatch.Locks
+		Connect(ctx context.Context) error
+		Close() error
+	}
+)
+
+var ofClient = map[string]func(values) answer{
+	"open":          doOpen,
+	"lock":          doLock,
+	"connect":       doConnect,
+	"shutdown":      doShutdown,
+	"inspect":       doInspect,
+	"force_release": doForceRelease,
+	"list":          doList,
+	"statuses":      doStatuses,
+}
+
+func doOpen(v values) answer {
+	var options []redlatch.ClientOption
+	for key, value := range v {
+		if key != "url" && key != "urls" {
+			options = append(options, redlatch.WithOption(key, value))
+		}
+	}
+	var err error
+	if urls, isQuorum := v["urls"]; isQuorum {
+		service, err = redlatch.OpenRedlock(oneNode(strings.Fields(urls)), options...)
+	} else {
+		client, err = redlatch.Open(v["url"], options...)
+		service = client
+	}
+	return answered(err)
+}
+
+func doConnect(v values) answer {
+	ctx, cancel := v.context()
+	defer cancel()
+	if v.number("wait_ms") == -1 {
+		// Without a deadline it tries once.
+		ctx, cancel = context.WithTimeout(ctx, math.MaxInt64)
+		defer cancel()
+	}
+	return answered(service.Connect(ctx))
+}
+
+func doShutdown(values) answer {
+	if service == nil {
+		return answer{}
+	}
+	record.Close(address())
+	return answered(service.Close())
+}
+
+// address tells one client from another in the records.
+func address() string { return fmt.Sprintf("%p", service) }
+
+func doInspect(v values) answer {
+	info, err := client.Inspect(context.Background(), cut(v["name"]))
+	if err != nil {
+		return answered(err)
+	}
+	// What is not there is 0 or "", as in C.
+	var holder redlatch.Holder
+	var first redlatch.Waiter
+	if len(info.Holders) > 0 {
+		holder = info.Holders[0]
+	}
+	if len(info.Waiters) > 0 {
+		first = info.Waiters[0]
+	}
+	done := answer{}
+	for _, field := range []struct {
+		name  string
+		value any
+	}{
+		{"rows", 1}, {"holder_rows", len(info.Holders)}, {"first_rows", len(info.Waiters)},
+		{"state", int(info.State)}, {"remaining_ms", ms(info.Remaining)}, {"fence", info.Fence},
+		{"waiting", info.Waiting}, {"server_ms", unixMs(info.ServerTime)}, {"type", info.Type},
+		{"name", info.Name}, {"holding", info.Holding}, {"owner", info.Owner},
+		{"holder_mode", holder.Mode}, {"holder_remaining_ms", ms(holder.Remaining)},
+		{"holder_since_ms", unixMs(holder.Since)}, {"holder_token", holder.Token},
+		{"holder_who", holder.Who}, {"holder_label", holder.Label}, {"first_mode", first.Mode},
+		{"first_since_ms", unixMs(first.Since)}, {"first_token", first.Token},
+	} {
+		done.add(field.name, field.value)
+	}
+	return done
+}
+
+func ms(left time.Duration) int64 {
+	if left == redlatch.Forever {
+		return -1
+	}
+	return left.Milliseconds()
+}
+
+func unixMs(at time.Time) int64 {
+	if at.IsZero() {
+		return 0
+	}
+	return at.UnixMilli()
+}
+
+func doForceRelease(v values) answer {
+	return answered(record.Force(v["name"], func() error {
+		return client.ForceRelease(context.Background(), cut(v["name"]), v["token"])
+	}))
+}
+
+func doList(v values) answer {
+	var names []string
+	list := client.List(context.Background(), v["pattern"])
+	for list.Next() {
+		names = append(names, list.Info().Name)
+	}
+	done := answered(list.Err())
+	sort.Strings(names)
+	done.add("rows", len(names))
+	names = append(names, "") // For a list of none.
+	done.add("first", names[0])
+	done.add("last", names[max(len(names)-2, 0)])
+	return done
+}
+
+// doStatuses finds those that have a name.
+func doStatuses(values) answer {
+	done := answer{}
+	for status := redlatch.Status(-100); status <= 100; status++ {
+		if strings.HasPrefix(status.String(), "UNKNOWN") {
+			continue
+		}
+		traits := 0
+		if status.MaybeApplied() {
+			traits |= 1
+		}
+		if status.Retryable() {
+			traits |= 2
+		}
+		done.add("RL_"+mistaken(status).String(), fmt.Sprintf("%d/%d", status, traits))
+	}
+	return done
+}

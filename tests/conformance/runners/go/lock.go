@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+
+package main
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"redlatch.io/redlatch"
+	"redlatch/tests/support/recorded"
+)
+
+// lock is a named lock of a case: how it is taken, and its last lease.
+type lock struct {
+	kind, name, owner string
+	options           []redlatch.Option
+	said              recorded.Words
+	lease             atomic.Pointer[redlatch.Lease]
+	started           *started
+}
+
+// started is what goes on by itself. Whoever sees done closed may look at the rest.
+type started struct {
+	cancel  context.CancelFunc
+	done    chan struct{}
+	lease   *redlatch.Lease // nil once it is the lock's; an upgrade has none
+	failure error
+}
+
+var ofLock = map[string]func(*lock, values) answer{
+	"acquire":       acquiring("acquire"),
+	"acquire_read":  acquiring("acquire_read"),
+	"acquire_write": acquiring("acquire_write"),
+	"start":         starting("acquire"),
+	"start_read":    starting("acquire_read"),
+	"start_write":   starting("acquire_write"),
+	"start_upgrade": doStartUpgrade,
+	"poll":          doPoll,
+	"cancel":        doCancel,
+	"upgrade":       doUpgrade,
+	"downgrade":     doDowngrade,
+	"attach":        doAttach,
+	"release":       doRelease,
+	"check":         doCheck,
+	"extend":        doExtend,
+	"wait_lost":     doWaitLost,
+	"show":          doShow,
+	"detach":        doDetach,
+}
+
+// ---- to take it ---------------------------------------------------------------------------------
+
+type taking func(context.Context, string, ...redlatch.Option) (*redlatch.Lease, error)
+
+// ways are to wait for the lock, and to try.
+func (l *lock) ways(op string) (wait, try taking) {
+	switch {
+	case op == "acquire_read":
+		return client.RLock, client.TryRLock
+	case op == "acquire_write":
+		return client.WLock, client.TryWLock
+	case l.kind == "reentrant":
+		owned := client.Reentrant(l.owner)
+		return owned.Lock, owned.TryLock
+	}
+	return service.Lock, service.TryLock
+}
+
+func (l *lock) take(ctx context.Context, op string, v values) (*redlatch.Lease, error) {
+	words := recorded.Words{"wait_ms": v["wait_ms"]}
+	if op == "acquire_read" {
+		words["mode"] = "read"
+	}
+	for key, value := range l.said {
+		words[key] = value
+	}
+	take, try := l.ways(otherMode(op))
+	if v.isTry() {
+		take = try
+	}
+	return record.Acquire(words, func() (*redlatch.Lease, error) {
+		return unheard(ctx, func(ctx context.Context) (*redlatch.Lease, error) {
+			return take(ctx, cut(l.name), l.options...)
+		})
+	})
+}
+
+func (l *lock) granted(lease *redlatch.Lease, err error) answer {
+	done := answered(err)
+	if err == nil {
+		l.lease.Store(lease)
+		done.add("fence", lease.Fence())
+		done.add("token", lease.Token())
+		done.add("mode", lease.Mode())
+		done.add("hold_count", lease.HoldCount())
+	}
+	return done
+}
+
+func acquiring(op string) func(*lock, values) answer {
+	return func(l *lock, v values) answer {
+		ctx, cancel := v.context()
+		defer cancel()
+		return l.granted(l.take(ctx, op, v))
+	}
+}
+
+func doAttach(l *lock, v values) answer {
+	words := recorded.Words{"name": l.name, "client": address(), "token": v["token"]}
+	return l.granted(record.Attach(words, func() (*redlatch.Lease, error) {
+		return client.Attach(context.Background(), cut(l.name), v["token"])
+	}))
+}
+
+func (l *lock) start(v values, work func(context.Context) (*redlatch.Lease, error)) answer {
+	ctx, cancel := v.context()
+	s := &started{cancel: cancel, done: make(chan struct{})}
+	l.started = s
+	go func() {
+		defer close(s.done)
+		s.lease, s.failure = work(ctx)
+	}()
+	return answer{status: redlatch.ErrPending}
+}
+
+func starting(op string) func(*lock, values) answer {
+	return func(l *lock, v values) answer {
+		return l.start(v, func(ctx context.Context) (*redlatch.Lease, error) {
+			return l.take(ctx, op, v)
+		})
+	}
+}
+
+func doStartUpgrade(l *lock, v values) answer {
+	return l.start(v, func(ctx context.Context) (*redlatch.Lease, error) {
+		return nil, l.upgrade(ctx, v)
+	})
+}
+
+func doPoll(l *lock, v values) answer {
+	var isOver <-chan time.Time
+	if v.number("wait_ms") >= 0 {
+		isOver = time.After(v.duration("wait_ms"))
+	}
+	select {
+	case <-l.started.done:
+	case <-isOver:
+		select {
+		case <-l.started.done:
+		default:
+			return answer{status: redlatch.ErrPending}
+		}
+	}
+	return l.result()
+}
+
+func doCancel(l *lock, _ values) answer {
+	l.started.cancel()
+	<-l.started.done
+	return l.result()
+}
+
+// result shows what was granted once.
+func (l *lock) result() answer {
+	lease := l.started.lease
+	l.started.lease = nil
+	if lease == nil {
+		return answered(l.started.failure)
+	}
+	return l.granted(lease, nil)
+}
+
+// ---- to use it ----------------------------------------------------------------------------------
+
+func (l *lock) upgrade(ctx context.Context, v values) error {
+	lease := l.lease.Load()
+	return record.Change("upgrade", lease, recorded.Words{"wait_ms": v["wait_ms"]}, func() error {
+		if v.isTry() {
+			return lease.TryUpgrade(ctx)
+		}
+		return lease.Upgrade(ctx)
+	})
+}
+
+func doUpgrade(l *lock, v values) answer {
+	ctx, cancel := v.context()
+	defer cancel()
+	return answered(l.upgrade(ctx, v))
+}
+
+func doDowngrade(l *lock, _ values) answer {
+	lease := l.lease.Load()
+	return answered(record.Change("downgrade", lease, nil, func() error {
+		return lease.Downgrade(context.Background())
+	}))
+}
+
+// doRelease gives back what users give back so: only a lock that can be held more than once is
+// asked whether it is free.
+func doRelease(l *lock, _ values) answer {
+	lease := l.lease.Load()
+	if lease == nil {
+		// Go has no lock object: what never held has no lease, and there is nothing to call.
+		return answer{status: redlatch.ErrNotHeld}
+	}
+	isFree, err := record.Release(lease, func() (bool, error) {
+		if defect == "ignore_release" {
+			return true, nil
+		}
+		if l.kind == "mutex" {
+			return true, lease.Unlock(context.Background())
+		}
+		return lease.Release(context.Background())
+	})
+	if err == nil && !isFree && defect != "forget_count" {
+		return answer{status: redlatch.ErrStillHeld}
+	}
+	return answered(err)
+}
+
+func doCheck(l *lock, _ values) answer { return answered(l.lease.Load().Check()) }
+
+func doExtend(l *lock, v values) answer {
+	lease := l.lease.Load()
+	words := recorded.Words{"lease_ms": v["lease_ms"]}
+	return answered(record.Change("extend", lease, words, func() error {
+		return lease.Extend(context.Background(), v.duration("lease_ms"))
+	}))
+}
+
+func doWaitLost(l *lock, v values) answer {
+	lease := l.lease.Load()
+	ctx, cancel := v.context()
+	defer cancel()
+	if v.isTry() {
+		cancel()
+	}
+	err := lease.WaitLost(ctx)
+	record.Look(lease)
+	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
+		return answer{status: redlatch.ErrPending}
+	}
+	return answered(err)
+}
+
+func doShow(l *lock, _ values) answer {
+	lease, done := l.lease.Load(), answer{}
+	done.add("state", lease.State())
+	done.add("remaining_ms", lease.Remaining().Milliseconds())
+	done.add("fence", lease.Fence())
+	done.add("mode", lease.Mode())
+	return done
+}
+
+func doDetach(l *lock, v values) answer {
+	lease := l.lease.Load()
+	record.Detach(lease)
+	lease.Detach()
+	return doShow(l, v)
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"redlatch.io/redlatch"
+	"redlatch/tests/support/recorded"
+)
+
+// Of the options, those that a record has, and what it calls them.
+var recordedAs = map[string]string{"lease_ms": "lease_ms", "renew": "renew", "local_burst": "burst"}
+
+// doLock makes a lock, whose options are looked at here.
+func doLock(v values) answer {
+	l := &lock{kind: v["kind"], name: v["name"], owner: ownOwner(v["owner"])}
+	l.said = recorded.Words{"name": l.name, "client": address(), "owner": v["owner"]}
+	if _, isQuorum := service.(*redlatch.Redlock); isQuorum {
+		l.said["quorum"] = "1"
+	}
+	if l.kind == "reentrant" {
+		l.said["reentrant"] = "1"
+	}
+	for key, value := range v {
+		option, isAllowed := l.option(key, value)
+		if !isAllowed {
+			return answer{status: redlatch.ErrInvalid}
+		}
+		if option != nil {
+			l.options = append(l.options, option)
+		}
+		if word, isRecorded := recordedAs[key]; isRecorded {
+			l.said[word] = value
+		}
+	}
+	locks[v["id"]] = l
+	return l.checkOptions()
+}
+
+// option is nil for what is none in Go, or is so by not saying anything.
+func (l *lock) option(key, value string) (option redlatch.Option, isAllowed bool) {
+	number, _ := strconv.ParseInt(value, 10, 32)
+	switch key {
+	case "lease_ms":
+		return redlatch.TTL(milliseconds(value)), true
+	case "max_hold_ms":
+		return redlatch.MaxHold(milliseconds(value)), true
+	case "local_burst":
+		return redlatch.LocalBurst(int32(number)), true
+	case "foreign_burst":
+		return redlatch.ForeignBurst(int32(number)), true
+	case "foreign_window_ms":
+		return redlatch.ForeignWindow(milliseconds(value)), true
+	case "label":
+		return redlatch.Label(value), true
+	case "format":
+		return redlatch.InFormat(formatOf(value, number)), true
+	case "owner":
+		if l.kind == "reentrant" {
+			return nil, true
+		}
+		return redlatch.Owner(l.owner), true
+	case "renew":
+		if number == 0 {
+			return redlatch.NoRenew(), true
+		}
+		return nil, number == 1
+	case "confirm":
+		if number == 1 {
+			return redlatch.Confirm(), true
+		}
+		return nil, number == 0
+	}
+	return nil, key == "id" || key == "kind" || key == "name"
+}
+
+func formatOf(name string, number int64) redlatch.Format {
+	switch name {
+	case "string":
+		return redlatch.FormatString
+	case "hash":
+		return redlatch.FormatHash
+	}
+	return redlatch.Format(number)
+}
+
+// checkOptions asks a client that was closed: it looks at them first.
+func (l *lock) checkOptions() answer {
+	closed, err := redlatch.Open("redis://localhost")
+	if err != nil {
+		return answered(err)
+	}
+	_ = closed.Close()
+	try := closed.TryLock
+	if l.kind == "reentrant" {
+		try = closed.Reentrant(l.owner).TryLock
+	}
+	_, err = try(context.Background(), "options", l.options...)
+	if errors.Is(err, redlatch.ErrClosed) {
+		return answer{}
+	}
+	return answered(err)
+}
