@@ -4,6 +4,7 @@
  * The recorder of record.h. Each record is one write(2) to a file of this process alone: SIGKILL
  * leaves whole lines, and of a call that was under way at least that it was made.
  */
+#define REDLATCH_TESTS_SUPPORT_RECORD_C
 #include "record.h"
 
 #include <fcntl.h>
@@ -223,19 +224,19 @@ static void forget(const void *key) {
 }
 
 rl_status recorded_set_lease_ms(rl_acquire_options *options, int64_t lease_ms) {
-  const rl_status status = (rl_acquire_options_set_lease_ms)(options, lease_ms);
+  const rl_status status = rl_acquire_options_set_lease_ms(options, lease_ms);
   if (status == RL_OK) note_of(options)->lease_ms = lease_ms;
   return status;
 }
 
 rl_status recorded_set_renew(rl_acquire_options *options, int32_t is_renewed) {
-  const rl_status status = (rl_acquire_options_set_renew)(options, is_renewed);
+  const rl_status status = rl_acquire_options_set_renew(options, is_renewed);
   if (status == RL_OK) note_of(options)->renew = is_renewed;
   return status;
 }
 
 rl_status recorded_set_local_burst(rl_acquire_options *options, int32_t grant_count) {
-  const rl_status status = (rl_acquire_options_set_local_burst)(options, grant_count);
+  const rl_status status = rl_acquire_options_set_local_burst(options, grant_count);
   if (status == RL_OK) note_of(options)->burst = grant_count;
   return status;
 }
@@ -249,13 +250,13 @@ static void note_owner(const rl_acquire_options *options, const char *owner, siz
 }
 
 rl_status recorded_set_format(rl_acquire_options *options, int32_t format) {
-  const rl_status status = (rl_acquire_options_set_format)(options, format);
+  const rl_status status = rl_acquire_options_set_format(options, format);
   if (status == RL_OK) note_of(options)->format = format;
   return status;
 }
 
 rl_status recorded_set_reentrant(rl_acquire_options *options, const char *owner, size_t owner_len) {
-  const rl_status status = (rl_acquire_options_set_reentrant)(options, owner, owner_len);
+  const rl_status status = rl_acquire_options_set_reentrant(options, owner, owner_len);
   if (status != RL_OK) return status;
   note_owner(options, owner, owner_len);
   note_of(options)->format = RL_FORMAT_HASH;
@@ -263,14 +264,14 @@ rl_status recorded_set_reentrant(rl_acquire_options *options, const char *owner,
 }
 
 rl_status recorded_set_owner(rl_acquire_options *options, const char *owner, size_t owner_len) {
-  const rl_status status = (rl_acquire_options_set_owner)(options, owner, owner_len);
+  const rl_status status = rl_acquire_options_set_owner(options, owner, owner_len);
   if (status == RL_OK) note_owner(options, owner, owner_len);
   return status;
 }
 
 void recorded_options_free(rl_acquire_options *options) {
   forget(options);
-  (rl_acquire_options_free)(options);
+  rl_acquire_options_free(options);
 }
 
 /* ---- calls that wait ---- */
@@ -297,57 +298,57 @@ static long call_with(const char *op, const rl_lease *lease, int64_t lease_ms) {
 
 rl_lease *recorded_acquire(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
                            const rl_acquire_options *options, rl_error *err) {
-  if (!is_on()) return (rl_acquire)(client, name, name_len, wait_ms, options, err);
+  if (!is_on()) return rl_acquire(client, name, name_len, wait_ms, options, err);
   const long id = call_acquire("mode=write", client, name, name_len, wait_ms, options);
-  return put_taken(id, (rl_acquire)(client, name, name_len, wait_ms, options, err), err);
+  return put_taken(id, rl_acquire(client, name, name_len, wait_ms, options, err), err);
 }
 
 rl_lease *recorded_acquire_read(rl_client *client, const char *name, size_t name_len,
                                 int64_t wait_ms, const rl_acquire_options *options, rl_error *err) {
-  if (!is_on()) return (rl_rw_acquire_read)(client, name, name_len, wait_ms, options, err);
+  if (!is_on()) return rl_rw_acquire_read(client, name, name_len, wait_ms, options, err);
   const long id = call_acquire("mode=read", client, name, name_len, wait_ms, options);
-  return put_taken(id, (rl_rw_acquire_read)(client, name, name_len, wait_ms, options, err), err);
+  return put_taken(id, rl_rw_acquire_read(client, name, name_len, wait_ms, options, err), err);
 }
 
 rl_lease *recorded_acquire_write(rl_client *client, const char *name, size_t name_len,
                                  int64_t wait_ms, const rl_acquire_options *options,
                                  rl_error *err) {
-  if (!is_on()) return (rl_rw_acquire_write)(client, name, name_len, wait_ms, options, err);
+  if (!is_on()) return rl_rw_acquire_write(client, name, name_len, wait_ms, options, err);
   const long id = call_acquire("mode=write", client, name, name_len, wait_ms, options);
-  return put_taken(id, (rl_rw_acquire_write)(client, name, name_len, wait_ms, options, err), err);
+  return put_taken(id, rl_rw_acquire_write(client, name, name_len, wait_ms, options, err), err);
 }
 
 rl_lease *recorded_redlock_acquire(rl_redlock *redlock, const char *name, size_t name_len,
                                    int64_t wait_ms, const rl_acquire_options *options,
                                    rl_error *err) {
-  if (!is_on()) return (rl_redlock_acquire)(redlock, name, name_len, wait_ms, options, err);
+  if (!is_on()) return rl_redlock_acquire(redlock, name, name_len, wait_ms, options, err);
   const long id = call_acquire(quorum, redlock, name, name_len, wait_ms, options);
-  return put_taken(id, (rl_redlock_acquire)(redlock, name, name_len, wait_ms, options, err), err);
+  return put_taken(id, rl_redlock_acquire(redlock, name, name_len, wait_ms, options, err), err);
 }
 
 rl_lease *recorded_attach(rl_client *client, const char *name, size_t name_len, const char *token,
                           size_t token_len, rl_error *err) {
   char encoded[NAME_SIZE];
   char shown[NAME_SIZE];
-  if (!is_on()) return (rl_lease_attach)(client, name, name_len, token, token_len, err);
+  if (!is_on()) return rl_lease_attach(client, name, name_len, token, token_len, err);
   const long id = put_call("attach client=%p name=%s lease_ms=%d token=%s", (void *)client,
                            encode(encoded, name, name_len), RL_DEFAULT_LEASE_MS,
                            encode(shown, token, token_len < TOKEN_SIZE ? token_len : 0));
-  return put_taken(id, (rl_lease_attach)(client, name, name_len, token, token_len, err), err);
+  return put_taken(id, rl_lease_attach(client, name, name_len, token, token_len, err), err);
 }
 
 rl_status recorded_release(rl_lease *lease, rl_error *err) {
-  if (!is_on() || lease == NULL) return (rl_release)(lease, err);
+  if (!is_on() || lease == NULL) return rl_release(lease, err);
   const long id = call_with("release", lease, 0);
-  const rl_status status = (rl_release)(lease, err);
+  const rl_status status = rl_release(lease, err);
   put_return(id, status);
   return status;
 }
 
 rl_status recorded_extend(rl_lease *lease, int64_t lease_ms, rl_error *err) {
-  if (!is_on() || lease == NULL) return (rl_extend)(lease, lease_ms, err);
+  if (!is_on() || lease == NULL) return rl_extend(lease, lease_ms, err);
   const long id = call_with("extend", lease, lease_ms);
-  return put_changed(id, lease, (rl_extend)(lease, lease_ms, err));
+  return put_changed(id, lease, rl_extend(lease, lease_ms, err));
 }
 
 static long call_upgrade(const rl_lease *lease, int64_t wait_ms) {
@@ -356,36 +357,36 @@ static long call_upgrade(const rl_lease *lease, int64_t wait_ms) {
 }
 
 rl_status recorded_upgrade(rl_lease *lease, int64_t wait_ms, rl_error *err) {
-  if (!is_on() || lease == NULL) return (rl_rw_upgrade)(lease, wait_ms, err);
+  if (!is_on() || lease == NULL) return rl_rw_upgrade(lease, wait_ms, err);
   const long id = call_upgrade(lease, wait_ms);
-  return put_changed(id, lease, (rl_rw_upgrade)(lease, wait_ms, err));
+  return put_changed(id, lease, rl_rw_upgrade(lease, wait_ms, err));
 }
 
 rl_status recorded_downgrade(rl_lease *lease, rl_error *err) {
-  if (!is_on() || lease == NULL) return (rl_rw_downgrade)(lease, err);
+  if (!is_on() || lease == NULL) return rl_rw_downgrade(lease, err);
   const long id = call_with("downgrade", lease, 0);
-  return put_changed(id, lease, (rl_rw_downgrade)(lease, err));
+  return put_changed(id, lease, rl_rw_downgrade(lease, err));
 }
 
 /* Of a lease that is held it is a release in the background, with no answer. */
 void recorded_lease_free(rl_lease *lease) {
-  const int is_release = is_on() && lease != NULL && (rl_lease_state)(lease) == RL_LEASE_HELD;
+  const int is_release = is_on() && lease != NULL && rl_lease_state(lease) == RL_LEASE_HELD;
   if (is_release) call_with("release", lease, 0);
-  (rl_lease_free)(lease);
+  rl_lease_free(lease);
 }
 
 void recorded_detach(rl_lease *lease) {
   if (is_on() && lease != NULL) call_with("detach", lease, 0);
-  (rl_lease_detach)(lease);
+  rl_lease_detach(lease);
 }
 
 int32_t recorded_state(const rl_lease *lease) {
   if (is_on() && lease != NULL) put_look(lease);
-  return (rl_lease_state)(lease);
+  return rl_lease_state(lease);
 }
 
 rl_status recorded_wait_lost(rl_lease *lease, int64_t wait_ms) {
-  const rl_status status = (rl_lease_wait_lost)(lease, wait_ms);
+  const rl_status status = rl_lease_wait_lost(lease, wait_ms);
   if (is_on() && lease != NULL) put_look(lease);
   return status;
 }
@@ -407,54 +408,54 @@ static rl_request *start(rl_request *request, long id, int is_acquire, const rl_
 
 rl_request *recorded_acquire_start(rl_client *client, const char *name, size_t name_len,
                                    int64_t wait_ms, const rl_acquire_options *options) {
-  if (!is_on()) return (rl_acquire_start)(client, name, name_len, wait_ms, options);
+  if (!is_on()) return rl_acquire_start(client, name, name_len, wait_ms, options);
   const long id = call_acquire("mode=write", client, name, name_len, wait_ms, options);
-  return start((rl_acquire_start)(client, name, name_len, wait_ms, options), id, 1, NULL);
+  return start(rl_acquire_start(client, name, name_len, wait_ms, options), id, 1, NULL);
 }
 
 rl_request *recorded_acquire_read_start(rl_client *client, const char *name, size_t name_len,
                                         int64_t wait_ms, const rl_acquire_options *options) {
-  if (!is_on()) return (rl_rw_acquire_read_start)(client, name, name_len, wait_ms, options);
+  if (!is_on()) return rl_rw_acquire_read_start(client, name, name_len, wait_ms, options);
   const long id = call_acquire("mode=read", client, name, name_len, wait_ms, options);
-  return start((rl_rw_acquire_read_start)(client, name, name_len, wait_ms, options), id, 1, NULL);
+  return start(rl_rw_acquire_read_start(client, name, name_len, wait_ms, options), id, 1, NULL);
 }
 
 rl_request *recorded_acquire_write_start(rl_client *client, const char *name, size_t name_len,
                                          int64_t wait_ms, const rl_acquire_options *options) {
-  if (!is_on()) return (rl_rw_acquire_write_start)(client, name, name_len, wait_ms, options);
+  if (!is_on()) return rl_rw_acquire_write_start(client, name, name_len, wait_ms, options);
   const long id = call_acquire("mode=write", client, name, name_len, wait_ms, options);
-  return start((rl_rw_acquire_write_start)(client, name, name_len, wait_ms, options), id, 1, NULL);
+  return start(rl_rw_acquire_write_start(client, name, name_len, wait_ms, options), id, 1, NULL);
 }
 
 rl_request *recorded_redlock_acquire_start(rl_redlock *redlock, const char *name, size_t name_len,
                                            int64_t wait_ms, const rl_acquire_options *options) {
-  if (!is_on()) return (rl_redlock_acquire_start)(redlock, name, name_len, wait_ms, options);
+  if (!is_on()) return rl_redlock_acquire_start(redlock, name, name_len, wait_ms, options);
   const long id = call_acquire(quorum, redlock, name, name_len, wait_ms, options);
-  return start((rl_redlock_acquire_start)(redlock, name, name_len, wait_ms, options), id, 1, NULL);
+  return start(rl_redlock_acquire_start(redlock, name, name_len, wait_ms, options), id, 1, NULL);
 }
 
 rl_request *recorded_release_start(rl_lease *lease) {
-  if (!is_on() || lease == NULL) return (rl_release_start)(lease);
+  if (!is_on() || lease == NULL) return rl_release_start(lease);
   const long id = call_with("release", lease, 0);
-  return start((rl_release_start)(lease), id, 0, NULL);
+  return start(rl_release_start(lease), id, 0, NULL);
 }
 
 rl_request *recorded_extend_start(rl_lease *lease, int64_t lease_ms) {
-  if (!is_on() || lease == NULL) return (rl_extend_start)(lease, lease_ms);
+  if (!is_on() || lease == NULL) return rl_extend_start(lease, lease_ms);
   const long id = call_with("extend", lease, lease_ms);
-  return start((rl_extend_start)(lease, lease_ms), id, 0, lease);
+  return start(rl_extend_start(lease, lease_ms), id, 0, lease);
 }
 
 rl_request *recorded_upgrade_start(rl_lease *lease, int64_t wait_ms) {
-  if (!is_on() || lease == NULL) return (rl_rw_upgrade_start)(lease, wait_ms);
+  if (!is_on() || lease == NULL) return rl_rw_upgrade_start(lease, wait_ms);
   const long id = call_upgrade(lease, wait_ms);
-  return start((rl_rw_upgrade_start)(lease, wait_ms), id, 0, lease);
+  return start(rl_rw_upgrade_start(lease, wait_ms), id, 0, lease);
 }
 
 rl_request *recorded_downgrade_start(rl_lease *lease) {
-  if (!is_on() || lease == NULL) return (rl_rw_downgrade_start)(lease);
+  if (!is_on() || lease == NULL) return rl_rw_downgrade_start(lease);
   const long id = call_with("downgrade", lease, 0);
-  return start((rl_rw_downgrade_start)(lease), id, 0, lease);
+  return start(rl_rw_downgrade_start(lease), id, 0, lease);
 }
 
 /* The number of its call, for the first thread that learns how it ended; 0 for all others. */
@@ -480,14 +481,14 @@ static void finish(const rl_request *request, rl_status status) {
 }
 
 rl_status recorded_wait(rl_request *request, int64_t wait_ms) {
-  const rl_status status = (rl_request_wait)(request, wait_ms);
+  const rl_status status = rl_request_wait(request, wait_ms);
   const int is_final = status != RL_PENDING && status != RL_INTERRUPTED && status != RL_E_FORKED;
   if (is_on() && request != NULL && is_final) finish(request, status);
   return status;
 }
 
 rl_status recorded_cancel(rl_request *request) {
-  const rl_status status = (rl_request_cancel)(request);
+  const rl_status status = rl_request_cancel(request);
   /* A release or an extension goes on by itself. */
   const int is_final = status == RL_CANCELLED && is_on() && note_of(request)->is_acquire;
   if (is_final) finish(request, status);
@@ -495,7 +496,7 @@ rl_status recorded_cancel(rl_request *request) {
 }
 
 rl_lease *recorded_take_lease(rl_request *request) {
-  rl_lease *lease = (rl_request_take_lease)(request);
+  rl_lease *lease = rl_request_take_lease(request);
   if (is_on() && lease != NULL) {
     const long id = end_call(request);
     if (id != 0) put_granted(id, lease);
@@ -508,7 +509,7 @@ void recorded_request_free(rl_request *request) {
     finish(request, note_of(request)->is_acquire ? RL_CANCELLED : RL_E_OUTCOME_UNKNOWN);
     forget(request);
   }
-  (rl_request_free)(request);
+  rl_request_free(request);
 }
 
 /* ---- the rest ---- */
@@ -516,9 +517,9 @@ void recorded_request_free(rl_request *request) {
 rl_status recorded_force_release(rl_client *client, const char *name, size_t name_len,
                                  const char *token, size_t token_len, rl_error *err) {
   char encoded[NAME_SIZE];
-  if (!is_on()) return (rl_force_release)(client, name, name_len, token, token_len, err);
+  if (!is_on()) return rl_force_release(client, name, name_len, token, token_len, err);
   const long id = put_call("force name=%s", encode(encoded, name, name_len));
-  const rl_status status = (rl_force_release)(client, name, name_len, token, token_len, err);
+  const rl_status status = rl_force_release(client, name, name_len, token, token_len, err);
   put_return(id, status);
   return status;
 }
@@ -526,7 +527,7 @@ rl_status recorded_force_release(rl_client *client, const char *name, size_t nam
 /* Who was seen in the server's queue, first in line first. */
 rl_info *recorded_inspect(rl_client *client, const char *name, size_t name_len, rl_error *err) {
   char encoded[NAME_SIZE], tokens[WAITER_COUNT * (TOKEN_SIZE / 2 + 1) + 1] = "", token[TOKEN_SIZE];
-  rl_info *info = (rl_inspect)(client, name, name_len, err);
+  rl_info *info = rl_inspect(client, name, name_len, err);
   const int32_t count = rl_info_count(info, RL_INFO_WAITER);
   if (!is_on() || count == 0) return info;
   for (int32_t i = 0; i < count && i < WAITER_COUNT; i++) {
@@ -540,20 +541,20 @@ rl_info *recorded_inspect(rl_client *client, const char *name, size_t name_len, 
 
 void recorded_shutdown(rl_client *client) {
   if (is_on() && client != NULL) put_call("close client=%p", (void *)client);
-  (rl_client_shutdown)(client);
+  rl_client_shutdown(client);
 }
 
 void recorded_close(rl_client *client) {
   if (is_on() && client != NULL) put_call("close client=%p", (void *)client);
-  (rl_client_close)(client);
+  rl_client_close(client);
 }
 
 void recorded_redlock_shutdown(rl_redlock *redlock) {
   if (is_on() && redlock != NULL) put_call("close client=%p", (void *)redlock);
-  (rl_redlock_shutdown)(redlock);
+  rl_redlock_shutdown(redlock);
 }
 
 void recorded_redlock_close(rl_redlock *redlock) {
   if (is_on() && redlock != NULL) put_call("close client=%p", (void *)redlock);
-  (rl_redlock_close)(redlock);
+  rl_redlock_close(redlock);
 }

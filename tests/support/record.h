@@ -2,14 +2,18 @@
  * Copyright The redlatch authors
  *
  * For programs in C that tests start: what they call of the library is written down. A program
- * includes this in place of redlatch.h, is linked with record.c, and calls the library as ever.
- * Nothing is written unless REDLATCH_HISTORY names a folder. tests/history/README.md says what the
- * records mean, and has the program that judges them.
+ * includes this in place of redlatch.h, is linked with record.c, and calls the library as ever. One
+ * in C++ includes it before redlatch.hpp. Nothing is written unless REDLATCH_HISTORY names a
+ * folder. tests/history/README.md says what the records mean, and has the program that judges them.
  */
 #ifndef REDLATCH_TESTS_SUPPORT_RECORD_H
 #define REDLATCH_TESTS_SUPPORT_RECORD_H
 
 #include "redlatch/redlatch.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 rl_status recorded_set_lease_ms(rl_acquire_options *options, int64_t lease_ms);
 rl_status recorded_set_renew(rl_acquire_options *options, int32_t is_on);
@@ -61,44 +65,50 @@ void recorded_close(rl_client *client);
 void recorded_redlock_shutdown(rl_redlock *redlock);
 void recorded_redlock_close(rl_redlock *redlock);
 
-/* With parameters, so that record.c can call the library itself: (rl_acquire)(..). */
-#define rl_acquire_options_set_lease_ms(...) recorded_set_lease_ms(__VA_ARGS__)
-#define rl_acquire_options_set_renew(...) recorded_set_renew(__VA_ARGS__)
-#define rl_acquire_options_set_local_burst(...) recorded_set_local_burst(__VA_ARGS__)
-#define rl_acquire_options_set_format(...) recorded_set_format(__VA_ARGS__)
-#define rl_acquire_options_set_reentrant(...) recorded_set_reentrant(__VA_ARGS__)
-#define rl_acquire_options_set_owner(...) recorded_set_owner(__VA_ARGS__)
-#define rl_acquire_options_free(...) recorded_options_free(__VA_ARGS__)
-#define rl_acquire(...) recorded_acquire(__VA_ARGS__)
-#define rl_rw_acquire_read(...) recorded_acquire_read(__VA_ARGS__)
-#define rl_rw_acquire_write(...) recorded_acquire_write(__VA_ARGS__)
-#define rl_redlock_acquire(...) recorded_redlock_acquire(__VA_ARGS__)
-#define rl_lease_attach(...) recorded_attach(__VA_ARGS__)
-#define rl_release(...) recorded_release(__VA_ARGS__)
-#define rl_extend(...) recorded_extend(__VA_ARGS__)
-#define rl_rw_upgrade(...) recorded_upgrade(__VA_ARGS__)
-#define rl_rw_downgrade(...) recorded_downgrade(__VA_ARGS__)
-#define rl_lease_free(...) recorded_lease_free(__VA_ARGS__)
-#define rl_lease_detach(...) recorded_detach(__VA_ARGS__)
-#define rl_lease_state(...) recorded_state(__VA_ARGS__)
-#define rl_lease_wait_lost(...) recorded_wait_lost(__VA_ARGS__)
-#define rl_acquire_start(...) recorded_acquire_start(__VA_ARGS__)
-#define rl_rw_acquire_read_start(...) recorded_acquire_read_start(__VA_ARGS__)
-#define rl_rw_acquire_write_start(...) recorded_acquire_write_start(__VA_ARGS__)
-#define rl_redlock_acquire_start(...) recorded_redlock_acquire_start(__VA_ARGS__)
-#define rl_release_start(...) recorded_release_start(__VA_ARGS__)
-#define rl_extend_start(...) recorded_extend_start(__VA_ARGS__)
-#define rl_rw_upgrade_start(...) recorded_upgrade_start(__VA_ARGS__)
-#define rl_rw_downgrade_start(...) recorded_downgrade_start(__VA_ARGS__)
-#define rl_request_wait(...) recorded_wait(__VA_ARGS__)
-#define rl_request_cancel(...) recorded_cancel(__VA_ARGS__)
-#define rl_request_take_lease(...) recorded_take_lease(__VA_ARGS__)
-#define rl_request_free(...) recorded_request_free(__VA_ARGS__)
-#define rl_force_release(...) recorded_force_release(__VA_ARGS__)
-#define rl_inspect(...) recorded_inspect(__VA_ARGS__)
-#define rl_client_shutdown(...) recorded_shutdown(__VA_ARGS__)
-#define rl_client_close(...) recorded_close(__VA_ARGS__)
-#define rl_redlock_shutdown(...) recorded_redlock_shutdown(__VA_ARGS__)
-#define rl_redlock_close(...) recorded_redlock_close(__VA_ARGS__)
+#ifdef __cplusplus
+}
+#endif
+
+/* Without parameters: redlatch.hpp also hands functions on. record.c calls the library itself. */
+#ifndef REDLATCH_TESTS_SUPPORT_RECORD_C
+#define rl_acquire_options_set_lease_ms recorded_set_lease_ms
+#define rl_acquire_options_set_renew recorded_set_renew
+#define rl_acquire_options_set_local_burst recorded_set_local_burst
+#define rl_acquire_options_set_format recorded_set_format
+#define rl_acquire_options_set_reentrant recorded_set_reentrant
+#define rl_acquire_options_set_owner recorded_set_owner
+#define rl_acquire_options_free recorded_options_free
+#define rl_acquire recorded_acquire
+#define rl_rw_acquire_read recorded_acquire_read
+#define rl_rw_acquire_write recorded_acquire_write
+#define rl_redlock_acquire recorded_redlock_acquire
+#define rl_lease_attach recorded_attach
+#define rl_release recorded_release
+#define rl_extend recorded_extend
+#define rl_rw_upgrade recorded_upgrade
+#define rl_rw_downgrade recorded_downgrade
+#define rl_lease_free recorded_lease_free
+#define rl_lease_detach recorded_detach
+#define rl_lease_state recorded_state
+#define rl_lease_wait_lost recorded_wait_lost
+#define rl_acquire_start recorded_acquire_start
+#define rl_rw_acquire_read_start recorded_acquire_read_start
+#define rl_rw_acquire_write_start recorded_acquire_write_start
+#define rl_redlock_acquire_start recorded_redlock_acquire_start
+#define rl_release_start recorded_release_start
+#define rl_extend_start recorded_extend_start
+#define rl_rw_upgrade_start recorded_upgrade_start
+#define rl_rw_downgrade_start recorded_downgrade_start
+#define rl_request_wait recorded_wait
+#define rl_request_cancel recorded_cancel
+#define rl_request_take_lease recorded_take_lease
+#define rl_request_free recorded_request_free
+#define rl_force_release recorded_force_release
+#define rl_inspect recorded_inspect
+#define rl_client_shutdown recorded_shutdown
+#define rl_client_close recorded_close
+#define rl_redlock_shutdown recorded_redlock_shutdown
+#define rl_redlock_close recorded_redlock_close
+#endif
 
 #endif
