@@ -22,6 +22,7 @@ struct loop {
   rl_redlock *redlock; /* in place of the client */
   const char *name;
   size_t name_size;
+  int64_t keys; /* of so many locks one at a time: a digit behind the name; 0 = the name itself */
   int64_t wait_ms;
   int64_t hold_us; /* the longest; each hold takes a random part of it */
   int64_t mixed;   /* short commands on other keys for each hold, on average */
@@ -59,12 +60,19 @@ static void hold_for(struct loop *loop, const rl_lease *lease) {
   if (left > 0) pass_time(left / 1000);
 }
 
+static rl_lease *acquire(struct loop *loop) {
+  char name[RL_MAX_NAME_BYTES + 1];
+  size_t size = loop->name_size;
+  memcpy(name, loop->name, size);
+  if (loop->keys > 0) name[size++] = (char)('0' + next_random(loop) % (uint64_t)loop->keys);
+  if (loop->redlock != NULL) {
+    return rl_redlock_acquire(loop->redlock, name, size, loop->wait_ms, loop->options, loop->err);
+  }
+  return rl_acquire(loop->client, name, size, loop->wait_ms, loop->options, loop->err);
+}
+
 static rl_status hold_once(struct loop *loop) {
-  rl_lease *lease = loop->redlock != NULL
-                        ? rl_redlock_acquire(loop->redlock, loop->name, loop->name_size,
-                                             loop->wait_ms, loop->options, loop->err)
-                        : rl_acquire(loop->client, loop->name, loop->name_size, loop->wait_ms,
-                                     loop->options, loop->err);
+  rl_lease *lease = acquire(loop);
   if (lease == NULL) return rl_error_status(loop->err);
   if (loop->hold_us > 0) hold_for(loop, lease);
   const int32_t state = rl_lease_state(lease);
@@ -105,6 +113,8 @@ static void do_loop(struct call *call) {
   loop.redlock = redlock_of(call);
   loop.name = text(call, "name");
   loop.name_size = text_size(call, "name");
+  loop.keys = number(call, "keys", 0);
+  if (loop.name_size > RL_MAX_NAME_BYTES || loop.keys > 10) fail("bad names");
   loop.wait_ms = number(call, "wait", 0);
   loop.hold_us = number(call, "hold_us", 0);
   loop.mixed = number(call, "mixed", 0);

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: processes in all languages share locks, and no two believe at once that they hold one,
+whoever is killed in the middle; everybody who waits is served.
+
+Method: four processes each in C, C++, Python and Go take ten locks over and over, whose names have
+a NUL in them. SIGKILL ends some of them, and others take their places. One history of all, judged
+by both checkers; with a defect in the Go processes alone both must find it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.build import ROOT, built
+from support.go import go_build
+from support.history import History
+from support.record import note_gone
+from support.servers import Server
+from support.wait import LIMIT
+
+from .actor import Actor
+
+SECONDS = 60 if os.environ.get("REDLATCH_TEST_LONG") else 10
+OF_EACH_LANGUAGE = 4
+KILLS_PER_S = 3
+# Of those who were killed last, the leases end in this time; and then everybody is served.
+QUIET_S = 3
+LEASE_S = 1
+SERVE_MS = 1500
+KEYS = 10
+HERE = Path(__file__).parent
+
+
+class Program:
+    """A process that takes locks by itself."""
+
+    def __init__(self, command: list[str]) -> None:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
+        self._process = subprocess.Popen(command, env=environment)
+        self.pid = self._process.pid
+
+    def kill(self) -> None:
+        assert self._process.poll() is None, f"{self._process.args!r} has ended"
+        self._process.kill()
+        self._process.wait(LIMIT)
+        note_gone(self.pid)
+
+    def finish(self) -> None:
+        assert self._process.wait(LIMIT) == 0
+
+    def close(self) -> None:
+        if self._process.poll() is None:
+            self.kill()
+
+
+class InC(Actor):
+    """The actor, told to do what the programs do."""
+
+    def __init__(self, url: str, name: str, ms: int, seed: int) -> None:
+        super().__init__(url)
+        self._running = self.begin(
+            "loop",
+            name=f"{name}\0",
+            keys=KEYS,
+            wait=20_000,
+            hold_us=5000,
+            lease_ms=LEASE_S * 1000,
+            ms=ms,
+            seed=seed,
+            patient=1,
+        )
+
+    def finish(self) -> None:
+        assert self._running.get().status == "RL_OK"
+
+
+class Fleet:
+    """As many processes of each language, until the end."""
+
+    def __init__(self, url: str, commands: dict[str, list[str]], seconds: float) -> None:
+        self._url, self._commands = url, commands
+        self._end = time.monotonic() + seconds
+        self._seed = 0
+        self.languages: dict[int, str] = {}  # of a process
+        self._running: list[Program | InC] = []
+        for language in ["C", *commands] * OF_EACH_LANGUAGE:
+            self._running.append(self._start(language))
+
+    def _start(self, language: str) -> Program | InC:
+        self._seed += 1
+        ms = max(round((self._end - time.monotonic()) * 1000), 0)
+        started: Program | InC
+        if language == "C":
+            started = InC(self._url, "fleet", ms, self._seed)
+        else:
+            arguments = [self._url, "fleet", str(ms), str(self._seed)]
+            started = Program([*self._commands[language], *arguments])
+        self.languages[started.pid] = language
+        return started
+
+    def kill_one(self, choose: random.Random) -> None:
+        """Another of its language takes its place."""
+        number = choose.randrange(len(self._running))
+        self._running[number].kill()
+        self._running[number] = self._start(self.languages[self._running[number].pid])
+
+    def finish(self) -> None:
+        for process in self._running:
+            process.finish()
+
+    def close(self) -> None:
+        for process in self._running:
+            process.close()
+
+    def grants(self, history: History) -> Counter[str]:
+        """How many the processes of each language were granted, by their records."""
+        found: Counter[str] = Counter()
+        for pid, language in self.languages.items():
+            path = history.folder / f"{pid}.log"
+            # Who was killed at once has none.
+            found[language] += path.read_text().count(" holds=") if path.exists() else 0
+        return found
+
+
+@pytest.fixture
+def start(one_server: Server) -> Iterator[Callable[[float], Fleet]]:
+    fleets: list[Fleet] = []
+    commands = {
+        "C++": [str(built("tests/system/system_member"))],
+        "Python": [sys.executable, str(HERE / "member.py")],
+        "Go": [str(go_build(HERE / "member", built("tests/system") / "system_member_go"))],
+    }
+
+    def start_one(seconds: float) -> Fleet:
+        fleets.append(Fleet(one_server.url, commands, seconds))
+        return fleets[-1]
+
+    yield start_one
+    for fleet in fleets:
+        fleet.close()
+
+
+def test_all_languages_share_locks(
+    start: Callable[[float], Fleet], history: History, figure: Callable[[str], None]
+) -> None:
+    seed = random.SystemRandom().randrange(1 << 32)
+    choose = random.Random(seed)
+    fleet = start(SECONDS)
+    until = time.monotonic() + SECONDS - QUIET_S
+    kills = 0
+    while time.monotonic() < until:
+        time.sleep(choose.random() * 2 / KILLS_PER_S)
+        fleet.kill_one(choose)
+        kills += 1
+    calm_ns = time.monotonic_ns() + (LEASE_S + 1) * 1_000_000_000
+    fleet.finish()
+    grants = fleet.grants(history)
+    shares = ", ".join(f"{language} {count}" for language, count in grants.items())
+    figure(f"all languages: {grants.total()} grants in {SECONDS} s ({shares}), {kills} killed")
+    began = time.monotonic()
+    history.judge(calm_ns=calm_ns, serve_ms=SERVE_MS)
+    figure(f"all languages: judged in {time.monotonic() - began:.1f} s, nothing found")
+    assert len(grants) == 4 and min(grants.values()) > 0, f"seed {seed}"
+
+
+def test_a_defect_of_one_language_is_found(
+    start: Callable[[float], Fleet], history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Goal: both checkers turn red if the names of one language end at a NUL, and hold for each of
+    its processes alone. Method: two seconds without kills."""
+    monkeypatch.setenv("REDLATCH_MEMBER_DEFECT", "cut_at_nul")
+    start(2).finish()
+    status, report = history.findings()
+    history.is_judged = True
+    assert status == 1, report
+    assert "service: " in report and "belief: " in report
