@@ -2,8 +2,8 @@
 # Copyright The redlatch authors
 """Goal: every block of code in docs/ runs as it stands there.
 
-Method: Python is run against a server of our own, tests in it by pytest; a piece of C stands in a
-program that has what pieces of C speak of. README has its own test.
+Method: Python is run against a server of our own, tests in it by pytest; a piece of C or Go stands
+in a program that has what such pieces speak of. README has its own test.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 from support.build import ROOT, build_folder
+from support.go import go_build
 from support.servers import Server, available_kinds
 from support.wait import LIMIT
 
@@ -56,6 +57,41 @@ int main(int argc, char **argv) {
   rl_client_close(client);
   rl_error_free(err);
   return status == RL_OK ? 0 : 1;
+}
+"""
+
+GO_MODULE = f"""module docs
+
+go 1.21
+
+require redlatch.io/redlatch v0.0.0
+
+replace redlatch.io/redlatch => {ROOT / "go"}
+"""
+GO_PROGRAM = """package main
+
+import (
+	"context"
+	"log"
+	"log/slog"
+	"time"
+
+	"redlatch.io/redlatch"
+)
+
+var _, _, _ = redlatch.Dial, slog.Default, time.Second
+
+func work(ctx context.Context, fence int64) error { return ctx.Err() }
+
+func piece(ctx context.Context) error {
+%s
+	return nil
+}
+
+func main() {
+	if err := piece(context.Background()); err != nil {
+		log.Fatal(err)
+	}
 }
 """
 
@@ -112,8 +148,15 @@ def run_c(body: str, server: Server, folder: Path) -> None:
     run(["./docs", server.url], folder)
 
 
+def run_go(body: str, server: Server, folder: Path) -> None:
+    (folder / "go.mod").write_text(GO_MODULE)
+    body = body.replace(SERVER_OF_DOCS, f"127.0.0.1:{server.port}")
+    (folder / "main.go").write_text(GO_PROGRAM % body)
+    run([str(go_build(folder, folder / "docs"))], folder)
+
+
 @pytest.mark.parametrize(("language", "body"), list(blocks_of_docs()))
 def test_block_runs(language: str, body: str, server: Server, tmp_path: Path) -> None:
-    runners = {"python": run_python, "c": run_c}
+    runners = {"python": run_python, "c": run_c, "go": run_go}
     assert language in runners, "a block of code says its language, and there is a way to run it"
     runners[language](body, server, tmp_path)
