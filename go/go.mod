@@ -2,4 +2,4 @@ module redlatch.io/redlatch
 
 go 1.21
 
-require go.uber.org/goleak v1.3.0 // indirect
+require go.uber.org/goleak v1.3.0
