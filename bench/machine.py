@@ -21,11 +21,11 @@ from pathlib import Path
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
-# Where the tests of tests/interop put other libraries, and what is built of them.
+# Where the tests of tests/interop put other libraries; and programs in Go, with what they fetch.
 _ROOT = Path(__file__).resolve().parents[1]
 JARS = _ROOT / "build/interop/java/jars"
 NODE_MODULES = _ROOT / "build/interop/node/node_modules"
-_GO_MODULE = _ROOT / "tests/interop/peers/go"
+_GO_MODULE = Path(__file__).parent / "go"
 _GO_BUILD = _ROOT / "build/bench-go"
 
 
@@ -166,23 +166,33 @@ class Programs:
         )
 
 
-def build_go(program: str) -> bool:
-    """Of a program of this folder and the modules that tests/interop names; False: they, or a Go,
-    are not there."""
+def build_go(program: str, build: Path) -> bool:
+    """Of a folder of bench/go, and the library in the folder `build`; False: what it is made of, or
+    a Go, is not there."""
     if shutil.which("go") is None:
         return False
-    shutil.rmtree(_GO_BUILD, ignore_errors=True)
-    _GO_BUILD.mkdir(parents=True)
-    for name in ("go.mod", "go.sum"):
-        shutil.copy(_GO_MODULE / name, _GO_BUILD)
-    shutil.copy(Path(__file__).parent / program, _GO_BUILD)
+    prefix = build.resolve() / "prefix"
+    install = ["cmake", "--install", str(build), "--prefix", str(prefix)]
+    subprocess.run(install, stdout=subprocess.DEVNULL, check=True)
+    (package,) = prefix.glob("lib*/**/redlatch.pc")
+    environment = {
+        **os.environ,
+        "GOTOOLCHAIN": "local",
+        "GOFLAGS": "-mod=readonly",
+        "PKG_CONFIG_PATH": str(package.parent),
+        "CGO_LDFLAGS": f"-Wl,-rpath,{package.parents[1]}",
+    }
+    name = program.removesuffix(".go")
     done = subprocess.run(
-        ["go", "build", "-o", program.removesuffix(".go"), program],
-        cwd=_GO_BUILD,
-        env={**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly"},
-        capture_output=True,
+        ["go", "build", "-o", str(_GO_BUILD / name), f"./{name}"],
+        cwd=_GO_MODULE,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
         check=False,
     )
+    if done.returncode != 0:
+        print(done.stderr, file=sys.stderr)
     return done.returncode == 0
 
 

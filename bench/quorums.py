@@ -68,12 +68,12 @@ def _ports(session: Session) -> str:
     return ",".join(str(server.port) for server in session.servers)
 
 
-def _has(program: str) -> bool:
+def _has(program: str, bench: Bench) -> bool:
     """Without it, its rows are missing."""
     if program.endswith(".js"):
         return NODE_MODULES.is_dir() and shutil.which("node") is not None
     if program.endswith(".go"):
-        return build_go(program)
+        return build_go(program, bench.build)
     return importlib.util.find_spec("pottery") is not None
 
 
@@ -149,7 +149,7 @@ def quorums(bench: Bench) -> list[Row]:
         *rounds, refusals = _ours(session, bench, int(bench.pick(5, 9)), 5)
     rows = rows_of("P7", case, rounds, _CYCLE) + rows_of("P7", case, [refusals], _REFUSAL)
     for name, program in _PEERS.items():
-        if not _has(program):
+        if not _has(program, bench):
             continue
         say(f"P7 {name}")
         with bench.session("P7", name, servers=NODES) as session:

@@ -22,12 +22,14 @@ import sys
 from pathlib import Path
 
 import machine
+from bindings import bindings
 from quorums import quorums
 from report import Row, table
 from sharing import sharing
 from topics import TOPICS, Bench, instructions, say
 
 TOPICS["P7"] = quorums
+TOPICS["P8"] = bindings
 TOPICS["RW"] = sharing
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,7 +42,7 @@ TITLES = {
     "P5": "hand-off between threads of one process",
     "P6": "leases held and renewed",
     "P7": "acquire and release on most of five servers",
-    "P8": "acquire and release from Python, nobody else wants the lock",
+    "P8": "acquire and release from Python and Go, nobody else wants the lock; then two do",
     "P9": "asyncio tasks with keys of their own, one client",
     "P10": "the holder's process is killed, lease 2 s",
     "P11": "the server restarts without its data",

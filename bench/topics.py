@@ -404,36 +404,6 @@ def renewal(bench: Bench) -> list[Row]:
     return rows
 
 
-# ---- P8 -----------------------------------------------------------------------------------------
-
-_PYTHON = (
-    (
-        Metric("p50 / C ABI", "library", at_most=1.35),
-        lambda r: r["acquire_p50_us"] / r["library_p50_us"],
-    ),
-    (Metric("`with` p50 / C ABI", "library"), lambda r: r["with_p50_us"] / r["library_p50_us"]),
-    (Metric("p50 / raw", "plain"), lambda r: r["acquire_p50_us"] / r["plain_p50_us"]),
-    (Metric("redis-py p50 / raw", "plain"), lambda r: r["redis_py_p50_us"] / r["plain_p50_us"]),
-    (Metric("redis-py p50 / ours", "ours"), lambda r: r["redis_py_p50_us"] / r["acquire_p50_us"]),
-    (Metric("CPU / C ABI", "library"), lambda r: r["acquire_cpu_us"] / r["library_cpu_us"]),
-    (Metric("p50", unit="us"), lambda r: r["acquire_p50_us"]),
-)
-
-
-def python(bench: Bench) -> list[Row]:
-    cycles = {"cycles": int(bench.pick(800, 4000)), "blocks": 4, "warmup": bench.pick(0.2, 0.5)}
-    rounds = []
-    say("P8")
-    with bench.session("P8") as session:
-        for number in range(int(bench.pick(5, 9))):
-            # Both in turn, as near to each other as two programs can be.
-            scripts = session.programs.scripts
-            (floor,) = session.run("uncontended", scripts=scripts, rounds=1, only="all", **cycles)
-            (ours,) = session.run("uncontended.py", round=number, **cycles)
-            rounds.append({**floor, **ours})
-    return rows_of("P8", "Python, one thread", rounds, _PYTHON)
-
-
 # ---- P9 -----------------------------------------------------------------------------------------
 
 _TASKS = (
@@ -583,7 +553,6 @@ TOPICS: dict[str, Callable[[Bench], list[Row]]] = {
     "P4": waiting,
     "P5": local_pass,
     "P6": renewal,
-    "P8": python,
     "P9": tasks,
     "P10": takeover,
     "P11": restart,
