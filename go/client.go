@@ -72,7 +72,7 @@ func (s *session) connect(ctx context.Context, start func(int64) rlc.Request) er
 	if request == 0 {
 		return &Error{Op: "connect", Status: ErrNoMemory}
 	}
-	defer rlc.Request_free(request)
+	defer s.free(request)
 	if status := s.pump.await(ctx, request); status != OK {
 		return failed(ctx, "connect", "", status, request, wait)
 	}
@@ -208,28 +208,21 @@ func (c *Client) Locker(name string, options ...Option) *Locker {
 // at a time. Its fence is 0: the number belongs to whoever acquired. ErrNotHeld if the token does
 // not hold the lock.
 func (c *Client) Attach(ctx context.Context, name, token string) (*Lease, error) {
-	type answer struct {
-		handle rlc.Lease
-		err    *Error
-	}
-	found, cause := inThread(ctx, func() answer {
+	handle, err := inThread(ctx, "attach", name, func() (rlc.Lease, *Error) {
 		defer runtime.KeepAlive(c)
 		call := newCall("attach", name)
 		defer call.free()
 		handle := rlc.Lease_attach(c.handle, name, token, call.handle)
 		if handle == 0 {
-			return answer{err: call.failure()}
+			return 0, call.failure()
 		}
-		return answer{handle: handle}
-	}, func(late answer) {
-		rlc.Lease_detach(late.handle)
-		rlc.Lease_free(late.handle)
+		return handle, nil
+	}, func(late rlc.Lease) {
+		rlc.Lease_detach(late)
+		rlc.Lease_free(late)
 	})
-	if cause != nil {
-		return nil, &Error{Op: "attach", Name: name, Status: ErrCancelled, Cause: cause}
+	if err != nil {
+		return nil, err
 	}
-	if found.err != nil {
-		return nil, found.err
-	}
-	return newLease(ctx, c.session, c, name, found.handle), nil
+	return newLease(ctx, c.session, c, name, handle), nil
 }

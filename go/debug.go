@@ -71,17 +71,15 @@ func (o *origin) String() string {
 // leaveLease runs when nobody has the lease any more. One that is held stays so: nobody knows
 // whether the work it was for has ended, and a lock must not be given away by a collector.
 func leaveLease(l *Lease) {
-	h := l.hold
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if State(rlc.Lease_state(h.handle)) == StateHeld {
+	if l.State() == StateHeld {
 		l.session.leaked.Add(1)
 		reportLeak("lease", l.name, l.origin)
 		return
 	}
-	if h.tag != 0 {
-		l.session.pump.forget(h.tag)
-	}
+	l.endContext() // Others may have it still, and the pump may not have told them yet.
+	h := l.hold
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	rlc.Lease_free(h.handle)
 	h.handle = 0
 }

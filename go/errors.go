@@ -55,7 +55,7 @@ func (e *Error) Error() string {
 	}
 	text := "redlatch: " + e.Op
 	// Most of what the library says names the lock already.
-	if !strings.Contains(what, e.Name) {
+	if e.Name != "" && !strings.Contains(what, "'"+e.Name+"'") {
 		text += fmt.Sprintf(" %q", e.Name)
 	}
 	text += ": " + what
@@ -78,7 +78,7 @@ func (e *Error) Unwrap() []error {
 }
 
 // A wait in the library ends a little before the context that has given it its limit: see waitMs.
-const deadlineSlack = 2 * time.Millisecond
+const deadlineSlack = 3 * time.Millisecond
 
 // causeOf is what ended ctx, if that is why a call ended.
 func causeOf(ctx context.Context) error {

@@ -69,30 +69,18 @@ func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
 	})
 }
 
-type infoAnswer struct {
-	info *Info
-	err  *Error
-}
-
 // infoOf makes one of Go's of what ask returns.
 func infoOf(ctx context.Context, op, name string, ask func(rlc.Error) rlc.Info) (*Info, error) {
-	found, cause := inThread(ctx, func() infoAnswer {
+	return inThread(ctx, op, name, func() (*Info, *Error) {
 		c := newCall(op, name)
 		defer c.free()
 		handle := ask(c.handle)
 		if handle == 0 {
-			return infoAnswer{err: c.failure()}
+			return nil, c.failure()
 		}
 		defer rlc.Info_free(handle)
-		return infoAnswer{info: readInfo(handle)}
-	}, func(infoAnswer) {})
-	if cause != nil {
-		return nil, &Error{Op: op, Name: name, Status: ErrCancelled, Cause: cause}
-	}
-	if found.err != nil {
-		return nil, found.err
-	}
-	return found.info, nil
+		return readInfo(handle), nil
+	}, func(*Info) {})
 }
 
 // row is one row of one part of what the library knows.
@@ -162,22 +150,16 @@ func readInfo(handle rlc.Info) *Info {
 // is not empty, and hands it to the next who waits. The fence rises; the holder learns of it as a
 // loss. ErrNotHeld if there is nothing to take. For operators.
 func (c *Client) ForceRelease(ctx context.Context, name, token string) error {
-	failure, cause := inThread(ctx, func() *Error {
+	_, err := inThread(ctx, "force-release", name, func() (struct{}, *Error) {
 		defer runtime.KeepAlive(c)
 		call := newCall("force-release", name)
 		defer call.free()
 		if Status(rlc.Force_release(c.handle, name, token, call.handle)) != OK {
-			return call.failure()
+			return struct{}{}, call.failure()
 		}
-		return nil
-	}, func(*Error) {})
-	if cause != nil {
-		return &Error{Op: "force-release", Name: name, Status: ErrCancelled, Cause: cause}
-	}
-	if failure != nil {
-		return failure
-	}
-	return nil
+		return struct{}{}, nil
+	}, func(struct{}) {})
+	return err
 }
 
 // List goes through the locks of a server. One goroutine at a time.

@@ -70,7 +70,7 @@ func (m Mode) String() string {
 type Lease struct {
 	hold    *hold
 	session *session
-	owner   any // the client: it must not be collected before its leases
+	client  any // it must not be collected before its leases
 	name    string
 	base    context.Context // of whom acquired, without its end
 	origin  *origin
@@ -85,11 +85,11 @@ type hold struct {
 	tag    int64 // of the watch for its end
 }
 
-func newLease(ctx context.Context, s *session, owner any, name string, handle rlc.Lease) *Lease {
+func newLease(ctx context.Context, s *session, client any, name string, handle rlc.Lease) *Lease {
 	lease := &Lease{
 		hold:    &hold{handle: handle},
 		session: s,
-		owner:   owner,
+		client:  client,
 		name:    name,
 		base:    context.WithoutCancel(ctx),
 		origin:  newOrigin(),
@@ -205,9 +205,6 @@ func whyEnded(name string, handle rlc.Lease) error {
 		return context.Canceled
 	}
 	err := check(name, handle)
-	if err == nil {
-		return context.Canceled
-	}
 	err.Op = "hold"
 	return err
 }
@@ -289,11 +286,13 @@ func (l *Lease) unlessEnded(ctx context.Context, op string, wait int64,
 func (l *Lease) finish(ctx context.Context, op string, wait int64,
 	start func(rlc.Lease) rlc.Request) (Status, error) {
 	defer runtime.KeepAlive(l)
+	l.session.calls.Lock()
 	request := start(l.hold.handle)
+	l.session.calls.Unlock()
 	if request == 0 {
 		return ErrNoMemory, &Error{Op: op, Name: l.name, Status: ErrNoMemory}
 	}
-	defer rlc.Request_free(request)
+	defer l.session.free(request)
 	status := l.session.pump.await(ctx, request)
 	if status != OK && status != ErrStillHeld {
 		return status, failed(ctx, op, l.name, status, request, wait)

@@ -24,6 +24,8 @@ type Locks interface {
 // collected while a goroutine waits in the pump.
 type session struct {
 	pump pump
+	// Calls wait for each other in the library too, but each with a thread.
+	calls sync.Mutex
 	// Leases that were dropped while they are held. They stay held: see leaveLease().
 	leaked atomic.Int64
 	closed atomic.Bool
@@ -42,11 +44,11 @@ func waitMs(ctx context.Context) int64 {
 	if !ok {
 		return -1
 	}
-	return max(time.Until(deadline).Milliseconds(), 1)
+	return max(time.Until(deadline).Milliseconds()-1, 1)
 }
 
-// take acquires, and ends when ctx does. owner is kept alive by the lease.
-func (s *session) take(ctx context.Context, owner any, op, name string, wait int64,
+// take acquires, and ends when ctx does. The lease keeps client alive.
+func (s *session) take(ctx context.Context, client any, op, name string, wait int64,
 	options []Option, start starter) (*Lease, error) {
 	if ctx.Err() != nil {
 		return nil, &Error{Op: op, Name: name, Status: ErrCancelled, Cause: context.Cause(ctx)}
@@ -55,25 +57,38 @@ func (s *session) take(ctx context.Context, owner any, op, name string, wait int
 	if err != nil {
 		return nil, about(err, op, name)
 	}
+	s.calls.Lock()
 	request := start(name, wait, made)
+	s.calls.Unlock()
 	rlc.Acquire_options_free(made)
 	if request == 0 {
 		return nil, &Error{Op: op, Name: name, Status: ErrNoMemory}
 	}
-	defer rlc.Request_free(request)
+	defer s.free(request)
 	if status := s.pump.await(ctx, request); status != OK {
 		return nil, failed(ctx, op, name, status, request, wait)
 	}
-	return newLease(ctx, s, owner, name, rlc.Request_take_lease(request)), nil
+	handle := rlc.Request_take_lease(request)
+	if handle == 0 {
+		return nil, &Error{Op: op, Name: name, Status: ErrNoMemory}
+	}
+	return newLease(ctx, s, client, name, handle), nil
+}
+
+func (s *session) free(request rlc.Request) {
+	s.calls.Lock()
+	defer s.calls.Unlock()
+	rlc.Request_free(request)
 }
 
 // failed is what request ended with. A try has not waited, so that ctx only counts if it is over.
 func failed(ctx context.Context, op, name string, status Status, request rlc.Request,
 	wait int64) *Error {
 	err := &Error{Op: op, Name: name, Status: status, Message: rlc.Request_message(request)}
-	if wait == noWait {
+	switch {
+	case status == ErrCancelled:
 		err.Cause = context.Cause(ctx)
-	} else {
+	case wait > 0 && status.Retryable():
 		err.Cause = causeOf(ctx)
 	}
 	return err
@@ -110,11 +125,22 @@ func do(ctx context.Context, locks Locks, name string, work func(context.Context
 	defer func() {
 		stop()
 		cancel(nil)
-		if failure := lease.Unlock(context.WithoutCancel(ctx)); failure != nil {
+		failure := lease.Unlock(context.WithoutCancel(ctx))
+		if failure != nil && !goesOn(statusOf(failure)) {
 			err = errors.Join(err, failure)
 		}
 	}()
 	return work(inside)
+}
+
+// goesOn says that a release is repeated in the background until the lease would have ended: the
+// work was protected to its end, and an error would call it a failure.
+func goesOn(status Status) bool {
+	switch status {
+	case ErrOutcomeUnknown, ErrUnavailable, ErrServer, ErrDenied:
+		return true
+	}
+	return false
 }
 
 // DoValue is Do for work that has a result. The result counts only if the error is nil: one that Is
@@ -136,8 +162,9 @@ type Locker struct {
 	locks   Locks
 	name    string
 	options []Option
-	mu      sync.Mutex
-	lease   *Lease
+	// Held with the lease: when a lease was lost, its Unlock must not give back the next one.
+	inside sync.Mutex
+	lease  atomic.Pointer[Lease]
 }
 
 var _ sync.Locker = (*Locker)(nil)
@@ -145,47 +172,43 @@ var _ sync.Locker = (*Locker)(nil)
 // Lock waits as long as it takes. It panics with an *Error where it cannot: a wrong name, rights,
 // a client that was closed.
 func (l *Locker) Lock() {
+	l.inside.Lock()
 	lease, err := l.locks.Lock(context.Background(), l.name, l.options...)
 	if err != nil {
+		l.inside.Unlock()
 		panic(err)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lease = lease
+	l.lease.Store(lease)
 }
 
 // TryLock says whether it got the lock at once. It panics as Lock does, but for ErrUnavailable and
 // what else the same call may not find again, which are false.
 func (l *Locker) TryLock() bool {
+	if !l.inside.TryLock() {
+		return false
+	}
 	lease, err := l.locks.TryLock(context.Background(), l.name, l.options...)
 	if err != nil {
+		l.inside.Unlock()
 		if !statusOf(err).Retryable() {
 			panic(err)
 		}
 		return false
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lease = lease
+	l.lease.Store(lease)
 	return true
 }
 
 // Unlock gives the lock back. It panics if it is not locked, as that of a sync.Mutex. That the lock
 // was lost meanwhile is not said here: see Lease, and LogTo.
 func (l *Locker) Unlock() {
-	l.mu.Lock()
-	lease := l.lease
-	l.lease = nil
-	l.mu.Unlock()
+	lease := l.lease.Swap(nil)
 	if lease == nil {
 		panic(&Error{Op: "unlock", Name: l.name, Status: ErrNotHeld})
 	}
 	_ = lease.Unlock(context.Background())
+	l.inside.Unlock()
 }
 
 // Lease is the lease that the Locker holds, nil for none: its fence, and its context.
-func (l *Locker) Lease() *Lease {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lease
-}
+func (l *Locker) Lease() *Lease { return l.lease.Load() }

@@ -17,7 +17,8 @@ var stopLog = func() {}
 
 // LogTo writes what no call reports to logger: outages, lost locks (as errors), slower waiting. The
 // library has one log for the process, so that another LogTo takes the place of the one before.
-// Without it, nothing is ever written. stop ends it.
+// Without it, nothing is ever written. stop ends it, after the
+// line that is being written.
 func LogTo(logger *slog.Logger) (stop func()) {
 	logMutex.Lock()
 	defer logMutex.Unlock()
@@ -51,7 +52,7 @@ func (l *logLines) watch() {
 
 func (l *logLines) write() {
 	for {
-		line := text(func(buffer []byte) int64 { return rlc.Log_next(buffer) })
+		line := l.next()
 		if line == "" {
 			break
 		}
@@ -59,6 +60,16 @@ func (l *logLines) write() {
 		l.logger.Log(context.Background(), levelOf(kind), message, "source", "redlatch")
 	}
 	l.watch()
+}
+
+// next is the oldest line; none after stop, when they are those of another.
+func (l *logLines) next() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stopped {
+		return ""
+	}
+	return text(func(buffer []byte) int64 { return rlc.Log_next(buffer) })
 }
 
 func (l *logLines) stop() {

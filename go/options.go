@@ -56,14 +56,17 @@ func TTL(ttl time.Duration) Option {
 // NoRenew lets the lease end by itself, as lost, when its TTL is over.
 func NoRenew() Option {
 	return func(options rlc.AcquireOptions) error {
-		return allowed(rlc.Acquire_options_set_renew(options, 0), "NoRenew", "", 0, 1)
+		rlc.Acquire_options_set_renew(options, 0)
+		return nil
 	}
 }
 
 // MaxHold ends the lease, as lost, after so long at the latest: up to 7 days, 0 for never (0).
 func MaxHold(limit time.Duration) Option {
 	return func(options rlc.AcquireOptions) error {
-		status := rlc.Acquire_options_set_max_hold_ms(options, limit.Milliseconds())
+		// Cut down to 0 it would be no limit.
+		limitMs := (limit + time.Millisecond - 1).Milliseconds()
+		status := rlc.Acquire_options_set_max_hold_ms(options, limitMs)
 		return allowed(status, "MaxHold", limit, time.Duration(0), ms(rlc.RL_MAX_LEASE_MS))
 	}
 }
@@ -72,7 +75,8 @@ func MaxHold(limit time.Duration) Option {
 // round trip.
 func Confirm() Option {
 	return func(options rlc.AcquireOptions) error {
-		return allowed(rlc.Acquire_options_set_confirm(options, 1), "Confirm", "", 0, 1)
+		rlc.Acquire_options_set_confirm(options, 1)
+		return nil
 	}
 }
 
@@ -152,15 +156,21 @@ func allowed(status int, what string, value, least, most any) error {
 	if Status(status) == OK {
 		return nil
 	}
-	text := fmt.Sprintf("%s(%v): allowed are %v to %v", what, value, least, most)
-	return &Error{Status: Status(status), Message: text}
+	return refused(status, fmt.Sprintf("%s(%v): allowed are %v to %v", what, value, least, most))
 }
 
 func allowedBytes(status int, what, value string, least, most int) error {
 	if Status(status) == OK {
 		return nil
 	}
-	text := fmt.Sprintf("%s of %d bytes: allowed are %d to %d", what, len(value), least, most)
+	return refused(status, fmt.Sprintf("%s of %d bytes: allowed are %d to %d", what, len(value),
+		least, most))
+}
+
+func refused(status int, text string) error {
+	if Status(status) == ErrNoMemory {
+		text = ""
+	}
 	return &Error{Status: Status(status), Message: text}
 }
 

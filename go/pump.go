@@ -81,7 +81,13 @@ func (p *pump) start() bool {
 		rlc.Queue_free(p.queue)
 		return false
 	}
-	p.file = os.NewFile(copied, "redlatch queue")
+	file := os.NewFile(copied, "redlatch queue")
+	if file.SetReadDeadline(time.Time{}) != nil { // The poller has no room for it.
+		_ = file.Close()
+		rlc.Queue_free(p.queue)
+		return false
+	}
+	p.file = file
 	if p.wakes == nil {
 		p.wakes = make(map[int64]func())
 	}
@@ -182,27 +188,41 @@ func awaitInThread(ctx context.Context, request rlc.Request) Status {
 var blocking = make(chan struct{}, maxDriving)
 
 // inThread does call in a goroutine that may outlive ctx; its result is then dropped there.
-func inThread[T any](ctx context.Context, call func() T, drop func(T)) (T, error) {
+func inThread[T any](ctx context.Context, op, name string, call func() (T, *Error),
+	drop func(T)) (T, error) {
 	var none T
+	ended := func(status Status) (T, error) {
+		return none, &Error{Op: op, Name: name, Status: status, Cause: context.Cause(ctx)}
+	}
+	if ctx.Err() != nil {
+		return ended(ErrCancelled)
+	}
 	select {
 	case blocking <- struct{}{}:
 	case <-ctx.Done():
-		return none, context.Cause(ctx)
+		return ended(ErrCancelled)
 	}
-	done := make(chan T)
+	type answer struct {
+		result T
+		err    *Error
+	}
+	done := make(chan answer)
 	go func() {
-		result := call()
+		result, err := call()
 		<-blocking
 		select {
-		case done <- result:
+		case done <- answer{result, err}:
 		case <-ctx.Done():
 			drop(result)
 		}
 	}()
 	select {
-	case result := <-done:
-		return result, nil
+	case found := <-done:
+		if found.err != nil {
+			return none, found.err
+		}
+		return found.result, nil
 	case <-ctx.Done():
-		return none, context.Cause(ctx)
+		return ended(ErrOutcomeUnknown)
 	}
 }

@@ -42,7 +42,7 @@ func TestDeadlineEndsAWaitAndSaysWhatWasInTheWay(t *testing.T) {
 	client := server.client()
 	held, err := client.Lock(background, "x")
 	must(t, err)
-	ctx, cancel := context.WithTimeout(background, 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(background, time.Second)
 	defer cancel()
 	_, err = client.Lock(ctx, "x")
 	is(t, errors.Is(err, context.DeadlineExceeded), "%v", err)

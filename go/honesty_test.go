@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+
+package redlatch_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"redlatch.io/redlatch"
+)
+
+func ended() context.Context {
+	ctx, cancel := context.WithCancel(background)
+	cancel()
+	return ctx
+}
+
+func TestUnlockOfALostLockerSparesTheNext(t *testing.T) {
+	client := startServer(t).client()
+	locker := client.Locker("x")
+	locker.Lock()
+	lost := locker.Lease()
+	must(t, client.ForceRelease(background, "x", ""))
+	entered := make(chan *redlatch.Lease)
+	go func() {
+		locker.Lock()
+		entered <- locker.Lease()
+	}()
+	locker.Unlock()
+	next := <-entered
+	is(t, next != lost && next.Check() == nil, "%v", next.Check())
+	locker.Unlock()
+}
+
+func TestProtectedWorkIsNoFailureIfItsReleaseIsUnanswered(t *testing.T) {
+	server := startServer(t)
+	client := server.client(redlatch.WithOption("timeout", "100ms"))
+	err := client.Do(background, "x", func(context.Context) error {
+		server.stop()
+		return nil
+	})
+	server.resume()
+	must(t, err)
+	eventually(t, func() bool { return server.ask("EXISTS", "x") == ":0" })
+}
+
+func TestLossIsNotHiddenByAnEndedContext(t *testing.T) {
+	client := startServer(t).client()
+	lease, err := client.Lock(background, "x")
+	must(t, err)
+	must(t, client.ForceRelease(background, "x", ""))
+	err = lease.Unlock(ended())
+	is(t, errors.Is(err, redlatch.ErrLost) && !errors.Is(err, context.Canceled), "%v", err)
+}
+
+func TestEndedContextSendsNothingButUnlocks(t *testing.T) {
+	client := startServer(t).client()
+	lease, err := client.Lock(background, "x")
+	must(t, err)
+	for i := 0; i < 20; i++ {
+		err := client.ForceRelease(ended(), "x", "")
+		is(t, errors.Is(err, context.Canceled), "%v", err)
+		err = lease.Extend(ended(), time.Minute)
+		is(t, errors.Is(err, context.Canceled), "%v", err)
+	}
+	must(t, lease.Check())
+	must(t, lease.Unlock(background))
+}
+
+func TestLimitsBelowAMillisecondAreLimits(t *testing.T) {
+	client := startServer(t).client()
+	lease, err := client.Lock(background, "x", redlatch.MaxHold(900*time.Microsecond))
+	if err == nil {
+		err = lease.WaitLost(background)
+	}
+	is(t, err != nil, "it ends at once, or is refused")
+}
+
+func TestMessagesNameTheLockOnce(t *testing.T) {
+	client := startServer(t).client()
+	_, err := client.Lock(ended(), "a")
+	is(t, err.Error() == `redlatch: lock "a": the request was cancelled: context canceled`, "%v", err)
+	held, err := client.Lock(background, "a")
+	must(t, err)
+	ctx, cancel := context.WithTimeout(background, time.Second)
+	defer cancel()
+	_, err = client.Lock(ctx, "a")
+	is(t, err.Error() == "redlatch: lock: lock 'a' was not granted within the wait: "+
+		"context deadline exceeded", "%v", err)
+	must(t, held.Unlock(background))
+}
