@@ -127,21 +127,15 @@ type ofRueidislock struct {
 	cancel context.CancelFunc
 }
 
-// openRueidis takes one key for each lock and not three, as all others do.
+// openRueidis takes one key for each lock and not three, as all others do. NoLoopTracking, which
+// needs Redis 7.0.5, would be quicker; but then it waits for ever after a call that took more than
+// TryNextAfter, 20 ms: it deletes its own key, and is not told of that.
 func openRueidis(address string) rueidislock.Locker {
-	option := rueidislock.LockerOption{
-		ClientOption:   rueidis.ClientOption{InitAddress: []string{address}},
-		KeyValidity:    lease,
-		KeyMajority:    1,
-		NoLoopTracking: true,
-	}
-	locker, err := rueidislock.NewLocker(option)
-	if err != nil {
-		// It needs Redis 7.0.5.
-		option.NoLoopTracking = false
-		locker = must(rueidislock.NewLocker(option))
-	}
-	return locker
+	return must(rueidislock.NewLocker(rueidislock.LockerOption{
+		ClientOption: rueidis.ClientOption{InitAddress: []string{address}},
+		KeyValidity:  lease,
+		KeyMajority:  1,
+	}))
 }
 
 func (l *ofRueidislock) Lock() {
