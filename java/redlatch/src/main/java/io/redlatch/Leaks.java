@@ -16,7 +16,7 @@ final class Leaks {
         Level.WARNING,
         what.equals("client")
             ? "a client was dropped without close()"
-            : "a lease of \"" + name + "\" was dropped while it was held: it stays held until its"
-                + " client is closed");
+            : "a lease of " + Text.quoted(name) + " was dropped while it was held: it stays held"
+                + " until its client is closed");
   }
 }

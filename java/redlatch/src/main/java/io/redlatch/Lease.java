@@ -6,11 +6,13 @@ import io.redlatch.internal.rlc.Rlc;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_error;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_lease;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_request;
+import java.lang.invoke.VarHandle;
 import java.lang.ref.Reference;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ForkJoinPool;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -45,20 +47,17 @@ public final class Lease implements AutoCloseable {
   /** What the cleaner has: the handle, and not the lease. */
   private record Hold(SWIGTYPE_p_rl_lease handle, String name, Session session)
       implements Runnable {
-    /** When nobody has the lease. One that is held stays so: see the comment of the class. */
+    /** When nobody has the lease. */
     @Override
     public void run() {
-      if (Rlc.lease_state(handle) == State.HELD.ordinal() + 1) {
-        session.leaked.incrementAndGet();
-        Leaks.report("lease", name);
-      } else {
-        Rlc.lease_free(handle);
-      }
+      session.leave(handle, name);
     }
   }
 
   private final Object client; // a lock, or the client itself: it outlives its leases
   private final Hold hold;
+  private final AtomicBoolean isClosed = new AtomicBoolean();
+  private @Nullable CompletableFuture<LockLostException> lost;
 
   Lease(NamedLock lock, Session session, SWIGTYPE_p_rl_lease handle) {
     this(lock, lock.name(), session, handle);
@@ -67,7 +66,10 @@ public final class Lease implements AutoCloseable {
   Lease(Object client, String name, Session session, SWIGTYPE_p_rl_lease handle) {
     this.client = client;
     this.hold = new Hold(handle, name, session);
+    session.enter();
     Session.CLEANER.register(this, hold);
+    // It sees what others did under the lock: a call into the library promises nothing of that.
+    VarHandle.acquireFence();
   }
 
   private <T> T ask(Function<SWIGTYPE_p_rl_lease, T> question) {
@@ -166,16 +168,26 @@ public final class Lease implements AutoCloseable {
 
   /**
    * Completes with the reason when the lease is lost, and never if it is closed or detached. What
-   * depends on it without an executor of its own must not wait.
+   * depends on it runs in the common pool.
    */
-  public CompletableFuture<LockLostException> lost() {
+  public synchronized CompletableFuture<LockLostException> lost() {
+    CompletableFuture<LockLostException> future = lost;
+    if (future == null) {
+      lost = future = watchLoss();
+    }
+    // Whoever cancels his own must not cancel that of others.
+    return future.copy();
+  }
+
+  /** A lease has one watch: each would take the place of the one before. */
+  private CompletableFuture<LockLostException> watchLoss() {
     CompletableFuture<LockLostException> future = new CompletableFuture<>();
     // It keeps this lease from being collected until it ends: whoever is to be told wants that.
     Pump.watch(
         (queue, tag) -> ask(handle -> Rlc.lease_watch(handle, queue, tag)),
         () -> {
           if (ask(handle -> whyNotHeld(name(), handle)) instanceof LockLostException reason) {
-            future.complete(reason);
+            future.completeAsync(() -> reason);
           }
         });
     return future;
@@ -183,7 +195,7 @@ public final class Lease implements AutoCloseable {
 
   /**
    * Gives the lock back. Waits for the answer, for at most one command time limit (2 s), and no
-   * interrupt ends that. A second close() does nothing.
+   * interrupt ends that. A second close() does nothing, nor does one after release() or detach().
    *
    * @throws LockLostException if the lease had ended before: others may have worked at the same
    *     time.
@@ -193,8 +205,16 @@ public final class Lease implements AutoCloseable {
   @Override
   public void close() {
     State state = state();
-    if (state != State.RELEASED && state != State.DETACHED) {
+    if (isClosed.getAndSet(true) || state == State.RELEASED || state == State.DETACHED) {
+      return;
+    }
+    try {
       release();
+    } catch (RedlatchException failure) {
+      // Somebody else has released it meanwhile, or has closed the client.
+      if (failure.status() != Status.E_NOT_HELD && failure.status() != Status.E_CLOSED) {
+        throw failure;
+      }
     }
   }
 
@@ -225,7 +245,7 @@ public final class Lease implements AutoCloseable {
    *     already: one of the two must give up.
    */
   public void upgrade(Duration wait) throws InterruptedException {
-    upgrade(Text.ms(wait));
+    upgrade(Text.waitMs(wait));
   }
 
   /** As upgrade(wait), as long as it takes. */
@@ -283,6 +303,8 @@ public final class Lease implements AutoCloseable {
 
   private Request started(
       String op, Function<SWIGTYPE_p_rl_lease, @Nullable SWIGTYPE_p_rl_request> start) {
+    // And others see what was done under this one.
+    VarHandle.releaseFence();
     return Request.of(op, name(), start.apply(hold.handle));
   }
 

@@ -4,7 +4,6 @@ package io.redlatch;
 
 import io.redlatch.internal.rlc.Rlc;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_client;
-import io.redlatch.internal.rlc.SWIGTYPE_p_rl_info;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_list;
 import java.lang.ref.Reference;
 import java.util.Iterator;
@@ -37,8 +36,8 @@ final class LockIterator implements Iterator<LockInfo> {
 
   private @Nullable LockInfo find() {
     try {
-      SWIGTYPE_p_rl_info info = Errors.check("list", "", err -> Rlc.list_next(list, err));
-      return InfoReader.of(info);
+      return InfoReader.of(
+          Threads.blocking(() -> Errors.check("list", "", err -> Rlc.list_next(list, err))));
     } catch (RedlatchException failure) {
       if (failure.status() == Status.END) {
         return null;

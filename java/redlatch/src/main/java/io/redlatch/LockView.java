@@ -27,11 +27,13 @@ final class LockView implements Lock {
     this.lock = lock;
   }
 
+  /** Not one that was lost: others may be inside already. */
   private boolean reenter() {
     Hold hold = holds.get();
     if (hold == null) {
       return false;
     }
+    hold.lease.checkHeld();
     hold.count++;
     return true;
   }
@@ -74,7 +76,8 @@ final class LockView implements Lock {
     if (reenter()) {
       return true;
     }
-    Duration wait = time <= 0 ? Duration.ZERO : Duration.of(time, unit.toChronoUnit());
+    // 292 years for all that is longer.
+    Duration wait = Duration.ofNanos(unit.toNanos(time));
     return enter(lock.tryAcquire(wait).orElse(null));
   }
 
@@ -87,7 +90,7 @@ final class LockView implements Lock {
     Hold hold = holds.get();
     if (hold == null) {
       throw new IllegalMonitorStateException(
-          "\"" + lock.name() + "\" is not locked by this thread");
+          Text.quoted(lock.name()) + " is not locked by this thread");
     }
     if (--hold.count > 0) {
       return;
@@ -99,12 +102,6 @@ final class LockView implements Lock {
       throw (IllegalMonitorStateException)
           new IllegalMonitorStateException(lost.getMessage()).initCause(lost);
     }
-  }
-
-  /** What this thread has; null for none. */
-  @Nullable Lease lease() {
-    Hold hold = holds.get();
-    return hold == null ? null : hold.lease;
   }
 
   @Override

@@ -60,7 +60,7 @@ public final class NamedLock {
   }
 
   /**
-   * Acquires the lock, waiting for at most `wait`.
+   * Acquires the lock, waiting for at most `wait`; with none, or less, as tryAcquire() does.
    *
    * @throws NotAcquiredException if somebody else had it all the time.
    * @throws InterruptedException if the thread is interrupted; nothing is left behind then.
@@ -68,7 +68,7 @@ public final class NamedLock {
    *     server was away.
    */
   public Lease acquire(Duration wait) throws InterruptedException {
-    return session.acquire(this, Text.ms(wait));
+    return session.acquire(this, Text.waitMs(wait));
   }
 
   /**
@@ -103,12 +103,12 @@ public final class NamedLock {
 
   /** As acquireAsync(), for at most `wait`: the future then fails with NotAcquiredException. */
   public CompletableFuture<Lease> acquireAsync(Duration wait) {
-    return session.acquireAsync(this, Text.ms(wait), ForkJoinPool.commonPool());
+    return session.acquireAsync(this, Text.waitMs(wait), ForkJoinPool.commonPool());
   }
 
   /** As acquireAsync(wait); what depends on it runs in `executor`. */
   public CompletableFuture<Lease> acquireAsync(Duration wait, Executor executor) {
-    return session.acquireAsync(this, Text.ms(wait), executor);
+    return session.acquireAsync(this, Text.waitMs(wait), executor);
   }
 
   /**
@@ -128,7 +128,10 @@ public final class NamedLock {
 
   /**
    * A view as a {@link Lock} that is bound to threads, and reentrant: the thread that has locked it
-   * may lock it again, and it alone may unlock. Keep it: two views are two owners.
+   * may lock it again, and it alone may unlock. Keep it: two views are two owners. It has no
+   * conditions. After a loss, to lock it again fails with {@link LockLostException}, and to unlock
+   * with an {@link IllegalMonitorStateException} that has it as its cause. What fails otherwise is
+   * a {@link RedlatchException}.
    */
   public Lock asLock() {
     return new LockView(this);

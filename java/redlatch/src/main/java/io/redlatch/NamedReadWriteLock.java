@@ -35,7 +35,8 @@ public final class NamedReadWriteLock {
   /**
    * A view as a {@link ReadWriteLock} that is bound to threads, and reentrant: the thread that
    * writes may read, and may go on reading when it has unlocked the writing. One that reads may not
-   * write: it would wait for itself. Keep it: two views are two owners.
+   * write, for it would wait for itself: that is an {@link IllegalMonitorStateException}, and for
+   * tryLock() without a time false. Otherwise both are as {@link NamedLock#asLock} says.
    */
   public ReadWriteLock asReadWriteLock() {
     return new ReadWriteLockView(this);

@@ -8,6 +8,7 @@ import io.redlatch.internal.rlc.SWIGTYPE_p_rl_queue;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Tells those who wait what has happened: one daemon thread and one queue of the library for all
@@ -21,23 +22,7 @@ final class Pump {
 
   private static final Map<Long, Runnable> WAKES = new ConcurrentHashMap<>();
   private static final AtomicLong LAST_TAG = new AtomicLong();
-
-  /** Made once, by the class loader. */
-  private static final class Queue {
-    static final SWIGTYPE_p_rl_queue HANDLE = start();
-
-    private static SWIGTYPE_p_rl_queue start() {
-      NativeLibrary.load();
-      SWIGTYPE_p_rl_queue queue = Rlc.queue_new(null);
-      if (queue == null) {
-        throw RedlatchException.of(Status.E_NO_MEMORY, "wait", "", "no queue");
-      }
-      Thread thread = new Thread(() -> run(queue), "redlatch-pump");
-      thread.setDaemon(true);
-      thread.start();
-      return queue;
-    }
-  }
+  private static @Nullable SWIGTYPE_p_rl_queue queue;
 
   private Pump() {}
 
@@ -47,9 +32,10 @@ final class Pump {
    * @return the tag, for forget().
    */
   static long watch(Watched watched, Runnable wake) {
+    SWIGTYPE_p_rl_queue started = queue();
     long tag = LAST_TAG.incrementAndGet();
     WAKES.put(tag, wake);
-    Status status = Status.of(watched.watch(Queue.HANDLE, tag));
+    Status status = Status.of(watched.watch(started, tag));
     if (status != Status.OK) {
       WAKES.remove(tag);
       throw RedlatchException.of(status, "wait", "", "");
@@ -57,9 +43,25 @@ final class Pump {
     return tag;
   }
 
-  /** From now on the wake of `tag` is not called, unless it is being called. */
-  static void forget(long tag) {
-    WAKES.remove(tag);
+  /**
+   * From now on the wake of `tag` is not called.
+   *
+   * @return false if it is too late for that.
+   */
+  static boolean forget(long tag) {
+    return WAKES.remove(tag) != null;
+  }
+
+  /** The next one tries again if there is no descriptor for it now. */
+  private static synchronized SWIGTYPE_p_rl_queue queue() {
+    SWIGTYPE_p_rl_queue started = queue;
+    if (started == null) {
+      NativeLibrary.load();
+      SWIGTYPE_p_rl_queue made = Errors.check("wait", "", Rlc::queue_new);
+      Threads.daemon("redlatch-pump", () -> run(made)).start();
+      queue = started = made;
+    }
+    return started;
   }
 
   private static void run(SWIGTYPE_p_rl_queue queue) {
@@ -71,9 +73,7 @@ final class Pump {
       try {
         wake.run();
       } catch (RuntimeException | Error failure) {
-        // That of one must not be that of all.
-        Thread current = Thread.currentThread();
-        current.getUncaughtExceptionHandler().uncaughtException(current, failure);
+        Threads.report(failure);
       }
     }
   }

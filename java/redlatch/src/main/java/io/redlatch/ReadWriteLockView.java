@@ -66,15 +66,17 @@ final class ReadWriteLockView implements ReadWriteLock {
     private void refuseToWaitForItself() {
       if (wouldWaitForItself()) {
         throw new IllegalMonitorStateException(
-            "this thread reads \"" + lock.name() + "\", and to write would wait for itself");
+            "this thread reads " + Text.quoted(lock.name()) + ", and would wait for itself");
       }
     }
 
+    /** As that of LockView. */
     private boolean reenter() {
       Hold hold = holds.get();
       if (hold == null) {
         return false;
       }
+      hold.lease.checkHeld();
       count(hold, 1);
       return true;
     }
@@ -122,7 +124,8 @@ final class ReadWriteLockView implements ReadWriteLock {
       if (reenter()) {
         return true;
       }
-      Duration wait = time <= 0 ? Duration.ZERO : Duration.of(time, unit.toChronoUnit());
+      // 292 years for all that is longer.
+      Duration wait = Duration.ofNanos(unit.toNanos(time));
       return enter(lock.tryAcquire(wait).orElse(null));
     }
 
@@ -132,7 +135,7 @@ final class ReadWriteLockView implements ReadWriteLock {
       Hold hold = holds.get();
       if (hold == null || (isWriting ? hold.writeCount : hold.readCount) == 0) {
         throw new IllegalMonitorStateException(
-            "\"" + lock.name() + "\" is not locked by this thread to " + verb());
+            Text.quoted(lock.name()) + " is not locked by this thread to " + verb());
       }
       count(hold, -1);
       try {

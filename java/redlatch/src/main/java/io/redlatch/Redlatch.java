@@ -90,7 +90,7 @@ public final class Redlatch implements AutoCloseable {
    * @throws RedlatchException with {@link Status#E_UNAVAILABLE} or {@link Status#E_DENIED}.
    */
   public void connect(Duration wait) {
-    long ms = Text.ms(wait);
+    long ms = Text.waitMs(wait);
     ask(
         client -> {
           session.connect(Request.of("connect", "", Rlc.client_connect_start(client, ms)));
@@ -104,6 +104,11 @@ public final class Redlatch implements AutoCloseable {
     } finally {
       Reference.reachabilityFence(this);
     }
+  }
+
+  /** As ask(), of what waits for the server. */
+  private <T> T askServer(Function<SWIGTYPE_p_rl_client, T> question) {
+    return Threads.blocking(() -> ask(question));
   }
 
   private NamedLock lock(byte[] name, Start start, @Nullable Supplier<byte[]> owner) {
@@ -136,9 +141,9 @@ public final class Redlatch implements AutoCloseable {
   }
 
   /**
-   * The reentrant lock `name` of the thread that acquires it: while it holds the lock, it gets it
-   * again at once. Each acquisition is a lease of its own, and the lock is free when the last has
-   * ended.
+   * The reentrant lock `name` of the thread that acquires it by this client: while it holds the
+   * lock, it gets it again at once. Each acquisition is a lease of its own, and the lock is free
+   * when the last has ended.
    */
   public NamedLock reentrantLock(String name) {
     return lock(
@@ -169,7 +174,7 @@ public final class Redlatch implements AutoCloseable {
    */
   public Lease attach(byte[] name, String token) {
     String shown = Text.of(name);
-    return ask(
+    return askServer(
         client ->
             new Lease(
                 this,
@@ -194,7 +199,7 @@ public final class Redlatch implements AutoCloseable {
   /** As inspect(name), of any bytes. */
   public LockInfo inspect(byte[] name) {
     String shown = Text.of(name);
-    return ask(
+    return askServer(
         client ->
             InfoReader.of(Errors.check("inspect", shown, err -> Rlc.inspect(client, name, err))));
   }
@@ -221,12 +226,24 @@ public final class Redlatch implements AutoCloseable {
 
   /** As forceRelease(name), from the holder with this token or foreign value alone. */
   public void forceRelease(byte[] name, byte[] token) {
-    ask(
+    askServer(
         client ->
             Errors.check(
                 "force-release",
                 Text.of(name),
                 err -> Rlc.force_release(client, name, token, err) == 0 ? true : null));
+  }
+
+  /**
+   * Writes what no call reports to `logger`: outages, lost locks (as errors), slower waiting. The
+   * library has one log for the process, so that another logTo() takes the place of the one before.
+   * Without it, nothing is ever written. `System.getLogger("io.redlatch")` is what one may give it,
+   * and where else this package writes.
+   *
+   * @return what ends it when it is closed.
+   */
+  public static LogBridge logTo(System.Logger logger) {
+    return LogBridge.to(logger);
   }
 
   /**

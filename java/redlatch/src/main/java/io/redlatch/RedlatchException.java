@@ -24,8 +24,9 @@ public class RedlatchException extends RuntimeException {
 
   static RedlatchException of(Status status, String op, String name, String said) {
     String what = said.isEmpty() ? status.text() : said;
-    boolean isNamed = name.isEmpty() || what.contains(name);
-    String message = op + (isNamed ? "" : " \"" + name + "\"") + ": " + what;
+    // Most of what the library says names the lock already.
+    boolean isNamed = name.isEmpty() || what.contains(Text.quoted(name));
+    String message = op + (isNamed ? "" : " " + Text.quoted(name)) + ": " + what;
     switch (status) {
       case E_LOST:
         return new LockLostException(message);

@@ -54,7 +54,7 @@ public final class Redlock implements AutoCloseable {
 
   /** Connects now, until most of the servers may vote, or `wait` is over; with none, once. */
   public void connect(Duration wait) {
-    long ms = Text.ms(wait);
+    long ms = Text.waitMs(wait);
     ask(
         redlock -> {
           session.connect(Request.of("connect", "", Rlc.redlock_connect_start(redlock, ms)));

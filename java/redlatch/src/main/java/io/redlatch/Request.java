@@ -11,8 +11,8 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Something that was started in the library and will finish. It is freed by close(), once, by
- * whoever finishes it: the thread that waits, the pump, or a cancel.
+ * Something that was started in the library and will finish. It belongs to one thread at a time:
+ * to the one that has started it, or to whoever takes it out of the pump.
  */
 final class Request implements AutoCloseable {
   /**
@@ -27,7 +27,7 @@ final class Request implements AutoCloseable {
   private final String op;
   private final String name;
   private final SWIGTYPE_p_rl_request handle;
-  private boolean isFreed;
+  private long watchTag;
 
   private Request(String op, String name, SWIGTYPE_p_rl_request handle) {
     this.op = op;
@@ -54,11 +54,11 @@ final class Request implements AutoCloseable {
       return status;
     }
     CountDownLatch done = new CountDownLatch(1);
-    long tag = watch(done::countDown);
+    watch(done::countDown);
     try {
       done.await();
     } catch (InterruptedException interrupted) {
-      Pump.forget(tag);
+      takeBack();
       if (cancel() == Status.CANCELLED) {
         throw interrupted;
       }
@@ -90,23 +90,18 @@ final class Request implements AutoCloseable {
     return status();
   }
 
-  /** Has the pump hand over the status, unless the request was closed before. */
+  /** Has the pump hand over the status, in its thread; and with it this request. */
   void whenDone(Consumer<Status> finished) {
-    watch(
-        () -> {
-          Status status;
-          synchronized (this) {
-            if (isFreed) {
-              return;
-            }
-            status = status();
-          }
-          finished.accept(status);
-        });
+    watch(() -> finished.accept(status()));
   }
 
-  private long watch(Runnable wake) {
-    return Pump.watch((queue, tag) -> Rlc.request_watch(handle, queue, tag), wake);
+  /** Takes it out of the pump. False if it was handed over before, and is somebody else's. */
+  boolean takeBack() {
+    return Pump.forget(watchTag);
+  }
+
+  private void watch(Runnable wake) {
+    watchTag = Pump.watch((queue, tag) -> Rlc.request_watch(handle, queue, tag), wake);
   }
 
   private Status drive() {
@@ -127,8 +122,8 @@ final class Request implements AutoCloseable {
   }
 
   /** CANCELLED, or the status that it has finished with before. */
-  synchronized Status cancel() {
-    return isFreed ? Status.CANCELLED : Status.of(Rlc.request_cancel(handle));
+  private Status cancel() {
+    return Status.of(Rlc.request_cancel(handle));
   }
 
   /** The lease of an acquire that was granted; once. */
@@ -144,11 +139,9 @@ final class Request implements AutoCloseable {
     return RedlatchException.of(status, op, name, Text.of(Rlc.request_message(handle)));
   }
 
+  /** Cancels what has not finished, and gives back what was not taken. */
   @Override
-  public synchronized void close() {
-    if (!isFreed) {
-      isFreed = true;
-      Rlc.request_free(handle);
-    }
+  public void close() {
+    Rlc.request_free(handle);
   }
 }

@@ -3,12 +3,16 @@
 package io.redlatch;
 
 import io.redlatch.internal.rlc.Rlc;
+import io.redlatch.internal.rlc.RlcConstants;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_acquire_options;
+import io.redlatch.internal.rlc.SWIGTYPE_p_rl_lease;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_request;
 import java.lang.ref.Cleaner;
+import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.Executor;
-import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -32,8 +36,11 @@ final class Session implements Runnable {
   private final Runnable free;
   private volatile boolean isClosed;
 
-  /** Leases that were dropped while they were held: they stay held. */
-  final AtomicLong leaked = new AtomicLong();
+  /** The client, and its leases: the collector finds them in any order. */
+  private final AtomicInteger users = new AtomicInteger(1);
+
+  /** Leases that were dropped while they were held. They stay held until close(). */
+  private final Queue<SWIGTYPE_p_rl_lease> dropped = new ConcurrentLinkedQueue<>();
 
   Session(Runnable shutdown, Runnable free) {
     this.shutdown = shutdown;
@@ -41,8 +48,19 @@ final class Session implements Runnable {
   }
 
   void close() {
-    shutdown.run();
+    Threads.blocking(
+        () -> {
+          shutdown.run();
+          return true;
+        });
     isClosed = true;
+    freeDropped();
+  }
+
+  private void freeDropped() {
+    for (SWIGTYPE_p_rl_lease lease; (lease = dropped.poll()) != null; ) {
+      Rlc.lease_free(lease);
+    }
   }
 
   /** By the cleaner, when nobody has the client or a lease of it. */
@@ -50,14 +68,34 @@ final class Session implements Runnable {
   public void run() {
     if (!isClosed) {
       Leaks.report("client", "");
-      if (leaked.get() > 0) {
-        return;
-      }
     }
-    // It waits for the server, and all cleaning shares a thread.
-    Thread thread = new Thread(free, "redlatch-close");
-    thread.setDaemon(true);
-    thread.start();
+    leave();
+  }
+
+  void enter() {
+    users.incrementAndGet();
+  }
+
+  /** Whoever comes to this last has nobody beside it. */
+  private void leave() {
+    if (users.decrementAndGet() == 0 && (isClosed || dropped.isEmpty())) {
+      // It waits for the server, and all cleaning shares a thread.
+      Threads.daemon("redlatch-close", free).start();
+    }
+  }
+
+  /** By the cleaner, when nobody has the lease. */
+  void leave(SWIGTYPE_p_rl_lease lease, String name) {
+    if (Rlc.lease_state(lease) == RlcConstants.RL_LEASE_HELD) {
+      Leaks.report("lease", name);
+      dropped.add(lease);
+      if (isClosed) {
+        freeDropped();
+      }
+    } else {
+      Rlc.lease_free(lease);
+    }
+    leave();
   }
 
   void connect(Request started) {
@@ -110,28 +148,48 @@ final class Session implements Runnable {
   CompletableFuture<Lease> acquireAsync(NamedLock lock, long waitMs, Executor executor) {
     CompletableFuture<Lease> future = new CompletableFuture<>();
     Request request = start(lock, waitMs);
-    request.whenDone(status -> executor.execute(() -> finish(lock, request, status, future)));
+    try {
+      request.whenDone(status -> handOver(lock, request, status, future, executor));
+    } catch (RedlatchException failure) {
+      request.close();
+      throw failure;
+    }
     future.whenComplete(
         (lease, failure) -> {
           // Cancelled, or completed by somebody else.
-          if (request.cancel() == Status.CANCELLED) {
+          if (request.takeBack()) {
             request.close();
           }
         });
     return future;
   }
 
+  private void handOver(
+      NamedLock lock,
+      Request request,
+      Status status,
+      CompletableFuture<Lease> future,
+      Executor executor) {
+    try {
+      executor.execute(() -> finish(lock, request, status, future));
+    } catch (RuntimeException | Error refused) {
+      request.close();
+      future.completeExceptionally(refused);
+    }
+  }
+
   private void finish(
       NamedLock lock, Request request, Status status, CompletableFuture<Lease> future) {
-    try {
-      Lease lease = granted(lock, request, status);
-      if (!future.complete(lease)) {
-        lease.close();
+    try (request) {
+      // Whoever has cancelled it meanwhile has nobody to give it to.
+      if (!future.isDone()) {
+        Lease lease = granted(lock, request, status);
+        if (!future.complete(lease)) {
+          lease.close();
+        }
       }
     } catch (RedlatchException failure) {
       future.completeExceptionally(failure);
-    } finally {
-      request.close();
     }
   }
 }

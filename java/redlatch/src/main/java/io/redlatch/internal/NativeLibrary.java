@@ -7,6 +7,7 @@ import java.io.InputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Locale;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Loads the library: the file that the property {@value #OVERRIDE} names, else the one in this jar,
@@ -16,20 +17,34 @@ public final class NativeLibrary {
   /** The path of a libredlatchjni.so to be taken in place of the one in the jar. */
   public static final String OVERRIDE = "io.redlatch.library";
 
-  private static final boolean IS_LOADED = find();
+  private static final String INSTEAD =
+      "name an unpacked library by -D" + OVERRIDE + "=/path/to/libredlatchjni.so";
+
+  private static final @Nullable UnsatisfiedLinkError FAILURE = tryToLoad();
 
   private NativeLibrary() {}
 
-  /** Loads it, if that was not done yet. */
+  /** Loads it, if that was not done yet. Each caller learns why it cannot be. */
   public static void load() {
-    assert IS_LOADED;
+    if (FAILURE != null) {
+      throw because(FAILURE.getMessage(), FAILURE);
+    }
   }
 
-  private static boolean find() {
+  private static @Nullable UnsatisfiedLinkError tryToLoad() {
+    try {
+      find();
+      return null;
+    } catch (UnsatisfiedLinkError failure) {
+      return failure;
+    }
+  }
+
+  private static void find() {
     String override = System.getProperty(OVERRIDE);
     if (override != null) {
       loadFile(Path.of(override).toAbsolutePath(), OVERRIDE + "=" + override);
-      return true;
+      return;
     }
     String system = System.getProperty("os.name").toLowerCase(Locale.ROOT).replace(' ', '-');
     String machine = System.getProperty("os.arch").replace("amd64", "x86_64");
@@ -37,48 +52,44 @@ public final class NativeLibrary {
     try (InputStream content = NativeLibrary.class.getResourceAsStream(resource)) {
       if (content == null) {
         throw new UnsatisfiedLinkError(
-            "redlatch has no library for this machine (" + resource + " is not in its jar); build"
-                + " one there, and name it by -D" + OVERRIDE + "=/path/to/libredlatchjni.so");
+            "redlatch has no library for this machine (" + resource + " is not in its jar): build"
+                + " one there, and " + INSTEAD);
       }
       loadCopy(content);
     } catch (IOException failure) {
-      throw notUnpacked(failure);
+      throw because("redlatch cannot unpack its library: " + failure + whereToUnpack(), failure);
     }
-    return true;
   }
 
-  /** Folders that Java makes for this are for their owner alone. */
   private static void loadCopy(InputStream content) throws IOException {
+    // For its owner alone: what is loaded from there is what was put there.
     Path folder = Files.createTempDirectory("redlatch");
     Path file = folder.resolve("libredlatchjni.so");
     try {
       Files.copy(content, file);
-      loadFile(file, "a copy in java.io.tmpdir=" + System.getProperty("java.io.tmpdir"));
+      loadFile(file, "a copy of its library" + whereToUnpack());
     } finally {
       Files.deleteIfExists(file);
       Files.deleteIfExists(folder);
     }
   }
 
+  private static String whereToUnpack() {
+    return " (java.io.tmpdir=" + System.getProperty("java.io.tmpdir") + " must be a folder to"
+        + " write to and to run programs from; or " + INSTEAD + ")";
+  }
+
   private static void loadFile(Path file, String what) {
     try {
       System.load(file.toString());
     } catch (UnsatisfiedLinkError failure) {
-      UnsatisfiedLinkError clear =
-          new UnsatisfiedLinkError("redlatch cannot load " + what + ": " + failure.getMessage());
-      clear.initCause(failure);
-      throw clear;
+      throw because("redlatch cannot load " + what + ": " + failure.getMessage(), failure);
     }
   }
 
-  private static UnsatisfiedLinkError notUnpacked(IOException failure) {
-    UnsatisfiedLinkError clear =
-        new UnsatisfiedLinkError(
-            "redlatch cannot unpack its library into java.io.tmpdir="
-                + System.getProperty("java.io.tmpdir")
-                + ": name a folder that can be written and run from, or an unpacked library by -D"
-                + OVERRIDE + ": " + failure);
-    clear.initCause(failure);
-    return clear;
+  private static UnsatisfiedLinkError because(String message, Throwable cause) {
+    UnsatisfiedLinkError failure = new UnsatisfiedLinkError(message);
+    failure.initCause(cause);
+    return failure;
   }
 }

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+package io.redlatch;
+
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.redlatch.Wait.Worker;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.Callable;
+import org.junit.jupiter.api.Test;
+
+/** An interrupt ends a wait at once, and leaves nothing behind. */
+class InterruptTest extends ServerTest {
+  private static void assertInterrupted(Worker<?> worker) {
+    worker.thread.interrupt();
+    assertThrows(InterruptedException.class, worker::end);
+  }
+
+  @Test
+  void interruptLeavesTheLine() throws Exception {
+    Redlatch client = client();
+    Redlatch other = client();
+    try (Lease held = client.lock("x").with(LONG).acquire()) {
+      Worker<Lease> waiter = new Worker<>(() -> other.lock("x").acquire());
+      Wait.until(() -> waiting(client, "x") == 1);
+      assertInterrupted(waiter);
+      Wait.until(() -> !server.hasQueue("x"));
+      Worker<?> limited = new Worker<>(() -> other.lock("x").acquire(Duration.ofHours(1)));
+      Wait.until(() -> waiting(client, "x") == 1);
+      assertInterrupted(limited);
+      assertTrue(held.isHeld());
+    }
+    Wait.until(() -> !server.hasQueue("x"));
+    other.lock("x").tryAcquire().orElseThrow().close();
+  }
+
+  @Test
+  void serverThatIsSilentIsNotWaitedFor() throws Exception {
+    Redlatch client = client();
+    server.pause();
+    Worker<Lease> waiter = new Worker<>(() -> client.lock("x").acquire());
+    Wait.until(() -> waiter.thread.getState() == Thread.State.WAITING);
+    assertInterrupted(waiter);
+    server.resume();
+    Wait.until(() -> !server.has("x") && !server.hasQueue("x"));
+  }
+
+  @Test
+  void threadThatIsInterruptedDoesNotBegin() {
+    Redlatch client = client();
+    List<Callable<?>> calls =
+        List.of(
+            () -> client.lock("x").acquire(),
+            () -> client.lock("x").acquire(Duration.ofSeconds(1)),
+            () -> client.lock("x").tryAcquire(Duration.ZERO),
+            () -> client.lock("x").call(() -> 1));
+    for (Callable<?> call : calls) {
+      Thread.currentThread().interrupt();
+      assertThrows(InterruptedException.class, call::call);
+      assertFalse(Thread.interrupted(), "the exception has taken it");
+    }
+    assertFalse(server.has("x"));
+  }
+
+  @Test
+  void whatDoesNotWaitGoesOnAndStaysInterrupted() throws Exception {
+    Redlatch client = client();
+    Thread.currentThread().interrupt();
+    Lease lease = client.lock("x").tryAcquire().orElseThrow();
+    lease.extend(Duration.ofMinutes(1));
+    client.inspect("x");
+    lease.close();
+    assertTrue(Thread.interrupted());
+    assertFalse(server.has("x"));
+    Thread.currentThread().interrupt();
+    // With a server that is late: the release is waited for.
+    Lease late = client.lock("x").tryAcquire().orElseThrow();
+    Thread.interrupted();
+    server.pause();
+    Worker<Boolean> closing =
+        new Worker<>(
+            () -> {
+              late.close();
+              return Thread.interrupted();
+            });
+    Wait.until(() -> closing.thread.getState() == Thread.State.WAITING);
+    closing.thread.interrupt();
+    server.resume();
+    assertTrue(closing.end());
+    assertFalse(server.has("x"));
+  }
+
+  @Test
+  void upgradeThatIsInterruptedReadsOn() throws Exception {
+    NamedReadWriteLock lock = client().readWriteLock("x").with(LONG);
+    Redlatch looking = client();
+    try (Lease one = lock.readLock().acquire();
+        Lease two = lock.readLock().acquire()) {
+      Worker<?> upgrading =
+          new Worker<>(
+              () -> {
+                one.upgrade();
+                return 0;
+              });
+      Wait.until(() -> waiting(looking, "x") == 1);
+      assertInterrupted(upgrading);
+      one.checkHeld();
+      assertTrue(one.mode() == Lease.Mode.READ && two.isHeld());
+      Wait.until(() -> waiting(looking, "x") == 0);
+    }
+  }
+
+  @Test
+  void connectIsEndedByAnInterrupt() throws Exception {
+    Redlatch client = client();
+    server.kill();
+    Worker<Boolean> connecting =
+        new Worker<>(
+            () -> {
+              assertFails(Status.CANCELLED, () -> client.connect(Duration.ofHours(1)));
+              return Thread.interrupted();
+            });
+    Wait.until(() -> connecting.thread.getState() == Thread.State.WAITING);
+    connecting.thread.interrupt();
+    assertTrue(connecting.end(), "the thread stays interrupted");
+  }
+
+  /** A grant and an interrupt cross: who waits has the lease, or nobody has the lock. */
+  @Test
+  void grantsThatCrossAnInterruptAreNotLost() throws Exception {
+    Redlatch client = client();
+    Redlatch other = client();
+    for (int i = 0; i < 200; i++) {
+      Lease held = client.lock("x").acquire();
+      Worker<Lease> waiter = new Worker<>(() -> other.lock("x").acquire());
+      Wait.until(() -> waiter.thread.getState() == Thread.State.WAITING);
+      Thread interrupter = new Thread(waiter.thread::interrupt);
+      interrupter.start();
+      held.close();
+      interrupter.join();
+      try {
+        waiter.end().close();
+      } catch (InterruptedException crossed) {
+        assertFalse(waiter.isWaiting());
+      }
+      client.lock("x").acquire(Duration.ofSeconds(Wait.PATIENCE_S)).close();
+    }
+    Wait.until(() -> !server.has("x") && !server.hasQueue("x"));
+  }
+}

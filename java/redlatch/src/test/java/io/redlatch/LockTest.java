@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+package io.redlatch;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.redlatch.Wait.Worker;
+import java.time.Duration;
+import java.time.temporal.ChronoUnit;
+import java.util.Optional;
+import org.junit.jupiter.api.Test;
+
+class LockTest extends ServerTest {
+  @Test
+  void lockExcludesUntilItIsReleased() throws Exception {
+    Redlatch one = client();
+    Redlatch other = client();
+    Lease held = one.lock("report").acquire();
+    assertTrue(held.isHeld());
+    held.checkHeld();
+    assertEquals(Lease.State.HELD, held.state());
+    assertEquals(Lease.Mode.WRITE, held.mode());
+    assertEquals("report", held.name());
+    assertEquals(1, held.holdCount());
+    assertEquals(32, held.token().length());
+    assertTrue(held.fence() > 0);
+    assertTrue(held.remaining().compareTo(Duration.ofSeconds(20)) > 0, held::toString);
+    assertEquals("Lease[report, HELD, fence " + held.fence() + "]", held.toString());
+
+    assertEquals(Optional.empty(), other.lock("report").tryAcquire());
+    assertTrue(held.release());
+    assertFalse(held.isHeld());
+    assertEquals(Lease.State.RELEASED, held.state());
+    assertEquals(Duration.ZERO, held.remaining());
+    try (Lease next = other.lock("report").tryAcquire().orElseThrow()) {
+      assertTrue(next.fence() > held.fence());
+    }
+    assertFalse(server.has("report"));
+    assertFails(Status.E_NOT_HELD, held::release);
+    assertFails(Status.E_NOT_HELD, held::checkHeld);
+    held.close();
+  }
+
+  @Test
+  void waitIsLimited() throws Exception {
+    Redlatch client = client();
+    try (Lease held = client.lock("x").acquire()) {
+      NamedLock lock = client.lock("x");
+      long begin = System.nanoTime();
+      NotAcquiredException failure =
+          assertThrows(
+              NotAcquiredException.class, () -> lock.acquire(Duration.ofMillis(50)).close());
+      assertEquals(Status.TIMEOUT, failure.status());
+      assertTrue(failure.getMessage().startsWith("acquire: lock 'x' "), failure::getMessage);
+      assertTrue(System.nanoTime() - begin >= 50_000_000);
+      assertEquals(Optional.empty(), lock.tryAcquire(Duration.ofMillis(1)));
+      assertFalse(server.hasQueue("x"), "nobody is left in line");
+      assertTrue(held.isHeld());
+    }
+  }
+
+  /** Less than none is what is left of a limit that is over; for the library it has no end. */
+  @Test
+  void waitOfNoneOrLessIsOneTry() throws Exception {
+    Redlatch client = client();
+    try (Lease held = client.lock("x").acquire()) {
+      NamedLock lock = client.lock("x");
+      for (Duration none : new Duration[] {Duration.ZERO, Duration.ofMillis(-1), max().negated()}) {
+        NotAcquiredException failure =
+            assertThrows(NotAcquiredException.class, () -> lock.acquire(none).close());
+        assertEquals(Status.BUSY, failure.status());
+        assertEquals(Optional.empty(), lock.tryAcquire(none));
+      }
+      assertTrue(held.isHeld());
+    }
+  }
+
+  private static Duration max() {
+    return ChronoUnit.FOREVER.getDuration();
+  }
+
+  @Test
+  void waitMayBeAsLongAsADuration() throws Exception {
+    Redlatch client = client();
+    Worker<Optional<Lease>> waiter;
+    try (Lease held = client.lock("x").acquire(max())) {
+      waiter = new Worker<>(() -> client.lock("x").tryAcquire(max()));
+      Wait.until(() -> waiting(client, "x") == 1);
+      assertTrue(held.isHeld() && waiter.isWaiting());
+    }
+    waiter.end().orElseThrow().close();
+  }
+
+  @Test
+  void waitersComeInLine() throws Exception {
+    Redlatch one = client();
+    Redlatch other = client();
+    Lease held = one.lock("x").acquire();
+    Worker<Lease> first = new Worker<>(() -> other.lock("x").acquire());
+    Wait.until(() -> waiting(one, "x") == 1);
+    assertEquals(Optional.empty(), one.lock("x").tryAcquire());
+    held.close();
+    Lease next = first.end();
+    assertTrue(next.fence() > held.fence());
+    next.close();
+  }
+
+  @Test
+  void leaseIsClosedByAnyThread() throws Exception {
+    Redlatch client = client();
+    Lease lease = client.lock("x").acquire();
+    assertTrue(Wait.inThread(lease::release));
+    assertFalse(server.has("x"));
+  }
+
+  @Test
+  void callHoldsTheLockMeanwhile() throws Exception {
+    Redlatch client = client();
+    assertEquals(7, client.lock("x").call(() -> server.has("x") ? 7 : 0));
+    assertFalse(server.has("x"));
+    Exception thrown = new Exception("of the work");
+    Exception caught =
+        assertThrows(
+            Exception.class,
+            () ->
+                client
+                    .lock("x")
+                    .call(
+                        () -> {
+                          throw thrown;
+                        }));
+    assertSame(thrown, caught);
+    assertFalse(server.has("x"));
+  }
+
+  @Test
+  void leaseIsRenewedAndExtended() throws Exception {
+    Redlatch client = client();
+    try (Lease lease = client.lock("x").with(SHORT).acquire()) {
+      Thread.sleep(600);
+      lease.checkHeld();
+      lease.extend(Duration.ofMinutes(5));
+      assertTrue(lease.remaining().compareTo(Duration.ofMinutes(4)) > 0, lease::toString);
+    }
+  }
+
+  @Test
+  void withoutRenewalALeaseEnds() throws Exception {
+    Redlatch client = client();
+    Lease lease = client.lock("x").with(SHORT.renew(false)).acquire();
+    Wait.until(() -> !lease.isHeld());
+    assertEquals(Lease.State.LOST, lease.state());
+    Lease limited = client.lock("y").with(LONG.maxHold(Duration.ofMillis(100))).acquire();
+    Wait.until(() -> limited.state() == Lease.State.LOST);
+  }
+
+  @Test
+  void serverThatIsAwayIsSaidSo() {
+    Redlatch client = client();
+    server.kill();
+    // What was sent while it died may have been carried out.
+    Wait.until(
+        () -> {
+          try {
+            client.lock("x").tryAcquire();
+            return false;
+          } catch (RedlatchException failure) {
+            return failure.status() == Status.E_UNAVAILABLE;
+          }
+        });
+    assertFails(Status.E_UNAVAILABLE, () -> client.lock("x").acquire(Duration.ofMillis(50)));
+    RedlatchException failure =
+        assertFails(Status.E_UNAVAILABLE, () -> Redlatch.connect(server.url()));
+    assertTrue(failure.status().isRetryable() && !failure.status().maybeApplied());
+    assertTrue(failure.getMessage().startsWith("connect: "), failure::getMessage);
+  }
+}

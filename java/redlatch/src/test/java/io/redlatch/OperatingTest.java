@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+package io.redlatch;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.redlatch.Wait.Worker;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.Iterator;
+import java.util.List;
+import java.util.NoSuchElementException;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
+import org.junit.jupiter.api.Test;
+
+/** Looking and operating. */
+class OperatingTest extends ServerTest {
+  private static Set<String> names(Iterable<LockInfo> locks) {
+    Set<String> names = new TreeSet<>();
+    locks.forEach(lock -> names.add(lock.name()));
+    return names;
+  }
+
+  @Test
+  void inspectShowsHoldersAndWaiters() throws Exception {
+    Redlatch client =
+        client(ClientOptions.DEFAULT.namespace("app:").with("holder", "me").with("timeout", "3s"));
+    assertEquals("3000ms", client.option("timeout"));
+    assertEquals("push", client.option("delivery"));
+    LockInfo free = client.inspect("x");
+    assertEquals(LockInfo.State.FREE, free.state());
+    assertEquals("none", free.type());
+    assertEquals(List.of(), free.holders());
+    assertEquals(Optional.of(Duration.ZERO), free.remaining());
+
+    Lease held = client.lock("x").with(LONG.label("nightly")).acquire();
+    Worker<Lease> waiter = new Worker<>(() -> client.lock("x").acquire());
+    Wait.until(() -> waiting(client, "x") == 1);
+    Wait.until(() -> !client.inspect("x").holders().get(0).label().isEmpty());
+    LockInfo info = client.inspect("x");
+    assertEquals(LockInfo.State.HELD, info.state());
+    assertEquals("x", info.name());
+    assertEquals("string", info.type());
+    assertEquals(1, info.holding());
+    assertEquals(held.fence(), info.fence());
+    assertTrue(info.remaining().orElseThrow().compareTo(Duration.ofMinutes(9)) > 0, info::toString);
+    assertNotEquals(Instant.EPOCH, info.serverTime());
+    LockInfo.Holder holder = info.holders().get(0);
+    assertEquals("me", holder.who());
+    assertEquals("nightly", holder.label());
+    assertEquals(held.token(), holder.token());
+    assertEquals(Lease.Mode.WRITE, holder.mode());
+    assertFalse(holder.since().orElseThrow().isAfter(info.serverTime()));
+    LockInfo.Waiter second = info.waiters().get(0);
+    assertEquals(Lease.Mode.WRITE, second.mode());
+    assertEquals(32, second.token().length());
+    held.close();
+    waiter.end().close();
+    assertFails(Status.E_INVALID, () -> client.inspect(""));
+  }
+
+  @Test
+  void inspectShowsOwnersAndWhatIsNotOurs() throws Exception {
+    Redlatch client = client();
+    try (Lease lease = client.reentrantLock("hash", "me").acquire()) {
+      LockInfo info = client.inspect("hash");
+      assertEquals("me", info.owner());
+      assertEquals("hash", info.type());
+      assertTrue(lease.isHeld());
+    }
+    server.ask("SET", "theirs", "value");
+    LockInfo foreign = client.inspect("theirs");
+    assertEquals(LockInfo.State.FOREIGN, foreign.state());
+    assertEquals(Optional.empty(), foreign.remaining(), "it never expires");
+    assertEquals("value", foreign.holders().get(0).token());
+    assertEquals(Lease.Mode.WRITE, foreign.holders().get(0).mode());
+    server.ask("LPUSH", "list", "value");
+    LockInfo none = client.inspect("list");
+    assertEquals(LockInfo.State.NO_LOCK, none.state());
+    assertEquals("list", none.type());
+    assertTrue(client.lock("theirs").tryAcquire().isEmpty());
+  }
+
+  @Test
+  void listFindsWhatIsHeld() throws Exception {
+    Redlatch client = client();
+    for (int i = 0; i < 30; i++) {
+      client.lock("n" + i).acquire();
+    }
+    try (Lease reading = client.readWriteLock("r").readLock().acquire()) {
+      assertTrue(reading.isHeld());
+      assertEquals(31, names(client.list("")).size());
+      assertEquals(Set.of("n10", "n11"), names(client.list("n1[01]")));
+      assertEquals(Set.of("r"), names(client.list("r")));
+    }
+    assertEquals(Set.of(), names(client.list("r")));
+    Iterator<LockInfo> locks = client.list("n7").iterator();
+    assertTrue(locks.hasNext() && locks.hasNext());
+    assertEquals("n7", locks.next().name());
+    assertFalse(locks.hasNext());
+    assertThrows(NoSuchElementException.class, locks::next);
+    server.kill();
+    RedlatchException failure =
+        assertThrows(RedlatchException.class, () -> names(client.list("")));
+    assertTrue(failure.status().isRetryable(), failure::getMessage);
+  }
+
+  @Test
+  void forceReleaseTakesItFromWhoeverHoldsIt() throws Exception {
+    Redlatch client = client();
+    Redlatch other = client();
+    Lease held = client.lock("x").acquire();
+    Worker<Lease> waiter = new Worker<>(() -> other.lock("x").acquire());
+    Wait.until(() -> waiting(client, "x") == 1);
+    byte[] name = "x".getBytes(UTF_8);
+    byte[] wrong = "0".repeat(32).getBytes(UTF_8);
+    assertFails(Status.E_NOT_HELD, () -> client.forceRelease(name, wrong));
+    client.forceRelease(name, held.token().getBytes(UTF_8));
+    Lease next = waiter.end();
+    assertTrue(next.fence() > held.fence());
+    assertThrows(LockLostException.class, held::release);
+    next.close();
+    assertFails(Status.E_NOT_HELD, () -> client.forceRelease("x"));
+  }
+
+  @Test
+  void detachedLeaseIsAttached() throws Exception {
+    Redlatch one = client();
+    Redlatch other = client();
+    Lease lease = one.lock("x").with(LONG).acquire();
+    String token = lease.detach();
+    assertEquals(Lease.State.DETACHED, lease.state());
+    assertFails(Status.E_NOT_HELD, lease::checkHeld);
+    one.close();
+    assertTrue(server.has("x"));
+    try (Lease attached = other.attach("x", token)) {
+      attached.checkHeld();
+      assertEquals(0, attached.fence());
+      assertEquals(token, attached.token());
+      assertEquals("x", attached.name());
+    }
+    assertFalse(server.has("x"));
+    assertFails(Status.E_NOT_HELD, () -> other.attach("x", token));
+    assertFails(Status.E_INVALID, () -> other.attach("x", "short"));
+  }
+
+  @Test
+  void redissonsFormatIsTaken() throws Exception {
+    Redlatch client = client();
+    LockOptions hash = LockOptions.DEFAULT.format(LockOptions.Format.HASH);
+    try (Lease lease = client.lock("x").with(hash).acquire()) {
+      assertEquals("+hash", server.ask("TYPE", "x"));
+      assertTrue(lease.isHeld());
+    }
+    LockOptions shared = LockOptions.DEFAULT.format(LockOptions.Format.HASH_RW);
+    try (Lease lease = client.readWriteLock("y").with(shared).readLock().acquire()) {
+      assertEquals("+hash", server.ask("TYPE", "y"));
+      assertEquals(Lease.Mode.READ, lease.mode());
+    }
+  }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+package io.redlatch;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.redlatch.Wait.Worker;
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+
+class ReadWriteLockTest extends ServerTest {
+  @Test
+  void readersShareAndWritersDoNot() throws Exception {
+    NamedReadWriteLock one = client().readWriteLock("x");
+    NamedReadWriteLock other = client().readWriteLock("x");
+    Lease reading = one.readLock().acquire();
+    Lease together = other.readLock().tryAcquire().orElseThrow();
+    assertEquals(Lease.Mode.READ, together.mode());
+    assertTrue(other.writeLock().tryAcquire().isEmpty());
+    reading.close();
+    together.close();
+    Lease writing = other.writeLock().tryAcquire().orElseThrow();
+    assertEquals(Lease.Mode.WRITE, writing.mode());
+    assertTrue(one.readLock().tryAcquire().isEmpty());
+    assertTrue(client().lock("x").tryAcquire().isEmpty(), "it is the mutex of that name");
+    writing.close();
+  }
+
+  @Test
+  void readerBecomesTheWriterAndAReaderAgain() throws Exception {
+    NamedReadWriteLock lock = client().readWriteLock("x").with(LONG);
+    Redlatch looking = client();
+    Lease one = lock.readLock().acquire();
+    Lease two = lock.readLock().acquire();
+    assertFalse(one.tryUpgrade(), "others read");
+    assertFails(Status.BUSY, () -> one.upgrade(Duration.ofSeconds(-1)));
+    assertFails(Status.TIMEOUT, () -> one.upgrade(Duration.ofMillis(20)));
+    one.checkHeld();
+    long before = one.fence();
+    Worker<Lease.Mode> upgrading =
+        new Worker<>(
+            () -> {
+              one.upgrade();
+              return one.mode();
+            });
+    Wait.until(() -> waiting(looking, "x") == 1);
+    assertEquals(Lease.Mode.UPGRADE, looking.inspect("x").waiters().get(0).mode());
+    assertFails(Status.E_DEADLOCK, two::upgrade);
+    two.close();
+    assertEquals(Lease.Mode.WRITE, upgrading.end());
+    assertTrue(one.fence() > before);
+    assertTrue(lock.readLock().tryAcquire().isEmpty());
+    one.downgrade();
+    assertEquals(Lease.Mode.READ, one.mode());
+    lock.readLock().tryAcquire().orElseThrow().close();
+    assertTrue(one.tryUpgrade());
+    assertTrue(one.release());
+    assertFails(Status.E_NOT_HELD, one::downgrade);
+  }
+
+  @Test
+  void ownerThatReadsMayReadAgain() throws Exception {
+    Redlatch client = client();
+    LockOptions mine = LONG.owner("me".getBytes());
+    NamedReadWriteLock lock = client.readWriteLock("x");
+    Lease one = lock.with(mine).readLock().acquire();
+    Worker<Lease> writer = new Worker<>(() -> lock.writeLock().acquire());
+    Wait.until(() -> waiting(client, "x") == 1);
+    assertTrue(lock.readLock().tryAcquire().isEmpty(), "somebody waits");
+    lock.with(mine).readLock().tryAcquire().orElseThrow().close();
+    assertFails(Status.E_ALREADY_HELD, () -> lock.with(mine).writeLock().acquire());
+    one.close();
+    writer.end().close();
+  }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+package io.redlatch;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.redlatch.Wait.Worker;
+import java.time.Duration;
+import java.util.List;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+
+class RedlockTest extends ServerTest {
+  /** The servers have just been started. */
+  private static final ClientOptions UNGUARDED = ClientOptions.DEFAULT.with("restart_guard", "off");
+
+  private final List<TestServer> servers = Stream.generate(this::another).limit(3).toList();
+  private final List<String> urls = servers.stream().map(TestServer::url).toList();
+
+  private TestServer another() {
+    return closing(new TestServer());
+  }
+
+  private Redlock redlock(ClientOptions options) {
+    return closing(Redlock.connect(urls, options, Duration.ofSeconds(Wait.PATIENCE_S)));
+  }
+
+  @Test
+  void lockIsTakenOnMostServers() throws Exception {
+    Redlock one = redlock(UNGUARDED);
+    Redlock other = redlock(UNGUARDED);
+    Lease lease = one.lock("x").with(LONG).acquire();
+    assertEquals(0, lease.fence());
+    assertEquals(32, lease.token().length());
+    Wait.until(() -> servers.stream().allMatch(server -> server.has("x")));
+    assertTrue(other.lock("x").tryAcquire().isEmpty());
+    assertTrue(other.lock("x").tryAcquire(Duration.ofMillis(30)).isEmpty());
+    lease.extend(Duration.ofMinutes(20));
+    assertTrue(lease.remaining().compareTo(Duration.ofMinutes(15)) > 0);
+    assertTrue(lease.release());
+    Wait.until(() -> servers.stream().noneMatch(server -> server.has("x")));
+    assertEquals(3, one.option("nodes").lines().filter(line -> line.endsWith("votes")).count());
+  }
+
+  @Test
+  void mostOfThemAreEnough() throws Exception {
+    Redlock redlock = redlock(UNGUARDED.with("fenced", "yes"));
+    long before = redlock.lock("x").call(() -> 1L);
+    servers.get(0).kill();
+    try (Lease lease = redlock.lock("x").acquire(Duration.ofSeconds(Wait.PATIENCE_S))) {
+      assertTrue(lease.fence() > before);
+    }
+    servers.get(1).kill();
+    Wait.until(
+        () -> {
+          try {
+            return redlock.lock("x").tryAcquire().isPresent();
+          } catch (RedlatchException failure) {
+            return failure.status() == Status.E_UNAVAILABLE;
+          }
+        });
+    assertFails(Status.E_UNAVAILABLE, () -> redlock.lock("x").tryAcquire());
+  }
+
+  @Test
+  void lossIsTold() throws Exception {
+    Redlock redlock = redlock(UNGUARDED);
+    Lease lease = redlock.lock("x").with(SHORT).acquire();
+    servers.forEach(server -> server.ask("DEL", "x"));
+    assertEquals(Status.E_LOST, Wait.get(lease.lost()).status());
+  }
+
+  @Test
+  void closeReleasesAndEndsWaits() throws Exception {
+    Redlock one = redlock(UNGUARDED);
+    Redlock other = redlock(UNGUARDED);
+    Lease held = one.lock("x").with(LONG).acquire();
+    Worker<Lease> waiter = new Worker<>(() -> other.lock("x").acquire());
+    Worker<Lease> interrupted = new Worker<>(() -> other.lock("x").acquire());
+    Wait.until(() -> interrupted.thread.getState() == Thread.State.WAITING);
+    interrupted.thread.interrupt();
+    assertThrows(InterruptedException.class, interrupted::end);
+    other.close();
+    assertFails(Status.E_CLOSED, waiter::end);
+    one.close();
+    Wait.until(() -> servers.stream().noneMatch(server -> server.has("x")));
+    assertFalse(held.isHeld());
+  }
+
+  @Test
+  void serversThatJustStartedMayNotVote() {
+    Redlock redlock = closing(Redlock.open(urls, ClientOptions.DEFAULT));
+    RedlatchException failure =
+        assertFails(Status.E_UNAVAILABLE, () -> redlock.connect(Duration.ZERO));
+    assertTrue(failure.getMessage().contains("restart"), failure::getMessage);
+  }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+package io.redlatch;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.UnixDomainSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.Channels;
+import java.nio.channels.SocketChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/** A redis-server of one test, on a socket in a folder of its own. */
+final class TestServer implements AutoCloseable {
+  /** It ends with whoever has started it, in whatever way that ends. */
+  private static final String SCRIPT =
+      "${REDLATCH_REDIS_SERVER:-redis-server} --port 0 --save '' --dir \"$0\" --unixsocket \"$0/s\""
+          + " >\"$0/output\" 2>&1 & echo $!; read -r _; kill -KILL $!; rm -rf \"$0\"";
+
+  private final Path socket;
+  private final Process shell;
+  private final String pid;
+
+  TestServer() {
+    try {
+      // The name of a socket must be short.
+      Path folder = Files.createTempDirectory("rl");
+      socket = folder.resolve("s");
+      shell = new ProcessBuilder("sh", "-c", SCRIPT, folder.toString()).start();
+      BufferedReader output = shell.inputReader();
+      pid = output.readLine();
+    } catch (IOException failure) {
+      throw new UncheckedIOException(failure);
+    }
+    Wait.until(this::answers);
+  }
+
+  private boolean answers() {
+    try {
+      return ask("PING").equals("+PONG");
+    } catch (UncheckedIOException notYet) {
+      return false;
+    }
+  }
+
+  String url() {
+    return "unix://" + socket;
+  }
+
+  /** The first line of the answer to a command. */
+  String ask(String... words) {
+    List<byte[]> all = new ArrayList<>();
+    for (String word : words) {
+      all.add(word.getBytes(UTF_8));
+    }
+    return ask(all);
+  }
+
+  String ask(List<byte[]> words) {
+    ByteArrayOutputStream request = new ByteArrayOutputStream();
+    request.writeBytes(("*" + words.size() + "\r\n").getBytes(UTF_8));
+    for (byte[] word : words) {
+      request.writeBytes(("$" + word.length + "\r\n").getBytes(UTF_8));
+      request.writeBytes(word);
+      request.writeBytes("\r\n".getBytes(UTF_8));
+    }
+    try (SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(socket))) {
+      channel.write(ByteBuffer.wrap(request.toByteArray()));
+      String line = new BufferedReader(Channels.newReader(channel, UTF_8)).readLine();
+      return line == null ? "" : line;
+    } catch (IOException failure) {
+      throw new UncheckedIOException(failure);
+    }
+  }
+
+  boolean has(String key) {
+    return ask("EXISTS", key).equals(":1");
+  }
+
+  /** Whether somebody waits there for the lock, by the key of its line. */
+  boolean hasQueue(String name) {
+    return has("{" + name + "}:rl1:q");
+  }
+
+  /** It answers nothing until resume(). */
+  void pause() {
+    signal("STOP");
+  }
+
+  void resume() {
+    signal("CONT");
+  }
+
+  void kill() {
+    signal("KILL");
+  }
+
+  private void signal(String name) {
+    try {
+      assert new ProcessBuilder("kill", "-" + name, pid).start().waitFor() == 0;
+    } catch (IOException | InterruptedException failure) {
+      throw new AssertionError(failure);
+    }
+  }
+
+  @Override
+  public void close() {
+    try {
+      shell.getOutputStream().close();
+      shell.waitFor();
+    } catch (IOException | InterruptedException failure) {
+      throw new AssertionError(failure);
+    }
+  }
+}

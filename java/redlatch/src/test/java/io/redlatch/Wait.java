@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+package io.redlatch;
+
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.BooleanSupplier;
+
+/** Waiting for what should come at once, on a machine that is busy. */
+final class Wait {
+  static final long PATIENCE_S = 20;
+
+  private Wait() {}
+
+  static void until(BooleanSupplier fact) {
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_S);
+    while (!fact.getAsBoolean()) {
+      assertTrue(System.nanoTime() < end, "it did not come to that");
+      try {
+        Thread.sleep(1);
+      } catch (InterruptedException interrupted) {
+        throw new AssertionError(interrupted);
+      }
+    }
+  }
+
+  static <T> T get(CompletableFuture<T> future) throws Exception {
+    return future.get(PATIENCE_S, TimeUnit.SECONDS);
+  }
+
+  /** What `work` returns in a thread of its own, which is an owner of its own. */
+  static <T> T inThread(Callable<T> work) throws Exception {
+    return new Worker<>(work).end();
+  }
+
+  /** A thread that does one thing. */
+  static final class Worker<T> {
+    final Thread thread;
+    private final FutureTask<T> task;
+
+    Worker(Callable<T> work) {
+      task = new FutureTask<>(work);
+      thread = new Thread(task, "worker");
+      thread.setDaemon(true);
+      thread.start();
+    }
+
+    boolean isWaiting() {
+      return !task.isDone();
+    }
+
+    T end() throws Exception {
+      try {
+        return task.get(PATIENCE_S, TimeUnit.SECONDS);
+      } catch (ExecutionException failure) {
+        if (failure.getCause() instanceof Exception cause) {
+          throw cause;
+        }
+        throw new AssertionError(failure.getCause());
+      } catch (TimeoutException hangs) {
+        AssertionError error = new AssertionError("it does not end");
+        error.setStackTrace(thread.getStackTrace());
+        throw error;
+      }
+    }
+  }
+}
