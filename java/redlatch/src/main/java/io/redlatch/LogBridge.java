@@ -43,8 +43,7 @@ public final class LogBridge implements AutoCloseable {
   private void write() {
     try {
       for (String line; !(line = Text.of(Text.read(Rlc::log_next))).isEmpty(); ) {
-        int space = line.indexOf(' ');
-        logger.log(levelOf(line.substring(0, space)), line.substring(space + 1));
+        write(line);
       }
     } finally {
       synchronized (LogBridge.class) {
@@ -52,6 +51,15 @@ public final class LogBridge implements AutoCloseable {
           watch();
         }
       }
+    }
+  }
+
+  private void write(String line) {
+    int space = line.indexOf(' ');
+    try {
+      logger.log(levelOf(line.substring(0, space)), line.substring(space + 1));
+    } catch (RuntimeException ofTheLogger) {
+      // Whom else could it be told.
     }
   }
 

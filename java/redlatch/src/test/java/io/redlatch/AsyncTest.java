@@ -72,7 +72,7 @@ class AsyncTest extends ServerTest {
     assertFalse(server.has("x"));
   }
 
-  /** A grant and a cancel cross: nobody has the lock then, and nothing is used when it was freed. */
+  /** A grant and a cancel cross: then nobody has the lock, and nothing is used that was freed. */
   @Test
   void grantsThatCrossACancelAreGivenBack() throws Exception {
     Redlatch client = client();

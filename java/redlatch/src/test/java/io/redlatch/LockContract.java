@@ -275,7 +275,8 @@ abstract class LockContract extends ServerTest {
     lock.unlock();
     IllegalMonitorStateException failure =
         assertThrows(IllegalMonitorStateException.class, lock::unlock);
-    assertTrue(failure.getMessage().startsWith("'x' is not locked by this thread"), failure::toString);
+    String message = failure.getMessage();
+    assertTrue(message.startsWith("'x' is not locked by this thread"), message);
   }
 
   @Test

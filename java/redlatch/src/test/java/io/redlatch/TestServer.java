@@ -98,6 +98,10 @@ final class TestServer implements AutoCloseable {
     signal("CONT");
   }
 
+  String pid() {
+    return pid;
+  }
+
   void kill() {
     signal("KILL");
   }

@@ -2,8 +2,6 @@
 // Copyright The redlatch authors
 package io.redlatch;
 
-import static org.junit.jupiter.api.Assertions.assertTrue;
-
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -12,7 +10,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.BooleanSupplier;
 
-/** Waiting for what should come at once, on a machine that is busy. */
+/** Waiting for what should come at once, on a machine that is busy; also without JUnit. */
 final class Wait {
   static final long PATIENCE_S = 20;
 
@@ -21,7 +19,9 @@ final class Wait {
   static void until(BooleanSupplier fact) {
     long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_S);
     while (!fact.getAsBoolean()) {
-      assertTrue(System.nanoTime() < end, "it did not come to that");
+      if (System.nanoTime() > end) {
+        throw new AssertionError("it did not come to that");
+      }
       try {
         Thread.sleep(1);
       } catch (InterruptedException interrupted) {
