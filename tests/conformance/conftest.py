@@ -5,18 +5,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from support.servers import Server, available_kinds
 
-from .runners import PREPARE, capabilities
+from .runners import PREPARE
+
+
+class Commands(dict[str, list[str]]):
+    """How each runner is started, made ready when one is needed: a language that is not there skips
+    only the tests with it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def __missing__(self, name: str) -> list[str]:
+        self[name] = PREPARE[name](self._folder)
+        return self[name]
 
 
 @pytest.fixture(scope="session")
 def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """How each runner is started."""
-    folder = tmp_path_factory.mktemp("runners")
-    return {name: PREPARE[name](folder) for name in capabilities()}
+    return Commands(tmp_path_factory.mktemp("runners"))
 
 
 Peers = Callable[[str, int], list[Server]]

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from support.build import ROOT, build_folder
 from support.go import go_build
+from support.java import java_program
 
 HERE = Path(__file__).parent
 # For a reply that should come at once. A machine with two busy cores is slow; a hang is meant.
@@ -58,12 +59,17 @@ def _prepare_go(folder: Path) -> list[str]:
     return [str(go_build(HERE / "runners/go", folder / "runner_go"))]
 
 
+def _prepare_java(_: Path) -> list[str]:
+    return java_program("Runner", HERE / "runners/java", ROOT / "tests/support/recorded")
+
+
 # One entry for each runner, the language first in its name: makes it ready in a scratch folder,
 # and says how to start it.
 PREPARE: dict[str, Callable[[Path], list[str]]] = {
     "c": _prepare_c,
     "c-queue": lambda folder: [*_prepare_c(folder), "queue"],
     "go": _prepare_go,
+    "java": _prepare_java,
     "python": _prepare_python,
     "python-aio": _prepare_python_aio,
 }

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import io.redlatch.Lease;
+import io.redlatch.LockInfo;
+import io.redlatch.NamedLock;
+import io.redlatch.NamedReadWriteLock;
+import io.redlatch.Redlatch;
+import io.redlatch.Redlock;
+import io.redlatch.Status;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import java.util.Optional;
+
+/** The client of this process, of one server or of a quorum, and what is asked of it. */
+final class Client {
+  private static final Duration FOREVER = Duration.ofMillis(Long.MAX_VALUE);
+
+  private final Recorded record;
+  private Redlatch redlatch;
+  private Redlock redlock;
+
+  Client(Recorded record) {
+    this.record = record;
+  }
+
+  boolean isQuorum() {
+    return redlock != null;
+  }
+
+  /** Tells one client from another in the records. */
+  String address() {
+    return Integer.toString(System.identityHashCode(isQuorum() ? redlock : redlatch));
+  }
+
+  NamedLock lock(byte[] name) {
+    return isQuorum() ? redlock.lock(name) : redlatch.lock(name);
+  }
+
+  NamedLock reentrantLock(byte[] name, byte[] owner) {
+    return redlatch.reentrantLock(name, owner);
+  }
+
+  NamedReadWriteLock readWriteLock(byte[] name) {
+    return redlatch.readWriteLock(name);
+  }
+
+  Lease attach(byte[] name, String token) {
+    return redlatch.attach(name, token);
+  }
+
+  Answer open(Values values) {
+    if (values.has("urls")) {
+      List<String> urls = Arrays.asList(values.text("urls").split(" "));
+      redlock = Redlock.open(Defects.oneNode(urls), Options.ofClient(values));
+    } else {
+      redlatch = Redlatch.open(values.text("url"), Options.ofClient(values));
+    }
+    return Answer.ok();
+  }
+
+  Answer connect(Values values) {
+    Duration wait = values.isEndless() ? FOREVER : values.duration("wait_ms");
+    if (isQuorum()) {
+      redlock.connect(wait);
+    } else {
+      redlatch.connect(wait);
+    }
+    return Answer.ok();
+  }
+
+  Answer close() {
+    if (isQuorum()) {
+      record.close(address());
+      redlock.close();
+    } else if (redlatch != null) {
+      record.close(address());
+      redlatch.close();
+    }
+    return Answer.ok();
+  }
+
+  Answer forceRelease(Values values) {
+    byte[] name = Defects.cut(values.bytes("name"));
+    record.force(
+        values.bytes("name"),
+        () -> {
+          if (values.has("token")) {
+            redlatch.forceRelease(name, values.bytes("token"));
+          } else {
+            redlatch.forceRelease(name, new byte[0]);
+          }
+        });
+    return Answer.ok();
+  }
+
+  Answer list(Values values) {
+    List<String> names = new ArrayList<>();
+    redlatch.list(values.text("pattern")).forEach(info -> names.add(info.name()));
+    Collections.sort(names);
+    int rows = names.size();
+    return Answer.ok()
+        .add("rows", rows)
+        .add("first", rows == 0 ? "" : names.get(0))
+        .add("last", rows == 0 ? "" : names.get(rows - 1));
+  }
+
+  Answer statuses() {
+    Answer answer = Answer.ok();
+    for (Status status : Status.values()) {
+      if (status != Status.UNKNOWN) {
+        int traits = (status.maybeApplied() ? 1 : 0) + (status.isRetryable() ? 2 : 0);
+        answer.add("RL_" + Defects.mistaken(status), status.number() + "/" + traits);
+      }
+    }
+    return answer;
+  }
+
+  Answer inspect(Values values) {
+    byte[] name = Defects.cut(values.bytes("name"));
+    LockInfo info = redlatch.inspect(name);
+    Answer answer =
+        Answer.ok()
+            .add("rows", 1)
+            .add("holder_rows", info.holders().size())
+            .add("first_rows", info.waiters().size())
+            .add("state", info.state().ordinal())
+            .add("remaining_ms", ms(info.remaining()))
+            .add("fence", info.fence())
+            .add("waiting", info.waiting())
+            .add("server_ms", info.serverTime().toEpochMilli())
+            .add("type", info.type())
+            .add("name", named(info.name(), name))
+            .add("holding", info.holding())
+            .add("owner", info.owner());
+    addHolder(answer, info.holders().stream().findFirst());
+    addWaiter(answer, info.waiters().stream().findFirst());
+    return answer;
+  }
+
+  /** Java has a name as text only: that of the bytes that were asked for, if it is their text. */
+  private static byte[] named(String text, byte[] asked) {
+    return text.equals(new String(asked, UTF_8)) ? asked : text.getBytes(UTF_8);
+  }
+
+  /** What is not there is 0 or "", as in C. */
+  private static void addHolder(Answer answer, Optional<LockInfo.Holder> holder) {
+    answer
+        .add("holder_mode", holder.map(one -> one.mode().name()).orElse("NONE"))
+        .add("holder_remaining_ms", holder.map(one -> ms(one.remaining())).orElse(0L))
+        .add("holder_since_ms", holder.map(one -> unixMs(one.since())).orElse(0L))
+        .add("holder_token", holder.map(LockInfo.Holder::token).orElse(""))
+        .add("holder_who", holder.map(LockInfo.Holder::who).orElse(""))
+        .add("holder_label", holder.map(LockInfo.Holder::label).orElse(""));
+  }
+
+  private static void addWaiter(Answer answer, Optional<LockInfo.Waiter> first) {
+    answer
+        .add("first_mode", first.map(one -> one.mode().name()).orElse("NONE"))
+        .add("first_since_ms", first.map(one -> unixMs(one.since())).orElse(0L))
+        .add("first_token", first.map(LockInfo.Waiter::token).orElse(""));
+  }
+
+  private static long ms(Optional<Duration> remaining) {
+    return remaining.map(Duration::toMillis).orElse(-1L);
+  }
+
+  private static long unixMs(Optional<Instant> time) {
+    return time.map(Instant::toEpochMilli).orElse(0L);
+  }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+
+import io.redlatch.Lease;
+import io.redlatch.NotAcquiredException;
+import io.redlatch.Status;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
+/** The last lease of a lock, also after its release. */
+final class Held {
+  private static final long LOOK_NS = TimeUnit.MILLISECONDS.toNanos(20);
+
+  private final Recorded record;
+  private final Lease lease;
+
+  /** Of a mutex, which is given back as by the end of a block, once. */
+  private boolean isBlock;
+
+  Held(Recorded record, Lease lease, boolean isMutex) {
+    this.record = record;
+    this.lease = lease;
+    isBlock = isMutex;
+  }
+
+  Answer run(String op, Values values) throws InterruptedException {
+    switch (op) {
+      case "upgrade":
+        return upgrade(values);
+      case "downgrade":
+        record.change(op, lease, new Words(), lease::downgrade);
+        return Answer.ok();
+      case "check":
+        lease.checkHeld();
+        return Answer.ok();
+      case "extend":
+        Duration ttl = values.duration("lease_ms");
+        Words words = new Words().and("lease_ms", ttl.toMillis());
+        record.change(op, lease, words, () -> lease.extend(ttl));
+        return Answer.ok();
+      case "wait_lost":
+        return waitLost(values);
+      case "detach":
+        record.detach(lease);
+        lease.detach();
+        return show();
+      case "show":
+        return show();
+      default:
+        throw new IllegalArgumentException(op);
+    }
+  }
+
+  Answer upgrade(Values values) throws InterruptedException {
+    Words words = new Words().and("wait_ms", values.number("wait_ms"));
+    try {
+      record.change(
+          "upgrade",
+          lease,
+          words,
+          () -> {
+            if (values.isEndless()) {
+              lease.upgrade();
+            } else {
+              lease.upgrade(values.duration("wait_ms"));
+            }
+          });
+      return Answer.ok();
+    } catch (NotAcquiredException refused) {
+      return Answer.of(refused);
+    }
+  }
+
+  /** Only a lock that can be held more than once is asked whether it is free. */
+  Answer release() {
+    boolean isFree =
+        record.release(
+            lease,
+            () -> {
+              if (Defects.has("ignore_release")) {
+                return true;
+              }
+              if (isEndOfBlock()) {
+                lease.close();
+                return true;
+              }
+              return lease.release();
+            });
+    boolean isCounted = !Defects.has("forget_count");
+    return isFree || !isCounted ? Answer.ok() : new Answer(Status.STILL_HELD);
+  }
+
+  /** A block that ends after the release of its lease says nothing. */
+  private synchronized boolean isEndOfBlock() {
+    boolean isEnd = isBlock && (lease.isHeld() || lease.state() == Lease.State.LOST);
+    isBlock = false;
+    return isEnd;
+  }
+
+  /** A loss is told by a future; that a lease has ended otherwise, by its state. */
+  private Answer waitLost(Values values) throws InterruptedException {
+    CompletableFuture<?> lost = lease.lost();
+    long limitNs = TimeUnit.MILLISECONDS.toNanos(values.number("wait_ms"));
+    long startNs = System.nanoTime();
+    long leftNs = limitNs;
+    try {
+      do {
+        Lease.State state = lease.state();
+        if (state == Lease.State.LOST) {
+          lost.get();
+          return new Answer(Status.E_LOST);
+        }
+        if (state != Lease.State.HELD) {
+          return Answer.ok();
+        }
+        try {
+          lost.get(values.isEndless() ? LOOK_NS : Math.min(leftNs, LOOK_NS), TimeUnit.NANOSECONDS);
+        } catch (TimeoutException notYet) {
+          leftNs = limitNs - (System.nanoTime() - startNs);
+        }
+      } while (values.isEndless() || leftNs > 0);
+    } catch (ExecutionException failure) {
+      throw new AssertionError(failure);
+    } finally {
+      record.look(lease);
+    }
+    return new Answer(Status.PENDING);
+  }
+
+  private Answer show() {
+    return Answer.ok()
+        .add("state", lease.state())
+        .add("remaining_ms", lease.remaining().toMillis())
+        .add("fence", lease.fence())
+        .add("mode", lease.mode());
+  }
+}

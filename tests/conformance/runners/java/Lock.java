@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+
+import io.redlatch.Lease;
+import io.redlatch.LockOptions;
+import io.redlatch.NamedLock;
+import io.redlatch.Status;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicReference;
+
+/** A named lock of a case: how it is taken, and its last lease. */
+final class Lock {
+  private final Client client;
+  private final Recorded record;
+  private final boolean isReentrant;
+  private final boolean isMutex;
+  private final byte[] name;
+  private final byte[] owner;
+  private final LockOptions options;
+  private final Words said;
+  private volatile Held held;
+  private Started started;
+
+  Lock(Client client, Recorded record, Values values, LockOptions options) {
+    this.client = client;
+    this.record = record;
+    this.options = options;
+    isReentrant = values.text("kind").equals("reentrant");
+    isMutex = values.text("kind").equals("mutex");
+    name = values.bytes("name");
+    owner = Defects.ownOwner(values.bytes("owner"));
+    said = new Words().and("name", name).and("client", client.address());
+    said.and("owner", values.bytes("owner")).and(Options.recorded(values));
+    if (isReentrant) {
+      said.and("reentrant", 1);
+    }
+    if (client.isQuorum()) {
+      said.and("quorum", 1);
+    }
+  }
+
+  Answer run(String op, Values values) throws InterruptedException {
+    switch (op) {
+      case "acquire":
+      case "acquire_read":
+      case "acquire_write":
+        return acquire(op, values);
+      case "start":
+      case "start_read":
+      case "start_write":
+        return start(op.replace("start", "acquire"), values);
+      case "start_upgrade":
+        Held upgraded = held;
+        started = Started.upgrade(() -> upgraded.upgrade(values));
+        return new Answer(Status.PENDING);
+      case "poll":
+        return started.poll(values);
+      case "cancel":
+        return started.cancel();
+      case "attach":
+        return attach(values);
+      case "release":
+        // Java has no lock object that knows: what never held has no lease, and there is nothing to
+        // call.
+        return held == null ? new Answer(Status.E_NOT_HELD) : held.release();
+      default:
+        return held.run(op, values);
+    }
+  }
+
+  private NamedLock way(String op) {
+    byte[] cut = Defects.cut(name);
+    NamedLock lock;
+    switch (Defects.otherMode(op)) {
+      case "acquire_read":
+        lock = client.readWriteLock(cut).readLock();
+        break;
+      case "acquire_write":
+        lock = client.readWriteLock(cut).writeLock();
+        break;
+      default:
+        lock = isReentrant ? client.reentrantLock(cut, owner) : client.lock(cut);
+        break;
+    }
+    return lock.with(options);
+  }
+
+  private Words words(String op, Values values) {
+    String mode = op.equals("acquire_read") ? "read" : "write";
+    return new Words().and(said).and("mode", mode).and("wait_ms", values.number("wait_ms"));
+  }
+
+  private Answer acquire(String op, Values values) throws InterruptedException {
+    NamedLock lock = way(op);
+    Lease lease =
+        record.acquire(
+            words(op, values),
+            () -> {
+              if (values.isTry()) {
+                return lock.tryAcquire().orElse(null);
+              }
+              return values.isEndless() ? lock.acquire() : lock.acquire(values.duration("wait_ms"));
+            });
+    return lease == null ? new Answer(Status.BUSY) : granted(lease);
+  }
+
+  private Answer start(String op, Values values) {
+    NamedLock lock = way(op);
+    AtomicReference<CompletableFuture<Lease>> future = new AtomicReference<>();
+    CompletableFuture<Lease> recorded =
+        record.acquireAsync(
+            words(op, values),
+            () -> {
+              boolean isEndless = values.isEndless();
+              future.set(
+                  isEndless ? lock.acquireAsync() : lock.acquireAsync(values.duration("wait_ms")));
+              return future.get();
+            });
+    started = Started.acquisition(future.get(), recorded, this::granted);
+    return new Answer(Status.PENDING);
+  }
+
+  private Answer attach(Values values) {
+    Words words = new Words().and("name", name).and("client", client.address());
+    String token = values.text("token");
+    return granted(
+        record.attach(
+            words.and("token", token), () -> client.attach(Defects.cut(name), token)));
+  }
+
+  private Answer granted(Lease lease) {
+    held = new Held(record, lease, isMutex);
+    return Answer.granted(lease);
+  }
+
+  void join() {
+    if (started != null) {
+      started.join();
+    }
+  }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+
+import io.redlatch.ClientOptions;
+import io.redlatch.LockOptions;
+import io.redlatch.NamedLock;
+import io.redlatch.Redlatch;
+import io.redlatch.RedlatchException;
+import io.redlatch.Status;
+import java.util.Map;
+
+/** Options of a line, as users of Java say them. */
+final class Options {
+  /** Of the options, those that a record has, and what it calls them. */
+  private static final Map<String, String> RECORDED =
+      Map.of("lease_ms", "lease_ms", "renew", "renew", "local_burst", "burst");
+
+  private Options() {}
+
+  static ClientOptions ofClient(Values values) {
+    ClientOptions options = ClientOptions.DEFAULT;
+    for (String key : values.keys()) {
+      if (!key.equals("url") && !key.equals("urls")) {
+        options = options.with(key, values.text(key));
+      }
+    }
+    return options;
+  }
+
+  /** Null for what cannot be said in Java. */
+  static LockOptions ofLock(Values values) {
+    LockOptions options = LockOptions.DEFAULT;
+    for (String key : values.keys()) {
+      options = with(options, key, values);
+      if (options == null) {
+        return null;
+      }
+    }
+    return options;
+  }
+
+  private static LockOptions with(LockOptions options, String key, Values values) {
+    switch (key) {
+      case "lease_ms":
+        return options.ttl(values.duration(key));
+      case "max_hold_ms":
+        return options.maxHold(values.duration(key));
+      case "local_burst":
+        return options.localBurst(values.small(key));
+      case "foreign_burst":
+        return options.foreignBurst(values.small(key));
+      case "foreign_window_ms":
+        return options.foreignWindow(values.duration(key));
+      case "label":
+        return options.label(values.text(key));
+      case "renew":
+        return isSwitch(values, key) ? options.renew(values.number(key) == 1) : null;
+      case "confirm":
+        return isSwitch(values, key) ? options.confirm(values.number(key) == 1) : null;
+      case "format":
+        return withFormat(options, values.text(key));
+      case "owner":
+        boolean isReentrant = values.text("kind").equals("reentrant");
+        return isReentrant ? options : options.owner(Defects.ownOwner(values.bytes(key)));
+      default:
+        return options; // What tells which lock it is.
+    }
+  }
+
+  private static boolean isSwitch(Values values, String key) {
+    return values.number(key) == 0 || values.number(key) == 1;
+  }
+
+  private static LockOptions withFormat(LockOptions options, String name) {
+    for (LockOptions.Format format : LockOptions.Format.values()) {
+      if (format.name().equalsIgnoreCase(name)) {
+        return options.format(format);
+      }
+    }
+    return null;
+  }
+
+  static Words recorded(Values values) {
+    Words words = new Words();
+    RECORDED.forEach(
+        (key, word) -> {
+          if (values.has(key)) {
+            words.and(word, values.number(key));
+          }
+        });
+    return words;
+  }
+
+  /** Asks a client that was closed: it looks at them first. */
+  static Answer check(Values values, LockOptions options) {
+    if (options == null) {
+      return new Answer(Status.E_INVALID);
+    }
+    Redlatch closed = Redlatch.open("redis://localhost");
+    closed.close();
+    try {
+      boolean isReentrant = values.text("kind").equals("reentrant");
+      NamedLock lock =
+          isReentrant
+              ? closed.reentrantLock(new byte[] {'x'}, values.bytes("owner"))
+              : closed.lock("x");
+      lock.with(options).tryAcquire();
+      throw new AssertionError("granted by a client that is closed");
+    } catch (RedlatchException failure) {
+      return failure.status() == Status.E_CLOSED ? Answer.ok() : Answer.of(failure);
+    }
+  }
+}

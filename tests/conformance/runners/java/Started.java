@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+
+import io.redlatch.Lease;
+import io.redlatch.RedlatchException;
+import io.redlatch.Status;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Consumer;
+
+/** What goes on by itself: an acquisition, or an upgrade, which has no lease to give. */
+final class Started {
+  interface Upgrade {
+    void run() throws InterruptedException;
+  }
+
+  private final CompletableFuture<Lease> result;
+  private final Runnable cancel;
+  private final Consumer<Lease> isMine;
+  private boolean isShown;
+
+  private Started(CompletableFuture<Lease> result, Runnable cancel, Consumer<Lease> isMine) {
+    this.result = result;
+    this.cancel = cancel;
+    this.isMine = isMine;
+  }
+
+  /** Whoever is granted a lease hears of it once. */
+  static Started acquisition(
+      CompletableFuture<Lease> future, CompletableFuture<Lease> recorded, Consumer<Lease> isMine) {
+    return new Started(recorded, () -> future.cancel(false), isMine);
+  }
+
+  /** Java has no upgrade without a thread: to interrupt it is to cancel. */
+  static Started upgrade(Upgrade upgrade) {
+    CompletableFuture<Lease> result = new CompletableFuture<>();
+    Thread thread =
+        new Thread(
+            () -> {
+              try {
+                upgrade.run();
+                result.complete(null);
+              } catch (RedlatchException failure) {
+                result.completeExceptionally(failure);
+              } catch (InterruptedException interrupted) {
+                result.cancel(false);
+              }
+            });
+    thread.start();
+    return new Started(result, thread::interrupt, lease -> {});
+  }
+
+  Answer poll(Values values) throws InterruptedException {
+    try {
+      if (values.isEndless()) {
+        return finished(result.get());
+      }
+      return finished(result.get(values.number("wait_ms"), TimeUnit.MILLISECONDS));
+    } catch (TimeoutException pending) {
+      return new Answer(Status.PENDING);
+    } catch (CancellationException cancelled) {
+      return new Answer(Status.CANCELLED);
+    } catch (ExecutionException failure) {
+      return failed(failure.getCause());
+    }
+  }
+
+  Answer cancel() throws InterruptedException {
+    if (Defects.has("ignore_cancel") && !result.isDone()) {
+      return new Answer(Status.CANCELLED);
+    }
+    cancel.run();
+    Values endless = new Values();
+    endless.put("wait_ms", "-1");
+    return poll(endless);
+  }
+
+  void join() {
+    result.exceptionally(failure -> null).join();
+  }
+
+  private synchronized Answer finished(Lease lease) {
+    if (lease == null || isShown) {
+      return Answer.ok();
+    }
+    isShown = true;
+    isMine.accept(lease);
+    return Answer.granted(lease);
+  }
+
+  private static Answer failed(Throwable failure) {
+    if (failure instanceof CompletionException wrapped) {
+      return failed(wrapped.getCause());
+    }
+    if (failure instanceof CancellationException) {
+      return new Answer(Status.CANCELLED);
+    }
+    return Answer.of((RedlatchException) failure);
+  }
+}

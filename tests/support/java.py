@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Java, and the package for programs of Java: compiled here, with the library of the build.
+
+    command = java_program("Runner", [ROOT / "tests/x"])
+
+Tests that need Java are skipped where there is no JDK that is new enough.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from .build import ROOT, build_folder, built
+
+OLDEST_JAVA = 17
+COMPILE_S = 300.0
+# Processes that live for a second or two: to start fast counts, not to run fast.
+START_FAST = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-XX:-UsePerfData")
+
+_PACKAGE = ROOT / "java/redlatch/src/main/java"
+# Of the one library that the package names, what it names: Java forgets that when it runs.
+_ANNOTATIONS = ROOT / "tests/support/jspecify"
+
+
+@cache
+def find_jdk() -> Path | None:
+    """The folder of a JDK that is new enough: what JAVA_HOME names, or that of PATH."""
+    home, on_path = os.environ.get("JAVA_HOME"), shutil.which("javac")
+    candidates = [Path(home)] if home else []
+    candidates += [Path(on_path).resolve().parents[1]] if on_path else []
+    for jdk in candidates:
+        if not os.access(jdk / "bin/javac", os.X_OK):
+            continue
+        done = subprocess.run(
+            [str(jdk / "bin/javac"), "-version"], capture_output=True, text=True, check=False
+        )
+        version = re.search(r"javac (\d+)", done.stdout + done.stderr)
+        if version and int(version[1]) >= OLDEST_JAVA:
+            return jdk
+    return None
+
+
+def jdk_tool(name: str) -> str:
+    """A command of the JDK, such as `javac`."""
+    jdk = find_jdk()
+    if jdk is None:
+        pytest.skip(f"needs a JDK {OLDEST_JAVA} or later")
+    return str(jdk / "bin" / name)
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=COMPILE_S
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Tests beside each other use the same files."""
+    with open(build_folder() / "java.lock", "w", encoding="ascii") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _sources(parts: Iterable[Path]) -> list[Path]:
+    """All of a folder, and single files."""
+    found = (part.rglob("*.java") if part.is_dir() else [part] for part in parts)
+    every = sorted(path for paths in found for path in paths)
+    return [path for path in every if path.name != "module-info.java"]
+
+
+def _digest(sources: list[Path], *more: str) -> str:
+    content = hashlib.sha256("\0".join(more).encode())
+    for path in sources:
+        content.update(f"\0{path}\0".encode() + path.read_bytes())
+    return content.hexdigest()
+
+
+def _compile(name: str, sources: list[Path], *options: str) -> Path:
+    """A jar of the sources, made again if anything has changed."""
+    javac = jdk_tool("javac")
+    jar = build_folder() / "java" / f"{name}.jar"
+    stamp = jar.with_suffix(".stamp")
+    digest = _digest(sources, javac, *options)
+    with _alone(), tempfile.TemporaryDirectory(dir=jar.parent) as scratch:
+        if jar.exists() and stamp.exists() and stamp.read_text() == digest:
+            return jar
+        command = [javac, "--release", str(OLDEST_JAVA), "-proc:none", "-d", f"{scratch}/classes"]
+        _run(*command, *options, *map(str, sources))
+        _run(jdk_tool("jar"), "cf", f"{scratch}/made.jar", "-C", f"{scratch}/classes", ".")
+        os.replace(f"{scratch}/made.jar", jar)  # Who has the old one open keeps it.
+        stamp.write_text(digest)
+    return jar
+
+
+@cache
+def package_jar() -> Path:
+    """The package of this checkout, as it is now, without the library."""
+    return _compile("redlatch", _sources([_PACKAGE, _ANNOTATIONS]))
+
+
+def java_command(*jars: Path) -> list[str]:
+    """How programs are started that have the package; the name of a class follows."""
+    library = built("java/libredlatchjni.so")
+    path = ":".join(map(str, [*jars, package_jar()]))
+    java = jdk_tool("java")
+    return [java, *START_FAST, f"-Dio.redlatch.library={library}", "-cp", path]
+
+
+@cache
+def java_program(main: str, *parts: Path) -> list[str]:
+    """How the program is started whose class `main` is in these files and folders."""
+    warnings = ("-Xlint:all", "-Werror", "-cp", str(package_jar()))
+    return [*java_command(_compile(main.lower(), _sources(parts), *warnings)), main]
