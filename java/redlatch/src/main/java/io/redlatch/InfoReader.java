@@ -21,8 +21,12 @@ final class InfoReader {
       return Rlc.info_number(info, part, index, field);
     }
 
+    byte[] bytes(int field) {
+      return Text.read(buffer -> Rlc.info_text(info, part, index, field, buffer));
+    }
+
     String text(int field) {
-      return Text.of(Text.read(buffer -> Rlc.info_text(info, part, index, field, buffer)));
+      return Text.of(bytes(field));
     }
 
     Optional<Instant> time(int field) {
@@ -61,12 +65,12 @@ final class InfoReader {
     try {
       Row lock = new Row(info, RlcConstants.RL_INFO_LOCK, 0);
       return new LockInfo(
-          lock.text(RlcConstants.RL_INFO_NAME),
+          lock.bytes(RlcConstants.RL_INFO_NAME),
           LockInfo.State.values()[(int) lock.number(RlcConstants.RL_INFO_STATE)],
           lock.text(RlcConstants.RL_INFO_TYPE),
           lock.remaining(),
           lock.number(RlcConstants.RL_INFO_FENCE),
-          lock.text(RlcConstants.RL_INFO_OWNER),
+          lock.bytes(RlcConstants.RL_INFO_OWNER),
           lock.number(RlcConstants.RL_INFO_HOLDING),
           lock.number(RlcConstants.RL_INFO_WAITING),
           Instant.ofEpochMilli(lock.number(RlcConstants.RL_INFO_SERVER_MS)),

@@ -9,14 +9,14 @@ import java.util.Optional;
 
 /**
  * What is known about one lock at one moment, by the server's clock, which is only to be shown:
- * never compare it with this one's.
+ * never compare it with this one's. No two are equal.
  *
- * @param name the name, as UTF-8 says it
+ * @param nameBytes the name, to ask for the lock by
  * @param state what the key says
  * @param type that of the key, "none" when the lock is free
  * @param remaining until the lease ends on the server; empty for a key without expiry
  * @param fence the last one that the server gave, 0 for none known
- * @param owner of a lock in the format HASH
+ * @param ownerBytes of a lock in the format HASH, else none
  * @param holding how many hold it, also beyond the 256 holders
  * @param waiting how many wait, also beyond the 256 waiters
  * @param serverTime the server's clock
@@ -24,17 +24,32 @@ import java.util.Optional;
  * @param waiters who waits, first in line first
  */
 public record LockInfo(
-    String name,
+    byte[] nameBytes,
     State state,
     String type,
     Optional<Duration> remaining,
     long fence,
-    String owner,
+    byte[] ownerBytes,
     long holding,
     long waiting,
     Instant serverTime,
     List<Holder> holders,
     List<Waiter> waiters) {
+
+  /** The name, as UTF-8 says it. */
+  public String name() {
+    return Text.of(nameBytes);
+  }
+
+  /** The owner of a lock in the format HASH, as UTF-8 says it; else "". */
+  public String owner() {
+    return Text.of(ownerBytes);
+  }
+
+  @Override
+  public String toString() {
+    return "LockInfo[" + name() + ", " + state + ", fence " + fence + "]";
+  }
 
   /** What the key of a lock says. */
   public enum State {
