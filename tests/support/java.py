@@ -90,12 +90,19 @@ def _digest(sources: list[Path], *more: str) -> str:
     return content.hexdigest()
 
 
-def _compile(name: str, sources: list[Path], *options: str) -> Path:
-    """A jar of the sources, made again if anything has changed."""
+def _stamp(jar: Path) -> Path:
+    """Says what the jar was made of."""
+    return jar.with_suffix(".stamp")
+
+
+def _compile(name: str, sources: list[Path], *options: str, uses: Path | None = None) -> Path:
+    """A jar of the sources, made again if anything has changed, also in the jar that it uses."""
     javac = jdk_tool("javac")
     jar = build_folder() / "java" / f"{name}.jar"
-    stamp = jar.with_suffix(".stamp")
-    digest = _digest(sources, javac, *options)
+    stamp = _stamp(jar)
+    if uses:
+        options += ("-cp", str(uses))
+    digest = _digest(sources, javac, *options, _stamp(uses).read_text() if uses else "")
     with _alone(), tempfile.TemporaryDirectory(dir=jar.parent) as scratch:
         if jar.exists() and stamp.exists() and stamp.read_text() == digest:
             return jar
@@ -124,5 +131,6 @@ def java_command(*jars: Path) -> list[str]:
 @cache
 def java_program(main: str, *parts: Path) -> list[str]:
     """How the program is started whose class `main` is in these files and folders."""
-    warnings = ("-Xlint:all", "-Werror", "-cp", str(package_jar()))
-    return [*java_command(_compile(main.lower(), _sources(parts), *warnings)), main]
+    warnings = ("-Xlint:all", "-Werror")
+    jar = _compile(main.lower(), _sources(parts), *warnings, uses=package_jar())
+    return [*java_command(jar), main]

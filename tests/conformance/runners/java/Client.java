@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 
-import static java.nio.charset.StandardCharsets.UTF_8;
-
 import io.redlatch.Lease;
 import io.redlatch.LockInfo;
 import io.redlatch.NamedLock;
@@ -136,17 +134,12 @@ final class Client {
             .add("waiting", info.waiting())
             .add("server_ms", info.serverTime().toEpochMilli())
             .add("type", info.type())
-            .add("name", named(info.name(), name))
+            .add("name", info.nameBytes())
             .add("holding", info.holding())
-            .add("owner", info.owner());
+            .add("owner", info.ownerBytes());
     addHolder(answer, info.holders().stream().findFirst());
     addWaiter(answer, info.waiters().stream().findFirst());
     return answer;
-  }
-
-  /** Java has a name as text only: that of the bytes that were asked for, if it is their text. */
-  private static byte[] named(String text, byte[] asked) {
-    return text.equals(new String(asked, UTF_8)) ? asked : text.getBytes(UTF_8);
   }
 
   /** What is not there is 0 or "", as in C. */
