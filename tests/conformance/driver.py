@@ -78,8 +78,9 @@ class World:
         self._connections: dict[Server, Connection] = {}
         self.clients: dict[str, Runner] = {}
         self.proxies: dict[str, FaultProxy] = {}
-        for i, (name, options) in enumerate(case.clients.items()):
+        for name in case.clients:  # All at once: some take a while to start.
             self.clients[name] = Runner(commands[players[name]], defect)
+        for i, (name, options) in enumerate(case.clients.items()):
             # Every other client comes over TCP, so that both ways are used side by side.
             urls = [server.unix_url if i % 2 else server.url for server in self.servers]
             if PROXIED in options:
