@@ -22,6 +22,7 @@ import pytest
 import redlatch
 from support.build import ROOT, build_folder, built
 from support.go import go_build
+from support.java import java_program
 from support.servers import Server, available_kinds
 from support.wait import LIMIT, wait_until
 
@@ -34,12 +35,18 @@ def _go(program: str) -> list[str]:
     return [str(go_build(EXAMPLES / "go" / program, output))]
 
 
+def _java(program: str) -> list[str]:
+    main = program.capitalize()
+    return java_program(main, EXAMPLES / f"java/{main}.java")
+
+
 # How the example of a name is started.
 LANGUAGES: dict[str, Callable[[str], list[str]]] = {
     "c": lambda program: [str(built(f"examples/example_{program}_c"))],
     "cpp": lambda program: [str(built(f"examples/example_{program}_cpp"))],
     "python": lambda program: [sys.executable, str(EXAMPLES / f"python/{program}.py")],
     "go": _go,
+    "java": _java,
 }
 
 each_language = pytest.mark.parametrize("language", LANGUAGES)
@@ -310,5 +317,6 @@ def test_every_language_has_the_same_four() -> None:
     found = {path.stem for path in (EXAMPLES / "python").glob("*.py")}
     assert found == set(PROGRAMS)
     assert {path.name for path in (EXAMPLES / "go").iterdir() if path.is_dir()} == found
+    assert {path.stem.lower() for path in (EXAMPLES / "java").iterdir()} == found
     assert {path.stem for path in (EXAMPLES / "cpp").iterdir()} == found
     assert {path.stem for path in (EXAMPLES / "c").iterdir()} > found

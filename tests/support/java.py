@@ -131,6 +131,7 @@ def java_command(*jars: Path) -> list[str]:
 @cache
 def java_program(main: str, *parts: Path) -> list[str]:
     """How the program is started whose class `main` is in these files and folders."""
-    warnings = ("-Xlint:all", "-Werror")
+    # A block may have a lease only to end with it.
+    warnings = ("-Xlint:all,-try", "-Werror")
     jar = _compile(main.lower(), _sources(parts), *warnings, uses=package_jar())
     return [*java_command(jar), main]
