@@ -6,6 +6,7 @@ package gocronlock
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-co-op/gocron/v2"
 
@@ -19,8 +20,8 @@ type Elector struct {
 	locks   redlatch.Locks
 	name    string
 	options []redlatch.Option
-	mu      sync.Mutex
-	lease   *redlatch.Lease
+	asking  sync.Mutex // one IsLeader at a time
+	lease   atomic.Pointer[redlatch.Lease]
 }
 
 var _ gocron.Elector = (*Elector)(nil)
@@ -33,20 +34,16 @@ func NewElector(locks redlatch.Locks, name string, options ...redlatch.Option) *
 // IsLeader is called by gocron before it runs any job: nil if this scheduler leads, and may go on
 // to by the local clock. The error Is redlatch.ErrBusy if another one does.
 func (e *Elector) IsLeader(ctx context.Context) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.lease != nil && e.lease.Check() == nil {
+	e.asking.Lock()
+	defer e.asking.Unlock()
+	if lease := e.lease.Load(); lease != nil && lease.Check() == nil {
 		return nil
 	}
 	lease, err := e.locks.TryLock(ctx, e.name, e.options...)
-	e.lease = lease
+	e.lease.Store(lease)
 	return err
 }
 
 // Lease is that of the lead, for the jobs: its Context ends when the lead is lost. nil if another
 // scheduler led when this one was last asked.
-func (e *Elector) Lease() *redlatch.Lease {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.lease
-}
+func (e *Elector) Lease() *redlatch.Lease { return e.lease.Load() }

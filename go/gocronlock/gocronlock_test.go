@@ -200,7 +200,10 @@ func TestAJobSeesThatItsLockIsLost(t *testing.T) {
 		t.Error(err)
 	}
 	// gocron unlocks after it has told: that touches nobody else's lock, and waits for nothing.
-	for locker.Lease("report") != nil {
+	for end := time.Now().Add(patience); locker.Lease("report") != nil; {
+		if time.Now().After(end) {
+			t.Fatal("it is not unlocked")
+		}
 		time.Sleep(time.Millisecond)
 	}
 	info, err := theirs.Inspect(ctx, "report")

@@ -60,7 +60,7 @@ def scene(tmp_path: Path) -> Path:
 
 
 def is_of_go(block: str) -> bool:
-    return block.startswith("go ")
+    return "go run" in block
 
 
 def environment(scene: Path) -> dict[str, str]:

@@ -150,9 +150,9 @@ def start(one_server: Server) -> Iterator[Callable[[float], Fleet]]:
 
 
 def test_all_languages_share_locks(
-    start: Callable[[float], Fleet], history: History, figure: Callable[[str], None]
+    start: Callable[[float], Fleet], history: History, figure: Callable[[str], None], seed: int
 ) -> None:
-    seed = random.SystemRandom().randrange(1 << 32)
+    figure(f"seed {seed}")
     choose = random.Random(seed)
     fleet = start(SECONDS)
     until = time.monotonic() + SECONDS - QUIET_S

@@ -66,7 +66,7 @@ func (v values) context() (context.Context, context.CancelFunc) {
 }
 
 // A context has no length that is below 0.
-func (v values) isNoWait() bool { return v.number("wait_ms") < -1 }
+func (v values) isBadWait() bool { return v.number("wait_ms") < -1 }
 
 func (v values) isTry() bool { return v.number("wait_ms") == 0 }
 
@@ -120,16 +120,16 @@ func statusOf(err error) redlatch.Status {
 
 // ---- lines --------------------------------------------------------------------------------------
 
-// do does it, and says how it went.
-func do(target, op string, v values) string {
-	if _, isWaiting := v["wait_ms"]; isWaiting && v.isNoWait() {
+// do does it, to l if it is not for the client, and says how it went.
+func do(l *lock, op string, v values) string {
+	if _, isWaiting := v["wait_ms"]; isWaiting && v.isBadWait() {
 		return redlatch.ErrInvalid.String()
 	}
 	var done answer
-	if work, ok := ofClient[op]; ok && target == "-" {
+	if work, ok := ofClient[op]; ok && l == nil {
 		done = work(v)
-	} else if work, ok := ofLock[op]; ok && locks[target] != nil {
-		done = work(locks[target], v)
+	} else if work, ok := ofLock[op]; ok && l != nil {
+		done = work(l, v)
 	} else {
 		return "UNKNOWN"
 	}
@@ -150,14 +150,14 @@ func run(line string) string {
 	}
 	switch {
 	case job == "":
-		return do(target, op, v)
+		return do(locks[target], op, v)
 	case op == "wait":
 		defer delete(jobs, job)
 		return <-jobs[job]
 	}
 	done := make(chan string, 1)
 	jobs[job] = done
-	go func() { done <- do(target, op, v) }()
+	go func(l *lock) { done <- do(l, op, v) }(locks[target])
 	return "STARTED"
 }
 
