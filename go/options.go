@@ -64,8 +64,10 @@ func NoRenew() Option {
 // MaxHold ends the lease, as lost, after so long at the latest: up to 7 days, 0 for never (0).
 func MaxHold(limit time.Duration) Option {
 	return func(options rlc.AcquireOptions) error {
-		// Cut down to 0 it would be no limit.
-		limitMs := (limit + time.Millisecond - 1).Milliseconds()
+		limitMs := limit.Milliseconds()
+		if limitMs == 0 && limit > 0 {
+			limitMs = 1 // 0 is no limit.
+		}
 		status := rlc.Acquire_options_set_max_hold_ms(options, limitMs)
 		return allowed(status, "MaxHold", limit, time.Duration(0), ms(rlc.RL_MAX_LEASE_MS))
 	}
