@@ -3,9 +3,9 @@
 """Goal: processes in all languages share locks, and no two believe at once that they hold one,
 whoever is killed in the middle; everybody who waits is served.
 
-Method: four processes each in C, C++, Python and Go take ten locks over and over, whose names have
-a NUL in them. SIGKILL ends some of them, and others take their places. One history of all, judged
-by both checkers; with a defect in the Go processes alone both must find it.
+Method: four processes each in C, C++, Python, Go and Java take ten locks over and over, whose names
+have a NUL in them. SIGKILL ends some of them, and others take their places. One history of all,
+judged by both checkers; with a defect in the processes of one language both must find it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import pytest
 from support.build import ROOT, built
 from support.go import go_build
 from support.history import History
+from support.java import java_program
 from support.record import note_gone
 from support.servers import Server
 from support.wait import LIMIT
@@ -132,16 +133,19 @@ class Fleet:
 
 
 @pytest.fixture
-def start(one_server: Server) -> Iterator[Callable[[float], Fleet]]:
+def start(one_server: Server) -> Iterator[Callable[..., Fleet]]:
     fleets: list[Fleet] = []
     commands = {
         "C++": [str(built("tests/system/system_member"))],
         "Python": [sys.executable, str(HERE / "member.py")],
         "Go": [str(go_build(HERE / "member", built("tests/system") / "system_member_go"))],
+        "Java": java_program("Member", HERE / "Member.java", ROOT / "tests/support/recorded"),
     }
 
-    def start_one(seconds: float) -> Fleet:
-        fleets.append(Fleet(one_server.url, commands, seconds))
+    def start_one(seconds: float, defective: str = "") -> Fleet:
+        prefix = ["env", "REDLATCH_MEMBER_DEFECT=cut_at_nul"]
+        planted = {name: prefix + commands[name] for name in [defective] if name}
+        fleets.append(Fleet(one_server.url, commands | planted, seconds))
         return fleets[-1]
 
     yield start_one
@@ -150,7 +154,7 @@ def start(one_server: Server) -> Iterator[Callable[[float], Fleet]]:
 
 
 def test_all_languages_share_locks(
-    start: Callable[[float], Fleet], history: History, figure: Callable[[str], None], seed: int
+    start: Callable[..., Fleet], history: History, figure: Callable[[str], None], seed: int
 ) -> None:
     figure(f"seed {seed}")
     choose = random.Random(seed)
@@ -169,16 +173,16 @@ def test_all_languages_share_locks(
     began = time.monotonic()
     history.judge(calm_ns=calm_ns, serve_ms=SERVE_MS)
     figure(f"all languages: judged in {time.monotonic() - began:.1f} s, nothing found")
-    assert len(grants) == 4 and min(grants.values()) > 0, f"seed {seed}"
+    assert len(grants) == 5 and min(grants.values()) > 0, f"seed {seed}"
 
 
+@pytest.mark.parametrize("language", ["Go", "Java"])
 def test_a_defect_of_one_language_is_found(
-    start: Callable[[float], Fleet], history: History, monkeypatch: pytest.MonkeyPatch
+    language: str, start: Callable[..., Fleet], history: History
 ) -> None:
     """Goal: both checkers turn red if the names of one language end at a NUL, and hold for each of
     its processes alone. Method: two seconds without kills."""
-    monkeypatch.setenv("REDLATCH_MEMBER_DEFECT", "cut_at_nul")
-    start(2).finish()
+    start(2, defective=language).finish()
     status, report = history.findings()
     history.is_judged = True
     assert status == 1, report
