@@ -28,7 +28,7 @@ final class Words {
   private static String encode(byte[] value) {
     StringBuilder text = new StringBuilder();
     for (byte one : value) {
-      if (one > 0 && Character.isLetterOrDigit(one)) {
+      if (one > 0 && (Character.isLetterOrDigit(one) || "-_.~".indexOf(one) >= 0)) {
         text.append((char) one);
       } else {
         text.append('%').append(HexFormat.of().toHexDigits(one));
