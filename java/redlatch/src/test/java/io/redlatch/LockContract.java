@@ -327,6 +327,17 @@ abstract class LockContract extends ServerTest {
     assertThrows(IllegalMonitorStateException.class, lock::unlock);
   }
 
+  @Test
+  void whoLocksAgainIsInterruptedAsWell() {
+    lock.lock();
+    Thread.currentThread().interrupt();
+    assertThrows(InterruptedException.class, lock::lockInterruptibly);
+    Thread.currentThread().interrupt();
+    assertThrows(InterruptedException.class, () -> lock.tryLock(1, TimeUnit.DAYS));
+    lock.unlock();
+    assertFalse(isTaken(), "neither counts");
+  }
+
   /** Whoever locks a lost lock again must not think that it is alone. */
   @Test
   void lostLockIsNotLockedAgain() {
