@@ -32,7 +32,7 @@ func Open(url string, options ...ClientOption) (*Client, error) {
 	if handle == 0 {
 		return nil, c.failure()
 	}
-	client := &Client{&session{}, handle, newOrigin()}
+	client := &Client{newSession(), handle, newOrigin()}
 	runtime.SetFinalizer(client, leaveClient)
 	return client, nil
 }
@@ -193,7 +193,8 @@ func (r Reentrant) TryLock(ctx context.Context, name string, options ...Option) 
 
 // Do holds the lock name while work goes on. The context of work ends with ctx, or with a cause
 // that Is ErrLost when the lock is lost. The error is that of work, joined with ErrLost if others
-// may have worked at the same time; or that of Lock, and then work was not begun.
+// may have worked at the same time, or ErrClosed if Close gave it back meanwhile; or that of Lock,
+// and then work was not begun. A Do of the same name in the work would wait for itself.
 func (c *Client) Do(ctx context.Context, name string, work func(context.Context) error,
 	options ...Option) error {
 	return do(ctx, c, name, work, options)
@@ -208,7 +209,7 @@ func (c *Client) Locker(name string, options ...Option) *Locker {
 // at a time. Its fence is 0: the number belongs to whoever acquired. ErrNotHeld if the token does
 // not hold the lock.
 func (c *Client) Attach(ctx context.Context, name, token string) (*Lease, error) {
-	handle, err := inThread(ctx, "attach", name, func() (rlc.Lease, *Error) {
+	handle, err := inThread(ctx, c.session, "attach", name, func() (rlc.Lease, *Error) {
 		defer runtime.KeepAlive(c)
 		call := newCall("attach", name)
 		defer call.free()

@@ -4,6 +4,7 @@
 package redlatch
 
 import (
+	"fmt"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -61,7 +62,7 @@ func (o *origin) String() string {
 	frames := runtime.CallersFrames(o.callers[:o.count])
 	for {
 		frame, more := frames.Next()
-		lines.WriteString(frame.Function + "\n\t" + frame.File + "\n")
+		fmt.Fprintf(&lines, "%s\n\t%s:%d\n", frame.Function, frame.File, frame.Line)
 		if !more {
 			return lines.String()
 		}

@@ -22,9 +22,9 @@
 //
 // A context bounds a wait, and never how long a lock is held: a lock is held, and renewed in the
 // background, until it is unlocked or lost. A loss ends Lease.Context with a cause that Is ErrLost,
-// before anybody else can have the lock; but for a program that was paused between its look and its
-// write, which only a resource that refuses lower fences can stop. docs/guarantees.md says what is
-// promised.
+// as soon as a goroutine can be told; Lease.Check knows it from the moment on at which somebody
+// else may have the lock. Neither stops a program that is paused between its look and its write:
+// only a resource that refuses lower fences does. docs/guarantees.md says what is promised.
 //
 // A goroutine that waits costs no thread: waits go through one descriptor in the runtime's poller.
 // Errors are an *Error, and errors.Is asks for a Status, such as ErrBusy, or for what ended the

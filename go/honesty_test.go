@@ -70,6 +70,21 @@ func TestEndedContextSendsNothingButUnlocks(t *testing.T) {
 	must(t, lease.Unlock(background))
 }
 
+func TestWhatWasSentIsNotCalledCancelled(t *testing.T) {
+	server := startServer(t)
+	client := server.client()
+	lease, err := client.Lock(background, "x")
+	must(t, err)
+	server.stop()
+	ctx, cancel := context.WithTimeout(background, 50*time.Millisecond)
+	defer cancel()
+	err = lease.Unlock(ctx)
+	is(t, errors.Is(err, redlatch.ErrOutcomeUnknown), "%v", err)
+	is(t, errors.Is(err, context.DeadlineExceeded), "%v", err)
+	server.resume()
+	eventually(t, func() bool { return server.ask("EXISTS", "x") == ":0" })
+}
+
 func TestLimitsBelowAMillisecondAreLimits(t *testing.T) {
 	client := startServer(t).client()
 	lease, err := client.Lock(background, "x", redlatch.MaxHold(900*time.Microsecond))

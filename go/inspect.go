@@ -63,15 +63,16 @@ type Waiter struct {
 
 // Inspect looks at the lock name, and changes nothing.
 func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
-	return infoOf(ctx, "inspect", name, func(err rlc.Error) rlc.Info {
+	return infoOf(ctx, c.session, "inspect", name, func(err rlc.Error) rlc.Info {
 		defer runtime.KeepAlive(c)
 		return rlc.Inspect(c.handle, name, err)
 	})
 }
 
 // infoOf makes one of Go's of what ask returns.
-func infoOf(ctx context.Context, op, name string, ask func(rlc.Error) rlc.Info) (*Info, error) {
-	return inThread(ctx, op, name, func() (*Info, *Error) {
+func infoOf(ctx context.Context, s *session, op, name string,
+	ask func(rlc.Error) rlc.Info) (*Info, error) {
+	return inThread(ctx, s, op, name, func() (*Info, *Error) {
 		c := newCall(op, name)
 		defer c.free()
 		handle := ask(c.handle)
@@ -150,7 +151,7 @@ func readInfo(handle rlc.Info) *Info {
 // is not empty, and hands it to the next who waits. The fence rises; the holder learns of it as a
 // loss. ErrNotHeld if there is nothing to take. For operators.
 func (c *Client) ForceRelease(ctx context.Context, name, token string) error {
-	_, err := inThread(ctx, "force-release", name, func() (struct{}, *Error) {
+	_, err := inThread(ctx, c.session, "force-release", name, func() (struct{}, *Error) {
 		defer runtime.KeepAlive(c)
 		call := newCall("force-release", name)
 		defer call.free()
@@ -198,7 +199,7 @@ func (l *List) Next() bool {
 	if l.err != nil {
 		return false
 	}
-	l.info, l.err = infoOf(l.ctx, "list", "", func(err rlc.Error) rlc.Info {
+	l.info, l.err = infoOf(l.ctx, l.client.session, "list", "", func(err rlc.Error) rlc.Info {
 		// It may go on after the end of ctx, and the list with it.
 		defer runtime.KeepAlive(l)
 		return rlc.List_next(l.handle, err)

@@ -162,8 +162,9 @@ func check(name string, handle rlc.Lease) *Error {
 
 // Context has the values of the context that the lock was acquired with, and ends when the lease
 // does: context.Cause is then an error that Is ErrLost, with the reason, or context.Canceled if it
-// was given back or detached. It does not stop a goroutine that is paused between its look and its
-// write: only a fence does.
+// was given back or detached. It is told when the lease ends by the local clock, some microseconds
+// later, or milliseconds where all processors are busy: Check looks at the clock itself. Neither
+// stops a goroutine that is paused between its look and its write: only a fence does.
 func (l *Lease) Context() context.Context {
 	defer runtime.KeepAlive(l)
 	h := l.hold
@@ -294,6 +295,11 @@ func (l *Lease) finish(ctx context.Context, op string, wait int64,
 	}
 	defer l.session.free(request)
 	status := l.session.pump.await(ctx, request)
+	if status == ErrCancelled && op != "upgrade" {
+		// It is sent, and goes on by itself.
+		err := &Error{Op: op, Name: l.name, Status: ErrOutcomeUnknown, Cause: context.Cause(ctx)}
+		return err.Status, err
+	}
 	if status != OK && status != ErrStillHeld {
 		return status, failed(ctx, op, l.name, status, request, wait)
 	}

@@ -26,10 +26,14 @@ type session struct {
 	pump pump
 	// Calls wait for each other in the library too, but each with a thread.
 	calls sync.Mutex
+	// Calls that have no request behind them, which block a thread.
+	blocking chan struct{}
 	// Leases that were dropped while they are held. They stay held: see leaveLease().
 	leaked atomic.Int64
 	closed atomic.Bool
 }
+
+func newSession() *session { return &session{blocking: make(chan struct{}, maxDriving)} }
 
 // starter starts an acquisition.
 type starter func(name string, waitMs int64, options rlc.AcquireOptions) rlc.Request

@@ -184,11 +184,8 @@ func awaitInThread(ctx context.Context, request rlc.Request) Status {
 	return giveUp(ctx, request)
 }
 
-// Calls that have no request behind them, which block a thread.
-var blocking = make(chan struct{}, maxDriving)
-
 // inThread does call in a goroutine that may outlive ctx; its result is then dropped there.
-func inThread[T any](ctx context.Context, op, name string, call func() (T, *Error),
+func inThread[T any](ctx context.Context, s *session, op, name string, call func() (T, *Error),
 	drop func(T)) (T, error) {
 	var none T
 	ended := func(status Status) (T, error) {
@@ -198,7 +195,7 @@ func inThread[T any](ctx context.Context, op, name string, call func() (T, *Erro
 		return ended(ErrCancelled)
 	}
 	select {
-	case blocking <- struct{}{}:
+	case s.blocking <- struct{}{}:
 	case <-ctx.Done():
 		return ended(ErrCancelled)
 	}
@@ -209,7 +206,7 @@ func inThread[T any](ctx context.Context, op, name string, call func() (T, *Erro
 	done := make(chan answer)
 	go func() {
 		result, err := call()
-		<-blocking
+		<-s.blocking
 		select {
 		case done <- answer{result, err}:
 		case <-ctx.Done():

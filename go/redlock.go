@@ -33,7 +33,7 @@ func OpenRedlock(urls []string, options ...ClientOption) (*Redlock, error) {
 	if handle == 0 {
 		return nil, c.failure()
 	}
-	redlock := &Redlock{&session{}, handle, newOrigin()}
+	redlock := &Redlock{newSession(), handle, newOrigin()}
 	runtime.SetFinalizer(redlock, func(r *Redlock) {
 		r.session.leave("redlock", r.origin, func() { rlc.Redlock_close(r.handle) })
 	})

@@ -71,8 +71,9 @@ func (l *Locker) Lock(ctx context.Context, name string) (gocron.Lock, error) {
 	return &lock{l, lease, time.Now().Add(l.minHold)}, nil
 }
 
-// Lease is that of the job of this name while it runs, for the job itself; nil if it does not run
-// in this process.
+// Lease is that of the job of this name while it runs, for the job itself, which asks for it once,
+// when it begins: after a loss it would get that of a later run. nil if it does not run in this
+// process.
 func (l *Locker) Lease(name string) *redlatch.Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
