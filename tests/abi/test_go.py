@@ -10,61 +10,32 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
 from support.build import ROOT
-from support.go import find_go
 
+from .generated import (
+    CANNOT_TELL,
+    HEADER,
+    STATUSES,
+    change,
+    expected_functions,
+    generate,
+    make_tree,
+    stale_files,
+)
 from .library import declared_constants, declared_functions, has_status_form, header_code
 
-HEADER = "capi/include/redlatch/redlatch.h"
-STATUSES = "capi/statuses.def"
 WRAPPER = "go/internal/rlc/rlc_wrap.c"
 LAYER = "go/internal/rlc/rlc.go"
 CONSTANTS = "go/internal/rlc/constants.go"
 ERRORS = "go/errors_gen.go"
 
-CANNOT_TELL = 2
-
-
-def generate(name: str, *arguments: str, **environment: str) -> tuple[int, str]:
-    """The exit code of a generator, and what it says; skips where it cannot run."""
-    go = find_go()
-    if go is None:
-        pytest.skip("needs gofmt, of Go 1.21 or later")
-    path = f"{Path(go).parent}:{os.environ['PATH']}"
-    done = subprocess.run(
-        [sys.executable, str(ROOT / f"tools/{name}.py"), *arguments],
-        env={**os.environ, "PATH": path, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode == CANNOT_TELL and not environment:
-        pytest.skip(done.stderr.strip())
-    return done.returncode, done.stdout + done.stderr
-
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """What the generators read, elsewhere, and what they make of it."""
-    for folder in ("capi/include", "bindings/swig"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
-    shutil.copy(ROOT / STATUSES, tmp_path / STATUSES)
-    for generator in ("gen_swig", "gen_go"):
-        assert generate(generator, f"--root={tmp_path}") == (0, "")
-    return tmp_path
-
-
-def change(path: Path, old: str, new: str) -> None:
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new, 1))
+    return make_tree(tmp_path, "gen_swig", "gen_go")
 
 
 # ---- made again ----------------------------------------------------------------------------------
@@ -97,10 +68,7 @@ def test_a_change_is_found(
     generator: str, changed: str, old: str, new: str, stale: list[str], tree: Path
 ) -> None:
     change(tree / changed, old, new)
-    status, said = generate(generator, "--check", f"--root={tree}")
-    found = [line for line in said.splitlines() if line.startswith("go/")]
-    assert found == [f"{file} is not what tools/{generator}.py makes; run it" for file in stale]
-    assert status == 1
+    assert stale_files(generator, tree, "go/") == stale
 
 
 def test_another_swig_is_refused(tmp_path: Path) -> None:
@@ -130,27 +98,14 @@ def go_type(c_type: str) -> str:
     return handle[1].title().replace("_", "") if handle else TYPES[c_type]
 
 
-def expected_functions(code: str) -> dict[str, str]:
-    """The functions of Go for those that a header declares: types of parameters, and of the
-    result. Text is one parameter, of any bytes; so is a buffer."""
-    found = {}
-    for c_result, name, listed in re.findall(
-        r"^RL_API ([\w ]+?\*?)\s*\brl_(\w+)\(([^)]*)\);", code, re.MULTILINE
-    ):
-        listed = " ".join(listed.split())
-        listed = re.sub(r"const char \*(\w+), size_t \1_len\b", "TEXT", listed)
-        listed = listed.replace("char *buffer, size_t buffer_size", "BUFFER")
-        types = []
-        for parameter in listed.split(", ") if listed != "void" else []:
-            c_type = re.sub(r"\w+$", "", parameter).strip() or parameter
-            types.append({"TEXT": "string", "BUFFER": "[]byte"}.get(c_type) or go_type(c_type))
-        c_result = c_result.replace(" *", "*").replace("*", " *")
-        found[name.capitalize()] = f"({', '.join(types)}) {go_type(c_result)}".strip()
-    return found
+def expected(code: str) -> dict[str, str]:
+    """The functions of Go for those that a header declares."""
+    functions = expected_functions(code, {"TEXT": "string", "BUFFER": "[]byte"}, go_type)
+    return {name.capitalize(): form for name, form in functions.items()}
 
 
 def wrapped_functions(text: str) -> dict[str, str]:
-    """The same, of what SWIG has made."""
+    """Those that SWIG has made, likewise."""
     found = {}
     for name, listed, result in re.findall(r"^func (\w+)\((.*?)\)(.*) \{$", text, re.MULTILINE):
         types = [parameter.split(" ", 1)[1] for parameter in listed.split(", ") if parameter]
@@ -168,11 +123,11 @@ def functions_by_length(text: str) -> list[str]:
 
 
 def test_every_function_is_there_with_its_types() -> None:
-    expected = expected_functions(header_code())
-    assert {f"rl_{name.lower()}" for name in expected} == set(declared_functions())
-    assert wrapped_functions((ROOT / LAYER).read_text()) == expected
-    assert expected["Acquire_start"] == "(Client, string, int64, AcquireOptions) Request"
-    assert expected["Lease_token"] == "(Lease, []byte) int64"
+    functions = expected(header_code())
+    assert {f"rl_{name.lower()}" for name in functions} == set(declared_functions())
+    assert wrapped_functions((ROOT / LAYER).read_text()) == functions
+    assert functions["Acquire_start"] == "(Client, string, int64, AcquireOptions) Request"
+    assert functions["Lease_token"] == "(Lease, []byte) int64"
 
 
 def test_no_text_ends_at_a_nul() -> None:
@@ -185,9 +140,8 @@ def test_text_of_a_new_name_is_found(tree: Path) -> None:
     change(tree / HEADER, "RL_API const char *rl_version(void);\n", new)
     assert generate("gen_swig", f"--root={tree}") == (0, "")
     assert functions_by_length((tree / WRAPPER).read_text()) == ["explain"]
-    expected = expected_functions(new)
-    assert expected == {"Explain": "(string) int"}
-    assert wrapped_functions((tree / LAYER).read_text())["Explain"] != expected["Explain"]
+    assert expected(new) == {"Explain": "(string) int"}
+    assert wrapped_functions((tree / LAYER).read_text())["Explain"] != expected(new)["Explain"]
 
 
 def test_every_constant_is_there() -> None:

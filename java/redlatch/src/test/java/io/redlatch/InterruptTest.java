@@ -115,8 +115,7 @@ class InterruptTest extends ServerTest {
 
   @Test
   void connectIsEndedByAnInterrupt() throws Exception {
-    Redlatch client = client();
-    server.kill();
+    Redlatch client = closing(Redlatch.open("unix:///nowhere"));
     Worker<Boolean> connecting =
         new Worker<>(
             () -> {
