@@ -195,12 +195,12 @@ public final class Lease implements AutoCloseable {
 
   /**
    * Gives the lock back. Waits for the answer, for at most one command time limit (2 s), and no
-   * interrupt ends that. A second close() does nothing, nor does one after release() or detach().
+   * interrupt ends that. If none comes, it goes on in the background, which is no failure of the
+   * work: that was protected. A second close() does nothing, nor does one after release() or
+   * detach().
    *
    * @throws LockLostException if the lease had ended before: others may have worked at the same
    *     time.
-   * @throws RedlatchException with {@link Status#E_OUTCOME_UNKNOWN} if no answer came: it then goes
-   *     on in the background.
    */
   @Override
   public void close() {
@@ -212,16 +212,34 @@ public final class Lease implements AutoCloseable {
       release();
     } catch (RedlatchException failure) {
       // Somebody else has released it meanwhile, or has closed the client.
-      if (failure.status() != Status.E_NOT_HELD && failure.status() != Status.E_CLOSED) {
+      Status status = failure.status();
+      boolean isOver = status == Status.E_NOT_HELD || status == Status.E_CLOSED;
+      if (!isOver && !goesOn(status)) {
         throw failure;
       }
     }
   }
 
+  /** Whether what ended so is repeated in the background, and was no failure of the work. */
+  static boolean goesOn(Status status) {
+    switch (status) {
+      case E_OUTCOME_UNKNOWN:
+      case E_UNAVAILABLE:
+      case E_SERVER:
+      case E_DENIED:
+        return true;
+      default:
+        return false;
+    }
+  }
+
   /**
-   * As close(), but that a second one is a mistake ({@link Status#E_NOT_HELD}).
+   * As close(), but that it tells all.
    *
    * @return whether the lock is free: not so if its owner has other holds of it.
+   * @throws LockLostException as close().
+   * @throws RedlatchException with {@link Status#E_NOT_HELD} if it was given back before, or {@link
+   *     Status#E_OUTCOME_UNKNOWN} if no answer came.
    */
   public boolean release() {
     return finish("release", Rlc::release_start) != Status.STILL_HELD;

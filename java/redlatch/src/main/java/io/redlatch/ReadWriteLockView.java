@@ -148,6 +148,10 @@ final class ReadWriteLockView implements ReadWriteLock {
       } catch (LockLostException lost) {
         throw (IllegalMonitorStateException)
             new IllegalMonitorStateException(lost.getMessage()).initCause(lost);
+      } catch (RedlatchException failure) {
+        if (!Lease.goesOn(failure.status())) {
+          throw failure;
+        }
       }
     }
 

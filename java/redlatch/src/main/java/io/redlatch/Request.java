@@ -130,7 +130,7 @@ final class Request implements AutoCloseable {
   SWIGTYPE_p_rl_lease takeLease() {
     SWIGTYPE_p_rl_lease lease = Rlc.request_take_lease(handle);
     if (lease == null) {
-      throw RedlatchException.of(Status.E_INTERNAL, op, name, "granted without a lease");
+      throw RedlatchException.of(Status.E_NO_MEMORY, op, name, "");
     }
     return lease;
   }

@@ -12,6 +12,8 @@ import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.locks.Lock;
+import java.util.concurrent.locks.ReadWriteLock;
 import org.junit.jupiter.api.Test;
 
 class CloseTest extends ServerTest {
@@ -94,11 +96,21 @@ class CloseTest extends ServerTest {
   @Test
   void closeDoesNotWaitForASilentServerForLong() throws Exception {
     Redlatch client = client(ClientOptions.DEFAULT.with("timeout", "100ms"));
-    Lease lease = client.lock("x").acquire();
+    Lease one = client.lock("x").acquire();
+    Lease two = client.lock("y").acquire();
+    Lock three = client.lock("z").asLock();
+    three.lock();
+    ReadWriteLock four = client.readWriteLock("w").asReadWriteLock();
+    four.writeLock().lock();
+    four.readLock().lock();
     server.pause();
-    RedlatchException failure = assertFails(Status.E_OUTCOME_UNKNOWN, lease::close);
+    RedlatchException failure = assertFails(Status.E_OUTCOME_UNKNOWN, one::release);
     assertTrue(failure.status().maybeApplied());
-    lease.close();
+    // The work was protected.
+    two.close();
+    three.unlock();
+    four.writeLock().unlock();
+    four.readLock().unlock();
     client.close();
     server.resume();
   }

@@ -4,6 +4,7 @@ package io.redlatch;
 
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -47,7 +48,9 @@ class NamesTest extends ServerTest {
       given[0]++;
       try (Lease lease = lock.acquire()) {
         assertTrue(has(name), "what is done to the array later is not done to the name");
-        assertEquals(1, client.inspect(name).holding());
+        LockInfo found = client.list("").iterator().next();
+        assertArrayEquals(name, found.nameBytes());
+        assertEquals(1, client.inspect(found.nameBytes()).holding());
         assertTrue(lease.isHeld());
       }
     }
