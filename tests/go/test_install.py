@@ -76,6 +76,8 @@ class Shell:
             "GOPROXY": "off",
             # The standard library need not be compiled again for this.
             "GOCACHE": run_go(ROOT, "env", "GOCACHE").stdout.strip(),
+            # But the package must be: where pkg-config found the library the last time is in there.
+            "CGO_LDFLAGS": f"-O2 -g -L{home}",
         }
 
     def run(self, *lines: str, folder: Path = ROOT, text: str = "") -> str:
