@@ -51,7 +51,7 @@ MAY_NAME = {
     "capi/include": ("redlatch",),
 }
 # Users of the contract see nothing else of us.
-CONTRACT_ONLY = ("cli", "examples", "bindings", "go", "tests/capi", "tests/conformance")
+CONTRACT_ONLY = ("cli", "examples", "bindings", "go", "java", "tests/capi", "tests/conformance")
 CONTRACT = ("redlatch/redlatch.h", "redlatch/redlatch.hpp")
 STATUS_LIST = "statuses.def"  # data, not code: the compiler compares core's enum with it
 
@@ -309,6 +309,7 @@ PLANTED = (
     ("examples/c/deep.c", SPDX + '#include "redlatch/private.h"\n', "only redlatch/redlatch.h"),
     ("tests/capi/deep.c", SPDX + '#include "../../core/base/x.h"\n', "only redlatch/redlatch.h"),
     ("go/internal/rlc/deep.c", SPDX + '#include "client/x.h"\n', "only redlatch/redlatch.h"),
+    ("java/redlatch/deep.c", SPDX + '#include "client/x.h"\n', "only redlatch/redlatch.h"),
     ("tests/unit/ok.cc", SPDX + '#include "engine/x.h"\n#include <thread>\n', None),
     ("core/client/hiredis.h", SPDX + "#include <hiredis/hiredis.h>\n", "hiredis only in core/io"),
     ("core/wire/socket.h", SPDX + "#include <sys/socket.h>\n", "sockets only in"),

@@ -2,8 +2,8 @@
 # Copyright The redlatch authors
 """Goal: every block of code in docs/ runs as it stands there.
 
-Method: Python is run against a server of our own, tests in it by pytest; a piece of C or Go stands
-in a program that has what such pieces speak of. README has its own test.
+Method: Python is run against a server of our own, tests in it by pytest; a piece of C, Go or Java
+stands in a program that has what such pieces speak of. README has its own test.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 from support.build import ROOT, build_folder
 from support.go import go_build
+from support.java import java_program
 from support.servers import Server, available_kinds
 from support.wait import LIMIT
 
@@ -96,6 +97,34 @@ func main() {
 """
 
 
+JAVA_PROGRAM = """
+import io.redlatch.*;
+import java.time.Duration;
+import java.util.concurrent.locks.Lock;
+
+class Docs {
+  static final class Worker {
+    void stop() {}
+
+    void write(long fence) {
+      if (fence <= 0) throw new AssertionError();
+    }
+  }
+
+  public static void main(String[] arguments) throws Exception {
+    Worker worker = new Worker();
+    try (Redlatch client = Redlatch.connect("redis://localhost:6379")) {
+      piece(client, worker);
+    }
+  }
+
+  private static void piece(Redlatch %s, Worker worker) throws Exception {
+%s
+  }
+}
+"""
+
+
 def blocks_of_docs() -> Iterator[object]:
     for page in sorted((ROOT / "docs").glob("*.md")):
         for number, found in enumerate(_BLOCK.finditer(page.read_text())):
@@ -155,8 +184,17 @@ def run_go(body: str, server: Server, folder: Path) -> None:
     run([str(go_build(folder, folder / "docs"))], folder)
 
 
+def run_java(body: str, server: Server, folder: Path) -> None:
+    # Some pieces make a client of their own.
+    name = "given" if "Redlatch client" in body else "client"
+    program = JAVA_PROGRAM % (name, body)
+    program = program.replace(SERVER_OF_DOCS, f"127.0.0.1:{server.port}")
+    (folder / "Docs.java").write_text(program)
+    run(java_program("Docs", folder), folder)
+
+
 @pytest.mark.parametrize(("language", "body"), list(blocks_of_docs()))
 def test_block_runs(language: str, body: str, server: Server, tmp_path: Path) -> None:
-    runners = {"python": run_python, "c": run_c, "go": run_go}
+    runners = {"python": run_python, "c": run_c, "go": run_go, "java": run_java}
     assert language in runners, "a block of code says its language, and there is a way to run it"
     runners[language](body, server, tmp_path)

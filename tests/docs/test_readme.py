@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from pathlib import Path
 import pytest
 from support.build import build_folder
 from support.go import find_go, run_go
+from support.maven import NotFetched, try_maven
 from support.servers import Server, available_kinds
 
 from .pages import ROOT, all_pages, anchors, blocks, dead_links, unknown_names
@@ -50,7 +52,10 @@ def scene(tmp_path: Path) -> Path:
     (tmp_path / "build").mkdir()
     (tmp_path / "build/release").symlink_to(build_folder())
     (tmp_path / "go").symlink_to(ROOT / "go")
-    for language in ("c", "cpp", "python", "go"):
+    # Maven builds beside its sources.
+    shutil.copytree(ROOT / "java", tmp_path / "java", ignore=shutil.ignore_patterns("target"))
+    shutil.copy(ROOT / "LICENSE", tmp_path)
+    for language in ("c", "cpp", "python", "go", "java"):
         programs = blocks(README, language)
         assert programs, f"no program of README is {language}"
         for program in programs:
@@ -59,8 +64,18 @@ def scene(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def is_of_go(block: str) -> bool:
-    return "go run" in block
+def missing_for(block: str, scene: Path) -> str:
+    """What a block of commands needs that is not there; "" for nothing."""
+    if "go run" in block and find_go() is None:
+        return "the program in Go: needs Go 1.21 or later"
+    if "mvn" in block:
+        try:
+            done = try_maven("package", "-DskipTests", folder=scene / "java")
+        except NotFetched as why:
+            return f"the program in Java: {why}"
+        assert done.returncode == 0, done.stdout
+        shutil.rmtree(scene / "java/redlatch/target")
+    return ""
 
 
 def environment(scene: Path) -> dict[str, str]:
@@ -77,10 +92,9 @@ def environment(scene: Path) -> dict[str, str]:
     return env | {"PATH": ":".join(path)}
 
 
-def run_commands(scene: Path, server: Server) -> str:
-    """Run all shell blocks of README as one script. What it prints, both streams."""
-    all_blocks = [b for b in blocks(README, "sh") if find_go() or not is_of_go(b)]
-    script = "set -eu\n" + "".join(all_blocks)
+def run_commands(scene: Path, server: Server, commands: list[str]) -> str:
+    """Run shell blocks of README as one script. What it prints, both streams."""
+    script = "set -eu\n" + "".join(commands)
     # Never a server that somebody else uses.
     script = script.replace(SERVER_OF_README, f"127.0.0.1:{server.port}")
     for program in (*scene.glob("report.*"), *scene.glob("cache.*")):
@@ -100,15 +114,19 @@ def run_commands(scene: Path, server: Server) -> str:
         timeout=LIMIT,
     )
     assert done.returncode == 0, done.stdout
-    return done.stdout
+    # Maven resets a colour that it has not set.
+    return done.stdout.replace("\x1b[0m", "")
 
 
 def test_readme_runs(scene: Path) -> None:
+    missing = {block: missing_for(block, scene) for block in blocks(README, "sh")}
+    commands = [block for block, why in missing.items() if not why]
+    skipped = [why for why in missing.values() if why]
     with Server(available_kinds()[0]) as server:
-        output = run_commands(scene, server)
-        # Two without a server, the shell, C, C++, Python, Go: each later than the one before.
+        output = run_commands(scene, server, commands)
+        # Two without a server, the shell, C, C++, Python, Go, Java: each later than the one before.
         fences = [int(fence) for fence in re.findall(r"^ours, fence (\d+)$", output, re.MULTILINE)]
-        assert len(fences) == (7 if find_go() else 6) and fences == sorted(set(fences)), output
+        assert len(fences) == 8 - len(skipped) and fences == sorted(set(fences)), output
         # C and C++.
         for did in ("reading, maybe with others", "writing, alone"):
             assert output.count(did) == 2, output
@@ -117,8 +135,8 @@ def test_readme_runs(scene: Path) -> None:
         assert re.search(r"^nightly\tfree\t", output, re.MULTILINE), output
         with server.connect() as connection:
             assert connection.cmd("EXISTS", "report", "nightly", "cache") == 0
-    if find_go() is None:
-        pytest.skip("the program in Go: needs Go 1.21 or later")
+    if skipped:
+        pytest.skip("; ".join(skipped))
 
 
 @pytest.mark.parametrize("page", all_pages(), ids=page_id)

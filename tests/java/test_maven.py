@@ -19,10 +19,9 @@ from xml.etree import ElementTree
 import pytest
 from support.build import ROOT
 from support.java import jdk_tool
+from support.maven import FOLDER, Report, run_maven
 from support.servers import Server, available_kinds
 from support.wait import LIMIT
-
-from .maven import FOLDER, Report, run_maven
 
 VERSION = (ROOT / "VERSION").read_text().strip()
 JAR = FOLDER / f"redlatch/target/redlatch-{VERSION}.jar"
@@ -101,6 +100,9 @@ def test_versions_are_that_of_the_tree() -> None:
         project = ElementTree.parse(file).getroot()
         own = [project.find("version"), project.find("parent/version")]
         assert {found.text for found in own if found is not None} == {VERSION}, file
+    for page in ("README.md", "docs/java.md"):
+        named = re.findall(r"redlatch-(\d\S*)\.jar|<version>(.*)</version>", (ROOT / page).read_text())
+        assert {"".join(version) for version in named} == {VERSION}, page
 
 
 def test_without_the_library_it_is_said_what_to_do() -> None:

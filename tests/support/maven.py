@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Maven, on java/ with the library of the build."""
+"""Maven, on java/ with the library of the build. Tests that need it are skipped where it is not, or
+cannot get what it needs."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from support.build import ROOT, built
-from support.java import jdk_tool
+
+from .build import ROOT, built
+from .java import find_jdk
 
 FOLDER = ROOT / "java"
 VERIFY_S = 900.0
@@ -23,12 +25,20 @@ _NOT_FETCHED = re.compile(
 )
 
 
-def run_maven(*arguments: str, folder: Path = FOLDER) -> subprocess.CompletedProcess[str]:
+class NotFetched(Exception):
+    """What Maven needs could not be had."""
+
+
+def find_maven() -> str | None:
+    """Maven, where there is a JDK for it as well."""
+    return shutil.which("mvn") if find_jdk() else None
+
+
+def try_maven(*arguments: str, folder: Path = FOLDER) -> subprocess.CompletedProcess[str]:
     """What it needs is fetched, with the settings of whoever runs this, where it is not there."""
-    maven = shutil.which("mvn")
+    maven = find_maven()
     if maven is None:
-        pytest.skip("needs Maven")
-    jdk_tool("javac")
+        raise NotFetched("needs Maven and a JDK 17 or later")
     options = ["-B", "-q", f"-Dredlatch.library={built('java/libredlatchjni.so')}"]
     for offline in (["-o"], []):
         done = subprocess.run(
@@ -44,7 +54,14 @@ def run_maven(*arguments: str, folder: Path = FOLDER) -> subprocess.CompletedPro
         if done.returncode == 0 or not _NOT_FETCHED.search(done.stdout):
             return done
     lines = [line for line in done.stdout.splitlines() if _NOT_FETCHED.search(line)]
-    pytest.skip(f"what Maven needs could not be fetched: {lines[0]}")
+    raise NotFetched(f"what Maven needs could not be fetched: {lines[0]}")
+
+
+def run_maven(*arguments: str, folder: Path = FOLDER) -> subprocess.CompletedProcess[str]:
+    try:
+        return try_maven(*arguments, folder=folder)
+    except NotFetched as why:
+        pytest.skip(str(why))
 
 
 class Report:
