@@ -84,7 +84,7 @@ final class Held {
                 return true;
               }
               if (isEndOfBlock()) {
-                lease.close();
+                Logged.during(lease::close);
                 return true;
               }
               return lease.release();

@@ -195,9 +195,9 @@ public final class Lease implements AutoCloseable {
 
   /**
    * Gives the lock back. Waits for the answer, for at most one command time limit (2 s), and no
-   * interrupt ends that. If none comes, it goes on in the background, which is no failure of the
-   * work: that was protected. A second close() does nothing, nor does one after release() or
-   * detach().
+   * interrupt ends that. If none comes, it goes on in the background: a warning in the log, and no
+   * failure of the work, which was protected. A second close() does nothing, nor does one after
+   * release() or detach().
    *
    * @throws LockLostException if the lease had ended before: others may have worked at the same
    *     time.
@@ -214,7 +214,9 @@ public final class Lease implements AutoCloseable {
       // Somebody else has released it meanwhile, or has closed the client.
       Status status = failure.status();
       boolean isOver = status == Status.E_NOT_HELD || status == Status.E_CLOSED;
-      if (!isOver && !goesOn(status)) {
+      if (goesOn(status)) {
+        Warnings.unanswered(failure);
+      } else if (!isOver) {
         throw failure;
       }
     }

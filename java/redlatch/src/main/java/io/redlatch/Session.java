@@ -67,7 +67,7 @@ final class Session implements Runnable {
   @Override
   public void run() {
     if (!isClosed) {
-      Leaks.report("client", "");
+      Warnings.leaked("client", "");
     }
     leave();
   }
@@ -87,7 +87,7 @@ final class Session implements Runnable {
   /** By the cleaner, when nobody has the lease. */
   void leave(SWIGTYPE_p_rl_lease lease, String name) {
     if (Rlc.lease_state(lease) == RlcConstants.RL_LEASE_HELD) {
-      Leaks.report("lease", name);
+      Warnings.leaked("lease", name);
       dropped.add(lease);
       if (isClosed) {
         freeDropped();

@@ -5,13 +5,19 @@ package io.redlatch;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 
-/** Tells of what was dropped before it was ended. */
-final class Leaks {
+/** What no call reports. */
+final class Warnings {
   private static final Logger LOGGER = System.getLogger("io.redlatch");
 
-  private Leaks() {}
+  private Warnings() {}
 
-  static void report(String what, String name) {
+  /** The release goes on by itself: `failure` says why it is not known how it went. */
+  static void unanswered(RedlatchException failure) {
+    LOGGER.log(Level.WARNING, "a release goes on in the background", failure);
+  }
+
+  /** It was dropped before it was ended. */
+  static void leaked(String what, String name) {
     LOGGER.log(
         Level.WARNING,
         what.equals("client")
