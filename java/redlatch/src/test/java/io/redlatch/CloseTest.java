@@ -9,11 +9,15 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.redlatch.Wait.Worker;
 import java.time.Duration;
+import java.util.Collections;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.ReadWriteLock;
+import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
 
 class CloseTest extends ServerTest {
@@ -103,6 +107,9 @@ class CloseTest extends ServerTest {
     ReadWriteLock four = client.readWriteLock("w").asReadWriteLock();
     four.writeLock().lock();
     four.readLock().lock();
+    List<String> warnings = new CopyOnWriteArrayList<>();
+    Logger logger = Logger.getLogger("io.redlatch");
+    logger.setFilter(record -> !warnings.add(record.getMessage()));
     server.pause();
     RedlatchException failure = assertFails(Status.E_OUTCOME_UNKNOWN, one::release);
     assertTrue(failure.status().maybeApplied());
@@ -111,6 +118,8 @@ class CloseTest extends ServerTest {
     three.unlock();
     four.writeLock().unlock();
     four.readLock().unlock();
+    logger.setFilter(null);
+    assertEquals(Collections.nCopies(3, "a release goes on in the background"), warnings);
     client.close();
     server.resume();
   }
