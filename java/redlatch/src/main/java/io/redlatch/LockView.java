@@ -2,7 +2,6 @@
 // Copyright The redlatch authors
 package io.redlatch;
 
-import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.Lock;
@@ -76,9 +75,7 @@ final class LockView implements Lock {
     if (reenter()) {
       return true;
     }
-    // 292 years for all that is longer.
-    Duration wait = Duration.ofNanos(unit.toNanos(time));
-    return enter(lock.tryAcquire(wait).orElse(null));
+    return enter(lock.tryWithin(time, unit));
   }
 
   /**

@@ -8,6 +8,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ForkJoinPool;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Lock;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -129,12 +130,26 @@ public final class NamedLock {
   /**
    * A view as a {@link Lock} that is bound to threads, and reentrant: the thread that has locked it
    * may lock it again, and it alone may unlock. Keep it: two views are two owners. It has no
-   * conditions. After a loss, to lock it again fails with {@link LockLostException}, and to unlock
-   * with an {@link IllegalMonitorStateException} that has it as its cause. What fails otherwise is
-   * a {@link RedlatchException}.
+   * conditions. tryLock() with a time is false also if no answer came in that time. After a loss,
+   * to lock it again fails with {@link LockLostException}, and to unlock with an {@link
+   * IllegalMonitorStateException} that has it as its cause. What fails otherwise is a {@link
+   * RedlatchException}.
    */
   public Lock asLock() {
     return new LockView(this);
+  }
+
+  /** As views want it: null also if the time was too short for an answer; that is cleaned up. */
+  @Nullable Lease tryWithin(long time, TimeUnit unit) throws InterruptedException {
+    try {
+      // 292 years for all that is longer.
+      return acquire(Duration.ofNanos(unit.toNanos(time)));
+    } catch (RedlatchException failure) {
+      if (failure instanceof NotAcquiredException || failure.status() == Status.E_OUTCOME_UNKNOWN) {
+        return null;
+      }
+      throw failure;
+    }
   }
 
   Lease acquireUninterruptibly() {

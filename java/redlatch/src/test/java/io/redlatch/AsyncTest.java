@@ -43,7 +43,7 @@ class AsyncTest extends ServerTest {
   void failureIsThatOfAcquire() throws Exception {
     Redlatch client = client();
     try (Lease held = client.lock("x").acquire()) {
-      Throwable late = causeOf(client.lock("x").acquireAsync(Duration.ofMillis(20)));
+      Throwable late = causeOf(client.lock("x").acquireAsync(Duration.ofSeconds(1)));
       assertEquals(Status.TIMEOUT, assertInstanceOf(NotAcquiredException.class, late).status());
       Throwable busy = causeOf(client.lock("x").acquireAsync(Duration.ZERO));
       assertEquals(Status.BUSY, assertInstanceOf(NotAcquiredException.class, busy).status());

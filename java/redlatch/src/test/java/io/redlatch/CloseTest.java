@@ -91,6 +91,14 @@ class CloseTest extends ServerTest {
     }
   }
 
+  private static int releaseAtBarrier(Lease lease, CyclicBarrier silent) throws Exception {
+    silent.await();
+    silent.await();
+    RedlatchException failure = assertFails(Status.E_OUTCOME_UNKNOWN, lease::release);
+    assertTrue(failure.status().maybeApplied());
+    return 0;
+  }
+
   private static int closeAtBarrier(Lease lease, CyclicBarrier barrier) throws Exception {
     barrier.await();
     lease.close();
@@ -99,25 +107,44 @@ class CloseTest extends ServerTest {
 
   @Test
   void closeDoesNotWaitForASilentServerForLong() throws Exception {
-    Redlatch client = client(ClientOptions.DEFAULT.with("timeout", "100ms"));
-    Lease one = client.lock("x").acquire();
-    Lease two = client.lock("y").acquire();
-    Lock three = client.lock("z").asLock();
-    three.lock();
-    ReadWriteLock four = client.readWriteLock("w").asReadWriteLock();
-    four.writeLock().lock();
-    four.readLock().lock();
+    Redlatch client = client();
+    Lease one = client.lock("one").acquire();
+    Lease two = client.lock("two").acquire();
+    Lock three = client.lock("three").asLock();
+    ReadWriteLock four = client.readWriteLock("four").asReadWriteLock();
+    CyclicBarrier silent = new CyclicBarrier(4);
+    Worker<?> telling = new Worker<>(() -> releaseAtBarrier(one, silent));
+    // The work was protected.
+    Worker<?> unlocking =
+        new Worker<>(
+            () -> {
+              three.lock();
+              silent.await();
+              silent.await();
+              three.unlock();
+              return 0;
+            });
+    Worker<?> downgrading =
+        new Worker<>(
+            () -> {
+              four.writeLock().lock();
+              four.readLock().lock();
+              silent.await();
+              silent.await();
+              four.writeLock().unlock();
+              four.readLock().unlock();
+              return 0;
+            });
     List<String> warnings = new CopyOnWriteArrayList<>();
     Logger logger = Logger.getLogger("io.redlatch");
     logger.setFilter(record -> !warnings.add(record.getMessage()));
+    silent.await();
     server.pause();
-    RedlatchException failure = assertFails(Status.E_OUTCOME_UNKNOWN, one::release);
-    assertTrue(failure.status().maybeApplied());
-    // The work was protected.
+    silent.await();
     two.close();
-    three.unlock();
-    four.writeLock().unlock();
-    four.readLock().unlock();
+    telling.end();
+    unlocking.end();
+    downgrading.end();
     logger.setFilter(null);
     assertEquals(Collections.nCopies(3, "a release goes on in the background"), warnings);
     client.close();

@@ -90,7 +90,7 @@ class InterruptTest extends ServerTest {
     closing.thread.interrupt();
     server.resume();
     assertTrue(closing.end());
-    assertFalse(server.has("x"));
+    Wait.until(() -> !server.has("x"));
   }
 
   @Test

@@ -50,14 +50,9 @@ class LockTest extends ServerTest {
     Redlatch client = client();
     try (Lease held = client.lock("x").acquire()) {
       NamedLock lock = client.lock("x");
-      long begin = System.nanoTime();
-      NotAcquiredException failure =
-          assertThrows(
-              NotAcquiredException.class, () -> lock.acquire(Duration.ofMillis(50)).close());
-      assertEquals(Status.TIMEOUT, failure.status());
+      NotAcquiredException failure = assertTimesOut(wait -> lock.acquire(wait).close());
       assertTrue(failure.getMessage().startsWith("acquire: lock 'x' "), failure::getMessage);
-      assertTrue(System.nanoTime() - begin >= 50_000_000);
-      assertEquals(Optional.empty(), lock.tryAcquire(Duration.ofMillis(1)));
+      assertEquals(Optional.empty(), lock.tryAcquire(Duration.ofSeconds(1)));
       assertFalse(server.hasQueue("x"), "nobody is left in line");
       assertTrue(held.isHeld());
     }
@@ -141,7 +136,8 @@ class LockTest extends ServerTest {
   void leaseIsRenewedAndExtended() throws Exception {
     Redlatch client = client();
     try (Lease lease = client.lock("x").with(SHORT).acquire()) {
-      Thread.sleep(600);
+      server.awaitRenewal("x");
+      server.awaitRenewal("x");
       lease.checkHeld();
       lease.extend(Duration.ofMinutes(5));
       assertTrue(lease.remaining().compareTo(Duration.ofMinutes(4)) > 0, lease::toString);

@@ -4,6 +4,7 @@ package io.redlatch;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.redlatch.Wait.Worker;
 import java.time.Duration;
@@ -19,8 +20,8 @@ abstract class ServerTest {
   /** In which nothing of it ends by itself while a test runs. */
   static final LockOptions LONG = LockOptions.DEFAULT.ttl(Duration.ofMinutes(10));
 
-  /** Soon renewed, and so soon known to be lost. */
-  static final LockOptions SHORT = LockOptions.DEFAULT.ttl(Duration.ofMillis(200));
+  /** Soon renewed, and so soon known to be lost; but not lost when the machine is busy. */
+  static final LockOptions SHORT = LockOptions.DEFAULT.ttl(Duration.ofSeconds(1));
 
   TestServer server;
   private final List<AutoCloseable> opened = new ArrayList<>();
@@ -68,6 +69,26 @@ abstract class ServerTest {
               return isLocked;
             });
     return other.end();
+  }
+
+  /** What waits. */
+  interface Waiting {
+    void within(Duration wait) throws Exception;
+  }
+
+  /** Its wait runs out, and is long enough for the server, which may be busy, to answer. */
+  static NotAcquiredException assertTimesOut(Waiting work) {
+    for (Duration wait = Duration.ofMillis(20); ; wait = wait.multipliedBy(2)) {
+      long begin = System.nanoTime();
+      Duration given = wait;
+      RedlatchException failure =
+          assertThrows(RedlatchException.class, () -> work.within(given));
+      assertTrue(System.nanoTime() - begin >= wait.toNanos());
+      if (failure.status() != Status.E_OUTCOME_UNKNOWN) {
+        assertEquals(Status.TIMEOUT, failure.status(), failure::getMessage);
+        return (NotAcquiredException) failure;
+      }
+    }
   }
 
   /** The failure of `work`, which has this status. */

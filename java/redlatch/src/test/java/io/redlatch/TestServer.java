@@ -84,6 +84,17 @@ final class TestServer implements AutoCloseable {
     return ask("EXISTS", key).equals(":1");
   }
 
+  /** The next renewal of a lease, which is not soon if there is none. */
+  void awaitRenewal(String key) {
+    long[] left = {Long.MAX_VALUE};
+    Wait.until(
+        () -> {
+          long before = left[0];
+          left[0] = Long.parseLong(ask("PTTL", key).substring(1));
+          return left[0] > before;
+        });
+  }
+
   /** Whether somebody waits there for the lock, by the key of its line. */
   boolean hasQueue(String name) {
     return has("{" + name + "}:rl1:q");

@@ -5,6 +5,7 @@ package io.redlatch;
 import io.redlatch.Wait.Worker;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -24,7 +25,7 @@ final class VirtualThreads {
   private final String pid;
 
   private VirtualThreads(String url, String pid) {
-    this.client = Redlatch.connect(url);
+    this.client = connect(url);
     this.url = url;
     this.pid = pid;
   }
@@ -35,6 +36,12 @@ final class VirtualThreads {
     test.areInterrupted();
     test.doNotWaitInTheLibrary();
     test.client.close();
+  }
+
+  /** What has no answer is to wait for it, also when the machine is busy. */
+  private static Redlatch connect(String url) {
+    ClientOptions options = ClientOptions.DEFAULT.with("timeout", "1m");
+    return Redlatch.connect(url, options, Duration.ZERO);
   }
 
   /** These tests are made for Java 17, which does not know the method. */
@@ -112,7 +119,7 @@ final class VirtualThreads {
 
   /** Calls that have no request, against a server that is silent. */
   private void doNotWaitInTheLibrary() throws Exception {
-    Redlatch other = Redlatch.connect(url);
+    Redlatch other = connect(url);
     Lease held = other.lock("held").acquire();
     Lease detached = other.lock("detached").acquire();
     String token = detached.detach();

@@ -12,7 +12,7 @@ import java.util.function.BooleanSupplier;
 
 /** Waiting for what should come at once, on a machine that is busy; also without JUnit. */
 final class Wait {
-  static final long PATIENCE_S = 20;
+  static final long PATIENCE_S = 30;
 
   private Wait() {}
 

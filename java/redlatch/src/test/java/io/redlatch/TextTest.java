@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+package io.redlatch;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+
+class TextTest {
+  @Test
+  void moreThanNoTimeIsAMillisecond() {
+    assertEquals(1, Text.ms(Duration.ofNanos(1)));
+    assertEquals(1, Text.ms(Duration.ofNanos(1_999_999)));
+    assertEquals(0, Text.ms(Duration.ZERO));
+    assertEquals(-1000, Text.ms(Duration.ofSeconds(-1)));
+    assertEquals(Long.MAX_VALUE, Text.ms(Duration.ofSeconds(Long.MAX_VALUE)));
+    assertEquals(Long.MIN_VALUE, Text.ms(Duration.ofSeconds(Long.MIN_VALUE)));
+    assertEquals(0, Text.waitMs(Duration.ofMillis(-1)));
+  }
+
+  @Test
+  void textIsAskedForUntilAllOfItIsThere() {
+    for (int length : new int[] {0, 1, 127, 128, 129, 4000}) {
+      byte[] all = "x".repeat(length).getBytes();
+      byte[] read =
+          Text.read(
+              buffer -> {
+                // As the library does it: with a NUL behind what there is room for.
+                int taken = Math.min(length, buffer.length - 1);
+                System.arraycopy(all, 0, buffer, 0, taken);
+                return length;
+              });
+      assertArrayEquals(all, read);
+    }
+  }
+
+  @Test
+  void namesAreShownInALine() {
+    assertEquals("'a\\x00\\x0ab é'", Text.quoted("a\0\nb é"));
+  }
+}
