@@ -163,8 +163,9 @@ func check(name string, handle rlc.Lease) *Error {
 // Context has the values of the context that the lock was acquired with, and ends when the lease
 // does: context.Cause is then an error that Is ErrLost, with the reason, or context.Canceled if it
 // was given back or detached. It is told when the lease ends by the local clock, some microseconds
-// later, or milliseconds where all processors are busy: Check looks at the clock itself. Neither
-// stops a goroutine that is paused between its look and its write: only a fence does.
+// later, or milliseconds where all processors are busy; the server keeps the lock for 1 % of the
+// lease and 2 ms more, Check looks at the clock itself. Neither stops a goroutine that is paused
+// between its look and its write: only a fence does.
 func (l *Lease) Context() context.Context {
 	defer runtime.KeepAlive(l)
 	h := l.hold

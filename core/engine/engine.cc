@@ -582,7 +582,9 @@ void Engine::shut_down(Nanos now) {
   is_shut_ = true;
   fail_everybody(Status::kClosed, "the client was shut down", now);
   for_each_hold([&](Hold &hold) {
-    if (hold.phase == Phase::kHeld) give_back(hold, nullptr, now);
+    hold.quiet_until = 0;
+    if (hold.phase == Phase::kHeld) return give_back(hold, nullptr, now);
+    if (hold.phase == Phase::kLeaving) leave(hold, now);
   });
   connect_soon(now);
 }

@@ -74,6 +74,8 @@ class Engine {
   static Outcome why_not_held(const Lease &lease);
   // Nobody will release `lease` any more.
   void abandon(Lease &lease, Nanos now);
+  // Likewise, but whoever has it is only being told now that it is lost.
+  void abandon_lost(Lease &lease, Nanos now);
   // No further work is taken; what is held is given back.
   void shut_down(Nanos now);
   // Answer whoever still waits for a release: time is up.

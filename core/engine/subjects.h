@@ -226,6 +226,7 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   bool is_leave_pending = false;
   bool was_left = false;          // answered at least once
   bool was_release_lost = false;  // an earlier RELEASE got no answer and was sent in time
+  Nanos quiet_until = 0;          // nothing is sent before: its holder is only being told
   Nanos leave_until = 0;          // the server's lease is over by then
 };
 

@@ -274,6 +274,7 @@ void Engine::leave(Hold &hold, Nanos now, wire::Form form) {
     set_phase(hold, Phase::kLeaving);
   }
   if (!hold.is_cancel_due && !hold.is_release_due) return end_leave(hold, now, Status::kOk);
+  if (now < hold.quiet_until) return timers_.set(hold, hold.quiet_until);
   timers_.set(hold, now + kLeaveRetry);
   if (link_ != Link::kUp || hold.is_leave_pending) return;
   wire::Command command;
@@ -346,6 +347,7 @@ void Engine::lose(Hold &hold, std::string reason, bool is_gone, Nanos now) {
     return end_leave(hold, now, Status::kOk);
   }
   hold.is_release_due = hold.is_release_due || !is_gone;
+  if (!is_gone) hold.quiet_until = now + policy::notice_of(hold.lease_time);
   leave(hold, now);
 }
 
@@ -368,6 +370,12 @@ void Engine::detach(Lease &lease, Nanos now) {
 void Engine::abandon(Lease &lease, Nanos now) {
   if (lease.hold == nullptr) return;
   if (now < lease.deadline.load() && pass_on(*lease.hold, now)) return;
+  give_back(*lease.hold, nullptr, now);
+}
+
+void Engine::abandon_lost(Lease &lease, Nanos now) {
+  if (lease.hold == nullptr) return;
+  lease.hold->quiet_until = now + policy::notice_of(lease.hold->lease_time);
   give_back(*lease.hold, nullptr, now);
 }
 

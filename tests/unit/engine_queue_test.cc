@@ -76,6 +76,7 @@ TEST_F(QueueTest, lock_that_was_taken_by_force_and_granted_again_is_not_the_same
   ASSERT_EQ(request->status.load(), Status::kOk);
   reply_granted("1700000000000999");
   EXPECT_EQ(state(request->lease), Lease::kLost);
+  advance(302 * kMs);
   EXPECT_EQ(next_script(), "release");
 }
 

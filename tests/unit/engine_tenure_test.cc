@@ -46,9 +46,34 @@ TEST_F(TenureTest, renewal_that_the_server_cannot_do_is_retried_until_the_deadli
   }
   EXPECT_GE(tries, 3);
   EXPECT_EQ(state(lease), Lease::kLost);
-  advance(kMs);
   EXPECT_NE(lease->reason.find("LOADING"), std::string::npos) << lease->reason;
+  advance(50 * kMs);
   EXPECT_EQ(next_script(), "release") << "it may still be ours on the server";
+}
+
+TEST_F(TenureTest, lost_lock_is_given_back_when_its_holder_had_time_to_stop) {
+  engine::AcquireOptions options = with_lease(1'000 * kMs);
+  options.is_renewed = false;
+  const auto lease = held(options);
+  advance(988 * kMs);
+  ASSERT_EQ(state(lease), Lease::kLost);
+  EXPECT_EQ(next_script(), "");
+  disconnect();
+  now_ += 11 * kMs;
+  connect();
+  EXPECT_EQ(next_script(), "");
+  advance(kMs);
+  EXPECT_EQ(next_script(), "release");
+}
+
+TEST_F(TenureTest, shutdown_gives_a_lost_lock_back_at_once) {
+  engine::AcquireOptions options = with_lease(1'000 * kMs);
+  options.is_renewed = false;
+  const auto lease = held(options);
+  advance(988 * kMs);
+  ASSERT_EQ(state(lease), Lease::kLost);
+  engine_->shut_down(now_);
+  EXPECT_EQ(next_script(), "release");
 }
 
 TEST_F(TenureTest, without_renewal_the_lease_ends_by_itself) {
@@ -77,7 +102,7 @@ TEST_F(TenureTest, longest_hold_ends_the_lease_and_no_renewal_reaches_past_it) {
   EXPECT_EQ((now_ - granted_at) / kMs, 5'000);
   EXPECT_GE(reaches_to, 5'000);
   EXPECT_LE(reaches_to, 5'200);
-  advance(kMs);
+  advance(32 * kMs);
   EXPECT_EQ(next_script(), "release");
 }
 

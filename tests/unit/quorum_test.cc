@@ -261,10 +261,11 @@ TEST_F(QuorumTest, it_is_lost_with_the_majority_and_the_rest_is_given_back) {
   count(2, "extend", 0);
   EXPECT_EQ(lease->state_at(now_), Lease::kLost);
   EXPECT_EQ(ended_count_, 1);
-  for (const size_t node : {3, 4}) {
-    count(node, "extend", 1);
-    EXPECT_EQ(script(node), "release") << node;
-  }
+  for (const size_t node : {3, 4}) count(node, "extend", 1);
+  advance(301 * kMs);
+  for (const size_t node : {3, 4}) EXPECT_EQ(script(node), "") << "its holder is being told";
+  advance(kMs);
+  for (const size_t node : {3, 4}) EXPECT_EQ(script(node), "release") << node;
 }
 
 // Others may have held it in between.
