@@ -2,17 +2,22 @@
 // Copyright The redlatch authors
 package io.redlatch;
 
+import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.Lock;
 import org.jspecify.annotations.Nullable;
 
-/** A NamedLock as java.util.concurrent has locks: the thread that has it is its owner. */
+/**
+ * A NamedLock as java.util.concurrent has locks: the thread that has it is its owner. The views of
+ * both sides of a read-write lock share what their threads hold.
+ */
 final class LockView implements Lock {
-  /** What a thread holds. */
-  private static final class Hold {
+  /** What a thread holds: one lease, for both sides. */
+  static final class Hold {
     final Lease lease;
-    int count = 1;
+    int readCount;
+    int writeCount;
 
     Hold(Lease lease) {
       this.lease = lease;
@@ -20,28 +25,52 @@ final class LockView implements Lock {
   }
 
   private final NamedLock lock;
-  private final ThreadLocal<@Nullable Hold> holds = new ThreadLocal<>();
+  private final boolean isWriting;
+  private final ThreadLocal<@Nullable Hold> holds;
 
-  LockView(NamedLock lock) {
+  /** What is no read-write lock has one side, which is that of the writer. */
+  LockView(NamedLock lock, boolean isWriting, ThreadLocal<@Nullable Hold> holds) {
     this.lock = lock;
+    this.isWriting = isWriting;
+    this.holds = holds;
+  }
+
+  private boolean isLocked(@Nullable Hold hold) {
+    return hold != null && (isWriting ? hold.writeCount : hold.readCount) > 0;
+  }
+
+  private void count(Hold hold, int change) {
+    if (isWriting) {
+      hold.writeCount += change;
+    } else {
+      hold.readCount += change;
+    }
+  }
+
+  private boolean wouldWaitForItself() {
+    Hold hold = holds.get();
+    return isWriting && hold != null && !isLocked(hold);
   }
 
   /** Not one that was lost: others may be inside already. */
   private boolean reenter() {
+    if (wouldWaitForItself()) {
+      throw new IllegalMonitorStateException(
+          "this thread reads " + Text.quoted(lock.name()) + ", and would wait for itself");
+    }
     Hold hold = holds.get();
     if (hold == null) {
       return false;
     }
     hold.lease.checkHeld();
-    hold.count++;
+    count(hold, 1);
     return true;
   }
 
-  private boolean enter(@Nullable Lease lease) {
-    if (lease == null) {
-      return false;
-    }
-    holds.set(new Hold(lease));
+  private boolean enter(Lease lease) {
+    Hold hold = new Hold(lease);
+    count(hold, 1);
+    holds.set(hold);
     return true;
   }
 
@@ -64,18 +93,25 @@ final class LockView implements Lock {
 
   @Override
   public boolean tryLock() {
-    return reenter() || enter(lock.tryAcquire().orElse(null));
+    return !wouldWaitForItself() && (reenter() || lock.tryAcquire().map(this::enter).isPresent());
   }
 
+  /** False also if the time was too short for an answer; that is cleaned up. */
   @Override
   public boolean tryLock(long time, TimeUnit unit) throws InterruptedException {
     if (Thread.interrupted()) {
       throw new InterruptedException();
     }
-    if (reenter()) {
-      return true;
+    try {
+      // 292 years for all that is longer.
+      Duration wait = Duration.ofNanos(unit.toNanos(time));
+      return reenter() || enter(lock.acquire(wait));
+    } catch (RedlatchException failure) {
+      if (failure instanceof NotAcquiredException || failure.status() == Status.E_OUTCOME_UNKNOWN) {
+        return false;
+      }
+      throw failure;
     }
-    return enter(lock.tryWithin(time, unit));
   }
 
   /**
@@ -85,19 +121,27 @@ final class LockView implements Lock {
   @Override
   public void unlock() {
     Hold hold = holds.get();
-    if (hold == null) {
+    if (hold == null || !isLocked(hold)) {
+      String side = hold == null ? "" : isWriting ? " to write" : " to read";
       throw new IllegalMonitorStateException(
-          Text.quoted(lock.name()) + " is not locked by this thread");
+          Text.quoted(lock.name()) + " is not locked by this thread" + side);
     }
-    if (--hold.count > 0) {
-      return;
-    }
-    holds.remove();
+    count(hold, -1);
     try {
-      hold.lease.close();
+      if (hold.readCount == 0 && hold.writeCount == 0) {
+        holds.remove();
+        hold.lease.close();
+      } else if (isWriting && hold.writeCount == 0) {
+        hold.lease.downgrade();
+      }
     } catch (LockLostException lost) {
       throw (IllegalMonitorStateException)
           new IllegalMonitorStateException(lost.getMessage()).initCause(lost);
+    } catch (RedlatchException failure) {
+      // Whoever has written may go on reading, whether others may already or not.
+      if (!Lease.goesOn(failure.status())) {
+        throw failure;
+      }
     }
   }
 
@@ -108,6 +152,6 @@ final class LockView implements Lock {
 
   @Override
   public String toString() {
-    return "Lock[" + lock.name() + (holds.get() == null ? "" : ", locked by this thread") + "]";
+    return "Lock[" + lock.name() + (isLocked(holds.get()) ? ", locked by this thread" : "") + "]";
   }
 }

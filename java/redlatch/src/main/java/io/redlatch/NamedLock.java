@@ -8,7 +8,6 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ForkJoinPool;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Lock;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -136,20 +135,7 @@ public final class NamedLock {
    * RedlatchException}.
    */
   public Lock asLock() {
-    return new LockView(this);
-  }
-
-  /** As views want it: null also if the time was too short for an answer; that is cleaned up. */
-  @Nullable Lease tryWithin(long time, TimeUnit unit) throws InterruptedException {
-    try {
-      // 292 years for all that is longer.
-      return acquire(Duration.ofNanos(unit.toNanos(time)));
-    } catch (RedlatchException failure) {
-      if (failure instanceof NotAcquiredException || failure.status() == Status.E_OUTCOME_UNKNOWN) {
-        return null;
-      }
-      throw failure;
-    }
+    return new LockView(this, true, new ThreadLocal<>());
   }
 
   Lease acquireUninterruptibly() {

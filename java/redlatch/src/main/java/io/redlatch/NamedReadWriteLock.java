@@ -2,13 +2,17 @@
 // Copyright The redlatch authors
 package io.redlatch;
 
+import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.ReadWriteLock;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A read-write lock by its name: many may read together, one may write alone, and all wait in one
  * line. {@link Lease#upgrade} and {@link Lease#downgrade} go from one to the other.
  */
 public final class NamedReadWriteLock {
+  private record View(Lock readLock, Lock writeLock) implements ReadWriteLock {}
+
   private final NamedLock readLock;
   private final NamedLock writeLock;
 
@@ -39,6 +43,8 @@ public final class NamedReadWriteLock {
    * tryLock() without a time false. Otherwise both are as {@link NamedLock#asLock} says.
    */
   public ReadWriteLock asReadWriteLock() {
-    return new ReadWriteLockView(this);
+    ThreadLocal<LockView.@Nullable Hold> holds = new ThreadLocal<>();
+    return new View(
+        new LockView(readLock, false, holds), new LockView(writeLock, true, holds));
   }
 }
