@@ -278,10 +278,7 @@ public final class Lease implements AutoCloseable {
       throw new InterruptedException();
     }
     try (Request request = started("upgrade", handle -> Rlc.rw_upgrade_start(handle, waitMs))) {
-      Status status = request.await();
-      if (status != Status.OK) {
-        throw request.failure(status);
-      }
+      request.await();
     } finally {
       Reference.reachabilityFence(this);
     }
@@ -290,7 +287,7 @@ public final class Lease implements AutoCloseable {
   /** As upgrade(), but that it does not wait: false if others read. */
   public boolean tryUpgrade() {
     try {
-      finish("upgrade", handle -> Rlc.rw_upgrade_start(handle, Session.NO_WAIT));
+      finish("upgrade", handle -> Rlc.rw_upgrade_start(handle, 0));
       return true;
     } catch (NotAcquiredException busy) {
       return false;
@@ -331,11 +328,7 @@ public final class Lease implements AutoCloseable {
   private Status finish(
       String op, Function<SWIGTYPE_p_rl_lease, @Nullable SWIGTYPE_p_rl_request> start) {
     try (Request request = started(op, start)) {
-      Status status = request.awaitUninterruptibly();
-      if (status != Status.OK && status != Status.STILL_HELD) {
-        throw request.failure(status);
-      }
-      return status;
+      return request.awaitUninterruptibly();
     } finally {
       Reference.reachabilityFence(this);
     }

@@ -2,6 +2,9 @@
 // Copyright The redlatch authors
 package io.redlatch;
 
+import io.redlatch.internal.rlc.Rlc;
+import io.redlatch.internal.rlc.SWIGTYPE_p_rl_acquire_options;
+import io.redlatch.internal.rlc.SWIGTYPE_p_rl_request;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.concurrent.Callable;
@@ -17,9 +20,17 @@ import org.jspecify.annotations.Nullable;
  * which any thread may close. Any number of threads may use it; it costs nothing to make another.
  */
 public final class NamedLock {
+  /** What starts an acquisition. */
+  interface Starter {
+    @Nullable SWIGTYPE_p_rl_request start(
+        byte[] name, long waitMs, @Nullable SWIGTYPE_p_rl_acquire_options options);
+  }
+
+  private static final long FOREVER = -1;
+
   private final Object client; // not collected while this can be used
   private final Session session;
-  private final Session.Starter starter;
+  private final Starter starter;
   private final byte[] name;
   private final LockOptions options;
   private final @Nullable Supplier<byte[]> owner;
@@ -27,7 +38,7 @@ public final class NamedLock {
   NamedLock(
       Object client,
       Session session,
-      Session.Starter starter,
+      Starter starter,
       byte[] name,
       LockOptions options,
       @Nullable Supplier<byte[]> owner) {
@@ -56,7 +67,7 @@ public final class NamedLock {
    * @throws RedlatchException with the status of what failed.
    */
   public Lease acquire() throws InterruptedException {
-    return session.acquire(this, -1);
+    return acquire(FOREVER);
   }
 
   /**
@@ -68,7 +79,42 @@ public final class NamedLock {
    *     server was away.
    */
   public Lease acquire(Duration wait) throws InterruptedException {
-    return session.acquire(this, Text.waitMs(wait));
+    return acquire(Text.waitMs(wait));
+  }
+
+  private Lease acquire(long waitMs) throws InterruptedException {
+    if (Thread.interrupted()) {
+      throw new InterruptedException();
+    }
+    try (Request request = start(waitMs)) {
+      request.await();
+      return leaseOf(request);
+    }
+  }
+
+  /** As acquire(), but that an interrupt does not end it; the thread stays interrupted. */
+  Lease acquireUninterruptibly() {
+    return acquireUninterruptibly(FOREVER);
+  }
+
+  private Lease acquireUninterruptibly(long waitMs) {
+    try (Request request = start(waitMs)) {
+      request.awaitUninterruptibly();
+      return leaseOf(request);
+    }
+  }
+
+  private Request start(long waitMs) {
+    SWIGTYPE_p_rl_acquire_options made = options.make(owner == null ? null : owner.get());
+    try {
+      return Request.of("acquire", name(), starter.start(name, waitMs, made));
+    } finally {
+      Rlc.acquire_options_free(made);
+    }
+  }
+
+  private Lease leaseOf(Request request) {
+    return new Lease(this, session, request.takeLease());
   }
 
   /**
@@ -78,7 +124,7 @@ public final class NamedLock {
    */
   public Optional<Lease> tryAcquire() {
     try {
-      return Optional.of(session.acquireUninterruptibly(this, Session.NO_WAIT));
+      return Optional.of(acquireUninterruptibly(0));
     } catch (NotAcquiredException busy) {
       return Optional.empty();
     }
@@ -98,17 +144,59 @@ public final class NamedLock {
    * runs in the common pool.
    */
   public CompletableFuture<Lease> acquireAsync() {
-    return session.acquireAsync(this, -1, ForkJoinPool.commonPool());
+    return acquireAsync(FOREVER, ForkJoinPool.commonPool());
   }
 
   /** As acquireAsync(), for at most `wait`: the future then fails with NotAcquiredException. */
   public CompletableFuture<Lease> acquireAsync(Duration wait) {
-    return session.acquireAsync(this, Text.waitMs(wait), ForkJoinPool.commonPool());
+    return acquireAsync(wait, ForkJoinPool.commonPool());
   }
 
   /** As acquireAsync(wait); what depends on it runs in `executor`. */
   public CompletableFuture<Lease> acquireAsync(Duration wait, Executor executor) {
-    return session.acquireAsync(this, Text.waitMs(wait), executor);
+    return acquireAsync(Text.waitMs(wait), executor);
+  }
+
+  private CompletableFuture<Lease> acquireAsync(long waitMs, Executor executor) {
+    CompletableFuture<Lease> future = new CompletableFuture<>();
+    Request request = start(waitMs);
+    try {
+      request.watch(() -> handOver(request, future, executor));
+    } catch (RedlatchException failure) {
+      request.close();
+      throw failure;
+    }
+    future.whenComplete(
+        (lease, failure) -> {
+          // Cancelled, or completed by somebody else.
+          if (request.takeBack()) {
+            request.close();
+          }
+        });
+    return future;
+  }
+
+  private void handOver(Request request, CompletableFuture<Lease> future, Executor executor) {
+    try {
+      executor.execute(() -> finish(request, future));
+    } catch (RuntimeException | Error refused) {
+      request.close();
+      future.completeExceptionally(refused);
+    }
+  }
+
+  private void finish(Request request, CompletableFuture<Lease> future) {
+    try (request) {
+      // Whoever has cancelled it meanwhile has nobody to give it to.
+      if (!future.isDone()) {
+        Lease lease = leaseOf(request);
+        if (!future.complete(lease)) {
+          lease.close();
+        }
+      }
+    } catch (RedlatchException failure) {
+      future.completeExceptionally(failure);
+    }
   }
 
   /**
@@ -136,25 +224,5 @@ public final class NamedLock {
    */
   public Lock asLock() {
     return new LockView(this, true, new ThreadLocal<>());
-  }
-
-  Lease acquireUninterruptibly() {
-    return session.acquireUninterruptibly(this, -1);
-  }
-
-  LockOptions options() {
-    return options;
-  }
-
-  Session.Starter starter() {
-    return starter;
-  }
-
-  byte[] bytes() {
-    return name;
-  }
-
-  byte @Nullable [] owner() {
-    return owner == null ? null : owner.get();
   }
 }

@@ -93,7 +93,7 @@ public final class Redlatch implements AutoCloseable {
     long ms = Text.waitMs(wait);
     ask(
         client -> {
-          session.connect(Request.of("connect", "", Rlc.client_connect_start(client, ms)));
+          Session.connect(Rlc.client_connect_start(client, ms));
           return true;
         });
   }
@@ -112,7 +112,7 @@ public final class Redlatch implements AutoCloseable {
   }
 
   private NamedLock lock(byte[] name, Start start, @Nullable Supplier<byte[]> owner) {
-    Session.Starter starter =
+    NamedLock.Starter starter =
         (bytes, waitMs, options) ->
             ask(client -> start.start(client, bytes, waitMs, options));
     return new NamedLock(this, session, starter, name, LockOptions.DEFAULT, owner);

@@ -57,7 +57,7 @@ public final class Redlock implements AutoCloseable {
     long ms = Text.waitMs(wait);
     ask(
         redlock -> {
-          session.connect(Request.of("connect", "", Rlc.redlock_connect_start(redlock, ms)));
+          Session.connect(Rlc.redlock_connect_start(redlock, ms));
           return true;
         });
   }
@@ -81,7 +81,7 @@ public final class Redlock implements AutoCloseable {
 
   /** As lock(name), of any bytes. */
   public NamedLock lock(byte[] name) {
-    Session.Starter starter =
+    NamedLock.Starter starter =
         (bytes, waitMs, options) ->
             ask(redlock -> Rlc.redlock_acquire_start(redlock, bytes, waitMs, options));
     return new NamedLock(this, session, starter, name.clone(), LockOptions.DEFAULT, null);

@@ -7,7 +7,6 @@ import io.redlatch.internal.rlc.SWIGTYPE_p_rl_lease;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_request;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
-import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -47,14 +46,10 @@ final class Request implements AutoCloseable {
    *
    * @throws InterruptedException and it was cancelled. One that has finished before stands, and the
    *     thread stays interrupted.
+   * @throws RedlatchException as check().
    */
   Status await() throws InterruptedException {
-    Status status = drive();
-    if (status != Status.PENDING) {
-      return status;
-    }
-    CountDownLatch done = new CountDownLatch(1);
-    watch(done::countDown);
+    CountDownLatch done = done();
     try {
       done.await();
     } catch (InterruptedException interrupted) {
@@ -64,17 +59,16 @@ final class Request implements AutoCloseable {
       }
       Thread.currentThread().interrupt();
     }
-    return status();
+    return check();
   }
 
-  /** Waits for the end of what is short, whoever interrupts; the thread then stays interrupted. */
+  /**
+   * Waits for the end of what is short, whoever interrupts; the thread then stays interrupted.
+   *
+   * @throws RedlatchException as check().
+   */
   Status awaitUninterruptibly() {
-    Status status = drive();
-    if (status != Status.PENDING) {
-      return status;
-    }
-    CountDownLatch done = new CountDownLatch(1);
-    watch(done::countDown);
+    CountDownLatch done = done();
     boolean isInterrupted = false;
     while (true) {
       try {
@@ -87,21 +81,27 @@ final class Request implements AutoCloseable {
     if (isInterrupted) {
       Thread.currentThread().interrupt();
     }
-    return status();
+    return check();
   }
 
-  /** Has the pump hand over the status, in its thread; and with it this request. */
-  void whenDone(Consumer<Status> finished) {
-    watch(() -> finished.accept(status()));
+  /** Opens at the end. */
+  private CountDownLatch done() {
+    boolean isDone = drive() != Status.PENDING;
+    CountDownLatch done = new CountDownLatch(isDone ? 0 : 1);
+    if (!isDone) {
+      watch(done::countDown);
+    }
+    return done;
+  }
+
+  /** Has the pump call `wake` at the end, in its thread, and hand over this request. */
+  void watch(Runnable wake) {
+    watchTag = Pump.watch((queue, tag) -> Rlc.request_watch(handle, queue, tag), wake);
   }
 
   /** Takes it out of the pump. False if it was handed over before, and is somebody else's. */
   boolean takeBack() {
     return Pump.forget(watchTag);
-  }
-
-  private void watch(Runnable wake) {
-    watchTag = Pump.watch((queue, tag) -> Rlc.request_watch(handle, queue, tag), wake);
   }
 
   private Status drive() {
@@ -126,17 +126,31 @@ final class Request implements AutoCloseable {
     return Status.of(Rlc.request_cancel(handle));
   }
 
-  /** The lease of an acquire that was granted; once. */
+  /**
+   * How it has ended: OK or STILL_HELD.
+   *
+   * @throws RedlatchException with any other status.
+   */
+  private Status check() {
+    Status status = status();
+    if (status != Status.OK && status != Status.STILL_HELD) {
+      throw RedlatchException.of(status, op, name, Text.of(Rlc.request_message(handle)));
+    }
+    return status;
+  }
+
+  /**
+   * The lease of an acquire that has ended; once.
+   *
+   * @throws RedlatchException as check().
+   */
   SWIGTYPE_p_rl_lease takeLease() {
+    check();
     SWIGTYPE_p_rl_lease lease = Rlc.request_take_lease(handle);
     if (lease == null) {
       throw RedlatchException.of(Status.E_NO_MEMORY, op, name, "");
     }
     return lease;
-  }
-
-  RedlatchException failure(Status status) {
-    return RedlatchException.of(status, op, name, Text.of(Rlc.request_message(handle)));
   }
 
   /** Cancels what has not finished, and gives back what was not taken. */

@@ -4,33 +4,20 @@ package io.redlatch;
 
 import io.redlatch.internal.rlc.Rlc;
 import io.redlatch.internal.rlc.RlcConstants;
-import io.redlatch.internal.rlc.SWIGTYPE_p_rl_acquire_options;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_lease;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_request;
 import java.lang.ref.Cleaner;
 import java.util.Queue;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a client and a Redlock share. It has no way to them, so that they can be collected while
- * something waits in the pump. The handle is freed by the cleaner only, so that any call may be
- * under way.
+ * The life of a client or a Redlock, and its cleaner: it has no way to them, so that they can be
+ * collected. The handle is freed by the cleaner only, so that any call may be under way.
  */
 final class Session implements Runnable {
   static final Cleaner CLEANER = Cleaner.create();
-
-  /** One try, or no wait. */
-  static final long NO_WAIT = 0;
-
-  /** What starts an acquisition. */
-  interface Starter {
-    @Nullable SWIGTYPE_p_rl_request start(
-        byte[] name, long waitMs, @Nullable SWIGTYPE_p_rl_acquire_options options);
-  }
 
   private final Runnable shutdown;
   private final Runnable free;
@@ -98,98 +85,13 @@ final class Session implements Runnable {
     leave();
   }
 
-  void connect(Request started) {
-    try (Request request = started) {
-      Status status;
-      try {
-        status = request.await();
-      } catch (InterruptedException interrupted) {
-        Thread.currentThread().interrupt();
-        status = Status.CANCELLED;
-      }
-      if (status != Status.OK) {
-        throw request.failure(status);
-      }
-    }
-  }
-
-  private Request start(NamedLock lock, long waitMs) {
-    SWIGTYPE_p_rl_acquire_options options = lock.options().make(lock.owner());
-    try {
-      SWIGTYPE_p_rl_request request = lock.starter().start(lock.bytes(), waitMs, options);
-      return Request.of("acquire", lock.name(), request);
-    } finally {
-      Rlc.acquire_options_free(options);
-    }
-  }
-
-  Lease acquire(NamedLock lock, long waitMs) throws InterruptedException {
-    if (Thread.interrupted()) {
-      throw new InterruptedException();
-    }
-    try (Request request = start(lock, waitMs)) {
-      return granted(lock, request, request.await());
-    }
-  }
-
-  Lease acquireUninterruptibly(NamedLock lock, long waitMs) {
-    try (Request request = start(lock, waitMs)) {
-      return granted(lock, request, request.awaitUninterruptibly());
-    }
-  }
-
-  private Lease granted(NamedLock lock, Request request, Status status) {
-    if (status != Status.OK) {
-      throw request.failure(status);
-    }
-    return new Lease(lock, this, request.takeLease());
-  }
-
-  CompletableFuture<Lease> acquireAsync(NamedLock lock, long waitMs, Executor executor) {
-    CompletableFuture<Lease> future = new CompletableFuture<>();
-    Request request = start(lock, waitMs);
-    try {
-      request.whenDone(status -> handOver(lock, request, status, future, executor));
-    } catch (RedlatchException failure) {
-      request.close();
-      throw failure;
-    }
-    future.whenComplete(
-        (lease, failure) -> {
-          // Cancelled, or completed by somebody else.
-          if (request.takeBack()) {
-            request.close();
-          }
-        });
-    return future;
-  }
-
-  private void handOver(
-      NamedLock lock,
-      Request request,
-      Status status,
-      CompletableFuture<Lease> future,
-      Executor executor) {
-    try {
-      executor.execute(() -> finish(lock, request, status, future));
-    } catch (RuntimeException | Error refused) {
-      request.close();
-      future.completeExceptionally(refused);
-    }
-  }
-
-  private void finish(
-      NamedLock lock, Request request, Status status, CompletableFuture<Lease> future) {
-    try (request) {
-      // Whoever has cancelled it meanwhile has nobody to give it to.
-      if (!future.isDone()) {
-        Lease lease = granted(lock, request, status);
-        if (!future.complete(lease)) {
-          lease.close();
-        }
-      }
-    } catch (RedlatchException failure) {
-      future.completeExceptionally(failure);
+  /** Waits for what connects. An interrupt ends that, and the thread stays interrupted. */
+  static void connect(@Nullable SWIGTYPE_p_rl_request started) {
+    try (Request request = Request.of("connect", "", started)) {
+      request.await();
+    } catch (InterruptedException interrupted) {
+      Thread.currentThread().interrupt();
+      throw RedlatchException.of(Status.CANCELLED, "connect", "", "");
     }
   }
 }
