@@ -4,19 +4,19 @@
 """Makes the tables of the Java package: io.redlatch.Status from capi/statuses.def, and the other
 numbers of redlatch.h as constants.
 
-    tools/gen_java.py           write them
-    tools/gen_java.py --check   exit 1 if they are not what would be written
+    tools/gen_java.py              write them
+    tools/gen_java.py --check      exit 1 if they are not what would be written
+    tools/gen_java.py --root DIR   the same elsewhere
 
 Standard library only.
 """
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
+from gen_common import HEADER, read_enums, run
 from gen_docs import SOURCE, TOP, read_statuses
-from gen_go import HEADER, read_enums
 
 SOURCES = "java/redlatch/src/main/java/io/redlatch"
 
@@ -95,11 +95,10 @@ def render_statuses(text: str) -> str:
 
 
 def render_constants(text: str) -> str:
-    groups = []
-    for enum in read_enums(text):
-        if "RL_OK" in enum:
-            continue
-        groups.append("".join(f"  int {name} = {number};\n" for name, number in enum.items()))
+    groups = [
+        "".join(f"  int {name} = {number};\n" for name, number in enum.items())
+        for enum in read_enums(text)
+    ]
     head = HEAD.format(source=HEADER.name, package="io.redlatch.internal.rlc")
     comment = "/** All constants of the header but the statuses. */\n"
     return head + comment + "public interface RlcConstants {\n" + "\n".join(groups) + "}\n"
@@ -115,22 +114,5 @@ def results(root: Path) -> dict[str, str]:
     }
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Makes the tables of the Java package.")
-    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
-    parser.add_argument("--root", type=Path, default=TOP, help="the tree (default: this one)")
-    arguments = parser.parse_args()
-    failed = 0
-    for name, text in results(arguments.root).items():
-        path = arguments.root / name
-        if not arguments.check:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        elif not path.exists() or path.read_text() != text:
-            print(f"{name} is not what tools/gen_java.py makes; run it")
-            failed = 1
-    return failed
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run("Makes the tables of the Java package.", results))
