@@ -49,6 +49,19 @@
   }
 %}
 
+/* Of final fields, unlike SWIG's own: a thread that is handed one by a race does not find NULL. */
+%typemap(javabody) SWIGTYPE * %{
+  private final long pointer;
+
+  $javaclassname(long pointer, boolean unused) {
+    this.pointer = pointer;
+  }
+
+  static long getCPtr($javaclassname handle) {
+    return handle == null ? 0 : handle.pointer;
+  }
+%}
+
 %define REDLATCH_HANDLE(c_type, java_type)
 %enddef
 

@@ -13,22 +13,14 @@
 package io.redlatch.internal.rlc;
 
 public class SWIGTYPE_p_rl_list {
-  private transient long swigCPtr;
+  private final long pointer;
 
-  protected SWIGTYPE_p_rl_list(long cPtr, @SuppressWarnings("unused") boolean futureUse) {
-    swigCPtr = cPtr;
+  SWIGTYPE_p_rl_list(long pointer, boolean unused) {
+    this.pointer = pointer;
   }
 
-  protected SWIGTYPE_p_rl_list() {
-    swigCPtr = 0;
-  }
-
-  protected static long getCPtr(SWIGTYPE_p_rl_list obj) {
-    return (obj == null) ? 0 : obj.swigCPtr;
-  }
-
-  protected static long swigRelease(SWIGTYPE_p_rl_list obj) {
-    return (obj == null) ? 0 : obj.swigCPtr;
+  static long getCPtr(SWIGTYPE_p_rl_list handle) {
+    return handle == null ? 0 : handle.pointer;
   }
 }
 
