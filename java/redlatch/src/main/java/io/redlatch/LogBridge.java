@@ -41,16 +41,22 @@ public final class LogBridge implements AutoCloseable {
   }
 
   private void write() {
-    try {
-      for (String line; !(line = Text.of(Text.read(Rlc::log_next))).isEmpty(); ) {
-        write(line);
+    for (String line; !(line = next()).isEmpty(); ) {
+      write(line);
+    }
+  }
+
+  /** After the last line it watches for more. What comes after its end is for whoever is next. */
+  private String next() {
+    synchronized (LogBridge.class) {
+      if (current != this) {
+        return "";
       }
-    } finally {
-      synchronized (LogBridge.class) {
-        if (current == this) {
-          watch();
-        }
+      String line = Text.of(Text.read(Rlc::log_next));
+      if (line.isEmpty()) {
+        watch();
       }
+      return line;
     }
   }
 
@@ -58,8 +64,8 @@ public final class LogBridge implements AutoCloseable {
     int space = line.indexOf(' ');
     try {
       logger.log(levelOf(line.substring(0, space)), line.substring(space + 1));
-    } catch (RuntimeException ofTheLogger) {
-      // Whom else could it be told.
+    } catch (RuntimeException | Error ofTheLogger) {
+      // Whom else could it be told. It is not the end of the log.
     }
   }
 

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.lang.System.Logger;
 import java.util.List;
 import java.util.ResourceBundle;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.Test;
 
@@ -93,6 +94,31 @@ class LogTest extends ServerTest {
     }
     assertEquals(List.of(), first.all);
     assertTrue(second.all.stream().noneMatch(line -> line.contains("'y'")), second.all::toString);
+  }
+
+  /** Lines that are there already when it is closed are for the next one. */
+  @Test
+  void closedOneIsToldNothing() throws Exception {
+    Redlatch client = client();
+    loseALock(client, "x");
+    loseALock(client, "y");
+    CompletableFuture<LogBridge> bridge = new CompletableFuture<>();
+    Lines closing =
+        new Lines() {
+          @Override
+          public void log(Level level, ResourceBundle bundle, String format, Object... parameters) {
+            super.log(level, bundle, format, parameters);
+            bridge.join().close();
+          }
+        };
+    bridge.complete(Redlatch.logTo(closing));
+    Wait.until(() -> !closing.all.isEmpty());
+    Lines next = new Lines();
+    try (LogBridge last = Redlatch.logTo(next)) {
+      Wait.until(() -> has(next, "ERROR", "'y'"));
+      assertTrue(last != null);
+    }
+    assertEquals(1, closing.all.size(), closing.all::toString);
   }
 
   /** A logger that fails is not the end of the log. */
