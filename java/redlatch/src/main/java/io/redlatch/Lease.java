@@ -155,7 +155,7 @@ public final class Lease implements AutoCloseable {
 
   /**
    * Has `action` run, in the common pool, when the lease is lost; at once if it is. Not when it is
-   * closed or detached.
+   * closed or detached. What it throws goes to the handler of its thread for what is not caught.
    */
   public void onLost(Runnable action) {
     onLost(action, ForkJoinPool.commonPool());
@@ -163,7 +163,16 @@ public final class Lease implements AutoCloseable {
 
   /** As onLost(action), in `executor`. */
   public void onLost(Runnable action, Executor executor) {
-    lost().thenRunAsync(action, executor);
+    lost()
+        .thenRun(
+            () -> {
+              // A future would keep what fails to itself.
+              try {
+                executor.execute(action);
+              } catch (RuntimeException | Error failure) {
+                Threads.report(failure);
+              }
+            });
   }
 
   /**

@@ -31,7 +31,7 @@ final class Threads {
     return thread;
   }
 
-  /** What fails for one must not end a thread of all. */
+  /** What fails for one must not end a thread of all, and must not be kept from all. */
   static void report(Throwable failure) {
     Thread current = Thread.currentThread();
     try {

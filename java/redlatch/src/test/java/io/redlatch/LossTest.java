@@ -10,6 +10,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 
@@ -38,6 +39,26 @@ class LossTest extends ServerTest {
     Wait.until(() -> told.get() == 3);
     String message = Wait.get(lease.lost()).getMessage();
     assertTrue(message.startsWith("check: lock 'x' was lost: "), message);
+  }
+
+  @Test
+  void whatAnActionThrowsIsTold() throws Exception {
+    Redlatch client = client();
+    CompletableFuture<Throwable> told = new CompletableFuture<>();
+    Executor executor =
+        work -> {
+          Thread thread = new Thread(work);
+          thread.setUncaughtExceptionHandler((where, failure) -> told.complete(failure));
+          thread.start();
+        };
+    RuntimeException thrown = new RuntimeException("of the action");
+    lost(client)
+        .onLost(
+            () -> {
+              throw thrown;
+            },
+            executor);
+    assertSame(thrown, Wait.get(told));
   }
 
   @Test
