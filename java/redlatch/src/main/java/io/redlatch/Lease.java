@@ -257,8 +257,10 @@ public final class Lease implements AutoCloseable {
   }
 
   /**
-   * Lets the lease last `ttl` from now, and renews it for so long from then on. A shorter one than
-   * what is left shortens this process's own deadline only.
+   * Lets the lease last `ttl` from now, 10 ms to 7 days, and renews it for so long from then on. A
+   * shorter one than what is left shortens this process's own deadline only.
+   *
+   * @throws LockLostException if it was lost.
    */
   public void extend(Duration ttl) {
     long ms = Text.ms(ttl);
@@ -270,6 +272,7 @@ public final class Lease implements AutoCloseable {
    * the others are gone, in front of all who wait. It reads meanwhile, and goes on to if it fails.
    *
    * @throws NotAcquiredException if `wait` was over before.
+   * @throws InterruptedException if the thread is interrupted; it reads on.
    * @throws RedlatchException with {@link Status#E_DEADLOCK} if another reader waits for this
    *     already: one of the two must give up.
    */

@@ -142,6 +142,9 @@ public final class NamedLock {
   /**
    * Acquires the lock without a thread. Cancel the future to leave the line. What depends on it
    * runs in the common pool.
+   *
+   * @throws RedlatchException with {@link Status#E_INVALID} if an option is wrong. All else is a
+   *     failure of the future.
    */
   public CompletableFuture<Lease> acquireAsync() {
     return acquireAsync(FOREVER, ForkJoinPool.commonPool());

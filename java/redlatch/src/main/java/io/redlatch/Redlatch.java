@@ -8,7 +8,6 @@ import io.redlatch.internal.rlc.SWIGTYPE_p_rl_client;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_request;
 import java.lang.ref.Reference;
 import java.time.Duration;
-import java.util.Iterator;
 import java.util.UUID;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -66,7 +65,7 @@ public final class Redlatch implements AutoCloseable {
 
   /**
    * Makes a client and connects it, with one attempt, so that a wrong address or password shows at
-   * once.
+   * once. Throws what open() and connect(wait) do.
    */
   public static Redlatch connect(String url) {
     return connect(url, ClientOptions.DEFAULT, Duration.ZERO);
@@ -78,7 +77,7 @@ public final class Redlatch implements AutoCloseable {
     try {
       client.connect(wait);
       return client;
-    } catch (RedlatchException failure) {
+    } catch (RuntimeException | Error failure) {
       client.close();
       throw failure;
     }
@@ -87,7 +86,8 @@ public final class Redlatch implements AutoCloseable {
   /**
    * Connects now, trying again until `wait` is over; with none, once.
    *
-   * @throws RedlatchException with {@link Status#E_UNAVAILABLE} or {@link Status#E_DENIED}.
+   * @throws RedlatchException with {@link Status#E_UNAVAILABLE} or {@link Status#E_DENIED}; or with
+   *     {@link Status#CANCELLED} if the thread is interrupted, which it stays.
    */
   public void connect(Duration wait) {
     long ms = Text.waitMs(wait);
@@ -207,11 +207,12 @@ public final class Redlatch implements AutoCloseable {
   /**
    * The locks in the format STRING that redlatch clients hold, whose names fit `pattern`: * ? [a-z]
    * and \ before one of these; "" is all. A lock that is held all the time is found; one that comes
-   * or goes meanwhile may be. Each step asks the server.
+   * or goes meanwhile may be. Each step of an iterator, which is for one thread at a time, asks the
+   * server.
    */
   public Iterable<LockInfo> list(String pattern) {
     byte[] text = Text.bytes(pattern);
-    return () -> (Iterator<LockInfo>) ask(client -> new LockIterator(this, client, text));
+    return () -> ask(client -> new LockIterator(this, client, text));
   }
 
   /**
@@ -237,8 +238,8 @@ public final class Redlatch implements AutoCloseable {
   /**
    * Writes what no call reports to `logger`: outages, lost locks (as errors), slower waiting. The
    * library has one log for the process, so that another logTo() takes the place of the one before.
-   * Without it, nothing is ever written. `System.getLogger("io.redlatch")` is what one may give it,
-   * and where else this package writes.
+   * It is written to in the common pool. Without it, nothing is ever written.
+   * `System.getLogger("io.redlatch")` is what one may give it, and where else this package writes.
    *
    * @return what ends it when it is closed.
    */
@@ -248,7 +249,7 @@ public final class Redlatch implements AutoCloseable {
 
   /**
    * What the client was told, by any way, under the name of an option; or its "url", without
-   * secrets; or "delivery": "push", or why waiting is slower than that.
+   * secrets; or "delivery": "push", or why waiting is slower than that. "" for any other name.
    */
   public String option(String name) {
     byte[] bytes = Text.bytes(name);
@@ -258,7 +259,8 @@ public final class Redlatch implements AutoCloseable {
 
   /**
    * Ends the client's work: what is held is released, which is waited for at most one command time
-   * limit (2 s), and calls that wait end with {@link Status#E_CLOSED}. A second one does nothing.
+   * limit (2 s), whoever interrupts, and calls that wait end with {@link Status#E_CLOSED}. A second
+   * one does nothing.
    */
   @Override
   public void close() {

@@ -46,13 +46,17 @@ public final class Redlock implements AutoCloseable {
     try {
       redlock.connect(wait);
       return redlock;
-    } catch (RedlatchException failure) {
+    } catch (RuntimeException | Error failure) {
       redlock.close();
       throw failure;
     }
   }
 
-  /** Connects now, until most of the servers may vote, or `wait` is over; with none, once. */
+  /**
+   * Connects now, until most of the servers may vote, or `wait` is over; with none, once.
+   *
+   * @throws RedlatchException as that of a client does.
+   */
   public void connect(Duration wait) {
     long ms = Text.waitMs(wait);
     ask(
