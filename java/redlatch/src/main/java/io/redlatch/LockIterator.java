@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
 
 /** The locks of a server, one after the other. One thread at a time. */
 final class LockIterator implements Iterator<LockInfo> {
-  private final Redlatch client;
+  private final Redlatch client; // not collected while this can be used
   private final SWIGTYPE_p_rl_list list;
   private @Nullable LockInfo next;
   private boolean isAtEnd;

@@ -153,9 +153,10 @@ public final class LockOptions {
     }
   }
 
-  private static void check(int status, String allowed) {
-    if (Status.of(status) != Status.OK) {
-      throw RedlatchException.of(Status.of(status), "acquire", "", allowed);
+  private static void check(int number, String allowed) {
+    Status status = Status.of(number);
+    if (status != Status.OK) {
+      throw RedlatchException.of(status, "acquire", "", allowed);
     }
   }
 }

@@ -2,7 +2,6 @@
 // Copyright The redlatch authors
 package io.redlatch;
 
-import io.redlatch.internal.NativeLibrary;
 import io.redlatch.internal.rlc.Rlc;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_queue;
 import java.util.Map;
@@ -56,7 +55,6 @@ final class Pump {
   private static synchronized SWIGTYPE_p_rl_queue queue() {
     SWIGTYPE_p_rl_queue started = queue;
     if (started == null) {
-      NativeLibrary.load();
       SWIGTYPE_p_rl_queue made = Errors.check("wait", "", Rlc::queue_new);
       Threads.daemon("redlatch-pump", () -> run(made)).start();
       queue = started = made;

@@ -54,7 +54,7 @@ final class Session implements Runnable {
   @Override
   public void run() {
     if (!isClosed) {
-      Warnings.leaked("client", "");
+      Warnings.clientDropped();
     }
     leave();
   }
@@ -74,7 +74,7 @@ final class Session implements Runnable {
   /** By the cleaner, when nobody has the lease. */
   void leave(SWIGTYPE_p_rl_lease lease, String name) {
     if (Rlc.lease_state(lease) == RlcConstants.RL_LEASE_HELD) {
-      Warnings.leaked("lease", name);
+      Warnings.leaseDropped(name);
       dropped.add(lease);
       if (isClosed) {
         freeDropped();

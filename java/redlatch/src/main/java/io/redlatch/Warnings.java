@@ -16,13 +16,14 @@ final class Warnings {
     LOGGER.log(Level.WARNING, "a release goes on in the background", failure);
   }
 
-  /** It was dropped before it was ended. */
-  static void leaked(String what, String name) {
+  static void clientDropped() {
+    LOGGER.log(Level.WARNING, "a client was dropped without close()");
+  }
+
+  static void leaseDropped(String name) {
     LOGGER.log(
         Level.WARNING,
-        what.equals("client")
-            ? "a client was dropped without close()"
-            : "a lease of " + Text.quoted(name) + " was dropped while it was held: it stays held"
-                + " until its client is closed");
+        "a lease of " + Text.quoted(name) + " was dropped while it was held: it stays held until"
+            + " its client is closed");
   }
 }
