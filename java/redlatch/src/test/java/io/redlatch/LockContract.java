@@ -9,8 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.redlatch.Wait.Worker;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Lock;
 import org.junit.jupiter.api.BeforeEach;
@@ -36,11 +35,25 @@ abstract class LockContract extends ServerTest {
   /** What excludes it, and is held by another thread. */
   abstract NamedLock excluding();
 
+  private Lease taken() throws Exception {
+    return Wait.inThread(() -> excluding().with(LONG).acquire());
+  }
+
   /** Somebody else has the lock while `work` goes on. */
   private void whileTaken(Work work) throws Exception {
-    Lease lease = Wait.inThread(() -> excluding().with(LONG).acquire());
+    Lease lease = taken();
     work.run();
     lease.close();
+  }
+
+  /** `work` waits while somebody else has the lock, and is true when it has had it. */
+  private void assertWaits(Callable<Boolean> work) throws Exception {
+    Lease lease = taken();
+    Worker<Boolean> waiter = new Worker<>(work);
+    awaitWaiting();
+    assertTrue(waiter.isWaiting());
+    lease.close();
+    assertTrue(waiter.end());
   }
 
   private interface Work {
@@ -71,14 +84,7 @@ abstract class LockContract extends ServerTest {
   /** "If the lock is not available then the current thread [...] lies dormant until [it is]". */
   @Test
   void lockWaits() throws Exception {
-    List<Worker<Boolean>> waiter = new ArrayList<>();
-    whileTaken(
-        () -> {
-          waiter.add(new Worker<>(this::lockAndUnlock));
-          awaitWaiting();
-          assertTrue(waiter.get(0).isWaiting());
-        });
-    assertTrue(waiter.get(0).end());
+    assertWaits(this::lockAndUnlock);
   }
 
   private boolean lockAndUnlock() {
@@ -91,16 +97,14 @@ abstract class LockContract extends ServerTest {
   /** Only the others throw InterruptedException: an interrupt is kept for whoever looks for it. */
   @Test
   void lockIsNotInterrupted() throws Exception {
-    List<Worker<Boolean>> waiter = new ArrayList<>();
-    whileTaken(
-        () -> {
-          waiter.add(new Worker<>(() -> lockAndUnlock() && Thread.interrupted()));
-          awaitWaiting();
-          waiter.get(0).thread.interrupt();
-          awaitWaiting();
-          assertTrue(waiter.get(0).isWaiting());
-        });
-    assertTrue(waiter.get(0).end());
+    Lease lease = taken();
+    Worker<Boolean> waiter = new Worker<>(() -> lockAndUnlock() && Thread.interrupted());
+    awaitWaiting();
+    waiter.thread.interrupt();
+    awaitWaiting();
+    assertTrue(waiter.isWaiting());
+    lease.close();
+    assertTrue(waiter.end());
     Thread.currentThread().interrupt();
     lock.lock();
     lock.unlock();
@@ -120,20 +124,12 @@ abstract class LockContract extends ServerTest {
 
   @Test
   void lockInterruptiblyWaits() throws Exception {
-    List<Worker<Boolean>> waiter = new ArrayList<>();
-    whileTaken(
+    assertWaits(
         () -> {
-          waiter.add(
-              new Worker<>(
-                  () -> {
-                    lock.lockInterruptibly();
-                    lock.unlock();
-                    return true;
-                  }));
-          awaitWaiting();
-          assertTrue(waiter.get(0).isWaiting());
+          lock.lockInterruptibly();
+          lock.unlock();
+          return true;
         });
-    assertTrue(waiter.get(0).end());
   }
 
   /** "has its interrupted status set on entry": "[...] and [it] is cleared". */
@@ -242,19 +238,12 @@ abstract class LockContract extends ServerTest {
   /** "The lock is acquired by the current thread": "the value true is returned". */
   @Test
   void timedTryLockIsTrueWhenItsTurnComes() throws Exception {
-    List<Worker<Boolean>> waiter = new ArrayList<>();
-    whileTaken(
+    assertWaits(
         () -> {
-          waiter.add(
-              new Worker<>(
-                  () -> {
-                    boolean isLocked = lock.tryLock(Long.MAX_VALUE, TimeUnit.DAYS);
-                    lock.unlock();
-                    return isLocked;
-                  }));
-          awaitWaiting();
+          boolean isLocked = lock.tryLock(Long.MAX_VALUE, TimeUnit.DAYS);
+          lock.unlock();
+          return isLocked;
         });
-    assertTrue(waiter.get(0).end());
   }
 
   @Test

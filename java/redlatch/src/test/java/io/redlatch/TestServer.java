@@ -119,7 +119,8 @@ final class TestServer implements AutoCloseable {
 
   private void signal(String name) {
     try {
-      assert new ProcessBuilder("kill", "-" + name, pid).start().waitFor() == 0;
+      int failed = new ProcessBuilder("kill", "-" + name, pid).start().waitFor();
+      assert failed == 0;
     } catch (IOException | InterruptedException failure) {
       throw new AssertionError(failure);
     }
