@@ -129,8 +129,8 @@ def test_jar_has_what_it_needs_and_nothing_else() -> None:
     assert [name for name in names if not known.fullmatch(name)] == []
 
 
-def test_jar_runs_from_a_plain_class_path(verified: str, tmp_path: Path) -> None:
-    assert verified is not None
+@pytest.mark.usefixtures("verified")
+def test_jar_runs_from_a_plain_class_path(tmp_path: Path) -> None:
     shutil.copy(JAR, tmp_path / "redlatch.jar")
     (tmp_path / "Program.java").write_text(PROGRAM)
     javac = [jdk_tool("javac"), "-Xlint:all", "-Werror", "-cp", "redlatch.jar"]
@@ -141,8 +141,8 @@ def test_jar_runs_from_a_plain_class_path(verified: str, tmp_path: Path) -> None
     assert output == "ours: report HELD\nof the module null\n"
 
 
-def test_jar_is_a_module(verified: str, tmp_path: Path) -> None:
-    assert verified is not None
+@pytest.mark.usefixtures("verified")
+def test_jar_is_a_module(tmp_path: Path) -> None:
     modules = tmp_path / "modules"
     modules.mkdir()
     shutil.copy(JAR, modules)
