@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * The Java runner of the conformance suite: reads a line, does it, prints a line; SPEC.md says what
@@ -37,7 +38,10 @@ final class Runner {
 
   private final Recorded record = new Recorded();
   private final Client client = new Client(record);
-  private final Map<String, Lock> locks = new HashMap<>();
+
+  /** Jobs look here while the next line may make another. */
+  private final Map<String, Lock> locks = new ConcurrentHashMap<>();
+
   private final Map<String, Job> jobs = new HashMap<>();
 
   private Answer ofClient(String op, Values values) {
