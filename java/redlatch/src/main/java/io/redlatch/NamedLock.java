@@ -171,8 +171,9 @@ public final class NamedLock {
     }
     future.whenComplete(
         (lease, failure) -> {
-          // Cancelled, or completed by somebody else.
-          if (request.takeBack()) {
+          // Cancelled, or completed by somebody else; maybe while it waits for its executor.
+          if (request.claim()) {
+            request.takeBack();
             request.close();
           }
         });
@@ -183,19 +184,18 @@ public final class NamedLock {
     try {
       executor.execute(() -> finish(request, future));
     } catch (RuntimeException | Error refused) {
-      request.close();
       future.completeExceptionally(refused);
     }
   }
 
   private void finish(Request request, CompletableFuture<Lease> future) {
+    if (!request.claim()) {
+      return;
+    }
     try (request) {
-      // Whoever has cancelled it meanwhile has nobody to give it to.
-      if (!future.isDone()) {
-        Lease lease = leaseOf(request);
-        if (!future.complete(lease)) {
-          lease.close();
-        }
+      Lease lease = leaseOf(request);
+      if (!future.complete(lease)) {
+        lease.close();
       }
     } catch (RedlatchException failure) {
       future.completeExceptionally(failure);

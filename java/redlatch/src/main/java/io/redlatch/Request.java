@@ -7,11 +7,12 @@ import io.redlatch.internal.rlc.SWIGTYPE_p_rl_lease;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_request;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /**
  * Something that was started in the library and will finish. It belongs to one thread at a time:
- * to the one that has started it, or to whoever takes it out of the pump.
+ * to the one that has started it, or to whoever claims it.
  */
 final class Request implements AutoCloseable {
   /**
@@ -26,6 +27,7 @@ final class Request implements AutoCloseable {
   private final String op;
   private final String name;
   private final SWIGTYPE_p_rl_request handle;
+  private final AtomicBoolean isClaimed = new AtomicBoolean();
   private long watchTag;
 
   private Request(String op, String name, SWIGTYPE_p_rl_request handle) {
@@ -94,14 +96,19 @@ final class Request implements AutoCloseable {
     return done;
   }
 
-  /** Has the pump call `wake` at the end, in its thread, and hand over this request. */
+  /** Has the pump call `wake` at the end, in its thread. */
   void watch(Runnable wake) {
     watchTag = Pump.watch((queue, tag) -> Rlc.request_watch(handle, queue, tag), wake);
   }
 
-  /** Takes it out of the pump. False if it was handed over before, and is somebody else's. */
-  boolean takeBack() {
-    return Pump.forget(watchTag);
+  /** Takes it out of the pump, if it is there. */
+  void takeBack() {
+    Pump.forget(watchTag);
+  }
+
+  /** True for the first: the request is its own, and others leave it alone. */
+  boolean claim() {
+    return !isClaimed.getAndSet(true);
   }
 
   private Status drive() {

@@ -11,8 +11,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Queue;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -94,6 +96,21 @@ class AsyncTest extends ServerTest {
     } finally {
       cancelling.shutdownNow();
     }
+  }
+
+  /** An executor may be busy for long, and may drop what it was given. */
+  @Test
+  void cancelGivesBackWhatTheExecutorHasNotTakenYet() throws Exception {
+    Redlatch client = client();
+    Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
+    CompletableFuture<Lease> future =
+        client.lock("x").with(LONG).acquireAsync(Duration.ofMinutes(1), tasks::add);
+    Wait.until(() -> !tasks.isEmpty());
+    assertTrue(server.has("x"));
+    assertTrue(future.cancel(true));
+    Wait.until(() -> !server.has("x"));
+    tasks.remove().run();
+    assertTrue(future.isCancelled());
   }
 
   @Test
