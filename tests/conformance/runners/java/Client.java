@@ -18,6 +18,7 @@ import java.util.Optional;
 
 /** The client of this process, of one server or of a quorum, and what is asked of it. */
 final class Client {
+  private static final byte[] NOTHING = {};
   private static final Duration FOREVER = Duration.ofMillis(Long.MAX_VALUE);
 
   private final Recorded record;
@@ -148,9 +149,9 @@ final class Client {
         .add("holder_mode", holder.map(one -> one.mode().name()).orElse("NONE"))
         .add("holder_remaining_ms", holder.map(one -> ms(one.remaining())).orElse(0L))
         .add("holder_since_ms", holder.map(one -> unixMs(one.since())).orElse(0L))
-        .add("holder_token", holder.map(LockInfo.Holder::token).orElse(""))
+        .add("holder_token", holder.map(LockInfo.Holder::tokenBytes).orElse(NOTHING))
         .add("holder_who", holder.map(LockInfo.Holder::who).orElse(""))
-        .add("holder_label", holder.map(LockInfo.Holder::label).orElse(""));
+        .add("holder_label", holder.map(LockInfo.Holder::labelBytes).orElse(NOTHING));
   }
 
   private static void addWaiter(Answer answer, Optional<LockInfo.Waiter> first) {

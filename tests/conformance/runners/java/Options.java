@@ -52,7 +52,7 @@ final class Options {
       case "foreign_window_ms":
         return options.foreignWindow(values.duration(key));
       case "label":
-        return options.label(values.text(key));
+        return options.label(values.bytes(key));
       case "renew":
         return isSwitch(values, key) ? options.renew(values.number(key) == 1) : null;
       case "confirm":

@@ -46,9 +46,9 @@ final class InfoReader {
 
     LockInfo.Holder holder() {
       return new LockInfo.Holder(
-          text(RlcConstants.RL_INFO_TOKEN),
+          bytes(RlcConstants.RL_INFO_TOKEN),
           text(RlcConstants.RL_INFO_WHO),
-          text(RlcConstants.RL_INFO_LABEL),
+          bytes(RlcConstants.RL_INFO_LABEL),
           mode(),
           time(RlcConstants.RL_INFO_SINCE_MS),
           remaining());

@@ -66,20 +66,36 @@ public record LockInfo(
   /**
    * One who holds a lock.
    *
-   * @param token or the value of a foreign key
+   * @param tokenBytes or the value of a foreign key, for {@link Redlatch#forceRelease}
    * @param who host name and process id, or the option "holder"; "" for not said yet
-   * @param label the label
+   * @param labelBytes the label
    * @param mode how
    * @param since empty if unknown
    * @param remaining until the lease ends on the server; empty for a key without expiry
    */
   public record Holder(
-      String token,
+      byte[] tokenBytes,
       String who,
-      String label,
+      byte[] labelBytes,
       Lease.Mode mode,
       Optional<Instant> since,
-      Optional<Duration> remaining) {}
+      Optional<Duration> remaining) {
+
+    /** The token or value, as UTF-8 says it. */
+    public String token() {
+      return Text.of(tokenBytes);
+    }
+
+    /** The label, as UTF-8 says it. */
+    public String label() {
+      return Text.of(labelBytes);
+    }
+
+    @Override
+    public String toString() {
+      return "Holder[" + token() + ", " + who + ", " + label() + ", " + mode + "]";
+    }
+  }
 
   /**
    * One who waits for a lock.

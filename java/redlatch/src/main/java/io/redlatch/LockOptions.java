@@ -104,10 +104,15 @@ public final class LockOptions {
 
   /** A text that inspect() shows for the holder, of at most 256 bytes. */
   public LockOptions label(String label) {
-    byte[] text = Text.bytes(label);
+    return label(Text.bytes(label));
+  }
+
+  /** As label(text), of bytes of any values. */
+  public LockOptions label(byte[] label) {
+    byte[] copy = label.clone();
     return with(
-        made -> Rlc.acquire_options_set_label(made, text),
-        "label of " + text.length + " bytes: allowed are 0 to 256");
+        made -> Rlc.acquire_options_set_label(made, copy),
+        "label of " + copy.length + " bytes: allowed are 0 to 256");
   }
 
   /**

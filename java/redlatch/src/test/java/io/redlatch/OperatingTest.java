@@ -3,6 +3,7 @@
 package io.redlatch;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
@@ -86,6 +87,21 @@ class OperatingTest extends ServerTest {
     assertEquals(LockInfo.State.NO_LOCK, none.state());
     assertEquals("list", none.type());
     assertTrue(client.lock("theirs").tryAcquire().isEmpty());
+  }
+
+  @Test
+  void valuesAndLabelsNeedNotBeText() throws Exception {
+    Redlatch client = client();
+    byte[] value = {(byte) 0xff, 0, 'x'};
+    server.ask("EVAL", "return redis.call('SET', 'theirs', '\\255\\0x')", "0");
+    byte[] found = client.inspect("theirs").holders().get(0).tokenBytes();
+    assertArrayEquals(value, found);
+    client.forceRelease("theirs".getBytes(UTF_8), found);
+    try (Lease held = client.lock("x").with(LONG.label(value)).acquire()) {
+      Wait.until(() -> client.inspect("x").holders().get(0).labelBytes().length > 0);
+      assertArrayEquals(value, client.inspect("x").holders().get(0).labelBytes());
+      assertTrue(held.isHeld());
+    }
   }
 
   @Test
