@@ -201,6 +201,8 @@ def opens_function(head):
     head = re.sub(r"\btemplate\s*<[^{};]*?>\s*(?=\w)", "", head.strip())
     if "(" not in head or re.search(r"[=,(]$", head):
         return False
+    if re.match(r"(?:\w+\s+)*record\s+\w+", head):  # of Java, with what it consists of
+        return False
     return not (CONTAINER.match(head) and not re.search(r"\)[\w\s]*$", head))
 
 
@@ -288,6 +290,7 @@ PLANTED = (
     ("core/base/m.cc", SPDX + "class A : B<C()> {\nint f() {\n" + LONG_BODY + "}\n};\n", "82 lin"),
     ("core/base/class.h", SPDX + "class A {\n" + "  void f();\n" * 90 + "};\n", None),
     ("core/base/space.h", SPDX + "namespace a {\n" + "void f() {}\n" * 90 + "}\n", None),
+    ("java/Info.java", SPDX + "public record A(int b) {\n" + "void f() {}\n" * 90 + "}\n", None),
     ("core/base/text.cc", SPDX + 'void f() { g("{", \'{\'); }  // {\n' + "int a;\n" * 90, None),
     ("core/base/table.cc", SPDX + "int a[] = {\n" + "  f(1),\n" * 90 + "};\n", None),
     ("tools/long.py", SPDX_HASH + "def f():\n" + "    g()\n" * 80, "81 lines in a function"),

@@ -21,8 +21,8 @@ constexpr Nanos deadline_of(Nanos sent_at, Nanos lease) {
   return sent_at + lease - drift_of(lease);
 }
 
-// How long whoever is told now that a lease ended has to stop, before the lock is given back and may
-// be somebody else's: at most what deadline_of() took off.
+// How long whoever is told now that a lease ended has to stop, before the lock is given back and
+// may be somebody else's: at most what deadline_of() took off.
 constexpr Nanos notice_of(Nanos lease) { return std::min(drift_of(lease), 1000 * kMs); }
 
 // Renewal at a third leaves two more tries before the lease ends.
