@@ -18,7 +18,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /** A redis-server of one test, on a socket in a folder of its own. */
-final class TestServer implements AutoCloseable {
+public final class TestServer implements AutoCloseable {
   /** It ends with whoever has started it, in whatever way that ends. */
   private static final String SCRIPT =
       "${REDLATCH_REDIS_SERVER:-redis-server} --port 0 --save '' --dir \"$0\" --unixsocket \"$0/s\""
@@ -28,7 +28,7 @@ final class TestServer implements AutoCloseable {
   private final Process shell;
   private final String pid;
 
-  TestServer() {
+  public TestServer() {
     try {
       // The name of a socket must be short.
       Path folder = Files.createTempDirectory("rl");
@@ -50,12 +50,12 @@ final class TestServer implements AutoCloseable {
     }
   }
 
-  String url() {
+  public String url() {
     return "unix://" + socket;
   }
 
   /** The first line of the answer to a command. */
-  String ask(String... words) {
+  public String ask(String... words) {
     List<byte[]> all = new ArrayList<>();
     for (String word : words) {
       all.add(word.getBytes(UTF_8));
@@ -63,7 +63,7 @@ final class TestServer implements AutoCloseable {
     return ask(all);
   }
 
-  String ask(List<byte[]> words) {
+  public String ask(List<byte[]> words) {
     ByteArrayOutputStream request = new ByteArrayOutputStream();
     request.writeBytes(("*" + words.size() + "\r\n").getBytes(UTF_8));
     for (byte[] word : words) {
@@ -80,12 +80,12 @@ final class TestServer implements AutoCloseable {
     }
   }
 
-  boolean has(String key) {
+  public boolean has(String key) {
     return ask("EXISTS", key).equals(":1");
   }
 
   /** The next renewal of a lease, which is not soon if there is none. */
-  void awaitRenewal(String key) {
+  public void awaitRenewal(String key) {
     long[] left = {Long.MAX_VALUE};
     Wait.until(
         () -> {
@@ -96,16 +96,16 @@ final class TestServer implements AutoCloseable {
   }
 
   /** Whether somebody waits there for the lock, by the key of its line. */
-  boolean hasQueue(String name) {
+  public boolean hasQueue(String name) {
     return has("{" + name + "}:rl1:q");
   }
 
   /** It answers nothing until resume(). */
-  void pause() {
+  public void pause() {
     signal("STOP");
   }
 
-  void resume() {
+  public void resume() {
     signal("CONT");
   }
 
@@ -113,7 +113,7 @@ final class TestServer implements AutoCloseable {
     return pid;
   }
 
-  void kill() {
+  public void kill() {
     signal("KILL");
   }
 

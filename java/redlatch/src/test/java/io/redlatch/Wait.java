@@ -11,12 +11,12 @@ import java.util.concurrent.TimeoutException;
 import java.util.function.BooleanSupplier;
 
 /** Waiting for what should come at once, on a machine that is busy; also without JUnit. */
-final class Wait {
+public final class Wait {
   static final long PATIENCE_S = 30;
 
   private Wait() {}
 
-  static void until(BooleanSupplier fact) {
+  public static void until(BooleanSupplier fact) {
     long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_S);
     while (!fact.getAsBoolean()) {
       if (System.nanoTime() > end) {
@@ -30,32 +30,32 @@ final class Wait {
     }
   }
 
-  static <T> T get(CompletableFuture<T> future) throws Exception {
+  public static <T> T get(CompletableFuture<T> future) throws Exception {
     return future.get(PATIENCE_S, TimeUnit.SECONDS);
   }
 
   /** What `work` returns in a thread of its own, which is an owner of its own. */
-  static <T> T inThread(Callable<T> work) throws Exception {
+  public static <T> T inThread(Callable<T> work) throws Exception {
     return new Worker<>(work).end();
   }
 
   /** A thread that does one thing. */
-  static final class Worker<T> {
-    final Thread thread;
+  public static final class Worker<T> {
+    public final Thread thread;
     private final FutureTask<T> task;
 
-    Worker(Callable<T> work) {
+    public Worker(Callable<T> work) {
       task = new FutureTask<>(work);
       thread = new Thread(task, "worker");
       thread.setDaemon(true);
       thread.start();
     }
 
-    boolean isWaiting() {
+    public boolean isWaiting() {
       return !task.isDone();
     }
 
-    T end() throws Exception {
+    public T end() throws Exception {
       try {
         return task.get(PATIENCE_S, TimeUnit.SECONDS);
       } catch (ExecutionException failure) {
