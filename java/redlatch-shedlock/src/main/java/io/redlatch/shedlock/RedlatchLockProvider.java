@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+package io.redlatch.shedlock;
+
+import io.redlatch.Lease;
+import io.redlatch.LockLostException;
+import io.redlatch.LockOptions;
+import io.redlatch.NamedLock;
+import io.redlatch.Redlatch;
+import io.redlatch.RedlatchException;
+import io.redlatch.Redlock;
+import io.redlatch.Status;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
+import net.javacrumbs.shedlock.core.AbstractSimpleLock;
+import net.javacrumbs.shedlock.core.ExtensibleLockProvider;
+import net.javacrumbs.shedlock.core.LockConfiguration;
+import net.javacrumbs.shedlock.core.SimpleLock;
+import net.javacrumbs.shedlock.support.LockException;
+
+/**
+ * Takes the locks of ShedLock's tasks with redlatch, under their own names.
+ *
+ * <p>A task is protected for its lockAtMostFor (10 ms to 7 days) from when it began, also while the
+ * server is away, and by no clock that hosts would have to agree on. The lock is not renewed: wrap
+ * this in ShedLock's KeepAliveLockProvider for that. A task that goes on for longer is not stopped,
+ * and a warning in the log tells of it when it ends.
+ *
+ * <p>Where ShedLock would see an exception of the server's, it is a {@link LockException} with the
+ * {@link RedlatchException} as its cause. The client is the caller's to close.
+ */
+public final class RedlatchLockProvider implements ExtensibleLockProvider {
+  private static final Logger LOGGER = System.getLogger("io.redlatch");
+
+  private final Function<String, NamedLock> locks;
+
+  /** Leaves the lock of a lease as it is, and makes what ends it later. */
+  private final Function<Lease, Runnable> leaving;
+
+  /**
+   * Of a task that ends before its lockAtLeastFor is over, the lock is kept until then, also when
+   * the client is closed meanwhile or the process ends. Nobody is left then to give it back, and it
+   * goes on to the end of lockAtMostFor.
+   */
+  public RedlatchLockProvider(Redlatch client) {
+    this(
+        client::lock,
+        lease -> {
+          // Held, it would be released by close().
+          String token = lease.detach();
+          return () -> client.attach(lease.name(), token).close();
+        });
+  }
+
+  /**
+   * As that of a client, but that closing the Redlock gives back the lock of a task that has ended,
+   * even if its lockAtLeastFor is not over: what is held on several servers cannot be attached.
+   */
+  public RedlatchLockProvider(Redlock redlock) {
+    this(redlock::lock, lease -> lease::close);
+  }
+
+  private RedlatchLockProvider(
+      Function<String, NamedLock> locks, Function<Lease, Runnable> leaving) {
+    this.locks = locks;
+    this.leaving = leaving;
+  }
+
+  /** Tries once: empty if somebody else has the lock, or waits for it. */
+  @Override
+  public Optional<SimpleLock> lock(LockConfiguration wanted) {
+    LockOptions options = LockOptions.DEFAULT.ttl(wanted.getLockAtMostFor()).renew(false);
+    try {
+      Optional<Lease> lease = locks.apply(wanted.getName()).with(options).tryAcquire();
+      return lease.map(held -> new Lock(wanted, held));
+    } catch (RedlatchException failure) {
+      throw new LockException(failure.getMessage(), failure);
+    }
+  }
+
+  private final class Lock extends AbstractSimpleLock {
+    private final Lease lease;
+    private final long notBeforeNs;
+
+    Lock(LockConfiguration configuration, Lease lease) {
+      super(configuration);
+      this.lease = lease;
+      notBeforeNs = System.nanoTime() + configuration.getLockAtLeastFor().toNanos();
+    }
+
+    @Override
+    protected void doUnlock() {
+      long leftNs = notBeforeNs - System.nanoTime();
+      if (leftNs > 0 && lease.isHeld()) {
+        Runnable end = leaving.apply(lease);
+        CompletableFuture.delayedExecutor(leftNs, TimeUnit.NANOSECONDS)
+            .execute(() -> endLater(end));
+        return;
+      }
+      try {
+        lease.close();
+      } catch (LockLostException lost) {
+        // No provider of ShedLock fails a task that has done its work, though others may have run.
+        LOGGER.log(Level.WARNING, "a task of ShedLock went on without its lock", lost);
+      } catch (RedlatchException failure) {
+        throw new LockException(failure.getMessage(), failure);
+      }
+    }
+
+    private void endLater(Runnable end) {
+      try {
+        end.run();
+      } catch (RedlatchException failure) {
+        // It is free already, or has been left to its TTL by close().
+        Status status = failure.status();
+        if (status != Status.E_NOT_HELD && status != Status.E_LOST && status != Status.E_CLOSED) {
+          LOGGER.log(Level.WARNING, "a lock is kept for all its lockAtMostFor", failure);
+        }
+      }
+    }
+
+    /** One that ends before it would have is given back then, or not if the process has ended. */
+    @Override
+    protected Optional<SimpleLock> doExtend(LockConfiguration wanted) {
+      try {
+        lease.extend(wanted.getLockAtMostFor());
+        return Optional.of(new Lock(wanted, lease));
+      } catch (LockLostException lost) {
+        return Optional.empty();
+      } catch (RedlatchException failure) {
+        throw new LockException(failure.getMessage(), failure);
+      }
+    }
+  }
+}
