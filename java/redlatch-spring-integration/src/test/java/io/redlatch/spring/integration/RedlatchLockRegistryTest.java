@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+package io.redlatch.spring.integration;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.redlatch.LockLostException;
+import io.redlatch.NamedLock;
+import io.redlatch.RedlatchException;
+import io.redlatch.Status;
+import io.redlatch.Wait;
+import io.redlatch.Wait.Worker;
+import java.lang.ref.WeakReference;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.ConcurrentModificationException;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.locks.Lock;
+import org.junit.jupiter.api.Test;
+
+class RedlatchLockRegistryTest extends RegistriesTest {
+  // ---- keys -------------------------------------------------------------------------------------
+
+  @Test
+  void twoOfOneKeyAreTheSameLock() throws Exception {
+    registry.obtain("x").lock();
+    assertTrue(registry.obtain("x").tryLock());
+    assertTrue(registry.obtain("x").tryLock(1, TimeUnit.HOURS));
+    registry.obtain("x").lockInterruptibly();
+    assertEquals("Lock[x, locked by this thread]", registry.obtain("x").toString());
+    for (int i = 0; i < 4; i++) {
+      assertFalse(othersGet(registry, "x"));
+      assertFalse(othersGet(other, "x"));
+      assertFalse(other.obtain("x").tryLock());
+      registry.obtain("x").unlock();
+    }
+    assertEquals("Lock[x]", registry.obtain("x").toString());
+    assertFalse(server.has("x"));
+    assertTrue(othersGet(registry, "x"));
+    assertTrue(othersGet(other, "x"));
+  }
+
+  @Test
+  void locksOfOtherKeysAreOthers() throws Exception {
+    registry.obtain("x").lock();
+    registry.obtain("y").lock();
+    registry.obtain("x").unlock();
+    assertTrue(othersGet(other, "x"));
+    assertFalse(othersGet(other, "y"));
+    registry.obtain("y").unlock();
+    assertTrue(othersGet(other, "y"));
+  }
+
+  @Test
+  void badKeysAreRefused() {
+    for (Object wrong : Arrays.asList(42, null, List.of("x"))) {
+      IllegalArgumentException failure =
+          assertThrows(IllegalArgumentException.class, () -> registry.obtain(wrong));
+      assertTrue(failure.getMessage().startsWith("The key of a lock is a String"));
+      assertThrows(IllegalArgumentException.class, () -> registry.renewLock(wrong));
+    }
+    RedlatchException failure =
+        assertThrows(RedlatchException.class, () -> registry.obtain("").tryLock());
+    assertEquals(Status.E_INVALID, failure.status());
+  }
+
+  // ---- nothing stays ----------------------------------------------------------------------------
+
+  @Test
+  void nothingStaysOfWhatIsNotLocked() {
+    List<WeakReference<NamedLock>> made = new ArrayList<>();
+    RedlatchLockRegistry many =
+        new RedlatchLockRegistry(
+            key -> {
+              NamedLock lock = client.lock(key);
+              made.add(new WeakReference<>(lock));
+              return lock;
+            });
+    many.obtain("held").lock();
+    other.obtain("taken").lock();
+    for (int i = 0; i < 10_000; i++) {
+      Lock lock = many.obtain("key" + i);
+      lock.lock();
+      lock.unlock();
+      assertFalse(many.obtain("taken").tryLock());
+    }
+    many.expireUnusedOlderThan(0);
+    Wait.until(
+        () -> {
+          System.gc();
+          return made.stream().filter(one -> one.get() != null).count() <= 1;
+        });
+    many.obtain("held").unlock();
+    assertFalse(server.has("held"));
+  }
+
+  // ---- waiting ----------------------------------------------------------------------------------
+
+  @Test
+  void waitEndsWithTheLockOrTheTimeOrAnInterrupt() throws Exception {
+    other.obtain("x").lock();
+    assertFalse(registry.obtain("x").tryLock(10, TimeUnit.MILLISECONDS));
+    Worker<?> interrupted =
+        new Worker<>(
+            () -> {
+              registry.obtain("x").lockInterruptibly();
+              return 0;
+            });
+    Wait.until(() -> waiting("x") == 1);
+    interrupted.thread.interrupt();
+    assertThrows(InterruptedException.class, interrupted::end);
+    Wait.until(() -> waiting("x") == 0);
+    Worker<Boolean> waiter =
+        new Worker<>(
+            () -> {
+              registry.obtain("x").lock();
+              boolean isInterrupted = Thread.interrupted();
+              registry.obtain("x").unlock();
+              return isInterrupted;
+            });
+    Wait.until(() -> waiting("x") == 1);
+    waiter.thread.interrupt();
+    assertTrue(waiter.isWaiting());
+    other.obtain("x").unlock();
+    assertTrue(waiter.end());
+  }
+
+  @Test
+  void tasksExcludeEachOther() throws Exception {
+    int[] counter = {0};
+    List<Worker<?>> workers = new ArrayList<>();
+    for (RedlatchLockRegistry mine : List.of(registry, registry, other, other)) {
+      workers.add(
+          new Worker<>(
+              () -> {
+                for (int i = 0; i < 100; i++) {
+                  mine.executeLocked("x", () -> counter[0]++);
+                }
+                return 0;
+              }));
+    }
+    for (Worker<?> worker : workers) {
+      worker.end();
+    }
+    assertEquals(400, counter[0]);
+    other.obtain("x").lock();
+    Duration wait = Duration.ofMillis(10);
+    assertThrows(
+        TimeoutException.class, () -> registry.executeLocked("x", wait, () -> counter[0]++));
+    other.obtain("x").unlock();
+    assertEquals(401, registry.executeLocked("x", Duration.ofHours(1), () -> counter[0] + 1));
+  }
+
+  // ---- unlocking and loss -----------------------------------------------------------------------
+
+  @Test
+  void lockOfOthersIsNotUnlocked() throws Exception {
+    registry.obtain("x").lock();
+    IllegalMonitorStateException failure =
+        assertThrows(
+            IllegalMonitorStateException.class,
+            () ->
+                Wait.inThread(
+                    () -> {
+                      registry.obtain("x").unlock();
+                      return 0;
+                    }));
+    assertEquals("'x' is not locked by this thread", failure.getMessage());
+    assertThrows(IllegalMonitorStateException.class, other.obtain("x")::unlock);
+    assertFalse(othersGet(other, "x"));
+    registry.obtain("x").unlock();
+    assertThrows(IllegalMonitorStateException.class, registry.obtain("x")::unlock);
+  }
+
+  private void lose(String key) {
+    otherClient.forceRelease(key);
+    // Told by its next renewal.
+    Wait.until(
+        () -> {
+          try {
+            registry.renewLock(key);
+            return false;
+          } catch (IllegalStateException lost) {
+            assertInstanceOf(LockLostException.class, lost.getCause());
+            return true;
+          }
+        });
+  }
+
+  @Test
+  void unlockAfterALossSaysSo() throws Exception {
+    Lock lock = registry.obtain("x");
+    lock.lock();
+    lock.lock();
+    lose("x");
+    assertTrue(othersGet(other, "x"));
+    assertThrows(LockLostException.class, lock::tryLock);
+    lock.unlock();
+    ConcurrentModificationException failure =
+        assertThrows(ConcurrentModificationException.class, lock::unlock);
+    assertInstanceOf(LockLostException.class, failure.getCause());
+    assertEquals(failure.getCause().getMessage(), failure.getMessage());
+    // It is over then.
+    assertThrows(IllegalMonitorStateException.class, lock::unlock);
+    assertTrue(lock.tryLock());
+    lock.unlock();
+  }
+
+  @Test
+  void renewalIsForWhoHasTheLock() throws Exception {
+    registry.obtain("x").lock();
+    registry.renewLock("x");
+    IllegalStateException failure =
+        assertThrows(
+            IllegalStateException.class,
+            () ->
+                Wait.inThread(
+                    () -> {
+                      registry.renewLock("x");
+                      return 0;
+                    }));
+    assertEquals("'x' is not locked by this thread", failure.getMessage());
+    assertNull(failure.getCause());
+    // By itself.
+    server.awaitRenewal("x");
+    registry.expireUnusedOlderThan(0);
+    registry.obtain("x").unlock();
+    assertFalse(server.has("x"));
+    assertThrows(IllegalStateException.class, () -> registry.renewLock("x"));
+  }
+
+  @Test
+  void thereAreNoConditions() {
+    assertThrows(UnsupportedOperationException.class, registry.obtain("x")::newCondition);
+  }
+}
