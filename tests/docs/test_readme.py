@@ -70,7 +70,7 @@ def missing_for(block: str, scene: Path) -> str:
         return "the program in Go: needs Go 1.21 or later"
     if "mvn" in block:
         try:
-            done = try_maven("package", "-DskipTests", folder=scene / "java")
+            done = try_maven("package", "-pl", "redlatch", "-DskipTests", folder=scene / "java")
         except NotFetched as why:
             return f"the program in Java: {why}"
         assert done.returncode == 0, done.stdout

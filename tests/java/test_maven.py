@@ -42,6 +42,12 @@ public class Program {
 }
 """
 
+# By the ends of their names, and the modules that they are.
+ADAPTERS = {
+    "shedlock": "io.redlatch.shedlock",
+    "spring-integration": "io.redlatch.spring.integration",
+}
+
 MODULE = "module program { requires io.redlatch; }\n"
 
 
@@ -76,7 +82,14 @@ def run(command: list[str], folder: Path) -> str:
 def test_modules_pass_their_tests(verified: str) -> None:
     assert re.sub(r"\x1b\[\d*m", "", verified).strip() == ""
     report = Report(FOLDER)
-    for name in ("LockViewTest.lockIsNotInterrupted", "Lock.unlockAfterALossSaysSo"):
+    for name in (
+        "LockViewTest.lockIsNotInterrupted",
+        "Lock.unlockAfterALossSaysSo",
+        "shedlock.RedlatchLockProviderTest.nodesExcludeEachOther",
+        "shedlock.SpringTest.oneProgramRunsTheTask",
+        "integration.RedlatchLockRegistryTest.tasksExcludeEachOther",
+        "integration.LeaderTest.leadPassesOnWhenItsHolderStops",
+    ):
         assert any(found.endswith(name) for found in report.names()), report.names()
     if skipped := report.skipped():
         pytest.skip("; ".join(skipped))
@@ -95,7 +108,8 @@ def test_skipped_tests_are_seen(tmp_path: Path) -> None:
 
 def test_versions_are_that_of_the_tree() -> None:
     files = sorted(FOLDER.glob("**/pom.xml"))
-    assert FOLDER / "redlatch/pom.xml" in files
+    modules = {"redlatch", *(f"redlatch-{adapter}" for adapter in ADAPTERS)}
+    assert modules < {file.parent.name for file in files}
     for file in files:
         project = ElementTree.parse(file).getroot()
         own = [project.find("version"), project.find("parent/version")]
@@ -104,6 +118,15 @@ def test_versions_are_that_of_the_tree() -> None:
         text = (ROOT / page).read_text()
         named = re.findall(r"redlatch-(\d\S*)\.jar|<version>(.*)</version>", text)
         assert {"".join(version) for version in named} == {VERSION}, page
+
+
+@pytest.mark.usefixtures("verified")
+def test_shedlock_may_be_older() -> None:
+    done = run_maven(
+        *("test", "-P", "oldest", "-pl", "redlatch,redlatch-shedlock", "-Dmaven.main.skip=true"),
+        *("-Dtest=TaskTest,SpringTest", "-Dsurefire.failIfNoSpecifiedTests=false"),
+    )
+    assert done.returncode == 0, done.stdout
 
 
 def test_without_the_library_it_is_said_what_to_do() -> None:
@@ -157,3 +180,19 @@ def test_jar_is_a_module(tmp_path: Path) -> None:
         command = [jdk_tool("java"), "-p", path, "-m", "program/app.Program", server.url]
         output = run(command, tmp_path)
     assert output == "ours: report HELD\nof the module io.redlatch\n"
+
+
+@pytest.mark.usefixtures("verified")
+@pytest.mark.parametrize(("adapter", "module"), ADAPTERS.items())
+def test_jar_of_an_adapter_is_a_module_without_the_rest(
+    adapter: str, module: str, tmp_path: Path
+) -> None:
+    file = FOLDER / f"redlatch-{adapter}/target/redlatch-{adapter}-{VERSION}.jar"
+    with zipfile.ZipFile(file) as jar:
+        names = [name for name in jar.namelist() if not name.endswith("/")]
+    package = module.replace(".", "/")
+    known = re.compile(rf"META-INF/(MANIFEST\.MF|LICENSE)|module-info\.class|{package}/\w.+")
+    assert [name for name in names if not known.fullmatch(name)] == []
+    assert "META-INF/LICENSE" in names
+    said = run([jdk_tool("jar"), "--describe-module", "--file", str(file)], tmp_path)
+    assert re.search(rf"^{re.escape(module)}(@\S+)? (jar:|automatic)", said, re.MULTILINE), said
