@@ -11,7 +11,6 @@ import java.lang.ref.Reference;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
-import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
@@ -154,11 +153,12 @@ public final class Lease implements AutoCloseable {
   }
 
   /**
-   * Has `action` run, in the common pool, when the lease is lost; at once if it is. Not when it is
-   * closed or detached. What it throws goes to the handler of its thread for what is not caught.
+   * Has `action` run, in a thread of redlatch's, when the lease is lost; at once if it is. Not when
+   * it is closed or detached. What it throws goes to the handler of its thread for what is not
+   * caught.
    */
   public void onLost(Runnable action) {
-    onLost(action, ForkJoinPool.commonPool());
+    onLost(action, Threads::tell);
   }
 
   /** As onLost(action), in `executor`. */
@@ -177,7 +177,7 @@ public final class Lease implements AutoCloseable {
 
   /**
    * Completes with the reason when the lease is lost, and never if it is closed or detached. What
-   * depends on it runs in the common pool.
+   * depends on it runs in a thread of redlatch's.
    */
   public synchronized CompletableFuture<LockLostException> lost() {
     CompletableFuture<LockLostException> future = lost;
@@ -196,7 +196,7 @@ public final class Lease implements AutoCloseable {
         (queue, tag) -> ask(handle -> Rlc.lease_watch(handle, queue, tag)),
         () -> {
           if (ask(handle -> whyNotHeld(name(), handle)) instanceof LockLostException reason) {
-            future.completeAsync(() -> reason);
+            Threads.tell(() -> future.complete(reason));
           }
         });
     return future;

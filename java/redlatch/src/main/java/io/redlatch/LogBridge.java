@@ -7,7 +7,6 @@ import io.redlatch.internal.rlc.Rlc;
 import io.redlatch.internal.rlc.RlcConstants;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
-import java.util.concurrent.ForkJoinPool;
 import org.jspecify.annotations.Nullable;
 
 /** Writes the log of the library to a logger of Java's: {@link Redlatch#logTo}. */
@@ -37,7 +36,7 @@ public final class LogBridge implements AutoCloseable {
     tag =
         Pump.watch(
             (queue, tag) -> Rlc.log_watch(RlcConstants.RL_LOG_INFO, queue, tag),
-            () -> ForkJoinPool.commonPool().execute(this::write));
+            () -> Threads.tell(this::write));
   }
 
   private void write() {

@@ -10,7 +10,6 @@ import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
-import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.locks.Lock;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -141,18 +140,18 @@ public final class NamedLock {
 
   /**
    * Acquires the lock without a thread. Cancel the future to leave the line. What depends on it
-   * runs in the common pool.
+   * runs in a thread of redlatch's, and may wait there.
    *
    * @throws RedlatchException with {@link Status#E_INVALID} if an option is wrong. All else is a
    *     failure of the future.
    */
   public CompletableFuture<Lease> acquireAsync() {
-    return acquireAsync(FOREVER, ForkJoinPool.commonPool());
+    return acquireAsync(FOREVER, Runnable::run);
   }
 
   /** As acquireAsync(), for at most `wait`: the future then fails with NotAcquiredException. */
   public CompletableFuture<Lease> acquireAsync(Duration wait) {
-    return acquireAsync(wait, ForkJoinPool.commonPool());
+    return acquireAsync(wait, Runnable::run);
   }
 
   /** As acquireAsync(wait); what depends on it runs in `executor`. */
@@ -164,7 +163,8 @@ public final class NamedLock {
     CompletableFuture<Lease> future = new CompletableFuture<>();
     Request request = start(waitMs);
     try {
-      request.watch(() -> handOver(request, future, executor));
+      // Not in the pump: an executor may run it there and then, or have no room for it yet.
+      request.watch(() -> Threads.tell(() -> handOver(request, future, executor)));
     } catch (RedlatchException failure) {
       request.close();
       throw failure;
@@ -197,7 +197,7 @@ public final class NamedLock {
       if (!future.complete(lease)) {
         lease.close();
       }
-    } catch (RedlatchException failure) {
+    } catch (RuntimeException | Error failure) {
       future.completeExceptionally(failure);
     }
   }

@@ -5,10 +5,12 @@ package io.redlatch;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
@@ -19,14 +21,19 @@ final class Threads {
   private static final @Nullable MethodHandle IS_VIRTUAL = findIsVirtual();
 
   /** For calls that have no request behind them. */
-  private static final Executor BLOCKING = makeBlocking();
+  private static final Executor BLOCKING =
+      makePool("redlatch-blocking", 4, 4, new LinkedBlockingQueue<>());
+
+  /** As many as there is to tell: a small machine's common pool is one thread. */
+  private static final Executor TELLING =
+      makePool("redlatch-tell", 0, Integer.MAX_VALUE, new SynchronousQueue<>());
 
   private Threads() {}
 
   /** Made by whichever thread comes first, it keeps nothing of it. */
   static Thread daemon(String name, Runnable work) {
     Thread thread = new Thread(null, work, name, 0, false);
-    thread.setContextClassLoader(null);
+    thread.setContextClassLoader(ClassLoader.getSystemClassLoader());
     thread.setDaemon(true);
     return thread;
   }
@@ -71,15 +78,21 @@ final class Threads {
     }
   }
 
-  private static Executor makeBlocking() {
+  /** Runs what the pump may not: code of others, which may wait, and keeps nobody else waiting. */
+  static void tell(Runnable work) {
+    try {
+      TELLING.execute(work);
+    } catch (OutOfMemoryError noThread) {
+      // Others are told late then, which is better than never.
+      work.run();
+    }
+  }
+
+  private static Executor makePool(
+      String name, int least, int most, BlockingQueue<Runnable> queue) {
     ThreadPoolExecutor threads =
         new ThreadPoolExecutor(
-            4,
-            4,
-            1,
-            TimeUnit.SECONDS,
-            new LinkedBlockingQueue<>(),
-            work -> daemon("redlatch-blocking", work));
+            least, most, 1, TimeUnit.SECONDS, queue, work -> daemon(name, work));
     threads.allowCoreThreadTimeOut(true);
     return threads;
   }

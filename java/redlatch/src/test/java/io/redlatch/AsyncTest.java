@@ -18,6 +18,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -139,6 +140,36 @@ class AsyncTest extends ServerTest {
     held.close();
     assertInstanceOf(RejectedExecutionException.class, causeOf(refused));
     Wait.until(() -> !server.has("x"));
+  }
+
+  /** Whatever it does, and wherever: what it waits for may be something that is told later. */
+  @Test
+  void whatDependsOnAFutureMayWait() throws Exception {
+    Redlatch client = client();
+    NamedReadWriteLock x = client.readWriteLock("x");
+    NamedLock y = client.lock("y");
+    Lease first = x.writeLock().acquire();
+    List<CompletableFuture<Lease>> readers = new ArrayList<>();
+    for (int i = 0; i < ForkJoinPool.getCommonPoolParallelism() + 1; i++) {
+      readers.add(x.readLock().acquireAsync());
+    }
+    readers.add(x.readLock().acquireAsync(Duration.ofMinutes(1), Runnable::run));
+    List<CompletableFuture<Void>> waiting =
+        readers.stream().map(one -> one.thenRun(() -> acquireAndClose(y))).toList();
+    try (Lease held = y.acquire()) {
+      first.close();
+      // To get() one would have this thread run what depends on it.
+      Wait.until(() -> readers.stream().allMatch(CompletableFuture::isDone));
+      Wait.get(client.lock("z").acquireAsync()).close();
+      assertTrue(held.isHeld());
+    }
+    for (CompletableFuture<Void> one : waiting) {
+      Wait.get(one);
+    }
+  }
+
+  private static void acquireAndClose(NamedLock lock) {
+    lock.acquireUninterruptibly().close();
   }
 
   @Test

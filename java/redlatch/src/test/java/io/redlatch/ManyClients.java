@@ -17,12 +17,11 @@ final class ManyClients {
 
   public static void main(String[] arguments) throws Exception {
     use(arguments[0]);
-    long threads = threads().count();
     long descriptors = descriptors();
     for (int i = 0; i < CLIENTS; i++) {
       use(arguments[0]);
     }
-    Wait.until(() -> threads().count() <= threads && descriptors() <= descriptors);
+    Wait.until(() -> threads().count() == 1 && descriptors() <= descriptors);
     System.out.println(threads().sorted().toList());
   }
 
