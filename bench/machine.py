@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -27,6 +28,12 @@ JARS = _ROOT / "build/interop/java/jars"
 NODE_MODULES = _ROOT / "build/interop/node/node_modules"
 _GO_MODULE = Path(__file__).parent / "go"
 _GO_BUILD = _ROOT / "build/bench-go"
+# The programs; the package; and of the one library that this names, what it names.
+_JAVA_SOURCES = (
+    Path(__file__).parent / "java",
+    _ROOT / "java/redlatch/src/main/java",
+    _ROOT / "tests/support/jspecify",
+)
 
 
 @dataclass(frozen=True)
@@ -135,6 +142,7 @@ class Programs:
     """The measuring programs of one build, run on one core."""
 
     def __init__(self, build: Path, core: int | None) -> None:
+        self._build = build
         self._folder = build / "bench"
         self.scripts = build / "core" / "scripts"
         self._core = core
@@ -151,7 +159,10 @@ class Programs:
         if topic.endswith(".py"):
             program = [sys.executable, str(Path(__file__).parent / topic)]
         if topic.endswith(".java"):
-            program = ["java", "-cp", f"{JARS}/*", str(Path(__file__).parent / topic)]
+            library = f"-Dio.redlatch.library={_jni_library(self._build)}"
+            quiet = "-Dslf4j.internal.verbosity=ERROR"  # Redisson would log, and has nothing to.
+            path = f"{_java_classes(self._build)}:{JARS}/*"
+            program = ["java", library, quiet, "-cp", path, topic.removesuffix(".java")]
         if topic.endswith(".js"):
             program = ["node", str(Path(__file__).parent / topic)]
         if topic.endswith(".go"):
@@ -191,6 +202,36 @@ def build_go(program: str, build: Path) -> bool:
         text=True,
         check=False,
     )
+    if done.returncode != 0:
+        print(done.stderr, file=sys.stderr)
+    return done.returncode == 0
+
+
+def _jni_library(build: Path) -> Path:
+    return build.resolve() / "java/libredlatchjni.so"
+
+
+def _java_classes(build: Path) -> Path:
+    return build.resolve() / "bench/java"
+
+
+def has_redisson() -> bool:
+    return JARS.is_dir()
+
+
+@cache
+def build_java(build: Path) -> bool:
+    """All of bench/java, but what needs Redisson where that is not there; False: a JDK, or the
+    library for it in the folder `build`, is not there."""
+    if shutil.which("javac") is None or not _jni_library(build).exists():
+        return False
+    sources = [path for folder in _JAVA_SOURCES for path in sorted(folder.rglob("*.java"))]
+    unwanted = ("module-info",) if has_redisson() else ("module-info", "Redisson")
+    wanted = [str(path) for path in sources if not path.name.startswith(unwanted)]
+    classes = _java_classes(build)
+    shutil.rmtree(classes, ignore_errors=True)
+    command = ["javac", "--release", "17", "-proc:none", "-d", str(classes), "-cp", f"{JARS}/*"]
+    done = subprocess.run([*command, *wanted], stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         print(done.stderr, file=sys.stderr)
     return done.returncode == 0

@@ -42,7 +42,7 @@ TITLES = {
     "P5": "hand-off between threads of one process",
     "P6": "leases held and renewed",
     "P7": "acquire and release on most of five servers",
-    "P8": "acquire and release from Python and Go, nobody else wants the lock; then two do",
+    "P8": "acquire and release from Python, Go and Java, nobody else wants the lock; then two do",
     "P9": "asyncio tasks with keys of their own, one client",
     "P10": "the holder's process is killed, lease 2 s",
     "P11": "the server restarts without its data",

@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-import shutil
-
-from machine import JARS
+from machine import build_java, has_redisson
 from report import Metric, Row
 from topics import Bench, Figures, Session, rows_of, say
 
@@ -28,25 +26,23 @@ _WRITER = (
 )
 
 
-def _mixed(session: Session, writes: int, hold_us: int, seconds: float) -> Figures:
+def _mixed(
+    session: Session, writes: int, hold_us: int, seconds: float, beside_redisson: bool
+) -> Figures:
     """One round: the mix, and the same work with a mutex."""
     arguments = {"case": "mix", "threads": THREADS, "hold_us": hold_us, "seconds": seconds}
     mixed = session.run("readers", writes=writes, **arguments)[0]
     mutex = session.run("readers", writes=100, **arguments)[0]
     figures = {"mixed": mixed["per_s"], "mutex": mutex["per_s"]}
-    if _has_redisson():
+    if beside_redisson:
         redisson = session.run("RedissonMix.java", writes=writes, **arguments)[0]
         figures["redisson"] = redisson["per_s"]
     return figures
 
 
-def _has_redisson() -> bool:
-    """Without it, its column is missing."""
-    return JARS.is_dir() and shutil.which("java") is not None
-
-
 def sharing(bench: Bench) -> list[Row]:
     rows = []
+    beside_redisson = has_redisson() and build_java(bench.build)
     rounds = int(bench.pick(3, 7))
     seconds = bench.pick(1, 4)
     for writes in (1, 10):
@@ -56,10 +52,13 @@ def sharing(bench: Bench) -> list[Row]:
             columns = (
                 (Metric("rate / mutex", "mutex"), lambda r: r["mixed"] / r["mutex"]),
                 (Metric("rate", unit="per s"), lambda r: r["mixed"]),
-                *_REDISSON[: _has_redisson()],
+                *_REDISSON[:beside_redisson],
             )
             with bench.session("RW", case) as session:
-                figures = [_mixed(session, writes, hold_us, seconds) for _ in range(rounds)]
+                figures = [
+                    _mixed(session, writes, hold_us, seconds, beside_redisson)
+                    for _ in range(rounds)
+                ]
             rows += rows_of("RW", case, figures, columns)
     for count in (100, 1000):
         case = f"{count:,} readers behind one writer"

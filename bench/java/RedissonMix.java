@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 
-import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicLong;
@@ -17,10 +16,7 @@ import org.redisson.config.Config;
  */
 public final class RedissonMix {
   public static void main(String[] args) throws Exception {
-    Map<String, String> given = new HashMap<>();
-    for (String arg : args) {
-      given.put(arg.substring(0, arg.indexOf('=')), arg.substring(arg.indexOf('=') + 1));
-    }
+    Map<String, String> given = Rounds.given(args);
     int threads = Integer.parseInt(given.get("threads"));
     int writes = Integer.parseInt(given.get("writes"));
     long holdUs = Long.parseLong(given.get("hold_us"));
