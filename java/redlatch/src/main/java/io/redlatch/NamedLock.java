@@ -31,6 +31,7 @@ public final class NamedLock {
   private final Session session;
   private final Starter starter;
   private final byte[] name;
+  private final String text; // the name, for all leases
   private final LockOptions options;
   private final @Nullable Supplier<byte[]> owner;
 
@@ -45,6 +46,7 @@ public final class NamedLock {
     this.session = session;
     this.starter = starter;
     this.name = name;
+    this.text = Text.of(name);
     this.options = options;
     this.owner = owner;
   }
@@ -56,7 +58,7 @@ public final class NamedLock {
 
   /** The name, as UTF-8 says it. */
   public String name() {
-    return Text.of(name);
+    return text;
   }
 
   /**
