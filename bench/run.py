@@ -3,8 +3,8 @@
 # Copyright The redlatch authors
 """Measure redlatch against floors of the same run: tables on standard output, all figures as JSON.
 
-    scripts/bench --quick           under a minute
-    scripts/bench                   everything, some twelve minutes
+    scripts/bench --quick           some minutes
+    scripts/bench                   everything, and longer
     scripts/bench --only P1,P3      some of it
 
 The targets are those of docs/benchmarks.md. An absolute time says little about another machine; a
