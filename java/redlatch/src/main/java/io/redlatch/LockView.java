@@ -41,9 +41,9 @@ final class LockView implements Lock {
 
   private void count(Hold hold, int change) {
     if (isWriting) {
-      hold.writeCount += change;
+      hold.writeCount = Math.addExact(hold.writeCount, change);
     } else {
-      hold.readCount += change;
+      hold.readCount = Math.addExact(hold.readCount, change);
     }
   }
 

@@ -88,6 +88,9 @@ final class Session implements Runnable {
   /** Waits for what connects. An interrupt ends that, and the thread stays interrupted. */
   static void connect(@Nullable SWIGTYPE_p_rl_request started) {
     try (Request request = Request.of("connect", "", started)) {
+      if (Thread.interrupted()) {
+        throw new InterruptedException();
+      }
       request.await();
     } catch (InterruptedException interrupted) {
       Thread.currentThread().interrupt();

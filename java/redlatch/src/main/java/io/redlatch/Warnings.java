@@ -4,6 +4,7 @@ package io.redlatch;
 
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import org.jspecify.annotations.Nullable;
 
 /** What no call reports. */
 final class Warnings {
@@ -13,17 +14,26 @@ final class Warnings {
 
   /** The release goes on by itself: `failure` says why it is not known how it went. */
   static void unanswered(RedlatchException failure) {
-    LOGGER.log(Level.WARNING, "a release goes on in the background", failure);
+    warn("a release goes on in the background", failure);
   }
 
   static void clientDropped() {
-    LOGGER.log(Level.WARNING, "a client was dropped without close()");
+    warn("a client was dropped without close()", null);
   }
 
   static void leaseDropped(String name) {
-    LOGGER.log(
-        Level.WARNING,
+    warn(
         "a lease of " + Text.quoted(name) + " was dropped while it was held: it stays held until"
-            + " its client is closed");
+            + " its client is closed",
+        null);
+  }
+
+  /** What the logger throws must not keep anybody from going on. */
+  private static void warn(String message, @Nullable Throwable failure) {
+    try {
+      LOGGER.log(Level.WARNING, message, failure);
+    } catch (RuntimeException | Error ofTheLogger) {
+      Threads.report(ofTheLogger);
+    }
   }
 }

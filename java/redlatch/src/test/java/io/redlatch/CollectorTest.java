@@ -21,12 +21,16 @@ import org.junit.jupiter.api.Test;
 class CollectorTest extends ServerTest {
   private static final Logger LOGGER = Logger.getLogger("io.redlatch");
   private final List<String> messages = new CopyOnWriteArrayList<>();
+  private volatile boolean fails;
 
   private final Handler handler =
       new Handler() {
         @Override
         public void publish(LogRecord record) {
           messages.add(record.getMessage());
+          if (fails) {
+            throw new IllegalStateException("of the logger");
+          }
         }
 
         @Override
@@ -117,6 +121,22 @@ class CollectorTest extends ServerTest {
       found("client");
     }
     assertEquals(5, messages.size(), messages::toString);
+  }
+
+  @Test
+  void loggerThatFailsKeepsNobodyFromEnding() throws Exception {
+    String before = connections();
+    List<String> told = new CopyOnWriteArrayList<>();
+    Thread.setDefaultUncaughtExceptionHandler((thread, failure) -> told.add(failure.getMessage()));
+    try {
+      fails = true;
+      Redlatch.connect(server.url());
+      Wait.until(() -> found("client") == 1);
+      Wait.until(() -> connections().equals(before));
+    } finally {
+      Thread.setDefaultUncaughtExceptionHandler(null);
+    }
+    assertEquals(List.of("of the logger"), told);
   }
 
   /** The one that asks is among them. */

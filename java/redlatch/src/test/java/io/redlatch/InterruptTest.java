@@ -127,6 +127,16 @@ class InterruptTest extends ServerTest {
     assertTrue(connecting.end(), "the thread stays interrupted");
   }
 
+  @Test
+  void connectIsNotBegunAfterAnInterrupt() throws Exception {
+    Redlatch client = client();
+    for (int i = 0; i < 20; i++) {
+      Thread.currentThread().interrupt();
+      assertFails(Status.CANCELLED, () -> client.connect(Duration.ZERO));
+      assertTrue(Thread.interrupted(), "the thread stays interrupted");
+    }
+  }
+
   /** A grant and an interrupt cross: who waits has the lease, or nobody has the lock. */
   @Test
   void grantsThatCrossAnInterruptAreNotLost() throws Exception {

@@ -120,7 +120,9 @@ public final class TestServer implements AutoCloseable {
   private void signal(String name) {
     try {
       int failed = new ProcessBuilder("kill", "-" + name, pid).start().waitFor();
-      assert failed == 0;
+      if (failed != 0) {
+        throw new AssertionError("kill -" + name + " " + pid + " failed");
+      }
     } catch (IOException | InterruptedException failure) {
       throw new AssertionError(failure);
     }
