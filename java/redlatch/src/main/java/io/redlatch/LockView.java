@@ -60,6 +60,8 @@ final class LockView implements Lock {
     }
     Hold hold = holds.get();
     if (hold == null) {
+      // Asked for, it has a place among those of the thread, which would grow with each new view.
+      holds.remove();
       return false;
     }
     hold.lease.checkHeld();

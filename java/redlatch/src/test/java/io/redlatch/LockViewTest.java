@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.redlatch.Wait.Worker;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Lock;
 import org.junit.jupiter.api.Test;
 
@@ -36,6 +37,32 @@ class LockViewTest extends LockContract {
   void twoViewsAreTwoOwners() {
     lock.lock();
     assertFalse(view().tryLock());
+    lock.unlock();
+  }
+
+  @Test
+  void whatIsNotLockedLeavesNothingWithItsThread() throws Exception {
+    boolean[] isKept = {false};
+    ThreadLocal<LockView.Hold> holds =
+        new ThreadLocal<>() {
+          @Override
+          protected LockView.Hold initialValue() {
+            isKept[0] = true;
+            return null;
+          }
+
+          @Override
+          public void remove() {
+            isKept[0] = false;
+            super.remove();
+          }
+        };
+    lock.lock();
+    Lock refused = new LockView(client.lock("x"), true, holds);
+    assertFalse(refused.tryLock());
+    assertFalse(isKept[0]);
+    assertFalse(refused.tryLock(1, TimeUnit.MILLISECONDS));
+    assertFalse(isKept[0]);
     lock.unlock();
   }
 
