@@ -5,6 +5,7 @@ package io.redlatch.spring.integration;
 import io.redlatch.LockLostException;
 import io.redlatch.NamedLock;
 import io.redlatch.Redlatch;
+import io.redlatch.RedlatchException;
 import java.util.ConcurrentModificationException;
 import java.util.HashMap;
 import java.util.Map;
@@ -81,7 +82,7 @@ public final class RedlatchLockRegistry implements ExpirableLockRegistry, Renewa
    * Only looks whether this thread has the lock, by the local clock: locks renew themselves.
    *
    * @throws IllegalStateException if not; with the {@link LockLostException} as its cause if it has
-   *     lost it.
+   *     lost it, or another {@link RedlatchException} if the client was closed.
    */
   @Override
   public void renewLock(Object lockKey) {
@@ -92,8 +93,8 @@ public final class RedlatchLockRegistry implements ExpirableLockRegistry, Renewa
     }
     try {
       hold.view.lock(); // again, which only counts, unless it was lost
-    } catch (LockLostException lost) {
-      throw new IllegalStateException(lost.getMessage(), lost);
+    } catch (RedlatchException ended) {
+      throw new IllegalStateException(ended.getMessage(), ended);
     }
     hold.view.unlock();
   }

@@ -238,6 +238,20 @@ class RedlatchLockRegistryTest extends RegistriesTest {
   }
 
   @Test
+  void closeOfTheClientEndsIt() throws Exception {
+    Lock lock = registry.obtain("x");
+    lock.lock();
+    client.close();
+    assertTrue(othersGet(other, "x"));
+    IllegalStateException failure =
+        assertThrows(IllegalStateException.class, () -> registry.renewLock("x"));
+    RedlatchException cause = assertInstanceOf(RedlatchException.class, failure.getCause());
+    assertEquals(Status.E_NOT_HELD, cause.status());
+    lock.unlock();
+    assertThrows(IllegalMonitorStateException.class, lock::unlock);
+  }
+
+  @Test
   void thereAreNoConditions() {
     assertThrows(UnsupportedOperationException.class, registry.obtain("x")::newCondition);
   }
