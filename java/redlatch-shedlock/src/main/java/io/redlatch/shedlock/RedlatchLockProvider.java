@@ -31,7 +31,8 @@ import net.javacrumbs.shedlock.support.LockException;
  * and a warning in the log tells of it when it ends.
  *
  * <p>Where ShedLock would see an exception of the server's, it is a {@link LockException} with the
- * {@link RedlatchException} as its cause. The client is the caller's to close.
+ * {@link RedlatchException} as its cause. The client is the caller's to close, when the tasks have
+ * ended: close() gives back the locks of those that run.
  */
 public final class RedlatchLockProvider implements ExtensibleLockProvider {
   private static final Logger LOGGER = System.getLogger("io.redlatch");
@@ -101,10 +102,15 @@ public final class RedlatchLockProvider implements ExtensibleLockProvider {
             .execute(() -> endLater(end));
         return;
       }
+      // No provider of ShedLock fails a task that has done its work, though others may have run.
+      if (lease.state() == Lease.State.RELEASED) {
+        LOGGER.log(
+            Level.WARNING, "the client of a task of ShedLock was closed, and its lock given back");
+        return;
+      }
       try {
         lease.close();
       } catch (LockLostException lost) {
-        // No provider of ShedLock fails a task that has done its work, though others may have run.
         LOGGER.log(Level.WARNING, "a task of ShedLock went on without its lock", lost);
       } catch (RedlatchException failure) {
         throw new LockException(failure.getMessage(), failure);

@@ -87,6 +87,19 @@ class RedlatchLockProviderTest extends NodesTest {
   }
 
   @Test
+  void taskWhoseClientIsClosedIsNotFailed() {
+    SimpleLock lock = lock(LONG, Duration.ZERO);
+    SimpleLock keeping = lock("y", LONG, LONG);
+    client.close();
+    assertTrue(gets(other, "x"));
+    assertTrue(gets(other, "y"));
+    lock.unlock();
+    keeping.unlock();
+    String message = "the client of a task of ShedLock was closed, and its lock given back";
+    assertEquals(List.of(message, message), logged.stream().map(LogRecord::getMessage).toList());
+  }
+
+  @Test
   void whatIsNotAllowedIsSaid() {
     for (LockConfiguration wrong :
         List.of(
