@@ -83,6 +83,13 @@ public final class RedlatchLockProvider implements ExtensibleLockProvider {
     }
   }
 
+  /** It waits for the server, and the common pool is for what does not. */
+  private static void start(Runnable work) {
+    Thread thread = new Thread(null, work, "redlatch-shedlock", 0, false);
+    thread.setDaemon(true);
+    thread.start();
+  }
+
   private final class Lock extends AbstractSimpleLock {
     private final Lease lease;
     private final long notBeforeNs;
@@ -98,7 +105,7 @@ public final class RedlatchLockProvider implements ExtensibleLockProvider {
       long leftNs = notBeforeNs - System.nanoTime();
       if (leftNs > 0 && lease.isHeld()) {
         Runnable end = leaving.apply(lease);
-        CompletableFuture.delayedExecutor(leftNs, TimeUnit.NANOSECONDS)
+        CompletableFuture.delayedExecutor(leftNs, TimeUnit.NANOSECONDS, RedlatchLockProvider::start)
             .execute(() -> endLater(end));
         return;
       }

@@ -25,6 +25,11 @@ import org.junit.jupiter.api.BeforeEach;
 
 /** A test with two nodes, which are two clients of one server. */
 abstract class NodesTest {
+  static {
+    // With one processor or two, there is no common pool that could be full.
+    System.setProperty("java.util.concurrent.ForkJoinPool.common.parallelism", "2");
+  }
+
   static final Duration LONG = Duration.ofMinutes(10);
 
   final TestServer server = new TestServer();

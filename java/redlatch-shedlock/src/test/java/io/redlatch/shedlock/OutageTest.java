@@ -9,11 +9,14 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.redlatch.ClientOptions;
+import io.redlatch.Redlatch;
 import io.redlatch.RedlatchException;
 import io.redlatch.Wait;
 import io.redlatch.Wait.Worker;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ForkJoinPool;
 import java.util.logging.LogRecord;
 import net.javacrumbs.shedlock.core.SimpleLock;
 import net.javacrumbs.shedlock.support.LockException;
@@ -44,6 +47,29 @@ class OutageTest extends NodesTest {
     Wait.until(() -> gets(other, "y"));
     lock.unlock();
     assertTrue(gets(other, "x"));
+  }
+
+  /** Locks that wait for the server at the end of their lockAtLeastFor. */
+  @Test
+  void outageKeepsNobodyElseWaiting() throws Exception {
+    int threads = ForkJoinPool.getCommonPoolParallelism();
+    assertEquals(2, threads);
+    Duration soon = Duration.ofMillis(500);
+    ClientOptions patient = ClientOptions.DEFAULT.with("timeout", "20s");
+    try (Redlatch patientClient = Redlatch.connect(server.url(), patient, LONG)) {
+      RedlatchLockProvider provider = new RedlatchLockProvider(patientClient);
+      for (int i = 0; i < threads; i++) {
+        provider.lock(task("x" + i, LONG, soon)).orElseThrow().unlock();
+      }
+      server.pause();
+      long paused = System.nanoTime();
+      Wait.until(() -> System.nanoTime() - paused > soon.toNanos());
+      CountDownLatch isDone = new CountDownLatch(1);
+      ForkJoinPool.commonPool().execute(isDone::countDown);
+      isDone.await();
+      assertNothingLogged();
+      server.resume();
+    }
   }
 
   @Test
