@@ -6,16 +6,19 @@
 #ifdef __linux__
 #include <sys/prctl.h>
 #endif
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cinttypes>
 #include <csignal>
 #include <cstdio>
 #include <ctime>
 #include <map>
+#include <new>
 
 namespace redlatch::sim {
 
@@ -92,12 +95,16 @@ std::string told(uint64_t seed, const Plan &plan, const Result &result) {
   return result.rule + ": " + result.how + text + "; " + plan.describe();
 }
 
-// Every `jobs`-th seed, beginning with the `job`-th.
-void work(const Orders &orders, int job, FILE *out) {
+// How many seeds were begun, by all processes of a run: some take ten times as long as others.
+using Begun = std::atomic<uint64_t>;
+static_assert(Begun::is_always_lock_free, "it is shared by processes");
+
+void work(const Orders &orders, Begun &begun, FILE *out) {
   const auto begin = std::chrono::steady_clock::now();
   Report report(out);
   Findings mine;
-  for (uint64_t i = static_cast<uint64_t>(job);; i += static_cast<uint64_t>(orders.jobs)) {
+  while (true) {
+    const uint64_t i = begun++;
     const bool is_over = orders.wall_minutes > 0 ? seconds_since(begin) > orders.wall_minutes * 60
                                                  : i >= orders.seed_count;
     if (is_over) break;
@@ -139,6 +146,13 @@ Findings run_all(const Orders &orders) {
   Findings findings;
   std::vector<std::pair<pid_t, FILE *>> workers;
   const pid_t parent = getpid();
+  void *shared =
+      mmap(nullptr, sizeof(Begun), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) {
+    findings.broken.push_back({0, "no memory that the processes of this run could share"});
+    return findings;
+  }
+  auto &begun = *new (shared) Begun(0);
   for (int job = 0; job < orders.jobs; job++) {
     int ends[2];
     const pid_t pid = pipe(ends) == 0 ? fork() : -1;
@@ -153,7 +167,7 @@ Findings run_all(const Orders &orders) {
 #endif
       if (getppid() != parent) _exit(1);
       close(ends[0]);
-      work(orders, job, fdopen(ends[1], "w"));
+      work(orders, begun, fdopen(ends[1], "w"));
       _exit(0);
     }
     close(ends[1]);
@@ -164,6 +178,7 @@ Findings run_all(const Orders &orders) {
     fclose(in);
     waitpid(pid, nullptr, 0);
   }
+  munmap(shared, sizeof(Begun));
   std::sort(findings.broken.begin(), findings.broken.end(),
             [](const auto &a, const auto &b) { return a.seed < b.seed; });
   findings.wall_s = seconds_since(begin);
