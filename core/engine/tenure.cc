@@ -374,9 +374,7 @@ void Engine::abandon(Lease &lease, Nanos now) {
 }
 
 void Engine::abandon_lost(Lease &lease, Nanos now) {
-  if (lease.hold == nullptr) return;
-  lease.hold->quiet_until = now + policy::notice_of(lease.hold->lease_time);
-  give_back(*lease.hold, nullptr, now);
+  if (lease.hold != nullptr) lose(*lease.hold, {}, false, now);
 }
 
 void Engine::forget(Hold &hold) {

@@ -355,7 +355,7 @@ void Vote::let_go() noexcept {
 }
 
 // Give back what `node` has granted, or may still grant.
-void Quorum::drop_vote(Bid &bid, size_t node, Nanos now) noexcept {
+void Quorum::drop_vote(Bid &bid, size_t node, Nanos now, bool is_lost) noexcept {
   Vote &vote = bid.votes[node];
   if (bid.line == node) bid.line = Bid::kNoLine;
   if (vote.state == State::kNo || vote.state == State::kSilent) return;  // as good as the why
@@ -364,11 +364,16 @@ void Quorum::drop_vote(Bid &bid, size_t node, Nanos now) noexcept {
   vote.let_go();
   engine::Engine &engine = nodes_[node]->engine;
   if (ballot && !ballot->is_finished()) engine.cancel(*ballot, now);
-  if (share) engine.abandon(*share, now);
+  if (!share) return;
+  if (is_lost) {
+    engine.abandon_lost(*share, now);
+  } else {
+    engine.abandon(*share, now);
+  }
 }
 
-void Quorum::drop_votes(Bid &bid, Nanos now) noexcept {
-  for (size_t i = 0; i < nodes_.size(); i++) drop_vote(bid, i, now);
+void Quorum::drop_votes(Bid &bid, Nanos now, bool is_lost) noexcept {
+  for (size_t i = 0; i < nodes_.size(); i++) drop_vote(bid, i, now, is_lost);
 }
 
 void Quorum::silence(Bid &bid, size_t node, Outcome why, Nanos now) {

@@ -170,8 +170,8 @@ class Quorum {
   void stand_in_line(Bid &bid, const std::vector<size_t> &order, size_t place, Nanos now);
   void check_line(Bid &bid, Nanos now);
   void silence(Bid &bid, size_t node, Outcome why, Nanos now);
-  void drop_vote(Bid &bid, size_t node, Nanos now) noexcept;
-  void drop_votes(Bid &bid, Nanos now) noexcept;
+  void drop_vote(Bid &bid, size_t node, Nanos now, bool is_lost = false) noexcept;
+  void drop_votes(Bid &bid, Nanos now, bool is_lost = false) noexcept;
   void pause(Bid &bid, Nanos now);
   void fail(Bid &bid, Status status, std::string_view message, Nanos now) noexcept;
   void fail_late(Bid &bid, Nanos now);

@@ -119,13 +119,7 @@ void Quorum::look_after(Bid &bid, Nanos now) {
     }
   }
   end_lease(bid, Lease::kLost, std::move(reason));
-  for (size_t i = 0; i < nodes_.size(); i++) {
-    Vote &vote = bid.votes[i];
-    if (vote.state != State::kYes) continue;
-    vote.share->matter = nullptr;
-    nodes_[i]->engine.abandon_lost(*vote.share, now);
-  }
-  drop_votes(bid, now);
+  drop_votes(bid, now, true);
   forget(bid);
 }
 

@@ -238,7 +238,7 @@ public final class Redlatch implements AutoCloseable {
   /**
    * Writes what no call reports to `logger`: outages, lost locks (as errors), slower waiting. The
    * library has one log for the process, so that another logTo() takes the place of the one before.
-   * It is written to in the common pool. Without it, nothing is ever written.
+   * It is written to in a thread of redlatch's. Without it, nothing is ever written.
    * `System.getLogger("io.redlatch")` is what one may give it, and where else this package writes.
    *
    * @return what ends it when it is closed.
