@@ -134,9 +134,9 @@ QUORUM_MUTANTS = (
             Edit(
                 "quorum/bid.cc",
                 "  if (ballot && !ballot->is_finished()) engine.cancel(*ballot, now);\n"
-                "  if (share)",
+                "  if (!share) return;\n",
                 "  if (!IS_ON && ballot && !ballot->is_finished()) engine.cancel(*ballot, now);\n"
-                "  if (share)",
+                "  if (!share) return;\n",
             ),
         ),
         shape="kRedlock",
