@@ -111,6 +111,25 @@ def queued_tokens(server: Server, name: str) -> list[str]:
     return [member[:32].decode() for member in members]
 
 
+def client_ids(server: Server) -> list[str]:
+    """Connections of redlatch, as the server numbers them."""
+    with server.connect() as connection:
+        lines = connection.cmd("CLIENT", "LIST").decode().splitlines()
+    return [line.split()[0].removeprefix("id=") for line in lines if " name=redlatch " in line]
+
+
+def subscriber_count(server: Server) -> int:
+    """Clients that are connected and can be told."""
+    with server.connect() as connection:
+        replies = connection.pipe([["PUBSUB", "SHARDCHANNELS"], ["PUBSUB", "CHANNELS"]])
+    return sum(len(reply) for reply in replies if isinstance(reply, list))
+
+
+def kill_connections(server: Server) -> int:
+    with server.connect() as connection:
+        return sum(connection.cmd("CLIENT", "KILL", "ID", i) for i in client_ids(server))
+
+
 def immortal_keys(connection: Connection) -> list[str]:
     keys = [key.decode() for key in connection.cmd("KEYS", "*")]
     return [
