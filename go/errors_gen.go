@@ -36,7 +36,7 @@ const (
 	ErrOutcomeUnknown Status = -6
 	// ErrNotReplicated: granted, but too few replicas confirmed; it was released.
 	ErrNotReplicated Status = -7
-	// ErrDenied: the server refused the user, the password or the command.
+	// ErrDenied: the server refused the user, the password or the command, or did not prove who it is.
 	ErrDenied Status = -8
 	// ErrUnsupported: not possible with this server or this build.
 	ErrUnsupported Status = -9

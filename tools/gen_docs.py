@@ -44,7 +44,7 @@ ADVICE = {
         "After an acquire: do not work; a new one waits for what may be left. Else: go on."
     ),
     "E_NOT_REPLICATED": "Try again when the replicas are back.",
-    "E_DENIED": "Correct the password, the user or its rights.",
+    "E_DENIED": "Correct the password, the user, its rights or the certificates.",
     "E_UNSUPPORTED": "Use a newer server, or do without the option.",
     "E_SERVER": "Read the message: it has the server's words.",
     "E_INVALID": "Mend the call: the message says which argument, and what is allowed.",

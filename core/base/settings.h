@@ -13,12 +13,29 @@
 
 namespace redlatch {
 
+// Of a server that is reached by TLS. Paths are absolute.
+struct TlsSettings {
+  enum class Verify : uint8_t {
+    kFull,  // the certificate is by an authority that is trusted, and for this host
+    kCa,    // only the former
+    kNone,
+  };
+  bool is_on = false;
+  bool is_asked_for = false;  // by one of its options
+  std::string ca;             // a file or a folder of authorities; empty: those of the system
+  std::string cert;           // what is shown to the server, with what leads to its authority
+  std::string key;            // .. and its private key
+  std::string sni;            // whom to ask for and to check, if not the host
+  Verify verify = Verify::kFull;
+};
+
 struct Settings {
   std::string host;  // of a TCP server; empty for a unix socket
   std::string port = "6379";
   std::string socket_path;  // of a unix socket
   std::string folder;       // of an embedded server; socket_path is in it
   std::string server;       // .. the binary that it is started from, if it is not to be looked for
+  TlsSettings tls;
   std::string user;
   std::string password;
   int database = 0;
@@ -33,7 +50,8 @@ struct Settings {
   // The server as messages show it, without user and password.
   std::string address() const {
     if (!folder.empty()) return "embedded://" + folder;
-    return socket_path.empty() ? "redis://" + host + ":" + port : "unix://" + socket_path;
+    if (!socket_path.empty()) return "unix://" + socket_path;
+    return (tls.is_on ? "rediss://" : "redis://") + host + ":" + port;
   }
 };
 

@@ -15,6 +15,7 @@
 
 #include "base/text.h"
 #include "client/secret_file.h"
+#include "client/tls_options.h"
 #include "embedded/folder.h"
 #include "wire/keys.h"
 
@@ -102,12 +103,15 @@ Outcome set_server(std::string_view value, std::string &target) {
 
 // ---- names -------------------------------------------------------------------------------------
 
-constexpr std::array<std::string_view, 11> kNames = {
-    "namespace",       "user",    "password", "password_file", "db", "holder", "client_name",
-    "connect_timeout", "timeout", "protocol", "server"};
-constexpr std::array<std::string_view, 4> kSchemes = {"redis", "valkey", "unix", "embedded"};
-constexpr std::array<std::string_view, 5> kLaterSchemes = {"rediss", "valkeys", "redis-sentinel",
-                                                           "redis+cluster", "valkey+cluster"};
+constexpr std::array<std::string_view, 16> kNames = {
+    "namespace", "user",     "password",    "password_file",
+    "db",        "holder",   "client_name", "connect_timeout",
+    "timeout",   "protocol", "server",      "tls_ca",
+    "tls_cert",  "tls_key",  "tls_sni",     "tls_verify"};
+constexpr std::array<std::string_view, 6> kSchemes = {"redis",   "rediss", "valkey",
+                                                      "valkeys", "unix",   "embedded"};
+constexpr std::array<std::string_view, 3> kLaterSchemes = {"redis-sentinel", "redis+cluster",
+                                                           "valkey+cluster"};
 
 constexpr std::array<std::string_view, 5> kQuorumNames = {"restart_guard", "durable", "fenced",
                                                           "node_timeout", "min_validity"};
@@ -162,6 +166,9 @@ Outcome set_option(Settings &settings, std::string_view name, std::string_view v
   if (name == "timeout") return set_duration(name, value, settings.timeout);
   if (name == "protocol") return set_protocol(value, settings.protocol);
   if (name == "server") return set_server(value, settings.server);
+  if (name.starts_with("tls_")) {
+    if (auto outcome = set_tls_option(settings.tls, name, value)) return *outcome;
+  }
   const std::string_view shown = name.substr(0, 64);
   std::string close = nearest(kNames, shown);
   const std::string of_quorum = nearest(kQuorumNames, shown);
@@ -298,6 +305,7 @@ Outcome UrlParser::take_scheme() {
                  nearest(kSchemes, std::string_view(scheme).substr(0, 64)) + "://'? known are " +
                  list_of_schemes() + ")");
   }
+  settings_.tls.is_on = scheme == "rediss" || scheme == "valkeys";
   is_unix_ = scheme == "unix";
   is_embedded_ = scheme == "embedded";
   return {};
@@ -458,8 +466,10 @@ Outcome check_together(const Settings &settings) {
   if (is_embedded && !(settings.user.empty() && settings.password.empty())) {
     return invalid("an embedded server has no user and no password: its folder keeps others out");
   }
-  if (is_embedded || settings.server.empty()) return {};
-  return invalid("option 'server' goes with embedded:// only, not with " + settings.address());
+  if (!is_embedded && !settings.server.empty()) {
+    return invalid("option 'server' goes with embedded:// only, not with " + settings.address());
+  }
+  return check_tls_options(settings);
 }
 
 }  // namespace
@@ -548,7 +558,7 @@ std::string option_of(const Settings &settings, std::string_view name) {
   if (name == "timeout") return duration(settings.timeout);
   if (name == "protocol") return std::to_string(settings.protocol);
   if (name == "server") return settings.server;
-  return {};
+  return tls_option_of(settings.tls, name);
 }
 
 std::string option_of(const QuorumSettings &settings, std::string_view name) {

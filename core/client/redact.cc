@@ -11,9 +11,10 @@ namespace redlatch::client {
 
 namespace {
 
-constexpr std::array<std::string_view, 9> kShownNames = {
+constexpr std::array<std::string_view, 14> kShownNames = {
     "namespace",       "db",      "holder",   "password_file", "client_name",
-    "connect_timeout", "timeout", "protocol", "server"};
+    "connect_timeout", "timeout", "protocol", "server",        "tls_ca",
+    "tls_cert",        "tls_key", "tls_sni",  "tls_verify"};
 
 bool is_shown(std::string_view name) {
   return std::find(kShownNames.begin(), kShownNames.end(), name) != kShownNames.end();

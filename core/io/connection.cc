@@ -17,6 +17,7 @@
 #include <charconv>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "io/resolve.h"
 
@@ -136,11 +137,15 @@ Outcome Connection::dial(const Settings &settings, Nanos limit, int wake_fd) {
       continue;
     }
     error = connect_within(fd, at->ai_addr, at->ai_addrlen, limit, wake_fd);
-    if (error == 0 && prepare(fd, is_tcp, settings.timeout)) {
+    if (error == 0) {
       fd_ = fd;
-      return {};
+      if (settings.tls.is_on) {
+        if (auto outcome = start_tls(settings, limit, wake_fd); !outcome.ok()) return outcome;
+      }
+      if (prepare(fd, is_tcp, settings.timeout)) return {};
+      error = errno;
+      fd_ = -1;
     }
-    if (error == 0) error = errno;
     close(fd);
   }
   is_nobody_there_ = error == ECONNREFUSED || error == ENOENT;
@@ -148,6 +153,12 @@ Outcome Connection::dial(const Settings &settings, Nanos limit, int wake_fd) {
 }
 
 std::optional<size_t> Connection::send(std::string_view bytes) {
+  if (!sealed_) return send_plain(bytes);
+  const std::lock_guard lock(sealed_->mutex);
+  return send_sealed(bytes);
+}
+
+std::optional<size_t> Connection::send_plain(std::string_view bytes) {
   size_t sent = 0;
   while (sent < bytes.size()) {
     const std::string_view rest = bytes.substr(sent);
@@ -179,9 +190,10 @@ Connection::Received Connection::receive_once(std::vector<ReplyPtr> &replies, bo
   const ssize_t n = recv(fd_, buffer.data(), buffer.size(), may_wait ? 0 : MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return Received::kNothing;
   if (n <= 0) return Received::kEnded;
+  const std::span<const char> bytes(buffer.data(), static_cast<size_t>(n));
   try {
-    const bool is_good = reader_.feed({buffer.data(), static_cast<size_t>(n)}, replies);
-    return is_good ? Received::kSomething : Received::kEnded;
+    if (sealed_) return open_sealed(bytes, replies);
+    return reader_.feed(bytes, replies) ? Received::kSomething : Received::kEnded;
   } catch (const std::bad_alloc &) {
     return Received::kEnded;  // a reply is lost, and with it the order of those behind it
   }
@@ -208,12 +220,94 @@ Outcome Connection::exchange(std::string_view bytes, size_t count, Nanos limit, 
     std::erase_if(replies, [](const ReplyPtr &r) { return r->kind == Reply::Kind::kPush; });
   }
   if (replies.size() >= count) return {};
+  // Why it was closed may still be there to be read.
+  if (sealed_ && sealed_->tls->why().ok()) (void)receive(replies);
+  return end_of_connection();
+}
+
+Outcome Connection::end_of_connection() const {
+  if (sealed_ && !sealed_->tls->why().ok()) return sealed_->tls->why();
   return failure(Status::kUnavailable,
                  "cannot reach " + address_ + ": the connection was closed by the server");
 }
 
 void Connection::shut() {
   if (fd_ >= 0) shutdown(fd_, SHUT_RDWR);
+}
+
+// ---- TLS ---------------------------------------------------------------------------------------
+
+Outcome Connection::start_tls(const Settings &settings, Nanos limit, int wake_fd) {
+  auto sealed = std::make_unique<Sealed>();
+  if (auto outcome = Tls::make(settings, sealed->tls); !outcome.ok()) return outcome;
+  sealed_ = std::move(sealed);
+  Tls &tls = *sealed_->tls;
+  std::array<char, size_t{16} * 1024> buffer;
+  for (;;) {
+    const Tls::Step step = tls.shake_hands();
+    tls.take(sealed_->out);
+    bool is_sent = flush_sealed();
+    while (is_sent && !sealed_->out.empty()) {
+      is_sent = wait_for(fd_, POLLOUT, limit, wake_fd) == 1 && flush_sealed();
+    }
+    if (step == Tls::Step::kFailed) return tls.why();  // after the server was told of it
+    if (is_sent && step == Tls::Step::kDone) return {};
+    // Why it takes no more may still be there to be read.
+    if (is_sent && wait_for(fd_, POLLIN, limit, wake_fd) == 0) {
+      return failure(Status::kUnavailable,
+                     "cannot reach " + address_ +
+                         ": no answer by TLS within the time limit; is that its port for TLS?");
+    }
+    const ssize_t n = recv(fd_, buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (n < 0 && is_sent && (errno == EAGAIN || errno == EINTR)) continue;
+    if (n <= 0) return end_of_connection();
+    tls.put({buffer.data(), static_cast<size_t>(n)});
+  }
+}
+
+// What was sealed before goes first. A caller that is told of less than all comes again with the
+// rest, so a part counts as sent only when its seal has gone.
+std::optional<size_t> Connection::send_sealed(std::string_view bytes) {
+  constexpr size_t kPart = size_t{16} * 1024;  // one record of TLS
+  for (size_t sent = 0;;) {
+    if (!flush_sealed()) return std::nullopt;
+    if (!sealed_->out.empty()) return sent;
+    sent += std::exchange(sealed_->in_flight, 0);
+    if (sent >= bytes.size()) return sent;
+    const std::string_view part = bytes.substr(sent, kPart);
+    if (!sealed_->tls->write(part)) {
+      shut();
+      return std::nullopt;
+    }
+    sealed_->tls->take(sealed_->out);
+    sealed_->in_flight = part.size();
+  }
+}
+
+bool Connection::flush_sealed() {
+  const auto sent = send_plain(sealed_->out);
+  sealed_->out.erase(0, sent.value_or(0));
+  return sent.has_value();
+}
+
+Connection::Received Connection::open_sealed(std::span<const char> bytes,
+                                             std::vector<ReplyPtr> &replies) {
+  std::array<char, size_t{16} * 1024> plain;
+  const auto read = [&] {
+    const std::lock_guard lock(sealed_->mutex);
+    if (!bytes.empty()) sealed_->tls->put(std::exchange(bytes, {}));
+    auto n = sealed_->tls->read(plain);
+    // TLS itself has answers to send, such as new keys.
+    sealed_->tls->take(sealed_->out);
+    if (!flush_sealed()) n.reset();
+    return n;
+  };
+  for (;;) {
+    const auto n = read();
+    if (!n) return Received::kEnded;
+    if (*n == 0) return Received::kSomething;
+    if (!reader_.feed({plain.data(), *n}, replies)) return Received::kEnded;
+  }
 }
 
 }  // namespace redlatch::io

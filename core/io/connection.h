@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,6 +19,7 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "io/reply_reader.h"
+#include "io/tls.h"
 #include "io/watch.h"
 
 namespace redlatch::io {
@@ -32,7 +34,8 @@ class Connection {
   Connection(const Connection &) = delete;
   Connection &operator=(const Connection &) = delete;
 
-  // Connect, at most until `limit`, or until `wake_fd` turns readable.
+  // Connect, by TLS if the settings say so, at most until `limit`, or until `wake_fd` turns
+  // readable.
   Outcome dial(const Settings &settings, Nanos limit, int wake_fd);
   // After a dial() that failed: no server listens there, or there is no such socket.
   bool is_nobody_there() const { return is_nobody_there_; }
@@ -64,13 +67,28 @@ class Connection {
   int fd() const { return fd_; }
 
  private:
+  // What lies between the bytes and the socket. Who sends and who receives share it.
+  struct Sealed {
+    std::mutex mutex;
+    std::unique_ptr<Tls> tls;
+    std::string out;       // not yet taken by the socket
+    size_t in_flight = 0;  // how many of the caller's bytes that seals
+  };
+
+  Outcome start_tls(const Settings &settings, Nanos limit, int wake_fd);
+  Outcome end_of_connection() const;
+  std::optional<size_t> send_plain(std::string_view bytes);
+  std::optional<size_t> send_sealed(std::string_view bytes);
+  bool flush_sealed();
   bool send_all(std::string_view bytes, Nanos limit, int wake_fd);
   Received receive_once(std::vector<ReplyPtr> &replies, bool may_wait);
+  Received open_sealed(std::span<const char> bytes, std::vector<ReplyPtr> &replies);
 
   int fd_ = -1;
   bool is_nobody_there_ = false;
   std::string address_;
   ReplyReader reader_;
+  std::unique_ptr<Sealed> sealed_;  // nullptr: without TLS
 };
 
 }  // namespace redlatch::io

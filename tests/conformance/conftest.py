@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.servers import Server, available_kinds
+from support.tls import Authority, Certificate
 
 from .runners import PREPARE
 
@@ -31,18 +32,31 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     return Commands(tmp_path_factory.mktemp("runners"))
 
 
+# Of valkey there is no build with TLS here.
+TLS_KINDS = ("redis",)
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    return Authority(tmp_path_factory.mktemp("tls")).certificate("IP:127.0.0.1")
+
+
+def server_of(kind: str, certificate: Certificate) -> Server:
+    return Server(kind, tls=certificate if kind in TLS_KINDS else None)
+
+
 Peers = Callable[[str, int], list[Server]]
 
 
 @pytest.fixture(scope="session")
-def peers() -> Iterator[Peers]:
+def peers(certificate: Certificate) -> Iterator[Peers]:
     """More servers of a kind, for a quorum with the one of `servers`; started when needed."""
     running: dict[str, list[Server]] = {}
 
     def peers_of(kind: str, count: int) -> list[Server]:
         found = running.setdefault(kind, [])
         while len(found) < count:
-            found.append(Server(kind).start())
+            found.append(server_of(kind, certificate).start())
         return found[:count]
 
     yield peers_of
@@ -52,8 +66,8 @@ def peers() -> Iterator[Peers]:
 
 
 @pytest.fixture(scope="session")
-def servers() -> Iterator[dict[str, Server]]:
-    running = {kind: Server(kind).start() for kind in available_kinds()}
+def servers(certificate: Certificate) -> Iterator[dict[str, Server]]:
+    running = {kind: server_of(kind, certificate).start() for kind in available_kinds()}
     yield running
     for server in running.values():
         server.close()

@@ -24,6 +24,8 @@ SPARE_SECONDS = 5.0
 POLL_SECONDS = 0.005
 # An option of a client that is the driver's: its way to the server loses what the case says.
 PROXIED = "proxied=1"
+# .. it goes by TLS, and the server is one that it trusts, or not.
+TRUSTING, DISTRUSTING = "tls=trusting", "tls=distrusting"
 # Commands of the server that make a key which is none of ours, and may have no expiry.
 WRITING = {"set", "rpush", "lpush", "hset", "sadd", "zadd"}
 
@@ -86,7 +88,12 @@ class World:
             if PROXIED in options:
                 self.proxies[name] = FaultProxy(server.port)
                 urls = [self.proxies[name].url]
-            words = [option for option in options if option != PROXIED]
+            if TRUSTING in options:
+                urls = [server.tls_url for server in self.servers]
+            if DISTRUSTING in options:
+                urls = [server.tls_url.partition("?")[0] for server in self.servers]
+            ours = (PROXIED, TRUSTING, DISTRUSTING)
+            words = [option for option in options if option not in ours]
             key = "url" if case.node_count == 1 else "urls"
             text = encode(" ".join(urls).encode())
             self._expect_open(name, f"- open {key}={text} {' '.join(words)}")

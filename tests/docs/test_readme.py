@@ -173,7 +173,7 @@ def test_options_of_urls_are_those_of_the_header() -> None:
     for row in re.findall(r"^ \*   (\w[\w, ]*?)  +\S", described[1], re.MULTILINE):
         names.update(row.split(", "))
     section = README[README.index("## URLs") : README.index("## Which folder")]
-    assert len(names) == 11 and all(f"`{name}`" in section for name in names)
+    assert len(names) == 16 and all(f"`{name}`" in section for name in names)
 
 
 def test_rights_are_those_that_the_tool_prints() -> None:

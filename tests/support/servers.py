@@ -25,6 +25,7 @@ from pathlib import Path
 
 from .record import Forgetting
 from .resp import Connection, RespError
+from .tls import Certificate
 
 KINDS = ("redis", "valkey")
 START_SECONDS = 20.0
@@ -68,6 +69,7 @@ class Server:
         *,
         host: str = "127.0.0.1",
         wrapper: Sequence[str] = (),
+        tls: Certificate | None = None,
     ) -> None:
         binary = find_binary(kind)
         if binary is None:
@@ -76,6 +78,8 @@ class Server:
         self.args = list(args)
         self.host = host
         self._wrapper = list(wrapper)  # what it is started by, and becomes
+        self.tls = tls  # what it shows on a port of its own; it asks clients for none
+        self.tls_port = 0
         self._env = dict(env or {})
         self.port = 0
         self._binary = binary
@@ -87,6 +91,11 @@ class Server:
     @property
     def url(self) -> str:
         return f"redis://{self.host}:{self.port}"
+
+    @property
+    def tls_url(self) -> str:
+        assert self.tls is not None
+        return f"rediss://{self.host}:{self.tls_port}?tls_ca={self.tls.ca}"
 
     @property
     def unix_path(self) -> str:
@@ -119,6 +128,7 @@ class Server:
             return self
         for attempt in range(PORT_ATTEMPTS):
             self.port = free_port()
+            self.tls_port = free_port() if self.tls else 0
             try:
                 self._launch()
                 return self
@@ -194,6 +204,10 @@ class Server:
     def _launch(self) -> None:
         folder = self._private_folder()
         options = ["--port", str(self.port), "--bind", self.host, "--protected-mode", "no"]
+        if self.tls is not None:
+            options += ["--tls-port", str(self.tls_port), "--tls-auth-clients", "no"]
+            options += ["--tls-cert-file", str(self.tls.cert), "--tls-key-file", str(self.tls.key)]
+            options += ["--tls-ca-cert-file", str(self.tls.ca)]
         options += ["--unixsocket", self.unix_path, "--unixsocketperm", "700"]
         options += ["--save", "", "--appendonly", "no", "--daemonize", "no"]
         options += ["--dir", str(folder), "--logfile", str(folder / "log")]

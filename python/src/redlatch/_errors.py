@@ -58,7 +58,7 @@ class NotReplicated(Error):
 
 
 class Denied(Error):
-    """The server refused the user, the password or the command."""
+    """The server refused the user, the password or the command, or did not prove who it is."""
 
 
 class Unsupported(Error):

@@ -57,7 +57,7 @@ public enum Status {
   /** Granted, but too few replicas confirmed; it was released. */
   E_NOT_REPLICATED(-7),
 
-  /** The server refused the user, the password or the command. */
+  /** The server refused the user, the password or the command, or did not prove who it is. */
   E_DENIED(-8),
 
   /** Not possible with this server or this build. */

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: with TLS, what a lock promises is promised, and who cannot prove who it is gets nothing.
+
+Method: a real server with certificates of all kinds; the network and the host in its way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.build import built
+from support.servers import Server
+from support.tls import Authority, Certificate
+from support.wait import LIMIT, wait_until
+
+from .actor import HELD, LOST, Actor
+from .conftest import kill_connections, queue_length
+from .proxy import FaultProxy
+
+Spawn = Callable[[str], Actor]
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture(scope="module")
+def certificate(authority: Authority) -> Certificate:
+    return authority.certificate("DNS:localhost", "IP:127.0.0.1")
+
+
+@pytest.fixture
+def tls_server(certificate: Certificate) -> Iterator[Server]:
+    with Server("redis", tls=certificate) as running:
+        yield running
+
+
+def check_refused(spawn: Spawn, url: str, status: str, *words: str) -> None:
+    """One try and a wait both say so, the latter without using up its time."""
+    actor = spawn(url)
+    for wait in (0, 10_000):
+        reply = actor.call("acquire", name="refused", wait=wait)
+        assert reply.status == status, reply
+        for word in words:
+            assert word in reply.message, (word, reply.message)
+        assert reply.seconds < 5.0
+
+
+# ---- who is whom ----
+
+
+def test_the_host_may_be_a_name_or_an_address(tls_server: Server, spawn: Spawn, name: str) -> None:
+    for host in ("127.0.0.1", "localhost"):
+        actor = spawn(tls_server.tls_url.replace("127.0.0.1", host))
+        actor.ok("acquire", name=name, wait=0)
+        actor.ok("release")
+
+
+def test_an_unknown_authority(tls_server: Server, spawn: Spawn, tmp_path: Path) -> None:
+    """Method: none named, so those of the system; then another one."""
+    url = tls_server.tls_url.partition("?")[0]
+    other = Authority(tmp_path, "other")
+    check_refused(spawn, url, "RL_E_DENIED", url, "self-signed", "tls_ca")
+    check_refused(spawn, f"{url}?tls_ca={other.ca}", "RL_E_DENIED", url, "self-signed", "tls_ca")
+
+
+def test_authorities_of_the_system(tls_server: Server, name: str) -> None:
+    """Method: a system that has ours in its list; OpenSSL itself reads where that is."""
+    assert tls_server.tls
+    with Actor(wrapper=["env", f"SSL_CERT_FILE={tls_server.tls.ca}"]) as actor:
+        actor.ok("open", url=tls_server.tls_url.partition("?")[0])
+        actor.ok("acquire", name=name, wait=0)
+        actor.ok("release")
+
+
+def test_authorities_may_be_a_folder(tls_server: Server, spawn: Spawn, tmp_path: Path) -> None:
+    """Method: with names made of their hashes, as openssl-rehash(1) makes them."""
+    assert tls_server.tls
+    words = ["openssl", "x509", "-hash", "-noout", "-in", str(tls_server.tls.ca)]
+    digest = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    url = tls_server.tls_url.partition("?")[0] + f"?tls_ca={tmp_path}"
+    check_refused(spawn, url, "RL_E_DENIED", "tls_ca")
+    shutil.copy(tls_server.tls.ca, tmp_path / f"{digest}.0")
+    spawn(url).ok("connect")
+
+
+def test_a_certificate_for_another(authority: Authority, spawn: Spawn) -> None:
+    with Server("redis", tls=authority.certificate("DNS:elsewhere", "IP:127.0.0.2")) as server:
+        check_refused(spawn, server.tls_url, "RL_E_DENIED", "not for '127.0.0.1'")
+        by_name = server.tls_url.replace("127.0.0.1", "localhost")
+        check_refused(spawn, by_name, "RL_E_DENIED", "not for 'localhost'")
+        spawn(server.tls_url + "&tls_verify=ca").ok("connect")
+        spawn(server.tls_url + "&tls_sni=elsewhere").ok("connect")
+
+
+def test_a_certificate_that_has_expired(authority: Authority, spawn: Spawn) -> None:
+    expired = authority.certificate("IP:127.0.0.1", is_expired=True)
+    with Server("redis", tls=expired) as server:
+        check_refused(spawn, server.tls_url, "RL_E_DENIED", "expired")
+        check_refused(spawn, server.tls_url + "&tls_verify=ca", "RL_E_DENIED", "expired")
+        spawn(server.tls_url.partition("?")[0] + "?tls_verify=none").ok("connect")
+
+
+@pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
+def test_a_server_that_asks_who_we_are(
+    authority: Authority, certificate: Certificate, spawn: Spawn, tmp_path: Path, version: str
+) -> None:
+    args = ["--tls-auth-clients", "yes", "--tls-protocols", version]
+    ours, theirs = authority.certificate("DNS:us"), Authority(tmp_path, "x").certificate("DNS:us")
+    with Server("redis", args, tls=certificate) as server:
+        url = server.tls_url
+        check_refused(spawn, url, "RL_E_DENIED", "refused", "alert")
+        spawn(f"{url}&tls_cert={ours.cert}&tls_key={ours.key}").ok("connect")
+        shown = f"{url}&tls_cert={theirs.cert}&tls_key={theirs.key}"
+        check_refused(spawn, shown, "RL_E_DENIED", "unknown ca")
+        mixed = f"{url}&tls_cert={ours.cert}&tls_key={theirs.key}"
+        check_refused(spawn, mixed, "RL_E_INVALID", "'tls_key'", "mismatch")
+        bad = f"{url}&tls_cert={ours.key}&tls_key={ours.key}"
+        check_refused(spawn, bad, "RL_E_INVALID", "'tls_cert'", str(ours.key))
+
+
+def test_a_key_with_a_passphrase(tls_server: Server, authority: Authority) -> None:
+    """Goal: nobody is asked for it. Method: a process with a terminal, on which OpenSSL would."""
+    ours = authority.certificate("DNS:us")
+    locked = ours.key.with_suffix(".locked")
+    words = ["openssl", "pkey", "-in", str(ours.key), "-aes128", "-passout", "pass:secret"]
+    subprocess.run([*words, "-out", str(locked)], check=True)
+    url = f"{tls_server.tls_url}&tls_cert={ours.cert}&tls_key={locked}"
+    child, terminal = pty.fork()
+    if child == 0:
+        command = str(built("cli/redlatch"))
+        os.execv(command, [command, "--url", url, "run", "-n", "x", "true"])
+    said = b""
+    with contextlib.suppress(OSError):  # its end, on a terminal
+        while select.select([terminal], [], [], LIMIT)[0]:
+            said += os.read(terminal, 1024)
+    os.close(terminal)
+    os.kill(child, signal.SIGKILL)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 64, said
+    assert b"tls_key" in said and b"phrase" not in said
+
+
+def test_an_old_version(certificate: Certificate, spawn: Spawn) -> None:
+    with Server("redis", ["--tls-protocols", "TLSv1.1"], tls=certificate) as server:
+        check_refused(spawn, server.tls_url, "RL_E_UNSUPPORTED", "version")
+
+
+def test_a_server_without(tls_server: Server, spawn: Spawn, name: str) -> None:
+    """Method: each scheme at the other's port. A port may change: a wait goes on."""
+    limits = "connect_timeout=200ms"
+    plain, sealed = tls_server.url, tls_server.tls_url.partition("?")[0]
+    for url in (plain.replace("redis:", "rediss:"), sealed.replace("rediss:", "redis:")):
+        reply = spawn(f"{url}?{limits}").call("acquire", name=name, wait=600)
+        assert reply.status == "RL_E_UNAVAILABLE", reply
+        assert url in reply.message
+        assert 0.6 <= reply.seconds < 5.0
+
+
+@pytest.mark.not_judged
+def test_a_host_without_openssl(tls_server: Server, name: str) -> None:
+    """Goal: TLS is refused by a message that names what is missing; all else works.
+    Method: a mount namespace in which the library is an empty file."""
+    listed = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"libssl\.so\.3 .* => (\S+)", listed)
+    assert found
+    hide = f'mount --bind /dev/null {Path(found[1]).resolve()} && exec "$@"'
+    wrapper = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", hide, "sh"]
+    with Actor(wrapper=wrapper) as actor:
+        actor.ok("open", url=tls_server.tls_url)
+        reply = actor.call("acquire", name=name, wait=10_000)
+        assert reply.status == "RL_E_UNSUPPORTED"
+        assert "OpenSSL 3" in reply.message and "libssl.so.3" in reply.message
+        actor.ok("open", client=1, url=tls_server.url)
+        actor.ok("acquire", client=1, name=name, wait=0)
+
+
+# ---- what happens on the way ----
+
+
+def test_certificates_are_renewed_while_we_run(
+    certificate: Certificate, spawn: Spawn, name: str, tmp_path: Path
+) -> None:
+    """Goal: files are read anew at each connecting.
+    Method: the server and its authority change while a lock is held, then our file does."""
+    new = Authority(tmp_path, "new").certificate("IP:127.0.0.1")
+    ours = tmp_path / "ca.pem"
+    shutil.copy(certificate.ca, ours)
+    with Server("redis", tls=certificate) as server:
+        actor = spawn(f"{server.tls_url.partition('?')[0]}?tls_ca={ours}&connect_timeout=1s")
+        actor.ok("acquire", name=name, wait=0, lease_ms=20_000)
+        with server.connect() as connection:
+            names = ("tls-cert-file", "tls-key-file", "tls-ca-cert-file")
+            pairs = zip(names, (new.cert, new.key, new.ca))
+            connection.cmd("CONFIG", "SET", *(str(word) for pair in pairs for word in pair))
+        kill_connections(server)
+        assert actor.call("acquire", lease=1, name=name + "2", wait=2000).status == "RL_E_DENIED"
+        assert actor.ok("look").number("state") == HELD
+        shutil.copy(new.ca, ours)
+        wait_until(lambda: actor.call("connect").status == "RL_OK")
+        actor.ok("extend", lease_ms=20_000)
+        actor.ok("release")
+
+
+def test_single_bytes(tls_server: Server, spawn: Spawn, name: str) -> None:
+    """Goal: how records are cut into packets makes no difference. Method: one byte at a time."""
+    with FaultProxy(tls_server.tls_port) as proxy:
+        proxy.slices = True
+        assert tls_server.tls
+        url = proxy.url.replace("redis:", "rediss:") + f"?tls_ca={tls_server.tls.ca}"
+        actor, other = spawn(url + "&timeout=10s&connect_timeout=10s"), spawn(tls_server.url)
+        other.ok("acquire", name=name, wait=0)
+        waiting = actor.begin("acquire", name=name, wait=-1)
+        wait_until(lambda: queue_length(tls_server, name) == 1)
+        other.ok("release")
+        assert waiting.get().status == "RL_OK"
+        actor.ok("extend", lease_ms=20_000)
+        actor.ok("release")
+
+
+@pytest.mark.parametrize("fault", ["hang", "garbles", "cut"])
+def test_a_network_that_recovers(
+    tls_server: Server, spawn: Spawn, name: str, fault: str
+) -> None:
+    """Goal: a loss is told in time, nothing is believed that was changed on the way, and afterwards
+    locks are taken again. Method: faults between us and the server while a lock is held."""
+    with FaultProxy(tls_server.tls_port) as proxy:
+        assert tls_server.tls
+        url = proxy.url.replace("redis:", "rediss:") + f"?tls_ca={tls_server.tls.ca}"
+        actor = spawn(url + "&timeout=300ms&connect_timeout=300ms")
+        actor.ok("acquire", name=name, wait=0, lease_ms=900)
+        if fault == "hang":
+            proxy.hang()
+        elif fault == "garbles":
+            proxy.garbles = True
+        else:
+            proxy.cut()
+            proxy.refuses = True
+        wait_until(lambda: actor.call("look").number("state") == LOST)
+        assert actor.call("acquire", lease=1, name=name, wait=0).status != "RL_OK"
+        proxy.go_on()
+        proxy.garbles = proxy.refuses = False
+        wait_until(lambda: actor.call("acquire", lease=2, name=name, wait=2000).status == "RL_OK")
+        actor.ok("release", lease=2)
+
+
+_MANY = """
+import asyncio, sys, redlatch
+
+async def main():
+    with redlatch.connect(sys.argv[1]) as client:
+        print("connected", flush=True)
+        sys.stdin.readline()
+        names = [f"{i:04}" + "x" * 1000 for i in range(4000)]
+        tasks = [asyncio.ensure_future(client.aio.acquire(name)) for name in names]
+        await asyncio.sleep(0)
+        print("started", flush=True)
+        leases = await asyncio.gather(*tasks)
+        assert len({lease.token for lease in leases}) == 4000
+        assert all(await asyncio.gather(*(lease.release() for lease in leases)))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.not_judged
+@pytest.mark.parametrize("way", ["plain", "tls"])
+def test_a_socket_that_takes_no_more(tls_server: Server, way: str) -> None:
+    """Goal: nothing is lost or sent twice when the socket is full in the middle of a record.
+    Method: the server stands still while more is asked than all buffers hold."""
+    url = tls_server.tls_url + "&" if way == "tls" else tls_server.url + "?"
+    with tls_server.connect() as connection:
+        connection.cmd("CONFIG", "SET", "client-query-buffer-limit", "1gb")
+    words = [sys.executable, "-c", _MANY, url + "timeout=60s&connect_timeout=60s"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as many:
+        assert many.stdin and many.stdout and many.stdout.readline() == b"connected\n"
+        tls_server.pause()
+        try:
+            many.stdin.write(b"go\n")
+            many.stdin.flush()
+            assert many.stdout.readline() == b"started\n"
+        finally:
+            tls_server.resume()
+        assert many.wait(120) == 0
+    with tls_server.connect() as connection:
+        assert connection.cmd("KEYS", "*xxx") == []
+
+
+def test_killed_by_the_server_over_and_over(tls_server: Server, spawn: Spawn, name: str) -> None:
+    """Goal: memory and descriptors stay. Method: 300 handshakes; the process's own counts."""
+    actor = spawn(tls_server.tls_url)
+
+    def reconnect() -> None:
+        kill_connections(tls_server)
+        assert actor.call("acquire", name=name, wait=5000).status == "RL_OK"
+        actor.ok("release")
+
+    for _ in range(50):
+        reconnect()
+    before = actor.memory_kib, actor.descriptor_count
+    for _ in range(300):
+        reconnect()
+    assert actor.descriptor_count == before[1]
+    if not actor.is_sanitized:
+        assert actor.memory_kib < before[0] + 1500
