@@ -112,6 +112,7 @@ class Parser {
     }
     add_global_options();
     add_quorum_options();
+    add_tls_options();
     run_.add_to(*root_.get_subcommand("run"));
     root_.get_subcommand("run")->footer(kExitCodes);
     root_.get_subcommand("ls")->add_flag("--exit-code", arguments_.tells_by_exit_code,
@@ -145,7 +146,7 @@ class Parser {
     root_.footer("What stands in parentheses is the default, or the variable that is read.");
     root_.add_flag("-V,--version", raw_.is_version, "Print the version");
     auto* url = root_.add_option("-u,--url", arguments_.urls,
-                                 "redis://HOST:PORT/DB, unix:///PATH or embedded://[/FOLDER] "
+                                 "redis[s]://HOST:PORT/DB, unix:///PATH or embedded://[/FOLDER] "
                                  "(REDLATCH_URL, VALKEY_URL, REDIS_URL); repeated: a quorum of "
                                  "independent servers");
     url->type_name("URL")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -199,6 +200,27 @@ class Parser {
         .add_option("--min-validity", quorum.min_validity, "Give a grant back that leaves less (0)")
         ->type_name("DUR")
         ->group(kGroup);
+  }
+
+  // The names are those of redis-cli.
+  void add_tls_options() {
+    constexpr const char* kGroup = "Of TLS (rediss://)";
+    TlsOptions& tls = arguments_.tls;
+    root_
+        .add_option("--cacert", tls.cacert,
+                    "Authorities to trust, a file or a folder (those of the system)")
+        ->type_name("PATH")
+        ->group(kGroup);
+    root_.add_option("--cert", tls.cert, "Certificate to show to the server")
+        ->type_name("FILE")
+        ->group(kGroup);
+    root_.add_option("--key", tls.key, "Private key of that certificate")
+        ->type_name("FILE")
+        ->group(kGroup);
+    root_.add_option("--sni", tls.sni, "Whom to ask for, and to check (the host)")
+        ->type_name("NAME")
+        ->group(kGroup);
+    root_.add_flag("--insecure", tls.is_insecure, "Do not check who the server is")->group(kGroup);
   }
 
   void add_force_release_options(CLI::App& command) {

@@ -24,12 +24,22 @@ struct QuorumOptions {
   std::optional<std::string> min_validity;
 };
 
+// As they were typed. Of rediss:// only.
+struct TlsOptions {
+  std::optional<std::string> cacert;
+  std::optional<std::string> cert;
+  std::optional<std::string> key;
+  std::optional<std::string> sni;
+  bool is_insecure = false;
+};
+
 struct Arguments {
   std::string command;  // "run", "status", ..; "print" when only `text` is to be printed.
   std::string text;     // Help, or the version.
 
   std::vector<std::string> urls;  // Several are the nodes of a quorum.
   QuorumOptions quorum;
+  TlsOptions tls;
   bool is_local = false;  // The embedded server of this host.
   std::optional<std::string> name_space;
   std::optional<std::string> user;

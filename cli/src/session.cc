@@ -148,6 +148,11 @@ void Session::open(const Arguments& arguments, const std::vector<std::string>& u
   options.set("user", arguments.user);
   options.set("password", arguments.password);
   options.set(kPasswordFile, arguments.password_file);
+  options.set("tls_ca", arguments.tls.cacert);
+  options.set("tls_cert", arguments.tls.cert);
+  options.set("tls_key", arguments.tls.key);
+  options.set("tls_sni", arguments.tls.sni);
+  if (arguments.tls.is_insecure) options.set("tls_verify", "none");
   const std::string text = joined(urls, "\n");
   if (urls.size() > 1) {
     for (const QuorumOption& option : quorum_options(arguments.quorum)) {
@@ -200,6 +205,7 @@ Failure Session::failure(rl_status status, const std::string& message,
     if (!is_local()) text += ". Check --url / REDLATCH_URL";
   } else if (status == RL_E_DENIED && !is_local()) {
     text += ". Check --user and --password-file";
+    if (text.find("rediss://") != std::string::npos) text += ", --cacert, --cert and --key";
   }
   return {exit_code_of(status), text};
 }

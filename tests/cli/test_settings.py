@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.servers import Server, available_kinds
+from support.tls import Authority
 from support.wait import wait_until
 
 from .harness import Cli
@@ -180,3 +181,41 @@ def test_mask_and_ignored_signals_of_the_child_are_as_found(cli: Cli, name: str)
     done = cli.run("run", name, "--", "grep", "-E", "Sig(Blk|Ign)", "/proc/self/status")
     masks = {key: int(value, 16) for key, value in re.findall(r"(\w+):\s*(\w+)", done.stdout)}
     assert masks == {"SigBlk": 0, "SigIgn": 0}
+
+
+# ---- TLS ----
+
+
+@pytest.fixture(scope="module")
+def tls_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Asks every client who it is."""
+    authority = Authority(tmp_path_factory.mktemp("tls"))
+    certificate = authority.certificate("DNS:redis.example", "IP:127.0.0.1")
+    with Server("redis", ["--tls-auth-clients", "yes"], tls=certificate) as server:
+        yield server
+
+
+def test_tls_by_flags(binary: str, tls_server: Server, name: str) -> None:
+    """Method: the flags of redis-cli; each of them left out or wrong."""
+    tls = tls_server.tls
+    assert tls
+    url = tls_server.tls_url.partition("?")[0]
+    cli = Cli(binary, url)
+    trust, shown = ("--cacert", str(tls.ca)), ("--cert", str(tls.cert), "--key", str(tls.key))
+    assert cli.run(*trust, *shown, "run", name, "true").returncode == 0
+    assert cli.run(*trust, *shown, "--sni", "redis.example", "status", name).returncode == 1
+    assert cli.run("--insecure", *shown, "status", name).returncode == 1
+    for flags, code, word in (
+        (shown, 77, "self-signed"),
+        (trust, 77, "--cert and --key"),
+        ((*trust, *shown, "--sni", "other.example"), 77, "not for 'other.example'"),
+        ((*trust, *shown[:2]), 64, "tls_key"),
+        (("--cacert", "/none", *shown), 64, "/none"),
+        (("--insecure", *trust, *shown), 64, "tls_ca"),
+    ):
+        refused = cli.run(*flags, "run", name, "true")
+        assert refused.returncode == code, refused
+        assert word in refused.stderr, refused
+    # The password would go to whoever listens.
+    plain = Cli(binary, tls_server.url).run(*trust, "run", name, "true")
+    assert plain.returncode == 64 and "rediss://" in plain.stderr
