@@ -38,7 +38,7 @@ const (
 	ErrNotReplicated Status = -7
 	// ErrDenied: the server refused the user, the password or the command, or did not prove who it is.
 	ErrDenied Status = -8
-	// ErrUnsupported: not possible with this server or this build.
+	// ErrUnsupported: not possible with this server, this build or this host.
 	ErrUnsupported Status = -9
 	// ErrServer: the server answered with an error.
 	ErrServer Status = -10

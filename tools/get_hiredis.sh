@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
 #
-# get_hiredis.sh PREFIX: sees to it that a hiredis >= 1.0 with TLS can be linked *into* libredlatch.
-# That takes static, position independent archives, so a system that has only the shared library is
+# get_hiredis.sh PREFIX: sees to it that a hiredis >= 1.0 can be linked *into* libredlatch.
+# That takes a static, position independent archive, so a system that has only the shared library is
 # not enough. Where the system's own will not do, the source package of a newer suite is built into
 # PREFIX. apt fetches it, so its signature is checked, and with lists of our own, so the system's
 # package state stays as it is.
@@ -22,9 +22,9 @@ give_up() {
   {
     say "$1"
     say "install one of these, then run it again:"
-    say "  - hiredis >= $min with TLS, as static archives built with -fPIC, with its pkg-config"
-    say "    files (hiredis, hiredis_ssl); PKG_CONFIG_PATH names a prefix of its own"
-    say "  - on Debian or Ubuntu, to build it here: dpkg-dev cmake pkg-config libssl-dev gcc make"
+    say "  - hiredis >= $min, as a static archive built with -fPIC, with its pkg-config file;"
+    say "    PKG_CONFIG_PATH names a prefix of its own"
+    say "  - on Debian or Ubuntu, to build it here: dpkg-dev cmake pkg-config gcc make"
     [ ! -s "$tmp/log" ] || { say "the last lines of what was tried:"; tail -n 15 "$tmp/log"; }
   } >&2
   exit 1
@@ -32,13 +32,11 @@ give_up() {
 
 # An archive without -fPIC is only noticed when it goes into a shared library: try that.
 usable() {
-  pkg-config --atleast-version="$min" hiredis hiredis_ssl 2>/dev/null || return 1
-  for module in hiredis hiredis_ssl; do
-    archive=$(pkg-config --variable=libdir "$module")/lib$module.a
-    [ -f "$archive" ] || return 1
-    "${CC:-cc}" -shared -o "$tmp/try.so" -Wl,--whole-archive "$archive" -Wl,--no-whole-archive \
-      2>/dev/null || return 1
-  done
+  pkg-config --atleast-version="$min" hiredis 2>/dev/null || return 1
+  archive=$(pkg-config --variable=libdir hiredis)/libhiredis.a
+  [ -f "$archive" ] || return 1
+  "${CC:-cc}" -shared -o "$tmp/try.so" -Wl,--whole-archive "$archive" -Wl,--no-whole-archive \
+    2>/dev/null
 }
 
 if usable; then
@@ -57,7 +55,6 @@ ID='' ID_LIKE='' VERSION_CODENAME=''
 for tool in apt-get dpkg-source cmake pkg-config make "${CC:-cc}"; do
   command -v "$tool" >/dev/null || give_up "$tool is missing"
 done
-pkg-config --exists openssl || give_up "the headers of OpenSSL are missing (libssl-dev)"
 case $ID in
   debian) suite=trixie components="main" ;;
   ubuntu) suite=noble components="main universe" ;;
@@ -107,7 +104,7 @@ say "building the source package of $suite into $prefix"
   private_apt update &&
     (cd "$tmp/src" && private_apt source --only-source hiredis) &&
     cmake -S "$tmp"/src/hiredis-*/ -B "$tmp/build" -DCMAKE_BUILD_TYPE=Release \
-      -DBUILD_SHARED_LIBS=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DENABLE_SSL=ON \
+      -DBUILD_SHARED_LIBS=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON \
       -DDISABLE_TESTS=ON -DCMAKE_C_FLAGS=-fvisibility=hidden \
       -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR=lib &&
     cmake --build "$tmp/build" -j2 &&

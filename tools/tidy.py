@@ -59,10 +59,10 @@ STATUS_LIST = "statuses.def"  # data, not code: the compiler compares core's enu
 # (headers, where the rule holds, where it does not, what is allowed)
 HEADER_RULES = (
     (
-        re.compile(r"hiredis/"),
+        re.compile(r"(hiredis|openssl)/"),
         ("",),
         ("core/io", "tests", "bench"),
-        "hiredis only in core/io",
+        "hiredis and OpenSSL only in core/io",
     ),
     (
         re.compile(r"(sys/socket|netinet/.*|arpa/inet|netdb|poll|sys/poll|sys/epoll)\.h$"),
@@ -321,7 +321,8 @@ PLANTED = (
     ("go/internal/rlc/deep.c", SPDX + '#include "client/x.h"\n', "only redlatch/redlatch.h"),
     ("java/redlatch/deep.c", SPDX + '#include "client/x.h"\n', "only redlatch/redlatch.h"),
     ("tests/unit/ok.cc", SPDX + '#include "engine/x.h"\n#include <thread>\n', None),
-    ("core/client/hiredis.h", SPDX + "#include <hiredis/hiredis.h>\n", "hiredis only in core/io"),
+    ("core/client/hiredis.h", SPDX + "#include <hiredis/hiredis.h>\n", "hiredis and OpenSSL only"),
+    ("core/client/ssl.h", SPDX + "#include <openssl/ssl.h>\n", "hiredis and OpenSSL only"),
     ("core/wire/socket.h", SPDX + "#include <sys/socket.h>\n", "sockets only in"),
     ("core/engine/poll.h", SPDX + "#include <poll.h>\n", "sockets only in"),
     ("core/io/ok.h", SPDX + "#include <hiredis/hiredis.h>\n#include <poll.h>\n", None),

@@ -205,7 +205,7 @@ Failure Session::failure(rl_status status, const std::string& message,
     if (!is_local()) text += ". Check --url / REDLATCH_URL";
   } else if (status == RL_E_DENIED && !is_local()) {
     text += ". Check --user and --password-file";
-    if (text.find("rediss://") != std::string::npos) text += ", --cacert, --cert and --key";
+    if (text.find("rediss://") != std::string::npos) text += "; of TLS, --cacert, --cert and --key";
   }
   return {exit_code_of(status), text};
 }

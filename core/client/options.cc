@@ -146,6 +146,8 @@ std::string list_of_schemes() {
   return list;
 }
 
+bool is_of_tls(std::string_view name) { return name.starts_with("tls_"); }
+
 Outcome set_option(Settings &settings, std::string_view name, std::string_view value) {
   if (name == "namespace") {
     auto checked = wire::check_namespace(value);
@@ -166,7 +168,7 @@ Outcome set_option(Settings &settings, std::string_view name, std::string_view v
   if (name == "timeout") return set_duration(name, value, settings.timeout);
   if (name == "protocol") return set_protocol(value, settings.protocol);
   if (name == "server") return set_server(value, settings.server);
-  if (name.starts_with("tls_")) {
+  if (is_of_tls(name)) {
     if (auto outcome = set_tls_option(settings.tls, name, value)) return *outcome;
   }
   const std::string_view shown = name.substr(0, 64);
@@ -474,6 +476,11 @@ Outcome check_together(const Settings &settings) {
 
 }  // namespace
 
+bool Options::names_tls() const {
+  return std::any_of(values_.begin(), values_.end(),
+                     [](const auto &value) { return is_of_tls(value.first); });
+}
+
 std::string_view Options::env(std::string_view name) const {
   const auto found = from_env_.find(name);
   return found == from_env_.end() ? std::string_view() : std::string_view(found->second);
@@ -485,7 +492,8 @@ Outcome Options::resolve(std::string_view url, Settings &settings) const {
   }
   if (url.empty()) url = env("url");
   if (url.empty()) return invalid("no server was named: give a URL, or set REDLATCH_URL");
-  return resolve_node(url, settings);
+  auto outcome = resolve_node(url, settings);
+  return outcome.ok() && names_tls() && !settings.tls.is_on ? no_tls(settings.address()) : outcome;
 }
 
 Outcome Options::resolve(std::string_view urls, std::vector<Settings> &nodes,
@@ -521,6 +529,10 @@ Outcome Options::resolve(std::string_view urls, std::vector<Settings> &nodes,
     nodes.push_back(std::move(node));
   }
   if (nodes.empty()) return invalid("no server was named: give URLs, or set REDLATCH_URL");
+  // What is said by name is for those that have TLS.
+  const bool has_tls =
+      std::any_of(nodes.begin(), nodes.end(), [](const Settings &node) { return node.tls.is_on; });
+  if (names_tls() && !has_tls) return no_tls(nodes.front().shown_url);
   if (nodes.size() % 2 == 1) return {};
   return invalid(std::to_string(nodes.size()) +
                  " nodes: an odd number is needed, because one more would not let one more fail; "
@@ -535,7 +547,7 @@ Outcome Options::resolve_node(std::string_view url, Settings &settings) const {
   settings.shown_url = redact_url(url);
   if (auto outcome = UrlParser(url, settings).parse(); !outcome.ok()) return outcome;
   for (const auto &[name, value] : values_) {
-    if (is_of_quorum(name)) continue;
+    if (is_of_quorum(name) || (is_of_tls(name) && !settings.tls.is_on)) continue;
     if (auto outcome = set_option(settings, name, value); !outcome.ok()) return outcome;
   }
   if (auto outcome = check_together(settings); !outcome.ok()) return outcome;

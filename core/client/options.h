@@ -36,6 +36,7 @@ class Options {
 
   Outcome resolve_node(std::string_view url, Settings &settings) const;
   std::string_view env(std::string_view name) const;
+  bool names_tls() const;
 };
 
 // The value of the option `name` in `settings`, or "url"; empty for a secret or an unknown name.

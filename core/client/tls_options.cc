@@ -3,14 +3,17 @@
 //
 #include "client/tls_options.h"
 
-#include <unistd.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
+#include "base/descriptor.h"
 #include "base/text.h"
 
 namespace redlatch::client {
@@ -29,11 +32,17 @@ Outcome wrong(std::string_view name, std::string_view value, const std::string &
 // It is read at each connecting, when the working directory may be another one.
 Outcome set_path(std::string_view name, std::string_view value, std::string &target) {
   const std::string path(value);
-  if (path.empty() || path.find('\0') != std::string::npos || path.size() > kMaxNameBytes) {
-    return wrong(name, value, " is not a path of 1 to " + std::to_string(kMaxNameBytes) + " bytes");
+  if (path.empty() || path.find('\0') != std::string::npos || path.size() >= PATH_MAX) {
+    return wrong(name, value, " is not a path of 1 to " + std::to_string(PATH_MAX - 1) + " bytes");
   }
-  if (access(path.c_str(), R_OK) != 0) {
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  struct stat seen {};
+  if (file.get() < 0 || fstat(file.get(), &seen) != 0) {
     return wrong(name, value, " cannot be read: " + std::generic_category().message(errno));
+  }
+  const bool may_be_folder = name == "tls_ca";
+  if (!S_ISREG(seen.st_mode) && !(may_be_folder && S_ISDIR(seen.st_mode))) {
+    return wrong(name, value, may_be_folder ? " is neither a file nor a folder" : " is not a file");
   }
   std::error_code error;
   target = std::filesystem::absolute(path, error);
@@ -42,7 +51,9 @@ Outcome set_path(std::string_view name, std::string_view value, std::string &tar
 
 Outcome set_sni(std::string_view value, std::string &target) {
   constexpr std::string_view kUnusual(" \t\r\n\0", 5);
-  if (value.empty() || value.size() > 255 || value.find_first_of(kUnusual) != value.npos) {
+  // OpenSSL takes a dot in front for any name below.
+  if (value.empty() || value.front() == '.' || value.size() > 255 ||
+      value.find_first_of(kUnusual) != value.npos) {
     return wrong("tls_sni", value, " is not the name of a host");
   }
   target = value;
@@ -55,7 +66,7 @@ Outcome set_verify(std::string_view value, Verify &target) {
     target = verify;
     return {};
   }
-  return wrong("tls_verify", value, " is none; full, ca and none are");
+  return wrong("tls_verify", value, " is not one of full, ca and none");
 }
 
 }  // namespace
@@ -73,19 +84,23 @@ std::optional<Outcome> set_tls_option(TlsSettings &settings, std::string_view na
 
 Outcome check_tls_options(const Settings &settings) {
   const TlsSettings &tls = settings.tls;
+  const std::string of = " (of " + settings.address() + ")";
   if (tls.cert.empty() != tls.key.empty()) {
-    return failure(Status::kInvalid, tls.key.empty()
-                                         ? "option 'tls_cert' needs 'tls_key', its private key"
-                                         : "option 'tls_key' needs 'tls_cert', its certificate");
+    return failure(Status::kInvalid,
+                   (tls.key.empty() ? "option 'tls_cert' needs 'tls_key', its private key"
+                                    : "option 'tls_key' needs 'tls_cert', its certificate") +
+                       of);
   }
   if (tls.verify == Verify::kNone && !tls.ca.empty()) {
     return failure(Status::kInvalid,
-                   "option 'tls_ca' is of no use with tls_verify=none, which checks nothing");
+                   "option 'tls_ca' is of no use with tls_verify=none, which checks nothing" + of);
   }
-  if (tls.is_on || !tls.is_asked_for) return {};
-  return failure(
-      Status::kInvalid,
-      "options tls_.. go with rediss:// and valkeys:// only, not with " + settings.address());
+  return tls.is_on || !tls.is_asked_for ? Outcome{} : no_tls(settings.address());
+}
+
+Outcome no_tls(const std::string &address) {
+  return failure(Status::kInvalid,
+                 "options tls_.. go with rediss:// and valkeys:// only, not with " + address);
 }
 
 std::string tls_option_of(const TlsSettings &settings, std::string_view name) {

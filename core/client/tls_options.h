@@ -18,6 +18,8 @@ std::optional<Outcome> set_tls_option(TlsSettings &settings, std::string_view na
                                       std::string_view value);
 // Whether they go together, and with the scheme.
 Outcome check_tls_options(const Settings &settings);
+// What to say where there is no TLS.
+Outcome no_tls(const std::string &address);
 // Empty for an unknown name.
 std::string tls_option_of(const TlsSettings &settings, std::string_view name);
 

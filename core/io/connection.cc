@@ -137,15 +137,11 @@ Outcome Connection::dial(const Settings &settings, Nanos limit, int wake_fd) {
       continue;
     }
     error = connect_within(fd, at->ai_addr, at->ai_addrlen, limit, wake_fd);
-    if (error == 0) {
+    if (error == 0 && prepare(fd, is_tcp, settings.timeout)) {
       fd_ = fd;
-      if (settings.tls.is_on) {
-        if (auto outcome = start_tls(settings, limit, wake_fd); !outcome.ok()) return outcome;
-      }
-      if (prepare(fd, is_tcp, settings.timeout)) return {};
-      error = errno;
-      fd_ = -1;
+      return settings.tls.is_on ? start_tls(settings, limit, wake_fd) : Outcome{};
     }
+    if (error == 0) error = errno;
     close(fd);
   }
   is_nobody_there_ = error == ECONNREFUSED || error == ENOENT;
@@ -155,7 +151,12 @@ Outcome Connection::dial(const Settings &settings, Nanos limit, int wake_fd) {
 std::optional<size_t> Connection::send(std::string_view bytes) {
   if (!sealed_) return send_plain(bytes);
   const std::lock_guard lock(sealed_->mutex);
-  return send_sealed(bytes);
+  try {
+    return send_sealed(bytes);
+  } catch (const std::bad_alloc &) {
+    shut();  // what was sealed may be lost, and with it the order
+    return std::nullopt;
+  }
 }
 
 std::optional<size_t> Connection::send_plain(std::string_view bytes) {
@@ -186,13 +187,13 @@ bool Connection::send_all(std::string_view bytes, Nanos limit, int wake_fd) {
 }
 
 Connection::Received Connection::receive_once(std::vector<ReplyPtr> &replies, bool may_wait) {
-  std::array<char, size_t{16} * 1024> buffer;
+  Buffer buffer;
   const ssize_t n = recv(fd_, buffer.data(), buffer.size(), may_wait ? 0 : MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return Received::kNothing;
   if (n <= 0) return Received::kEnded;
   const std::span<const char> bytes(buffer.data(), static_cast<size_t>(n));
   try {
-    if (sealed_) return open_sealed(bytes, replies);
+    if (sealed_) return open_sealed(buffer, bytes.size(), replies);
     return reader_.feed(bytes, replies) ? Received::kSomething : Received::kEnded;
   } catch (const std::bad_alloc &) {
     return Received::kEnded;  // a reply is lost, and with it the order of those behind it
@@ -211,6 +212,9 @@ Outcome Connection::exchange(std::string_view bytes, size_t count, Nanos limit, 
                              std::vector<ReplyPtr> &replies) {
   replies.clear();
   bool is_open = send_all(bytes, limit, wake_fd);
+  // A server may say something at once, together with the end of a handshake by TLS.
+  Buffer buffer;
+  if (is_open && sealed_) is_open = open_sealed(buffer, 0, replies) != Received::kEnded;
   while (is_open && replies.size() < count) {
     if (wait_for(fd_, POLLIN, limit, wake_fd) == 0) {
       return failure(Status::kUnavailable,
@@ -219,10 +223,9 @@ Outcome Connection::exchange(std::string_view bytes, size_t count, Nanos limit, 
     is_open = receive(replies) != Received::kEnded;
     std::erase_if(replies, [](const ReplyPtr &r) { return r->kind == Reply::Kind::kPush; });
   }
-  if (replies.size() >= count) return {};
   // Why it was closed may still be there to be read.
-  if (sealed_ && sealed_->tls->why().ok()) (void)receive(replies);
-  return end_of_connection();
+  if (!is_open && sealed_ && sealed_->tls->why().ok()) (void)receive(replies);
+  return replies.size() >= count ? Outcome{} : end_of_connection();
 }
 
 Outcome Connection::end_of_connection() const {
@@ -242,22 +245,24 @@ Outcome Connection::start_tls(const Settings &settings, Nanos limit, int wake_fd
   if (auto outcome = Tls::make(settings, sealed->tls); !outcome.ok()) return outcome;
   sealed_ = std::move(sealed);
   Tls &tls = *sealed_->tls;
-  std::array<char, size_t{16} * 1024> buffer;
+  const auto late = [&] {
+    return failure(Status::kUnavailable,
+                   "cannot reach " + address_ +
+                       ": no answer by TLS within the time limit, as from a port without it");
+  };
+  Buffer buffer;
   for (;;) {
     const Tls::Step step = tls.shake_hands();
     tls.take(sealed_->out);
     bool is_sent = flush_sealed();
     while (is_sent && !sealed_->out.empty()) {
-      is_sent = wait_for(fd_, POLLOUT, limit, wake_fd) == 1 && flush_sealed();
+      if (wait_for(fd_, POLLOUT, limit, wake_fd) == 0) return late();
+      is_sent = flush_sealed();
     }
     if (step == Tls::Step::kFailed) return tls.why();  // after the server was told of it
     if (is_sent && step == Tls::Step::kDone) return {};
     // Why it takes no more may still be there to be read.
-    if (is_sent && wait_for(fd_, POLLIN, limit, wake_fd) == 0) {
-      return failure(Status::kUnavailable,
-                     "cannot reach " + address_ +
-                         ": no answer by TLS within the time limit; is that its port for TLS?");
-    }
+    if (is_sent && wait_for(fd_, POLLIN, limit, wake_fd) == 0) return late();
     const ssize_t n = recv(fd_, buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (n < 0 && is_sent && (errno == EAGAIN || errno == EINTR)) continue;
     if (n <= 0) return end_of_connection();
@@ -275,13 +280,24 @@ std::optional<size_t> Connection::send_sealed(std::string_view bytes) {
     sent += std::exchange(sealed_->in_flight, 0);
     if (sent >= bytes.size()) return sent;
     const std::string_view part = bytes.substr(sent, kPart);
-    if (!sealed_->tls->write(part)) {
+    if (!sealed_->held.empty()) {
+      sealed_->held += part;
+      sent += part.size();
+    } else if (seal(part)) {
+      sealed_->in_flight = part.size();
+    } else {
       shut();
       return std::nullopt;
     }
-    sealed_->tls->take(sealed_->out);
-    sealed_->in_flight = part.size();
   }
+}
+
+// What has to be held counts as sent: who receives sees to it, and nobody need wait for the socket.
+bool Connection::seal(std::string_view part) {
+  const Tls::Step step = sealed_->tls->write(part);
+  if (step == Tls::Step::kNeedsMore) sealed_->held = part;
+  sealed_->tls->take(sealed_->out);
+  return step != Tls::Step::kFailed;
 }
 
 bool Connection::flush_sealed() {
@@ -290,23 +306,25 @@ bool Connection::flush_sealed() {
   return sent.has_value();
 }
 
-Connection::Received Connection::open_sealed(std::span<const char> bytes,
+// `buffer` has `size` bytes that came, and then what they say.
+Connection::Received Connection::open_sealed(Buffer &buffer, size_t size,
                                              std::vector<ReplyPtr> &replies) {
-  std::array<char, size_t{16} * 1024> plain;
-  const auto read = [&] {
-    const std::lock_guard lock(sealed_->mutex);
-    if (!bytes.empty()) sealed_->tls->put(std::exchange(bytes, {}));
-    auto n = sealed_->tls->read(plain);
-    // TLS itself has answers to send, such as new keys.
-    sealed_->tls->take(sealed_->out);
-    if (!flush_sealed()) n.reset();
-    return n;
-  };
-  for (;;) {
-    const auto n = read();
+  for (;; size = 0) {
+    std::optional<size_t> n;
+    {
+      const std::lock_guard lock(sealed_->mutex);
+      if (size > 0) sealed_->tls->put({buffer.data(), size});
+      n = sealed_->tls->read(buffer);
+      // TLS itself has answers to send, such as new keys. A failure shuts the socket: the next to
+      // receive finds its end, behind what has come.
+      const std::string held = std::exchange(sealed_->held, {});
+      if (n && !held.empty() && !seal(held)) shut();
+      sealed_->tls->take(sealed_->out);
+      (void)flush_sealed();
+    }
     if (!n) return Received::kEnded;
     if (*n == 0) return Received::kSomething;
-    if (!reader_.feed({plain.data(), *n}, replies)) return Received::kEnded;
+    if (!reader_.feed({buffer.data(), *n}, replies)) return Received::kEnded;
   }
 }
 

@@ -7,6 +7,7 @@
 // shut() may be called by any, and ends both. Time limits are on the clock of base/clock.h.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -67,22 +68,26 @@ class Connection {
   int fd() const { return fd_; }
 
  private:
+  using Buffer = std::array<char, size_t{16} * 1024>;
+
   // What lies between the bytes and the socket. Who sends and who receives share it.
   struct Sealed {
-    std::mutex mutex;
+    std::mutex mutex;  // of all below; sending under it never waits
     std::unique_ptr<Tls> tls;
     std::string out;       // not yet taken by the socket
     size_t in_flight = 0;  // how many of the caller's bytes that seals
+    std::string held;      // what cannot be sealed before something more has come
   };
 
   Outcome start_tls(const Settings &settings, Nanos limit, int wake_fd);
   Outcome end_of_connection() const;
   std::optional<size_t> send_plain(std::string_view bytes);
   std::optional<size_t> send_sealed(std::string_view bytes);
+  bool seal(std::string_view part);
   bool flush_sealed();
   bool send_all(std::string_view bytes, Nanos limit, int wake_fd);
   Received receive_once(std::vector<ReplyPtr> &replies, bool may_wait);
-  Received open_sealed(std::span<const char> bytes, std::vector<ReplyPtr> &replies);
+  Received open_sealed(Buffer &buffer, size_t size, std::vector<ReplyPtr> &replies);
 
   int fd_ = -1;
   bool is_nobody_there_ = false;

@@ -4,7 +4,9 @@
 #include "io/openssl.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 
+#include <mutex>
 #include <string>
 
 namespace redlatch::io {
@@ -14,43 +16,58 @@ namespace {
 // The name has the version of the ABI that the headers above are of.
 constexpr const char *kLibrary = "libssl.so.3";
 
-struct Loaded {
-  OpenSsl functions;
-  std::string missing;  // why it cannot be used
-};
+// Readers are inside; a fork writes, and does not let more in while it waits.
+#define REDLATCH_OPEN_TO_ALL PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP
+pthread_rwlock_t g_forks = REDLATCH_OPEN_TO_ALL;
 
-Loaded load() {
-  Loaded loaded;
+int watch_forks() {
+  return pthread_atfork([] { pthread_rwlock_wrlock(&g_forks); },
+                        [] { pthread_rwlock_unlock(&g_forks); },
+                        // Those who waited for it are not in the child.
+                        [] { g_forks = REDLATCH_OPEN_TO_ALL; });
+}
+
+// @return why not; empty: it is loaded.
+std::string load(OpenSsl &functions) {
   // Never closed: OpenSSL leaves destructors with each thread that has used it.
   void *library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    loaded.missing = dlerror();
-    return loaded;
-  }
+  if (library == nullptr) return dlerror();
+  const char *missing = nullptr;
   const auto find = [&](const char *name) {
     void *function = dlsym(library, name);  // also in libcrypto, on which it depends
-    if (function == nullptr) loaded.missing = std::string(kLibrary) + " has no " + name;
+    if (function == nullptr) missing = name;
     return function;
   };
-#define REDLATCH_FIND(name) \
-  loaded.functions.name = reinterpret_cast<decltype(&::name)>(find(#name));
+#define REDLATCH_FIND(name) functions.name = reinterpret_cast<decltype(&::name)>(find(#name));
   REDLATCH_OPENSSL_FUNCTIONS(REDLATCH_FIND)
 #undef REDLATCH_FIND
-  if (!loaded.missing.empty()) return loaded;
-  // Threads of this library may outlive exit(), and must not find OpenSSL taken down then.
-  if (loaded.functions.OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr) != 1) {
-    loaded.missing = std::string(kLibrary) + " could not be initialised";
-  }
-  return loaded;
+  if (missing != nullptr) return std::string(kLibrary) + " has no " + missing;
+  // Threads of this library may outlive exit(), and should not find OpenSSL taken down then. Where
+  // the program uses it too, that has been decided before.
+  if (functions.OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr) == 1) return {};
+  return std::string(kLibrary) + " could not be initialised";
 }
 
 }  // namespace
 
+InsideOpenSsl::InsideOpenSsl() {
+  static const int registered = watch_forks();
+  (void)registered;
+  pthread_rwlock_rdlock(&g_forks);
+}
+
+InsideOpenSsl::~InsideOpenSsl() { pthread_rwlock_unlock(&g_forks); }
+
 const OpenSsl *openssl(Outcome &why) {
-  // Never freed, for the same threads.
-  static const Loaded &loaded = *new Loaded(load());
-  if (loaded.missing.empty()) return &loaded.functions;
-  why = failure(Status::kUnsupported, "TLS needs OpenSSL 3 on this host: " + loaded.missing);
+  static std::mutex mutex;  // of both below, which stay for the same threads
+  static OpenSsl functions;
+  static bool is_loaded = false;
+  const std::lock_guard lock(mutex);
+  if (is_loaded) return &functions;
+  const std::string missing = load(functions);
+  is_loaded = missing.empty();
+  if (is_loaded) return &functions;
+  why = failure(Status::kUnsupported, "TLS needs OpenSSL 3 on this host: " + missing);
   return nullptr;
 }
 

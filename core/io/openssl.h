@@ -2,12 +2,13 @@
 // Copyright The redlatch authors
 //
 // The functions of OpenSSL, which is loaded by the first connection with TLS and stays. So whoever
-// has no TLS needs no OpenSSL, and whoever has gets that of the system, with its corrections and
-// its list of authorities (docs/design/0013).
+// has no TLS needs no OpenSSL, and whoever has gets that of the process or else of the system, with
+// its corrections and its list of authorities (docs/design/0013).
 #pragma once
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 
 #include "base/status.h"
 
@@ -26,7 +27,8 @@ namespace redlatch::io {
   F(SSL_CTX_check_private_key)          \
   F(SSL_CTX_ctrl)                       \
   F(SSL_CTX_free)                       \
-  F(SSL_CTX_load_verify_locations)      \
+  F(SSL_CTX_load_verify_dir)            \
+  F(SSL_CTX_load_verify_file)           \
   F(SSL_CTX_new)                        \
   F(SSL_CTX_set_default_passwd_cb)      \
   F(SSL_CTX_set_default_verify_paths)   \
@@ -47,6 +49,7 @@ namespace redlatch::io {
   F(SSL_set1_host)                      \
   F(SSL_set_bio)                        \
   F(SSL_set_connect_state)              \
+  F(SSL_set_hostflags)                  \
   F(SSL_write)                          \
   F(TLS_client_method)                  \
   F(X509_VERIFY_PARAM_set1_ip_asc)      \
@@ -56,6 +59,16 @@ struct OpenSsl {
 #define REDLATCH_MEMBER(name) decltype(&::name) name = nullptr;
   REDLATCH_OPENSSL_FUNCTIONS(REDLATCH_MEMBER)
 #undef REDLATCH_MEMBER
+};
+
+// There is one of these while a thread is inside OpenSSL. A fork waits until there is none, because
+// a lock of OpenSSL's that another thread has would stay taken in the child for ever.
+class InsideOpenSsl {
+ public:
+  InsideOpenSsl();
+  ~InsideOpenSsl();
+  InsideOpenSsl(const InsideOpenSsl &) = delete;
+  InsideOpenSsl &operator=(const InsideOpenSsl &) = delete;
 };
 
 // Load it, once. Any thread. @return nullptr if this host has none; `why` says what was missed.

@@ -38,8 +38,9 @@ class Tls {
   void put(std::span<const char> sealed);
   // Open some of that. @return how much; 0: more is needed; nothing: it has ended, see why().
   std::optional<size_t> read(std::span<char> plain);
-  // Seal all of `plain`. @return false: it has ended, see why().
-  bool write(std::string_view plain);
+  // Seal all of `plain`, or nothing. @return kNeedsMore: the same has to be tried again after the
+  // next read(), because a message of TLS itself has come in part.
+  Step write(std::string_view plain);
   // Append what is to be sent to `sealed`. Throws std::bad_alloc.
   void take(std::string &sealed);
 
@@ -47,11 +48,12 @@ class Tls {
   const Outcome &why() const { return why_; }
 
  private:
-  Tls(const OpenSsl &library, ssl_st *session, std::string address, std::string name);
+  Tls(const OpenSsl &library, std::string address, std::string name);
   void note_failure(int result);
+  void note_verdict();
 
   const OpenSsl &library_;
-  ssl_st *session_;
+  ssl_st *session_ = nullptr;
   const std::string address_;
   const std::string name_;  // that the certificate must have
   Outcome why_;

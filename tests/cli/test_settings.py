@@ -199,8 +199,7 @@ def test_tls_by_flags(binary: str, tls_server: Server, name: str) -> None:
     """Method: the flags of redis-cli; each of them left out or wrong."""
     tls = tls_server.tls
     assert tls
-    url = tls_server.tls_url.partition("?")[0]
-    cli = Cli(binary, url)
+    cli = Cli(binary, tls_server.tls_url)
     trust, shown = ("--cacert", str(tls.ca)), ("--cert", str(tls.cert), "--key", str(tls.key))
     assert cli.run(*trust, *shown, "run", name, "true").returncode == 0
     assert cli.run(*trust, *shown, "--sni", "redis.example", "status", name).returncode == 1

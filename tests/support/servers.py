@@ -94,8 +94,14 @@ class Server:
 
     @property
     def tls_url(self) -> str:
+        """Without a word on whom to trust."""
         assert self.tls is not None
-        return f"rediss://{self.host}:{self.tls_port}?tls_ca={self.tls.ca}"
+        return f"rediss://{self.host}:{self.tls_port}"
+
+    @property
+    def trusting_url(self) -> str:
+        assert self.tls is not None
+        return f"{self.tls_url}?tls_ca={self.tls.ca}"
 
     @property
     def unix_path(self) -> str:

@@ -4,7 +4,7 @@
 
     authority = Authority(tmp_path)
     with Server("redis", tls=authority.certificate("DNS:localhost", "IP:127.0.0.1")) as server:
-        ...  # server.url is rediss://
+        ...  # server.tls_url is rediss://
 """
 
 from __future__ import annotations

@@ -198,6 +198,12 @@ class FaultProxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property
+    def link_count(self) -> int:
+        """How many have connected so far and were not cut."""
+        with self._mutex:
+            return len(self._links)
+
+    @property
     def url(self) -> str:
         return f"redis://127.0.0.1:{self._listener.getsockname()[1]}"
 

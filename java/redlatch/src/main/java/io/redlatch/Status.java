@@ -60,7 +60,7 @@ public enum Status {
   /** The server refused the user, the password or the command, or did not prove who it is. */
   E_DENIED(-8),
 
-  /** Not possible with this server or this build. */
+  /** Not possible with this server, this build or this host. */
   E_UNSUPPORTED(-9),
 
   /** The server answered with an error. */
