@@ -243,18 +243,6 @@ ENGINE_MUTANTS = (
         ),
     ),
     Mutant(
-        "attach-place",
-        "others wait at an attached lease as if it passed on (220f2fa)",
-        13,
-        (
-            Edit(
-                "engine/engine.h",
-                "return caller.op == Request::Op::kAcquire && caller.wait_ms != 0;",
-                "return (IS_ON || caller.op == Request::Op::kAcquire) && caller.wait_ms != 0;",
-            ),
-        ),
-    ),
-    Mutant(
         "endless-slack",
         "a renewal that is under way is due again and again (220f2fa)",
         22,

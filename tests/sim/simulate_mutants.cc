@@ -4,11 +4,18 @@
 // simulate_mutants: shows that the simulator finds defects. For each mutant it runs the seed that
 // is known to find it, then others, until a rule is broken; the same run without the defect must
 // break none. Prints a line for each mutant. Exit 0: all were found; 1: not; 2: it cannot say.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "defect.h"
 #include "mutants.h"
@@ -68,11 +75,11 @@ bool read(int argc, char **argv, Options &options) {
   return options.is_list || options.is_all != (options.only != nullptr);
 }
 
-Result broken(const char *rule, const char *how) {
+Result broken(std::string rule, std::string how) {
   Result result;
   result.is_broken = true;
-  result.rule = rule;
-  result.how = how;
+  result.rule = std::move(rule);
+  result.how = std::move(how);
   return result;
 }
 
@@ -90,14 +97,46 @@ Result run(const Mutant &mutant, bool is_on, uint64_t seed, const Options &optio
   }
 }
 
+// In a child, because some defects lead to memory that is gone: what that does depends on what lies
+// there, and may be the end of the process. Only what a search needs of the result comes back.
+Result run_apart(const Mutant &mutant, bool is_on, uint64_t seed, const Options &options) {
+  std::array<int, 2> ends{};
+  fflush(stdout);
+  const bool is_open = pipe(ends.data()) == 0;
+  const pid_t child = is_open ? fork() : -1;
+  if (child < 0) return broken("there is a process for each run", strerror(errno));
+  if (child == 0) {
+    const Result result = run(mutant, is_on, seed, options);
+    const std::string told = result.is_broken ? result.rule + "\n" + result.how : "";
+    const bool is_told = ::write(ends[1], told.data(), told.size()) == ssize_t(told.size());
+    fflush(stdout);
+    _exit(is_told ? 0 : 1);
+  }
+  close(ends[1]);
+  std::string told;
+  std::array<char, 4096> part{};
+  for (ssize_t n; (n = ::read(ends[0], part.data(), part.size())) > 0;) {
+    told.append(part.data(), static_cast<size_t>(n));
+  }
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WIFSIGNALED(status)) {
+    return broken("no call of the engine ends the process", strsignal(WTERMSIG(status)));
+  }
+  if (told.empty()) return {};
+  const size_t end = told.find('\n');
+  return broken(told.substr(0, end), told.substr(end + 1));
+}
+
 bool find(const Mutant &mutant, const Options &options) {
   const uint64_t first = options.from > 0 ? options.from : 1;
   for (uint64_t tried = 0; tried < options.seeds; tried++) {
     const bool is_known = tried == 0 && options.from == 0;
     const uint64_t seed = is_known ? mutant.seed : first + tried;
-    const Result result = run(mutant, !options.is_healthy, seed, options);
+    const Result result = run_apart(mutant, !options.is_healthy, seed, options);
     if (!result.is_broken) continue;
-    if (const Result healthy = run(mutant, false, seed, options); healthy.is_broken) {
+    if (const Result healthy = run_apart(mutant, false, seed, options); healthy.is_broken) {
       fprintf(stderr, "seed %llu, %s, breaks a rule without a mutant: %s: %s\n",
               static_cast<unsigned long long>(seed),
               std::string(name_of(mutant.shape_of(seed))).c_str(), healthy.rule.c_str(),
