@@ -32,7 +32,10 @@ elseif kind == 'hash' and redis.call('HLEN', KEYS[1]) == 1 then
 end
 if not is_shared then return '' end
 local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')
-if #last == 0 then return 'shared by nobody' end
+if #last == 0 then
+  -- Who was last may be over for a script's clock while K is not yet for the server's.
+  return left > slack and 'shared by nobody' or ''
+end
 if kind == 'hash' and count < redis.call('ZCOUNT', KEYS[2], now, '+inf') then
   return 'the count is too low'
 end
