@@ -388,3 +388,41 @@ def test_killed_by_the_server_over_and_over(tls_server: Server, spawn: Spawn, na
     assert actor.descriptor_count == before[1]
     if not actor.is_sanitized:
         assert actor.memory_kib < before[0] + 1500
+
+
+_FORKS = """
+import os, signal, sys, threading, time, redlatch
+
+url, is_over = sys.argv[1], False
+
+def connect():
+    while not is_over:
+        redlatch.connect(url).close()
+
+threads = [threading.Thread(target=connect) for _ in range(2)]
+for thread in threads:
+    thread.start()
+ends = []
+for i in range(60):
+    time.sleep(0.0005 * (i % 20))
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        with redlatch.connect(url) as client, client.lock(f"child {i}"):
+            pass
+        os._exit(0)
+    ends.append(os.waitpid(child, 0)[1])
+is_over = True
+for thread in threads:
+    thread.join()
+assert ends == [0] * 60, ends
+"""
+
+
+@pytest.mark.not_judged
+def test_forks_beside_threads_that_connect(tls_server: Server) -> None:
+    """Goal: a new client in the child connects. Method: 60 forks while two threads are mostly
+    inside OpenSSL; a child that hangs is ended by an alarm."""
+    words = [sys.executable, "-W", "ignore", "-c", _FORKS, tls_server.trusting_url]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
