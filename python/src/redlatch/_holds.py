@@ -10,7 +10,7 @@ import threading
 from asyncio import Task
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, Optional, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from ._lease import LeaseBase
 
@@ -20,26 +20,36 @@ L = TypeVar("L", bound=LeaseBase)
 _numbers = itertools.count(1)
 
 
+class _Life:
+    """Only its thread keeps it, and drops it at its end."""
+
+    __slots__ = ("__weakref__",)
+
+
 class ThreadKey:
-    """Of one thread; its number, and the Thread of one that Python did not start, may be another's
-    when it has ended.
+    """Of one thread. The ident is only shown: a later thread may have the same.
+
+    Nothing here asks for threading.current_thread(): before Python 3.13 that leaves an object for
+    each thread that `threading` did not start.
     """
 
-    __slots__ = ("thread", "number")
+    __slots__ = ("ident", "number", "_life")
 
-    def __init__(self) -> None:
-        self.thread = threading.current_thread()
+    def __init__(self, life: _Life) -> None:
+        self.ident = threading.get_ident()
         self.number = next(_numbers)
+        self._life = ref(life)
 
     @staticmethod
     def is_gone(key: object) -> bool:
         """Whether the thread with `key` has ended."""
-        return isinstance(key, ThreadKey) and not key.thread.is_alive()
+        return isinstance(key, ThreadKey) and key._life() is None
 
 
 class _ThisThread(threading.local):
     def __init__(self) -> None:
-        self.key = ThreadKey()
+        self._life = _Life()
+        self.key = ThreadKey(self._life)
 
 
 this_thread = _ThisThread()

@@ -29,7 +29,7 @@ INTERRUPTED = int(Status.INTERRUPTED)
 
 def slice_ms() -> int:
     """How long this thread may wait at a time."""
-    is_main = threading.current_thread() is threading.main_thread()
+    is_main = threading.get_ident() == threading.main_thread().ident
     return SLICE_MS if is_main else -1
 
 
