@@ -8,13 +8,18 @@ Method: one server, and threads that `threading` did not start.
 from __future__ import annotations
 
 import _thread
+import asyncio
 import gc
+import math
 import threading
 from collections.abc import Callable
 
+import pytest
 import redlatch
 from redlatch.testing import assert_free
 from support.wait import LIMIT, wait_until
+
+from .test_lock import in_thread
 
 
 # ---- threads that `threading` did not start ------------------------------------------------------
@@ -73,3 +78,31 @@ def test_a_foreign_thread_that_runs_keeps_what_it_has(client: redlatch.Client) -
     may_end.set()
     wait_until(lambda: got == [True, "released"])
     assert_free(client, "x")
+
+
+# ---- timeouts ------------------------------------------------------------------------------------
+
+
+def test_a_timeout_above_the_limit_is_an_overflow_error(client: redlatch.Client) -> None:
+    said = r"timeout must be .* 0 to 9223372036 seconds \(got "
+    for lock in (client.lock("x"), client.rlock("y"), client.aio.lock("z"), client.aio.rlock("z")):
+        for timeout in (threading.TIMEOUT_MAX + 1, 1e100, 10**30, math.inf):
+            with pytest.raises(OverflowError, match=said):
+                got = lock.acquire(timeout=timeout)
+                asyncio.run(got)  # type: ignore[arg-type]
+            with pytest.raises(ValueError):
+                asyncio.run(lock.acquire(False, timeout))  # type: ignore[arg-type]
+        with pytest.raises(TypeError):
+            asyncio.run(lock.acquire(timeout="5"))  # type: ignore[arg-type]
+    lock, rlock = client.lock("x"), client.rlock("y")
+    assert lock.acquire(timeout=threading.TIMEOUT_MAX) and rlock.acquire(True, 9e9)
+    assert in_thread(lambda: lock.acquire(timeout=0.02)) is False
+    lock.release()
+    rlock.release()
+    # What threading has no counterpart of has no limit then.
+    for seconds in (threading.TIMEOUT_MAX + 1, 1e100, math.inf):
+        with client.lock("x", timeout=seconds) as lease:
+            assert not lease.lost
+        second = client.acquire("x", timeout=seconds)
+        assert second is not None
+        second.release()

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from typing import Optional, Union
 
 from ._errors import invalid
@@ -51,3 +52,12 @@ def to_wait_ms(timeout: Seconds, what: str = "timeout") -> int:
     if wait_ms < 0:
         raise invalid(f"{what}={timeout!r}: allowed are -1 (no limit), 0 (one try) and more")
     return wait_ms if wait_ms < _LONGEST_MS else NO_LIMIT
+
+
+def check_limit(timeout: Seconds) -> None:
+    """Raise what threading raises for a timeout above its limit."""
+    if timeout is not None and timeout > threading.TIMEOUT_MAX:
+        raise OverflowError(
+            f"timeout must be -1 (no limit) or 0 to {threading.TIMEOUT_MAX:.0f} seconds"
+            f" (got {timeout!r})"
+        )

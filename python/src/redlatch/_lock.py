@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Optional, Union
 
 from . import _core
-from ._convert import NO_LIMIT, Seconds, to_text, to_wait_ms
+from ._convert import NO_LIMIT, Seconds, check_limit, to_text, to_wait_ms
 from ._errors import Error, error_of, invalid
 from ._holds import Hold, L, ThreadKey, this_thread
 from ._lease import Lease
@@ -56,6 +56,7 @@ class NamedLock(Generic[L]):
         if not blocking and timeout is not None and timeout != NO_LIMIT:
             raise invalid(f"timeout={timeout!r} with blocking=False: allowed is one of them")
         wait_ms = self._wait_ms if timeout is None else to_wait_ms(timeout)
+        check_limit(timeout)
         return wait_ms if blocking else 0
 
     def _not_acquired(self, status: Status) -> Error:
