@@ -91,7 +91,13 @@ def test_shape_of_an_rlock(run: Run, client: redlatch.Client) -> None:
         await raises(redlatch.NotHeld, lock.release())
         for arguments in ((False, 1), (True, -2), (True, float("nan"))):
             await raises(ValueError, lock.acquire(*arguments))
-        assert repr(lock) == "<AsyncRLock 'report' not held here>"
+        assert repr(lock).startswith("<redlatch.AsyncRLock object at 0x")
+        assert repr(lock).endswith(" 'report' not held here owner=0 count=0 [unlocked]>")
+        async with lock, lock:
+            task = asyncio.current_task()
+            assert task is not None
+            assert " 'report' held fence=" in repr(lock)
+            assert repr(lock).endswith(f"s owner={task.get_name()!r} count=2 [locked]>")
         assert free(client, "report")
 
     run(main())

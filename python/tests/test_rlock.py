@@ -397,10 +397,3 @@ def test_wrong_type_is_named(client: redlatch.Client) -> None:
     for call in (client.rlock, client.lock, client.acquire):
         with pytest.raises(TypeError, match="blocking_timeout"):
             call("report", blocking_timeout=5)  # type: ignore[call-arg]
-
-
-def test_what_a_repr_shows(client: redlatch.Client) -> None:
-    lock = client.rlock("report")
-    assert repr(lock) == "<RLock 'report' not held here>"
-    with lock as lease:
-        assert repr(lock).startswith(f"<RLock 'report' held fence={lease.fence} remaining=2")

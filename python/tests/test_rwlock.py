@@ -486,10 +486,10 @@ def test_what_a_repr_shows(client: redlatch.Client) -> None:
     lock = client.rwlock("report")
     assert repr(lock) == "<RWLock 'report'>"
     side = lock.read()
-    assert repr(side) == "<RWSide 'report' not held here>"
+    assert repr(side).startswith("<unlocked redlatch.RWSide object 'report' not held here at 0x")
     with side as lease:
         shown = f"'report' held to read fence={lease.fence} remaining=2"
-        assert repr(side).startswith(f"<RWSide {shown}")
+        assert repr(side).startswith(f"<locked redlatch.RWSide object {shown}")
         assert repr(lease).startswith(f"<Lease {shown}")
         assert side.locked() and lock.locked()
 

@@ -38,7 +38,18 @@ def _this_task() -> Task[Any]:
     return task
 
 
-class AsyncLock(LockBase[AsyncLease]):
+class AsyncShape:
+    """What repr() of a lock looks like in asyncio."""
+
+    __slots__ = ()
+
+    def _shape(self, state: str, said: str) -> str:
+        kind = type(self)
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        return f"<{name} object at {id(self):#x} {said} [{state}]>"
+
+
+class AsyncLock(AsyncShape, LockBase[AsyncLease]):
     """A lock by its name, for asyncio. Made by the lock() of Client.aio and Redlock.aio; nothing is
     sent before it is acquired.
 
@@ -138,7 +149,7 @@ class AsyncLock(LockBase[AsyncLease]):
             lease._settle(error, exception)
 
 
-class AsyncRLock(RLockBase[AsyncLease]):
+class AsyncRLock(AsyncShape, RLockBase[AsyncLease]):
     """A reentrant lock by its name, for asyncio. Made by client.aio.rlock(); nothing is sent before
     it is acquired.
 
@@ -208,13 +219,17 @@ class AsyncRLock(RLockBase[AsyncLease]):
     ) -> None:
         await end_block(self._holds, self._guards, exception)
 
+    @staticmethod
+    def _shown(key: object) -> object:
+        return key.get_name() if isinstance(key, Task) else 0
+
     async def _take(self, task: Task[Any], wait_ms: int) -> Union[AsyncLease, Status]:
         if self._holds:
             self._sweep()
         return await self._aio._take(self._name, wait_ms, self._options_of(number_of(task)))
 
 
-class AsyncRWSide(RWSideBase[AsyncLease]):
+class AsyncRWSide(AsyncShape, RWSideBase[AsyncLease]):
     """What AsyncRWLock.read() and AsyncRWLock.write() return, for `async with`; its value is the
     lease.
 

@@ -124,6 +124,31 @@ class Holds(Generic[L]):
                 if not hold.lease._is_given_back:
                     yield hold.lease
 
+    def held(self) -> list[object]:
+        """The keys of the takers, each once for each lease that is held."""
+        return [
+            key
+            for key, holds in list(self._of.items())
+            for hold in list(holds)
+            if not hold.lease._is_given_back and hold.lease.held
+        ]
+
+    def all_of(self, key: object) -> list[L]:
+        """What this one has taken, and not given back."""
+        holds = self._of.get(key, [])
+        return [hold.lease for hold in holds if not hold.lease._is_given_back]
+
+    def take_out(self, key: object) -> list[Hold[L]]:
+        """All that is known of this one, for put_back()."""
+        return self._of.pop(key, [])
+
+    def put_back(self, key: object, holds: list[Hold[L]]) -> None:
+        """In front of what was taken since. What is given back is forgotten, but for blocks."""
+        kept = [hold for hold in holds if hold.is_block or not hold.lease._is_given_back]
+        kept += self._of.pop(key, [])
+        if kept:
+            self._of[key] = kept
+
     def latest(self, key: object) -> Optional[L]:
         """What this one has taken last, and not given back."""
         for hold in reversed(self._of.get(key, [])):

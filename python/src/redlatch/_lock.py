@@ -43,9 +43,20 @@ class NamedLock(Generic[L]):
         return not self._client._is_free(self._name)
 
     def __repr__(self) -> str:
-        for lease in self._leases():
-            return f"<{type(self).__name__} {lease._describe()}>"
-        return f"<{type(self).__name__} {self.name!r} not held here>"
+        leases = list(self._leases())
+        held = next((lease for lease in leases if lease.held), None)
+        lease = held or next(iter(leases), None)
+        said = lease._describe() if lease is not None else f"{self.name!r} not held here"
+        return self._shape("locked" if held is not None else "unlocked", said + self._taken_by())
+
+    def _shape(self, state: str, said: str) -> str:
+        """As threading shows its locks."""
+        kind = type(self)
+        return f"<{state} {kind.__module__}.{kind.__qualname__} object {said} at {id(self):#x}>"
+
+    def _taken_by(self) -> str:
+        """The rest of what repr() says."""
+        return ""
 
     def _leases(self) -> Iterator[L]:
         """What was taken by this object and not given back, the latest first."""
@@ -62,6 +73,15 @@ class NamedLock(Generic[L]):
     def _not_acquired(self, status: Status) -> Error:
         within = "" if self._wait_ms == 0 else f" within {self._wait_ms / 1000:g} s"
         return error_of(status, f"lock {self.name!r} was not acquired{within}: {status.text}")
+
+    def _owns(self, lease: L) -> bool:
+        """Whether what this thread has taken is held. Raises LockLost if it was lost."""
+        if lease._is_given_back or _core.lease_state(lease._handle) == 0:
+            return False  # Or it is its parent's, in a forked process.
+        error = lease._loss()
+        if error is not None:
+            raise error
+        return True
 
     def _nothing_to_release(self) -> Error:
         return error_of(Status.E_NOT_HELD, f"lock {self.name!r} is not held: nothing to release")
@@ -205,6 +225,27 @@ class Lock(LockBase[Lease]):
         hold = self._pop_block(this_thread.key)
         if hold is not None:
             hold.lease._leave(exception)
+
+    # What threading.Condition asks of its lock.
+
+    def _is_owned(self) -> bool:
+        hold = self._holds.get(this_thread.key)
+        return hold is not None and self._owns(hold.lease)
+
+    def _release_save(self) -> bool:
+        """Give the lock back, for a wait; whether a block had taken it."""
+        key = this_thread.key
+        hold = self._holds.get(key)
+        if hold is None or hold.lease._is_given_back:
+            raise self._nothing_to_release()
+        self._to_release(key)._leave(None)
+        return hold.is_block
+
+    def _acquire_restore(self, is_block: bool) -> None:
+        """Take it again. The `timeout` of the lock is no limit: the end of a wait has the lock."""
+        got = self._take(NO_LIMIT, is_block)
+        if not isinstance(got, Lease):
+            raise self._not_acquired(got)
 
     def _take(self, wait_ms: int, is_block: bool) -> Union[Lease, Status]:
         key = this_thread.key

@@ -9,8 +9,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Optional, Union
 
 from . import _core
-from ._convert import Seconds
-from ._holds import Holds, L, ThreadKey, owner_of, this_thread
+from ._convert import NO_LIMIT, Seconds, to_text
+from ._errors import Error
+from ._holds import Hold, Holds, L, ThreadKey, owner_of, this_thread
 from ._lease import Lease
 from ._lock import NamedLock
 from ._options import Keywords, OwnedOptions
@@ -54,6 +55,18 @@ class RLockBase(NamedLock[L]):
         if lease is None:
             raise self._nothing_to_release()
         return lease
+
+    def _taken_by(self) -> str:
+        keys = self._holds.held()
+        if self._owner is not None:
+            return f" owner={to_text(self._owner)!r} count={len(keys)}"
+        owner = self._shown(keys[0]) if keys else 0
+        return f" owner={owner!r} count={keys.count(keys[0]) if keys else 0}"
+
+    @staticmethod
+    def _shown(key: object) -> object:
+        """What repr() calls the taker with `key`."""
+        raise NotImplementedError
 
     @staticmethod
     def _is_gone(key: object) -> bool:
@@ -115,6 +128,63 @@ class RLock(RLockBase[Lease]):
         lease = self._holds.pop_block(this_thread.key)
         if lease is not None:
             lease._leave(exception)
+
+    @staticmethod
+    def _shown(key: object) -> object:
+        return key.ident if isinstance(key, ThreadKey) else 0
+
+    # What threading.Condition asks of its lock.
+
+    def _is_owned(self) -> bool:
+        # Each is asked: any of them may be lost.
+        owned = [self._owns(lease) for lease in self._holds.all_of(this_thread.key)]
+        return any(owned)
+
+    def _recursion_count(self) -> int:
+        return len(self._holds.all_of(this_thread.key))
+
+    def _release_save(self) -> list[tuple[Hold[Lease], bool]]:
+        """Give back all that this thread has taken, for a wait: what _acquire_restore() takes."""
+        key = this_thread.key
+        if not self._recursion_count():
+            raise self._nothing_to_release()
+        saved = [(hold, not hold.lease._is_given_back) for hold in self._holds.take_out(key)]
+        try:
+            failed: Optional[Error] = None
+            for hold, _ in reversed(saved):
+                try:
+                    hold.lease._leave(None)
+                except Error as error:
+                    failed = failed or error
+            if failed is not None:
+                raise failed
+        except BaseException:
+            self._holds.put_back(key, [hold for hold, _ in saved])
+            raise
+        return saved
+
+    def _acquire_restore(self, saved: list[tuple[Hold[Lease], bool]]) -> None:
+        """Take as much again, or nothing. The `timeout` of the lock is no limit: the end of a wait
+        has the lock.
+        """
+        key = this_thread.key
+        try:
+            for hold, was_taken in saved:
+                if was_taken:
+                    hold.lease = self._take_again(key)
+        except BaseException as error:
+            for hold, _ in reversed(saved):
+                hold.lease._leave(error)
+            raise
+        finally:
+            # The ends of blocks look for them, whether they have the lock or not.
+            self._holds.put_back(key, [hold for hold, _ in saved])
+
+    def _take_again(self, key: ThreadKey) -> Lease:
+        got = self._client._take(self._name, NO_LIMIT, self._options_of(key.number))
+        if not isinstance(got, Lease):
+            raise self._not_acquired(got)
+        return got
 
     def _take(self, wait_ms: int, is_block: bool) -> Union[Lease, Status]:
         key = this_thread.key
