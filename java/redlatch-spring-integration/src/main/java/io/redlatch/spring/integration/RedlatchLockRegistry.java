@@ -6,9 +6,14 @@ import io.redlatch.LockLostException;
 import io.redlatch.NamedLock;
 import io.redlatch.Redlatch;
 import io.redlatch.RedlatchException;
+import java.lang.ref.Reference;
+import java.lang.ref.ReferenceQueue;
+import java.lang.ref.WeakReference;
 import java.util.ConcurrentModificationException;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.Lock;
@@ -23,21 +28,44 @@ import org.springframework.util.Assert;
  * unlocks by that key, and nobody else has it, in this registry or any other. Otherwise they are as
  * {@link NamedLock#asLock} has them.
  *
- * <p>Any number of keys may be used: of one that is not locked, nothing is kept. The client is the
- * caller's to close.
+ * <p>To unlock what this thread has not locked is an {@link IllegalMonitorStateException}, and what
+ * was lost a {@link ConcurrentModificationException} with the {@link LockLostException} as its
+ * cause.
+ *
+ * <p>Any number of keys may be used: the lock of a key is kept while it is locked, or the program
+ * has it, so that there is no capacity to set. The client is the caller's to close.
  */
 public final class RedlatchLockRegistry implements ExpirableLockRegistry, RenewableLockRegistry {
+  /** The reason follows, which may be another than expiration. */
+  private static final String LOST =
+      "Lock was released in the store due to expiration. The integrity of data protected by this"
+          + " lock may have been compromised. ";
+
   /** What a thread has locked. */
   private static final class Hold {
+    final KeyLock lock; // not collected while it is locked
     final Lock view;
     int count;
 
-    Hold(Lock view) {
+    Hold(KeyLock lock, Lock view) {
+      this.lock = lock;
       this.view = view;
     }
   }
 
-  private final Function<String, NamedLock> locks;
+  /** The lock of a key, for as long as the program or a thread that has locked it has it. */
+  private static final class Known extends WeakReference<KeyLock> {
+    final String key;
+
+    Known(KeyLock lock, ReferenceQueue<KeyLock> collected) {
+      super(lock, collected);
+      this.key = lock.key;
+    }
+  }
+
+  private final Function<String, NamedLock> makeLock;
+  private final ConcurrentMap<String, Known> locks = new ConcurrentHashMap<>();
+  private final ReferenceQueue<KeyLock> collected = new ReferenceQueue<>();
 
   /**
    * By key. A view is made for each thread that locks, which is an owner anyway, and goes with its
@@ -54,19 +82,44 @@ public final class RedlatchLockRegistry implements ExpirableLockRegistry, Renewa
    * Makes the locks by a function, which may put something before the key, set options, or ask a
    * Redlock: {@code key -> client.lock("orders:" + key).with(options)}.
    */
-  public RedlatchLockRegistry(Function<String, NamedLock> locks) {
-    this.locks = locks;
+  public RedlatchLockRegistry(Function<String, NamedLock> makeLock) {
+    this.makeLock = makeLock;
   }
 
   /**
-   * The lock of a key. Nothing is sent yet, and two of one key are the same lock.
+   * The lock of a key: the same object each time, for as long as the program has it or a thread has
+   * locked it. That of another registry is another lock. Nothing is sent yet.
    *
    * @param lockKey a String, as with Spring's own registries.
    * @throws IllegalArgumentException if it is something else.
    */
   @Override
   public Lock obtain(Object lockKey) {
-    return new KeyLock(text(lockKey));
+    String key = text(lockKey);
+    forgetCollected();
+    while (true) {
+      Known known = locks.get(key);
+      KeyLock lock = known == null ? null : known.get();
+      if (lock != null) {
+        return lock;
+      }
+      lock = new KeyLock(key);
+      Known made = new Known(lock, collected);
+      if (known == null ? locks.putIfAbsent(key, made) == null : locks.replace(key, known, made)) {
+        return lock;
+      }
+    }
+  }
+
+  private void forgetCollected() {
+    for (Reference<?> gone; (gone = collected.poll()) != null; ) {
+      locks.remove(((Known) gone).key, gone); // unless there is a new one
+    }
+  }
+
+  /** For tests: of how many keys something is kept. */
+  int lockCount() {
+    return locks.size();
   }
 
   private static String text(Object lockKey) {
@@ -74,7 +127,7 @@ public final class RedlatchLockRegistry implements ExpirableLockRegistry, Renewa
     return (String) lockKey;
   }
 
-  /** Does nothing: no locks are kept that are not locked. */
+  /** Does nothing: a lock that is not locked is kept by the program only. */
   @Override
   public void expireUnusedOlderThan(long age) {}
 
@@ -89,18 +142,25 @@ public final class RedlatchLockRegistry implements ExpirableLockRegistry, Renewa
     String key = text(lockKey);
     Hold hold = holds.get().get(key);
     if (hold == null) {
-      throw new IllegalStateException(notLocked(key));
+      throw new IllegalStateException("Could not renew mutex" + notLocked(key));
     }
     try {
       hold.view.lock(); // again, which only counts, unless it was lost
     } catch (RedlatchException ended) {
-      throw new IllegalStateException(ended.getMessage(), ended);
+      String message = "Could not renew mutex" + at(key) + ended.getMessage();
+      throw new IllegalStateException(message, ended);
     }
     hold.view.unlock();
   }
 
+  // Messages begin as those of Spring's registries, for which its tests, and maybe programs, look.
+
+  private static String at(String key) {
+    return " at '" + key + "': ";
+  }
+
   private static String notLocked(String key) {
-    return "'" + key + "' is not locked by this thread";
+    return at(key) + "this thread has not locked it";
   }
 
   private final class KeyLock implements Lock {
@@ -113,7 +173,7 @@ public final class RedlatchLockRegistry implements ExpirableLockRegistry, Renewa
     /** The one that this thread has locked, or one to lock. */
     private Hold hold() {
       Hold hold = holds.get().get(key);
-      return hold == null ? new Hold(locks.apply(key).asLock()) : hold;
+      return hold == null ? new Hold(this, makeLock.apply(key).asLock()) : hold;
     }
 
     private boolean enter(Hold hold) {
@@ -152,7 +212,8 @@ public final class RedlatchLockRegistry implements ExpirableLockRegistry, Renewa
     public void unlock() {
       Hold hold = holds.get().get(key);
       if (hold == null) {
-        throw new IllegalMonitorStateException(notLocked(key));
+        // As Lock has it, and all of Spring's registries but that for Redis.
+        throw new IllegalMonitorStateException("You do not own lock" + notLocked(key));
       }
       if (--hold.count == 0) {
         forget();
@@ -163,7 +224,7 @@ public final class RedlatchLockRegistry implements ExpirableLockRegistry, Renewa
         // What Spring's registries say of a lock that has expired, since 6.4: by it, work is rolled
         // back. Nothing in Spring Integration tells the two apart: the leader initiator takes any
         // exception as the end of the lead, and all else passes it on.
-        throw new ConcurrentModificationException(lost.getMessage(), lost.getCause());
+        throw new ConcurrentModificationException(LOST + lost.getMessage(), lost.getCause());
       }
     }
 
@@ -177,7 +238,8 @@ public final class RedlatchLockRegistry implements ExpirableLockRegistry, Renewa
 
     @Override
     public Condition newCondition() {
-      throw new UnsupportedOperationException("a lock of many hosts has no conditions");
+      throw new UnsupportedOperationException(
+          "Conditions are not supported: a lock of many hosts has none");
     }
 
     @Override

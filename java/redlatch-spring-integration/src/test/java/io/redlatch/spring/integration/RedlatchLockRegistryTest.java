@@ -5,7 +5,9 @@ package io.redlatch.spring.integration;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -19,8 +21,12 @@ import java.lang.ref.WeakReference;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.ConcurrentModificationException;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.locks.Lock;
@@ -46,6 +52,61 @@ class RedlatchLockRegistryTest extends RegistriesTest {
     assertFalse(server.has("x"));
     assertTrue(othersGet(registry, "x"));
     assertTrue(othersGet(other, "x"));
+  }
+
+  @Test
+  void oneKeyIsOneObject() throws Exception {
+    Lock lock = registry.obtain("x");
+    assertSame(lock, registry.obtain(new String("x")));
+    assertEquals(lock, registry.obtain("x"));
+    assertEquals(lock.hashCode(), registry.obtain("x").hashCode());
+    assertNotEquals(lock, registry.obtain("y"));
+    assertNotEquals(lock, other.obtain("x"));
+    lock.lock();
+    assertSame(lock, registry.obtain("x"));
+    assertSame(lock, Wait.inThread(() -> registry.obtain("x")));
+    registry.expireUnusedOlderThan(-1000);
+    assertSame(lock, registry.obtain("x"));
+    lock.unlock();
+    registry.expireUnusedOlderThan(-1000);
+    assertSame(lock, registry.obtain("x"));
+  }
+
+  @Test
+  void lockedOneIsTheSameThoughNobodyKeepsIt() {
+    registry.obtain("x").lock();
+    int identity = System.identityHashCode(registry.obtain("x"));
+    WeakReference<Object> collected = new WeakReference<>(new Object());
+    Wait.until(
+        () -> {
+          System.gc();
+          return collected.get() == null;
+        });
+    assertEquals(identity, System.identityHashCode(registry.obtain("x")));
+    registry.obtain("x").unlock();
+    assertFalse(server.has("x"));
+  }
+
+  @Test
+  void manyThreadsObtainTheSame() throws Exception {
+    for (int round = 0; round < 20; round++) {
+      String key = "key" + round;
+      CyclicBarrier start = new CyclicBarrier(64);
+      List<Worker<Lock>> workers = new ArrayList<>();
+      for (int i = 0; i < 64; i++) {
+        workers.add(
+            new Worker<>(
+                () -> {
+                  start.await();
+                  return registry.obtain(key);
+                }));
+      }
+      Set<Lock> locks = Collections.newSetFromMap(new IdentityHashMap<>());
+      for (Worker<Lock> worker : workers) {
+        locks.add(worker.end());
+      }
+      assertEquals(1, locks.size());
+    }
   }
 
   @Test
@@ -96,7 +157,9 @@ class RedlatchLockRegistryTest extends RegistriesTest {
     Wait.until(
         () -> {
           System.gc();
-          return made.stream().filter(one -> one.get() != null).count() <= 1;
+          many.obtain("held"); // forgets what was collected
+          return made.stream().filter(one -> one.get() != null).count() <= 1
+              && many.lockCount() == 1;
         });
     many.obtain("held").unlock();
     assertFalse(server.has("held"));
@@ -173,7 +236,8 @@ class RedlatchLockRegistryTest extends RegistriesTest {
                       registry.obtain("x").unlock();
                       return 0;
                     }));
-    assertEquals("'x' is not locked by this thread", failure.getMessage());
+    assertEquals(
+        "You do not own lock at 'x': this thread has not locked it", failure.getMessage());
     assertThrows(IllegalMonitorStateException.class, other.obtain("x")::unlock);
     assertFalse(othersGet(other, "x"));
     registry.obtain("x").unlock();
@@ -190,6 +254,7 @@ class RedlatchLockRegistryTest extends RegistriesTest {
             return false;
           } catch (IllegalStateException lost) {
             assertInstanceOf(LockLostException.class, lost.getCause());
+            assertTrue(lost.getMessage().startsWith("Could not renew mutex at '" + key + "': "));
             return true;
           }
         });
@@ -207,7 +272,11 @@ class RedlatchLockRegistryTest extends RegistriesTest {
     ConcurrentModificationException failure =
         assertThrows(ConcurrentModificationException.class, lock::unlock);
     assertInstanceOf(LockLostException.class, failure.getCause());
-    assertEquals(failure.getCause().getMessage(), failure.getMessage());
+    assertEquals(
+        "Lock was released in the store due to expiration. The integrity of data protected by this"
+            + " lock may have been compromised. "
+            + failure.getCause().getMessage(),
+        failure.getMessage());
     // It is over then.
     assertThrows(IllegalMonitorStateException.class, lock::unlock);
     assertTrue(lock.tryLock());
@@ -227,7 +296,8 @@ class RedlatchLockRegistryTest extends RegistriesTest {
                       registry.renewLock("x");
                       return 0;
                     }));
-    assertEquals("'x' is not locked by this thread", failure.getMessage());
+    assertEquals(
+        "Could not renew mutex at 'x': this thread has not locked it", failure.getMessage());
     assertNull(failure.getCause());
     // By itself.
     server.awaitRenewal("x");
@@ -253,6 +323,8 @@ class RedlatchLockRegistryTest extends RegistriesTest {
 
   @Test
   void thereAreNoConditions() {
-    assertThrows(UnsupportedOperationException.class, registry.obtain("x")::newCondition);
+    UnsupportedOperationException failure =
+        assertThrows(UnsupportedOperationException.class, registry.obtain("x")::newCondition);
+    assertTrue(failure.getMessage().startsWith("Conditions are not supported"));
   }
 }
