@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <new>
 
 namespace redlatch {
 
@@ -13,11 +14,18 @@ namespace {
 
 std::atomic<uint32_t> g_fork_count{0};
 
+// Thrown, so that the next call tries again: without the handler a child would believe to be its
+// parent.
+bool watch_forks() {
+  if (pthread_atfork(nullptr, nullptr, [] { g_fork_count++; }) != 0) throw std::bad_alloc();
+  return true;
+}
+
 }  // namespace
 
 uint32_t fork_count() {
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { g_fork_count++; });
-  (void)registered;
+  static const bool is_watching = watch_forks();
+  (void)is_watching;
   return g_fork_count.load(std::memory_order_relaxed);
 }
 

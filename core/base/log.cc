@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -33,19 +34,21 @@ struct Ring {
 
 std::atomic<Ring *> g_ring{nullptr};
 
+// Handlers of a fork run in the host's call and must not fail: the child makes its ring when it
+// has something to tell.
+bool watch_forks() {
+  if (pthread_atfork(nullptr, nullptr, [] { g_ring = nullptr; }) != 0) throw std::bad_alloc();
+  return true;
+}
+
+// Throws std::bad_alloc.
 Ring &ring() {
-  static const bool is_made = [] {
-    g_ring = new Ring;
-    // The child of a process with threads may not allocate, so the parent has made its ring before.
-    static std::atomic<Ring *> next{nullptr};
-    pthread_atfork([] { next = new (std::nothrow) Ring; }, [] { delete next.exchange(nullptr); },
-                   [] {
-                     if (Ring *fresh = next.exchange(nullptr)) g_ring = fresh;
-                   });
-    return true;
-  }();
-  (void)is_made;
-  return *g_ring.load(std::memory_order_relaxed);
+  static const bool is_watching = watch_forks();
+  (void)is_watching;
+  Ring *current = g_ring.load(std::memory_order_acquire);
+  if (current != nullptr) return *current;
+  auto fresh = std::make_unique<Ring>();
+  return g_ring.compare_exchange_strong(current, fresh.get()) ? *fresh.release() : *current;
 }
 
 }  // namespace

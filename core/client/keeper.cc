@@ -77,10 +77,8 @@ void Client::start_attempt() {
   const int error = start_thread(attempt_->thread, attempt_main, this);
   if (error == 0) return;
   attempt_.reset();
-  // It may pass: tried again later, as when nobody is there.
-  static const Outcome kNoThread = failure(Status::kUnavailable, "no thread to connect with");
   try {
-    engine_->on_connect_failed(kNoThread, boot_now());
+    engine_->on_connect_failed(no_thread(), boot_now());
   } catch (const std::bad_alloc &) {
     return;  // the next attempt is due all the same
   }

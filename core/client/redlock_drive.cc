@@ -237,9 +237,7 @@ void Redlock::start_attempt(Node &node) {
   node.is_over = false;
   if (start_thread(node.thread, attempt_main, &node) == 0) return;
   node.is_trying = false;
-  // It may pass: tried again later, as when nobody is there.
-  static const Outcome kNoThread = failure(Status::kUnavailable, "no thread to connect with");
-  quorum_->on_connect_failed(node.index, kNoThread, boot_now());
+  quorum_->on_connect_failed(node.index, no_thread(), boot_now());
 }
 
 void *Redlock::attempt_main(void *node) {

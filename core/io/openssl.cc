@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include <mutex>
+#include <new>
 #include <string>
 
 namespace redlatch::io {
@@ -20,11 +21,14 @@ constexpr const char *kLibrary = "libssl.so.3";
 #define REDLATCH_OPEN_TO_ALL PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP
 pthread_rwlock_t g_forks = REDLATCH_OPEN_TO_ALL;
 
-int watch_forks() {
-  return pthread_atfork([] { pthread_rwlock_wrlock(&g_forks); },
-                        [] { pthread_rwlock_unlock(&g_forks); },
-                        // Those who waited for it are not in the child.
-                        [] { g_forks = REDLATCH_OPEN_TO_ALL; });
+// Thrown, so that the next connection tries again: a child could not use OpenSSL otherwise.
+bool watch_forks() {
+  const int error = pthread_atfork([] { pthread_rwlock_wrlock(&g_forks); },
+                                   [] { pthread_rwlock_unlock(&g_forks); },
+                                   // Those who waited for it are not in the child.
+                                   [] { g_forks = REDLATCH_OPEN_TO_ALL; });
+  if (error != 0) throw std::bad_alloc();
+  return true;
 }
 
 // @return why not; empty: it is loaded.
@@ -51,8 +55,8 @@ std::string load(OpenSsl &functions) {
 }  // namespace
 
 InsideOpenSsl::InsideOpenSsl() {
-  static const int registered = watch_forks();
-  (void)registered;
+  static const bool is_watching = watch_forks();
+  (void)is_watching;
   pthread_rwlock_rdlock(&g_forks);
 }
 

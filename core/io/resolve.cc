@@ -68,6 +68,8 @@ Stragglers &stragglers() {
 
 AddressList ask_resolver(const std::string &host, const std::string &port, Nanos limit, int wake_fd,
                          int &error) {
+  // First: once the question is asked, nothing may fail for want of memory.
+  Stragglers &late = stragglers();
   std::list<Question> question;
   question.emplace_back(host, port);
   gaicb *block = &question.front().block;
@@ -81,7 +83,7 @@ AddressList ask_resolver(const std::string &host, const std::string &port, Nanos
     gai_suspend(&block, 1, &slice);
   }
   if (error == EAI_INPROGRESS && gai_cancel(block) == EAI_NOTCANCELED) {
-    stragglers().keep(question);
+    late.keep(question);
     return nullptr;
   }
   return AddressList(block->ar_result);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright The redlatch authors
  *
- * Goal: running out of memory at any moment gives an honest status, no crash, and no lock that
- * stays behind; what a queue has promised to tell is told. Method: this program's own malloc fails
- * the Nth call, for N = 1, 2, .. until a scenario runs to its end without meeting it; then the
- * same with every call failing from the Nth on, for every other N, because then each lock has to
- * run out.
+ * Goal: running out of memory or of threads at any moment gives an honest status, no crash, and no
+ * lock that stays behind; what a queue has promised to tell is told. Method: this program's own
+ * malloc fails the Nth call, for N = 1, 2, .. until a scenario runs to its end without meeting it;
+ * then the same with every call failing from the Nth on, for every other N, because then each lock
+ * has to run out. Its own pthread_create() fails as well, in scenarios about that.
  *
  * Not built with sanitizers, which need malloc for themselves, nor without glibc.
  */
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "failures.h"
 #include "harness.h"
 #include "redlatch/redlatch.h"
 #include "server.h"
@@ -20,52 +22,6 @@
 #define TEXT(x) (x), (sizeof(x) - 1)
 
 enum { LEASE_MS = 200, WAITER_LIMIT_MS = 3000, MOST_CALLS = 5000 };
-
-/* ---- malloc that fails ----------------------------------------------------------------------- */
-
-/* Calls until the first failure; 0 = none fails. */
-static atomic_long calls_left;
-static atomic_int is_failing_on; /* Also after the first one. */
-static atomic_int failed_count;
-
-static int fails(void) {
-  long left = atomic_load(&calls_left);
-  while (left > 0) {
-    if (left == 1 && atomic_load(&is_failing_on)) break;
-    if (atomic_compare_exchange_weak(&calls_left, &left, left - 1)) break;
-  }
-  if (left != 1) return 0;
-  atomic_fetch_add(&failed_count, 1);
-  errno = ENOMEM;
-  return 1;
-}
-
-extern void* __libc_malloc(size_t size);
-extern void* __libc_calloc(size_t count, size_t size);
-extern void* __libc_realloc(void* old, size_t size);
-extern void* __libc_memalign(size_t alignment, size_t size);
-
-/* Visible, so that the library and the C++ runtime below it (operator new) call these. */
-#define VISIBLE __attribute__((visibility("default")))
-
-VISIBLE void* malloc(size_t size) { return fails() ? NULL : __libc_malloc(size); }
-
-VISIBLE void* calloc(size_t count, size_t size) {
-  return fails() ? NULL : __libc_calloc(count, size);
-}
-
-VISIBLE void* realloc(void* old, size_t size) { return fails() ? NULL : __libc_realloc(old, size); }
-
-VISIBLE void* aligned_alloc(size_t alignment, size_t size) {
-  return fails() ? NULL : __libc_memalign(alignment, size);
-}
-
-VISIBLE int posix_memalign(void** result, size_t alignment, size_t size) {
-  void* made = fails() ? NULL : __libc_memalign(alignment, size);
-  if (made == NULL) return ENOMEM;
-  *result = made;
-  return 0;
-}
 
 /* ---- scenarios ------------------------------------------------------------------------------- */
 
@@ -260,6 +216,47 @@ static void run_redlock_scenario(void) {
   rl_acquire_options_free(options);
 }
 
+/* ---- threads that cannot be started ---------------------------------------------------------- */
+
+/* From here on there is memory, and threads can be started. */
+static void end_all_failures(void) {
+  atomic_store(&threads_left, -1);
+  atomic_store(&calls_left, 0);
+}
+
+/* With so few threads, each call ends with a status; afterwards the same client is as good as any
+   other. */
+static void run_with_threads(long thread_count) {
+  rl_client* client = open_for_scenario();
+  rl_request* waiting;
+  if (client == NULL) return;
+  atomic_store(&threads_left, thread_count);
+  check_honest(rl_client_connect(client, 0, NULL), "connect");
+  rl_lease_free(rl_acquire(client, TEXT("blocking"), 15, NULL, NULL));
+  waiting = rl_acquire_start(client, TEXT("blocking"), 15, NULL);
+  if (waiting != NULL) check_honest(rl_request_wait(waiting, WAITER_LIMIT_MS), "request");
+  rl_request_free(waiting);
+  end_all_failures();
+  CHECK_INT(RL_OK, rl_client_connect(client, 10000, NULL));
+  rl_client_close(client);
+}
+
+static void run_without_a_thread(void) { run_with_threads(0); }
+
+/* The client's own thread, and none to connect with. */
+static void run_with_one_thread(void) { run_with_threads(1); }
+
+static void run_redlock_with_one_thread(void) {
+  rl_redlock* redlock = open_redlock();
+  if (redlock == NULL) return;
+  atomic_store(&threads_left, 1);
+  check_honest(rl_redlock_connect(redlock, 15, NULL), "connect");
+  rl_lease_free(rl_redlock_acquire(redlock, TEXT("blocking"), 15, NULL, NULL));
+  end_all_failures();
+  CHECK_INT(RL_OK, rl_redlock_connect(redlock, 10000, NULL));
+  rl_redlock_close(redlock);
+}
+
 /* ---- queues ---------------------------------------------------------------------------------- */
 
 enum { WATCH_COUNT = 3, POSTED_TAG = 7 };
@@ -357,14 +354,14 @@ static void check_nothing_is_left(rl_client* looker, rl_error* err) {
   }
 }
 
-static void fail_at_each_call(void (*scenario)(void), int fail_on) {
+static void fail_at_each(long step, void (*scenario)(void), int fail_on) {
   const char* url = server_url();
   rl_error* err = rl_error_new();
   rl_client* looker = rl_client_open(url, strlen(url), NULL, err);
   long nth;
   int is_met = 1;
   REQUIRE(looker != NULL);
-  for (nth = 1; is_met && nth < MOST_CALLS && failure_count() < 10; nth += fail_on ? 2 : 1) {
+  for (nth = 1; is_met && nth < MOST_CALLS && failure_count() < 10; nth += step) {
     const int before = failure_count();
     atomic_store(&failed_count, 0);
     atomic_store(&is_failing_on, fail_on);
@@ -381,6 +378,10 @@ static void fail_at_each_call(void (*scenario)(void), int fail_on) {
   printf(" (%ld calls)", nth);
   rl_client_close(looker);
   rl_error_free(err);
+}
+
+static void fail_at_each_call(void (*scenario)(void), int fail_on) {
+  fail_at_each(fail_on ? 2 : 1, scenario, fail_on);
 }
 
 static void one_call_fails(void) { fail_at_each_call(run_scenario, 0); }
@@ -403,6 +404,24 @@ static void one_call_fails_with_a_redlock(void) { fail_at_each_call(run_redlock_
 
 static void all_calls_fail_from_one_on_with_a_redlock(void) {
   fail_at_each_call(run_redlock_scenario, 1);
+}
+
+/* With every call failing first: what is only built once must not have been built by then. */
+static void fail_without_threads(void (*scenario)(void)) {
+  atomic_store(&refused_thread_count, 0);
+  fail_at_each(1, scenario, 1);
+  fail_at_each(1, scenario, 0);
+  CHECK(atomic_load(&refused_thread_count) > 0);
+}
+
+static void calls_fail_without_a_thread(void) { fail_without_threads(run_without_a_thread); }
+
+static void calls_fail_without_a_thread_to_connect_with(void) {
+  fail_without_threads(run_with_one_thread);
+}
+
+static void calls_fail_without_a_thread_for_a_node(void) {
+  fail_without_threads(run_redlock_with_one_thread);
 }
 
 static void empty_log(void) {
@@ -443,6 +462,32 @@ static void the_log_goes_on_being_watched(void) {
   rl_client_close(client);
 }
 
+/* Handlers of the library run inside the host's fork(). */
+static void a_fork_needs_no_memory(void) {
+  rl_client* client = rl_client_open(server_url(), strlen(server_url()), NULL, NULL);
+  rl_acquire_options* options = rl_acquire_options_new();
+  int status = -1;
+  pid_t pid;
+  rl_acquire_options_set_lease_ms(options, 30);
+  rl_acquire_options_set_renew(options, 0);
+  lose_one(client, options, 0);
+  atomic_store(&is_failing_on, 1);
+  atomic_store(&calls_left, 1);
+  pid = fork();
+  if (pid == 0) {
+    char line[1024];
+    const int is_empty = rl_log_next(line, sizeof line) == 0;
+    atomic_store(&calls_left, 0);
+    _exit(is_empty && rl_log_next(line, sizeof line) == 0 ? 0 : 1);
+  }
+  atomic_store(&calls_left, 0);
+  atomic_store(&is_failing_on, 0);
+  if (CHECK(pid > 0)) CHECK_INT(pid, waitpid(pid, &status, 0));
+  CHECK_INT(0, status);
+  rl_acquire_options_free(options);
+  rl_client_close(client);
+}
+
 static void a_log_watch_that_is_refused_changes_nothing(void) {
   const char* url = server_url();
   rl_client* client = rl_client_open(url, strlen(url), NULL, NULL);
@@ -475,6 +520,9 @@ static void a_log_watch_that_is_refused_changes_nothing(void) {
 }
 
 static const struct test tests[] = {
+    {"calls_fail_without_a_thread", calls_fail_without_a_thread},
+    {"calls_fail_without_a_thread_to_connect_with", calls_fail_without_a_thread_to_connect_with},
+    {"calls_fail_without_a_thread_for_a_node", calls_fail_without_a_thread_for_a_node},
     {"one_call_fails", one_call_fails},
     {"all_calls_fail_from_one_on", all_calls_fail_from_one_on},
     {"one_call_fails_with_readers", one_call_fails_with_readers},
@@ -484,10 +532,11 @@ static const struct test tests[] = {
     {"one_call_fails_with_a_redlock", one_call_fails_with_a_redlock},
     {"all_calls_fail_from_one_on_with_a_redlock", all_calls_fail_from_one_on_with_a_redlock},
     {"the_log_goes_on_being_watched", the_log_goes_on_being_watched},
+    {"a_fork_needs_no_memory", a_fork_needs_no_memory},
     {"a_log_watch_that_is_refused_changes_nothing", a_log_watch_that_is_refused_changes_nothing},
 };
 
 int main(int argc, char** argv) {
   server_url();
-  return run_tests(tests, TEST_COUNT(tests), 100, argc, argv);
+  return run_tests(tests, TEST_COUNT(tests), 140, argc, argv);
 }
