@@ -15,6 +15,21 @@
 
 namespace redlatch::embedded {
 
+namespace {
+
+std::string octal(mode_t mode) {
+  std::string text = "0000";
+  for (size_t i = 0; i < 4; i++) text[3 - i] = static_cast<char>('0' + (mode >> 3 * i) % 8);
+  return text;
+}
+
+// By its descriptor: the path may name another folder by now. One of O_PATH allows no fchmod().
+bool set_mode(const Descriptor &folder, mode_t mode) {
+  return chmod(("/proc/self/fd/" + std::to_string(folder.get())).c_str(), mode) == 0;
+}
+
+}  // namespace
+
 std::string default_folder() { return "/tmp/redlatch-" + std::to_string(geteuid()); }
 
 std::string reason_of(int error) {
@@ -46,7 +61,7 @@ Outcome Folder::look(const std::string &path, Folder &folder, bool &is_there) {
   return errno == ENOENT ? Outcome{} : folder.refuse("cannot be opened: " + reason_of(errno));
 }
 
-// Others could put a socket of their own there, or lock the files for ever.
+// Others could put a socket of their own there, or keep the files locked.
 Outcome Folder::check() const {
   struct stat info {};
   if (fstat(handle_.get(), &info) != 0) return refuse("cannot be seen: " + reason_of(errno));
@@ -56,16 +71,37 @@ Outcome Folder::check() const {
     return refuse("belongs to user " + std::to_string(info.st_uid) + ": it must be that of user " +
                   std::to_string(geteuid()) + ", who runs this");
   }
-  if ((info.st_mode & 0077) == 0) return {};
-  std::string mode = "0000";
-  for (size_t i = 0; i < 4; i++) mode[3 - i] = static_cast<char>('0' + (info.st_mode >> 3 * i) % 8);
-  return refuse("has the mode " + mode + ": others must not get in, so it must be 0700");
+  if ((info.st_mode & 0077) != 0) {
+    return refuse("has the mode " + octal(info.st_mode) +
+                  ": others must not get in, so it must be 0700");
+  }
+  // A umask may have taken the owner's rights from it, now or when another process made it.
+  if ((info.st_mode & 0700) == 0700 || set_mode(handle_, 0700)) return {};
+  return refuse("has the mode " + octal(info.st_mode) + ", must be 0700, and cannot be changed: " +
+                reason_of(errno));
+}
+
+// Make a file of ours readable and writable to us again, as check() does the folder.
+bool Folder::restore_file(const std::string &name) const {
+  struct stat info {};
+  return fstatat(handle_.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
+         fchmodat(handle_.get(), name.c_str(), 0600, 0) == 0;
 }
 
 Outcome Folder::open_file(std::string_view name, int flags, Descriptor &file) const {
   const std::string text(name);
-  file = Descriptor(
-      openat(handle_.get(), text.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | flags, 0600));
+  const auto try_open = [&] {
+    return Descriptor(openat(handle_.get(), text.c_str(),
+                             O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | flags, 0600));
+  };
+  file = try_open();
+  if (!file.is_open() && errno == EACCES && restore_file(text)) file = try_open();
+  // A umask counts for those who open it next; should this fail, they restore it themselves.
+  struct stat info {};
+  if (file.is_open() && fstat(file.get(), &info) == 0 && (info.st_mode & 0600) != 0600) {
+    (void)fchmod(file.get(), 0600);
+  }
   if (file.is_open()) return {};
   return refuse("has a file " + quoted(name) + " that cannot be opened: " + reason_of(errno));
 }

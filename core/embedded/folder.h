@@ -41,7 +41,8 @@ std::string reason_of(int error);
 
 class Folder {
  public:
-  // Make the folder if it is missing, and see that nobody else can have put anything into it.
+  // Make the folder if it is missing, and see that nobody else can have put anything into it. Its
+  // owner's rights, and those to its files, are restored if a umask has taken them away.
   static Outcome open(const std::string &path, Folder &folder);
   // The same without making one. `is_there` says whether there is any.
   static Outcome look(const std::string &path, Folder &folder, bool &is_there);
@@ -55,6 +56,7 @@ class Folder {
 
  private:
   Outcome check() const;
+  bool restore_file(const std::string &name) const;
   Outcome refuse(const std::string &why) const;
 
   std::string path_;

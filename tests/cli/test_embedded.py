@@ -8,6 +8,7 @@ that of the user, only where nothing of it can be harmed.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -51,6 +52,41 @@ def test_two_exclude_each_other(here: Cli, folder: EmbeddedFolder) -> None:
             assert second.wait() == 0
     assert len(folder.servers) == 1
     folder.wait_until_over()
+
+
+def without_root_rights() -> None:
+    """Modes of files count for root, too, from the next exec on. Other users cannot, and need not,
+    give up what they do not have."""
+    pr_capbset_drop, cap_dac_override, cap_dac_read_search = 24, 1, 2
+    for capability in (cap_dac_override, cap_dac_read_search):
+        done = ctypes.CDLL(None).prctl(pr_capbset_drop, capability, 0, 0, 0)
+        assert (done == 0) == (os.geteuid() == 0)
+
+
+@pytest.mark.parametrize("umask", ["0777", "0700", "0300", "0277", "0600"])
+def test_a_umask_does_not_lock_the_owner_out(here: Cli, folder: EmbeddedFolder, umask: str) -> None:
+    """Method: the first process makes the folder and its files, the second has to open them."""
+    options = {"umask": int(umask, 8), "preexec_fn": without_root_rights}
+    with here.start("run", "a", "--", *HOLD, **options) as first:
+        first.out.wait_for("ready")
+        done = here.run("run", "-n", "a", "--", "true", **options)
+        assert done.returncode == 75, done.stderr
+        first.close_stdin()
+        assert first.wait() == 0
+    assert folder.path.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in folder.path.iterdir()} == {0o600}
+
+
+def test_a_folder_of_such_a_umask_is_repaired(here: Cli, folder: EmbeddedFolder) -> None:
+    """Method: a folder and a file that were made under such a umask, and nobody repaired."""
+    folder.path.mkdir()
+    (folder.path / "clients").touch()
+    (folder.path / "clients").chmod(0)
+    folder.path.chmod(0)
+    assert here.run("server", preexec_fn=without_root_rights).returncode == 1
+    folder.path.chmod(0)
+    done = here.run("run", "a", "--", "true", preexec_fn=without_root_rights)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_child_outlives_no_lock(here: Cli, folder: EmbeddedFolder) -> None:
