@@ -43,7 +43,7 @@ std::string formatted(const char* format, Numbers... numbers) {
 std::string formatted_time(const char* format, std::int64_t unix_ms) {
   const auto seconds = static_cast<std::time_t>(unix_ms / kSecondMs);
   std::tm parts{};
-  gmtime_r(&seconds, &parts);
+  if (gmtime_r(&seconds, &parts) == nullptr) return "?";  // a year that has no number
   std::array<char, 64> buffer{};
   const std::size_t size = std::strftime(buffer.data(), buffer.size(), format, &parts);
   return {buffer.data(), size};

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "base/limits.h"
 #include "base/text.h"
 #include "wire/answer.h"
 #include "wire/command.h"
@@ -39,13 +40,12 @@ Outcome ask_node_facts(io::Connection &connection, const Settings &settings, int
   int64_t seconds = 0;
   int64_t micros = 0;
   const std::string_view run_id = wire::info_value(replies[0]->text(), "run_id");
-  constexpr int64_t kMostSeconds = 4'000'000'000;  // the year 2096; no arithmetic overflows
   const bool is_clear =
       !run_id.empty() &&
       parse_number(wire::info_value(replies[0]->text(), "uptime_in_seconds"), facts.age.uptime_s) &&
       parse_number(replies[2]->at(0).text(), seconds) &&
       parse_number(replies[2]->at(1).text(), micros) && facts.age.uptime_s >= 0 && seconds >= 0 &&
-      seconds < kMostSeconds && micros >= 0 && micros < 1'000'000;
+      seconds < kMaxServerMs / 1000 && micros >= 0 && micros < 1'000'000;
   facts.is_replica = wire::info_value(replies[1]->text(), "role") == "slave";
   facts.is_cluster_member = wire::info_value(replies[0]->text(), "redis_mode") == "cluster";
   if (!is_clear) {

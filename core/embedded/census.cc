@@ -3,6 +3,7 @@
 //
 #include "embedded/census.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "base/text.h"
@@ -58,7 +59,9 @@ void Counter::read_info(std::string_view info) {
     int64_t number = 0;
     const bool is_number = parse_number(value, number);
     if (name == "process_id" && is_number) census_.pid = number;
-    if (name == "connected_clients" && is_number) census_.client_count = number - 1;
+    if (name == "connected_clients" && is_number) {
+      census_.client_count = std::max<int64_t>(number, 1) - 1;
+    }
     // Valkey says both: the other one is for programs that know only Redis.
     if (name == "redis_version" && census_.version.empty()) {
       census_.version = "Redis " + std::string(value);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/limits.h"
+
 namespace redlatch::policy {
 
 namespace {
@@ -12,9 +14,13 @@ namespace {
 // As much as the drift margin covers.
 constexpr Nanos aging(Nanos now) { return now / 100; }
 
+// Any number may come from the network. Those beyond are not clamped: all would be one time then.
+constexpr bool is_time(int64_t server_ms) { return server_ms >= 0 && server_ms <= kMaxServerMs; }
+
 }  // namespace
 
 void ClockOffset::sample(Nanos sent_at, Nanos now, int64_t server_ms) {
+  if (!is_time(server_ms)) return forget();
   move_to(now / kSecond);
   if (best_ != kNone && best_ - aging(now) + server_ms * kMs > now + 2 * kMs) {
     forget();
@@ -29,7 +35,7 @@ void ClockOffset::sample(Nanos sent_at, Nanos now, int64_t server_ms) {
 
 std::optional<Nanos> ClockOffset::local_time(int64_t server_ms, Nanos now) {
   move_to(now / kSecond);
-  if (best_ == kNone) return std::nullopt;
+  if (best_ == kNone || !is_time(server_ms)) return std::nullopt;
   const Nanos local = server_ms * kMs + best_ - aging(now);
   if (local > now) return std::nullopt;
   return local;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/limits.h"
 #include "base/text.h"
 #include "wire/token.h"
 
@@ -41,6 +42,15 @@ std::string_view word_of(std::string_view text) {
   return text.substr(0, text.find(' '));
 }
 
+// What is only shown: sums and differences of two such times fit wherever they are made.
+int64_t shown_ms(int64_t ms) { return std::clamp<int64_t>(ms, 0, kMaxServerMs); }
+
+int64_t shown_count(int64_t count) { return std::max<int64_t>(count, 0); }
+
+bool read_fence(const Reply &reply, int64_t &fence) {
+  return parse_number(reply.text(), fence) && fence >= 0 && fence <= kMaxFence;
+}
+
 }  // namespace
 
 Refusal refusal_of(const Reply &reply) {
@@ -73,8 +83,8 @@ Refusal decode(const Reply &reply, AcquireAnswer &answer) {
   if ((count == 3 || count == 4) && reply.at(0).integer == 1) {
     answer.is_granted = true;
     answer.server_ms = reply.at(2).integer;
-    if (count == 4) answer.hold_count = reply.at(3).integer;
-    if (parse_number(reply.at(1).text(), answer.fence) && answer.server_ms > 0) return {};
+    if (count == 4) answer.hold_count = std::max<int64_t>(reply.at(3).integer, 1);
+    if (read_fence(reply.at(1), answer.fence) && answer.server_ms > 0) return {};
   } else if (count == 8 && reply.at(0).integer == 0) {
     answer.pttl_ms = reply.at(1).integer;
     answer.server_ms = reply.at(2).integer;
@@ -108,18 +118,18 @@ Refusal decode(const Reply &reply, CountAnswer &answer) {
 Refusal decode(const Reply &reply, InspectAnswer &answer) {
   if (auto refusal = refusal_of(reply)) return refusal;
   if (reply.count() < 11 || reply.at(0).integer <= 0) return nonsense("inspect");
-  answer.server_ms = reply.at(0).integer;
+  answer.server_ms = shown_ms(reply.at(0).integer);
   answer.type = reply.at(1).text();
   answer.value = reply.at(2).text();
-  answer.pttl_ms = reply.at(3).integer;
-  if (!parse_number(reply.at(4).text(), answer.fence)) answer.fence = 0;
-  answer.waiter_count = reply.at(5).integer;
+  answer.pttl_ms = std::clamp<int64_t>(reply.at(3).integer, -2, kMaxServerMs);
+  if (!read_fence(reply.at(4), answer.fence)) answer.fence = 0;
+  answer.waiter_count = shown_count(reply.at(5).integer);
   const Reply &waiters = reply.at(6);
   for (size_t i = 0; i + 1 < waiters.count(); i += 2) {
     const auto waiting = parse_member(waiters.at(i).text());
     int64_t ticket_us = 0;
     if (!waiting || !parse_number(waiters.at(i + 1).text(), ticket_us)) continue;
-    answer.waiters.push_back({std::string(waiting->token), waiting->mode, ticket_us / 1000});
+    answer.waiters.push_back({std::string(waiting->token), waiting->mode, shown_ms(ticket_us / 1000)});
   }
   const Reply &info = reply.at(7);
   for (size_t i = 0; i + 1 < info.count(); i += 2) {
@@ -127,16 +137,17 @@ Refusal decode(const Reply &reply, InspectAnswer &answer) {
     const std::string_view value = info.at(i + 1).text();
     if (field == "who") answer.who = value;
     if (field == "label") answer.label = value;
-    if (field == "since" && !parse_number(value, answer.since_ms)) answer.since_ms = 0;
+    int64_t since_ms = 0;
+    if (field == "since" && parse_number(value, since_ms)) answer.since_ms = shown_ms(since_ms);
   }
-  answer.sharer_count = reply.at(8).integer;
+  answer.sharer_count = shown_count(reply.at(8).integer);
   const Reply &sharers = reply.at(9);
   for (size_t i = 0; i + 1 < sharers.count(); i += 2) {
     int64_t expiry_ms = 0;
     if (!parse_number(sharers.at(i + 1).text(), expiry_ms)) continue;
-    answer.sharers.push_back({std::string(sharers.at(i).text()), expiry_ms});
+    answer.sharers.push_back({std::string(sharers.at(i).text()), shown_ms(expiry_ms)});
   }
-  answer.hold_count = reply.at(10).integer;
+  answer.hold_count = shown_count(reply.at(10).integer);
   return {};
 }
 

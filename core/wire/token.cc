@@ -109,7 +109,7 @@ std::optional<Push> parse_push(std::string_view message) {
   push.mode = static_cast<Mode>(message[0]);
   message.remove_prefix(1);
   if (!take(message, 5, push.ms) || !take(message, 16, push.fence) ||
-      !take(message, 13, push.server_ms) || message.size() != 8) {
+      !take(message, 13, push.server_ms) || message.size() != 8 || push.fence > kMaxFence) {
     return std::nullopt;
   }
   push.check = message;

@@ -4,6 +4,7 @@
 // Goal: the arithmetic of leases, clocks and waiting. Method: plain values, no clock.
 #include <gtest/gtest.h>
 
+#include "base/limits.h"
 #include "base/random.h"
 #include "policy/backoff.h"
 #include "policy/clock_offset.h"
@@ -34,6 +35,28 @@ TEST(LeaseClockTest, retries_come_several_times_before_the_deadline) {
   for (; now < 2 * kSecond; tries++) now = renewal_retry(now, 2 * kSecond);
   EXPECT_GE(tries, 5);
   EXPECT_LE(tries, 200);
+}
+
+TEST(ClockOffsetTest, what_is_no_time_is_not_believed) {
+  // 13 digits of a push, and any number of a reply: nanoseconds have no room for them.
+  constexpr int64_t kStamp = 1'700'000'000'000;
+  for (const int64_t none : {kMaxServerMs + 1, int64_t{9'999'999'999'999}, INT64_MAX, INT64_MIN,
+                             int64_t{-1}}) {
+    ClockOffset offset;
+    offset.sample(kSecond, kSecond, kStamp);
+    EXPECT_EQ(offset.local_time(kStamp, kSecond), kSecond - kMs);
+    EXPECT_FALSE(offset.local_time(none, kSecond).has_value()) << none;
+    offset.sample(kSecond, 2 * kSecond, none);
+    EXPECT_FALSE(offset.local_time(kStamp, 2 * kSecond).has_value()) << "the clock was stepped";
+    EXPECT_FALSE(offset.local_time(none, 2 * kSecond).has_value()) << none;
+  }
+  ClockOffset offset;
+  offset.sample(kSecond, 2 * kSecond, kMaxServerMs);
+  const auto local = offset.local_time(kMaxServerMs, 2 * kSecond);
+  ASSERT_TRUE(local.has_value());
+  EXPECT_LE(*local, kSecond);
+  offset.sample(3 * kSecond, 4 * kSecond, 0);
+  EXPECT_TRUE(offset.local_time(0, 4 * kSecond).has_value());
 }
 
 TEST(ClockOffsetTest, local_time_is_never_later_than_the_truth) {

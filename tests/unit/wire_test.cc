@@ -4,11 +4,14 @@
 // Goal: keys, tokens, members, pushes and answers. Method: plain values.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/limits.h"
 #include "engine_world.h"
 #include "wire/answer.h"
 #include "wire/command.h"
@@ -132,6 +135,66 @@ TEST(TokenTest, pushes_are_read_by_position_and_nothing_else_is) {
        {"", "n", "n0000000001", "n0000000001-0001", "g0000000001s03000", "n00000000010025000",
         "g00000000ffx0300017000000000000011700000000000"}) {
     EXPECT_FALSE(parse_push(message).has_value()) << message;
+  }
+}
+
+TEST(TokenTest, a_forged_push_with_a_fence_that_is_none_is_no_push) {
+  const std::string before = "g00000000ffx03000";
+  const std::string after = "1700000000000abcdef01";
+  EXPECT_TRUE(parse_push(before + "9007199254740992" + after).has_value());
+  EXPECT_FALSE(parse_push(before + "9007199254740993" + after).has_value());
+  EXPECT_FALSE(parse_push(before + "9999999999999999" + after).has_value());
+}
+
+TEST(AnswerTest, a_grant_with_a_fence_that_is_none_is_no_grant) {
+  const auto is_granted = [](const char *fence) {
+    AcquireAnswer answer;
+    return !decode(MadeReply::list(MadeReply::integer(1), MadeReply::text(fence),
+                                   MadeReply::integer(1'700'000'000'000))
+                       .get(),
+                   answer);
+  };
+  EXPECT_TRUE(is_granted("0"));
+  EXPECT_TRUE(is_granted("9007199254740992"));
+  for (const char *fence : {"9007199254740993", "9223372036854775807", "9223372036854775808", "-1",
+                            "-9223372036854775808", "1e3", "inf", ""}) {
+    EXPECT_FALSE(is_granted(fence)) << fence;
+  }
+}
+
+// Whatever a server says, callers add and subtract what they are shown.
+TEST(AnswerTest, numbers_of_an_inspection_are_within_what_sums_allow) {
+  const std::string token = std::string(21, 'a') + "A0123456789";
+  for (const int64_t number : {INT64_MAX, INT64_MIN, int64_t{-1}, int64_t{9'999'999'999'999}}) {
+    const std::string digits = std::to_string(number);
+    InspectAnswer answer;
+    const auto refusal = decode(
+        MadeReply::list(
+            MadeReply::integer(std::max<int64_t>(number, 1)), MadeReply::text("string"),
+            MadeReply::text(token), MadeReply::integer(number), MadeReply::text(digits),
+            MadeReply::integer(number),
+            MadeReply::list(MadeReply::text(make_member(token, Mode::kWrite, 3000, -1)),
+                            MadeReply::text(digits)),
+            MadeReply::list(MadeReply::text("since"), MadeReply::text(digits)),
+            MadeReply::integer(number),
+            MadeReply::list(MadeReply::text(token), MadeReply::text(digits)),
+            MadeReply::integer(number))
+            .get(),
+        answer);
+    ASSERT_FALSE(refusal);
+    ASSERT_EQ(answer.waiters.size(), 1u);
+    ASSERT_EQ(answer.sharers.size(), 1u);
+    for (const int64_t ms : {answer.server_ms, answer.since_ms, answer.waiters[0].since_ms,
+                             answer.sharers[0].expiry_ms}) {
+      EXPECT_GE(ms, 0) << number;
+      EXPECT_LE(ms, kMaxServerMs) << number;
+    }
+    EXPECT_GE(answer.pttl_ms, -2) << number;
+    EXPECT_LE(answer.pttl_ms, kMaxServerMs) << number;
+    EXPECT_EQ(answer.fence, number == 9'999'999'999'999 ? number : 0);
+    for (const int64_t count : {answer.waiter_count, answer.sharer_count, answer.hold_count}) {
+      EXPECT_GE(count, 0) << number;
+    }
   }
 }
 
