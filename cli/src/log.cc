@@ -2,7 +2,7 @@
 // Copyright The redlatch authors
 #include "log.h"
 
-#include <sys/select.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,27 +11,14 @@
 
 #include "exit_code.h"
 #include "handles.h"
+#include "line_writer.h"
 #include "redlatch/redlatch.h"
 #include "text.h"
 
 namespace redlatch::cli {
 namespace {
 
-constexpr suseconds_t kPatienceUs = 100'000;
-
-// Returns 0 or an errno. One call for each message where the kernel permits, so that lines of
-// several processes do not mix.
-int write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t size = write(fd, text.data(), text.size());
-    if (size >= 0) {
-      text.remove_prefix(static_cast<std::size_t>(size));
-    } else if (errno != EINTR) {
-      return errno;
-    }
-  }
-  return 0;
-}
+constexpr int kPatienceMs = 100;
 
 std::string take_library_line() { return read_text(rl_log_next); }
 
@@ -63,13 +50,10 @@ void drop_library_lines() {
 }
 
 void write_in_time(int fd, std::string_view text) {
-  // A reader that is stuck must not hold up a child that has to be stopped in time: the text is
-  // dropped then. There is nobody left to tell if that happens.
-  fd_set fds;
-  FD_ZERO(&fds);
-  FD_SET(fd, &fds);
-  timeval patience = {0, kPatienceUs};
-  if (select(fd + 1, nullptr, &fds, nullptr, &patience) == 1) (void)write_all(fd, text);
+  if (write_by_thread(fd, text)) return;
+  // There is nobody left to tell that it is dropped.
+  pollfd room = {fd, POLLOUT, 0};
+  if (poll(&room, 1, kPatienceMs) == 1) (void)write_all(fd, text);
 }
 
 void write_output(std::string_view text) {

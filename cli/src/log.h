@@ -35,7 +35,8 @@ class Log {
 // Forgets what the library had to say: it has been told in other words.
 void drop_library_lines();
 
-// Writes `text` to `fd`, or drops it if the reader is stuck.
+// Writes `text`, whole lines, to `fd`, or drops it if the reader is stuck. After
+// start_line_writer() it never waits; before that, only the answer of the command could be late.
 void write_in_time(int fd, std::string_view text);
 
 // Writes an answer to standard output, all of it. A reader that went away early is no error; any

@@ -14,6 +14,7 @@
 #include "askpass.h"
 #include "commands.h"
 #include "exit_code.h"
+#include "line_writer.h"
 #include "log.h"
 
 namespace redlatch::cli {
@@ -63,5 +64,7 @@ int guarded_main(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   redlatch::cli::open_standard_descriptors();
-  return redlatch::cli::guarded_main({argv + (argc > 0 ? 1 : 0), argv + argc});
+  const int exit_code = redlatch::cli::guarded_main({argv + (argc > 0 ? 1 : 0), argv + argc});
+  redlatch::cli::flush_line_writers();
+  return exit_code;
 }

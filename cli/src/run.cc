@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "duration.h"
 #include "exit_code.h"
+#include "line_writer.h"
 #include "reports.h"
 #include "session.h"
 #include "signals.h"
@@ -91,6 +92,7 @@ int run_reported(const Arguments& arguments, const Reports& reports) {
   signals.begin_child();
   Terminal terminal;
   Supervisor supervisor(arguments, lease.get(), signals, terminal, reports);
+  flush_line_writers();
   Child child(arguments.run, variables(arguments, session, lease.get()), signals, terminal);
   reports.log.trace("started " + escaped(joined_command(arguments.run.words)) + " as " +
                     child.words());
@@ -114,6 +116,9 @@ int run_reported(const Arguments& arguments, const Reports& reports) {
 }  // namespace
 
 int run(const Arguments& arguments, const Log& log) {
+  // Before there is a lock: nothing that is written while it is held may wait for a reader.
+  start_line_writer(STDERR_FILENO);
+  if (arguments.run.status_fd >= 0) start_line_writer(arguments.run.status_fd);
   const Events events(arguments.run.status_fd, arguments.names.front());
   const auto report_exit = [&events](int exit_code, const std::string& message) {
     JsonObject event = events.make("exit");

@@ -6,6 +6,7 @@
 
 #include "duration.h"
 #include "exit_code.h"
+#include "line_writer.h"
 #include "text.h"
 
 namespace redlatch::cli {
@@ -111,6 +112,7 @@ void Supervisor::on_child_stopped(int signal) {
   terminal_.take_back();
   log_.say("stopped; " + lock_text() + " is not renewed until the job goes on, and ends in " +
            seconds_text(rl_lease_remaining_ms(lease_)));
+  flush_line_writers();
   Signals::stop_self(signal);
   go_on();
 }

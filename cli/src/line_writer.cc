@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+#include "line_writer.h"
+
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace redlatch::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMostWaitingBytes = 64 * 1024;
+constexpr auto kPatience = std::chrono::milliseconds(100);
+
+// The thread may sit in a write for as long as the process lives: none of this is ever destroyed.
+class LineWriter {
+ public:
+  explicit LineWriter(const struct stat& file) : device_(file.st_dev), inode_(file.st_ino) {
+    // Signals are for the main thread, which waits for them.
+    sigset_t all{};
+    sigset_t before{};
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+      std::thread([this] { write_lines(); }).detach();
+    } catch (...) {
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
+      throw;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+
+  [[nodiscard]] bool is_for(const struct stat& file) const {
+    return file.st_dev == device_ && file.st_ino == inode_;
+  }
+
+  void add(int fd, std::string_view text) {
+    const std::lock_guard lock(mutex_);
+    if (waiting_bytes_ + text.size() > kMostWaitingBytes) return;
+    lines_.emplace_back(fd, text);
+    waiting_bytes_ += text.size();
+    changed_.notify_all();
+  }
+
+  void flush(Clock::time_point limit) {
+    std::unique_lock lock(mutex_);
+    if (is_stuck_) return;
+    is_stuck_ = !changed_.wait_until(lock, limit, [this] { return waiting_bytes_ == 0; });
+  }
+
+ private:
+  void write_lines() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [this] { return !lines_.empty(); });
+      const auto [fd, text] = std::move(lines_.front());
+      lines_.pop_front();
+      lock.unlock();
+      (void)write_all(fd, text);  // A reader that went away is no error.
+      lock.lock();
+      waiting_bytes_ -= text.size();
+      is_stuck_ = false;
+      changed_.notify_all();
+    }
+  }
+
+  const dev_t device_;
+  const ino_t inode_;
+  std::mutex mutex_;  // Guards what follows.
+  std::condition_variable changed_;
+  std::deque<std::pair<int, std::string>> lines_;
+  std::size_t waiting_bytes_ = 0;  // That which is being written included.
+  bool is_stuck_ = false;          // Has not kept up, and has written no line since.
+};
+
+std::vector<LineWriter*>& writers() {
+  static auto* const all = new std::vector<LineWriter*>();
+  return *all;
+}
+
+// Two descriptors of one file have one thread: the lines of two would mix.
+LineWriter* writer_for(int fd) {
+  struct stat file {};
+  if (fstat(fd, &file) != 0) return nullptr;
+  for (LineWriter* writer : writers()) {
+    if (writer->is_for(file)) return writer;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void start_line_writer(int fd) {
+  struct stat file {};
+  if (fstat(fd, &file) != 0 || writer_for(fd) != nullptr) return;
+  writers().reserve(writers().size() + 1);
+  writers().push_back(std::make_unique<LineWriter>(file).release());
+}
+
+bool write_by_thread(int fd, std::string_view text) {
+  LineWriter* const writer = writer_for(fd);
+  if (writer != nullptr) writer->add(fd, text);
+  return writer != nullptr;
+}
+
+void flush_line_writers() {
+  const auto limit = Clock::now() + kPatience;
+  for (LineWriter* writer : writers()) writer->flush(limit);
+}
+
+int write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t size = write(fd, text.data(), text.size());
+    if (size >= 0) {
+      text.remove_prefix(static_cast<std::size_t>(size));
+    } else if (errno == EAGAIN) {
+      // Another process that shares the file has made it so; half a line must not be the end.
+      pollfd room = {fd, POLLOUT, 0};
+      poll(&room, 1, -1);
+    } else if (errno != EINTR) {
+      return errno;
+    }
+  }
+  return 0;
+}
+
+}  // namespace redlatch::cli

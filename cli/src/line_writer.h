@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Lines to files whose readers may be stuck: a full pipe or socket, a stopped terminal. Each file
+// has a thread that writes, so that nothing else waits for it, and a limited number of bytes that
+// wait; further lines are lost, each as a whole. O_NONBLOCK is no way: it would change the file for
+// every process that shares it. Main thread only.
+#pragma once
+
+#include <string_view>
+
+namespace redlatch::cli {
+
+// From here on lines to `fd`, and to other descriptors of the same file, are written by a thread.
+// Throws std::system_error if there is none.
+void start_line_writer(int fd);
+
+// @return false if no thread writes to `fd`: then the caller has to.
+[[nodiscard]] bool write_by_thread(int fd, std::string_view text);
+
+// Waits a moment until all lines are written, before something that must not come before them. A
+// file that did not keep up is not waited for again.
+void flush_line_writers();
+
+// Writes all of `text`, however long that takes. Returns 0 or an errno. One call for each line
+// where the kernel permits, so that lines of several processes do not mix.
+int write_all(int fd, std::string_view text);
+
+}  // namespace redlatch::cli
