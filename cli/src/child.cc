@@ -2,19 +2,15 @@
 // Copyright The redlatch authors
 #include "child.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 
 #include "exit_code.h"
 #include "text.h"
@@ -82,23 +78,6 @@ int exec_error(int fd) {
     size = read(fd, &error, sizeof error);
   } while (size < 0 && errno == EINTR);
   return size == sizeof error ? error : 0;
-}
-
-// State and group of a process, from /proc/PID/stat: "PID (NAME) STATE PARENT GROUP ..", where the
-// name may hold any bytes.
-bool is_living_member(const char* pid, pid_t group) {
-  std::ifstream file(std::string("/proc/") + pid + "/stat");
-  std::string line;
-  if (!std::getline(file, line)) return false;
-  const std::size_t end = line.rfind(')');
-  if (end == std::string::npos) return false;
-  char state = 0;
-  int parent = 0;
-  int its_group = 0;
-  if (std::sscanf(line.c_str() + end + 1, " %c %d %d", &state, &parent, &its_group) != 3) {
-    return false;
-  }
-  return its_group == group && state != 'Z' && state != 'X';
 }
 
 int code_of(const siginfo_t& info) {
@@ -182,15 +161,32 @@ void Child::pass_on(int number) const {
   if (is_stopped_ || info.si_pid == pid_) signal(SIGCONT);
 }
 
+void Child::look_for_nested() { nested_.update(living_processes(), pid_, has_group_); }
+
+// All of it is stopped before any of it ends: what goes on could start, in the meantime, what would
+// not be found.
+void Child::kill_all() {
+  signal(SIGSTOP);
+  std::size_t count = 0;
+  do {
+    count = nested_.all().size();
+    look_for_nested();
+    for (const auto& [group, session] : nested_.all()) kill(-group, SIGSTOP);
+  } while (nested_.all().size() > count);
+  for (const auto& [group, session] : nested_.all()) kill(-group, SIGKILL);
+  signal(SIGKILL);
+}
+
+bool Child::is_all_gone() {
+  look_for_nested();
+  return nested_.all().empty() && living_count() == 0;
+}
+
 int Child::living_count() const {
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc"), closedir);
-  if (!folder) return 0;
-  int count = 0;
-  while (const dirent* entry = readdir(folder.get())) {
-    if (std::isdigit(static_cast<unsigned char>(entry->d_name[0])) == 0) continue;
-    if (is_living_member(entry->d_name, pid_)) ++count;
-  }
-  return count;
+  const Processes processes = living_processes();
+  return static_cast<int>(
+      std::count_if(processes.begin(), processes.end(),
+                    [this](const auto& entry) { return entry.second.group == pid_; }));
 }
 
 void Child::reap() {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "processes.h"
 #include "run_options.h"
 #include "signals.h"
 #include "terminal.h"
@@ -44,13 +45,23 @@ class Child {
   // Sends `signal` to the whole group, in the foreground to the child only.
   void signal(int signal) const;
 
+  // Ends all at once that runs under the lock: the group, and the commands of each `redlatch run`
+  // in it, which have groups of their own.
+  void kill_all();
+
   // Passes on a signal that was sent to us. A stopped group goes on if it is one to end by: it
   // could not obey otherwise.
   void pass_on(int number) const;
 
   // How many processes of its own group are alive. Zombies do not count: in a container whose
-  // process 1 does not reap, a dead orphan stays one for ever.
+  // process 1 does not reap, a dead orphan remains one.
   [[nodiscard]] int living_count() const;
+
+  // Notes the commands of each `redlatch run` inside, as long as those live to be asked.
+  void look_for_nested();
+
+  // Is nothing alive of what kill_all() would end?
+  bool is_all_gone();
 
   // Call once, after it has ended.
   void reap();
@@ -58,6 +69,7 @@ class Child {
  private:
   bool has_group_;
   pid_t pid_ = -1;
+  NestedGroups nested_;
   bool is_stopped_ = false;
 };
 

@@ -54,7 +54,7 @@ Supervisor::Outcome Supervisor::watch(Child& child) {
 
 bool Supervisor::is_over() const {
   if (!child_exit_code_) return false;
-  if (kill_at_us_) return is_killed_ || child_->living_count() == 0;
+  if (kill_at_us_) return is_killed_ || child_->is_all_gone();
   return is_lost_ || is_hold_over_ || hold_left_ms() <= 0;
 }
 
@@ -215,10 +215,14 @@ void Supervisor::lose(const std::string& reason, std::int64_t grace_ms) {
     events_.send(event);
     return;
   }
-  // The signal first: every line of text could wait for a slow reader.
-  child_->signal(options_.lost_signal);
-  child_->signal(SIGCONT);
   is_killed_ = options_.lost_signal == SIGKILL;
+  if (is_killed_) {
+    child_->kill_all();
+  } else {
+    child_->look_for_nested();  // Now, while who leads their groups is alive.
+    child_->signal(options_.lost_signal);
+    child_->signal(SIGCONT);
+  }
   kill_at_us_ = now_us() + grace_ms * 1000;
   timer_.arm(grace_ms);
   const std::string signal = signal_name(options_.lost_signal);
@@ -234,7 +238,7 @@ void Supervisor::look_at_stopping() {
     timer_.arm(child_exit_code_ ? std::min(left_ms, kGroupLookMs) : left_ms);
     return;
   }
-  child_->signal(SIGKILL);
+  child_->kill_all();
   is_killed_ = true;
   log_.say(child_->words() + " did not end in time; sent SIGKILL");
   events_.send(events_.make("killed"));

@@ -235,6 +235,93 @@ def test_running_stops_the_child_before_the_lease_ends(
         assert f"process group {pid} did not end in time; sent SIGKILL" in held.err.text
 
 
+def nested(cli: Cli, name: str, words: list[str], depth: int, *wrapper: str) -> list[str]:
+    """`words` inside so many further runs, whose leases are long; `wrapper` stands before each."""
+    for level in range(depth):
+        words = [*wrapper, cli.binary, "run", f"{name}-{level}", "--", *words]
+    return words
+
+
+@pytest.mark.parametrize("on_lost", ["term", "kill", "signal:USR1"])
+@pytest.mark.parametrize("depth", [1, 3])
+def test_nested_command_ends_before_the_outer_lease(
+    own_cli: Cli, own_server: Server, name: str, depth: int, on_lost: str
+) -> None:
+    # The inner leases are fine: what ends is the outer one, of which no signal but SIGKILL tells.
+    stubborn = ["sh", "-c", "trap '' TERM USR1; echo ready $$.; while :; do sleep 0.01; done"]
+    words = nested(own_cli, name, stubborn, depth)
+    options = ["--ttl", "1500ms", "-k", "300ms", "--on-lost", on_lost]
+    if on_lost == "kill":
+        del options[2:4]
+    with own_cli.hold(name, *options, words=words) as held:
+        pid = child_pid(lambda: held.out.wait_for(r"ready (\d+)\."))
+        assert os.getpgid(pid) == pid
+        began = time.monotonic()
+        own_server.pause()
+        wait_until(lambda: not is_alive(pid))
+        assert time.monotonic() - began < 1.5
+        assert held.wait_output() == 79
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [["sh", "-c", '"$@"; exit 1', "-"], ["env", "-i"]],
+    ids=["in a shell", "without environment"],
+)
+def test_nested_command_ends_wherever_it_was_started(
+    cli: Cli, name: str, wrapper: list[str]
+) -> None:
+    if wrapper[0] == "env":
+        words = nested(cli, name, [*wrapper, *STUBBORN], 1)
+    else:
+        words = nested(cli, name, STUBBORN, 1, *wrapper)
+    with cli.hold(name, "--ttl", "900ms", "-k", "200ms", words=words) as held:
+        pid = child_pid(lambda: held.out.wait_for(r"ready (\d+)\."))
+        assert cli.run("force-release", "--yes", name).returncode == 0
+        assert held.wait() == 79
+        wait_until(lambda: not is_alive(pid), AT_ONCE)
+
+
+def test_nested_polite_command_gets_its_time(cli: Cli, name: str) -> None:
+    with cli.hold(name, "--ttl", "900ms", words=nested(cli, name, POLITE, 1)) as held:
+        assert cli.run("force-release", "--yes", name).returncode == 0
+        assert held.wait_output() == 79
+        assert "bye" in held.out.text
+        assert "SIGKILL" not in held.err.text
+        assert not cli.is_held(f"{name}-0")
+
+
+def test_nested_command_leaves_no_process_of_its_group(cli: Cli, name: str) -> None:
+    words = ["sh", "-c", "(trap '' TERM; sleep 1000) & echo ready $! $$.; exec sleep 1000"]
+    words = nested(cli, name, words, 1)
+    with cli.hold(name, "--ttl", "900ms", "-k", "300ms", words=words) as held:
+        found = held.out.wait_for(r"ready (\d+) (\d+)\.")
+        assert cli.run("force-release", "--yes", name).returncode == 0
+        assert held.wait() == 79
+        wait_until(lambda: not is_alive(int(found[1])) and not is_alive(int(found[2])), AT_ONCE)
+
+
+def test_what_left_the_group_by_itself_is_not_killed(cli: Cli, name: str) -> None:
+    """Method: a daemon, and a job of a shell with job control, beside a command that is killed."""
+    script = (
+        "set -m; sleep 1000 >&- 2>&- & job=$!; set +m; trap '' TERM; "
+        "setsid sleep 1000 >&- 2>&- & "
+        "until [ $(ps -o sid= -p $!) = $! ]; do sleep 0.01; done; "
+        "echo ready $$ $job $!.; while :; do sleep 0.01; done"
+    )
+    with cli.hold(name, "--ttl", "900ms", "-k", "200ms", words=["bash", "-c", script]) as held:
+        found = held.out.wait_for(r"ready (\d+) (\d+) (\d+)\.")
+        pid, job, daemon = map(int, found.groups())
+        try:
+            assert cli.run("force-release", "--yes", name).returncode == 0
+            assert held.wait() == 79
+            wait_until(lambda: not is_alive(pid), AT_ONCE)
+            assert is_alive(job) and is_alive(daemon)
+        finally:
+            for left in (job, daemon):
+                os.kill(left, signal.SIGKILL)
+
+
 def test_running_polite_child_gets_its_time(own_cli: Cli, own_server: Server, name: str) -> None:
     with own_cli.hold(name, "--ttl", "1500ms", words=POLITE) as held:
         own_server.pause()
