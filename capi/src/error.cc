@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/limits.h"
+#include "base/text.h"
 #include "handles.h"
 
 namespace redlatch::capi {
@@ -126,11 +127,9 @@ rl_status answer(rl_error *err, Status status, std::string_view message) noexcep
   if (err == nullptr) return number;
   err->status = number;
   if (message.empty() && number != RL_OK) message = rl_status_text(number);
-  const size_t size = std::min(message.size(), err->message.size() - 1);
-  std::transform(message.begin(), message.begin() + static_cast<ptrdiff_t>(size),
-                 err->message.begin(),
-                 [](char c) { return static_cast<unsigned char>(c) < 0x20 ? '?' : c; });
-  err->message[size] = '\0';
+  message = cut(message, err->message.size() - 1);
+  std::copy(message.begin(), message.end(), err->message.begin());
+  err->message[message.size()] = '\0';
   return number;
 }
 

@@ -13,6 +13,8 @@
 #include <new>
 #include <utility>
 
+#include "base/text.h"
+
 namespace redlatch {
 
 namespace {
@@ -56,7 +58,7 @@ Ring &ring() {
 void log(LogLevel level, std::string_view text) noexcept {
   try {
     std::string line(kNames[static_cast<size_t>(level)]);
-    line.append(text);
+    line.append(clean(text));
     Ring &into = ring();
     const std::lock_guard lock(into.mutex);
     into.lines.push_back(std::move(line));

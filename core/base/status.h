@@ -7,7 +7,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
+
+#include "base/text.h"
 
 namespace redlatch {
 
@@ -46,8 +49,9 @@ struct [[nodiscard]] Outcome {
   bool ok() const { return status == Status::kOk; }
 };
 
-inline Outcome failure(Status status, std::string message) {
-  return Outcome{status, std::move(message)};
+// All messages come by here, whatever a server or a caller put into them.
+inline Outcome failure(Status status, std::string_view message) {
+  return Outcome{status, clean(message)};
 }
 
 }  // namespace redlatch

@@ -22,4 +22,57 @@ std::string quoted(std::string_view text, size_t limit) {
   return out;
 }
 
+namespace {
+
+// The bytes of the character that `text` begins with; 0: they are not UTF-8.
+size_t character_size(std::string_view text) {
+  const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return 1;
+  const size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < size) return 0;
+  for (size_t i = 1; i < size; i++) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  // Too long a form, half of a surrogate pair, and what is beyond the last character.
+  if (lead == 0xe0 && byte(1) < 0xa0) return 0;
+  if (lead == 0xed && byte(1) > 0x9f) return 0;
+  if (lead == 0xf0 && byte(1) < 0x90) return 0;
+  return lead == 0xf4 && byte(1) > 0x8f ? 0 : size;
+}
+
+}  // namespace
+
+std::string clean(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const size_t size = character_size(text);
+    const auto first = static_cast<unsigned char>(text[0]);
+    const bool is_control =
+        first < 0x20 || first == 0x7f ||
+        (first == 0xc2 && size == 2 && static_cast<unsigned char>(text[1]) < 0xa0);
+    if (size == 0) {
+      out += "\xef\xbf\xbd";
+    } else if (is_control) {
+      out += ' ';
+    } else {
+      out += text.substr(0, size);
+    }
+    text.remove_prefix(size == 0 ? 1 : size);
+  }
+  return out;
+}
+
+std::string_view cut(std::string_view text, size_t limit) {
+  if (text.size() <= limit) return text;
+  const auto is_inside = [text](size_t i) {
+    return (static_cast<unsigned char>(text[i]) & 0xc0) == 0x80;
+  };
+  size_t end = limit;
+  // A character has at most three bytes behind its first.
+  while (end > 0 && limit - end < 3 && is_inside(end)) end--;
+  return text.substr(0, end);
+}
+
 }  // namespace redlatch

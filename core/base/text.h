@@ -15,6 +15,13 @@ namespace redlatch {
 // a message is one line.
 std::string quoted(std::string_view text, size_t limit = 64);
 
+// `text` as it may stand in a message: bytes that are not UTF-8 are U+FFFD, and control characters
+// spaces. Servers may say anything, and some languages refuse such texts.
+std::string clean(std::string_view text);
+
+// The first `limit` bytes of `text` at most, without half a character at the end.
+std::string_view cut(std::string_view text, size_t limit);
+
 // Parse all of `text` as a decimal number. @return false if it is not one, or too large.
 template <class Number>
 [[nodiscard]] bool parse_number(std::string_view text, Number &number) {

@@ -89,7 +89,7 @@ void Engine::finish(Request &request, Status status, std::string_view message) n
   timers_.remove(request);
   timers_.dismiss();
   try {
-    request.message = message;
+    request.message = clean(message);
   } catch (const std::bad_alloc &) {
     request.message.clear();  // the status says enough
   }

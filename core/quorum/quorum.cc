@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <new>
 
+#include "base/text.h"
+
 namespace redlatch::quorum {
 
 using engine::kNoMemoryRetry;
@@ -163,7 +165,7 @@ void Quorum::on_timer(Nanos now) {
 
 void Quorum::finish(Request &request, Status status, std::string_view message) noexcept {
   try {
-    request.message = message;
+    request.message = clean(message);
   } catch (const std::bad_alloc &) {
     request.message.clear();  // the status says enough
   }

@@ -24,6 +24,8 @@ bool is_one_of(const std::array<std::string_view, N> &words, std::string_view wo
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+constexpr size_t kMaxShown = 300;  // of what a server says
+
 Refusal nonsense(std::string_view what) {
   return Refusal{Refusal::Kind::kOther, "unexpected answer to " + std::string(what)};
 }
@@ -57,10 +59,7 @@ Refusal refusal_of(const Reply &reply) {
   if (!reply.is_error()) return {};
   const std::string_view text = reply.text();
   const std::string_view word = word_of(text);
-  Refusal refusal{Refusal::Kind::kOther, std::string(text.substr(0, 300))};
-  std::replace_if(
-      refusal.message.begin(), refusal.message.end(),
-      [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
+  Refusal refusal{Refusal::Kind::kOther, clean(cut(text, kMaxShown))};
   if (word == "NOSCRIPT") {
     refusal.kind = Refusal::Kind::kNoScript;
   } else if (is_one_of(kTransient, word)) {
