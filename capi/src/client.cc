@@ -3,6 +3,7 @@
 //
 // Options and clients.
 #include "base/log.h"
+#include "client/url.h"
 #include "handles.h"
 
 using namespace redlatch;

@@ -51,7 +51,9 @@ struct Settings {
   std::string address() const {
     if (!folder.empty()) return "embedded://" + folder;
     if (!socket_path.empty()) return "unix://" + socket_path;
-    return (tls.is_on ? "rediss://" : "redis://") + host + ":" + port;
+    const bool is_ipv6 = host.find(':') != std::string::npos;
+    return (tls.is_on ? "rediss://" : "redis://") + (is_ipv6 ? "[" + host + "]" : host) + ":" +
+           port;
   }
 };
 

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <cctype>
 #include <cstdlib>
 #include <numeric>
 #include <utility>
@@ -16,16 +16,19 @@
 #include "base/text.h"
 #include "client/secret_file.h"
 #include "client/tls_options.h"
-#include "embedded/folder.h"
+#include "client/url.h"
 #include "wire/keys.h"
 
 namespace redlatch::client {
 
 namespace {
 
-constexpr size_t kMaxSocketPath = 107;  // sockaddr_un::sun_path, less its NUL
+Outcome invalid(const std::string &message) { return failure(Status::kInvalid, message); }
 
-Outcome invalid(std::string message) { return failure(Status::kInvalid, std::move(message)); }
+// Without the value: in a URL it may hold a secret that was meant for another option.
+Outcome must_be(std::string_view name, const std::string &allowed) {
+  return invalid("option " + quoted(name) + " must be " + allowed);
+}
 
 // ---- values ------------------------------------------------------------------------------------
 
@@ -47,8 +50,7 @@ Nanos parse_duration(std::string_view text) {
 Outcome set_duration(std::string_view name, std::string_view value, Nanos &target) {
   const Nanos duration = parse_duration(value);
   if (duration < kMs) {
-    return invalid("option " + quoted(name) + ": " + quoted(value) +
-                   " is not a duration of 1ms to 1h, such as 500ms, 2s or 1m");
+    return must_be(name, "a duration of 1ms to 1h, such as 500ms, 2s or 1m");
   }
   target = duration;
   return {};
@@ -57,8 +59,7 @@ Outcome set_duration(std::string_view name, std::string_view value, Nanos &targe
 Outcome set_database(std::string_view value, int &target) {
   int number = -1;
   if (!parse_number(value, number) || number < 0 || number > kMaxDatabase) {
-    return invalid("option 'db': " + quoted(value) + " is not a number of 0 to " +
-                   std::to_string(kMaxDatabase));
+    return must_be("db", "a number of 0 to " + std::to_string(kMaxDatabase));
   }
   target = number;
   return {};
@@ -77,17 +78,12 @@ Outcome set_text(std::string_view name, std::string_view value, size_t limit, st
 Outcome set_client_name(std::string_view value, std::string &target) {
   const bool is_plain =
       std::all_of(value.begin(), value.end(), [](char c) { return c > ' ' && c < 0x7f; });
-  if (!is_plain) {
-    return invalid("option 'client_name': " + quoted(value) +
-                   " holds other than printable ASCII without spaces");
-  }
+  if (!is_plain) return must_be("client_name", "printable ASCII without spaces");
   return set_text("client_name", value, kMaxLabelBytes, target);
 }
 
 Outcome set_protocol(std::string_view value, int &target) {
-  if (value != "2" && value != "3") {
-    return invalid("option 'protocol': " + quoted(value) + " is none; 2 and 3 are");
-  }
+  if (value != "2" && value != "3") return must_be("protocol", "2 or 3");
   target = value[0] - '0';
   return {};
 }
@@ -95,8 +91,7 @@ Outcome set_protocol(std::string_view value, int &target) {
 // A relative one would mean another file to the supervisor, which runs in another folder.
 Outcome set_server(std::string_view value, std::string &target) {
   if (!value.starts_with('/') || value.find('\0') != std::string_view::npos) {
-    return invalid("option 'server': " + quoted(value) +
-                   " is not the absolute path of a valkey-server or redis-server");
+    return must_be("server", "the absolute path of a valkey-server or redis-server");
   }
   return set_text("server", value, kMaxNameBytes, target);
 }
@@ -108,11 +103,6 @@ constexpr std::array<std::string_view, 16> kNames = {
     "db",        "holder",   "client_name", "connect_timeout",
     "timeout",   "protocol", "server",      "tls_ca",
     "tls_cert",  "tls_key",  "tls_sni",     "tls_verify"};
-constexpr std::array<std::string_view, 6> kSchemes = {"redis",   "rediss", "valkey",
-                                                      "valkeys", "unix",   "embedded"};
-constexpr std::array<std::string_view, 3> kLaterSchemes = {"redis-sentinel", "redis+cluster",
-                                                           "valkey+cluster"};
-
 constexpr std::array<std::string_view, 5> kQuorumNames = {"restart_guard", "durable", "fenced",
                                                           "node_timeout", "min_validity"};
 
@@ -130,23 +120,127 @@ size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-template <size_t N>
-std::string nearest(const std::array<std::string_view, N> &known, std::string_view name) {
-  const auto best = std::min_element(known.begin(), known.end(), [&](auto a, auto b) {
-    return distance(a, name) < distance(b, name);
-  });
-  return std::string(*best);
-}
-
-std::string list_of_schemes() {
-  std::string list;
-  for (const auto scheme : kSchemes) {
-    list += (list.empty() ? "" : ", ") + std::string(scheme) + "://";
-  }
-  return list;
-}
-
 bool is_of_tls(std::string_view name) { return name.starts_with("tls_"); }
+
+// ---- options of a Redlock ----------------------------------------------------------------------
+
+Outcome set_switch(std::string_view name, std::string_view value, bool &target) {
+  if (value != "yes" && value != "no") return must_be(name, "yes or no");
+  target = value == "yes";
+  return {};
+}
+
+// A duration of `least` to `most`, or `word`, which stands for 0.
+Outcome set_duration_or(std::string_view name, std::string_view value, std::string_view word,
+                        Nanos least, Nanos most, Nanos &target) {
+  const Nanos duration = value == word ? 0 : parse_duration(value);
+  if (value != word && (duration < least || duration > most)) {
+    return must_be(name, std::string(word) + " or a duration of " + std::to_string(least / kMs) +
+                             "ms to " + std::to_string(most / kMs) + "ms, such as 2s or 1m");
+  }
+  target = duration;
+  return {};
+}
+
+Outcome set_quorum_option(QuorumSettings &settings, std::string_view name, std::string_view value) {
+  constexpr Nanos kHour = kMaxTimeoutMs * kMs;
+  if (name == "durable") return set_switch(name, value, settings.is_durable);
+  if (name == "fenced") return set_switch(name, value, settings.is_fenced);
+  if (name == "restart_guard") {
+    return set_duration_or(name, value, "off", 1000 * kMs, kHour, settings.restart_guard);
+  }
+  if (name == "node_timeout") {
+    return set_duration_or(name, value, "auto", kMs, 60'000 * kMs, settings.node_timeout);
+  }
+  return set_duration_or(name, value, "0", kMs, kHour, settings.min_validity);
+}
+
+// ---- nodes --------------------------------------------------------------------------------------
+
+constexpr std::string_view kSpaces = " \t\r\n";
+
+std::string_view trimmed(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(kSpaces), text.size()));
+  return text.substr(0, text.find_last_not_of(kSpaces) + 1);
+}
+
+// One URL or several in each line; a line end behind the last one is its own. An empty line is a
+// URL that was left out, which must not make a quorum of fewer nodes.
+Outcome split_urls(std::string_view lines, std::vector<std::string_view> &urls) {
+  while (!lines.empty()) {
+    const size_t end = std::min(lines.find('\n'), lines.size());
+    std::string_view line = trimmed(lines.substr(0, end));
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+    if (line.empty()) return invalid("URL " + std::to_string(urls.size() + 1) + " is empty");
+    while (!line.empty()) {
+      urls.push_back(line.substr(0, line.find_first_of(kSpaces)));
+      line.remove_prefix(urls.back().size());
+      line = trimmed(line);
+    }
+  }
+  return {};
+}
+
+std::string default_holder() {
+  std::array<char, 256> host{};
+  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  const std::string pid = "/" + std::to_string(getpid());
+  return std::string(host.data()).substr(0, kMaxLabelBytes - pid.size()) + pid;
+}
+
+// What was set by name and is refused is shown if it can be no secret.
+std::string got(std::string_view name, std::string_view value) {
+  constexpr size_t kMaxShown = 32;
+  const bool is_secret = name == "user" || name == "password" || name == "password_file";
+  const bool is_word =
+      !value.empty() && value.size() <= kMaxShown &&
+      std::all_of(value.begin(), value.end(), [](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' || c == '+';
+      });
+  return is_word && !is_secret ? " (got " + quoted(value) + ")" : std::string();
+}
+
+}  // namespace
+
+std::string nearest(std::span<const std::string_view> known, std::string_view word) {
+  constexpr size_t kMaxDistance = 2;
+  constexpr size_t kMaxWord = 32;  // the distance costs the product of both lengths
+  if (word.size() > kMaxWord) return {};
+  std::string_view best;
+  size_t least = kMaxDistance + 1;
+  for (const std::string_view one : known) {
+    const size_t edits = distance(one, word);
+    if (edits < least && 2 * edits < one.size()) {
+      best = one;
+      least = edits;
+    }
+  }
+  return std::string(best);
+}
+
+bool is_option(std::string_view name) {
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+bool is_quorum_option(std::string_view name) {
+  return std::find(kQuorumNames.begin(), kQuorumNames.end(), name) != kQuorumNames.end();
+}
+
+std::string nearest_option(std::string_view name) {
+  const std::string near = nearest(kNames, name);
+  return near.empty() ? nearest(kQuorumNames, name) : near;
+}
+
+Outcome unknown_option(std::string_view name) {
+  std::string text = "unknown option";
+  if (is_option_name(name)) text += " " + quoted(name);
+  const std::string near = nearest_option(name);
+  if (!near.empty()) return invalid(text + " (did you mean '" + near + "'?)");
+  for (const std::string_view one : kNames) {
+    text += (one == kNames.front() ? " (known are " : ", ") + std::string(one);
+  }
+  return invalid(text + "; those of a Redlock are in docs/redlock.md)");
+}
 
 Outcome set_option(Settings &settings, std::string_view name, std::string_view value) {
   if (name == "namespace") {
@@ -171,265 +265,19 @@ Outcome set_option(Settings &settings, std::string_view name, std::string_view v
   if (is_of_tls(name)) {
     if (auto outcome = set_tls_option(settings.tls, name, value)) return *outcome;
   }
-  const std::string_view shown = name.substr(0, 64);
-  std::string close = nearest(kNames, shown);
-  const std::string of_quorum = nearest(kQuorumNames, shown);
-  if (distance(of_quorum, shown) < distance(close, shown)) close = of_quorum;
-  return invalid("unknown option " + quoted(name) + ": did you mean '" + close + "'?");
+  return unknown_option(name);
 }
-
-// ---- options of a Redlock ----------------------------------------------------------------------
-
-bool is_of_quorum(std::string_view name) {
-  return std::find(kQuorumNames.begin(), kQuorumNames.end(), name) != kQuorumNames.end();
-}
-
-Outcome set_switch(std::string_view name, std::string_view value, bool &target) {
-  if (value != "yes" && value != "no") {
-    return invalid("option " + quoted(name) + ": " + quoted(value) + " is none; yes and no are");
-  }
-  target = value == "yes";
-  return {};
-}
-
-// A duration of `least` to `most`, or `word`, which stands for 0.
-Outcome set_duration_or(std::string_view name, std::string_view value, std::string_view word,
-                        Nanos least, Nanos most, Nanos &target) {
-  const Nanos duration = value == word ? 0 : parse_duration(value);
-  if (value != word && (duration < least || duration > most)) {
-    return invalid("option " + quoted(name) + ": " + quoted(value) + " is neither " +
-                   std::string(word) + " nor a duration of " + std::to_string(least / kMs) +
-                   "ms to " + std::to_string(most / kMs) + "ms, such as 2s or 1m");
-  }
-  target = duration;
-  return {};
-}
-
-Outcome set_quorum_option(QuorumSettings &settings, std::string_view name, std::string_view value) {
-  constexpr Nanos kHour = kMaxTimeoutMs * kMs;
-  if (name == "durable") return set_switch(name, value, settings.is_durable);
-  if (name == "fenced") return set_switch(name, value, settings.is_fenced);
-  if (name == "restart_guard") {
-    return set_duration_or(name, value, "off", 1000 * kMs, kHour, settings.restart_guard);
-  }
-  if (name == "node_timeout") {
-    return set_duration_or(name, value, "auto", kMs, 60'000 * kMs, settings.node_timeout);
-  }
-  return set_duration_or(name, value, "0", kMs, kHour, settings.min_validity);
-}
-
-// ---- URLs --------------------------------------------------------------------------------------
-
-bool percent_decode(std::string_view text, std::string &out) {
-  out.clear();
-  for (size_t i = 0; i < text.size(); i++) {
-    if (text[i] != '%') {
-      out += text[i];
-      continue;
-    }
-    unsigned byte = 0;
-    const char *digits = text.data() + i + 1;
-    if (i + 2 >= text.size() || std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2) {
-      return false;
-    }
-    out += static_cast<char>(byte);
-    i += 2;
-  }
-  return true;
-}
-
-std::string default_holder() {
-  std::array<char, 256> host{};
-  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
-  const std::string pid = "/" + std::to_string(getpid());
-  return std::string(host.data()).substr(0, kMaxLabelBytes - pid.size()) + pid;
-}
-
-class UrlParser {
- public:
-  UrlParser(std::string_view url, Settings &settings)
-      : shown_(redact_url(url)), rest_(url), settings_(settings) {}
-
-  Outcome parse();
-
- private:
-  Outcome wrong(const std::string &what) const { return invalid(what + " in " + shown_); }
-  Outcome take_scheme();
-  Outcome take_user();
-  Outcome take_server();
-  Outcome take_path();
-  Outcome take_socket(std::string_view path);
-  Outcome take_folder(std::string_view path);
-  Outcome take_query();
-  bool take_until(std::string_view ends, std::string_view &part);
-
-  const std::string shown_;
-  std::string_view rest_;
-  Settings &settings_;
-  bool is_unix_ = false;
-  bool is_embedded_ = false;
-};
-
-Outcome UrlParser::parse() {
-  if (rest_.size() > 8 * kMaxNameBytes) return invalid("URL is over 8 KiB");
-  if (auto outcome = take_scheme(); !outcome.ok()) return outcome;
-  if (auto outcome = take_user(); !outcome.ok()) return outcome;
-  if (!is_unix_ && !is_embedded_) {
-    if (auto outcome = take_server(); !outcome.ok()) return outcome;
-  }
-  if (auto outcome = take_path(); !outcome.ok()) return outcome;
-  return take_query();
-}
-
-// Move what stands before the first of `ends` to `part`. The end itself stays.
-bool UrlParser::take_until(std::string_view ends, std::string_view &part) {
-  const size_t end = std::min(rest_.find_first_of(ends), rest_.size());
-  part = rest_.substr(0, end);
-  rest_.remove_prefix(end);
-  return !part.empty();
-}
-
-Outcome UrlParser::take_scheme() {
-  const size_t end = rest_.find("://");
-  if (end == std::string_view::npos) {
-    return invalid("URL " + quoted(shown_, 256) + " has no scheme: it must begin with one of " +
-                   list_of_schemes());
-  }
-  const std::string scheme(rest_.substr(0, end));
-  rest_.remove_prefix(end + 3);
-  if (std::find(kLaterSchemes.begin(), kLaterSchemes.end(), scheme) != kLaterSchemes.end()) {
-    return failure(Status::kUnsupported, "scheme '" + scheme + "' in " + shown_ +
-                                             " is not possible in this build; possible are " +
-                                             list_of_schemes());
-  }
-  if (std::find(kSchemes.begin(), kSchemes.end(), scheme) == kSchemes.end()) {
-    return wrong("unknown scheme " + quoted(scheme) + " (did you mean '" +
-                 nearest(kSchemes, std::string_view(scheme).substr(0, 64)) + "://'? known are " +
-                 list_of_schemes() + ")");
-  }
-  settings_.tls.is_on = scheme == "rediss" || scheme == "valkeys";
-  is_unix_ = scheme == "unix";
-  is_embedded_ = scheme == "embedded";
-  return {};
-}
-
-Outcome UrlParser::take_user() {
-  const std::string_view authority = rest_.substr(0, rest_.find_first_of("/?#"));
-  const size_t at = authority.rfind('@');
-  if (at == std::string_view::npos) return {};
-  const std::string_view who = authority.substr(0, at);
-  const size_t colon = who.find(':');
-  rest_.remove_prefix(at + 1);
-  if (!percent_decode(who.substr(0, colon), settings_.user)) return wrong("malformed %-code");
-  if (colon == std::string_view::npos) return {};
-  if (!percent_decode(who.substr(colon + 1), settings_.password)) return wrong("malformed %-code");
-  return {};
-}
-
-Outcome UrlParser::take_server() {
-  std::string_view server;
-  if (!take_until("/?#", server)) return wrong("no host");
-  std::string_view host = server;
-  std::string_view port;
-  const bool is_bracketed = server.starts_with('[');
-  const size_t close = server.find(']');
-  if (is_bracketed && close == std::string_view::npos) return wrong("no ']' behind the address");
-  const size_t colon = server.find(':', is_bracketed ? close : 0);
-  if (colon != std::string_view::npos) {
-    host = server.substr(0, colon);
-    port = server.substr(colon + 1);
-  }
-  if (is_bracketed) host = server.substr(1, close - 1);
-  if (host.empty() || host.size() > 255) return wrong("no host, or one over 255 bytes");
-  if (host.find_first_of(std::string_view(" \t\r\n\0", 5)) != std::string_view::npos) {
-    return wrong("a space in the host");
-  }
-  settings_.host = host;
-  if (colon == std::string_view::npos) return {};
-  int number = 0;
-  if (!parse_number(port, number) || number < 1 || number > 65'535) {
-    return wrong("the port is not a number of 1 to 65535");
-  }
-  settings_.port = port;
-  return {};
-}
-
-Outcome UrlParser::take_path() {
-  std::string_view path;
-  take_until("?#", path);
-  if (is_embedded_) return take_folder(path);
-  if (is_unix_) return take_socket(path);
-  if (path.size() <= 1) return {};
-  if (set_database(path.substr(1), settings_.database).ok()) return {};
-  return wrong("the database is not a number of 0 to " + std::to_string(kMaxDatabase));
-}
-
-Outcome UrlParser::take_socket(std::string_view path) {
-  if (!percent_decode(path, settings_.socket_path)) return wrong("malformed %-code");
-  if (!settings_.socket_path.starts_with('/') || settings_.socket_path.size() > kMaxSocketPath ||
-      settings_.socket_path.find('\0') != std::string::npos) {
-    return wrong("the socket needs an absolute path of at most " + std::to_string(kMaxSocketPath) +
-                 " bytes, as unix:///run/redis.sock");
-  }
-  return {};
-}
-
-Outcome UrlParser::take_folder(std::string_view path) {
-  std::string &folder = settings_.folder;
-  if (!percent_decode(path, folder)) return wrong("malformed %-code");
-  if (folder.empty()) folder = embedded::default_folder();
-  while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
-  if (!folder.starts_with('/') || folder.find('\0') != std::string::npos) {
-    return wrong(
-        "an embedded server runs on this host, so none is to be named: embedded:// is the "
-        "user's own, embedded:///a/folder (three slashes) that of a folder,");
-  }
-  if (folder.size() > embedded::kMaxFolderPath) {
-    return wrong("the folder's path has " + std::to_string(folder.size()) +
-                 " bytes: allowed are at most " + std::to_string(embedded::kMaxFolderPath) +
-                 ", because the name of a socket in it is limited");
-  }
-  settings_.socket_path = folder + "/" + std::string(embedded::kSocketFile);
-  return {};
-}
-
-Outcome UrlParser::take_query() {
-  if (rest_.starts_with('#')) return wrong("a fragment (#..) is not allowed");
-  if (!rest_.empty()) rest_.remove_prefix(1);
-  while (!rest_.empty()) {
-    std::string_view pair;
-    take_until("&", pair);
-    if (!rest_.empty()) rest_.remove_prefix(1);
-    if (pair.empty()) continue;
-    const size_t equals = pair.find('=');
-    std::string name;
-    std::string value;
-    if (equals == std::string_view::npos) return wrong("a parameter has no '='");
-    if (!percent_decode(pair.substr(0, equals), name) ||
-        !percent_decode(pair.substr(equals + 1), value)) {
-      return wrong("malformed %-code");
-    }
-    if (is_of_quorum(name)) return wrong("option " + quoted(name) + " is one of the whole Redlock");
-    if (std::find(kNames.begin(), kNames.end(), name) == kNames.end()) {
-      return wrong("unknown URL parameter " + quoted(name) + " (did you mean '" +
-                   nearest(kNames, std::string_view(name).substr(0, 64)) + "'?)");
-    }
-    if (auto outcome = set_option(settings_, name, value); !outcome.ok()) {
-      outcome.message += " (in " + shown_ + ")";
-      return outcome;
-    }
-  }
-  return {};
-}
-
-}  // namespace
 
 Outcome Options::set(std::string_view name, std::string_view value) {
   Settings scratch;
   QuorumSettings quorum;
-  auto outcome = is_of_quorum(name) ? set_quorum_option(quorum, name, value)
-                                    : set_option(scratch, name, value);
-  if (outcome.ok()) values_.insert_or_assign(std::string(name), std::string(value));
+  auto outcome = is_quorum_option(name) ? set_quorum_option(quorum, name, value)
+                                        : set_option(scratch, name, value);
+  if (outcome.ok()) {
+    values_.insert_or_assign(std::string(name), std::string(value));
+  } else if (is_option(name) || is_quorum_option(name)) {
+    outcome.message += got(name, value);
+  }
   return outcome;
 }
 
@@ -488,7 +336,8 @@ std::string_view Options::env(std::string_view name) const {
 
 Outcome Options::resolve(std::string_view url, Settings &settings) const {
   for (const auto &[name, value] : values_) {
-    if (is_of_quorum(name)) return invalid("option " + quoted(name) + " is one of a Redlock only");
+    if (is_quorum_option(name))
+      return invalid("option " + quoted(name) + " is one of a Redlock only");
   }
   if (url.empty()) url = env("url");
   if (url.empty()) return invalid("no server was named: give a URL, or set REDLATCH_URL");
@@ -498,18 +347,16 @@ Outcome Options::resolve(std::string_view url, Settings &settings) const {
 
 Outcome Options::resolve(std::string_view urls, std::vector<Settings> &nodes,
                          QuorumSettings &settings) const {
-  constexpr std::string_view kSpaces = " \t\r\n";
   nodes.clear();
   settings = {};
   for (const auto &[name, value] : values_) {
-    if (!is_of_quorum(name)) continue;
+    if (!is_quorum_option(name)) continue;
     if (auto outcome = set_quorum_option(settings, name, value); !outcome.ok()) return outcome;
   }
-  if (urls.empty()) urls = env("url");
-  while (!urls.empty()) {
-    const std::string_view url = urls.substr(0, urls.find_first_of(kSpaces));
-    urls.remove_prefix(std::min(url.size() + 1, urls.size()));
-    if (url.empty()) continue;
+  if (urls.empty()) urls = trimmed(env("url"));
+  std::vector<std::string_view> all;
+  if (auto outcome = split_urls(urls, all); !outcome.ok()) return outcome;
+  for (const std::string_view url : all) {
     if (nodes.size() == kMaxNodes) {
       return invalid("more than " + std::to_string(kMaxNodes) + " nodes, from " + redact_url(url) +
                      " on");
@@ -545,9 +392,9 @@ Outcome Options::resolve_node(std::string_view url, Settings &settings) const {
   settings.holder = default_holder();
   settings.name_space = env("namespace");
   settings.shown_url = redact_url(url);
-  if (auto outcome = UrlParser(url, settings).parse(); !outcome.ok()) return outcome;
+  if (auto outcome = parse_url(url, settings); !outcome.ok()) return outcome;
   for (const auto &[name, value] : values_) {
-    if (is_of_quorum(name) || (is_of_tls(name) && !settings.tls.is_on)) continue;
+    if (is_quorum_option(name) || (is_of_tls(name) && !settings.tls.is_on)) continue;
     if (auto outcome = set_option(settings, name, value); !outcome.ok()) return outcome;
   }
   if (auto outcome = check_together(settings); !outcome.ok()) return outcome;

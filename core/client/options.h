@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,7 +44,17 @@ class Options {
 std::string option_of(const Settings &settings, std::string_view name);
 std::string option_of(const QuorumSettings &settings, std::string_view name);
 
-// `url` with its password as ***; malformed ones too.
-std::string redact_url(std::string_view url);
+// ---- what options and URLs share ---------------------------------------------------------------
+
+// Is it the name of an option of one server, resp. of a whole Redlock?
+bool is_option(std::string_view name);
+bool is_quorum_option(std::string_view name);
+// Set one option of one server. A message names the option and what is allowed, and no value.
+Outcome set_option(Settings &settings, std::string_view name, std::string_view value);
+// A failure that suggests the nearest name. What has not the form of a name is not quoted.
+Outcome unknown_option(std::string_view name);
+// The one of `known` that differs little from `word`, or an empty text.
+std::string nearest(std::span<const std::string_view> known, std::string_view word);
+std::string nearest_option(std::string_view name);
 
 }  // namespace redlatch::client

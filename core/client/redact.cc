@@ -3,79 +3,123 @@
 //
 // What may be shown of a URL.
 #include <algorithm>
-#include <array>
 
+#include "base/text.h"
 #include "client/options.h"
+#include "client/url.h"
 
 namespace redlatch::client {
 
 namespace {
 
-constexpr std::array<std::string_view, 14> kShownNames = {
-    "namespace",       "db",      "holder",   "password_file", "client_name",
-    "connect_timeout", "timeout", "protocol", "server",        "tls_ca",
-    "tls_cert",        "tls_key", "tls_sni",  "tls_verify"};
+constexpr std::string_view kHidden = "***";
 
-bool is_shown(std::string_view name) {
-  return std::find(kShownNames.begin(), kShownNames.end(), name) != kShownNames.end();
+std::string shown_if(bool is_shown, std::string_view text) {
+  return std::string(is_shown ? text : kHidden);
 }
 
-// What may be shown of "host:port/0" and the like. A part that is not of the expected form may be
-// the rest of a password that nobody encoded.
-std::string redact_server(std::string_view server, std::string_view scheme) {
-  if (scheme == "unix://") return server.starts_with('/') ? std::string(server) : "***";
-  if (scheme == "embedded://" && server.starts_with('/')) return std::string(server);
-  const auto is_digits = [](std::string_view text) {
-    return text.find_first_not_of("0123456789") == std::string_view::npos;
-  };
-  const size_t slash = std::min(server.find('/'), server.size());
-  const std::string_view host = server.substr(0, slash);
-  const std::string_view path = server.substr(std::min(slash + 1, server.size()));
-  const size_t colon =
-      host.find(':', host.starts_with('[') ? std::min(host.find(']'), host.size()) : 0);
-  std::string shown(host.substr(0, colon));
-  if (colon != std::string_view::npos) {
-    shown += is_digits(host.substr(colon + 1)) ? std::string(host.substr(colon)) : ":***";
+bool is_duration(std::string_view text) {
+  const std::string_view unit =
+      text.substr(std::min(text.find_first_not_of("0123456789"), text.size()));
+  return unit.size() < text.size() && text.size() < 16 &&
+         (unit.empty() || unit == "ms" || unit == "s" || unit == "m" || unit == "h");
+}
+
+bool is_small_number(std::string_view text) {
+  int number = 0;
+  return parse_number(text, number) && number >= 0 && number <= kMaxDatabase;
+}
+
+// May the value of this option, as it is written in a URL, be shown?
+bool is_shown_value(std::string_view name, std::string_view value) {
+  if (name == "db" || name == "protocol") return is_small_number(value);
+  if (name == "timeout" || name == "connect_timeout") return is_duration(value);
+  if (name == "tls_sni") return is_host(value);
+  if (name == "tls_verify") return value == "full" || value == "ca" || value == "none";
+  if (name == "namespace" || name == "holder" || name == "client_name") {
+    return is_plain_value(value);
   }
-  if (slash < server.size()) shown += is_digits(path) ? "/" + std::string(path) : "/***";
+  // A secret may be given where the name of its file belongs.
+  return is_option(name) && name != "user" && name != "password" && is_shown_path(value);
+}
+
+// "user:password" in front of the '@'. A name alone may be a password whose ':' is missing.
+std::string redact_user(std::string_view who) {
+  const size_t colon = who.find(':');
+  if (colon == std::string_view::npos) return who.empty() ? "" : std::string(kHidden);
+  const std::string_view user = who.substr(0, colon);
+  const bool is_name = is_plain_value(user) && user.find('/') == std::string_view::npos;
+  return shown_if(is_name, user) + ":" + std::string(kHidden);
+}
+
+// "host:port/0"
+std::string redact_server(std::string_view server) {
+  const size_t slash = std::min(server.find('/'), server.size());
+  const std::string_view authority = server.substr(0, slash);
+  const bool is_bracketed = authority.starts_with('[');
+  const size_t close = is_bracketed ? authority.find(']') : 0;
+  const size_t end = close == std::string_view::npos ? close : authority.find(':', close);
+  const std::string_view host = authority.substr(0, end);
+  const bool is_good = is_bracketed ? host.ends_with(']') && host.size() > 2 &&
+                                          is_ipv6(host.substr(1, host.size() - 2))
+                                    : is_host(host);
+  if (server.empty()) return "";
+  if (!is_good) return std::string(kHidden);
+  std::string shown(host);
+  if (host.size() < authority.size()) {
+    const std::string_view port = authority.substr(host.size() + 1);
+    shown += ":" + shown_if(is_port(port), port);
+  }
+  if (slash == server.size()) return shown;
+  const std::string_view database = server.substr(slash + 1);
+  return shown + "/" + shown_if(database.empty() || is_small_number(database), database);
+}
+
+// "?name=value&.."
+std::string redact_query(std::string_view query) {
+  std::string shown;
+  while (!query.empty()) {
+    std::string_view pair = query.substr(0, query.find('&', 1));
+    query.remove_prefix(pair.size());
+    shown += pair.front();
+    pair.remove_prefix(1);
+    if (pair.empty()) continue;
+    const size_t equals = pair.find('=');
+    const std::string_view name = pair.substr(0, equals);
+    // A name that resembles none may be the rest of a password that holds an '&'.
+    if (equals == std::string_view::npos || nearest_option(name).empty()) {
+      shown += kHidden;
+      continue;
+    }
+    const std::string_view value = pair.substr(equals + 1);
+    shown.append(name).append("=").append(shown_if(is_shown_value(name, value), value));
+  }
   return shown;
 }
 
 }  // namespace
 
 std::string redact_url(std::string_view url) {
-  const size_t scheme = url.find("://");
-  const size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
-  std::string shown(url.substr(0, begin));
+  const size_t scheme_end = url.find("://");
+  const std::string_view scheme = url.substr(0, scheme_end);
+  if (scheme_end == std::string_view::npos || !is_scheme(scheme)) return std::string(kHidden);
+  std::string shown = std::string(scheme) + "://";
+  std::string_view rest = url.substr(shown.size());
   // A password may hold a bare slash or question mark: the last '@' ends it, to be safe.
-  const size_t at = url.rfind('@');
-  std::string_view rest = url.substr(begin);
-  if (at != std::string_view::npos && at >= begin) {
-    const std::string_view who = url.substr(begin, at - begin);
-    const size_t colon = who.find_first_of(":/?");
-    // Without a scheme it may be anything, and who knows where the password begins.
-    shown.append(scheme == std::string_view::npos ? "***" : who.substr(0, colon));
-    if (colon != std::string_view::npos) shown.append(":***");
-    shown += '@';
-    rest = url.substr(at + 1);
+  if (const size_t at = rest.rfind('@'); at != std::string_view::npos) {
+    shown += redact_user(rest.substr(0, at)) + "@";
+    rest.remove_prefix(at + 1);
   }
-  const size_t query = std::min(rest.find('?'), rest.size());
-  shown += redact_server(rest.substr(0, query), url.substr(0, begin));
-  rest.remove_prefix(query);
-  // Of parameters only what cannot be a secret is shown: a mistyped name may stand before one.
-  while (!rest.empty()) {
-    const std::string_view pair = rest.substr(0, rest.find('&', 1));
-    rest.remove_prefix(pair.size());
-    const size_t equals = pair.find('=');
-    if (equals == std::string_view::npos) {
-      shown.append(pair.substr(0, 1)).append("***");
-    } else if (is_shown(pair.substr(1, equals - 1))) {
-      shown.append(pair);
-    } else {
-      shown.append(pair.substr(0, equals + 1)).append("***");
-    }
+  const std::string_view whole = rest;
+  rest = rest.substr(0, rest.find('#'));
+  const std::string_view server = rest.substr(0, rest.find('?'));
+  if (scheme == "unix" || scheme == "embedded") {
+    shown += shown_if(server.empty() || (server.starts_with('/') && is_path(server)), server);
+  } else {
+    shown += redact_server(server);
   }
-  return shown;
+  shown += redact_query(rest.substr(server.size()));
+  return rest.size() < whole.size() ? shown + "#" + std::string(kHidden) : shown;
 }
 
 }  // namespace redlatch::client

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/text.h"
+#include "client/url.h"
 
 namespace redlatch::client {
 
@@ -63,8 +64,9 @@ Outcome read_secret(const std::string &path, std::string &secret) {
   std::string line;
   const std::string reason = file.get() < 0 ? reason_of(errno) : read_line(file.get(), line);
   if (!reason.empty()) {
-    return failure(Status::kInvalid,
-                   "cannot read the password file " + quoted(path, 256) + ": " + reason);
+    // What looks like no path may be the password itself.
+    const std::string shown = is_shown_path(path) ? " " + quoted(path, 256) : "";
+    return failure(Status::kInvalid, "cannot read the password file" + shown + ": " + reason);
   }
   secret = std::move(line);
   return {};

@@ -15,6 +15,7 @@
 
 #include "base/descriptor.h"
 #include "base/text.h"
+#include "client/url.h"
 
 namespace redlatch::client {
 
@@ -25,36 +26,40 @@ using Verify = TlsSettings::Verify;
 constexpr std::array<std::pair<std::string_view, Verify>, 3> kVerify = {
     {{"full", Verify::kFull}, {"ca", Verify::kCa}, {"none", Verify::kNone}}};
 
-Outcome wrong(std::string_view name, std::string_view value, const std::string &what) {
-  return failure(Status::kInvalid, "option " + quoted(name) + ": " + quoted(value, 256) + what);
+Outcome wrong(std::string_view name, const std::string &what) {
+  return failure(Status::kInvalid, "option " + quoted(name) + what);
+}
+
+// Some give the key itself in place of its file.
+Outcome wrong_path(std::string_view name, std::string_view path, const std::string &what) {
+  return wrong(name, (is_shown_path(path) ? ": " + quoted(path, 256) : std::string()) + what);
 }
 
 // It is read at each connecting, when the working directory may be another one.
 Outcome set_path(std::string_view name, std::string_view value, std::string &target) {
   const std::string path(value);
   if (path.empty() || path.find('\0') != std::string::npos || path.size() >= PATH_MAX) {
-    return wrong(name, value, " is not a path of 1 to " + std::to_string(PATH_MAX - 1) + " bytes");
+    return wrong(name, " is not a path of 1 to " + std::to_string(PATH_MAX - 1) + " bytes");
   }
   const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   struct stat seen {};
   if (file.get() < 0 || fstat(file.get(), &seen) != 0) {
-    return wrong(name, value, " cannot be read: " + std::generic_category().message(errno));
+    return wrong_path(name, value, " cannot be read: " + std::generic_category().message(errno));
   }
   const bool may_be_folder = name == "tls_ca";
   if (!S_ISREG(seen.st_mode) && !(may_be_folder && S_ISDIR(seen.st_mode))) {
-    return wrong(name, value, may_be_folder ? " is neither a file nor a folder" : " is not a file");
+    return wrong_path(name, value,
+                      may_be_folder ? " is neither a file nor a folder" : " is not a file");
   }
   std::error_code error;
   target = std::filesystem::absolute(path, error);
-  return error ? wrong(name, value, ": " + error.message()) : Outcome{};
+  return error ? wrong_path(name, value, ": " + error.message()) : Outcome{};
 }
 
 Outcome set_sni(std::string_view value, std::string &target) {
-  constexpr std::string_view kUnusual(" \t\r\n\0", 5);
   // OpenSSL takes a dot in front for any name below.
-  if (value.empty() || value.front() == '.' || value.size() > 255 ||
-      value.find_first_of(kUnusual) != value.npos) {
-    return wrong("tls_sni", value, " is not the name of a host");
+  if (value.starts_with('.') || !(is_host(value) || is_ipv6(value))) {
+    return wrong("tls_sni", " is not the name of a host");
   }
   target = value;
   return {};
@@ -66,7 +71,7 @@ Outcome set_verify(std::string_view value, Verify &target) {
     target = verify;
     return {};
   }
-  return wrong("tls_verify", value, " is not one of full, ca and none");
+  return wrong("tls_verify", " is not one of full, ca and none");
 }
 
 }  // namespace

@@ -71,8 +71,7 @@ Outcome check_namespace(std::string_view name_space) {
                                          std::to_string(kMaxNamespaceBytes));
   }
   if (name_space.find_first_of("{}") != std::string_view::npos) {
-    return failure(Status::kInvalid,
-                   "namespace " + quoted(name_space) + " holds a brace: none is allowed");
+    return failure(Status::kInvalid, "namespace must be without a brace");
   }
   return {};
 }

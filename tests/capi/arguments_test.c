@@ -344,7 +344,12 @@ static void redlock_urls(void) {
                                  " redis://b8"),
                             NULL, err));
   CHECK(rl_redlock_open(NULL, 0, NULL, NULL) == NULL);
-  rl_redlock_close(rl_redlock_open(TEXT("redis://a\nredis://b  redis://c\n"), NULL, err));
+  /* Of five servers two that were left out must not make a quorum of three. */
+  NO_HANDLE(rl_redlock_open(TEXT("redis://a\n\nredis://b\n\nredis://c"), NULL, err));
+  CHECK_HAS("URL 2 is empty", rl_error_message(err));
+  NO_HANDLE(rl_redlock_open(TEXT("redis://a\nredis://b\nredis://c\n\n"), NULL, err));
+  CHECK_HAS("URL 4 is empty", rl_error_message(err));
+  rl_redlock_close(rl_redlock_open(TEXT("redis://a\n redis://b  redis://c\n"), NULL, err));
   CHECK_INT(RL_OK, rl_error_status(err));
 }
 

@@ -101,6 +101,17 @@ TEST(OptionsTest, wrong_urls_name_the_input_and_what_is_allowed) {
            Row{"", Status::kInvalid, "REDLATCH_URL"},
            Row{"localhost:6379", Status::kInvalid, "redis"},
            Row{"redsi://h", Status::kInvalid, "'redis://'"},
+           Row{"http://h", Status::kInvalid, "(got 'http://')"},
+           Row{"redis://::1:6379", Status::kInvalid, "brackets"},
+           Row{"redis://fe80::1", Status::kInvalid, "brackets"},
+           Row{"redis://[h]:1", Status::kInvalid, "IPv6"},
+           Row{"redis://[::1]x:1", Status::kInvalid, "port"},
+           Row{"redis://a b", Status::kInvalid, "letters, digits"},
+           Row{"redis://-h", Status::kInvalid, "letters, digits"},
+           Row{"redis://h?holder=a@b", Status::kInvalid, "%40"},
+           Row{"redis://h?holder=a;b", Status::kInvalid, "option 'holder' must be percent-enc"},
+           Row{"redis://h?nonsense=1", Status::kInvalid, "known are namespace, user"},
+           Row{"unix:///a;b", Status::kInvalid, "percent-encoded"},
            Row{"redis-sentinel://h", Status::kUnsupported, "rediss://"},
            Row{"redis://h?tls_verify=full", Status::kInvalid, "rediss:// and valkeys:// only"},
            Row{"unix:///s?tls_sni=x", Status::kInvalid, "only, not with unix:///s"},
@@ -127,7 +138,7 @@ TEST(OptionsTest, wrong_urls_name_the_input_and_what_is_allowed) {
            Row{"redis://h?timeout=0", Status::kInvalid, "1ms"},
            Row{"redis://h?timeout=99999999999999999999h", Status::kInvalid, "1h"},
            Row{"redis://h?db", Status::kInvalid, "="},
-           Row{"redis://h?protocol=4", Status::kInvalid, "2 and 3"},
+           Row{"redis://h?protocol=4", Status::kInvalid, "2 or 3"},
            Row{"redis://%zz@h", Status::kInvalid, "%-code"},
            Row{"redis://h?namespace=a{b", Status::kInvalid, "brace"},
            Row{"redis://h#x", Status::kInvalid, "fragment"},
@@ -148,6 +159,51 @@ TEST(OptionsTest, wrong_urls_name_the_input_and_what_is_allowed) {
     EXPECT_EQ(outcome.status, row.status) << row.url;
     EXPECT_NE(outcome.message.find(row.says), std::string::npos) << outcome.message;
   }
+}
+
+TEST(OptionsTest, only_a_near_name_is_suggested) {
+  for (const char *url : {"http://h", "redis://h?nonsense=1", "x://h"}) {
+    Settings settings;
+    const auto outcome = Options().resolve(url, settings);
+    EXPECT_EQ(outcome.message.find("did you mean"), std::string::npos) << outcome.message;
+  }
+  Options options;
+  EXPECT_EQ(options.set("nonsense", "1").message.find("did you mean"), std::string::npos);
+  EXPECT_NE(options.set("hodler", "1").message.find("did you mean 'holder'"), std::string::npos);
+  EXPECT_NE(options.set("node_timeuot", "1").message.find("'node_timeout'"), std::string::npos);
+}
+
+TEST(OptionsTest, ipv6_addresses_are_shown_in_brackets) {
+  EXPECT_EQ(parsed("redis://[::1]:7000/1").address(), "redis://[::1]:7000");
+  EXPECT_EQ(parsed("rediss://[fe80::1%25lo]").address(), "rediss://[fe80::1%lo]:6379");
+  EXPECT_EQ(parsed("redis://[fe80::1%lo]").host, "fe80::1%lo");
+  EXPECT_EQ(parsed("redis://127.0.0.1:06379").address(), "redis://127.0.0.1:6379");
+  Settings settings;
+  const auto outcome = Options().resolve("redis://[::1]?server=/x", settings);
+  EXPECT_NE(outcome.message.find("not with redis://[::1]:6379"), std::string::npos)
+      << outcome.message;
+}
+
+TEST(OptionsTest, an_empty_url_in_a_list_is_named_by_its_place) {
+  struct Row {
+    const char *urls;
+    const char *says;
+  };
+  for (const Row &row :
+       {Row{"redis://a\n\nredis://b", "URL 2 is empty"},
+        Row{"redis://a\nredis://b\n\n", "URL 3 is empty"}, Row{"\nredis://a", "URL 1 is empty"},
+        Row{"redis://a redis://b \n \t\r\nredis://c", "URL 3 is empty"},
+        Row{"\n", "URL 1 is empty"}, Row{" ", "URL 1 is empty"}}) {
+    std::vector<Settings> nodes;
+    QuorumSettings quorum;
+    const auto outcome = Options().resolve(row.urls, nodes, quorum);
+    EXPECT_EQ(outcome.status, Status::kInvalid) << row.urls;
+    EXPECT_NE(outcome.message.find(row.says), std::string::npos) << outcome.message;
+  }
+  std::vector<Settings> nodes;
+  QuorumSettings quorum;
+  EXPECT_TRUE(Options().resolve(" redis://a \t redis://b\r\n  redis://c\n", nodes, quorum).ok());
+  EXPECT_EQ(nodes.size(), 3U);
 }
 
 TEST(OptionsTest, password_is_in_no_message) {
@@ -230,6 +286,23 @@ TEST(OptionsTest, environment_counts_for_what_nobody_says) {
   ASSERT_TRUE(options.set("namespace", "").ok());
   ASSERT_TRUE(options.resolve("redis://h?namespace=url:", settings).ok());
   EXPECT_EQ(settings.name_space, "");
+}
+
+TEST(OptionsTest, an_empty_url_in_a_variable_is_named_by_its_place) {
+  std::vector<Settings> nodes;
+  QuorumSettings quorum;
+  {
+    const Variable url("REDLATCH_URL", "\nredis://a\nredis://b redis://c\n");
+    Options options;
+    ASSERT_TRUE(options.set_from_env().ok());
+    EXPECT_TRUE(options.resolve("", nodes, quorum).ok()) << "a line end around all is none";
+    EXPECT_EQ(nodes.size(), 3U);
+  }
+  const Variable url("REDLATCH_URL", "redis://a\n\nredis://b\nredis://c");
+  Options options;
+  ASSERT_TRUE(options.set_from_env().ok());
+  const auto outcome = options.resolve("", nodes, quorum);
+  EXPECT_NE(outcome.message.find("URL 2 is empty"), std::string::npos) << outcome.message;
 }
 
 TEST(OptionsTest, wrong_variable_is_named) {

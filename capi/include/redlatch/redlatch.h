@@ -572,7 +572,8 @@ typedef struct rl_redlock rl_redlock;
  * Open a Redlock over the servers at `urls`. Does not touch the network.
  *
  * An odd number of URLs, 1 to RL_MAX_NODES, each as for rl_client_open(), with spaces or newlines
- * between them. The namespace must be the same for all.
+ * between them. An empty line is a URL that was left out, and refused. The namespace must be the
+ * same for all.
  *
  * @param urls     empty: those of rl_client_options_set_from_env(), REDLATCH_URL.
  * @param options  NULL, or copied; they count for every node.

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "client/url.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "base/text.h"
+#include "client/options.h"
+#include "embedded/folder.h"
+
+namespace redlatch::client {
+
+namespace {
+
+constexpr size_t kMaxSocketPath = 107;  // sockaddr_un::sun_path, less its NUL
+constexpr size_t kMaxHostBytes = 253;
+constexpr size_t kMaxShownWord = 32;
+
+constexpr std::array<std::string_view, 6> kSchemes = {"redis",   "rediss", "valkey",
+                                                      "valkeys", "unix",   "embedded"};
+constexpr std::array<std::string_view, 3> kLaterSchemes = {"redis-sentinel", "redis+cluster",
+                                                           "valkey+cluster"};
+
+Outcome invalid(const std::string &message) { return failure(Status::kInvalid, message); }
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_alphanumeric(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+// @return whether `text` is made of letters, digits and `others` only.
+bool is_made_of(std::string_view text, std::string_view others) {
+  return std::all_of(text.begin(), text.end(), [others](char c) {
+    return is_alphanumeric(c) || others.find(c) != std::string_view::npos;
+  });
+}
+
+bool percent_decode(std::string_view text, std::string &out) {
+  out.clear();
+  for (size_t i = 0; i < text.size(); i++) {
+    if (text[i] != '%') {
+      out += text[i];
+      continue;
+    }
+    unsigned byte = 0;
+    const char *digits = text.data() + i + 1;
+    if (i + 2 >= text.size() || std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2) {
+      return false;
+    }
+    out += static_cast<char>(byte);
+    i += 2;
+  }
+  return true;
+}
+
+// Each of `refused` is a separator somewhere: what follows may be meant as another option.
+bool is_free_of(std::string_view text, std::string_view refused) {
+  std::string unused;
+  return percent_decode(text, unused) && std::none_of(text.begin(), text.end(), [refused](char c) {
+           const auto byte = static_cast<unsigned char>(c);
+           return byte <= 0x20 || byte == 0x7f || refused.find(c) != std::string_view::npos;
+         });
+}
+
+std::string list_of_schemes() {
+  std::string list;
+  for (const auto scheme : kSchemes) {
+    list += (list.empty() ? "" : ", ") + std::string(scheme) + "://";
+  }
+  return list;
+}
+
+}  // namespace
+
+bool is_scheme(std::string_view text) {
+  constexpr size_t kMaxScheme = 16;
+  return !text.empty() && text.size() <= kMaxScheme &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz+-.") == std::string_view::npos;
+}
+
+bool is_host(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxHostBytes && is_made_of(text, "-._") &&
+         text.front() != '-';
+}
+
+bool is_ipv6(std::string_view text) {
+  const size_t zone = std::min(text.find('%'), text.size());
+  const std::string_view address = text.substr(0, zone);
+  const bool is_link_local = address.starts_with("fe80:") || address.starts_with("FE80:");
+  if (zone < text.size() && !is_link_local) return false;
+  return std::count(address.begin(), address.end(), ':') >= 2 && text.size() <= kMaxHostBytes &&
+         address.find_first_not_of("0123456789abcdefABCDEF:.") == std::string_view::npos &&
+         is_made_of(text.substr(std::min(zone + 1, text.size())), "-._");
+}
+
+bool is_port(std::string_view text) {
+  int number = 0;
+  return std::all_of(text.begin(), text.end(), is_digit) && parse_number(text, number) &&
+         number >= 1 && number <= 65'535;
+}
+
+bool is_option_name(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxShownWord && is_made_of(text, "-_");
+}
+
+bool is_path(std::string_view text) { return is_free_of(text, ";,&=#?|"); }
+
+bool is_plain_value(std::string_view text) { return is_free_of(text, ";,&=#?|@"); }
+
+bool is_shown_path(std::string_view text) {
+  constexpr size_t kMaxShown = 256;
+  return (text.starts_with('/') || text.starts_with('.')) && text.size() <= kMaxShown &&
+         is_plain_value(text);
+}
+
+namespace {
+
+class UrlParser {
+ public:
+  UrlParser(std::string_view url, Settings &settings)
+      : shown_(redact_url(url)), rest_(url), settings_(settings) {}
+
+  Outcome parse();
+
+ private:
+  Outcome wrong(const std::string &what) const { return invalid(what + " in " + shown_); }
+  Outcome take_scheme();
+  Outcome take_user();
+  Outcome take_server();
+  Outcome take_host(std::string_view host, bool is_bracketed);
+  Outcome take_path();
+  Outcome take_socket(std::string_view path);
+  Outcome take_folder(std::string_view path);
+  Outcome take_query();
+  Outcome take_option(std::string_view pair);
+  std::string_view take_until(std::string_view ends);
+
+  const std::string shown_;
+  std::string_view rest_;
+  Settings &settings_;
+  bool is_unix_ = false;
+  bool is_embedded_ = false;
+};
+
+Outcome UrlParser::parse() {
+  if (rest_.size() > 8 * kMaxNameBytes) return invalid("URL is over 8 KiB");
+  if (auto outcome = take_scheme(); !outcome.ok()) return outcome;
+  if (rest_.find('#') != std::string_view::npos) {
+    return wrong("a '#' must be written as %23, and a fragment is not allowed");
+  }
+  if (auto outcome = take_user(); !outcome.ok()) return outcome;
+  if (!is_unix_ && !is_embedded_) {
+    if (auto outcome = take_server(); !outcome.ok()) return outcome;
+  }
+  if (auto outcome = take_path(); !outcome.ok()) return outcome;
+  return take_query();
+}
+
+// What precedes the first of `ends`. The end itself stays.
+std::string_view UrlParser::take_until(std::string_view ends) {
+  const std::string_view part = rest_.substr(0, rest_.find_first_of(ends));
+  rest_.remove_prefix(part.size());
+  return part;
+}
+
+Outcome UrlParser::take_scheme() {
+  const size_t end = rest_.find("://");
+  const std::string scheme(rest_.substr(0, end));
+  if (end == std::string_view::npos || !is_scheme(scheme)) {
+    return invalid("URL must begin with one of " + list_of_schemes());
+  }
+  rest_.remove_prefix(end + 3);
+  if (std::find(kLaterSchemes.begin(), kLaterSchemes.end(), scheme) != kLaterSchemes.end()) {
+    return failure(Status::kUnsupported, "scheme '" + scheme + "' in " + shown_ +
+                                             " is not possible in this build; possible are " +
+                                             list_of_schemes());
+  }
+  if (std::find(kSchemes.begin(), kSchemes.end(), scheme) == kSchemes.end()) {
+    const std::string near = nearest(kSchemes, scheme);
+    return wrong("scheme must be one of " + list_of_schemes() + " (got '" + scheme + "://'" +
+                 (near.empty() ? "" : ", did you mean '" + near + "://'?") + ")");
+  }
+  settings_.tls.is_on = scheme == "rediss" || scheme == "valkeys";
+  is_unix_ = scheme == "unix";
+  is_embedded_ = scheme == "embedded";
+  return {};
+}
+
+Outcome UrlParser::take_user() {
+  const std::string_view authority = rest_.substr(0, rest_.find_first_of("/?"));
+  const size_t at = authority.rfind('@');
+  const bool is_tcp = !is_unix_ && !is_embedded_;
+  if (is_tcp && rest_.find('@', authority.size()) != std::string_view::npos) {
+    return wrong(
+        "a '/', '?' or '@' in a user, a password or an option must be written as %2F, "
+        "%3F or %40");
+  }
+  if (at == std::string_view::npos) return {};
+  const std::string_view who = authority.substr(0, at);
+  const size_t colon = who.find(':');
+  rest_.remove_prefix(at + 1);
+  if (!percent_decode(who.substr(0, colon), settings_.user)) return wrong("malformed %-code");
+  if (colon == std::string_view::npos) return {};
+  if (!percent_decode(who.substr(colon + 1), settings_.password)) return wrong("malformed %-code");
+  return {};
+}
+
+Outcome UrlParser::take_server() {
+  const std::string_view server = take_until("/?");
+  const bool is_bracketed = server.starts_with('[');
+  const size_t close = is_bracketed ? server.find(']') : std::string_view::npos;
+  if (is_bracketed && close == std::string_view::npos) return wrong("no ']' behind the address");
+  const std::string_view host =
+      is_bracketed ? server.substr(1, close - 1) : server.substr(0, server.find(':'));
+  const std::string_view behind = server.substr(is_bracketed ? close + 1 : host.size());
+  if (auto outcome = take_host(host, is_bracketed); !outcome.ok()) return outcome;
+  if (behind.empty()) return {};
+  if (!behind.starts_with(':') || !is_port(behind.substr(1))) {
+    return wrong("the port must be a number of 1 to 65535, and an IPv6 address in brackets,");
+  }
+  int number = 0;
+  if (parse_number(behind.substr(1), number)) settings_.port = std::to_string(number);
+  return {};
+}
+
+Outcome UrlParser::take_host(std::string_view host, bool is_bracketed) {
+  if (is_bracketed && !is_ipv6(host)) return wrong("the address in brackets must be one of IPv6,");
+  if (!is_bracketed && !is_host(host)) {
+    return wrong("the host must be 1 to " + std::to_string(kMaxHostBytes) +
+                 " letters, digits, '.', '-' and '_' (an IPv6 address in brackets), and options "
+                 "must follow a '?',");
+  }
+  settings_.host = host;
+  // RFC 6874: the '%' before a zone is written as %25.
+  const size_t zone = settings_.host.find("%25");
+  if (zone != std::string::npos) settings_.host.erase(zone + 1, 2);
+  return {};
+}
+
+Outcome UrlParser::take_path() {
+  const std::string_view path = take_until("?");
+  if ((is_embedded_ || is_unix_) && !is_path(path)) {
+    return wrong(
+        "a space, control character, '%', ';', ',', '&', '=' or '|' in the path must be "
+        "percent-encoded");
+  }
+  if (is_embedded_) return take_folder(path);
+  if (is_unix_) return take_socket(path);
+  if (path.size() <= 1) return {};
+  if (set_option(settings_, "db", path.substr(1)).ok()) return {};
+  return wrong("the database must be a number of 0 to " + std::to_string(kMaxDatabase));
+}
+
+Outcome UrlParser::take_socket(std::string_view path) {
+  if (!percent_decode(path, settings_.socket_path)) return wrong("malformed %-code");
+  if (!settings_.socket_path.starts_with('/') || settings_.socket_path.size() > kMaxSocketPath ||
+      settings_.socket_path.find('\0') != std::string::npos) {
+    return wrong("the socket needs an absolute path of at most " + std::to_string(kMaxSocketPath) +
+                 " bytes, as unix:///run/redis.sock");
+  }
+  return {};
+}
+
+Outcome UrlParser::take_folder(std::string_view path) {
+  std::string &folder = settings_.folder;
+  if (!percent_decode(path, folder)) return wrong("malformed %-code");
+  if (folder.empty()) folder = embedded::default_folder();
+  while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+  if (!folder.starts_with('/') || folder.find('\0') != std::string::npos) {
+    return wrong(
+        "an embedded server runs on this host, so none is to be named: embedded:// is the "
+        "user's own, embedded:///a/folder (three slashes) that of a folder,");
+  }
+  if (folder.size() > embedded::kMaxFolderPath) {
+    return wrong("the folder's path has " + std::to_string(folder.size()) +
+                 " bytes: allowed are at most " + std::to_string(embedded::kMaxFolderPath) +
+                 ", because the name of a socket in it is limited");
+  }
+  settings_.socket_path = folder + "/" + std::string(embedded::kSocketFile);
+  return {};
+}
+
+Outcome UrlParser::take_query() {
+  if (!rest_.empty()) rest_.remove_prefix(1);
+  while (!rest_.empty()) {
+    const std::string_view pair = take_until("&");
+    if (!rest_.empty()) rest_.remove_prefix(1);
+    if (pair.empty()) continue;
+    if (auto outcome = take_option(pair); !outcome.ok()) return outcome;
+  }
+  return {};
+}
+
+Outcome UrlParser::take_option(std::string_view pair) {
+  const size_t equals = pair.find('=');
+  if (equals == std::string_view::npos) return wrong("a parameter has no '='");
+  const std::string_view name = pair.substr(0, equals);
+  const std::string_view raw = pair.substr(equals + 1);
+  if (is_quorum_option(name)) {
+    return wrong("option " + quoted(name) + " is one of the whole Redlock");
+  }
+  if (!is_option(name)) {
+    // A name that resembles none may be the rest of a password that holds an '&'.
+    return wrong(unknown_option(nearest_option(name).empty() ? "" : name).message);
+  }
+  if (name != "password" && !is_plain_value(raw)) {
+    return wrong("a space, control character, '%', ';', ',', '=', '?', '@' or '|' in option " +
+                 quoted(name) + " must be percent-encoded");
+  }
+  std::string value;
+  if (!percent_decode(raw, value)) return wrong("malformed %-code");
+  auto outcome = set_option(settings_, name, value);
+  if (!outcome.ok()) outcome.message += " (in " + shown_ + ")";
+  return outcome;
+}
+
+}  // namespace
+
+Outcome parse_url(std::string_view url, Settings &settings) {
+  return UrlParser(url, settings).parse();
+}
+
+}  // namespace redlatch::client

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Goal: no message and no shown URL holds a secret, however the URL is malformed.
+// Method: a secret is planted at each place of many URLs, behind each separator.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "client/options.h"
+#include "client/url.h"
+
+namespace redlatch::client {
+
+constexpr std::string_view kCanary = "S3cretC4nary";
+
+constexpr std::array<std::string_view, 24> kUrls = {"",
+                                                    "host",
+                                                    "host:6379",
+                                                    "redis:host",
+                                                    "redis:/host",
+                                                    "redsi://host",
+                                                    "redis://",
+                                                    "redis://host",
+                                                    "redis://host:6379",
+                                                    "redis://host:6379/0",
+                                                    "redis://[::1]",
+                                                    "redis://[::1]:7/2",
+                                                    "redis://[::1",
+                                                    "redis://host?db=1",
+                                                    "redis://host?timeout=2s&protocol=3",
+                                                    "redis://host?namespace=app&holder=web",
+                                                    "redis://host?client_name=a&password=b",
+                                                    "redis://user:word@host:1/1?db=2",
+                                                    "rediss://host?tls_ca=/x/ca&tls_verify=none",
+                                                    "rediss://host?tls_sni=name&tls_key=/x/key",
+                                                    "unix:///run/socket",
+                                                    "unix:///run/socket?db=1",
+                                                    "embedded://",
+                                                    "embedded:///folder?server=/bin/server"};
+constexpr std::array<std::string_view, 13> kSeparators = {"&",  ";", ",",  "#",  " ", "|",  "\t",
+                                                          "\n", "?", "&&", ";;", "%", "=/&"};
+constexpr std::array<std::string_view, 10> kWords = {
+    "password=*", "pasword=*", "pass=*", "PASSWORD=*", "password:*",
+    "auth=*",     "*",         "*@",     "u:*@host",   "password%3D*"};
+
+std::string planted(std::string_view url, size_t place, std::string_view separator,
+                    std::string_view word) {
+  std::string text(word);
+  text.replace(text.find('*'), 1, kCanary);
+  std::string result(url);
+  return result.insert(place, std::string(separator) + text);
+}
+
+bool has_canary(std::string_view text) { return text.find(kCanary) != std::string_view::npos; }
+
+std::vector<std::string> all_planted() {
+  std::vector<std::string> all;
+  for (const auto url : kUrls) {
+    for (size_t place = 0; place <= url.size(); place++) {
+      for (const auto separator : kSeparators) {
+        for (const auto word : kWords) all.push_back(planted(url, place, separator, word));
+      }
+    }
+  }
+  return all;
+}
+
+TEST(UrlTest, planted_secrets_are_never_shown) {
+  size_t refused_count = 0;
+  size_t opened_count = 0;
+  for (const std::string &url : all_planted()) {
+    EXPECT_FALSE(has_canary(redact_url(url))) << url;
+    Settings settings;
+    const auto outcome = Options().resolve(url, settings);
+    EXPECT_FALSE(has_canary(outcome.message)) << url << ": " << outcome.message;
+    (outcome.ok() ? opened_count : refused_count)++;
+    if (!outcome.ok()) continue;
+    // Messages name these.
+    EXPECT_FALSE(has_canary(settings.address() + settings.host)) << url;
+    for (const auto *name : {"url", "namespace", "holder", "client_name", "server", "tls_sni"}) {
+      EXPECT_FALSE(has_canary(option_of(settings, name))) << url << ": " << name;
+    }
+  }
+  EXPECT_GT(refused_count, 10'000U);
+  EXPECT_GT(opened_count, 100U) << "nothing was planted where a password may be";
+}
+
+TEST(UrlTest, planted_secrets_are_never_shown_of_a_redlock) {
+  for (const std::string &url : all_planted()) {
+    std::vector<Settings> nodes;
+    QuorumSettings quorum;
+    for (const std::string &urls : {"redis://a\nredis://b\n" + url, url + " redis://b redis://b"}) {
+      const auto outcome = Options().resolve(urls, nodes, quorum);
+      EXPECT_FALSE(has_canary(outcome.message)) << urls << ": " << outcome.message;
+    }
+  }
+}
+
+TEST(UrlTest, secrets_behind_a_password_are_a_part_of_it) {
+  for (const std::string url : {"redis://h?password=ab&S3cretC4nary=x", "redis://h:1:S3cretC4nary",
+                                "redis://h?password=ab&S3cretC4nary", "redis://[::1]S3cretC4nary:1",
+                                "redis://u:ab?namespace=S3cretC4nary@h", "S3cretC4nary",
+                                "redis://u:ab@S3cretC4nary?holder=x@h", "redis://S3cretC4nary@h:0",
+                                "redis://u:1/S3cretC4nary", "redis://h/0S3cretC4nary",
+                                "redis://h?db=S3cretC4nary", "redis://h?password_file=S3cretC4nary",
+                                "rediss://h?tls_key=-----BEGIN%20KEY-----S3cretC4nary",
+                                "redis://u:S3cretC4nary", "redis://ab;cd:S3cretC4nary@h:0"}) {
+    Settings settings;
+    const auto outcome = Options().resolve(url, settings);
+    EXPECT_EQ(outcome.status, Status::kInvalid) << url;
+    EXPECT_FALSE(has_canary(outcome.message)) << url << ": " << outcome.message;
+    EXPECT_FALSE(has_canary(redact_url(url))) << redact_url(url);
+  }
+}
+
+TEST(UrlTest, well_formed_urls_are_shown_without_secrets_only) {
+  struct Row {
+    const char *url;
+    const char *shown;
+  };
+  for (const Row &row : {
+           Row{"redis://h.example:1/2?timeout=1s", "redis://h.example:1/2?timeout=1s"},
+           Row{"redis://user:pw@h", "redis://user:***@h"},
+           Row{"redis://:pw@h", "redis://:***@h"},
+           Row{"redis://[fe80::1%25eth0]:1", "redis://[fe80::1%25eth0]:1"},
+           Row{"redis://h?user=u&password=x&db=1", "redis://h?user=***&password=***&db=1"},
+           Row{"redis://h?namespace=a:b/c", "redis://h?namespace=a:b/c"},
+           Row{"rediss://h?tls_ca=/e/ca.pem", "rediss://h?tls_ca=/e/ca.pem"},
+           Row{"unix:///run/r.sock?db=4", "unix:///run/r.sock?db=4"},
+           Row{"embedded://", "embedded://"},
+           Row{"redis://ho st", "redis://***"},
+           Row{"redis://h#x", "redis://h#***"},
+           Row{"h:1", "***"},
+       }) {
+    EXPECT_EQ(redact_url(row.url), row.shown) << row.url;
+  }
+}
+
+TEST(UrlTest, values_set_by_name_are_shown_only_if_they_are_plain) {
+  Options options;
+  EXPECT_NE(options.set("timeout", "soon").message.find("(got 'soon')"), std::string::npos);
+  for (const char *name : {"timeout", "db", "namespace", "protocol", "client_name", "server",
+                           "tls_ca", "tls_sni", "tls_verify", "password_file", "durable"}) {
+    for (const std::string separator : {";", ",", "&", " ", "{"}) {
+      const std::string value = "1" + separator + "password=" + std::string(kCanary);
+      const auto outcome = options.set(name, value);
+      EXPECT_FALSE(has_canary(outcome.message)) << outcome.message;
+    }
+  }
+}
+
+}  // namespace redlatch::client
