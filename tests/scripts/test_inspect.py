@@ -20,7 +20,7 @@ def test_held_lock_with_waiters_and_description(world: World) -> None:
     holder, waiters = world.client(), [world.client() for _ in range(3)]
     token = holder.token()
     held = holder.acquire(token, lease_ms=20_000)
-    holder.extend(token, 20_000, "host", "a")
+    holder.extend(token, 20_000, "who", "a")
     expected: list[bytes] = []
     for client in waiters:
         behind = client.token()
@@ -32,7 +32,7 @@ def test_held_lock_with_waiters_and_description(world: World) -> None:
     assert (kind, value, fence, count) == (b"string", token.encode(), held.fence.encode(), 3)
     assert 19_000 < pttl <= 20_000
     assert listed == expected
-    assert info == [b"token", token.encode(), b"host", b"a"]
+    assert info == [b"token", token.encode(), b"who", b"a"]
     assert shared == [0, [], 0]
     assert world.inspect(2)[5:7] == [3, expected[:4]]
     assert world.inspect(0)[5:7] == [3, []]
@@ -51,6 +51,23 @@ def test_at_most_256_waiters_are_listed(world: World) -> None:
     reply = world.inspect(1000)
     assert reply[5] == 300 and len(reply[6]) == 512
     assert world.inspect(-1)[6] == []
+
+
+def test_huge_texts_of_others_are_cut(world: World) -> None:
+    """A reply above 1 MiB would end the connection."""
+    huge = "y" * (1 << 20)
+    holder = world.client()
+    token = holder.token()
+    holder.acquire(token)
+    holder.extend(token, 30_000, "who", huge, "label", huge, "more", huge)
+    world.admin.cmd("SET", world.lock.f, huge, "PX", 60_000)
+    pairs = [part for i in range(256) for part in (str(i), f"{i}" + "z" * 9000)]
+    world.admin.cmd("ZADD", world.lock.q, *pairs)
+    world.admin.cmd("PEXPIRE", world.lock.q, 60_000)
+    reply = world.inspect()
+    assert reply[7] == [b"token", token.encode(), b"who", b"y" * 256, b"label", b"y" * 256]
+    assert len(reply[4]) == 64 and reply[5] == 256
+    assert sum(len(text) for text in reply[6]) < 256 * 400
 
 
 def test_description_of_an_earlier_holder_is_not_shown(world: World) -> None:

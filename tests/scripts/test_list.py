@@ -35,6 +35,15 @@ def test_only_held_locks_of_ours_are_listed(world: World) -> None:
     assert walk(world, "*") == [world.lock.k]
 
 
+def test_names_that_no_lock_has_are_left_out(world: World) -> None:
+    """Or many of them, made by others, would be a reply that no client takes."""
+    token = world.client().token()
+    longest, longer = "n" * 1152, "n" * 1153
+    world.admin.cmd("SET", longest, token, "PX", 60_000)
+    world.admin.cmd("SET", longer, token, "PX", 60_000)
+    assert walk(world, "n*") == [longest]
+
+
 def test_all_of_many_are_found_by_pattern(world: World) -> None:
     token = world.client().token()
     for number in range(500):

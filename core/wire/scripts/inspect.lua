@@ -9,6 +9,7 @@
 --         type: that of K, 'none' if it is free. value: at most 256 bytes, '' if K is no lock; hash
 --         format: the owner. fence: 16 digits or ''. waiting: how many. waiters: {member, ticket,
 --         ...} in order. info: {field, value, ...}, empty unless it is the present holder's own.
+--         Each text is cut, so that a reply stays below 1 MiB whatever others wrote to the keys.
 --         holding: how many share K; hash_rw format: as K has it. holders: of ours, {token, expiry
 --         in ms, ...}. owner count: hash format: the count in K.
 -- Statuses: RL_OK.
@@ -55,13 +56,20 @@ end
 local waiters = {}
 if limit > 0 then
   waiters = redis.call('ZRANGE', Q, 0, limit - 1, 'WITHSCORES')
-  for i = 2, #waiters, 2 do
-    waiters[i] = string.format('%016.0f', waiters[i] % @UPGRADE_TICKET@)
+  for i = 1, #waiters, 2 do
+    waiters[i] = string.sub(waiters[i], 1, 320)
+    waiters[i + 1] = string.format('%016.0f', waiters[i + 1] % @UPGRADE_TICKET@)
   end
 end
 local info = {}
 if redis.pcall('HGET', I, 'token') == value then
-  info = redis.call('HGETALL', I)
+  for _, field in ipairs({'token', 'who', 'label', 'since'}) do
+    local text = redis.call('HGET', I, field)
+    if text then
+      info[#info + 1] = field
+      info[#info + 1] = string.sub(text, 1, 256)
+    end
+  end
 end
-return {now, kind, value, redis.call('PTTL', K), redis.call('GET', F) or '',
+return {now, kind, value, redis.call('PTTL', K), redis.call('GETRANGE', F, 0, 63),
   redis.call('ZCARD', Q), waiters, info, holding, holders, count}
