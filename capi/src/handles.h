@@ -15,6 +15,7 @@
 #include "client/client.h"
 #include "client/options.h"
 #include "client/redlock.h"
+#include "client/threads.h"
 #include "redlatch/redlatch.h"
 
 struct rl_error {
@@ -94,6 +95,8 @@ template <class Result, class Body>
 Result guarded(rl_error *err, Result on_failure, const Body &body) noexcept {
   try {
     return body();
+  } catch (const client::NoThread &why) {
+    answer(err, Status::kNoMemory, why.what());
   } catch (const std::bad_alloc &) {
     answer(err, Status::kNoMemory);
   } catch (...) {

@@ -33,9 +33,14 @@ rl_request *start(const Handle *handle, const char *handle_name, Request::Op op,
     auto outcome = check_handle(handle, handle_name);
     if (outcome.ok()) outcome = fill(request);
     if (outcome.ok()) {
-      started->locker = locker_of(handle);
-      started->locker->start(started->request);
-    } else {
+      try {
+        locker_of(handle)->start(started->request);
+        started->locker = locker_of(handle);
+      } catch (const client::NoThread &why) {
+        outcome = failure(Status::kNoMemory, why.what());
+      }
+    }
+    if (!outcome.ok()) {
       request.message = std::move(outcome.message);
       request.status = outcome.status;
     }

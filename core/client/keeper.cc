@@ -13,7 +13,8 @@
 namespace redlatch::client {
 
 void Client::start_keeper() {
-  if (start_thread(keeper_thread_, keeper_main, this) != 0) throw std::bad_alloc();
+  const int error = start_thread(keeper_thread_, keeper_main, this);
+  if (error != 0) throw NoThread(error);
   has_keeper_ = true;
 }
 
@@ -78,7 +79,7 @@ void Client::start_attempt() {
   if (error == 0) return;
   attempt_.reset();
   try {
-    engine_->on_connect_failed(no_thread(), boot_now());
+    engine_->on_connect_failed(no_thread(error), boot_now());
   } catch (const std::bad_alloc &) {
     return;  // the next attempt is due all the same
   }

@@ -193,7 +193,8 @@ void Redlock::call_in_time() {
 // ---- the keeper --------------------------------------------------------------------------------
 
 void Redlock::start_keeper() {
-  if (start_thread(keeper_thread_, keeper_main, this) != 0) throw std::bad_alloc();
+  const int error = start_thread(keeper_thread_, keeper_main, this);
+  if (error != 0) throw NoThread(error);
   has_keeper_ = true;
 }
 

@@ -6,7 +6,10 @@
 
 #include <pthread.h>
 
+#include <array>
 #include <csignal>
+#include <cstdio>
+#include <cstring>
 #include <new>
 
 #include "base/status.h"
@@ -25,11 +28,25 @@ inline int start_thread(pthread_t &thread, void *(*body)(void *), void *argument
   return error;
 }
 
+// No thread could be started, and why. Where this is not told apart it is a lack of memory.
+class NoThread : public std::bad_alloc {
+ public:
+  explicit NoThread(int error) {
+    std::array<char, 80> buffer{};
+    const char *reason = strerror_r(error, buffer.data(), buffer.size());
+    std::snprintf(text_.data(), text_.size(), "cannot start a thread: %s", reason);
+  }
+  const char *what() const noexcept override { return text_.data(); }
+
+ private:
+  std::array<char, 128> text_{};
+};
+
 // What an attempt to connect reports without a thread of its own. It may pass: the engine tries
 // again later, as when no server is there, and must be given this even without memory for the text.
-inline Outcome no_thread() noexcept {
+inline Outcome no_thread(int error) noexcept {
   try {
-    return failure(Status::kUnavailable, "no thread to connect with");
+    return failure(Status::kUnavailable, NoThread(error).what());
   } catch (const std::bad_alloc &) {
     return Outcome{Status::kUnavailable, {}};
   }

@@ -37,8 +37,22 @@ std::string reason_of(int error) {
   return strerror_r(error, buffer.data(), buffer.size());
 }
 
-Outcome Folder::refuse(const std::string &why) const {
-  return failure(Status::kDenied,
+Status status_of(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+    case EIO:
+      return Status::kUnavailable;
+    default:
+      return Status::kDenied;
+  }
+}
+
+Outcome Folder::refuse(const std::string &why, Status status) const {
+  return failure(status,
                  "the folder " + quoted(path_, kMaxFolderPath) + " of the embedded server " + why);
 }
 
@@ -46,7 +60,7 @@ Outcome Folder::open(const std::string &path, Folder &folder) {
   bool is_there = false;
   folder.path_ = path;
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    return folder.refuse("cannot be made: " + reason_of(errno));
+    return folder.refuse("cannot be made: " + reason_of(errno), status_of(errno));
   }
   auto outcome = look(path, folder, is_there);
   if (outcome.ok() && !is_there) return folder.refuse("was removed while it was opened");
@@ -58,7 +72,8 @@ Outcome Folder::look(const std::string &path, Folder &folder, bool &is_there) {
   folder.handle_ = Descriptor(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   is_there = folder.handle_.is_open();
   if (is_there) return folder.check();
-  return errno == ENOENT ? Outcome{} : folder.refuse("cannot be opened: " + reason_of(errno));
+  return errno == ENOENT ? Outcome{}
+                         : folder.refuse("cannot be opened: " + reason_of(errno), status_of(errno));
 }
 
 // Others could put a socket of their own there, or keep the files locked.
@@ -103,7 +118,8 @@ Outcome Folder::open_file(std::string_view name, int flags, Descriptor &file) co
     (void)fchmod(file.get(), 0600);
   }
   if (file.is_open()) return {};
-  return refuse("has a file " + quoted(name) + " that cannot be opened: " + reason_of(errno));
+  return refuse("has a file " + quoted(name) + " that cannot be opened: " + reason_of(errno),
+                status_of(errno));
 }
 
 bool Folder::has(std::string_view name, const Descriptor &file) const {

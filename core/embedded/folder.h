@@ -39,6 +39,10 @@ std::string default_folder();
 // What errno means, in words.
 std::string reason_of(int error);
 
+// Why a file cannot be used, by errno: the rights are wrong, or something is used up, which may
+// pass.
+Status status_of(int error);
+
 class Folder {
  public:
   // Make the folder if it is missing, and see that nobody else can have put anything into it. Its
@@ -57,7 +61,7 @@ class Folder {
  private:
   Outcome check() const;
   bool restore_file(const std::string &name) const;
-  Outcome refuse(const std::string &why) const;
+  Outcome refuse(const std::string &why, Status status = Status::kDenied) const;
 
   std::string path_;
   Descriptor handle_;

