@@ -225,6 +225,11 @@ void a_mutex_reports_misuse_and_loss() {
   mutex.lock();
   CHECK_INT(RL_E_ALREADY_HELD, status_of([&] { mutex.lock(); }));
   CHECK_INT(RL_E_ALREADY_HELD, status_of([&] { static_cast<void>(mutex.try_lock()); }));
+  try {
+    mutex.lock();
+  } catch (const redlatch::error& misuse) {
+    CHECK_HAS("lock 'loss': this thread has locked it already", misuse.what());
+  }
   CHECK_INT(1, server_number("DEL", "loss", nullptr));
   EVENTUALLY(!mutex.lease().held(), 2000);
   CHECK_INT(RL_E_LOST, status_of([&] { mutex.lease().check(); }));

@@ -76,16 +76,34 @@ class crowd {
   uint64_t random_ = reinterpret_cast<uintptr_t>(this);
 };
 
+/** An error about the lock `name`, which is shown as in other messages: in one line, and cut. */
+inline error error_of(rl_status status, const std::string& name, const char* what) {
+  constexpr std::size_t kShownBytes = 64;
+  constexpr const char* kHex = "0123456789abcdef";
+  std::string text = "lock '";
+  for (const char c : std::string_view(name).substr(0, kShownBytes)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte < 0x7f && c != '\'' && c != '\\') {
+      text += c;
+    } else {
+      text.append("\\x").append(1, kHex[byte >> 4]).append(1, kHex[byte & 15]);
+    }
+  }
+  return error(status, text + (name.size() > kShownBytes ? "'.." : "'") + what);
+}
+
 /** The leases by which the threads of this process hold one lock: one for each thread. */
 class holdings {
  public:
   /** Take a lease from `acquire()`, an optional one. @return false: there was none. */
   template <typename Acquire>
-  bool take(const Acquire& acquire) {
+  bool take(const std::string& name, const Acquire& acquire) {
     const std::thread::id self = std::this_thread::get_id();
     {
       const std::lock_guard<std::mutex> guard(mutex_);
-      if (leases_.count(self) != 0) throw error(RL_E_ALREADY_HELD, {});
+      if (leases_.count(self) != 0) {
+        throw error_of(RL_E_ALREADY_HELD, name, ": this thread has locked it already");
+      }
     }
     std::optional<redlatch::lease> got = acquire();
     if (!got) return false;
@@ -107,10 +125,12 @@ class holdings {
     rl_release(held.mapped().get(), nullptr);
   }
 
-  redlatch::lease& mine() {
+  redlatch::lease& mine(const std::string& name) {
     const std::lock_guard<std::mutex> guard(mutex_);
     const auto held = leases_.find(std::this_thread::get_id());
-    if (held == leases_.end()) throw error(RL_E_NOT_HELD, {});
+    if (held == leases_.end()) {
+      throw error_of(RL_E_NOT_HELD, name, " is not locked by this thread");
+    }
     return held->second;
   }
 
@@ -147,7 +167,7 @@ class basic_mutex {
    */
   void lock() {
     detail::crowd::mine().step_aside();
-    if (!take(forever)) throw error(RL_BUSY, {});
+    if (!take(forever)) throw detail::error_of(RL_BUSY, name_, " is held by others");
   }
 
   /** Try once. @return false: somebody else holds it. */
@@ -177,11 +197,11 @@ class basic_mutex {
   void unlock() noexcept { holdings_.give(); }
 
   /** The lease by which this thread holds it, until unlock(). @throws error RL_E_NOT_HELD. */
-  [[nodiscard]] redlatch::lease& lease() { return holdings_.mine(); }
+  [[nodiscard]] redlatch::lease& lease() { return holdings_.mine(name_); }
 
  private:
   bool take(std::chrono::milliseconds wait) {
-    return holdings_.take([&] { return owner_->acquire(name_, wait, options_); });
+    return holdings_.take(name_, [&] { return owner_->acquire(name_, wait, options_); });
   }
 
  protected:
@@ -206,7 +226,7 @@ class shared_mutex : public mutex {
 
   /** Lock to read, however long it takes. */
   void lock_shared() {
-    if (!take_shared(forever)) throw error(RL_BUSY, {});
+    if (!take_shared(forever)) throw detail::error_of(RL_BUSY, name_, " is held by others");
   }
 
   /** Try once to read. @return false: somebody writes, or waits to. */
@@ -230,7 +250,7 @@ class shared_mutex : public mutex {
 
  private:
   bool take_shared(std::chrono::milliseconds wait) {
-    return holdings_.take([&] { return owner_->acquire_read(name_, wait, options_); });
+    return holdings_.take(name_, [&] { return owner_->acquire_read(name_, wait, options_); });
   }
 };
 
