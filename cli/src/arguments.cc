@@ -35,9 +35,10 @@ constexpr std::array<Command, 7> kCommands = {{
 
 constexpr const char* kExitCodes =
     "Exit codes: that of COMMAND, 128+n if signal n ended it or the wait; 64 usage,\n"
-    "69 server not reachable, 70 a bug, 75 not acquired (see -E), 77 access refused,\n"
-    "78 server or configuration does not fit, 79 the lock was lost while COMMAND ran,\n"
-    "126 COMMAND cannot be executed, 127 it was not found.\n"
+    "69 server not reachable, 70 a bug, 71 no memory, thread or process left,\n"
+    "75 not acquired (see -E), 77 access refused, 78 server or configuration does not\n"
+    "fit, 79 the lock was lost while COMMAND ran, 126 COMMAND cannot be executed,\n"
+    "127 it was not found.\n"
     "\n"
     "COMMAND finds REDLATCH_LOCK, REDLATCH_FENCE, REDLATCH_TTL_MS, REDLATCH_HOLDER,\n"
     "REDLATCH_MODE and REDLATCH_PID in its environment.\n"
@@ -321,9 +322,14 @@ class Parser {
 
   [[nodiscard]] std::string unknown(const std::string& kind, const std::string& word,
                                     const std::vector<std::string>& known) const {
-    std::string text = "unknown " + kind + " " + in_quotes(word);
+    std::string text = "unknown " + kind + " " + in_quotes(without_secrets(word));
     const std::string near = nearest(word, known);
-    if (!near.empty()) text += ", did you mean '" + near + "'?";
+    if (word.starts_with("--") &&
+        std::find(kOutputs.begin(), kOutputs.end(), word.substr(2)) != kOutputs.end()) {
+      text += ", did you mean '-o " + word.substr(2) + "'?";
+    } else if (!near.empty()) {
+      text += ", did you mean '" + near + "'?";
+    }
     return text + hint();
   }
 
@@ -367,10 +373,12 @@ class Parser {
   void check() {
     const std::string& command = arguments_.command;
     const std::size_t count = arguments_.names.size();
+    check_urls();
     if (command.empty()) throw UsageError("a command is missing" + hint());
     const bool takes_none = command == "version" || command == "server";
     const std::size_t most = takes_none ? 0 : command == "ls" ? 1 : count;
-    if (count > most) throw UsageError("unexpected " + in_quotes(arguments_.names[most]) + hint());
+    if (count > most)
+      throw UsageError("unexpected " + in_quotes(without_secrets(arguments_.names[most])) + hint());
     if (count == 0 && !takes_none && command != "ls") {
       throw UsageError("the NAME of " + std::string(command == "run" ? "the" : "a") +
                        " lock is missing" + hint());
@@ -383,11 +391,26 @@ class Parser {
     check_output();
   }
 
+  // One that was left out, as by an unset variable in a script, would make a quorum of fewer
+  // servers.
+  void check_urls() const {
+    constexpr const char* kSpaces = " \t\r\n";
+    const std::vector<std::string>& urls = arguments_.urls;
+    for (std::size_t i = 0; i < urls.size(); ++i) {
+      const bool is_blank = urls[i].find_first_not_of(kSpaces) == std::string::npos;
+      if (!is_blank && urls[i].find_first_of(kSpaces) == std::string::npos) continue;
+      const std::string number = urls.size() == 1 ? "" : " number " + std::to_string(i + 1);
+      throw UsageError(
+          "--url" + number +
+          (is_blank ? " is empty" : " has a space: name each server by its own --url"));
+    }
+  }
+
   void check_run() {
     arguments_.run = run_.checked(child_words_);
     if (!arguments_.run.words.empty()) return;
-    throw UsageError("the command to run under lock " + in_quotes(arguments_.names.front()) +
-                     " is missing" + hint());
+    throw UsageError("the command to run under lock " +
+                     in_quotes(without_secrets(arguments_.names.front())) + " is missing" + hint());
   }
 
   void check_output() {

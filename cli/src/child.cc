@@ -103,7 +103,9 @@ Child::Child(const RunOptions& options, const Variables& variables, const Signal
   const std::vector<char*> word_pointers = pointers(word_texts);
   const std::vector<char*> variable_pointers = pointers(variable_texts);
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw Failure{kExitSoftware, "cannot make a pipe"};
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    throw Failure{kExitSystem, std::string("cannot make a pipe: ") + strerror(errno)};
+  }
   FileDescriptor reading(ends[0]);
   FileDescriptor writing(ends[1]);
 
@@ -117,7 +119,7 @@ Child::Child(const RunOptions& options, const Variables& variables, const Signal
                      writing.get()};
   pid_ = fork();
   if (pid_ == 0) become_child(plan);
-  if (pid_ < 0) throw Failure{kExitSoftware, std::string("cannot fork: ") + strerror(errno)};
+  if (pid_ < 0) throw Failure{kExitSystem, std::string("cannot fork: ") + strerror(errno)};
   writing.close();
   const int error = exec_error(reading.get());
   if (plan.takes_terminal) terminal.was_given();

@@ -57,28 +57,41 @@ std::int64_t clock_us(clockid_t clock) {
 
 long long whole(std::int64_t value) { return static_cast<long long>(value); }
 
-}  // namespace
-
-std::optional<std::int64_t> parse_duration_ms(std::string_view text) {
-  const std::string_view integer = take_digits(text);
+struct Parts {
+  std::string_view integer;
   std::string_view fraction;
+  std::int64_t unit_ms;
+};
+
+std::optional<Parts> parts_of(std::string_view text) {
+  Parts parts{take_digits(text), {}, 0};
   if (text.starts_with('.')) {
     text.remove_prefix(1);
-    fraction = take_digits(text);
-    if (fraction.empty()) return std::nullopt;
+    parts.fraction = take_digits(text);
+    if (parts.fraction.empty()) return std::nullopt;
   }
-  const std::int64_t unit = unit_ms(text);
-  if ((integer.empty() && fraction.empty()) || unit == 0) return std::nullopt;
+  parts.unit_ms = unit_ms(text);
+  if ((parts.integer.empty() && parts.fraction.empty()) || parts.unit_ms == 0) return std::nullopt;
+  return parts;
+}
 
+}  // namespace
+
+bool is_duration(std::string_view text) { return parts_of(text).has_value(); }
+
+std::optional<std::int64_t> parse_duration_ms(std::string_view text) {
+  const std::optional<Parts> parts = parts_of(text);
+  if (!parts) return std::nullopt;
+  const std::int64_t unit = parts->unit_ms;
   std::int64_t ms = 0;
-  for (const char c : integer) {
+  for (const char c : parts->integer) {
     ms = ms * 10 + (c - '0') * unit;
     if (ms > kLongestMs) return std::nullopt;
   }
   // A thousandth of a day is above a millisecond: nine digits say all that there is to say.
   std::int64_t part = 0;
   std::int64_t scale = 1;
-  for (const char c : fraction.substr(0, 9)) {
+  for (const char c : parts->fraction.substr(0, 9)) {
     part = part * 10 + (c - '0');
     scale *= 10;
   }

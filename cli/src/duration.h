@@ -14,6 +14,9 @@ namespace redlatch::cli {
 // "500ms", "30s", "1.5m", "1h", "7d"; without a unit, seconds. Nothing for anything else.
 [[nodiscard]] std::optional<std::int64_t> parse_duration_ms(std::string_view text);
 
+// Is it the form of a duration, however long?
+[[nodiscard]] bool is_duration(std::string_view text);
+
 // "0.31 s", "12 s", "31.2 s": for messages.
 [[nodiscard]] std::string seconds_text(std::int64_t ms);
 

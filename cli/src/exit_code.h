@@ -19,6 +19,7 @@ enum ExitCode : int {
   kExitUsage = 64,        // Flags, durations, names, URLs.
   kExitUnavailable = 69,  // The server cannot be reached, or does not answer.
   kExitSoftware = 70,     // A bug of ours.
+  kExitSystem = 71,       // The system has no memory, thread, process or descriptor left.
   kExitNotAcquired = 75,  // Busy, or the wait was used up.
   kExitDenied = 77,       // User, password or rights.
   kExitConfig = 78,       // A server or a file that does not fit.
@@ -66,6 +67,8 @@ inline int exit_code_of(rl_status status) {
       return kExitConfig;
     case RL_E_INVALID:
       return kExitUsage;
+    case RL_E_NO_MEMORY:
+      return kExitSystem;
     default:
       return kExitSoftware;
   }

@@ -7,7 +7,9 @@
 
 #include <csignal>
 #include <exception>
+#include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "arguments.h"
@@ -53,6 +55,13 @@ int guarded_main(const std::vector<std::string>& words) {
       is_wrong_call(failure.exit_code) ? log.always(failure.text) : log.say(failure.text);
     }
     return failure.exit_code;
+  } catch (const std::bad_alloc&) {
+    log.always("out of memory");
+    return kExitSystem;
+  } catch (const std::system_error& error) {
+    log.always("the system refused what the command needs, such as a thread: " +
+               std::string(error.what()));
+    return kExitSystem;
   } catch (const std::exception& error) {
     log.always(std::string("internal error: ") + error.what());
     return kExitSoftware;

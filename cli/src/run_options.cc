@@ -22,12 +22,15 @@ constexpr std::int64_t kDefaultKillAfterMs = 5000;
 std::int64_t duration(const std::string& option, const std::string& text) {
   const std::optional<std::int64_t> ms = parse_duration_ms(text);
   if (ms) return *ms;
+  if (is_duration(text)) throw UsageError(option + ": " + in_quotes(text) + " is more than 36500d");
   throw UsageError(option + ": " + in_quotes(text) +
                    " is no duration: a number with ms, s, m, h or d, such as 500ms, 30s or 2m");
 }
 
 std::int64_t lease_like(const std::string& option, const std::string& text) {
-  const std::int64_t ms = duration(option, text);
+  // One that is too long for duration() is too long here, too.
+  const bool is_too_long = !parse_duration_ms(text) && is_duration(text);
+  const std::int64_t ms = is_too_long ? RL_MAX_LEASE_MS + 1 : duration(option, text);
   if (ms >= RL_MIN_LEASE_MS && ms <= RL_MAX_LEASE_MS) return ms;
   throw UsageError(option + ": " + in_quotes(text) + " is not from 10ms to 7d");
 }

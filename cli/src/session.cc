@@ -2,6 +2,7 @@
 // Copyright The redlatch authors
 #include "session.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <iterator>
@@ -15,6 +16,7 @@ namespace redlatch::cli {
 namespace {
 
 constexpr std::string_view kPasswordFile = "password_file";
+constexpr const char* kSpaces = " \t\r\n";
 
 rl_status set_option(rl_client_options* options, std::string_view name, std::string_view value,
                      rl_error* error) {
@@ -38,9 +40,20 @@ std::string servers_of_environment() {
   return "";
 }
 
-std::vector<std::string> split_at_spaces(const std::string& text) {
-  std::istringstream words(text);
-  return {std::istream_iterator<std::string>(words), {}};
+// With spaces or line ends between the URLs, as the library has it. An empty line among them is a
+// URL that was left out.
+std::vector<std::string> split_lines(const std::string& text) {
+  std::vector<std::string> urls;
+  const std::size_t begin = std::min(text.find_first_not_of(kSpaces), text.size());
+  std::istringstream lines(text.substr(begin, text.find_last_not_of(kSpaces) + 1 - begin));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    const std::size_t count = urls.size();
+    urls.insert(urls.end(), std::istream_iterator<std::string>(words), {});
+    if (urls.size() > count) continue;
+    throw UsageError("URL " + std::to_string(count + 1) + " of the environment is empty");
+  }
+  return urls;
 }
 
 struct QuorumOption {
@@ -111,7 +124,7 @@ class Options {
 std::vector<std::string> server_urls(const Arguments& arguments) {
   if (arguments.is_local) return {"embedded://"};
   std::vector<std::string> urls = arguments.urls;
-  if (urls.empty()) urls = split_at_spaces(servers_of_environment());
+  if (urls.empty()) urls = split_lines(servers_of_environment());
   if (urls.empty()) {
     throw UsageError(
         "no server was named: use --url redis://HOST:PORT, set REDLATCH_URL, or use --local for "

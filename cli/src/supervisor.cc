@@ -67,7 +67,8 @@ void Supervisor::name_survivors() const {
   if (count == 0 || is_killed_) return;
   log_.say("the command has ended, but " + std::to_string(count) +
            (count == 1 ? " process" : " processes") + " of its group " +
-           std::to_string(child_->id()) + " still run, without the lock");
+           std::to_string(child_->id()) +
+           (count == 1 ? " still runs, without the lock" : " still run, without the lock"));
 }
 
 void Supervisor::on_signal(const Signals::Event& event) {

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "handles.h"
+
 namespace redlatch::cli {
 namespace {
 
@@ -35,6 +37,7 @@ Character first_character(std::string_view text) {
 // Control characters, and those that change the direction of the text or break its line.
 bool is_harmless(std::uint32_t code) {
   if (code < 0x20 || (code >= 0x7f && code < 0xa0)) return false;
+  if (code == 0x61c || code == 0x200e || code == 0x200f) return false;
   if (code >= 0x2028 && code <= 0x202e) return false;
   return code < 0x2066 || code > 0x2069;
 }
@@ -107,7 +110,22 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-std::string in_quotes(std::string_view text) { return "'" + escaped(text) + "'"; }
+std::string without_secrets(const std::string& word) {
+  const std::size_t end = word.find("://");
+  if (end == std::string::npos) return word;
+  // In front may be an option, as in --server=redis://..
+  const std::size_t equals = word.substr(0, end).rfind('=');
+  const std::size_t begin = equals == std::string::npos ? 0 : equals + 1;
+  const std::string_view url = std::string_view(word).substr(begin);
+  return word.substr(0, begin) + read_text([url](char* buffer, std::size_t size) {
+           return rl_url_redact(url.data(), url.size(), buffer, size);
+         });
+}
+
+std::string in_quotes(std::string_view text) {
+  constexpr std::size_t kShownBytes = 256;
+  return "'" + escaped(cut(text, kShownBytes)) + (text.size() > kShownBytes ? "'.." : "'");
+}
 
 std::string lock_words(std::string_view name) { return "lock " + in_quotes(name); }
 
@@ -124,16 +142,17 @@ std::size_t column_count(std::string_view text) {
 std::string json_string(std::string_view text) {
   if (!is_utf8(text)) return json_string(escaped(text));
   std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
+  while (!text.empty()) {
+    const Character character = first_character(text);
+    if (text[0] == '"' || text[0] == '\\') {
       out += '\\';
-      out += c;
-    } else if (byte < 0x20 || byte == 0x7f) {
-      append_hex(out, "\\u%04x", byte);
+      out += text[0];
+    } else if (is_harmless(character.code)) {
+      out += text.substr(0, character.size);
     } else {
-      out += c;
+      append_hex(out, "\\u%04x", character.code);  // none of them is above U+FFFF
     }
+    text.remove_prefix(character.size);
   }
   return out + "\"";
 }

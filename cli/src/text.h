@@ -16,8 +16,11 @@ namespace redlatch::cli {
 // `text` with control characters, backslashes and bytes that are not UTF-8 written as \n or \x1b.
 [[nodiscard]] std::string escaped(std::string_view text);
 
-// The same in single quotes, as names stand in messages.
+// The same in single quotes, as names stand in messages. A long one is cut.
 [[nodiscard]] std::string in_quotes(std::string_view text);
+
+// A word of the command line that may be a URL in the wrong place: without its password.
+[[nodiscard]] std::string without_secrets(const std::string& word);
 
 // "lock 'name'", as messages call it.
 [[nodiscard]] std::string lock_words(std::string_view name);

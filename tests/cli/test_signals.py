@@ -380,7 +380,7 @@ def test_after_the_child_its_orphans_are_named(cli: Cli, name: str) -> None:
         pid = child_pid(lambda: held.out.wait_for(r"ready (\d+)\."))
         held.close_stdin()
         assert held.wait_output() == 1  # Of `read`, at the end of its input.
-        assert f"1 process of its group {pid} still run" in held.err.text
+        assert f"1 process of its group {pid} still runs, without" in held.err.text
         assert not cli.is_held(name)
 
 

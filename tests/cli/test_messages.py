@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: messages name what is wrong and what is allowed, hold no secret, and are safe to show.
+
+Method: wrong calls with a secret in them; a system without threads or room, by a library that is
+loaded before; servers that answer with too much, or with bytes that are no text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from contextlib import closing
+
+import pytest
+from support.build import ROOT
+from support.embedded import EmbeddedFolder
+from support.resp import Connection
+from support.servers import Server
+from system.hostile import HostileServer, polite
+
+from .harness import Cli
+
+USAGE, UNAVAILABLE, SYSTEM = 64, 69, 71
+CANARY = "S3cretC4nary"
+
+
+@pytest.fixture(scope="session")
+def failing(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The library that makes a system fail."""
+    made = tmp_path_factory.mktemp("failing") / "failing.so"
+    source = ROOT / "tests/cli/failing.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", made, source, "-ldl"], check=True)
+    return str(made)
+
+
+@pytest.fixture
+def bare(binary: str) -> Cli:
+    return Cli(binary, None)
+
+
+# ---- secrets ------------------------------------------------------------------------------------
+
+URLS = [
+    f"redis://host&password={CANARY}",
+    f"redis://host;password={CANARY}",
+    f"redis://host,password={CANARY}",
+    f"redis://host password={CANARY}",
+    f"redis://host#password={CANARY}",
+    f"redis://host:6379&password={CANARY}",
+    f"redis://host/0;password={CANARY}",
+    f"redis://host?db=1;password={CANARY}",
+    f"redis://host?timeout=2s,password={CANARY}",
+    f"redis://host?timeout=2s#password={CANARY}",
+    f"redis://host?password=ab&{CANARY}=x",
+    f"redis://user:ab?namespace={CANARY}@host",
+    f"unix:///run/socket;password={CANARY}",
+    f"unix:///run/socket#password={CANARY}",
+    f"embedded:///folder&password={CANARY}",
+    f"redis:/user:{CANARY}@host",
+    f"user:{CANARY}@redis://host",
+    CANARY,
+]
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_no_secret_of_a_malformed_url_is_shown(bare: Cli, url: str) -> None:
+    calls = [
+        bare.run("--url", url, "status", "x"),
+        bare.run("-vv", "run", "-n", "x", "true", env={"REDLATCH_URL": url}),
+        bare.run("--url", "redis://a", "--url", url, "--url", "redis://b", "status", "x"),
+        bare.run("ls", env={"REDIS_URL": f"redis://a {url} redis://b"}),
+        bare.run("--url", url, "server"),
+    ]
+    for done in calls:
+        assert done.returncode == USAGE, done.stderr
+        assert CANARY not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [f"redis://u:{CANARY}@h", "status", "x"],
+        ["version", f"redis://u:{CANARY}@h"],
+        ["run", f"redis://u:{CANARY}@h"],
+        ["ls", "x", f"redis://u:{CANARY}@h"],
+        [f"--password={CANARY}", "status", "x"],
+        [f"--urls=redis://u:{CANARY}@h", "status", "x"],
+        ["--url", "redis://h", "--password-file", CANARY, "status", "x"],
+        ["--url", "rediss://h", "--key", f"-----BEGIN KEY-----{CANARY}", "status", "x"],
+        ["--url", "rediss://h", "--sni", f"a;password={CANARY}", "status", "x"],
+        ["--url", "redis://h", "--namespace", f"{{;password={CANARY}", "status", "x"],
+        ["--url", f"redis://u:{CANARY}@h", "--restart-guard", "60", "status", "x"],
+    ],
+)
+def test_no_secret_in_a_wrong_place_is_shown(bare: Cli, words: list[str]) -> None:
+    done = bare.run(*words)
+    assert done.returncode in (USAGE, 78), done.stderr
+    assert CANARY not in done.stdout + done.stderr
+
+
+# ---- the call -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("urls", "says"),
+    [
+        ([""], "--url is empty"),
+        ([" "], "--url is empty"),
+        (["redis://a", "", "redis://b", "", "redis://c"], "--url number 2 is empty"),
+        (["redis://a", "redis://b", "redis://c", "redis://d", ""], "--url number 5 is empty"),
+        (["redis://a redis://b", "redis://c"], "--url number 1 has a space"),
+    ],
+)
+@pytest.mark.parametrize("command", ["status", "run", "ls", "force-release", "server"])
+def test_an_empty_url_is_not_left_out(
+    bare: Cli, command: str, urls: list[str], says: str
+) -> None:
+    words = {"ls": [], "server": [], "run": ["x", "true"]}.get(command, ["x"])
+    given = [word for url in urls for word in ("--url", url)]
+    # One that the environment names must not be taken in its place.
+    done = bare.run(*given, command, *words, env={"REDLATCH_URL": "redis://127.0.0.1:1"})
+    assert done.returncode == USAGE
+    assert says in done.stderr
+
+
+def test_an_empty_line_of_the_variable_is_not_left_out(bare: Cli) -> None:
+    done = bare.run("status", "x", env={"REDLATCH_URL": "redis://a\n\nredis://b\n\nredis://c\n"})
+    assert done.returncode == USAGE
+    assert "URL 2 of the environment is empty" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["run", "--wait", "100000d", "x", "true"], "'100000d' is more than 36500d"),
+        (["run", "--ttl", "100000d", "x", "true"], "'100000d' is not from 10ms to 7d"),
+        (["run", "--max-hold", "9" * 40 + "h", "x", "true"], "is not from 10ms to 7d"),
+        (["run", "--min-hold", "100000d", "x", "true"], "'100000d' is more than"),
+        (["run", "--wait", "1y", "x", "true"], "'1y' is no duration"),
+        (["ls", "--json"], "did you mean '-o json'?"),
+        (["status", "--json", "x"], "did you mean '-o json'?"),
+        (["ls", "--tsv"], "did you mean '-o tsv'?"),
+        (["--url", "http://h", "ls"], "(got 'http://')"),
+    ],
+)
+def test_wrong_words_are_explained(cli: Cli, words: list[str], says: str) -> None:
+    done = cli.run(*words)
+    assert done.returncode == USAGE
+    assert says in done.stderr
+    if "http" in says:
+        assert "did you mean" not in done.stderr
+
+
+def test_a_long_name_is_cut_in_messages(cli: Cli) -> None:
+    for words in (["run", "x" * 10_000], ["run", "-n", "x" * 10_000, "true"]):
+        done = cli.run(*words)
+        assert done.returncode == USAGE
+        assert len(done.stderr) < 600
+
+
+def test_an_ipv6_address_is_shown_in_brackets(bare: Cli) -> None:
+    done = bare.run("--url", "redis://[::1]:1", "ls")
+    assert done.returncode == UNAVAILABLE
+    assert "redis://[::1]:1" in done.stderr
+    assert "redis://::1" not in done.stderr
+
+
+# ---- the system ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [["status", "x"], ["run", "-n", "x", "true"], ["ls"]])
+def test_a_system_without_threads_is_named(cli: Cli, failing: str, words: list[str]) -> None:
+    done = cli.run(*words, env={"LD_PRELOAD": failing, "FAILING": "thread"})
+    assert done.returncode == SYSTEM, done.stderr
+    assert "thread" in done.stderr and "Resource temporarily unavailable" in done.stderr
+    assert "internal error" not in done.stderr
+
+
+def test_a_full_disk_is_no_matter_of_rights(bare: Cli, failing: str) -> None:
+    with closing(EmbeddedFolder()) as folder:
+        done = bare.run(
+            "--url", folder.url, "ls", env={"LD_PRELOAD": failing, "FAILING": "room"}
+        )
+        assert done.returncode == UNAVAILABLE, done.stderr
+        assert "No space left on device" in done.stderr and str(folder.path) in done.stderr
+
+
+# ---- what servers say ---------------------------------------------------------------------------
+
+
+def test_a_lock_with_huge_texts_is_shown(own_cli: Cli, own_server: Server) -> None:
+    """As others who may write to the keys can make it."""
+    huge = "y" * (1 << 20)
+    with Connection(own_server.url) as admin, own_cli.hold("x"):
+        admin.cmd("HSET", "{x}:rl1:i", "label", huge, "more", huge)
+        admin.cmd("SET", "{x}:rl1:f", huge)
+        for number in range(300):
+            admin.cmd("ZADD", "{x}:rl1:q", 1_790_000_000_000_000 + number, f"{number}" + "z" * 9000)
+        # Its member for reading is the same; the connection stays.
+        done = own_cli.run("status", "-o", "json", "x")
+        assert done.returncode == 0, done.stderr
+        shown = json.loads(done.stdout)
+        assert shown["state"] == "held" and shown["waiting"] == 300
+        assert shown["holders"][0]["label"] == "y" * 256
+
+
+def test_an_error_that_is_no_text_is_shown_as_one(binary: str) -> None:
+    wrong = b"-ERR \xff\xfe bad \xc3\x28 \xe2\x82\r\n"
+    answer = HostileServer(lambda c: [wrong] if c[0] == b"EVALSHA" else [polite(c)])
+    with answer as server:
+        done = subprocess.run(
+            [binary, "--url", server.url, "status", "x"], capture_output=True, check=False
+        )
+    assert done.returncode == UNAVAILABLE
+    text = done.stderr.decode()  # or it raises
+    assert re.search("ERR \N{REPLACEMENT CHARACTER}+ bad", text), text
+
+
+@pytest.mark.parametrize("code", [0x80, 0x9B, 0x9F, 0x202A, 0x202E, 0x2066, 0x2069, 0x200E, 0x200F])
+def test_characters_that_terminals_obey_are_escaped(cli: Cli, code: int) -> None:
+    name = f"test-{chr(code)}-end"
+    for words in (["-o", "json"], ["-o", "jsonl"]):
+        done = cli.run("status", *words, name)
+        assert chr(code) not in done.stdout
+        assert f"\\u{code:04x}" in done.stdout
+        assert json.loads(done.stdout)["name"] == name
+    for words in (["-o", "table"], ["-o", "tsv"]):
+        done = cli.run("status", *words, name)
+        assert chr(code) not in done.stdout and "\\x" in done.stdout
+    assert chr(code) not in cli.run("run", name).stderr
