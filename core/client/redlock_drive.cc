@@ -236,9 +236,10 @@ void Redlock::keep() {
 void Redlock::start_attempt(Node &node) {
   node.is_trying = true;
   node.is_over = false;
-  if (start_thread(node.thread, attempt_main, &node) == 0) return;
+  const int error = start_thread(node.thread, attempt_main, &node);
+  if (error == 0) return;
   node.is_trying = false;
-  quorum_->on_connect_failed(node.index, no_thread(), boot_now());
+  quorum_->on_connect_failed(node.index, no_thread(error), boot_now());
 }
 
 void *Redlock::attempt_main(void *node) {

@@ -117,7 +117,7 @@ def test_bad_address_is_told(url: str, options: dict[str, Any], said: str) -> No
 
 
 def test_messages_quote_any_bytes() -> None:
-    client = redlatch.connect(b"redis://\xff\xfe:1", wait=None)
+    client = redlatch.connect(b"unix:///nowhere/\xff\xfe", wait=None)
     with pytest.raises(redlatch.Unavailable, match="\ufffd"):
         client.acquire("report", timeout=0)
     assert "\\udcff" in repr(client)
@@ -145,6 +145,67 @@ def test_environment_is_read_when_asked(server: Server, monkeypatch: pytest.Monk
         assert client.option("namespace") == "env:"
     with redlatch.from_env(namespace="mine:") as client:
         assert client.option("namespace") == "mine:"
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("redis://h&password=hunter2", {}),
+        ("redis://h;password=hunter2", {}),
+        ("redis://h?db=1;password=hunter2", {}),
+        ("redis://h?timeout=2s,password=hunter2", {}),
+        ("redis://h#password=hunter2", {}),
+        ("redis://:hunter2\ud800@h", {}),
+        ("redis://h", {"password": "hunter2\ud800"}),
+        ("redis://h", {"timeout": "2s;password=hunter2"}),
+        ("redis://h", {"password=hunter2": "x"}),
+        ("redis://h", {"password_file": "hunter2"}),
+        ("hunter2", {}),
+    ],
+)
+def test_no_password_is_in_an_error(url: str, options: dict[str, Any]) -> None:
+    with pytest.raises(redlatch.Invalid) as caught:
+        redlatch.connect(url, wait=None, **options)
+    assert "hunter2" not in str(caught.value)
+    with pytest.raises(redlatch.Invalid) as caught:
+        redlatch.Redlock(["redis://a", "redis://b", url.replace(" ", "")], **options)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda c: c.lock("x", tll=1), r"lock\(\) got .* 'tll'. Did you mean 'ttl'"),
+        (lambda c: c.acquire("x", timout=1), r"acquire\(\) got .* Did you mean 'timeout'"),
+        (lambda c: c.rlock("x", lable="a"), r"rlock\(\) got .* Did you mean 'label'"),
+        (lambda c: c.rwlock("x").read(nonsense=1), r"read\(\) got .* 'nonsense'$"),
+        (lambda c: c.rwlock("x").acquire_write(tll=1), r"acquire_write\(\) got .* 'ttl'"),
+        (lambda c: c.aio.lock("x", max_hodl=1), r"lock\(\) got .* Did you mean 'max_hold'"),
+    ],
+)
+def test_unknown_keyword_is_of_the_function_that_was_called(call: Any, said: str) -> None:
+    with redlatch.connect("redis://h", wait=None) as client:
+        with pytest.raises(TypeError, match=said) as caught:
+            call(client)
+        assert "make_options" not in str(caught.value)
+
+
+def test_unknown_keyword_of_a_redlock() -> None:
+    with redlatch.Redlock(["redis://a"]) as redlock:
+        with pytest.raises(TypeError, match=r"lock\(\) got .* 'tll'. Did you mean 'ttl'"):
+            redlock.lock("x", tll=1)  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match=r"lock\(\) got .* 'confirm'$"):
+            redlock.lock("x", confirm=True)  # type: ignore[call-arg]
+
+
+def test_long_name_is_cut_in_messages() -> None:
+    with redlatch.connect("redis://127.0.0.1:1", wait=None) as client:
+        lock = client.lock("x" * 10_000)
+        for raises in (lock.release, lock.acquire):
+            with pytest.raises(redlatch.Error) as caught:
+                raises()
+            assert len(str(caught.value)) < 200
+        assert len(repr(lock)) < 200
 
 
 def test_no_password_is_shown(server: Server) -> None:

@@ -27,7 +27,15 @@ def to_bytes(value: Name, what: str) -> bytes:
     try:
         return value.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
-        raise invalid(f"{what} {value!r} cannot be UTF-8: {error.reason}") from None
+        # The text is not shown: it may be a password.
+        reason = f"{error.reason} (character {error.start})"
+        raise invalid(f"{what} cannot be UTF-8: {reason}") from None
+
+
+def shown(value: object) -> str:
+    """As it may stand in a message: the beginning of it, if it is long."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:64]}'.."
 
 
 def to_text(value: bytes) -> str:

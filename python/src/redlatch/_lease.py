@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Callable, Optional, Union
 
 from . import _core
-from ._convert import NO_LIMIT, Seconds, to_ms, to_text, to_wait_ms
+from ._convert import NO_LIMIT, Seconds, shown, to_ms, to_text, to_wait_ms
 from ._errors import (
     Denied,
     Error,
@@ -127,7 +127,7 @@ class LeaseBase:
             add_note(exception, f"redlatch: {error}")
         elif isinstance(error, _STILL_GOING_ON):
             # The block was protected to its end: an exception would call it a failure.
-            logger.warning("release of %r: %s", self.name, error)
+            logger.warning("release of %s: %s", shown(self.name), error)
         else:
             raise error
 
@@ -136,11 +136,11 @@ class LeaseBase:
 
     def _describe(self) -> str:
         word = _WORDS.get(_core.lease_state(self._handle), "of another process")
-        text = f"{self.name!r} {word} fence={self.fence}"
+        text = f"{shown(self.name)} {word} fence={self.fence}"
         if word != "held":
             return text
         mode = " to read" if self.mode == "read" else ""
-        return f"{self.name!r} held{mode} fence={self.fence} remaining={self.remaining:.1f}s"
+        return f"{shown(self.name)} held{mode} fence={self.fence} remaining={self.remaining:.1f}s"
 
     def __del__(
         self,

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Optional, Union
 
 from . import _core
-from ._convert import NO_LIMIT, Seconds, check_limit, to_text, to_wait_ms
+from ._convert import NO_LIMIT, Seconds, check_limit, shown, to_text, to_wait_ms
 from ._errors import Error, error_of, invalid
 from ._holds import Hold, L, ThreadKey, this_thread
 from ._lease import Lease
@@ -46,7 +46,7 @@ class NamedLock(Generic[L]):
         leases = list(self._leases())
         held = next((lease for lease in leases if lease.held), None)
         lease = held or next(iter(leases), None)
-        said = lease._describe() if lease is not None else f"{self.name!r} not held here"
+        said = lease._describe() if lease is not None else f"{shown(self.name)} not held here"
         return self._shape("locked" if held is not None else "unlocked", said + self._taken_by())
 
     def _shape(self, state: str, said: str) -> str:
@@ -72,7 +72,7 @@ class NamedLock(Generic[L]):
 
     def _not_acquired(self, status: Status) -> Error:
         within = "" if self._wait_ms == 0 else f" within {self._wait_ms / 1000:g} s"
-        return error_of(status, f"lock {self.name!r} was not acquired{within}: {status.text}")
+        return error_of(status, f"lock {shown(self.name)} was not acquired{within}: {status.text}")
 
     def _owns(self, lease: L) -> bool:
         """Whether what this thread has taken is held. Raises LockLost if it was lost."""
@@ -84,7 +84,8 @@ class NamedLock(Generic[L]):
         return True
 
     def _nothing_to_release(self) -> Error:
-        return error_of(Status.E_NOT_HELD, f"lock {self.name!r} is not held: nothing to release")
+        text = f"lock {shown(self.name)} is not held: nothing to release"
+        return error_of(Status.E_NOT_HELD, text)
 
 
 class LockBase(NamedLock[L]):
@@ -125,7 +126,8 @@ class LockBase(NamedLock[L]):
             return False
         raise error_of(
             Status.E_ALREADY_HELD,
-            f"lock {self.name!r}: this {self._TAKER} has taken it, and has to release it first",
+            f"lock {shown(self.name)}: this {self._TAKER} has taken it, and has to release it "
+            "first",
         )
 
     def _is_ours(self, lease: L) -> bool:

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import sys
+from difflib import get_close_matches
 from typing import Callable, Literal, Optional, TypedDict, Union
 
 from . import _core
-from ._convert import Name, to_bytes, to_ms
+from ._convert import Name, shown, to_bytes, to_ms
 from ._errors import error_of, invalid
 from ._status import Status
 
@@ -91,6 +93,19 @@ class LockKeywords(Keywords, total=False):
     format: Format
 
 
+def _unexpected(keyword: str, known: type) -> TypeError:
+    """In Python's words, about the function that the user called."""
+    called, frame = "", sys._getframe(1)
+    while frame and frame.f_globals.get("__name__", "").startswith("redlatch."):
+        called, frame = frame.f_code.co_name, frame.f_back  # type: ignore[assignment]
+    names = ["timeout", *known.__annotations__]
+    for base in getattr(known, "__orig_bases__", ()):
+        names += getattr(base, "__annotations__", {})
+    near = get_close_matches(keyword, names, 1)
+    hint = f". Did you mean '{near[0]}'?" if near else ""
+    return TypeError(f"{called}() got an unexpected keyword argument {shown(keyword)}{hint}")
+
+
 def make_options(
     ttl: Optional[float] = None,
     renew: bool = True,
@@ -101,8 +116,11 @@ def make_options(
     foreign_window: Optional[float] = None,
     label: Optional[Name] = None,
     format: Format = "string",
+    **unknown: object,
 ) -> Optional[_core.AcquireOptions]:
     """None if all are the defaults."""
+    if unknown:
+        raise _unexpected(next(iter(unknown)), LockKeywords)
     if ttl is None and max_hold is None and renew is True and confirm is False and label is None:
         if local_burst is None and foreign_burst is None and foreign_window is None:
             if format == "string":
@@ -136,15 +154,18 @@ def make_redlock_options(
     renew: bool = True,
     max_hold: Optional[float] = None,
     label: Optional[Name] = None,
+    **unknown: object,
 ) -> Optional[_core.AcquireOptions]:
     """Those of a Redlock, which has no others."""
+    if unknown:
+        raise _unexpected(next(iter(unknown)), RedlockKeywords)
     return make_options(ttl=ttl, renew=renew, max_hold=max_hold, label=label)
 
 
 def check_format(format: str, *allowed: str) -> None:
     if format not in allowed:
         named = ", ".join(f'"{one}"' for one in allowed)
-        raise invalid(f"format={format!r}: allowed are {named}")
+        raise invalid(f"format={shown(format)}: allowed are {named}")
 
 
 def new_options() -> _core.AcquireOptions:

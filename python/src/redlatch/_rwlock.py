@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Optional, Union
 
 from . import _core
-from ._convert import NO_LIMIT, Seconds, to_text, to_wait_ms
+from ._convert import NO_LIMIT, Seconds, shown, to_text, to_wait_ms
 from ._errors import AlreadyHeld
 from ._holds import Holds, L, new_number, owner_of, this_thread
 from ._lease import Lease
@@ -135,7 +135,7 @@ class RWLockBase:
         return not self._client.inspect(self._name).is_free
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name!r}>"
+        return f"<{type(self).__name__} {shown(self.name)}>"
 
     def _with_format(self, keywords: Keywords) -> LockKeywords:
         return {**keywords, "format": self._format}
