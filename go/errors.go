@@ -56,13 +56,22 @@ func (e *Error) Error() string {
 	text := "redlatch: " + e.Op
 	// Most of what the library says names the lock already.
 	if e.Name != "" && !strings.Contains(what, "'"+e.Name+"'") {
-		text += fmt.Sprintf(" %q", e.Name)
+		text += " " + quoted(e.Name)
 	}
 	text += ": " + what
 	if e.Cause != nil {
 		text += ": " + e.Cause.Error()
 	}
 	return text
+}
+
+// quoted is a name in one line, cut where it is long.
+func quoted(name string) string {
+	const most = 64
+	if len(name) > most {
+		return fmt.Sprintf("%q..", name[:most])
+	}
+	return fmt.Sprintf("%q", name)
 }
 
 // Unwrap gives errors.Is the status and the cause.

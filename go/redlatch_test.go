@@ -273,6 +273,34 @@ func TestBadInputIsNamed(t *testing.T) {
 	is(t, errors.Is(err, redlatch.ErrInvalid) && strings.Contains(err.Error(), "timeout"), "%v", err)
 	_, err = client.TryLock(background, "")
 	is(t, errors.Is(err, redlatch.ErrInvalid), "%v", err)
+	_, err = client.TryLock(background, strings.Repeat("x", 10_000))
+	is(t, errors.Is(err, redlatch.ErrInvalid) && len(err.Error()) < 300, "%v", err)
+}
+
+func TestAnEmptyURLIsNotLeftOut(t *testing.T) {
+	t.Setenv("REDLATCH_URL", "redis://127.0.0.1:1")
+	for _, one := range []struct {
+		urls []string
+		says string
+	}{
+		{[]string{""}, "URL 1 is empty"},
+		{[]string{"redis://a", "", "redis://b", "", "redis://c"}, "URL 2 is empty"},
+		{[]string{"redis://a", "redis://b", "redis://c", ""}, "URL 4 is empty"},
+	} {
+		_, err := redlatch.OpenRedlock(one.urls, redlatch.FromEnv())
+		is(t, errors.Is(err, redlatch.ErrInvalid) && strings.Contains(err.Error(), one.says), "%v", err)
+	}
+}
+
+func TestNoPasswordIsInAnError(t *testing.T) {
+	for _, url := range []string{"redis://h&password=canary", "redis://h;password=canary",
+		"redis://h?db=1;password=canary", "redis://h?timeout=2s,password=canary",
+		"redis://h#password=canary", "canary"} {
+		_, err := redlatch.Open(url)
+		is(t, errors.Is(err, redlatch.ErrInvalid) && !strings.Contains(err.Error(), "canary"), "%v", err)
+		_, err = redlatch.OpenRedlock([]string{"redis://a", url, "redis://b"})
+		is(t, errors.Is(err, redlatch.ErrInvalid) && !strings.Contains(err.Error(), "canary"), "%v", err)
+	}
 }
 
 func TestCloseReleasesAndEndsWaits(t *testing.T) {

@@ -29,7 +29,7 @@ func OpenRedlock(urls []string, options ...ClientOption) (*Redlock, error) {
 		return nil, err
 	}
 	defer rlc.Client_options_free(made)
-	handle := rlc.Redlock_open(strings.Join(urls, "\n"), made, c.handle)
+	handle := rlc.Redlock_open(lines(urls), made, c.handle)
 	if handle == 0 {
 		return nil, c.failure()
 	}
@@ -38,6 +38,14 @@ func OpenRedlock(urls []string, options ...ClientOption) (*Redlock, error) {
 		r.session.leave("redlock", r.origin, func() { rlc.Redlock_close(r.handle) })
 	})
 	return redlock, nil
+}
+
+// lines gives the library one URL a line. An empty one stays a line of its own.
+func lines(urls []string) string {
+	if len(urls) == 0 {
+		return ""
+	}
+	return strings.Join(urls, "\n") + "\n"
 }
 
 // DialRedlock makes a Redlock and connects it, until most of the servers may vote or ctx ends;

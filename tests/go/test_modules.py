@@ -8,12 +8,13 @@ Method: Go runs them, with the library of the build. They start their own server
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 from support.build import ROOT
-from support.go import BUILD_S, go_environment, go_fetch, run_go
+from support.go import BUILD_S, PINNED, go_environment, go_fetch, run_go
 
 MODULES = sorted(path.parent for path in (ROOT / "go").rglob("go.mod"))
 # Of all tests of one package, without building it. Go ends them and says where they were.
@@ -74,6 +75,13 @@ def test_tests(module: Path, options: list[str]) -> None:
     assert report.names("pass"), "there are no tests"
     if skipped := report.skipped():
         pytest.skip("; ".join(skipped))
+
+
+def test_a_build_without_cgo_says_what_it_needs() -> None:
+    environment = {**os.environ, **PINNED, "CGO_ENABLED": "0"}
+    done = run_go(ROOT / "go", "build", ".", environment=environment)
+    assert done.returncode != 0
+    assert "redlatch_needs_cgo" in done.stderr.splitlines()[1], done.stderr
 
 
 SKIPPING = """\
