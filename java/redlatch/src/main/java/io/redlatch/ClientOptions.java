@@ -33,7 +33,7 @@ public final class ClientOptions {
    */
   public ClientOptions with(String name, String value) {
     Map<String, String> all = new LinkedHashMap<>(values);
-    all.put(name, value);
+    all.put(Text.given(name, "name"), Text.given(value, "value"));
     return new ClientOptions(all, isFromEnv);
   }
 
@@ -60,8 +60,8 @@ public final class ClientOptions {
     try {
       boolean isSet = !isFromEnv || Rlc.client_options_set_from_env(options, err) == 0;
       for (Map.Entry<String, String> one : values.entrySet()) {
-        byte[] name = Text.bytes(one.getKey());
-        byte[] value = Text.bytes(one.getValue());
+        byte[] name = Text.bytes(one.getKey(), "the name of an option");
+        byte[] value = Text.bytes(one.getValue(), "the value of an option");
         isSet = isSet && Rlc.client_options_set(options, name, value, err) == 0;
       }
       T opened = isSet ? open.apply(options, err) : null;

@@ -104,12 +104,12 @@ public final class LockOptions {
 
   /** A text that inspect() shows for the holder, of at most 256 bytes. */
   public LockOptions label(String label) {
-    return label(Text.bytes(label));
+    return label(Text.bytes(label, "label"));
   }
 
   /** As label(text), of bytes of any values. */
   public LockOptions label(byte[] label) {
-    byte[] copy = label.clone();
+    byte[] copy = Text.copy(label, "label");
     return with(
         made -> Rlc.acquire_options_set_label(made, copy),
         "label of " + copy.length + " bytes: allowed are 0 to 256");
@@ -121,7 +121,7 @@ public final class LockOptions {
    * it waits.
    */
   public LockOptions owner(byte[] owner) {
-    byte[] copy = owner.clone();
+    byte[] copy = Text.copy(owner, "owner");
     return with(
         made -> Rlc.acquire_options_set_owner(made, copy),
         "owner of " + copy.length + " bytes: allowed are 1 to 256");
@@ -129,7 +129,7 @@ public final class LockOptions {
 
   /** How the lock stands in its key (STRING). */
   public LockOptions format(Format format) {
-    int number = format.ordinal() + 1;
+    int number = Text.given(format, "format").ordinal() + 1;
     return with(made -> Rlc.acquire_options_set_format(made, number), "format(" + format + ")");
   }
 

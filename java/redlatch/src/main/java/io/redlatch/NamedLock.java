@@ -53,7 +53,7 @@ public final class NamedLock {
 
   /** The same lock, to be taken with other options. */
   public NamedLock with(LockOptions options) {
-    return new NamedLock(client, session, starter, name, options, owner);
+    return new NamedLock(client, session, starter, name, Text.given(options, "options"), owner);
   }
 
   /** The name, as UTF-8 says it. */
@@ -162,6 +162,7 @@ public final class NamedLock {
   }
 
   private CompletableFuture<Lease> acquireAsync(long waitMs, Executor executor) {
+    Text.given(executor, "executor");
     CompletableFuture<Lease> future = new CompletableFuture<>();
     Request request = start(waitMs);
     try {
@@ -214,6 +215,7 @@ public final class NamedLock {
    */
   @SuppressWarnings("try") // The lease only has to end with the block.
   public <T> T call(Callable<T> work) throws Exception {
+    Text.given(work, "work");
     try (Lease lease = acquire()) {
       return work.call();
     }

@@ -54,8 +54,9 @@ public final class Redlatch implements AutoCloseable {
    *     message says which part, and what is allowed.
    */
   public static Redlatch open(String url, ClientOptions options) {
-    byte[] text = Text.bytes(url);
-    return new Redlatch(options.open((made, err) -> Rlc.client_open(text, made, err)));
+    byte[] text = Text.bytes(url, "url");
+    ClientOptions chosen = Text.given(options, "options");
+    return new Redlatch(chosen.open((made, err) -> Rlc.client_open(text, made, err)));
   }
 
   /** As open(url, options), with all the defaults. */
@@ -120,24 +121,24 @@ public final class Redlatch implements AutoCloseable {
 
   /** The lock `name`, 1 to 1024 bytes as UTF-8. */
   public NamedLock lock(String name) {
-    return lock(Text.bytes(name));
+    return lock(Text.bytes(name, "name"));
   }
 
   /** The lock `name`, 1 to 1024 bytes of any values. */
   public NamedLock lock(byte[] name) {
-    return lock(name.clone(), Rlc::acquire_start, null);
+    return lock(Text.copy(name, "name"), Rlc::acquire_start, null);
   }
 
   /** The read-write lock `name`, 1 to 1024 bytes as UTF-8. */
   public NamedReadWriteLock readWriteLock(String name) {
-    return readWriteLock(Text.bytes(name));
+    return readWriteLock(Text.bytes(name, "name"));
   }
 
   /** The read-write lock `name`, 1 to 1024 bytes of any values. */
   public NamedReadWriteLock readWriteLock(byte[] name) {
     return new NamedReadWriteLock(
-        lock(name.clone(), Rlc::rw_acquire_read_start, null),
-        lock(name.clone(), Rlc::rw_acquire_write_start, null));
+        lock(Text.copy(name, "name"), Rlc::rw_acquire_read_start, null),
+        lock(Text.copy(name, "name"), Rlc::rw_acquire_write_start, null));
   }
 
   /**
@@ -147,9 +148,9 @@ public final class Redlatch implements AutoCloseable {
    */
   public NamedLock reentrantLock(String name) {
     return lock(
-        Text.bytes(name),
+        Text.bytes(name, "name"),
         Rlc::acquire_start,
-        () -> Text.bytes(process + ":" + Thread.currentThread().getId()));
+        () -> Text.bytes(process + ":" + Thread.currentThread().getId(), "owner"));
   }
 
   /**
@@ -157,13 +158,13 @@ public final class Redlatch implements AutoCloseable {
    * owner, in any thread or process, is the same.
    */
   public NamedLock reentrantLock(byte[] name, byte[] owner) {
-    byte[] copy = owner.clone();
-    return lock(name.clone(), Rlc::acquire_start, () -> copy);
+    byte[] copy = Text.copy(owner, "owner");
+    return lock(Text.copy(name, "name"), Rlc::acquire_start, () -> copy);
   }
 
   /** As reentrantLock(bytes, bytes), both as UTF-8. */
   public NamedLock reentrantLock(String name, String owner) {
-    return reentrantLock(Text.bytes(name), Text.bytes(owner));
+    return reentrantLock(Text.bytes(name, "name"), Text.bytes(owner, "owner"));
   }
 
   /**
@@ -173,7 +174,8 @@ public final class Redlatch implements AutoCloseable {
    * @throws RedlatchException with {@link Status#E_NOT_HELD} if the token does not hold the lock.
    */
   public Lease attach(byte[] name, String token) {
-    String shown = Text.of(name);
+    String shown = Text.of(Text.given(name, "name"));
+    byte[] proof = Text.bytes(token, "token");
     return askServer(
         client ->
             new Lease(
@@ -183,22 +185,22 @@ public final class Redlatch implements AutoCloseable {
                 Errors.check(
                     "attach",
                     shown,
-                    err -> Rlc.lease_attach(client, name, Text.bytes(token), err))));
+                    err -> Rlc.lease_attach(client, name, proof, err))));
   }
 
   /** As attach(bytes, token), the name as UTF-8. */
   public Lease attach(String name, String token) {
-    return attach(Text.bytes(name), token);
+    return attach(Text.bytes(name, "name"), token);
   }
 
   /** Looks at the lock `name`, and changes nothing. */
   public LockInfo inspect(String name) {
-    return inspect(Text.bytes(name));
+    return inspect(Text.bytes(name, "name"));
   }
 
   /** As inspect(name), of any bytes. */
   public LockInfo inspect(byte[] name) {
-    String shown = Text.of(name);
+    String shown = Text.of(Text.given(name, "name"));
     return askServer(
         client ->
             InfoReader.of(Errors.check("inspect", shown, err -> Rlc.inspect(client, name, err))));
@@ -211,7 +213,7 @@ public final class Redlatch implements AutoCloseable {
    * server.
    */
   public Iterable<LockInfo> list(String pattern) {
-    byte[] text = Text.bytes(pattern);
+    byte[] text = Text.bytes(pattern, "pattern");
     return () -> ask(client -> new LockIterator(this, client, text));
   }
 
@@ -222,11 +224,13 @@ public final class Redlatch implements AutoCloseable {
    * @throws RedlatchException with {@link Status#E_NOT_HELD} if there is nothing to take.
    */
   public void forceRelease(String name) {
-    forceRelease(Text.bytes(name), new byte[0]);
+    forceRelease(Text.bytes(name, "name"), new byte[0]);
   }
 
   /** As forceRelease(name), from the holder with this token or foreign value alone. */
   public void forceRelease(byte[] name, byte[] token) {
+    Text.given(name, "name");
+    Text.given(token, "token");
     askServer(
         client ->
             Errors.check(
@@ -252,7 +256,7 @@ public final class Redlatch implements AutoCloseable {
    * secrets; or "delivery": "push", or why waiting is slower than that. "" for any other name.
    */
   public String option(String name) {
-    byte[] bytes = Text.bytes(name);
+    byte[] bytes = Text.bytes(name, "name");
     return ask(
         client -> Text.of(Text.read(buffer -> Rlc.client_option(client, bytes, buffer))));
   }

@@ -31,8 +31,14 @@ public final class Redlock implements AutoCloseable {
    *     are the same; the message names it, and what is allowed.
    */
   public static Redlock open(Collection<String> urls, ClientOptions options) {
-    byte[] text = Text.bytes(String.join("\n", urls));
-    return new Redlock(options.open((made, err) -> Rlc.redlock_open(text, made, err)));
+    for (String url : Text.given(urls, "urls")) {
+      Text.given(url, "a URL of the list");
+    }
+    StringBuilder lines = new StringBuilder(); // An empty one stays a line of its own.
+    urls.forEach(url -> lines.append(url).append('\n'));
+    byte[] text = Text.bytes(lines.toString(), "urls");
+    ClientOptions chosen = Text.given(options, "options");
+    return new Redlock(chosen.open((made, err) -> Rlc.redlock_open(text, made, err)));
   }
 
   /** Makes a Redlock and connects it, with one attempt for each server. */
@@ -80,7 +86,7 @@ public final class Redlock implements AutoCloseable {
    * that they cannot be attached.
    */
   public NamedLock lock(String name) {
-    return lock(Text.bytes(name));
+    return lock(Text.bytes(name, "name"));
   }
 
   /** As lock(name), of any bytes. */
@@ -88,7 +94,8 @@ public final class Redlock implements AutoCloseable {
     NamedLock.Starter starter =
         (bytes, waitMs, options) ->
             ask(redlock -> Rlc.redlock_acquire_start(redlock, bytes, waitMs, options));
-    return new NamedLock(this, session, starter, name.clone(), LockOptions.DEFAULT, null);
+    byte[] copy = Text.copy(name, "name");
+    return new NamedLock(this, session, starter, copy, LockOptions.DEFAULT, null);
   }
 
   /**
@@ -96,7 +103,7 @@ public final class Redlock implements AutoCloseable {
    * not.
    */
   public String option(String name) {
-    byte[] bytes = Text.bytes(name);
+    byte[] bytes = Text.bytes(name, "name");
     return ask(
         redlock -> Text.of(Text.read(buffer -> Rlc.redlock_option(redlock, bytes, buffer))));
   }

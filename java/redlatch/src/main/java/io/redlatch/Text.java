@@ -9,35 +9,52 @@ import java.nio.CharBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.Objects;
 import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;
 
 /** Text and times, as they cross into the library. */
 final class Text {
+  private static final int MOST_SHOWN = 64;
+
   private Text() {}
 
-  /** Half a character would become a question mark, and a name another one. */
-  static byte[] bytes(String text) {
+  /** A null that callers pass is refused by the name of its parameter. */
+  static <T> T given(@Nullable T value, String what) {
+    return Objects.requireNonNull(value, () -> what + " must not be null");
+  }
+
+  /**
+   * `what` is its name in messages; the text itself may be a password. Half a character would
+   * become a question mark, and a name another one.
+   */
+  static byte[] bytes(String text, String what) {
     try {
-      ByteBuffer bytes = UTF_8.newEncoder().encode(CharBuffer.wrap(text));
+      ByteBuffer bytes = UTF_8.newEncoder().encode(CharBuffer.wrap(given(text, what)));
       return Arrays.copyOf(bytes.array(), bytes.limit());
     } catch (CharacterCodingException failure) {
       throw RedlatchException.of(
-          Status.E_INVALID, "encode", "", quoted(text) + " has half of a surrogate pair");
+          Status.E_INVALID, "encode", "", what + " has half of a surrogate pair");
     }
+  }
+
+  /** The bytes of a caller, which may change them later. */
+  static byte[] copy(byte[] bytes, String what) {
+    return given(bytes, what).clone();
   }
 
   static String of(byte @Nullable [] text) {
     return text == null ? "" : new String(text, UTF_8);
   }
 
-  /** A name as the library shows it, in one line. */
+  /** A name as the library shows it, in one line, and cut where it is long. */
   static String quoted(String name) {
+    boolean isLong = name.length() > MOST_SHOWN;
     StringBuilder text = new StringBuilder("'");
-    for (char one : name.toCharArray()) {
+    for (char one : name.substring(0, isLong ? MOST_SHOWN : name.length()).toCharArray()) {
       text.append(Character.isISOControl(one) ? String.format("\\x%02x", (int) one) : one);
     }
-    return text.append("'").toString();
+    return text.append(isLong ? "'.." : "'").toString();
   }
 
   /** Asks for a text of unknown length. The library puts a NUL behind it. */
@@ -60,7 +77,7 @@ final class Text {
   /** Whole milliseconds: more than none is at least one, and what is too long is the longest. */
   static long ms(Duration duration) {
     try {
-      long ms = duration.toMillis();
+      long ms = given(duration, "duration").toMillis();
       return ms == 0 && duration.compareTo(Duration.ZERO) > 0 ? 1 : ms;
     } catch (ArithmeticException tooLong) {
       return duration.isNegative() ? Long.MIN_VALUE : Long.MAX_VALUE;

@@ -8,9 +8,11 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 
 /** What is wrong is named, with what is allowed. */
 class BadInputTest {
@@ -69,6 +71,104 @@ class BadInputTest {
     }
     List<String> same = List.of("redis://a", "redis://a", "redis://b");
     assertSays("", assertThrows(RedlatchException.class, () -> Redlock.open(same, options)));
+  }
+
+  @Test
+  void emptyServersOfARedlock() {
+    ClientOptions options = ClientOptions.DEFAULT;
+    List<String> some = List.of("redis://a", "", "redis://b", "", "redis://c");
+    assertSays(
+        "URL 2 is empty",
+        assertThrows(RedlatchException.class, () -> Redlock.open(some, options)));
+    List<String> last = List.of("redis://a", "redis://b", "redis://c", "");
+    assertSays(
+        "URL 4 is empty",
+        assertThrows(RedlatchException.class, () -> Redlock.open(last, options)));
+    // One that the environment names must not be taken in its place.
+    assertSays(
+        "URL 1 is empty",
+        assertThrows(
+            RedlatchException.class, () -> Redlock.open(List.of(""), options.fromEnv())));
+  }
+
+  private static void assertNames(String what, Executable call) {
+    NullPointerException failure = assertThrows(NullPointerException.class, call);
+    assertEquals(what + " must not be null", failure.getMessage());
+  }
+
+  @Test
+  void nullIsNamed() {
+    ClientOptions options = ClientOptions.DEFAULT;
+    assertNames("url", () -> Redlatch.open(null));
+    assertNames("options", () -> Redlatch.open("redis://h", null));
+    assertNames("urls", () -> Redlock.open(null, options));
+    assertNames("a URL of the list", () -> Redlock.open(Arrays.asList("redis://a", null), options));
+    assertNames("value", () -> options.with("timeout", null));
+    try (Redlatch client = Redlatch.open("unix:///nowhere")) {
+      assertNames("name", () -> client.lock((String) null));
+      assertNames("name", () -> client.lock((byte[]) null));
+      assertNames("name", () -> client.readWriteLock((String) null));
+      assertNames("name", () -> client.readWriteLock((byte[]) null));
+      assertNames("name", () -> client.reentrantLock((String) null));
+      assertNames("owner", () -> client.reentrantLock("x", null));
+      assertNames("name", () -> client.inspect((String) null));
+      assertNames("name", () -> client.inspect((byte[]) null));
+      assertNames("token", () -> client.attach("x", null));
+      assertNames("pattern", () -> client.list(null));
+      assertNames("name", () -> client.forceRelease(null));
+      assertNames("token", () -> client.forceRelease(new byte[1], null));
+      assertNames("name", () -> client.option(null));
+      assertNames("duration", () -> client.lock("x").acquire(null));
+      assertNames("duration", () -> client.connect((Duration) null));
+      assertNames("options", () -> client.lock("x").with(null));
+      assertNames("options", () -> client.readWriteLock("x").with(null));
+      assertNames("work", () -> client.lock("x").call(null));
+      assertNames("executor", () -> client.lock("x").acquireAsync(Duration.ZERO, null));
+      assertNames("duration", () -> LockOptions.DEFAULT.ttl(null));
+      assertNames("label", () -> LockOptions.DEFAULT.label((String) null));
+      assertNames("owner", () -> LockOptions.DEFAULT.owner(null));
+      assertNames("format", () -> LockOptions.DEFAULT.format(null));
+    }
+  }
+
+  @Test
+  void longNamesAreCut() {
+    try (Redlatch client = Redlatch.open("unix:///nowhere")) {
+      String name = "x".repeat(10_000);
+      NamedLock lock = client.lock(name);
+      for (Executable call :
+          List.<Executable>of(
+              lock::tryAcquire,
+              lock.asLock()::unlock,
+              () -> client.inspect(name),
+              () -> client.attach(name, "y"))) {
+        Exception failure = assertThrows(RuntimeException.class, call);
+        assertTrue(failure.getMessage().length() < 300, failure::getMessage);
+      }
+    }
+  }
+
+  @Test
+  void passwordsAreNotInErrors() {
+    for (String url :
+        List.of(
+            "redis://h&password=canary",
+            "redis://h;password=canary",
+            "redis://h?db=1;password=canary",
+            "redis://h?timeout=2s,password=canary",
+            "redis://h#password=canary",
+            "redis://:canary\uD83D@h",
+            "canary")) {
+      for (Executable call :
+          List.<Executable>of(
+              () -> Redlatch.open(url),
+              () -> Redlock.open(List.of("redis://a", url, "redis://b"), ClientOptions.DEFAULT),
+              () -> Redlatch.open("redis://h", ClientOptions.DEFAULT.with("tls_sni", url + ";")))) {
+        RedlatchException failure = assertThrows(RedlatchException.class, call);
+        assertEquals(Status.E_INVALID, failure.status(), url);
+        assertFalse(failure.getMessage().contains("canary"), failure::getMessage);
+      }
+    }
   }
 
   @Test

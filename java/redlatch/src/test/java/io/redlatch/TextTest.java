@@ -39,5 +39,7 @@ class TextTest {
   @Test
   void namesAreShownInALine() {
     assertEquals("'a\\x00\\x0ab é'", Text.quoted("a\0\nb é"));
+    assertEquals("'" + "x".repeat(64) + "'", Text.quoted("x".repeat(64)));
+    assertEquals("'" + "x".repeat(64) + "'..", Text.quoted("x".repeat(65)));
   }
 }
