@@ -206,8 +206,10 @@ func (c *Client) Locker(name string, options ...Option) *Locker {
 }
 
 // Attach goes on with a lease that was detached, here or in another process, and renews it for 30 s
-// at a time. Its fence is 0: the number belongs to whoever acquired. ErrNotHeld if the token does
-// not hold the lock.
+// at a time: once for each Detach. Its fence is 0: the number belongs to the acquisition.
+// ErrNotHeld if the token does not hold the lock, was not detached, or was attached before;
+// ErrOutcomeUnknown if no answer came: the next Attach says whether the lease is still detached. If
+// ctx ended meanwhile, the lease is detached again in the background.
 func (c *Client) Attach(ctx context.Context, name, token string) (*Lease, error) {
 	handle, err := inThread(ctx, c.session, "attach", name, func() (rlc.Lease, *Error) {
 		defer runtime.KeepAlive(c)
@@ -218,12 +220,25 @@ func (c *Client) Attach(ctx context.Context, name, token string) (*Lease, error)
 			return 0, call.failure()
 		}
 		return handle, nil
-	}, func(late rlc.Lease) {
-		rlc.Lease_detach(late)
-		rlc.Lease_free(late)
-	})
+	}, c.handBack)
 	if err != nil {
 		return nil, err
 	}
 	return newLease(ctx, c.session, c, name, handle), nil
+}
+
+// handBack detaches a lease that was attached too late for its caller, so that another Attach can
+// go on with it. It runs in a goroutine of its own. If the server refuses, the lock is released.
+func (c *Client) handBack(late rlc.Lease) {
+	defer runtime.KeepAlive(c)
+	defer rlc.Lease_free(late)
+	status := ErrUnavailable
+	for status == ErrUnavailable && Status(rlc.Lease_check(late, 0)) == OK {
+		request := rlc.Lease_detach_start(late)
+		if request == 0 {
+			return
+		}
+		status = c.session.pump.await(context.Background(), request)
+		c.session.free(request)
+	}
 }

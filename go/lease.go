@@ -22,7 +22,7 @@ const (
 	StateReleased State = rlc.RL_LEASE_RELEASED
 	// StateLost is not certain any more.
 	StateLost State = rlc.RL_LEASE_LOST
-	// StateDetached is left to its TTL by Detach.
+	// StateDetached is handed over by Detach, or about to be.
 	StateDetached State = rlc.RL_LEASE_DETACHED
 )
 
@@ -296,7 +296,8 @@ func (l *Lease) finish(ctx context.Context, op string, wait int64,
 	}
 	defer l.session.free(request)
 	status := l.session.pump.await(ctx, request)
-	if status == ErrCancelled && op != "upgrade" {
+	isDetachUnsent := op == "detach" && l.State() == StateHeld
+	if status == ErrCancelled && op != "upgrade" && !isDetachUnsent {
 		// It is sent, and goes on by itself.
 		err := &Error{Op: op, Name: l.name, Status: ErrOutcomeUnknown, Cause: context.Cause(ctx)}
 		return err.Status, err
@@ -307,11 +308,23 @@ func (l *Lease) finish(ctx context.Context, op string, wait int64,
 	return status, nil
 }
 
-// Detach stops renewing and leaves the lock to its TTL, in which Attach may go on with it.
-func (l *Lease) Detach() {
-	defer runtime.KeepAlive(l)
-	l.endContext()
-	rlc.Lease_detach(l.hold.handle)
+// Detach hands the lease to another process: one Attach with the token that it returns can go on
+// with it. Renewal stops, and the lock stays until its TTL ends.
+//
+// The error Is ErrLost if the lease had ended before; ErrNotHeld after Unlock or another Detach;
+// ErrOutcomeUnknown if no answer came, or ctx ended meanwhile: then the lease is not held here any
+// more, and an Attach with Token finds out whether it was handed over. After all other errors
+// (ErrUnavailable, ErrDenied, ErrServer, ErrCancelled) it is held as before. Context ends unless it
+// is.
+func (l *Lease) Detach(ctx context.Context) (token string, err error) {
+	err = l.unlessEnded(ctx, "detach", noWait, rlc.Lease_detach_start)
+	if l.State() != StateHeld {
+		l.endContext()
+	}
+	if err != nil {
+		return "", err
+	}
+	return l.Token(), nil
 }
 
 // WaitLost waits until the lease is not held any more: an error that Is ErrLost if it was lost, nil

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -334,14 +335,119 @@ func TestDetachedLeaseIsAttached(t *testing.T) {
 	a, b := server.client(), server.client()
 	lease, err := a.Lock(background, "x")
 	must(t, err)
-	token := lease.Token()
-	lease.Detach()
+	inside := lease.Context()
+	_, err = b.Attach(background, "x", lease.Token())
+	is(t, errors.Is(err, redlatch.ErrNotHeld), "not detached: %v", err)
+	token, err := lease.Detach(background)
+	must(t, err)
+	is(t, token == lease.Token(), "%q", token)
+	is(t, context.Cause(inside) == context.Canceled, "detached: %v", context.Cause(inside))
 	is(t, lease.State() == redlatch.StateDetached, "%v", lease.State())
+	_, err = lease.Detach(background)
+	is(t, errors.Is(err, redlatch.ErrNotHeld), "a second one: %v", err)
 	taken, err := b.Attach(background, "x", token)
 	must(t, err)
+	_, err = a.Attach(background, "x", token)
+	is(t, errors.Is(err, redlatch.ErrNotHeld), "attached before: %v", err)
 	must(t, taken.Unlock(background))
 	_, err = b.Attach(background, "x", token)
 	is(t, errors.Is(err, redlatch.ErrNotHeld), "%v", err)
+}
+
+func TestDetachThatFailsSaysWhatIsHeld(t *testing.T) {
+	server := startServer(t)
+	client := server.client()
+	lease, err := client.Lock(background, "x")
+	must(t, err)
+	inside := lease.Context()
+	ended, cancel := context.WithCancel(background)
+	cancel()
+	_, err = lease.Detach(ended)
+	is(t, errors.Is(err, redlatch.ErrCancelled), "%v", err)
+	is(t, server.ask("ACL", "SETUSER", "default", "-hset") == "+OK", "no ACL")
+	_, err = lease.Detach(background)
+	is(t, errors.Is(err, redlatch.ErrDenied), "%v", err)
+	is(t, server.ask("ACL", "SETUSER", "default", "+hset") == "+OK", "no ACL")
+	is(t, lease.State() == redlatch.StateHeld && inside.Err() == nil, "%v", lease.State())
+	must(t, lease.Unlock(background))
+
+	lease, err = client.Lock(background, "x")
+	must(t, err)
+	inside = lease.Context()
+	must(t, client.ForceRelease(background, "x", ""))
+	_, err = lease.Detach(background)
+	is(t, errors.Is(err, redlatch.ErrLost), "%v", err)
+	is(t, errors.Is(context.Cause(inside), redlatch.ErrLost), "%v", context.Cause(inside))
+}
+
+func TestOneOfManyAttachesIsGranted(t *testing.T) {
+	server := startServer(t)
+	clients := []*redlatch.Client{server.client(), server.client()}
+	lease, err := clients[0].Lock(background, "x")
+	must(t, err)
+	token, err := lease.Detach(background)
+	must(t, err)
+	results := make(chan error)
+	for i := 0; i < 64; i++ {
+		client := clients[i%2]
+		go func() {
+			_, err := client.Attach(background, "x", token)
+			results <- err
+		}()
+	}
+	granted := 0
+	for i := 0; i < 64; i++ {
+		if err := <-results; err == nil {
+			granted++
+		} else {
+			is(t, errors.Is(err, redlatch.ErrNotHeld), "%v", err)
+		}
+	}
+	is(t, granted == 1, "%d were granted", granted)
+}
+
+// watchedContext tells when it is waited for: at the second time, the call of Attach is under way.
+type watchedContext struct {
+	context.Context
+	count  atomic.Int32
+	asking chan struct{}
+}
+
+func (w *watchedContext) Done() <-chan struct{} {
+	if w.count.Add(1) == 2 {
+		close(w.asking)
+	}
+	return w.Context.Done()
+}
+
+func TestLateAttachIsHandedBack(t *testing.T) {
+	server := startServer(t)
+	a, b := server.client(), server.client()
+	lease, err := a.Lock(background, "x", redlatch.TTL(20*time.Second))
+	must(t, err)
+	token, err := lease.Detach(background)
+	must(t, err)
+	must(t, b.Connect(background))
+	server.stop()
+	ended, cancel := context.WithCancel(background)
+	ctx := &watchedContext{Context: ended, asking: make(chan struct{})}
+	done := make(chan error)
+	go func() {
+		_, err := b.Attach(ctx, "x", token)
+		done <- err
+	}()
+	<-ctx.asking
+	cancel()
+	err = <-done // Though the server answers nothing.
+	is(t, errors.Is(err, redlatch.ErrOutcomeUnknown), "%v", err)
+	server.resume()
+	// The lease is attached, and detached again.
+	mark := "return tonumber(redis.call('HGET', KEYS[1], ARGV[1])) or 0"
+	eventually(t, func() bool { return server.ask("EVAL", mark, "1", "{x}:rl1:i", token) == ":3" })
+	is(t, server.ask("EXISTS", "x") == ":1", "it stays")
+	taken, err := a.Attach(background, "x", token)
+	must(t, err)
+	must(t, taken.Unlock(background))
 }
 
 func TestLooking(t *testing.T) {

@@ -7,6 +7,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/typing.h>
 
+#include <array>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -317,6 +318,9 @@ void bind_queues(py::module_ &m) {
   m.def("extend_watched", [](Lease &lease, int64_t lease_ms, Queue &queue, int64_t tag) {
     return watched(rl_extend_start(get(lease), lease_ms), queue, tag);
   });
+  m.def("lease_detach_watched", [](Lease &lease, Queue &queue, int64_t tag) {
+    return watched(rl_lease_detach_start(get(lease)), queue, tag);
+  });
   m.def("client_connect_watched", [](Client &client, int64_t wait_ms, Queue &queue, int64_t tag) {
     return watched(rl_client_connect_start(get(client), wait_ms), queue, tag);
   });
@@ -339,8 +343,9 @@ void bind_lease(py::module_ &m) {
             return rl_lease_attach(get(client), n.data, n.size, t.data, t.size, get(e));
           }));
         });
-  m.def("lease_detach",
-        [](Lease &lease) { run_without_gil([&] { rl_lease_detach(get(lease)); }); });
+  m.def("lease_detach", [](Lease &lease, Error &e) {
+    return without_gil([&] { return rl_lease_detach(get(lease), nullptr, 0, get(e)); });
+  });
   m.def("lease_state", [](const Lease &lease) { return rl_lease_state(get(lease)); });
   m.def("lease_remaining_ms", [](const Lease &lease) { return rl_lease_remaining_ms(get(lease)); });
   m.def("lease_fence", [](const Lease &lease) { return rl_lease_fence(get(lease)); });
@@ -380,7 +385,8 @@ void bind_info(py::module_ &m) {
 
 }  // namespace
 
-PYBIND11_MODULE(_core, m) {
+// The module as pybind11 makes it, entered by PyInit__core() below.
+PYBIND11_MODULE(_core_unchecked, m) {
   m.doc() = "The C ABI of redlatch, function by function. Use the package around it.";
   bind_handles(m);
   bind_options(m);
@@ -390,4 +396,42 @@ PYBIND11_MODULE(_core, m) {
   bind_queues(m);
   bind_lease(m);
   bind_info(m);
+}
+
+namespace {
+
+// What pybind11 does to take the GIL is for the main interpreter: in another one it would wait for
+// a lock that its own thread has. @return 0, or -1 and an ImportError.
+int check_interpreter(PyObject * /*module*/) {
+  if (PyInterpreterState_Get() == PyInterpreterState_Main()) return 0;
+  PyErr_SetString(PyExc_ImportError,
+                  "redlatch must be imported by the main interpreter of a process (got a "
+                  "subinterpreter; mod_wsgi has the setting WSGIApplicationGroup %{GLOBAL})");
+  return -1;
+}
+
+// A check before all else that is done to a module. From Python 3.13 on PyInit_*() is called by the
+// main interpreter for every other one.
+bool add_check(PyModuleDef &def) {
+  static std::array<PyModuleDef_Slot, 8> slots{};
+  if (def.m_slots == slots.data()) return true;
+  size_t count = 0;
+  slots[count++] = {Py_mod_exec, reinterpret_cast<void *>(check_interpreter)};
+  for (const PyModuleDef_Slot *slot = def.m_slots; slot->slot != 0; slot++) {
+    if (count + 1 == slots.size()) return false;
+    slots[count++] = *slot;
+  }
+  slots[count] = {};
+  def.m_slots = slots.data();
+  return true;
+}
+
+}  // namespace
+
+extern "C" PYBIND11_EXPORT PyObject *PyInit__core() {
+  if (check_interpreter(nullptr) != 0) return nullptr;
+  PyObject *def = PyInit__core_unchecked();
+  if (def == nullptr || add_check(*reinterpret_cast<PyModuleDef *>(def))) return def;
+  PyErr_SetString(PyExc_ImportError, "redlatch._core has more parts than expected");
+  return nullptr;
 }

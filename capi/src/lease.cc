@@ -129,9 +129,22 @@ void rl_lease_free(rl_lease *lease) {
   delete lease;
 }
 
-void rl_lease_detach(rl_lease *lease) {
-  if (lease == nullptr || lease->locker->is_forked()) return;
-  guarded_status(nullptr, [&](rl_error *) { lease->locker->detach(*lease->lease); });
+rl_status rl_lease_detach(rl_lease *lease, char *buffer, size_t buffer_size, rl_error *err) {
+  if (buffer != nullptr && buffer_size > 0) buffer[0] = '\0';
+  if (lease == nullptr) return null_argument(err, "lease");
+  if (lease->locker->is_forked()) return forked(err);
+  return guarded_status(err, [&](rl_error *e) {
+    const bool is_wanted = buffer != nullptr || buffer_size > 0;
+    if (is_wanted && (buffer == nullptr || buffer_size <= wire::kTokenSize)) {
+      return (void)answer(e, failure(Status::kInvalid,
+                                     "buffer must be NULL with buffer_size 0, or of "
+                                     "33 bytes or more (got buffer_size " +
+                                         std::to_string(buffer_size) + ")"));
+    }
+    const auto status = run_on_lease(lease, std::make_shared<Request>(Request::Op::kDetach), e);
+    const bool may_be_marked = status == RL_OK || status == RL_E_OUTCOME_UNKNOWN;
+    if (is_wanted && may_be_marked) copy_out(lease->lease->token, buffer, buffer_size);
+  });
 }
 
 int32_t rl_lease_state(const rl_lease *lease) {

@@ -129,6 +129,13 @@ rl_request *rl_extend_start(rl_lease *lease, int64_t lease_ms) {
   });
 }
 
+rl_request *rl_lease_detach_start(rl_lease *lease) {
+  return start(lease, "lease", Request::Op::kDetach, [&](Request &request) {
+    request.lease = lease->lease;
+    return Outcome{};
+  });
+}
+
 rl_status rl_request_wait(rl_request *request, int64_t wait_ms) {
   if (request == nullptr || wait_ms < -1) return RL_E_INVALID;
   if (request->locker && request->locker->is_forked()) return RL_E_FORKED;

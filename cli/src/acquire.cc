@@ -94,6 +94,12 @@ AcquireOptionsHandle make_options(const RunOptions& run) {
   if (!run.owner.empty()) {
     must(rl_acquire_options_set_reentrant(options.get(), run.owner.data(), run.owner.size()));
   }
+  if (run.yield_every) {
+    must(rl_acquire_options_set_foreign_burst(options.get(), *run.yield_every));
+  }
+  if (run.yield_for_ms) {
+    must(rl_acquire_options_set_foreign_window_ms(options.get(), *run.yield_for_ms));
+  }
   return options;
 }
 

@@ -2,7 +2,7 @@
 // Copyright The redlatch authors
 #include "line_writer.h"
 
-#include <poll.h>
+#include <sys/select.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -122,6 +122,15 @@ void flush_line_writers() {
   for (LineWriter* writer : writers()) writer->flush(limit);
 }
 
+// Descriptors come from the caller of the command, who may give none that select() does not take.
+bool await_room(int fd, long limit_ms) {
+  fd_set fds;
+  FD_ZERO(&fds);
+  FD_SET(fd, &fds);
+  timeval limit = {limit_ms / 1000, limit_ms % 1000 * 1000};
+  return select(fd + 1, nullptr, &fds, nullptr, limit_ms < 0 ? nullptr : &limit) == 1;
+}
+
 int write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t size = write(fd, text.data(), text.size());
@@ -129,8 +138,7 @@ int write_all(int fd, std::string_view text) {
       text.remove_prefix(static_cast<std::size_t>(size));
     } else if (errno == EAGAIN) {
       // Another process that shares the file has made it so; half a line must not be the end.
-      pollfd room = {fd, POLLOUT, 0};
-      poll(&room, 1, -1);
+      (void)await_room(fd, -1);
     } else if (errno != EINTR) {
       return errno;
     }

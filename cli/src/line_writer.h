@@ -22,6 +22,9 @@ void start_line_writer(int fd);
 // file that did not keep up is not waited for again.
 void flush_line_writers();
 
+// Waits until `fd` takes something, at most so long; without a limit if that is below 0.
+bool await_room(int fd, long limit_ms);
+
 // Writes all of `text`, however long that takes. Returns 0 or an errno. One call for each line
 // where the kernel permits, so that lines of several processes do not mix.
 int write_all(int fd, std::string_view text);

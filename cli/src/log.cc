@@ -2,7 +2,6 @@
 // Copyright The redlatch authors
 #include "log.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,7 +17,7 @@
 namespace redlatch::cli {
 namespace {
 
-constexpr int kPatienceMs = 100;
+constexpr long kPatienceMs = 100;
 
 std::string take_library_line() { return read_text(rl_log_next); }
 
@@ -51,9 +50,7 @@ void drop_library_lines() {
 
 void write_in_time(int fd, std::string_view text) {
   if (write_by_thread(fd, text)) return;
-  // There is nobody left to tell that it is dropped.
-  pollfd room = {fd, POLLOUT, 0};
-  if (poll(&room, 1, kPatienceMs) == 1) (void)write_all(fd, text);
+  if (await_room(fd, kPatienceMs)) (void)write_all(fd, text);
 }
 
 void write_output(std::string_view text) {

@@ -72,13 +72,20 @@ void leave_to_lease(const Session& session, rl_lease* lease, std::int64_t hold_l
             escaped(rl_error_message(session.error())) + "); its lease ends in " +
             seconds_text(remaining_ms));
   }
-  rl_lease_detach(lease);
+  if (rl_lease_detach(lease, nullptr, 0, session.error()) != RL_OK) {
+    log.say("cannot leave the lock to its lease (" + escaped(rl_error_message(session.error())) +
+            ")");
+  }
 }
 
 // Throws UsageError for what only one server can give.
 void check_for_quorum(const RunOptions& run) {
   if (run.is_shared) throw UsageError("--shared: a lock on several servers has no readers");
   if (!run.owner.empty()) throw UsageError("--owner: a lock on several servers is not reentrant");
+  if (run.yield_every || run.yield_for_ms) {
+    throw UsageError(std::string(run.yield_every ? "--yield-every" : "--yield-for") +
+                     ": a lock on several servers is not handed on, but free after each release");
+  }
 }
 
 int run_reported(const Arguments& arguments, const Reports& reports) {

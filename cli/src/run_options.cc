@@ -18,6 +18,8 @@ namespace redlatch::cli {
 namespace {
 
 constexpr std::int64_t kDefaultKillAfterMs = 5000;
+constexpr int kMaxYieldEvery = 1'000'000;
+constexpr std::int64_t kMaxYieldForMs = 60'000;
 
 std::int64_t duration(const std::string& option, const std::string& text) {
   const std::optional<std::int64_t> ms = parse_duration_ms(text);
@@ -64,6 +66,7 @@ int lost_signal(const std::string& text) {
 void RunParser::add_to(CLI::App& run) {
   add_mode_options(run);
   add_waiting_options(run);
+  add_yield_options(run);
   add_holding_options(run);
   add_child_options(run);
   add_flock_options(run);
@@ -87,6 +90,16 @@ void RunParser::add_waiting_options(CLI::App& run) {
                  "fail or skip (exit 0, silent): no wait but --wait; wait (wait)")
       ->type_name("HOW");
   run.add_option("--start-jitter", start_jitter_, "Sleep a random time below this first (0)")
+      ->type_name("DUR");
+}
+
+void RunParser::add_yield_options(CLI::App& run) {
+  run.add_option(
+         "--yield-every", yield_every_,
+         "Leave the lock to libraries that poll after N grants, 0 = never (if one was seen)")
+      ->check(CLI::Range(0, kMaxYieldEvery))
+      ->type_name("N");
+  run.add_option("--yield-for", yield_for_, ".. for so long, unless one takes it before (150ms)")
       ->type_name("DUR");
 }
 
@@ -151,6 +164,7 @@ RunOptions RunParser::checked(const std::vector<std::string>& words) const {
   }
   check_mode(options);
   check_waiting(options);
+  check_yield(options);
   check_holding(options);
   check_loss(options);
   return options;
@@ -189,6 +203,15 @@ void RunParser::check_waiting(RunOptions& options) const {
   if (tries_once) options.wait_ms = 0;
   if (wait_) options.wait_ms = duration("--wait", *wait_);
   if (is_nonblock_) options.wait_ms = 0;  // as flock has it
+}
+
+void RunParser::check_yield(RunOptions& options) const {
+  options.yield_every = yield_every_;
+  if (!yield_for_) return;
+  options.yield_for_ms = duration("--yield-for", *yield_for_);
+  if (*options.yield_for_ms < 1 || *options.yield_for_ms > kMaxYieldForMs) {
+    throw UsageError("--yield-for: " + in_quotes(*yield_for_) + " is not from 1ms to 1m");
+  }
 }
 
 void RunParser::check_holding(RunOptions& options) const {

@@ -31,6 +31,8 @@ struct RunOptions {
   std::int64_t wait_ms = -1;
   bool skips_busy = false;  // Being busy is no failure.
   int conflict_exit_code = kExitNotAcquired;
+  std::optional<int> yield_every;  // Not given = as the library does by itself.
+  std::optional<std::int64_t> yield_for_ms;
 
   std::int64_t lease_ms = RL_DEFAULT_LEASE_MS;
   bool is_renewed = true;
@@ -68,12 +70,14 @@ class RunParser {
 
   void add_mode_options(CLI::App& run);
   void add_waiting_options(CLI::App& run);
+  void add_yield_options(CLI::App& run);
   void add_holding_options(CLI::App& run);
   void add_child_options(CLI::App& run);
   void add_flock_options(CLI::App& run);
 
   void check_mode(RunOptions& options) const;
   void check_waiting(RunOptions& options) const;
+  void check_yield(RunOptions& options) const;
   void check_holding(RunOptions& options) const;
   void check_loss(RunOptions& options) const;
   [[nodiscard]] std::vector<std::string> checked_words(const std::vector<std::string>& words) const;
@@ -87,6 +91,8 @@ class RunParser {
   Text if_busy_;
   std::optional<int> conflict_exit_code_;
   Text start_jitter_;
+  std::optional<int> yield_every_;
+  Text yield_for_;
   Text ttl_;
   Text renew_;
   bool is_not_renewed_ = false;

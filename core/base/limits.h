@@ -34,7 +34,7 @@ inline constexpr int64_t kMaxWaitMs = 9'000'000'000'000;
 // What a server can say beyond these is no time (the year 2096) and no fence (what a double holds):
 // their sums, also in nanoseconds, must fit 64 bits.
 inline constexpr int64_t kMaxServerMs = 4'000'000'000'000;
-inline constexpr int64_t kMaxFence = int64_t{1} << 53;
+inline constexpr int64_t kMaxFence = (int64_t{1} << 53) - 1;
 
 // Commands without an answer, beyond which no further lock is asked for: what was cancelled by then
 // is never asked for, so that callers who come and go faster than the server answers cost little.

@@ -96,12 +96,6 @@ Status Client::cancel(Request &request) {
   return status;
 }
 
-void Client::detach(Lease &lease) {
-  Lock lock(mutex_);
-  engine_->detach(lease, boot_now());
-  end_turn(lock);
-}
-
 void Client::abandon(Lease &lease) {
   Lock lock(mutex_);
   lease.watcher.forget();

@@ -67,7 +67,6 @@ class Client final : public Locker, private engine::Outlet {
   void start(const std::shared_ptr<Request> &request) override;
   Status wait(Request &request, Nanos limit) override;
   Status cancel(Request &request) override;
-  void detach(Lease &lease) override;
   void abandon(Lease &lease) override;
   void shut_down() override;
 

@@ -39,7 +39,6 @@ class Locker {
   virtual Status wait(Request &request, Nanos limit) = 0;
   virtual Status cancel(Request &request) = 0;
 
-  virtual void detach(Lease &lease) = 0;
   virtual void abandon(Lease &lease) = 0;
   // Release everything, flush, stop the threads. Twice does nothing.
   virtual void shut_down() = 0;

@@ -78,21 +78,24 @@ std::string redact_server(std::string_view server) {
 // "?name=value&.."
 std::string redact_query(std::string_view query) {
   std::string shown;
+  bool is_behind_secret = false;
   while (!query.empty()) {
     std::string_view pair = query.substr(0, query.find('&', 1));
     query.remove_prefix(pair.size());
     shown += pair.front();
     pair.remove_prefix(1);
-    if (pair.empty()) continue;
     const size_t equals = pair.find('=');
     const std::string_view name = pair.substr(0, equals);
-    // A name that resembles none may be the rest of a password that holds an '&'.
-    if (equals == std::string_view::npos || nearest_option(name).empty()) {
+    const std::string_view value =
+        equals == pair.npos ? pair.substr(0, 0) : pair.substr(equals + 1);
+    const bool is_plain = equals != std::string_view::npos && is_shown_value(name, value);
+    if (is_shown_name(pair, is_behind_secret)) {
+      shown.append(name).append("=").append(shown_if(is_plain, value));
+    } else if (!pair.empty()) {
       shown += kHidden;
-      continue;
     }
-    const std::string_view value = pair.substr(equals + 1);
-    shown.append(name).append("=").append(shown_if(is_shown_value(name, value), value));
+    // What is not shown may have its rest behind an '&'.
+    is_behind_secret = is_behind_secret || !is_plain;
   }
   return shown;
 }

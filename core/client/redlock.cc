@@ -140,12 +140,6 @@ Status Redlock::cancel(Request &request) {
   return status;
 }
 
-void Redlock::detach(Lease &lease) {
-  Lock lock(mutex_);
-  quorum_->detach(lease, boot_now());
-  end_call(lock);
-}
-
 void Redlock::abandon(Lease &lease) {
   Lock lock(mutex_);
   lease.watcher.forget();

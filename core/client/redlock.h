@@ -44,7 +44,6 @@ class Redlock final : public Locker, private quorum::Outlet {
   void start(const std::shared_ptr<Request> &request) override;
   Status wait(Request &request, Nanos limit) override;
   Status cancel(Request &request) override;
-  void detach(Lease &lease) override;
   void abandon(Lease &lease) override;
   void shut_down() override;
 

@@ -104,7 +104,16 @@ bool is_port(std::string_view text) {
 }
 
 bool is_option_name(std::string_view text) {
-  return !text.empty() && text.size() <= kMaxShownWord && is_made_of(text, "-_");
+  return !text.empty() && text.size() <= kMaxShownWord &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_-") == std::string_view::npos;
+}
+
+bool is_shown_name(std::string_view pair, bool is_behind_secret) {
+  const size_t equals = pair.find('=');
+  if (equals == std::string_view::npos) return false;
+  const std::string_view name = pair.substr(0, equals);
+  if (!nearest_option(name).empty()) return true;
+  return !is_behind_secret && is_option_name(name) && is_plain_value(pair.substr(equals + 1));
 }
 
 bool is_path(std::string_view text) { return is_free_of(text, ";,&=#?|"); }
@@ -136,7 +145,7 @@ class UrlParser {
   Outcome take_socket(std::string_view path);
   Outcome take_folder(std::string_view path);
   Outcome take_query();
-  Outcome take_option(std::string_view pair);
+  Outcome take_option(std::string_view pair, bool is_behind_secret);
   std::string_view take_until(std::string_view ends);
 
   const std::string shown_;
@@ -286,16 +295,19 @@ Outcome UrlParser::take_folder(std::string_view path) {
 
 Outcome UrlParser::take_query() {
   if (!rest_.empty()) rest_.remove_prefix(1);
+  bool is_behind_secret = false;
   while (!rest_.empty()) {
     const std::string_view pair = take_until("&");
     if (!rest_.empty()) rest_.remove_prefix(1);
+    is_behind_secret = is_behind_secret || pair.empty();
     if (pair.empty()) continue;
-    if (auto outcome = take_option(pair); !outcome.ok()) return outcome;
+    if (auto outcome = take_option(pair, is_behind_secret); !outcome.ok()) return outcome;
+    is_behind_secret = is_behind_secret || pair.starts_with("password=");
   }
   return {};
 }
 
-Outcome UrlParser::take_option(std::string_view pair) {
+Outcome UrlParser::take_option(std::string_view pair, bool is_behind_secret) {
   const size_t equals = pair.find('=');
   if (equals == std::string_view::npos) return wrong("a parameter has no '='");
   const std::string_view name = pair.substr(0, equals);
@@ -304,8 +316,7 @@ Outcome UrlParser::take_option(std::string_view pair) {
     return wrong("option " + quoted(name) + " is one of the whole Redlock");
   }
   if (!is_option(name)) {
-    // A name that resembles none may be the rest of a password that holds an '&'.
-    return wrong(unknown_option(nearest_option(name).empty() ? "" : name).message);
+    return wrong(unknown_option(is_shown_name(pair, is_behind_secret) ? name : "").message);
   }
   if (name != "password" && !is_plain_value(raw)) {
     return wrong("a space, control character, '%', ';', ',', '=', '?', '@' or '|' in option " +

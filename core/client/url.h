@@ -28,7 +28,11 @@ bool is_host(std::string_view text);
 // An IPv6 address without its brackets, with or without a zone.
 bool is_ipv6(std::string_view text);
 bool is_port(std::string_view text);
+// Of the form that names of options have.
 bool is_option_name(std::string_view text);
+// May "name=value" be shown as far as the '=', although no option has a name like it? Not behind a
+// secret, which may hold an '&', and not if the value looks like several.
+bool is_shown_name(std::string_view pair, bool is_behind_secret);
 // Of a socket or a folder.
 bool is_path(std::string_view text);
 // What may be the value of an option that is no secret. Others must be percent-encoded.

@@ -92,8 +92,8 @@ Outcome Folder::check() const {
   }
   // A umask may have taken the owner's rights from it, now or when another process made it.
   if ((info.st_mode & 0700) == 0700 || set_mode(handle_, 0700)) return {};
-  return refuse("has the mode " + octal(info.st_mode) + ", must be 0700, and cannot be changed: " +
-                reason_of(errno));
+  return refuse("has the mode " + octal(info.st_mode) +
+                ", must be 0700, and cannot be changed: " + reason_of(errno));
 }
 
 // Make a file of ours readable and writable to us again, as check() does the folder.

@@ -67,9 +67,8 @@ void Engine::ask_upgrade(Hold &hold, Nanos now, wire::Form form) {
   hold.told_due = kNever;
   const Nanos lease = policy::lease_within(hold.lease_time, now, hold.lease->end_at);
   wire::Command command;
-  wire::acquire(
-      command, dialect_, form, hold.lock->keys,
-      {wire::Mode::kUpgrade, hold.claimant(), lease / kMs, climb.member, climb.ticket, false});
+  wire::acquire(command, dialect_, form, hold.lock->keys,
+                {wire::Mode::kUpgrade, hold.claimant(), lease / kMs, climb.member, climb.ticket});
   hold.is_ask_pending =
       try_send(command, InFlight{Ask::kUpgrade, form, now, lease, hold.shared_from_this()});
   if (!hold.is_ask_pending) return;
@@ -113,6 +112,7 @@ void Engine::on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nan
     return end_upgrade(hold, status, "lock " + name + why, now);
   }
   hold.climb.ticket = answer.ticket;
+  hold.rank = 0;  // it stands in front of all others
   Nanos delay = policy::poll_delay(answer.pttl_ms, answer.rank);
   if (answer.is_foreign()) {
     watch_key(hold, now);
@@ -147,6 +147,7 @@ void Engine::become_writer(Hold &hold, int64_t fence, int64_t server_ms) {
   hold.fence = fence;
   hold.since_ms = server_ms;
   hold.lease->fence = fence;
+  hold.lock->highest_fence = std::max(hold.lock->highest_fence, fence);
   hold.lease->mode = hold.mode;
   hold.lock->holder = &hold;
   hold.climb.was_asked = false;
@@ -159,7 +160,6 @@ void Engine::finish_upgrade(Hold &hold, Status status, std::string_view message)
   const auto request = std::move(hold.climb.request);
   request->hold = nullptr;
   waiting_hold_count_--;
-  if (hold.lock->watcher_id == hold.id) hold.lock->watcher_id = 0;
   finish(*request, status, message);
 }
 

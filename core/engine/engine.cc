@@ -54,6 +54,8 @@ void Engine::start(const std::shared_ptr<Request> &request, Nanos now) {
         return start_upgrade(request, now);
       case Request::Op::kDowngrade:
         return start_downgrade(request, now);
+      case Request::Op::kDetach:
+        return start_detach(request, now);
       default:
         return start_plain(request, now);
     }
@@ -100,6 +102,10 @@ void Engine::finish(Request &request, Status status, std::string_view message) n
 void Engine::finish_plain(Request &request, Status status, std::string_view message) noexcept {
   const auto keep = *request.place;
   plain_.erase(request.place);
+  const bool may_be_marked = request.op == Request::Op::kDetach && end_detach(request);
+  const bool is_given_up = status == Status::kCancelled || status == Status::kClosed;
+  // No other status may say that the lease is held as before.
+  if (may_be_marked && !is_given_up) status = Status::kOutcomeUnknown;
   finish(request, status, message);
 }
 
@@ -146,20 +152,27 @@ void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now, wi
       break;
     case Request::Op::kAttach:
       lease = request->options.lease;
-      wire::extend_shared(command, dialect_, form, request->lock->keys,
-                          {request->inquiry->token, {}}, lease / kMs);
+      if (request->inquiry->call.empty()) {
+        request->inquiry->call = wire::make_token(cid_, ++last_id_);
+      }
+      wire::attach(command, dialect_, form, request->lock->keys, request->inquiry->token,
+                   lease / kMs, request->inquiry->call);
       break;
     case Request::Op::kExtend:
     case Request::Op::kRaiseFence:
+    case Request::Op::kDetach:
     case Request::Op::kDowngrade: {
-      const Hold *hold = request->lease->hold;
-      if (hold == nullptr) {
+      Hold *hold = request->lease->hold;
+      const bool is_repeated = request->op == Request::Op::kDetach && request->is_sent;
+      if (hold == nullptr || (hold->phase != Phase::kHeld && !is_repeated)) {
         auto why = why_not_held(*request->lease);
         return finish_plain(*request, why.status, why.message);
       }
       if (request->op == Request::Op::kExtend) {
         lease = request->extend_to;
         write_extend(command, *hold, lease, form, nullptr);
+      } else if (request->op == Request::Op::kDetach) {
+        wire::detach(command, dialect_, form, hold->lock->keys, hold->claimant(), hold->handovers);
       } else if (request->op == Request::Op::kRaiseFence) {
         wire::raise_fence(command, dialect_, form, hold->lock->keys, hold->token,
                           request->inquiry->fence);
@@ -175,6 +188,7 @@ void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now, wi
   }
   send(command, InFlight{Ask::kRequest, form, now, lease, request});
   request->is_sent = true;
+  if (request->op == Request::Op::kDetach) on_detach_sent(*request->lease->hold);
 }
 
 wire::Refusal Engine::read_answer(Request &request, const Reply &reply, wire::CountAnswer &answer) {
@@ -211,6 +225,7 @@ void Engine::on_request_reply(const InFlight &in_flight, const Reply &reply, Nan
     return send_request(request, now, wire::Form::kText);
   }
   if (refusal) {
+    on_detach_refused(*request, now);
     finish_plain(*request, refusal.status(), refusal.message);
     return leave_downgrade(*request, now);
   }
@@ -235,11 +250,9 @@ void Engine::on_request_reply(const InFlight &in_flight, const Reply &reply, Nan
                : request->inquiry->token.empty() ? ": its key is of another type, which is no lock"
                                                  : " is not held by that token"));
     case Request::Op::kAttach:
-      if (answer.result >= 1) {
-        return on_attached(*request, in_flight.sent_at, answer.result == 2, now);
-      }
-      return finish_plain(*request, Status::kNotHeld,
-                          "lock " + quoted(request->name) + " is not held by that token");
+      return on_attached(*request, in_flight, answer, now);
+    case Request::Op::kDetach:
+      return on_detach_reply(*request, answer.result, now);
     case Request::Op::kExtend:
       return on_extended(*request, in_flight.sent_at, answer.result >= 1, now);
     case Request::Op::kDowngrade:
@@ -317,137 +330,6 @@ bool Engine::try_send(wire::Command &command, InFlight in_flight) noexcept {
   }
 }
 
-// Whoever may not wait does not sit out the pause between two attempts.
-void Engine::connect_soon(Nanos now) {
-  if (link_ == Link::kDown) connect_at_ = std::min(connect_at_, now);
-}
-
-bool Engine::begin_connect(Nanos now) {
-  if (link_ != Link::kDown || !has_work() || now < connect_at_) return false;
-  link_ = Link::kConnecting;
-  return true;
-}
-
-void Engine::on_connected(const ServerFacts &facts, Nanos now) {
-  link_ = Link::kUp;
-  dialect_.is_sharded = facts.is_sharded;
-  is_push_trusted_ = facts.is_push_trusted;
-  can_track_ = facts.can_track;
-  for_each_hold([&](Hold &hold) {
-    switch (hold.phase) {
-      case Phase::kAsking:
-      case Phase::kQueued:
-        return ask(hold, now);
-      case Phase::kHeld:
-        // The server may have restarted without its data: better to know at once.
-        if (hold.is_renewed || hold.is_claim) extend(hold, now);
-        return on_climb_due(hold, now);
-      case Phase::kLeaving:
-        return on_hold_due(hold, now);  // which ends it, however often the connection breaks
-    }
-  });
-  for_each_plain([&](const std::shared_ptr<Request> &request) {
-    const bool is_done = request->op == Request::Op::kForce && request->is_sent;
-    if (!is_done) send_request(request, now);
-  });
-}
-
-void Engine::on_connect_failed(const Outcome &why, Nanos now) {
-  link_ = Link::kDown;
-  connect_at_ = after(now, reconnect_.next(entropy_.next()));
-  link_failure_ = why;
-  const bool may_pass = why.status == Status::kUnavailable || why.status == Status::kServer;
-  if (!may_pass) return fail_everybody(why.status, why.message, now);
-  for_each_plain([&](const std::shared_ptr<Request> &request) {
-    const bool waits =
-        is_of_hold(*request) || (request->op == Request::Op::kConnect && request->wait_ms != 0);
-    if (waits) return;
-    finish_plain(*request, request->is_sent ? Status::kOutcomeUnknown : why.status, why.message);
-  });
-  for_each_hold([&](Hold &hold) {
-    const bool is_one_try = hold.phase == Phase::kAsking && hold.member.empty();
-    if (is_one_try) fail_callers(hold, why.status, why.message, now);
-  });
-}
-
-// Waiting longer would not help.
-void Engine::fail_everybody(Status status, std::string_view message, Nanos now) {
-  while (!plain_.empty()) finish_plain(*plain_.front(), status, message);
-  for_each_hold([&](Hold &hold) {
-    const bool is_waiting = hold.phase == Phase::kAsking || hold.phase == Phase::kQueued;
-    if (is_waiting) fail_callers(hold, status, message, now);
-    if (hold.climb.request) end_upgrade(hold, status, message, now);
-  });
-}
-
-// Nothing here may fail: a hold that went on to believe in an answer would be stuck for ever.
-void Engine::on_disconnected(Nanos now) noexcept {
-  link_ = Link::kDown;
-  connect_at_ = after(now, reconnect_.next(entropy_.next()));
-  clock_offset_.forget();
-  is_tracking_ = false;
-  for (const auto &hold : lined_up_) hold->is_lined_up = false;
-  lined_up_.clear();
-  for (const auto &[name, lock] : names_) lock->watcher_id = 0;
-  link_failure_.status = link_lost_.status;
-  try {
-    link_failure_.message = link_lost_.message;
-  } catch (const std::bad_alloc &) {
-    link_failure_.message.clear();
-  }
-  const size_t count = in_flight_.size();
-  for (size_t i = 0; i < count; i++) {
-    const InFlight in_flight = std::move(in_flight_.front());
-    in_flight_.pop_front();
-    try {
-      lose_answer(in_flight, now);
-    } catch (const std::bad_alloc &) {
-      continue;  // its flags are set; its timers, or the next connection, go on with it
-    }
-  }
-}
-
-void Engine::lose_answer(const InFlight &in_flight, Nanos now) {
-  const bool is_repeated =
-      in_flight.ask == Ask::kKick || in_flight.ask == Ask::kTrack || in_flight.ask == Ask::kLook;
-  if (is_repeated) return;  // when it is needed again
-  if (in_flight.ask == Ask::kRequest) {
-    auto &request = static_cast<Request &>(*in_flight.subject);
-    // Sent twice it might remove the next holder; all others may be sent again.
-    if (request.op != Request::Op::kForce || request.is_finished()) return;
-    return finish_plain(request, Status::kOutcomeUnknown, link_lost_.message);
-  }
-  auto &hold = static_cast<Hold &>(*in_flight.subject);
-  switch (in_flight.ask) {
-    case Ask::kAcquire:
-      hold.is_ask_pending = false;
-      hold.ghost_until = std::max(hold.ghost_until, in_flight.sent_at + in_flight.lease);
-      if (hold.phase == Phase::kAsking && hold.member.empty()) {
-        fail_callers(hold, Status::kOutcomeUnknown, link_lost_.message, now);
-      }
-      break;
-    case Ask::kUpgrade:
-      hold.is_ask_pending = false;
-      if (hold.climb.was_asked && hold.climb.member.empty()) {
-        end_upgrade(hold, Status::kOutcomeUnknown, link_lost_.message, now);
-      }
-      break;
-    case Ask::kDescend:
-      hold.climb.is_descending = false;
-      break;
-    case Ask::kExtend:
-      hold.is_extend_pending = false;
-      hold.must_describe = hold.must_describe || in_flight.is_description;
-      break;
-    case Ask::kRelease:
-      hold.was_release_lost = hold.was_release_lost || in_flight.sent_at < hold.deadline;
-      [[fallthrough]];
-    default:
-      hold.is_leave_pending = false;
-      if (hold.leaver) timers_.set(*hold.leaver, in_flight.sent_at + settings_.timeout);
-  }
-}
-
 void Engine::on_reply(const Reply &reply, Nanos now) {
   if (in_flight_.empty()) {
     link_ = Link::kBroken;
@@ -499,6 +381,7 @@ void Engine::on_push(std::string_view message, Nanos now) {
   const auto hold = found->second;
   if (push->kind == wire::Push::Kind::kGrant) return on_grant_push(*hold, *push, now);
   hold->is_head = true;
+  hold->rank = 0;
   const Nanos due = now + (push->ms + 1) * kMs;
   if (hold->is_ask_pending) {
     // On a connection of its own it may overtake the answer, which would say to look far later.

@@ -69,7 +69,8 @@ class Engine {
   void start(const std::shared_ptr<Request> &request, Nanos now);
   // kCancelled, or the result that stood before.
   Status cancel(Request &request, Nanos now);
-  void detach(Lease &lease, Nanos now);
+  // Leave what `lease` has to its end, without asking the server; nothing can go on with it.
+  void drop(Lease &lease, Nanos now);
   // Why `lease`, which is not held, is not.
   static Outcome why_not_held(const Lease &lease);
   // Nobody will release `lease` any more.
@@ -164,7 +165,7 @@ class Engine {
   }
   enum class Link : uint8_t { kDown, kConnecting, kUp, kBroken };
 
-  // engine.cc: requests and the connection
+  // engine.cc: requests and replies; connecting.cc: the connection
   void finish(Request &request, Status status, std::string_view message = {}) noexcept;
   void finish_plain(Request &request, Status status, std::string_view message = {}) noexcept;
   static bool waits(const Request &caller) {
@@ -178,7 +179,7 @@ class Engine {
   // A command about what is held: it may outlast a short outage.
   static bool is_of_hold(const Request &request) {
     return request.op == Request::Op::kExtend || request.op == Request::Op::kDowngrade ||
-           request.op == Request::Op::kRaiseFence;
+           request.op == Request::Op::kRaiseFence || request.op == Request::Op::kDetach;
   }
   Nanos answer_due() const;
   bool has_work() const { return !holds_.empty() || !plain_.empty(); }
@@ -218,10 +219,13 @@ class Engine {
   void on_granted(Hold &hold, const InFlight &in_flight, const wire::AcquireAnswer &answer,
                   Nanos now);
   void on_queued(Hold &hold, const wire::AcquireAnswer &answer, Nanos now);
+  Nanos delay_of(Hold &hold, const wire::AcquireAnswer &answer, Nanos now);
   void watch_key(Hold &hold, Nanos now);
+  Hold *watcher_of(const LockName &lock);
   void on_looked(Hold &hold, const Reply &reply, Nanos now);
   void look_again(LockName &lock, Nanos now);
   void on_acquire_refused(Hold &hold, const wire::Refusal &refusal, Nanos now);
+  static bool is_fence_plausible(const Hold &hold, const wire::Push &push);
   void on_grant_push(Hold &hold, const wire::Push &push, Nanos now);
   void serve_front(Hold &hold, Nanos now);
   void give_lease(Hold &hold, Request &caller, Nanos now);
@@ -249,10 +253,21 @@ class Engine {
   static void become_reader(Hold &hold);
   void note_mode(Hold &hold, bool is_reader, Nanos now);
 
+  // handover.cc: from one client to another
+  void start_detach(const std::shared_ptr<Request> &request, Nanos now);
+  void on_detach_sent(Hold &hold);
+  void on_detach_reply(Request &request, int64_t result, Nanos now);
+  void on_detach_refused(Request &request, Nanos now);
+  bool end_detach(Request &request) noexcept;
+  void leave_detached(Hold &hold, Nanos now);
+  void on_attached(Request &request, const InFlight &in_flight, const wire::CountAnswer &answer,
+                   Nanos now);
+
   // tenure.cc: from a grant to the end
   void start_release(const std::shared_ptr<Request> &request, Nanos now);
   void start_extend(const std::shared_ptr<Request> &request, Nanos now);
   bool pass_on(Hold &hold, Nanos now);
+  void scout(Hold &hold, Nanos now);
   void give_back(Hold &hold, std::shared_ptr<Request> leaver, Nanos now);
   void leave(Hold &hold, Nanos now, wire::Form form = wire::Form::kDigest);
   void on_release_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
@@ -264,7 +279,6 @@ class Engine {
   void write_extend(wire::Command &out, const Hold &hold, Nanos lease, wire::Form form,
                     const wire::HolderInfo *info) const;
   void on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
-  void on_attached(Request &request, Nanos sent_at, bool is_reader, Nanos now);
   void on_extended(Request &request, Nanos sent_at, bool is_held, Nanos now);
   bool is_held(Request &request, Nanos now);
   void prolong(Hold &hold, Nanos sent_at, Nanos lease, Nanos now);
@@ -273,6 +287,7 @@ class Engine {
   void end_lease(Hold &hold, Lease::State state, std::string reason);
   void lose_predecessor(const Hold &hold, Nanos now);
   void lose(Hold &hold, std::string reason, bool is_gone, Nanos now);
+  std::string why_over(const Hold &hold, Nanos now) const noexcept;
   void forget(Hold &hold);
 
   const Settings &settings_;
@@ -282,6 +297,7 @@ class Engine {
   const std::string channel_;
   wire::Dialect dialect_;
   Entropy entropy_;
+  policy::Scout scout_;
   uint64_t last_id_ = 0;
 
   Link link_ = Link::kDown;

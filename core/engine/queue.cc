@@ -17,6 +17,10 @@ namespace {
 // .. and granted to the same token again: others held in between.
 constexpr char kForced[] = "it was taken by force";
 
+// How far a fence may be ahead of the server's clock, in us: as far as the clock may have gone back
+// while the fence key lives. A fence further ahead is taken from an answer only.
+constexpr int64_t kLargestFenceLead = 3600LL * 1'000'000;
+
 std::string busy_message(const LockName &lock, const wire::AcquireAnswer &answer) {
   std::string message = "lock " + quoted(lock.name) + " is busy: ";
   if (answer.is_left_to_others()) {
@@ -72,9 +76,10 @@ Hold &Engine::new_hold(const std::shared_ptr<LockName> &lock, const Request &cal
   hold->owner = is_hash && options.owner.empty() ? hold->token : options.owner;
   if (waits(caller)) {
     // A shared place outlives the caller that opened it; it is taken back when nobody wants it.
-    hold->member = wire::make_member(
-        hold->token, options.mode, std::min(options.lease / kMs, kClaimMs),
-        is_shared ? -1 : caller.wait_ms, is_hash ? options.owner : std::string_view());
+    hold->claim_ms = std::min(options.lease / kMs, kClaimMs);
+    hold->member = wire::make_member(hold->token, options.mode, hold->claim_ms,
+                                     is_shared ? -1 : caller.wait_ms,
+                                     is_hash ? options.owner : std::string_view());
   }
   hold->lease_time = caller.options.lease;
   hold->foreign = caller.options.foreign;
@@ -178,7 +183,6 @@ void Engine::send_ask(Hold &hold, Nanos now, wire::Form form) {
   wire::Command command;
   wire::acquire(command, dialect_, form, hold.lock->keys,
                 {hold.mode, hold.claimant(), hold.lease_time / kMs, hold.member, hold.ticket,
-                 hold.foreign.burst > 0 || hold.lock->keys.format != wire::Format::kString,
                  sibling_of(hold)});
   timers_.remove(hold);
   hold.is_ask_pending = try_send(
@@ -240,6 +244,9 @@ void Engine::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nan
       // An upgrade that was started meanwhile has waited for this answer.
       if (hold.climb.request && !hold.climb.was_asked) ask_upgrade(hold, now);
       return;
+    case Phase::kDetaching:
+      if (!refusal && !answer.is_granted) hold.is_cancel_due = true;
+      return;
     case Phase::kLeaving:
       return;  // what was sent behind it decides
   }
@@ -270,6 +277,8 @@ void Engine::on_granted(Hold &hold, const InFlight &in_flight, const wire::Acqui
 }
 
 void Engine::on_queued(Hold &hold, const wire::AcquireAnswer &answer, Nanos now) {
+  // Each call drops as many dead waiters as it may look at: another one goes on at once.
+  if (hold.member.empty() && answer.has_more) return ask(hold, now);
   if (hold.member.empty()) {
     const std::string message = busy_message(*hold.lock, answer);
     finish(*take_front(hold), Status::kBusy, message);
@@ -282,31 +291,53 @@ void Engine::on_queued(Hold &hold, const wire::AcquireAnswer &answer, Nanos now)
   hold.trouble.clear();
   hold.short_lease_count = 0;
   set_phase(hold, Phase::kQueued);
-  Nanos delay = policy::poll_delay(answer.pttl_ms, answer.rank);
-  // Foreign holders tell nobody when they leave. The server may; but then nobody when our pushes do
-  // not arrive.
-  const bool is_head = answer.rank <= 0;
-  hold.is_head = is_head;
+  const int64_t rank = std::max<int64_t>(answer.rank, 0);
+  hold.rank = rank;
+  hold.is_head = rank == 0;
   hold.is_key_awaited = answer.is_left_to_others();
-  if (is_head && (answer.is_foreign() || hold.is_key_awaited)) watch_key(hold, now);
-  if ((is_head && answer.is_foreign()) || !is_push_trusted_) {
-    delay = std::min(delay, hold.foreign_poll.next(entropy_.next()));
+  Nanos delay = delay_of(hold, answer, now);
+  const bool is_vacant = front_of(hold) == nullptr;  // meanwhile
+  if (answer.has_more && !is_vacant) return ask(hold, now);
+  if (is_vacant) delay = 0;
+  timers_.set(hold, std::min(now + delay, std::exchange(hold.told_due, kNever)));
+}
+
+// When to look again, if nobody tells. Foreign holders tell nobody when they leave. The server may;
+// but then nobody when our pushes do not arrive. Who is not the head has it told, too: nobody knows
+// who in front is dead.
+Nanos Engine::delay_of(Hold &hold, const wire::AcquireAnswer &answer, Nanos now) {
+  const bool is_foreign = answer.is_foreign();
+  Nanos delay = policy::poll_delay(answer.pttl_ms, is_foreign ? 0 : hold.rank);
+  if (is_foreign) delay += policy::look_behind(hold.rank);
+  if (is_foreign || (hold.is_head && hold.is_key_awaited)) watch_key(hold, now);
+  const bool is_watched = can_track_ && hold.lock->watcher_id != 0;
+  const bool must_poll =
+      is_foreign ? hold.is_head || !is_watched : hold.is_head && hold.is_key_awaited && !is_watched;
+  if (must_poll || !is_push_trusted_) {
+    const Nanos apart = is_foreign ? policy::quiet_of(hold.rank) : 0;
+    delay = std::min(delay, hold.foreign_poll.next(entropy_.next()) + apart);
   } else {
     hold.foreign_poll.reset();
   }
-  const bool may_be_shared = answer.is_shared() || answer.is_foreign();
-  if (may_be_shared && !is_head) delay = std::min(delay, policy::look_past(answer.rank));
-  if (front_of(hold) == nullptr) delay = 0;  // vacant meanwhile
-  timers_.set(hold, std::min(now + delay, std::exchange(hold.told_due, kNever)));
+  const bool may_be_shared = answer.is_shared() || is_foreign;
+  if (may_be_shared && !hold.is_head) delay = std::min(delay, policy::look_past(hold.rank));
+  return delay;
 }
 
 // Ask to be told of the next change of the lock key. Without that right, polling has to do.
 void Engine::watch_key(Hold &hold, Nanos now) {
-  if (!can_track_ || hold.lock->watcher_id != 0) return;
+  LockName &lock = *hold.lock;
+  if (!can_track_) return;
+  if (lock.watcher_id != 0) {
+    const Hold *watcher = watcher_of(lock);
+    if (watcher == nullptr || hold.rank < watcher->rank) lock.watcher_id = hold.id;
+    return;
+  }
+  if (now < hold.watch_at) return;
   wire::Command on;
   wire::Command next;
   wire::Command look;
-  wire::track(on, next, look, hold.lock->keys);
+  wire::track(on, next, look, lock.keys);
   for (wire::Command *command : {&on, &next, &look}) {
     if (command == &on && is_tracking_) continue;
     const Ask ask = command == &look ? Ask::kLook : Ask::kTrack;
@@ -314,22 +345,45 @@ void Engine::watch_key(Hold &hold, Nanos now) {
     if (!try_send(*command, in_flight)) return;  // polling does without
   }
   is_tracking_ = true;
-  hold.lock->watcher_id = hold.id;
+  lock.watcher_id = hold.id;
+  hold.watch_at = now + policy::quiet_of(hold.rank);
+}
+
+// Who of this client is to look when the key has changed; it may be none any more.
+Hold *Engine::watcher_of(const LockName &lock) {
+  const auto waits = [&lock](const Hold &hold) {
+    return hold.lock.get() == &lock && (hold.phase == Phase::kQueued || hold.climb.request);
+  };
+  const auto found = holds_.find(lock.watcher_id);
+  if (found != holds_.end() && waits(*found->second)) return found->second.get();
+  Hold *first = nullptr;
+  for (const auto &[id, hold] : holds_) {
+    if (waits(*hold) && (first == nullptr || hold->rank < first->rank)) first = hold.get();
+  }
+  return first;
 }
 
 // What EXISTS found: nothing, if the key went before the server began to track it.
 void Engine::on_looked(Hold &hold, const Reply &reply, Nanos now) {
   const bool is_free = reply.kind == Reply::Kind::kInteger && reply.integer == 0;
-  const bool is_gone = is_free && !hold.is_key_awaited;
-  if (is_gone && hold.lock->watcher_id == hold.id) look_again(*hold.lock, now);
+  if (is_free && !hold.is_key_awaited) look_again(*hold.lock, now);
 }
 
 void Engine::look_again(LockName &lock, Nanos now) {
-  const auto found = holds_.find(std::exchange(lock.watcher_id, 0));
-  if (found == holds_.end()) return;
-  const auto hold = found->second;
-  if (hold->phase == Phase::kQueued) ask(*hold, now);
-  if (hold->climb.request) on_upgrade_push(*hold, now);
+  if (lock.watcher_id == 0) return;
+  Hold *watcher = watcher_of(lock);
+  lock.watcher_id = 0;
+  if (watcher == nullptr) return;
+  const auto hold = watcher->shared_from_this();
+  if (hold->climb.request) return on_upgrade_push(*hold, now);
+  const Nanos due = now + policy::look_behind(hold->rank);
+  if (hold->is_ask_pending) {
+    hold->told_due = std::min(hold->told_due, due);
+  } else if (due <= now) {
+    ask(*hold, now);
+  } else {
+    timers_.set(*hold, std::min(hold->due, due));
+  }
 }
 
 void Engine::on_invalidated(std::string_view key, Nanos now) {
@@ -358,9 +412,25 @@ void Engine::on_acquire_refused(Hold &hold, const wire::Refusal &refusal, Nanos 
   timers_.set(hold, now + hold.retry.next(entropy_.next()));
 }
 
+// Whether a script of ours can have minted the fence of a granted push. Other users of the server
+// may be allowed to publish on our channel; a fence that they made up must not reach a resource,
+// which would then refuse all later holders.
+bool Engine::is_fence_plausible(const Hold &hold, const wire::Push &push) {
+  const int64_t us = push.server_ms * 1000;
+  if (push.fence > us + kLargestFenceLead) return false;
+  // Readers, and the holds of one owner, share a fence that was minted earlier.
+  const bool is_shared =
+      hold.mode == wire::Mode::kRead || hold.lock->keys.format == wire::Format::kHash;
+  if (is_shared) return push.fence >= hold.lock->highest_fence;
+  return push.fence > hold.lock->highest_fence && push.fence >= us;
+}
+
 // A grant is believed only if it can still be valid: the message may have lain in a buffer while
-// the machine, the process or the network stood still.
+// the machine, the process or the network stood still. And only for as long as this waiter asked
+// for: what the message says beyond that is not from our scripts. Whatever is in doubt is decided
+// by the answer to an ACQUIRE.
 void Engine::on_grant_push(Hold &hold, const wire::Push &push, Nanos now) {
+  if (hold.phase == Phase::kDetaching || hold.is_detached) return;
   if (hold.phase == Phase::kLeaving) {
     hold.is_release_due = true;
     return leave(hold, now);
@@ -373,10 +443,11 @@ void Engine::on_grant_push(Hold &hold, const wire::Push &push, Nanos now) {
   }
   const Request *front = front_of(hold);
   const auto granted_at = clock_offset_.local_time(push.server_ms, now);
-  const Nanos claim = push.ms * kMs;
+  const Nanos claim = std::min(push.ms, hold.claim_ms) * kMs;
   const Nanos deadline = granted_at ? *granted_at + claim - policy::drift_of(claim) : 0;
   if (front == nullptr) return give_back(hold, nullptr, now);
-  if (push.check != hold.check || front->options.is_confirmed || deadline <= now) {
+  const bool is_certain = push.check == hold.check && is_fence_plausible(hold, push);
+  if (!is_certain || front->options.is_confirmed || deadline <= now) {
     // On a connection of its own it may overtake the answer that brings the check.
     if (hold.is_ask_pending) hold.told_due = now;
     return ask(hold, now);
@@ -413,6 +484,7 @@ void Engine::give_lease(Hold &hold, Request &caller, Nanos now) {
   const auto &options = caller.options;
   Lease &lease = *caller.lease;
   lease.fence = hold.fence + hold.burst.pass_count;
+  hold.lock->highest_fence = std::max(hold.lock->highest_fence, lease.fence.load());
   lease.mode = hold.mode;
   lease.token = hold.token;
   lease.end_at = options.max_hold > 0 ? after(now, options.max_hold) : kNever;

@@ -32,7 +32,7 @@ struct AcquireOptions {
   bool is_renewed = true;
   bool is_confirmed = false;
   int local_burst = kDefaultLocalBurst;
-  wire::ForeignTurn foreign{0, kDefaultForeignWindowMs};
+  wire::ForeignTurn foreign{wire::ForeignTurn::kAutomatic, kDefaultForeignWindowMs};
   wire::Format format = wire::Format::kString;
   wire::Mode mode = wire::Mode::kWrite;
   std::string owner;  // who may have it once more; none: nobody
@@ -66,9 +66,12 @@ struct LockName : Subject {
   // last of them it stays for the next (vacant) until that lock is given back.
   std::list<std::shared_ptr<Request>> callers;
   Hold *shared = nullptr;
-  Hold *holder = nullptr;   // the hold that has the lock alone, as far as this client knows
-  Hold *owned = nullptr;    // the holds of named owners, by Hold::next_owned
-  uint64_t watcher_id = 0;  // the hold that is to be told when the key changes, 0: nobody asked
+  Hold *holder = nullptr;     // the hold that has the lock alone, as far as this client knows
+  Hold *owned = nullptr;      // the holds of named owners, by Hold::next_owned
+  int64_t highest_fence = 0;  // that a caller of this client was given
+  // The hold that is to look when the key changes, of those that wait: whichever is known to come
+  // first. 0: the server was not asked to tell. It may have gone: then another one looks.
+  uint64_t watcher_id = 0;
 };
 
 // A caller's view of a hold, and its clock. Outlives the engine.
@@ -96,6 +99,7 @@ struct Lease : Subject {
 // What only some requests ask and find out.
 struct Inquiry {
   std::string token;                            // attach, force
+  std::string call;                             // attach: a name that no other call has
   int64_t fence = 0;                            // raise fence
   wire::InspectAnswer earlier;                  // inspect: what the format asked for before said
   wire::InspectAnswer info;                     // inspect: the result
@@ -118,7 +122,8 @@ struct Request : Subject, Timed {
     kInspect,
     kForce,
     kList,
-    kRaiseFence
+    kRaiseFence,
+    kDetach
   };
 
   explicit Request(Op what) : Timed(Timed::Kind::kRequest), op(what) {
@@ -144,6 +149,7 @@ struct Request : Subject, Timed {
   Hold *hold = nullptr;  // release, upgrade: its hold; acquire: its own place, if not shared
   std::list<std::shared_ptr<Request>>::iterator place;  // in the list that it stands in
   bool is_sent = false;                                 // the server may have carried it out
+  bool is_unanswered = false;                           // .. and an earlier copy got no answer
 
   bool is_finished() const { return status.load(std::memory_order_acquire) != Status::kPending; }
 };
@@ -163,14 +169,17 @@ struct Climb {
 // One token and what becomes of it: the state machine of one acquisition (docs/wire.md, "States").
 //
 //   kAsking --granted--> kHeld --release, loss--> kLeaving --> forgotten
-//      |  \--queued--> kQueued --pushed--^            ^
-//      \-------------------\------ cancel -----------/
+//      |  \--queued--> kQueued --pushed--^ |          ^
+//      \-------------------\------ cancel -|---------/
+//                             refused ^   | detach
+//                                     |   v
+//                                   kDetaching --> forgotten
 //
 // A reader that waits to be the writer stays kHeld: see Climb.
 //
 // A lock that passes on inside the client keeps its hold; only the lease changes.
 struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
-  enum class Phase : uint8_t { kAsking, kQueued, kHeld, kLeaving };
+  enum class Phase : uint8_t { kAsking, kQueued, kHeld, kDetaching, kLeaving };
 
   explicit Hold(uint64_t id_) : Timed(Timed::Kind::kHold), id(id_) {}
 
@@ -185,10 +194,12 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   bool is_shared = false;           // stands for LockName::callers
   bool is_vote = false;             // one of several: a no is followed by a RELEASE as well
   bool is_head = false;             // while queued: next in line, as far as is known
+  int64_t rank = -1;                // .. its place in the line; -1: not known
   std::shared_ptr<Request> caller;  // else for this one
 
   // While asking and queued.
   std::string ticket, check;
+  int64_t claim_ms = 0;  // of the member: for how long a pushed grant may be believed
   bool is_ask_pending = false;
   bool is_lined_up = false;
   Nanos told_due = kNever;    // when to look, by a message that came before the answer
@@ -196,6 +207,7 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   std::string trouble;        // the server's last refusal
   policy::Backoff foreign_poll = policy::kForeignPoll;
   bool is_key_awaited = false;  // the key is free and left to others: told when one takes it
+  Nanos watch_at = 0;           // not to have the key watched before
   policy::Backoff retry = policy::kServerRetry;
   Nanos ghost_until = 0;  // an ACQUIRE without an answer may come into effect until then
 
@@ -218,6 +230,7 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   int64_t since_ms = 0;
   int64_t fence = 0;
   policy::Burst burst;
+  int64_t handovers = 0;  // how often this lease was detached and attached before
 
   // While leaving.
   std::shared_ptr<Request> leaver;  // a release that wants to know
@@ -225,6 +238,7 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   bool is_release_due = false;      // it may hold the key
   bool is_leave_pending = false;
   bool was_left = false;          // answered at least once
+  bool is_detached = false;       // what its token has may be another client's: never released
   bool was_release_lost = false;  // an earlier RELEASE got no answer and was sent in time
   Nanos quiet_until = 0;          // nothing is sent before: its holder is only being told
   Nanos leave_until = 0;          // the server's lease is over by then

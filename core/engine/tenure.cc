@@ -101,6 +101,8 @@ void Engine::on_hold_due(Hold &hold, Nanos now) {
       if (now < std::max(hold.leave_until, hold.ghost_until)) return leave(hold, now);
       answer_leaver(hold, Status::kOutcomeUnknown, "no answer until the lease had ended");
       return forget(hold);
+    case Phase::kDetaching:
+      return;  // the answer, or the end of the request, decides
     case Phase::kHeld:
       break;
   }
@@ -111,13 +113,22 @@ void Engine::on_hold_due(Hold &hold, Nanos now) {
     if (!is_climb_due || hold.renewal_at <= now) extend(hold, now);
     return;
   }
-  timers_.set(hold, now + 10 * kMs);  // should the words below fail for want of memory
-  if (now >= hold.lease->end_at) return lose(hold, "the longest hold was over", false, now);
-  std::string reason = "the lease ended before a renewal was confirmed";
-  if (!hold.is_renewed) reason = "the lease ended, and renewal is off";
-  if (!hold.trouble.empty()) reason += ": " + hold.trouble;
-  if (link_ != Link::kUp) reason += ": " + link_failure_.message;
-  lose(hold, std::move(reason), false, now);
+  timers_.set(hold, now + 10 * kMs);  // should the end fail for want of memory
+  lose(hold, why_over(hold, now), false, now);
+}
+
+// A watch is notified of the end also when there is no memory for the reason.
+std::string Engine::why_over(const Hold &hold, Nanos now) const noexcept {
+  try {
+    if (now >= hold.lease->end_at) return "the longest hold was over";
+    std::string reason = "the lease ended before a renewal was confirmed";
+    if (!hold.is_renewed) reason = "the lease ended, and renewal is off";
+    if (!hold.trouble.empty()) reason += ": " + hold.trouble;
+    if (link_ != Link::kUp) reason += ": " + link_failure_.message;
+    return reason;
+  } catch (const std::bad_alloc &) {
+    return "its time ended";  // short: this needs no memory
+  }
 }
 
 void Engine::start_extend(const std::shared_ptr<Request> &request, Nanos now) {
@@ -151,26 +162,6 @@ void Engine::on_extended(Request &request, Nanos sent_at, bool is_held, Nanos no
   finish_plain(request, why.status, why.message);
 }
 
-void Engine::on_attached(Request &request, Nanos sent_at, bool is_reader, Nanos now) {
-  const Nanos lease = request.options.lease;
-  const Nanos deadline = policy::deadline_of(sent_at, lease);
-  if (deadline <= now) {
-    return finish_plain(request, Status::kOutcomeUnknown, "the answer came after the lease");
-  }
-  request.lease->name = request.name;
-  const auto lock = name_of(request.name, wire::Format::kString);
-  Hold &hold = new_hold(lock, request);
-  hold.token = request.inquiry->token;
-  hold.is_sharing = is_reader;
-  if (is_reader) hold.mode = wire::Mode::kRead;
-  set_phase(hold, Phase::kHeld);
-  hold.deadline = deadline;
-  hold.renewal_at = policy::renewal_of(sent_at, lease);
-  const auto keep = *request.place;
-  plain_.erase(request.place);
-  give_lease(hold, request, now);
-}
-
 // ---- the end -----------------------------------------------------------------------------------
 
 // Whether the lease that `request` is about is still held; if not, the request is finished with
@@ -178,7 +169,7 @@ void Engine::on_attached(Request &request, Nanos sent_at, bool is_reader, Nanos 
 bool Engine::is_held(Request &request, Nanos now) {
   Lease &lease = *request.lease;
   if (lease.hold != nullptr && now >= lease.deadline.load()) on_hold_due(*lease.hold, now);
-  if (lease.hold != nullptr) return true;
+  if (lease.hold != nullptr && lease.hold->phase == Phase::kHeld) return true;
   const auto why = why_not_held(lease);
   finish(request, why.status, why.message);
   return false;
@@ -223,8 +214,10 @@ bool Engine::pass_on(Hold &hold, Nanos now) {
   if (!hold.is_shared || hold.is_sharing || lock.callers.empty() || is_shut_) return false;
   const AcquireOptions &next = lock.callers.front()->options;
   if (next.is_confirmed && hold.is_claim) return false;
-  if (!policy::may_pass_on(hold.burst, std::min(next.local_burst, kMaxLocalBurst), now,
-                           hold.deadline, hold.lease_time, next.lease)) {
+  int64_t limit = std::min(next.local_burst, kMaxLocalBurst);
+  // Each of them counts as a grant, after so many of which others have their turn.
+  if (next.foreign.burst > 0) limit = std::min(limit, next.foreign.burst - 1);
+  if (!policy::may_pass_on(hold.burst, limit, now, hold.deadline, hold.lease_time, next.lease)) {
     return false;
   }
   end_lease(hold, Lease::kReleased, {});
@@ -247,8 +240,18 @@ void Engine::leave_vacant(LockName &lock, Nanos now) {
   if (lock.shared != nullptr && lock.callers.empty()) leave(*lock.shared, now);
 }
 
+// Whether this release leaves the lock to libraries that nobody has seen yet.
+void Engine::scout(Hold &hold, Nanos now) {
+  if (hold.foreign.burst != wire::ForeignTurn::kAutomatic) return;
+  const Nanos held = std::max<Nanos>(now - hold.burst.began_at, 0);
+  if (scout_.is_due(held, entropy_.next())) hold.foreign.burst = wire::ForeignTurn::kScout;
+}
+
 void Engine::give_back(Hold &hold, std::shared_ptr<Request> leaver, Nanos now) {
-  if (hold.lease) end_lease(hold, Lease::kReleased, {});
+  if (hold.lease) {
+    scout(hold, now);
+    end_lease(hold, Lease::kReleased, {});
+  }
   hold.leaver = std::move(leaver);
   hold.is_release_due = true;
   if (hold.leaver) {
@@ -281,7 +284,8 @@ void Engine::leave(Hold &hold, Nanos now, wire::Form form) {
   if (hold.is_cancel_due) {
     wire::cancel(command, dialect_, form, hold.lock->keys, hold.member, hold.owner);
   } else {
-    wire::release(command, dialect_, form, hold.lock->keys, hold.claimant(), hold.foreign);
+    wire::release(command, dialect_, form, hold.lock->keys, hold.claimant(), hold.foreign,
+                  1 + hold.burst.pass_count);
   }
   const Ask what = hold.is_cancel_due ? Ask::kCancel : Ask::kRelease;
   hold.is_leave_pending = try_send(command, InFlight{what, form, now, 0, hold.shared_from_this()});
@@ -298,7 +302,7 @@ void Engine::on_cancel_reply(const InFlight &in_flight, const Reply &reply, Nano
   note_time(in_flight.sent_at, now, answer.server_ms);
   maybe_kick(hold.lock, answer.has_more, now);
   hold.is_cancel_due = false;
-  if (answer.result == 2) hold.is_release_due = true;
+  if (answer.result == 2 && !hold.is_detached) hold.is_release_due = true;
   leave(hold, now);
 }
 
@@ -314,9 +318,16 @@ void Engine::on_release_reply(const InFlight &in_flight, const Reply &reply, Nan
   maybe_kick(hold.lock, answer.has_more, now);
   if (answer.result == 0) return end_leave(hold, now, Status::kStillHeld);
   if (answer.result > 0 || hold.was_release_lost) return end_leave(hold, now, Status::kOk);
-  end_leave(hold, now, Status::kLost,
-            "lock " + quoted(hold.lock->name) +
-                " was lost: before its release the server had another owner or none");
+  const std::string message = "lock " + quoted(hold.lock->name) +
+                              " was lost: before its release the server had another owner or none";
+  if (!hold.is_claim || hold.member.empty()) {
+    return end_leave(hold, now, Status::kLost, message);
+  }
+  // A message granted it that no script of ours may have sent: the token may still be queued.
+  answer_leaver(hold, Status::kLost, message);
+  hold.is_claim = hold.is_release_due = false;
+  hold.is_cancel_due = true;
+  leave(hold, now);
 }
 
 void Engine::answer_leaver(Hold &hold, Status status, std::string_view message) {
@@ -329,7 +340,7 @@ void Engine::answer_leaver(Hold &hold, Status status, std::string_view message) 
 void Engine::end_leave(Hold &hold, Nanos now, Status status, std::string_view message) {
   answer_leaver(hold, status, message);
   hold.was_left = true;
-  if (hold.ghost_until <= now) return forget(hold);
+  if (hold.ghost_until <= now || hold.is_detached) return forget(hold);
   // An old ACQUIRE may still arrive, and would hold the lock for nobody.
   if (hold.phase != Phase::kLeaving) set_phase(hold, Phase::kLeaving);
   hold.is_cancel_due = !hold.member.empty();
@@ -341,7 +352,9 @@ void Engine::lose(Hold &hold, std::string reason, bool is_gone, Nanos now) {
   const auto keep = hold.shared_from_this();
   end_lease(hold, Lease::kLost, std::move(reason));
   leave_vacant(*hold.lock, now);
-  // A poll that crossed the grant may have put the token back into the queue.
+  // A token may still be queued if a message granted it that no script of ours may have sent, and
+  // queued again if a poll crossed the grant.
+  hold.is_cancel_due = hold.is_cancel_due || (is_gone && hold.is_claim && !hold.member.empty());
   if (is_gone && !hold.is_cancel_due) {
     hold.was_left = true;
     return end_leave(hold, now, Status::kOk);
@@ -358,23 +371,23 @@ void Engine::lose_predecessor(const Hold &hold, Nanos now) {
   if (before != nullptr && before != &hold) lose(*before, kTakenAway, true, now);
 }
 
-void Engine::detach(Lease &lease, Nanos now) {
+void Engine::drop(Lease &lease, Nanos now) {
   if (lease.hold == nullptr) return;
   const auto hold = lease.hold->shared_from_this();
-  if (hold->climb.request) end_upgrade(*hold, Status::kNotHeld, "detached meanwhile", now);
   end_lease(*hold, Lease::kDetached, {});
   leave_vacant(*hold->lock, now);
   forget(*hold);
 }
 
 void Engine::abandon(Lease &lease, Nanos now) {
-  if (lease.hold == nullptr) return;
+  if (lease.hold == nullptr || lease.hold->phase == Phase::kDetaching) return;
   if (now < lease.deadline.load() && pass_on(*lease.hold, now)) return;
   give_back(*lease.hold, nullptr, now);
 }
 
 void Engine::abandon_lost(Lease &lease, Nanos now) {
-  if (lease.hold != nullptr) lose(*lease.hold, {}, false, now);
+  if (lease.hold == nullptr || lease.hold->phase == Phase::kDetaching) return;
+  lose(*lease.hold, {}, false, now);
 }
 
 void Engine::forget(Hold &hold) {
@@ -384,7 +397,6 @@ void Engine::forget(Hold &hold) {
   timers_.remove(hold);
   timers_.dismiss();
   if (hold.lock->shared == &hold) hold.lock->shared = nullptr;
-  if (hold.lock->watcher_id == hold.id) hold.lock->watcher_id = 0;
   if (--hold.lock->hold_count == 0) names_.erase(id_of(*hold.lock));
   holds_.erase(hold.id);
 }

@@ -24,8 +24,8 @@ class ClockOffset {
   void sample(Nanos sent_at, Nanos now, int64_t server_ms);
 
   // The earliest local time at which the server's clock can have read `server_ms`, as known at
-  // `now`; nothing without a fresh sample, for what is no time, or for a stamp of the future: it was
-  // made before the server's clock went back.
+  // `now`; nothing without a fresh sample, for what is no time, or for a stamp of the future: it
+  // was made before the server's clock went back.
   std::optional<Nanos> local_time(int64_t server_ms, Nanos now);
 
   // Another connection may be another server, or the same one after a restart.

@@ -12,22 +12,59 @@
 namespace redlatch::policy {
 
 inline constexpr Nanos kLongestPoll = 15'000 * kMs;
-inline constexpr Nanos kPollPerRank = 20 * kMs;
+inline constexpr Nanos kFreePoll = 20 * kMs;
+// Waiters that look for the end of the same lease do not look at the same moment, the head first.
+inline constexpr Nanos kSpreadPerRank = kMs / 20;
+inline constexpr Nanos kLongestSpread = 50 * kMs;
+// 1,000 waiters for a lock with a very short lease look 7,500 times a second together, no oftener.
+inline constexpr Nanos kLeastPollPerRank = kMs;
+inline constexpr Nanos kWatchPerRank = 20 * kMs;
 
-// The safety net under the pushes: when the holder's lease can have ended, later for those further
-// back, so that one live waiter repairs the queue for all. `pttl_ms` < 0: the key has no expiry, or
-// is free without an heir.
+// The safety net under the pushes: when the holder's lease can have ended. One live waiter repairs
+// the queue for all, also from behind 1,500 that died with the holder: so the last one looks hardly
+// later than the head. `pttl_ms` < 0: the key has no expiry, or is free without an heir.
 constexpr Nanos poll_delay(int64_t pttl_ms, int64_t rank) {
-  const Nanos holder_left = pttl_ms == -2 ? kPollPerRank
+  const Nanos holder_left = pttl_ms == -2 ? kFreePoll
                             : pttl_ms < 0 ? kLongestPoll
                                           : (std::min(pttl_ms, kMaxLeaseMs) + 1) * kMs;
-  const int64_t place = std::clamp<int64_t>(rank, 0, 500);
-  return std::min(holder_left + place * kPollPerRank, kLongestPoll);
+  const int64_t place = std::clamp<int64_t>(rank, 0, kLongestPoll / kLeastPollPerRank);
+  const Nanos due = holder_left + std::min(place * kSpreadPerRank, kLongestSpread);
+  return std::min(std::max(due, place * kLeastPollPerRank), kLongestPoll);
 }
 
 // Readers are let in by whoever looks, and a writer in front of them that has died says nothing:
 // those in line behind readers look for it now and then, the further back the less often.
 constexpr Nanos look_past(int64_t rank) { return std::clamp<int64_t>(rank, 1, 500) * 1'000 * kMs; }
+
+// The first one who is alive looks when a foreign holder is gone, and serves the queue for all: the
+// later the further back, so that it is the head if that lives.
+constexpr Nanos look_behind(int64_t rank) { return std::clamp<int64_t>(rank, 0, 25) * kMs; }
+
+// How long who is not the head does without news of a foreign holder after it had some: a thousand
+// of them must not all look whenever one lets go.
+constexpr Nanos quiet_of(int64_t rank) {
+  return std::clamp<int64_t>(rank, 0, 1'000) * kWatchPerRank;
+}
+
+// Libraries that poll are not seen while a lock goes from hand to hand. So it is left free for them
+// now and then: by each client once in its first seconds of holding, whichever lock that is, and
+// each time twice as late as the time before.
+class Scout {
+ public:
+  // Whether to leave a lock free that was held for so long.
+  constexpr bool is_due(Nanos held, uint64_t entropy) {
+    if (due_ == 0) due_ = 1 + static_cast<Nanos>(entropy % uint64_t{kFirst});
+    held_ += held;
+    if (held_ < due_) return false;
+    due_ = 2 * held_;
+    return true;
+  }
+
+ private:
+  static constexpr Nanos kFirst = 4'000 * kMs;
+  Nanos held_ = 0;
+  Nanos due_ = 0;
+};
 
 // Each lease of a hold that passes on inside one client keeps the server's queue waiting.
 struct Burst {
@@ -37,8 +74,8 @@ struct Burst {
 
 // `lease`: that of the hold; `next_lease` and `limit`: of the caller that would get it. A pushed
 // grant starts with a claim; what is left must be worth at least half of one.
-constexpr bool may_pass_on(const Burst &burst, int limit, Nanos now, Nanos deadline, Nanos lease,
-                           Nanos next_lease) {
+constexpr bool may_pass_on(const Burst &burst, int64_t limit, Nanos now, Nanos deadline,
+                           Nanos lease, Nanos next_lease) {
   const Nanos enough = std::min(next_lease, kClaimMs * kMs) / 2;
   return burst.pass_count < limit && now - burst.began_at < lease && deadline - now >= enough;
 }

@@ -58,6 +58,9 @@ void Quorum::start(const std::shared_ptr<Request> &request, Nanos now) {
     case Request::Op::kExtend:
       start_errand(request, now);
       break;
+    case Request::Op::kDetach:
+      detach(*request, now);
+      break;
     default:
       finish(*request, Status::kInvalid,
              "a lease of a Redlock is neither a reader's nor one that can become it");
@@ -79,17 +82,20 @@ Status Quorum::cancel(Request &request, Nanos now) {
   return Status::kCancelled;
 }
 
-void Quorum::detach(Lease &lease, Nanos now) {
-  Bid *bid = bid_of(lease);
-  if (bid == nullptr) return;
+// No other client can go on with it, so the nodes need not be asked.
+void Quorum::detach(Request &request, Nanos now) {
+  Bid *bid = bid_of(*request.lease);
+  if (bid == nullptr || request.lease->state_at(now) != Lease::kHeld) {
+    const auto why = engine::Engine::why_not_held(*request.lease);
+    return finish(request, why.status, why.message);
+  }
   for (size_t i = 0; i < nodes_.size(); i++) {
-    if (bid->votes[i].state == Vote::State::kYes)
-      nodes_[i]->engine.detach(*bid->votes[i].share, now);
+    if (bid->votes[i].state == Vote::State::kYes) nodes_[i]->engine.drop(*bid->votes[i].share, now);
   }
   end_lease(*bid, Lease::kDetached, {});
   drop_votes(*bid, now);
   forget(*bid);
-  settle(now);
+  finish(request, Status::kOk);
 }
 
 void Quorum::abandon(Lease &lease, Nanos now) {

@@ -67,7 +67,6 @@ class Quorum {
   // Calls of users, as those of the engine. Requests: kConnect, kAcquire, kRelease, kExtend.
   void start(const std::shared_ptr<engine::Request> &request, Nanos now);
   Status cancel(engine::Request &request, Nanos now);
-  void detach(engine::Lease &lease, Nanos now);
   void abandon(engine::Lease &lease, Nanos now);
   void shut_down(Nanos now);
   void give_up();
@@ -153,6 +152,7 @@ class Quorum {
   void give_up(Matter &matter, Nanos now) noexcept;
   Matter *find(const engine::Subject &subject) const;
   Bid *bid_of(const engine::Lease &lease) const;
+  void detach(engine::Request &request, Nanos now);
   void keep(std::shared_ptr<Matter> matter, const engine::Subject &subject);
   void forget(Matter &matter) noexcept;
 

@@ -84,7 +84,7 @@ Refusal decode(const Reply &reply, AcquireAnswer &answer) {
     answer.server_ms = reply.at(2).integer;
     if (count == 4) answer.hold_count = std::max<int64_t>(reply.at(3).integer, 1);
     if (read_fence(reply.at(1), answer.fence) && answer.server_ms > 0) return {};
-  } else if (count == 8 && reply.at(0).integer == 0) {
+  } else if (count == 9 && reply.at(0).integer == 0) {
     answer.pttl_ms = reply.at(1).integer;
     answer.server_ms = reply.at(2).integer;
     answer.ticket = reply.at(3).text();
@@ -92,6 +92,7 @@ Refusal decode(const Reply &reply, AcquireAnswer &answer) {
     answer.check = reply.at(5).text();
     answer.holder = reply.at(6).text();
     answer.type = reply.at(7).text();
+    answer.has_more = (reply.at(8).integer & 1) != 0;
     if (answer.server_ms > 0) return {};
   } else if (count == 2 && reply.at(0).integer < 0) {
     answer.is_lost = reply.at(0).integer == -1;
@@ -111,6 +112,7 @@ Refusal decode(const Reply &reply, CountAnswer &answer) {
   answer.result = reply.at(0).integer;
   answer.server_ms = reply.at(1).integer;
   answer.has_more = (reply.at(2).integer & 1) != 0;
+  answer.handovers = reply.at(2).integer;
   return {};
 }
 
@@ -128,7 +130,8 @@ Refusal decode(const Reply &reply, InspectAnswer &answer) {
     const auto waiting = parse_member(waiters.at(i).text());
     int64_t ticket_us = 0;
     if (!waiting || !parse_number(waiters.at(i + 1).text(), ticket_us)) continue;
-    answer.waiters.push_back({std::string(waiting->token), waiting->mode, shown_ms(ticket_us / 1000)});
+    answer.waiters.push_back(
+        {std::string(waiting->token), waiting->mode, shown_ms(ticket_us / 1000)});
   }
   const Reply &info = reply.at(7);
   for (size_t i = 0; i + 1 < info.count(); i += 2) {

@@ -47,6 +47,7 @@ struct AcquireAnswer {
   std::string_view check;   // refused: of the lock key
   std::string_view holder;  // refused: what stands in the key, shortened
   std::string_view type;    // refused: type of the key
+  bool has_more = false;    // refused: more dead waiters in front than one call looks at
   bool is_shared() const;   // held by readers
   bool is_foreign() const;  // held by something that does not speak our protocol
   bool is_left_to_others() const { return !is_granted && type == "none" && pttl_ms >= 0; }
@@ -57,6 +58,7 @@ struct CountAnswer {
   int64_t result = 0;
   int64_t server_ms = 0;
   bool has_more = false;  // send KICK
+  int64_t handovers = 0;  // ATTACH: how often the lease was detached and attached
 };
 
 struct InspectAnswer {

@@ -23,28 +23,29 @@ Command &begin(Command &out, const Dialect &dialect, Form form, Script script, F
 }
 
 // With the keys that most of them take.
-Command &begin(Command &out, const Dialect &dialect, Form form, Script script, const LockKeys &keys,
-               bool has_turn = false) {
-  if (has_turn) {
-    return begin(out, dialect, form, script, keys.format,
-                 {keys.lock, keys.queue, keys.fence, keys.readers, keys.turn});
-  }
+Command &begin(Command &out, const Dialect &dialect, Form form, Script script,
+               const LockKeys &keys) {
   return begin(out, dialect, form, script, keys.format,
                {keys.lock, keys.queue, keys.fence, keys.readers});
 }
 
-Script script_of(Mode mode) {
-  return mode == Mode::kWrite  ? Script::kAcquire
-         : mode == Mode::kRead ? Script::kAcquireRead
-                               : Script::kUpgrade;
+// .. and those after which a free key may be left to others, or is.
+Command &begin_turn(Command &out, const Dialect &dialect, Form form, Script script,
+                    const LockKeys &keys) {
+  return begin(out, dialect, form, script, keys.format,
+               {keys.lock, keys.queue, keys.fence, keys.readers, keys.turn});
 }
 
 }  // namespace
 
 void acquire(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
              const AcquireCall &call) {
-  const bool has_turn = call.leaves_turns && call.mode != Mode::kUpgrade;
-  begin(out, dialect, form, script_of(call.mode), keys, has_turn);
+  if (call.mode == Mode::kUpgrade) {
+    begin(out, dialect, form, Script::kUpgrade, keys);
+  } else {
+    const bool is_read = call.mode == Mode::kRead;
+    begin_turn(out, dialect, form, is_read ? Script::kAcquireRead : Script::kAcquire, keys);
+  }
   out.add(call.claimant.token).add(call.lease_ms).add(call.member).add(call.ticket);
   out.add(dialect.prefix);
   if (keys.format == Format::kHash) out.add(call.claimant.owner);
@@ -52,12 +53,11 @@ void acquire(Command &out, const Dialect &dialect, Form form, const LockKeys &ke
 }
 
 void release(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-             const Claimant &claimant, const ForeignTurn &turn) {
-  const bool has_turn = turn.burst > 0 || keys.format != Format::kString;
-  begin(out, dialect, form, Script::kRelease, keys, has_turn);
+             const Claimant &claimant, const ForeignTurn &turn, int64_t grant_count) {
+  begin_turn(out, dialect, form, Script::kRelease, keys);
   out.add(claimant.token).add(dialect.prefix);
   if (keys.format == Format::kHash) out.add(claimant.owner);
-  if (has_turn) out.add(turn.burst).add(turn.window_ms);
+  out.add(turn.burst).add(turn.window_ms).add(grant_count);
 }
 
 void track(Command &on, Command &next, Command &look, const LockKeys &keys) {
@@ -101,6 +101,19 @@ void extend_shared(Command &out, const Dialect &dialect, Form form, const LockKe
   begin(out, dialect, form, Script::kExtendShared, keys.format, {keys.lock, keys.readers});
   out.add(claimant.token).add(lease_ms);
   if (keys.format == Format::kHash) out.add(claimant.owner);
+}
+
+void detach(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+            const Claimant &claimant, int64_t count) {
+  begin(out, dialect, form, Script::kDetach, keys.format, {keys.lock, keys.readers, keys.info});
+  out.add(claimant.token).add(count);
+  if (keys.format == Format::kHash) out.add(claimant.owner);
+}
+
+void attach(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+            std::string_view token, int64_t lease_ms, std::string_view call) {
+  begin(out, dialect, form, Script::kAttach, keys.format, {keys.lock, keys.readers, keys.info});
+  out.add(token).add(lease_ms).add(call);
 }
 
 void raise_fence(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,

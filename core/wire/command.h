@@ -73,7 +73,6 @@ struct AcquireCall {
   Claimant claimant;
   int64_t lease_ms;
   std::string_view member, ticket;
-  bool leaves_turns;              // to other libraries
   std::string_view sibling = {};  // kRead: a token of the same owner that reads already
 };
 // ACQUIRE, ACQUIRE READ or UPGRADE.
@@ -81,11 +80,16 @@ void acquire(Command &out, const Dialect &dialect, Form form, const LockKeys &ke
              const AcquireCall &call);
 // After how many grants in a row the lock is left to other libraries, and for how long.
 struct ForeignTurn {
-  int64_t burst = 0;  // 0: never
+  static constexpr int64_t kAutomatic = -1;
+  static constexpr int64_t kScout = -2;
+  // 0: never. kAutomatic: where a holder of theirs was seen. kScout: .. and now, if a client of
+  // ours waits, to find out whether there is one.
+  int64_t burst = 0;
   int64_t window_ms = 0;
 };
+// `grant_count`: callers who had the lock by this token, one after the other.
 void release(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-             const Claimant &claimant, const ForeignTurn &turn);
+             const Claimant &claimant, const ForeignTurn &turn, int64_t grant_count);
 void cancel(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
             std::string_view member, std::string_view owner);
 // `fence`: of the writer, so that a late copy does not end a later upgrade; 0 for whichever it is.
@@ -98,6 +102,12 @@ void kick(Command &out, const Dialect &dialect, Form form, const LockKeys &keys)
 // `is_described`: the holder wrote its info, whose expiry goes along; `info`: write it now.
 void extend(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
             std::string_view token, int64_t lease_ms, bool is_described, const HolderInfo *info);
+// `count`: how often the lease was detached and attached before, as ATTACH answered.
+void detach(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+            const Claimant &claimant, int64_t count);
+// `call`: names this call and no other, so that it can be repeated.
+void attach(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+            std::string_view token, int64_t lease_ms, std::string_view call);
 // `fence`: the highest of those that the nodes of a quorum gave this token.
 void raise_fence(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
                  std::string_view token, int64_t fence);

@@ -14,8 +14,8 @@ cmake_minimum_required(VERSION 3.23)
 
 # In the order of enum class Script in scripts.h; and those that the hash formats have of their own.
 set(names acquire release cancel kick extend inspect force_release list probe acquire_read
-    extend_shared upgrade downgrade raise_fence)
-set(hash_names acquire release cancel kick inspect force_release extend_shared)
+    extend_shared upgrade downgrade raise_fence detach attach)
+set(hash_names acquire release cancel kick inspect force_release extend_shared detach)
 set(hash_rw_names ${hash_names} acquire_read upgrade downgrade)
 
 set(FENCE_TTL_MS 3600000)   # Outlives any step of the server's clock that is not gross.
@@ -23,14 +23,21 @@ set(QUEUE_TTL_MS 600000)    # Far above the longest time between two polls of a 
 set(MAX_ENTRIES 256)        # Queue entries that one call looks at: 100,000 would stall the server.
 set(OVERDUE_ENTRIES 4)      # Overdue entries that an ACQUIRE of a held lock drops on its way.
 set(FENCE_STEP 32)          # Leaves 31 fences to the holder's client for its own hand-offs.
+set(FENCE_MAX 9007199254740991)  # 2^53 - 1: numbers of Lua, JSON and JavaScript are exact to there.
+set(MARKS 32)               # Handed-over readers, beyond which marks of the past are dropped.
 set(TOKEN_SIZE 32)          # wire/token.h
 set(CID_SIZE 22)
 set(MEMBER_SIZE 51)
 set(REDISSON_TURN_MS 10)    # For how long K is left to Redisson's waiters, who are told of it.
+set(REDISSON_WAIT_MS 1000)  # .. for how long readers do not join, so that it becomes free for them.
+set(YIELD_EVERY 16)         # Grants in a row, after which K is left to libraries that poll.
+set(LOOK_APART_MS 20)       # Between those who look when it is over.
+set(YIELD_LIMIT 6)          # How often, if none of them takes it.
 set(SHARED rl:shared)       # What K holds while readers share it.
 set(UPGRADE_TICKET 4000000000000000)  # Puts an upgrade in front: far above any time in us.
-set(constants REDISSON_TURN_MS TOKEN_SIZE CID_SIZE MEMBER_SIZE SHARED UPGRADE_TICKET
-    FENCE_TTL_MS QUEUE_TTL_MS MAX_ENTRIES OVERDUE_ENTRIES FENCE_STEP)
+set(constants REDISSON_TURN_MS REDISSON_WAIT_MS YIELD_EVERY YIELD_LIMIT LOOK_APART_MS
+    TOKEN_SIZE CID_SIZE MEMBER_SIZE SHARED UPGRADE_TICKET FENCE_TTL_MS QUEUE_TTL_MS MAX_ENTRIES
+    OVERDUE_ENTRIES FENCE_STEP FENCE_MAX MARKS)
 
 # Keeps the lines between `--@only format ...` and `--@end`, or drops them.
 function(choose format text result)

@@ -256,7 +256,7 @@ def test_shared_lock_forgets_what_ended(run: Run, client: redlatch.Client) -> No
                 await lock.lease.release()
             else:
                 if how == "detach":
-                    lock.lease.detach()
+                    await lock.lease.detach()
                 expire(client, "report")
                 await lock.lease.wait_lost()
             task = asyncio.current_task()
@@ -295,8 +295,9 @@ def test_lease_in_short(run: Run, client: redlatch.Client, other: redlatch.Clien
         await lease.extend(60)
         assert 55 < lease.remaining <= 60
         await raises(redlatch.Invalid, lease.extend(0))
-        token = lease.detach()
+        token = await lease.detach()
         await raises(redlatch.NotHeld, lease.release())
+        await raises(redlatch.NotHeld, lease.detach())
         attached = other.attach("report", token)
         attached.release()
         assert repr(lease) == f"<AsyncLease 'report' detached fence={lease.fence}>"
@@ -477,7 +478,7 @@ def test_closing_the_client_cancels_the_block(run: Run, server: Server) -> None:
     run(main())
 
 
-@pytest.mark.parametrize("how", ["release", "detach", "elsewhere"])
+@pytest.mark.parametrize("how", ["release", "detach", "elsewhere", "detach elsewhere"])
 def test_what_is_given_back_early_cancels_nothing(
     run: Run, client: redlatch.Client, how: str
 ) -> None:
@@ -486,7 +487,9 @@ def test_what_is_given_back_early_cancels_nothing(
             if how == "release":
                 await lease.release()
             elif how == "detach":
-                lease.detach()
+                await lease.detach()
+            elif how == "detach elsewhere":
+                await asyncio.ensure_future(lease.detach())
             else:
                 await asyncio.ensure_future(lease.release())
             await asyncio.sleep(0.01)

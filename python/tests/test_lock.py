@@ -297,23 +297,6 @@ def test_wait_lost_ends_with_a_release(client: redlatch.Client) -> None:
     assert answers == [False]
 
 
-def test_detached_lease_goes_on_elsewhere(client: redlatch.Client, other: redlatch.Client) -> None:
-    lease = client.acquire("report")
-    assert lease is not None
-    token = lease.detach()
-    assert "detached" in repr(lease)
-    with pytest.raises(redlatch.NotHeld):
-        lease.detach()
-    with pytest.raises(redlatch.NotHeld):
-        other.attach("other", token)
-    with pytest.raises(redlatch.Invalid):
-        other.attach("report", token + "0")
-    attached = other.attach("report", token)
-    assert attached.token == token and attached.fence == 0
-    attached.release()
-    assert client.inspect("report").is_free
-
-
 def test_inspection_is_typed(client: redlatch.Client, other: redlatch.Client) -> None:
     info = client.inspect("report")
     assert info.is_free and info.state is redlatch.LockState.FREE and info.holder is None

@@ -221,7 +221,13 @@ static void leases(void) {
   check_finished_request(rl_extend_start(NULL, 1000));
   check_finished_request(rl_extend_start(lease, INT64_MAX));
   rl_lease_free(NULL);
-  rl_lease_detach(NULL);
+  INVALID_WITH_ERROR(rl_lease_detach(NULL, NULL, 0, err));
+  INVALID_WITH_ERROR(rl_lease_detach(NULL, buffer, sizeof buffer, err));
+  INVALID_WITH_ERROR(rl_lease_detach(lease, buffer, 32, err));
+  INVALID_WITH_ERROR(rl_lease_detach(lease, NULL, 33, err));
+  INVALID_WITH_ERROR(rl_lease_detach(lease, buffer, 0, err));
+  CHECK_INT(RL_LEASE_HELD, rl_lease_state(lease));
+  check_finished_request(rl_lease_detach_start(NULL));
   CHECK_INT(0, rl_lease_state(NULL));
   CHECK_INT(0, rl_lease_remaining_ms(NULL));
   CHECK_INT(0, rl_lease_fence(NULL));

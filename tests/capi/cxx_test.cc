@@ -116,7 +116,8 @@ void a_detached_lease_is_attached_elsewhere() {
     auto lease = first.acquire("detached");
     if (!CHECK(lease.has_value())) return;
     token = lease->token();
-    lease->detach();
+    CHECK(token == lease->detach());
+    CHECK_INT(RL_E_NOT_HELD, status_of([&] { lease->detach(); }));
     CHECK(!lease->held());
   }
   redlatch::lease attached = second.attach("detached", token);

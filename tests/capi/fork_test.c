@@ -91,7 +91,8 @@ static void call_everything(struct handles* all) {
   check_forked_request(rl_acquire_start(all->client, TEXT("one"), -1, NULL));
   check_forked_request(rl_release_start(all->lease));
   check_forked_request(rl_extend_start(all->lease, 60000));
-  rl_lease_detach(all->lease);
+  FORKED(rl_lease_detach(all->lease, NULL, 0, all->err));
+  check_forked_request(rl_lease_detach_start(all->lease));
   rl_client_shutdown(all->client);
 }
 

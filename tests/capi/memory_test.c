@@ -168,6 +168,44 @@ static void run_sharing_scenario(void) {
   rl_acquire_options_free(options);
 }
 
+/* ---- from one process to another ------------------------------------------------------------- */
+
+/* Without memory nothing is sent, and it is held as before. */
+static rl_status detach(rl_lease* lease, char* token, size_t size) {
+  rl_status status = rl_lease_detach(lease, token, size, NULL);
+  check_honest(status, "detach");
+  if (status != RL_E_NO_MEMORY) return status;
+  CHECK_INT(RL_LEASE_HELD, rl_lease_state(lease));
+  status = rl_lease_detach(lease, token, size, NULL);
+  check_honest(status, "second detach");
+  return status;
+}
+
+static void run_detach_scenario(void) {
+  rl_error* err = rl_error_new();
+  rl_client* client = open_for_scenario();
+  rl_lease* leases[2] = {NULL, NULL};
+  rl_request* request = NULL;
+  char token[40], reply[64];
+  rl_status status = RL_E_NO_MEMORY;
+  if (client != NULL) leases[0] = rl_acquire(client, TEXT("left"), 2000, NULL, NULL);
+  if (leases[0] != NULL) status = detach(leases[0], token, sizeof token);
+  if (status == RL_OK) {
+    leases[1] = rl_lease_attach(client, TEXT("left"), token, strlen(token), err);
+    if (leases[1] == NULL && err != NULL) check_honest(rl_error_status(err), "attach");
+  }
+  if (leases[1] != NULL) request = rl_lease_detach_start(leases[1]);
+  if (request != NULL) check_honest(rl_request_wait(request, 10000), "detach request");
+  rl_request_free(request);
+  rl_lease_free(leases[0]);
+  rl_lease_free(leases[1]);
+  rl_client_close(client);
+  rl_error_free(err);
+  /* What was handed over stays until its ttl ends. */
+  atomic_store(&calls_left, 0);
+  server_command(reply, sizeof reply, "FLUSHALL", NULL);
+}
+
 /* ---- a Redlock ------------------------------------------------------------------------------- */
 
 static rl_redlock* open_redlock(void) {
@@ -302,7 +340,7 @@ static void end_leases(rl_queue* queue, rl_lease** leases) {
   }
   for (i = 0; i < WATCH_COUNT; ++i) {
     if (leases[i] == NULL) continue;
-    if (rl_release(leases[i], NULL) == RL_E_NO_MEMORY) rl_lease_detach(leases[i]);
+    if (rl_release(leases[i], NULL) == RL_E_NO_MEMORY) rl_lease_detach(leases[i], NULL, 0, NULL);
   }
   take_tags(queue, promised);
   for (i = 0; i < WATCH_COUNT; ++i) rl_lease_free(leases[i]);
@@ -398,6 +436,12 @@ static void one_call_fails_with_queues(void) { fail_at_each_call(run_queue_scena
 
 static void all_calls_fail_from_one_on_with_queues(void) {
   fail_at_each_call(run_queue_scenario, 1);
+}
+
+static void one_call_fails_with_a_detach(void) { fail_at_each_call(run_detach_scenario, 0); }
+
+static void all_calls_fail_from_one_on_with_a_detach(void) {
+  fail_at_each_call(run_detach_scenario, 1);
 }
 
 static void one_call_fails_with_a_redlock(void) { fail_at_each_call(run_redlock_scenario, 0); }
@@ -529,6 +573,8 @@ static const struct test tests[] = {
     {"all_calls_fail_from_one_on_with_readers", all_calls_fail_from_one_on_with_readers},
     {"one_call_fails_with_queues", one_call_fails_with_queues},
     {"all_calls_fail_from_one_on_with_queues", all_calls_fail_from_one_on_with_queues},
+    {"one_call_fails_with_a_detach", one_call_fails_with_a_detach},
+    {"all_calls_fail_from_one_on_with_a_detach", all_calls_fail_from_one_on_with_a_detach},
     {"one_call_fails_with_a_redlock", one_call_fails_with_a_redlock},
     {"all_calls_fail_from_one_on_with_a_redlock", all_calls_fail_from_one_on_with_a_redlock},
     {"the_log_goes_on_being_watched", the_log_goes_on_being_watched},

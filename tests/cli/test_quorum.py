@@ -197,6 +197,7 @@ def test_guard_keeps_young_servers_out(quorum: Cli, name: str, nodes: Nodes) -> 
     ("words", "said"),
     [
         (["run", "-s", "NAME", "true"], "--shared"),
+        (["run", "--yield-every", "3", "NAME", "true"], "--yield-every"),
         (["run", "--owner", "me", "NAME", "true"], "--owner"),
         (["run", "--restart-guard=never", "NAME", "true"], "restart_guard"),
         (["run", "--node-timeout=0", "NAME", "true"], "node_timeout"),

@@ -31,6 +31,25 @@ def until(cli: Cli, name: str) -> float:
     return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
+# ---- turns of other libraries ----
+
+
+def test_yield_leaves_the_lock_to_others(cli: Cli, name: str, shared_server: Server) -> None:
+    """Goal: a lock is left to libraries that poll as often and for as long as was asked for.
+    Method: the second grant is followed by a time in which ours find it busy, and another does not.
+    """
+    turns = ["run", "--yield-every", "2", "--yield-for", "1m", name, "--", "true"]
+    assert cli.run(*turns).returncode == 0
+    assert cli.run(*turns).returncode == 0
+    assert cli.run("run", "-n", name, "--", "true").returncode == 75
+    with shared_server.connect() as connection:
+        assert connection.cmd("SET", name, "theirs", "NX", "PX", 60_000) == "OK"
+        assert cli.run("run", "-n", name, "--", "true").returncode == 75
+        connection.cmd("DEL", name)
+    for _ in range(3):
+        assert cli.run("run", "-n", "--yield-every", "0", name, "--", "true").returncode == 0
+
+
 # ---- being busy ----
 
 

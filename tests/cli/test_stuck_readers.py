@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Goal: whoever reads messages and events of `run`, and however slowly, no command is held up, and
-what is read are whole lines.
+"""Goal: a reader of messages and events of `run` that is stuck holds up no command, and whole
+lines are what it reads later.
 
 Method: files that take nothing, or less than a line, for as long as the command runs: a small pipe,
-a pipe and a socket that are nearly full, a terminal. The lock has a name that makes each line longer
-than a pipe takes at once; it is forced away from a command that ignores SIGTERM.
+a pipe and a socket that are nearly full, a terminal. The lock has a name that makes each line
+longer than a pipe takes at once; it is forced away from a command that ignores SIGTERM.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ STUCK = [small_pipe, nearly_full_pipe, full_pipe, small_socket, terminal]
 
 @pytest.fixture(params=STUCK, ids=[make.__name__ for make in STUCK])
 def stuck(request: pytest.FixtureRequest) -> Iterator[tuple[int, int]]:
-    """The ends of a file that nobody reads."""
+    """The ends of a file that is not read."""
     reading, writing = request.param()
     yield reading, writing
     for fd in (reading, writing):

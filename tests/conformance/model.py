@@ -271,7 +271,16 @@ class Model:
         lease = self.leases.get(lock)
         if lease is not None and lease.state == "HELD":
             lease.state = "DETACHED"
-            yield f"{lock} detach -> OK state=DETACHED"
+            yield f"{lock} detach -> OK state=DETACHED token=${lease.token}"
+        elif lease is not None:
+            yield from self.detach_of_nothing(lock, lease)
+
+    def detach_of_nothing(self, lock: str, lease: Lease) -> Answer:
+        answers = {"GONE": "E_LOST", "LOST": "E_LOST", "GIVEN_UP": "E_LOST/E_NOT_HELD"}
+        status = answers.get(lease.state, "E_NOT_HELD")
+        if lease.state == "GONE":
+            lease.state = "LOST"
+        yield f"{lock} detach -> {status}"
 
     def do_attach(self, lock: str, choice: int) -> Answer:
         if not self.tokens or self.requests.get(lock) == "PENDING":
@@ -284,6 +293,8 @@ class Model:
         elif owner.state == "DETACHED":
             name.owner = self.attached(lock, replace(owner, token=binding))
             yield f"{lock} attach token=${binding} -> OK fence=0 token=${binding}"
+        else:  # Its holder has not detached it, or it was attached before.
+            yield f"{lock} attach token=${binding} -> E_NOT_HELD"
 
     # ---- operations of a client ----
 

@@ -256,9 +256,13 @@ class SharedName:
 
     def do_detach(self, lock: str, _: int) -> Answer:
         lease = self.model.leases.get(lock)
-        if lease is not None and lease.state == "HELD" and (lock, "UPGRADE") not in self.queue:
+        if lease is None or (lock, "UPGRADE") in self.queue:
+            return
+        if lease.state == "HELD":
             lease.state = "DETACHED"
-            yield f"{lock} detach -> OK state=DETACHED"
+            yield f"{lock} detach -> OK state=DETACHED token=${lease.token}"
+        else:
+            yield from self.model.detach_of_nothing(lock, lease)
 
     def do_attach(self, lock: str, choice: int) -> Answer:
         tokens = self.model.tokens
@@ -272,6 +276,8 @@ class SharedName:
             lease = self.model.attached(lock, found[0])
             self.holders[self.holders.index(found[0])] = lease
             yield f"{lock} attach token=${binding} -> OK fence=0 token=${binding} mode={lease.mode}"
+        else:
+            yield f"{lock} attach token=${binding} -> E_NOT_HELD"
 
     # ---- operations of a client, and of the server ----
 

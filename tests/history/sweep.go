@@ -47,7 +47,8 @@ func spansOf(leases []*lease) []*span {
 
 func (s *span) isBeside(other *span) bool {
 	grant := other.lease.grant
-	return s.lease.owns(grant.token, grant.fence) || (s.isRead && other.isRead) ||
+	areReaders := s.isRead && other.isRead && grant.token != s.lease.grant.token
+	return s.lease == other.lease || areReaders ||
 		(grant.group() != "" && s.lease.grant.group() == grant.group())
 }
 

@@ -141,6 +141,24 @@ def passed_on_inside_clients(stage: Stage) -> None:
 # ---- mutants -------------------------------------------------------------------------------------
 
 
+def attached_by_two(stage: Stage) -> None:
+    stage.hold(stage.a)
+    token = stage.a.call("look")["token"]
+    stage.a.call("detach")
+    stage.b.call("attach", name=NAME, token=token)
+    stage.c.call("attach", name=NAME, token=token)
+    stage.c.call("look")
+    stage.b.call("release")
+
+
+def attached_beside_its_holder(stage: Stage) -> None:
+    stage.hold(stage.a)
+    token = stage.a.call("look")["token"]
+    stage.b.call("attach", name=NAME, token=token)
+    stage.a.call("look")
+    stage.b.call("release")
+
+
 class Mutant(NamedTuple):
     defect: str
     script: str
@@ -212,8 +230,8 @@ MUTANTS = [
     Mutant(
         "fences rise by one, and leave none to a client's own hand-offs",
         "acquire release",
-        "fence = string.format('%016d', us)",
-        "fence = string.format('%016d', tonumber(redis.call('GET', F) or 0) + 1)",
+        "minted = string.format('%016d', us)",
+        "minted = string.format('%016d', tonumber(redis.call('GET', F) or 0) + 1)",
         passed_on_inside_clients,
         {"service", "fence"},
     ),
@@ -240,6 +258,22 @@ MUTANTS = [
         "return {0, now}",
         lost_or_not,
         {"service"},
+    ),
+    Mutant(
+        "ATTACH leaves the mark",
+        "attach",
+        "marked = marked + marked % 2",
+        "",
+        attached_by_two,
+        {"belief"},
+    ),
+    Mutant(
+        "ATTACH asks for no mark",
+        "attach",
+        "if marked % 2 == 0 and marked_by ~= name then\nreturn {-1, now, 0}\nend",
+        "",
+        attached_beside_its_holder,
+        {"belief"},
     ),
 ]
 SCENES = sorted({mutant.scene for mutant in MUTANTS}, key=lambda scene: scene.__name__)

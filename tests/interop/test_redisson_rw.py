@@ -544,3 +544,27 @@ def test_a_crowd_of_writers(both: Pair, counter: Path, figure: Callable[[str], N
     figure(f"Redisson writers to ours: {theirs} to {ours}")
     assert int(counter.read_text()) == theirs + ours
     assert min(theirs, ours) >= (theirs + ours) / 64
+
+
+@pytest.mark.parametrize(("kind", "threads"), [("write", 2), ("read", 3)])
+@pytest.mark.parametrize("theirs_are", ["rlock", "fair"])
+def test_a_plain_lock_of_theirs_has_its_turns(
+    both: Pair,
+    theirs_are: str,
+    kind: str,
+    threads: int,
+    counter: Path,
+    figure: Callable[[str], None],
+) -> None:
+    """Goal: getLock and getFairLock of theirs, which need the key free, get it beside writers of
+    ours that hand it on, and beside readers of ours that come while others are in.
+    Method: two writers or three readers of ours, and two of theirs; three seconds; the file."""
+    said = {"run_ms": RUN_MS, "hold_ms": 2, "counter": str(counter), "wait_ms": 20_000}
+    ours = both.ours(kind).begin("crowd", owner="crowd", threads=threads, **said)
+    theirs = both.theirs(theirs_are).begin("crowd", owner="crowd", threads=2, **said)
+    replies = [pending.get(120) for pending in (theirs, ours)]
+    assert not any(reply.error for reply in replies), replies
+    counts = [sum(reply.value) for reply in replies]
+    figure(f"Redisson {theirs_are} to {threads} of ours that {kind}: {counts[0]} to {counts[1]}")
+    assert int(counter.read_text()) == counts[0] + (counts[1] if kind == "write" else 0)
+    assert min(counts) >= sum(counts) / 64

@@ -12,72 +12,39 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from support.resp import Argument, Connection, RespError
 from support.servers import Server
 
 from .invariants import AGREES, IMMORTAL
-
-ROOT = Path(__file__).resolve().parents[2]
-SCRIPTS = ROOT / "core" / "wire" / "scripts"
-NAMES = tuple(
-    (
-        "acquire release cancel kick extend inspect force_release list probe acquire_read "
-        "extend_shared upgrade downgrade raise_fence"
-    ).split()
+from .texts import (  # noqa: F401: the tests take them from here
+    CLAIM_MS,
+    CLOCK_SLACK_MS,
+    FENCE_STEP,
+    FENCE_TTL_MS,
+    HASH_NAMES,
+    HASH_RW_NAMES,
+    LEASE_MS,
+    MAX_ENTRIES,
+    MORE,
+    NAMES,
+    NEVER,
+    NO_LIMIT,
+    QUEUE_TTL_MS,
+    REFUSED,
+    ROOT,
+    SCRIPTS,
+    SHARED,
+    TURN,
+    aux_key,
+    check_of,
+    compose,
 )
-HASH_NAMES = tuple("acquire release cancel kick inspect force_release extend_shared".split())
-HASH_RW_NAMES = (*HASH_NAMES, "acquire_read", "upgrade", "downgrade")
-SHARED = "rl:shared"
-
-LEASE_MS = 30_000
-CLAIM_MS = 3_000
-NO_LIMIT = 9_999_999_999_999
-QUEUE_TTL_MS = 600_000
-FENCE_TTL_MS = 3_600_000
-FENCE_STEP = 32
-MAX_ENTRIES = 256
-MORE, REFUSED = 1, 2
-CLOCK_SLACK_MS = 20  # TIME and the clock of expiry are read at different moments of one call.
-
-
-def compose(target: Path, source: Path = SCRIPTS) -> dict[str, str]:
-    """All texts as the build makes them: 'acquire', 'acquire.sharded', ... in `target`."""
-    subprocess.run(
-        [
-            "cmake",
-            f"-DSOURCE_DIR={source}",
-            f"-DOUTPUT_DIR={target}",
-            f"-DOUTPUT_CC={target / 'scripts_gen.cc'}",
-            "-P",
-            str(ROOT / "core" / "wire" / "embed_scripts.cmake"),
-        ],
-        check=True,
-        timeout=60,
-    )
-    return {path.name[: -len(".lua")]: path.read_text() for path in target.glob("*.lua")}
-
-
-def aux_key(namespace: str, key: str, suffix: str) -> str:
-    """A key in the slot of `key` and in the namespace; no two locks share one."""
-    start = key.find("{")
-    end = key.find("}", start + 1)
-    if start >= 0 and end > start + 1:
-        return f"{key}:rl1.{suffix}"
-    return f"{namespace}{{{key}}}:rl1:{suffix}"
-
-
-def check_of(key: str | bytes) -> str:
-    data = key if isinstance(key, bytes) else key.encode()
-    return hashlib.sha1(data).hexdigest()[:8]
-
 
 def member_of(token: str, claim_ms: int = CLAIM_MS, wait_ms: int = NO_LIMIT) -> str:
     member = f"{token}x{claim_ms:05d}{wait_ms:013d}"
@@ -108,6 +75,7 @@ class Busy:
     rank: int
     holder: bytes
     kind: str
+    flags: int = 0
 
 
 @dataclass(frozen=True)
@@ -187,6 +155,12 @@ class World:
         connection: Connection | None = None,
     ) -> Any:
         """One script call; afterwards no key may be without expiry, and K and R agree."""
+        kind = name.partition(".")[0]
+        if kind in ("acquire", "acquire_read", "release") and len(keys) == 4:
+            readers = keys[3]  # W is beside R
+            keys = [*keys, readers[:-1] + (b"w" if isinstance(readers, bytes) else "w")]
+        if kind == "release" and len(args) < 5:
+            args = (*args, *TURN)
         try:
             return (connection or self.admin).cmd(
                 "EVALSHA", self.sha[name], len(keys), *keys, *args
@@ -363,11 +337,10 @@ class Client:
         wait_ms: int = NO_LIMIT,
         ticket: str | int = "",
         connection: Connection | None = None,
-        leaves_turns: bool = False,
     ) -> Held | Busy:
         """ACQUIRE that queues."""
         member = self.member(token, "x", claim_ms, wait_ms)
-        return self._ask("acquire", token, lease_ms, member, ticket, connection, leaves_turns)
+        return self._ask("acquire", token, lease_ms, member, ticket, connection)
 
     def try_acquire(self, token: str, *, lease_ms: int = LEASE_MS) -> Held | Busy:
         """ACQUIRE that never queues."""
@@ -384,12 +357,11 @@ class Client:
         sibling: str = "",
         queues: bool = True,
         connection: Connection | None = None,
-        leaves_turns: bool = False,
     ) -> Held | Busy:
         """ACQUIRE READ."""
         member = self.member(token, "s", claim_ms, wait_ms) if queues else ""
         name, more = "acquire_read", [sibling]
-        return self._ask(name, token, lease_ms, member, ticket, connection, leaves_turns, more)
+        return self._ask(name, token, lease_ms, member, ticket, connection, more)
 
     def upgrade(
         self,
@@ -440,12 +412,11 @@ class Client:
         member: str,
         ticket: str | int,
         connection: Connection | None,
-        leaves_turns: bool = False,
         more: Sequence[Argument] = (),
     ) -> Held | Busy:
         reply = self.world.run(
             self.lock.script(name),
-            [*self.lock.keys, self.lock.w] if leaves_turns else self.lock.keys,
+            self.lock.keys,
             token,
             lease_ms,
             member,
@@ -463,11 +434,11 @@ class Client:
             assert len(fence) == 16 and fence.isdigit() and len(str(now)) == 13
             assert len(reply) == (4 if self.lock.is_hash else 3)
             return Held(fence.decode(), now, *reply[3:])
-        zero, pttl, now, place, rank, check, holder, kind = reply
+        zero, pttl, now, place, rank, check, holder, kind, flags = reply
         assert zero == 0 and len(str(now)) == 13 and check.decode() == check_of(self.lock.k)
         assert len(holder) <= 64
         assert place == b"" if rank == -1 else len(place) == 16 and place.isdigit()
-        return Busy(pttl, now, place.decode(), rank, holder, kind.decode())
+        return Busy(pttl, now, place.decode(), rank, holder, kind.decode(), flags)
 
     def hold(self, *, lease_ms: int = LEASE_MS) -> str:
         """Take the free lock; the token."""
@@ -504,32 +475,25 @@ class Client:
     def release(self, token: str, connection: Connection | None = None) -> tuple[int, int]:
         return self._three("release", token, connection)
 
-    def release_with_turn(self, token: str, burst: int, window_ms: int) -> tuple[int, int]:
-        """RELEASE of a client that leaves libraries which poll their turn."""
-        keys = [*self.lock.keys, self.lock.w]
-        result, now, flags = self.world.run(
-            self.lock.script("release"),
-            keys,
-            token,
-            self.world.prefix,
-            *self.owner_of(token),
-            burst,
-            window_ms,
-            connection=self.connection,
-        )
-        assert len(str(now)) == 13
-        return result, flags
+    def release_with_turn(
+        self, token: str, burst: int, window_ms: int, grants: int = 1
+    ) -> tuple[int, int]:
+        """RELEASE of a client that was asked to leave others their turn, or not to."""
+        return self._three("release", token, None, burst, window_ms, grants)
 
     def cancel(self, member: str, connection: Connection | None = None) -> tuple[int, int]:
         return self._three("cancel", member, connection)
 
-    def _three(self, name: str, what: str, connection: Connection | None) -> tuple[int, int]:
+    def _three(
+        self, name: str, what: str, connection: Connection | None, *more: Argument
+    ) -> tuple[int, int]:
         result, now, flags = self.world.run(
             self.lock.script(name),
             self.lock.keys,
             what,
             self.world.prefix,
             *self.owner_of(what[:32]),
+            *more,
             connection=connection or self.connection,
         )
         # A release that nobody waits for does not read the clock.
@@ -542,6 +506,38 @@ class Client:
 
     def raise_fence(self, token: str, fence: Argument) -> int:
         return self._two("raise_fence", [self.lock.k, self.lock.f], token, fence)
+
+    def detach(self, token: str, count: int = 0, connection: Connection | None = None) -> int:
+        lock = self.lock
+        result, now = self.world.run(
+            lock.script("detach"),
+            [lock.k, lock.r, lock.i],
+            token,
+            count,
+            *self.owner_of(token),
+            connection=connection or self.connection,
+        )
+        assert len(str(now)) == 13
+        return int(result)
+
+    def attach(
+        self,
+        token: str,
+        call: str,
+        lease_ms: int = LEASE_MS,
+        connection: Connection | None = None,
+    ) -> tuple[int, int]:
+        lock = self.lock
+        result, now, count = self.world.run(
+            "attach",
+            [lock.k, lock.r, lock.i],
+            token,
+            lease_ms,
+            call,
+            connection=connection or self.connection,
+        )
+        assert len(str(now)) == 13
+        return int(result), int(count)
 
     def _two(self, name: str, keys: Sequence[str | bytes], *args: Argument) -> int:
         result, now = self.world.run(name, keys, *args, connection=self.connection)

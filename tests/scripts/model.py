@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from .harness import REFUSED, rid_of
 
 OVERDUE_ENTRIES = 4
+PEER = "peer"  # A holder that is none of ours.
 
 
 @dataclass
@@ -45,8 +46,10 @@ class Model:
     def is_overdue(self, member: str, now: int) -> bool:
         return self.queue[member] / 1000 + int(member[38:]) < now
 
-    def acquire(self, token: str, lease_ms: int, member: str, ticket: int, now: int) -> Outcome:
-        """`ticket`: the one that the caller gave, or that the server chose."""
+    def acquire(
+        self, token: str, lease_ms: int, member: str, ticket: int, now: int, is_back: bool = False
+    ) -> Outcome:
+        """`ticket`: the one that the caller gave (it is back), or that the server chose."""
         out = Outcome()
         if self.holder == token:
             self.queue.pop(member, None)
@@ -63,6 +66,8 @@ class Model:
                 if self.holder is None and not member and not out.flags:
                     self._own(out, token, now + lease_ms)
                 out.held = self.holder == token
+            elif self.holder == PEER and is_back and member:
+                self._tell(out, now, member)
             else:
                 self._drop_overdue(out, now, member)
         self.has_fence = self.has_fence or out.minted
@@ -158,7 +163,7 @@ class Model:
                     return
                 token = member[:32]
                 if token[:22] in self.alive:
-                    left = min(self.ends_at - now, 99_999)
+                    left = 0 if self.holder == PEER else min(self.ends_at - now, 99_999)
                     out.messages[token[:22]].append(("n", rid_of(token), left))
                     return
             del self.queue[member]

@@ -101,6 +101,10 @@ class Queue:
     def left(self, member: str, now: int) -> int:
         raise NotImplementedError
 
+    def is_theirs(self) -> bool:
+        """Another library holds the lock."""
+        raise NotImplementedError
+
     def settle(self) -> None:
         """After holds came or went."""
 
@@ -137,9 +141,14 @@ class ReadWrite(Queue):
         self.writer = token
 
     def left(self, member: str, now: int) -> int:
+        if self.is_theirs():
+            return 0
         mine = member[:32] if member[32] == "u" else ""
         others = [end for token, end in self.holds.items() if token != mine]
         return (max(others) if others else self.ends_at) - now
+
+    def is_theirs(self) -> bool:
+        return self.writer == "peer"
 
     def keep(self, out: Outcome, token: str, lease_ms: int, now: int) -> None:
         out.held, out.minted = True, not self.has_fence
@@ -165,6 +174,7 @@ class ReadWrite(Queue):
         ticket: int,
         now: int,
         sibling: str = "",
+        is_back: bool = False,
     ) -> Outcome:
         out = Outcome()
         fits = self.can_have(token + mode) is True
@@ -181,6 +191,8 @@ class ReadWrite(Queue):
                 fits = self.can_have(token + mode) is True
                 if not member and fits and not self.queue and not out.flags:
                     self.take(out, token, mode, lease_ms, now)
+            elif self.is_theirs() and is_back and member:
+                self.grant(out, now, member, lease_ms)
             else:
                 self.drop_overdue(out, now, member)
         return self.finish(out, member)
@@ -287,7 +299,10 @@ class Reentrant(Queue):
         self.holds[member[:32]] = now + ms
 
     def left(self, member: str, now: int) -> int:
-        return max(self.holds.values(), default=self.ends_at) - now
+        return 0 if self.is_theirs() else max(self.holds.values(), default=self.ends_at) - now
+
+    def is_theirs(self) -> bool:
+        return self.owner == "theirs"
 
     def settle(self) -> None:
         self.count = len(self.holds) or self.count
@@ -296,7 +311,14 @@ class Reentrant(Queue):
         return owner == self.owner and token in self.holds
 
     def acquire(
-        self, token: str, owner: str, lease_ms: int, member: str, ticket: int, now: int
+        self,
+        token: str,
+        owner: str,
+        lease_ms: int,
+        member: str,
+        ticket: int,
+        now: int,
+        is_back: bool = False,
     ) -> Outcome:
         out = Outcome()
         asking = token + "x" * 19 + owner
@@ -313,6 +335,8 @@ class Reentrant(Queue):
                 self.grant(out, now, member, lease_ms)
                 if self.owner is None and not member and not out.flags:
                     self.take(out, asking, lease_ms, now)
+            elif self.is_theirs() and is_back and member:
+                self.grant(out, now, member, lease_ms)
             else:
                 self.drop_overdue(out, now, member)
         return self.finish(out, member)

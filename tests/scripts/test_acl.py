@@ -120,7 +120,7 @@ def test_every_script_of_readers_works_for_the_user(world: World, limited: Conne
     for client in (first, second, third, fourth):
         log_in(client)
     tokens = first.share(), second.share()
-    assert isinstance(first.read(tokens[0], leaves_turns=True), Held)
+    assert isinstance(first.read(tokens[0]), Held)
     assert first.extend_shared(tokens[0]) == 2
     assert isinstance(first.upgrade(tokens[0]), Busy) and second.upgrade(tokens[1]) == -2
     assert world.inspect()[8] == 2

@@ -12,6 +12,7 @@ from .harness import (
     FENCE_TTL_MS,
     LEASE_MS,
     QUEUE_TTL_MS,
+    TURN,
     Busy,
     Client,
     Grant,
@@ -39,22 +40,41 @@ def test_free_lock_is_taken_with_the_full_lease(world: World) -> None:
     assert FENCE_TTL_MS - 5000 < world.pttl(world.lock.f) <= FENCE_TTL_MS
 
 
+def calls_since(world: World) -> dict[str, int]:
+    """How often each command was called since the counts were reset."""
+    calls = {}
+    for line in world.admin.cmd("INFO", "commandstats").decode().splitlines():
+        if line.startswith("cmdstat_"):
+            name, fields = line.removeprefix("cmdstat_").split(":", 1)
+            calls[name] = int(fields.split(",")[0].removeprefix("calls="))
+    return {name: n for name, n in calls.items() if not name.startswith(("config", "info"))}
+
+
 def test_uncontended_cycle_uses_no_more_commands_than_planned(world: World) -> None:
     # The speed of the uncontended path is the number of its commands.
     client = world.client()
     world.admin.cmd("CONFIG", "RESETSTAT")
     token = client.token()
-    args: list[Argument] = [4, *world.lock.keys, token]
+    args: list[Argument] = [5, *world.lock.keys, world.lock.w, token]
     client.connection.cmd("EVALSHA", world.sha["acquire"], *args, 1000, "", "", world.prefix)
-    client.connection.cmd("EVALSHA", world.sha["release"], *args, world.prefix)
-    info = world.admin.cmd("INFO", "commandstats").decode()
-    calls = {}
-    for line in info.splitlines():
-        if line.startswith("cmdstat_"):
-            name, fields = line.removeprefix("cmdstat_").split(":", 1)
-            calls[name] = int(fields.split(",")[0].removeprefix("calls="))
-    calls = {name: n for name, n in calls.items() if not name.startswith(("config", "info"))}
+    client.connection.cmd("EVALSHA", world.sha["release"], *args, world.prefix, *TURN)
+    calls = calls_since(world)
     assert calls == {"evalsha": 2, "get": 1, "time": 1, "exists": 2, "set": 2, "del": 1}
+
+
+def test_hand_off_uses_no_more_commands_than_planned(world: World) -> None:
+    # Other libraries, and their turns, cost nothing where none was seen.
+    holder, waiter, third = world.client(), world.client(), world.client()
+    held = holder.hold()
+    waiter.wait()
+    third.wait()
+    args: list[Argument] = [5, *world.lock.keys, world.lock.w, held]
+    world.admin.cmd("CONFIG", "RESETSTAT")
+    holder.connection.cmd("EVALSHA", world.sha["release"], *args, world.prefix, *TURN)
+    calls = calls_since(world)
+    publish = "spublish" if world.sharded else "publish"
+    wanted = {"evalsha": 1, "get": 1, "exists": 1, "time": 1, "zrange": 2, "zrem": 1}
+    assert calls == {**wanted, "set": 2, publish: 2, "pttl": 1}
 
 
 def test_other_token_is_busy_and_queued(world: World) -> None:
@@ -480,7 +500,7 @@ def test_poll_pushes_the_expiry_of_the_queue_forward(world: World) -> None:
 def test_check_and_names_hold_for_any_bytes(world: World) -> None:
     client = world.client()
     key = b"app:\x00\r\n\xff{}*"
-    keys = [key, b"app:{" + key + b"}:rl1:q", b"app:{" + key + b"}:rl1:f"]
+    keys = [key, *(b"app:{" + key + b"}:rl1:" + suffix for suffix in (b"q", b"f", b"r"))]
     token, other = client.token(), client.token()
     assert world.run("acquire", keys, token, 5000, "", "", world.prefix)[0] == 1
     assert world.admin.cmd("GET", key).decode() == token

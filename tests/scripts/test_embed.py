@@ -35,7 +35,7 @@ int main() {
       }
     }
   }
-  static_assert(kScriptCount == size_t(Script::kRaiseFence) + 1);
+  static_assert(kScriptCount == size_t(Script::kAttach) + 1);
 }
 """
 
@@ -157,7 +157,8 @@ def test_format_names_the_fragment_also_within_fragments(tmp_path: Path) -> None
 def test_after_script_flush_eval_serves_and_loads_again(world: World) -> None:
     client = world.client()
     token = client.token()
-    args: list[Argument] = [4, *world.lock.keys, token, 1000, "", "", world.prefix]
+    args: list[Argument] = [5, *world.lock.keys, world.lock.w, token]
+    args += [1000, "", "", world.prefix]
     world.admin.cmd("SCRIPT", "FLUSH")
     (unknown,) = world.admin.pipe([("EVALSHA", world.sha["acquire"], *args)])
     assert unknown.code == "NOSCRIPT"

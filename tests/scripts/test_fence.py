@@ -6,9 +6,20 @@ Method: every way to become the owner, with F lost, ahead and spoilt."""
 from __future__ import annotations
 
 import pytest
-from support.resp import Argument
+from support.resp import Argument, RespError
 
-from .harness import FENCE_STEP, FENCE_TTL_MS, Busy, Grant, Held, World
+from .harness import (
+    FENCE_STEP,
+    FENCE_TTL_MS,
+    REFUSED,
+    TURN,
+    Busy,
+    Grant,
+    Head,
+    Held,
+    World,
+    rid_of,
+)
 
 
 def fence_of(world: World) -> str:
@@ -103,21 +114,113 @@ def test_fast_cycles_in_one_pipeline_still_rise(world: World) -> None:
     client = world.client()
     commands: list[list[Argument]] = []
     for _ in range(500):
-        keys: list[Argument] = [4, *world.lock.keys, client.token()]
+        keys: list[Argument] = [5, *world.lock.keys, world.lock.w, client.token()]
         commands.append(["EVALSHA", world.sha["acquire"], *keys, 5000, "", "", world.prefix])
-        commands.append(["EVALSHA", world.sha["release"], *keys, world.prefix])
+        commands.append(["EVALSHA", world.sha["release"], *keys, world.prefix, *TURN])
     replies = client.connection.pipe(commands)
     fences = [int(reply[1]) for reply in replies[::2]]
     assert all(reply[0] == 1 for reply in replies)
     assert all(b >= a + FENCE_STEP for a, b in zip(fences, fences[1:]))
 
 
-@pytest.mark.parametrize("spoilt", ["", "abc", "12"])
-def test_spoilt_fence_key_is_replaced(world: World, spoilt: str) -> None:
+@pytest.mark.parametrize("small", ["0", "12", "0000000000000031"])
+def test_small_fence_key_is_raised_to_the_clock(world: World, small: str) -> None:
     client = world.client()
-    world.admin.cmd("SET", world.lock.f, spoilt, "PX", 5000)
+    world.admin.cmd("SET", world.lock.f, small, "PX", 5000)
     held = client.acquire(client.token())
     assert isinstance(held, Held) and fence_of(world) == held.fence
+    assert int(held.fence) > 10**15
+
+
+SPOILT = (
+    "",
+    "abc",
+    "-1",
+    "1.5",
+    "inf",
+    "nan",
+    "1e400",
+    "0x10",
+    " 12",
+    "9007199254740960",
+    "9223372036854775808",
+    "-9223372036854775808",
+    "18446744073709551616",
+)
+
+
+def spoil(world: World, value: str) -> None:
+    world.admin.cmd("SET", world.lock.f, value, "PX", 5000)
+
+
+@pytest.mark.parametrize("value", SPOILT)
+def test_nothing_is_granted_by_a_spoilt_fence_key(world: World, value: str) -> None:
+    client = world.client()
+    spoil(world, value)
+    for ask in (client.acquire, client.try_acquire, client.read):
+        with pytest.raises(RespError, match="fence key app:.* must be a whole number"):
+            ask(client.token())
+    assert fence_of(world) == value and world.holder() is None and world.queue() == []
+
+
+@pytest.mark.parametrize("value", ["inf", "9223372036854775808"])
+def test_a_release_beside_a_spoilt_fence_key_frees_the_lock(world: World, value: str) -> None:
+    holder, waiter = world.client(), world.client()
+    token = holder.hold()
+    behind = waiter.wait()
+    spoil(world, value)
+    assert holder.release(token) == (1, REFUSED)
+    assert world.holder() is None and world.queue() == [waiter.member(behind)]
+    assert waiter.messages() == [Head(rid_of(behind), 0)]  # And its own ACQUIRE says why.
+    with pytest.raises(RespError, match="must be a whole number"):
+        waiter.acquire(behind)
+    world.admin.cmd("DEL", world.lock.f)
+    assert isinstance(waiter.acquire(behind), Held)
+
+
+def test_force_release_beside_a_spoilt_fence_key_changes_nothing(world: World) -> None:
+    holder = world.client()
+    token = holder.hold()
+    spoil(world, "-5")
+    with pytest.raises(RespError, match="must be a whole number"):
+        world.force_release(token)
+    assert world.holder() == token and fence_of(world) == "-5"
+
+
+def test_a_holder_goes_on_beside_a_spoilt_fence_key(world: World) -> None:
+    holder, reader = world.client(), world.client()
+    token = holder.hold()
+    spoil(world, "nan")
+    assert holder.extend(token) == 1
+    assert holder.downgrade(token)[0] == 1
+    with pytest.raises(RespError, match="must be a whole number"):
+        reader.read(reader.token())
+    with pytest.raises(RespError, match="must be a whole number"):
+        holder.upgrade(token)
+    assert world.readers().keys() == {token}
+    assert holder.release(token) == (1, 0)
+
+
+def test_an_owner_enters_no_second_time_beside_a_spoilt_fence_key(hashed: World) -> None:
+    client = hashed.client(owner="me")
+    token = client.hold()
+    spoil(hashed, "1e400")
+    with pytest.raises(RespError, match="must be a whole number"):
+        client.acquire(client.token())
+    assert hashed.owners() == {"me": 1} and client.release(token) == (1, 0)
+
+
+def test_fence_key_of_another_type_grants_nothing(world: World) -> None:
+    holder, waiter = world.client(), world.client()
+    token = holder.hold()
+    behind = waiter.wait()
+    world.admin.cmd("DEL", world.lock.f)
+    world.admin.cmd("RPUSH", world.lock.f, "x")
+    world.admin.cmd("PEXPIRE", world.lock.f, 5000)
+    assert holder.release(token) == (1, REFUSED)
+    assert world.holder() is None and len(world.queue()) == 1
+    with pytest.raises(RespError, match="WRONGTYPE"):
+        waiter.acquire(behind)
 
 
 def test_fence_survives_the_lease_and_ends_by_itself(world: World) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from support.resp import Connection
 
-from .harness import FENCE_STEP, NO_LIMIT, Client, Grant, World, member_of
+from .harness import FENCE_STEP, NEVER, NO_LIMIT, Client, Grant, World, member_of
 from .model import Model, Outcome
 
 STEPS = 1500
@@ -117,7 +117,10 @@ class Run:
         now = reply[2]
         chosen = reply[3] if reply[0] == 0 and reply[3] else max(now * 1000, last + 1)
         ticket = int(given or chosen)
-        expected = model.acquire(request.token, request.lease_ms, request.member, ticket, now)
+        is_back = given != ""
+        expected = model.acquire(
+            request.token, request.lease_ms, request.member, ticket, now, is_back
+        )
         assert (reply[0] == 1) == expected.held
         if expected.held:
             self.held += 1
@@ -156,8 +159,9 @@ class Run:
 
     def _three(self, name: str, client: Client, what: str, act: Any) -> None:
         world = self.world
+        args = [what, world.prefix, *(NEVER if name == "release" else [])]
         result, now, flags = world.run(
-            name, world.lock.keys, what, world.prefix, connection=self._connection(client)
+            name, world.lock.keys, *args, connection=self._connection(client)
         )
         expected = act(what, now)
         assert (result, flags) == (expected.result, expected.flags)

@@ -11,7 +11,7 @@ from typing import Any
 
 from support.resp import Connection
 
-from .harness import CLOCK_SLACK_MS, FENCE_STEP, NO_LIMIT, Client, Grant, World
+from .harness import CLOCK_SLACK_MS, FENCE_STEP, NEVER, NO_LIMIT, Client, Grant, World
 from .model import Outcome
 from .model_shared import Queue, ReadWrite, Reentrant
 
@@ -234,7 +234,7 @@ class ReadWriteRun(Run):
         chosen = reply[3] if reply[0] == 0 and reply[3] else max(reply[2] * 1000, last + 1)
         ticket = int(given or chosen)
         out = self.model.acquire(
-            request.mode, token, lease_ms, member, ticket, reply[2], sibling
+            request.mode, token, lease_ms, member, ticket, reply[2], sibling, given != ""
         )
         self.check_answer(request, reply, out)
         self.compare(out)
@@ -268,7 +268,7 @@ class ReadWriteRun(Run):
         self.compare(out)
 
     def three(self, name: str, what: str, act: Any, *more: Any) -> None:
-        args = (what, *more, self.world.prefix)
+        args = (what, *more, self.world.prefix, *(NEVER if name == "release" else []))
         result, now, flags = self.call(name, self.random.choice(self.clients), *args)
         out = act(what, *more, now or self.world.now_us() // 1000)
         assert (result, flags) == (out.result, out.flags)
@@ -370,7 +370,10 @@ class ReentrantRun(Run):
         args = (token, lease_ms, member, given, self.world.prefix, owner)
         reply = self.call("acquire", request.client, *args)
         chosen = reply[3] if reply[0] == 0 and reply[3] else max(reply[2] * 1000, last + 1)
-        out = self.model.acquire(token, owner, lease_ms, member, int(given or chosen), reply[2])
+        ticket = int(given or chosen)
+        out = self.model.acquire(
+            token, owner, lease_ms, member, ticket, reply[2], given != ""
+        )
         self.check_answer(request, reply, out)
         if out.held:
             assert reply[3] == len(self.model.holds)
@@ -379,7 +382,8 @@ class ReentrantRun(Run):
 
     def three(self, name: str, what: str, owner: list[str], act: Any) -> None:
         client = self.random.choice(self.clients)
-        result, now, flags = self.call(name, client, what, self.world.prefix, *owner)
+        args = (what, self.world.prefix, *owner, *(NEVER if name == "release" else []))
+        result, now, flags = self.call(name, client, *args)
         out = act(what, *owner, now) if name == "release" else act(what, now)
         assert (result, flags) == (out.result, out.flags), (result, flags)
         self.note(f"{name} {result}")

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import pytest
 
+from support.resp import RespError
+
 from .harness import FENCE_STEP, FENCE_TTL_MS, Held, World, error_of
 
 AHEAD = 8_000_000_000_000_000  # Of a server whose clock is decades ahead.
@@ -88,15 +90,25 @@ def test_reader_writes_nothing(world: World) -> None:
     assert reader.raise_fence(token, AHEAD) == 0 and fence_of(world) == before
 
 
-@pytest.mark.parametrize("spoilt", [None, "", "abc", "12"])
-def test_lost_or_spoilt_fence_is_replaced(world: World, spoilt: str | None) -> None:
+@pytest.mark.parametrize("low", [None, "0", "12"])
+def test_lost_or_low_fence_is_replaced(world: World, low: str | None) -> None:
     client = world.client()
     token = client.hold()
     world.admin.cmd("DEL", world.lock.f)
-    if spoilt is not None:
-        world.admin.cmd("SET", world.lock.f, spoilt, "PX", 5000)
+    if low is not None:
+        world.admin.cmd("SET", world.lock.f, low, "PX", 5000)
     assert client.raise_fence(token, AHEAD) == 1 and fence_of(world) == AHEAD
     assert world.pttl(world.lock.f) > FENCE_TTL_MS - 5000
+
+
+@pytest.mark.parametrize("spoilt", ["", "abc", "inf", "-1", "9223372036854775808"])
+def test_spoilt_fence_is_left_to_an_operator(world: World, spoilt: str) -> None:
+    client = world.client()
+    token = client.hold()
+    world.admin.cmd("SET", world.lock.f, spoilt, "PX", 5000)
+    with pytest.raises(RespError, match="must be a whole number"):
+        client.raise_fence(token, AHEAD)
+    assert world.admin.cmd("GET", world.lock.f).decode() == spoilt
 
 
 def test_lease_stays_as_it_is(world: World) -> None:

@@ -79,10 +79,9 @@ def test_granted_readers_stand_between_the_fences_of_the_writers(world: World) -
     assert isinstance(last, Grant) and int(last.fence) > int(grant.fence)
 
 
-@pytest.mark.parametrize("spoilt", ["", "abc", "12"])
-def test_spoilt_fence_key_does_not_stop_readers(world: World, spoilt: str) -> None:
+def test_low_fence_key_does_not_stop_readers(world: World) -> None:
     client = world.client()
-    world.admin.cmd("SET", world.lock.f, spoilt, "PX", 5000)
+    world.admin.cmd("SET", world.lock.f, "12", "PX", 5000)
     assert isinstance(client.read(client.token()), Held)
 
 
@@ -517,8 +516,8 @@ def test_nobody_reads_in_a_window_for_others(world: World) -> None:
     client, reader = world.client(), world.client()
     token = client.share()
     assert client.release_with_turn(token, 1, 5000) == (1, 0)
-    assert world.admin.cmd("GET", world.lock.w) == b"w"
-    reply = reader.read(reader.token(), leaves_turns=True)
+    assert world.admin.cmd("GET", world.lock.w).endswith(b" 5000")
+    reply = reader.read(reader.token())
     assert isinstance(reply, Busy) and 0 < reply.pttl <= 5000 and reply.kind == "none"
     assert world.holder() is None
 

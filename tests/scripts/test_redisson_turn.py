@@ -11,9 +11,11 @@ from contextlib import contextmanager
 import pytest
 from support.resp import Connection
 
-from .harness import Busy, Held, Lock, World, eventually
+from .harness import QUEUE_TTL_MS, Busy, Held, Lock, World, eventually
 
 WINDOW_MS = 5000
+TURN_MS = 10
+TURN_MS = 10
 
 
 def channel_of(world: World) -> str:
@@ -52,7 +54,10 @@ def test_lock_that_is_handed_on_is_not_published(hashed: World) -> None:
     client, waiter = hashed.client(owner="o"), hashed.client(owner="p")
     held = client.hold()
     waiter.wait()
-    with redisson(hashed) as theirs:
+    with hashed.server.connect(protocol=3) as theirs:
+        # One that waits by a pattern is none of Redisson's.
+        theirs.send("PSUBSCRIBE", "redisson_lock__channel:*")
+        assert theirs.push(5.0) is not None
         assert client.release(held) == (2, 0) and heard(theirs) == []
 
 
@@ -71,13 +76,37 @@ def test_their_turn_comes_after_each_of_ours_when_they_wait(hashed: World) -> No
     with redisson(hashed) as theirs:
         assert client.release_with_turn(held, 1, WINDOW_MS) == (1, 0)
         assert heard(theirs) == [b"0"]
-        assert hashed.owners() == {} and hashed.admin.cmd("GET", hashed.lock.w) == b"w"
-        assert 0 < hashed.pttl(hashed.lock.w) <= WINDOW_MS
-        assert waiter.was_told(behind, WINDOW_MS)
+        assert hashed.owners() == {}
+        assert hashed.admin.cmd("GET", hashed.lock.w).endswith(b" 5000")
+        assert 0 < hashed.pttl(hashed.lock.w) <= QUEUE_TTL_MS
+        assert waiter.was_told(behind, 0)
         for token in (behind, waiter.token()):
-            reply = waiter.acquire(token, leaves_turns=True)
+            reply = waiter.acquire(token)
             assert isinstance(reply, Busy) and reply.kind == "none" and 0 < reply.pttl <= WINDOW_MS
         assert hashed.owners() == {}
+
+
+def test_their_turn_is_short_and_leaves_no_mark(hashed: World) -> None:
+    client, waiter = hashed.client(owner="o"), hashed.client(owner="p")
+    held = client.hold()
+    behind = waiter.wait()
+    with redisson(hashed):
+        assert client.release(held) == (1, 0)
+        # No key of ours is needed for longer.
+        assert hashed.pttl(hashed.lock.w) <= TURN_MS
+        assert waiter.was_told(behind, TURN_MS)
+    eventually(lambda: hashed.admin.cmd("GET", hashed.lock.w) is None)
+    assert isinstance(waiter.acquire(behind), Held)
+
+
+def test_their_turn_keeps_the_count(hashed: World) -> None:
+    client = hashed.client(owner="o")
+    held = client.hold()
+    hashed.admin.cmd("SET", hashed.lock.w, "3 1 0 0", "PX", 60_000)
+    with redisson(hashed):
+        assert client.release(held) == (1, 0)
+    count, missed, _, length = hashed.admin.cmd("GET", hashed.lock.w).split()
+    assert (count, missed, length) == (b"4", b"1", b"10") and hashed.pttl(hashed.lock.w) > 60_000
 
 
 def test_their_lock_ends_the_window(hashed: World) -> None:
@@ -88,11 +117,11 @@ def test_their_lock_ends_the_window(hashed: World) -> None:
         client.release_with_turn(held, 1, WINDOW_MS)
     hashed.admin.cmd("HINCRBY", hashed.lock.k, "uuid:1", 1)
     hashed.admin.cmd("PEXPIRE", hashed.lock.k, 30_000)
-    reply = waiter.acquire(behind, leaves_turns=True)
+    reply = waiter.acquire(behind)
     assert isinstance(reply, Busy) and (reply.holder, reply.kind) == (b"uuid:1", "hash")
-    assert hashed.admin.cmd("GET", hashed.lock.w) is None
+    assert hashed.admin.cmd("GET", hashed.lock.w).startswith(b"0 0 ")
     hashed.admin.cmd("DEL", hashed.lock.k)
-    assert isinstance(waiter.acquire(behind, leaves_turns=True), Held)
+    assert isinstance(waiter.acquire(behind), Held)
 
 
 def test_turn_that_nobody_takes_ends_by_itself(hashed: World) -> None:
@@ -101,7 +130,7 @@ def test_turn_that_nobody_takes_ends_by_itself(hashed: World) -> None:
     with redisson(hashed):
         client.release_with_turn(held, 1, 30)
     token = client.token()
-    eventually(lambda: isinstance(client.acquire(token, leaves_turns=True), Held))
+    eventually(lambda: isinstance(client.acquire(token), Held))
     assert hashed.owners() == {"o": 1}
 
 
@@ -130,7 +159,7 @@ def test_owner_takes_its_lock_again_though_they_wait(hashed: World) -> None:
     client = hashed.client(owner="o")
     client.hold()
     hashed.admin.cmd("SET", hashed.lock.w, "w", "PX", 5000)
-    reply = client.acquire(client.token(), leaves_turns=True)
+    reply = client.acquire(client.token())
     assert isinstance(reply, Held) and reply.count == 2
 
 

@@ -5,7 +5,18 @@ Method: locks left free with a queue, held by tokens, strangers and other format
 
 from __future__ import annotations
 
-from .harness import LEASE_MS, Grant, Head, Held, World, member_of, rid_of
+from .harness import (
+    LEASE_MS,
+    MAX_ENTRIES,
+    MORE,
+    Busy,
+    Grant,
+    Head,
+    Held,
+    World,
+    member_of,
+    rid_of,
+)
 
 
 def test_kick_grants_a_free_lock_to_the_head(world: World) -> None:
@@ -120,3 +131,28 @@ def test_probe_answers_minus_one_for_a_refused_channel(world: World) -> None:
     with world.user("~*", "resetchannels", f"&{client.channel}", "+@all") as limited:
         args = (client.channel, world.prefix + "unused")
         assert world.run("probe", [], *args, connection=limited) == [1, -1]
+
+
+def test_a_thousand_dead_in_front_of_a_free_lock_take_a_few_calls(world: World) -> None:
+    holder, waiter = world.client(), world.client()
+    holder.hold()
+    world.enqueue_dead(1500)
+    token = waiter.token()
+    reply = waiter.acquire(token)
+    assert isinstance(reply, Busy) and reply.rank == 1500
+    world.expire()
+    replies = []
+    while isinstance(reply, Busy):
+        assert len(replies) < 7
+        reply = waiter.acquire(token, ticket=reply.ticket)
+        replies.append(reply)
+    assert [reply.flags for reply in replies if isinstance(reply, Busy)] == [MORE] * 5
+    assert world.holder() == token and world.queue() == []
+
+
+def test_a_try_behind_the_dead_goes_on_where_the_last_one_ended(world: World) -> None:
+    client = world.client()
+    world.enqueue_dead(300)
+    first = client.try_acquire(client.token())
+    assert isinstance(first, Busy) and (first.kind, first.flags) == ("none", MORE)
+    assert isinstance(client.try_acquire(client.token()), Held)

@@ -3,6 +3,7 @@
 //
 #include "beliefs.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace redlatch::sim {
@@ -96,6 +97,13 @@ void Beliefs::begin(const std::string &name, Holder holder) {
 void Beliefs::judge_fence(const std::string &name, Name &entry, const Holder &holder) {
   if (!holder.has_fence) return;
   const int64_t fence = holder.lease->fence;
+  if (const auto found = forged_.find(holder.token); found != forged_.end()) {
+    if (fence > found->second.highest_fence) {
+      verdict_.broken("no fence is believed that cannot have been minted",
+                      name + ": " + shown(holder));
+    }
+    return;
+  }
   const bool was_let_off =
       std::exchange(entry.is_fence_let_off, is_let_off && is_let_off(name, holder));
   const bool may_be_same = holder.mode == wire::Mode::kRead ||
@@ -121,6 +129,13 @@ void Beliefs::change(const engine::Lease &lease, wire::Mode mode) {
                mode == wire::Mode::kRead ? "reads" : "writes");
     if (mode == wire::Mode::kWrite) judge_fence(found->first, found->second, belief.holder);
   }
+}
+
+bool Beliefs::is_known(const engine::Lease &lease) const {
+  const auto found = names_.find(lease.name);
+  return found != names_.end() &&
+         std::any_of(found->second.beliefs.begin(), found->second.beliefs.end(),
+                     [&](const Belief &belief) { return belief.holder.lease.get() == &lease; });
 }
 
 void Beliefs::end(const engine::Lease &lease) {
@@ -155,6 +170,22 @@ void Beliefs::excuse(const std::string &token) {
       if (belief.holder.token == token) belief.holder.is_excused = true;
     }
   }
+}
+
+void Beliefs::forged(const std::string &token, Nanos until, int64_t highest_fence) {
+  forged_[token] = {until, highest_fence};
+  excuse(token);
+  schedule_.at(until, [this, token, until] {
+    if (forged_[token].until != until) return;  // another one came since
+    for (const auto &[name, entry] : names_) {
+      for (const Belief &belief : entry.beliefs) {
+        const bool is_true = belief.holder.token != token || !is_held(belief);
+        if (is_true || (was_granted && was_granted(token))) continue;
+        verdict_.broken("a forged grant is believed for a provisional lease at most",
+                        name + ": " + shown(belief.holder));
+      }
+    }
+  });
 }
 
 void Beliefs::for_each(

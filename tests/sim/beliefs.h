@@ -47,6 +47,7 @@ class Beliefs {
   void judge();
 
   void begin(const std::string &name, Holder holder);
+  bool is_known(const engine::Lease &lease) const;
   // It reads now, or writes.
   void change(const engine::Lease &lease, wire::Mode mode);
   void end(const engine::Lease &lease);
@@ -59,8 +60,15 @@ class Beliefs {
   // .. nor whoever holds, or comes to believe that it holds, by this token.
   void excuse(const std::string &token);
 
+  // Another user of the server published a grant to this token: it may be believed, but no longer
+  // than `until`, and its fence must be one that the server can have minted by then.
+  void forged(const std::string &token, Nanos until, int64_t highest_fence);
+
   // .. nor this one, as it turns out when it is not. Asked then, of either; none: nobody.
   std::function<bool(const std::string &name, const Holder &holder)> is_let_off;
+
+  // Whether the server ever gave this token a lock.
+  std::function<bool(const std::string &token)> was_granted;
 
   // Whoever has not been told that it is over, by its clock or not.
   void for_each(
@@ -91,6 +99,11 @@ class Beliefs {
   Verdict &verdict_;
   std::map<std::string, Name> names_;
   std::set<std::string> excused_;  // tokens
+  struct Forged {
+    Nanos until = 0;
+    int64_t highest_fence = 0;
+  };
+  std::map<std::string, Forged> forged_;  // by token
 };
 
 }  // namespace redlatch::sim

@@ -85,6 +85,7 @@ engine::AcquireOptions Caller::options() {
   options.is_confirmed = random_.chance(100);
   options.local_burst =
       random_.chance(600) ? kDefaultLocalBurst : static_cast<int>(random_.between(0, 3));
+  if (scene_.plan.kills_crowds()) options.local_burst = 0;
   if (random_.chance(200)) options.label = "deploy";
   if (plan.foreign_burst > 0) {
     options.foreign = {plan.foreign_burst, kDefaultForeignWindowMs};
@@ -154,7 +155,6 @@ void Caller::on_acquired() {
 
 bool Caller::take(const GivenLease &given) {
   if (!is_idle() || client_.is_paused()) return false;
-  scene_.rules.taken_over(given.token);
   std::shared_ptr<Request> request;
   auto chosen = options();
   name_ = given.name;
@@ -181,6 +181,8 @@ void Caller::hold() {
   // Some outlive their lease, if nobody renews it.
   const bool is_long = random_.chance(scene_.plan.is_of_rates() ? 500 : 30);
   if (is_working_ && is_long) time = random_.between(0, 2 * scene_.plan.lease_max);
+  const bool is_handed_over = scene_.plan.shape == Shape::kHandover && random_.chance(600);
+  if (is_handed_over) return later(time / 2, &Caller::detach);
   if (random_.chance(80)) return later(time / 2, &Caller::give_back);
   const int climb_chance = 10 * scene_.plan.climb_percent;
   if (climb_chance > 0 && random_.chance(climb_chance)) return later(time / 2, &Caller::climb);
@@ -236,14 +238,40 @@ void Caller::give_back() {
     }
     return start(std::move(request), &Caller::on_extended);
   }
-  const auto lease = std::exchange(lease_, nullptr);
-  if (way < 8 || !scene_.plan.has(Fault::kAttach)) {
-    client_.abandon(*lease);
-  } else {
-    const bool was_held = client_.is_held(*lease);
-    client_.detach(*lease);
-    if (was_held && on_given) on_given({lease->name, lease->token});
+  if (way >= 8 && scene_.plan.has(Fault::kAttach)) return detach();
+  client_.abandon(*std::exchange(lease_, nullptr));
+  think();
+}
+
+// The token is handed over when the server has marked it; by some at once, or of a lease that they
+// go on with, or that was lost: then nobody can attach it.
+void Caller::detach() {
+  if (!lease_) return think();
+  const int64_t kind = random_.between(0, 9);
+  const GivenLease given{lease_->name, lease_->token};
+  if (kind == 0 && on_given) {
+    on_given(given);
+    turn_++;
+    return later(random_.between(0, scene_.plan.hold_max), &Caller::release);
   }
+  std::shared_ptr<Request> request;
+  {
+    const CoreMemory::Scope scope;
+    request = std::make_shared<Request>(Request::Op::kDetach);
+    request->lease = lease_;
+  }
+  start(std::move(request), &Caller::on_detached);
+  if (kind == 1 && on_given) on_given(given);
+}
+
+void Caller::on_detached() {
+  const auto request = std::exchange(request_, nullptr);
+  if (client_.is_held(*request->lease)) {
+    turn_++;
+    return later(0, &Caller::release);
+  }
+  lease_ = nullptr;
+  if (on_given) on_given({request->lease->name, request->lease->token});
   think();
 }
 

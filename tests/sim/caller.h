@@ -56,6 +56,8 @@ class Caller {
   void climb();
   void on_climbed();
   void give_back();
+  void detach();
+  void on_detached();
   void release();
   void cancel();
   engine::AcquireOptions options();

@@ -53,8 +53,9 @@ Client::~Client() {
 
 void Client::tell(const char *what, const engine::Request &request) {
   if (!scene_.trace.is_told()) return;
-  static const char *const kOps[] = {"connect",   "acquire", "release", "extend", "upgrade",
-                                     "downgrade", "attach",  "inspect", "force",  "list"};
+  static const char *const kOps[] = {"connect", "acquire",   "release", "extend",
+                                     "upgrade", "downgrade", "attach",  "inspect",
+                                     "force",   "list",      "raise",   "detach"};
   const std::string &name =
       request.name.empty() && request.lease ? request.lease->name : request.name;
   scene_.trace.say(scene_.schedule.now(), "client %d %s %s of %s, wait %lld, lease %lld ms: %d %s",
@@ -101,10 +102,6 @@ void Client::cancel(engine::Request &request) {
   call([&](engine::Engine &engine, Nanos now) { (void)engine.cancel(request, now); });
 }
 
-void Client::detach(engine::Lease &lease) {
-  call([&](engine::Engine &engine, Nanos now) { engine.detach(lease, now); });
-}
-
 void Client::abandon(engine::Lease &lease) {
   call([&](engine::Engine &engine, Nanos now) { engine.abandon(lease, now); });
 }
@@ -145,6 +142,15 @@ void Client::finished(engine::Request &request) {
     scene_.beliefs.begin(request.lease->name, std::move(holder));
     scene_.rules.told(request.lease->token, request.lease->fence);
     given_up_.erase(request.lease->token);
+    if (request.op == engine::Request::Op::kAttach) scene_.rules.taken_over(request.lease->token);
+  }
+  // Refused: it is held as before.
+  if (request.op == engine::Request::Op::kDetach && is_held(*request.lease) &&
+      !scene_.beliefs.is_known(*request.lease)) {
+    Beliefs::Holder holder{slot_, &clock_, request.lease, 0, request.lease->token};
+    holder.mode = request.lease->mode;
+    holder.is_attached = true;
+    scene_.beliefs.begin(request.lease->name, std::move(holder));
   }
   if (request.op == engine::Request::Op::kUpgrade && request.status.load() == Status::kOk) {
     scene_.beliefs.change(*request.lease, wire::Mode::kWrite);

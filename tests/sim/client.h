@@ -29,7 +29,6 @@ class Client : public Process, public ClientEnd, private engine::Outlet {
   // Calls of users.
   void start(const RequestPtr &request, std::function<void()> done) override;
   void cancel(engine::Request &request) override;
-  void detach(engine::Lease &lease) override;
   void abandon(engine::Lease &lease) override;
   bool is_held(const engine::Lease &lease) const override;
   // Its process ends in good order.

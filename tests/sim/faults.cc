@@ -2,7 +2,10 @@
 // Copyright The redlatch authors
 //
 // World, part 2: what goes wrong, when, and to whom.
+#include <openssl/evp.h>
+
 #include <algorithm>
+#include <cstdio>
 
 #include "world.h"
 
@@ -24,6 +27,7 @@ constexpr Target target_of(Fault fault) {
     case Fault::kPause:
     case Fault::kCrash:
     case Fault::kHostGone:
+    case Fault::kForge:
       return Target::kClient;
     case Fault::kServerPause:
     case Fault::kServerCrash:
@@ -40,6 +44,16 @@ constexpr Target target_of(Fault fault) {
   }
 }
 
+// The first digits of the SHA-1 of a lock key.
+std::string check_of(std::string_view key) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned size = 0;
+  EVP_Digest(key.data(), key.size(), digest, &size, EVP_sha1(), nullptr);
+  char text[9];
+  snprintf(text, sizeof text, "%02x%02x%02x%02x", digest[0], digest[1], digest[2], digest[3]);
+  return text;
+}
+
 }  // namespace
 
 void World::schedule_fault() {
@@ -53,6 +67,7 @@ void World::schedule_fault() {
 
 void World::inject() {
   if (plan_.kills_newcomers()) return kill_newcomer();
+  if (plan_.kills_crowds()) return kill_crowd();
   // Those of clients are the cheap ones: three for each that stops everybody.
   const bool is_for_client = random_.chance(750);
   std::vector<Fault> kinds;
@@ -74,6 +89,7 @@ Client *World::any_client() {
 }
 
 void World::inject_into_client(Fault fault) {
+  if (fault == Fault::kForge) return forge();
   Client *client = any_client();
   if (client == nullptr) return;
   const bool is_hit = client->is_busy() || client->is_waiting();
@@ -117,7 +133,8 @@ void World::kill(int number, Fault fault) {
   beliefs_.client_died(number);
   slot.callers.clear();
   slot.client.reset();
-  schedule_.in(random_.between(10, 2000) * kMs, [this, number] {
+  const Nanos pause = plan_.kills_crowds() ? 5'000 * kMs : random_.between(10, 2000) * kMs;
+  schedule_.in(pause, [this, number] {
     if (!slots_[static_cast<size_t>(number)].client && is_working_) populate(number);
   });
 }
@@ -129,6 +146,39 @@ void World::kill_newcomer() {
     if (client == nullptr || !client->is_waiting()) continue;
     return kill(client->slot(), Fault::kHostGone);
   }
+}
+
+void World::kill_crowd() {
+  const size_t spared = random_.below(slots_.size());
+  for (size_t i = 0; i < slots_.size(); i++) {
+    const bool is_spared = i == spared || i == (spared + 1) % slots_.size();
+    if (!is_spared) kill(static_cast<int>(i), Fault::kCrash);
+  }
+}
+
+// A grant of a waiter's lock, by a user who may publish on its channel and knows what to write.
+void World::forge() {
+  const auto waiters = rules_.waiters();
+  tally_.inject(Fault::kForge, !waiters.empty());
+  if (waiters.empty()) return;
+  const auto &[lock, member] = waiters[random_.below(waiters.size())];
+  const int64_t now_ms = server_.now_us() / 1000;
+  static constexpr int64_t kFences[] = {1, 0, 1'000'000'000, 9'000'000'000'000'000,
+                                        9'007'199'254'740'992};
+  const size_t which = random_.below(std::size(kFences));
+  const int64_t fence = which < 3 ? server_.now_us() + kFences[which] : kFences[which];
+  const int64_t claim_ms = random_.chance(500) ? 99'999 : random_.between(1, 9'999);
+  char numbers[64];
+  snprintf(numbers, sizeof numbers, "%05lld%016lld%013lld", static_cast<long long>(claim_ms),
+           static_cast<long long>(fence), static_cast<long long>(now_ms - random_.between(0, 50)));
+  const std::string message = "g" + member.substr(22, 11) + numbers + check_of(lock);
+  trace_.say(schedule_.now(), "forged for %s of %s: %s", member.c_str(), lock.c_str(),
+             message.c_str());
+  constexpr int64_t kLead = 3'600LL * 1'000'000;
+  const Nanos slack = kSecond;  // for what is on its way, and clocks of other rates
+  beliefs_.forged(member.substr(0, 32), schedule_.now() + 3 * kSecond + slack,
+                  server_.now_us() + kLead);
+  server_.forge("app:rl1:" + member.substr(0, 22), message);
 }
 
 // ---- the server --------------------------------------------------------------------------------
@@ -177,7 +227,8 @@ void World::step_clock(Fault fault) {
   excuse_holders();
   if (fault == Fault::kClockBack) {
     stepped_back_ += by;
-    return server_.step_clock(-by);
+    server_.step_clock(-by);
+    return rules_.clock_went_back();
   }
   // Large enough that the next reply shows it to every client.
   server_.step_clock(5 * kSecond + by);

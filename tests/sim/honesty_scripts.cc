@@ -23,8 +23,7 @@ std::string StepMaker::lasting(const std::string &time) {
 // ACQUIRE, ACQUIRE READ, UPGRADE.
 StepMaker::Words StepMaker::acquire(const LockKeys &lock, Script which) {
   Words words = {lock.lock, lock.queue, lock.fence, lock.readers};
-  const bool has_turn = is_one_in(4) && which != Script::kUpgrade;
-  if (has_turn) words.push_back(lock.turn);
+  if (which != Script::kUpgrade) words.push_back(lock.turn);
   const std::string member = is_one_in(8) ? queued_in(lock.queue) : this->member();
   const bool is_try = is_one_in(5);
   const bool is_repeated = is_one_in(which == Script::kUpgrade ? 2 : 4);
@@ -41,12 +40,11 @@ StepMaker::Words StepMaker::acquire(const LockKeys &lock, Script which) {
 }
 
 StepMaker::Words StepMaker::release(const LockKeys &lock) {
-  Words words = {lock.lock, lock.queue, lock.fence, lock.readers};
-  const bool has_turn = is_one_in(4);
-  if (has_turn) words.push_back(lock.turn);
+  Words words = {lock.lock, lock.queue, lock.fence, lock.readers, lock.turn};
   words.insert(words.end(), {sharer_in(lock), kPrefix});
   if (lock.format == wire::Format::kHash) words.push_back(owner_of(lock));
-  if (has_turn) words.insert(words.end(), {std::to_string(1 + below(3)), ms()});
+  static const char *const kBursts[] = {"-2", "-1", "-1", "0", "1", "2"};
+  words.insert(words.end(), {kBursts[below(6)], ms(), std::to_string(1 + below(20))});
   return words;
 }
 
@@ -77,6 +75,11 @@ StepMaker::Words StepMaker::arguments(const LockKeys &lock, Script which) {
           is_one_in(20) ? text() : "1700000000" + std::to_string(100'000 + below(900'000));
       return {lock.lock, lock.fence, holder_of(lock.lock), fence};
     }
+    case Script::kDetach:
+      words = {lock.lock, lock.readers, lock.info, sharer_in(lock), std::to_string(below(3))};
+      break;
+    case Script::kAttach:
+      return {lock.lock, lock.readers, lock.info, sharer_in(lock), lasting(ms()), text()};
     case Script::kExtendShared:
       words = {lock.lock, lock.readers, sharer_in(lock), lasting(ms())};
       break;
@@ -109,7 +112,7 @@ Step StepMaker::script() {
       Script::kAcquireRead,  Script::kAcquireRead, Script::kUpgrade,      Script::kDowngrade,
       Script::kRelease,      Script::kRelease,     Script::kCancel,       Script::kKick,
       Script::kExtend,       Script::kInspect,     Script::kForceRelease, Script::kProbe,
-      Script::kExtendShared, Script::kRaiseFence};
+      Script::kExtendShared, Script::kRaiseFence,  Script::kDetach,       Script::kAttach};
   Script which = kScripts[below(std::size(kScripts))];
   auto format = is_one_in(3) ? wire::Format::kHash : wire::Format::kString;
   const bool is_sharded = is_one_in(2);

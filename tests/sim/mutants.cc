@@ -27,7 +27,7 @@ constexpr Mutant kMutants[] = {
      "if holder ~= token then\nreturn {0, now}\nend",
      "if holder and holder ~= token then\nreturn {0, now}\nend\n"
      "if not holder then\nredis.call('SET', K, token, 'PX', lease)\nend"},
-    {"extend-any", "EXTEND does not ask who holds", Shape::kGeneral, true, 1,
+    {"extend-any", "EXTEND does not ask who holds", Shape::kGeneral, true, 9,
      "if holder ~= token then\nreturn {0, now}\nend", "if not holder then\nreturn {0, now}\nend"},
     {"extend-cuts", "a late copy of EXTEND shortens a newer lease", Shape::kGeneral, true, 1,
      "if pttl < lease then", "if true then"},
@@ -36,12 +36,17 @@ constexpr Mutant kMutants[] = {
     {"no-recheck", "who queues does not look whether the lock is free", Shape::kGeneral, true, 9,
      "local has_new_head = is_open and not window", "local has_new_head = false"},
     {"barging", "ACQUIRE takes a free lock though others wait", Shape::kGeneral, true, 2,
-     "if not window and redis.call('EXISTS', K, Q) == 0 then",
-     "if not window and redis.call('EXISTS', K) == 0 then\n"
+     "if redis.call('EXISTS', K, Q, W) == 0 then",
+     "if redis.call('EXISTS', K, W) == 0 then\n"
      "if me ~= '' then\nredis.call('ZREM', Q, me)\nend"},
-    {"dead-waiter", "a waiter without receivers is granted the lock", Shape::kGeneral, true, 2,
+    {"dead-waiter", "a waiter without receivers is granted the lock", Shape::kGeneral, true, 3,
      "if type(receivers) == 'table' or receivers == 0 then", "if type(receivers) == 'table' then"},
-    {"unannounced-claim", "who stands behind a claim is not told of it", Shape::kHeir, false, 80,
+    {"no-turn", "others are left no turn where they are about", Shape::kGeneral, true, 1,
+     "if burst > 0 or missed <= 6 then", "if burst > 0 then"},
+    {"taken-turn", "a turn that is left to others is taken", Shape::kGeneral, true, 1,
+     "if not holder and not window and redis.call('EXISTS', Q) == 0 then",
+     "if not holder and redis.call('EXISTS', Q) == 0 then"},
+    {"unannounced-claim", "who stands behind a claim is not told of it", Shape::kHeir, false, 3,
      "string.format('%05d', (left < 0 or", "string.format('%05d', (granted > 0 or left < 0 or"},
     {"no-deadline", "a waiter is granted the lock after its wait", Shape::kGeneral, true, 11,
      "(claim > 0 and deadline >= now)", "(claim > 0)"},
@@ -51,17 +56,13 @@ constexpr Mutant kMutants[] = {
     {"low-ticket", "a ticket after a clock step back is below the last one", Shape::kGeneral, true,
      1, "math.max(us, (last or 0) + 1)", "us"},
     {"late-ticket", "a late copy of a request costs its place (37ba843)", Shape::kGeneral, true,
-     3042, "if score and (ticket == '' or tonumber(score) <= tonumber(ticket)) then",
+     153, "if score and (ticket == '' or tonumber(score) <= tonumber(ticket)) then",
      "if score then"},
-    {"new-ticket", "whoever comes back to the queue gets a new ticket", Shape::kGeneral, true, 1,
+    {"new-ticket", "whoever comes back to the queue gets a new ticket", Shape::kGeneral, true, 2,
      "if ticket == '' then\nlocal last", "if true then\nlocal last"},
     {"plain-fence", "the fence is a count, without the time", Shape::kGeneral, true, 3,
-     "fence = string.format('%016d', us)\n"
-     "local last = tonumber(redis.call('SET', F, fence, 'PX', '3600000', 'GET'))\n"
-     "if last and last + 32 > us then",
-     "fence = string.format('%016d', 32)\n"
-     "local last = tonumber(redis.call('SET', F, fence, 'PX', '3600000', 'GET'))\n"
-     "if last then"},
+     "local minted = string.format('%016d', us)\n",
+     "us = 0\nlocal minted = string.format('%016d', 32)\n"},
     {"outside-fence", "a hand-over leaves it to another command to count the fence",
      Shape::kGeneral, true, 1, "local ms = is_me and tonumber(lease) or claim\n",
      "local ms = is_me and tonumber(lease) or claim\n"
@@ -70,16 +71,23 @@ constexpr Mutant kMutants[] = {
      "fence = string.format('%016d', math.max(us, last + 32))\n"
      "end\n"},
     {"endless-queue", "the queue has no expiry", Shape::kGeneral, true, 1,
-     "if redis.call('PTTL', Q) < 600000 / 2 then", "if false then"},
+     "if queue_left < 600000 / 2 then", "if false then"},
     {"long-lease", "a lease is longer than was asked for", Shape::kGeneral, true, 1,
      "redis.call('SET', K, token, 'PX', ms)", "redis.call('SET', K, token, 'PX', ms + 1000)"},
+    {"unmarked-attach", "a lease that was not detached is attached", Shape::kGeneral, true, 1,
+     "if marked % 2 == 0 and marked_by ~= name then", "if false then"},
+    {"late-detach", "a late copy of a detach allows another attach", Shape::kHandover, false, 287,
+     "if marked > count + 1 then", "if false then"},
     {"endless-lease", "a lease has no end", Shape::kGeneral, true, 1,
      "redis.call('SET', K, token, 'PX', ms)", "redis.call('SET', K, token)"},
     // Of readers and writers.
     {"upgrade-cuts", "an upgrade cuts its lease as a reader to the claim", Shape::kReaders, false,
      1, "ms = math.max(ms, expiry - now)\n", ""},
     {"upgrade-dead", "who does not hear of its upgrade is no reader any more", Shape::kReaders,
-     false, 2, "redis.call('ZADD', R, expiry, token)\nreaders = 1\nholder = 'rl:shared'\n",
+     false, 2,
+     "redis.call('ZADD', R, expiry, token)\n"
+     "if type(redis.pcall('PEXPIREAT', R, expiry)) == 'table' then\n"
+     "redis.call('DEL', R)\nbreak\nend\nreaders = 1\nholder = 'rl:shared'\n",
      "holder = false\n"},
     {"upgrade-late", "one whose lease as a reader has ended is upgraded", Shape::kReaders, false, 4,
      "if readers > 0 and redis.call('ZSCORE', R, token) then\ncan_have = readers == 1\nend",
@@ -103,11 +111,11 @@ constexpr Mutant kMutants[] = {
      "local granted, own, looked, flags = 0, nil, 0, 0\nwhile true do",
      "lease = nil\nlocal check = string.sub(redis.sha1hex(K), 1, 8)\n"
      "local granted, own, looked, flags = 0, nil, 0, 0\nwhile false do"},
-    {"reader-returns", "an extension brings back a reader that was gone", Shape::kReaders, false, 5,
+    {"reader-returns", "an extension brings back a reader that was gone", Shape::kReaders, false, 4,
      "if not is_mine then\nreturn {0, now}\nend\nif readers > 0 then",
      "if not is_mine and readers == 0 then\nreturn {0, now}\nend\nif readers > 0 then"},
     {"stale-readers", "readers of a lock that is gone come back with the next one", Shape::kReaders,
-     false, 88, "if not holder then\nredis.call('DEL', R)\nend\nreaders = readers +",
+     false, 265, "if not holder then\nredis.call('DEL', R)\nend\nreaders = readers +",
      "readers = readers +"},
     // Of owners that hold more than once.
     {"owner-joins", "another owner joins", Shape::kReentrant, false, 1,

@@ -27,7 +27,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "reply-lease",
         "the lease counts from the reply, not from the request",
-        10,
+        9,
         (
             Edit(
                 "engine/queue.cc",
@@ -72,7 +72,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "no-aging",
         "what is known of the server's clock never ages",
-        4,
+        14,
         (
             Edit(
                 "policy/clock_offset.cc",
@@ -129,7 +129,7 @@ ENGINE_MUTANTS = (
         1,
         (
             Edit(
-                "engine/engine.cc",
+                "engine/connecting.cc",
                 "      case Phase::kQueued:\n"
                 "        return ask(hold, now);\n"
                 "      case Phase::kHeld:",
@@ -148,7 +148,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "endless-release",
         "a release is repeated when its lease must have ended long ago",
-        11,
+        4,
         (
             Edit(
                 "engine/tenure.cc",
@@ -157,6 +157,76 @@ ENGINE_MUTANTS = (
                 "        return leave(hold, now);\n      }",
             ),
         ),
+    ),
+    Mutant(
+        "believing-detach",
+        "a lease is believed in until the answer to its detach",
+        1,
+        (
+            Edit(
+                "engine/handover.cc",
+                "  hold.lease->state.store(Lease::kDetached, std::memory_order_release);\n"
+                "  timers_.remove(hold);",
+                "  if (!IS_ON) {\n"
+                "    hold.lease->state.store(Lease::kDetached, std::memory_order_release);\n  }\n"
+                "  timers_.remove(hold);",
+            ),
+        ),
+        shape="kHandover",
+    ),
+    Mutant(
+        "releasing-detach",
+        "a detach without an answer gives the lock back",
+        4,
+        (
+            Edit(
+                "engine/handover.cc",
+                "  end_lease(*hold, Lease::kDetached, {});\n  forget(*hold);",
+                "  end_lease(*hold, Lease::kDetached, {});\n"
+                "  if (IS_ON) {\n    hold->is_release_due = true;\n"
+                "    leave(*hold, 0);\n    return true;\n  }\n"
+                "  forget(*hold);",
+            ),
+        ),
+        shape="kHandover",
+    ),
+    Mutant(
+        "long-claim",
+        "a pushed grant is believed for as long as the message says",
+        1,
+        (
+            Edit(
+                "engine/queue.cc",
+                "const Nanos claim = std::min(push.ms, hold.claim_ms) * kMs;",
+                "const Nanos claim = (IS_ON ? push.ms : std::min(push.ms, hold.claim_ms)) * kMs;",
+            ),
+        ),
+        shape="kForgery",
+    ),
+    Mutant(
+        "any-fence",
+        "a pushed fence is believed whatever it is",
+        9,
+        (
+            Edit(
+                "engine/queue.cc",
+                "push.check == hold.check && is_fence_plausible(hold, push);",
+                "push.check == hold.check && (IS_ON || is_fence_plausible(hold, push));",
+            ),
+        ),
+    ),
+    Mutant(
+        "left-over",
+        "dead waiters beyond what one call looks at are left to the next poll",
+        20,
+        (
+            Edit(
+                "engine/queue.cc",
+                "if (answer.has_more && !is_vacant) return ask(hold, now);",
+                "if (!IS_ON && answer.has_more && !is_vacant) return ask(hold, now);",
+            ),
+        ),
+        shape="kDeploy",
     ),
     Mutant(
         "late-renewal",
@@ -178,6 +248,25 @@ ENGINE_MUTANTS = (
                 "      }\n",
             ),
         ),
+    ),
+    Mutant(
+        "head-alone",
+        "only the head looks when a holder of another library goes",
+        359,
+        (
+            Edit(
+                "engine/queue.cc",
+                "if (is_foreign || (hold.is_head && hold.is_key_awaited)) watch_key(hold, now);",
+                "if ((is_foreign && (hold.is_head || !IS_ON)) ||\n"
+                "      (hold.is_head && hold.is_key_awaited)) watch_key(hold, now);",
+            ),
+            Edit(
+                "engine/queue.cc",
+                "is_foreign ? hold.is_head || !is_watched",
+                "is_foreign ? hold.is_head || !(is_watched || IS_ON)",
+            ),
+        ),
+        shape="kBehind",
     ),
     Mutant(
         "no-poll",
@@ -245,7 +334,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "endless-slack",
         "a renewal that is under way is due again and again (220f2fa)",
-        22,
+        13,
         (
             Edit(
                 "engine/engine.cc",
@@ -264,7 +353,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "forced-again",
         "a lease goes on that was taken by force and granted again (220f2fa)",
-        198,
+        8,
         (
             Edit(
                 "engine/queue.cc",
@@ -277,7 +366,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "lost-but-queued",
         "what is lost leaves its token in the queue (220f2fa)",
-        48,
+        3,
         (
             Edit(
                 "engine/tenure.cc",
@@ -336,7 +425,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "no-descent",
         "an upgrade that was granted while it was taken back stays",
-        308,
+        58,
         (
             Edit(
                 "engine/climb.cc",
@@ -355,7 +444,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "late-upgrade",
         "a message of an earlier upgrade is believed",
-        217,
+        27,
         (
             Edit(
                 "engine/climb.cc",

@@ -54,7 +54,7 @@ void Network::arrive_up(uint64_t id, const LinkPtr &link,
                         const std::shared_ptr<CommandList> &commands) {
   Direction &up = link->up;
   if (up.stalled > schedule_.now()) {
-    up.last = std::max(up.last, up.stalled);
+    up.last = std::max(up.last, up.stalled + 1);  // what is sent from now on comes behind this
     schedule_.at(up.stalled, [this, id, link, commands] { arrive_up(id, link, commands); });
     return;
   }
@@ -95,7 +95,7 @@ void Network::arrive_down(uint64_t id, const LinkPtr &link, bool is_push,
   Direction &down = is_push ? link->push : link->down;
   if (!link->is_client_open) return;
   if (down.stalled > schedule_.now()) {
-    down.last = std::max(down.last, down.stalled);
+    down.last = std::max(down.last, down.stalled + 1);
     schedule_.at(down.stalled,
                  [this, id, link, is_push, messages] { arrive_down(id, link, is_push, messages); });
     return;

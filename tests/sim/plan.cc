@@ -4,6 +4,7 @@
 #include "plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "random.h"
 
@@ -17,10 +18,12 @@ constexpr std::array<std::string_view, kFaultCount> kFaultNames = {
     "server-pause",   "server-crash", "server-loss", "server-amnesia", "script-flush",
     "memory",         "no-publish",   "clock-back",  "clock-forward",  "clock-rate",
     "poll-only",      "cancel",       "max-hold",    "foreign",        "force",
-    "attach",         "partition",    "one-way",     "minority",       "majority"};
+    "attach",         "forge",        "partition",   "one-way",        "minority",
+    "majority"};
 constexpr std::array<std::string_view, static_cast<size_t>(Shape::kCount)> kShapeNames = {
-    "general", "drift", "claim",   "heir",      "stale",   "cut",           "scarce",
-    "batch",   "flush", "readers", "reentrant", "redlock", "redlock-drift", "redlock-restart"};
+    "general", "drift",   "claim",     "heir",    "stale",         "cut",
+    "scarce",  "batch",   "flush",     "deploy",  "forgery",       "handover",
+    "behind",  "readers", "reentrant", "redlock", "redlock-drift", "redlock-restart"};
 
 void switch_on(Plan &plan, std::initializer_list<Fault> faults) {
   for (const Fault fault : faults) plan.faults.set(static_cast<size_t>(fault));
@@ -37,7 +40,9 @@ void drop_what_is_not_promised(Plan &plan) {
 }
 
 void load_general(Plan &plan, Random &random) {
-  for (size_t i = 0; i < kServerFaultCount; i++) plan.faults.set(i, random.chance(500));
+  for (size_t i = 0; i < static_cast<size_t>(Fault::kForge); i++) {
+    plan.faults.set(i, random.chance(500));
+  }
   plan.client_count = static_cast<int>(random.between(8, 12));
   plan.caller_count = static_cast<int>(random.between(1, 3));
   plan.name_count = static_cast<int>(random.between(2, 4));
@@ -161,6 +166,70 @@ void load_flush(Plan &plan, Random &random) {
   plan.fault_interval = 300 * kMs;
 }
 
+// One script call looks at two of many dead; nothing else fails.
+void load_deploy(Plan &plan, Random &random) {
+  load_general(plan, random);
+  plan.faults.reset();
+  switch_on(plan, {Fault::kCrash});
+  plan.foreign_burst = 0;
+  plan.name_count = 1;
+  plan.client_count = 60;
+  plan.caller_count = 3;
+  plan.timeout = 2000 * kMs;
+  plan.delay_max = plan.delay_min + 1'000'000;
+  plan.lease_min = plan.lease_max = 3'000 * kMs;
+  plan.fault_interval = 8'000 * kMs;
+  plan.think_max = 100 * kMs;
+}
+
+// A late copy of a detach meets a lease that was attached meanwhile.
+void load_handover(Plan &plan, Random &random) {
+  load_general(plan, random);
+  plan.faults.reset();
+  switch_on(plan, {Fault::kAttach, Fault::kCut, Fault::kLateCopy, Fault::kStall});
+  plan.foreign_burst = 0;
+  plan.name_count = 4;
+  plan.timeout = 200 * kMs;
+  plan.lease_min = 1'000 * kMs;
+  plan.lease_max = 2'000 * kMs;
+  plan.hold_max = 400 * kMs;
+  plan.think_max = 300 * kMs;
+  plan.fault_interval = random.between(200, 800) * kMs;
+}
+
+// Leases so long that a forged grant is noticed by nothing but its own limit.
+void load_forgery(Plan &plan, Random &random) {
+  load_general(plan, random);
+  plan.faults.reset();
+  switch_on(plan, {Fault::kForge});
+  plan.foreign_burst = 0;
+  plan.name_count = 2;
+  plan.lease_min = 20'000 * kMs;
+  plan.lease_max = 30'000 * kMs;
+  plan.hold_max = 12'000 * kMs;
+  plan.fault_interval = 500 * kMs;
+}
+
+// Holders of theirs, behind whom ours die, so that the server knows, or stop waiting.
+void load_behind(Plan &plan, Random &random) {
+  load_general(plan, random);
+  plan.faults.reset();
+  switch_on(plan, {Fault::kForeign, Fault::kCrash, Fault::kCancel});
+  plan.can_track = true;
+  plan.foreign_burst = 0;
+  plan.name_count = 1;
+  plan.caller_count = 1;
+  plan.client_count = static_cast<int>(random.between(4, 12));
+  plan.delay_max = plan.delay_min + 200'000;
+  plan.lease_min = plan.lease_max = 20'000 * kMs;
+  plan.hold_max = 800 * kMs;
+  plan.think_max = 1'000 * kMs;
+  plan.fault_interval = random.between(150, 600) * kMs;
+  if (!random.chance(300)) return;
+  plan.format = wire::Format::kHash;
+  plan.owner_count = 3;
+}
+
 void load_readers(Plan &plan, Random &random) {
   load_general(plan, random);
   plan.read_percent = static_cast<int>(random.between(40, 85));
@@ -255,6 +324,34 @@ void load_redlock_restart(Plan &plan, Random &random) {
   drop_what_no_quorum_promises(plan);
 }
 
+using Loader = void (*)(Plan &, Random &);
+
+Loader loader_of(Shape shape) {
+  static constexpr std::pair<Shape, Loader> kLoaders[] = {
+      {Shape::kDrift, load_drift},
+      {Shape::kClaim, load_claim},
+      {Shape::kHeir, load_heir},
+      {Shape::kStale, load_stale},
+      {Shape::kCut, load_cut},
+      {Shape::kScarce, load_scarce},
+      {Shape::kBatch, load_batch},
+      {Shape::kFlush, load_flush},
+      {Shape::kDeploy, load_deploy},
+      {Shape::kHandover, load_handover},
+      {Shape::kForgery, load_forgery},
+      {Shape::kBehind, load_behind},
+      {Shape::kReaders, load_readers},
+      {Shape::kReentrant, load_reentrant},
+      {Shape::kRedlock, load_redlock},
+      {Shape::kRedlockDrift, load_redlock_drift},
+      {Shape::kRedlockRestart, load_redlock_restart},
+  };
+  for (const auto &[known, load] : kLoaders) {
+    if (known == shape) return load;
+  }
+  return load_general;
+}
+
 }  // namespace
 
 std::string_view name_of(Fault fault) { return kFaultNames.at(static_cast<size_t>(fault)); }
@@ -306,52 +403,13 @@ Plan Plan::of(uint64_t seed, Nanos duration, Shape shape) {
   plan.is_sharded = random.chance(500);
   plan.can_track = random.chance(700);
   plan.is_push_behind_reply = random.chance(500);
-  switch (shape) {
-    case Shape::kDrift:
-      load_drift(plan, random);
-      break;
-    case Shape::kClaim:
-      load_claim(plan, random);
-      break;
-    case Shape::kHeir:
-      load_heir(plan, random);
-      break;
-    case Shape::kStale:
-      load_stale(plan, random);
-      break;
-    case Shape::kCut:
-      load_cut(plan, random);
-      break;
-    case Shape::kScarce:
-      load_scarce(plan, random);
-      break;
-    case Shape::kBatch:
-      load_batch(plan, random);
-      break;
-    case Shape::kFlush:
-      load_flush(plan, random);
-      break;
-    case Shape::kReaders:
-      load_readers(plan, random);
-      break;
-    case Shape::kReentrant:
-      load_reentrant(plan, random);
-      break;
-    case Shape::kRedlock:
-      load_redlock(plan, random);
-      break;
-    case Shape::kRedlockDrift:
-      load_redlock_drift(plan, random);
-      break;
-    case Shape::kRedlockRestart:
-      load_redlock_restart(plan, random);
-      break;
-    default:
-      load_general(plan, random);
-  }
+  loader_of(shape)(plan, random);
   drop_what_is_not_promised(plan);
   Random other(seed, 9);
-  plan.has_small_cap = other.chance(125);
+  plan.has_small_cap = other.chance(125) || plan.kills_crowds();
+  const bool is_of_all =
+      shape == Shape::kGeneral || shape == Shape::kReaders || shape == Shape::kReentrant;
+  if (is_of_all && Random(seed, 10).chance(250)) switch_on(plan, {Fault::kForge});
   const bool is_of_heirs = shape == Shape::kClaim || shape == Shape::kHeir;
   plan.has_push_connection = plan.has(Fault::kLatePush) || (is_of_heirs && other.chance(500));
   // 1 % of the lease covers a difference of 1 %: half of that for each side, and a little less.
@@ -361,7 +419,7 @@ Plan Plan::of(uint64_t seed, Nanos duration, Shape shape) {
   return plan;
 }
 
-int64_t Plan::least_grants() const { return is_quorum() ? 60 : 200; }
+int64_t Plan::least_grants() const { return is_watched() ? 30 : is_quorum() ? 60 : 200; }
 
 void Plan::do_without(Fault fault) {
   switch_off(*this, fault);

@@ -44,14 +44,15 @@ enum class Fault : uint8_t {
   kForeign,        // clients of another library use the same key
   kForce,          // somebody releases by force: no promise for the holder
   kAttach,         // a lease is handed to another client
+  kForge,          // another user publishes grants that no script made
   // Of several servers.
   kPartition,  // a client and a node do not reach each other
   kOneWay,     // .. in one direction
   kMinority,   // less than half of the nodes do not answer
   kMajority,   // more than half of them
 };
-inline constexpr size_t kFaultCount = 30;
-inline constexpr size_t kServerFaultCount = 26;  // that one server can have
+inline constexpr size_t kFaultCount = 31;
+inline constexpr size_t kServerFaultCount = 27;  // that one server can have
 std::string_view name_of(Fault fault);
 // kFaultCount if there is none of that name.
 size_t fault_number(std::string_view name);
@@ -62,12 +63,16 @@ enum class Shape : uint8_t {
   kDrift,    // clocks at the edge of what the drift margin covers; leases end unrenewed
   kClaim,    // single deaths of who was just granted, with calm between them
   // For defects that these find too seldom; no seed has one of these shapes by itself.
-  kHeir,    // as kClaim, with one waiter behind, who knows nothing but what it was told
-  kStale,   // long waits in silence, then short claims whose messages come late
-  kCut,     // connections break, locks are taken by force; replies take their time
-  kScarce,  // a server that often has no memory, and is asked often
-  kBatch,   // few clients renew many claims that are about over when they are told
-  kFlush,   // scripts are forgotten while callers come and go
+  kHeir,      // as kClaim, with one waiter behind, who knows nothing but what it was told
+  kStale,     // long waits in silence, then short claims whose messages come late
+  kCut,       // connections break, locks are taken by force; replies take their time
+  kScarce,    // a server that often has no memory, and is asked often
+  kBatch,     // few clients renew many claims that are about over when they are told
+  kFlush,     // scripts are forgotten while callers come and go
+  kDeploy,    // all but two clients end at once, who held and who waited, again and again
+  kForgery,   // another user publishes grants of long leases
+  kHandover,  // leases go from client to client while connections break
+  kBehind,    // who waits behind a holder of another library dies or gives up
   // Of more than mutexes.
   kReaders,    // readers and writers, who become each other
   kReentrant,  // owners, whom several callers and clients share, hold more than once
@@ -92,7 +97,11 @@ struct Plan {
   bool has_worst_rates() const { return is_of_rates() || shape == Shape::kStale; }
   // Leases end unrenewed, and somebody waits for just that.
   bool is_of_rates() const { return shape == Shape::kDrift || shape == Shape::kRedlockDrift; }
+  // A free lock is found at once: by who is told of it, and is alive.
+  bool is_watched() const { return shape == Shape::kBehind; }
   // Those who wait die, one by one.
+  // Whoever is left is served at once, however many died in front of it.
+  bool kills_crowds() const { return shape == Shape::kDeploy; }
   bool kills_newcomers() const { return shape == Shape::kClaim || shape == Shape::kHeir; }
   std::string describe() const;
 

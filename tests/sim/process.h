@@ -22,7 +22,6 @@ class Process {
   // Calls of users.
   virtual void start(const RequestPtr &request, std::function<void()> done) = 0;
   virtual void cancel(engine::Request &request) = 0;
-  virtual void detach(engine::Lease &lease) = 0;
   virtual void abandon(engine::Lease &lease) = 0;
   virtual bool is_held(const engine::Lease &lease) const = 0;
 

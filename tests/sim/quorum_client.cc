@@ -107,10 +107,6 @@ void QuorumClient::cancel(engine::Request &request) {
   call([&](quorum::Quorum &quorum, Nanos now) { (void)quorum.cancel(request, now); });
 }
 
-void QuorumClient::detach(engine::Lease &lease) {
-  call([&](quorum::Quorum &quorum, Nanos now) { quorum.detach(lease, now); });
-}
-
 void QuorumClient::abandon(engine::Lease &lease) {
   call([&](quorum::Quorum &quorum, Nanos now) { quorum.abandon(lease, now); });
 }

@@ -40,7 +40,6 @@ class QuorumClient : public Process, private quorum::Outlet {
   // Calls of users.
   void start(const RequestPtr &request, std::function<void()> done) override;
   void cancel(engine::Request &request) override;
-  void detach(engine::Lease &lease) override;
   void abandon(engine::Lease &lease) override;
   bool is_held(const engine::Lease &lease) const override;
   // Its process ends in good order.

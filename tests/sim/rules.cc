@@ -18,8 +18,6 @@ constexpr std::string_view kChannelPrefix = "app:rl1:";
 constexpr Nanos kEnough = 1'000 * kMs;        // to hear of something, if the way is free
 constexpr Nanos kReleaseSlack = 1'600 * kMs;  // one is repeated each second
 constexpr Nanos kLatest = 12'000 * kMs;       // no lease is longer: nobody believes an older grant
-constexpr int64_t kQueueLimitMs = 600'000;
-constexpr int64_t kFenceLimitMs = 3'600'000;
 constexpr std::string_view kShared = "rl:shared";
 constexpr double kUpgradeTicket = 4e15;  // taken off the score of who waits to upgrade
 
@@ -82,6 +80,10 @@ Rules::Call Rules::read(Argv argv) {
   if (key_count == 5 && call.script != wire::Script::kInspect) call.turn = argv[7];
   if (call.script == wire::Script::kExtendShared) call.readers = argv[4];
   if (call.script == wire::Script::kRaiseFence) call.fence = argv[4];
+  if (call.script == wire::Script::kDetach || call.script == wire::Script::kAttach) {
+    call.readers = argv[4];
+    call.queue = call.fence = {};
+  }
   read_arguments(call, args, found->second.format == wire::Format::kHash);
   return call;
 }
@@ -101,11 +103,13 @@ void Rules::read_arguments(Call &call, Argv args, bool is_hash) {
     case wire::Script::kRelease:
     case wire::Script::kForceRelease:
     case wire::Script::kRaiseFence:
+    case wire::Script::kDetach:
       call.token = args[0];
       break;
     case wire::Script::kExtend:
     case wire::Script::kExtendShared:
     case wire::Script::kDowngrade:
+    case wire::Script::kAttach:
       call.token = args[0];
       call.lease_ms = number(args[1]);
       break;
@@ -174,8 +178,9 @@ void Rules::judge_release(int client, const Call &call) {
 
 // ---- one command -------------------------------------------------------------------------------
 
-void Rules::before(Argv argv, int64_t) {
+void Rules::before(Argv argv, int64_t now_us) {
   call_ = read(argv);
+  turn_ = turn_at(call_.turn, now_us / 1000);
   is_running_ = true;
   gone_.clear();
   changed_.clear();
@@ -219,6 +224,7 @@ void Rules::after(Argv, const Value &reply, int64_t now_us) {
   }
   judge_answer(call_, was, lock, reply, now_ms);
   judge_served(call_, lock, reply, now_ms);
+  judge_others(call_, was, lock, now_ms);
   judge_queue(call_, was, lock, now_ms);
   judge_fence(call_, was, lock);
   if (lock.holder != was.holder) lock.granted_fence = lock.last_fence;
@@ -307,9 +313,10 @@ void Rules::judge_holder(const Call &call, const Lock &was, const Lock &is, int6
     }
   }
   if (is.holder.empty() || !call.script) return;
-  const bool is_extension = call.script == wire::Script::kExtend ||
-                            call.script == wire::Script::kExtendShared ||
-                            call.script == wire::Script::kDowngrade;
+  const bool is_extension =
+      call.script == wire::Script::kExtend || call.script == wire::Script::kExtendShared ||
+      call.script == wire::Script::kDowngrade || call.script == wire::Script::kDetach ||
+      call.script == wire::Script::kAttach;
   if (is_extension) {
     return verdict_.broken("what is gone is not brought back", lock + ": " + is.holder);
   }
@@ -371,6 +378,7 @@ void Rules::judge_place(const Call &call, const Value &reply) {
 // Somebody new holds: was it their turn?
 void Rules::judge_grant(const Call &call, const std::string &token, const Lock &was, const Lock &is,
                         int64_t now_ms) {
+  granted_.insert(token);
   const std::string how = std::string(call.lock) + ": " + token;
   constexpr double kNone = -2 * kUpgradeTicket;
   double ticket = kNone;
@@ -576,23 +584,6 @@ size_t Rules::waiter_count(std::string_view lock) const {
   const auto found = queue_of_.find(lock);
   const auto *queue = found == queue_of_.end() ? nullptr : queue_at(found->second);
   return queue == nullptr ? 0 : queue->order.size();
-}
-
-void Rules::judge_leftovers(Nanos gone_for, Nanos longest_lease) {
-  const int64_t now_ms = server_.now_us() / 1000;
-  const int64_t gone_ms = gone_for / kMs;
-  for (const auto &[key, entry] : server_.store().keys()) {
-    if (!is_there(entry, now_ms)) continue;
-    const bool is_aux = key.find(":rl1") != std::string::npos;
-    int64_t limit_ms = longest_lease / kMs;
-    if (is_aux && (key.back() == 'q' || key.back() == 'w')) limit_ms = kQueueLimitMs;
-    if (is_aux && key.back() == 'f') limit_ms = kFenceLimitMs;
-    // A rate of its own is the server's right.
-    if (gone_ms > limit_ms + limit_ms / 50 + 10) {
-      verdict_.broken("nothing outlives its time when all clients are gone",
-                      key + ", " + std::to_string(gone_ms) + " ms after");
-    }
-  }
 }
 
 }  // namespace redlatch::sim

@@ -46,6 +46,10 @@ class Rules : public Witness {
   // The tokens that hold now, or were granted so shortly ago that the message may be under way.
   std::vector<std::string> holders() const;
 
+  // The server's clock went back: readers whose leases had ended, and who had not been removed yet,
+  // have them again.
+  void clock_went_back();
+
   // How long a free lock has had waiters who could have it.
   struct Idle {
     std::string lock;
@@ -55,6 +59,10 @@ class Rules : public Witness {
   // All clients are gone for `gone_for`: what may still be there?
   void judge_leftovers(Nanos gone_for, Nanos longest_lease);
   size_t waiter_count(std::string_view lock) const;
+  // Lock keys and members of queues.
+  std::vector<std::pair<std::string, std::string>> waiters() const;
+  // Whether the server ever gave this token a lock.
+  bool was_granted(std::string_view token) const { return granted_.contains(token); }
 
   // Witness
   void before(Argv argv, int64_t now_us) override;
@@ -88,6 +96,16 @@ class Rules : public Witness {
     Nanos granted_at = 0;
     int64_t granted_fence = 0;
     Nanos idle_since = -1;
+    std::set<std::string, std::less<>> lookers;  // who has waited for its present holder
+    // Since a holder of another library went: since when, and who of these could look.
+    Nanos freed_at = -1;
+    std::vector<std::string> heirs;
+  };
+  // What W says: see fragments/turn.lua.
+  struct Turn {
+    bool is_marked = false;
+    int64_t count = 0, missed = 0, since_ms = 0;
+    bool is_window = false;
   };
 
   static Call read(Argv argv);
@@ -117,6 +135,11 @@ class Rules : public Witness {
                     int64_t now_ms);
   void judge_served(const Call &call, const Lock &is, const Value &reply, int64_t now_ms);
   void judge_descent(int client, const Call &call);
+  // rules_others.cc
+  Turn turn_at(std::string_view key, int64_t now_ms) const;
+  void judge_others(const Call &call, const Lock &was, Lock &lock, int64_t now_ms);
+  void judge_turns(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
+  void judge_freed(const Call &call, const Lock &was, Lock &lock, int64_t now_ms);
   bool is_for_nothing(std::string_view member, const Lock &was, const Lock &is) const;
   bool can_enter(std::string_view member, const Lock &is) const;
   void note_holds(const Call &call, const Lock &was, const Lock &is);
@@ -149,7 +172,7 @@ class Rules : public Witness {
   std::map<std::string, std::string, std::less<>> queue_of_;    // lock key to queue key
   std::map<std::string, std::string, std::less<>> readers_of_;  // .. to that of who shares it
   ByText<std::string> asked_for_;                               // token to lock key
-  Texts given_up_, released_;                                   // tokens
+  Texts given_up_, released_, granted_;                         // tokens
   Texts owners_;  // of hashes, that clients of ours named
   // What its client was told of a token.
   struct Told {
@@ -174,6 +197,7 @@ class Rules : public Witness {
   };
   bool is_running_ = false;
   Call call_;
+  Turn turn_;  // before the command
   std::vector<Gone> gone_;
   std::vector<std::string> changed_;
   double last_ticket_ = 0;  // in the queue, before the command

@@ -184,7 +184,7 @@ void Rules::judge_served(const Call &call, const Lock &is, const Value &reply, i
   // Who has nothing to give up changes nothing; 0 is an owner's that has other holds.
   if (reply.items[0].integer < (call.script == wire::Script::kRelease ? 0 : 1)) return;
   const auto *queue = queue_at(call.queue);
-  const bool is_left_to_others = server_.store().keys().contains(call.turn);
+  const bool is_left_to_others = turn_at(call.turn, now_ms).is_window;
   if (queue == nullptr || is_left_to_others || (!is.holder.empty() && is.holds.empty())) return;
   for (const auto &[score, member] : queue->order) {
     if (is_overdue(member, score, now_ms) || is_dead(member) || is_for_nothing(member, is, is)) {

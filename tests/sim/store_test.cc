@@ -55,8 +55,8 @@ class StoreTest : public testing::Test {
     return store.execute({words.begin(), words.size()}, now_us);
   }
   Value acquire(std::string_view token, std::string_view member = "") {
-    return run({"EVALSHA", sha1(wire::Script::kAcquire), "4", "K", "Q", "F", "R", token, "5000",
-                member, "", "c:"});
+    return run({"EVALSHA", sha1(wire::Script::kAcquire), "5", "K", "Q", "F", "R", "W", token,
+                "5000", member, "", "c:"});
   }
   static std::string_view sha1(wire::Script script) {
     return wire::script_text(script, wire::Format::kString, false).sha1;
@@ -158,7 +158,7 @@ TEST_F(StoreTest, a_script_runs_under_its_hash_until_it_is_flushed) {
   store.clear();
   EXPECT_EQ(code(acquire(kToken)), "NOSCRIPT");
   EXPECT_TRUE(store.keys().empty());
-  run({"EVAL", text(wire::Script::kAcquire), "4", "K", "Q", "F", "R", kToken, "5000", "", "",
+  run({"EVAL", text(wire::Script::kAcquire), "5", "K", "Q", "F", "R", "W", kToken, "5000", "", "",
        "c:"});
   EXPECT_EQ(acquire(kToken).items[0], Value::of(int64_t{1})) << "EVAL registers as well";
 }
@@ -210,8 +210,8 @@ TEST_F(StoreTest, the_queue_is_seen_by_the_listener) {
   EXPECT_EQ(log.take(),
             Lines({"queued Q " + kMember + "@" + std::to_string(kNow), "changed Q", "changed Q"}));
   now_us += kMs;
-  const Value reply =
-      run({"EVALSHA", sha1(wire::Script::kRelease), "4", "K", "Q", "F", "R", holder, "c:"});
+  const Value reply = run({"EVALSHA", sha1(wire::Script::kRelease), "5", "K", "Q", "F", "R", "W",
+                           holder, "c:", "-1", "150", "1"});
   EXPECT_EQ(reply.items[0], Value::of(int64_t{2}));
   EXPECT_EQ(log.take()[0], "dequeued Q " + kMember + "@" + std::to_string(kNow));
   EXPECT_EQ(run({"GET", "K"}), Value::of(kToken));

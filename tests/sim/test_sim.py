@@ -56,7 +56,7 @@ def test_no_seed_breaks_a_rule(
     assert counted and int(counted[1]) >= SEEDS * 0.8
 
 
-@pytest.mark.parametrize("shape", ["cut", "scarce", "batch", "flush", "heir", "stale"])
+@pytest.mark.parametrize("shape", ["cut", "scarce", "batch", "flush", "heir", "stale", "behind"])
 def test_no_seed_of_a_shape_for_mutants_breaks_a_rule(shape: str) -> None:
     run = simulate("--shape", shape, "--seeds", 60, "--simulated", 2, "--jobs", 2)
     assert run.returncode == 0, run.stdout

@@ -50,6 +50,7 @@ World::World(const Plan &plan, const Mutant *mutant, FILE *words)
     tally_.hit(Fault::kForce);
     beliefs_.excuse(token);
   };
+  beliefs_.was_granted = [this](const std::string &token) { return rules_.was_granted(token); };
   for (const Fault setting : {Fault::kClockRate, Fault::kPollOnly}) {
     if (plan_.has(setting)) tally_.inject(setting, true);
   }
@@ -140,10 +141,11 @@ void World::judge_idle() {
              slot.client->channel().ends_with(cid);
     });
   });
-  if (!is_calm_ && !plan_.kills_newcomers()) return;
+  if (!is_calm_ && !plan_.kills_newcomers() && !plan_.kills_crowds()) return;
   Nanos limit = kLongestPoll + 2 * plan_.timeout + 2 * kSecond;
   // Nothing else fails there, so somebody is told when the time of the dead one ends.
   if (plan_.kills_newcomers()) limit = 2 * kSecond;
+  if (plan_.kills_crowds()) limit = kWatchInterval;
   for (const auto &[lock, since] : idle) {
     const Nanos begin = std::max(since, calm_since_);
     if (schedule_.now() - begin > limit) {

@@ -77,6 +77,8 @@ class World {
   void step_clock(Fault fault);
   void kill(int slot, Fault fault);
   void kill_newcomer();
+  void kill_crowd();
+  void forge();
   void excuse_holders();
   Client *any_client();
   void calm();

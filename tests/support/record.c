@@ -375,9 +375,12 @@ void recorded_lease_free(rl_lease *lease) {
   rl_lease_free(lease);
 }
 
-void recorded_detach(rl_lease *lease) {
-  if (is_on() && lease != NULL) call_with("detach", lease, 0);
-  rl_lease_detach(lease);
+rl_status recorded_detach(rl_lease *lease, char *buffer, size_t buffer_size, rl_error *err) {
+  if (!is_on() || lease == NULL) return rl_lease_detach(lease, buffer, buffer_size, err);
+  const long id = call_with("detach", lease, 0);
+  const rl_status status = rl_lease_detach(lease, buffer, buffer_size, err);
+  put_return(id, status);
+  return status;
 }
 
 int32_t recorded_state(const rl_lease *lease) {
@@ -456,6 +459,12 @@ rl_request *recorded_downgrade_start(rl_lease *lease) {
   if (!is_on() || lease == NULL) return rl_rw_downgrade_start(lease);
   const long id = call_with("downgrade", lease, 0);
   return start(rl_rw_downgrade_start(lease), id, 0, lease);
+}
+
+rl_request *recorded_detach_start(rl_lease *lease) {
+  if (!is_on() || lease == NULL) return rl_lease_detach_start(lease);
+  const long id = call_with("detach", lease, 0);
+  return start(rl_lease_detach_start(lease), id, 0, NULL);
 }
 
 /* The number of its call, for the first thread that learns how it ended; 0 for all others. */

@@ -38,7 +38,7 @@ rl_status recorded_extend(rl_lease *lease, int64_t lease_ms, rl_error *err);
 rl_status recorded_upgrade(rl_lease *lease, int64_t wait_ms, rl_error *err);
 rl_status recorded_downgrade(rl_lease *lease, rl_error *err);
 void recorded_lease_free(rl_lease *lease);
-void recorded_detach(rl_lease *lease);
+rl_status recorded_detach(rl_lease *lease, char *buffer, size_t buffer_size, rl_error *err);
 int32_t recorded_state(const rl_lease *lease);
 rl_status recorded_wait_lost(rl_lease *lease, int64_t wait_ms);
 rl_request *recorded_acquire_start(rl_client *client, const char *name, size_t name_len,
@@ -53,6 +53,7 @@ rl_request *recorded_release_start(rl_lease *lease);
 rl_request *recorded_extend_start(rl_lease *lease, int64_t lease_ms);
 rl_request *recorded_upgrade_start(rl_lease *lease, int64_t wait_ms);
 rl_request *recorded_downgrade_start(rl_lease *lease);
+rl_request *recorded_detach_start(rl_lease *lease);
 rl_status recorded_wait(rl_request *request, int64_t wait_ms);
 rl_status recorded_cancel(rl_request *request);
 rl_lease *recorded_take_lease(rl_request *request);
@@ -99,6 +100,7 @@ void recorded_redlock_close(rl_redlock *redlock);
 #define rl_extend_start recorded_extend_start
 #define rl_rw_upgrade_start recorded_upgrade_start
 #define rl_rw_downgrade_start recorded_downgrade_start
+#define rl_lease_detach_start recorded_detach_start
 #define rl_request_wait recorded_wait
 #define rl_request_cancel recorded_cancel
 #define rl_request_take_lease recorded_take_lease

@@ -62,6 +62,9 @@ rl_acquire_options *options_of(const struct call *call) {
   if (find_argument(call, "confirm")) {
     bad |= rl_acquire_options_set_confirm(options, (int32_t)number(call, "confirm", 0));
   }
+  if (find_argument(call, "format")) {
+    bad |= rl_acquire_options_set_format(options, (int32_t)number(call, "format", 0));
+  }
   if (find_argument(call, "label")) {
     bad |= rl_acquire_options_set_label(options, text(call, "label"), text_size(call, "label"));
   }
@@ -159,8 +162,8 @@ static void do_free(struct call *call) {
 }
 
 static void do_detach(struct call *call) {
-  rl_lease_detach(leases[slot(call, "lease")]);
-  say_status(call, RL_OK);
+  rl_lease_detach(leases[slot(call, "lease")], NULL, 0, call->err);
+  say_result(call);
 }
 
 /* The state is asked for first: it must be true of the first call after a pause. */

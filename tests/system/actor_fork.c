@@ -56,7 +56,7 @@ static void call_everything(struct child *child) {
   if (rl_inspect(child->client, "x", 1, err) != NULL) fail("inspected");
   note_err(child, "inspect");
   note(child, "force", rl_force_release(child->client, "x", 1, "", 0, err));
-  rl_lease_detach(child->lease);
+  note(child, "detach", rl_lease_detach(child->lease, NULL, 0, err));
   rl_client_shutdown(child->client);
   rl_request_free(child->request);
   rl_lease_free(child->lease);

@@ -175,3 +175,93 @@ def test_spoiled_keys_beside_a_lock(
     other.ok("acquire", name=name, wait=2000)
     assert other.ok("inspect", name=name).number("state") != FREE
     other.ok("release")
+
+
+# ---- who looks when theirs goes ------------------------------------------------------------------
+
+# How many stand in front of the first one who is alive.
+IN_FRONT = [1, 3, 10, 1000]
+# A lease that ends far later than what is waited for.
+LONG_MS = 60_000
+# By polling or by the timers of those further back it would be later.
+AT_ONCE_S = 0.4
+
+FORMATS = {"string": 1, "hash": 2, "hash-rw": 3}
+HOLD: dict[str, tuple[Argument, ...]] = {
+    "string": ("SET", "theirs"),
+    "hash": ("HSET", "8743c9c0-0795-4907-87fd-6c719a6b4586:1", 1),
+    "hash-rw": ("HSET", "mode", "write", "8743c9c0-0795-4907-87fd-6c719a6b4586:1:write", 1),
+}
+
+
+def enqueue_dead(connection: Connection, queue: str, count: int) -> None:
+    """Put waiters in front that nobody receives messages for."""
+    text = """
+    for i = 1, ARGV[1] do
+      redis.call('ZADD', KEYS[1], i,
+        string.format('dead%018d%010xx030009999999999999', i, i))
+    end
+    return redis.call('PEXPIRE', KEYS[1], 600000)
+    """
+    connection.cmd("EVAL", text, 1, queue, count)
+
+
+@pytest.mark.parametrize("in_front", IN_FRONT)
+@pytest.mark.parametrize("form", FORMATS)
+def test_the_first_one_alive_is_in_when_theirs_goes(
+    shared_server: Server,
+    spawn: Spawn,
+    connection: Connection,
+    name: str,
+    form: str,
+    in_front: int,
+    figure: Callable[[str], None],
+) -> None:
+    """Goal: waiters that were killed behind a foreign holder cost those behind them next to no time
+    when it goes.
+    Method: entries of waiters that nobody receives messages for; one who waits; a DEL."""
+    actor = spawn(shared_server.url)
+    actor.ok("connect")
+    mark = {"string": "", "hash": "h", "hash-rw": "m"}[form]
+    connection.cmd(HOLD[form][0], name, *HOLD[form][1:])
+    connection.cmd("PEXPIRE", name, LONG_MS)
+    queue = aux_key(name, mark + "q")
+    enqueue_dead(connection, queue, in_front)
+    waiting = actor.begin("acquire", name=name, wait=-1, format=FORMATS[form])
+    wait_until(lambda: connection.cmd("ZCARD", queue) == in_front + 1)
+    time.sleep(0.1)  # its answer, and what it asks for then
+    removed = time.monotonic()
+    connection.cmd("DEL", name)
+    reply = waiting.get()
+    late = reply.ended - removed
+    figure(f"{form}: {in_front} dead behind a foreign holder: {late * 1e3:.1f} ms")
+    assert reply.status == "RL_OK"
+    assert late < AT_ONCE_S
+    actor.ok("release")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_who_is_next_after_a_wait_that_ended_is_in_when_theirs_goes(
+    shared_server: Server, spawn: Spawn, connection: Connection, name: str, form: str
+) -> None:
+    """Goal: heads whose wait ends behind a foreign holder leave news of its release to the next.
+    Method: three waits that end, one that does not; a DEL."""
+    actors = [spawn(shared_server.url) for _ in range(4)]
+    mark = {"string": "", "hash": "h", "hash-rw": "m"}[form]
+    connection.cmd(HOLD[form][0], name, *HOLD[form][1:])
+    connection.cmd("PEXPIRE", name, LONG_MS)
+    waiting = []
+    for number, actor in enumerate(actors):
+        wait = 300 if number < 3 else -1
+        waiting.append(actor.begin("acquire", name=name, wait=wait, format=FORMATS[form]))
+        queue = aux_key(name, mark + "q")
+        wait_until(lambda: connection.cmd("ZCARD", queue) > len(waiting) - 1)
+    assert [pending.get().status for pending in waiting[:3]] == ["RL_TIMEOUT"] * 3
+    wait_until(lambda: connection.cmd("ZCARD", queue) == 1)
+    time.sleep(0.1)  # it is the head now
+    removed = time.monotonic()
+    connection.cmd("DEL", name)
+    reply = waiting[3].get()
+    assert reply.status == "RL_OK"
+    assert reply.ended - removed < AT_ONCE_S
+    actors[3].ok("release")

@@ -39,6 +39,39 @@ def begin_in_order(server: Server, actors: list[Actor], name: str) -> list[Pendi
     return waiting
 
 
+# ---- many at once ----
+
+
+DEAD = """
+for i = 1, ARGV[1] do
+  redis.call('ZADD', KEYS[1], ARGV[2] + i,
+    string.format('dead%017dA%010xx030009999999999999', i, i))
+end
+return redis.call('PEXPIRE', KEYS[1], 600000)
+"""
+
+
+@pytest.mark.parametrize("dead", [100, 1500])
+def test_a_holder_that_dies_with_a_crowd_of_waiters_costs_its_lease_only(
+    server: Server, spawn: Spawn, name: str, dead: int
+) -> None:
+    """Goal: behind any number of dead waiters a live one has the lock when the lease ends.
+    Method: the entries of dead waiters are written by hand, behind a holder that is killed."""
+    holder, waiter = spawn(server.url), spawn(server.url)
+    holder.ok("acquire", name=name, wait=0, lease_ms=3000)
+    with server.connect() as admin:
+        seconds, micros = admin.cmd("TIME")
+        now_us = int(seconds) * 1_000_000 + int(micros)
+        admin.cmd("EVAL", DEAD, 1, queue_key(name), dead, now_us)
+        waiting = waiter.begin("acquire", name=name, wait=-1)
+        wait_until(lambda: queue_length(server, name) == dead + 1)
+        holder.kill()
+        ends = time.monotonic() + admin.cmd("PTTL", name) / 1000
+    reply = waiting.get()
+    assert reply.status == "RL_OK"
+    assert reply.ended - ends < SLACK_S
+
+
 # ---- stopped ----
 
 

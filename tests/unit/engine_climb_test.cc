@@ -78,7 +78,7 @@ TEST_F(ClimbTest, pushed_grant_of_a_reader_is_believed_until_its_claim_and_exten
   mine.back() = '1';
   push_grant(mine, 0, 3000, "12345678", wire::Mode::kWrite);
   EXPECT_EQ(request->status.load(), Status::kPending) << "it does not wait to write";
-  push_grant(mine, 0, 3000, "12345678", wire::Mode::kRead);
+  push_grant(mine, 0, 3000, "12345678", wire::Mode::kRead, "1700000000000064");
   ASSERT_EQ(request->status.load(), Status::kOk);
   EXPECT_EQ(request->lease->fence, 1700000000000064);
   advance(1'000 * kMs);
@@ -291,7 +291,7 @@ TEST_F(ClimbTest, upgrade_started_while_a_poll_is_under_way_is_asked_behind_it) 
   ASSERT_EQ(next_script(), "acquire_read");
   reply_queued(20'000);
   advance(15'000 * kMs);
-  push_grant(token, 0, 3000, "12345678", wire::Mode::kRead);
+  push_grant(token, 0, 3000, "12345678", wire::Mode::kRead, "1700000000000064");
   ASSERT_EQ(reader->status.load(), Status::kOk);
   const auto request = upgrade(reader->lease);
   while (next_script() == "extend_shared") reply_count("extend_shared", 2);

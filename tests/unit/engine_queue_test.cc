@@ -110,6 +110,65 @@ TEST_F(QueueTest, pushed_grant_in_time_is_held_until_its_claim_less_drift) {
   EXPECT_EQ(next_script(), "extend");
 }
 
+TEST_F(QueueTest, pushed_grant_is_believed_no_longer_than_its_member_asked_for) {
+  const auto request = acquire(-1, with_lease(20'000 * kMs));
+  const std::string token = argument(0);
+  reply_queued();
+  push_grant(token, 0, 99'999);
+  ASSERT_EQ(request->status.load(), Status::kOk);
+  EXPECT_LE(request->lease->deadline.load(), now_ + 3'000 * kMs);
+  const auto brief = acquire(-1, with_lease(500 * kMs), "brief");
+  const std::string second = argument(0);
+  reply_queued();
+  push_grant(second, 0, 3'000);
+  ASSERT_EQ(brief->status.load(), Status::kOk);
+  EXPECT_LE(brief->lease->deadline.load(), now_ + 500 * kMs);
+}
+
+TEST_F(QueueTest, pushed_fence_that_cannot_have_been_minted_is_a_hint) {
+  // Below the clock at the grant, or more than an hour ahead of it.
+  for (const char *fence :
+       {"0000000000000001", "1699999999999999", "1700003700000000", "9007199254740991"}) {
+    const auto request = acquire(-1, {}, fence);
+    const std::string token = argument(0);
+    reply_queued();
+    push_grant(token, 0, 3000, "12345678", wire::Mode::kWrite, fence);
+    EXPECT_EQ(request->status.load(), Status::kPending) << fence;
+    ASSERT_EQ(next_script(), "acquire") << fence;
+    reply_granted();
+    EXPECT_EQ(request->lease->fence.load(), 1'700'000'000'000'000);
+  }
+}
+
+TEST_F(QueueTest, pushed_fence_that_is_not_above_the_last_one_is_a_hint) {
+  const auto request = acquire(-1, with_lease(20'000 * kMs));
+  const std::string token = argument(0);
+  reply_queued();
+  push_grant(token, 0, 3000, "12345678", wire::Mode::kWrite, "1700000001100000");
+  ASSERT_EQ(request->status.load(), Status::kOk);
+  const auto next = acquire();
+  const std::string second = argument(0);
+  reply_queued();
+  push_grant(second, 0, 3000, "12345678", wire::Mode::kWrite, "1700000001100000");
+  EXPECT_EQ(next->status.load(), Status::kPending);
+  EXPECT_EQ(next_script(), "acquire");
+}
+
+TEST_F(QueueTest, dead_waiters_left_over_are_gone_on_with_at_once) {
+  const auto request = acquire();
+  reply_queued(-2, 700, "", "none", 1);
+  ASSERT_EQ(next_script(), "acquire");
+  EXPECT_EQ(argument(3), "1700000000000001");
+  reply_queued(-2, 444, "", "none", 1);
+  reply_granted();
+  EXPECT_EQ(request->status.load(), Status::kOk);
+  const auto attempt = acquire(0, {}, "other");
+  reply_queued(-2, -1, "", "none", 1);
+  EXPECT_EQ(attempt->status.load(), Status::kPending);
+  reply_granted();
+  EXPECT_EQ(attempt->status.load(), Status::kOk);
+}
+
 TEST_F(QueueTest, pushed_grant_that_comes_too_late_is_asked_again) {
   const auto request = acquire();
   const std::string token = argument(0);
@@ -275,7 +334,7 @@ TEST_F(QueueTest, without_local_burst_every_caller_has_a_place_of_its_own) {
   const auto first = acquire(-1, options);
   const auto second = acquire(-1, options);
   ASSERT_EQ(sent_.size(), 2u);
-  EXPECT_NE(sent_[0][7], sent_[1][7]);
+  EXPECT_NE(sent_[0][8], sent_[1][8]);
   reply_granted();
   reply_queued();
   release(first->lease);
@@ -386,66 +445,6 @@ TEST_F(QueueTest, denied_fails_at_once_and_what_may_pass_is_tried_again) {
   engine_->on_timer(now_);
   EXPECT_EQ(patient->status.load(), Status::kServer);
   EXPECT_NE(patient->message.find("OOM"), std::string::npos) << patient->message;
-}
-
-TEST_F(QueueTest, foreign_holder_is_polled_with_growing_pauses) {
-  acquire();
-  int polls = 0;
-  const Nanos until = now_ + 2'000 * kMs;
-  while (now_ < until) {
-    reply_queued(30'000, 0, "some-other-library");
-    polls++;
-    while (next_script().empty() && now_ < until) advance(kMs);
-  }
-  EXPECT_GE(polls, 8);
-  EXPECT_LE(polls, 30);
-}
-
-TEST_F(QueueTest, head_behind_a_foreign_holder_is_told_of_its_release) {
-  connect_with_tracking();
-  const auto request = acquire();
-  reply_queued(30'000, 0, "some-other-library");
-  ASSERT_EQ(sent_.size(), 3u);  // CLIENT TRACKING, CLIENT CACHING, EXISTS
-  for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
-  EXPECT_EQ(sent_.front()[0], "EXISTS");
-  reply(MadeReply::integer(1));
-  engine_->on_invalidated("other", now_);
-  EXPECT_EQ(next_script(), "");
-  engine_->on_invalidated("lock", now_);
-  reply_granted();
-  EXPECT_EQ(request->status.load(), Status::kOk);
-}
-
-TEST_F(QueueTest, key_that_went_before_it_was_tracked_is_asked_for_at_once) {
-  connect_with_tracking();
-  acquire();
-  reply_queued(30'000, 0, "some-other-library");
-  for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
-  reply(MadeReply::integer(0));
-  EXPECT_EQ(next_script(), "acquire");
-}
-
-TEST_F(QueueTest, turn_of_others_is_watched_and_not_asked_about_over_and_over) {
-  connect_with_tracking();
-  engine::AcquireOptions options;
-  options.foreign.burst = 1;
-  acquire(-1, options);
-  reply_queued(150, 0, "", "none");
-  for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
-  reply(MadeReply::integer(0));
-  EXPECT_EQ(next_script(), "") << "that the key is free is no news";
-  engine_->on_invalidated("lock", now_);
-  EXPECT_EQ(next_script(), "acquire");
-}
-
-TEST_F(QueueTest, refused_tracking_is_not_asked_for_again) {
-  connect_with_tracking();
-  acquire();
-  reply_queued(30'000, 0, "some-other-library");
-  for (int i = 0; i < 3; i++) reply(MadeReply::error("NOPERM no"));
-  advance(20 * kMs);
-  reply_queued(30'000, 0, "some-other-library");
-  EXPECT_EQ(next_script(), "");
 }
 
 TEST_F(QueueTest, nonsense_from_the_server_is_never_a_grant) {

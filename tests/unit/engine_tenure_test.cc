@@ -181,16 +181,6 @@ TEST_F(TenureTest, expired_lease_is_lost_even_before_the_timer_ran) {
   EXPECT_EQ(request->status.load(), Status::kLost);
 }
 
-TEST_F(TenureTest, detached_lease_is_left_alone) {
-  const auto lease = held();
-  engine_->detach(*lease, now_);
-  EXPECT_EQ(state(lease), Lease::kDetached);
-  EXPECT_TRUE(engine_->is_drained());
-  advance(60'000 * kMs);
-  EXPECT_EQ(next_script(), "");
-  EXPECT_EQ(release(lease)->status.load(), Status::kNotHeld);
-}
-
 TEST_F(TenureTest, abandoned_lease_is_released_in_the_background) {
   const auto lease = held();
   engine_->abandon(*lease, now_);
@@ -380,31 +370,6 @@ TEST_F(TenureTest, renewal_under_way_is_not_due_again_within_the_slack_of_anothe
   ASSERT_EQ(next_script(), "extend");
   for (const Nanos end = now_ + 900 * kMs; now_ < end; now_ += 10 * kMs) engine_->on_timer(now_);
   EXPECT_EQ(sent_.size(), 2u) << "one extension of each";
-}
-
-TEST_F(TenureTest, attached_lease_is_no_place_for_others_to_wait_at) {
-  auto request = std::make_shared<Request>(Request::Op::kAttach);
-  request->name = "lock";
-  request->inquiry->token = "aaaaaaaaaaaaaaaaaaaaaA0123456789";
-  request->lease = std::make_shared<Lease>();
-  engine_->start(request, now_);
-  reply_count("extend_shared", 1);
-  ASSERT_EQ(request->status.load(), Status::kOk);
-  acquire();
-  EXPECT_EQ(next_script(), "acquire");
-}
-
-TEST_F(TenureTest, attached_reader_reads) {
-  auto request = std::make_shared<Request>(Request::Op::kAttach);
-  request->name = "lock";
-  request->inquiry->token = "aaaaaaaaaaaaaaaaaaaaaA0123456789";
-  request->lease = std::make_shared<Lease>();
-  engine_->start(request, now_);
-  reply_count("extend_shared", 2);
-  ASSERT_EQ(request->status.load(), Status::kOk);
-  EXPECT_EQ(request->lease->mode.load(), wire::Mode::kRead);
-  advance(10'000 * kMs);
-  EXPECT_EQ(next_script(), "extend_shared");
 }
 
 }  // namespace redlatch

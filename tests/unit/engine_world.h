@@ -144,15 +144,15 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
   }
   void reply_queued(int64_t pttl = 30'000, int64_t rank = 0,
                     std::string holder = "aaaaaaaaaaaaaaaaaaaaaA0123456789",
-                    std::string type = "string") {
+                    std::string type = "string", int64_t flags = 0) {
     const std::string script = next_script();
     ASSERT_TRUE(script == "acquire" || script == "acquire_read" || script == "upgrade") << script;
     const bool is_try = argument(2).empty();
-    reply(MadeReply::list(MadeReply::integer(0), MadeReply::integer(pttl),
-                          MadeReply::integer(server_ms()),
-                          MadeReply::text(is_try ? "" : "1700000000000001"),
-                          MadeReply::integer(is_try ? -1 : rank), MadeReply::text("12345678"),
-                          MadeReply::text(std::move(holder)), MadeReply::text(std::move(type))));
+    reply(MadeReply::list(
+        MadeReply::integer(0), MadeReply::integer(pttl), MadeReply::integer(server_ms()),
+        MadeReply::text(is_try ? "" : "1700000000000001"), MadeReply::integer(is_try ? -1 : rank),
+        MadeReply::text("12345678"), MadeReply::text(std::move(holder)),
+        MadeReply::text(std::move(type)), MadeReply::integer(flags)));
   }
   void reply_count(std::string_view script, int64_t result, int64_t flags = 0) {
     ASSERT_EQ(next_script(), script);
@@ -161,10 +161,12 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
   }
   // A grant to the place with this member, stamped `age` ago.
   void push_grant(const std::string &token, Nanos age = 0, int64_t claim_ms = 3000,
-                  std::string_view check = "12345678", wire::Mode mode = wire::Mode::kWrite) {
+                  std::string_view check = "12345678", wire::Mode mode = wire::Mode::kWrite,
+                  const char *fence = nullptr) {
     char numbers[64];
+    const std::string minted = std::to_string((kServerMs + (now_ - age) / kMs) * 1000 + 64);
     snprintf(numbers, sizeof numbers, "%c%05lld%s%013lld", static_cast<char>(mode),
-             static_cast<long long>(claim_ms), "1700000000000064",
+             static_cast<long long>(claim_ms), fence == nullptr ? minted.c_str() : fence,
              static_cast<long long>(kServerMs + (now_ - age) / kMs));
     engine_->on_push("g" + token.substr(22) + numbers + std::string(check), now_);
   }
@@ -190,6 +192,12 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
     auto request = std::make_shared<Request>(Request::Op::kExtend);
     request->lease = lease;
     request->extend_to = to;
+    engine_->start(request, now_);
+    return request;
+  }
+  RequestPtr detach(const std::shared_ptr<Lease> &lease) {
+    auto request = std::make_shared<Request>(Request::Op::kDetach);
+    request->lease = lease;
     engine_->start(request, now_);
     return request;
   }

@@ -110,7 +110,7 @@ TEST(OptionsTest, wrong_urls_name_the_input_and_what_is_allowed) {
            Row{"redis://-h", Status::kInvalid, "letters, digits"},
            Row{"redis://h?holder=a@b", Status::kInvalid, "%40"},
            Row{"redis://h?holder=a;b", Status::kInvalid, "option 'holder' must be percent-enc"},
-           Row{"redis://h?nonsense=1", Status::kInvalid, "known are namespace, user"},
+           Row{"redis://h?nonsense=1", Status::kInvalid, "unknown option 'nonsense' (known are"},
            Row{"unix:///a;b", Status::kInvalid, "percent-encoded"},
            Row{"redis-sentinel://h", Status::kUnsupported, "rediss://"},
            Row{"redis://h?tls_verify=full", Status::kInvalid, "rediss:// and valkeys:// only"},

@@ -40,8 +40,8 @@ TEST(LeaseClockTest, retries_come_several_times_before_the_deadline) {
 TEST(ClockOffsetTest, what_is_no_time_is_not_believed) {
   // 13 digits of a push, and any number of a reply: nanoseconds have no room for them.
   constexpr int64_t kStamp = 1'700'000'000'000;
-  for (const int64_t none : {kMaxServerMs + 1, int64_t{9'999'999'999'999}, INT64_MAX, INT64_MIN,
-                             int64_t{-1}}) {
+  for (const int64_t none :
+       {kMaxServerMs + 1, int64_t{9'999'999'999'999}, INT64_MAX, INT64_MIN, int64_t{-1}}) {
     ClockOffset offset;
     offset.sample(kSecond, kSecond, kStamp);
     EXPECT_EQ(offset.local_time(kStamp, kSecond), kSecond - kMs);
@@ -115,7 +115,9 @@ TEST(BackoffTest, pauses_double_within_half_of_their_step) {
 
 TEST(WaitingTest, poll_waits_for_the_holders_lease_and_for_those_before) {
   EXPECT_EQ(poll_delay(2'000, 0), 2'001 * kMs);
-  EXPECT_EQ(poll_delay(2'000, 3), 2'061 * kMs);
+  EXPECT_EQ(poll_delay(2'000, 3), 2'001 * kMs + 150 * kMs / 1000);
+  EXPECT_EQ(poll_delay(2'000, 1'500), 2'051 * kMs) << "hardly later than the head";
+  EXPECT_EQ(poll_delay(100, 1'500), 1'500 * kMs) << "not all of them ten times a second";
   EXPECT_EQ(poll_delay(60'000, 0), kLongestPoll);
   EXPECT_EQ(poll_delay(-1, 0), kLongestPoll);
   EXPECT_EQ(poll_delay(-2, 0), 20 * kMs);

@@ -93,7 +93,7 @@ class QuorumTest : public ::testing::Test, protected quorum::Outlet {
                                 MadeReply::text(is_try ? "" : "1700000000000001"),
                                 MadeReply::integer(is_try ? -1 : 0), MadeReply::text("12345678"),
                                 MadeReply::text("aaaaaaaaaaaaaaaaaaaaaA0123456789"),
-                                MadeReply::text("string")));
+                                MadeReply::text("string"), MadeReply::integer(0)));
   }
   void count(size_t node, std::string_view name, int64_t result) {
     ASSERT_EQ(script(node), name) << node;

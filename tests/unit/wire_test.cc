@@ -141,8 +141,8 @@ TEST(TokenTest, pushes_are_read_by_position_and_nothing_else_is) {
 TEST(TokenTest, a_forged_push_with_a_fence_that_is_none_is_no_push) {
   const std::string before = "g00000000ffx03000";
   const std::string after = "1700000000000abcdef01";
-  EXPECT_TRUE(parse_push(before + "9007199254740992" + after).has_value());
-  EXPECT_FALSE(parse_push(before + "9007199254740993" + after).has_value());
+  EXPECT_TRUE(parse_push(before + "9007199254740991" + after).has_value());
+  EXPECT_FALSE(parse_push(before + "9007199254740992" + after).has_value());
   EXPECT_FALSE(parse_push(before + "9999999999999999" + after).has_value());
 }
 
@@ -155,8 +155,8 @@ TEST(AnswerTest, a_grant_with_a_fence_that_is_none_is_no_grant) {
                    answer);
   };
   EXPECT_TRUE(is_granted("0"));
-  EXPECT_TRUE(is_granted("9007199254740992"));
-  for (const char *fence : {"9007199254740993", "9223372036854775807", "9223372036854775808", "-1",
+  EXPECT_TRUE(is_granted("9007199254740991"));
+  for (const char *fence : {"9007199254740992", "9223372036854775807", "9223372036854775808", "-1",
                             "-9223372036854775808", "1e3", "inf", ""}) {
     EXPECT_FALSE(is_granted(fence)) << fence;
   }
@@ -169,16 +169,15 @@ TEST(AnswerTest, numbers_of_an_inspection_are_within_what_sums_allow) {
     const std::string digits = std::to_string(number);
     InspectAnswer answer;
     const auto refusal = decode(
-        MadeReply::list(
-            MadeReply::integer(std::max<int64_t>(number, 1)), MadeReply::text("string"),
-            MadeReply::text(token), MadeReply::integer(number), MadeReply::text(digits),
-            MadeReply::integer(number),
-            MadeReply::list(MadeReply::text(make_member(token, Mode::kWrite, 3000, -1)),
-                            MadeReply::text(digits)),
-            MadeReply::list(MadeReply::text("since"), MadeReply::text(digits)),
-            MadeReply::integer(number),
-            MadeReply::list(MadeReply::text(token), MadeReply::text(digits)),
-            MadeReply::integer(number))
+        MadeReply::list(MadeReply::integer(std::max<int64_t>(number, 1)), MadeReply::text("string"),
+                        MadeReply::text(token), MadeReply::integer(number), MadeReply::text(digits),
+                        MadeReply::integer(number),
+                        MadeReply::list(MadeReply::text(make_member(token, Mode::kWrite, 3000, -1)),
+                                        MadeReply::text(digits)),
+                        MadeReply::list(MadeReply::text("since"), MadeReply::text(digits)),
+                        MadeReply::integer(number),
+                        MadeReply::list(MadeReply::text(token), MadeReply::text(digits)),
+                        MadeReply::integer(number))
             .get(),
         answer);
     ASSERT_FALSE(refusal);

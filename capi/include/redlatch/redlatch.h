@@ -305,15 +305,16 @@ RL_API rl_status rl_acquire_options_set_local_burst(rl_acquire_options *options,
 /**
  * For fleets in which other libraries poll for the same lock (redis-py, redsync): after how many
  * grants in a row, which pass the lock among redlatch clients, it is left free for them for a
- * while: 0 to 1,000,000 (0 = never). Without it they hardly ever find it free while redlatch
- * clients wait; with 16 both sides have their turns. All redlatch clients of such a lock need it. A
- * lock that passes on inside a client (local_burst) counts once. In the formats of Redisson's,
- * waiters of its that wait to be told have turns without it. @return RL_E_INVALID.
+ * while: 0 to 1,000,000, 0 = never (16, but only where one of them was seen to hold it, not before
+ * ours had it for as long as it is left free, and less often where none of them takes it). A number
+ * that is set holds without a sign of them. Grants inside a client (local_burst) count. In the
+ * formats of Redisson's, waiters of its that wait to be told have turns in any case.
+ * @return RL_E_INVALID.
  */
 RL_API rl_status rl_acquire_options_set_foreign_burst(rl_acquire_options *options,
                                                       int32_t grant_count);
 /**
- * For how long foreign_burst leaves the lock free, unless one of them takes it before: 1 to 60,000
+ * For how long the lock is left free then, unless one of them takes it before: 1 to 60,000
  * ms (150). At least as long as the pause between two of their looks: 100 ms for redis-py. @return
  * RL_E_INVALID.
  */
@@ -543,18 +544,20 @@ RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t 
 /**
  * Go on with a lease that was detached, here or in another process.
  *
- * Confirms by an extension to the default lease (30 s; never shorter than what is left) that
- * `token` still holds `name`, to read or to write, and renews from then on. For RL_FORMAT_STRING.
+ * Uses up the mark of rl_lease_detach(), extends the lease to the default ttl (30 s; never shorter
+ * than the rest of its ttl), and renews it from then on. For RL_FORMAT_STRING, to read or to write.
+ * Each rl_lease_detach() allows one attach; whoever attached may detach again.
  *
- * @param token  as rl_lease_token() gave it: 32 bytes.
+ * @param token  as rl_lease_detach() gave it: 32 bytes.
  * @return the lease, freed by rl_lease_free(); or NULL:
- *         RL_E_NOT_HELD         that token does not hold the lock.
- *         RL_E_OUTCOME_UNKNOWN  no answer; the lock stays as it was, for at most one default lease.
+ *         RL_E_NOT_HELD         that token does not hold the lock, was not detached, or was
+ *                               attached before.
+ *         RL_E_OUTCOME_UNKNOWN  no answer; the mark may be used up. The lock ends with its ttl.
  *         RL_E_UNAVAILABLE  RL_E_DENIED  RL_E_SERVER  RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED
  *                           RL_E_NO_MEMORY
  * Its fence is 0: the number belongs to who acquired.
  * Blocks: at most connect_timeout and two command time limits.  Threads: any.  Server: script
- * `extend_shared`.  Since: 0.1.
+ * `attach`.  Since: 0.1.
  */
 RL_API rl_lease *rl_lease_attach(rl_client *client, const char *name, size_t name_len,
                                  const char *token, size_t token_len, rl_error *err);
@@ -664,7 +667,7 @@ enum {
   RL_LEASE_HELD = 1,     /**< Valid by the local clock, drift taken off. */
   RL_LEASE_RELEASED = 2, /**< Given back by rl_release(), rl_lease_free() or a shutdown. */
   RL_LEASE_LOST = 3,     /**< Not certain any more. */
-  RL_LEASE_DETACHED = 4  /**< Left to its lease by rl_lease_detach(). */
+  RL_LEASE_DETACHED = 4  /**< Handed over by rl_lease_detach(), or about to be. */
 };
 
 /**
@@ -773,10 +776,32 @@ RL_API rl_request *rl_rw_downgrade_start(rl_lease *lease);
 RL_API void rl_lease_free(rl_lease *lease);
 
 /**
- * Stop renewing and leave the lock to its lease; rl_lease_attach() may go on with it. Blocks:
- * never. Since: 0.1.
+ * Hand the lease to another process: stop renewing, and mark it on the server so that one
+ * rl_lease_attach() with its token can go on with it. The lock stays until its ttl ends.
+ *
+ * The lease is not held by this process from the moment the mark is sent. Leases of the formats
+ * RL_FORMAT_HASH and RL_FORMAT_HASH_RW, and those of a Redlock, can be detached to leave the lock
+ * to its ttl, but not attached; a Redlock does not ask its nodes.
+ *
+ * @param buffer       gets the token, 32 bytes and a 0; NULL if it is not wanted. Empty unless the
+ *                     status is RL_OK or RL_E_OUTCOME_UNKNOWN.
+ * @param buffer_size  at least 33; 0 with NULL.
+ * @return RL_OK                 marked: rl_lease_attach() can go on with it, once.
+ *         RL_E_LOST             the lease had ended: there is nothing to attach.
+ *         RL_E_NOT_HELD         released or detached before, or meanwhile.
+ *         RL_E_OUTCOME_UNKNOWN  no answer. The lease is not held any more; it may be marked.
+ *         RL_E_UNAVAILABLE      not connected, and nothing was sent. The lease is held as before.
+ *         RL_E_SERVER  RL_E_DENIED  refused. The lease is held as before.
+ *         RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
+ * Blocks: at most one command time limit.  Threads: any.  Server: script `detach`.  Since: 0.1.
  */
-RL_API void rl_lease_detach(rl_lease *lease);
+RL_API rl_status rl_lease_detach(rl_lease *lease, char *buffer, size_t buffer_size, rl_error *err);
+
+/**
+ * Start what rl_lease_detach() does; rl_lease_token() is the token. @return the request; NULL only
+ * when out of memory. Blocks: never. Since: 0.1.
+ */
+RL_API rl_request *rl_lease_detach_start(rl_lease *lease);
 
 /**
  * Return RL_LEASE_HELD, _RELEASED, _LOST or _DETACHED by the local clock; 0 for NULL and in a

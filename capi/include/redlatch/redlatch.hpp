@@ -287,8 +287,17 @@ class lease {
     return token;
   }
 
-  /** Stop renewing and leave the lock to its lease; client::attach() may go on with it. */
-  void detach() noexcept { rl_lease_detach(get()); }
+  /**
+   * Hand the lease to another process: its client::attach() with the token that this returns can
+   * go on with it, once. @throws error RL_E_LOST, RL_E_NOT_HELD, .. as rl_lease_detach().
+   */
+  std::string detach() {
+    detail::outcome outcome;
+    std::string token(33, '\0');
+    outcome.require(rl_lease_detach(get(), token.data(), token.size(), outcome));
+    token.resize(32);
+    return token;
+  }
 
   [[nodiscard]] rl_lease* get() const noexcept { return handle_.get(); }
 

@@ -4,17 +4,18 @@
 -- ACQUIRE: take the lock alone, or stand in its queue. Resending it with the same arguments is
 -- harmless. In the hash format the owner that has the lock takes it once more, past the queue.
 --
--- KEYS: K, Q, F, R, and W by clients that leave other libraries their turn.
+-- KEYS: K, Q, F, R, W.
 -- ARGV: token, lease_ms, member ('' tries only and never queues), ticket ('' for a new one),
 --       channel prefix; hash format: owner.
 -- Returns {1, fence, now}: held by the token, for at least lease_ms from now. Hash format:
 --         {1, fence, now, count}: the holds of the owner, this one included.
---      or {0, pttl, now, ticket, rank, check, holder, type}: not held. ticket: '' if not queued.
---         rank: 0 is the head, -1 not queued. check: first 8 digits of sha1(K). holder: at most 64
---         bytes of K's value, '' if it is not a lock; hash format: a token of its owner, or the
---         foreign owner; hash_rw format: one of Redisson's, if it is among the holders. type: that
---         of K; 'none' means that K is free and could not be given away in this call, so look again
---         soon (KICK, or ACQUIRE); with a pttl >= 0 it is left to others for that long.
+--      or {0, pttl, now, ticket, rank, check, holder, type, flags}: not held. ticket: '' if not
+--         queued. rank: 0 is the head, -1 not queued. check: first 8 digits of sha1(K). holder: at
+--         most 64 bytes of K's value, '' if it is not a lock; hash format: a token of its owner, or
+--         the foreign owner; hash_rw format: one of Redisson's, if it is among the holders. type:
+--         that of K; 'none' means that K is free and could not be given away in this call, so look
+--         again soon (KICK, or ACQUIRE); with a pttl >= 0 it is left to others for that long.
+--         flags: see grant.lua.
 -- Statuses: RL_OK; RL_BUSY or waiting.
 local K, Q, F, R, W = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local token, lease, me, ticket, prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -23,16 +24,14 @@ local mode, fence = 'x', nil
 local owner = ARGV[6]
 --@end
 --@include fragments/time.lua
---@include fragments/window.lua
 -- The usual case first: one command where reading K and looking for a queue would be two.
-if not window and redis.call('EXISTS', K, Q) == 0 then
+if redis.call('EXISTS', K, Q, W) == 0 then
   local holder, readers = false, 0
   --@include fragments/take.lua
   --@include fragments/granted.lua
 end
 --@include fragments/@FORMAT@/holder.lua
 --@include fragments/@FORMAT@/readers.lua
-window = not holder and window
 --@include fragments/@FORMAT@/mine.lua
 if is_mine then
   --@include fragments/keep.lua
@@ -47,9 +46,26 @@ if readers > 0 and holder == owner then
   --@include fragments/granted.lua
 end
 --@end
+local window = false
+--@only string hash
+if not holder then
+  --@include fragments/window.lua
+end
+--@end
+--@only hash_rw
+if is_open then
+  --@include fragments/window.lua
+end
+--@end
+if not holder and not window and redis.call('EXISTS', Q) == 0 then
+  --@include fragments/take.lua
+  --@include fragments/granted.lua
+end
 --@include fragments/line_up.lua
+local served = 0
 if has_new_head then
   --@include fragments/grant.lua
+  served = flags
   if own then
     local number = own
     --@include fragments/granted.lua

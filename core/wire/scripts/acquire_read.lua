@@ -5,7 +5,7 @@
 -- same arguments is harmless. A reader does not overtake a writer who waits, but for one whose
 -- sibling, another lease of its owner, reads already: it would wait for itself.
 --
--- KEYS: K, Q, F, R, and W by clients that leave other libraries their turn.
+-- KEYS: K, Q, F, R, W.
 -- ARGV: token, lease_ms, member ('' tries only and never queues), ticket ('' for a new one),
 --       channel prefix, token of a sibling ('' for none).
 -- Returns as ACQUIRE does.
@@ -14,17 +14,27 @@ local K, Q, F, R, W = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local token, lease, me, ticket, prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local mode, fence, sibling = 's', nil, ARGV[6]
 --@include fragments/time.lua
---@include fragments/window.lua
 --@include fragments/@FORMAT@/holder.lua
 --@include fragments/@FORMAT@/readers.lua
-window = not holder and window
 --@include fragments/@FORMAT@/mine.lua
 if is_mine then
   --@include fragments/keep.lua
   --@include fragments/granted.lua
 end
 local may_pass = readers > 0 and sibling ~= '' and redis.call('ZSCORE', R, sibling)
-if may_pass or (is_open and not window and redis.call('EXISTS', Q) == 0) then
+local window, is_first = false, false
+--@only string
+is_first = not holder and redis.call('EXISTS', Q, W) == 0
+if not holder and not is_first then
+  --@include fragments/window.lua
+end
+--@end
+--@only hash_rw
+if is_open then
+  --@include fragments/window.lua
+end
+--@end
+if may_pass or is_first or (is_open and not window and redis.call('EXISTS', Q) == 0) then
   if me ~= '' then
     redis.call('ZREM', Q, me)
   end
@@ -32,8 +42,10 @@ if may_pass or (is_open and not window and redis.call('EXISTS', Q) == 0) then
   --@include fragments/granted.lua
 end
 --@include fragments/line_up.lua
+local served = 0
 if has_new_head then
   --@include fragments/grant.lua
+  served = flags
   if own then
     local number = own
     --@include fragments/granted.lua

@@ -16,7 +16,8 @@ local token, lease, prefix = ARGV[1], ARGV[2], ARGV[3]
 --@include fragments/time.lua
 --@include fragments/@FORMAT@/readers.lua
 --@include fragments/@FORMAT@/mine.lua
-local own, last = tonumber(ARGV[4] or ''), tonumber(redis.call('GET', F) or nil)
+local own, last, spoilt = tonumber(ARGV[4] or ''), redis.pcall('GET', F), nil
+--@include fragments/fence_check.lua
 if not is_mine or (readers == 0 and own and last and last > own) then
   return {0, now, 0}
 end

@@ -23,9 +23,15 @@ if pttl < lease then
 end
 if I then
   if #ARGV > 2 then
+    -- First, and without an effect: a user that may not set an expiry must not leave I behind.
+    redis.call('PEXPIRE', I, pttl)
+    local mark = redis.call('HGET', I, token)
     -- DEL leaves nothing of an earlier holder, and a server without memory allows HSET behind it.
     redis.call('DEL', I)
     redis.call('HSET', I, 'token', token, unpack(ARGV, 3))
+    if mark then
+      redis.call('HSET', I, token, mark)
+    end
     redis.call('PEXPIRE', I, pttl)
   elseif redis.pcall('HGET', I, 'token') == token then
     redis.call('PEXPIRE', I, pttl)

@@ -24,6 +24,11 @@ if holder then
   if type(holder) == 'table' or (token ~= '' and not is_mine and holder ~= token) then
     return {-1, now, 0}
   end
+  local last, spoilt = redis.pcall('GET', F), nil
+  --@include fragments/fence_check.lua
+  if spoilt then
+    return spoilt
+  end
   result = 1
   if token == '' or token == holder then
     -- DEL comes first: it is a write that a server without memory allows.

@@ -17,7 +17,11 @@ local token, fence = ARGV[1], tonumber(ARGV[2])
 if holder ~= token then
   return {0, now}
 end
-local last = tonumber(redis.call('GET', F) or nil)
+local last, spoilt = redis.pcall('GET', F), nil
+--@include fragments/fence_check.lua
+if spoilt then
+  return spoilt
+end
 if not last or last < fence then
   redis.call('SET', F, string.format('%016d', fence), 'PX', '@FENCE_TTL_MS@')
 end

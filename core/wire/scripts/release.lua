@@ -3,9 +3,10 @@
 --
 -- RELEASE: give up what the token has, and serve the queue. Nobody else's lock is ever touched.
 --
--- KEYS: K, Q, F, R, and W by clients that leave other libraries their turn.
--- ARGV: token, channel prefix; hash format: owner; with W: after how many grants of ours, 0 for
---       never, and for how many ms.
+-- KEYS: K, Q, F, R, W.
+-- ARGV: token, channel prefix; hash format: owner; after how many grants of ours K is left to other
+--       libraries that poll (0 never, -1 if they are about, -2 now as well), for how many ms, and
+--       how many grants this one counts for: it may have passed on inside its client.
 -- Returns {result, now, flags}. result: -1 not the owner, 0 the owner has other holds (hash
 --         format), 1 freed, 1 + n handed to n waiters. A non-owner that finds K free with waiters
 --         hands it on all the same. now: 0 in the usual case, that nobody waits. flags: see
@@ -14,15 +15,21 @@
 --           got no answer.
 local K, Q, F, R, W = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local token, prefix = ARGV[1], ARGV[2]
+local burst, length, grants = tonumber(ARGV[#ARGV - 2]), ARGV[#ARGV - 1], ARGV[#ARGV]
 --@only hash
 local owner = ARGV[3]
 --@end
 --@include fragments/@FORMAT@/holder.lua
+-- 1 if W is there, and 2 if Q is: a key that is named twice counts twice.
+local there
 --@only string
 -- The usual case first. Only what waits has use for the time.
-if holder == token and not W and redis.call('EXISTS', Q) == 0 then
-  redis.call('DEL', K)
-  return {1, 0, 0}
+if holder == token then
+  there = redis.call('EXISTS', W, Q, Q)
+  if there == 0 and burst <= 0 then
+    redis.call('DEL', K)
+    return {1, 0, 0}
+  end
 end
 --@end
 --@include fragments/time.lua
@@ -41,29 +48,55 @@ local is_still_held = is_mine and holder
 --@only hash hash_rw
 --@include fragments/@FORMAT@/channel.lua
 --@end
--- W: how many grants in a row were ours; or 'w', a window in which we take nothing.
-local window, count = false, nil
-if W and is_mine and not holder then
-  local burst = tonumber(ARGV[#ARGV - 1])
-  if burst > 0 then
-    count = (tonumber(redis.pcall('GET', W)) or 0) + 1
-    window = count >= burst and tonumber(ARGV[#ARGV])
-  end
-  --@only hash hash_rw
+local me, lease, fence
+local window, turn, turn_ms = false, nil, nil
+if is_mine and not holder then
+  --@only hash
   -- Whoever subscribes there waits by Redisson's rules: they and we take turns. An error here, as
   -- without the right to look, would leave half a release.
   local theirs = redis.pcall('PUBSUB', 'NUMSUB', channel, fair_channel)
-  if (theirs[2] or 0) + (theirs[4] or 0) > 0 then
-    window = window or @REDISSON_TURN_MS@
-  end
+  window = (theirs[2] or 0) + (theirs[4] or 0) > 0 and @REDISSON_TURN_MS@
   --@end
+  --@only hash_rw
+  local theirs = redis.pcall('PUBSUB', 'NUMSUB', channel, plain_channel, fair_channel)
+  window = (theirs[2] or 0) + (theirs[4] or 0) + (theirs[6] or 0) > 0 and @REDISSON_TURN_MS@
+  --@end
+  there = there or redis.call('EXISTS', W, Q, Q)
+  if burst > 0 or burst == -2 or window or there % 2 == 1 then
+    --@include fragments/turn.lua
+  elseif there == 0 then
+    --@include fragments/@FORMAT@/settle.lua
+    --@only hash hash_rw
+    --@include fragments/@FORMAT@/tell_redisson.lua
+    --@end
+    return {1, now, 0}
+  end
 end
-local me, lease, fence
+--@only hash_rw
+if is_mine and holder then
+  -- Plain locks of theirs need K for themselves: readers of ours do not join those who are left.
+  local theirs = redis.pcall('PUBSUB', 'NUMSUB', plain_channel, fair_channel)
+  if (theirs[2] or 0) + (theirs[4] or 0) > 0 then
+    burst, window = 0, @REDISSON_WAIT_MS@
+    --@include fragments/turn.lua
+  end
+end
+--@end
 --@include fragments/grant.lua
 if window then
-  redis.call('SET', W, 'w', 'PX', window)
-elseif count then
-  redis.call('SET', W, count, 'PX', '@QUEUE_TTL_MS@')
+  -- The head may be gone without a word, and K would be free until somebody looks: those next to it
+  -- do so when the window is over.
+  for place, member in ipairs(redis.call('ZRANGE', Q, 1, 3)) do
+    local ms = (window == 0 and length or window) + place * @LOOK_APART_MS@
+    redis.pcall('@PUBLISH@', prefix .. string.sub(member, 1, 22),
+      'n' .. string.sub(member, 23, 32) .. string.format('%05d', ms))
+  end
+end
+if turn == '' then
+  redis.call('DEL', W)
+elseif turn then
+  -- Without it there is no window, and nothing worse.
+  redis.pcall('SET', W, turn, 'PX', turn_ms)
 end
 --@only hash hash_rw
 if is_mine then

@@ -10,7 +10,7 @@
 -- ARGV: token, lease_ms, member ('' tries only), ticket ('' for a new one), channel prefix.
 -- Returns {1, fence, now}: the token has the lock alone, for at least lease_ms and for what was
 --         left of its lease as a reader.
---      or {0, pttl, now, ticket, rank, check, holder, type} as ACQUIRE: it still reads.
+--      or {0, pttl, now, ticket, rank, check, holder, type, flags} as ACQUIRE: it still reads.
 --      or {-1, now}: the token has nothing; {-2, now}: another reader waits to upgrade.
 -- Statuses: RL_OK; RL_BUSY or waiting; RL_E_LOST; RL_E_DEADLOCK.
 local K, Q, F, R = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -59,4 +59,5 @@ else
 end
 --@include fragments/@FORMAT@/left.lua
 window = left
+local served = 0
 --@include fragments/refusal.lua

@@ -1165,13 +1165,37 @@ void _wrap_lease_free_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0) {
 }
 
 
-void _wrap_lease_detach_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0) {
+intgo _wrap_lease_detach_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0, _goslice_ _swig_go_1, rl_error *_swig_go_2) {
   rl_lease *arg1 = (rl_lease *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_error *arg4 = (rl_error *) 0 ;
+  rl_status result;
+  intgo _swig_go_result;
   
   arg1 = *(rl_lease **)&_swig_go_0; 
   
-  rl_lease_detach(arg1);
+  arg2 = (char *)_swig_go_1.array;
+  arg3 = (size_t)_swig_go_1.len;
   
+  arg4 = *(rl_error **)&_swig_go_2; 
+  
+  result = (rl_status)rl_lease_detach(arg1,arg2,arg3,arg4);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+rl_request *_wrap_lease_detach_start_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0) {
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  rl_request *result = 0 ;
+  rl_request *_swig_go_result;
+  
+  arg1 = *(rl_lease **)&_swig_go_0; 
+  
+  result = (rl_request *)rl_lease_detach_start(arg1);
+  *(rl_request **)&_swig_go_result = (rl_request *)result; 
+  return _swig_go_result;
 }
 
 

@@ -99,6 +99,20 @@ class AsyncLease(LeaseBase):
         started = _core.extend_watched(self._handle, ttl_ms, pump.queue, tag)
         raise_unless_ok(await pump.finish(started, tag))
 
+    async def detach(self) -> str:
+        """Hand the lease to another process, as Lease.detach(); returns the token for attach().
+
+        Cancelled, it is not held any more if the call was sent: `held` says whether it was.
+        """
+        pump = pump_here()
+        tag = pump.next_tag()
+        started = _core.lease_detach_watched(self._handle, pump.queue, tag)
+        try:
+            raise_unless_ok(await pump.finish(started, tag))
+        finally:
+            self._note_detached()
+        return self.token
+
     async def wait_lost(self, timeout: Seconds = NO_LIMIT) -> bool:
         """Wait until it stops being held, for `timeout` seconds at most; whether it is lost."""
         wait_ms = to_wait_ms(timeout)
@@ -183,8 +197,10 @@ class Guard:
 
     def _on_end(self, _: Future[None]) -> None:
         lease = self._lease()
+        if self._is_over or lease is None:
+            return
         # It is lost, or its client is closed.
-        if not self._is_over and lease is not None and not lease._is_given_back:
+        if not lease._is_given_back and not lease._is_detached():
             self._has_cancelled = True
             self._task.cancel()
 

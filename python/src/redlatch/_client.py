@@ -61,7 +61,8 @@ class Client(Base[_core.Client]):
         max_hold        lose it after this many seconds, however often it was renewed
         confirm         let the server confirm a lock that was handed over: one more round trip
         local_burst     how often it may pass between callers of this client before others (16)
-        foreign_burst   after how many grants it is left free for libraries that poll (never)
+        foreign_burst   after how many grants it is left free for libraries that poll: 0 is never
+                        (16, where one of them was seen to hold it)
         foreign_window  .. for how many seconds (0.15)
         label           a text that inspect() shows; not of readers and reentrant locks
         format          "string"; "hash", as reentrant locks have it: to exclude these; "hash-rw",
@@ -117,7 +118,12 @@ class Client(Base[_core.Client]):
         return RWLock(self, to_bytes(name, "name"), named, format)
 
     def attach(self, name: Name, token: Name) -> Lease:
-        """Go on with a lease that was detached, here or in another process."""
+        """Go on with a lease that was detached, here or in another process: once for each detach().
+
+        It is renewed for 30 s at a time; its fence is 0. Raises NotHeld if the token does not hold
+        the lock, was not detached, or was attached before. After OutcomeUnknown the mark of the
+        detach() may be used up, and the lock ends with its ttl.
+        """
         name_bytes = to_bytes(name, "name")
         token_bytes = to_bytes(token, "token")
 

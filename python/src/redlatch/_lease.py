@@ -14,6 +14,7 @@ from ._convert import NO_LIMIT, Seconds, shown, to_ms, to_text, to_wait_ms
 from ._errors import (
     Denied,
     Error,
+    NotHeld,
     OutcomeUnknown,
     ServerError,
     Unavailable,
@@ -28,6 +29,7 @@ from ._status import Status
 from ._wait import SLICE_MS, finish, refusal_of, slice_ms
 
 _HELD = _core.constant(b"RL_LEASE_HELD", 0)
+_DETACHED = _core.constant(b"RL_LEASE_DETACHED", 0)
 _WORDS = {
     _core.constant(f"RL_LEASE_{word.upper()}".encode(), 0): word
     for word in ("held", "released", "lost", "detached")
@@ -105,24 +107,22 @@ class LeaseBase:
         """Why it is not held."""
         err = new_error()
         status = _core.lease_check(self._handle, err)
-        return None if status == _OK else error_of(status, _core.error_message(err))
+        return None if status == Status.OK else error_of(status, _core.error_message(err))
 
-    def detach(self) -> str:
-        """Stop renewing, and leave the lock to its lease; Client.attach() may go on with it.
+    def _is_detached(self) -> bool:
+        return _core.lease_state(self._handle) == _DETACHED
 
-        Returns the token that it takes.
-        """
-        error = self._loss()
-        if error is not None:
-            raise error
-        self._is_given_back = True  # First: who hears that it has ended looks here.
-        _core.lease_detach(self._handle)
-        return self.token
+    def _note_detached(self) -> None:
+        """It is not held any more, although no answer came, or the wait for it was cancelled."""
+        if self._is_detached():
+            self._is_given_back = True
 
     def _settle(self, error: Error, exception: Optional[BaseException]) -> None:
         """The release at the end of a block failed by `error`; the block ended by `exception`,
         which is not ours to replace.
         """
+        if isinstance(error, NotHeld) and self._is_detached():
+            return  # Another thread or task has detached it just now.
         if exception is not None:
             add_note(exception, f"redlatch: {error}")
         elif isinstance(error, _STILL_GOING_ON):
@@ -225,6 +225,23 @@ class Lease(LeaseBase):
         _core.extend(self._handle, to_ms(ttl, "ttl"), err)
         pass_on_log()
         raise_of(err)
+
+    def detach(self) -> str:
+        """Hand the lease to another process; returns the token for its Client.attach(), once.
+
+        Renewal stops, and the lock stays until the ttl ends. Takes at most one command time limit.
+        Raises LockLost if the lease had ended, NotHeld if it was released or detached before. After
+        OutcomeUnknown it is not held here any more, and the server may have marked it: attach()
+        with `token` says so. After Unavailable, Denied and ServerError it is held as before.
+        """
+        err = new_error()
+        try:
+            _core.lease_detach(self._handle, err)
+        finally:
+            self._note_detached()
+        pass_on_log()
+        raise_of(err)
+        return self.token
 
     def __enter__(self) -> Lease:
         return self

@@ -150,9 +150,17 @@ final class Recorded {
     }
   }
 
-  /** Is about to happen to a lease. */
-  void detach(Lease lease) {
-    call("detach", describe(lease));
+  /** What hands a lease over, and answers its token. */
+  String detach(Lease lease, Supplier<String> detach) {
+    String id = call("detach", describe(lease));
+    try {
+      String token = detach.get();
+      returned(id, Status.OK, null);
+      return token;
+    } catch (RedlatchException failure) {
+      returned(id, failure.status(), null);
+      throw failure;
+    }
   }
 
   /** Is about to happen to a client. */

@@ -123,11 +123,15 @@ func (r *Record) Force(name string, force func() error) error {
 	return err
 }
 
-// Detach is about to happen to a lease.
-func (r *Record) Detach(lease *redlatch.Lease) {
-	if r.file != nil {
-		r.call("detach", describe(lease))
+// Detach does what hands a lease over, and answers its token.
+func (r *Record) Detach(lease *redlatch.Lease, detach func() (string, error)) (string, error) {
+	if r.file == nil {
+		return detach()
 	}
+	id := r.call("detach", describe(lease))
+	token, err := detach()
+	r.returned(id, err, nil)
+	return token, err
 }
 
 // Close is about to happen to a client.

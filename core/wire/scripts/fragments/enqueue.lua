@@ -11,7 +11,7 @@
 --
 -- In:  Q, me, us, ticket ('' asks for a new one).
 -- Out: ticket, 16 digits, however the server writes a score.
-local score = redis.call('ZSCORE', Q, me)
+local score, queue_left = redis.call('ZSCORE', Q, me), redis.call('PTTL', Q)
 if score and (ticket == '' or tonumber(score) <= tonumber(ticket)) then
   ticket = string.format('%016.0f', score)
 else
@@ -21,6 +21,4 @@ else
   end
   redis.call('ZADD', Q, ticket, me)
 end
-if redis.call('PTTL', Q) < @QUEUE_TTL_MS@ / 2 then
-  redis.call('PEXPIRE', Q, '@QUEUE_TTL_MS@')
-end
+--@include fragments/queue_expiry.lua

@@ -6,13 +6,11 @@
 --
 -- In:  Q, me, us, ticket ('' asks for a new one).
 -- Out: ticket, 16 digits.
-local score = redis.call('ZSCORE', Q, me)
+local score, queue_left = redis.call('ZSCORE', Q, me), redis.call('PTTL', Q)
 if score then
   ticket = string.format('%016.0f', score + @UPGRADE_TICKET@)
 else
   ticket = ticket == '' and string.format('%016.0f', us) or ticket
   redis.call('ZADD', Q, string.format('%.0f', ticket - @UPGRADE_TICKET@), me)
 end
-if redis.call('PTTL', Q) < @QUEUE_TTL_MS@ / 2 then
-  redis.call('PEXPIRE', Q, '@QUEUE_TTL_MS@')
-end
+--@include fragments/queue_expiry.lua

@@ -17,7 +17,8 @@
 --      is left of one, or false); me and lease: the caller's own queue entry and lease, whose turn
 --      needs no message; or nil.
 -- Out: holder, readers, fence; granted, the number of grants; own, the caller's own fence, or nil;
---      flags (1: more entries to look at, send KICK; 2: a publish was refused). K is written.
+--      flags (1: more entries to look at, send KICK; 2: a publish was refused, or no fence can be
+--      minted: the head is told to look). K is written.
 local check = string.sub(redis.sha1hex(K), 1, 8)
 local granted, own, looked, flags = 0, nil, 0, 0
 while true do
@@ -42,30 +43,35 @@ while true do
       redis.call('ZREM', Q, member)
       local ms = is_me and tonumber(lease) or claim
       --@include fragments/@FORMAT@/fence.lua
-      --@include fragments/@FORMAT@/give.lua
-      was_given = true
-      if is_me then
-        receivers, own = 1, number
+      if spoilt and is_me then
+        return spoilt
+      elseif spoilt then
+        -- The waiter keeps its place; its own ACQUIRE says why.
+        redis.pcall('@PUBLISH@', prefix .. string.sub(member, 1, 22),
+          'n' .. string.sub(member, 23, 32) .. '00000')
+        receivers = spoilt
       else
-        receivers = redis.pcall('@PUBLISH@', prefix .. string.sub(member, 1, 22),
-          'g' .. string.sub(member, 23, 38) .. number .. string.format('%013d', now) .. check)
-      end
-      if type(receivers) == 'table' or receivers == 0 then
-        --@include fragments/@FORMAT@/take_back.lua
-      else
-        granted = granted + 1
+        --@include fragments/@FORMAT@/give.lua
+        was_given = true
+        if is_me then
+          receivers, own = 1, number
+        else
+          receivers = redis.pcall('@PUBLISH@', prefix .. string.sub(member, 1, 22),
+            'g' .. string.sub(member, 23, 38) .. number .. string.format('%013d', now) .. check)
+        end
+        if type(receivers) == 'table' or receivers == 0 then
+          --@include fragments/@FORMAT@/take_back.lua
+        else
+          granted = granted + 1
+        end
       end
     elseif is_me then
       break
     elseif can_have ~= nil then
       --@include fragments/@FORMAT@/left.lua
-      left = window or left
-      --@only hash_rw
-      if theirs_left > 0 then
-        -- They tell nobody of ours when they leave: the head has to see for itself who reads.
-        left = 0
-      end
-      --@end
+      --@include fragments/@FORMAT@/is_ours.lua
+      -- Other libraries tell nobody when they leave: the head has to look, and has K watched then.
+      left = window or (is_ours and left) or 0
       receivers = redis.pcall('@PUBLISH@', prefix .. string.sub(member, 1, 22),
         'n' .. string.sub(member, 23, 32) ..
         string.format('%05d', (left < 0 or left > 99999) and 99999 or left))
@@ -77,7 +83,10 @@ while true do
   end
   if type(receivers) == 'table' then
     redis.call('ZADD', Q, head[2], member)
-    redis.call('PEXPIRE', Q, '@QUEUE_TTL_MS@')
+    if type(redis.pcall('PEXPIRE', Q, '@QUEUE_TTL_MS@')) == 'table' then
+      -- It comes back by its ticket; a queue without an expiry would stay.
+      redis.call('ZREM', Q, member)
+    end
     flags = 2
     break
   end

@@ -9,5 +9,13 @@ if me ~= '' then
   redis.call('ZREM', Q, me)
 end
 --@include fragments/@FORMAT@/prolong.lua
-fence = redis.call('GET', F) or nil
+fence = nil
+do
+  local last, spoilt = redis.pcall('GET', F), nil
+  --@include fragments/fence_check.lua
+  if spoilt then
+    return spoilt
+  end
+  fence = last and string.format('%016d', last)
+end
 --@include fragments/@FORMAT@/fence.lua

@@ -3,7 +3,8 @@
 --
 -- The answer to who does not get K now. See acquire.lua.
 --
--- In:  K, Q, R, me, ticket, now, holder, readers, window; hash_rw format: theirs_left, their_field.
+-- In:  K, Q, R, me, ticket, now, holder, readers, window, served; hash_rw format: theirs_left,
+--      their_field.
 -- Out: none; it returns.
 local kind, value = 'none', ''
 if type(holder) == 'table' then
@@ -23,4 +24,4 @@ elseif holder then
   --@end
 end
 return {0, window or redis.call('PTTL', K), now, ticket, redis.call('ZRANK', Q, me) or -1,
-  string.sub(redis.sha1hex(K), 1, 8), value, kind}
+  string.sub(redis.sha1hex(K), 1, 8), value, kind, served}

@@ -7,5 +7,8 @@
 -- Out: number, the fence of this grant; holder, readers, fence. K is written.
 local ms = tonumber(lease)
 --@include fragments/@FORMAT@/fence.lua
+if spoilt then
+  return spoilt
+end
 --@include fragments/@FORMAT@/give.lua
 --@include fragments/@FORMAT@/settle.lua

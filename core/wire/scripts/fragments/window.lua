@@ -1,8 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- What is left of a window in which a free K is not ours to take.
+-- What is left of a window in which a free K is not ours to take. One from before the clock went
+-- back is none.
 --
--- In:  W, or nil for a client that leaves nobody a turn.
+-- In:  W, now, window declared.
 -- Out: window, ms or false.
-local window = W and redis.pcall('GET', W) == 'w' and redis.call('PTTL', W)
+local mark = redis.pcall('GET', W)
+local from, length = string.match(type(mark) == 'string' and mark or '', ' (%d+) (%d+)$')
+window = from and now >= tonumber(from) and from + length > now and from + length - now

@@ -37,6 +37,7 @@ static rl_request* start(struct job* job) {
   if (is(op, "release")) return rl_release_start(lock->lease);
   if (is(op, "upgrade")) return start_of(lock, "upgrade", wait_ms);
   if (is(op, "downgrade")) return rl_rw_downgrade_start(lock->lease);
+  if (is(op, "detach")) return rl_lease_detach_start(lock->lease);
   return is(op, "extend") ? rl_extend_start(lock->lease, number_of(&job->call, "lease_ms")) : NULL;
 }
 
@@ -62,6 +63,12 @@ static int begin(struct job* job) {
   return rl_lease_watch(job->lease, queue, job->tag) == RL_OK;
 }
 
+static void show_detached(struct job* job) {
+  char token[40];
+  rl_lease_token(job->lock->lease, token, sizeof token);
+  show_lease(&job->call, job->lock->lease, token);
+}
+
 /* Its tag has come, or its time is over. */
 static void finish(struct job* job) {
   job->is_done = 1;
@@ -73,6 +80,7 @@ static void finish(struct job* job) {
   }
   job->status = rl_request_status(job->request);
   if (job->status == RL_PENDING) rl_request_watch(job->request, NULL, 0);
+  if (is(job->call.op, "detach") && job->status == RL_OK) show_detached(job);
   keep_lease(&job->call, job->lock, rl_request_take_lease(job->request));
   if (!job->is_borrowed) rl_request_free(job->request);
 }

@@ -205,8 +205,22 @@ static rl_status use_client(struct call* call, const char* op, rl_error* err) {
   return RL_OK;
 }
 
-static rl_status use_lease(struct call* call, rl_lease* lease, rl_error* err) {
+void show_lease(struct call* call, const rl_lease* lease, const char* token) {
   static const char* const states[] = {"NONE", "HELD", "RELEASED", "LOST", "DETACHED"};
+  add(call, " state=%s remaining_ms=%lld fence=%lld mode=%s", states[rl_lease_state(lease)],
+      (long long)rl_lease_remaining_ms(lease), (long long)rl_lease_fence(lease),
+      modes[rl_lease_mode(lease)]);
+  if (token != NULL) add(call, " token=%s", token);
+}
+
+static rl_status detach(struct call* call, rl_lease* lease, rl_error* err) {
+  char token[40];
+  const rl_status status = rl_lease_detach(lease, token, sizeof token, err);
+  if (status == RL_OK) show_lease(call, lease, token);
+  return status;
+}
+
+static rl_status use_lease(struct call* call, rl_lease* lease, rl_error* err) {
   const char* op = call->op;
   if (is(op, "release") && is(defect, "ignore_release")) return RL_OK;
   /* C has no lock object: what never held has no lease, and there is nothing to call. */
@@ -217,11 +231,56 @@ static rl_status use_lease(struct call* call, rl_lease* lease, rl_error* err) {
   if (is(op, "wait_lost")) return rl_lease_wait_lost(lease, number_of(call, "wait_ms"));
   if (is(op, "upgrade")) return rl_rw_upgrade(lease, number_of(call, "wait_ms"), err);
   if (is(op, "downgrade")) return rl_rw_downgrade(lease, err);
-  if (!is(op, "detach") && !is(op, "show")) return NO_SUCH_OPERATION;
-  if (is(op, "detach")) rl_lease_detach(lease);
-  add(call, " state=%s remaining_ms=%lld fence=%lld mode=%s", states[rl_lease_state(lease)],
-      (long long)rl_lease_remaining_ms(lease), (long long)rl_lease_fence(lease),
-      modes[rl_lease_mode(lease)]);
+  if (is(op, "detach")) return detach(call, lease, err);
+  if (!is(op, "show")) return NO_SUCH_OPERATION;
+  show_lease(call, lease, NULL);
+  return RL_OK;
+}
+
+/* One of the attaches that are made at the same time. */
+struct attach {
+  const struct lock* lock;
+  const char* token;
+  size_t token_length;
+  pthread_barrier_t* barrier;
+  pthread_t thread;
+  rl_lease* lease;
+  rl_status status;
+};
+
+static void* attach(void* argument) {
+  struct attach* one = (struct attach*)argument;
+  rl_error* err = rl_error_new();
+  pthread_barrier_wait(one->barrier);
+  one->lease = rl_lease_attach(client, one->lock->name, one->lock->name_length, one->token,
+                               one->token_length, err);
+  one->status = rl_error_status(err);
+  rl_error_free(err);
+  return NULL;
+}
+
+/* Keeps the last lease that comes of it. */
+static rl_status attach_all(struct call* call, const struct lock* lock, rl_lease** lease) {
+  struct attach all[ATTACH_COUNT];
+  pthread_barrier_t barrier;
+  int granted = 0, refused = 0;
+  pthread_barrier_init(&barrier, NULL, ATTACH_COUNT);
+  for (int i = 0; i < ATTACH_COUNT; ++i) {
+    all[i].lock = lock;
+    all[i].token = text_of(call, "token", &all[i].token_length);
+    all[i].barrier = &barrier;
+    pthread_create(&all[i].thread, NULL, attach, &all[i]);
+  }
+  for (int i = 0; i < ATTACH_COUNT; ++i) {
+    pthread_join(all[i].thread, NULL);
+    refused += all[i].status == RL_E_NOT_HELD;
+    if (all[i].lease == NULL) continue;
+    granted += 1;
+    rl_lease_free(*lease);
+    *lease = all[i].lease;
+  }
+  pthread_barrier_destroy(&barrier);
+  add(call, " granted=%d refused=%d", granted, refused);
   return RL_OK;
 }
 
@@ -267,6 +326,7 @@ static rl_status take(struct call* call, struct lock* lock, rl_error* err, rl_le
     *lease = rl_lease_attach(client, lock->name, lock->name_length, token, length, err);
     return rl_error_status(err);
   }
+  if (is(op, "attach_all")) return attach_all(call, lock, lease);
   if (strncmp(op, "start", strlen("start")) == 0) {
     rl_request_free(lock->request);
     lock->request = start_of(lock, kind, wait_ms);

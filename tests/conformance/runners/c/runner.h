@@ -11,7 +11,7 @@
 #include "call.h"
 #include "redlatch/redlatch.h"
 
-enum { TEXT_SIZE = 2048, LOCK_COUNT = 64, JOB_COUNT = 64 };
+enum { TEXT_SIZE = 2048, LOCK_COUNT = 64, JOB_COUNT = 64, ATTACH_COUNT = 64 };
 enum { NO_SUCH_OPERATION = 1000 }; /* Its name is UNKNOWN, which no case expects. */
 
 struct lock {
@@ -47,6 +47,8 @@ struct lock* find_lock(const char* id);
 rl_request* start_of(const struct lock* lock, const char* kind, int64_t wait_ms);
 /* Make `lease`, if there is one, the lock's, and answer with its numbers. */
 void keep_lease(struct call* call, struct lock* lock, rl_lease* lease);
+/* Answer with what a lease is like, and with `token`, unless it is NULL. */
+void show_lease(struct call* call, const rl_lease* lease, const char* token);
 /* Do a job by calls that wait. */
 void* work(void* job);
 /* .. and free the job. */

@@ -6,12 +6,15 @@ package main
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"redlatch.io/redlatch"
 	"redlatch/tests/support/recorded"
 )
+
+const attachCount = 64
 
 // lock is a named lock of a case: how it is taken, and its last lease.
 type lock struct {
@@ -43,6 +46,7 @@ var ofLock = map[string]func(*lock, values) answer{
 	"upgrade":       doUpgrade,
 	"downgrade":     doDowngrade,
 	"attach":        doAttach,
+	"attach_all":    doAttachAll,
 	"release":       doRelease,
 	"check":         doCheck,
 	"extend":        doExtend,
@@ -108,11 +112,46 @@ func acquiring(op string) func(*lock, values) answer {
 	}
 }
 
-func doAttach(l *lock, v values) answer {
-	words := recorded.Words{"name": l.name, "client": address(), "token": v["token"]}
-	return l.granted(record.Attach(words, func() (*redlatch.Lease, error) {
-		return client.Attach(context.Background(), cut(l.name), v["token"])
-	}))
+func (l *lock) attach(token string) (*redlatch.Lease, error) {
+	words := recorded.Words{"name": l.name, "client": address(), "token": token}
+	return record.Attach(words, func() (*redlatch.Lease, error) {
+		return client.Attach(context.Background(), cut(l.name), token)
+	})
+}
+
+func doAttach(l *lock, v values) answer { return l.granted(l.attach(v["token"])) }
+
+func doAttachAll(l *lock, v values) answer {
+	var refused atomic.Int32
+	var all sync.WaitGroup
+	leases := make(chan *redlatch.Lease, attachCount)
+	begin := make(chan struct{})
+	for i := 0; i < attachCount; i++ {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			<-begin
+			lease, err := l.attach(v["token"])
+			if err == nil {
+				leases <- lease
+			} else if errors.Is(err, redlatch.ErrNotHeld) {
+				refused.Add(1)
+			}
+		}()
+	}
+	close(begin)
+	all.Wait()
+	close(leases)
+	done := answer{}
+	done.add("granted", len(leases))
+	done.add("refused", refused.Load())
+	for lease := range leases {
+		l.lease.Store(lease)
+		done.add("fence", lease.Fence())
+		done.add("token", lease.Token())
+		done.add("mode", lease.Mode())
+	}
+	return done
 }
 
 func (l *lock) start(v values, work func(context.Context) (*redlatch.Lease, error)) answer {
@@ -257,7 +296,13 @@ func doShow(l *lock, _ values) answer {
 
 func doDetach(l *lock, v values) answer {
 	lease := l.lease.Load()
-	record.Detach(lease)
-	lease.Detach()
-	return doShow(l, v)
+	token, err := record.Detach(lease, func() (string, error) {
+		return lease.Detach(context.Background())
+	})
+	if err != nil {
+		return answered(err)
+	}
+	done := doShow(l, v)
+	done.add("token", token)
+	return done
 }

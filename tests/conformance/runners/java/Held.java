@@ -44,9 +44,8 @@ final class Held {
       case "wait_lost":
         return waitLost(values);
       case "detach":
-        record.detach(lease);
-        lease.detach();
-        return show();
+        String token = record.detach(lease, lease::detach);
+        return show().add("token", token);
       case "show":
         return show();
       default:

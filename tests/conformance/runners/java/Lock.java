@@ -4,12 +4,20 @@
 import io.redlatch.Lease;
 import io.redlatch.LockOptions;
 import io.redlatch.NamedLock;
+import io.redlatch.RedlatchException;
 import io.redlatch.Status;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 
 /** A named lock of a case: how it is taken, and its last lease. */
 final class Lock {
+  private static final int ATTACH_COUNT = 64;
+
   private final Client client;
   private final Recorded record;
   private final boolean isReentrant;
@@ -58,7 +66,9 @@ final class Lock {
       case "cancel":
         return started.cancel();
       case "attach":
-        return attach(values);
+        return granted(attach(values.text("token")));
+      case "attach_all":
+        return attachAll(values);
       case "release":
         // Java has no lock object that knows: what never held has no lease, and there is nothing to
         // call.
@@ -120,12 +130,45 @@ final class Lock {
     return new Answer(Status.PENDING);
   }
 
-  private Answer attach(Values values) {
+  private Lease attach(String token) {
     Words words = new Words().and("name", name).and("client", client.address());
+    return record.attach(
+        words.and("token", token), () -> client.attach(Defects.cut(name), token));
+  }
+
+  private Answer attachAll(Values values) throws InterruptedException {
     String token = values.text("token");
-    return granted(
-        record.attach(
-            words.and("token", token), () -> client.attach(Defects.cut(name), token)));
+    ConcurrentLinkedQueue<Lease> granted = new ConcurrentLinkedQueue<>();
+    AtomicInteger refused = new AtomicInteger();
+    CountDownLatch begin = new CountDownLatch(1);
+    List<Thread> threads = new ArrayList<>();
+    for (int i = 0; i < ATTACH_COUNT; i++) {
+      Thread thread =
+          new Thread(
+              () -> {
+                try {
+                  begin.await();
+                  granted.add(attach(token));
+                } catch (InterruptedException | RedlatchException failure) {
+                  if (failure instanceof RedlatchException known
+                      && known.status() == Status.E_NOT_HELD) {
+                    refused.incrementAndGet();
+                  }
+                }
+              });
+      thread.start();
+      threads.add(thread);
+    }
+    begin.countDown();
+    for (Thread thread : threads) {
+      thread.join();
+    }
+    Answer answer = Answer.ok().add("granted", granted.size()).add("refused", refused.get());
+    for (Lease lease : granted) {
+      held = new Held(record, lease, isMutex);
+      answer.add("fence", lease.fence()).add("token", lease.token()).add("mode", lease.mode());
+    }
+    return answer;
   }
 
   private Answer granted(Lease lease) {

@@ -182,6 +182,15 @@ async def do_extend(lock: Lock, values: Values) -> Answer:
     return Status.OK, {}
 
 
+async def do_detach(lock: Lock, values: Values) -> Answer:
+    lease: Any = runner.held(lock)
+    if not isinstance(lease, redlatch.AsyncLease):
+        return runner.do_detach(lock, values)
+    token = await lease.detach()
+    status, shown = runner.do_show(lock, values)
+    return status, {**shown, "token": token}
+
+
 async def do_wait_lost(lock: Lock, values: Values) -> Answer:
     lease: Any = runner.held(lock)
     if not isinstance(lease, redlatch.AsyncLease):
@@ -211,6 +220,7 @@ OF_LOCK: dict[str, Callable[[Lock, Values], Awaitable[Answer]]] = {
     "cancel": do_cancel,
     "release": do_release,
     "extend": do_extend,
+    "detach": do_detach,
     "wait_lost": do_wait_lost,
 }
 

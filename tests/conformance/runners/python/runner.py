@@ -80,6 +80,8 @@ def refusal(wait: float) -> Status:
     return Status.TIMEOUT if wait else Status.BUSY
 
 
+ATTACH_COUNT = 64
+
 client: Any  # a redlatch.Client, or a Redlock, whose locks are as the mutexes of a client
 locks: dict[str, Lock] = {}
 jobs: dict[int, threading.Thread] = {}
@@ -216,9 +218,13 @@ def do_statuses(values: Values) -> Answer:
 def granted(lock: Lock, lease: redlatch.Lease | Status) -> Answer:
     if isinstance(lease, Status):
         return lease, {}
+    return Status.OK, held_by(lock, lease)
+
+
+def held_by(lock: Lock, lease: redlatch.Lease) -> dict[str, object]:
     lock.lease = lease
     shown = {"fence": lease.fence, "token": lease.token}
-    return Status.OK, {**shown, "mode": lease.mode.upper(), "hold_count": lease.hold_count}
+    return {**shown, "mode": lease.mode.upper(), "hold_count": lease.hold_count}
 
 
 def acquiring(op: str) -> Callable[[Lock, Values], Answer]:
@@ -295,6 +301,31 @@ def do_attach(lock: Lock, values: Values) -> Answer:
     return granted(lock, lease)
 
 
+def do_attach_all(lock: Lock, values: Values) -> Answer:
+    barrier = threading.Barrier(ATTACH_COUNT)
+    granted: list[redlatch.Lease] = []
+    refused: list[redlatch.NotHeld] = []
+
+    def attach() -> None:
+        barrier.wait()
+        try:
+            granted.append(client.attach(lock.name, values["token"]))
+        except redlatch.NotHeld as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=attach) for _ in range(ATTACH_COUNT)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    shown: dict[str, object] = {"granted": len(granted), "refused": len(refused)}
+    for lease in granted:
+        lock.block = ExitStack()
+        lock.block.enter_context(lease)
+        shown |= held_by(lock, lease)
+    return Status.OK, shown
+
+
 def do_release(lock: Lock, values: Values) -> Answer:
     if lock.lease is None:
         client.lock(lock.name).release()  # Which says that it is not held.
@@ -333,8 +364,9 @@ def do_show(lock: Lock, values: Values) -> Answer:
 
 
 def do_detach(lock: Lock, values: Values) -> Answer:
-    held(lock).detach()
-    return do_show(lock, values)
+    token = held(lock).detach()
+    status, shown = do_show(lock, values)
+    return status, {**shown, "token": token}
 
 
 def held(lock: Lock) -> redlatch.Lease:
@@ -366,6 +398,7 @@ OF_LOCK: dict[str, Callable[[Lock, Values], Answer]] = {
     "upgrade": do_upgrade,
     "downgrade": do_downgrade,
     "attach": do_attach,
+    "attach_all": do_attach_all,
     "release": do_release,
     "check": do_check,
     "extend": do_extend,

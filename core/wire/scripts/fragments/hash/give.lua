@@ -10,4 +10,7 @@ if not holder then
   readers = 0
 end
 readers = readers + redis.call('ZADD', R, 'GT', now + ms, token .. owner)
+if not holder then
+  --@include fragments/readers_expiry.lua
+end
 holder = owner

@@ -12,7 +12,13 @@ if mode == 's' then
     readers = 0
   end
   readers = readers + redis.call('ZADD', R, 'GT', now + ms, token)
+  if readers == 1 then
+    --@include fragments/readers_expiry.lua
+  end
   redis.call('HSET', K, 'mode', 'read', token, 1)
+  if not holder then
+    redis.call('PEXPIREAT', K, now + ms)
+  end
   redis.call('SET', stem .. ':' .. token .. ':rwlock_timeout:1', 1, 'PX', ms)
   holder = '@SHARED@'
 else
@@ -23,6 +29,10 @@ else
   end
   redis.call('DEL', K, R)
   redis.call('HSET', K, 'mode', 'write', token .. ':write', 1)
-  redis.call('PEXPIRE', K, ms)
+  local refused = redis.pcall('PEXPIRE', K, ms)
+  if type(refused) == 'table' then
+    redis.call('DEL', K)
+    return refused
+  end
   readers, holder = 0, token
 end

@@ -12,10 +12,16 @@ if mode == 's' then
   holder = readers > 0 and holder
 elseif mode == 'u' then
   -- The entry in the queue is dead; the reader has its lease, and may still be alive.
+  redis.call('ZADD', R, expiry, token)
+  if type(redis.pcall('PEXPIREAT', R, expiry)) == 'table' then
+    -- As in the string format: R would never expire.
+    redis.call('DEL', R)
+    break
+  end
   redis.call('DEL', K)
   redis.call('HSET', K, 'mode', 'read', token, 1)
+  redis.call('PEXPIREAT', K, expiry)
   redis.call('SET', stem .. ':' .. token .. ':rwlock_timeout:1', 1, 'PX', expiry - now)
-  redis.call('ZADD', R, expiry, token)
   readers = 1
   holder = '@SHARED@'
 else

@@ -5,15 +5,17 @@
 -- used for passing the lock on, and below those of the next writer.
 --
 -- In:  F, us, mode, fence (nil, or minted by this script).
--- Out: number, 16 digits. fence.
-local number
+-- Out: number, 16 digits, and fence; or spoilt, see fence_check.lua.
+local number, spoilt
 if mode == 's' then
-  number = tonumber(redis.call('GET', F) or nil)
-  if not number then
+  local last = redis.pcall('GET', F)
+  --@include fragments/fence_check.lua
+  number = last
+  if not last and not spoilt then
     --@include fragments/mint.lua
     number = fence
   end
-  number = string.format('%016d', number + @FENCE_STEP@ - 1)
+  number = not spoilt and string.format('%016d', number + @FENCE_STEP@ - 1)
 else
   if not fence then
     --@include fragments/mint.lua

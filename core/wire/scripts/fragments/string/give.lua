@@ -15,6 +15,9 @@ if mode == 's' then
     redis.call('DEL', R)
   end
   readers = readers + redis.call('ZADD', R, 'GT', now + ms, token)
+  if not holder then
+    --@include fragments/readers_expiry.lua
+  end
   holder = '@SHARED@'
 else
   if mode == 'u' then

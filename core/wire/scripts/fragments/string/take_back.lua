@@ -11,6 +11,11 @@ if mode == 's' then
 elseif mode == 'u' then
   -- The entry in the queue is dead; the reader has its lease, and may still be alive.
   redis.call('ZADD', R, expiry, token)
+  if type(redis.pcall('PEXPIREAT', R, expiry)) == 'table' then
+    -- R would never expire. K says that the token has it alone, until the same time.
+    redis.call('DEL', R)
+    break
+  end
   readers = 1
   holder = '@SHARED@'
 else

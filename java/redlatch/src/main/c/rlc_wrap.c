@@ -1413,13 +1413,43 @@ SWIGEXPORT void JNICALL Java_io_redlatch_internal_rlc_RlcJNI_lease_1free(JNIEnv 
 }
 
 
-SWIGEXPORT void JNICALL Java_io_redlatch_internal_rlc_RlcJNI_lease_1detach(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_lease_1detach(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jlong jarg4) {
+  jint jresult = 0 ;
   rl_lease *arg1 = (rl_lease *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_error *arg4 = (rl_error *) 0 ;
+  rl_status result;
   
   (void)jenv;
   (void)jcls;
   arg1 = *(rl_lease **)&jarg1; 
-  rl_lease_detach(arg1);
+  
+  arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+  if (!arg2) return 0;
+  arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  
+  arg4 = *(rl_error **)&jarg4; 
+  result = (rl_status)rl_lease_detach(arg1,arg2,arg3,arg4);
+  jresult = (jint)result; 
+  
+  (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, 0);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_lease_1detach_1start(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jlong jresult = 0 ;
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  rl_request *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_lease **)&jarg1; 
+  result = (rl_request *)rl_lease_detach_start(arg1);
+  *(rl_request **)&jresult = result; 
+  return jresult;
 }
 
 

@@ -29,7 +29,7 @@ public final class Lease implements AutoCloseable {
     RELEASED,
     /** Not certain any more. */
     LOST,
-    /** Left to its TTL by detach(). */
+    /** Handed over by detach(), or about to be. */
     DETACHED
   }
 
@@ -315,19 +315,21 @@ public final class Lease implements AutoCloseable {
   }
 
   /**
-   * Stops renewing and leaves the lock to its TTL, in which {@link Redlatch#attach} may go on with
-   * it.
+   * Hands the lease to another process: one {@link Redlatch#attach} with the token can go on with
+   * it. Renewal stops, and the lock stays until its TTL ends. Waits for the answer, for at most one
+   * command time limit (2 s), and no interrupt ends that.
    *
-   * @return the token to do so with.
+   * @return the token to attach with.
+   * @throws LockLostException if the lease had ended before.
+   * @throws RedlatchException with {@link Status#E_NOT_HELD} if it was closed or detached before;
+   *     {@link Status#E_OUTCOME_UNKNOWN} if no answer came: it is not held here any more, and an
+   *     attach with token() finds out whether it was handed over. With {@link
+   *     Status#E_UNAVAILABLE}, {@link Status#E_DENIED} and {@link Status#E_SERVER} it is held as
+   *     before.
    */
   public String detach() {
-    String token = token();
-    ask(
-        handle -> {
-          Rlc.lease_detach(handle);
-          return true;
-        });
-    return token;
+    finish("detach", Rlc::lease_detach_start);
+    return token();
   }
 
   private Request started(

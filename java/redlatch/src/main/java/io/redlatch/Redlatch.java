@@ -169,9 +169,11 @@ public final class Redlatch implements AutoCloseable {
 
   /**
    * Goes on with a lease that was detached, here or in another process, and renews it for 30 s at a
-   * time. Its fence is 0: the number belongs to whoever acquired.
+   * time: once for each detach(). Its fence is 0: the number belongs to the acquisition.
    *
-   * @throws RedlatchException with {@link Status#E_NOT_HELD} if the token does not hold the lock.
+   * @throws RedlatchException with {@link Status#E_NOT_HELD} if the token does not hold the lock,
+   *     was not detached, or was attached before; with {@link Status#E_OUTCOME_UNKNOWN} if no
+   *     answer came: the next attach says whether the lease is still detached.
    */
   public Lease attach(byte[] name, String token) {
     String shown = Text.of(Text.given(name, "name"));

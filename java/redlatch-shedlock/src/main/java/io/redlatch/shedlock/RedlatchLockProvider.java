@@ -21,6 +21,7 @@ import net.javacrumbs.shedlock.core.ExtensibleLockProvider;
 import net.javacrumbs.shedlock.core.LockConfiguration;
 import net.javacrumbs.shedlock.core.SimpleLock;
 import net.javacrumbs.shedlock.support.LockException;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Takes the locks of ShedLock's tasks with redlatch, under their own names.
@@ -39,22 +40,17 @@ public final class RedlatchLockProvider implements ExtensibleLockProvider {
 
   private final Function<String, NamedLock> locks;
 
-  /** Leaves the lock of a lease as it is, and makes what ends it later. */
-  private final Function<Lease, Runnable> leaving;
+  /** Leaves the lock of a lease as it is, and makes what ends it later; null if it is lost. */
+  private final Function<Lease, @Nullable Runnable> leaving;
 
   /**
    * Of a task that ends before its lockAtLeastFor is over, the lock is kept until then, also when
    * the client is closed meanwhile or the process ends. Nobody is left then to give it back, and it
-   * goes on to the end of lockAtMostFor.
+   * goes on to the end of lockAtMostFor. While the server cannot be asked, closing the client gives
+   * the lock back early.
    */
   public RedlatchLockProvider(Redlatch client) {
-    this(
-        client::lock,
-        lease -> {
-          // Held, it would be released by close().
-          String token = lease.detach();
-          return () -> client.attach(lease.name(), token).close();
-        });
+    this(client::lock, lease -> leave(client, lease));
   }
 
   /**
@@ -66,7 +62,7 @@ public final class RedlatchLockProvider implements ExtensibleLockProvider {
   }
 
   private RedlatchLockProvider(
-      Function<String, NamedLock> locks, Function<Lease, Runnable> leaving) {
+      Function<String, NamedLock> locks, Function<Lease, @Nullable Runnable> leaving) {
     this.locks = locks;
     this.leaving = leaving;
   }
@@ -81,6 +77,21 @@ public final class RedlatchLockProvider implements ExtensibleLockProvider {
     } catch (RedlatchException failure) {
       throw new LockException(failure.getMessage(), failure);
     }
+  }
+
+  private static @Nullable Runnable leave(Redlatch client, Lease lease) {
+    try {
+      lease.detach(); // Held, it would be released by close().
+    } catch (RedlatchException failure) {
+      if (lease.isHeld()) {
+        return lease::close;
+      }
+      if (failure.status() != Status.E_OUTCOME_UNKNOWN) {
+        return null;
+      }
+    }
+    String token = lease.token();
+    return () -> client.attach(lease.name(), token).close();
   }
 
   /** It waits for the server, and the common pool is for what does not. */
@@ -103,8 +114,8 @@ public final class RedlatchLockProvider implements ExtensibleLockProvider {
     @Override
     protected void doUnlock() {
       long leftNs = notBeforeNs - System.nanoTime();
-      if (leftNs > 0 && lease.isHeld()) {
-        Runnable end = leaving.apply(lease);
+      Runnable end = leftNs > 0 && lease.isHeld() ? leaving.apply(lease) : null;
+      if (end != null) {
         CompletableFuture.delayedExecutor(leftNs, TimeUnit.NANOSECONDS, RedlatchLockProvider::start)
             .execute(() -> endLater(end));
         return;

@@ -75,7 +75,12 @@ class RedlatchLockProviderTest extends NodesTest {
 
   @Test
   void taskThatHasLostItsLockIsNotFailed() {
-    SimpleLock lock = lock(LONG, Duration.ZERO);
+    taskLosesItsLock(Duration.ZERO);
+    taskLosesItsLock(LONG);
+  }
+
+  private void taskLosesItsLock(Duration atLeast) {
+    SimpleLock lock = lock(LONG, atLeast);
     otherClient.forceRelease("x");
     SimpleLock taken = other.lock(task("x")).orElseThrow();
     lock.unlock();

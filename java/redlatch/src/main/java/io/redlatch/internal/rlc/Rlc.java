@@ -257,8 +257,13 @@ public class Rlc implements RlcConstants {
     RlcJNI.lease_free(SWIGTYPE_p_rl_lease.getCPtr(lease));
   }
 
-  public static void lease_detach(SWIGTYPE_p_rl_lease lease) {
-    RlcJNI.lease_detach(SWIGTYPE_p_rl_lease.getCPtr(lease));
+  public static int lease_detach(SWIGTYPE_p_rl_lease lease, byte[] buffer, SWIGTYPE_p_rl_error err) {
+    return RlcJNI.lease_detach(SWIGTYPE_p_rl_lease.getCPtr(lease), buffer, SWIGTYPE_p_rl_error.getCPtr(err));
+  }
+
+  public static SWIGTYPE_p_rl_request lease_detach_start(SWIGTYPE_p_rl_lease lease) {
+    long cPtr = RlcJNI.lease_detach_start(SWIGTYPE_p_rl_lease.getCPtr(lease));
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
   }
 
   public static int lease_state(SWIGTYPE_p_rl_lease lease) {

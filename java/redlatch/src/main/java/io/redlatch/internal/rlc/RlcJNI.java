@@ -71,7 +71,8 @@ public class RlcJNI {
   public final static native long rw_upgrade_start(long jarg1, long jarg2);
   public final static native long rw_downgrade_start(long jarg1);
   public final static native void lease_free(long jarg1);
-  public final static native void lease_detach(long jarg1);
+  public final static native int lease_detach(long jarg1, byte[] jarg2, long jarg4);
+  public final static native long lease_detach_start(long jarg1);
   public final static native int lease_state(long jarg1);
   public final static native long lease_remaining_ms(long jarg1);
   public final static native long lease_fence(long jarg1);

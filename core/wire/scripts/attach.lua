@@ -1,0 +1,32 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Copyright The redlatch authors
+--
+-- ATTACH: go on with a lease that was detached, by using up its mark, and make it last at least
+-- lease_ms from now. So no two clients hold by one token. Resending it with the same name is
+-- harmless.
+--
+-- KEYS: K, R, I.
+-- ARGV: token, lease_ms, a name of this call that no other one has.
+-- Returns {result, now, count}. result: 1 the caller holds; 2 it holds, as a reader; 0 the token
+--         has nothing; -1 it has, and its holder has not detached it. count: see detach.lua.
+-- Statuses: RL_OK; 0 and -1 are RL_E_NOT_HELD.
+local K, R, I = KEYS[1], KEYS[2], KEYS[3]
+local token, lease, name = ARGV[1], ARGV[2], ARGV[3]
+--@include fragments/string/holder.lua
+--@include fragments/time.lua
+--@include fragments/string/readers.lua
+--@include fragments/string/mine.lua
+if not is_mine then
+  return {0, now, 0}
+end
+--@include fragments/mark.lua
+if marked % 2 == 0 and marked_by ~= name then
+  return {-1, now, 0}
+end
+marked = marked + marked % 2
+-- First: it may be refused, and the lease then stays detached.
+local mark = marked .. ':' .. name
+--@include fragments/set_mark.lua
+--@include fragments/string/prolong.lua
+redis.call('PEXPIRE', I, math.max(redis.call('PTTL', K), 1))
+return {readers > 0 and 2 or 1, now, marked}

@@ -1,0 +1,28 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Copyright The redlatch authors
+--
+-- Writes the mark of a lease, which lasts as long as K. PEXPIRE comes first: it is a write that a
+-- server without memory allows, and a user that may not set an expiry leaves nothing behind.
+--
+-- What earlier holders left goes, so that I does not grow while leases change hands.
+--
+-- In:  K, I, R, readers, token, mark.
+-- Out: none. I is written.
+local left = math.max(redis.call('PTTL', K), 1)
+redis.call('PEXPIRE', I, left)
+if readers == 0 then
+  if redis.call('HGET', I, 'token') ~= token then
+    redis.call('DEL', I)
+  end
+  redis.call('HSET', I, 'token', token, token, mark)
+else
+  redis.call('HSET', I, token, mark)
+end
+if redis.call('HLEN', I) > @MARKS@ then
+  for _, field in ipairs(redis.call('HKEYS', I)) do
+    if not redis.call('ZSCORE', R, field) then
+      redis.call('HDEL', I, field)
+    end
+  end
+end
+redis.call('PEXPIRE', I, left)

@@ -1,0 +1,47 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Copyright The redlatch authors
+--
+-- Whether K, which its holder gives up, is left to libraries that poll. W is
+-- `count missed from ms`: how many grants in a row were ours, how many windows were opened since a
+-- holder of theirs was seen, since when K is ours or left to them, and for how long; 0, it is ours.
+-- A holder of theirs makes W, and so does a client that asks for windows in any case. What is no
+-- sign of them, as a turn of Redisson's, has `-` as count.
+--
+-- Ours have K for as long as one window lasts, at least. What nobody takes is offered less and less
+-- often, and at last no more: each window is twice as many grants away as the one before.
+--
+-- Holders of theirs are not seen where K is never free: now and then a client asks for a window to
+-- find out, if somebody waits.
+--
+-- In:  W, there (2 and more: somebody waits), now, burst, length, grants (see release.lua), window
+--      (ms that are left to Redisson, or false).
+-- Out: window: 0 if one for those that poll begins: who waits looks at once, has K watched, and so
+--      sees who takes it. turn: what W becomes, '' for nothing; turn_ms: for how long.
+local mark = redis.pcall('GET', W)
+local count, missed, from, ms = string.match(type(mark) == 'string' and mark or '',
+  '^(%d+) (%d+) (%d+) (%d+)$')
+local is_marked = count ~= nil
+local is_counted = burst > 0 or (burst < 0 and is_marked)
+missed, from = tonumber(missed) or 0, (from or 0) + (ms or 0)
+turn, turn_ms = '', (is_counted or is_marked) and @QUEUE_TTL_MS@ or window
+if burst == -2 and not is_marked and there > 1 then
+  window, turn_ms = 0, length
+elseif is_counted then
+  count = (count or 0) + grants
+  local is_due = count >= burst
+  if burst < 0 then
+    is_due = count >= @YIELD_EVERY@ * 2 ^ missed and now >= from + length
+  end
+  if is_due then
+    count, missed = 0, burst > 0 and missed or missed + 1
+    if burst > 0 or missed <= @YIELD_LIMIT@ then
+      window = 0
+    elseif not window then
+      turn_ms = false
+    end
+  end
+end
+if turn_ms then
+  length = window == 0 and length or window or 0
+  turn = (count or '-') .. ' ' .. missed .. ' ' .. (window and now or from) .. ' ' .. length
+end

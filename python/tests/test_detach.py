@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: a lease goes from one client to another, once for each detach, and a detach that fails says
+what is still held. Method: clients of this process, in threads and in event loops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+import redlatch
+from redlatch.testing import expire
+from support.servers import Server
+
+from .conftest import Run
+from .test_aio import lease_of, raises, until
+
+
+def test_detached_lease_goes_on_elsewhere(client: redlatch.Client, other: redlatch.Client) -> None:
+    lease = client.acquire("report")
+    assert lease is not None
+    token = lease.detach()
+    assert "detached" in repr(lease)
+    with pytest.raises(redlatch.NotHeld):
+        lease.detach()
+    with pytest.raises(redlatch.NotHeld):
+        other.attach("other", token)
+    with pytest.raises(redlatch.Invalid):
+        other.attach("report", token + "0")
+    attached = other.attach("report", token)
+    assert attached.token == token and attached.fence == 0
+    with pytest.raises(redlatch.NotHeld):
+        client.attach("report", token)
+    assert attached.detach() == token
+    again = client.attach("report", token)
+    again.release()
+    assert client.inspect("report").is_free
+
+
+def test_lease_is_handed_over_by_its_holder_only(
+    client: redlatch.Client, other: redlatch.Client
+) -> None:
+    with client.lock("report") as lease:
+        with pytest.raises(redlatch.NotHeld):
+            other.attach("report", lease.token)
+        lease.check()
+    lost = client.acquire("report")
+    assert lost is not None
+    expire(client, "report")
+    with pytest.raises(redlatch.LockLost):
+        lost.detach()
+    assert lost.lost
+    with pytest.raises(redlatch.NotHeld):
+        other.attach("report", lost.token)
+    with pytest.raises(redlatch.LockLost), client.lock("report") as lease:
+        expire(client, "report")
+        with pytest.raises(redlatch.LockLost):
+            lease.detach()
+
+
+def test_block_whose_lease_is_detached_releases_nothing(
+    client: redlatch.Client, other: redlatch.Client
+) -> None:
+    with client.lock("report") as lease:
+        token = lease.detach()
+    assert not client.inspect("report").is_free
+    # Another thread detaches it while the block ends.
+    with other.attach("report", token) as lease:
+        lease.detach()
+        lease._is_given_back = False
+    client.attach("report", token).release()
+
+
+def test_refused_detach_leaves_the_lease_held(client: redlatch.Client, server: Server) -> None:
+    with server.connect() as connection, client.lock("report") as lease:
+        connection.cmd("ACL", "SETUSER", "default", "-hset")
+        try:
+            with pytest.raises(redlatch.Denied):
+                lease.detach()
+        finally:
+            connection.cmd("ACL", "SETUSER", "default", "+hset")
+        assert lease.held
+        lease.extend(20)
+    assert client.inspect("report").is_free
+
+
+def test_one_of_many_attaches_is_granted(client: redlatch.Client, other: redlatch.Client) -> None:
+    lease = client.acquire("report")
+    assert lease is not None
+    token = lease.detach()
+    barrier = threading.Barrier(64)
+    granted: list[redlatch.Lease] = []
+    refused: list[redlatch.NotHeld] = []
+
+    def attach(of: redlatch.Client) -> None:
+        barrier.wait()
+        try:
+            granted.append(of.attach("report", token))
+        except redlatch.NotHeld as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=attach, args=((client, other)[i % 2],)) for i in range(64)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(granted), len(refused)) == (1, 63)
+    granted[0].release()
+
+
+# ---- asyncio -------------------------------------------------------------------------------------
+
+
+def test_detach_does_not_hold_up_the_loop(run: Run, server: Server) -> None:
+    """Method: the server is stopped, and time goes on in the loop while the detach is under way."""
+
+    async def main() -> None:
+        with redlatch.connect(server.url) as client, redlatch.connect(server.url) as other:
+            lease = await lease_of(client, "report")
+            other.inspect("report")
+            server.pause()
+            task = asyncio.ensure_future(lease.detach())
+            await asyncio.sleep(0.05)
+            assert not task.done() and not lease.held
+            task.cancel()
+            await raises(asyncio.CancelledError, task)
+            assert lease._is_given_back and not lease.lost
+            server.resume()
+            # It was sent, and its wait alone was cancelled.
+            await until(lambda: attached(other, lease.token))
+
+    def attached(client: redlatch.Client, token: str) -> bool:
+        try:
+            return client.attach("report", token).release()
+        except redlatch.NotHeld:
+            return False
+
+    run(main())
+
+
+def test_lost_lease_is_not_detached(run: Run, client: redlatch.Client) -> None:
+    async def main() -> None:
+        lease = await lease_of(client, "report")
+        expire(client, "report")
+        await raises(redlatch.LockLost, lease.detach())
+        assert lease.lost
+        with pytest.raises(redlatch.LockLost):
+            async with client.aio.lock("report", on_lost="cancel") as lease:
+                expire(client, "report")
+                await asyncio.ensure_future(raises(redlatch.LockLost, lease.detach()))
+                await asyncio.sleep(3600)
+
+    run(main())

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: a script that is refused in the middle leaves no key without an expiry.
+Method: what clients do, as users that each lack one of the commands; the harness looks for keys
+without an expiry after each script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from support.resp import Connection, RespError
+
+from .harness import LEASE_MS, Client, Lock, World
+from .test_acl import load_tool
+
+COMMANDS = [name for name in load_tool().script_commands() if name not in ("publish", "scan")]
+
+
+def attempt(*steps: Callable[[], object]) -> None:
+    for step in steps:
+        try:
+            step()
+        except RespError:
+            continue
+
+
+def clear(world: World) -> None:
+    world.admin.cmd("FLUSHALL")
+    world.load()
+
+
+def take_turns(world: World, limited: Connection) -> None:
+    """The writer's release serves two readers; each step is tried by the limited user."""
+    holder, first, second = world.client(), world.client(), world.client()
+    token = holder.hold()
+    one, two = first.token(), second.token()
+    attempt(
+        lambda: first.read(one, connection=limited),
+        lambda: second.read(two, connection=limited),
+        lambda: holder.release(token, limited),
+        lambda: world.kick(limited),
+        lambda: first.upgrade(one, connection=limited),
+        lambda: first.extend_shared(one, LEASE_MS),
+    )
+    clear(world)
+    token, behind = holder.hold(), first.wait()
+    second.wait_to_read()
+    first.die()
+    attempt(
+        lambda: holder.extend(token, 60_000, "who", "a", "label", "b", "since", "1"),
+        lambda: holder.detach(token, connection=limited),
+        lambda: second.attach(token, "call", connection=limited),
+        lambda: holder.downgrade(token, LEASE_MS, limited),
+        lambda: first.cancel(first.member(behind), limited),
+        lambda: world.force_release("", limited),
+    )
+    first.subscribe()
+
+
+def describe(world: World, limited: Connection) -> None:
+    """No renewal is due: PEXPIRE of K is not what is refused."""
+    lock, holder = world.lock, world.client()
+    token = holder.hold(lease_ms=60_000)
+    words = (token, 1000, "who", "a", "label", "b", "since", "1")
+    attempt(lambda: world.run("extend", [lock.k, lock.i], *words, connection=limited))
+
+
+def upgrade_beside_the_dead(world: World, limited: Connection) -> None:
+    """An upgrade that is granted to a dead reader is taken back."""
+    dead, reader = world.client(), world.client()
+    waiting, other = dead.share(), reader.share()
+    dead.upgrade(waiting)
+    dead.die()
+    attempt(lambda: reader.release(other, limited))
+
+
+def reenter(world: World, limited: Connection) -> None:
+    string, world.lock = world.lock, Lock("app:", "orders", is_hash=True)
+    first, second = world.client(owner="me"), world.client(owner="you")
+    token = first.token()
+    attempt(
+        lambda: first.acquire(token, connection=limited),
+        lambda: first.acquire(first.token(), connection=limited),
+        lambda: second.acquire(second.token(), connection=limited),
+        lambda: first.release(token, limited),
+        lambda: world.kick(limited),
+    )
+    world.lock = string
+
+
+@pytest.mark.parametrize("missing", COMMANDS)
+@pytest.mark.parametrize("work", [take_turns, describe, upgrade_beside_the_dead, reenter])
+def test_nothing_is_left_without_an_expiry(
+    world: World, work: Callable[[World, Connection], None], missing: str
+) -> None:
+    world.may_disagree = True  # What a refused script leaves is the server's to end.
+    with world.user("~*", "&*", "+@all", f"-{missing}") as limited:
+        work(world, limited)
+    assert world.broken == []
+
+
+@pytest.mark.parametrize("missing", COMMANDS)
+def test_nothing_of_a_read_write_hash_is_left_without_an_expiry(
+    world: World, composed: tuple[object, dict[str, str]], missing: str
+) -> None:
+    texts, lock, client = composed[1], world.lock, world.client()
+    keys: list[str | bytes] = [lock.k, lock.q, lock.f, lock.r]
+
+    def call(name: str, connection: Connection, *args: object) -> None:
+        text = texts[f"{name}.hash_rw" + (".sharded" if world.sharded else "")]
+        words = [str(arg) for arg in args]
+        attempt(lambda: connection.cmd("EVAL", text, len(keys), *keys, *words))
+        left = [key for key in world.admin.cmd("KEYS", "*") if world.pttl(key.decode()) == -1]
+        assert left == [], name
+
+    def member(client: Client, token: str, mode: str) -> str:
+        return client.member(token, mode)
+
+    with world.user("~*", "&*", "+@all", f"-{missing}") as limited:
+        for order in ("xss", "sxs", "ssx"):
+            clear(world)
+            tokens = [client.token() for _ in order]
+            for token, mode in zip(tokens, order):
+                name, more = ("acquire", ()) if mode == "x" else ("acquire_read", ("",))
+                words = (token, 5000, member(client, token, mode), "", world.prefix)
+                call(name, limited, *words, *more)
+            for token in tokens:
+                call("release", limited, token, world.prefix, 0, 0)
+                call("release", world.admin, token, world.prefix, 0, 0)

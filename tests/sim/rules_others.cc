@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Rules: beside other libraries on the same key, and what may stay when all clients are gone.
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "base/limits.h"
+#include "rules.h"
+
+namespace redlatch::sim {
+
+namespace {
+
+constexpr int64_t kQueueLimitMs = 600'000;
+constexpr int64_t kFenceLimitMs = 3'600'000;
+constexpr int64_t kYieldEvery = 16;
+constexpr int64_t kYieldLimit = 6;
+// To be told, to look, and what may be left of a window.
+constexpr Nanos kSoon = 400 * kMs;
+
+}  // namespace
+
+Rules::Turn Rules::turn_at(std::string_view key, int64_t now_ms) const {
+  Turn turn;
+  const auto found = server_.store().keys().find(key);
+  if (key.empty() || found == server_.store().keys().end()) return turn;
+  const auto *text = std::get_if<std::string>(&found->second.data);
+  const bool is_over = found->second.expires_ms >= 0 && found->second.expires_ms < now_ms;
+  if (text == nullptr || is_over) return turn;
+  std::array<int64_t, 4> words{};
+  std::string_view rest = *text;
+  turn.is_marked = !rest.starts_with('-');
+  for (int64_t &word : words) {
+    const size_t end = std::min(rest.find(' '), rest.size());
+    std::from_chars(rest.data(), rest.data() + end, word);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  turn.count = words[0];
+  turn.missed = words[1];
+  turn.since_ms = words[2] + words[3];
+  turn.is_window = now_ms >= words[2] && now_ms < words[2] + words[3];
+  return turn;
+}
+
+void Rules::judge_others(const Call &call, const Lock &was, Lock &lock, int64_t now_ms) {
+  judge_turns(call, was, lock, now_ms);
+  judge_freed(call, was, lock, now_ms);
+}
+
+void Rules::judge_turns(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
+  const bool was_free = was.holder.empty() && was.holds.empty();
+  const bool is_asking =
+      call.script == wire::Script::kAcquire || call.script == wire::Script::kAcquireRead;
+  if (is_asking && was_free && turn_.is_window && !is.holder.empty()) {
+    verdict_.broken("what is left to others is not taken",
+                    std::string(call.lock) + ": " + is.holder);
+  }
+  // By a hand-over, in a fleet that leaves it to the server when.
+  const bool gives = call.script == wire::Script::kRelease && was.holder == call.token &&
+                     was.holds.empty() && plan_.foreign_burst == 0;
+  const bool is_handed_on = gives && !is.holder.empty() && is.holder != was.holder;
+  if (!is_handed_on || !turn_.is_marked || turn_.missed >= kYieldLimit) return;
+  const bool is_due = now_ms >= turn_.since_ms + kDefaultForeignWindowMs;
+  if (is_due && turn_.count + 1 >= kYieldEvery << turn_.missed) {
+    verdict_.broken("libraries that poll have their turn",
+                    std::string(call.lock) + ": " + std::to_string(turn_.count) +
+                        " grants in a row, and then " + is.holder + " at " +
+                        std::to_string(now_ms));
+  }
+}
+
+// Who goes tells nobody of ours. Whoever waits and is alive finds out.
+void Rules::judge_freed(const Call &call, const Lock &was, Lock &lock, int64_t now_ms) {
+  if (!plan_.is_watched()) return;
+  if (was.holder == lock.holder && !call.member.empty()) lock.lookers.emplace(call.member);
+  const auto queue_key = queue_of_.find(call.lock);
+  const auto *queue = queue_key == queue_of_.end() ? nullptr : queue_at(queue_key->second);
+  if (lock.holder.empty() && !was.holder.empty() && call.is_foreign_delete) {
+    lock.freed_at = schedule_.now();
+    lock.heirs.clear();
+    if (queue == nullptr) return;
+    for (const auto &[score, member] : queue->order) {
+      const bool has_looked = lock.lookers.contains(member);
+      if (!has_looked || is_dead(member) || is_overdue(member, score, now_ms)) continue;
+      lock.heirs.push_back(member);
+    }
+  } else if (lock.freed_at >= 0) {
+    const bool is_late = schedule_.now() - lock.freed_at > kSoon;
+    for (const std::string &heir : lock.heirs) {
+      const bool waits = queue != nullptr && queue->scores.contains(heir) && !is_dead(heir) &&
+                         !is_overdue(heir, queue->scores.at(heir), now_ms);
+      const bool is_in = is_late && call.member == heir && !lock.holder.empty();
+      if (!is_late || !(waits || is_in)) continue;
+      verdict_.broken("who waits is in soon after others have gone",
+                      std::string(call.lock) + ": free for " +
+                          std::to_string((schedule_.now() - lock.freed_at) / kMs) + " ms before " +
+                          heir);
+      break;
+    }
+    if (!lock.holder.empty()) lock.freed_at = -1;
+  }
+  if (was.holder != lock.holder) lock.lookers.clear();
+}
+
+std::vector<std::pair<std::string, std::string>> Rules::waiters() const {
+  std::vector<std::pair<std::string, std::string>> found;
+  for (const auto &[lock, queue_key] : queue_of_) {
+    const auto *queue = queue_at(queue_key);
+    if (queue == nullptr) continue;
+    for (const auto &[score, member] : queue->order) found.emplace_back(lock, member);
+  }
+  return found;
+}
+
+void Rules::judge_leftovers(Nanos gone_for, Nanos longest_lease) {
+  const int64_t now_ms = server_.now_us() / 1000;
+  const int64_t gone_ms = gone_for / kMs;
+  for (const auto &[key, entry] : server_.store().keys()) {
+    if (entry.expires_ms >= 0 && entry.expires_ms < now_ms) continue;
+    const bool is_aux = key.find(":rl1") != std::string::npos;
+    int64_t limit_ms = longest_lease / kMs;
+    if (is_aux && (key.back() == 'q' || key.back() == 'w')) limit_ms = kQueueLimitMs;
+    if (is_aux && key.back() == 'f') limit_ms = kFenceLimitMs;
+    // A rate of its own is the server's right.
+    if (gone_ms > limit_ms + limit_ms / 50 + 10) {
+      verdict_.broken("nothing outlives its time when all clients are gone",
+                      key + ", " + std::to_string(gone_ms) + " ms after");
+    }
+  }
+}
+
+void Rules::clock_went_back() {
+  for (auto &[key, lock] : locks_) {
+    const auto readers = readers_of_.find(key);
+    if (readers == readers_of_.end()) continue;
+    Lock is = lock_at(key, readers->second, server_.now_us() / 1000);
+    if (is.holds.empty()) continue;
+    lock.holder = std::move(is.holder);
+    lock.holds = std::move(is.holds);
+    lock.expires_ms = is.expires_ms;
+  }
+}
+
+}  // namespace redlatch::sim

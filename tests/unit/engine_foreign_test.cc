@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Goal: beside other libraries on the same key: who looks when theirs goes, and when they have
+// turns. Method: an engine with made replies and a fake clock.
+#include "engine_world.h"
+
+namespace redlatch {
+
+class ForeignTest : public EngineWorld {
+ protected:
+  ForeignTest() { connect(); }
+};
+
+TEST_F(ForeignTest, foreign_holder_is_polled_with_growing_pauses) {
+  acquire();
+  int polls = 0;
+  const Nanos until = now_ + 2'000 * kMs;
+  while (now_ < until) {
+    reply_queued(30'000, 0, "some-other-library");
+    polls++;
+    while (next_script().empty() && now_ < until) advance(kMs);
+  }
+  EXPECT_GE(polls, 8);
+  EXPECT_LE(polls, 30);
+}
+
+TEST_F(ForeignTest, head_behind_a_foreign_holder_is_told_of_its_release) {
+  connect_with_tracking();
+  const auto request = acquire();
+  reply_queued(30'000, 0, "some-other-library");
+  ASSERT_EQ(sent_.size(), 3u);  // CLIENT TRACKING, CLIENT CACHING, EXISTS
+  for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
+  EXPECT_EQ(sent_.front()[0], "EXISTS");
+  reply(MadeReply::integer(1));
+  engine_->on_invalidated("other", now_);
+  EXPECT_EQ(next_script(), "");
+  engine_->on_invalidated("lock", now_);
+  reply_granted();
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+TEST_F(ForeignTest, key_that_went_before_it_was_tracked_is_asked_for_at_once) {
+  connect_with_tracking();
+  acquire();
+  reply_queued(30'000, 0, "some-other-library");
+  for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
+  reply(MadeReply::integer(0));
+  EXPECT_EQ(next_script(), "acquire");
+}
+
+TEST_F(ForeignTest, turn_of_others_is_watched_and_not_asked_about_over_and_over) {
+  connect_with_tracking();
+  engine::AcquireOptions options;
+  options.foreign.burst = 1;
+  acquire(-1, options);
+  reply_queued(150, 0, "", "none");
+  for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
+  reply(MadeReply::integer(0));
+  EXPECT_EQ(next_script(), "") << "that the key is free is no news";
+  engine_->on_invalidated("lock", now_);
+  EXPECT_EQ(next_script(), "acquire");
+}
+
+// Who in front is dead is not known: the first one alive must not learn of it by its own timer.
+TEST_F(ForeignTest, who_is_not_the_head_is_told_as_well_and_looks_a_little_later) {
+  connect_with_tracking();
+  const auto request = acquire();
+  reply_queued(30'000, 7, "some-other-library");
+  ASSERT_EQ(sent_.size(), 3u);  // CLIENT TRACKING, CLIENT CACHING, EXISTS
+  for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
+  reply(MadeReply::integer(1));
+  engine_->on_invalidated("lock", now_);
+  advance(6 * kMs);
+  EXPECT_EQ(next_script(), "") << "the head comes first";
+  advance(kMs);
+  reply_granted();
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+TEST_F(ForeignTest, who_is_far_behind_does_not_look_at_each_foreign_release) {
+  connect_with_tracking();
+  acquire();
+  int looks = 0;
+  const Nanos until = now_ + 20'000 * kMs;
+  while (now_ < until) {
+    reply_queued(30'000, 100, "some-other-library");
+    looks++;
+    while (!sent_.empty()) reply(MadeReply::integer(1));
+    for (int i = 0; i < 1'000 && now_ < until && next_script().empty(); i++) {
+      engine_->on_invalidated("lock", now_);
+      advance(10 * kMs);
+    }
+  }
+  EXPECT_GE(looks, 10);
+  EXPECT_LE(looks, 24) << "twice in 2 s";
+}
+
+TEST_F(ForeignTest, key_is_watched_once_for_all_of_a_client_by_who_comes_first) {
+  connect_with_tracking();
+  engine::AcquireOptions options;
+  options.local_burst = 0;
+  const auto last = acquire(-1, options);
+  const auto first = acquire(-1, options);
+  reply_queued(30'000, 9, "some-other-library");
+  reply_queued(30'000, 3, "some-other-library");
+  ASSERT_EQ(sent_.size(), 3u) << "asked for by one of them";
+  for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
+  reply(MadeReply::integer(1));
+  engine_->on_invalidated("lock", now_);
+  advance(3 * kMs);
+  reply_granted();
+  EXPECT_EQ(first->status.load(), Status::kOk);
+  EXPECT_EQ(last->status.load(), Status::kPending);
+}
+
+TEST_F(ForeignTest, watch_outlives_who_asked_for_it) {
+  connect_with_tracking();
+  engine::AcquireOptions options;
+  options.local_burst = 0;
+  const auto first = acquire(-1, options);
+  const auto second = acquire(-1, options);
+  reply_queued(30'000, 1, "some-other-library");
+  reply_queued(30'000, 2, "some-other-library");
+  for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
+  reply(MadeReply::integer(1));
+  engine_->cancel(*first, now_);
+  reply_count("cancel", 1);
+  engine_->on_invalidated("lock", now_);
+  advance(2 * kMs);
+  reply_granted();
+  EXPECT_EQ(second->status.load(), Status::kOk);
+}
+
+TEST_F(ForeignTest, who_is_not_the_head_polls_where_nothing_is_told) {
+  acquire();
+  reply_queued(30'000, 5, "some-other-library");
+  advance(99 * kMs);
+  EXPECT_EQ(next_script(), "");
+  advance(20 * kMs);
+  EXPECT_EQ(next_script(), "acquire");
+}
+
+// One call drops as many of the dead as it looks at.
+TEST_F(ForeignTest, release_says_how_many_had_the_lock_by_it) {
+  const auto first = acquire();
+  const auto second = acquire();
+  reply_granted();
+  release(first->lease);
+  ASSERT_EQ(second->status.load(), Status::kOk) << "it passes on";
+  while (next_script() == "acquire") reply_queued();
+  release(second->lease);
+  while (next_script() == "cancel") reply_count("cancel", 1);
+  ASSERT_EQ(next_script(), "release");
+  EXPECT_EQ(argument(2), "-1");
+  EXPECT_EQ(argument(3), "150");
+  EXPECT_EQ(argument(4), "2");
+}
+
+// A lock that goes from hand to hand is never free: whether others poll for it is not seen.
+TEST_F(ForeignTest, client_finds_out_less_and_less_often_whether_others_poll) {
+  int scouted = 0;
+  for (int i = 0; i < 128; i++) {
+    const auto request = acquire();
+    reply_granted();
+    now_ += 500 * kMs;
+    release(request->lease);
+    ASSERT_EQ(next_script(), "release");
+    const bool is_scout = argument(2) != "-1";
+    EXPECT_EQ(argument(2), is_scout ? "-2" : "-1");
+    EXPECT_EQ(argument(3), "150");
+    scouted += is_scout ? 1 : 0;
+    EXPECT_TRUE(i != 7 || scouted > 0) << "in its first seconds";
+    reply_count("release", 1);
+  }
+  EXPECT_GE(scouted, 4);
+  EXPECT_LE(scouted, 8);
+}
+
+TEST_F(ForeignTest, lock_that_is_left_to_others_each_time_does_not_pass_on) {
+  engine::AcquireOptions options;
+  options.foreign.burst = 1;
+  const auto first = acquire(-1, options);
+  const auto second = acquire(-1, options);
+  reply_granted();
+  release(first->lease);
+  EXPECT_EQ(second->status.load(), Status::kPending);
+}
+
+TEST_F(ForeignTest, refused_tracking_is_not_asked_for_again) {
+  connect_with_tracking();
+  acquire();
+  reply_queued(30'000, 0, "some-other-library");
+  for (int i = 0; i < 3; i++) reply(MadeReply::error("NOPERM no"));
+  advance(20 * kMs);
+  reply_queued(30'000, 0, "some-other-library");
+  EXPECT_EQ(next_script(), "");
+}
+
+}  // namespace redlatch

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// The engine: a lease goes from one client to another.
+#include "engine_world.h"
+
+namespace redlatch {
+
+class HandoverTest : public EngineWorld {
+ protected:
+  static constexpr std::string_view kToken = "aaaaaaaaaaaaaaaaaaaaaA0123456789";
+
+  HandoverTest() { connect(); }
+
+  RequestPtr attach() {
+    auto request = std::make_shared<Request>(Request::Op::kAttach);
+    request->name = "lock";
+    request->inquiry->token = kToken;
+    request->lease = std::make_shared<Lease>();
+    engine_->start(request, now_);
+    return request;
+  }
+  void reply_attached(int64_t result, int64_t handovers = 2) {
+    reply_count("attach", result, handovers);
+  }
+};
+
+TEST_F(HandoverTest, detached_lease_is_left_alone) {
+  const auto lease = held();
+  const auto request = detach(lease);
+  EXPECT_EQ(argument(0), lease->token);
+  EXPECT_EQ(argument(1), "0");
+  reply_count("detach", 1);
+  EXPECT_EQ(request->status.load(), Status::kOk);
+  EXPECT_EQ(state(lease), Lease::kDetached);
+  EXPECT_EQ(ended_count_, 1);
+  EXPECT_TRUE(engine_->is_idle());
+  advance(60'000 * kMs);
+  EXPECT_EQ(next_script(), "");
+  EXPECT_EQ(release(lease)->status.load(), Status::kNotHeld);
+}
+
+TEST_F(HandoverTest, lease_is_not_believed_in_once_detach_is_sent) {
+  const auto lease = held();
+  detach(lease);
+  EXPECT_EQ(state(lease), Lease::kDetached);
+  EXPECT_EQ(release(lease)->status.load(), Status::kNotHeld);
+  EXPECT_EQ(extend(lease, 5'000 * kMs)->status.load(), Status::kNotHeld);
+  EXPECT_EQ(detach(lease)->status.load(), Status::kNotHeld);
+  engine_->abandon(*lease, now_);
+  ASSERT_EQ(sent_.size(), 1u);
+  advance(1'900 * kMs);
+  EXPECT_EQ(sent_.size(), 1u) << "nothing about its token is sent behind it";
+}
+
+TEST_F(HandoverTest, lost_lease_cannot_be_detached) {
+  const auto lease = held();
+  now_ += 30'000 * kMs;
+  const auto request = detach(lease);
+  EXPECT_EQ(request->status.load(), Status::kLost);
+  EXPECT_EQ(next_script(), "");
+}
+
+TEST_F(HandoverTest, lease_that_the_server_has_taken_away_is_lost) {
+  const auto lease = held();
+  const auto request = detach(lease);
+  reply_count("detach", 0);
+  EXPECT_EQ(request->status.load(), Status::kLost);
+  EXPECT_EQ(state(lease), Lease::kLost);
+  advance(60'000 * kMs);
+  EXPECT_EQ(next_script(), "") << "its token may be another client's: it is not released";
+}
+
+TEST_F(HandoverTest, refused_detach_leaves_the_lease_held) {
+  const auto lease = held();
+  const auto request = detach(lease);
+  reply(MadeReply::error("NOPERM this user has no permissions"));
+  EXPECT_EQ(request->status.load(), Status::kDenied);
+  EXPECT_EQ(state(lease), Lease::kHeld);
+  EXPECT_EQ(ended_count_, 0);
+  advance(10'000 * kMs);
+  EXPECT_EQ(next_script(), "extend");
+  release(lease);
+  reply_count("extend", 1);
+  EXPECT_EQ(next_script(), "release");
+}
+
+TEST_F(HandoverTest, script_that_is_not_known_is_sent_as_text) {
+  const auto lease = held();
+  const auto request = detach(lease);
+  reply(MadeReply::error("NOSCRIPT No matching script."));
+  EXPECT_EQ(state(lease), Lease::kDetached);
+  ASSERT_EQ(next_script(), "detach text");
+  reply_count("detach text", 1);
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+TEST_F(HandoverTest, detach_without_an_answer_is_sent_again) {
+  const auto lease = held();
+  const auto request = detach(lease);
+  disconnect();
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  EXPECT_EQ(state(lease), Lease::kDetached);
+  connect();
+  ASSERT_EQ(next_script(), "detach");
+  // The first copy was carried out, and the lease attached since.
+  reply_count("detach", 2);
+  EXPECT_EQ(request->status.load(), Status::kOk);
+  EXPECT_EQ(sent_.size(), 0u);
+}
+
+TEST_F(HandoverTest, detach_whose_first_copy_may_have_been_carried_out_never_releases) {
+  for (const bool is_refused : {false, true}) {
+    const auto lease = held();
+    const auto request = detach(lease);
+    disconnect();
+    connect();
+    if (is_refused) reply(MadeReply::error("OOM command not allowed"));
+    if (!is_refused) reply_count("detach", 0);
+    EXPECT_LT(static_cast<int>(request->status.load()), 0);
+    EXPECT_EQ(state(lease), Lease::kDetached);
+    advance(60'000 * kMs);
+    EXPECT_EQ(next_script(), "");
+  }
+}
+
+TEST_F(HandoverTest, detach_that_is_never_answered_is_unknown_and_leaves_the_lock) {
+  const auto lease = held();
+  const auto request = detach(lease);
+  advance(settings_.timeout);
+  EXPECT_EQ(request->status.load(), Status::kOutcomeUnknown);
+  EXPECT_EQ(state(lease), Lease::kDetached);
+  EXPECT_EQ(ended_count_, 1);
+  EXPECT_EQ(sent_.size(), 1u);
+}
+
+TEST_F(HandoverTest, detach_that_cannot_be_sent_leaves_the_lease_held) {
+  const auto lease = held();
+  disconnect();
+  const auto request = detach(lease);
+  EXPECT_EQ(state(lease), Lease::kHeld);
+  EXPECT_EQ(engine_->cancel(*request, now_), Status::kCancelled);
+  EXPECT_EQ(state(lease), Lease::kHeld);
+}
+
+TEST_F(HandoverTest, only_one_of_two_detaches_is_sent) {
+  const auto lease = held();
+  disconnect();
+  const auto first = detach(lease);
+  const auto second = detach(lease);
+  connect();
+  EXPECT_EQ(second->status.load(), Status::kNotHeld);
+  ASSERT_EQ(next_script(), "extend");  // of the new connection, for what is held
+  reply_count("extend", 1);
+  reply_count("detach", 1);
+  EXPECT_EQ(first->status.load(), Status::kOk);
+  EXPECT_EQ(sent_.size(), 0u);
+}
+
+TEST_F(HandoverTest, shutdown_leaves_what_is_being_detached) {
+  const auto lease = held();
+  const auto request = detach(lease);
+  engine_->shut_down(now_);
+  EXPECT_EQ(request->status.load(), Status::kClosed);
+  EXPECT_EQ(state(lease), Lease::kDetached);
+  EXPECT_EQ(sent_.size(), 1u) << "no release";
+  EXPECT_TRUE(engine_->is_drained());
+}
+
+TEST_F(HandoverTest, late_messages_for_a_detached_token_release_nothing) {
+  auto options = with_lease(30'000 * kMs);
+  const auto request = acquire(-1, options);
+  const std::string token = argument(0);
+  reply_queued();
+  push_grant(token);
+  ASSERT_EQ(request->status.load(), Status::kOk);
+  detach(request->lease);
+  push_grant(token);
+  reply_count("detach", 1);
+  push_grant(token);
+  EXPECT_EQ(sent_.size(), 0u);
+}
+
+TEST_F(HandoverTest, place_that_a_crossing_poll_took_is_given_up_without_a_release) {
+  const auto request = acquire();
+  const std::string token = argument(0);
+  reply_queued(2'000);
+  advance(2'001 * kMs);
+  ASSERT_EQ(next_script(), "acquire");
+  push_grant(token);  // crosses the poll
+  ASSERT_EQ(request->status.load(), Status::kOk);
+  detach(request->lease);
+  reply_queued(3'000, 0);  // the poll put the token back into the queue
+  reply_count("detach", 1);
+  ASSERT_EQ(next_script(), "cancel");
+  reply_count("cancel", 2);  // its token has the lock, which is another client's now
+  EXPECT_EQ(sent_.size(), 0u);
+  EXPECT_TRUE(engine_->is_idle());
+}
+
+TEST_F(HandoverTest, callers_of_the_client_go_on_waiting) {
+  const auto lease = held();
+  const auto other = acquire();
+  reply_queued();
+  detach(lease);
+  reply_count("detach", 1);
+  EXPECT_EQ(other->status.load(), Status::kPending);
+  EXPECT_EQ(sent_.size(), 0u);
+}
+
+TEST_F(HandoverTest, attached_lease_is_no_place_for_others_to_wait_at) {
+  const auto request = attach();
+  reply_attached(1);
+  ASSERT_EQ(request->status.load(), Status::kOk);
+  acquire();
+  EXPECT_EQ(next_script(), "acquire");
+}
+
+TEST_F(HandoverTest, attached_reader_reads) {
+  const auto request = attach();
+  reply_attached(2);
+  ASSERT_EQ(request->status.load(), Status::kOk);
+  EXPECT_EQ(request->lease->mode.load(), wire::Mode::kRead);
+  advance(10'000 * kMs);
+  EXPECT_EQ(next_script(), "extend_shared");
+}
+
+TEST_F(HandoverTest, lease_that_was_not_detached_is_not_attached) {
+  for (const int64_t result : {0, -1}) {
+    const auto request = attach();
+    reply_attached(result, 0);
+    EXPECT_EQ(request->status.load(), Status::kNotHeld);
+    EXPECT_NE(request->message.find(result == 0 ? "not held by" : "not detached"),
+              std::string::npos);
+  }
+}
+
+TEST_F(HandoverTest, attach_is_repeated_under_its_name_and_each_has_one_of_its_own) {
+  attach();
+  const std::string name = argument(2);
+  EXPECT_EQ(name.size(), wire::kTokenSize);
+  disconnect();
+  connect();
+  ASSERT_EQ(next_script(), "attach");
+  EXPECT_EQ(argument(2), name);
+  reply_attached(0, 0);
+  attach();
+  EXPECT_NE(argument(2), name);
+}
+
+TEST_F(HandoverTest, attached_lease_is_detached_by_its_count) {
+  const auto request = attach();
+  reply_attached(1, 4);
+  detach(request->lease);
+  ASSERT_EQ(next_script(), "detach");
+  EXPECT_EQ(argument(1), "4");
+}
+
+}  // namespace redlatch
