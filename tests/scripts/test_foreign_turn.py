@@ -332,3 +332,13 @@ def test_who_looks_again_behind_theirs_finds_the_dead(world: World) -> None:
     assert isinstance(reply, Busy) and reply.rank == 1
     assert first.was_told(token, 0)
     assert world.queue() == [first.member(token), second.member(behind)]
+
+
+def test_window_to_find_out_is_not_for_the_dead(world: World) -> None:
+    client, dead = world.client(), world.client()
+    held = client.hold()
+    dead.wait()
+    dead.die()
+    assert client.release_with_turn(held, SCOUT, 3000) == (1, 0)
+    assert not world.admin.cmd("EXISTS", world.lock.w)
+    assert isinstance(client.try_acquire(client.token()), Held)

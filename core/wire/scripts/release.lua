@@ -83,6 +83,10 @@ if is_mine and holder then
 end
 --@end
 --@include fragments/grant.lua
+if burst == -2 and window and redis.call('EXISTS', Q) == 0 then
+  -- All waiters were dead: a window to find out would only keep out the next one who comes.
+  window, turn = false, nil
+end
 if window then
   -- The head may be gone without a word, and K would be free until somebody looks: those next to it
   -- do so when the window is over.
