@@ -302,9 +302,8 @@ void Engine::on_queued(Hold &hold, const wire::AcquireAnswer &answer, Nanos now)
   timers_.set(hold, std::min(now + delay, std::exchange(hold.told_due, kNever)));
 }
 
-// When to look again, if nobody tells. Foreign holders tell nobody when they leave. The server may;
-// but then nobody when our pushes do not arrive. Who is not the head has it told, too: nobody knows
-// who in front is dead.
+// When to look again, if no message comes. Foreign holders send none when they leave. The server
+// may, unless our pushes do not arrive; and also to those behind the head, which may be dead.
 Nanos Engine::delay_of(Hold &hold, const wire::AcquireAnswer &answer, Nanos now) {
   const bool is_foreign = answer.is_foreign();
   Nanos delay = policy::poll_delay(answer.pttl_ms, is_foreign ? 0 : hold.rank);

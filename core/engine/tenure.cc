@@ -240,7 +240,7 @@ void Engine::leave_vacant(LockName &lock, Nanos now) {
   if (lock.shared != nullptr && lock.callers.empty()) leave(*lock.shared, now);
 }
 
-// Whether this release leaves the lock to libraries that nobody has seen yet.
+// Whether this release leaves the lock to libraries that were not seen yet.
 void Engine::scout(Hold &hold, Nanos now) {
   if (hold.foreign.burst != wire::ForeignTurn::kAutomatic) return;
   const Nanos held = std::max<Nanos>(now - hold.burst.began_at, 0);

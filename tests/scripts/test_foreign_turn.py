@@ -2,7 +2,7 @@
 # Copyright The redlatch authors
 """Goal: after so many grants among ours the lock is left free for a while, for libraries that poll:
 always if a client wants that, else where a holder of theirs was seen; a turn that was taken starts
-the count anew, one that nobody took ends by itself.
+the count anew, one that was not taken ends by itself.
 
 Method: RELEASE with a burst and a window, and what ACQUIRE says before, in and after it."""
 
@@ -13,7 +13,7 @@ import pytest
 from .harness import MAX_ENTRIES, QUEUE_TTL_MS, Busy, Client, Held, World, eventually
 
 WINDOW_MS = 5000
-# Where one was seen, and how often nobody takes what is left to them.
+# Where one was seen, and how often what is left to them is offered in vain.
 EVERY, LIMIT = 16, 6
 THEIRS = "5e3b2f4ac6d911f0a1b20242ac120002"
 SCOUT, AUTOMATIC, NEVER = -2, -1, 0

@@ -71,7 +71,7 @@ void Rules::judge_turns(const Call &call, const Lock &was, const Lock &is, int64
   }
 }
 
-// Who goes tells nobody of ours. Whoever waits and is alive finds out.
+// Who goes sends no message to ours. One that waits and is alive finds out.
 void Rules::judge_freed(const Call &call, const Lock &was, Lock &lock, int64_t now_ms) {
   if (!plan_.is_watched()) return;
   if (was.holder == lock.holder && !call.member.empty()) lock.lookers.emplace(call.member);

@@ -195,7 +195,7 @@ HOLD: dict[str, tuple[Argument, ...]] = {
 
 
 def enqueue_dead(connection: Connection, queue: str, count: int) -> None:
-    """Put waiters in front that nobody receives messages for."""
+    """Put waiters in front that receive no messages."""
     text = """
     for i = 1, ARGV[1] do
       redis.call('ZADD', KEYS[1], i,
@@ -219,7 +219,7 @@ def test_the_first_one_alive_is_in_when_theirs_goes(
 ) -> None:
     """Goal: waiters that were killed behind a foreign holder cost those behind them next to no time
     when it goes.
-    Method: entries of waiters that nobody receives messages for; one who waits; a DEL."""
+    Method: entries of waiters that receive no messages; one who waits; a DEL."""
     actor = spawn(shared_server.url)
     actor.ok("connect")
     mark = {"string": "", "hash": "h", "hash-rw": "m"}[form]

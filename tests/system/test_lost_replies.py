@@ -99,7 +99,7 @@ def test_a_free_lock(scene: Scene, lost: str, then_cut: bool) -> None:
     assert reply.seconds < CLEAN_UP_S
     token = scene.actor.ok("look")["token"]
     assert scene.holder() == token
-    assert loss.command[7].decode() == token
+    assert loss.command[8].decode() == token
     if lost == "reply":
         # The same grant, not a second one.
         assert int(loss.reply[1]) == reply.number("fence")
@@ -142,7 +142,7 @@ def test_a_poll(scene: Scene, then_cut: bool) -> None:
     loss = scene.lose("reply", then_cut)
     assert loss.done.wait(5.0)
     assert loss.reply[0] == 0
-    assert loss.command[8]  # the queue member: it is an ACQUIRE that queues
+    assert len(loss.command[10]) == 51  # the queue member: it is an ACQUIRE that queues
     assert queue_length(scene.server, scene.name) == 1
     time.sleep(0.1)  # some releases meet the client while it is away
     scene.other.ok("release")

@@ -88,8 +88,8 @@ if burst == -2 and window and redis.call('EXISTS', Q) == 0 then
   window, turn = false, nil
 end
 if window then
-  -- The head may be gone without a word, and K would be free until somebody looks: those next to it
-  -- do so when the window is over.
+  -- The head may be gone without a word, and K would be free until another one looks: those next
+  -- to it do so when the window is over.
   for place, member in ipairs(redis.call('ZRANGE', Q, 1, 3)) do
     local ms = (window == 0 and length or window) + place * @LOOK_APART_MS@
     redis.pcall('@PUBLISH@', prefix .. string.sub(member, 1, 22),

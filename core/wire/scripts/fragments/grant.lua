@@ -70,7 +70,7 @@ while true do
     elseif can_have ~= nil then
       --@include fragments/@FORMAT@/left.lua
       --@include fragments/@FORMAT@/is_ours.lua
-      -- Other libraries tell nobody when they leave: the head has to look, and has K watched then.
+      -- Other libraries send no message when they leave: the head has to look, and has K watched.
       left = window or (is_ours and left) or 0
       receivers = redis.pcall('@PUBLISH@', prefix .. string.sub(member, 1, 22),
         'n' .. string.sub(member, 23, 32) ..

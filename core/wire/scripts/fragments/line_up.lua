@@ -15,7 +15,7 @@ local has_new_head = is_open and not window
 if holder then
   --@include fragments/@FORMAT@/is_ours.lua
   if not is_ours then
-    -- They tell nobody when they leave: who looks again finds out whether the head is alive.
+    -- They send no message when they leave: who looks again finds out whether the head is alive.
     has_new_head = has_new_head or is_back
     if readers == 0 then
       -- They are about, and have their turn. A server without memory remembers it another time.

@@ -7,13 +7,13 @@
 -- A holder of theirs makes W, and so does a client that asks for windows in any case. What is no
 -- sign of them, as a turn of Redisson's, has `-` as count.
 --
--- Ours have K for as long as one window lasts, at least. What nobody takes is offered less and less
--- often, and at last no more: each window is twice as many grants away as the one before.
+-- Ours have K for as long as one window lasts, at least. What none of theirs takes is offered less
+-- and less often, and at last no more: each window is twice as many grants away as the one before.
 --
 -- Holders of theirs are not seen where K is never free: now and then a client asks for a window to
--- find out, if somebody waits.
+-- find out, if one of ours waits.
 --
--- In:  W, there (2 and more: somebody waits), now, burst, length, grants (see release.lua), window
+-- In:  W, there (2 and more: Q is), now, burst, length, grants (see release.lua), window
 --      (ms that are left to Redisson, or false).
 -- Out: window: 0 if one for those that poll begins: who waits looks at once, has K watched, and so
 --      sees who takes it. turn: what W becomes, '' for nothing; turn_ms: for how long.
