@@ -267,7 +267,6 @@ class Engine {
   void start_release(const std::shared_ptr<Request> &request, Nanos now);
   void start_extend(const std::shared_ptr<Request> &request, Nanos now);
   bool pass_on(Hold &hold, Nanos now);
-  void scout(Hold &hold, Nanos now);
   void give_back(Hold &hold, std::shared_ptr<Request> leaver, Nanos now);
   void leave(Hold &hold, Nanos now, wire::Form form = wire::Form::kDigest);
   void on_release_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
@@ -297,7 +296,6 @@ class Engine {
   const std::string channel_;
   wire::Dialect dialect_;
   Entropy entropy_;
-  policy::Scout scout_;
   uint64_t last_id_ = 0;
 
   Link link_ = Link::kDown;

@@ -240,18 +240,8 @@ void Engine::leave_vacant(LockName &lock, Nanos now) {
   if (lock.shared != nullptr && lock.callers.empty()) leave(*lock.shared, now);
 }
 
-// Whether this release leaves the lock to libraries that were not seen yet.
-void Engine::scout(Hold &hold, Nanos now) {
-  if (hold.foreign.burst != wire::ForeignTurn::kAutomatic) return;
-  const Nanos held = std::max<Nanos>(now - hold.burst.began_at, 0);
-  if (scout_.is_due(held, entropy_.next())) hold.foreign.burst = wire::ForeignTurn::kScout;
-}
-
 void Engine::give_back(Hold &hold, std::shared_ptr<Request> leaver, Nanos now) {
-  if (hold.lease) {
-    scout(hold, now);
-    end_lease(hold, Lease::kReleased, {});
-  }
+  if (hold.lease) end_lease(hold, Lease::kReleased, {});
   hold.leaver = std::move(leaver);
   hold.is_release_due = true;
   if (hold.leaver) {

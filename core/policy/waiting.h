@@ -46,26 +46,6 @@ constexpr Nanos quiet_of(int64_t rank) {
   return std::clamp<int64_t>(rank, 0, 1'000) * kWatchPerRank;
 }
 
-// Libraries that poll are not seen while a lock goes from hand to hand. So it is left free for them
-// now and then: by each client once in its first seconds of holding, whichever lock that is, and
-// each time twice as late as the time before.
-class Scout {
- public:
-  // Whether to leave a lock free that was held for so long.
-  constexpr bool is_due(Nanos held, uint64_t entropy) {
-    if (due_ == 0) due_ = 1 + static_cast<Nanos>(entropy % uint64_t{kFirst});
-    held_ += held;
-    if (held_ < due_) return false;
-    due_ = 2 * held_;
-    return true;
-  }
-
- private:
-  static constexpr Nanos kFirst = 4'000 * kMs;
-  Nanos held_ = 0;
-  Nanos due_ = 0;
-};
-
 // Each lease of a hold that passes on inside one client keeps the server's queue waiting.
 struct Burst {
   int pass_count = 0;

@@ -81,9 +81,7 @@ void acquire(Command &out, const Dialect &dialect, Form form, const LockKeys &ke
 // After how many grants in a row the lock is left to other libraries, and for how long.
 struct ForeignTurn {
   static constexpr int64_t kAutomatic = -1;
-  static constexpr int64_t kScout = -2;
-  // 0: never. kAutomatic: where a holder of theirs was seen. kScout: .. and now, if a client of
-  // ours waits, to find out whether there is one.
+  // 0: never. kAutomatic: where a holder of theirs was seen.
   int64_t burst = 0;
   int64_t window_ms = 0;
 };

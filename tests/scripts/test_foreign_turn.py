@@ -16,7 +16,7 @@ WINDOW_MS = 5000
 # Where one was seen, and how often what is left to them is offered in vain.
 EVERY, LIMIT = 16, 6
 THEIRS = "5e3b2f4ac6d911f0a1b20242ac120002"
-SCOUT, AUTOMATIC, NEVER = -2, -1, 0
+AUTOMATIC, NEVER = -1, 0
 
 
 def mark(world: World) -> tuple[int, int, int] | None:
@@ -286,30 +286,6 @@ def test_count_of_another_type_makes_no_window(world: World, burst: int) -> None
     assert mark(world) == ((1, 0, 0) if burst > 0 else None)
 
 
-def test_window_to_find_out_is_for_those_who_wait_and_leaves_no_mark(world: World) -> None:
-    client, waiter = world.client(), world.client()
-    held = client.hold()
-    assert client.release_with_turn(held, SCOUT, 3000) == (1, 0) and mark(world) is None
-    held = client.hold()
-    behind = waiter.wait()
-    assert client.release_with_turn(held, SCOUT, 3000) == (1, 0)
-    assert world.admin.cmd("GET", world.lock.w).startswith(b"- 0 ")
-    assert 0 < world.pttl(world.lock.w) <= 3000 and waiter.was_told(behind, 0)
-    reply = waiter.acquire(behind)
-    assert isinstance(reply, Busy) and reply.kind == "none" and 0 < reply.pttl <= 3000
-    take_and_leave(world, waiter)
-    assert mark(world) == (0, 0, 0)
-
-
-def test_window_to_find_out_is_not_needed_where_they_were_seen(world: World) -> None:
-    client, waiter = world.client(), world.client()
-    take_and_leave(world, client)
-    held = client.hold()
-    waiter.wait()
-    assert client.release_with_turn(held, SCOUT, 3000) == (2, 0)
-    assert mark(world) == (1, 0, 0)
-
-
 # ---- who looks when theirs goes ------------------------------------------------------------------
 
 
@@ -332,13 +308,3 @@ def test_who_looks_again_behind_theirs_finds_the_dead(world: World) -> None:
     assert isinstance(reply, Busy) and reply.rank == 1
     assert first.was_told(token, 0)
     assert world.queue() == [first.member(token), second.member(behind)]
-
-
-def test_window_to_find_out_is_not_for_the_dead(world: World) -> None:
-    client, dead = world.client(), world.client()
-    held = client.hold()
-    dead.wait()
-    dead.die()
-    assert client.release_with_turn(held, SCOUT, 3000) == (1, 0)
-    assert not world.admin.cmd("EXISTS", world.lock.w)
-    assert isinstance(client.try_acquire(client.token()), Held)

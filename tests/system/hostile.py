@@ -54,7 +54,8 @@ def queued() -> bytes:
     now = integer(int(time.time() * 1000))
     ticket, check, kind = bulk("1790000000000000"), bulk("00000000"), bulk("string")
     return array(
-        integer(0), integer(10_000), now, ticket, integer(0), check, bulk("t" * 32), kind
+        integer(0), integer(10_000), now, ticket, integer(0), check, bulk("t" * 32), kind,
+        integer(0),
     )
 
 

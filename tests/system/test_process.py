@@ -33,7 +33,7 @@ def check_child(actor: Actor, url: str) -> None:
     reply = actor.ok("fork", thread=7, url=url, lease=0, request=0)
     assert reply.number("result") == 0, reply
     calls = dict(part.split(":") for part in reply["calls"].split(",") if part)
-    assert len(calls) == 16
+    assert len(calls) == 17
     for call, status in calls.items():
         assert status == ("RL_OK" if call.startswith("own_") else "RL_E_FORKED"), (call, status)
 

@@ -19,7 +19,7 @@ from support.servers import Server
 from support.wait import wait_until
 
 from .actor import HELD, LOST, Actor, Pending
-from .conftest import queue_length, queued_tokens
+from .conftest import aux_key, queue_length, queued_tokens
 
 Spawn = Callable[[str], Actor]
 
@@ -62,7 +62,7 @@ def test_a_holder_that_dies_with_a_crowd_of_waiters_costs_its_lease_only(
     with server.connect() as admin:
         seconds, micros = admin.cmd("TIME")
         now_us = int(seconds) * 1_000_000 + int(micros)
-        admin.cmd("EVAL", DEAD, 1, queue_key(name), dead, now_us)
+        admin.cmd("EVAL", DEAD, 1, aux_key(name, "q"), dead, now_us)
         waiting = waiter.begin("acquire", name=name, wait=-1)
         wait_until(lambda: queue_length(server, name) == dead + 1)
         holder.kill()

@@ -157,26 +157,6 @@ TEST_F(ForeignTest, release_says_how_many_had_the_lock_by_it) {
   EXPECT_EQ(argument(4), "2");
 }
 
-// A lock that goes from hand to hand is never free: whether others poll for it is not seen.
-TEST_F(ForeignTest, client_finds_out_less_and_less_often_whether_others_poll) {
-  int scouted = 0;
-  for (int i = 0; i < 128; i++) {
-    const auto request = acquire();
-    reply_granted();
-    now_ += 500 * kMs;
-    release(request->lease);
-    ASSERT_EQ(next_script(), "release");
-    const bool is_scout = argument(2) != "-1";
-    EXPECT_EQ(argument(2), is_scout ? "-2" : "-1");
-    EXPECT_EQ(argument(3), "150");
-    scouted += is_scout ? 1 : 0;
-    EXPECT_TRUE(i != 7 || scouted > 0) << "in its first seconds";
-    reply_count("release", 1);
-  }
-  EXPECT_GE(scouted, 4);
-  EXPECT_LE(scouted, 8);
-}
-
 TEST_F(ForeignTest, lock_that_is_left_to_others_each_time_does_not_pass_on) {
   engine::AcquireOptions options;
   options.foreign.burst = 1;

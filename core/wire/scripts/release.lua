@@ -5,8 +5,8 @@
 --
 -- KEYS: K, Q, F, R, W.
 -- ARGV: token, channel prefix; hash format: owner; after how many grants of ours K is left to other
---       libraries that poll (0 never, -1 if they are about, -2 now as well), for how many ms, and
---       how many grants this one counts for: it may have passed on inside its client.
+--       libraries that poll (0 never, -1 if they are about), for how many ms, and how many grants
+--       this one counts for: it may have passed on inside its client.
 -- Returns {result, now, flags}. result: -1 not the owner, 0 the owner has other holds (hash
 --         format), 1 freed, 1 + n handed to n waiters. A non-owner that finds K free with waiters
 --         hands it on all the same. now: 0 in the usual case, that nobody waits. flags: see
@@ -62,7 +62,7 @@ if is_mine and not holder then
   window = (theirs[2] or 0) + (theirs[4] or 0) + (theirs[6] or 0) > 0 and @REDISSON_TURN_MS@
   --@end
   there = there or redis.call('EXISTS', W, Q, Q)
-  if burst > 0 or burst == -2 or window or there % 2 == 1 then
+  if burst > 0 or window or there % 2 == 1 then
     --@include fragments/turn.lua
   elseif there == 0 then
     --@include fragments/@FORMAT@/settle.lua
@@ -83,10 +83,6 @@ if is_mine and holder then
 end
 --@end
 --@include fragments/grant.lua
-if burst == -2 and window and redis.call('EXISTS', Q) == 0 then
-  -- All waiters were dead: a window to find out would only keep out the next one who comes.
-  window, turn = false, nil
-end
 if window then
   -- The head may be gone without a word, and K would be free until another one looks: those next
   -- to it do so when the window is over.

@@ -10,11 +10,8 @@
 -- Ours have K for as long as one window lasts, at least. What none of theirs takes is offered less
 -- and less often, and at last no more: each window is twice as many grants away as the one before.
 --
--- Holders of theirs are not seen where K is never free: now and then a client asks for a window to
--- find out, if one of ours waits.
---
--- In:  W, there (2 and more: Q is), now, burst, length, grants (see release.lua), window
---      (ms that are left to Redisson, or false).
+-- In:  W, now, burst, length, grants (see release.lua), window (ms that are left to Redisson, or
+--      false).
 -- Out: window: 0 if one for those that poll begins: who waits looks at once, has K watched, and so
 --      sees who takes it. turn: what W becomes, '' for nothing; turn_ms: for how long.
 local mark = redis.pcall('GET', W)
@@ -24,9 +21,7 @@ local is_marked = count ~= nil
 local is_counted = burst > 0 or (burst < 0 and is_marked)
 missed, from = tonumber(missed) or 0, (from or 0) + (ms or 0)
 turn, turn_ms = '', (is_counted or is_marked) and @QUEUE_TTL_MS@ or window
-if burst == -2 and not is_marked and there > 1 then
-  window, turn_ms = 0, length
-elseif is_counted then
+if is_counted then
   count = (count or 0) + grants
   local is_due = count >= burst
   if burst < 0 then
