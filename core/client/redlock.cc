@@ -8,6 +8,7 @@
 #include <array>
 #include <new>
 
+#include "base/log.h"
 #include "base/random.h"
 
 namespace redlatch::client {
@@ -211,6 +212,11 @@ void Redlock::drop_link(size_t node) {
   if (!nodes_[node].is_connected) return;
   nodes_[node].is_broken = true;
   nodes_[node].commands->shut();
+}
+
+void Redlock::judged(size_t node, const Outcome &why) {
+  if (!why.ok()) return log(LogLevel::kWarning, why.message);
+  log(LogLevel::kInfo, node_settings_[node].address() + " may vote again");
 }
 
 const io::Event &Redlock::event_of(const Waiter &waiter) const {

@@ -81,6 +81,7 @@ class Redlock final : public Locker, private quorum::Outlet {
   void finished(engine::Request &request) override;
   void lease_ended(engine::Lease &lease) override;
   void drop_link(size_t node) override;
+  void judged(size_t node, const Outcome &why) override;
 
   const io::Event &event_of(const Waiter &waiter) const override;
 

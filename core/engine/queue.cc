@@ -68,7 +68,7 @@ Hold &Engine::new_hold(const std::shared_ptr<LockName> &lock, const Request &cal
   hold->lock = lock;
   hold->is_vote = caller.rid != 0;
   hold->is_shared = is_shared;
-  hold->token = wire::make_token(cid_, hold->id);
+  hold->token = wire::make_token(cid_, hold->is_vote ? caller.rid : hold->id);
   const AcquireOptions &options = caller.options;
   const bool is_hash = options.format == wire::Format::kHash;
   hold->mode = options.mode;

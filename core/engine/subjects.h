@@ -86,6 +86,7 @@ struct Lease : Subject {
   int64_t hold_count = 1;   // of the owner, when it was granted; constant then
   std::string name, token;  // constant once granted
   std::string reason;       // of kLost; written before the state
+  bool is_gone = false;     // of kLost: the server has said so, and is sent no RELEASE
   Hold *hold = nullptr;     // while kHeld
 
   // The state as of `now`: a deadline that has passed is a loss, whoever has noticed.
@@ -140,7 +141,7 @@ struct Request : Subject, Timed {
   AcquireOptions options;            // acquire
   std::shared_ptr<Lease> lease;      // acquire, attach: the result; else the subject
   Nanos extend_to = 0;               // extend
-  uint64_t rid = 0;                  // acquire: a vote, and the number of its token; 0: the next
+  uint64_t rid = 0;                  // acquire: a vote, and the number of its token; 0: none
   std::string name;                  // acquire (until started: then the lease has it), attach, ..
   std::shared_ptr<LockName> lock;    // acquire, attach, inspect, force: its keys
   std::unique_ptr<Inquiry> inquiry;  // attach, inspect, force, list, raise fence
@@ -183,7 +184,7 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
 
   explicit Hold(uint64_t id_) : Timed(Timed::Kind::kHold), id(id_) {}
 
-  const uint64_t id;  // the rid of its token, unless that was attached
+  const uint64_t id;  // the rid of its token, unless that was attached or asked for before
   std::shared_ptr<LockName> lock;
   std::string token, member;             // no member: one try, never queued
   std::string owner;                     // hash format: never empty; else of the caller

@@ -93,9 +93,12 @@ void Quorum::start_bid(const std::shared_ptr<Request> &request, Nanos now) {
 
 void Quorum::review(Bid &bid, Nanos now) {
   take_answers(bid, now);
-  if (bid.phase == Bid::Phase::kHeld) return look_after(bid, now);
-  if (const Outcome *wrong = refusal(); wrong != nullptr) {
-    return fail(bid, wrong->status, wrong->message, now);
+  if (bid.phase == Bid::Phase::kHeld) {
+    if (now >= bid.top_up_at && is_certain(bid, now)) top_up(bid, now);
+    return look_after(bid, now);
+  }
+  if (const Outcome wrong = refusal(); !wrong.ok()) {
+    return fail(bid, wrong.status, wrong.message, now);
   }
   if (now >= bid.wait_until) return fail_late(bid, now);
   switch (bid.phase) {
@@ -118,6 +121,9 @@ void Quorum::review(Bid &bid, Nanos now) {
 // The first use waits until every node has been tried, so that one which cannot be a node shows;
 // for one that does not answer no longer than for a vote.
 void Quorum::gather(Bid &bid, Nanos now) {
+  for (const auto &node : nodes_) {
+    if (!node->was_tried && !node->engine.is_up()) keep_connected(*node, now);
+  }
   const bool were_tried =
       std::all_of(nodes_.begin(), nodes_.end(), [](const auto &node) { return node->was_tried; });
   const bool is_enough = voter_count(now) >= majority_;
@@ -148,6 +154,7 @@ void Quorum::begin_round(Bid &bid, Nanos now) {
   if (static_cast<size_t>(there) < majority_) hurry(now);
   for (size_t i = 0; i < nodes_.size(); i++) {
     Vote &vote = bid.votes[i];
+    vote.is_spent = false;
     if (i == bid.line || vote.state == State::kYes) continue;
     drop_vote(bid, i, now);
     vote.state = State::kNone;
@@ -165,7 +172,14 @@ void Quorum::begin_round(Bid &bid, Nanos now) {
   count_votes(bid, now);
 }
 
-// `rid`: no node was given it or a higher one before.
+// One that was not asked in the round, or has no vote any more. By the token of the round, unless a
+// RELEASE of that may come late: a token of its own is none that an earlier message takes back.
+void Quorum::ask_later(Bid &bid, size_t node, Nanos now) {
+  const uint64_t next = ++last_rid_;  // in any case: engines count their holds by it
+  ask(bid, node, bid.votes[node].is_spent ? next : bid.rid, now);
+}
+
+// `rid`: `node` was never sent a RELEASE of its token.
 void Quorum::ask(Bid &bid, size_t node, uint64_t rid, Nanos now) {
   const bool is_in_line = node == bid.line;
   const auto ballot = std::make_shared<Ballot>(Request::Op::kAcquire);
@@ -187,6 +201,9 @@ void Quorum::ask(Bid &bid, size_t node, uint64_t rid, Nanos now) {
   vote.ballot = ballot;
   vote.share = share;
   vote.due = is_in_line ? kNever : now + node_limit(bid);
+  vote.rid = rid;
+  vote.asked_at = now;
+  vote.is_spent = vote.is_spent || rid == bid.rid;
   vote.state = State::kAsked;
 }
 
@@ -195,46 +212,23 @@ void Quorum::take_answers(Bid &bid, Nanos now) {
   for (size_t i = 0; i < nodes_.size(); i++) {
     Vote &vote = bid.votes[i];
     const bool is_held = bid.phase == Bid::Phase::kHeld;
-    if (vote.state == State::kYes && vote.share->state_at(now) != Lease::kHeld) {
-      const std::string &reason = vote.share->reason;
-      silence(bid, i,
-              failure(Status::kLost, nodes_[i]->settings.address() + ": " +
-                                         (reason.empty() ? "its lease ended" : reason)),
-              now);
+    const bool was_granted = vote.state == State::kYes || vote.state == State::kRaising;
+    if (was_granted && vote.share->state_at(now) != Lease::kHeld) {
+      lose_vote(bid, i, now);
       continue;
     }
     if (vote.state == State::kDialing) {
       const Node &node = *nodes_[i];
       if (can_vote(node, now)) {
-        ask(bid, i, ++last_rid_, now);
+        ask_later(bid, i, now);
       } else if (node.engine.is_up() || (!is_held && !node.engine.is_dialing(now))) {
         silence(bid, i, why_no_vote(node, now), now);
       }
     }
-    if (vote.state == State::kAsked && vote.ballot->is_finished()) {
-      const Outcome outcome{vote.ballot->status.load(), vote.ballot->message};
-      const bool is_taken = outcome.status == Status::kBusy || outcome.status == Status::kTimeout;
-      const bool is_answer = outcome.ok() || is_taken;
-      nodes_[i]->trouble = is_answer ? std::string() : outcome.message;
-      const bool is_of_line = bid.line == i;
-      if (is_of_line) {
-        bid.line = Bid::kNoLine;
-        bid.is_line_lost = !outcome.ok();
-      }
-      if (outcome.ok() && can_vote(*nodes_[i], now)) {
-        vote.state = State::kYes;
-        if (is_of_line) bid.retry.reset();
-        vote.ballot.reset();
-        vote.share->matter = &bid;
-      } else if (outcome.ok()) {
-        silence(bid, i, why_no_vote(*nodes_[i], now), now);
-      } else if (is_taken) {
-        vote.let_go();
-        vote.state = State::kNo;
-        vote.why = outcome;
-      } else {
-        silence(bid, i, outcome, now);
-      }
+    if (vote.state == State::kAsked && vote.ballot->is_finished()) take_answer(bid, i, now);
+    if (vote.state == State::kRaising && vote.fence->is_finished()) {
+      const Outcome outcome{vote.fence->status.load(), vote.fence->message};
+      outcome.ok() ? count_in(bid, i, now) : silence(bid, i, outcome, now);
     }
     const bool is_late = !is_held && is_open(vote) && now >= vote.due;
     if (!is_late) continue;
@@ -242,6 +236,34 @@ void Quorum::take_answers(Bid &bid, Nanos now) {
             failure(Status::kUnavailable, nodes_[i]->settings.address() + ": no answer within " +
                                               std::to_string(node_limit(bid) / kMs) + " ms"),
             now);
+  }
+}
+
+void Quorum::take_answer(Bid &bid, size_t node, Nanos now) {
+  Vote &vote = bid.votes[node];
+  const Outcome outcome{vote.ballot->status.load(), vote.ballot->message};
+  const bool is_taken = outcome.status == Status::kBusy || outcome.status == Status::kTimeout;
+  const bool is_answer = outcome.ok() || is_taken;
+  nodes_[node]->trouble = is_answer ? std::string() : outcome.message;
+  const bool is_of_line = bid.line == node;
+  if (is_of_line) {
+    bid.line = Bid::kNoLine;
+    bid.is_line_lost = !outcome.ok();
+  }
+  if (outcome.ok() && can_vote(*nodes_[node], now)) {
+    if (is_of_line) bid.retry.reset();
+    vote.share->matter = &bid;
+    const bool is_granted = bid.phase == Bid::Phase::kFencing || bid.phase == Bid::Phase::kHeld;
+    const bool must_raise = settings_.is_fenced && is_granted;
+    must_raise ? write_fence(bid, node, now) : count_in(bid, node, now);
+  } else if (outcome.ok()) {
+    silence(bid, node, why_no_vote(*nodes_[node], now), now);
+  } else if (is_taken) {
+    vote.let_go();
+    vote.state = State::kNo;
+    vote.why = outcome;
+  } else {
+    silence(bid, node, outcome, now);
   }
 }
 

@@ -4,8 +4,10 @@
 // Quorum, part 2 of 5: the nodes, and which of them may vote.
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "quorum/quorum.h"
+#include "wire/answer.h"
 
 namespace redlatch::quorum {
 
@@ -53,7 +55,8 @@ void Quorum::on_connected(size_t index, const engine::ServerFacts &server, const
   if (has_restarted && is_guarded()) {
     // Its uptime may lie (a clock that was wrong when it started); ours does not.
     node.guarded_until = now + settings_.restart_guard;
-    withdraw_votes(node, now);
+    withdraw_votes(node, failure(Status::kUnavailable, node.settings.address() + " has restarted"),
+                   now);
   }
   node.facts = facts;
   if (!facts.run_id.empty()) node.run_id = facts.run_id;
@@ -62,10 +65,8 @@ void Quorum::on_connected(size_t index, const engine::ServerFacts &server, const
   node.trouble.clear();
   node.heard_at = now;
   node.engine.on_connected(server, now);
-  node.refusal = judge(node);
+  set_refusal(node, judge(node), now);
   node.was_good = node.was_good || node.refusal.ok();
-  // Of no use; the next round tries again, because it may have been mended.
-  if (!node.refusal.ok()) outlet_.drop_link(index);
   note_ages();
   mark_waiting(node);
   settle(now);
@@ -77,6 +78,7 @@ void Quorum::on_connect_failed(size_t index, const Outcome &why, Nanos now) {
   node.was_tried = true;
   node.engine.on_connect_failed(why, now);  // first: what follows may fail
   node.refusal = may_pass ? Outcome{} : why;
+  node.facts.is_replica = false;  // as far as is known
   mark_waiting(node);
   settle(now);
 }
@@ -88,8 +90,13 @@ void Quorum::on_disconnected(size_t index, Nanos now) noexcept {
 }
 
 void Quorum::on_reply(size_t index, const Reply &reply, Nanos now) {
-  nodes_[index]->heard_at = now;
-  nodes_[index]->engine.on_reply(reply, now);
+  Node &node = *nodes_[index];
+  node.heard_at = now;
+  node.engine.on_reply(reply, now);
+  if (wire::is_of_replica(reply)) {
+    node.facts.is_replica = true;
+    set_refusal(node, judge(node), now);
+  }
   settle(now);
 }
 
@@ -111,15 +118,28 @@ void Quorum::on_all_invalidated(size_t index, Nanos now) {
 
 // ---- who may vote ------------------------------------------------------------------------------
 
-// What it forgot it may grant to others. They do not ask it before the guard has passed, and by
-// then every lease that counted on it has ended.
-void Quorum::withdraw_votes(const Node &node, Nanos now) {
+// Of no use while there is something wrong with it; who asks for votes next tries again, because
+// that may be over.
+void Quorum::set_refusal(Node &node, Outcome why, Nanos now) {
+  const bool is_news = why.message != node.refusal.message;
+  node.refusal = std::move(why);
+  if (is_news) outlet_.judged(node.index, node.refusal);
+  if (node.refusal.ok()) return;
+  outlet_.drop_link(node.index);
+  // It takes over what another server has in place of what it granted.
+  if (node.is_replica()) withdraw_votes(node, node.refusal, now);
+}
+
+// What it forgot it may grant to others. After a restart they do not ask it before the guard has
+// passed, and by then every lease that counted on it has ended.
+void Quorum::withdraw_votes(const Node &node, const Outcome &why, Nanos now) {
   for (const auto &[id, matter] : matters_) {
     if (!matter->is_bid) continue;
     auto &bid = static_cast<Bid &>(*matter);
     const auto state = bid.votes[node.index].state;
-    if (state != Vote::State::kYes && state != Vote::State::kAsked) continue;
-    silence(bid, node.index, failure(Status::kUnavailable, "it has restarted"), now);
+    const bool is_open = state == Vote::State::kAsked || state == Vote::State::kRaising;
+    if (state != Vote::State::kYes && !is_open) continue;
+    silence(bid, node.index, why, now);
     mark(&bid);
   }
 }
@@ -157,7 +177,8 @@ Outcome Quorum::judge(const Node &node) const {
                        node.facts.run_id.substr(0, 8) + "..): nodes must be independent");
   }
   if (node.facts.is_replica) {
-    return failure(Status::kUnsupported, address + " is a replica: nodes must be independent");
+    return failure(Status::kUnsupported,
+                   address + " is a replica, which has no vote: nodes must be primaries");
   }
   if (node.facts.is_cluster_member) {
     return failure(Status::kUnsupported,
@@ -188,9 +209,15 @@ size_t Quorum::voter_count(Nanos now) const {
                                            [&](const auto &node) { return can_vote(*node, now); }));
 }
 
-// A node that is not connected has a request to be. What was found wrong with it is looked at anew.
+// A node that is not connected has a request to be. What was found wrong with it, and would be the
+// end of an acquire, is looked at anew.
 void Quorum::keep_connected(Node &node, Nanos now) noexcept {
-  if (node.engine.is_up()) return;
+  if (node.engine.is_up() && node.refusal.ok()) return;
+  const auto replica_count = std::count_if(nodes_.begin(), nodes_.end(),
+                                           [](const auto &other) { return other->is_replica(); });
+  const bool is_too_many = static_cast<size_t>(replica_count) > nodes_.size() - majority_;
+  if (node.is_replica() ? is_too_many : is_mistake(node, 0)) node.was_tried = false;
+  if (node.engine.is_up()) return;  // to be dropped, and connected then
   if (node.connection && !node.connection->is_finished()) return;
   try {
     const auto connection = std::make_shared<engine::Request>(engine::Request::Op::kConnect);
@@ -198,9 +225,7 @@ void Quorum::keep_connected(Node &node, Nanos now) noexcept {
     node.connection = connection;
   } catch (const std::bad_alloc &) {
     node.was_tried = true;  // in vain; the next round tries again
-    return;
   }
-  if (!node.refusal.ok() && !node.was_good) node.was_tried = false;
 }
 
 void Quorum::hurry(Nanos now) {
@@ -210,12 +235,31 @@ void Quorum::hurry(Nanos now) {
 }
 
 // What is wrong with a node that never was good: an error of whoever listed it. One that was good
-// before has failed, as nodes do.
-const Outcome *Quorum::refusal() const {
-  const auto found = std::find_if(nodes_.begin(), nodes_.end(), [](const auto &node) {
-    return !node->refusal.ok() && node->was_tried && !node->was_good;
+// before has failed, as nodes do; so has a replica, which may be promoted, while the others are
+// enough.
+bool Quorum::is_mistake(const Node &node, size_t replica_count) const {
+  if (node.refusal.ok() || node.was_good) return false;
+  return !node.is_replica() || replica_count > nodes_.size() - majority_;
+}
+
+Outcome Quorum::refusal() const {
+  const auto replica_count = std::count_if(nodes_.begin(), nodes_.end(), [](const auto &node) {
+    return node->was_tried && node->is_replica();
   });
-  return found == nodes_.end() ? nullptr : &(*found)->refusal;
+  const auto found = std::find_if(nodes_.begin(), nodes_.end(), [&](const auto &node) {
+    return node->was_tried && is_mistake(*node, static_cast<size_t>(replica_count));
+  });
+  if (found == nodes_.end()) return {};
+  const Outcome &wrong = (*found)->refusal;
+  if (!(*found)->is_replica()) return wrong;
+  std::string names;
+  for (const auto &node : nodes_) {
+    if (!node->was_tried || !node->is_replica()) continue;
+    names += (names.empty() ? "" : ", ") + node->settings.address();
+  }
+  return failure(wrong.status, of_nodes(static_cast<size_t>(replica_count)) + " are replicas (" +
+                                   names + "): at least " + std::to_string(majority_) +
+                                   " must be independent primaries");
 }
 
 // The nodes in the order in which every client goes through them for `name`.

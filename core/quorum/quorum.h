@@ -43,6 +43,8 @@ class Outlet {
   virtual void finished(engine::Request &request) = 0;
   virtual void lease_ended(engine::Lease &lease) = 0;
   virtual void drop_link(size_t node) = 0;
+  // Something was found wrong with a node that is connected, or that is over.
+  virtual void judged(size_t, const Outcome &) {}
 };
 
 // What a node says of itself on a fresh connection.
@@ -111,6 +113,8 @@ class Quorum {
     void lease_moved(engine::Lease &lease) override;
     void drop_link() override;
 
+    bool is_replica() const { return !refusal.ok() && facts.is_replica; }
+
     Quorum &quorum;
     const size_t index;
     const Settings &settings;
@@ -130,7 +134,8 @@ class Quorum {
 
   // nodes.cc: who may vote
   bool is_guarded() const { return settings_.restart_guard > 0 && !settings_.is_durable; }
-  void withdraw_votes(const Node &node, Nanos now);
+  void set_refusal(Node &node, Outcome why, Nanos now);
+  void withdraw_votes(const Node &node, const Outcome &why, Nanos now);
   void note_ages();
   Outcome judge(const Node &node) const;
   const Node *twin_of(const Node &node) const;
@@ -141,7 +146,8 @@ class Quorum {
   size_t voter_count(Nanos now) const;
   void keep_connected(Node &node, Nanos now) noexcept;
   void hurry(Nanos now);
-  const Outcome *refusal() const;
+  bool is_mistake(const Node &node, size_t replica_count) const;
+  Outcome refusal() const;
   std::vector<size_t> order_of(std::string_view name) const;
 
   // quorum.cc: calls, and what they are about
@@ -163,7 +169,9 @@ class Quorum {
   void take_answers(Bid &bid, Nanos now);
   void gather(Bid &bid, Nanos now);
   void begin_round(Bid &bid, Nanos now);
+  void ask_later(Bid &bid, size_t node, Nanos now);
   void ask(Bid &bid, size_t node, uint64_t rid, Nanos now);
+  void take_answer(Bid &bid, size_t node, Nanos now);
   void count_votes(Bid &bid, Nanos now);
   Nanos valid_until(const Bid &bid, Nanos now) const;
   void end_round(Bid &bid, Nanos now);
@@ -188,9 +196,16 @@ class Quorum {
   // tenure.cc: from enough votes to the end of the lease
   void accept(Bid &bid, Nanos now);
   void raise_fence(Bid &bid, Nanos now);
+  void write_fence(Bid &bid, size_t node, Nanos now);
   void check_fence(Bid &bid, Nanos now);
   void grant(Bid &bid, Nanos now);
   void succeed(Bid &bid);
+  bool is_certain(const Bid &bid, Nanos now) const;
+  Nanos next_top_up(const Bid &bid, Nanos now);
+  void top_up(Bid &bid, Nanos now);
+  void count_in(Bid &bid, size_t node, Nanos now);
+  void lose_vote(Bid &bid, size_t node, Nanos now);
+  void doubt(Bid &bid, Nanos now);
   void look_after(Bid &bid, Nanos now);
   void end_lease(Bid &bid, engine::Lease::State state, std::string reason) noexcept;
 

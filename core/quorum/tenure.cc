@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "policy/lease_clock.h"
 #include "quorum/quorum.h"
 
 namespace redlatch::quorum {
@@ -39,25 +40,26 @@ void Quorum::raise_fence(Bid &bid, Nanos now) {
     if (vote.state == State::kYes) bid.fence = std::max(bid.fence, vote.share->fence.load());
   }
   for (size_t i = 0; i < nodes_.size(); i++) {
-    Vote &vote = bid.votes[i];
-    if (vote.state != State::kYes) continue;
-    vote.fence = std::make_shared<Ballot>(Request::Op::kRaiseFence);
-    vote.fence->matter = &bid;
-    vote.fence->lease = vote.share;
-    vote.fence->inquiry->fence = bid.fence;
-    nodes_[i]->engine.start(vote.fence, now);
+    if (bid.votes[i].state == State::kYes) write_fence(bid, i, now);
   }
   check_fence(bid, now);
 }
 
+// A node that has not written it has a lower one for the next owner: its vote does not count.
+void Quorum::write_fence(Bid &bid, size_t node, Nanos now) {
+  Vote &vote = bid.votes[node];
+  const auto ballot = std::make_shared<Ballot>(Request::Op::kRaiseFence);
+  ballot->matter = &bid;
+  ballot->lease = vote.share;
+  ballot->inquiry->fence = bid.fence;
+  nodes_[node]->engine.start(ballot, now);
+  vote.fence = ballot;
+  vote.state = State::kRaising;
+}
+
 void Quorum::check_fence(Bid &bid, Nanos now) {
-  size_t written = 0;
-  size_t open = 0;
-  for (const Vote &vote : bid.votes) {
-    if (!vote.fence || vote.state != State::kYes) continue;
-    if (!vote.fence->is_finished()) open++;
-    if (vote.fence->status.load() == Status::kOk) written++;
-  }
+  const size_t written = bid.count(State::kYes);
+  const size_t open = bid.count(State::kRaising);
   if (written >= majority_) return grant(bid, now);
   if (written + open >= majority_ && now < bid.fence_due) {
     return timers_.set(bid, std::min(bid.fence_due, bid.wait_until));
@@ -82,6 +84,7 @@ void Quorum::grant(Bid &bid, Nanos now) {
   lease.deadline = std::min(valid, lease.end_at);
   lease.state.store(Lease::kHeld, std::memory_order_release);
   bid.phase = Bid::Phase::kHeld;
+  bid.top_up_at = options.is_renewed ? next_top_up(bid, now) : kNever;
   // The others may still answer, or be connected and asked, and be more votes.
   if (bid.line != Bid::kNoLine) drop_vote(bid, bid.line, now);
   for (size_t i = 0; i < nodes_.size(); i++) {
@@ -102,6 +105,87 @@ void Quorum::succeed(Bid &bid) {
   finish(*request, Status::kOk);
 }
 
+// ---- held: votes that are missing --------------------------------------------------------------
+
+// Whether a majority holds it without what is asked for now, and has said so since a node was found
+// that had forgotten it: where one did, all may have. A lock that was taken away by force is not
+// put together again from one node to the next.
+bool Quorum::is_certain(const Bid &bid, Nanos now) const {
+  if (now >= bid.lease->deadline.load()) return false;
+  const Nanos valid = valid_until(bid, now);
+  return valid > now && valid >= policy::deadline_of(bid.doubted_at, bid.options.lease);
+}
+
+// With each renewal. Early at random, so that leases taken together do not ask together.
+Nanos Quorum::next_top_up(const Bid &bid, Nanos now) {
+  const Nanos lease = bid.options.lease;
+  const auto most = static_cast<uint64_t>(lease / 12 + 1);
+  return policy::renewal_of(now, lease) - static_cast<Nanos>(entropy_.next() % most);
+}
+
+// Ask for the votes that a certain lease has not: their nodes said no, did not answer, were away,
+// or have forgotten it. Each more is one more that may be forgotten before others have a majority.
+// It takes votes from those who are in the middle of a round, who cannot win it meanwhile.
+void Quorum::top_up(Bid &bid, Nanos now) {
+  bid.top_up_at = bid.options.is_renewed ? next_top_up(bid, now) : kNever;
+  for (size_t i = 0; i < nodes_.size(); i++) {
+    Vote &vote = bid.votes[i];
+    const bool is_missing =
+        vote.state != State::kYes && vote.state != State::kRaising && vote.state != State::kAsked;
+    if (!is_missing) continue;
+    Node &node = *nodes_[i];
+    keep_connected(node, now);
+    if (can_vote(node, now)) {
+      ask_later(bid, i, now);
+    } else if (!node.engine.is_up()) {
+      vote.state = State::kDialing;
+    }
+  }
+}
+
+// Beside a majority that is certain without it: else others may have held the lock in between.
+void Quorum::count_in(Bid &bid, size_t node, Nanos now) {
+  Vote &vote = bid.votes[node];
+  if (bid.phase == Bid::Phase::kHeld && !is_certain(bid, now)) {
+    const std::string address = nodes_[node]->settings.address();
+    return silence(bid, node, failure(Status::kLost, address + ": its vote came too late"), now);
+  }
+  vote.ballot.reset();
+  vote.fence.reset();
+  vote.why = {};
+  vote.state = State::kYes;
+}
+
+// One that was forgotten is asked for again as soon as the others have confirmed theirs; but not
+// over and over.
+void Quorum::lose_vote(Bid &bid, size_t node, Nanos now) {
+  Vote &vote = bid.votes[node];
+  const std::string &reason = vote.share->reason;
+  const bool is_gone = vote.share->is_gone;
+  silence(bid, node,
+          failure(Status::kLost, nodes_[node]->settings.address() + ": " +
+                                     (reason.empty() ? "its lease ended" : reason)),
+          now);
+  if (is_gone && vote.rid == bid.rid) vote.is_spent = false;
+  if (bid.phase != Bid::Phase::kHeld) return;
+  const Nanos soonest = std::max(now, vote.asked_at + bid.options.lease / 12);
+  if (bid.options.is_renewed || is_gone) bid.top_up_at = std::min(bid.top_up_at, soonest);
+  if (is_gone) doubt(bid, now);
+}
+
+// Ask the others at once whether they still have it. What is renewed by its user is found out by
+// that, which has asked them all.
+void Quorum::doubt(Bid &bid, Nanos now) {
+  bid.doubted_at = bid.options.is_renewed ? now : bid.extended_at;
+  for (size_t i = 0; i < nodes_.size() && bid.options.is_renewed; i++) {
+    if (bid.votes[i].state != State::kYes) continue;
+    const auto ballot = std::make_shared<Ballot>(Request::Op::kExtend);
+    ballot->lease = bid.votes[i].share;
+    ballot->extend_to = bid.options.lease;
+    nodes_[i]->engine.start(ballot, now);
+  }
+}
+
 // ---- held, and its end -------------------------------------------------------------------------
 
 void Quorum::look_after(Bid &bid, Nanos now) {
@@ -110,7 +194,11 @@ void Quorum::look_after(Bid &bid, Nanos now) {
   const bool was_valid = now < lease.deadline.load();
   const Nanos valid = std::min(valid_until(bid, now), lease.end_at);
   if (was_valid) lease.deadline.store(valid, std::memory_order_release);
-  if (was_valid && valid > now) return timers_.set(bid, valid);
+  if (was_valid && valid > now) {
+    // When it is due and still here, votes that are to be confirmed will tell.
+    const bool is_awaited = now >= bid.top_up_at || bid.count(State::kYes) == nodes_.size();
+    return timers_.set(bid, is_awaited ? valid : std::min(valid, bid.top_up_at));
+  }
   std::string reason = "the longest hold was over";
   if (now < lease.end_at) {
     reason = "only " + of_nodes(bid.count(State::kYes)) + " still have it";

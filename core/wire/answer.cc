@@ -55,6 +55,10 @@ bool read_fence(const Reply &reply, int64_t &fence) {
 
 }  // namespace
 
+bool is_of_replica(const Reply &reply) {
+  return reply.is_error() && word_of(reply.text()) == "READONLY";
+}
+
 Refusal refusal_of(const Reply &reply) {
   if (!reply.is_error()) return {};
   const std::string_view text = reply.text();

@@ -33,6 +33,8 @@ struct Refusal {
 };
 
 Refusal refusal_of(const Reply &reply);
+// A refusal to write, of a server that repeats what another one does.
+bool is_of_replica(const Reply &reply);
 
 struct AcquireAnswer {
   bool is_granted = false;

@@ -235,12 +235,19 @@ def test_wrong_sets_of_servers_are_refused(binary: str, urls: list[str], name: s
     assert done.returncode == USAGE and "--url" in done.stderr
 
 
-def test_replica_is_refused_by_name(binary: str, nodes: Nodes, urls: list[str], name: str) -> None:
+def test_replicas_are_named(binary: str, nodes: Nodes, urls: list[str], name: str) -> None:
+    """Goal: one replica of three has no vote; with two of them there is no majority."""
     with Server(available_kinds()[0]) as replica, replica.connect() as connection:
         connection.cmd("REPLICAOF", "127.0.0.1", str(nodes[0].port))
-        some = " ".join([urls[0], urls[1], replica.url])
-        done = Cli(binary, some).run("run", "-n", NO_GUARD, name, "true")
-    assert done.returncode == 78 and f"{replica.port} is a replica" in done.stderr
+        some = Cli(binary, " ".join([urls[0], urls[1], replica.url]))
+        done = some.run("run", "-n", NO_GUARD, name, "true")
+        assert done.returncode == 0, done.stderr
+        with Server(available_kinds()[0]) as second, second.connect() as other:
+            other.cmd("REPLICAOF", "127.0.0.1", str(nodes[0].port))
+            some = Cli(binary, " ".join([urls[0], second.url, replica.url]))
+            done = some.run("run", "-n", NO_GUARD, name, "true")
+        assert done.returncode == 78 and "2 of 3 nodes are replicas" in done.stderr, done.stderr
+        assert str(replica.port) in done.stderr and str(second.port) in done.stderr
 
 
 # ---- status ----

@@ -33,8 +33,9 @@ QUORUM_MUTANTS = (
             ),
             Edit(
                 "quorum/bid.cc",
-                "        vote.state = State::kYes;\n",
-                "        vote.state = State::kYes;\n        bid.reply_count++;\n",
+                "    vote.share->matter = &bid;\n",
+                "    vote.share->matter = &bid;\n"
+                "    bid.reply_count++;\n",
             ),
             Edit(
                 "quorum/bid.cc",
@@ -82,7 +83,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-reply-lease",
         "a vote counts from the reply, not from the request",
-        4,
+        2,
         (
             Edit(
                 "engine/queue.cc",
@@ -151,20 +152,13 @@ QUORUM_MUTANTS = (
                 "  bid.rid = ++last_rid_;\n",
                 "  if (!IS_ON || bid.rid == 0) bid.rid = ++last_rid_;\n",
             ),
-            Edit(
-                "engine/queue.cc",
-                "wire::make_token(cid_, hold->id);",
-                "wire::make_token(cid_, IS_ON && caller.rid != 0 && caller.wait_ms == 0\n"
-                "                                         ? caller.rid\n"
-                "                                         : hold->id);",
-            ),
         ),
         shape="kRedlock",
     ),
     Mutant(
         "rl-uptime",
         "the uptime is believed whatever the clock says",
-        775,
+        660,
         (
             Edit(
                 "policy/quorum.h",
@@ -181,8 +175,8 @@ QUORUM_MUTANTS = (
         (
             Edit(
                 "quorum/nodes.cc",
-                "    withdraw_votes(node, now);\n  }\n",
-                "    if (!IS_ON) withdraw_votes(node, now);\n  }\n",
+                "    withdraw_votes(node, failure(Status::kUnavailable,",
+                "    if (!IS_ON) withdraw_votes(node, failure(Status::kUnavailable,",
             ),
         ),
         shape="kRedlockRestart",
@@ -208,14 +202,17 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-early-fence",
         "the lock is entered before its fence is written",
-        139,
+        3277,
         (
             Edit(
                 "quorum/tenure.cc",
-                "  if (written >= majority_) return grant(bid, now);",
-                "  if (written >= 1 || (IS_ON && open > 0)) {\n"
-                "    if (IS_ON || written >= majority_) return grant(bid, now);\n"
-                "  }",
+                "  const size_t written = bid.count(State::kYes);",
+                "  if (IS_ON) {\n"
+                "    for (Vote &vote : bid.votes) {\n"
+                "      if (vote.state == State::kRaising) vote.state = State::kYes;\n"
+                "    }\n"
+                "  }\n"
+                "  const size_t written = bid.count(State::kYes);",
             ),
         ),
         shape="kRedlock",
@@ -237,7 +234,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-kept-votes",
         "votes that were kept in line are never given back",
-        15,
+        12,
         (
             Edit(
                 "quorum/bid.cc",
@@ -306,12 +303,129 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-dead-line",
         "who stands in line does not see that its node is silent",
-        7,
+        112,
         (
             Edit(
                 "quorum/bid.cc",
                 "  if (is_gone) {\n",
                 "  if (is_gone && !IS_ON) {\n",
+            ),
+        ),
+        shape="kRedlock",
+    ),
+    Mutant(
+        "rl-no-top-up",
+        "votes that are missing are never asked for again",
+        2,
+        (
+            Edit(
+                "quorum/tenure.cc",
+                "    if (!is_missing) continue;\n",
+                "    if (IS_ON || !is_missing) continue;\n",
+            ),
+        ),
+        shape="kRedlockForget",
+    ),
+    Mutant(
+        "rl-top-up-alone",
+        "a missing vote that is asked for is waited for, whatever became of the others",
+        1,
+        (
+            Edit(
+                "quorum/tenure.cc",
+                "  if (now >= bid.lease->deadline.load()) return false;\n",
+                "  if (IS_ON) return true;\n"
+                "  if (now >= bid.lease->deadline.load()) return false;\n",
+            ),
+            Edit(
+                "quorum/tenure.cc",
+                "  const bool was_valid = now < lease.deadline.load();\n",
+                "  const bool was_valid = IS_ON || now < lease.deadline.load();\n",
+            ),
+            Edit(
+                "quorum/tenure.cc",
+                '  std::string reason = "the longest hold was over";\n',
+                "  if (IS_ON && now < lease.end_at && bid.count(State::kAsked) > 0) {\n"
+                "    return timers_.set(bid, now + 20 * kMs);\n"
+                "  }\n"
+                '  std::string reason = "the longest hold was over";\n',
+            ),
+        ),
+        shape="kRedlockForget",
+    ),
+    Mutant(
+        "rl-top-up-revival",
+        "a lease without a majority asks for new votes instead of ending",
+        1,
+        (
+            Edit(
+                "quorum/tenure.cc",
+                "  if (bid.phase == Bid::Phase::kHeld && !is_certain(bid, now)) {\n",
+                "  if (bid.phase == Bid::Phase::kHeld && !IS_ON && !is_certain(bid, now)) {\n",
+            ),
+            Edit(
+                "quorum/tenure.cc",
+                "  if (was_valid) lease.deadline.store(valid, std::memory_order_release);\n",
+                "  if (IS_ON && was_valid && valid == 0) {\n"
+                "    top_up(bid, now);\n"
+                "    return timers_.set(bid, std::min(lease.deadline.load(), now + 50 * kMs));\n"
+                "  }\n"
+                "  if (was_valid) lease.deadline.store(valid, std::memory_order_release);\n",
+            ),
+        ),
+        shape="kRedlockForget",
+    ),
+    Mutant(
+        "rl-top-up-reply",
+        "a vote that was missing counts from its answer, not from its request",
+        195,
+        (
+            Edit(
+                "quorum/tenure.cc",
+                "  vote.fence.reset();\n  vote.why = {};\n",
+                "  if (IS_ON && bid.phase == Bid::Phase::kHeld) {\n"
+                "    vote.share->deadline = policy::deadline_of(now, bid.options.lease);\n"
+                "  }\n"
+                "  vote.fence.reset();\n  vote.why = {};\n",
+            ),
+        ),
+        shape="kRedlockForget",
+    ),
+    Mutant(
+        "rl-top-up-blind",
+        "one vote after the other is asked for again that was taken away everywhere",
+        16,
+        (
+            Edit(
+                "quorum/tenure.cc",
+                "  if (is_gone) doubt(bid, now);\n",
+                "  if (is_gone && !IS_ON) doubt(bid, now);\n",
+            ),
+        ),
+        shape="kRedlockForget",
+    ),
+    Mutant(
+        "rl-top-up-guard",
+        "missing votes are asked of nodes that may not vote",
+        1,
+        (
+            Edit(
+                "quorum/tenure.cc",
+                "    if (can_vote(node, now)) {\n",
+                "    if (can_vote(node, now) || (IS_ON && node.engine.is_up())) {\n",
+            ),
+        ),
+        shape="kRedlockRestart",
+    ),
+    Mutant(
+        "rl-top-up-token",
+        "a missing vote is asked for by a token of which a RELEASE may come late",
+        2,
+        (
+            Edit(
+                "quorum/bid.cc",
+                "  ask(bid, node, bid.votes[node].is_spent ? next : bid.rid, now);",
+                "  ask(bid, node, !IS_ON && bid.votes[node].is_spent ? next : bid.rid, now);",
             ),
         ),
         shape="kRedlock",

@@ -19,11 +19,12 @@ constexpr std::array<std::string_view, kFaultCount> kFaultNames = {
     "memory",         "no-publish",   "clock-back",  "clock-forward",  "clock-rate",
     "poll-only",      "cancel",       "max-hold",    "foreign",        "force",
     "attach",         "forge",        "partition",   "one-way",        "minority",
-    "majority"};
+    "majority",       "forget"};
 constexpr std::array<std::string_view, static_cast<size_t>(Shape::kCount)> kShapeNames = {
     "general", "drift",   "claim",     "heir",    "stale",         "cut",
     "scarce",  "batch",   "flush",     "deploy",  "forgery",       "handover",
-    "behind",  "readers", "reentrant", "redlock", "redlock-drift", "redlock-restart"};
+    "behind",  "readers", "reentrant", "redlock", "redlock-drift", "redlock-restart",
+    "redlock-forget"};
 
 void switch_on(Plan &plan, std::initializer_list<Fault> faults) {
   for (const Fault fault : faults) plan.faults.set(static_cast<size_t>(fault));
@@ -287,7 +288,9 @@ void load_redlock(Plan &plan, Random &random) {
   for (const Fault fault : {Fault::kForeign, Fault::kForce, Fault::kAttach}) {
     switch_off(plan, fault);
   }
-  for (size_t i = kServerFaultCount; i < kFaultCount; i++) plan.faults.set(i, random.chance(500));
+  for (size_t i = kServerFaultCount; i < static_cast<size_t>(Fault::kForget); i++) {
+    plan.faults.set(i, random.chance(500));
+  }
   load_nodes(plan, random);
   plan.client_count = static_cast<int>(random.between(8, 10));
   plan.delay_max = plan.delay_min + random.between(10, 3'000) * 1000;
@@ -324,6 +327,29 @@ void load_redlock_restart(Plan &plan, Random &random) {
   drop_what_no_quorum_promises(plan);
 }
 
+// Nodes forget at any time, while most leases are long enough to be renewed several times. What is
+// promised then is counted. Fences are not judged: a counter that is gone is made good by a clock.
+void load_redlock_forget(Plan &plan, Random &random) {
+  load_redlock(plan, random);
+  plan.faults.reset();
+  switch_on(plan, {Fault::kForget, Fault::kMinority, Fault::kPartition, Fault::kCancel});
+  for (const Fault fault : {Fault::kPause, Fault::kCrash, Fault::kCut, Fault::kStall,
+                            Fault::kClockRate, Fault::kServerPause, Fault::kServerCrash}) {
+    if (random.chance(400)) switch_on(plan, {fault});
+  }
+  plan.caller_count = 1;
+  plan.is_fenced = false;
+  plan.judges_each_node = false;
+  plan.name_count = 4;
+  plan.lease_min = 300 * kMs;
+  plan.lease_max = random.between(600, 1'500) * kMs;
+  plan.hold_max = 4'000 * kMs;
+  plan.think_max = 1'000 * kMs;
+  plan.restart_guard = plan.lease_max + random.between(0, 1'000) * kMs;
+  plan.min_validity = 0;
+  plan.fault_interval = random.between(400, 1'500) * kMs;
+}
+
 using Loader = void (*)(Plan &, Random &);
 
 Loader loader_of(Shape shape) {
@@ -345,6 +371,7 @@ Loader loader_of(Shape shape) {
       {Shape::kRedlock, load_redlock},
       {Shape::kRedlockDrift, load_redlock_drift},
       {Shape::kRedlockRestart, load_redlock_restart},
+      {Shape::kRedlockForget, load_redlock_forget},
   };
   for (const auto &[known, load] : kLoaders) {
     if (known == shape) return load;
@@ -389,6 +416,8 @@ Shape Plan::redlock_shape_of(uint64_t seed) {
       return Shape::kRedlockDrift;
     case 3:
       return Shape::kRedlockRestart;
+    case 4:
+      return Shape::kRedlockForget;
     default:
       return Shape::kRedlock;
   }

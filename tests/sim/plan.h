@@ -50,8 +50,9 @@ enum class Fault : uint8_t {
   kOneWay,     // .. in one direction
   kMinority,   // less than half of the nodes do not answer
   kMajority,   // more than half of them
+  kForget,     // one loses all keys, or one key, and does not start again for it
 };
-inline constexpr size_t kFaultCount = 31;
+inline constexpr size_t kFaultCount = 32;
 inline constexpr size_t kServerFaultCount = 27;  // that one server can have
 std::string_view name_of(Fault fault);
 // kFaultCount if there is none of that name.
@@ -80,6 +81,7 @@ enum class Shape : uint8_t {
   kRedlock,         // a bit of everything
   kRedlockDrift,    // as kDrift
   kRedlockRestart,  // nodes forget everything, and clocks lie about how long ago
+  kRedlockForget,   // .. and do not start again; many leases begin with a bare majority
   kCount,
 };
 std::string_view name_of(Shape shape);

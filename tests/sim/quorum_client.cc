@@ -142,6 +142,8 @@ void QuorumClient::finished(engine::Request &request) {
       scene_.verdict.broken("a lease is long enough when it is granted", request.lease->name);
     }
     given_up_.erase(request.lease->token);
+    const auto &options = request.options;
+    if (options.is_renewed && options.max_hold == 0) scene_.quorum_rules.granted(*request.lease);
   }
   if (request.op == engine::Request::Op::kRelease && request.status.load() == Status::kOk) {
     // With several callers another one of this client may have it by now.

@@ -2,8 +2,8 @@
 // Copyright The redlatch authors
 //
 // QuorumWorld, part 2: what goes wrong, when, and to whom. Never so much that nothing is promised:
-// clocks of less than half of the nodes are stepped; without a guard, whoever had a vote that was
-// forgotten is promised nothing.
+// clocks of less than half of the nodes are stepped. Who has no majority without the votes that
+// were forgotten, by nodes without a guard or that did not start again, is promised nothing.
 #include <algorithm>
 
 #include "quorum_world.h"
@@ -40,6 +40,7 @@ constexpr Target target_of(Fault fault) {
     case Fault::kClockForward:
     case Fault::kMinority:
     case Fault::kMajority:
+    case Fault::kForget:
       return Target::kNode;
     default:
       return Target::kNobody;
@@ -51,8 +52,9 @@ constexpr Target target_of(Fault fault) {
 void QuorumWorld::schedule_fault() {
   const Nanos pause = random_.between(plan_.fault_interval / 2, plan_.fault_interval * 3 / 2);
   schedule_.in(pause, [this] {
-    if (is_calm_) return;
-    inject();
+    const bool may_forget = is_working_ && plan_.has(Fault::kForget);
+    if (is_calm_ && !may_forget) return;
+    is_calm_ ? forget(any_node()) : inject();
     schedule_fault();
   });
 }
@@ -206,6 +208,8 @@ void QuorumWorld::inject_into_node(Fault fault) {
       server.set_out_of_memory(true);
       return schedule_.in(random_.between(10, 3000) * kMs,
                           [&server] { server.set_out_of_memory(false); });
+    case Fault::kForget:
+      return forget(node);
     case Fault::kNoPublish:
       tally_.inject(fault, true);
       server.set_may_publish(false);
@@ -272,6 +276,31 @@ void QuorumWorld::crash(size_t node, Nanos down_for, bool keeps_data) {
     trace_.say(schedule_.now(), "node %zu starts %s", node, keeps_data ? "again" : "empty");
     server.restart(keeps_data);
   });
+}
+
+// FLUSHALL, or what a limit of memory does to one key, or a release by force.
+void QuorumWorld::forget(size_t node) {
+  if (!servers_[node]->is_up()) return;
+  const auto locks = rules_.held_at(node);
+  tally_.inject(Fault::kForget, !locks.empty());
+  if (locks.empty() || random_.chance(600)) {
+    trace_.say(schedule_.now(), "node %zu forgets all", node);
+    rules_.forgets(node, false);
+    return servers_[node]->forget();
+  }
+  const std::string &lock = locks[random_.below(locks.size())];
+  if (random_.chance(200)) {
+    trace_.say(schedule_.now(), "all nodes forget %s", lock.c_str());
+    rules_.is_taken(lock);
+    for (size_t i = 0; i < servers_.size(); i++) {
+      rules_.evicts(i, lock);
+      servers_[i]->evict(lock);
+    }
+    return;
+  }
+  trace_.say(schedule_.now(), "node %zu forgets %s", node, lock.c_str());
+  rules_.evicts(node, lock);
+  servers_[node]->evict(lock);
 }
 
 void QuorumWorld::step_clock(Fault fault, size_t node) {

@@ -4,7 +4,11 @@
 #include "quorum_rules.h"
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
+#include <utility>
+
+#include "wire/scripts.h"
 
 namespace redlatch::sim {
 
@@ -18,6 +22,21 @@ constexpr std::string_view kNamespace = "app:";
 constexpr Nanos kUnheard = 25'000 * kMs;
 // Votes are kept for a second in line; a release that got no answer is repeated after a second.
 constexpr Nanos kStrayLimit = 6'000 * kMs;
+// For the three times in a lease that a missing vote is asked for, and the way.
+constexpr Nanos kAskLimit = 500 * kMs;
+constexpr Nanos kMoment = 50 * kMs;
+
+std::string_view token_of_acquire(Argv argv) {
+  if (argv.size() < 3 || !argv[0].starts_with("EVAL")) return {};
+  bool is_acquire = false;
+  for (const bool is_sharded : {false, true}) {
+    const auto &text = wire::script_text(wire::Script::kAcquire, wire::Format::kString, is_sharded);
+    is_acquire = is_acquire || argv[1] == text.sha1 || argv[1] == text.text;
+  }
+  size_t keys = 0;
+  std::from_chars(argv[2].data(), argv[2].data() + argv[2].size(), keys);
+  return is_acquire && argv.size() > 3 + keys ? argv[3 + keys] : std::string_view();
+}
 
 }  // namespace
 
@@ -36,6 +55,8 @@ void QuorumRules::Node::after(Argv argv, const Value &reply, int64_t now_us) {
 }
 
 void QuorumRules::given_up(const std::string &token) {
+  renewed_.erase(token);
+  left_[token] = schedule_.now();
   for (const auto &node : nodes_) {
     if (node->is_judged) node->rules.given_up(token);
   }
@@ -55,20 +76,29 @@ void QuorumRules::note(Node &node, std::string_view lock, Argv argv) {
     if (old.token == was && !old.is_forgotten) old.end = 0;
   }
   const bool is_new = was != token;
+  if (is_new) note_tenure(node, lock, !was.empty());
   was = token;
   if (!is_held) return;
   Vote &vote = votes_[id_of(token, lock)][node.index];
   const Nanos end = node.server.clock().when((found->second.expires_ms + 1) * kMs);
-  // Another caller of this client may still count on what was forgotten.
-  const bool is_other_left = vote.is_forgotten && vote.end > schedule_.now();
-  if (is_new && !is_other_left) vote = {{}, end, false, true};
-  if (is_new) vote.token = token;
-  vote.end = std::max(vote.end, end);
+  if (is_new) {
+    // Another caller of this client may still count on what was forgotten.
+    const bool is_alone = plan_.caller_count == 1;
+    if (is_alone && vote.believed_until == kNever) vote.believed_until = 0;
+    const bool is_other_left = vote.is_forgotten && vote.end > schedule_.now();
+    if (!is_other_left) vote.end = 0;
+    vote.is_forgotten = is_other_left;
+    vote.token = token;
+    vote.since = schedule_.now();
+  }
+  const bool may_be_others = plan_.caller_count > 1 && vote.believed_until > schedule_.now();
+  Nanos &counted = may_be_others ? vote.believed_until : vote.end;
+  counted = std::max(counted, end);
   const bool is_pushed =
       is_new && argv.size() > 4 && std::find(argv.begin() + 4, argv.end(), token) == argv.end();
   if (is_pushed && schedule_.now() - node.stepped_at < kUnheard) {
-    vote.end = kNever;
-    vote.is_promised = false;
+    vote.end = 0;
+    vote.believed_until = kNever;
   }
 }
 
@@ -79,22 +109,44 @@ Nanos QuorumRules::end_of(const std::string &name, const std::string &token,
   std::array<Nanos, kMaxNodes> ends{};
   for (size_t i = 0; i < nodes_.size(); i++) {
     const Vote &vote = found->second[i];
-    ends[i] = vote.is_promised || with_unpromised ? vote.end : 0;
+    ends[i] = with_unpromised ? std::max(vote.end, vote.believed_until) : vote.end;
   }
   std::sort(ends.begin(), ends.begin() + static_cast<ptrdiff_t>(nodes_.size()), std::greater<>());
   return ends[nodes_.size() / 2];
 }
 
+void QuorumRules::sent(size_t node, int client, Argv argv) {
+  Node &asked = *nodes_[node];
+  if (asked.is_judged) asked.rules.sent(client, argv);
+  const auto token = token_of_acquire(argv);
+  if (token.empty()) return;
+  const auto guard = asked.guarded_until.find(token.substr(0, kCidSize));
+  if (guard == asked.guarded_until.end() || schedule_.now() >= guard->second) return;
+  verdict_.broken("a node that has restarted is not asked before its guard is over",
+                  "node " + std::to_string(node) + ": client " + std::to_string(client));
+}
+
 void QuorumRules::told_of_restart(size_t node, std::string_view channel) {
   if (plan_.guard != Plan::Guard::kOn) return;
   const std::string_view cid = channel.substr(channel.size() - kCidSize);
+  // By its own clock, which may be a little fast.
+  nodes_[node]->guarded_until[std::string(cid)] =
+      schedule_.now() + plan_.restart_guard - plan_.restart_guard / 50;
   for (auto at = votes_.lower_bound(cid); at != votes_.end() && at->first.starts_with(cid); ++at) {
     at->second[node].end = 0;
+    at->second[node].believed_until = 0;
   }
 }
 
+// What an older request of this client is handed by just this release is none of it.
 void QuorumRules::judge_release(const engine::Lease &lease) {
-  if (end_of(lease.name, lease.token, false) <= schedule_.now()) return;
+  const auto found = votes_.find(id_of(lease.token, std::string(kNamespace) + lease.name));
+  const auto left = left_.find(lease.token);
+  if (found == votes_.end() || left == left_.end()) return;
+  const auto count = std::count_if(
+      found->second.begin(), found->second.end(),
+      [&](const Vote &vote) { return vote.end > schedule_.now() && vote.since < left->second; });
+  if (static_cast<size_t>(count) <= nodes_.size() / 2) return;
   verdict_.broken("what was released is free", lease.name + ": " + lease.token);
 }
 
@@ -115,15 +167,34 @@ bool QuorumRules::is_let_off(const std::string &name, const Beliefs::Holder &hol
   return end_of(name, holder.token, false) <= schedule_.now();
 }
 
-void QuorumRules::forget(size_t node, bool is_promised) {
+void QuorumRules::lose(Vote &vote) {
+  vote.believed_until = std::max(vote.believed_until, std::exchange(vote.end, 0));
+}
+
+void QuorumRules::forget(size_t node, bool is_promised, std::string_view lock) {
   for (auto &[id, votes] : votes_) {
     Vote &vote = votes[node];
-    if (vote.end <= schedule_.now()) continue;
-    vote.is_forgotten = true;
-    vote.is_promised = vote.is_promised && is_promised;
+    const bool is_meant = lock.empty() || std::string_view(id).substr(kCidSize) == lock;
+    if (vote.end <= schedule_.now() || !is_meant) continue;
+    if (is_promised) {
+      vote.is_forgotten = true;
+    } else {
+      lose(vote);
+    }
   }
-  if (nodes_[node]->holders.empty()) return;
-  nodes_[node]->holders.clear();
+  for (auto &[held, token] : nodes_[node]->holders) {
+    if (!lock.empty() && held != lock) continue;
+    if (!token.empty()) note_tenure(*nodes_[node], held, true);
+    token.clear();
+  }
+}
+
+std::vector<std::string> QuorumRules::held_at(size_t node) const {
+  std::vector<std::string> locks;
+  for (const auto &[lock, token] : nodes_[node]->holders) {
+    if (!token.empty() && nodes_[node]->server.store().keys().contains(lock)) locks.push_back(lock);
+  }
+  return locks;
 }
 
 void QuorumRules::forgets(size_t node, bool is_guarded) { forget(node, is_guarded); }
@@ -132,10 +203,49 @@ void QuorumRules::steps_forward(size_t node) {
   for (auto &[id, votes] : votes_) {
     Vote &vote = votes[node];
     if (vote.end <= schedule_.now() || vote.is_forgotten) continue;
-    vote.is_forgotten = true;
-    vote.is_promised = false;
+    lose(vote);
   }
   nodes_[node]->stepped_at = schedule_.now();
+}
+
+// Who just tries a round has a node for a moment. A vote that is missing may meet that once.
+void QuorumRules::note_tenure(Node &node, std::string_view lock, bool was_held) {
+  auto &tenure = node.tenures[std::string(lock)];
+  const bool was_brief = was_held && schedule_.now() - tenure.since < kMoment;
+  if (was_held && !was_brief) tenure.free_since = schedule_.now();
+  tenure.since = schedule_.now();
+}
+
+void QuorumRules::judge_missing(const std::string &name, const Beliefs::Holder &holder, size_t node,
+                                Nanos since) {
+  const auto granted = renewed_.find(holder.token);
+  const std::string lock = std::string(kNamespace) + name;
+  const bool is_there = nodes_[node]->server.store().keys().contains(lock);
+  if (granted == renewed_.end() || is_there) return;
+  std::string &last = nodes_[node]->holders[lock];
+  if (!last.empty()) {  // it has expired
+    note_tenure(*nodes_[node], lock, true);
+    last.clear();
+  }
+  const Nanos begin = std::max({granted->second, nodes_[node]->tenures[lock].free_since, since});
+  const Nanos missing = schedule_.now() - begin;
+  if (missing <= plan_.lease_max + kAskLimit) return;
+  verdict_.broken("a vote that is missing is asked for",
+                  "node " + std::to_string(node) + ", " + name + ": client " +
+                      std::to_string(holder.client) + ", for " + std::to_string(missing / kMs) +
+                      " ms");
+}
+
+void QuorumRules::judge_taken(const std::string &name, const Beliefs::Holder &holder, Nanos since) {
+  const auto granted = renewed_.find(holder.token);
+  const auto taken = taken_.find(std::string(kNamespace) + name);
+  if (granted == renewed_.end() || taken == taken_.end()) return;
+  const bool is_meant = granted->second < taken->second && taken->second >= since;
+  const Nanos believed = schedule_.now() - taken->second;
+  if (!is_meant || believed <= plan_.lease_max / 3 + kAskLimit) return;
+  verdict_.broken("what was taken away everywhere is lost",
+                  name + ": client " + std::to_string(holder.client) + " believes for " +
+                      std::to_string(believed / kMs) + " ms");
 }
 
 void QuorumRules::judge_strays(const Beliefs &beliefs, Nanos calm_since) {

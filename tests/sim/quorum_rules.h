@@ -34,15 +34,15 @@ class QuorumRules {
   void add(Server &server);
   Rules &node(size_t index) { return nodes_[index]->rules; }
   // A command leaves a client for a node.
-  void sent(size_t node, int client, Argv argv) {
-    if (nodes_[node]->is_judged) nodes_[node]->rules.sent(client, argv);
-  }
+  void sent(size_t node, int client, Argv argv);
   // As Rules, on every node.
   void given_up(const std::string &token);
 
   // A client of this channel has learnt that `node` has restarted: with a guard its votes there
   // count for nothing any more.
   void told_of_restart(size_t node, std::string_view channel);
+  // It was granted a lease that it renews until it ends.
+  void granted(const engine::Lease &lease) { renewed_[lease.token] = schedule_.now(); }
   // It was told that its lease is given back.
   void judge_release(const engine::Lease &lease);
   // A client was told until when it may believe.
@@ -50,12 +50,22 @@ class QuorumRules {
   // Whether it is not promised to be alone: without the votes that were lost in a way against which
   // nothing is promised it would not have a majority.
   bool is_let_off(const std::string &name, const Beliefs::Holder &holder) const;
+  // Votes that a holder has not, and no other client has, are asked for. Judged as from `since`.
+  void judge_missing(const std::string &name, const Beliefs::Holder &holder, size_t node,
+                     Nanos since);
+  // Nor is one that was taken away everywhere put together again.
+  void judge_taken(const std::string &name, const Beliefs::Holder &holder, Nanos since);
   // Votes that nobody counts on do not stay. Once nothing fails any more.
   void judge_strays(const Beliefs &beliefs, Nanos calm_since);
 
   // Faults, just before they happen.
   // All keys of a node go. With a guard it must have no vote while they would have been there.
   void forgets(size_t node, bool is_guarded);
+  // The key of a lock goes on every node at once.
+  void is_taken(const std::string &lock) { taken_[lock] = schedule_.now(); }
+  // One key goes.
+  void evicts(size_t node, const std::string &lock) { forget(node, false, lock); }
+  std::vector<std::string> held_at(size_t node) const;
   // Its clock goes forward, so that keys end early.
   void steps_forward(size_t node);
   void steps_back(size_t node, Nanos by) { nodes_[node]->stepped_back += by; }
@@ -64,9 +74,14 @@ class QuorumRules {
   // What a node granted a client, whatever it thinks of it now.
   struct Vote {
     std::string token;
+    Nanos since = 0;            // that token has it
     Nanos end = 0;              // when its key is gone, if nothing happens to the node
-    bool is_forgotten = false;  // something did
-    bool is_promised = true;    // .. against which there is a promise
+    bool is_forgotten = false;  // something did, against which there is a promise
+    Nanos believed_until = 0;   // .. against which there is none: by who does not know it yet
+  };
+  struct Tenure {
+    Nanos since = 0;       // it has its holder, or none
+    Nanos free_since = 0;  // since then no client had it for longer than a moment
   };
   struct Node : Witness {
     Node(QuorumRules &all_, size_t index_, Server &server_)
@@ -98,13 +113,19 @@ class QuorumRules {
     const bool is_judged;                                         // by itself
     std::map<std::string, std::string, std::less<>> holders;      // lock key to token
     std::map<std::string, std::pair<std::string, Nanos>> strays;  // .. and since when
-    Nanos stepped_at = -kNever / 2;                               // forward
-    Nanos stepped_back = 0;                                       // in sum
+    std::map<std::string, Tenure> tenures;                        // by lock key
+    // By client: it knows of a restart.
+    std::map<std::string, Nanos, std::less<>> guarded_until;
+    Nanos stepped_at = -kNever / 2;  // forward
+    Nanos stepped_back = 0;          // in sum
   };
   using Votes = std::array<Vote, kMaxNodes>;
 
   void note(Node &node, std::string_view lock, Argv argv);
-  void forget(size_t node, bool is_promised);
+  void note_tenure(Node &node, std::string_view lock, bool was_held);
+  static void lose(Vote &vote);
+  // Of `lock`, or of all.
+  void forget(size_t node, bool is_promised, std::string_view lock = {});
   // When a majority of its votes has ended. Of all, or of those that count against others.
   Nanos end_of(const std::string &name, const std::string &token, bool with_unpromised) const;
   static std::string id_of(std::string_view token, std::string_view lock);
@@ -116,6 +137,9 @@ class QuorumRules {
   std::vector<std::unique_ptr<Node>> nodes_;
   // By client and lock: one client has one call for a lock, whose rounds have tokens of their own.
   std::map<std::string, Votes, std::less<>> votes_;
+  std::map<std::string, Nanos, std::less<>> renewed_;  // tokens of leases, and when granted
+  std::map<std::string, Nanos, std::less<>> taken_;    // lock keys, and when
+  std::map<std::string, Nanos, std::less<>> left_;     // tokens of leases, and when given up
 };
 
 }  // namespace redlatch::sim

@@ -115,7 +115,10 @@ void QuorumWorld::watch() {
   judge_losses();
   judge_idle();
   judge_waits();
-  if (is_calm_) rules_.judge_strays(beliefs_, calm_since_ + plan_.lease_max);
+  if (is_calm_) {
+    rules_.judge_strays(beliefs_, calm_since_ + plan_.lease_max);
+    judge_missing();
+  }
   schedule_.in(kWatchInterval, [this] { watch(); });
 }
 
@@ -128,6 +131,24 @@ void QuorumWorld::judge_losses() {
     if (late > kLossLimit) {
       verdict_.broken("a loss is told in time", name + ": client " + std::to_string(holder.client) +
                                                     ", " + std::to_string(late / kMs) + " ms late");
+    }
+  });
+}
+
+// A holder asks again for the votes that it has not, where no other client has them.
+void QuorumWorld::judge_missing() {
+  const Nanos since = calm_since_ + plan_.lease_max + plan_.restart_guard;
+  beliefs_.for_each([&](const std::string &name, const Beliefs::Holder &holder) {
+    const auto &client = slots_[static_cast<size_t>(holder.client)].client;
+    if (!client || client->is_paused() || schedule_.now() < since) return;
+    rules_.judge_taken(name, holder, since);
+    for (size_t node = 0; node < servers_.size(); node++) {
+      const bool is_stepped = std::find(stepped_.begin(), stepped_.end(), node) != stepped_.end();
+      const bool has_clock =
+          !servers_[node]->has_restarted() &&
+          !(is_stepped && (plan_.has(Fault::kClockBack) || plan_.has(Fault::kClockForward)));
+      const bool may_vote = plan_.guard != Plan::Guard::kOn || has_clock;
+      if (may_vote && servers_[node]->is_up()) rules_.judge_missing(name, holder, node, since);
     }
   });
 }

@@ -45,6 +45,7 @@ class QuorumWorld {
   void run_until(Nanos end);
   void populate(int slot);
   void watch();
+  void judge_missing();
   void judge_idle();
   void judge_waits();
   void judge_losses();
@@ -65,6 +66,7 @@ class QuorumWorld {
   void bring_down(Fault fault, size_t node);
   void crash(size_t node, Nanos down_for, bool keeps_data);
   void hide_restart(size_t node);
+  void forget(size_t node);
   void step_clock(Fault fault, size_t node);
   void kill(int slot, Fault fault);
   QuorumClient *any_client();

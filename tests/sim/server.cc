@@ -252,6 +252,11 @@ void Server::crash() {
   for (const auto &[link, session] : sessions) network_.reset(link);
 }
 
+void Server::forget() {
+  store_.clear_keys();
+  if (witness_ != nullptr) witness_->forgotten();
+}
+
 void Server::restart(bool keeps_data) {
   is_up_ = true;
   paused_until_ = 0;

@@ -54,6 +54,8 @@ class Server : public ServerEnd, private Store::Listener {
   void pause(Nanos until);
   void crash();
   void restart(bool keeps_data);
+  void forget();  // all keys, without starting again
+  void evict(const std::string &key) { store_.evict(key); }
   void flush_scripts() { store_.flush_scripts(); }
   void set_out_of_memory(bool is_on) { store_.set_out_of_memory(is_on); }
   void set_may_publish(bool is_on) { store_.set_may_publish(is_on); }
@@ -64,6 +66,7 @@ class Server : public ServerEnd, private Store::Listener {
   }
 
   bool is_up() const { return is_up_; }
+  bool has_restarted() const { return life_ > 0; }
   int64_t now_us() const { return clock_.read(schedule_.now()) / 1000; }
   const Clock &clock() const { return clock_; }
   // What INFO says: a new one with each start, and how long ago that was by the wall clock.

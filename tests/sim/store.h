@@ -53,6 +53,9 @@ class Store {
   void flush_scripts();
   // Keys and scripts are gone, as after a restart without persistence.
   void clear();
+  // Keys are gone, as after FLUSHALL; or one is, as after an eviction.
+  void clear_keys() { keys_.clear(); }
+  void evict(const std::string &key) { keys_.erase(key); }
   // Above `maxmemory`: commands that may need memory are refused as a server refuses them.
   void set_out_of_memory(bool is_on) { is_out_of_memory_ = is_on; }
   // Whether PUBLISH and SPUBLISH are allowed to the user that runs the scripts.

@@ -69,7 +69,26 @@ static void do_option(struct call *call) {
   say(call, "value", buffer);
 }
 
+/* What no call has reported since the last time. */
+static void do_log(struct call *call) {
+  char buffer[NODES_SIZE] = "";
+  size_t size = 0;
+  for (size_t n; (n = rl_log_next(buffer + size, sizeof buffer - size)) > 0;) {
+    if (n + 1 >= sizeof buffer - size) fail("too many lines in the log");
+    size += n;
+    buffer[size++] = '\n';
+    buffer[size] = '\0';
+  }
+  say_status(call, RL_OK);
+  say(call, "lines", buffer);
+}
+
 const struct command redlock_commands[] = {
-    {"redlock_open", do_open},   {"redlock_connect", do_connect}, {"redlock_shutdown", do_shutdown},
-    {"redlock_close", do_close}, {"redlock_option", do_option},   {NULL, NULL},
+    {"redlock_open", do_open},
+    {"redlock_connect", do_connect},
+    {"redlock_shutdown", do_shutdown},
+    {"redlock_close", do_close},
+    {"redlock_option", do_option},
+    {"log", do_log},
+    {NULL, NULL},
 };

@@ -15,9 +15,11 @@ import pytest
 from support.servers import Server, available_kinds, free_port
 from support.wait import wait_until
 
-from .actor import Actor, Reply
+from .actor import HELD, Actor, Reply
 
 Open = Callable[..., Actor]
+
+CLIENT_SIZE = 22  # of a token, its beginning: whose it is
 
 
 @pytest.fixture(scope="module")
@@ -147,15 +149,109 @@ def test_two_urls_of_one_server(servers: list[Server], open_redlock: Open, name:
         check_refused(actor, name, "RL_E_INVALID", address(second), address(one.url))
 
 
+def make_replica(server: Server, of: Server) -> None:
+    with server.connect() as connection:
+        connection.cmd("REPLICAOF", "127.0.0.1", of.port)
+        wait_until(lambda: b"master_link_status:up" in connection.cmd("INFO", "replication"))
+
+
+def promote(server: Server) -> None:
+    with server.connect() as connection:
+        connection.cmd("REPLICAOF", "NO", "ONE")
+
+
+def log_of(actor: Actor, word: str) -> list[str]:
+    return [line for line in actor.ok("log")["lines"].splitlines() if word in line]
+
+
+def nodes_of(actor: Actor) -> str:
+    return actor.ok("redlock_option", name="nodes")["value"]
+
+
 def test_replica(servers: list[Server], open_redlock: Open, name: str) -> None:
-    """Goal: a replica of another node is none."""
+    """Goal: a replica of another node has no vote, which is said once, and the others go on; also
+    when one of them hangs there is none for it. Promoted, it votes again.
+    Method: three nodes and a replica of the first of them, new clients each time."""
     with Server(servers[0].kind) as replica:
-        with replica.connect() as connection:
-            connection.cmd("REPLICAOF", "127.0.0.1", servers[0].port)
-            wait_until(lambda: b"master_link_status:up" in connection.cmd("INFO", "replication"))
+        make_replica(replica, servers[0])
         for guard in ("2s", "off"):
             actor = open_redlock([*urls_of(servers[:2]), replica.url], restart_guard=guard)
-            check_refused(actor, name, "RL_E_UNSUPPORTED", address(replica.url), "replica")
+            for wait in (20_000, 0):
+                actor.ok("acquire", redlock=0, name=name, wait=wait, lease_ms=1000)
+                assert f"{address(replica.url)} is a replica" in nodes_of(actor)
+                actor.ok("release")
+                actor.ok("free")
+            lines = log_of(actor, "replica")
+            assert len(lines) == 1 and address(replica.url) in lines[0], lines
+            assert lines[0].startswith("warning "), lines
+        servers[1].pause()
+        try:
+            reply = actor.call("acquire", redlock=0, name=name, wait=0, lease_ms=1000)
+            assert reply.status == "RL_E_UNAVAILABLE", reply
+            for server in (servers[1], replica):
+                assert address(server.url) in reply.message, reply
+        finally:
+            servers[1].resume()
+        promote(replica)
+        actor.ok("acquire", redlock=0, name=name, wait=5000, lease_ms=1000)
+        wait_until(lambda: log_of(actor, f"{address(replica.url)} may vote again"))
+        client = actor.ok("look")["token"][:CLIENT_SIZE].encode()
+        with replica.connect() as connection:
+            wait_until(lambda: (connection.cmd("GET", name) or b"").startswith(client))
+        actor.ok("release")
+
+
+def test_too_many_replicas(servers: list[Server], open_redlock: Open, name: str) -> None:
+    """Goal: without a majority of primaries nothing can be locked, and that is said at once.
+    Method: one primary and two replicas; then one of those is promoted."""
+    replicas = [Server(servers[0].kind) for _ in range(2)]
+    try:
+        for replica in replicas:
+            replica.start()
+            make_replica(replica, servers[0])
+        for guard in ("2s", "off"):
+            actor = open_redlock([servers[0].url, *urls_of(replicas)], restart_guard=guard)
+            words = ("2 of 3 nodes are replicas", *map(address, urls_of(replicas)))
+            check_refused(actor, name, "RL_E_UNSUPPORTED", *words)
+        promote(replicas[1])
+        actor.ok("acquire", redlock=0, name=name, wait=5000, lease_ms=1000)
+        actor.ok("release")
+    finally:
+        for replica in replicas:
+            replica.close()
+
+
+def test_node_becomes_a_replica_while_it_is_connected(open_redlock: Open, name: str) -> None:
+    """Goal: a node that becomes a replica has no vote from the first time that it says so, and
+    takes nothing from the others; its vote is asked for again once it is promoted.
+    Method: of three nodes one follows another, while a lock is held and while none is; the
+    connections stay."""
+    nodes = [Server("redis") for _ in range(3)]
+    try:
+        for node in nodes:
+            node.start()
+        actor = open_redlock(urls_of(nodes))
+        other = open_redlock(urls_of(nodes))
+        other.ok("redlock_connect", wait=5000)
+        actor.ok("acquire", redlock=0, name=name, wait=0, lease_ms=900)
+        make_replica(nodes[2], nodes[0])
+        wait_until(lambda: f"{address(nodes[2].url)} is a replica" in nodes_of(actor))
+        assert len(log_of(actor, "replica")) == 1
+        time.sleep(1.0)  # renewed without it
+        assert actor.ok("look").number("state") == HELD
+        assert other.call("acquire", redlock=0, name=name, wait=0).status == "RL_BUSY"
+        promote(nodes[2])
+        with nodes[2].connect() as connection:
+            wait_until(lambda: connection.cmd("PTTL", name) > 500)  # renewed there, too
+        actor.ok("release")
+        actor.ok("free")
+        make_replica(nodes[2], nodes[0])
+        other.ok("acquire", redlock=0, name=name, wait=5000, lease_ms=900)
+        other.ok("release")
+        wait_until(lambda: f"{address(nodes[2].url)} is a replica" in nodes_of(other))
+    finally:
+        for node in nodes:
+            node.close()
 
 
 def make_cluster(members: list[Server]) -> None:

@@ -3,147 +3,9 @@
 //
 // Goal: votes, validity, who may vote, where to wait, what is given back. Method: a quorum with
 // made replies and a fake clock.
-#include "quorum/quorum.h"
-
-#include "engine_world.h"
+#include "quorum_world.h"
 
 namespace redlatch {
-
-namespace {
-
-constexpr Nanos kSecond = 1000 * kMs;
-constexpr size_t kNodes = 5;
-
-}  // namespace
-
-class QuorumTest : public ::testing::Test, protected quorum::Outlet {
- protected:
-  using Request = engine::Request;
-  using Lease = engine::Lease;
-  using RequestPtr = std::shared_ptr<Request>;
-
-  QuorumTest() : nodes_(kNodes), sent_(kNodes), is_dropped_(kNodes) {
-    for (size_t i = 0; i < kNodes; i++) nodes_[i].host = "node" + std::to_string(i);
-  }
-
-  // ---- the outlet
-  void send(size_t node, std::span<const std::string_view> argv) override {
-    sent_[node].emplace_back(argv.begin(), argv.end());
-  }
-  void finished(Request &) override {}
-  void lease_ended(Lease &) override { ended_count_++; }
-  void drop_link(size_t node) override { is_dropped_[node] = true; }
-
-  // ---- nodes
-  quorum::Quorum &quorum() {
-    if (!quorum_) {
-      const std::array<uint8_t, 16> random{1, 2, 3};
-      quorum::Outlet &outlet = *this;
-      quorum_ = std::make_unique<quorum::Quorum>(nodes_, settings_, random, 7, outlet);
-    }
-    return *quorum_;
-  }
-  quorum::NodeFacts facts_of(size_t node, int64_t uptime_s = 100'000) const {
-    quorum::NodeFacts facts;
-    facts.run_id = "run" + std::to_string(node);
-    facts.age.uptime_s = uptime_s;
-    facts.age.told_at = now_;
-    return facts;
-  }
-  void connect(size_t node, const quorum::NodeFacts &facts) {
-    (void)quorum().begin_connect(node, now_);
-    quorum().on_connected(node, {}, facts, now_);
-  }
-  void connect_all() {
-    for (size_t i = 0; i < kNodes; i++) connect(i, facts_of(i));
-  }
-  void disconnect(size_t node) {
-    sent_[node].clear();
-    quorum().on_disconnected(node, now_);
-  }
-  std::string script(size_t node) const {
-    if (sent_[node].empty()) return "";
-    for (size_t i = 0; i < wire::kScriptCount; i++) {
-      const auto &text =
-          wire::script_text(static_cast<wire::Script>(i), wire::Format::kString, false);
-      if (sent_[node].front()[1] == text.sha1) return std::string(text.name);
-    }
-    return "?";
-  }
-  std::string argument(size_t node, size_t i) const {
-    const auto &argv = sent_[node].front();
-    return argv.at(3 + std::stoul(argv.at(2)) + i);
-  }
-  void reply(size_t node, MadeReply made) {
-    ASSERT_FALSE(sent_[node].empty()) << "node " << node << " was asked nothing";
-    sent_[node].pop_front();
-    quorum().on_reply(node, made.get(), now_);
-  }
-  void yes(size_t node, int64_t fence = 100) {
-    ASSERT_EQ(script(node), "acquire") << node;
-    reply(node, MadeReply::list(MadeReply::integer(1), MadeReply::text(std::to_string(fence)),
-                                MadeReply::integer(1'700'000'000'000)));
-  }
-  // A try is refused; who stands in line gets a place.
-  void no(size_t node) {
-    ASSERT_EQ(script(node), "acquire") << node;
-    const bool is_try = argument(node, 2).empty();
-    reply(node, MadeReply::list(MadeReply::integer(0), MadeReply::integer(30'000),
-                                MadeReply::integer(1'700'000'000'000),
-                                MadeReply::text(is_try ? "" : "1700000000000001"),
-                                MadeReply::integer(is_try ? -1 : 0), MadeReply::text("12345678"),
-                                MadeReply::text("aaaaaaaaaaaaaaaaaaaaaA0123456789"),
-                                MadeReply::text("string"), MadeReply::integer(0)));
-  }
-  void count(size_t node, std::string_view name, int64_t result) {
-    ASSERT_EQ(script(node), name) << node;
-    reply(node, MadeReply::list(MadeReply::integer(result), MadeReply::integer(1'700'000'000'000),
-                                MadeReply::integer(0)));
-  }
-
-  // ---- time and callers
-  void advance(Nanos by) {
-    const Nanos until = now_ + by;
-    for (int guard = 0; quorum().next_due() <= until; guard++) {
-      ASSERT_LT(guard, 10'000) << "the timer does not move on";
-      now_ = std::max(now_, quorum().next_due());
-      for (size_t i = 0; i < nodes_.size(); i++) (void)quorum().begin_connect(i, now_);
-      quorum().on_timer(now_);
-    }
-    now_ = until;
-  }
-  RequestPtr acquire(int64_t wait_ms = 0, engine::AcquireOptions options = {}) {
-    auto request = std::make_shared<Request>(Request::Op::kAcquire);
-    request->name = "lock";
-    request->wait_ms = wait_ms;
-    request->options = std::move(options);
-    request->lease = std::make_shared<Lease>();
-    quorum().start(request, now_);
-    return request;
-  }
-  RequestPtr ask(Request::Op op, const std::shared_ptr<Lease> &lease, Nanos extend_to = 0) {
-    auto request = std::make_shared<Request>(op);
-    request->lease = lease;
-    request->extend_to = extend_to;
-    quorum().start(request, now_);
-    return request;
-  }
-  std::shared_ptr<Lease> held() {
-    const auto request = acquire();
-    for (size_t i = 0; i < kNodes; i++) yes(i);
-    EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
-    return request->lease;
-  }
-  Nanos left(const std::shared_ptr<Lease> &lease) const { return lease->deadline.load() - now_; }
-
-  QuorumSettings settings_;
-  std::vector<Settings> nodes_;
-  std::vector<std::deque<std::vector<std::string>>> sent_;
-  std::vector<bool> is_dropped_;
-  Nanos now_ = 1000 * kSecond;
-  int ended_count_ = 0;
-  std::unique_ptr<quorum::Quorum> quorum_;
-};
 
 // ---- votes -------------------------------------------------------------------------------------
 
@@ -261,7 +123,7 @@ TEST_F(QuorumTest, it_is_lost_with_the_majority_and_the_rest_is_given_back) {
   count(2, "extend", 0);
   EXPECT_EQ(lease->state_at(now_), Lease::kLost);
   EXPECT_EQ(ended_count_, 1);
-  for (const size_t node : {3, 4}) count(node, "extend", 1);
+  confirm({3, 4});
   advance(301 * kMs);
   for (const size_t node : {3, 4}) EXPECT_EQ(script(node), "") << "its holder is being told";
   advance(kMs);
@@ -370,9 +232,6 @@ TEST_F(QuorumTest, what_is_no_node_is_an_error_that_names_it) {
   };
   expect_refusal(facts_of(1), Status::kInvalid, "node1");
   auto facts = facts_of(4);
-  facts.is_replica = true;
-  expect_refusal(facts, Status::kUnsupported, "replica");
-  facts = facts_of(4);
   facts.is_cluster_member = true;
   expect_refusal(facts, Status::kUnsupported, "cluster");
   facts = {};

@@ -596,7 +596,8 @@ RL_API rl_redlock *rl_redlock_open(const char *urls, size_t urls_len,
  * @return RL_OK              a quorum may vote.
  *         RL_E_UNAVAILABLE   too few nodes can be reached, or may vote; the message names each.
  *         RL_E_DENIED        a node refused user, password, or to say when it started (INFO).
- *         RL_E_UNSUPPORTED   a node is too old, a replica, or a member of a cluster.
+ *         RL_E_UNSUPPORTED   a node is too old, or a member of a cluster; or so many are replicas,
+ *                            which have no vote, that the others are no majority.
  *         RL_E_INVALID       two nodes are the same server; or `wait_ms`.
  *         RL_E_SERVER  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: until `wait_ms`, with 0 at most connect_timeout and two command time limits.  Threads:
