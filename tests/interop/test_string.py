@@ -285,8 +285,7 @@ def test_neither_starves(
 
 # Turns: how many more depends on the machine.
 FEW = 3
-# Ours look for others in the first 4 s of holding of each client; two of them share this time.
-LOOK_MS = 12_000
+LONG_MS = 12_000
 
 
 def test_each_has_turns_by_itself(
@@ -297,28 +296,25 @@ def test_each_has_turns_by_itself(
     counter: Path,
     figure: Callable[[str], None],
 ) -> None:
-    """Goal: a library that polls for a lock that ours hand on has turns without an option.
-    Method: eight of ours in two processes; when they are at it, eight of theirs; for so long that
-    each process of ours has looked for others. One that sleeps for longer than a window is there
-    before, and has longer windows."""
+    """Goal: a library that polls for a lock that ours hand on has turns without an option, once one
+    of ours has seen it hold the lock.
+    Method: eight of theirs, and when they are at it eight of ours in two processes; to one that
+    sleeps for longer than a window ours give longer ones."""
     theirs, ours = sides_of(processes, one_server, name, library)
     other = processes.new_peer("python")
     opened = {"kind": "redlatch", "url": one_server.url, "namespace": library.namespace}
     others = Side(other, processes.client(other, **opened), name, LEASE_MS)
-    said = {"run_ms": LOOK_MS, "hold_ms": 2, "counter": str(counter), "wait_ms": 40_000}
+    said = {"run_ms": LONG_MS, "hold_ms": 2, "counter": str(counter), "wait_ms": 40_000}
     half = {**said, "threads": MEMBERS // 2}
-    crowd = None
     if library.sleep_ms:
         half["options"] = {"foreign_window": library.window_s}
         said |= {"wait_ms": -1, "lease_ms": library.sleep_ms}
-        crowd = theirs.begin("crowd", owner="crowd", threads=MEMBERS, **said)
-        wait_until(lambda: int(counter.read_text() or 0) > 0)
+    crowd = theirs.begin("crowd", owner="crowd", threads=MEMBERS, **said)
+    wait_until(lambda: int(counter.read_text() or 0) > 0)
     running = [side.begin("crowd", owner="crowd", **half) for side in (ours, others)]
-    wait_until(lambda: queue_length(ours) > 0)
-    crowd = crowd or theirs.begin("crowd", owner="crowd", threads=MEMBERS, **said)
     replies = [pending.get(120) for pending in (*running, crowd)]
     assert not any(reply.error for reply in replies), replies
     *counts, count = [sum(reply.value) for reply in replies]
     figure(f"{library.name} to ours, by itself: {count} to {sum(counts)}")
     assert int(counter.read_text()) == sum(counts) + count
-    assert count >= FEW and min(counts) >= FEW
+    assert min(count, *counts) >= FEW
