@@ -46,7 +46,7 @@ constexpr Mutant kMutants[] = {
     {"taken-turn", "a turn that is left to others is taken", Shape::kGeneral, true, 1,
      "if not holder and not window and redis.call('EXISTS', Q) == 0 then",
      "if not holder and redis.call('EXISTS', Q) == 0 then"},
-    {"unannounced-claim", "who stands behind a claim is not told of it", Shape::kHeir, false, 3,
+    {"unannounced-claim", "who stands behind a claim is not told of it", Shape::kHeir, false, 80,
      "string.format('%05d', (left < 0 or", "string.format('%05d', (granted > 0 or left < 0 or"},
     {"no-deadline", "a waiter is granted the lock after its wait", Shape::kGeneral, true, 11,
      "(claim > 0 and deadline >= now)", "(claim > 0)"},

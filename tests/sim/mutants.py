@@ -334,7 +334,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "endless-slack",
         "a renewal that is under way is due again and again (220f2fa)",
-        13,
+        86,
         (
             Edit(
                 "engine/engine.cc",

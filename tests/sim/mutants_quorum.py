@@ -202,7 +202,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-early-fence",
         "the lock is entered before its fence is written",
-        3277,
+        1348,
         (
             Edit(
                 "quorum/tenure.cc",
@@ -378,7 +378,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-top-up-reply",
         "a vote that was missing counts from its answer, not from its request",
-        195,
+        152,
         (
             Edit(
                 "quorum/tenure.cc",
