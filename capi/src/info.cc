@@ -27,6 +27,12 @@ struct rl_info {
   // By readers, or by an owner with a hold or more.
   bool is_shared() const { return data.sharer_count > 0; }
   bool is_read() const { return data.value == wire::kShared; }
+  // Without a description the fence tells: it was minted from the server's clock with the grant.
+  int64_t since_ms() const {
+    if (data.since_ms > 0 || is_shared() || state() != RL_STATE_HELD) return data.since_ms;
+    const int64_t minted_ms = data.fence / 1000;
+    return minted_ms <= data.server_ms ? minted_ms : 0;
+  }
   bool has_row(int32_t part, int32_t index) const {
     return index >= 0 && index < rl_info_count(this, part);
   }
@@ -60,7 +66,7 @@ int64_t holder_number(const rl_info &info, size_t index, int32_t field) {
       if (info.is_shared()) return info.data.sharers[index].expiry_ms - info.data.server_ms;
       return info.data.pttl_ms;
     case RL_INFO_SINCE_MS:
-      return info.data.since_ms;
+      return info.since_ms();
     case RL_INFO_MODE:
       return info.is_read() ? RL_MODE_READ : RL_MODE_WRITE;
     default:
@@ -100,6 +106,7 @@ std::string_view holder_text(const rl_info &info, size_t index, int32_t field) {
       if (info.is_shared()) return info.data.sharers[index].token;
       return info.data.value;
     case RL_INFO_WHO:
+      if (info.is_shared()) return info.data.sharers[index].who;
       return info.data.who;
     case RL_INFO_LABEL:
       return info.data.label;
@@ -241,6 +248,9 @@ size_t rl_info_text(const rl_info *info, int32_t part, int32_t index, int32_t fi
     if (part == RL_INFO_SERVER) text = server_text(*info, field);
     if (part == RL_INFO_WAITER && field == RL_INFO_TOKEN) {
       text = info->data.waiters[static_cast<size_t>(index)].token;
+    }
+    if (part == RL_INFO_WAITER && field == RL_INFO_WHO) {
+      text = info->data.waiters[static_cast<size_t>(index)].who;
     }
   }
   return copy_out(text, buffer, buffer_size);

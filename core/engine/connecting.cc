@@ -26,6 +26,9 @@ void Engine::on_connected(const ServerFacts &facts, Nanos now) {
   dialect_.is_sharded = facts.is_sharded;
   is_push_trusted_ = facts.is_push_trusted;
   can_track_ = facts.can_track;
+  may_announce_ = true;
+  announce_again_at_ = 0;
+  if (!holds_.empty()) announce_held(now);
   for_each_hold([&](Hold &hold) {
     hold.watch_at = 0;
     switch (hold.phase) {
@@ -104,9 +107,10 @@ void Engine::on_disconnected(Nanos now) noexcept {
 }
 
 void Engine::lose_answer(const InFlight &in_flight, Nanos now) {
-  const bool is_repeated =
-      in_flight.ask == Ask::kKick || in_flight.ask == Ask::kTrack || in_flight.ask == Ask::kLook;
+  const bool is_repeated = in_flight.ask == Ask::kKick || in_flight.ask == Ask::kTrack ||
+                           in_flight.ask == Ask::kLook || in_flight.ask == Ask::kAnnounce;
   if (is_repeated) return;  // when it is needed again
+  if (in_flight.ask == Ask::kName) return on_name(in_flight.subject, nullptr, now);
   if (in_flight.ask == Ask::kRequest) {
     auto &request = static_cast<Request &>(*in_flight.subject);
     request.is_unanswered = true;

@@ -20,7 +20,8 @@ Engine::Engine(const Settings &settings, std::span<const uint8_t, 16> random, ui
       prefix_(wire::channel_prefix(settings.name_space)),
       channel_(prefix_ + cid_),
       entropy_(seed),
-      link_lost_(failure(Status::kUnavailable, "lost the connection to " + settings.address())) {
+      link_lost_(failure(Status::kUnavailable, "lost the connection to " + settings.address())),
+      name_text_(wire::name_text(settings.holder)) {
   dialect_.prefix = prefix_;
   link_failure_ = failure(Status::kUnavailable, "not connected to " + settings.address() + " yet");
 }
@@ -239,6 +240,7 @@ void Engine::on_request_reply(const InFlight &in_flight, const Reply &reply, Nan
     inquiry.info.waiter_count = inquiry.earlier.waiter_count;
     inquiry.info.waiters = std::move(inquiry.earlier.waiters);
   }
+  if (request->op == Request::Op::kInspect && name_clients(request, now)) return;
   switch (request->op) {
     case Request::Op::kForce:
       maybe_kick(request->lock, answer.has_more, now);
@@ -267,6 +269,7 @@ void Engine::on_request_reply(const InFlight &in_flight, const Reply &reply, Nan
 
 // The request is finished whatever happens: without memory it just says less.
 void Engine::on_request_due(Request &request, Nanos now) noexcept {
+  if (now < request.wait_until) return on_slow(request, now);
   Outcome why{Status::kNoMemory, {}};
   try {
     why = why_late(request);
@@ -363,6 +366,11 @@ void Engine::take_reply(const InFlight &in_flight, const Reply &reply, Nanos now
       return;
     case Ask::kLook:
       return on_looked(static_cast<Hold &>(*in_flight.subject), reply, now);
+    case Ask::kAnnounce:
+      may_announce_ = may_announce_ && !reply.is_error();
+      return;
+    case Ask::kName:
+      return on_name(in_flight.subject, &reply, now);
     case Ask::kKick: {
       wire::CountAnswer answer;
       if (decode(reply, answer)) return;
@@ -410,7 +418,7 @@ void Engine::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
 // ---- the time ----------------------------------------------------------------------------------
 
 Nanos Engine::next_due() const {
-  Nanos due = timers_.next_due();
+  Nanos due = std::min(timers_.next_due(), announce_at_);
   if (link_ == Link::kDown && has_work()) due = std::min(due, connect_at_);
   return std::min(due, answer_due());
 }
@@ -426,6 +434,7 @@ void Engine::on_timer(Nanos now) {
     link_ = Link::kBroken;
     outlet_.drop_link();
   }
+  if (announce_at_ <= now) announce(now);
   bool is_renewing = false;
   while (!timers_.empty()) {
     Timed &timed = timers_.top();
@@ -464,6 +473,7 @@ void Engine::give_up() {
 void Engine::shut_down(Nanos now) {
   is_shut_ = true;
   fail_everybody(Status::kClosed, "the client was shut down", now);
+  withdraw_name(now);
   for_each_hold([&](Hold &hold) {
     hold.quiet_until = 0;
     if (hold.phase == Phase::kHeld) return give_back(hold, nullptr, now);

@@ -25,6 +25,7 @@
 #include "base/reply.h"
 #include "base/settings.h"
 #include "base/status.h"
+#include "engine/client_names.h"
 #include "engine/subjects.h"
 #include "engine/timer_queue.h"
 #include "policy/backoff.h"
@@ -149,6 +150,8 @@ class Engine {
     kRequest,
     kTrack,  // something that prepares kLook
     kLook,
+    kAnnounce,
+    kName,
   };
   struct InFlight {
     Ask ask;
@@ -219,6 +222,7 @@ class Engine {
   void on_granted(Hold &hold, const InFlight &in_flight, const wire::AcquireAnswer &answer,
                   Nanos now);
   void on_queued(Hold &hold, const wire::AcquireAnswer &answer, Nanos now);
+  void refuse_try(Hold &hold, std::string_view message, Nanos now);
   Nanos delay_of(Hold &hold, const wire::AcquireAnswer &answer, Nanos now);
   void watch_key(Hold &hold, Nanos now);
   Hold *watcher_of(const LockName &lock);
@@ -262,6 +266,19 @@ class Engine {
   void leave_detached(Hold &hold, Nanos now);
   void on_attached(Request &request, const InFlight &in_flight, const wire::CountAnswer &answer,
                    Nanos now);
+
+  // naming.cc: the names of clients
+  void announce_by(Nanos due);
+  void announce_held(Nanos now);
+  void announce(Nanos now);
+  void withdraw_name(Nanos now);
+  bool ask_name(std::shared_ptr<NameQuery> query, Nanos now);
+  bool name_clients(const std::shared_ptr<Request> &request, Nanos now);
+  bool awaits_name(Hold &hold, std::string_view holder, const std::string &message, Nanos now);
+  void note_blocker(LockName &lock, std::string_view holder, Nanos now);
+  void on_slow(Request &request, Nanos now);
+  void on_name(const std::shared_ptr<Subject> &subject, const Reply *reply, Nanos now);
+  std::string words_of_blocker(std::string_view cid) const;
 
   // tenure.cc: from a grant to the end
   void start_release(const std::shared_ptr<Request> &request, Nanos now);
@@ -326,6 +343,11 @@ class Engine {
   std::deque<InFlight> in_flight_;                   // replies come in this order
   std::deque<std::shared_ptr<Hold>> lined_up_;       // to be asked for, when less is in flight
   TimerQueue timers_;
+  const std::string name_text_;  // of this client, on the server
+  bool may_announce_ = true;     // until it was refused
+  Nanos announce_at_ = kNever;   // when to write it, if it is of use then
+  Nanos announce_again_at_ = 0;  // not before; 0: not written on this connection
+  ClientNames names_of_clients_;
   size_t waiting_hold_count_ = 0;  // asking, queued, or waiting to upgrade
 };
 

@@ -162,7 +162,10 @@ void Engine::start_acquire(const std::shared_ptr<Request> &request, Nanos now) {
     if (lock->hold_count == 0) names_.erase(id_of(*lock));
     throw;
   }
-  if (request->wait_ms > 0) timers_.set(*request, after(now, request->wait_ms * kMs));
+  if (request->wait_ms > 0) {
+    request->wait_until = after(now, request->wait_ms * kMs);
+    timers_.set(*request, now + policy::slow_after(request->wait_ms * kMs));
+  }
   if (request->wait_ms == 0) connect_soon(now);
   if (created != nullptr) ask(*created, now);
 }
@@ -281,11 +284,12 @@ void Engine::on_queued(Hold &hold, const wire::AcquireAnswer &answer, Nanos now)
   if (hold.member.empty() && answer.has_more) return ask(hold, now);
   if (hold.member.empty()) {
     const std::string message = busy_message(*hold.lock, answer);
-    finish(*take_front(hold), Status::kBusy, message);
-    if (hold.is_vote) return give_back(hold, nullptr, now);
-    hold.was_left = true;
-    return end_leave(hold, now, Status::kOk);
+    if (awaits_name(hold, answer.holder, message, now)) return;
+    const std::string_view cid = answer.holder.substr(0, wire::kCidSize);
+    return refuse_try(hold, message + words_of_blocker(cid), now);
   }
+  note_blocker(*hold.lock, answer.holder, now);
+  announce_by(now);
   hold.ticket = answer.ticket;
   hold.check = answer.check;
   hold.trouble.clear();
@@ -300,6 +304,13 @@ void Engine::on_queued(Hold &hold, const wire::AcquireAnswer &answer, Nanos now)
   if (answer.has_more && !is_vacant) return ask(hold, now);
   if (is_vacant) delay = 0;
   timers_.set(hold, std::min(now + delay, std::exchange(hold.told_due, kNever)));
+}
+
+void Engine::refuse_try(Hold &hold, std::string_view message, Nanos now) {
+  finish(*take_front(hold), Status::kBusy, message);
+  if (hold.is_vote) return give_back(hold, nullptr, now);
+  hold.was_left = true;
+  end_leave(hold, now, Status::kOk);
 }
 
 // When to look again, if no message comes. Foreign holders send none when they leave. The server
@@ -501,6 +512,8 @@ void Engine::give_lease(Hold &hold, Request &caller, Nanos now) {
   if (hold.lock->keys.format != wire::Format::kHash) hold.owner.swap(caller.options.owner);
   if (!hold.owner.empty()) hold.next_owned = std::exchange(hold.lock->owned, &hold);
   lease.state.store(Lease::kHeld, std::memory_order_release);
+  hold.held_at = now;
+  announce_held(now);
   schedule(hold, now);
   finish(caller, Status::kOk);
   if (is_urgent && hold.must_describe) extend(hold, now);
@@ -551,8 +564,9 @@ Outcome Engine::why_not_yet(const Hold &hold) const {
                                                 "goes on in the background");
   }
   if (link_ != Link::kUp) return link_failure_;
-  return failure(Status::kTimeout,
-                 "lock " + quoted(hold.lock->name) + " was not granted within the wait");
+  return failure(Status::kTimeout, "lock " + quoted(hold.lock->name) +
+                                       " was not granted within the wait" +
+                                       words_of_blocker(hold.lock->blocker));
 }
 
 }  // namespace redlatch::engine

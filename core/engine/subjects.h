@@ -72,6 +72,10 @@ struct LockName : Subject {
   // The hold that is to look when the key changes, of those that wait: whichever is known to come
   // first. 0: the server was not asked to tell. It may have gone: then another one looks.
   uint64_t watcher_id = 0;
+  // Of the client that holds it, as of the last refusal, for messages; empty: not known.
+  std::string blocker;
+  bool is_name_wanted = false;
+  Nanos blocker_due = 0;  // not to be looked for before
 };
 
 // A caller's view of a hold, and its clock. Outlives the engine.
@@ -107,6 +111,7 @@ struct Inquiry {
   std::string pattern;                          // list: of lock names
   wire::ListAnswer list;                        // list: the cursor to go on from, then the result
   wire::Format format = wire::Format::kString;  // inspect, force: as far as is known
+  size_t unnamed_count = 0;                     // inspect: names of clients that are asked for
 };
 
 // Something a caller started. Finished once; the result does not change afterwards. Ten thousand of
@@ -138,6 +143,7 @@ struct Request : Subject, Timed {
   std::string message;  // written before the status
 
   int64_t wait_ms = -1;              // acquire, upgrade, connect
+  Nanos wait_until = 0;              // acquire
   AcquireOptions options;            // acquire
   std::shared_ptr<Lease> lease;      // acquire, attach: the result; else the subject
   Nanos extend_to = 0;               // extend
@@ -153,6 +159,14 @@ struct Request : Subject, Timed {
   bool is_unanswered = false;                           // .. and an earlier copy got no answer
 
   bool is_finished() const { return status.load(std::memory_order_acquire) != Status::kPending; }
+};
+
+// What the name of a client is asked for: an inspection, a try that was refused, or a later message.
+struct NameQuery : Subject {
+  std::string cid;
+  std::shared_ptr<Request> request;
+  std::shared_ptr<Hold> hold;
+  std::string message;  // of the refusal
 };
 
 // A reader on its way to be the writer, or back. The way back: CANCEL, and DOWNGRADE if that came
@@ -218,6 +232,7 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   std::shared_ptr<Lease> lease;
   Climb climb;
   Hold *next_owned = nullptr;
+  Nanos held_at = 0;     // granted then
   Nanos lease_time = 0;  // asked for by renewals
   wire::ForeignTurn foreign;
   Nanos deadline = 0;  // as far as the server has confirmed, drift taken off

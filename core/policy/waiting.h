@@ -46,6 +46,9 @@ constexpr Nanos quiet_of(int64_t rank) {
   return std::clamp<int64_t>(rank, 0, 1'000) * kWatchPerRank;
 }
 
+// After how long a wait of `wait` is likely to time out, and it is time to find out who holds.
+constexpr Nanos slow_after(Nanos wait) { return std::min<Nanos>(wait / 2, 1'000 * kMs); }
+
 // Each lease of a hold that passes on inside one client keeps the server's queue waiting.
 struct Burst {
   int pass_count = 0;

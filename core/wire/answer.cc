@@ -167,6 +167,18 @@ Refusal decode(const Reply &reply, ListAnswer &answer) {
   return {};
 }
 
+// A version, so that the text can grow, and can never be taken for a token.
+constexpr std::string_view kNameVersion = "1 ";
+
+std::string name_text(std::string_view holder) { return std::string(kNameVersion).append(holder); }
+
+std::string decode_name(const Reply &reply) {
+  std::string_view text = reply.text();
+  if (reply.is_error() || !text.starts_with(kNameVersion)) return {};
+  text.remove_prefix(kNameVersion.size());
+  return clean(text.substr(0, kMaxLabelBytes));
+}
+
 std::string_view info_value(std::string_view info, std::string_view field) {
   while (!info.empty()) {
     const size_t end = std::min(info.find('\n'), info.size());

@@ -68,10 +68,12 @@ struct InspectAnswer {
     std::string token;
     Mode mode;
     int64_t since_ms;
+    std::string who = {};
   };
   struct Sharer {
     std::string token;
     int64_t expiry_ms;
+    std::string who = {};
   };
   int64_t server_ms = 0;
   std::string type, value;
@@ -90,6 +92,10 @@ struct ListAnswer {
   std::string cursor;  // "0": this was the last step
   std::vector<std::string> keys;
 };
+
+// What a client writes to its key as its name, and reads from those of others: "" if it is none.
+std::string name_text(std::string_view holder);
+std::string decode_name(const Reply &reply);
 
 // The value of `field` in an answer to INFO; empty if it is not there.
 std::string_view info_value(std::string_view info, std::string_view field);

@@ -134,6 +134,14 @@ void inspect(Command &out, const Dialect &dialect, Form form, const LockKeys &ke
   out.add(256);
 }
 
+void announce(Command &out, const std::string &key, const std::string &text, int64_t expiry_ms) {
+  out.add("SET").add(key).add(text).add("PX").add(expiry_ms);
+}
+
+void withdraw_name(Command &out, const std::string &key) { out.add("DEL").add(key); }
+
+void ask_name(Command &out, const std::string &key) { out.add("GET").add(key); }
+
 void force_release(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
                    std::string_view token) {
   begin(out, dialect, form, Script::kForceRelease, keys).add(token).add(dialect.prefix);

@@ -113,6 +113,10 @@ void raise_fence(Command &out, const Dialect &dialect, Form form, const LockKeys
 void list(Command &out, const Dialect &dialect, Form form, std::string_view cursor,
           std::string_view pattern);
 void inspect(Command &out, const Dialect &dialect, Form form, const LockKeys &keys);
+// The name of a client, for people: `key` is that of its channel.
+void announce(Command &out, const std::string &key, const std::string &text, int64_t expiry_ms);
+void withdraw_name(Command &out, const std::string &key);
+void ask_name(Command &out, const std::string &key);
 void force_release(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
                    std::string_view token);
 // `own`, `unused`: channels.

@@ -14,6 +14,7 @@ namespace redlatch::sim {
 namespace {
 
 constexpr int64_t kQueueLimitMs = 600'000;
+constexpr int64_t kNameLimitMs = 60'000;
 constexpr int64_t kFenceLimitMs = 3'600'000;
 constexpr int64_t kYieldEvery = 16;
 constexpr int64_t kYieldLimit = 6;
@@ -121,6 +122,7 @@ void Rules::judge_leftovers(Nanos gone_for, Nanos longest_lease) {
     if (entry.expires_ms >= 0 && entry.expires_ms < now_ms) continue;
     const bool is_aux = key.find(":rl1") != std::string::npos;
     int64_t limit_ms = longest_lease / kMs;
+    if (key.starts_with("app:rl1:")) limit_ms = kNameLimitMs;
     if (is_aux && (key.back() == 'q' || key.back() == 'w')) limit_ms = kQueueLimitMs;
     if (is_aux && key.back() == 'f') limit_ms = kFenceLimitMs;
     // A rate of its own is the server's right.

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -75,15 +76,35 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
   }
 
   // ---- the outlet
+  // Names of clients are answered by the world, in their turn, and not seen in sent_.
   void send(std::span<const std::string_view> argv) override {
-    sent_.emplace_back(argv.begin(), argv.end());
+    std::vector<std::string> words(argv.begin(), argv.end());
+    if (words[0] != "SET" && words[0] != "GET" && words[0] != "DEL") {
+      sent_.push_back(std::move(words));
+      return;
+    }
+    asked_names_.push_back({replied_count_ + sent_.size(), std::move(words)});
   }
   void finished(Request &) override { finished_count_++; }
   void lease_ended(Lease &) override { ended_count_++; }
   void drop_link() override { is_dropped_ = true; }
 
   // ---- the time and the connection
+  void answer_names() {
+    while (!asked_names_.empty() && asked_names_.front().behind <= replied_count_) {
+      const auto words = std::move(asked_names_.front().words);
+      asked_names_.pop_front();
+      name_commands_.push_back(words);
+      const auto known = words[0] == "GET" ? names_.find(words[1]) : names_.end();
+      const bool is_nil = words[0] == "GET" && known == names_.end();
+      const auto made = is_nil              ? MadeReply()
+                        : words[0] == "GET" ? MadeReply::text(known->second)
+                                            : MadeReply::text("OK");
+      engine_->on_reply(made.get(), now_);
+    }
+  }
   void advance(Nanos by) {
+    answer_names();
     const Nanos until = now_ + by;
     for (int guard = 0; engine_->next_due() <= until; guard++) {
       ASSERT_LT(guard, 10'000) << "the engine's timer does not move on";
@@ -91,6 +112,7 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
       if (engine_->begin_connect(now_)) return;  // the test decides what becomes of it
       if (is_dropped_) return;
       engine_->on_timer(now_);
+      answer_names();
     }
     now_ = until;
   }
@@ -108,6 +130,7 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
   void disconnect() {
     is_dropped_ = false;
     sent_.clear();
+    asked_names_.clear();
     engine_->on_disconnected(now_);
   }
 
@@ -133,8 +156,11 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
   }
   void reply(MadeReply made) {
     ASSERT_FALSE(sent_.empty()) << "nothing was sent that could be answered";
+    answer_names();
     sent_.pop_front();
+    replied_count_++;
     engine_->on_reply(made.get(), now_);
+    answer_names();
   }
   void reply_granted(std::string_view fence = kFence) {
     const std::string script = next_script();
@@ -226,6 +252,14 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
   Settings settings_;
   Nanos now_ = 1000 * kMs;
   std::deque<std::vector<std::string>> sent_;
+  struct AskedName {
+    size_t behind;  // so many other commands
+    std::vector<std::string> words;
+  };
+  std::deque<AskedName> asked_names_;
+  std::vector<std::vector<std::string>> name_commands_;  // that were answered
+  std::map<std::string, std::string> names_;             // by key
+  size_t replied_count_ = 0;
   int finished_count_ = 0;
   int ended_count_ = 0;
   bool is_dropped_ = false;

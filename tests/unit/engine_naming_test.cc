@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Goal: people read names: of the holder in refusals and timeouts, of all clients in inspections;
+// and a client that gets its locks at once sends no command for it.
+#include <gtest/gtest.h>
+
+#include "engine_world.h"
+
+namespace redlatch {
+
+class NamingTest : public EngineWorld {
+ protected:
+  static constexpr const char *kOther = "aaaaaaaaaaaaaaaaaaaaaA";
+
+  NamingTest() {
+    settings_.holder = "here/1";
+    engine_ = make_engine();
+    names_[std::string("rl1:") + kOther] = "1 web-1/4711";
+  }
+  size_t count(std::string_view command) const {
+    size_t found = 0;
+    for (const auto &words : name_commands_) found += words[0] == command ? 1 : 0;
+    return found;
+  }
+  std::string token_of(const RequestPtr &request) const { return request->lease->token; }
+  RequestPtr inspect() {
+    auto request = std::make_shared<Request>(Request::Op::kInspect);
+    request->name = "lock";
+    engine_->start(request, now_);
+    return request;
+  }
+  MadeReply info(const std::string &value) const {
+    const std::string waiter = std::string(kOther) + "0000000007x030000000000060000";
+    return MadeReply::list(
+        MadeReply::integer(server_ms()), MadeReply::text("string"), MadeReply::text(value),
+        MadeReply::integer(1'000), MadeReply::text(std::string(kFence)), MadeReply::integer(1),
+        MadeReply::list(MadeReply::text(waiter), MadeReply::text("1700000000000001")),
+        MadeReply::list(), MadeReply::integer(0), MadeReply::list(), MadeReply::integer(0));
+  }
+};
+
+TEST_F(NamingTest, short_hold_sends_no_name) {
+  connect();
+  for (int i = 0; i < 100; i++) {
+    const auto request = acquire();
+    reply_granted();
+    advance(20 * kMs);
+    release(request->lease);
+    reply_count("release", 1);
+    advance(20 * kMs);
+  }
+  EXPECT_EQ(name_commands_.size(), 0u);
+}
+
+TEST_F(NamingTest, longer_hold_writes_the_name_with_an_expiry_and_again_before_that) {
+  connect();
+  const auto request = acquire();
+  reply_granted();
+  advance(499 * kMs);
+  EXPECT_EQ(count("SET"), 0u);
+  advance(1 * kMs);
+  ASSERT_EQ(count("SET"), 1u);
+  const std::vector<std::string> expected = {"SET", engine_->channel(), "1 here/1", "PX", "60000"};
+  EXPECT_EQ(name_commands_[0], expected);
+  for (int i = 0; i < 5; i++) {
+    advance(10'000 * kMs);
+    if (next_script() == "extend") reply_count("extend", 1);
+  }
+  EXPECT_EQ(count("SET"), 3u) << "each 20 s";
+}
+
+TEST_F(NamingTest, waiter_writes_its_name_at_once_and_only_once) {
+  connect();
+  const auto request = acquire();
+  reply_queued();
+  advance(0);
+  EXPECT_EQ(count("SET"), 1u);
+  const auto other = acquire(-1, {}, "other");
+  reply_queued();
+  advance(1'000 * kMs);
+  EXPECT_EQ(count("SET"), 1u);
+}
+
+TEST_F(NamingTest, client_without_the_right_does_not_try_again_on_this_connection) {
+  connect();
+  const auto request = acquire();
+  reply_queued();
+  engine_->on_timer(now_);
+  ASSERT_EQ(asked_names_.size(), 1u);
+  asked_names_.clear();
+  engine_->on_reply(MadeReply::error("NOPERM no right to run SET").get(), now_);
+  advance(25'000 * kMs);
+  EXPECT_EQ(count("SET"), 0u);
+}
+
+TEST_F(NamingTest, name_goes_with_the_client) {
+  connect();
+  const auto request = acquire();
+  reply_queued();
+  advance(0);
+  engine_->shut_down(now_);
+  ASSERT_EQ(asked_names_.size(), 1u);
+  EXPECT_EQ(asked_names_[0].words, (std::vector<std::string>{"DEL", engine_->channel()}));
+}
+
+TEST_F(NamingTest, refused_try_names_the_holder) {
+  connect();
+  const auto request = acquire(0);
+  reply_queued();
+  EXPECT_EQ(request->status.load(), Status::kBusy);
+  EXPECT_NE(request->message.find("holder: web-1/4711"), std::string::npos) << request->message;
+  const auto again = acquire(0);
+  reply_queued();
+  EXPECT_NE(again->message.find("holder: web-1/4711"), std::string::npos) << again->message;
+  EXPECT_EQ(count("GET"), 1u) << "known for a while";
+  EXPECT_EQ(engine_->in_flight_count(), 0u);
+  EXPECT_TRUE(engine_->is_idle());
+}
+
+TEST_F(NamingTest, refused_try_whose_name_never_comes_is_busy_all_the_same) {
+  connect();
+  const auto request = acquire(0);
+  ASSERT_EQ(next_script(), "acquire");
+  sent_.pop_front();
+  engine_->on_reply(MadeReply::list(MadeReply::integer(0), MadeReply::integer(900),
+                                    MadeReply::integer(server_ms()), MadeReply::text(""),
+                                    MadeReply::integer(-1), MadeReply::text("12345678"),
+                                    MadeReply::text(std::string(kOther) + "0000000001"),
+                                    MadeReply::text("string"), MadeReply::integer(0))
+                        .get(),
+                    now_);
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  disconnect();
+  EXPECT_EQ(request->status.load(), Status::kBusy) << request->message;
+  EXPECT_TRUE(engine_->is_idle());
+}
+
+TEST_F(NamingTest, cancelled_try_leaves_nothing_when_the_name_comes) {
+  connect();
+  const auto request = acquire(0);
+  sent_.pop_front();
+  engine_->on_reply(MadeReply::list(MadeReply::integer(0), MadeReply::integer(900),
+                                    MadeReply::integer(server_ms()), MadeReply::text(""),
+                                    MadeReply::integer(-1), MadeReply::text("12345678"),
+                                    MadeReply::text(std::string(kOther) + "0000000001"),
+                                    MadeReply::text("string"), MadeReply::integer(0))
+                        .get(),
+                    now_);
+  EXPECT_EQ(engine_->cancel(*request, now_), Status::kCancelled);
+  replied_count_++;
+  answer_names();
+  EXPECT_EQ(request->status.load(), Status::kCancelled);
+}
+
+TEST_F(NamingTest, wait_that_times_out_names_the_holder) {
+  connect();
+  const auto request = acquire(1'000);
+  reply_queued();
+  advance(500 * kMs);
+  EXPECT_EQ(count("GET"), 0u);
+  reply_queued();  // who has it now
+  EXPECT_EQ(count("GET"), 1u);
+  advance(500 * kMs);
+  EXPECT_EQ(request->status.load(), Status::kTimeout);
+  EXPECT_NE(request->message.find("holder: web-1/4711"), std::string::npos) << request->message;
+}
+
+TEST_F(NamingTest, wait_for_what_this_client_holds_says_so) {
+  connect();
+  const auto first = acquire();
+  reply_granted();
+  const std::string token = token_of(first);
+  engine::AcquireOptions options;
+  options.local_burst = 0;
+  const auto second = acquire(1'000, std::move(options));
+  reply_queued(30'000, 0, token);
+  advance(500 * kMs);
+  reply_queued(30'000, 0, token);
+  advance(500 * kMs);
+  EXPECT_NE(second->message.find("holder: this client"), std::string::npos) << second->message;
+}
+
+TEST_F(NamingTest, inspection_names_holder_and_waiters) {
+  connect();
+  const auto request = inspect();
+  ASSERT_EQ(next_script(), "inspect");
+  reply(info(std::string(kOther) + "0000000001"));
+  ASSERT_EQ(request->status.load(), Status::kOk);
+  EXPECT_EQ(request->inquiry->info.who, "web-1/4711");
+  ASSERT_EQ(request->inquiry->info.waiters.size(), 1u);
+  EXPECT_EQ(request->inquiry->info.waiters[0].who, "web-1/4711");
+  EXPECT_EQ(count("GET"), 1u) << "one for each client";
+}
+
+TEST_F(NamingTest, inspection_goes_without_names_when_the_connection_ends) {
+  connect();
+  const auto request = inspect();
+  sent_.pop_front();
+  engine_->on_reply(info(std::string(kOther) + "0000000001").get(), now_);
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  disconnect();
+  EXPECT_EQ(request->status.load(), Status::kOk);
+  EXPECT_EQ(request->inquiry->info.waiters.size(), 1u);
+}
+
+TEST_F(NamingTest, text_that_is_no_name_is_not_shown) {
+  names_[std::string("rl1:") + kOther] = "anything else";
+  connect();
+  const auto request = acquire(0);
+  reply_queued();
+  EXPECT_EQ(request->status.load(), Status::kBusy);
+  EXPECT_EQ(request->message.find("holder"), std::string::npos) << request->message;
+}
+
+}  // namespace redlatch
