@@ -57,6 +57,7 @@ type Holder struct {
 // Waiter is one who waits for a lock.
 type Waiter struct {
 	Token string
+	Who   string // as of a Holder
 	Mode  Mode
 	Since time.Time // zero if unknown
 }
@@ -140,6 +141,7 @@ func readInfo(handle rlc.Info) *Info {
 		one := row{handle, rlc.RL_INFO_WAITER, i}
 		info.Waiters = append(info.Waiters, Waiter{
 			Token: one.text(rlc.RL_INFO_TOKEN),
+			Who:   one.text(rlc.RL_INFO_WHO),
 			Mode:  Mode(one.number(rlc.RL_INFO_MODE)),
 			Since: one.time(rlc.RL_INFO_SINCE_MS),
 		})

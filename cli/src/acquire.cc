@@ -16,6 +16,7 @@
 #include "quorum_report.h"
 #include "text.h"
 #include "timer.h"
+#include "wait_report.h"
 
 namespace redlatch::cli {
 namespace {
@@ -143,15 +144,22 @@ RequestHandle start(const Session& session, const Arguments& arguments, std::int
                  session.client());
 }
 
-rl_status wait_for(rl_request* request, const std::string& name, const Reports& reports) {
+rl_status wait_for(rl_request* request, const Session& session, const Arguments& arguments,
+                   const Reports& reports) {
+  const std::string& name = arguments.names.front();
+  WaitReport report(session, arguments, reports.log);
   rl_status status = rl_request_wait(request, kSilentWaitMs);
   if (status == RL_PENDING) {
     reports.log.detail("waiting for " + lock_words(name));
     reports.events.send(reports.events.make("waiting"));
+    report.warn_of_itself();
+    status = rl_request_wait(request, kLogLookMs - kSilentWaitMs);
   }
   // RL_INTERRUPTED: a stop and a continuation look like a signal; those that matter are blocked.
   while (status == RL_PENDING || status == RL_INTERRUPTED) {
+    report.clear();
     reports.log.say_library_lines();
+    report.show();
     status = rl_request_wait(request, kLogLookMs);
   }
   return status;
@@ -192,7 +200,6 @@ void report_acquired(const Session& session, const Arguments& arguments, const r
 
 LeaseHandle acquire(const Session& session, const Arguments& arguments, const Signals& signals,
                     const Reports& reports) {
-  const std::string& name = arguments.names.front();
   const std::int64_t wait_ms = arguments.run.wait_ms;
   const AcquireOptionsHandle options = make_options(arguments.run);
   const std::int64_t begin_us = now_us();
@@ -208,7 +215,7 @@ LeaseHandle acquire(const Session& session, const Arguments& arguments, const Si
         wait_ms < 0 ? -1 : std::max<std::int64_t>(wait_ms - elapsed_ms(), 0);
     request = start(session, arguments, left_ms, options.get());
     interrupter.aim_at(request.get());
-    status = wait_for(request.get(), name, reports);
+    status = wait_for(request.get(), session, arguments, reports);
     interrupter.aim_at(nullptr);
     message = rl_request_message(request.get());
   }

@@ -95,7 +95,9 @@ std::string sharer_rows(const LockReport& report) {
   std::size_t shown = 0;
   for (const LockReport::Holder& holder : report.holders) {
     if (shown++ == kShownRows) return out + report_line(noun, "..");
-    out += report_line(noun, escaped(holder.token) + " " + lease_text(report, holder.remaining_ms));
+    const std::string who = holder.who.empty() ? "" : escaped(holder.who) + " ";
+    out += report_line(noun,
+                       who + escaped(holder.token) + " " + lease_text(report, holder.remaining_ms));
   }
   return out;
 }
@@ -109,7 +111,8 @@ std::string waiting_row(const LockReport& report) {
       break;
     }
     text += shown == 1 ? ": " : ", ";
-    text += escaped(cut(waiter.token, kShownValueBytes)) + " " + wish_in_words(waiter.mode);
+    const std::string& shown_as = waiter.who.empty() ? waiter.token : waiter.who;
+    text += escaped(cut(shown_as, kShownValueBytes)) + " " + wish_in_words(waiter.mode);
     if (waiter.since_ms > 0) text += " (" + span_text(report.server_ms - waiter.since_ms) + ")";
   }
   return report_line("waiting", text);
@@ -140,6 +143,7 @@ std::string holder_json(const LockReport& report, const LockReport::Holder& hold
 
 std::string waiter_json(const LockReport::Waiter& waiter) {
   JsonObject object;
+  if (!waiter.who.empty()) object.text("waiter", waiter.who);
   object.text("token", waiter.token);
   object.text("mode", mode_name(waiter.mode));
   if (waiter.since_ms > 0) object.text("since", date_ms_text(waiter.since_ms));
@@ -189,7 +193,7 @@ void fill_empty(Cells& cells, const char* filler) {
 }  // namespace
 
 std::string who_in_words(const std::string& who) {
-  if (who.empty()) return "somebody who has not said yet who it is";
+  if (who.empty()) return "an unnamed client";
   const std::size_t slash = who.rfind('/');
   const bool has_pid = slash != std::string::npos && slash > 0 && slash + 1 < who.size() &&
                        who.find_first_not_of("0123456789", slash + 1) == std::string::npos;
@@ -237,6 +241,7 @@ LockReport::LockReport(const rl_info* info)
   }
   for (std::int32_t i = 0; i < rl_info_count(info, RL_INFO_WAITER); ++i) {
     waiters.push_back({.token = text_field(info, RL_INFO_WAITER, i, RL_INFO_TOKEN),
+                       .who = text_field(info, RL_INFO_WAITER, i, RL_INFO_WHO),
                        .mode = rl_info_number(info, RL_INFO_WAITER, i, RL_INFO_MODE),
                        .since_ms = rl_info_number(info, RL_INFO_WAITER, i, RL_INFO_SINCE_MS)});
   }

@@ -24,6 +24,7 @@ struct LockReport {
   };
   struct Waiter {
     std::string token;
+    std::string who;
     std::int64_t mode;
     std::int64_t since_ms;
   };

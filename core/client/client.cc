@@ -6,9 +6,24 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <new>
 
+#include "base/log.h"
+#include "base/text.h"
+
 namespace redlatch::client {
+
+namespace {
+
+// From 1 on, and never used again.
+uint64_t thread_number() {
+  static std::atomic<uint64_t> last{0};
+  thread_local const uint64_t number = ++last;
+  return number;
+}
+
+}  // namespace
 
 std::shared_ptr<Client> Client::open(Settings settings, Outcome &why) {
   std::array<uint8_t, 24> random{};
@@ -48,6 +63,22 @@ void Client::begin(const std::shared_ptr<Request> &request) {
   call_keeper_in_time();
 }
 
+// The library cannot know that a wait is in vain, another thread may release: so it is said only.
+void Client::note_caller(Request &request) {
+  if (request.op != Request::Op::kAcquire) return;
+  request.lease->caller = thread_number();
+  if (request.is_finished() || request.was_warned || !engine::Engine::waits_for_itself(request)) {
+    return;
+  }
+  request.was_warned = true;
+  try {
+    log(LogLevel::kWarning,
+        "lock " + quoted(request.lease->name) + ": a thread waits for a lock that it holds itself");
+  } catch (const std::bad_alloc &) {
+    return;  // it is said again when the wait times out
+  }
+}
+
 void Client::run(const std::shared_ptr<Request> &request) {
   Lock lock(mutex_);
   Waiter me;
@@ -60,6 +91,7 @@ void Client::run(const std::shared_ptr<Request> &request) {
     delist(me);
     throw;
   }
+  note_caller(*request);
   wake_all(lock);  // before anything is sent: whoever was passed a lock need not wait for that
   flush_if_nobody_will(lock);
   wait_driving(lock, me, kNever, Patience::kUninterrupted);
@@ -80,6 +112,7 @@ Status Client::wait(Request &request, Nanos limit) {
   me.request = &request;
   make_room();
   enlist(me);
+  note_caller(request);
   wait_driving(lock, me, limit, Patience::kInterruptible);
   leave(me);
   delist(me);

@@ -86,6 +86,7 @@ class Client final : public Locker, private engine::Outlet {
   const io::Event &event_of(const Waiter &waiter) const override;
   void end_turn(Lock &lock);
   void begin(const std::shared_ptr<Request> &request);
+  void note_caller(Request &request);
 
   // drive.cc
   enum class Patience : uint8_t {

@@ -295,7 +295,7 @@ void Engine::on_request_due(Request &request, Nanos now) noexcept {
 Outcome Engine::why_late(const Request &request) const {
   switch (request.op) {
     case Request::Op::kAcquire:
-      return why_not_yet(request.hold != nullptr ? *request.hold : *request.lock->shared);
+      return why_not_yet(request, request.hold != nullptr ? *request.hold : *request.lock->shared);
     case Request::Op::kUpgrade:
       if (link_ != Link::kUp) return link_failure_;
       return failure(Status::kTimeout, "lock " + quoted(request.lease->name) +

@@ -113,6 +113,12 @@ class Engine {
   static bool is_held_here(const Request &request) {
     return request.op == Request::Op::kAcquire && request.lock && request.lock->holder != nullptr;
   }
+  // Whether `request` waits for a lease of the thread that waits for it.
+  static bool waits_for_itself(const Request &request) {
+    if (!is_held_here(request) || request.lease->caller == 0) return false;
+    const auto &lease = request.lock->holder->lease;
+    return lease && lease != request.lease && lease->caller == request.lease->caller;
+  }
   // For who has several engines, and can do without this one.
   bool is_up() const { return link_ == Link::kUp; }
   // Whether an attempt to connect goes on, or is due.
@@ -237,7 +243,7 @@ class Engine {
   Hold *open_next_place(Hold &hold);
   void fail_callers(Hold &hold, Status status, std::string_view message, Nanos now);
   void leave_queue(Request &caller, Nanos now);
-  Outcome why_not_yet(const Hold &hold) const;
+  Outcome why_not_yet(const Request &request, const Hold &hold) const;
   void set_phase(Hold &hold, Phase phase);
 
   // climb.cc: between reading and writing

@@ -556,7 +556,7 @@ bool Engine::is_queued(const Request &request) {
   return lock.shared->phase == Phase::kQueued || lock.callers.front().get() != &request;
 }
 
-Outcome Engine::why_not_yet(const Hold &hold) const {
+Outcome Engine::why_not_yet(const Request &request, const Hold &hold) const {
   if (!hold.trouble.empty()) return failure(Status::kServer, hold.trouble);
   if (hold.phase == Phase::kAsking && (hold.is_ask_pending || hold.ghost_until > 0)) {
     return failure(Status::kOutcomeUnknown, "sent to " + settings_.address() +
@@ -564,9 +564,10 @@ Outcome Engine::why_not_yet(const Hold &hold) const {
                                                 "goes on in the background");
   }
   if (link_ != Link::kUp) return link_failure_;
-  return failure(Status::kTimeout, "lock " + quoted(hold.lock->name) +
-                                       " was not granted within the wait" +
-                                       words_of_blocker(hold.lock->blocker));
+  return failure(Status::kTimeout,
+                 "lock " + quoted(hold.lock->name) + " was not granted within the wait" +
+                     (waits_for_itself(request) ? std::string("; holder: the thread that waits")
+                                                : words_of_blocker(hold.lock->blocker)));
 }
 
 }  // namespace redlatch::engine

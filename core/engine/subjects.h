@@ -91,6 +91,7 @@ struct Lease : Subject {
   std::string name, token;  // constant once granted
   std::string reason;       // of kLost; written before the state
   bool is_gone = false;     // of kLost: the server has said so, and is sent no RELEASE
+  uint64_t caller = 0;      // number of the thread that acquires it; 0: not known
   Hold *hold = nullptr;     // while kHeld
 
   // The state as of `now`: a deadline that has passed is a loss, whoever has noticed.
@@ -157,11 +158,12 @@ struct Request : Subject, Timed {
   std::list<std::shared_ptr<Request>>::iterator place;  // in the list that it stands in
   bool is_sent = false;                                 // the server may have carried it out
   bool is_unanswered = false;                           // .. and an earlier copy got no answer
+  bool was_warned = false;                              // that it waits for its own caller
 
   bool is_finished() const { return status.load(std::memory_order_acquire) != Status::kPending; }
 };
 
-// What the name of a client is asked for: an inspection, a try that was refused, or a later message.
+// What a name of a client is asked for: an inspection, a refused try, or a later message.
 struct NameQuery : Subject {
   std::string cid;
   std::shared_ptr<Request> request;

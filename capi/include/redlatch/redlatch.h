@@ -1011,8 +1011,9 @@ enum {
   RL_INFO_TYPE = 7,          /**< text; lock: type of the key, "none" when free. */
   RL_INFO_NAME = 8,          /**< text; lock: the name. */
   RL_INFO_TOKEN = 9,         /**< text; holder, waiter: the token, or the value of a foreign key. */
-  RL_INFO_WHO = 10,          /**< text; holder: host name and process id, or the `holder` option;
-                                 "" = not said yet, or one of several. */
+  RL_INFO_WHO = 10,          /**< text; holder, waiter: host name and process id, or the `holder`
+                                 option; "" = not known: held for less than a second, or without
+                                 the right to write it. */
   RL_INFO_LABEL = 11,        /**< text; holder: the label. */
   RL_INFO_FOLDER = 12,       /**< text; server: where its files are. */
   RL_INFO_VERSION = 13,      /**< text; server: name and version, such as Valkey 8.0.1; "" = none
@@ -1034,7 +1035,7 @@ enum {
  *                           RL_E_CLOSED  RL_E_FORKED
  *         RL_E_NO_MEMORY
  * Blocks: at most connect_timeout and two command time limits.  Threads: any.  Server: script
- * `inspect`.  Since: 0.1.
+ * `inspect`, and GET for the name of each client.  Since: 0.1.
  */
 RL_API rl_info *rl_inspect(rl_client *client, const char *name, size_t name_len, rl_error *err);
 /** Return the number of rows of `part`; 0 for an unknown part and for NULL. Since: 0.1. */

@@ -58,7 +58,7 @@ class Holder:
 
     token: str
     who: str
-    """Host name and process id, or the option `holder`; "" if it has not been said yet."""
+    """Host name and process id, or the option `holder`; "" if not known."""
     label: str
     since: Optional[datetime]
     remaining: Optional[float]
@@ -69,9 +69,11 @@ class Holder:
 
 @dataclass(frozen=True)
 class Waiter:
-    """Who waits for a lock."""
+    """A waiter for a lock."""
 
     token: str
+    who: str
+    """Host name and process id, or the option `holder`; "" if not known."""
     since: Optional[datetime]
     mode: WaitMode
     """"upgrade": a reader that waits to write."""
@@ -159,6 +161,7 @@ def read_info(info: _core.Info) -> LockInfo:
     waiters = tuple(
         Waiter(
             token=reader.text(_WAITER, row, _TOKEN),
+            who=reader.text(_WAITER, row, _WHO),
             since=reader.time(_WAITER, row, _SINCE_MS),
             mode=_WAIT_MODES.get(reader.number(_WAITER, row, _MODE), "write"),
         )

@@ -100,7 +100,7 @@ func doInspect(v values) answer {
 		{"holder_mode", holder.Mode}, {"holder_remaining_ms", ms(holder.Remaining)},
 		{"holder_since_ms", unixMs(holder.Since)}, {"holder_token", holder.Token},
 		{"holder_who", holder.Who}, {"holder_label", holder.Label}, {"first_mode", first.Mode},
-		{"first_since_ms", unixMs(first.Since)}, {"first_token", first.Token},
+		{"first_since_ms", unixMs(first.Since)}, {"first_token", first.Token}, {"first_who", first.Who},
 	} {
 		done.add(field.name, field.value)
 	}

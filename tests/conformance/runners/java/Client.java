@@ -158,6 +158,7 @@ final class Client {
     answer
         .add("first_mode", first.map(one -> one.mode().name()).orElse("NONE"))
         .add("first_since_ms", first.map(one -> unixMs(one.since())).orElse(0L))
+        .add("first_who", first.map(LockInfo.Waiter::who).orElse(""))
         .add("first_token", first.map(LockInfo.Waiter::token).orElse(""));
   }
 

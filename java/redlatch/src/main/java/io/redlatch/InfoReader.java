@@ -56,7 +56,10 @@ final class InfoReader {
 
     LockInfo.Waiter waiter() {
       return new LockInfo.Waiter(
-          text(RlcConstants.RL_INFO_TOKEN), mode(), time(RlcConstants.RL_INFO_SINCE_MS));
+          text(RlcConstants.RL_INFO_TOKEN),
+          text(RlcConstants.RL_INFO_WHO),
+          mode(),
+          time(RlcConstants.RL_INFO_SINCE_MS));
     }
   }
 

@@ -101,8 +101,9 @@ public record LockInfo(
    * One who waits for a lock.
    *
    * @param token the token
+   * @param who host name and process id, or the option {@code holder}; empty if not known
    * @param mode what for
    * @param since empty if unknown
    */
-  public record Waiter(String token, Lease.Mode mode, Optional<Instant> since) {}
+  public record Waiter(String token, String who, Lease.Mode mode, Optional<Instant> since) {}
 }

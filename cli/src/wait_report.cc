@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+#include "wait_report.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "duration.h"
+#include "lock_report.h"
+#include "quorum_report.h"
+#include "text.h"
+
+namespace redlatch::cli {
+namespace {
+
+// A server that does not answer is not asked each second: each time costs its time limit.
+constexpr int kSkippedAfterFailure = 10;
+constexpr std::string_view kErase = "\r\033[K";
+
+std::size_t terminal_width() {
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col;
+}
+
+std::string place_in_words(const LockReport& report, const std::string& own_name) {
+  const auto is_own = [&](const LockReport::Waiter& waiter) { return waiter.who == own_name; };
+  const auto found = std::find_if(report.waiters.begin(), report.waiters.end(), is_own);
+  if (found == report.waiters.end()) return "";
+  return ", place " + std::to_string(found - report.waiters.begin() + 1) + " of " +
+         std::to_string(report.waiting_count);
+}
+
+// "01:33:17Z".
+std::string time_of_day(std::int64_t unix_ms) {
+  const std::string date = date_text(unix_ms);
+  return date.substr(std::min(date.find('T') + 1, date.size()));
+}
+
+// Short enough for a line of a terminal.
+std::string holder_in_words(const LockReport& report) {
+  if (report.state != RL_STATE_HELD || report.holders.size() != 1) return report_sentence(report);
+  const LockReport::Holder& holder = report.holders.front();
+  std::string text = "held by " + who_in_words(holder.who);
+  if (holder.since_ms > 0) text += " since " + time_of_day(holder.since_ms);
+  if (report.remaining_ms > 0) {
+    text += " until " + time_of_day(report.server_ms + report.remaining_ms);
+  }
+  return text;
+}
+
+bool is_variable(const char* name, std::string_view value) {
+  const char* found = std::getenv(name);
+  return found != nullptr && found == value;
+}
+
+}  // namespace
+
+WaitReport::WaitReport(const Session& session, const Arguments& arguments, const Log& log)
+    : session_(session),
+      arguments_(arguments),
+      log_(log),
+      is_on_terminal_(arguments.verbosity == 0 && isatty(STDERR_FILENO) == 1),
+      is_verbose_(arguments.verbosity > 0) {}
+
+WaitReport::Sight WaitReport::look() const {
+  const std::string& name = arguments_.names.front();
+  if (session_.is_quorum()) {
+    const std::string text = quorum_sentence(QuorumView(arguments_).look_at(name));
+    return {text, text};
+  }
+  const InfoHandle info = session_.try_inspect(name);
+  if (!info) return {};
+  const LockReport report(info.get());
+  std::string holder;
+  for (const auto& one : report.holders) holder += one.who + one.token;
+  return {holder_in_words(report) + place_in_words(report, session_.holder()), holder};
+}
+
+void WaitReport::warn_of_itself() const {
+  const std::string& name = arguments_.names.front();
+  if (!is_variable("REDLATCH_LOCK", name) || session_.is_quorum()) return;
+  const InfoHandle info = session_.try_inspect(name);
+  if (!info) return;
+  const LockReport report(info.get());
+  const auto is_ours = [](const LockReport::Holder& holder) {
+    return is_variable("REDLATCH_HOLDER", holder.who);
+  };
+  if (std::none_of(report.holders.begin(), report.holders.end(), is_ours)) return;
+  log_.say(lock_words(name) +
+           " is held by the redlatch run that this one runs under: it will not be released while "
+           "this one waits. Use --owner in both for a reentrant lock");
+}
+
+void WaitReport::show() {
+  if (!is_on_terminal_ && !is_verbose_) return;
+  if (skipped_count_ > 0) {
+    --skipped_count_;
+    return;
+  }
+  const Sight sight = look();
+  if (sight.text.empty()) skipped_count_ = kSkippedAfterFailure;
+  const std::string line = lock_words(arguments_.names.front()) + ": " +
+                           (sight.text.empty() ? "the server does not answer" : sight.text);
+  if (is_verbose_) {
+    if (sight.holder != last_holder_ || sight.text.empty()) log_.detail(line);
+    last_holder_ = sight.holder;
+    return;
+  }
+  const std::string shown = "redlatch: " + line;
+  write_in_time(STDERR_FILENO, std::string(kErase) + std::string(cut(shown, terminal_width() - 1)));
+  is_shown_ = true;
+}
+
+void WaitReport::clear() {
+  if (!is_shown_) return;
+  write_in_time(STDERR_FILENO, kErase);
+  is_shown_ = false;
+}
+
+}  // namespace redlatch::cli
