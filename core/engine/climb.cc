@@ -248,11 +248,12 @@ void Engine::leave_downgrade(Request &request, Nanos now) {
   Hold *hold = request.lease->hold;
   if (hold == nullptr) return;
   hold->climb.is_descent_due = true;
-  descend(*hold, now);
+  if (hold->phase == Phase::kHeld) descend(*hold, now);
 }
 
 void Engine::on_downgraded(Request &request, const InFlight &in_flight, bool is_held, Nanos now) {
-  if (Hold *hold = request.lease->hold; hold != nullptr) {
+  Hold *hold = request.lease->hold;
+  if (hold != nullptr && hold->phase == Phase::kHeld) {
     if (now >= request.lease->deadline.load()) {
       on_hold_due(*hold, now);
     } else if (!is_held) {

@@ -173,6 +173,7 @@ void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now, wi
         lease = request->extend_to;
         write_extend(command, *hold, lease, form, nullptr);
       } else if (request->op == Request::Op::kDetach) {
+        if (hold->climb.request) end_upgrade(*hold, Status::kNotHeld, "detached meanwhile", now);
         wire::detach(command, dialect_, form, hold->lock->keys, hold->claimant(), hold->handovers);
       } else if (request->op == Request::Op::kRaiseFence) {
         wire::raise_fence(command, dialect_, form, hold->lock->keys, hold->token,

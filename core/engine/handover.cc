@@ -4,8 +4,8 @@
 // Engine: a lease goes from one client to another, by DETACH and ATTACH.
 //
 // From the moment DETACH is sent another client may hold by the same token. So this client then
-// stops to believe in the lease, and never again sends RELEASE or EXTEND for it, unless the server
-// has refused the only copy that was sent.
+// stops to believe in the lease, and never again sends RELEASE, EXTEND or DOWNGRADE for it, unless
+// the server has refused the only copy that was sent.
 #include "base/text.h"
 #include "engine/engine.h"
 #include "policy/lease_clock.h"
@@ -13,15 +13,13 @@
 namespace redlatch::engine {
 
 void Engine::start_detach(const std::shared_ptr<Request> &request, Nanos now) {
-  if (!is_held(*request, now)) return;
-  Hold &hold = *request->lease->hold;
-  if (hold.climb.request) end_upgrade(hold, Status::kNotHeld, "detached meanwhile", now);
-  start_plain(request, now);
+  if (is_held(*request, now)) start_plain(request, now);
 }
 
 void Engine::on_detach_sent(Hold &hold) {
   if (hold.phase == Phase::kDetaching) return;
   set_phase(hold, Phase::kDetaching);
+  hold.is_detached = true;
   hold.lease->state.store(Lease::kDetached, std::memory_order_release);
   timers_.remove(hold);
 }
@@ -56,8 +54,10 @@ void Engine::on_detach_refused(Request &request, Nanos now) {
   Hold *hold = request.lease->hold;
   if (hold == nullptr || hold->phase != Phase::kDetaching) return;
   set_phase(*hold, Phase::kHeld);
+  hold->is_detached = false;
   hold->lease->state.store(Lease::kHeld, std::memory_order_release);
   schedule(*hold, now);
+  on_climb_due(*hold, now);  // what was put off
 }
 
 // Whether `request` ends while the server may have marked the lease, which is then left to its end.
@@ -73,10 +73,8 @@ bool Engine::end_detach(Request &request) noexcept {
 // The lease is over for this client. A poll that crossed the grant may have put its token back into
 // the queue.
 void Engine::leave_detached(Hold &hold, Nanos now) {
-  hold.is_detached = true;
   leave_vacant(*hold.lock, now);
   if (!hold.is_cancel_due) return forget(hold);
-  hold.is_release_due = false;
   leave(hold, now);
 }
 

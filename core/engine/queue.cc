@@ -440,7 +440,7 @@ bool Engine::is_fence_plausible(const Hold &hold, const wire::Push &push) {
 // for: what the message says beyond that is not from our scripts. Whatever is in doubt is decided
 // by the answer to an ACQUIRE.
 void Engine::on_grant_push(Hold &hold, const wire::Push &push, Nanos now) {
-  if (hold.phase == Phase::kDetaching || hold.is_detached) return;
+  if (hold.is_detached) return;
   if (hold.phase == Phase::kLeaving) {
     hold.is_release_due = true;
     return leave(hold, now);

@@ -144,7 +144,8 @@ void Engine::start_extend(const std::shared_ptr<Request> &request, Nanos now) {
 }
 
 void Engine::on_extended(Request &request, Nanos sent_at, bool is_held, Nanos now) {
-  if (Hold *hold = request.lease->hold; hold != nullptr) {
+  Hold *hold = request.lease->hold;
+  if (hold != nullptr && hold->phase == Phase::kHeld) {
     if (now >= request.lease->deadline.load()) {
       on_hold_due(*hold, now);
     } else if (!is_held) {
@@ -266,6 +267,7 @@ void Engine::leave(Hold &hold, Nanos now, wire::Form form) {
     hold.leave_until = std::max(hold.deadline, now) + hold.lease_time;
     set_phase(hold, Phase::kLeaving);
   }
+  if (hold.is_detached) hold.is_release_due = false;
   if (!hold.is_cancel_due && !hold.is_release_due) return end_leave(hold, now, Status::kOk);
   if (now < hold.quiet_until) return timers_.set(hold, hold.quiet_until);
   timers_.set(hold, now + kLeaveRetry);
@@ -292,7 +294,7 @@ void Engine::on_cancel_reply(const InFlight &in_flight, const Reply &reply, Nano
   note_time(in_flight.sent_at, now, answer.server_ms);
   maybe_kick(hold.lock, answer.has_more, now);
   hold.is_cancel_due = false;
-  if (answer.result == 2 && !hold.is_detached) hold.is_release_due = true;
+  if (answer.result == 2) hold.is_release_due = true;
   leave(hold, now);
 }
 

@@ -183,7 +183,7 @@ ENGINE_MUTANTS = (
                 "engine/handover.cc",
                 "  end_lease(*hold, Lease::kDetached, {});\n  forget(*hold);",
                 "  end_lease(*hold, Lease::kDetached, {});\n"
-                "  if (IS_ON) {\n    hold->is_release_due = true;\n"
+                "  if (IS_ON) {\n    hold->is_detached = false;\n    hold->is_release_due = true;\n"
                 "    leave(*hold, 0);\n    return true;\n  }\n"
                 "  forget(*hold);",
             ),

@@ -181,6 +181,48 @@ TEST_F(HandoverTest, late_messages_for_a_detached_token_release_nothing) {
   EXPECT_EQ(sent_.size(), 0u);
 }
 
+TEST_F(HandoverTest, answer_to_an_extension_that_detach_overtook_releases_nothing) {
+  const auto lease = held();
+  const auto extension = extend(lease, 100 * kMs);
+  const auto request = detach(lease);
+  now_ += 200 * kMs;
+  reply_count("extend", 1);  // of a lease that has ended since
+  EXPECT_EQ(extension->status.load(), Status::kNotHeld);
+  reply_count("detach", 1);
+  EXPECT_EQ(request->status.load(), Status::kOk);
+  advance(60'000 * kMs);
+  EXPECT_EQ(next_script(), "");
+}
+
+TEST_F(HandoverTest, downgrade_is_not_repeated_behind_a_detach_unless_that_is_refused) {
+  for (const bool is_refused : {false, true}) {
+    const auto lease = held();
+    const auto down = downgrade(lease);
+    detach(lease);
+    ASSERT_EQ(engine_->cancel(*down, now_), Status::kCancelled);
+    EXPECT_EQ(sent_.size(), 2u) << "its token may be another client's writer";
+    reply_count("downgrade", 1);
+    if (!is_refused) reply_count("detach", 1);
+    if (is_refused) reply(MadeReply::error("NOPERM this user has no permissions"));
+    EXPECT_EQ(next_script(), is_refused ? "downgrade" : "");
+  }
+}
+
+TEST_F(HandoverTest, upgrade_ends_when_detach_is_sent_and_not_before) {
+  engine::AcquireOptions options;
+  options.mode = wire::Mode::kRead;
+  const auto lease = held(options);
+  const auto climb = upgrade(lease);
+  reply_queued(20'000, 0, "rl:shared");
+  disconnect();
+  const auto request = detach(lease);
+  EXPECT_EQ(climb->status.load(), Status::kPending);
+  connect();
+  EXPECT_EQ(climb->status.load(), Status::kNotHeld);
+  EXPECT_EQ(state(lease), Lease::kDetached);
+  EXPECT_EQ(request->status.load(), Status::kPending);
+}
+
 TEST_F(HandoverTest, place_that_a_crossing_poll_took_is_given_up_without_a_release) {
   const auto request = acquire();
   const std::string token = argument(0);
