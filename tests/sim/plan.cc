@@ -21,10 +21,10 @@ constexpr std::array<std::string_view, kFaultCount> kFaultNames = {
     "attach",         "forge",        "partition",   "one-way",        "minority",
     "majority",       "forget"};
 constexpr std::array<std::string_view, static_cast<size_t>(Shape::kCount)> kShapeNames = {
-    "general", "drift",   "claim",     "heir",    "stale",         "cut",
-    "scarce",  "batch",   "flush",     "deploy",  "forgery",       "handover",
-    "behind",  "readers", "reentrant", "redlock", "redlock-drift", "redlock-restart",
-    "redlock-forget"};
+    "general", "drift",         "claim",           "heir",          "stale",
+    "cut",     "scarce",        "batch",           "flush",         "deploy",
+    "forgery", "handover",      "behind",          "readers",       "reentrant",
+    "redlock", "redlock-drift", "redlock-restart", "redlock-forget"};
 
 void switch_on(Plan &plan, std::initializer_list<Fault> faults) {
   for (const Fault fault : faults) plan.faults.set(static_cast<size_t>(fault));

@@ -101,9 +101,9 @@ struct Plan {
   bool is_of_rates() const { return shape == Shape::kDrift || shape == Shape::kRedlockDrift; }
   // A free lock is found at once: by who is told of it, and is alive.
   bool is_watched() const { return shape == Shape::kBehind; }
-  // Those who wait die, one by one.
   // Whoever is left is served at once, however many died in front of it.
   bool kills_crowds() const { return shape == Shape::kDeploy; }
+  // Those who wait die, one by one.
   bool kills_newcomers() const { return shape == Shape::kClaim || shape == Shape::kHeir; }
   std::string describe() const;
 
