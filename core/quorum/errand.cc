@@ -34,15 +34,14 @@ void Quorum::start_errand(const std::shared_ptr<Request> &request, Nanos now) {
     asked.push_back(i);
   }
   keep(errand, *request);
-  if (!is_release) {
-    bid->options.lease = request->extend_to;
-    bid->top_up_at = bid->extended_at = now;
-    mark(bid);
-  }
   if (is_release) {
     // Not looked after any more: what becomes of the shares is this errand's business.
     for (const size_t i : asked) bid->votes[i].share->matter = nullptr;
     end_lease(*bid, Lease::kReleased, {});
+  } else {
+    bid->options.lease = request->extend_to;
+    bid->top_up_at = bid->extended_at = now;
+    mark(bid);
   }
   for (size_t i = 0; i < asked.size(); i++) {
     engine::Engine &engine = nodes_[asked[i]]->engine;

@@ -84,7 +84,7 @@ void Quorum::grant(Bid &bid, Nanos now) {
   lease.deadline = std::min(valid, lease.end_at);
   lease.state.store(Lease::kHeld, std::memory_order_release);
   bid.phase = Bid::Phase::kHeld;
-  bid.top_up_at = options.is_renewed ? next_top_up(bid, now) : kNever;
+  bid.top_up_at = next_top_up(bid, now);
   // The others may still answer, or be connected and asked, and be more votes.
   if (bid.line != Bid::kNoLine) drop_vote(bid, bid.line, now);
   for (size_t i = 0; i < nodes_.size(); i++) {
@@ -118,6 +118,7 @@ bool Quorum::is_certain(const Bid &bid, Nanos now) const {
 
 // With each renewal. Early at random, so that leases taken together do not ask together.
 Nanos Quorum::next_top_up(const Bid &bid, Nanos now) {
+  if (!bid.options.is_renewed) return kNever;  // its user extends it, which asks as well
   const Nanos lease = bid.options.lease;
   const auto most = static_cast<uint64_t>(lease / 12 + 1);
   return policy::renewal_of(now, lease) - static_cast<Nanos>(entropy_.next() % most);
@@ -127,7 +128,7 @@ Nanos Quorum::next_top_up(const Bid &bid, Nanos now) {
 // or have forgotten it. Each more is one more that may be forgotten before others have a majority.
 // It takes votes from those who are in the middle of a round, who cannot win it meanwhile.
 void Quorum::top_up(Bid &bid, Nanos now) {
-  bid.top_up_at = bid.options.is_renewed ? next_top_up(bid, now) : kNever;
+  bid.top_up_at = next_top_up(bid, now);
   for (size_t i = 0; i < nodes_.size(); i++) {
     Vote &vote = bid.votes[i];
     const bool is_missing =
