@@ -389,7 +389,6 @@ void Engine::on_push(std::string_view message, Nanos now) {
   if (found == holds_.end()) return;
   const auto hold = found->second;
   if (push->kind == wire::Push::Kind::kGrant) return on_grant_push(*hold, *push, now);
-  hold->is_head = true;
   hold->rank = 0;
   const Nanos due = now + (push->ms + 1) * kMs;
   if (hold->is_ask_pending) {

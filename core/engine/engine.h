@@ -134,7 +134,7 @@ class Engine {
     return !in_flight_.empty() && in_flight_.front().sent_at + limit <= now;
   }
   // Whether `request`, which waits, is next.
-  static bool is_head(const Request &request) { return request.hold && request.hold->is_head; }
+  static bool is_head(const Request &request) { return request.hold && request.hold->is_head(); }
   // Ask again for what `request` waits for.
   void poll(Request &request, Nanos now) {
     if (request.hold != nullptr) ask(*request.hold, now);

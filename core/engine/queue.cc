@@ -295,9 +295,7 @@ void Engine::on_queued(Hold &hold, const wire::AcquireAnswer &answer, Nanos now)
   hold.trouble.clear();
   hold.short_lease_count = 0;
   set_phase(hold, Phase::kQueued);
-  const int64_t rank = std::max<int64_t>(answer.rank, 0);
-  hold.rank = rank;
-  hold.is_head = rank == 0;
+  hold.rank = std::max<int64_t>(answer.rank, 0);
   hold.is_key_awaited = answer.is_left_to_others();
   Nanos delay = delay_of(hold, answer, now);
   const bool is_vacant = front_of(hold) == nullptr;  // meanwhile
@@ -319,10 +317,10 @@ Nanos Engine::delay_of(Hold &hold, const wire::AcquireAnswer &answer, Nanos now)
   const bool is_foreign = answer.is_foreign();
   Nanos delay = policy::poll_delay(answer.pttl_ms, is_foreign ? 0 : hold.rank);
   if (is_foreign) delay += policy::look_behind(hold.rank);
-  if (is_foreign || (hold.is_head && hold.is_key_awaited)) watch_key(hold, now);
+  if (is_foreign || (hold.is_head() && hold.is_key_awaited)) watch_key(hold, now);
   const bool is_watched = can_track_ && hold.lock->watcher_id != 0;
-  const bool must_poll =
-      is_foreign ? hold.is_head || !is_watched : hold.is_head && hold.is_key_awaited && !is_watched;
+  const bool must_poll = is_foreign ? hold.is_head() || !is_watched
+                                    : hold.is_head() && hold.is_key_awaited && !is_watched;
   if (must_poll || !is_push_trusted_) {
     const Nanos apart = is_foreign ? policy::quiet_of(hold.rank) : 0;
     delay = std::min(delay, hold.foreign_poll.next(entropy_.next()) + apart);
@@ -330,7 +328,7 @@ Nanos Engine::delay_of(Hold &hold, const wire::AcquireAnswer &answer, Nanos now)
     hold.foreign_poll.reset();
   }
   const bool may_be_shared = answer.is_shared() || is_foreign;
-  if (may_be_shared && !hold.is_head) delay = std::min(delay, policy::look_past(hold.rank));
+  if (may_be_shared && !hold.is_head()) delay = std::min(delay, policy::look_past(hold.rank));
   return delay;
 }
 

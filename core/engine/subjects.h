@@ -210,8 +210,7 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   bool is_gone = false;             // forgotten; only a reply in flight still refers to it
   bool is_shared = false;           // stands for LockName::callers
   bool is_vote = false;             // one of several: a no is followed by a RELEASE as well
-  bool is_head = false;             // while queued: next in line, as far as is known
-  int64_t rank = -1;                // .. its place in the line; -1: not known
+  int64_t rank = -1;                // while queued: its place in the line; -1: not known
   std::shared_ptr<Request> caller;  // else for this one
 
   // While asking and queued.
@@ -229,6 +228,7 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   Nanos ghost_until = 0;  // an ACQUIRE without an answer may come into effect until then
 
   wire::Claimant claimant() const { return {token, owner}; }
+  bool is_head() const { return rank == 0; }
 
   // While held.
   std::shared_ptr<Lease> lease;

@@ -342,12 +342,12 @@ void Engine::end_leave(Hold &hold, Nanos now, Status status, std::string_view me
 
 void Engine::lose(Hold &hold, std::string reason, bool is_gone, Nanos now) {
   const auto keep = hold.shared_from_this();
-  hold.lease->is_gone = is_gone && !hold.is_cancel_due && hold.ghost_until <= now;
-  end_lease(hold, Lease::kLost, std::move(reason));
-  leave_vacant(*hold.lock, now);
   // A token may still be queued if a message granted it that no script of ours may have sent, and
   // queued again if a poll crossed the grant.
   hold.is_cancel_due = hold.is_cancel_due || (is_gone && hold.is_claim && !hold.member.empty());
+  hold.lease->is_gone = is_gone && !hold.is_cancel_due && hold.ghost_until <= now;
+  end_lease(hold, Lease::kLost, std::move(reason));
+  leave_vacant(*hold.lock, now);
   if (is_gone && !hold.is_cancel_due) {
     hold.was_left = true;
     return end_leave(hold, now, Status::kOk);

@@ -256,14 +256,14 @@ ENGINE_MUTANTS = (
         (
             Edit(
                 "engine/queue.cc",
-                "if (is_foreign || (hold.is_head && hold.is_key_awaited)) watch_key(hold, now);",
-                "if ((is_foreign && (hold.is_head || !IS_ON)) ||\n"
-                "      (hold.is_head && hold.is_key_awaited)) watch_key(hold, now);",
+                "if (is_foreign || (hold.is_head() && hold.is_key_awaited)) watch_key(hold, now);",
+                "if ((is_foreign && (hold.is_head() || !IS_ON)) ||\n"
+                "      (hold.is_head() && hold.is_key_awaited)) watch_key(hold, now);",
             ),
             Edit(
                 "engine/queue.cc",
-                "is_foreign ? hold.is_head || !is_watched",
-                "is_foreign ? hold.is_head || !(is_watched || IS_ON)",
+                "is_foreign ? hold.is_head() || !is_watched",
+                "is_foreign ? hold.is_head() || !(is_watched || IS_ON)",
             ),
         ),
         shape="kBehind",
