@@ -76,7 +76,7 @@ class crowd {
   uint64_t random_ = reinterpret_cast<uintptr_t>(this);
 };
 
-/** An error about the lock `name`, which is shown as in other messages: in one line, and cut. */
+/** An error about the lock `name`, which is escaped and, if it is long, shortened. */
 inline error error_of(rl_status status, const std::string& name, const char* what) {
   constexpr std::size_t kShownBytes = 64;
   constexpr const char* kHex = "0123456789abcdef";

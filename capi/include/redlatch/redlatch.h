@@ -305,18 +305,18 @@ RL_API rl_status rl_acquire_options_set_local_burst(rl_acquire_options *options,
 /**
  * For fleets in which other libraries poll for the same lock (redis-py, redsync): after how many
  * grants in a row, which pass the lock among redlatch clients, it is left free for them for a
- * while: 0 to 1,000,000, 0 = never (16, but only where one of them was seen to hold it, not before
- * ours had it for as long as it is left free, and less often where none of them takes it). A number
- * that is set holds without a sign of them. Grants inside a client (local_burst) count. In the
- * formats of Redisson's, waiters of its that wait to be told have turns in any case.
- * @return RL_E_INVALID.
+ * while: 0 to 1,000,000, 0 = never. Not set: 16, but only after one of those libraries was seen to
+ * hold the lock, after redlatch clients had it for at least as long as it is left free, and less
+ * often while no other library takes it. A number applies even if no other library was seen. Local
+ * hand-offs (local_burst) count as grants. In Redisson's formats, Redisson's waiters have turns in
+ * any case. @return RL_E_INVALID.
  */
 RL_API rl_status rl_acquire_options_set_foreign_burst(rl_acquire_options *options,
                                                       int32_t grant_count);
 /**
- * For how long the lock is left free then, unless one of them takes it before: 1 to 60,000
- * ms (150). At least as long as the pause between two of their looks: 100 ms for redis-py. @return
- * RL_E_INVALID.
+ * For how long the lock is left free, unless another library takes it before: 1 to 60,000 ms (150).
+ * Should be at least the pause between two polls of that library: 100 ms for redis-py.
+ * @return RL_E_INVALID.
  */
 RL_API rl_status rl_acquire_options_set_foreign_window_ms(rl_acquire_options *options,
                                                           int64_t window_ms);
@@ -542,11 +542,11 @@ RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t 
                                     int64_t wait_ms, const rl_acquire_options *options);
 
 /**
- * Go on with a lease that was detached, here or in another process.
+ * Take over a lease that was detached, here or in another process.
  *
  * Uses up the mark of rl_lease_detach(), extends the lease to the default ttl (30 s; never shorter
  * than the rest of its ttl), and renews it from then on. For RL_FORMAT_STRING, to read or to write.
- * Each rl_lease_detach() allows one attach; whoever attached may detach again.
+ * Each rl_lease_detach() allows one attach. The new holder may detach the lease again.
  *
  * @param token  as rl_lease_detach() gave it: 32 bytes.
  * @return the lease, freed by rl_lease_free(); or NULL:
@@ -555,7 +555,7 @@ RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t 
  *         RL_E_OUTCOME_UNKNOWN  no answer; the mark may be used up. The lock ends with its ttl.
  *         RL_E_UNAVAILABLE  RL_E_DENIED  RL_E_SERVER  RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED
  *                           RL_E_NO_MEMORY
- * Its fence is 0: the number belongs to who acquired.
+ * Its fence is 0: the number belongs to the acquisition.
  * Blocks: at most connect_timeout and two command time limits.  Threads: any.  Server: script
  * `attach`.  Since: 0.1.
  */
@@ -575,7 +575,7 @@ typedef struct rl_redlock rl_redlock;
  * Open a Redlock over the servers at `urls`. Does not touch the network.
  *
  * An odd number of URLs, 1 to RL_MAX_NODES, each as for rl_client_open(), with spaces or newlines
- * between them. An empty line is a URL that was left out, and refused. The namespace must be the
+ * between them. An empty line is refused, because it is a missing URL. The namespace must be the
  * same for all.
  *
  * @param urls     empty: those of rl_client_options_set_from_env(), REDLATCH_URL.
@@ -596,8 +596,8 @@ RL_API rl_redlock *rl_redlock_open(const char *urls, size_t urls_len,
  * @return RL_OK              a quorum may vote.
  *         RL_E_UNAVAILABLE   too few nodes can be reached, or may vote; the message names each.
  *         RL_E_DENIED        a node refused user, password, or to say when it started (INFO).
- *         RL_E_UNSUPPORTED   a node is too old, or a member of a cluster; or so many are replicas,
- *                            which have no vote, that the others are no majority.
+ *         RL_E_UNSUPPORTED   a node is too old, or a member of a cluster; or too few nodes are
+ *                            primaries for a majority (a replica has no vote).
  *         RL_E_INVALID       two nodes are the same server; or `wait_ms`.
  *         RL_E_SERVER  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: until `wait_ms`, with 0 at most connect_timeout and two command time limits.  Threads:
@@ -777,20 +777,20 @@ RL_API rl_request *rl_rw_downgrade_start(rl_lease *lease);
 RL_API void rl_lease_free(rl_lease *lease);
 
 /**
- * Hand the lease to another process: stop renewing, and mark it on the server so that one
- * rl_lease_attach() with its token can go on with it. The lock stays until its ttl ends.
+ * Hand the lease to another process: stop renewing it, and mark it on the server so that one
+ * rl_lease_attach() with its token can take it over. The lock stays until its ttl ends.
  *
  * The lease is not held by this process from the moment the mark is sent. Leases of the formats
- * RL_FORMAT_HASH and RL_FORMAT_HASH_RW, and those of a Redlock, can be detached to leave the lock
- * to its ttl, but not attached; a Redlock does not ask its nodes.
+ * RL_FORMAT_HASH and RL_FORMAT_HASH_RW, and those of a Redlock, can be detached, to leave the lock
+ * to its ttl, but not attached. The nodes of a Redlock are not asked.
  *
  * @param buffer       gets the token, 32 bytes and a 0; NULL if it is not wanted. Empty unless the
  *                     status is RL_OK or RL_E_OUTCOME_UNKNOWN.
  * @param buffer_size  at least 33; 0 with NULL.
- * @return RL_OK                 marked: rl_lease_attach() can go on with it, once.
- *         RL_E_LOST             the lease had ended: there is nothing to attach.
+ * @return RL_OK                 marked: one rl_lease_attach() can take it over.
+ *         RL_E_LOST             the lease was lost: there is nothing to attach.
  *         RL_E_NOT_HELD         released or detached before, or meanwhile.
- *         RL_E_OUTCOME_UNKNOWN  no answer. The lease is not held any more; it may be marked.
+ *         RL_E_OUTCOME_UNKNOWN  no answer. The lease is no longer held; it may be marked.
  *         RL_E_UNAVAILABLE      not connected, and nothing was sent. The lease is held as before.
  *         RL_E_SERVER  RL_E_DENIED  refused. The lease is held as before.
  *         RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
@@ -799,8 +799,8 @@ RL_API void rl_lease_free(rl_lease *lease);
 RL_API rl_status rl_lease_detach(rl_lease *lease, char *buffer, size_t buffer_size, rl_error *err);
 
 /**
- * Start what rl_lease_detach() does; rl_lease_token() is the token. @return the request; NULL only
- * when out of memory. Blocks: never. Since: 0.1.
+ * Start rl_lease_detach() without waiting; rl_lease_token() returns the token. @return the request;
+ * NULL only when out of memory. Blocks: never. Since: 0.1.
  */
 RL_API rl_request *rl_lease_detach_start(rl_lease *lease);
 

@@ -288,8 +288,8 @@ class lease {
   }
 
   /**
-   * Hand the lease to another process: its client::attach() with the token that this returns can
-   * go on with it, once. @throws error RL_E_LOST, RL_E_NOT_HELD, .. as rl_lease_detach().
+   * Hand the lease to another process, and return the token, with which one client::attach() can
+   * take it over. @throws error RL_E_LOST, RL_E_NOT_HELD, .. as rl_lease_detach().
    */
   std::string detach() {
     detail::outcome outcome;
