@@ -208,8 +208,8 @@ func (c *Client) Locker(name string, options ...Option) *Locker {
 // Attach goes on with a lease that was detached, here or in another process, and renews it for 30 s
 // at a time: once for each Detach. Its fence is 0: the number belongs to the acquisition.
 // ErrNotHeld if the token does not hold the lock, was not detached, or was attached before;
-// ErrOutcomeUnknown if no answer came: the next Attach says whether the lease is still detached. If
-// ctx ended meanwhile, the lease is detached again in the background.
+// ErrOutcomeUnknown if no answer came: the next Attach shows whether the lease is still detached.
+// If ctx ended after the call was sent, the lease is detached again in the background.
 func (c *Client) Attach(ctx context.Context, name, token string) (*Lease, error) {
 	handle, err := inThread(ctx, c.session, "attach", name, func() (rlc.Lease, *Error) {
 		defer runtime.KeepAlive(c)

@@ -65,7 +65,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// quoted is a name in one line, cut where it is long.
+// quoted is a name in one line, shortened if it is long.
 func quoted(name string) string {
 	const most = 64
 	if len(name) > most {

@@ -308,14 +308,13 @@ func (l *Lease) finish(ctx context.Context, op string, wait int64,
 	return status, nil
 }
 
-// Detach hands the lease to another process: one Attach with the token that it returns can go on
-// with it. Renewal stops, and the lock stays until its TTL ends.
+// Detach hands the lease to another process: one Attach with the token that it returns can take it
+// over. Renewal stops, and the lock stays until its TTL ends.
 //
-// The error Is ErrLost if the lease had ended before; ErrNotHeld after Unlock or another Detach;
-// ErrOutcomeUnknown if no answer came, or ctx ended meanwhile: then the lease is not held here any
-// more, and an Attach with Token finds out whether it was handed over. After all other errors
-// (ErrUnavailable, ErrDenied, ErrServer, ErrCancelled) it is held as before. Context ends unless it
-// is.
+// The error Is ErrLost if the lease was lost before; ErrNotHeld after Unlock or another Detach;
+// ErrOutcomeUnknown if no answer came, or ctx ended after the call was sent: then the lease is no
+// longer held here, and may be attachable with Token. After ErrUnavailable, ErrDenied, ErrServer
+// and ErrCancelled it is held as before. Unless the lease is still held, Context ends.
 func (l *Lease) Detach(ctx context.Context) (token string, err error) {
 	err = l.unlessEnded(ctx, "detach", noWait, rlc.Lease_detach_start)
 	if l.State() != StateHeld {

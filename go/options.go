@@ -92,7 +92,7 @@ func LocalBurst(grants int32) Option {
 }
 
 // ForeignBurst is after how many grants in a row the lock is left free for a while, for libraries
-// that poll for it: 0 to 1,000,000, 0 for never (16, where one of them was seen to hold it).
+// that poll for it: 0 to 1,000,000, 0 for never (16, once one of them was seen to hold it).
 func ForeignBurst(grants int32) Option {
 	return func(options rlc.AcquireOptions) error {
 		status := rlc.Acquire_options_set_foreign_burst(options, int(grants))
@@ -100,7 +100,7 @@ func ForeignBurst(grants int32) Option {
 	}
 }
 
-// ForeignWindow is for how long it is left free then: 1 ms to a minute (150 ms).
+// ForeignWindow is for how long the lock is left free: 1 ms to a minute (150 ms).
 func ForeignWindow(window time.Duration) Option {
 	return func(options rlc.AcquireOptions) error {
 		status := rlc.Acquire_options_set_foreign_window_ms(options, window.Milliseconds())

@@ -40,7 +40,7 @@ func OpenRedlock(urls []string, options ...ClientOption) (*Redlock, error) {
 	return redlock, nil
 }
 
-// lines gives the library one URL a line. An empty one stays a line of its own.
+// lines joins the URLs, one to a line. An empty URL stays an empty line.
 func lines(urls []string) string {
 	if len(urls) == 0 {
 		return ""

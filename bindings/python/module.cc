@@ -400,8 +400,8 @@ PYBIND11_MODULE(_core_unchecked, m) {
 
 namespace {
 
-// What pybind11 does to take the GIL is for the main interpreter: in another one it would wait for
-// a lock that its own thread has. @return 0, or -1 and an ImportError.
+// pybind11 takes the GIL of the main interpreter: in a subinterpreter it would wait for a lock that
+// its own thread holds. @return 0, or -1 and an ImportError.
 int check_interpreter(PyObject * /*module*/) {
   if (PyInterpreterState_Get() == PyInterpreterState_Main()) return 0;
   PyErr_SetString(PyExc_ImportError,

@@ -165,8 +165,8 @@ void Child::pass_on(int number) const {
 
 void Child::look_for_nested() { nested_.update(living_processes(), pid_, has_group_); }
 
-// All of it is stopped before any of it ends: what goes on could start, in the meantime, what would
-// not be found.
+// All processes are stopped before any of them is killed: a running one could start others
+// meanwhile, which would not be found.
 void Child::kill_all() {
   signal(SIGSTOP);
   std::size_t count = 0;

@@ -57,10 +57,10 @@ class Child {
   // process 1 does not reap, a dead orphan remains one.
   [[nodiscard]] int living_count() const;
 
-  // Notes the commands of each `redlatch run` inside, as long as those live to be asked.
+  // Notes the commands of each `redlatch run` inside, while these still live.
   void look_for_nested();
 
-  // Is nothing alive of what kill_all() would end?
+  // @return whether no process that kill_all() would end is alive.
   bool is_all_gone();
 
   // Call once, after it has ended.

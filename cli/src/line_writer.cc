@@ -84,7 +84,7 @@ class LineWriter {
   std::condition_variable changed_;
   std::deque<std::pair<int, std::string>> lines_;
   std::size_t waiting_bytes_ = 0;  // That which is being written included.
-  bool is_stuck_ = false;          // Has not kept up, and has written no line since.
+  bool is_stuck_ = false;          // Did not keep up, and has written no line since.
 };
 
 std::vector<LineWriter*>& writers() {
@@ -137,7 +137,7 @@ int write_all(int fd, std::string_view text) {
     if (size >= 0) {
       text.remove_prefix(static_cast<std::size_t>(size));
     } else if (errno == EAGAIN) {
-      // Another process that shares the file has made it so; half a line must not be the end.
+      // Another process that shares the file has set O_NONBLOCK; a line must not stay half written.
       (void)await_room(fd, -1);
     } else if (errno != EINTR) {
       return errno;

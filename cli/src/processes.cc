@@ -32,7 +32,7 @@ std::optional<Process> living_process(const char* id) {
   return process;
 }
 
-// Is it the program that we are?
+// @return whether it runs the same program as this process.
 bool is_redlatch(pid_t id) {
   struct stat ours {};
   struct stat theirs {};

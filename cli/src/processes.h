@@ -22,7 +22,8 @@ using Processes = std::map<pid_t, Process>;
 [[nodiscard]] Processes living_processes();
 
 // The groups of commands of `redlatch run` inside a command of ours, at any depth. A signal to our
-// command's group does not reach them; theirs passes on what can be passed on, and not SIGKILL.
+// command's group does not reach them; the inner `redlatch run` forwards every signal except
+// SIGKILL.
 class NestedGroups {
  public:
   // Finds new ones below the process `root`, and below its group if it leads one; forgets those

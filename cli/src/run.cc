@@ -83,8 +83,9 @@ void check_for_quorum(const RunOptions& run) {
   if (run.is_shared) throw UsageError("--shared: a lock on several servers has no readers");
   if (!run.owner.empty()) throw UsageError("--owner: a lock on several servers is not reentrant");
   if (run.yield_every || run.yield_for_ms) {
-    throw UsageError(std::string(run.yield_every ? "--yield-every" : "--yield-for") +
-                     ": a lock on several servers is not handed on, but free after each release");
+    throw UsageError(
+        std::string(run.yield_every ? "--yield-every" : "--yield-for") +
+        ": not possible for a lock on several servers, which is free after each release");
   }
 }
 

@@ -220,7 +220,7 @@ void Supervisor::lose(const std::string& reason, std::int64_t grace_ms) {
   if (is_killed_) {
     child_->kill_all();
   } else {
-    child_->look_for_nested();  // Now, while who leads their groups is alive.
+    child_->look_for_nested();  // Now, while the leaders of their groups are alive.
     child_->signal(options_.lost_signal);
     child_->signal(SIGCONT);
   }

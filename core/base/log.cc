@@ -37,7 +37,7 @@ struct Ring {
 std::atomic<Ring *> g_ring{nullptr};
 
 // Handlers of a fork run in the host's call and must not fail: the child makes its ring when it
-// has something to tell.
+// logs.
 bool watch_forks() {
   if (pthread_atfork(nullptr, nullptr, [] { g_ring = nullptr; }) != 0) throw std::bad_alloc();
   return true;

@@ -49,7 +49,7 @@ struct [[nodiscard]] Outcome {
   bool ok() const { return status == Status::kOk; }
 };
 
-// All messages come by here, whatever a server or a caller put into them.
+// All messages pass through here, whatever text of a server or a caller they contain.
 inline Outcome failure(Status status, std::string_view message) {
   return Outcome{status, clean(message)};
 }

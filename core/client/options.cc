@@ -188,7 +188,7 @@ std::string default_holder() {
   return std::string(host.data()).substr(0, kMaxLabelBytes - pid.size()) + pid;
 }
 
-// What was set by name and is refused is shown if it can be no secret.
+// A refused value that was set by name is shown only if it cannot be a secret.
 std::string got(std::string_view name, std::string_view value) {
   constexpr size_t kMaxShown = 32;
   const bool is_secret = name == "user" || name == "password" || name == "password_file";
@@ -239,7 +239,7 @@ Outcome unknown_option(std::string_view name) {
   for (const std::string_view one : kNames) {
     text += (one == kNames.front() ? " (known are " : ", ") + std::string(one);
   }
-  return invalid(text + "; those of a Redlock are in docs/redlock.md)");
+  return invalid(text + "; for those of a Redlock see docs/redlock.md)");
 }
 
 Outcome set_option(Settings &settings, std::string_view name, std::string_view value) {
@@ -336,8 +336,7 @@ std::string_view Options::env(std::string_view name) const {
 
 Outcome Options::resolve(std::string_view url, Settings &settings) const {
   for (const auto &[name, value] : values_) {
-    if (is_quorum_option(name))
-      return invalid("option " + quoted(name) + " is one of a Redlock only");
+    if (is_quorum_option(name)) return invalid("option " + quoted(name) + " is for a Redlock only");
   }
   if (url.empty()) url = env("url");
   if (url.empty()) return invalid("no server was named: give a URL, or set REDLATCH_URL");

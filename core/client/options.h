@@ -51,7 +51,8 @@ bool is_option(std::string_view name);
 bool is_quorum_option(std::string_view name);
 // Set one option of one server. A message names the option and what is allowed, and no value.
 Outcome set_option(Settings &settings, std::string_view name, std::string_view value);
-// A failure that suggests the nearest name. What has not the form of a name is not quoted.
+// A failure that suggests the nearest name. Text that does not have the form of a name is not
+// quoted.
 Outcome unknown_option(std::string_view name);
 // The one of `known` that differs little from `word`, or an empty text.
 std::string nearest(std::span<const std::string_view> known, std::string_view word);

@@ -28,7 +28,8 @@ inline int start_thread(pthread_t &thread, void *(*body)(void *), void *argument
   return error;
 }
 
-// No thread could be started, and why. Where this is not told apart it is a lack of memory.
+// No thread could be started, and why. Callers that do not distinguish it treat it as out of
+// memory.
 class NoThread : public std::bad_alloc {
  public:
   explicit NoThread(int error) {
@@ -42,8 +43,8 @@ class NoThread : public std::bad_alloc {
   std::array<char, 128> text_{};
 };
 
-// What an attempt to connect reports without a thread of its own. It may pass: the engine tries
-// again later, as when no server is there, and must be given this even without memory for the text.
+// The result of an attempt to connect that got no thread. The failure may be temporary: the engine
+// retries later, as without a server, and must get this result even without memory for the text.
 inline Outcome no_thread(int error) noexcept {
   try {
     return failure(Status::kUnavailable, NoThread(error).what());

@@ -30,7 +30,7 @@ Outcome wrong(std::string_view name, const std::string &what) {
   return failure(Status::kInvalid, "option " + quoted(name) + what);
 }
 
-// Some give the key itself in place of its file.
+// Some users give the key itself instead of its file.
 Outcome wrong_path(std::string_view name, std::string_view path, const std::string &what) {
   return wrong(name, (is_shown_path(path) ? ": " + quoted(path, 256) : std::string()) + what);
 }

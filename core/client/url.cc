@@ -185,7 +185,7 @@ Outcome UrlParser::take_scheme() {
   rest_.remove_prefix(end + 3);
   if (std::find(kLaterSchemes.begin(), kLaterSchemes.end(), scheme) != kLaterSchemes.end()) {
     return failure(Status::kUnsupported, "scheme '" + scheme + "' in " + shown_ +
-                                             " is not possible in this build; possible are " +
+                                             " is not supported by this build; use one of " +
                                              list_of_schemes());
   }
   if (std::find(kSchemes.begin(), kSchemes.end(), scheme) == kSchemes.end()) {
@@ -222,7 +222,7 @@ Outcome UrlParser::take_server() {
   const std::string_view server = take_until("/?");
   const bool is_bracketed = server.starts_with('[');
   const size_t close = is_bracketed ? server.find(']') : std::string_view::npos;
-  if (is_bracketed && close == std::string_view::npos) return wrong("no ']' behind the address");
+  if (is_bracketed && close == std::string_view::npos) return wrong("the address has no ']'");
   const std::string_view host =
       is_bracketed ? server.substr(1, close - 1) : server.substr(0, server.find(':'));
   const std::string_view behind = server.substr(is_bracketed ? close + 1 : host.size());
@@ -237,7 +237,7 @@ Outcome UrlParser::take_server() {
 }
 
 Outcome UrlParser::take_host(std::string_view host, bool is_bracketed) {
-  if (is_bracketed && !is_ipv6(host)) return wrong("the address in brackets must be one of IPv6,");
+  if (is_bracketed && !is_ipv6(host)) return wrong("the address in brackets must be IPv6,");
   if (!is_bracketed && !is_host(host)) {
     return wrong("the host must be 1 to " + std::to_string(kMaxHostBytes) +
                  " letters, digits, '.', '-' and '_' (an IPv6 address in brackets), and options "
@@ -269,7 +269,7 @@ Outcome UrlParser::take_socket(std::string_view path) {
   if (!settings_.socket_path.starts_with('/') || settings_.socket_path.size() > kMaxSocketPath ||
       settings_.socket_path.find('\0') != std::string::npos) {
     return wrong("the socket needs an absolute path of at most " + std::to_string(kMaxSocketPath) +
-                 " bytes, as unix:///run/redis.sock");
+                 " bytes, such as unix:///run/redis.sock");
   }
   return {};
 }
@@ -281,8 +281,8 @@ Outcome UrlParser::take_folder(std::string_view path) {
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
   if (!folder.starts_with('/') || folder.find('\0') != std::string::npos) {
     return wrong(
-        "an embedded server runs on this host, so none is to be named: embedded:// is the "
-        "user's own, embedded:///a/folder (three slashes) that of a folder,");
+        "an embedded server has no host: embedded:// is the server of this user, "
+        "embedded:///a/folder (three slashes) that of a folder,");
   }
   if (folder.size() > embedded::kMaxFolderPath) {
     return wrong("the folder's path has " + std::to_string(folder.size()) +
@@ -313,7 +313,7 @@ Outcome UrlParser::take_option(std::string_view pair, bool is_behind_secret) {
   const std::string_view name = pair.substr(0, equals);
   const std::string_view raw = pair.substr(equals + 1);
   if (is_quorum_option(name)) {
-    return wrong("option " + quoted(name) + " is one of the whole Redlock");
+    return wrong("option " + quoted(name) + " is for the whole Redlock and not allowed");
   }
   if (!is_option(name)) {
     return wrong(unknown_option(is_shown_name(pair, is_behind_secret) ? name : "").message);

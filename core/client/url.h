@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// The grammar of URLs: to open a server, and to show a URL without its secrets. Both accept the
-// same parts, because a malformed part may be the rest of a password that was not encoded.
+// The grammar of URLs, to open a server and to show a URL without its secrets. Both accept the same
+// parts, because a malformed part may be the rest of a password that was not encoded.
 #pragma once
 
 #include <string>

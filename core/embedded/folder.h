@@ -45,8 +45,8 @@ Status status_of(int error);
 
 class Folder {
  public:
-  // Make the folder if it is missing, and see that nobody else can have put anything into it. Its
-  // owner's rights, and those to its files, are restored if a umask has taken them away.
+  // Make the folder if it is missing, and check that no other user can have put files into it. The
+  // owner's rights to the folder and its files are restored if a umask has removed them.
   static Outcome open(const std::string &path, Folder &folder);
   // The same without making one. `is_there` says whether there is any.
   static Outcome look(const std::string &path, Folder &folder, bool &is_there);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Engine: what becomes of requests and holds when the connection comes and goes.
+// Engine: requests and holds when the connection is made or lost.
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -10,7 +10,7 @@
 
 namespace redlatch::engine {
 
-// Whoever may not wait does not sit out the pause between two attempts.
+// A request that may not wait skips the pause between two attempts.
 void Engine::connect_soon(Nanos now) {
   if (link_ == Link::kDown) connect_at_ = std::min(connect_at_, now);
 }
@@ -79,7 +79,7 @@ void Engine::fail_everybody(Status status, std::string_view message, Nanos now) 
   });
 }
 
-// Nothing here may fail: a hold that went on to believe in an answer would be stuck for ever.
+// Nothing here may fail: a hold that still waited for an answer would be stuck.
 void Engine::on_disconnected(Nanos now) noexcept {
   link_ = Link::kDown;
   connect_at_ = after(now, reconnect_.next(entropy_.next()));
@@ -101,7 +101,7 @@ void Engine::on_disconnected(Nanos now) noexcept {
     try {
       lose_answer(in_flight, now);
     } catch (const std::bad_alloc &) {
-      continue;  // its flags are set; its timers, or the next connection, go on with it
+      continue;  // its flags are set; its timers or the next connection continue
     }
   }
 }

@@ -70,7 +70,7 @@ class Engine {
   void start(const std::shared_ptr<Request> &request, Nanos now);
   // kCancelled, or the result that stood before.
   Status cancel(Request &request, Nanos now);
-  // Leave what `lease` has to its end, without asking the server; nothing can go on with it.
+  // Leave `lease` to its ttl without asking the server; no client can attach it.
   void drop(Lease &lease, Nanos now);
   // Why `lease`, which is not held, is not.
   static Outcome why_not_held(const Lease &lease);

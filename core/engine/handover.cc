@@ -3,9 +3,9 @@
 //
 // Engine: a lease goes from one client to another, by DETACH and ATTACH.
 //
-// From the moment DETACH is sent another client may hold by the same token. So this client then
-// stops to believe in the lease, and never again sends RELEASE, EXTEND or DOWNGRADE for it, unless
-// the server has refused the only copy that was sent.
+// From the moment DETACH is sent another client may hold the lock with the same token. So this
+// client stops relying on the lease, and never again sends RELEASE, EXTEND or DOWNGRADE for it,
+// unless the server has refused the only copy that was sent.
 #include "base/text.h"
 #include "engine/engine.h"
 #include "policy/lease_clock.h"
@@ -30,7 +30,7 @@ void Engine::on_detach_reply(Request &request, int64_t result, Nanos now) {
     return finish_plain(request, why.status, why.message);
   }
   const auto hold = request.lease->hold->shared_from_this();
-  // With an earlier copy unanswered that one may have been carried out, and its mark used.
+  // An earlier copy without an answer may have taken effect, and its mark may be used up.
   const bool is_attached = result == 2 && request.is_unanswered;
   if (result == 1 || is_attached) {
     end_lease(*hold, Lease::kDetached, {});
@@ -60,7 +60,7 @@ void Engine::on_detach_refused(Request &request, Nanos now) {
   on_climb_due(*hold, now);  // what was put off
 }
 
-// Whether `request` ends while the server may have marked the lease, which is then left to its end.
+// @return whether the server may have marked the lease of `request`, which is then left to its ttl.
 bool Engine::end_detach(Request &request) noexcept {
   if (!request.is_sent || request.lease->hold == nullptr) return false;
   if (request.lease->hold->phase != Phase::kDetaching) return false;
@@ -70,8 +70,8 @@ bool Engine::end_detach(Request &request) noexcept {
   return true;
 }
 
-// The lease is over for this client. A poll that crossed the grant may have put its token back into
-// the queue.
+// The lease has ended for this client. A poll that crossed the grant may have queued its token
+// again.
 void Engine::leave_detached(Hold &hold, Nanos now) {
   leave_vacant(*hold.lock, now);
   if (!hold.is_cancel_due) return forget(hold);
@@ -89,9 +89,10 @@ void Engine::on_attached(Request &request, const InFlight &in_flight,
   const Nanos lease = request.options.lease;
   const Nanos deadline = policy::deadline_of(in_flight.sent_at, lease);
   if (deadline <= now) {
-    return finish_plain(request, Status::kOutcomeUnknown, "the answer came after the lease");
+    return finish_plain(request, Status::kOutcomeUnknown,
+                        "the answer came after the lease had ended");
   }
-  // All that needs memory comes first: then the request just ends by its time limit.
+  // Everything that needs memory comes first: if it fails, the request ends by its time limit.
   request.lease->name = request.name;
   request.lease->token = request.inquiry->token;
   const auto lock = name_of(request.name, wire::Format::kString);

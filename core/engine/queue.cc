@@ -280,7 +280,7 @@ void Engine::on_granted(Hold &hold, const InFlight &in_flight, const wire::Acqui
 }
 
 void Engine::on_queued(Hold &hold, const wire::AcquireAnswer &answer, Nanos now) {
-  // Each call drops as many dead waiters as it may look at: another one goes on at once.
+  // One call drops a limited number of dead waiters: the next call continues at once.
   if (hold.member.empty() && answer.has_more) return ask(hold, now);
   if (hold.member.empty()) {
     const std::string message = busy_message(*hold.lock, answer);
@@ -311,8 +311,9 @@ void Engine::refuse_try(Hold &hold, std::string_view message, Nanos now) {
   end_leave(hold, now, Status::kOk);
 }
 
-// When to look again, if no message comes. Foreign holders send none when they leave. The server
-// may, unless our pushes do not arrive; and also to those behind the head, which may be dead.
+// When to poll if no message comes. Foreign holders send none when they release. The server may
+// report the release, also to waiters behind the head, which may be dead; unless pushes do not
+// arrive.
 Nanos Engine::delay_of(Hold &hold, const wire::AcquireAnswer &answer, Nanos now) {
   const bool is_foreign = answer.is_foreign();
   Nanos delay = policy::poll_delay(answer.pttl_ms, is_foreign ? 0 : hold.rank);
@@ -357,7 +358,7 @@ void Engine::watch_key(Hold &hold, Nanos now) {
   hold.watch_at = now + policy::quiet_of(hold.rank);
 }
 
-// Who of this client is to look when the key has changed; it may be none any more.
+// The hold of this client that polls when the key has changed, or null if none is left.
 Hold *Engine::watcher_of(const LockName &lock) {
   const auto waits = [&lock](const Hold &hold) {
     return hold.lock.get() == &lock && (hold.phase == Phase::kQueued || hold.climb.request);
@@ -420,9 +421,9 @@ void Engine::on_acquire_refused(Hold &hold, const wire::Refusal &refusal, Nanos 
   timers_.set(hold, now + hold.retry.next(entropy_.next()));
 }
 
-// Whether a script of ours can have minted the fence of a granted push. Other users of the server
-// may be allowed to publish on our channel; a fence that they made up must not reach a resource,
-// which would then refuse all later holders.
+// Whether a script of ours can have minted the fence of a pushed grant. Other users of the server
+// may be allowed to publish on our channel; an invented fence must not reach a resource, which
+// would then refuse all later holders.
 bool Engine::is_fence_plausible(const Hold &hold, const wire::Push &push) {
   const int64_t us = push.server_ms * 1000;
   if (push.fence > us + kLargestFenceLead) return false;

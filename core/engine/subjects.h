@@ -68,9 +68,9 @@ struct LockName : Subject {
   Hold *shared = nullptr;
   Hold *holder = nullptr;     // the hold that has the lock alone, as far as this client knows
   Hold *owned = nullptr;      // the holds of named owners, by Hold::next_owned
-  int64_t highest_fence = 0;  // that a caller of this client was given
-  // The hold that is to look when the key changes, of those that wait: whichever is known to come
-  // first. 0: the server was not asked to tell. It may have gone: then another one looks.
+  int64_t highest_fence = 0;  // the highest that a caller of this client got
+  // The id of the waiting hold that polls when the key changes: the foremost one known. 0: the key
+  // is not tracked. That hold may be gone: then another one polls.
   uint64_t watcher_id = 0;
   // Of the client that holds it, as of the last refusal, for messages; empty: not known.
   std::string blocker;
@@ -210,7 +210,7 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   bool is_gone = false;             // forgotten; only a reply in flight still refers to it
   bool is_shared = false;           // stands for LockName::callers
   bool is_vote = false;             // one of several: a no is followed by a RELEASE as well
-  int64_t rank = -1;                // while queued: its place in the line; -1: not known
+  int64_t rank = -1;                // while queued: its place in the queue; -1: not known
   std::shared_ptr<Request> caller;  // else for this one
 
   // While asking and queued.
@@ -223,7 +223,7 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   std::string trouble;        // the server's last refusal
   policy::Backoff foreign_poll = policy::kForeignPoll;
   bool is_key_awaited = false;  // the key is free and left to others: told when one takes it
-  Nanos watch_at = 0;           // not to have the key watched before
+  Nanos watch_at = 0;           // do not track the key before
   policy::Backoff retry = policy::kServerRetry;
   Nanos ghost_until = 0;  // an ACQUIRE without an answer may come into effect until then
 
@@ -256,7 +256,7 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   bool is_release_due = false;      // it may hold the key
   bool is_leave_pending = false;
   bool was_left = false;          // answered at least once
-  bool is_detached = false;       // what its token has may be another client's: never released
+  bool is_detached = false;       // its token may belong to another client: never released
   bool was_release_lost = false;  // an earlier RELEASE got no answer and was sent in time
   Nanos quiet_until = 0;          // nothing is sent before: its holder is only being told
   Nanos leave_until = 0;          // the server's lease is over by then

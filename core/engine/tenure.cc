@@ -117,7 +117,7 @@ void Engine::on_hold_due(Hold &hold, Nanos now) {
   lose(hold, why_over(hold, now), false, now);
 }
 
-// A watch is notified of the end also when there is no memory for the reason.
+// A watch is notified of the end even without memory for the reason.
 std::string Engine::why_over(const Hold &hold, Nanos now) const noexcept {
   try {
     if (now >= hold.lease->end_at) return "the longest hold was over";
@@ -216,7 +216,7 @@ bool Engine::pass_on(Hold &hold, Nanos now) {
   const AcquireOptions &next = lock.callers.front()->options;
   if (next.is_confirmed && hold.is_claim) return false;
   int64_t limit = std::min(next.local_burst, kMaxLocalBurst);
-  // Each of them counts as a grant, after so many of which others have their turn.
+  // Each local hand-off counts as a grant towards the turn of other libraries.
   if (next.foreign.burst > 0) limit = std::min(limit, next.foreign.burst - 1);
   if (!policy::may_pass_on(hold.burst, limit, now, hold.deadline, hold.lease_time, next.lease)) {
     return false;

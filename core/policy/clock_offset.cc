@@ -14,7 +14,8 @@ namespace {
 // As much as the drift margin covers.
 constexpr Nanos aging(Nanos now) { return now / 100; }
 
-// Any number may come from the network. Those beyond are not clamped: all would be one time then.
+// Any number may come from the network. One out of range is not clamped, or all of them would be
+// the same time.
 constexpr bool is_time(int64_t server_ms) { return server_ms >= 0 && server_ms <= kMaxServerMs; }
 
 }  // namespace

@@ -13,16 +13,17 @@ namespace redlatch::policy {
 
 inline constexpr Nanos kLongestPoll = 15'000 * kMs;
 inline constexpr Nanos kFreePoll = 20 * kMs;
-// Waiters that look for the end of the same lease do not look at the same moment, the head first.
+// Waiters that poll for the end of the same lease do not poll at the same moment; the head is
+// first.
 inline constexpr Nanos kSpreadPerRank = kMs / 20;
 inline constexpr Nanos kLongestSpread = 50 * kMs;
-// 1,000 waiters for a lock with a very short lease look 7,500 times a second together, no oftener.
+// 1,000 waiters for a lock with a very short ttl poll at most 7,500 times a second in total.
 inline constexpr Nanos kLeastPollPerRank = kMs;
 inline constexpr Nanos kWatchPerRank = 20 * kMs;
 
 // The safety net under the pushes: when the holder's lease can have ended. One live waiter repairs
-// the queue for all, also from behind 1,500 that died with the holder: so the last one looks hardly
-// later than the head. `pttl_ms` < 0: the key has no expiry, or is free without an heir.
+// the queue for all, even behind 1,500 waiters that died with the holder: so the last waiter polls
+// hardly later than the head. `pttl_ms` < 0: the key has no expiry, or is free and not granted.
 constexpr Nanos poll_delay(int64_t pttl_ms, int64_t rank) {
   const Nanos holder_left = pttl_ms == -2 ? kFreePoll
                             : pttl_ms < 0 ? kLongestPoll
@@ -36,12 +37,12 @@ constexpr Nanos poll_delay(int64_t pttl_ms, int64_t rank) {
 // those in line behind readers look for it now and then, the further back the less often.
 constexpr Nanos look_past(int64_t rank) { return std::clamp<int64_t>(rank, 1, 500) * 1'000 * kMs; }
 
-// The first one who is alive looks when a foreign holder is gone, and serves the queue for all: the
-// later the further back, so that it is the head if that lives.
+// When a foreign holder is gone, the first live waiter polls and serves the queue for all. The
+// delay grows with the place, so that a live head is first.
 constexpr Nanos look_behind(int64_t rank) { return std::clamp<int64_t>(rank, 0, 25) * kMs; }
 
-// How long who is not the head does without news of a foreign holder after it had some: a thousand
-// of them must not all look whenever one lets go.
+// How long a waiter behind the head stops tracking a foreign holder after a report: a thousand
+// waiters must not all poll at each release.
 constexpr Nanos quiet_of(int64_t rank) {
   return std::clamp<int64_t>(rank, 0, 1'000) * kWatchPerRank;
 }

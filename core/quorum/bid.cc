@@ -172,14 +172,14 @@ void Quorum::begin_round(Bid &bid, Nanos now) {
   count_votes(bid, now);
 }
 
-// One that was not asked in the round, or has no vote any more. By the token of the round, unless a
-// RELEASE of that may come late: a token of its own is none that an earlier message takes back.
+// Ask a node that was not asked in the round, or whose vote was lost. With the token of the round,
+// unless a RELEASE of that token may still arrive: no earlier message can release a new token.
 void Quorum::ask_later(Bid &bid, size_t node, Nanos now) {
-  const uint64_t next = ++last_rid_;  // in any case: engines count their holds by it
+  const uint64_t next = ++last_rid_;  // always: engines number their holds by it
   ask(bid, node, bid.votes[node].is_spent ? next : bid.rid, now);
 }
 
-// `rid`: `node` was never sent a RELEASE of its token.
+// `rid`: of a token of which `node` was never sent a RELEASE.
 void Quorum::ask(Bid &bid, size_t node, uint64_t rid, Nanos now) {
   const bool is_in_line = node == bid.line;
   const auto ballot = std::make_shared<Ballot>(Request::Op::kAcquire);

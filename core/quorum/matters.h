@@ -46,7 +46,7 @@ struct Vote {
     kNone,
     kDialing,  // to be asked when the node is connected
     kAsked,
-    kRaising,  // it said yes, and has not written the fence of the lease yet
+    kRaising,  // granted, but the fence of the lease is not written yet
     kYes,
     kNo,      // somebody else has it
     kSilent,  // no answer, or none that counts
@@ -57,7 +57,7 @@ struct Vote {
   std::shared_ptr<Share> share;
   std::shared_ptr<Ballot> fence;  // its raising
   Outcome why;                    // kNo, kSilent
-  uint64_t rid = 0;               // of the token that it was asked for with last
+  uint64_t rid = 0;               // of the token of the last ACQUIRE sent there
   Nanos asked_at = 0;
   bool is_spent = false;  // a RELEASE of the round's token may still come there
 
@@ -101,9 +101,9 @@ struct Bid final : Matter, engine::Timed {
   Nanos fence_due = kNever;
   int64_t fence = 0;
   uint64_t rid = 0;       // of this round's tokens
-  Nanos top_up_at = 0;    // when to ask again for the votes that it has not
+  Nanos top_up_at = 0;    // when to ask for the missing votes again
   Nanos extended_at = 0;  // by its user
-  Nanos doubted_at = 0;   // a node had forgotten it: the others have to confirm it since
+  Nanos doubted_at = 0;   // a node had forgotten it: the others must confirm it after this
   size_t line = kNoLine;  // the node in whose line it stands
   bool is_line_lost = false;
   Nanos check_at = 0;  // when to see whether that is of use

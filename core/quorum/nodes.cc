@@ -118,20 +118,20 @@ void Quorum::on_all_invalidated(size_t index, Nanos now) {
 
 // ---- who may vote ------------------------------------------------------------------------------
 
-// Of no use while there is something wrong with it; who asks for votes next tries again, because
-// that may be over.
+// A refused node is disconnected; the next request for votes tries it again, because the cause may
+// be gone.
 void Quorum::set_refusal(Node &node, Outcome why, Nanos now) {
   const bool is_news = why.message != node.refusal.message;
   node.refusal = std::move(why);
   if (is_news) outlet_.judged(node.index, node.refusal);
   if (node.refusal.ok()) return;
   outlet_.drop_link(node.index);
-  // It takes over what another server has in place of what it granted.
+  // The data of its primary replaces its grants.
   if (node.is_replica()) withdraw_votes(node, node.refusal, now);
 }
 
-// What it forgot it may grant to others. After a restart they do not ask it before the guard has
-// passed, and by then every lease that counted on it has ended.
+// The node may grant a forgotten lock to other clients. After a restart these do not ask it before
+// the guard has passed, and by then every lease that counted its vote has ended.
 void Quorum::withdraw_votes(const Node &node, const Outcome &why, Nanos now) {
   for (const auto &[id, matter] : matters_) {
     if (!matter->is_bid) continue;
@@ -209,15 +209,15 @@ size_t Quorum::voter_count(Nanos now) const {
                                            [&](const auto &node) { return can_vote(*node, now); }));
 }
 
-// A node that is not connected has a request to be. What was found wrong with it, and would be the
-// end of an acquire, is looked at anew.
+// Start connecting a node that is not connected. A fault that would end an acquire is checked
+// again.
 void Quorum::keep_connected(Node &node, Nanos now) noexcept {
   if (node.engine.is_up() && node.refusal.ok()) return;
   const auto replica_count = std::count_if(nodes_.begin(), nodes_.end(),
                                            [](const auto &other) { return other->is_replica(); });
   const bool is_too_many = static_cast<size_t>(replica_count) > nodes_.size() - majority_;
   if (node.is_replica() ? is_too_many : is_mistake(node, 0)) node.was_tried = false;
-  if (node.engine.is_up()) return;  // to be dropped, and connected then
+  if (node.engine.is_up()) return;  // its link is dropped first, then connected again
   if (node.connection && !node.connection->is_finished()) return;
   try {
     const auto connection = std::make_shared<engine::Request>(engine::Request::Op::kConnect);

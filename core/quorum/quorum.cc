@@ -82,7 +82,7 @@ Status Quorum::cancel(Request &request, Nanos now) {
   return Status::kCancelled;
 }
 
-// No other client can go on with it, so the nodes need not be asked.
+// No other client can attach it, so the nodes need not be asked.
 void Quorum::detach(Request &request, Nanos now) {
   Bid *bid = bid_of(*request.lease);
   if (bid == nullptr || request.lease->state_at(now) != Lease::kHeld) {

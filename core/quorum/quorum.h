@@ -43,7 +43,7 @@ class Outlet {
   virtual void finished(engine::Request &request) = 0;
   virtual void lease_ended(engine::Lease &lease) = 0;
   virtual void drop_link(size_t node) = 0;
-  // Something was found wrong with a node that is connected, or that is over.
+  // A fault of a connected node was found, or is gone.
   virtual void judged(size_t, const Outcome &) {}
 };
 

@@ -45,7 +45,7 @@ void Quorum::raise_fence(Bid &bid, Nanos now) {
   check_fence(bid, now);
 }
 
-// A node that has not written it has a lower one for the next owner: its vote does not count.
+// A node without this fence would give the next owner a lower one: its vote does not count.
 void Quorum::write_fence(Bid &bid, size_t node, Nanos now) {
   Vote &vote = bid.votes[node];
   const auto ballot = std::make_shared<Ballot>(Request::Op::kRaiseFence);
@@ -107,9 +107,9 @@ void Quorum::succeed(Bid &bid) {
 
 // ---- held: votes that are missing --------------------------------------------------------------
 
-// Whether a majority holds it without what is asked for now, and has said so since a node was found
-// that had forgotten it: where one did, all may have. A lock that was taken away by force is not
-// put together again from one node to the next.
+// Whether a majority holds the lease without the votes that are asked for now, and has confirmed it
+// since a node was found to have forgotten it: then all nodes may have forgotten it. A lock that
+// was released by force must not be rebuilt node by node.
 bool Quorum::is_certain(const Bid &bid, Nanos now) const {
   if (now >= bid.lease->deadline.load()) return false;
   const Nanos valid = valid_until(bid, now);
@@ -124,9 +124,10 @@ Nanos Quorum::next_top_up(const Bid &bid, Nanos now) {
   return policy::renewal_of(now, lease) - static_cast<Nanos>(entropy_.next() % most);
 }
 
-// Ask for the votes that a certain lease has not: their nodes said no, did not answer, were away,
-// or have forgotten it. Each more is one more that may be forgotten before others have a majority.
-// It takes votes from those who are in the middle of a round, who cannot win it meanwhile.
+// Ask for the missing votes of a certain lease: their nodes refused, did not answer, were
+// unreachable, or have forgotten it. With each vote more, one more node may forget before another
+// client can have a majority. This takes votes from rounds of other clients, which cannot win
+// meanwhile.
 void Quorum::top_up(Bid &bid, Nanos now) {
   bid.top_up_at = next_top_up(bid, now);
   for (size_t i = 0; i < nodes_.size(); i++) {
@@ -144,7 +145,8 @@ void Quorum::top_up(Bid &bid, Nanos now) {
   }
 }
 
-// Beside a majority that is certain without it: else others may have held the lock in between.
+// The other votes must be a certain majority: else another client may have held the lock in
+// between.
 void Quorum::count_in(Bid &bid, size_t node, Nanos now) {
   Vote &vote = bid.votes[node];
   if (bid.phase == Bid::Phase::kHeld && !is_certain(bid, now)) {
@@ -157,8 +159,8 @@ void Quorum::count_in(Bid &bid, size_t node, Nanos now) {
   vote.state = State::kYes;
 }
 
-// One that was forgotten is asked for again as soon as the others have confirmed theirs; but not
-// over and over.
+// A forgotten vote is asked for again as soon as the other nodes have confirmed theirs, but with a
+// pause.
 void Quorum::lose_vote(Bid &bid, size_t node, Nanos now) {
   Vote &vote = bid.votes[node];
   const std::string &reason = vote.share->reason;
@@ -174,8 +176,8 @@ void Quorum::lose_vote(Bid &bid, size_t node, Nanos now) {
   if (is_gone) doubt(bid, now);
 }
 
-// Ask the others at once whether they still have it. What is renewed by its user is found out by
-// that, which has asked them all.
+// Ask the other nodes at once whether they still hold the lease. Without renewal the extension by
+// the user asks them all.
 void Quorum::doubt(Bid &bid, Nanos now) {
   bid.doubted_at = bid.options.is_renewed ? now : bid.extended_at;
   for (size_t i = 0; i < nodes_.size() && bid.options.is_renewed; i++) {
@@ -196,7 +198,7 @@ void Quorum::look_after(Bid &bid, Nanos now) {
   const Nanos valid = std::min(valid_until(bid, now), lease.end_at);
   if (was_valid) lease.deadline.store(valid, std::memory_order_release);
   if (was_valid && valid > now) {
-    // When it is due and still here, votes that are to be confirmed will tell.
+    // When the time has passed, the answers of the votes to be confirmed trigger the next step.
     const bool is_awaited = now >= bid.top_up_at || bid.count(State::kYes) == nodes_.size();
     return timers_.set(bid, is_awaited ? valid : std::min(valid, bid.top_up_at));
   }

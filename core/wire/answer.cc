@@ -24,7 +24,7 @@ bool is_one_of(const std::array<std::string_view, N> &words, std::string_view wo
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-constexpr size_t kMaxShown = 300;  // of what a server says
+constexpr size_t kMaxShown = 300;  // of a server's text
 
 Refusal nonsense(std::string_view what) {
   return Refusal{Refusal::Kind::kOther, "unexpected answer to " + std::string(what)};

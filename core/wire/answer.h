@@ -33,7 +33,7 @@ struct Refusal {
 };
 
 Refusal refusal_of(const Reply &reply);
-// A refusal to write, of a server that repeats what another one does.
+// A refused write of a replica.
 bool is_of_replica(const Reply &reply);
 
 struct AcquireAnswer {

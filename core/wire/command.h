@@ -81,11 +81,11 @@ void acquire(Command &out, const Dialect &dialect, Form form, const LockKeys &ke
 // After how many grants in a row the lock is left to other libraries, and for how long.
 struct ForeignTurn {
   static constexpr int64_t kAutomatic = -1;
-  // 0: never. kAutomatic: where a holder of theirs was seen.
+  // 0: never. kAutomatic: only after a foreign holder was seen.
   int64_t burst = 0;
   int64_t window_ms = 0;
 };
-// `grant_count`: callers who had the lock by this token, one after the other.
+// `grant_count`: the number of callers that had the lock with this token, one after the other.
 void release(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
              const Claimant &claimant, const ForeignTurn &turn, int64_t grant_count);
 void cancel(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,

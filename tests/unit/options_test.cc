@@ -144,7 +144,7 @@ TEST(OptionsTest, wrong_urls_name_the_input_and_what_is_allowed) {
            Row{"redis://h#x", Status::kInvalid, "fragment"},
            Row{"unix://relative", Status::kInvalid, "absolute"},
            Row{"embedded://host", Status::kInvalid, "three slashes"},
-           Row{"embedded://host/dir", Status::kInvalid, "none is to be named"},
+           Row{"embedded://host/dir", Status::kInvalid, "an embedded server has no host"},
            Row{"embedded://localhost:6379", Status::kInvalid, "embedded:///a/folder"},
            Row{"embedded://user:pw@/dir", Status::kInvalid, "no user and no password"},
            Row{"embedded:///dir?password=x", Status::kInvalid, "no user and no password"},

@@ -1,9 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- ATTACH: go on with a lease that was detached, by using up its mark, and make it last at least
--- lease_ms from now. So no two clients hold by one token. Resending it with the same name is
--- harmless.
+-- ATTACH: take over a detached lease by using up its mark, and make it last at least lease_ms from
+-- now. So no two clients hold the lock with one token. Resending it with the same name is harmless.
 --
 -- KEYS: K, R, I.
 -- ARGV: token, lease_ms, a name of this call that no other one has.

@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- DETACH: mark what the token has as left by its holder, so that ATTACH may go on with it. Nothing
--- else changes: the lock stays until its lease ends. Resending it is harmless.
+-- DETACH: mark the lease of the token as detached, so that ATTACH may take it over. Nothing else
+-- changes: the lock stays until its ttl ends. Resending it is harmless.
 --
--- The mark is the field of I that is named as the token: how often the lease was detached and
--- attached, odd while it is detached. So a late copy, whose count is behind, marks nothing.
--- In the hash formats, which ATTACH does not know, there is no mark.
+-- The mark is the field of I with the token as its name. It counts how often the lease was detached
+-- and attached, and is odd while the lease is detached. So a late copy, which has a lower count,
+-- marks nothing. The hash formats have no mark, because ATTACH does not support them.
 --
 -- KEYS: K, R, I.
 -- ARGV: token, count of the caller (0, or as ATTACH answered); hash format: owner.

@@ -74,7 +74,7 @@ if is_mine and not holder then
 end
 --@only hash_rw
 if is_mine and holder then
-  -- Plain locks of theirs need K for themselves: readers of ours do not join those who are left.
+  -- Plain Redisson locks need a free K: redlatch readers do not join the remaining ones.
   local theirs = redis.pcall('PUBSUB', 'NUMSUB', plain_channel, fair_channel)
   if (theirs[2] or 0) + (theirs[4] or 0) > 0 then
     burst, window = 0, @REDISSON_WAIT_MS@
@@ -84,8 +84,8 @@ end
 --@end
 --@include fragments/grant.lua
 if window then
-  -- The head may be gone without a word, and K would be free until another one looks: those next
-  -- to it do so when the window is over.
+  -- The head may have died, and K would be free until another waiter polls: the waiters next to the
+  -- head do so when the window is over.
   for place, member in ipairs(redis.call('ZRANGE', Q, 1, 3)) do
     local ms = (window == 0 and length or window) + place * @LOOK_APART_MS@
     redis.pcall('@PUBLISH@', prefix .. string.sub(member, 1, 22),
@@ -95,7 +95,7 @@ end
 if turn == '' then
   redis.call('DEL', W)
 elseif turn then
-  -- Without it there is no window, and nothing worse.
+  -- If W cannot be written there is no window; that is harmless.
   redis.pcall('SET', W, turn, 'PX', turn_ms)
 end
 --@only hash hash_rw

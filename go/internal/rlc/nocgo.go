@@ -5,6 +5,6 @@
 
 package rlc
 
-// Without cgo the files that call the library are left out, and the compiler would name functions
-// that nobody has heard of. It names this instead.
+// Without cgo the files that call the library are left out, and the compiler would report unknown
+// functions. It reports this name instead.
 const _ = redlatch_needs_cgo__set_CGO_ENABLED_to_1_and_install_a_C_compiler

@@ -62,7 +62,7 @@ class Client(Base[_core.Client]):
         confirm         let the server confirm a lock that was handed over: one more round trip
         local_burst     how often it may pass between callers of this client before others (16)
         foreign_burst   after how many grants it is left free for libraries that poll: 0 is never
-                        (16, where one of them was seen to hold it)
+                        (16, once one of them was seen to hold it)
         foreign_window  .. for how many seconds (0.15)
         label           a text that inspect() shows; not of readers and reentrant locks
         format          "string"; "hash", as reentrant locks have it: to exclude these; "hash-rw",
@@ -118,7 +118,7 @@ class Client(Base[_core.Client]):
         return RWLock(self, to_bytes(name, "name"), named, format)
 
     def attach(self, name: Name, token: Name) -> Lease:
-        """Go on with a lease that was detached, here or in another process: once for each detach().
+        """Take over a lease that was detached, here or in another process: once for each detach().
 
         It is renewed for 30 s at a time; its fence is 0. Raises NotHeld if the token does not hold
         the lock, was not detached, or was attached before. After OutcomeUnknown the mark of the

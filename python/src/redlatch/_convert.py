@@ -33,7 +33,7 @@ def to_bytes(value: Name, what: str) -> bytes:
 
 
 def shown(value: object) -> str:
-    """As it may stand in a message: the beginning of it, if it is long."""
+    """`text` for a message, shortened if it is long."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:64]}'.."
 

@@ -21,13 +21,13 @@ _numbers = itertools.count(1)
 
 
 class _Life:
-    """Only its thread keeps it, and drops it at its end."""
+    """Referred to by its thread only, so that it is collected when the thread ends."""
 
     __slots__ = ("__weakref__",)
 
 
 class ThreadKey:
-    """Of one thread. The ident is only shown: a later thread may have the same.
+    """The key of one thread. Its ident is only shown: a later thread may have the same.
 
     Nothing here asks for threading.current_thread(): before Python 3.13 that leaves an object for
     each thread that `threading` did not start.
@@ -134,16 +134,16 @@ class Holds(Generic[L]):
         ]
 
     def all_of(self, key: object) -> list[L]:
-        """What this one has taken, and not given back."""
+        """The unreleased acquisitions of this taker."""
         holds = self._of.get(key, [])
         return [hold.lease for hold in holds if not hold.lease._is_given_back]
 
     def take_out(self, key: object) -> list[Hold[L]]:
-        """All that is known of this one, for put_back()."""
+        """The state of this taker, for put_back()."""
         return self._of.pop(key, [])
 
     def put_back(self, key: object, holds: list[Hold[L]]) -> None:
-        """In front of what was taken since. What is given back is forgotten, but for blocks."""
+        """Put it before newer acquisitions. Drops released ones, except those of blocks."""
         kept = [hold for hold in holds if hold.is_block or not hold.lease._is_given_back]
         kept += self._of.pop(key, [])
         if kept:

@@ -113,7 +113,7 @@ class LeaseBase:
         return _core.lease_state(self._handle) == _DETACHED
 
     def _note_detached(self) -> None:
-        """It is not held any more, although no answer came, or the wait for it was cancelled."""
+        """The lease is no longer held, even without an answer or after a cancelled wait."""
         if self._is_detached():
             self._is_given_back = True
 
@@ -230,9 +230,9 @@ class Lease(LeaseBase):
         """Hand the lease to another process; returns the token for its Client.attach(), once.
 
         Renewal stops, and the lock stays until the ttl ends. Takes at most one command time limit.
-        Raises LockLost if the lease had ended, NotHeld if it was released or detached before. After
-        OutcomeUnknown it is not held here any more, and the server may have marked it: attach()
-        with `token` says so. After Unavailable, Denied and ServerError it is held as before.
+        Raises LockLost if the lease was lost, NotHeld if it was released or detached before. After
+        OutcomeUnknown the lease is no longer held here, and may be attachable with its `token`.
+        After Unavailable, Denied and ServerError it is held as before.
         """
         err = new_error()
         try:

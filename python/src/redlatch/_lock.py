@@ -75,9 +75,9 @@ class NamedLock(Generic[L]):
         return error_of(status, f"lock {shown(self.name)} was not acquired{within}: {status.text}")
 
     def _owns(self, lease: L) -> bool:
-        """Whether what this thread has taken is held. Raises LockLost if it was lost."""
+        """Whether this thread holds the lock. Raises LockLost if it was lost."""
         if lease._is_given_back or _core.lease_state(lease._handle) == 0:
-            return False  # Or it is its parent's, in a forked process.
+            return False  # Or the parent of this forked process holds it.
         error = lease._loss()
         if error is not None:
             raise error
@@ -235,7 +235,7 @@ class Lock(LockBase[Lease]):
         return hold is not None and self._owns(hold.lease)
 
     def _release_save(self) -> bool:
-        """Give the lock back, for a wait; whether a block had taken it."""
+        """Release the lock for a wait. Returns whether a `with` block had acquired it."""
         key = this_thread.key
         hold = self._holds.get(key)
         if hold is None or hold.lease._is_given_back:
@@ -244,7 +244,7 @@ class Lock(LockBase[Lease]):
         return hold.is_block
 
     def _acquire_restore(self, is_block: bool) -> None:
-        """Take it again. The `timeout` of the lock is no limit: the end of a wait has the lock."""
+        """Acquire the lock again, without its `timeout`: a wait must end with the lock."""
         got = self._take(NO_LIMIT, is_block)
         if not isinstance(got, Lease):
             raise self._not_acquired(got)

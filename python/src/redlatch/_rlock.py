@@ -136,7 +136,7 @@ class RLock(RLockBase[Lease]):
     # What threading.Condition asks of its lock.
 
     def _is_owned(self) -> bool:
-        # Each is asked: any of them may be lost.
+        # Check each one: any of them may be lost.
         owned = [self._owns(lease) for lease in self._holds.all_of(this_thread.key)]
         return any(owned)
 
@@ -144,7 +144,7 @@ class RLock(RLockBase[Lease]):
         return len(self._holds.all_of(this_thread.key))
 
     def _release_save(self) -> list[tuple[Hold[Lease], bool]]:
-        """Give back all that this thread has taken, for a wait: what _acquire_restore() takes."""
+        """Release all of this thread for a wait; returns the argument of _acquire_restore()."""
         key = this_thread.key
         if not self._recursion_count():
             raise self._nothing_to_release()
@@ -177,7 +177,7 @@ class RLock(RLockBase[Lease]):
                 hold.lease._leave(error)
             raise
         finally:
-            # The ends of blocks look for them, whether they have the lock or not.
+            # The ends of blocks look for them, even if the lock is not held.
             self._holds.put_back(key, [hold for hold, _ in saved])
 
     def _take_again(self, key: ThreadKey) -> Lease:

@@ -56,7 +56,7 @@ def steal(client: Client, name: Name, ttl: Optional[float] = None) -> Lease:
 def assert_locked(client: Client, name: Name) -> LockInfo:
     """Fail unless somebody holds the lock `name`; what the server knows of it."""
     info = client.inspect(name)
-    assert not info.is_free, f"lock {shown(info.name)} is free: it was to be held"
+    assert not info.is_free, f"lock {shown(info.name)} is free (expected: held)"
     return info
 
 
@@ -64,7 +64,7 @@ def assert_free(client: Client, name: Name) -> LockInfo:
     """Fail if somebody holds the lock `name`."""
     info = client.inspect(name)
     who = f" by {info.holder.who or info.holder.token}" if info.holder else ""
-    assert info.is_free, f"lock {shown(info.name)} is held{who}: it was to be free"
+    assert info.is_free, f"lock {shown(info.name)} is held{who} (expected: free)"
     return info
 
 

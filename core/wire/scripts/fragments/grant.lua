@@ -70,7 +70,7 @@ while true do
     elseif can_have ~= nil then
       --@include fragments/@FORMAT@/left.lua
       --@include fragments/@FORMAT@/is_ours.lua
-      -- Other libraries send no message when they leave: the head has to look, and has K watched.
+      -- Other libraries send no message when they release: the head has to poll, and tracks K.
       left = window or (is_ours and left) or 0
       receivers = redis.pcall('@PUBLISH@', prefix .. string.sub(member, 1, 22),
         'n' .. string.sub(member, 23, 32) ..
@@ -84,7 +84,7 @@ while true do
   if type(receivers) == 'table' then
     redis.call('ZADD', Q, head[2], member)
     if type(redis.pcall('PEXPIRE', Q, '@QUEUE_TTL_MS@')) == 'table' then
-      -- It comes back by its ticket; a queue without an expiry would stay.
+      -- The waiter queues again with its ticket; a queue without an expiry would never go.
       redis.call('ZREM', Q, member)
     end
     flags = 2

@@ -15,10 +15,12 @@ local has_new_head = is_open and not window
 if holder then
   --@include fragments/@FORMAT@/is_ours.lua
   if not is_ours then
-    -- They send no message when they leave: who looks again finds out whether the head is alive.
+    -- Other libraries send no message when they release: a polling waiter checks whether the head
+    -- is alive.
     has_new_head = has_new_head or is_back
     if readers == 0 then
-      -- They are about, and have their turn. A server without memory remembers it another time.
+      -- Another library has its turn: note that it uses K. A server without memory notes it another
+      -- time.
       redis.pcall('SET', W, '0 0 ' .. now .. ' 0', 'PX', '@QUEUE_TTL_MS@')
     end
   end

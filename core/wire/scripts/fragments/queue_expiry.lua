@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- Renews the expiry of Q behind a ZADD. If this user may not, the entry goes again: a queue that it
+-- Renews the expiry of Q after a ZADD. If this user may not, the entry is removed: a queue that it
 -- made would never expire.
 --
 -- In:  Q, me, queue_left (PTTL of Q, read before the ZADD).

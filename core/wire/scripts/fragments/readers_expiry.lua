@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- Gives a new R its expiry before K is written. If this user may not, R goes again: it would never
+-- Gives a new R its expiry before K is written. If this user may not, R is removed: it would never
 -- expire.
 --
 -- In:  R, now, ms.

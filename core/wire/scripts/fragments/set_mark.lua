@@ -4,7 +4,7 @@
 -- Writes the mark of a lease, which lasts as long as K. PEXPIRE comes first: it is a write that a
 -- server without memory allows, and a user that may not set an expiry leaves nothing behind.
 --
--- What earlier holders left goes, so that I does not grow while leases change hands.
+-- Fields of earlier holders are removed, so that I does not grow while leases change hands.
 --
 -- In:  K, I, R, readers, token, mark.
 -- Out: none. I is written.

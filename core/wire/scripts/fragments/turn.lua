@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- Whether K, which its holder gives up, is left to libraries that poll. W is
--- `count missed from ms`: how many grants in a row were ours, how many windows were opened since a
--- holder of theirs was seen, since when K is ours or left to them, and for how long; 0, it is ours.
--- A holder of theirs makes W, and so does a client that asks for windows in any case. What is no
--- sign of them, as a turn of Redisson's, has `-` as count.
+-- Decides whether a freed K is left to libraries that poll. W is `count missed from ms`: the number
+-- of redlatch grants in a row; the windows opened since a foreign holder was seen; the time since
+-- when redlatch clients have K, or a window began; and the length of that window (0: redlatch
+-- clients have K). A foreign holder makes W, and so does a client with a burst above 0. The count
+-- is `-` where no foreign holder was seen, as in a turn of Redisson's.
 --
--- Ours have K for as long as one window lasts, at least. What none of theirs takes is offered less
--- and less often, and at last no more: each window is twice as many grants away as the one before.
+-- Redlatch clients have K for at least the length of one window. After an unused window the next
+-- one comes after twice as many grants, and after several unused windows there are no more.
 --
 -- In:  W, now, burst, length, grants (see release.lua), window (ms that are left to Redisson, or
 --      false).

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- What is left of a window in which a free K is not ours to take. One from before the clock went
--- back is none.
+-- The rest of a window in which no redlatch client takes a free K. A window that begins in the
+-- future, because the clock went back, is ignored.
 --
 -- In:  W, now, window declared.
 -- Out: window, ms or false.

@@ -315,17 +315,16 @@ public final class Lease implements AutoCloseable {
   }
 
   /**
-   * Hands the lease to another process: one {@link Redlatch#attach} with the token can go on with
-   * it. Renewal stops, and the lock stays until its TTL ends. Waits for the answer, for at most one
-   * command time limit (2 s), and no interrupt ends that.
+   * Hands the lease to another process: one {@link Redlatch#attach} with the token can take it
+   * over. Renewal stops, and the lock stays until its TTL ends. Waits for the answer, for at most
+   * one command time limit (2 s); an interrupt does not end the wait.
    *
    * @return the token to attach with.
-   * @throws LockLostException if the lease had ended before.
+   * @throws LockLostException if the lease was lost before.
    * @throws RedlatchException with {@link Status#E_NOT_HELD} if it was closed or detached before;
-   *     {@link Status#E_OUTCOME_UNKNOWN} if no answer came: it is not held here any more, and an
-   *     attach with token() finds out whether it was handed over. With {@link
-   *     Status#E_UNAVAILABLE}, {@link Status#E_DENIED} and {@link Status#E_SERVER} it is held as
-   *     before.
+   *     {@link Status#E_OUTCOME_UNKNOWN} if no answer came: the lease is no longer held here, and
+   *     may be attachable with token(). With {@link Status#E_UNAVAILABLE}, {@link Status#E_DENIED}
+   *     and {@link Status#E_SERVER} it is held as before.
    */
   public String detach() {
     finish("detach", Rlc::lease_detach_start);

@@ -86,7 +86,7 @@ public final class LockOptions {
 
   /**
    * After how many grants in a row the lock is left free for a while, for libraries that poll for
-   * it: 0 to 1,000,000, 0 for never (16, where one of them was seen to hold it).
+   * it: 0 to 1,000,000, 0 for never (16, once one of them was seen to hold it).
    */
   public LockOptions foreignBurst(int grants) {
     return with(
@@ -94,7 +94,7 @@ public final class LockOptions {
         "foreignBurst(" + grants + "): allowed are 0 to 1000000");
   }
 
-  /** For how long it is left free then: 1 ms to a minute (150 ms). */
+  /** For how long the lock is left free: 1 ms to a minute (150 ms). */
   public LockOptions foreignWindow(Duration window) {
     long ms = Text.ms(window);
     return with(

@@ -34,7 +34,7 @@ public final class Redlock implements AutoCloseable {
     for (String url : Text.given(urls, "urls")) {
       Text.given(url, "a URL of the list");
     }
-    StringBuilder lines = new StringBuilder(); // An empty one stays a line of its own.
+    StringBuilder lines = new StringBuilder(); // An empty URL stays an empty line.
     urls.forEach(url -> lines.append(url).append('\n'));
     byte[] text = Text.bytes(lines.toString(), "urls");
     ClientOptions chosen = Text.given(options, "options");

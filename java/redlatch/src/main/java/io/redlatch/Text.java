@@ -19,7 +19,7 @@ final class Text {
 
   private Text() {}
 
-  /** A null that callers pass is refused by the name of its parameter. */
+  /** Refuses null with a message that names the parameter. */
   static <T> T given(@Nullable T value, String what) {
     return Objects.requireNonNull(value, () -> what + " must not be null");
   }
@@ -47,7 +47,7 @@ final class Text {
     return text == null ? "" : new String(text, UTF_8);
   }
 
-  /** A name as the library shows it, in one line, and cut where it is long. */
+  /** A name as the library shows it, in one line, and shortened if it is long. */
   static String quoted(String name) {
     boolean isLong = name.length() > MOST_SHOWN;
     StringBuilder text = new StringBuilder("'");

@@ -36,7 +36,7 @@ import org.springframework.util.Assert;
  * has it, so that there is no capacity to set. The client is the caller's to close.
  */
 public final class RedlatchLockRegistry implements ExpirableLockRegistry, RenewableLockRegistry {
-  /** The reason follows, which may be another than expiration. */
+  /** The actual reason follows, which may differ from expiration. */
   private static final String LOST =
       "Lock was released in the store due to expiration. The integrity of data protected by this"
           + " lock may have been compromised. ";
@@ -117,7 +117,7 @@ public final class RedlatchLockRegistry implements ExpirableLockRegistry, Renewa
     }
   }
 
-  /** For tests: of how many keys something is kept. */
+  /** For tests: the number of keys that the registry keeps something for. */
   int lockCount() {
     return locks.size();
   }
@@ -127,7 +127,7 @@ public final class RedlatchLockRegistry implements ExpirableLockRegistry, Renewa
     return (String) lockKey;
   }
 
-  /** Does nothing: a lock that is not locked is kept by the program only. */
+  /** Does nothing: the registry keeps no unlocked lock. */
   @Override
   public void expireUnusedOlderThan(long age) {}
 
