@@ -16,7 +16,8 @@ from .wait import wait_until
 
 def _arguments(pid: str) -> str:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+        return line.decode(errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return ""
 
