@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Goal: a script that is refused in the middle leaves no key without an expiry.
+"""Goal: a script that is refused in the middle leaves no key without an expiry, and no two holders.
 Method: what clients do, as users that each lack one of the commands; the harness looks for keys
 without an expiry after each script."""
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 from support.resp import Connection, RespError
 
-from .harness import LEASE_MS, Client, Lock, World
+from .harness import LEASE_MS, Client, Grant, Lock, World
 from .test_acl import load_tool
 
 COMMANDS = [name for name in load_tool().script_commands() if name not in ("publish", "scan")]
@@ -128,3 +128,35 @@ def test_nothing_of_a_read_write_hash_is_left_without_an_expiry(
             for token in tokens:
                 call("release", limited, token, world.prefix, 0, 0)
                 call("release", world.admin, token, world.prefix, 0, 0)
+
+
+@pytest.mark.parametrize("missing", COMMANDS)
+@pytest.mark.parametrize("work", ["release", "kick", "cancel", "force_release"])
+@pytest.mark.parametrize("is_hash", [False, True])
+def test_who_is_told_of_a_grant_has_the_lock(
+    world: World, is_hash: bool, work: str, missing: str
+) -> None:
+    """The grant by message is believed: a script that is refused behind it makes two holders."""
+    world.may_disagree = True
+    world.lock = Lock("app:", "orders", is_hash=is_hash)
+    holder, between, waiter = world.client(), world.client(), world.client()
+    token, head = holder.hold(), between.wait()
+    waiting = waiter.wait() if is_hash else waiter.wait_to_read()
+    if work != "cancel":
+        assert between.cancel(between.member(head))[0] == 1
+    with world.user("~*", "&*", "+@all", f"-{missing}") as limited:
+        if work in ("kick", "cancel"):
+            world.expire()
+        steps: dict[str, Callable[[], object]] = {
+            "release": lambda: holder.release(token, limited),
+            "kick": lambda: world.kick(limited),
+            "cancel": lambda: between.cancel(between.member(head), limited),
+            "force_release": lambda: world.force_release("", limited),
+        }
+        attempt(steps[work])
+    if any(isinstance(message, Grant) for message in waiter.messages()):
+        assert set(world.readers()) == {waiting}
+        if is_hash:
+            assert world.owners() == {waiting: 1}
+        else:
+            assert world.holder() == "rl:shared"

@@ -12,6 +12,9 @@
 -- The entry leaves the queue before anything else is written, because a server without memory
 -- refuses a script whose first write needs some.
 --
+-- K is written before the first message: a user that lacks a command for it is refused here, and no
+-- waiter was told of a lock that K does not say it has.
+--
 -- In:  K, Q, F, R, prefix, us, now, holder and readers (as if who gives K up in this script had
 --      done so), theirs_left (hash_rw format), fence (nil, or minted by this script), window (what
 --      is left of one, or false); me and lease: the caller's own queue entry and lease, whose turn
@@ -21,6 +24,7 @@
 --      minted: the head is told to look). K is written.
 local check = string.sub(redis.sha1hex(K), 1, 8)
 local granted, own, looked, flags = 0, nil, 0, 0
+local is_written, may_write = false, false
 while true do
   local head = redis.call('ZRANGE', Q, 0, 0, 'WITHSCORES')
   local member = head[1]
@@ -52,14 +56,19 @@ while true do
         receivers = spoilt
       else
         --@include fragments/@FORMAT@/give.lua
-        was_given = true
+        was_given, is_written = true, false
         if is_me then
           receivers, own = 1, number
         else
+          if not may_write then
+            --@include fragments/@FORMAT@/settle.lua
+            is_written, may_write = true, true
+          end
           receivers = redis.pcall('@PUBLISH@', prefix .. string.sub(member, 1, 22),
             'g' .. string.sub(member, 23, 38) .. number .. string.format('%013d', now) .. check)
         end
         if type(receivers) == 'table' or receivers == 0 then
+          is_written = false
           --@include fragments/@FORMAT@/take_back.lua
         else
           granted = granted + 1
@@ -94,4 +103,6 @@ while true do
     redis.call('ZREM', Q, member)
   end
 end
---@include fragments/@FORMAT@/settle.lua
+if not is_written then
+  --@include fragments/@FORMAT@/settle.lua
+end
