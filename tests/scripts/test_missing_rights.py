@@ -160,3 +160,19 @@ def test_who_is_told_of_a_grant_has_the_lock(
             assert world.owners() == {waiting: 1}
         else:
             assert world.holder() == "rl:shared"
+
+
+@pytest.mark.parametrize("missing", COMMANDS)
+@pytest.mark.parametrize("is_reader", [False, True])
+def test_a_detach_that_is_refused_leaves_no_mark(
+    world: World, is_reader: bool, missing: str
+) -> None:
+    """Its caller goes on holding, so the token cannot be attached."""
+    world.may_disagree = True
+    holder, other = world.client(), world.client()
+    token = holder.share() if is_reader else holder.hold()
+    with world.user("~*", "&*", "+@all", f"-{missing}") as limited:
+        try:
+            assert holder.detach(token, connection=limited) == 1
+        except RespError:
+            assert other.attach(token, "call") == (-1, 0)
