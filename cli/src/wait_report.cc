@@ -34,20 +34,20 @@ std::string place_in_words(const LockReport& report, const std::string& own_name
          std::to_string(report.waiting_count);
 }
 
-// "01:33:17Z".
+// "01:33:17", UTC.
 std::string time_of_day(std::int64_t unix_ms) {
   const std::string date = date_text(unix_ms);
-  return date.substr(std::min(date.find('T') + 1, date.size()));
+  return date.substr(std::min(date.find('T') + 1, date.size()), 8);
 }
 
 // Short enough for a line of a terminal.
 std::string holder_in_words(const LockReport& report) {
   if (report.state != RL_STATE_HELD || report.holders.size() != 1) return report_sentence(report);
   const LockReport::Holder& holder = report.holders.front();
-  std::string text = "held by " + who_in_words(holder.who);
+  std::string text = "held by " + (holder.who.empty() ? who_in_words({}) : escaped(holder.who));
   if (holder.since_ms > 0) text += " since " + time_of_day(holder.since_ms);
   if (report.remaining_ms > 0) {
-    text += " until " + time_of_day(report.server_ms + report.remaining_ms);
+    text += " until " + time_of_day(report.server_ms + report.remaining_ms) + "Z";
   }
   return text;
 }
@@ -70,14 +70,14 @@ WaitReport::Sight WaitReport::look() const {
   const std::string& name = arguments_.names.front();
   if (session_.is_quorum()) {
     const std::string text = quorum_sentence(QuorumView(arguments_).look_at(name));
-    return {text, text};
+    return {": " + text, text};
   }
   const InfoHandle info = session_.try_inspect(name);
   if (!info) return {};
   const LockReport report(info.get());
   std::string holder;
   for (const auto& one : report.holders) holder += one.who + one.token;
-  return {holder_in_words(report) + place_in_words(report, session_.holder()), holder};
+  return {place_in_words(report, session_.holder()) + ": " + holder_in_words(report), holder};
 }
 
 void WaitReport::warn_of_itself() const {
@@ -103,8 +103,8 @@ void WaitReport::show() {
   }
   const Sight sight = look();
   if (sight.text.empty()) skipped_count_ = kSkippedAfterFailure;
-  const std::string line = lock_words(arguments_.names.front()) + ": " +
-                           (sight.text.empty() ? "the server does not answer" : sight.text);
+  const std::string line =
+      escaped(arguments_.names.front()) + (sight.text.empty() ? ": no answer" : sight.text);
   if (is_verbose_) {
     if (sight.holder != last_holder_ || sight.text.empty()) log_.detail(line);
     last_holder_ = sight.holder;

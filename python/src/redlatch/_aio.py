@@ -22,7 +22,7 @@ from ._options import (
 )
 from ._pump import Start, pump_here
 from ._status import Status
-from ._wait import PENDING, H, raise_unless_ok, refusal_of
+from ._wait import PENDING, H, Refusal, raise_unless_ok, refusal_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -73,7 +73,7 @@ class AioBase(Generic[H]):
         wait_ms: int,
         options: Optional[_core.AcquireOptions],
         start: Optional[Start[H]] = None,
-    ) -> Union[AsyncLease, Status]:
+    ) -> Union[AsyncLease, Refusal]:
         """Acquire: the lease, or BUSY or TIMEOUT."""
         if start is None:
             start = self._client._functions.acquire_watched

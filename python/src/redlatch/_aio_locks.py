@@ -19,6 +19,7 @@ from ._pump import Start
 from ._rlock import RLockBase
 from ._rwlock import RWLockBase, RWOwner, RWSideBase
 from ._status import Status
+from ._wait import Refusal
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -223,7 +224,7 @@ class AsyncRLock(AsyncShape, RLockBase[AsyncLease]):
     def _shown(key: object) -> object:
         return key.get_name() if isinstance(key, Task) else 0
 
-    async def _take(self, task: Task[Any], wait_ms: int) -> Union[AsyncLease, Status]:
+    async def _take(self, task: Task[Any], wait_ms: int) -> Union[AsyncLease, Refusal]:
         if self._holds:
             self._sweep()
         return await self._aio._take(self._name, wait_ms, self._options_of(number_of(task)))

@@ -21,7 +21,7 @@ from ._lease import Lease
 from ._log import pass_on_log
 from ._pump import Start as WatchedStart
 from ._status import Status
-from ._wait import SLICE_MS, H, Start, finish, refusal_of
+from ._wait import SLICE_MS, H, Refusal, Start, finish, refusal_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -177,7 +177,7 @@ class Base(Generic[H]):
         wait_ms: int,
         options: Optional[_core.AcquireOptions],
         start: Optional[Start[H]] = None,
-    ) -> Union[Lease, Status]:
+    ) -> Union[Lease, Refusal]:
         """Acquire: the lease, or BUSY or TIMEOUT."""
         if start is None:
             start = self._functions.acquire_start

@@ -14,6 +14,7 @@ from ._errors import Error, error_of, invalid
 from ._holds import Hold, L, ThreadKey, this_thread
 from ._lease import Lease
 from ._status import Status
+from ._wait import Refusal
 
 if TYPE_CHECKING:
     from ._base import Base
@@ -70,9 +71,8 @@ class NamedLock(Generic[L]):
         check_limit(timeout)
         return wait_ms if blocking else 0
 
-    def _not_acquired(self, status: Status) -> Error:
-        within = "" if self._wait_ms == 0 else f" within {self._wait_ms / 1000:g} s"
-        return error_of(status, f"lock {shown(self.name)} was not acquired{within}: {status.text}")
+    def _not_acquired(self, refusal: Refusal) -> Error:
+        return error_of(refusal.status, refusal.message)
 
     def _owns(self, lease: L) -> bool:
         """Whether this thread holds the lock. Raises LockLost if it was lost."""
@@ -249,10 +249,10 @@ class Lock(LockBase[Lease]):
         if not isinstance(got, Lease):
             raise self._not_acquired(got)
 
-    def _take(self, wait_ms: int, is_block: bool) -> Union[Lease, Status]:
+    def _take(self, wait_ms: int, is_block: bool) -> Union[Lease, Refusal]:
         key = this_thread.key
         if not self._may_take(key, wait_ms, is_block):
-            return Status.BUSY
+            return Refusal(Status.BUSY, f"lock {shown(self.name)} is busy: held by this thread")
         got = self._client._take(self._name, wait_ms, self._options)
         if isinstance(got, Lease):
             if self._holds:

@@ -16,6 +16,7 @@ from ._lease import Lease
 from ._lock import NamedLock
 from ._options import Keywords, OwnedOptions
 from ._status import Status
+from ._wait import Refusal
 
 if TYPE_CHECKING:
     from ._client import Client
@@ -186,7 +187,7 @@ class RLock(RLockBase[Lease]):
             raise self._not_acquired(got)
         return got
 
-    def _take(self, wait_ms: int, is_block: bool) -> Union[Lease, Status]:
+    def _take(self, wait_ms: int, is_block: bool) -> Union[Lease, Refusal]:
         key = this_thread.key
         if self._holds:
             self._sweep()

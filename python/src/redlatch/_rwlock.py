@@ -16,7 +16,7 @@ from ._lease import Lease
 from ._lock import NamedLock
 from ._options import Keywords, LockKeywords, OwnedOptions, RWFormat, check_format
 from ._status import Status
-from ._wait import Start
+from ._wait import Refusal, Start
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -65,7 +65,8 @@ class RWSideBase(NamedLock[L]):
         """What a block raises that would wait for its own thread or task."""
         # One try waits for nobody, and nobody was named who might care.
         if self._wait_ms == 0 and self._owner.named is None:
-            return self._not_acquired(Status.BUSY)
+            text = f"lock {shown(self.name)} is busy: held by this thread"
+            return self._not_acquired(Refusal(Status.BUSY, text))
         return error
 
 

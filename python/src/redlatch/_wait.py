@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Callable, Optional, TypeVar, Union
+from typing import Callable, NamedTuple, Optional, TypeVar, Union
 
 from . import _core
 from ._errors import error_of
@@ -58,9 +58,16 @@ def raise_unless_ok(request: _core.Request) -> None:
         raise error_of(status, _core.request_message(request))
 
 
-def refusal_of(request: _core.Request) -> Status:
-    """Why an acquire or upgrade came to nothing: BUSY or TIMEOUT; all else is raised."""
+class Refusal(NamedTuple):
+    """Why an acquire or upgrade came to nothing: BUSY or TIMEOUT."""
+
+    status: Status
+    message: str
+
+
+def refusal_of(request: _core.Request) -> Refusal:
+    """All but BUSY and TIMEOUT is raised."""
     status = _core.request_status(request)
     if status in (BUSY, TIMEOUT):
-        return Status(status)
+        return Refusal(Status(status), _core.request_message(request))
     raise error_of(status, _core.request_message(request))

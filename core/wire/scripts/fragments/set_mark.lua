@@ -4,9 +4,9 @@
 -- Writes the mark of a lease, which lasts as long as K. PEXPIRE comes first: it is a write that a
 -- server without memory allows, and a user that may not set an expiry leaves nothing behind.
 --
--- Fields of earlier holders are removed, so that I does not grow while leases change hands. The mark
--- is written after every command that may be refused: a refused DETACH leaves the lease held, so no
--- mark may be there.
+-- Fields of earlier holders are removed, so that I does not grow while leases change hands. The
+-- mark is written after every command that may be refused: a refused DETACH leaves the lease held,
+-- so no mark may be there.
 --
 -- In:  K, I, R, readers, token, mark.
 -- Out: none. I is written.

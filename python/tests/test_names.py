@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: refusals and timeouts name the holder; a thread that waits for itself is told so.
+
+Method: a holder with a name of its own, in the same process but another client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+import redlatch
+from support.servers import Server
+from support.wait import wait_until
+
+
+@pytest.fixture
+def holder(server: Server) -> redlatch.Client:
+    return redlatch.connect(server.url, holder="web-1/4711")
+
+
+def hold_for_a_moment(holder: redlatch.Client, client: redlatch.Client) -> redlatch.Lease:
+    lease = holder.acquire("report")
+    assert lease
+    wait_until(lambda: client.inspect("report").holders[0].who == "web-1/4711")
+    return lease
+
+
+def test_a_timeout_names_the_holder(holder: redlatch.Client, client: redlatch.Client) -> None:
+    with hold_for_a_moment(holder, client):
+        with pytest.raises(redlatch.NotAcquired, match="holder: web-1/4711"):
+            with client.lock("report", timeout=0.3):
+                pass
+
+
+def test_a_refusal_names_the_holder(holder: redlatch.Client, client: redlatch.Client) -> None:
+    with hold_for_a_moment(holder, client):
+        with pytest.raises(redlatch.NotAcquired, match="holder: web-1/4711"):
+            with client.lock("report", timeout=0):
+                pass
+
+
+def test_a_timeout_in_asyncio_names_the_holder(
+    holder: redlatch.Client, client: redlatch.Client
+) -> None:
+    async def wait() -> None:
+        async with client.aio.lock("report", timeout=0.3):
+            pass
+
+    with hold_for_a_moment(holder, client):
+        with pytest.raises(redlatch.NotAcquired, match="holder: web-1/4711"):
+            asyncio.run(wait())
+
+
+def test_a_thread_that_waits_for_itself_is_told(
+    client: redlatch.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "redlatch"), client.lock("report"):
+        with pytest.raises(redlatch.NotAcquired, match="holder: the thread that waits"):
+            with client.lock("report", timeout=0.3):
+                pass
+        wait_until(lambda: "a thread waits for a lock that it holds itself" in caplog.text)
+    assert caplog.text.count("holds itself") == 1

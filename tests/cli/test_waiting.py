@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: a person who waits sees for whom, since when, until when, and how many are in front.
+
+Method: one command holds the lock, others wait for it on a terminal, with -v, and nested in it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pytest
+from support.wait import wait_until
+
+from .harness import HOLD, Cli
+from .terminal import Terminal
+
+# Short: the line of a terminal has 80 columns.
+@pytest.fixture
+def name() -> str:
+    return "w" + os.urandom(3).hex()
+
+
+TIME = r"\d\d:\d\d:\d\d"
+
+
+def test_a_terminal_shows_the_holder_and_the_place(cli: Cli, name: str) -> None:
+    with cli.hold(name) as holder, cli.start("run", name, "--", *HOLD):
+        wait_until(lambda: cli.waiting(name) == 1)
+        with Terminal([cli.binary, "run", name, "--", "echo", "done"], cli.env) as terminal:
+            shown = rf"place 2 of 2: held by \S+/{holder.pid} since {TIME} until {TIME}"
+            terminal.wait_for(shown)
+            terminal.write(b"\x03")
+            assert terminal.wait() == 130
+            assert terminal.text.rstrip("^C\n").endswith("\x1b[K"), "the line is erased"
+
+
+def test_a_wait_that_ends_at_once_shows_nothing(cli: Cli, name: str) -> None:
+    with Terminal([cli.binary, "run", name, "--", "echo", "done"], cli.env) as terminal:
+        assert terminal.wait() == 0
+        assert terminal.text == "done\n"
+
+
+def test_verbose_says_each_holder_once(cli: Cli, name: str) -> None:
+    with cli.hold(name) as holder, cli.start("run", "-v", name, "--", *HOLD) as waiter:
+        waiter.err.wait_for(rf"held by \S+/{holder.pid} ")
+        holder.close_stdin()
+        assert holder.wait() == 0
+        waiter.out.wait_for("ready")
+        waiter.close_stdin()
+        assert waiter.wait_output() == 0
+        assert len(re.findall("held by", waiter.err.text)) == 1
+
+
+def test_without_a_terminal_a_wait_is_silent(cli: Cli, name: str) -> None:
+    with cli.hold(name) as holder, cli.start("run", name, "--", *HOLD) as waiter:
+        wait_until(lambda: cli.waiting(name) == 1)
+        with Terminal([cli.binary, "run", name, "--", "true"], cli.env) as terminal:
+            terminal.wait_for("place 2")  # so long that the other one would have said something
+            terminal.write(b"\x03")
+            terminal.wait()
+        holder.close_stdin()
+        waiter.out.wait_for("ready")
+        waiter.close_stdin()
+        assert waiter.wait_output() == 0
+        assert waiter.err.text == ""
+
+
+def test_a_command_that_waits_for_its_own_lock_is_told_at_once(cli: Cli, name: str) -> None:
+    inner = [cli.binary, "run", "-w", "2s", name, "true"]
+    with cli.start("run", name, "--", *inner) as outer:
+        found = outer.err.wait_for("held by the redlatch run that this one runs under")
+        assert f"lock '{name}'" in outer.err.text[: found.start() + 1]
+
+
+def test_a_timeout_names_the_holder(cli: Cli, name: str) -> None:
+    with cli.hold(name) as holder:
+        done = cli.run("run", "-w", "1s", name, "true")
+        assert done.returncode == 75
+        assert f"(pid {holder.pid})" in done.stderr
+
+
+def test_status_names_readers_and_waiters(cli: Cli, name: str) -> None:
+    with cli.hold(name, "-s") as reader, cli.start("run", name, "--", *HOLD) as writer:
+        wait_until(lambda: cli.waiting(name) == 1)
+
+        def names() -> tuple[str, str]:
+            status = cli.status(name)
+            return status["holders"][0].get("holder", ""), status["waiters"][0].get("waiter", "")
+
+        wait_until(lambda: all(names()))
+        assert [one.rpartition("/")[2] for one in names()] == [str(reader.pid), str(writer.pid)]
