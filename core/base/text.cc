@@ -75,4 +75,13 @@ std::string_view cut(std::string_view text, size_t limit) {
   return text.substr(0, end);
 }
 
+std::string in_seconds(int64_t ms) {
+  std::string text = std::to_string(ms / 1000);
+  if (ms % 1000 != 0) {
+    text += '.' + std::to_string(1000 + ms % 1000).substr(1);
+    text.erase(text.find_last_not_of('0') + 1);
+  }
+  return text + " s";
+}
+
 }  // namespace redlatch

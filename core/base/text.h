@@ -22,6 +22,9 @@ std::string clean(std::string_view text);
 // The first `limit` bytes of `text` at most, without half a character at the end.
 std::string_view cut(std::string_view text, size_t limit);
 
+// "0.05 s".
+std::string in_seconds(int64_t ms);
+
 // Parse all of `text` as a decimal number. @return false if it is not one, or too large.
 template <class Number>
 [[nodiscard]] bool parse_number(std::string_view text, Number &number) {

@@ -565,7 +565,7 @@ Outcome Engine::why_not_yet(const Request &request, const Hold &hold) const {
   if (link_ != Link::kUp) return link_failure_;
   return failure(Status::kTimeout,
                  "lock " + quoted(hold.lock->name) + " was not granted within " +
-                     std::to_string(request.wait_ms) + " ms" +
+                     in_seconds(request.wait_ms) +
                      (waits_for_itself(request) ? std::string("; holder: the thread that waits")
                                                 : words_of_blocker(hold.lock->blocker)));
 }

@@ -430,8 +430,8 @@ Outcome Quorum::why_not(const Bid &bid, Nanos now) const {
   }
   if (bid.lease && able >= majority_) {
     if (!bid.is_try) {
-      return failure(Status::kTimeout,
-                     lock + " was not granted by " + of_nodes(majority_) + " within the wait");
+      return failure(Status::kTimeout, lock + " was not granted by " + of_nodes(majority_) +
+                                           " within " + in_seconds(bid.request->wait_ms));
     }
     return failure(Status::kBusy, lock + " was granted by " + of_nodes(bid.count(State::kYes)) +
                                       ", and needs " + std::to_string(majority_) + ": " +

@@ -32,7 +32,13 @@ except KeyboardInterrupt as error:
 
 
 def wait_for_queue(client: redlatch.Client, count: int) -> redlatch.LockInfo:
-    wait_until(lambda: client.inspect("report").waiting == count)
+    """What an inspection shows when so many wait, and each has said its name."""
+
+    def are_there() -> bool:
+        info = client.inspect("report")
+        return info.waiting == count and all(waiter.who for waiter in info.waiters)
+
+    wait_until(are_there)
     return client.inspect("report")
 
 

@@ -51,4 +51,13 @@ TEST(TextTest, a_cut_leaves_whole_characters) {
   EXPECT_EQ(cut("\xf0\x9f\x94\x92x", 4), "\xf0\x9f\x94\x92");
 }
 
+TEST(TextTest, spans_are_in_seconds) {
+  EXPECT_EQ(in_seconds(0), "0 s");
+  EXPECT_EQ(in_seconds(5), "0.005 s");
+  EXPECT_EQ(in_seconds(50), "0.05 s");
+  EXPECT_EQ(in_seconds(300), "0.3 s");
+  EXPECT_EQ(in_seconds(90'000), "90 s");
+  EXPECT_EQ(in_seconds(1'234), "1.234 s");
+}
+
 }  // namespace redlatch
