@@ -17,6 +17,10 @@ std::shared_ptr<client::Queue> target_of(const rl_queue *queue) {
   return queue == nullptr ? nullptr : queue->queue;
 }
 
+void end_driving(rl_queue &queue) {
+  if (const auto source = queue.queue->drop_source()) source->end_reading_by(*queue.queue);
+}
+
 bool is_forked(const rl_queue *queue) { return queue != nullptr && queue->queue->is_forked(); }
 
 }  // namespace
@@ -42,7 +46,7 @@ int32_t rl_queue_fd(const rl_queue *queue) {
 
 int64_t rl_queue_next(rl_queue *queue, int64_t wait_ms) {
   if (queue == nullptr || is_forked(queue)) return 0;
-  if (wait_ms == 0 || wait_ms < -1) return queue->queue->take();
+  if (wait_ms == 0 || wait_ms < -1) return queue->queue->next();
   return queue->queue->wait(client::limit_of(wait_ms));
 }
 
@@ -55,8 +59,21 @@ rl_status rl_queue_post(rl_queue *queue, int64_t tag) {
   });
 }
 
+rl_status rl_queue_drive(rl_queue *queue, rl_client *client) {
+  if (queue == nullptr) return RL_E_INVALID;
+  if (is_forked(queue) || (client != nullptr && client->client->is_forked())) return RL_E_FORKED;
+  if (client == nullptr) {
+    end_driving(*queue);
+    return RL_OK;
+  }
+  if (!queue->queue->set_source(client->client)) return RL_E_INVALID;
+  client->client->begin_reading_by(queue->queue);
+  return RL_OK;
+}
+
 void rl_queue_free(rl_queue *queue) {
   if (queue == nullptr || is_forked(queue)) return;
+  end_driving(*queue);
   queue->queue->close();
   delete queue;
 }

@@ -147,6 +147,7 @@ void Client::shut_down() {
   Lock lock(mutex_);
   if (is_shut_) return;
   is_shut_ = true;
+  drop_reader();  // it may be this very thread
   engine_->shut_down(boot_now());
   flush(lock);
   settle();

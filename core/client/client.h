@@ -10,8 +10,11 @@
 //  - the *sentinel*, at most one, watches the socket while nobody drives: a caller that stands in a
 //    queue for a lock that others have, else the library's thread. It reads only what came while
 //    nobody drove.
+//  - the *reader*, if a caller has asked for one, is a queue: who takes tags from it reads what
+//    came while nobody drives. The connection is in the set that the queue's descriptor stands for.
 //  - the *keeper*, the library's own thread, runs the engine's timers, sees to the connection, and
-//    is the last resort as sentinel: it reads for requests that no caller waits for. It starts with
+//    is the last resort as sentinel: it reads for requests that no caller waits for, if there is no
+//    reader; and it reads what a reader has not before it finds anything too late. It starts with
 //    the first request and ends with shut_down(). Connecting may block for long, and gets a thread
 //    for as long as it takes.
 // Whoever leaves passes on every role it holds. Roles change only under the mutex; a sleeper is
@@ -55,7 +58,7 @@ struct Attempt {
   Outcome outcome;
 };
 
-class Client final : public Locker, private engine::Outlet {
+class Client final : public Locker, public Source, private engine::Outlet {
  public:
   // nullptr: `why` says why not. Touches no network.
   static std::shared_ptr<Client> open(Settings settings, Outcome &why);
@@ -69,6 +72,10 @@ class Client final : public Locker, private engine::Outlet {
   Status cancel(Request &request) override;
   void abandon(Lease &lease) override;
   void shut_down() override;
+
+  bool read() noexcept override;
+  void begin_reading_by(std::shared_ptr<Queue> queue) override;
+  void end_reading_by(const Queue &queue) noexcept override;
 
   // How hand-overs reach this client: "push", "poll" (and why), or nothing before it is connected.
   std::string delivery();
@@ -97,7 +104,8 @@ class Client final : public Locker, private engine::Outlet {
   void drive(Lock &lock, Waiter &me, Nanos limit, Patience patience);
   void stand_sentinel(Lock &lock, Waiter &me, Nanos limit);
   void act_on(Lock &lock, Waiter &me, const io::Watch::Seen &seen, uint64_t watched);
-  void read_as_sentinel(Lock &lock, Waiter &me);
+  bool read_once(Lock &lock, Waiter &me);
+  void drop_reader() noexcept;
   void take_in(io::Connection::Received received);
   void dispatch();
   void take_message(const Reply &reply, Nanos now);
@@ -125,6 +133,7 @@ class Client final : public Locker, private engine::Outlet {
   void read_messages(Lock &lock);
   void note_connection(const Outcome &outcome, const engine::ServerFacts &facts);
   void tick(Lock &lock);
+  void read_what_is_left(Lock &lock);
   void run_timers(Nanos now);
   void call_keeper_in_time();
 
@@ -148,8 +157,11 @@ class Client final : public Locker, private engine::Outlet {
 
   Waiter *driver_ = nullptr;
   Waiter *sentinel_ = nullptr;
-  bool is_reading_ = false;    // the driver is in recv or poll: others send for themselves
-  bool is_armed_ = false;      // the sentinel sees the socket
+  bool is_reading_ = false;  // the driver is in recv or poll: others send for themselves
+  bool is_armed_ = false;    // the sentinel sees the socket
+  std::shared_ptr<Queue> reader_;
+  bool is_read_due_ = false;   // the reader found somebody driving, and may not look again
+  bool is_drained_ = false;    // the reader has just read all there was
   size_t finished_count_ = 0;  // waits ended since the last read
   size_t batch_size_ = 0;      // .. by the last read
   bool should_yield_ = false;  // once, before the next write

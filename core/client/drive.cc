@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "client/client.h"
 
@@ -124,13 +125,20 @@ void Client::act_on(Lock &lock, Waiter &me, const io::Watch::Seen &seen, uint64_
     flush(lock);
     if (!is_connected_ || watched != connection_count_) return;
   }
-  const bool is_mine = sentinel_ == &me && driver_ == nullptr && is_armed_;
-  if (is_mine && (seen.is_readable || seen.is_ended)) return read_as_sentinel(lock, me);
+  const bool is_mine = sentinel_ == &me && is_armed_ && (seen.is_readable || seen.is_ended);
+  const bool is_last = reader_ && &me == &keeper_ && seen.is_ended;
+  if (driver_ == nullptr && (is_mine || is_last)) {
+    read_once(lock, me);
+    return;
+  }
   if (seen.is_ended) {
     // Whoever drives will find out by reading; nobody needs to be told again.
     watch_.remove(connection_->fd());
     keeper_watch_.remove(connection_->fd());
-    if (driver_ != nullptr) return;
+    if (driver_ != nullptr) {
+      is_read_due_ = true;
+      return;
+    }
     is_broken_ = true;
     wake(keeper_);
   } else if (seen.is_readable && sentinel_ == &me) {
@@ -138,12 +146,13 @@ void Client::act_on(Lock &lock, Waiter &me, const io::Watch::Seen &seen, uint64_
   }
 }
 
-void Client::read_as_sentinel(Lock &lock, Waiter &me) {
+// @return whether something came, if only the end.
+bool Client::read_once(Lock &lock, Waiter &me) {
   driver_ = &me;
   if (is_broken_) {
     disconnect(lock);
     driver_ = nullptr;
-    return;
+    return true;
   }
   is_reading_ = true;
   io::Connection &connection = *connection_;
@@ -157,6 +166,54 @@ void Client::read_as_sentinel(Lock &lock, Waiter &me) {
   flush(lock);
   driver_ = nullptr;
   settle();
+  return received != io::Connection::Received::kNothing;
+}
+
+// ---- the reader --------------------------------------------------------------------------------
+
+// The descriptor may tell of changes only, so that what is there must either be read now, or be
+// told of again. That of a read that took less than it could is told of.
+bool Client::read() noexcept {
+  Lock lock(mutex_);
+  if (!is_connected_) return false;
+  if (driver_ != nullptr) {
+    is_read_due_ = true;
+    return false;
+  }
+  if (std::exchange(is_drained_, false)) return false;
+  Waiter me;
+  const bool has_read = read_once(lock, me);
+  is_drained_ = has_read && is_connected_ && connection_->is_drained();
+  wake_all(lock);
+  return has_read;
+}
+
+void Client::begin_reading_by(std::shared_ptr<Queue> queue) {
+  Lock lock(mutex_);
+  if (reader_ == queue) return;
+  drop_reader();
+  if (is_shut_) {
+    queue->drop_source();
+    return;
+  }
+  reader_ = std::move(queue);
+  is_drained_ = false;
+  if (is_connected_) reader_->add_socket(connection_->fd());
+  end_turn(lock);
+}
+
+void Client::end_reading_by(const Queue &queue) noexcept {
+  Lock lock(mutex_);
+  if (reader_.get() != &queue) return;
+  drop_reader();
+  end_turn(lock);
+}
+
+void Client::drop_reader() noexcept {
+  if (!reader_) return;
+  if (is_connected_) reader_->remove_socket(connection_->fd());
+  reader_->drop_source();
+  reader_.reset();
 }
 
 // ---- the connection ----------------------------------------------------------------------------
@@ -255,6 +312,12 @@ void Client::settle() {
     set_armed(false);
     return wake(*waiter);
   }
+  if (std::exchange(is_read_due_, false) && reader_) {
+    is_drained_ = false;
+    reader_->nudge();
+  }
+  // A caller that sleeps does not know when somebody looks at the reader.
+  const bool is_for_reader = reader_ && long_.front() == nullptr;
   const bool is_outstanding = engine_->in_flight_count() > 0 || engine_->expects_push();
   if (sentinel_ == nullptr || sentinel_ == &keeper_) {
     // Only the first is asked: to look for another one would cost time with each turn.
@@ -262,10 +325,10 @@ void Client::settle() {
       long_.remove(*waiter);
       set_sentinel(waiter);
       wake(*waiter);
-    } else if (sentinel_ == nullptr && is_outstanding) {
+    } else if (sentinel_ == nullptr && is_outstanding && !is_for_reader) {
       // It need not be woken: it sleeps on this very set, and sees the socket once that is armed.
       set_sentinel(&keeper_);
-    } else if (sentinel_ == &keeper_ && !is_outstanding) {
+    } else if (sentinel_ == &keeper_ && (!is_outstanding || is_for_reader)) {
       set_sentinel(nullptr);
     }
   }

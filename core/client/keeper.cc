@@ -51,14 +51,23 @@ void Client::keep() {
 
 // Run what is due, and find out when to wake next.
 void Client::tick(Lock &lock) {
+  read_what_is_left(lock);
   const Nanos now = boot_now();
   run_timers(now);
+  if (reader_) flush(lock);
   end_turn(lock);
   keeper_wakes_at_ = engine_->next_due();
   // While commands come and go, each moves the time at which its answer would be late; looking once
   // per limit costs less than being told each time.
   if (was_active_) keeper_wakes_at_ = std::min(keeper_wakes_at_, now + settings_.timeout);
   was_active_ = false;
+}
+
+// A reader may be late. What has come in time must not be found too late because of that.
+void Client::read_what_is_left(Lock &lock) {
+  while (reader_ && driver_ == nullptr && is_connected_ && !is_broken_) {
+    if (!read_once(lock, keeper_)) return;
+  }
 }
 
 void Client::run_timers(Nanos now) {
@@ -123,6 +132,8 @@ void Client::end_attempt(Lock &lock) {
       connection_count_++;
       watch_.add(connection_->fd());
       keeper_watch_.add(connection_->fd());
+      if (reader_) reader_->add_socket(connection_->fd());
+      is_drained_ = false;
       if (messages_) keeper_watch_.add_second(messages_->fd());
       engine_->on_connected(line.facts, boot_now());
     } else {

@@ -40,7 +40,7 @@ bool Queue::push(int64_t tag) noexcept {
     head_ = 0;
   }
   tags_.push_back(tag);
-  if (is_ready_ || is_signal_due_) return false;
+  if (is_ready_ || is_signal_due_ || reading_count_ > 0) return false;
   is_signal_due_ = true;
   return true;
 }
@@ -48,9 +48,13 @@ bool Queue::push(int64_t tag) noexcept {
 void Queue::signal() noexcept {
   const std::lock_guard lock(mutex_);
   is_signal_due_ = false;
-  if (head_ == tags_.size() || is_ready_ || !ready_) return;
+  if (head_ < tags_.size()) signal_locked();
+}
+
+void Queue::signal_locked() noexcept {
+  if (is_ready_ || !ready_) return;
   is_ready_ = true;
-  ready_->signal();
+  ready_->event().signal();
 }
 
 void Queue::post(int64_t tag) {
@@ -58,25 +62,89 @@ void Queue::post(int64_t tag) {
   if (push(tag)) signal();
 }
 
+void Queue::nudge() noexcept {
+  const std::lock_guard lock(mutex_);
+  signal_locked();
+}
+
 int64_t Queue::take() noexcept {
   const std::lock_guard lock(mutex_);
-  if (head_ == tags_.size()) return 0;
-  const int64_t tag = tags_[head_++];
-  if (head_ < tags_.size()) return tag;
+  const bool is_empty = head_ == tags_.size();
+  const int64_t tag = is_empty ? 0 : tags_[head_++];
+  if (head_ < tags_.size()) {
+    // Those that came while this thread read have signalled nothing.
+    if (!is_signal_due_ && reading_count_ == 0) signal_locked();
+    return tag;
+  }
   tags_.clear();
   head_ = 0;
   if (is_ready_) {
     is_ready_ = false;
-    ready_->clear();
+    ready_->event().clear();
   }
   return tag;
 }
 
-int64_t Queue::wait(Nanos limit) noexcept {
+int64_t Queue::next() noexcept {
   for (;;) {
     if (const int64_t tag = take(); tag != 0) return tag;
-    if (!io::await_input(fd(), limit, -1)) return take();
+    const auto source = begin_reading();
+    if (!source) return 0;
+    const bool has_read = source->read();
+    {
+      const std::lock_guard lock(mutex_);
+      reading_count_--;
+    }
+    if (!has_read) return take();
   }
+}
+
+std::shared_ptr<Source> Queue::begin_reading() noexcept {
+  const std::lock_guard lock(mutex_);
+  auto source = source_.lock();
+  if (source) reading_count_++;
+  return source;
+}
+
+int64_t Queue::wait(Nanos limit) noexcept {
+  for (;;) {
+    if (const int64_t tag = next(); tag != 0) return tag;
+    if (!io::await_input(fd(), limit, -1)) return next();
+  }
+}
+
+// ---- the source --------------------------------------------------------------------------------
+
+int Queue::fd() const noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!ready_) return -1;
+  return is_reader_ ? ready_->fd() : ready_->event().fd();
+}
+
+bool Queue::set_source(const std::shared_ptr<Source> &source) noexcept {
+  const std::lock_guard lock(mutex_);
+  const bool is_same = !source_.owner_before(source) && !source.owner_before(source_);
+  if (!source_.expired() && !is_same) return false;
+  source_ = source;
+  is_reader_ = true;
+  return true;
+}
+
+std::shared_ptr<Source> Queue::drop_source() noexcept {
+  const std::lock_guard lock(mutex_);
+  auto source = source_.lock();
+  source_.reset();
+  return source;
+}
+
+void Queue::add_socket(int socket) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (ready_) ready_->add(socket, 0);
+}
+
+void Queue::remove_socket(int socket) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (ready_) ready_->remove(socket);
 }
 
 }  // namespace redlatch::client

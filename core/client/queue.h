@@ -9,6 +9,9 @@
 // One signal stands for all tags that come before they are taken. Those of the log are an
 // exception: lines are rare, and post() does all of it. It holds as many tags as were asked for:
 // how many that is the caller decides.
+//
+// A queue may read for one client, its source: whoever takes a tag and finds none then reads in its
+// own thread what the server has sent, and no other thread has to be woken.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +26,25 @@
 
 namespace redlatch::client {
 
+class Queue;
+
+// What a queue may read for.
+class Source {
+ public:
+  Source() = default;
+  virtual ~Source() = default;
+  Source(const Source &) = delete;
+  Source &operator=(const Source &) = delete;
+
+  // Read what has come, without waiting. @return whether there was something, so that another look
+  // for tags is worth it.
+  virtual bool read() noexcept = 0;
+  // `queue` reads from now on, ..
+  virtual void begin_reading_by(std::shared_ptr<Queue> queue) = 0;
+  // .. or does not any more, if it did.
+  virtual void end_reading_by(const Queue &queue) noexcept = 0;
+};
+
 class Queue {
  public:
   Queue();
@@ -30,8 +52,8 @@ class Queue {
   bool is_open() const { return ready_ && ready_->is_open(); }
   // True in a process forked from the one that made it: nothing else may be called there.
   bool is_forked() const;
-  // Readable while there are tags; never to be read by others.
-  int fd() const { return ready_ ? ready_->fd() : -1; }
+  // Readable while there are tags, or something for the source; never to be read by others.
+  int fd() const noexcept;
   // Nobody will take tags any more; what still comes is dropped.
   void close() noexcept;
 
@@ -44,9 +66,20 @@ class Queue {
   void signal() noexcept;
   // All of it at once; throws std::bad_alloc.
   void post(int64_t tag);
+  // Readable without a tag: the source is to be read.
+  void nudge() noexcept;
 
-  // Take the oldest tag; 0: there is none, found out without a system call.
-  int64_t take() noexcept;
+  // Of which there is one at a time: false if it has another one.
+  bool set_source(const std::shared_ptr<Source> &source) noexcept;
+  // @return which it was.
+  std::shared_ptr<Source> drop_source() noexcept;
+  // What belongs to the source; a closed socket leaves by itself.
+  void add_socket(int socket) noexcept;
+  void remove_socket(int socket) noexcept;
+
+  // Take the oldest tag; 0: there is none, found out without a system call, but for a source that
+  // has to be read.
+  int64_t next() noexcept;
   // Wait for one, at most until `limit`; 0: none came.
   int64_t wait(Nanos limit) noexcept;
 
@@ -55,10 +88,18 @@ class Queue {
   std::shared_ptr<Queue> next_due;
 
  private:
+  int64_t take() noexcept;
+  std::shared_ptr<Source> begin_reading() noexcept;
+  void signal_locked() noexcept;
+
   const uint32_t fork_count_;
 
-  std::mutex mutex_;  // guards what follows
-  std::optional<io::Event> ready_{std::in_place};
+  mutable std::mutex mutex_;  // guards what follows
+  // The event is what is polled as long as there is no source.
+  std::optional<io::Poller> ready_{std::in_place};
+  bool is_reader_ = false;  // had a source at some time
+  std::weak_ptr<Source> source_;
+  size_t reading_count_ = 0;  // threads in source_->read(): they take what they push
   std::vector<int64_t> tags_;
   size_t head_ = 0;             // those before it were taken
   size_t admitted_count_ = 0;   // tags that may still come

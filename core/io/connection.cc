@@ -191,6 +191,7 @@ Connection::Received Connection::receive_once(std::vector<ReplyPtr> &replies, bo
   const ssize_t n = recv(fd_, buffer.data(), buffer.size(), may_wait ? 0 : MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return Received::kNothing;
   if (n <= 0) return Received::kEnded;
+  is_drained_ = static_cast<size_t>(n) < buffer.size();
   const std::span<const char> bytes(buffer.data(), static_cast<size_t>(n));
   try {
     if (sealed_) return open_sealed(buffer, bytes.size(), replies);

@@ -51,6 +51,8 @@ class Connection {
   };
   // Receive once without waiting.
   Received receive(std::vector<ReplyPtr> &replies) { return receive_once(replies, false); }
+  // The last receive found all that was there.
+  bool is_drained() const { return is_drained_; }
   // Receive once; wait at most the command time limit of the settings.
   Received receive_waiting(std::vector<ReplyPtr> &replies) { return receive_once(replies, true); }
 
@@ -91,6 +93,7 @@ class Connection {
 
   int fd_ = -1;
   bool is_nobody_there_ = false;
+  bool is_drained_ = false;
   std::string address_;
   ReplyReader reader_;
   std::unique_ptr<Sealed> sealed_;  // nullptr: without TLS

@@ -3,6 +3,7 @@
 //
 #include "io/watch.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -117,6 +118,7 @@ Watch::Seen Watch::wait(Nanos limit) const {
 
 Poller::Poller() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
   if (!is_open()) return;
+  fcntl(epoll_, F_SETFL, O_NONBLOCK);  // nothing reads it; some event loops ask for it
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u32 = kEventKey;
@@ -133,6 +135,8 @@ void Poller::add(int socket, uint32_t key) const {
   event.data.u32 = key;
   epoll_ctl(epoll_, EPOLL_CTL_ADD, socket, &event);
 }
+
+void Poller::remove(int socket) const { control(epoll_, EPOLL_CTL_DEL, socket, 0); }
 
 void Poller::await_room(int socket, uint32_t key, bool is_on) const {
   epoll_event event{};

@@ -87,6 +87,7 @@ class Poller {
   const Event &event() const { return event_; }
   // A closed socket leaves by itself.
   void add(int socket, uint32_t key) const;
+  void remove(int socket) const;
   void await_room(int socket, uint32_t key, bool is_on) const;
 
   struct Ready {

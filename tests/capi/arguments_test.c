@@ -291,6 +291,9 @@ static void queues(void) {
   CHECK_INT(0, rl_queue_next(NULL, -1));
   CHECK_INT(0, rl_queue_next(queue, -2));
   CHECK_INT(-1, rl_queue_fd(NULL));
+  INVALID(rl_queue_drive(NULL, client));
+  INVALID(rl_queue_drive(NULL, NULL));
+  CHECK_INT(RL_OK, rl_queue_drive(queue, NULL));
   rl_queue_free(NULL);
   check_finished_request(rl_client_connect_start(NULL, 0));
   check_finished_request(rl_client_connect_start(client, -2));

@@ -95,11 +95,13 @@ static void end_one_way(rl_client* holder, const int* order) {
   struct estate all;
   pthread_t thread;
   rl_lease* lease = rl_acquire(holder, TEXT("end"), WAIT_MS, NULL, NULL);
+  static int number;
   int i;
   memcpy(all.order, order, sizeof all.order);
   all.client = open_client();
   all.queue = rl_queue_new(NULL);
   REQUIRE(lease != NULL && all.client != NULL && all.queue != NULL);
+  if (++number % 2 == 0) CHECK_INT(RL_OK, rl_queue_drive(all.queue, all.client));
   all.lease = rl_acquire(all.client, TEXT("end-own"), WAIT_MS, NULL, NULL);
   CHECK_INT(RL_OK, rl_lease_watch(all.lease, all.queue, 100));
   CHECK_INT(RL_OK, rl_log_watch(RL_LOG_INFO, all.queue, 200));
@@ -130,6 +132,7 @@ static void end_in_all_orders(rl_client* holder, int* order, int count) {
   }
 }
 
+/* Twice, each order then with a queue that drives and with one that does not. */
 static void everything_may_end_in_any_order(void) {
   int order[PART_COUNT] = {0, 1, 2, 3, 4};
   rl_client* holder = open_client();
@@ -139,6 +142,8 @@ static void everything_may_end_in_any_order(void) {
   end_one_way(holder, order); /* What is made once for the process is there from here on. */
   fds = fd_count();
   threads = thread_count();
+  end_in_all_orders(holder, order, PART_COUNT);
+  end_one_way(holder, order);
   end_in_all_orders(holder, order, PART_COUNT);
   CHECK_INT(fds, fd_count());
   EVENTUALLY(thread_count() == threads, 5000); /* /proc shows one that was joined for a moment. */
@@ -339,6 +344,9 @@ static void call_everything(struct family* all) {
   CHECK_INT(RL_E_FORKED, rl_queue_post(all->queue, 3));
   CHECK_INT(RL_E_FORKED, rl_request_watch(all->pending, all->queue, 4));
   CHECK_INT(RL_E_FORKED, rl_request_watch(all->pending, own, 4));
+  CHECK_INT(RL_E_FORKED, rl_queue_drive(all->queue, all->client));
+  CHECK_INT(RL_E_FORKED, rl_queue_drive(all->queue, NULL));
+  CHECK_INT(RL_E_FORKED, rl_queue_drive(own, all->client));
   CHECK_INT(RL_E_FORKED, rl_request_watch(all->pending, NULL, 0));
   CHECK_INT(RL_E_FORKED, rl_lease_watch(all->lease, all->queue, 5));
   CHECK_INT(RL_E_FORKED, rl_lease_watch(all->lease, own, 5));

@@ -5,8 +5,8 @@
  * reads the connection changes hands all the time, and nobody hangs. Method: a poll loop with
  * hundreds of requests, threads in blocking calls, threads that wait for requests of the loop, and
  * threads that come and go, all on one client; each completion is counted. Then the same while
- * connections are dropped. Every wait has a limit far above what is needed, and meets it only in a
- * failure.
+ * connections are dropped, and while the queue of the loop drives the client. Every wait has a
+ * limit far above what is needed, and meets it only in a failure.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -14,6 +14,8 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "harness.h"
 #include "redlatch/redlatch.h"
@@ -39,6 +41,7 @@ struct mix {
   atomic_int blocking_count; /* Rounds of the threads in blocking calls. */
   atomic_int is_over;
   atomic_int inside[NAME_COUNT];
+  int is_driving;  /* The queue of the poll loop drives the client. */
   int is_dropping; /* Connections: the outcome of a release may be unknown, a lease be lost. */
 };
 
@@ -184,20 +187,36 @@ static void end_slot(int i) {
   start_slot(i);
 }
 
+/* A loop that is told of changes only. */
+static int watch_changes(int fd) {
+  struct epoll_event event;
+  const int epoll = epoll_create1(EPOLL_CLOEXEC);
+  memset(&event, 0, sizeof event);
+  event.events = EPOLLIN | EPOLLET;
+  CHECK_INT(0, epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event));
+  return epoll;
+}
+
 static void* poll_loop(void* unused) {
   struct pollfd pollfd = {rl_queue_fd(mix.queue), POLLIN, 0};
+  struct epoll_event event;
+  int epoll = watch_changes(pollfd.fd);
   int i;
   (void)unused;
   for (i = 0; i < SLOT_COUNT; ++i) start_slot(i);
   while (atomic_load(&mix.finished_count) < STEP_COUNT && failure_count() < 20) {
     int64_t tag;
-    if (!CHECK_INT(1, poll(&pollfd, 1, WAIT_MS))) break;
+    if (!CHECK_INT(1, mix.is_driving ? epoll_wait(epoll, &event, 1, WAIT_MS)
+                                     : poll(&pollfd, 1, WAIT_MS))) {
+      break;
+    }
     while ((tag = rl_queue_next(mix.queue, 0)) != 0) {
       if (CHECK(tag >= 1 && tag <= SLOT_COUNT)) end_slot((int)tag - 1);
     }
   }
   CHECK_INT(STEP_COUNT, atomic_load(&mix.finished_count));
   CHECK_INT(0, rl_queue_next(mix.queue, 20));
+  close(epoll);
   atomic_store(&mix.is_over, 1);
   return NULL;
 }
@@ -220,16 +239,18 @@ static void drop_connections(void) {
   }
 }
 
-static void run_mix(const char* protocol, int is_dropping) {
+static void run_mix(const char* protocol, int is_dropping, int is_driving) {
   pthread_t loopers[LOOPER_COUNT], poller, sender, nudger;
   char url[256];
   intptr_t i;
   memset(&mix, 0, sizeof mix);
   mix.is_dropping = is_dropping;
+  mix.is_driving = is_driving;
   /* With this limit of a command the library's thread has no other reason to look for a minute. */
   snprintf(url, sizeof url, "%s?timeout=60s&protocol=%s", server_url(), protocol);
   mix.client = rl_client_open(url, strlen(url), NULL, NULL);
   mix.queue = rl_queue_new(NULL);
+  if (is_driving) CHECK_INT(RL_OK, rl_queue_drive(mix.queue, mix.client));
   REQUIRE(pthread_create(&poller, NULL, poll_loop, NULL) == 0);
   REQUIRE(pthread_create(&sender, NULL, send_short_lived, NULL) == 0);
   REQUIRE(pthread_create(&nudger, NULL, nudge, NULL) == 0);
@@ -251,13 +272,19 @@ static void run_mix(const char* protocol, int is_dropping) {
   rl_client_close(mix.client);
 }
 
-static void blocking_and_watched_calls_together(void) { run_mix("3", 0); }
+static void blocking_and_watched_calls_together(void) { run_mix("3", 0, 0); }
 
-static void with_resp2(void) { run_mix("2", 0); }
+static void with_resp2(void) { run_mix("2", 0, 0); }
 
-static void while_connections_are_dropped(void) { run_mix("3", 1); }
+static void while_connections_are_dropped(void) { run_mix("3", 1, 0); }
 
-static void with_resp2_while_connections_are_dropped(void) { run_mix("2", 1); }
+static void with_resp2_while_connections_are_dropped(void) { run_mix("2", 1, 0); }
+
+static void driven_by_a_queue(void) { run_mix("3", 0, 1); }
+
+static void driven_by_a_queue_with_resp2(void) { run_mix("2", 0, 1); }
+
+static void driven_while_connections_are_dropped(void) { run_mix("3", 1, 1); }
 
 /* A caller that stood watch goes before its request is finished. */
 static void whoever_leaves_passes_the_watch_on(void) {
@@ -327,6 +354,9 @@ static const struct test tests[] = {
     {"whoever_leaves_passes_the_watch_on", whoever_leaves_passes_the_watch_on},
     {"blocking_and_watched_calls_together", blocking_and_watched_calls_together},
     {"with_resp2", with_resp2},
+    {"driven_by_a_queue", driven_by_a_queue},
+    {"driven_by_a_queue_with_resp2", driven_by_a_queue_with_resp2},
+    {"driven_while_connections_are_dropped", driven_while_connections_are_dropped},
     {"while_connections_are_dropped", while_connections_are_dropped},
     {"with_resp2_while_connections_are_dropped", with_resp2_while_connections_are_dropped},
 };

@@ -938,6 +938,7 @@ RL_API void rl_request_free(rl_request *request);
  *
  * In an event loop: poll rl_queue_fd(); when it is readable, take tags by rl_queue_next(queue, 0)
  * until it returns 0. One queue serves any number of clients. examples/c/poll_loop.c shows it.
+ * rl_queue_drive() makes that faster for a loop that has one client.
  *
  * @return the queue, freed by rl_queue_free(); NULL: RL_E_NO_MEMORY (or no descriptor).
  * Blocks: never.  Since: 0.1.
@@ -956,7 +957,7 @@ RL_API int32_t rl_queue_fd(const rl_queue *queue);
  * Take the oldest tag. Goes on after a signal.
  *
  * @return the tag; 0: there was none within `wait_ms`. With wait_ms 0 (and for what is no wait)
- *         that costs no system call. 0 for NULL and in a forked child.
+ *         that costs no system call, but for a queue that drives. 0 for NULL and in a forked child.
  * Blocks: wait_ms.  Threads: any, several at once: each tag goes to one.  Since: 0.1.
  */
 RL_API int64_t rl_queue_next(rl_queue *queue, int64_t wait_ms);
@@ -967,6 +968,25 @@ RL_API int64_t rl_queue_next(rl_queue *queue, int64_t wait_ms);
  * 0.1.
  */
 RL_API rl_status rl_queue_post(rl_queue *queue, int64_t tag);
+
+/**
+ * Have `queue` drive `client`: from now on whoever takes a tag from it, and finds none, reads what
+ * the server has sent, in that thread and without waiting. Otherwise the library's thread reads for
+ * requests that no caller waits for, and has to be woken for that, as then the caller. Everything
+ * else stays as it was; callers that wait in other threads still read for themselves.
+ *
+ * Ask for rl_queue_fd() afterwards: another descriptor takes the place of the one before, is
+ * readable as well while there is something to read, and may be watched for changes only
+ * (edge-triggered) by whoever then takes tags until there are none. Look soon when it is readable:
+ * answers wait for it, up to the time limit of a command (`timeout`); then the library's thread
+ * reads them, so that no lease is lost by a look that comes late.
+ *
+ * @param client  NULL = none, the library's thread reads again; so it does when the queue is freed.
+ *                A queue drives one client, and a client that is driven by another queue leaves it.
+ * @return RL_OK; RL_E_INVALID  `queue` is NULL, or drives another client; RL_E_FORKED.
+ * Blocks: never. Threads: any. Since: 0.1.
+ */
+RL_API rl_status rl_queue_drive(rl_queue *queue, rl_client *client);
 
 /**
  * Free `queue` and close its descriptor; take it out of event loops before. What still would be

@@ -183,6 +183,7 @@ extern uintptr_t _wrap_queue_new_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_queue_fd_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_type_57 _wrap_queue_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_58 arg2);
 extern swig_intgo _wrap_queue_post_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_59 arg2);
+extern swig_intgo _wrap_queue_drive_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
 extern void _wrap_queue_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_inspect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_60 arg2, uintptr_t arg3);
 extern swig_intgo _wrap_info_count_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
@@ -1101,6 +1102,16 @@ func Queue_post(arg1 Queue, arg2 int64) (_swig_ret int) {
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
 	swig_r = (int)(C._wrap_queue_post_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_59(_swig_i_1)))
+	return swig_r
+}
+
+func Queue_drive(arg1 Queue, arg2 Client) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	var _swig_i_1 uintptr
+	_swig_i_1 = uintptr(arg2)
+	swig_r = (int)(C._wrap_queue_drive_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1)))
 	return swig_r
 }
 

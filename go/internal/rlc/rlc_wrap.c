@@ -1480,6 +1480,21 @@ intgo _wrap_queue_post_rlc_9ba605168e95a9a7(rl_queue *_swig_go_0, long long _swi
 }
 
 
+intgo _wrap_queue_drive_rlc_9ba605168e95a9a7(rl_queue *_swig_go_0, rl_client *_swig_go_1) {
+  rl_queue *arg1 = (rl_queue *) 0 ;
+  rl_client *arg2 = (rl_client *) 0 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_queue **)&_swig_go_0; 
+  arg2 = *(rl_client **)&_swig_go_1; 
+  
+  result = (rl_status)rl_queue_drive(arg1,arg2);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
 void _wrap_queue_free_rlc_9ba605168e95a9a7(rl_queue *_swig_go_0) {
   rl_queue *arg1 = (rl_queue *) 0 ;
   

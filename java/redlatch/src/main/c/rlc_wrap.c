@@ -1762,6 +1762,22 @@ SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_queue_1post(JNIEnv 
 }
 
 
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_queue_1drive(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
+  jint jresult = 0 ;
+  rl_queue *arg1 = (rl_queue *) 0 ;
+  rl_client *arg2 = (rl_client *) 0 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_queue **)&jarg1; 
+  arg2 = *(rl_client **)&jarg2; 
+  result = (rl_status)rl_queue_drive(arg1,arg2);
+  jresult = (jint)result; 
+  return jresult;
+}
+
+
 SWIGEXPORT void JNICALL Java_io_redlatch_internal_rlc_RlcJNI_queue_1free(JNIEnv *jenv, jclass jcls, jlong jarg1) {
   rl_queue *arg1 = (rl_queue *) 0 ;
   

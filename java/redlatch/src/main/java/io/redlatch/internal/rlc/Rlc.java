@@ -346,6 +346,10 @@ public class Rlc implements RlcConstants {
     return RlcJNI.queue_post(SWIGTYPE_p_rl_queue.getCPtr(queue), tag);
   }
 
+  public static int queue_drive(SWIGTYPE_p_rl_queue queue, SWIGTYPE_p_rl_client client) {
+    return RlcJNI.queue_drive(SWIGTYPE_p_rl_queue.getCPtr(queue), SWIGTYPE_p_rl_client.getCPtr(client));
+  }
+
   public static void queue_free(SWIGTYPE_p_rl_queue queue) {
     RlcJNI.queue_free(SWIGTYPE_p_rl_queue.getCPtr(queue));
   }

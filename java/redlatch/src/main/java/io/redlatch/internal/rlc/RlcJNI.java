@@ -93,6 +93,7 @@ public class RlcJNI {
   public final static native int queue_fd(long jarg1);
   public final static native long queue_next(long jarg1, long jarg2);
   public final static native int queue_post(long jarg1, long jarg2);
+  public final static native int queue_drive(long jarg1, long jarg2);
   public final static native void queue_free(long jarg1);
   public final static native long inspect(long jarg1, byte[] jarg2, long jarg4);
   public final static native int info_count(long jarg1, int jarg2);
