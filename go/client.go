@@ -32,7 +32,8 @@ func Open(url string, options ...ClientOption) (*Client, error) {
 	if handle == 0 {
 		return nil, c.failure()
 	}
-	client := &Client{newSession(), handle, newOrigin()}
+	drive := func(queue rlc.Queue) { rlc.Queue_drive(queue, handle) }
+	client := &Client{newSession(drive), handle, newOrigin()}
 	runtime.SetFinalizer(client, leaveClient)
 	return client, nil
 }

@@ -33,7 +33,12 @@ type session struct {
 	closed atomic.Bool
 }
 
-func newSession() *session { return &session{blocking: make(chan struct{}, maxDriving)} }
+// Each of them holds a thread, also while a server does not answer.
+const maxBlocking = 4
+
+func newSession(drive func(rlc.Queue)) *session {
+	return &session{pump: pump{drive: drive}, blocking: make(chan struct{}, maxBlocking)}
+}
 
 // starter starts an acquisition.
 type starter func(name string, waitMs int64, options rlc.AcquireOptions) rlc.Request

@@ -14,19 +14,17 @@ import (
 )
 
 const (
-	// Most calls are answered sooner, and a goroutine that drives its own request is two to four
-	// times as fast as one that is woken through the queue.
-	driveMs = 2
-	// A goroutine that drives holds a thread. Without this limit, 1,000 of them make 1,000 threads
-	// when a server does not answer.
-	maxDriving = 4
+	// Most calls are answered by then: one whose context ends sooner still learns how it went.
+	answerTime = 2 * time.Millisecond
+	// How often a goroutine that had to wait in its thread looks at its context.
+	lookMs = 2
 )
 
-var driving = make(chan struct{}, maxDriving)
-
 // pump wakes what waits in a queue of the library: one goroutine in Go's poller, however many wait.
-// It is started by the first watch, and ends when it was closed and nothing waits any more.
+// That goroutine reads for the client as well, so that no thread is woken for an answer. It is
+// started by the first watch, and ends when it was closed and nothing waits any more.
 type pump struct {
+	drive    func(rlc.Queue) // has the queue read for the client; nil: it cannot
 	mu       sync.Mutex
 	queue    rlc.Queue
 	file     *os.File // a descriptor of our own for the queue's
@@ -38,20 +36,27 @@ type pump struct {
 // watch calls wake when what register watches has happened. OK, or why it cannot; then wake is
 // never called.
 func (p *pump) watch(register func(rlc.Queue, int64) int, wake func()) (int64, Status) {
+	queue, tag := p.admit(wake)
+	if tag == 0 {
+		return 0, ErrNoMemory
+	}
+	status := Status(register(queue, tag)) // The queue is there as long as the tag is.
+	if status != OK {
+		p.forget(tag)
+	}
+	return tag, status
+}
+
+// admit gives a tag; 0 if there can be no queue.
+func (p *pump) admit(wake func()) (rlc.Queue, int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.file == nil && !p.start() {
-		return 0, ErrNoMemory
+		return 0, 0
 	}
 	p.last++
-	tag := p.last
-	p.wakes[tag] = wake
-	status := Status(register(p.queue, tag))
-	if status != OK {
-		delete(p.wakes, tag)
-		p.endIfUnused()
-	}
-	return tag, status
+	p.wakes[p.last] = wake
+	return p.queue, p.last
 }
 
 // forget makes sure that the wake of tag is not called from now on, unless it is being called.
@@ -73,6 +78,9 @@ func (p *pump) start() bool {
 	p.queue = rlc.Queue_new(0)
 	if p.queue == 0 {
 		return false
+	}
+	if p.drive != nil {
+		p.drive(p.queue)
 	}
 	// os.File closes what it is given, and the queue's own descriptor is the queue's.
 	copied, _, failure := syscall.Syscall(syscall.SYS_FCNTL, uintptr(rlc.Queue_fd(p.queue)),
@@ -136,15 +144,7 @@ func (p *pump) wakeAll(queue rlc.Queue) {
 
 // await waits until request is finished or ctx has ended, which cancels it.
 func (p *pump) await(ctx context.Context, request rlc.Request) Status {
-	select {
-	case driving <- struct{}{}:
-		status := Status(rlc.Request_wait(request, driveMs))
-		<-driving
-		if status != ErrPending && status != ErrInterrupted {
-			return status
-		}
-	default:
-	}
+	begun := time.Now()
 	ready := make(chan struct{})
 	tag, status := p.watch(func(queue rlc.Queue, tag int64) int {
 		return rlc.Request_watch(request, queue, tag)
@@ -155,10 +155,24 @@ func (p *pump) await(ctx context.Context, request rlc.Request) Status {
 	}
 	select {
 	case <-ready:
-		return Status(rlc.Request_status(request))
 	case <-ctx.Done():
-		p.forget(tag)
-		return giveUp(ctx, request)
+		if !isAnswered(ready, begun.Add(answerTime)) {
+			p.forget(tag)
+			return giveUp(ctx, request)
+		}
+	}
+	return Status(rlc.Request_status(request))
+}
+
+// isAnswered waits for ready until limit.
+func isAnswered(ready <-chan struct{}, limit time.Time) bool {
+	timer := time.NewTimer(time.Until(limit))
+	defer timer.Stop()
+	select {
+	case <-ready:
+		return true
+	case <-timer.C:
+		return false
 	}
 }
 
@@ -176,7 +190,7 @@ func giveUp(ctx context.Context, request rlc.Request) Status {
 
 func awaitInThread(ctx context.Context, request rlc.Request) Status {
 	for ctx.Err() == nil {
-		status := Status(rlc.Request_wait(request, driveMs))
+		status := Status(rlc.Request_wait(request, lookMs))
 		if status != ErrPending && status != ErrInterrupted {
 			return status
 		}

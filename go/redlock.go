@@ -33,7 +33,7 @@ func OpenRedlock(urls []string, options ...ClientOption) (*Redlock, error) {
 	if handle == 0 {
 		return nil, c.failure()
 	}
-	redlock := &Redlock{newSession(), handle, newOrigin()}
+	redlock := &Redlock{newSession(nil), handle, newOrigin()}
 	runtime.SetFinalizer(redlock, func(r *Redlock) {
 		r.session.leave("redlock", r.origin, func() { rlc.Redlock_close(r.handle) })
 	})

@@ -143,6 +143,27 @@ func eventually(t testing.TB, fact func() bool) {
 	}
 }
 
+// sleepsOfLibrary is how often its threads of all clients have gone to sleep so far.
+func sleepsOfLibrary(t testing.TB) int {
+	t.Helper()
+	found, err := filepath.Glob("/proc/self/task/*/comm")
+	must(t, err)
+	all := -1
+	for _, path := range found {
+		name, _ := os.ReadFile(path) // It may have ended meanwhile.
+		if string(name) != "redlatch\n" {
+			continue
+		}
+		status, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "status"))
+		_, counted, _ := strings.Cut(string(status), "\nvoluntary_ctxt_switches:")
+		var count int
+		_, _ = fmt.Sscan(counted, &count)
+		all += count
+	}
+	is(t, all >= 0, "it has a thread")
+	return all
+}
+
 // threads are those of this process.
 func threads(t testing.TB) int {
 	t.Helper()

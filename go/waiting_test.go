@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -61,6 +62,37 @@ func TestWaitingGoroutinesHaveNoThreads(t *testing.T) {
 	all.Wait()
 	is(t, waiting <= maxThreads, "%d threads while %d wait", waiting, crowd)
 	is(t, most.Load() <= maxThreads, "%d threads while they had their turns", most.Load())
+}
+
+// Go's own poller reads for all of them: the library's thread sleeps, and no goroutine sits in a
+// thread until its answer is there.
+func TestAnswersWakeNoThreadOfTheLibrary(t *testing.T) {
+	const goroutines, cycles = 64, 50
+	client := startServer(t).client()
+	turn := func(name string) {
+		lease, err := client.Lock(background, name)
+		if err == nil {
+			err = lease.Unlock(background)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	turn("first") // What is made once is there from here on.
+	before := sleepsOfLibrary(t)
+	var all sync.WaitGroup
+	for i := 0; i < goroutines; i++ {
+		all.Add(1)
+		go func(i int) {
+			defer all.Done()
+			for k := 0; k < cycles; k++ {
+				turn(fmt.Sprint("own-", i))
+			}
+		}(i)
+	}
+	all.Wait()
+	count := sleepsOfLibrary(t) - before
+	is(t, count < goroutines*cycles/20, "it slept %d times in %d cycles", count, goroutines*cycles)
 }
 
 func TestSilentServerHoldsNoThreads(t *testing.T) {
