@@ -23,6 +23,7 @@ from pathlib import Path
 
 import machine
 from bindings import bindings
+from goroutines import goroutines
 from quorums import quorums
 from report import Row, table
 from sharing import sharing
@@ -30,6 +31,7 @@ from topics import TOPICS, Bench, instructions, say
 
 TOPICS["P7"] = quorums
 TOPICS["P8"] = bindings
+TOPICS["P12"] = goroutines
 TOPICS["RW"] = sharing
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,6 +48,7 @@ TITLES = {
     "P9": "asyncio tasks with keys of their own, one client",
     "P10": "the holder's process is killed, lease 2 s",
     "P11": "the server restarts without its data",
+    "P12": "goroutines with keys of their own, one client",
     "RW": "readers and writers of one lock",
     "endurance": "what grows",
     "callgrind": "instructions in user space",

@@ -37,25 +37,48 @@ var Names = []string{"lock", "do", "redsync", "redislock", "rueidislock"}
 
 // New makes the lock of a library that has this name on the server at port.
 func New(library string, port int, name string) Lock {
+	return maker(library, port, 1)(name)
+}
+
+// Many makes count locks of a library, with one client; their names begin with prefix.
+func Many(library string, port int, prefix string, count int) []Lock {
+	made := make([]Lock, count)
+	makeOne := maker(library, port, count)
+	for i := range made {
+		made[i] = makeOne(fmt.Sprint(prefix, "-", i))
+	}
+	return made
+}
+
+// maker opens a client for as many callers.
+func maker(library string, port, callers int) func(name string) Lock {
 	address := fmt.Sprint("127.0.0.1:", port)
 	switch library {
 	case "lock":
-		return &ours{client: open(address), name: name}
+		client := open(address)
+		return func(name string) Lock { return &ours{client: client, name: name} }
 	case "do":
-		return &guarded{client: open(address), name: name}
+		client := open(address)
+		return func(name string) Lock { return &guarded{client: client, name: name} }
 	case "redsync":
-		pool := goredis.NewPool(redis.NewClient(&redis.Options{Addr: address}))
-		return &ofRedsync{redsync.New(pool).NewMutex(
-			name, redsync.WithExpiry(lease), redsync.WithTries(1<<30))}
-	case "redislock":
-		return &ofRedislock{
-			client: redislock.New(redis.NewClient(&redis.Options{Addr: address})),
-			name:   name,
+		sync := redsync.New(goredis.NewPool(openGoRedis(address, callers)))
+		return func(name string) Lock {
+			return &ofRedsync{sync.NewMutex(
+				name, redsync.WithExpiry(lease), redsync.WithTries(1<<30))}
 		}
+	case "redislock":
+		client := redislock.New(openGoRedis(address, callers))
+		return func(name string) Lock { return &ofRedislock{client: client, name: name} }
 	case "rueidislock":
-		return &ofRueidislock{locker: openRueidis(address), name: name}
+		locker := openRueidis(address)
+		return func(name string) Lock { return &ofRueidislock{locker: locker, name: name} }
 	}
 	panic(library)
+}
+
+// openGoRedis has a connection for each caller: waiting for one of fewer is slower.
+func openGoRedis(address string, callers int) *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: address, PoolSize: callers})
 }
 
 const lease = 30 * time.Second
