@@ -221,12 +221,16 @@ LockScripts::LockScripts(Raw &raw, const std::string &folder) {
 }
 
 LockScripts::Cycle LockScripts::cycle_of(const std::string &name) const {
-  const std::string queue = "{" + name + "}:rl1:q";
-  const std::string fence = "{" + name + "}:rl1:f";
+  const std::string stem = "{" + name + "}:rl1:";
+  const std::string queue = stem + "q";
+  const std::string fence = stem + "f";
+  const std::string readers = stem + "r";
+  const std::string turn = stem + "w";
   const std::string member = std::string(kToken).append(kPlaceOfToken);
-  return {
-      command({"EVALSHA", acquire_, "3", name, queue, fence, kToken, "30000", member, "", "rl1:"}),
-      command({"EVALSHA", release_, "3", name, queue, fence, kToken, "rl1:"})};
+  return {command({"EVALSHA", acquire_, "5", name, queue, fence, readers, turn, kToken, "30000",
+                   member, "", "rl1:"}),
+          command({"EVALSHA", release_, "5", name, queue, fence, readers, turn, kToken,
+                   "rl1:", "-1", "150", "1"})};
 }
 
 void LockScripts::expect_acquired(const redisReply &reply) {
