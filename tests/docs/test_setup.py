@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: what a new user types first works, and says what it lacks and how far it is.
+
+Method: scripts/env in each shell, from several folders; the lines that scripts/demo ends with;
+scripts/setup in a tree and on a PATH of the test's own, where things only pretend.
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.build import ROOT
+
+from .machine import LIMIT, path_without, put, run
+
+RELEASE = ROOT / "build/release"  # What scripts/setup installs.
+SHELLS = ("bash", "dash", "zsh")
+ALL_STEPS = re.search(r"all_steps=\((.*?)\)", (ROOT / "scripts/test").read_text(), re.DOTALL)
+
+
+# ---- scripts/env ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("folder", "line"),
+    [
+        (ROOT, ". scripts/env"),
+        (ROOT / "docs", ". ../scripts/env"),
+        (Path("/"), f". '{ROOT}/scripts/env'"),
+        (Path("/"), f"set -eu; . '{ROOT}/scripts/env'; . '{ROOT}/scripts/env'"),
+        (Path("/"), f"f() {{ . '{ROOT}/scripts/env'; }}; f"),
+    ],
+)
+def test_env_puts_command_and_package_into_a_shell(shell: str, folder: Path, line: str) -> None:
+    words = "command -v redlatch; python3 -c 'import redlatch'; echo $PATH"
+    left_behind = "(set) | grep -c '^redlatch_'"
+    done = run(shell, "-c", f"{line}; {words}; {left_behind}", folder=folder)
+    command, path, left = done.stdout.splitlines()
+    ours = f"{ROOT}/.venv/bin"
+    assert command == f"{ours}/redlatch" and path.split(":").count(ours) == 1
+    assert left == "0"
+    # A subshell is another process, whose files are others.
+    done = run(shell, "-c", f"({line}; command -v redlatch)", folder=folder)
+    assert done.stdout == f"{command}\n"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_env_says_what_is_missing(shell: str, tmp_path: Path) -> None:
+    (tmp_path / "scripts").mkdir()
+    for name in ("env", "setup"):
+        shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts")
+    done = run(shell, "-c", f". '{tmp_path}/scripts/env'; echo $?", folder=Path("/"))
+    assert f"run {tmp_path}/scripts/setup first\n1\n" in done.stdout
+    done = run(ROOT / "scripts/env", folder=tmp_path)
+    assert done.returncode == 2 and "say `. " in done.stdout
+
+
+@pytest.mark.parametrize("folder", [ROOT, ROOT / "docs"], ids=["checkout", "elsewhere"])
+def test_what_the_demo_says_next_works(folder: Path) -> None:
+    demo = os.path.relpath(ROOT / "scripts/demo", folder)
+    done = run(demo, folder=folder)
+    assert done.returncode == 0, done.stdout
+    assert "setup: this takes about" in done.stdout
+    said = done.stdout[done.stdout.index("Next, in this shell:") :]
+    lines = re.findall(r"^  (.*)$", said, re.MULTILINE)
+    assert len(lines) == 3
+    for shell in SHELLS:
+        typed = run(shell, "-c", "set -eu\n" + "\n".join(lines), folder=folder)
+        assert typed.returncode == 0, typed.stdout
+        assert "ours, fence " in typed.stdout and "Lease 'report' held" in typed.stdout
+
+
+# ---- scripts/setup -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """What scripts/setup reads, without the sources; hiredis is there."""
+    top = tmp_path / "tree"
+    for name in ("scripts/setup", "tools/uninstall.cmake", "python/requirements.txt", "VERSION"):
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, top / name)
+    for file in (ROOT / "tests").glob("requirements*.txt"):
+        (top / "tests").mkdir(exist_ok=True)
+        shutil.copy(file, top / "tests")
+    put(top / "tools", "get_hiredis.sh")
+    for name in ("core", "capi", "embedded", "cli", "bindings/python", "python/src"):
+        (top / name).mkdir(parents=True)
+    for name in ("CMakeLists.txt", "CMakePresets.json", "pyproject.toml"):
+        (top / name).touch()
+    return top
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """A PATH on which all packages of the system are there, and no Java, Go or Node; not root's."""
+    absent = ("java.*", "mvn", "go", "gofmt", "node.*", "npm", "apt-get")
+    path = path_without(tmp_path / "bin", *absent)
+    put(path, "id", "echo 1000")
+    put(path, "sudo", "exit 1")
+    put(path, "dpkg-query", 'for one in "$@"; do echo "installed $one"; done')
+    return path
+
+
+def test_each_step_gets_only_what_it_needs(tree: Path, machine: Path) -> None:
+    done = run("scripts/setup", "--for", "unit", "--for", "asan", folder=tree, path=machine)
+    assert done.returncode == 0, done.stdout
+    for word in ("Go", "jdk", "Python", ".venv", "build/release"):
+        assert word not in done.stdout
+    assert not (tree / ".venv").exists()
+    put(machine, "dpkg-query", "exit 1")
+    assert ALL_STEPS
+    for step in ALL_STEPS[1].split():
+        done = run("scripts/setup", "--for", step, folder=tree, path=machine)
+        assert done.returncode == 1 and "only root may install them" in done.stdout
+        listed = done.stdout.splitlines()[-1].split()
+        assert ("libgtest-dev" in listed) == (step not in ("tidy", "model"))
+        assert ("python3-venv" in listed) == (step not in ("tidy", "unit", "asan", "tsan"))
+        assert ("spin" in listed) == (step == "model")
+    done = run("scripts/setup", "--for", "nothing", folder=tree, path=machine)
+    assert done.returncode == 2 and "usage: " in done.stdout
+
+
+def pretend_to_build(machine: Path) -> None:
+    put(machine, "cmake", "for n in 1 2 3; do echo \"[$n/3] Building CXX object $n\"; done")
+    put(machine, "python3", "mkdir -p .venv/bin && cp ../bin/in_venv .venv/bin/python")
+    put(machine, "in_venv", '[ "$1" = -c ] || echo "  [7/8] Building"')
+
+
+def test_setup_says_how_long_and_how_far(tree: Path, machine: Path) -> None:
+    pretend_to_build(machine)
+    done = run("scripts/setup", folder=tree, path=machine)
+    assert done.returncode == 0, done.stdout
+    lines = done.stdout.splitlines()
+    assert re.fullmatch(r"setup: this takes about \d+ (s|min with \d+ cores)", lines[0])
+    # Where there is no terminal, one line and then one every ten seconds.
+    assert "setup: building build/release: 1 of 3" in lines
+    assert not any("2 of 3" in line for line in lines)
+    assert "setup: building the Python package: 7 of 8" in lines
+    # All is there now.
+    done = run("scripts/setup", folder=tree, path=machine)
+    assert "Python packages are there" in done.stdout and "7 of 8" not in done.stdout
+
+
+def test_setup_counts_in_place_on_a_terminal(tree: Path, machine: Path) -> None:
+    pretend_to_build(machine)
+    here, there = pty.openpty()
+    environment = {"PATH": str(machine), "HOME": str(tree)}
+    done = subprocess.run(
+        ["scripts/setup"], cwd=tree, env=environment, stdout=there, timeout=LIMIT, check=False
+    )
+    os.close(there)
+    said = b""
+    try:
+        while data := os.read(here, 1 << 16):
+            said += data
+    except OSError:  # The other end is closed.
+        pass
+    os.close(here)
+    assert done.returncode == 0
+    for count in (b"1 of 3", b"2 of 3", b"3 of 3\r\x1b[K"):
+        assert b"\r\x1b[Ksetup: building build/release: " + count in said
+
+
+def test_steps_say_how_long_they_took(tree: Path, machine: Path) -> None:
+    shutil.copy(ROOT / "scripts/test", tree / "scripts")
+    put(tree / "tools", "tidy.py", "exit 0")
+    put(machine, "git")
+    first = run("scripts/test", "tidy", folder=tree, path=machine)
+    assert first.returncode == 0, first.stdout
+    assert "about 0 s, and tidy, which did not run here yet" in first.stdout
+    assert "took" not in first.stdout.partition("== setup")[2]
+    # As if that had been long ago, and slow.
+    (tree / "build/test-times.txt").write_text("tidy 600\nunit 90\n")
+    second = run("scripts/test", "tidy", folder=tree, path=machine)
+    assert "together about 10 min" in second.stdout
+    assert "== tidy (took 600 s last time)" in second.stdout
+    times = dict(line.split() for line in (tree / "build/test-times.txt").read_text().splitlines())
+    assert times["unit"] == "90" and int(times["tidy"]) < 600
+
+
+def test_uninstall_leaves_nothing(tmp_path: Path) -> None:
+    """Of two installations, each by its own name, and of others' files none."""
+    prefixes = [tmp_path / "a (b)+", tmp_path / "c"]
+    for prefix in prefixes:
+        done = run("cmake", "--install", RELEASE, "--prefix", prefix, folder=tmp_path)
+        assert done.returncode == 0, done.stdout
+    (prefixes[0] / "bin/another").touch()
+    done = run("cmake", "--build", RELEASE, "--target", "uninstall", folder=tmp_path)
+    assert done.returncode == 0 and f"from {prefixes[1]}" in done.stdout, done.stdout
+    assert not prefixes[1].exists() and (prefixes[0] / "bin/redlatch").exists()
+    done = run(ROOT / "scripts/setup", "--uninstall", prefixes[0].name, folder=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert [path.name for path in prefixes[0].rglob("*")] == ["bin", "another"]
