@@ -2,16 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
 #
-# get_hiredis.sh PREFIX: sees to it that a hiredis >= 1.0 can be linked *into* libredlatch.
-# That takes a static, position independent archive, so a system that has only the shared library is
-# not enough. Where the system's own will not do, the source package of a newer suite is built into
-# PREFIX. apt fetches it, so its signature is checked, and with lists of our own, so the system's
-# package state stays as it is.
+# get_hiredis.sh [--needs] PREFIX: sees to it that a hiredis >= 1.0 can be linked *into*
+# libredlatch. That takes a static, position independent archive, so a system that has only the
+# shared library is not enough. Where the system's own will not do, it is built into PREFIX: from
+# PREFIX/hiredis-*.tar.gz, which an sdist carries, else from the source package of a newer suite.
+# apt fetches that, so its signature is checked, and with lists of our own, so the system's package
+# state stays as it is; it is kept in PREFIX, and the next build needs no network.
+#
+# With --needs it only prints which commands it would miss, or `recipe` where it knows no way.
 set -eu
 
-prefix=${1:?usage: get_hiredis.sh PREFIX}
+only_needs=''
+[ "${1:-}" != --needs ] || { only_needs=1; shift; }
+prefix=${1:?usage: get_hiredis.sh [--needs] PREFIX}
 case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
 min=1.0.0
+# That of a caller which is a CMake itself, such as pip's.
+cmake=${CMAKE:-cmake}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -24,7 +31,9 @@ give_up() {
     say "install one of these, then run it again:"
     say "  - hiredis >= $min, as a static archive built with -fPIC, with its pkg-config file;"
     say "    PKG_CONFIG_PATH names a prefix of its own"
-    say "  - on Debian or Ubuntu, to build it here: dpkg-dev cmake pkg-config gcc make"
+    say "  - its source, hiredis-VERSION.tar.gz, in $prefix: that takes no network, but"
+    say "    cmake pkg-config gcc make; scripts/setup in a checkout leaves it in .deps"
+    say "  - on Debian or Ubuntu, to fetch and build it here: these, dpkg-dev, and the network"
     [ ! -s "$tmp/log" ] || { say "the last lines of what was tried:"; tail -n 15 "$tmp/log"; }
   } >&2
   exit 1
@@ -39,59 +48,51 @@ usable() {
     2>/dev/null
 }
 
+has() { command -v "$1" >/dev/null 2>&1; }
+
 if usable; then
+  [ -z "$only_needs" ] || exit 0
   say "the system's hiredis $(pkg-config --modversion hiredis) will do"
   exit 0
 fi
 PKG_CONFIG_PATH=$prefix/lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
 export PKG_CONFIG_PATH
 if usable; then
+  [ -z "$only_needs" ] || exit 0
   say "hiredis $(pkg-config --modversion hiredis) is in place"
   exit 0
 fi
 
-ID='' ID_LIKE='' VERSION_CODENAME=''
+kept=''
+for file in "$prefix"/hiredis-*.tar.gz; do [ ! -f "$file" ] || kept=$file; done
+ID='' VERSION_CODENAME='' suite=''
 [ ! -r /etc/os-release ] || . /etc/os-release
-for tool in apt-get dpkg-source cmake pkg-config make "${CC:-cc}"; do
-  command -v "$tool" >/dev/null || give_up "$tool is missing"
-done
 case $ID in
   debian) suite=trixie components="main" ;;
   ubuntu) suite=noble components="main universe" ;;
-  *) give_up "no recipe for this system ($ID)" ;;
 esac
-if [ "$VERSION_CODENAME" = "$suite" ]; then
-  say "this is $suite already: building its own source package"
-fi
 
-# The machine's own archive entry, mirrors and keys included, with only the suite changed. Sources
-# come in two forms: paragraphs of fields (*.sources) and lines (*.list).
-mkdir -p "$tmp/lists/partial" "$tmp/parts" "$tmp/src"
-for file in /etc/apt/sources.list.d/*.sources; do
-  [ -f "$file" ] || continue
-  awk -v suite="$suite" -v codename="$VERSION_CODENAME" -v components="$components" '
-    function flush() {
-      if (wanted && !done) { print text "\n"; done = 1 }
-      text = ""; wanted = 0
-    }
-    /^[ \t]*$/ { flush(); next }
-    /^#/ { next }
-    /^Suites:/ {
-      for (i = 2; i <= NF; i++) if ($i == codename) wanted = 1
-      $0 = "Suites: " suite
-    }
-    /^Types:/ { $0 = "Types: deb-src" }
-    /^Components:/ { $0 = "Components: " components }
-    { text = text (text == "" ? "" : "\n") $0 }
-    END { flush() }' "$file"
-done > "$tmp/parts/newer.sources"
-if [ ! -s "$tmp/parts/newer.sources" ]; then
-  rm "$tmp/parts/newer.sources"
-  line="^deb(-src)?( +\[[^]]*\])? +([^ ]+) +$VERSION_CODENAME +.*"
-  cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null |
-    sed -nE "s/$line/deb-src\2 \3 $suite $components/p" | head -n 1 > "$tmp/parts/newer.list"
-  [ -s "$tmp/parts/newer.list" ] || give_up "no apt source of $VERSION_CODENAME to change to $suite"
+missing=''
+for tool in pkg-config "$cmake" "${CC:-cc}"; do
+  has "${tool%% *}" || missing="$missing ${tool%% *}"
+done
+# One of them is enough.
+generator='Unix Makefiles'
+if ! has make; then if has ninja; then generator=Ninja; else missing="$missing make"; fi; fi
+if [ -z "$kept" ] && [ -n "$suite" ]; then
+  for tool in apt-get dpkg-source; do has $tool || missing="$missing $tool"; done
+elif [ -z "$kept" ]; then
+  missing="$missing recipe"
 fi
+if [ -n "$only_needs" ]; then
+  echo "$missing"
+  exit 0
+fi
+case $missing in
+  '') ;;
+  *' recipe') give_up "no recipe for this system (${ID:-unknown})" ;;
+  *) give_up "missing:$missing" ;;
+esac
 
 private_apt() {
   apt-get -qq -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$tmp/parts" \
@@ -99,16 +100,72 @@ private_apt() {
     -o APT::Sandbox::User= -o Acquire::Retries=3 "$@"
 }
 
-say "building the source package of $suite into $prefix"
+# The machine's own archive entry, mirrors and keys included, with only the suite changed. Sources
+# come in two forms: paragraphs of fields (*.sources) and lines (*.list).
+name_newer_suite() {
+  if [ "$VERSION_CODENAME" = "$suite" ]; then
+    say "this is $suite already: building its own source package"
+  fi
+
+  mkdir -p "$tmp/lists/partial" "$tmp/parts"
+  for file in /etc/apt/sources.list.d/*.sources; do
+    [ -f "$file" ] || continue
+    awk -v suite="$suite" -v codename="$VERSION_CODENAME" -v components="$components" '
+      function flush() {
+        if (wanted && !done) { print text "\n"; done = 1 }
+        text = ""; wanted = 0
+      }
+      /^[ \t]*$/ { flush(); next }
+      /^#/ { next }
+      /^Suites:/ {
+        for (i = 2; i <= NF; i++) if ($i == codename) wanted = 1
+        $0 = "Suites: " suite
+      }
+      /^Types:/ { $0 = "Types: deb-src" }
+      /^Components:/ { $0 = "Components: " components }
+      { text = text (text == "" ? "" : "\n") $0 }
+      END { flush() }' "$file"
+  done > "$tmp/parts/newer.sources"
+  if [ ! -s "$tmp/parts/newer.sources" ]; then
+    rm "$tmp/parts/newer.sources"
+    line="^deb(-src)?( +\[[^]]*\])? +([^ ]+) +$VERSION_CODENAME +.*"
+    cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null |
+      sed -nE "s/$line/deb-src\2 \3 $suite $components/p" | head -n 1 > "$tmp/parts/newer.list"
+    [ -s "$tmp/parts/newer.list" ] ||
+      give_up "no apt source of $VERSION_CODENAME to change to $suite"
+  fi
+}
+
+fetch_source() {
+  name_newer_suite
+  say "fetching the source package of $suite"
+  {
+    private_apt update && (cd "$tmp/src" && private_apt source --only-source hiredis)
+  } > "$tmp/log" 2>&1 ||
+    give_up "its source package of $suite cannot be fetched (is there a network?)"
+  unpacked=$(cd "$tmp/src" && ls -d hiredis-*/)
+  mkdir -p "$prefix"
+  tar -czf "$tmp/kept.tar.gz" -C "$tmp/src" "${unpacked%/}"
+  mv "$tmp/kept.tar.gz" "$prefix/${unpacked%/}.tar.gz"
+  say "building the source package of $suite into $prefix"
+}
+
+mkdir -p "$tmp/src"
+if [ -n "$kept" ]; then
+  say "building $kept into $prefix"
+  tar -xzf "$kept" -C "$tmp/src" || give_up "$kept cannot be read"
+else
+  fetch_source
+fi
+# hiredis 1.2 asks for a CMake that CMake 4 has forgotten.
 {
-  private_apt update &&
-    (cd "$tmp/src" && private_apt source --only-source hiredis) &&
-    cmake -S "$tmp"/src/hiredis-*/ -B "$tmp/build" -DCMAKE_BUILD_TYPE=Release \
-      -DBUILD_SHARED_LIBS=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON \
-      -DDISABLE_TESTS=ON -DCMAKE_C_FLAGS=-fvisibility=hidden \
-      -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR=lib &&
-    cmake --build "$tmp/build" -j2 &&
-    cmake --install "$tmp/build"
+  "$cmake" -S "$tmp"/src/hiredis-*/ -B "$tmp/build" -G "$generator" -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_POLICY_VERSION_MINIMUM=3.5 \
+    -DBUILD_SHARED_LIBS=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON \
+    -DDISABLE_TESTS=ON -DCMAKE_C_FLAGS=-fvisibility=hidden \
+    -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR=lib &&
+    "$cmake" --build "$tmp/build" -j2 &&
+    "$cmake" --install "$tmp/build"
 } > "$tmp/log" 2>&1 || give_up "the build failed"
 usable || give_up "what was built into $prefix cannot be linked into a shared library"
 say "hiredis $(pkg-config --modversion hiredis) is in $prefix"
