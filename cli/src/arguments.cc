@@ -26,7 +26,7 @@ struct Command {
 constexpr std::array<Command, 7> kCommands = {{
     {"run", "NAME [--] COMMAND [ARGUMENT..]", "Hold the lock NAME while COMMAND runs"},
     {"status", "NAME..", "Show locks; exit code 0 = all are held, 1 = one is free"},
-    {"ls", "[PATTERN]", "List the held locks; PATTERN has * ? [a-z]"},
+    {"ls", "[PATTERN]", "List the held locks but reentrant ones; PATTERN has * ? [a-z]"},
     {"force-release", "NAME..", "Remove locks, whoever holds them"},
     {"server", "", "Show or keep the embedded server; exit code 0 = it runs, 1 = it does not"},
     {"version", "", "Print the version"},

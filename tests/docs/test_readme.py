@@ -2,9 +2,10 @@
 # Copyright The redlatch authors
 """Goal: README's code runs as it stands there, and no page mentions what does not exist.
 
-Method: README's blocks are written to files and its commands are run in their order, against an
-installed tree and a server of our own; links, names and options of all pages are looked up. The
-checks are tried with planted defects, because a check that cannot fail shows nothing.
+Method: README's programs are written to files, and each block of its commands is run in a shell, a
+checkout and a home of its own, against a server of our own; links, names and options of all pages
+are looked up. The checks are tried with planted defects, because a check that cannot fail shows
+nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -46,22 +48,22 @@ def file_of(block: str) -> str:
     return found[1]
 
 
-@pytest.fixture
-def scene(tmp_path: Path) -> Path:
-    """A folder as README supposes it: the build, and the programs of README."""
-    (tmp_path / "build").mkdir()
-    (tmp_path / "build/release").symlink_to(build_folder())
-    (tmp_path / "go").symlink_to(ROOT / "go")
+def make_scene(folder: Path) -> Path:
+    """A checkout as README supposes it: what setup has made, and README's programs, saved."""
+    (folder / "build").mkdir(parents=True)
+    (folder / "build/release").symlink_to(build_folder())
+    for name in ("go", "scripts", ".venv"):
+        (folder / name).symlink_to(ROOT / name)
     # Maven builds beside its sources.
-    shutil.copytree(ROOT / "java", tmp_path / "java", ignore=shutil.ignore_patterns("target"))
-    shutil.copy(ROOT / "LICENSE", tmp_path)
+    shutil.copytree(ROOT / "java", folder / "java", ignore=shutil.ignore_patterns("target"))
+    shutil.copy(ROOT / "LICENSE", folder)
     for language in ("c", "cpp", "python", "go", "java"):
         programs = blocks(README, language)
         assert programs, f"no program of README is {language}"
         for program in programs:
             assert program.count("\n") <= LONGEST_PROGRAM
-            (tmp_path / file_of(program)).write_text(program)
-    return tmp_path
+            (folder / file_of(program)).write_text(program)
+    return folder
 
 
 def missing_for(block: str, scene: Path) -> str:
@@ -78,35 +80,36 @@ def missing_for(block: str, scene: Path) -> str:
     return ""
 
 
-def environment(scene: Path) -> dict[str, str]:
-    """That of somebody who has installed nothing of ours."""
-    hidden = ("REDLATCH_", "VALKEY_", "REDIS", "LD_LIBRARY_PATH", "PKG_CONFIG")
-    env = {k: v for k, v in os.environ.items() if not k.startswith(hidden)} | {"HOME": str(scene)}
-    # The Python that has the package.
-    path = [str(Path(sys.executable).parent), env["PATH"]]
+def environment(home: Path) -> dict[str, str]:
+    """That of a user who has installed nothing of ours, and has no environment of Python."""
+    hidden = ("REDLATCH_", "VALKEY_", "REDIS", "LD_LIBRARY_PATH", "PKG_CONFIG", "VIRTUAL_ENV")
+    env = {k: v for k, v in os.environ.items() if not k.startswith(hidden)} | {"HOME": str(home)}
+    ours = str(Path(sys.executable).parent)
+    path = [folder for folder in env["PATH"].split(":") if folder != ours]
     if go := find_go():
-        path.insert(1, str(Path(go).parent))
+        path.insert(0, str(Path(go).parent))
         # Otherwise below HOME, where it would begin with compiling its own library.
         for name in ("GOCACHE", "GOMODCACHE"):
             env[name] = run_go(ROOT, "env", name).stdout.strip()
     return env | {"PATH": ":".join(path)}
 
 
-def run_commands(scene: Path, server: Server, commands: list[str]) -> str:
-    """Run shell blocks of README as one script. What it prints, both streams."""
-    script = "set -eu\n" + "".join(commands)
-    # Never a server that somebody else uses.
-    script = script.replace(SERVER_OF_README, f"127.0.0.1:{server.port}")
+def run_block(block: str, folder: Path, port: int, shell: str = "bash") -> str:
+    """Run a block of README in a shell and a checkout of its own, below a home that blocks may
+    share. What it prints, both streams."""
+    home, scene = folder, make_scene(Path(tempfile.mkdtemp(dir=folder)) / "checkout")
+    # Never a server that others use.
+    script = "set -eu\n" + block.replace(SERVER_OF_README, f"127.0.0.1:{port}")
     for program in (*scene.glob("report.*"), *scene.glob("cache.*")):
         assert "6379" in program.read_text()
         # The others take it from their command line.
-        port = server.port if program.suffix == ".go" else 1
-        program.write_text(program.read_text().replace(SERVER_OF_README, f"127.0.0.1:{port}"))
+        given = port if program.suffix == ".go" else 1
+        program.write_text(program.read_text().replace(SERVER_OF_README, f"127.0.0.1:{given}"))
     assert "6379" not in script
     done = subprocess.run(
-        ["bash", "-c", script],
+        [shell, "-c", script],
         cwd=scene,
-        env=environment(scene),
+        env=environment(home),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -118,25 +121,66 @@ def run_commands(scene: Path, server: Server, commands: list[str]) -> str:
     return done.stdout.replace("\x1b[0m", "")
 
 
-def test_readme_runs(scene: Path) -> None:
-    missing = {block: missing_for(block, scene) for block in blocks(README, "sh")}
-    commands = [block for block, why in missing.items() if not why]
-    skipped = [why for why in missing.values() if why]
+COMMANDS = blocks(README, "sh")
+INSTALLS = [block for block in COMMANDS if "cmake --install" in block]
+# Lines that blocks print, by what stands in them: how often.
+SAID = {
+    "python3 first.py": {r"ours, fence \d+": 2},
+    "redlatch status": {r"ours, fence \d+": 1, "it is free": 1, r"nightly\tfree\t.*": 1},
+    "python3 report.py": {r"ours, fence \d+": 1},
+    "cmake --install": {},
+    "./report": {r"ours, fence \d+": 2, "reading, maybe with others": 2, "writing, alone": 2},
+    "go run": {r"ours, fence \d+": 1},
+    "mvn": {r"ours, fence \d+": 1},
+    "target uninstall": {r"removed \d+ files from .*": 1},
+}
+
+
+def key_of(block: str) -> str:
+    found = [key for key in SAID if key in block]
+    assert len(found) == 1, f"not one of the blocks that are known, but {found}:\n{block}"
+    return found[0]
+
+
+def test_every_block_is_known() -> None:
+    assert [key_of(block) for block in COMMANDS] == list(SAID)
+
+
+# What is slow in these is not the shell's.
+SHELLS = {key: ("bash",) if key in ("go run", "mvn") else ("bash", "dash", "zsh") for key in SAID}
+
+
+@pytest.mark.parametrize(
+    ("block", "shell"),
+    [
+        pytest.param(block, shell, id=f"{key_of(block)}-{shell}")
+        for block in COMMANDS
+        for shell in SHELLS[key_of(block)]
+    ],
+)
+def test_block_runs_in_a_fresh_shell(block: str, shell: str, tmp_path: Path) -> None:
+    if missing := missing_for(block, make_scene(tmp_path / "probe")):
+        pytest.skip(missing)
     with Server(available_kinds()[0]) as server:
-        output = run_commands(scene, server, commands)
-        # Two without a server, the shell, C, C++, Python, Go, Java: each later than the one before.
-        fences = [int(fence) for fence in re.findall(r"^ours, fence (\d+)$", output, re.MULTILINE)]
-        assert len(fences) == 8 - len(skipped) and fences == sorted(set(fences)), output
-        # C and C++.
-        for did in ("reading, maybe with others", "writing, alone"):
-            assert output.count(did) == 2, output
-        assert "nobody holds it" in output and "exit code" not in output
-        # Behind an `||` a command that does not exist would go unseen.
-        assert re.search(r"^nightly\tfree\t", output, re.MULTILINE), output
+        if "$HOME/.local" in block or "uninstall" in block:
+            for install in INSTALLS:
+                run_block(install, tmp_path, server.port)
+        output = run_block(block, tmp_path, server.port, shell)
+        for line, count in SAID[key_of(block)].items():
+            assert len(re.findall(f"^{line}$", output, re.MULTILINE)) == count, output
+        assert "exit code" not in output
         with server.connect() as connection:
             assert connection.cmd("EXISTS", "report", "nightly", "cache") == 0
-    if skipped:
-        pytest.skip("; ".join(skipped))
+    installed = tmp_path / ".local/redlatch/bin/redlatch"
+    assert installed.exists() == ("$HOME/.local" in block)
+
+
+def test_a_server_that_is_down_is_not_called_free(tmp_path: Path) -> None:
+    (block,) = (block for block in COMMANDS if key_of(block) == "redlatch status")
+    left_out = ("redlatch run", "redlatch ls")
+    status = [line for line in block.splitlines() if not line.startswith(left_out)]
+    output = run_block("\n".join(status), tmp_path, port=1)
+    assert "cannot reach" in output and "it is free" not in output
 
 
 @pytest.mark.parametrize("page", all_pages(), ids=page_id)
