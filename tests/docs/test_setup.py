@@ -151,6 +151,35 @@ def test_setup_says_how_long_and_how_far(tree: Path, machine: Path) -> None:
     assert "Python packages are there" in done.stdout and "7 of 8" not in done.stdout
 
 
+# As apt does: its progress goes to a descriptor that does not wait. Scripts of packages write to
+# another, and must not fail for that.
+APT = """
+case "$*" in *update*) exit ;; esac
+echo pmstatus:one:25.5:Installing one >&3
+exec python3 -c 'import os
+os.set_blocking(3, False)
+for _ in range(400):
+    assert os.write(1, b"x" * 999 + b"\\n") == 1000
+assert os.get_blocking(1)'
+"""
+
+
+def test_apt_installs_and_its_progress_is_shown(tree: Path, machine: Path) -> None:
+    put(machine, "dpkg-query", "exit 1")
+    put(machine, "sudo", "shift", 'exec "$@"')
+    put(machine, "apt-get", APT)
+    for name in ("tee", "chmod"):  # No file of the system's is to be made.
+        put(machine, name, "cat >/dev/null" if name == "tee" else "")
+    done = run("scripts/setup", "--for", "unit", folder=tree, path=machine)
+    assert done.returncode == 0, done.stdout
+    assert "setup: installing python3 build-essential" in done.stdout
+    assert "setup: packages: installed 25 %" in done.stdout
+    put(machine, "apt-get", "case $* in *update*) exit ;; esac; echo E: no such package; exit 100")
+    done = run("scripts/setup", "--for", "unit", folder=tree, path=machine)
+    assert done.returncode == 1
+    assert "E: no such package" in done.stdout and "apt could not install" in done.stdout
+
+
 def test_setup_counts_in_place_on_a_terminal(tree: Path, machine: Path) -> None:
     pretend_to_build(machine)
     here, there = pty.openpty()
