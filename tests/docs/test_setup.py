@@ -129,6 +129,13 @@ def test_each_step_gets_only_what_it_needs(tree: Path, machine: Path) -> None:
     assert done.returncode == 2 and "usage: " in done.stdout
 
 
+def test_what_was_asked_for_by_name_is_no_extra(tree: Path, machine: Path) -> None:
+    pretend_to_build(machine)
+    done = run("scripts/setup", "--java", folder=tree, path=machine)
+    assert done.returncode == 1
+    assert "no default-jdk-headless maven, and only root may install them" in done.stdout
+
+
 def pretend_to_build(machine: Path) -> None:
     counts = "for n in 1 2 3; do echo \"[$n/3] Building\"; done"
     put(machine, "cmake", "echo '[0/2] Re-checking globbed directories...'", counts)
