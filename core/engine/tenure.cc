@@ -36,7 +36,8 @@ void Engine::schedule(Hold &hold, Nanos now) {
 void Engine::write_extend(wire::Command &out, const Hold &hold, Nanos lease, wire::Form form,
                           const wire::HolderInfo *info) const {
   if (hold.is_sharing) {
-    return wire::extend_shared(out, dialect_, form, hold.lock->keys, hold.claimant(), lease / kMs);
+    return wire::extend_shared(out, dialect_, form, hold.lock->keys, hold.claimant(), lease / kMs,
+                               hold.handovers > 0);
   }
   wire::extend(out, dialect_, form, hold.lock->keys, hold.token, lease / kMs,
                hold.is_described || info != nullptr, info);

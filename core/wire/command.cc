@@ -97,8 +97,13 @@ void extend(Command &out, const Dialect &dialect, Form form, const LockKeys &key
 }
 
 void extend_shared(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-                   const Claimant &claimant, int64_t lease_ms) {
-  begin(out, dialect, form, Script::kExtendShared, keys.format, {keys.lock, keys.readers});
+                   const Claimant &claimant, int64_t lease_ms, bool is_marked) {
+  if (is_marked) {
+    begin(out, dialect, form, Script::kExtendShared, keys.format,
+          {keys.lock, keys.readers, keys.info});
+  } else {
+    begin(out, dialect, form, Script::kExtendShared, keys.format, {keys.lock, keys.readers});
+  }
   out.add(claimant.token).add(lease_ms);
   if (keys.format == Format::kHash) out.add(claimant.owner);
 }

@@ -93,9 +93,9 @@ void cancel(Command &out, const Dialect &dialect, Form form, const LockKeys &key
 // `fence`: of the writer, so that a late copy does not end a later upgrade; 0 for whichever it is.
 void downgrade(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
                std::string_view token, int64_t lease_ms, int64_t fence);
-// Of a hold that may have others beside it.
+// Of a hold that may have others beside it. `is_marked`: it was attached.
 void extend_shared(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-                   const Claimant &claimant, int64_t lease_ms);
+                   const Claimant &claimant, int64_t lease_ms, bool is_marked);
 void kick(Command &out, const Dialect &dialect, Form form, const LockKeys &keys);
 // `is_described`: the holder wrote its info, whose expiry goes along; `info`: write it now.
 void extend(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,

@@ -400,8 +400,11 @@ class Client:
         assert len(str(now)) == 13
         return result, flags
 
-    def extend_shared(self, token: str, lease_ms: int = LEASE_MS) -> int:
+    def extend_shared(
+        self, token: str, lease_ms: int = LEASE_MS, *, is_marked: bool = False
+    ) -> int:
         keys, name = [self.lock.k, self.lock.r], self.lock.script("extend_shared")
+        keys += [self.lock.i] if is_marked else []
         return self._two(name, keys, token, lease_ms, *self.owner_of(token))
 
     def _ask(

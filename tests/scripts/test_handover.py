@@ -91,6 +91,18 @@ def test_readers_are_handed_over_one_by_one(world: World) -> None:
     assert world.readers().keys() == {one, two}
 
 
+def test_mark_of_an_attached_reader_lasts_as_long_as_its_lease(world: World) -> None:
+    """A late copy of the DETACH must find it."""
+    holder, second, third = world.client(), world.client(), world.client()
+    token = holder.share()
+    assert holder.detach(token) == 1
+    assert second.attach(token, "call", 2_000) == (2, 2)
+    assert second.extend_shared(token, 2 * LEASE_MS, is_marked=True) == 2
+    assert world.pttl(world.lock.i) > 2 * LEASE_MS - 2_000
+    assert holder.detach(token) == 2
+    assert third.attach(token, "another call") == (-1, 0)
+
+
 @pytest.mark.parametrize("is_reader", [False, True])
 def test_release_of_a_detached_lease_still_works(world: World, is_reader: bool) -> None:
     holder = world.client()

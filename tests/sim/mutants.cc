@@ -108,9 +108,11 @@ constexpr Mutant kMutants[] = {
      "local can_have = not holder or readers > 0\nif mode == 's' then"},
     {"quiet-downgrade", "a writer that becomes a reader lets nobody in", Shape::kReaders, false, 1,
      "lease = nil\nlocal check = string.sub(redis.sha1hex(K), 1, 8)\n"
-     "local granted, own, looked, flags = 0, nil, 0, 0\nwhile true do",
+     "local granted, own, looked, flags = 0, nil, 0, 0\n"
+     "local is_written, may_write = false, false\nwhile true do",
      "lease = nil\nlocal check = string.sub(redis.sha1hex(K), 1, 8)\n"
-     "local granted, own, looked, flags = 0, nil, 0, 0\nwhile false do"},
+     "local granted, own, looked, flags = 0, nil, 0, 0\n"
+     "local is_written, may_write = false, false\nwhile false do"},
     {"reader-returns", "an extension brings back a reader that was gone", Shape::kReaders, false, 4,
      "if not is_mine then\nreturn {0, now}\nend\nif readers > 0 then",
      "if not is_mine and readers == 0 then\nreturn {0, now}\nend\nif readers > 0 then"},

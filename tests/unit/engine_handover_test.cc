@@ -258,6 +258,14 @@ TEST_F(HandoverTest, attached_lease_is_no_place_for_others_to_wait_at) {
   EXPECT_EQ(next_script(), "acquire");
 }
 
+TEST_F(HandoverTest, attached_reader_extends_its_mark_too) {
+  const auto request = attach();
+  reply_attached(2);
+  advance(10'000 * kMs);
+  ASSERT_EQ(next_script(), "extend_shared");
+  EXPECT_EQ(sent_.front().at(2), "3") << "K, R and I";
+}
+
 TEST_F(HandoverTest, attached_reader_reads) {
   const auto request = attach();
   reply_attached(2);

@@ -6,11 +6,12 @@
 -- shortens a lease, because it may be a late copy, and never brings back a lock that was gone: a
 -- gap means lost for good.
 --
--- KEYS: K, R (few keys, so that it works while a slot is being moved).
+-- KEYS: K, R, or K, R and I (few keys, so that it works while a slot is being moved). I of a lease
+--       that was attached: its mark must last as long as K.
 -- ARGV: token, lease_ms; hash format: owner.
 -- Returns {result, now}. result: 1 extended; 2 extended, as a reader; 0 the token has nothing.
 -- Statuses: RL_OK; RL_E_LOST.
-local K, R = KEYS[1], KEYS[2]
+local K, R, I = KEYS[1], KEYS[2], KEYS[3]
 local token, lease = ARGV[1], ARGV[2]
 --@only hash
 local owner = ARGV[3]
@@ -23,6 +24,9 @@ if not is_mine then
   return {0, now}
 end
 --@include fragments/@FORMAT@/prolong.lua
+if I then
+  redis.call('PEXPIRE', I, math.max(redis.call('PTTL', K), 1))
+end
 --@only string hash_rw
 if readers > 0 then
   return {2, now}
