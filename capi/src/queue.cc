@@ -18,7 +18,7 @@ std::shared_ptr<client::Queue> target_of(const rl_queue *queue) {
 }
 
 void end_driving(rl_queue &queue) {
-  if (const auto source = queue.queue->drop_source()) source->end_reading_by(*queue.queue);
+  if (const auto source = queue.queue->source()) source->end_reading_by(*queue.queue);
 }
 
 bool is_forked(const rl_queue *queue) { return queue != nullptr && queue->queue->is_forked(); }
@@ -66,9 +66,7 @@ rl_status rl_queue_drive(rl_queue *queue, rl_client *client) {
     end_driving(*queue);
     return RL_OK;
   }
-  if (!queue->queue->set_source(client->client)) return RL_E_INVALID;
-  client->client->begin_reading_by(queue->queue);
-  return RL_OK;
+  return client->client->begin_reading_by(queue->queue) ? RL_OK : RL_E_INVALID;
 }
 
 void rl_queue_free(rl_queue *queue) {

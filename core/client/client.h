@@ -10,11 +10,12 @@
 //  - the *sentinel*, at most one, watches the socket while nobody drives: a caller that stands in a
 //    queue for a lock that others have, else the library's thread. It reads only what came while
 //    nobody drove.
-//  - the *reader*, if a caller has asked for one, is a queue: who takes tags from it reads what
-//    came while nobody drives. The connection is in the set that the queue's descriptor stands for.
+//  - the *reader*, if a caller has asked for one, is a queue: a thread that takes tags from it
+//    reads what came, unless there is a driver. The queue's descriptor is an epoll set that
+//    contains the connection.
 //  - the *keeper*, the library's own thread, runs the engine's timers, sees to the connection, and
 //    is the last resort as sentinel: it reads for requests that no caller waits for, if there is no
-//    reader; and it reads what a reader has not before it finds anything too late. It starts with
+//    reader. Before it finds anything too late, it reads in place of a late reader. It starts with
 //    the first request and ends with shut_down(). Connecting may block for long, and gets a thread
 //    for as long as it takes.
 // Whoever leaves passes on every role it holds. Roles change only under the mutex; a sleeper is
@@ -58,7 +59,10 @@ struct Attempt {
   Outcome outcome;
 };
 
-class Client final : public Locker, public Source, private engine::Outlet {
+class Client final : public Locker,
+                     public Source,
+                     public std::enable_shared_from_this<Client>,
+                     private engine::Outlet {
  public:
   // nullptr: `why` says why not. Touches no network.
   static std::shared_ptr<Client> open(Settings settings, Outcome &why);
@@ -74,7 +78,7 @@ class Client final : public Locker, public Source, private engine::Outlet {
   void shut_down() override;
 
   bool read() noexcept override;
-  void begin_reading_by(std::shared_ptr<Queue> queue) override;
+  bool begin_reading_by(const std::shared_ptr<Queue> &queue) override;
   void end_reading_by(const Queue &queue) noexcept override;
 
   // How hand-overs reach this client: "push", "poll" (and why), or nothing before it is connected.
@@ -160,7 +164,7 @@ class Client final : public Locker, public Source, private engine::Outlet {
   bool is_reading_ = false;  // the driver is in recv or poll: others send for themselves
   bool is_armed_ = false;    // the sentinel sees the socket
   std::shared_ptr<Queue> reader_;
-  bool is_read_due_ = false;   // the reader found somebody driving, and may not look again
+  bool is_read_due_ = false;   // the reader found a driver, and has to be nudged after it
   bool is_drained_ = false;    // the reader has just read all there was
   size_t finished_count_ = 0;  // waits ended since the last read
   size_t batch_size_ = 0;      // .. by the last read

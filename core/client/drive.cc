@@ -132,7 +132,7 @@ void Client::act_on(Lock &lock, Waiter &me, const io::Watch::Seen &seen, uint64_
     return;
   }
   if (seen.is_ended) {
-    // Whoever drives will find out by reading; nobody needs to be told again.
+    // The driver, or the reader after it, finds the end by reading.
     watch_.remove(connection_->fd());
     keeper_watch_.remove(connection_->fd());
     if (driver_ != nullptr) {
@@ -146,7 +146,7 @@ void Client::act_on(Lock &lock, Waiter &me, const io::Watch::Seen &seen, uint64_
   }
 }
 
-// @return whether something came, if only the end.
+// @return whether something came, even if only the end of the connection.
 bool Client::read_once(Lock &lock, Waiter &me) {
   driver_ = &me;
   if (is_broken_) {
@@ -171,8 +171,8 @@ bool Client::read_once(Lock &lock, Waiter &me) {
 
 // ---- the reader --------------------------------------------------------------------------------
 
-// The descriptor may tell of changes only, so that what is there must either be read now, or be
-// told of again. That of a read that took less than it could is told of.
+// The descriptor may be watched for changes only, so data that is there must be read now, or be
+// signalled again. A read that took less than it could has left nothing: later data is a change.
 bool Client::read() noexcept {
   Lock lock(mutex_);
   if (!is_connected_) return false;
@@ -188,18 +188,16 @@ bool Client::read() noexcept {
   return has_read;
 }
 
-void Client::begin_reading_by(std::shared_ptr<Queue> queue) {
+bool Client::begin_reading_by(const std::shared_ptr<Queue> &queue) {
   Lock lock(mutex_);
-  if (reader_ == queue) return;
+  if (is_shut_ || reader_ == queue) return true;
+  if (!queue->set_source(weak_from_this())) return false;
   drop_reader();
-  if (is_shut_) {
-    queue->drop_source();
-    return;
-  }
-  reader_ = std::move(queue);
+  reader_ = queue;
   is_drained_ = false;
   if (is_connected_) reader_->add_socket(connection_->fd());
   end_turn(lock);
+  return true;
 }
 
 void Client::end_reading_by(const Queue &queue) noexcept {
@@ -316,7 +314,7 @@ void Client::settle() {
     is_drained_ = false;
     reader_->nudge();
   }
-  // A caller that sleeps does not know when somebody looks at the reader.
+  // Callers that sleep do not depend on the reader, which may be polled late.
   const bool is_for_reader = reader_ && long_.front() == nullptr;
   const bool is_outstanding = engine_->in_flight_count() > 0 || engine_->expects_push();
   if (sentinel_ == nullptr || sentinel_ == &keeper_) {

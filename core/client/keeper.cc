@@ -63,7 +63,7 @@ void Client::tick(Lock &lock) {
   was_active_ = false;
 }
 
-// A reader may be late. What has come in time must not be found too late because of that.
+// A reader may be late. An answer that has come in time must not count as late because of that.
 void Client::read_what_is_left(Lock &lock) {
   while (reader_ && driver_ == nullptr && is_connected_ && !is_broken_) {
     if (!read_once(lock, keeper_)) return;

@@ -72,7 +72,7 @@ int64_t Queue::take() noexcept {
   const bool is_empty = head_ == tags_.size();
   const int64_t tag = is_empty ? 0 : tags_[head_++];
   if (head_ < tags_.size()) {
-    // Those that came while this thread read have signalled nothing.
+    // Tags that came while a thread read have signalled nothing.
     if (!is_signal_due_ && reading_count_ == 0) signal_locked();
     return tag;
   }
@@ -121,20 +121,22 @@ int Queue::fd() const noexcept {
   return is_reader_ ? ready_->fd() : ready_->event().fd();
 }
 
-bool Queue::set_source(const std::shared_ptr<Source> &source) noexcept {
+bool Queue::set_source(std::weak_ptr<Source> source) noexcept {
   const std::lock_guard lock(mutex_);
-  const bool is_same = !source_.owner_before(source) && !source.owner_before(source_);
-  if (!source_.expired() && !is_same) return false;
-  source_ = source;
+  if (!source_.expired()) return false;
+  source_ = std::move(source);
   is_reader_ = true;
   return true;
 }
 
-std::shared_ptr<Source> Queue::drop_source() noexcept {
+std::shared_ptr<Source> Queue::source() const noexcept {
   const std::lock_guard lock(mutex_);
-  auto source = source_.lock();
+  return source_.lock();
+}
+
+void Queue::drop_source() noexcept {
+  const std::lock_guard lock(mutex_);
   source_.reset();
-  return source;
 }
 
 void Queue::add_socket(int socket) noexcept {

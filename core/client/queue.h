@@ -10,8 +10,9 @@
 // exception: lines are rare, and post() does all of it. It holds as many tags as were asked for:
 // how many that is the caller decides.
 //
-// A queue may read for one client, its source: whoever takes a tag and finds none then reads in its
-// own thread what the server has sent, and no other thread has to be woken.
+// A queue may read for one client, its source: a thread that looks for a tag and finds none then
+// reads what the server has sent, and no other thread has to be woken. Source and reader change
+// together, under the mutex of the client.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@ namespace redlatch::client {
 
 class Queue;
 
-// What a queue may read for.
+// A client that a queue may read for.
 class Source {
  public:
   Source() = default;
@@ -36,12 +37,12 @@ class Source {
   Source(const Source &) = delete;
   Source &operator=(const Source &) = delete;
 
-  // Read what has come, without waiting. @return whether there was something, so that another look
-  // for tags is worth it.
+  // Read what has come, without waiting. @return whether there was something, so that the caller
+  // looks for tags again.
   virtual bool read() noexcept = 0;
-  // `queue` reads from now on, ..
-  virtual void begin_reading_by(std::shared_ptr<Queue> queue) = 0;
-  // .. or does not any more, if it did.
+  // From now on `queue` reads. @return false: it reads for another source.
+  virtual bool begin_reading_by(const std::shared_ptr<Queue> &queue) = 0;
+  // If `queue` reads, it stops.
   virtual void end_reading_by(const Queue &queue) noexcept = 0;
 };
 
@@ -54,7 +55,7 @@ class Queue {
   bool is_forked() const;
   // Readable while there are tags, or something for the source; never to be read by others.
   int fd() const noexcept;
-  // Nobody will take tags any more; what still comes is dropped.
+  // No tags are taken any more; further tags are dropped.
   void close() noexcept;
 
   // Make room for one more tag, so that push() cannot fail; throws std::bad_alloc.
@@ -69,16 +70,15 @@ class Queue {
   // Readable without a tag: the source is to be read.
   void nudge() noexcept;
 
-  // Of which there is one at a time: false if it has another one.
-  bool set_source(const std::shared_ptr<Source> &source) noexcept;
-  // @return which it was.
-  std::shared_ptr<Source> drop_source() noexcept;
-  // What belongs to the source; a closed socket leaves by itself.
+  // @return false if it has one already.
+  [[nodiscard]] bool set_source(std::weak_ptr<Source> source) noexcept;
+  std::shared_ptr<Source> source() const noexcept;
+  void drop_source() noexcept;
+  // The connection of the source; a closed socket leaves by itself.
   void add_socket(int socket) noexcept;
   void remove_socket(int socket) noexcept;
 
-  // Take the oldest tag; 0: there is none, found out without a system call, but for a source that
-  // has to be read.
+  // Take the oldest tag; 0: there is none. Without a source that costs no system call.
   int64_t next() noexcept;
   // Wait for one, at most until `limit`; 0: none came.
   int64_t wait(Nanos limit) noexcept;
@@ -95,15 +95,15 @@ class Queue {
   const uint32_t fork_count_;
 
   mutable std::mutex mutex_;  // guards what follows
-  // The event is what is polled as long as there is no source.
+  // Without a source only its event is polled.
   std::optional<io::Poller> ready_{std::in_place};
-  bool is_reader_ = false;  // had a source at some time
+  bool is_reader_ = false;  // had a source once: fd() stays the same
   std::weak_ptr<Source> source_;
   size_t reading_count_ = 0;  // threads in source_->read(): they take what they push
   std::vector<int64_t> tags_;
   size_t head_ = 0;             // those before it were taken
   size_t admitted_count_ = 0;   // tags that may still come
-  bool is_signal_due_ = false;  // somebody is about to call signal()
+  bool is_signal_due_ = false;  // a thread is about to call signal()
   bool is_ready_ = false;       // the descriptor is readable
 };
 
