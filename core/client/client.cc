@@ -16,7 +16,7 @@ namespace redlatch::client {
 
 namespace {
 
-// From 1 on, and never used again.
+// Starts at 1. A number is never used for a second thread.
 uint64_t thread_number() {
   static std::atomic<uint64_t> last{0};
   thread_local const uint64_t number = ++last;
@@ -63,7 +63,7 @@ void Client::begin(const std::shared_ptr<Request> &request) {
   call_keeper_in_time();
 }
 
-// The library cannot know that a wait is in vain, another thread may release: so it is said only.
+// Only a warning: another thread may still release the lock.
 void Client::note_caller(Request &request) {
   if (request.op != Request::Op::kAcquire) return;
   request.lease->caller = thread_number();
@@ -75,7 +75,7 @@ void Client::note_caller(Request &request) {
     log(LogLevel::kWarning,
         "lock " + quoted(request.lease->name) + ": a thread waits for a lock that it holds itself");
   } catch (const std::bad_alloc &) {
-    return;  // it is said again when the wait times out
+    return;  // the message of the timeout says it, too
   }
 }
 

@@ -18,7 +18,7 @@ bool ClientNames::is_due(std::string_view cid, Nanos now) const {
 void ClientNames::note_asked(std::string_view cid, Nanos now) {
   auto found = entries_.find(cid);
   if (found == entries_.end()) {
-    // Among so many clients the next holder is hardly one of those known.
+    // Among so many clients the next holder is hardly one of the known ones.
     if (entries_.size() >= kMaxCount) entries_.clear();
     found = entries_.try_emplace(std::string(cid)).first;
   }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// ClientNames: the names of other clients, as their keys on the server said. For messages only.
+// ClientNames: the names of other clients, read from their keys on the server. For messages only.
 #pragma once
 
-#include <array>
 #include <map>
 #include <string>
 #include <string_view>
@@ -15,14 +14,14 @@ namespace redlatch::engine {
 
 class ClientNames {
  public:
-  // Empty: not known.
+  // @return the name; empty: not known.
   std::string_view find(std::string_view cid) const;
-  // Whether to ask the server for it (again).
+  // @return whether to ask the server for the name (again).
   bool is_due(std::string_view cid, Nanos now) const;
   void note_asked(std::string_view cid, Nanos now);
   void note_answer(std::string_view cid, std::string_view name, Nanos now);
 
-  // A client that has just been granted a lock may write its name a moment later.
+  // A client that was just granted a lock writes its name only later.
   static constexpr Nanos kRetryAfter = 250 * kMs;
 
  private:

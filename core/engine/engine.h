@@ -113,7 +113,7 @@ class Engine {
   static bool is_held_here(const Request &request) {
     return request.op == Request::Op::kAcquire && request.lock && request.lock->holder != nullptr;
   }
-  // Whether `request` waits for a lease of the thread that waits for it.
+  // @return whether the thread that waits for `request` holds the lock itself.
   static bool waits_for_itself(const Request &request) {
     if (!is_held_here(request) || request.lease->caller == 0) return false;
     const auto &lease = request.lock->holder->lease;
@@ -283,6 +283,7 @@ class Engine {
   bool awaits_name(Hold &hold, std::string_view holder, const std::string &message, Nanos now);
   void note_blocker(LockName &lock, std::string_view holder, Nanos now);
   void on_slow(Request &request, Nanos now);
+  void note_name(NameQuery &query, const Reply *reply, Nanos now) noexcept;
   void on_name(const std::shared_ptr<Subject> &subject, const Reply *reply, Nanos now);
   std::string words_of_blocker(std::string_view cid) const;
 
@@ -349,10 +350,10 @@ class Engine {
   std::deque<InFlight> in_flight_;                   // replies come in this order
   std::deque<std::shared_ptr<Hold>> lined_up_;       // to be asked for, when less is in flight
   TimerQueue timers_;
-  const std::string name_text_;  // of this client, on the server
-  bool may_announce_ = true;     // until it was refused
-  Nanos announce_at_ = kNever;   // when to write it, if it is of use then
-  Nanos announce_again_at_ = 0;  // not before; 0: not written on this connection
+  const std::string name_text_;  // value of this client's name key
+  bool may_announce_ = true;     // false: the server refused to write it
+  Nanos announce_at_ = kNever;   // when to write it, if a lock is held or waited for then
+  Nanos announce_again_at_ = 0;  // earliest time of the next write; 0: none on this connection
   ClientNames names_of_clients_;
   size_t waiting_hold_count_ = 0;  // asking, queued, or waiting to upgrade
 };

@@ -14,9 +14,9 @@ namespace redlatch::engine {
 
 namespace {
 
-// One that holds for less is not looked at by people, and sends no command for it.
+// A client that holds for less sends no command for its name.
 constexpr Nanos kMoment = 500 * kMs;
-// The key goes some time after the client: after a crash its waiters are still shown by name.
+// The key outlives a client that crashes: its waiters are still shown by name for a while.
 constexpr int64_t kNameExpiryMs = 60'000;
 constexpr Nanos kNameRenewal = 20'000 * kMs;
 
@@ -102,7 +102,7 @@ bool Engine::ask_name(std::shared_ptr<NameQuery> query, Nanos now) {
   return try_send(command, InFlight{Ask::kName, wire::Form::kText, now, 0, std::move(query)});
 }
 
-// Whether the answer to an inspection waits for names.
+// @return whether the answer to an inspection waits for names.
 bool Engine::name_clients(const std::shared_ptr<Request> &request, Nanos now) {
   Inquiry &inquiry = *request->inquiry;
   inquiry.unnamed_count = 0;
@@ -119,7 +119,7 @@ bool Engine::name_clients(const std::shared_ptr<Request> &request, Nanos now) {
   return inquiry.unnamed_count > 0;
 }
 
-// Whether a try that was refused is answered once the name of the holder is known.
+// @return whether a refused try is answered later, when the name of the holder is known.
 bool Engine::awaits_name(Hold &hold, std::string_view holder, const std::string &message,
                          Nanos now) {
   if (!wire::is_token(holder)) return false;
@@ -127,7 +127,7 @@ bool Engine::awaits_name(Hold &hold, std::string_view holder, const std::string 
   if (cid == cid_ || !names_of_clients_.is_due(cid, now)) return false;
   auto query = std::make_shared<NameQuery>();
   query->cid = cid;
-  // A vote is one of several answers: it does not wait, and the next round knows the name.
+  // A vote is one of several answers: it does not wait for the name, which the next round knows.
   if (!hold.is_vote) {
     query->hold = hold.shared_from_this();
     query->message.reserve(message.size() + kHolderIs.size() + kMaxLabelBytes);
@@ -147,7 +147,7 @@ void Engine::note_blocker(LockName &lock, std::string_view holder, Nanos now) {
   (void)ask_name(std::move(query), now);
 }
 
-// It will most likely time out: find out who is in the way.
+// The request will most likely time out: ask who the holder is.
 void Engine::on_slow(Request &request, Nanos now) {
   timers_.set(request, request.wait_until);
   LockName &lock = *request.lock;
@@ -158,21 +158,26 @@ void Engine::on_slow(Request &request, Nanos now) {
   if (hold->phase == Phase::kQueued) ask(*hold, now);
 }
 
-// Without a reply the connection has ended. Nothing here may fail: what waits for the name would be
-// stuck.
-void Engine::on_name(const std::shared_ptr<Subject> &subject, const Reply *reply, Nanos now) {
-  NameQuery &query = static_cast<NameQuery &>(*subject);
-  const auto request = query.request;
+// Without a reply the connection has ended, and without memory the name stays unknown.
+void Engine::note_name(NameQuery &query, const Reply *reply, Nanos now) noexcept {
+  if (reply == nullptr) return;
   try {
-    const std::string name = reply != nullptr ? wire::decode_name(*reply) : std::string();
+    const std::string name = wire::decode_name(*reply);
     names_of_clients_.note_answer(query.cid, name, now);
     if (!name.empty()) query.message.append(kHolderIs).append(name);
-    if (request) fill(request->inquiry->info, query.cid, name);
+    if (query.request) fill(query.request->inquiry->info, query.cid, name);
   } catch (const std::bad_alloc &) {
-    names_of_clients_.note_asked(query.cid, now);
+    return;
   }
+}
+
+// With or without the name: otherwise the request or the try that waits for it would be stuck.
+void Engine::on_name(const std::shared_ptr<Subject> &subject, const Reply *reply, Nanos now) {
+  NameQuery &query = static_cast<NameQuery &>(*subject);
+  note_name(query, reply, now);
   const auto hold = std::exchange(query.hold, nullptr);
   if (hold && !hold->is_gone && front_of(*hold) != nullptr) refuse_try(*hold, query.message, now);
+  const auto &request = query.request;
   if (request && !request->is_finished() && --request->inquiry->unnamed_count == 0) {
     finish_plain(*request, Status::kOk);
   }

@@ -72,10 +72,9 @@ struct LockName : Subject {
   // The id of the waiting hold that polls when the key changes: the foremost one known. 0: the key
   // is not tracked. That hold may be gone: then another one polls.
   uint64_t watcher_id = 0;
-  // Of the client that holds it, as of the last refusal, for messages; empty: not known.
-  std::string blocker;
-  bool is_name_wanted = false;
-  Nanos blocker_due = 0;  // not to be looked for before
+  std::string blocker;          // cid of the last known holder, for messages; empty: not known
+  bool is_name_wanted = false;  // ask for its name at the next refusal
+  Nanos blocker_due = 0;        // earliest time of the next such poll
 };
 
 // A caller's view of a hold, and its clock. Outlives the engine.
@@ -91,7 +90,7 @@ struct Lease : Subject {
   std::string name, token;  // constant once granted
   std::string reason;       // of kLost; written before the state
   bool is_gone = false;     // of kLost: the server has said so, and is sent no RELEASE
-  uint64_t caller = 0;      // number of the thread that acquires it; 0: not known
+  uint64_t caller = 0;      // number of the acquiring thread; 0: not known
   Hold *hold = nullptr;     // while kHeld
 
   // The state as of `now`: a deadline that has passed is a loss, whoever has noticed.
@@ -158,12 +157,12 @@ struct Request : Subject, Timed {
   std::list<std::shared_ptr<Request>>::iterator place;  // in the list that it stands in
   bool is_sent = false;                                 // the server may have carried it out
   bool is_unanswered = false;                           // .. and an earlier copy got no answer
-  bool was_warned = false;                              // that it waits for its own caller
+  bool was_warned = false;  // the caller waits for itself and was warned
 
   bool is_finished() const { return status.load(std::memory_order_acquire) != Status::kPending; }
 };
 
-// What a name of a client is asked for: an inspection, a refused try, or a later message.
+// A GET of a client's name, for an inspection, a refused try, or a later message.
 struct NameQuery : Subject {
   std::string cid;
   std::shared_ptr<Request> request;

@@ -93,8 +93,9 @@ struct ListAnswer {
   std::vector<std::string> keys;
 };
 
-// What a client writes to its key as its name, and reads from those of others: "" if it is none.
+// The value of a client's name key.
 std::string name_text(std::string_view holder);
+// @return the name; "" if `reply` has no valid one.
 std::string decode_name(const Reply &reply);
 
 // The value of `field` in an answer to INFO; empty if it is not there.
