@@ -16,7 +16,7 @@
 namespace redlatch::cli {
 namespace {
 
-// A server that does not answer is not asked each second: each time costs its time limit.
+// A server that does not answer is not asked each second: each time costs the time limit.
 constexpr int kSkippedAfterFailure = 10;
 constexpr std::string_view kErase = "\r\033[K";
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// What `run` waits for, for people: on a terminal one line that is renewed each second and erased
-// in the end; with --verbose a line whenever the holder changes. It asks the server only if there
-// is a reader.
+// WaitReport: shows a person what `run` waits for: on a terminal one line that is renewed each
+// second and erased in the end, with --verbose a line whenever the holder changes. Without a
+// terminal and --verbose it asks the server nothing.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@ class WaitReport {
   WaitReport& operator=(const WaitReport&) = delete;
   ~WaitReport() { clear(); }
 
-  // If the holder is the `redlatch run` that this one runs under, it waits for its own end.
+  // Warns if the holder is the `redlatch run` that this one runs under: the wait is in vain.
   void warn_of_itself() const;
-  // Asks the server, for at most its time limits, and shows the answer.
+  // Asks the server, within the time limits of a command, and shows the answer.
   void show();
   // Erases the line.
   void clear();
@@ -32,7 +32,7 @@ class WaitReport {
  private:
   struct Sight {
     std::string text;    // empty: nothing is known
-    std::string holder;  // what is compared
+    std::string holder;  // compared with that of the last line
   };
   [[nodiscard]] Sight look() const;
 
@@ -42,7 +42,7 @@ class WaitReport {
   const bool is_on_terminal_;
   const bool is_verbose_;
   bool is_shown_ = false;
-  int skipped_count_ = 0;  // looks that are left out after one in vain
+  int skipped_count_ = 0;  // calls of show() to leave out after one without an answer
   std::string last_holder_;
 };
 

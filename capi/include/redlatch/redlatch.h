@@ -957,7 +957,7 @@ RL_API int32_t rl_queue_fd(const rl_queue *queue);
  * Take the oldest tag. Goes on after a signal.
  *
  * @return the tag; 0: there was none within `wait_ms`. With wait_ms 0 (and for what is no wait)
- *         that costs no system call, but for a queue that drives. 0 for NULL and in a forked child.
+ *         that costs no system call, unless the queue drives. 0 for NULL and in a forked child.
  * Blocks: wait_ms.  Threads: any, several at once: each tag goes to one.  Since: 0.1.
  */
 RL_API int64_t rl_queue_next(rl_queue *queue, int64_t wait_ms);
@@ -970,19 +970,19 @@ RL_API int64_t rl_queue_next(rl_queue *queue, int64_t wait_ms);
 RL_API rl_status rl_queue_post(rl_queue *queue, int64_t tag);
 
 /**
- * Have `queue` drive `client`: from now on whoever takes a tag from it, and finds none, reads what
- * the server has sent, in that thread and without waiting. Otherwise the library's thread reads for
- * requests that no caller waits for, and has to be woken for that, as then the caller. Everything
- * else stays as it was; callers that wait in other threads still read for themselves.
+ * Have `queue` drive `client`: a call of rl_queue_next() that finds no tag then reads what the
+ * server has sent, in the calling thread and without waiting. Without this, the library's thread
+ * reads for requests that no caller waits for: it is woken for each answer, and wakes the caller.
+ * Callers that wait in other threads still read for themselves.
  *
- * Ask for rl_queue_fd() afterwards: another descriptor takes the place of the one before, is
- * readable as well while there is something to read, and may be watched for changes only
- * (edge-triggered) by whoever then takes tags until there are none. Look soon when it is readable:
- * answers wait for it, up to the time limit of a command (`timeout`); then the library's thread
- * reads them, so that no lease is lost by a look that comes late.
+ * Call rl_queue_fd() afterwards: the queue has a new descriptor, which is readable while there are
+ * tags or data to read. It may be polled edge-triggered if tags are then taken until there are
+ * none. Call rl_queue_next() soon when it is readable: answers wait for that call, up to the
+ * command timeout (`timeout`). Then the library's thread reads them, so that a late call does not
+ * lose a lease.
  *
- * @param client  NULL = none, the library's thread reads again; so it does when the queue is freed.
- *                A queue drives one client, and a client that is driven by another queue leaves it.
+ * @param client  NULL = none: the library's thread reads again, as after rl_queue_free(). A queue
+ *                drives one client; if another queue drives `client`, this one replaces it.
  * @return RL_OK; RL_E_INVALID  `queue` is NULL, or drives another client; RL_E_FORKED.
  * Blocks: never. Threads: any. Since: 0.1.
  */
@@ -1032,8 +1032,8 @@ enum {
   RL_INFO_NAME = 8,          /**< text; lock: the name. */
   RL_INFO_TOKEN = 9,         /**< text; holder, waiter: the token, or the value of a foreign key. */
   RL_INFO_WHO = 10,          /**< text; holder, waiter: host name and process id, or the `holder`
-                                 option; "" = not known: held for less than a second, or without
-                                 the right to write it. */
+                                 option; "" = not known: the client has held or waited for less
+                                 than a second, or its user may not write its name. */
   RL_INFO_LABEL = 11,        /**< text; holder: the label. */
   RL_INFO_FOLDER = 12,       /**< text; server: where its files are. */
   RL_INFO_VERSION = 13,      /**< text; server: name and version, such as Valkey 8.0.1; "" = none

@@ -12,8 +12,8 @@
 -- The entry leaves the queue before anything else is written, because a server without memory
 -- refuses a script whose first write needs some.
 --
--- K is written before the first message: a user that lacks a command for it is refused here, and no
--- waiter was told of a lock that K does not say it has.
+-- K is written before the first message: a user that lacks a command for it is refused here, before
+-- a waiter is notified of a grant that K does not have.
 --
 -- In:  K, Q, F, R, prefix, us, now, holder and readers (as if who gives K up in this script had
 --      done so), theirs_left (hash_rw format), fence (nil, or minted by this script), window (what
