@@ -59,6 +59,7 @@ Client::~Client() {
 // The mutex is held.
 void Client::begin(const std::shared_ptr<Request> &request) {
   if (!has_keeper_ && !is_shut_) start_keeper();
+  if (request->op == Request::Op::kAcquire) request->lease->starter = thread_number();
   engine_->start(request, boot_now());
   call_keeper_in_time();
 }
@@ -66,7 +67,7 @@ void Client::begin(const std::shared_ptr<Request> &request) {
 // Only a warning: another thread may still release the lock.
 void Client::note_caller(Request &request) {
   if (request.op != Request::Op::kAcquire) return;
-  request.lease->caller = thread_number();
+  request.waiter = thread_number();
   if (request.is_finished() || request.was_warned || !engine::Engine::waits_for_itself(request)) {
     return;
   }

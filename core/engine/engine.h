@@ -115,9 +115,9 @@ class Engine {
   }
   // @return whether the thread that waits for `request` holds the lock itself.
   static bool waits_for_itself(const Request &request) {
-    if (!is_held_here(request) || request.lease->caller == 0) return false;
+    if (!is_held_here(request) || request.waiter == 0) return false;
     const auto &lease = request.lock->holder->lease;
-    return lease && lease != request.lease && lease->caller == request.lease->caller;
+    return lease && lease != request.lease && lease->starter == request.waiter;
   }
   // For who has several engines, and can do without this one.
   bool is_up() const { return link_ == Link::kUp; }

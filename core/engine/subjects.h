@@ -90,7 +90,7 @@ struct Lease : Subject {
   std::string name, token;  // constant once granted
   std::string reason;       // of kLost; written before the state
   bool is_gone = false;     // of kLost: the server has said so, and is sent no RELEASE
-  uint64_t caller = 0;      // number of the acquiring thread; 0: not known
+  uint64_t starter = 0;     // the number of the thread that started the acquire; 0: not known
   Hold *hold = nullptr;     // while kHeld
 
   // The state as of `now`: a deadline that has passed is a loss, whoever has noticed.
@@ -157,6 +157,7 @@ struct Request : Subject, Timed {
   std::list<std::shared_ptr<Request>>::iterator place;  // in the list that it stands in
   bool is_sent = false;                                 // the server may have carried it out
   bool is_unanswered = false;                           // .. and an earlier copy got no answer
+  uint64_t waiter = 0;                                  // the number of the thread that waits
   bool was_warned = false;  // the caller waits for itself and was warned
 
   bool is_finished() const { return status.load(std::memory_order_acquire) != Status::kPending; }

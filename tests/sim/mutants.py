@@ -366,7 +366,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "lost-but-queued",
         "what is lost leaves its token in the queue (220f2fa)",
-        3,
+        247,
         (
             Edit(
                 "engine/tenure.cc",
@@ -425,7 +425,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "no-descent",
         "an upgrade that was granted while it was taken back stays",
-        58,
+        114,
         (
             Edit(
                 "engine/climb.cc",
@@ -444,7 +444,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "late-upgrade",
         "a message of an earlier upgrade is believed",
-        27,
+        75,
         (
             Edit(
                 "engine/climb.cc",
