@@ -167,7 +167,7 @@ void Engine::note_name(NameQuery &query, const Reply *reply, Nanos now) noexcept
     if (!name.empty()) query.message.append(kHolderIs).append(name);
     if (query.request) fill(query.request->inquiry->info, query.cid, name);
   } catch (const std::bad_alloc &) {
-    return;
+    return;  // when to ask again was noted before
   }
 }
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/limits.h"
 #include "base/text.h"
 #include "wire/token.h"
 
@@ -166,9 +165,6 @@ Refusal decode(const Reply &reply, ListAnswer &answer) {
   for (size_t i = 0; i < keys.count(); i++) answer.keys.emplace_back(keys.at(i).text());
   return {};
 }
-
-// A version, so that the text can grow, and can never be taken for a token.
-constexpr std::string_view kNameVersion = "1 ";
 
 std::string name_text(std::string_view holder) { return std::string(kNameVersion).append(holder); }
 

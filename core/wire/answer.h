@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/limits.h"
 #include "base/reply.h"
 #include "base/status.h"
 #include "wire/token.h"
@@ -93,7 +94,10 @@ struct ListAnswer {
   std::vector<std::string> keys;
 };
 
-// The value of a client's name key.
+// The value of a client's name key. It begins with a version, so that the text can grow, and can
+// never be taken for a token.
+inline constexpr std::string_view kNameVersion = "1 ";
+inline constexpr int64_t kMaxNameTextBytes = kNameVersion.size() + kMaxLabelBytes;
 std::string name_text(std::string_view holder);
 // @return the name; "" if `reply` has no valid one.
 std::string decode_name(const Reply &reply);

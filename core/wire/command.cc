@@ -5,6 +5,8 @@
 
 #include <initializer_list>
 
+#include "wire/answer.h"
+
 namespace redlatch::wire {
 
 namespace {
@@ -145,7 +147,10 @@ void announce(Command &out, const std::string &key, const std::string &text, int
 
 void withdraw_name(Command &out, const std::string &key) { out.add("DEL").add(key); }
 
-void ask_name(Command &out, const std::string &key) { out.add("GET").add(key); }
+void ask_name(Command &out, const std::string &key) {
+  // Never more than a name can be long: to a longer reply the connection would be given up.
+  out.add("GETRANGE").add(key).add(int64_t{0}).add(kMaxNameTextBytes - 1);
+}
 
 void force_release(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
                    std::string_view token) {

@@ -63,3 +63,16 @@ def test_a_thread_that_waits_for_itself_is_told(
                 pass
         wait_until(lambda: "a thread waits for a lock that it holds itself" in caplog.text)
     assert caplog.text.count("holds itself") == 1
+
+
+def test_a_huge_value_in_place_of_a_name_costs_no_connection(
+    server: Server, holder: redlatch.Client, client: redlatch.Client
+) -> None:
+    with hold_for_a_moment(holder, client), server.connect() as admin:
+        key = "rl1:" + client.inspect("report").holders[0].token[:22]
+        admin.cmd("SET", key, "1 web-2")
+        admin.cmd("SETRANGE", key, 20_000_000, "x")
+        connections = admin.cmd("INFO", "stats").split(b"\r\n")[1]
+        assert client.inspect("report").holders[0].who.startswith("web-2")
+        assert not client.acquire("report", timeout=0)
+        assert admin.cmd("INFO", "stats").split(b"\r\n")[1] == connections

@@ -113,7 +113,9 @@ TEST_F(NamingTest, refused_try_names_the_holder) {
   const auto again = acquire(0);
   reply_queued();
   EXPECT_NE(again->message.find("holder: web-1/4711"), std::string::npos) << again->message;
-  EXPECT_EQ(count("GET"), 1u) << "known for a while";
+  ASSERT_EQ(count("GETRANGE"), 1u) << "known for a while";
+  const std::vector<std::string> expected = {"GETRANGE", std::string("rl1:") + kOther, "0", "257"};
+  EXPECT_EQ(name_commands_[0], expected) << "however long a hostile value is";
   EXPECT_EQ(engine_->in_flight_count(), 0u);
   EXPECT_TRUE(engine_->is_idle());
 }
@@ -158,9 +160,9 @@ TEST_F(NamingTest, wait_that_times_out_names_the_holder) {
   const auto request = acquire(1'000);
   reply_queued();
   advance(500 * kMs);
-  EXPECT_EQ(count("GET"), 0u);
+  EXPECT_EQ(count("GETRANGE"), 0u);
   reply_queued();  // who has it now
-  EXPECT_EQ(count("GET"), 1u);
+  EXPECT_EQ(count("GETRANGE"), 1u);
   advance(500 * kMs);
   EXPECT_EQ(request->status.load(), Status::kTimeout);
   EXPECT_NE(request->message.find("holder: web-1/4711"), std::string::npos) << request->message;
@@ -190,7 +192,7 @@ TEST_F(NamingTest, inspection_names_holder_and_waiters) {
   EXPECT_EQ(request->inquiry->info.who, "web-1/4711");
   ASSERT_EQ(request->inquiry->info.waiters.size(), 1u);
   EXPECT_EQ(request->inquiry->info.waiters[0].who, "web-1/4711");
-  EXPECT_EQ(count("GET"), 1u) << "one for each client";
+  EXPECT_EQ(count("GETRANGE"), 1u) << "one for each client";
 }
 
 TEST_F(NamingTest, inspection_goes_without_names_when_the_connection_ends) {

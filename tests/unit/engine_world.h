@@ -79,7 +79,7 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
   // Names of clients are answered by the world, in their turn, and not seen in sent_.
   void send(std::span<const std::string_view> argv) override {
     std::vector<std::string> words(argv.begin(), argv.end());
-    if (words[0] != "SET" && words[0] != "GET" && words[0] != "DEL") {
+    if (words[0] != "SET" && words[0] != "GETRANGE" && words[0] != "DEL") {
       sent_.push_back(std::move(words));
       return;
     }
@@ -95,11 +95,11 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
       const auto words = std::move(asked_names_.front().words);
       asked_names_.pop_front();
       name_commands_.push_back(words);
-      const auto known = words[0] == "GET" ? names_.find(words[1]) : names_.end();
-      const bool is_nil = words[0] == "GET" && known == names_.end();
-      const auto made = is_nil              ? MadeReply()
-                        : words[0] == "GET" ? MadeReply::text(known->second)
-                                            : MadeReply::text("OK");
+      const auto known = words[0] == "GETRANGE" ? names_.find(words[1]) : names_.end();
+      const bool is_nil = words[0] == "GETRANGE" && known == names_.end();
+      const auto made = is_nil                   ? MadeReply()
+                        : words[0] == "GETRANGE" ? MadeReply::text(known->second)
+                                                 : MadeReply::text("OK");
       engine_->on_reply(made.get(), now_);
     }
   }

@@ -33,7 +33,7 @@ class QuorumTest : public ::testing::Test, protected quorum::Outlet {
   }
   // The names of clients, for messages: nodes know none.
   static bool is_of_names(const std::vector<std::string> &words) {
-    return words[0] == "SET" || words[0] == "GET" || words[0] == "DEL";
+    return words[0] == "SET" || words[0] == "GETRANGE" || words[0] == "DEL";
   }
   void answer_names() {
     for (size_t i = 0; i < kNodes; i++) {
