@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "duration.h"
 #include "lock_report.h"
@@ -52,9 +53,25 @@ std::string holder_in_words(const LockReport& report) {
   return text;
 }
 
+// In the background it would erase what is typed to the shell. Without job control (-1) there is
+// no background.
+bool is_in_foreground() {
+  const pid_t foreground = tcgetpgrp(STDERR_FILENO);
+  return foreground == -1 || foreground == getpgrp();
+}
+
 bool is_variable(const char* name, std::string_view value) {
   const char* found = std::getenv(name);
   return found != nullptr && found == value;
+}
+
+// Whether the run around has the lock under `fence`. Fences of readers, and of callers of one
+// client, lie in the step behind it.
+bool is_fence_around(std::int64_t fence) {
+  constexpr std::int64_t kFenceStep = 32;
+  const char* found = std::getenv("REDLATCH_FENCE");
+  const std::int64_t own = found == nullptr ? 0 : std::strtoll(found, nullptr, 10);
+  return own > 0 && own >= fence && own - fence < kFenceStep;
 }
 
 }  // namespace
@@ -86,17 +103,20 @@ void WaitReport::warn_of_itself() const {
   const InfoHandle info = session_.try_inspect(name);
   if (!info) return;
   const LockReport report(info.get());
-  const auto is_ours = [](const LockReport::Holder& holder) {
-    return is_variable("REDLATCH_HOLDER", holder.who);
+  // No two locks, on whatever servers, have one fence. The names of those that share it may come
+  // late.
+  const auto may_be_ours = [](const LockReport::Holder& holder) {
+    return holder.who.empty() || is_variable("REDLATCH_HOLDER", holder.who);
   };
-  if (std::none_of(report.holders.begin(), report.holders.end(), is_ours)) return;
+  if (!is_fence_around(report.fence)) return;
+  if (std::none_of(report.holders.begin(), report.holders.end(), may_be_ours)) return;
   log_.say(lock_words(name) +
            " is held by the redlatch run that this one runs under: it will not be released while "
            "this one waits. Use --owner in both for a reentrant lock");
 }
 
 void WaitReport::show() {
-  if (!is_on_terminal_ && !is_verbose_) return;
+  if (!is_verbose_ && !(is_on_terminal_ && is_in_foreground())) return;
   if (skipped_count_ > 0) {
     --skipped_count_;
     return;
@@ -116,9 +136,7 @@ void WaitReport::show() {
 }
 
 void WaitReport::clear() {
-  if (!is_shown_) return;
-  write_in_time(STDERR_FILENO, kErase);
-  is_shown_ = false;
+  if (std::exchange(is_shown_, false) && is_in_foreground()) write_in_time(STDERR_FILENO, kErase);
 }
 
 }  // namespace redlatch::cli

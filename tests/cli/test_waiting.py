@@ -36,6 +36,15 @@ def test_a_terminal_shows_the_holder_and_the_place(cli: Cli, name: str) -> None:
             assert terminal.text.rstrip("^C\n").endswith("\x1b[K"), "the line is erased"
 
 
+def test_a_wait_in_the_background_leaves_the_line_alone(cli: Cli, name: str) -> None:
+    job = f"'{cli.binary}' run -w 1500ms {name} true & wait; echo ended"
+    with cli.hold(name), Terminal(["bash", "-mc", job], cli.env) as terminal:
+        assert terminal.wait() == 0
+        assert terminal.text.endswith("ended\n")
+        assert "is busy" in terminal.text
+        assert "\x1b[K" not in terminal.text
+
+
 def test_a_wait_that_ends_at_once_shows_nothing(cli: Cli, name: str) -> None:
     with Terminal([cli.binary, "run", name, "--", "echo", "done"], cli.env) as terminal:
         assert terminal.wait() == 0
@@ -72,6 +81,24 @@ def test_a_command_that_waits_for_its_own_lock_is_told_at_once(cli: Cli, name: s
     with cli.start("run", name, "--", *inner) as outer:
         found = outer.err.wait_for("held by the redlatch run that this one runs under")
         assert f"lock '{name}'" in outer.err.text[: found.start() + 1]
+
+
+@pytest.mark.parametrize("option", ["-s", "--owner=me"])
+def test_a_run_in_one_of_several_that_hold_is_told_too(cli: Cli, name: str, option: str) -> None:
+    inner = [cli.binary, "run", "-w", "2s", name, "true"]
+    with cli.start("run", option, name, "--", *inner) as outer:
+        outer.err.wait_for("held by the redlatch run that this one runs under")
+
+
+def test_a_holder_of_the_same_name_elsewhere_is_not_the_run_around(cli: Cli, name: str) -> None:
+    space = ["--namespace", os.urandom(3).hex() + ":"]
+    inner = [cli.binary, *space, "run", "-w", "1s", name, "true"]
+    with cli.start(*space, "run", "--holder=me", name, "--", *HOLD) as other:
+        other.out.wait_for("ready")
+        done = cli.run("run", "--holder=me", name, "--", *inner)
+        assert done.returncode == 75
+        assert "held by me" in done.stderr
+        assert "runs under" not in done.stderr
 
 
 def test_a_timeout_names_the_holder(cli: Cli, name: str) -> None:
