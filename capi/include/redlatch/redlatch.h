@@ -1055,7 +1055,7 @@ enum {
  *                           RL_E_CLOSED  RL_E_FORKED
  *         RL_E_NO_MEMORY
  * Blocks: at most connect_timeout and two command time limits.  Threads: any.  Server: script
- * `inspect`, and GET for the name of each client.  Since: 0.1.
+ * `inspect`, and GETRANGE for the name of each client.  Since: 0.1.
  */
 RL_API rl_info *rl_inspect(rl_client *client, const char *name, size_t name_len, rl_error *err);
 /** Return the number of rows of `part`; 0 for an unknown part and for NULL. Since: 0.1. */
