@@ -199,23 +199,35 @@ static void a_client_ends_in_the_thread_that_drives(void) {
 
 /* ---- one client, one queue ------------------------------------------------------------------- */
 
+/* Start a request whose answer stays unread until `driving` reads it. The library may read for
+   reasons of its own, such as a connection that was just made: then another one. */
+static rl_request* start_unread(rl_client* client, rl_queue* queue, int* number) {
+  int i;
+  for (i = 0; i < 100; ++i) {
+    rl_request* request = start(client, queue, ++*number);
+    if (rl_queue_next(queue, 50) == 0) return request;
+    rl_request_free(request);
+  }
+  CHECK(!"an answer stays unread");
+  return NULL;
+}
+
 static void the_library_reads_again(void) {
   rl_client* client = open_patient();
   rl_queue* queue = rl_queue_new(NULL);
   rl_queue* driving = rl_queue_new(NULL);
   rl_request* request;
+  int number = 0;
   CHECK_INT(RL_OK, rl_queue_drive(driving, client));
-  request = start(client, queue, 1);
-  CHECK_INT(0, rl_queue_next(queue, 50));
+  request = start_unread(client, queue, &number);
   CHECK_INT(RL_OK, rl_queue_drive(driving, NULL));
-  CHECK_INT(1, rl_queue_next(queue, WAIT_MS));
+  CHECK_INT(number, rl_queue_next(queue, WAIT_MS));
   rl_request_free(request);
 
   CHECK_INT(RL_OK, rl_queue_drive(driving, client));
-  request = start(client, queue, 2);
-  CHECK_INT(0, rl_queue_next(queue, 50));
+  request = start_unread(client, queue, &number);
   rl_queue_free(driving);
-  CHECK_INT(2, rl_queue_next(queue, WAIT_MS));
+  CHECK_INT(number, rl_queue_next(queue, WAIT_MS));
   rl_request_free(request);
   rl_queue_free(queue);
   rl_client_close(client);
