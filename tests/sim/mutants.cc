@@ -76,7 +76,7 @@ constexpr Mutant kMutants[] = {
      "redis.call('SET', K, token, 'PX', ms)", "redis.call('SET', K, token, 'PX', ms + 1000)"},
     {"unmarked-attach", "a lease that was not detached is attached", Shape::kGeneral, true, 1,
      "if marked % 2 == 0 and marked_by ~= name then", "if false then"},
-    {"late-detach", "a late copy of a detach allows another attach", Shape::kHandover, false, 287,
+    {"late-detach", "a late copy of a detach allows another attach", Shape::kHandover, false, 27,
      "if marked > count + 1 then", "if false then"},
     {"endless-lease", "a lease has no end", Shape::kGeneral, true, 1,
      "redis.call('SET', K, token, 'PX', ms)", "redis.call('SET', K, token)"},
@@ -117,7 +117,7 @@ constexpr Mutant kMutants[] = {
      "if not is_mine then\nreturn {0, now}\nend\nif readers > 0 then",
      "if not is_mine and readers == 0 then\nreturn {0, now}\nend\nif readers > 0 then"},
     {"stale-readers", "readers of a lock that is gone come back with the next one", Shape::kReaders,
-     false, 265, "if not holder then\nredis.call('DEL', R)\nend\nreaders = readers +",
+     false, 36, "if not holder then\nredis.call('DEL', R)\nend\nreaders = readers +",
      "readers = readers +"},
     // Of owners that hold more than once.
     {"owner-joins", "another owner joins", Shape::kReentrant, false, 1,

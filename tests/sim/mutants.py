@@ -27,7 +27,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "reply-lease",
         "the lease counts from the reply, not from the request",
-        9,
+        21,
         (
             Edit(
                 "engine/queue.cc",
@@ -148,7 +148,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "endless-release",
         "a release is repeated when its lease must have ended long ago",
-        4,
+        33,
         (
             Edit(
                 "engine/tenure.cc",
@@ -252,7 +252,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "head-alone",
         "only the head looks when a holder of another library goes",
-        359,
+        57,
         (
             Edit(
                 "engine/queue.cc",
@@ -334,7 +334,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "endless-slack",
         "a renewal that is under way is due again and again (220f2fa)",
-        86,
+        16,
         (
             Edit(
                 "engine/engine.cc",
@@ -353,7 +353,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "forced-again",
         "a lease goes on that was taken by force and granted again (220f2fa)",
-        8,
+        29,
         (
             Edit(
                 "engine/queue.cc",
@@ -379,7 +379,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "lost-comes-back",
         "a renewal that is confirmed after the lease brings it back",
-        45,
+        21,
         (
             Edit(
                 "engine/tenure.cc",

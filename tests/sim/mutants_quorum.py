@@ -158,7 +158,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-uptime",
         "the uptime is believed whatever the clock says",
-        660,
+        23,
         (
             Edit(
                 "policy/quorum.h",
@@ -202,7 +202,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-early-fence",
         "the lock is entered before its fence is written",
-        1348,
+        3653,
         (
             Edit(
                 "quorum/tenure.cc",
@@ -316,7 +316,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-no-top-up",
         "votes that are missing are never asked for again",
-        2,
+        23,
         (
             Edit(
                 "quorum/tenure.cc",
@@ -378,7 +378,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-top-up-reply",
         "a vote that was missing counts from its answer, not from its request",
-        152,
+        82,
         (
             Edit(
                 "quorum/tenure.cc",
