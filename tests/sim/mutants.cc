@@ -18,7 +18,7 @@ namespace {
 
 // Of the composed scripts: no comments, no indentation.
 constexpr Mutant kMutants[] = {
-    {"blind-delete", "RELEASE does not ask who holds", Shape::kGeneral, true, 1,
+    {"blind-delete", "RELEASE does not ask who holds", Shape::kGeneral, true, 4,
      "if not is_mine and not is_open then",
      "is_mine = is_mine or holder ~= false\nif not is_mine and not is_open then"},
     {"short-answer", "RELEASE answers with less than was agreed", Shape::kGeneral, true, 1,
