@@ -122,8 +122,11 @@ def two_waiters(stage: Stage) -> None:
 
 def one_waiter_who_gives_up(stage: Stage) -> None:
     stage.hold(stage.a)
-    waiting = stage.b.begin("acquire", name=NAME, wait=1500 + SERVE_MS)
+    waiting = stage.b.begin("acquire", name=NAME, wait=2500 + SERVE_MS)
     wait_until(lambda: queue_length(stage.server, NAME) == 1)
+    # After a second it asks once who holds the lock, and would find it free.
+    count = stage.server.script_count()
+    wait_until(lambda: stage.server.script_count() > count)
     stage.a.call("release")
     waiting.get()
 

@@ -229,6 +229,8 @@ class _Recorder:
             elif isinstance(result, LeaseBase) or lease is not None:
                 self._record.returned(number, "ok", **self._granted(lease or result))
             else:
+                # A refusal has a status, and a message.
+                result = getattr(result, "status", result)
                 status = result.name if isinstance(result, Status) else "OK"
                 self._record.returned(number, _OUTCOMES.get(status, "error"))
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import atexit
 import importlib.util
 import os
+import re
 import shutil
 import signal
 import socket
@@ -124,6 +125,12 @@ class Server:
     def connect(self, *, protocol: int = 2, timeout: float = 10.0) -> Connection:
         """A new connection over the unix socket."""
         return Connection(self.unix_url, protocol=protocol, timeout=timeout)
+
+    def script_count(self) -> int:
+        """How many scripts were called so far."""
+        with self.connect() as connection:
+            stats = connection.cmd("INFO", "commandstats").decode()
+        return sum(map(int, re.findall(r"cmdstat_eval(?:sha)?:calls=(\d+)", stats)))
 
     def start(self) -> Server:
         """Start, and return when PING is answered."""

@@ -221,8 +221,11 @@ def test_a_cancel(scene: Scene, lost: str, then_cut: bool) -> None:
     """Goal: who gave up is not in the queue, and gets no lock that nobody wants.
     Method: lose the CANCEL; the holder releases at once, the lock must be free soon."""
     scene.other.ok("acquire", name=scene.name, wait=0)
-    waiting = scene.actor.begin("acquire", name=scene.name, wait=400)
+    waiting = scene.actor.begin("acquire", name=scene.name, wait=2000)
     wait_until(lambda: queue_length(scene.server, scene.name) == 1)
+    # In the middle of its wait it asks once who holds the lock.
+    count = scene.server.script_count()
+    wait_until(lambda: scene.server.script_count() > count)
     loss = scene.lose(lost, then_cut)
     assert waiting.get().status == "RL_TIMEOUT"
     assert loss.done.wait(5.0)
