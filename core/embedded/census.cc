@@ -82,7 +82,8 @@ Outcome Counter::count_in(const std::string &database, int64_t most) {
     if (page.count() != 2) return failure(Status::kServer, "no answer to SCAN that we know");
     cursor = page.at(0).text();
     for (size_t i = 0; i < page.at(1).count(); i++) {
-      if (!wire::is_auxiliary(page.at(1).at(i).text())) census_.lock_count++;
+      const std::string_view key = page.at(1).at(i).text();
+      if (!wire::is_auxiliary(key) && !wire::is_client_name(key)) census_.lock_count++;
     }
   } while (cursor != "0" && census_.lock_count < most);
   return {};

@@ -7,6 +7,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "wire/token.h"
 
 namespace redlatch::wire {
 
@@ -28,6 +29,16 @@ bool is_auxiliary(std::string_view key) {
     key.remove_suffix(1);
   }
   return key.ends_with(":rl1:") || key.ends_with(":rl1.");
+}
+
+bool is_client_name(std::string_view key) {
+  constexpr std::string_view kMark = "rl1:";
+  if (key.size() < kMark.size() + kCidSize) return false;
+  const std::string_view end = key.substr(key.size() - kMark.size() - kCidSize);
+  return end.starts_with(kMark) && std::all_of(end.begin() + kMark.size(), end.end(), [](char c) {
+           const bool is_letter = (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
+           return is_letter || (c >= '0' && c <= '9') || c == '-' || c == '_';
+         });
 }
 
 // The suffixes of both forms differ, so that the locks `a` and `{a}` share no key.

@@ -29,6 +29,9 @@ struct LockKeys {
 // Whether a key may be one that we keep beside a lock: it ends like those.
 bool is_auxiliary(std::string_view key);
 
+// Whether a key is the name of a client: it ends as their channels do.
+bool is_client_name(std::string_view key);
+
 // 1 to kMaxNameBytes bytes that cannot be taken for an auxiliary key.
 Outcome check_name(std::string_view name);
 // No brace (it would move the hash tag), at most kMaxNamespaceBytes.
