@@ -78,7 +78,7 @@ class Queue {
   void add_socket(int socket) noexcept;
   void remove_socket(int socket) noexcept;
 
-  // Take the oldest tag; 0: there is none. Without a source that costs no system call.
+  // Take the oldest tag; 0: the queue is empty. Without a source that costs no system call.
   int64_t next() noexcept;
   // Wait for one, at most until `limit`; 0: none came.
   int64_t wait(Nanos limit) noexcept;

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- Reads how often a lease was detached and attached, and by whom last: see detach.lua.
+-- Reads how often a lease was detached and attached, and by which call last: see detach.lua.
 --
 -- In:  I, token.
 -- Out: marked, that number; marked_by, '' if it was detached last.
