@@ -48,10 +48,11 @@ void Engine::extend(Hold &hold, Nanos now, wire::Form form) {
   const Nanos lease = policy::lease_within(hold.lease_time, now, hold.lease->end_at);
   const wire::HolderInfo info{settings_.holder, hold.label, hold.since_ms};
   wire::Command command;
-  write_extend(command, hold, lease, form, hold.must_describe ? &info : nullptr);
-  hold.is_extend_pending = try_send(command, InFlight{Ask::kExtend, form, now, lease,
-                                                      hold.shared_from_this(), hold.must_describe});
-  if (hold.is_extend_pending) hold.must_describe = false;
+  const bool is_description = hold.must_describe && !hold.is_undated();
+  write_extend(command, hold, lease, form, is_description ? &info : nullptr);
+  hold.is_extend_pending = try_send(
+      command, InFlight{Ask::kExtend, form, now, lease, hold.shared_from_this(), is_description});
+  if (hold.is_extend_pending && is_description) hold.must_describe = false;
   if (!hold.is_extend_pending) hold.renewal_at = policy::renewal_retry(now, hold.deadline);
   schedule(hold, now);
 }
@@ -80,8 +81,10 @@ void Engine::on_extend_reply(const InFlight &in_flight, const Reply &reply, Nano
   hold.is_described = hold.is_described || in_flight.is_description;
   hold.is_claim = false;
   prolong(hold, in_flight.sent_at, in_flight.lease, now);
+  const bool is_dated = hold.is_undated();
+  if (is_dated) hold.since_ms = answer.server_ms - (now - hold.held_at) / kMs;
   // Passed on meanwhile: what was just written describes the one before.
-  if (hold.must_describe && hold.is_described) extend(hold, now);
+  if (hold.must_describe && (hold.is_described || is_dated)) extend(hold, now);
 }
 
 // The server has confirmed `lease` to a message sent at `sent_at`.
@@ -276,6 +279,8 @@ void Engine::leave(Hold &hold, Nanos now, wire::Form form) {
   wire::Command command;
   if (hold.is_cancel_due) {
     wire::cancel(command, dialect_, form, hold.lock->keys, hold.member, hold.owner);
+  } else if (hold.is_brief) {
+    wire::unvote(command, dialect_, form, hold.lock->keys, hold.token);
   } else {
     wire::release(command, dialect_, form, hold.lock->keys, hold.claimant(), hold.foreign,
                   1 + hold.burst.pass_count);
@@ -303,10 +308,14 @@ void Engine::on_release_reply(const InFlight &in_flight, const Reply &reply, Nan
   auto &hold = static_cast<Hold &>(*in_flight.subject);
   hold.is_leave_pending = false;
   wire::CountAnswer answer;
-  const auto refusal = decode(reply, answer);
+  const auto refusal = hold.is_brief ? decode_unvote(reply, answer) : decode(reply, answer);
   if (hold.is_gone) return;
   if (wants_text(refusal, in_flight)) return leave(hold, now, wire::Form::kText);
   if (refusal) return answer_leaver(hold, refusal.status(), refusal.message);
+  if (answer.is_undecided) {
+    hold.is_brief = false;
+    return leave(hold, now);
+  }
   note_time(in_flight.sent_at, now, answer.server_ms);
   maybe_kick(hold.lock, answer.has_more, now);
   if (answer.result == 0) return end_leave(hold, now, Status::kStillHeld);

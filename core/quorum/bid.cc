@@ -168,6 +168,7 @@ void Quorum::begin_round(Bid &bid, Nanos now) {
       silence(bid, i, why_no_vote(node, now), now);
     }
   }
+  bid.was_asked = true;
   take_answers(bid, now);
   count_votes(bid, now);
 }
@@ -189,6 +190,8 @@ void Quorum::ask(Bid &bid, size_t node, uint64_t rid, Nanos now) {
   ballot->options = bid.options;
   // What was handed over is certain for its whole lease, not just for the claim.
   ballot->options.is_confirmed = is_in_line;
+  // Others are about once a round has failed: ACQUIRE says more. A label is written at once.
+  ballot->options.is_brief = !bid.was_asked && !settings_.is_fenced && bid.options.label.empty();
   ballot->lease = share;
   ballot->rid = rid;
   ballot->wait_ms = 0;

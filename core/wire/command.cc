@@ -62,6 +62,18 @@ void release(Command &out, const Dialect &dialect, Form form, const LockKeys &ke
   out.add(turn.burst).add(turn.window_ms).add(grant_count);
 }
 
+void vote(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+          std::string_view token, int64_t lease_ms) {
+  begin(out, dialect, form, Script::kVote, keys.format, {keys.lock, keys.queue, keys.turn});
+  out.add(token).add(lease_ms);
+}
+
+void unvote(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+            std::string_view token) {
+  begin(out, dialect, form, Script::kUnvote, keys.format, {keys.lock, keys.queue, keys.turn});
+  out.add(token);
+}
+
 void track(Command &on, Command &next, Command &look, const LockKeys &keys) {
   on.add("CLIENT").add("TRACKING").add("ON").add("OPTIN");
   next.add("CLIENT").add("CACHING").add("YES");

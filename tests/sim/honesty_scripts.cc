@@ -75,6 +75,10 @@ StepMaker::Words StepMaker::arguments(const LockKeys &lock, Script which) {
           is_one_in(20) ? text() : "1700000000" + std::to_string(100'000 + below(900'000));
       return {lock.lock, lock.fence, holder_of(lock.lock), fence};
     }
+    case Script::kVote:
+      return {lock.lock, lock.queue, lock.turn, token(), lasting(ms())};
+    case Script::kUnvote:
+      return {lock.lock, lock.queue, lock.turn, holder_of(lock.lock)};
     case Script::kDetach:
       words = {lock.lock, lock.readers, lock.info, sharer_in(lock), std::to_string(below(3))};
       break;
@@ -112,7 +116,8 @@ Step StepMaker::script() {
       Script::kAcquireRead,  Script::kAcquireRead, Script::kUpgrade,      Script::kDowngrade,
       Script::kRelease,      Script::kRelease,     Script::kCancel,       Script::kKick,
       Script::kExtend,       Script::kInspect,     Script::kForceRelease, Script::kProbe,
-      Script::kExtendShared, Script::kRaiseFence,  Script::kDetach,       Script::kAttach};
+      Script::kExtendShared, Script::kRaiseFence,  Script::kDetach,       Script::kAttach,
+      Script::kVote,         Script::kUnvote};
   Script which = kScripts[below(std::size(kScripts))];
   auto format = is_one_in(3) ? wire::Format::kHash : wire::Format::kString;
   const bool is_sharded = is_one_in(2);

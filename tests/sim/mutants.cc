@@ -39,6 +39,8 @@ constexpr Mutant kMutants[] = {
      "if redis.call('EXISTS', K, Q, W) == 0 then",
      "if redis.call('EXISTS', K, W) == 0 then\n"
      "if me ~= '' then\nredis.call('ZREM', Q, me)\nend"},
+    {"unvote-any", "UNVOTE does not ask who holds", Shape::kRedlock, false, 1,
+     "if holder == ARGV[1] then\n", "if holder then\n"},
     {"dead-waiter", "a waiter without receivers is granted the lock", Shape::kGeneral, true, 3,
      "if type(receivers) == 'table' or receivers == 0 then", "if type(receivers) == 'table' then"},
     {"no-turn", "others are left no turn where they are about", Shape::kGeneral, true, 1,

@@ -30,8 +30,10 @@ std::string_view token_of_acquire(Argv argv) {
   if (argv.size() < 3 || !argv[0].starts_with("EVAL")) return {};
   bool is_acquire = false;
   for (const bool is_sharded : {false, true}) {
-    const auto &text = wire::script_text(wire::Script::kAcquire, wire::Format::kString, is_sharded);
-    is_acquire = is_acquire || argv[1] == text.sha1 || argv[1] == text.text;
+    for (const auto script : {wire::Script::kAcquire, wire::Script::kVote}) {
+      const auto &text = wire::script_text(script, wire::Format::kString, is_sharded);
+      is_acquire = is_acquire || argv[1] == text.sha1 || argv[1] == text.text;
+    }
   }
   size_t keys = 0;
   std::from_chars(argv[2].data(), argv[2].data() + argv[2].size(), keys);

@@ -82,7 +82,12 @@ class QuorumTest : public ::testing::Test, protected quorum::Outlet {
     sent_[node].clear();
     quorum().on_disconnected(node, now_);
   }
+  // The usual case of a script counts as that script; replies speak the one that was sent.
   std::string script(size_t node) const {
+    const std::string name = exact_script(node);
+    return name == "vote" ? "acquire" : name == "unvote" ? "release" : name;
+  }
+  std::string exact_script(size_t node) const {
     if (sent_[node].empty()) return "";
     for (size_t i = 0; i < wire::kScriptCount; i++) {
       const auto &text =
@@ -103,13 +108,14 @@ class QuorumTest : public ::testing::Test, protected quorum::Outlet {
   }
   void yes(size_t node, int64_t fence = 100) {
     ASSERT_EQ(script(node), "acquire") << node;
+    if (exact_script(node) == "vote") return reply(node, MadeReply::integer(1));
     reply(node, MadeReply::list(MadeReply::integer(1), MadeReply::text(std::to_string(fence)),
                                 MadeReply::integer(1'700'000'000'000)));
   }
   // A try is refused; who stands in line gets a place.
   void no(size_t node) {
     ASSERT_EQ(script(node), "acquire") << node;
-    const bool is_try = argument(node, 2).empty();
+    const bool is_try = exact_script(node) == "vote" || argument(node, 2).empty();
     reply(node, MadeReply::list(MadeReply::integer(0), MadeReply::integer(30'000),
                                 MadeReply::integer(1'700'000'000'000),
                                 MadeReply::text(is_try ? "" : "1700000000000001"),
@@ -119,8 +125,18 @@ class QuorumTest : public ::testing::Test, protected quorum::Outlet {
   }
   void count(size_t node, std::string_view name, int64_t result) {
     ASSERT_EQ(script(node), name) << node;
+    if (exact_script(node) == "unvote") {
+      reply(node, MadeReply::integer(result <= 1 ? result : 0));
+      if (result <= 1) return;
+    }
     reply(node, MadeReply::list(MadeReply::integer(result), MadeReply::integer(1'700'000'000'000),
                                 MadeReply::integer(0)));
+    // Who holds is written when the first extension has told the time.
+    if (name == "extend" && is_description(node)) count(node, name, result);
+  }
+  bool is_description(size_t node) const {
+    return script(node) == "extend" && sent_[node].front()[2] == "2" &&
+           sent_[node].front().size() > 7;
   }
 
   // ---- time and callers
