@@ -59,6 +59,13 @@ _PEER = (
     (Metric("two hung", unit="us"), lambda r: r["hung_us"]),
     (Metric("three down: refused after", unit="ms"), lambda r: r["down_us"] / 1000),
 )
+# Both send one short script to each server and wait for most of them.
+_SAME_WORK = (
+    (
+        Metric("ours to it, healthy", "its cycle", at_most=1.1),
+        lambda r: r["healthy_library_us"] / r["healthy_us"],
+    ),
+)
 # What a peer does not return from counts as this long: a lower bound.
 GIVE_UP_S = 20.0
 _PEERS = {"redsync": "quorum.go", "node redlock": "quorum.js", "pottery": "quorum.py"}
@@ -159,4 +166,6 @@ def quorums(bench: Bench) -> list[Row]:
                 theirs = _peer_once(session, program, int(bench.pick(400, 2000)))
                 figures.append({**ours, **theirs})
         rows += rows_of("P7", name, figures, _PEER)
+        if name == "node redlock":
+            rows += rows_of("P7", name, figures, _SAME_WORK)
     return rows
