@@ -135,6 +135,8 @@ class Engine {
   }
   // Whether `request`, which waits, is next.
   static bool is_head(const Request &request) { return request.hold && request.hold->is_head(); }
+  // "; holder: " and who last kept a request waiting for the lock `name`; empty if not known.
+  std::string holder_words(std::string_view name) const;
   // Ask again for what `request` waits for.
   void poll(Request &request, Nanos now) {
     if (request.hold != nullptr) ask(*request.hold, now);

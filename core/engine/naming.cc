@@ -183,6 +183,11 @@ void Engine::on_name(const std::shared_ptr<Subject> &subject, const Reply *reply
   }
 }
 
+std::string Engine::holder_words(std::string_view name) const {
+  const auto found = names_.find({wire::Format::kString, name});
+  return found == names_.end() ? std::string() : words_of_blocker(found->second->blocker);
+}
+
 std::string Engine::words_of_blocker(std::string_view cid) const {
   if (cid == cid_) return std::string(kHolderIs) + "this client";
   const std::string_view name = names_of_clients_.find(cid);

@@ -421,6 +421,14 @@ void Quorum::fail_late(Bid &bid, Nanos now) {
   fail(bid, why.status, why.message, now);
 }
 
+// As the first node in line says that knows it: who waits stands in line there.
+std::string Quorum::holder_words(std::string_view name) const {
+  for (const size_t node : order_of(name)) {
+    if (auto words = nodes_[node]->engine.holder_words(name); !words.empty()) return words;
+  }
+  return {};
+}
+
 Outcome Quorum::why_not(const Bid &bid, Nanos now) const {
   const size_t count = nodes_.size();
   size_t able = 0;
@@ -434,7 +442,8 @@ Outcome Quorum::why_not(const Bid &bid, Nanos now) const {
   if (bid.lease && able >= majority_) {
     if (!bid.is_try) {
       return failure(Status::kTimeout, lock + " was not granted by " + of_nodes(majority_) +
-                                           " within " + in_seconds(bid.request->wait_ms));
+                                           " within " + in_seconds(bid.request->wait_ms) +
+                                           holder_words(bid.name));
     }
     return failure(Status::kBusy, lock + " was granted by " + of_nodes(bid.count(State::kYes)) +
                                       ", and needs " + std::to_string(majority_) + ": " +

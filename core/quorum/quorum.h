@@ -183,6 +183,7 @@ class Quorum {
   void pause(Bid &bid, Nanos now);
   void fail(Bid &bid, Status status, std::string_view message, Nanos now) noexcept;
   void fail_late(Bid &bid, Nanos now);
+  std::string holder_words(std::string_view name) const;
   Outcome why_not(const Bid &bid, Nanos now) const;
   Nanos node_limit(const Bid &bid) const {
     return settings_.node_timeout > 0 ? settings_.node_timeout

@@ -117,6 +117,16 @@ def test_block_holds_most_nodes(
     vacate(nodes, "report")
 
 
+def test_a_timeout_names_the_holder(opened: Open, other: redlatch.Redlock) -> None:
+    def words() -> str:
+        with pytest.raises(redlatch.NotAcquired) as refused:
+            other.lock("report", timeout=0.2).__enter__()
+        return str(refused.value)
+
+    with opened(holder="web-1/4711").lock("report", ttl=20, timeout=5):
+        wait_until(lambda: words().endswith(" within 0.2 s; holder: web-1/4711"))
+
+
 def test_lock_has_the_shape_of_threading_lock(
     redlock: redlatch.Redlock, other: redlatch.Redlock
 ) -> None:
