@@ -81,7 +81,7 @@ Hold &Engine::new_hold(const std::shared_ptr<LockName> &lock, const Request &cal
                                      is_shared ? -1 : caller.wait_ms,
                                      is_hash ? options.owner : std::string_view());
   }
-  hold->is_brief = options.is_brief;
+  hold->is_unfenced = options.is_unfenced;
   hold->lease_time = caller.options.lease;
   hold->foreign = caller.options.foreign;
   holds_.emplace_hint(holds_.end(), hold->id, hold);
@@ -185,13 +185,9 @@ void Engine::send_ask(Hold &hold, Nanos now, wire::Form form) {
   }
   hold.told_due = kNever;
   wire::Command command;
-  if (hold.is_brief) {
-    wire::vote(command, dialect_, form, hold.lock->keys, hold.token, hold.lease_time / kMs);
-  } else {
-    wire::acquire(command, dialect_, form, hold.lock->keys,
-                  {hold.mode, hold.claimant(), hold.lease_time / kMs, hold.member, hold.ticket,
-                   sibling_of(hold)});
-  }
+  wire::acquire(command, dialect_, form, hold.lock->keys,
+                {hold.mode, hold.claimant(), hold.lease_time / kMs, hold.member, hold.ticket,
+                 sibling_of(hold), hold.is_unfenced});
   timers_.remove(hold);
   hold.is_ask_pending = try_send(
       command, InFlight{Ask::kAcquire, form, now, hold.lease_time, hold.shared_from_this()});
@@ -231,7 +227,7 @@ void Engine::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nan
   auto &hold = static_cast<Hold &>(*in_flight.subject);
   hold.is_ask_pending = false;
   wire::AcquireAnswer answer;
-  const auto refusal = hold.is_brief ? decode_vote(reply, answer) : decode(reply, answer);
+  const auto refusal = hold.is_unfenced ? decode_vote(reply, answer) : decode(reply, answer);
   if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
   if (hold.is_gone) return;
   switch (hold.phase) {
@@ -239,10 +235,6 @@ void Engine::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nan
     case Phase::kQueued:
       if (wants_text(refusal, in_flight)) return ask(hold, now, wire::Form::kText);
       if (refusal) return on_acquire_refused(hold, refusal, now);
-      if (answer.is_undecided) {
-        hold.is_brief = false;
-        return ask(hold, now);
-      }
       return answer.is_granted ? on_granted(hold, in_flight, answer, now)
                                : on_queued(hold, answer, now);
     case Phase::kHeld:

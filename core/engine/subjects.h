@@ -35,8 +35,8 @@ struct AcquireOptions {
   wire::ForeignTurn foreign{wire::ForeignTurn::kAutomatic, kDefaultForeignWindowMs};
   wire::Format format = wire::Format::kString;
   wire::Mode mode = wire::Mode::kWrite;
-  bool is_brief = false;  // a vote without a fence: by VOTE, while that is enough
-  std::string owner;      // who may have it once more; none: nobody
+  bool is_unfenced = false;  // by VOTE
+  std::string owner;         // who may have it once more; none: nobody
   std::string label;
 };
 
@@ -211,7 +211,7 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   bool is_gone = false;             // forgotten; only a reply in flight still refers to it
   bool is_shared = false;           // stands for LockName::callers
   bool is_vote = false;             // one of several: a no is followed by a RELEASE as well
-  bool is_brief = false;            // asks by VOTE, and leaves by UNVOTE, until either says no
+  bool is_unfenced = false;         // acquired by VOTE
   int64_t rank = -1;                // while queued: its place in the queue; -1: not known
   std::shared_ptr<Request> caller;  // else for this one
 
@@ -231,8 +231,8 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
 
   wire::Claimant claimant() const { return {token, owner}; }
   bool is_head() const { return rank == 0; }
-  // VOTE does not say when it granted.
-  bool is_undated() const { return is_vote && since_ms == 0; }
+  // VOTE and ATTACH do not say when the lock was granted.
+  bool is_undated() const { return since_ms == 0; }
 
   // While held.
   std::shared_ptr<Lease> lease;

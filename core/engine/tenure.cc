@@ -279,8 +279,6 @@ void Engine::leave(Hold &hold, Nanos now, wire::Form form) {
   wire::Command command;
   if (hold.is_cancel_due) {
     wire::cancel(command, dialect_, form, hold.lock->keys, hold.member, hold.owner);
-  } else if (hold.is_brief) {
-    wire::unvote(command, dialect_, form, hold.lock->keys, hold.token);
   } else {
     wire::release(command, dialect_, form, hold.lock->keys, hold.claimant(), hold.foreign,
                   1 + hold.burst.pass_count);
@@ -308,14 +306,10 @@ void Engine::on_release_reply(const InFlight &in_flight, const Reply &reply, Nan
   auto &hold = static_cast<Hold &>(*in_flight.subject);
   hold.is_leave_pending = false;
   wire::CountAnswer answer;
-  const auto refusal = hold.is_brief ? decode_unvote(reply, answer) : decode(reply, answer);
+  const auto refusal = decode(reply, answer);
   if (hold.is_gone) return;
   if (wants_text(refusal, in_flight)) return leave(hold, now, wire::Form::kText);
   if (refusal) return answer_leaver(hold, refusal.status(), refusal.message);
-  if (answer.is_undecided) {
-    hold.is_brief = false;
-    return leave(hold, now);
-  }
   note_time(in_flight.sent_at, now, answer.server_ms);
   maybe_kick(hold.lock, answer.has_more, now);
   if (answer.result == 0) return end_leave(hold, now, Status::kStillHeld);

@@ -69,6 +69,8 @@ void Quorum::start_bid(const std::shared_ptr<Request> &request, Nanos now) {
     bid = std::make_shared<Bid>(++last_matter_, request, nodes_.size());
     bid->options = request->options;
     bid->options.local_burst = 0;
+    // A label is written with the time of the grant, which ACQUIRE tells.
+    bid->options.is_unfenced = !settings_.is_fenced && bid->options.label.empty();
     bid->options.foreign = {};
     bid->options.max_hold = 0;  // counted here, from the grant on
     bid->is_try = request->wait_ms == 0;
@@ -168,7 +170,6 @@ void Quorum::begin_round(Bid &bid, Nanos now) {
       silence(bid, i, why_no_vote(node, now), now);
     }
   }
-  bid.was_asked = true;
   take_answers(bid, now);
   count_votes(bid, now);
 }
@@ -190,8 +191,6 @@ void Quorum::ask(Bid &bid, size_t node, uint64_t rid, Nanos now) {
   ballot->options = bid.options;
   // What was handed over is certain for its whole lease, not just for the claim.
   ballot->options.is_confirmed = is_in_line;
-  // Others are about once a round has failed: ACQUIRE says more. A label is written at once.
-  ballot->options.is_brief = !bid.was_asked && !settings_.is_fenced && bid.options.label.empty();
   ballot->lease = share;
   ballot->rid = rid;
   ballot->wait_ms = 0;

@@ -97,7 +97,6 @@ struct Bid final : Matter, engine::Timed {
   std::vector<Vote> votes;               // by node
   Nanos wait_until = kNever;
   bool is_try = false;
-  bool was_asked = false;  // a round has begun
   Nanos gather_until = kNever;
   Nanos fence_due = kNever;
   int64_t fence = 0;

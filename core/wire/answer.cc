@@ -120,20 +120,8 @@ Refusal decode(const Reply &reply, CountAnswer &answer) {
 }
 
 Refusal decode_vote(const Reply &reply, AcquireAnswer &answer) {
-  if (reply.is_error()) return refusal_of(reply);
-  if (reply.count() == 9) return decode(reply, answer);
-  answer.is_granted = reply.integer == 1;
-  answer.is_undecided = reply.integer == 0;
-  const bool is_known = answer.is_granted || answer.is_undecided;
-  return reply.kind == Reply::Kind::kInteger && is_known ? Refusal() : nonsense("a vote");
-}
-
-Refusal decode_unvote(const Reply &reply, CountAnswer &answer) {
-  if (reply.is_error()) return refusal_of(reply);
-  answer.result = reply.integer;
-  answer.is_undecided = reply.integer == 0;
-  const bool is_known = reply.integer >= -1 && reply.integer <= 1;
-  return reply.kind == Reply::Kind::kInteger && is_known ? Refusal() : nonsense("a vote");
+  answer.is_granted = reply.kind == Reply::Kind::kInteger && reply.integer == 1;
+  return answer.is_granted ? Refusal() : decode(reply, answer);
 }
 
 Refusal decode(const Reply &reply, InspectAnswer &answer) {

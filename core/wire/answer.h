@@ -39,9 +39,8 @@ bool is_of_replica(const Reply &reply);
 
 struct AcquireAnswer {
   bool is_granted = false;
-  bool is_undecided = false;  // VOTE: ACQUIRE has to see
-  bool is_lost = false;       // UPGRADE: it does not even read any more
-  bool is_deadlock = false;   // UPGRADE: another reader waits for the same
+  bool is_lost = false;      // UPGRADE: it does not even read any more
+  bool is_deadlock = false;  // UPGRADE: another reader waits for the same
   int64_t server_ms = 0;
   int64_t fence = 0;        // granted
   int64_t hold_count = 1;   // granted: of the owner, this one included
@@ -60,7 +59,6 @@ struct AcquireAnswer {
 // Of the scripts that neither take a lock nor look at it: see there.
 struct CountAnswer {
   int64_t result = 0;
-  bool is_undecided = false;  // UNVOTE: RELEASE has to see
   int64_t server_ms = 0;
   bool has_more = false;  // send KICK
   int64_t handovers = 0;  // ATTACH: how often the lease was detached and attached
@@ -110,9 +108,8 @@ std::string_view info_value(std::string_view info, std::string_view field);
 // Each fills `answer` or says why not. Views borrow from the reply.
 Refusal decode(const Reply &reply, AcquireAnswer &answer);
 Refusal decode(const Reply &reply, CountAnswer &answer);
-// Likewise of VOTE and UNVOTE.
+// The same for VOTE.
 Refusal decode_vote(const Reply &reply, AcquireAnswer &answer);
-Refusal decode_unvote(const Reply &reply, CountAnswer &answer);
 Refusal decode(const Reply &reply, InspectAnswer &answer);
 Refusal decode(const Reply &reply, ListAnswer &answer);
 

@@ -46,7 +46,8 @@ void acquire(Command &out, const Dialect &dialect, Form form, const LockKeys &ke
     begin(out, dialect, form, Script::kUpgrade, keys);
   } else {
     const bool is_read = call.mode == Mode::kRead;
-    begin_turn(out, dialect, form, is_read ? Script::kAcquireRead : Script::kAcquire, keys);
+    const Script exclusive = call.is_unfenced ? Script::kVote : Script::kAcquire;
+    begin_turn(out, dialect, form, is_read ? Script::kAcquireRead : exclusive, keys);
   }
   out.add(call.claimant.token).add(call.lease_ms).add(call.member).add(call.ticket);
   out.add(dialect.prefix);
@@ -60,18 +61,6 @@ void release(Command &out, const Dialect &dialect, Form form, const LockKeys &ke
   out.add(claimant.token).add(dialect.prefix);
   if (keys.format == Format::kHash) out.add(claimant.owner);
   out.add(turn.burst).add(turn.window_ms).add(grant_count);
-}
-
-void vote(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-          std::string_view token, int64_t lease_ms) {
-  begin(out, dialect, form, Script::kVote, keys.format, {keys.lock, keys.queue, keys.turn});
-  out.add(token).add(lease_ms);
-}
-
-void unvote(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-            std::string_view token) {
-  begin(out, dialect, form, Script::kUnvote, keys.format, {keys.lock, keys.queue, keys.turn});
-  out.add(token);
 }
 
 void track(Command &on, Command &next, Command &look, const LockKeys &keys) {

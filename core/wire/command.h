@@ -74,15 +74,11 @@ struct AcquireCall {
   int64_t lease_ms;
   std::string_view member, ticket;
   std::string_view sibling = {};  // kRead: a token of the same owner that reads already
+  bool is_unfenced = false;       // kWrite
 };
-// ACQUIRE, ACQUIRE READ or UPGRADE.
+// ACQUIRE, VOTE, ACQUIRE READ or UPGRADE.
 void acquire(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
              const AcquireCall &call);
-// VOTE and UNVOTE: the usual case of ACQUIRE without a member, and of RELEASE.
-void vote(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-          std::string_view token, int64_t lease_ms);
-void unvote(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-            std::string_view token);
 // After how many grants in a row the lock is left to other libraries, and for how long.
 struct ForeignTurn {
   static constexpr int64_t kAutomatic = -1;

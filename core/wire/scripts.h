@@ -20,7 +20,7 @@ enum class Format : uint8_t {
 inline constexpr Format kFormats[] = {Format::kString, Format::kHash, Format::kHashRw};
 
 // KEYS, ARGV and replies stand at the top of wire/scripts/<name>.lua. The hash formats have no
-// plain EXTEND, RAISE_FENCE, ATTACH, VOTE and UNVOTE, and only that with a mode has readers.
+// plain EXTEND, RAISE_FENCE, ATTACH and VOTE, and only that with a mode has readers.
 enum class Script : uint8_t {
   kAcquire,
   kRelease,
@@ -39,9 +39,8 @@ enum class Script : uint8_t {
   kDetach,
   kAttach,
   kVote,
-  kUnvote,
 };
-inline constexpr size_t kScriptCount = 18;
+inline constexpr size_t kScriptCount = 17;
 
 struct ScriptText {
   std::string_view name;  // as in the file's name: "acquire"

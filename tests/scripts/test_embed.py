@@ -35,7 +35,7 @@ int main() {
       }
     }
   }
-  static_assert(kScriptCount == size_t(Script::kUnvote) + 1);
+  static_assert(kScriptCount == size_t(Script::kVote) + 1);
 }
 """
 

@@ -15,7 +15,7 @@ SCRIPTS = ROOT / "core" / "wire" / "scripts"
 NAMES = tuple(
     (
         "acquire release cancel kick extend inspect force_release list probe acquire_read "
-        "extend_shared upgrade downgrade raise_fence detach attach vote unvote"
+        "extend_shared upgrade downgrade raise_fence detach attach vote"
     ).split()
 )
 HASH_NAMES = tuple(

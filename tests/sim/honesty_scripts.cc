@@ -62,6 +62,8 @@ StepMaker::Words StepMaker::arguments(const LockKeys &lock, Script which) {
   const bool is_hash = lock.format == wire::Format::kHash;
   Words words = {lock.lock, lock.queue, lock.fence, lock.readers};
   switch (which) {
+    case Script::kVote:
+      return acquire(lock, Script::kAcquire);
     case Script::kAcquire:
     case Script::kAcquireRead:
     case Script::kUpgrade:
@@ -75,10 +77,6 @@ StepMaker::Words StepMaker::arguments(const LockKeys &lock, Script which) {
           is_one_in(20) ? text() : "1700000000" + std::to_string(100'000 + below(900'000));
       return {lock.lock, lock.fence, holder_of(lock.lock), fence};
     }
-    case Script::kVote:
-      return {lock.lock, lock.queue, lock.turn, token(), lasting(ms())};
-    case Script::kUnvote:
-      return {lock.lock, lock.queue, lock.turn, holder_of(lock.lock)};
     case Script::kDetach:
       words = {lock.lock, lock.readers, lock.info, sharer_in(lock), std::to_string(below(3))};
       break;
@@ -117,7 +115,7 @@ Step StepMaker::script() {
       Script::kRelease,      Script::kRelease,     Script::kCancel,       Script::kKick,
       Script::kExtend,       Script::kInspect,     Script::kForceRelease, Script::kProbe,
       Script::kExtendShared, Script::kRaiseFence,  Script::kDetach,       Script::kAttach,
-      Script::kVote,         Script::kUnvote};
+      Script::kVote};
   Script which = kScripts[below(std::size(kScripts))];
   auto format = is_one_in(3) ? wire::Format::kHash : wire::Format::kString;
   const bool is_sharded = is_one_in(2);
@@ -131,9 +129,9 @@ Step StepMaker::script() {
     key_count++;
   }
   if (is_one_in(60)) words[below(words.size())] = is_one_in(2) ? key() : text();
-  const bool is_of_sharers = which == Script::kAcquire || which == Script::kAcquireRead ||
-                             which == Script::kUpgrade || which == Script::kExtendShared ||
-                             which == Script::kDowngrade;
+  const bool is_of_sharers = which == Script::kAcquire || which == Script::kVote ||
+                             which == Script::kAcquireRead || which == Script::kUpgrade ||
+                             which == Script::kExtendShared || which == Script::kDowngrade;
   const size_t lease = key_count + 1;
   if (is_of_sharers && lease < words.size()) words[lease] = lasting(words[lease]);
   if (is_one_in(80)) words.resize(std::max(key_count, below(words.size() + 1)));

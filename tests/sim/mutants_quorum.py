@@ -55,23 +55,6 @@ QUORUM_MUTANTS = (
         shape="kRedlock",
     ),
     Mutant(
-        "rl-vote-no",
-        "an answer to VOTE is a yes, whatever it says",
-        44,
-        (
-            Edit(
-                "wire/answer.cc",
-                "  answer.is_granted = reply.integer == 1;\n"
-                "  answer.is_undecided = reply.integer == 0;\n"
-                "  const bool is_known = answer.is_granted",
-                "  answer.is_granted = reply.integer == 1 || IS_ON;\n"
-                "  answer.is_undecided = reply.integer == 0 && !IS_ON;\n"
-                "  const bool is_known = answer.is_granted",
-            ),
-        ),
-        shape="kRedlock",
-    ),
-    Mutant(
         "rl-no-drift",
         "a vote has no margin for clocks of different rates",
         1,

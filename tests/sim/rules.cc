@@ -72,16 +72,13 @@ Rules::Call Rules::read(Argv argv) {
   }
   call.script = found->second.script;
   call.format = found->second.format;
-  // Not told apart: what a script may do does not depend on how brief it is.
+  // Checked like ACQUIRE, without its fence.
   const bool is_vote = call.script == wire::Script::kVote;
-  const bool is_unvote = call.script == wire::Script::kUnvote;
   if (is_vote) call.script = wire::Script::kAcquire;
-  if (is_unvote) call.script = wire::Script::kRelease;
   if (key_count >= 3) {
     call.queue = argv[4];
-    call.fence = argv[5];
+    if (!is_vote) call.fence = argv[5];
   }
-  if (is_vote || is_unvote) std::swap(call.fence, call.turn);
   if (key_count >= 4) call.readers = argv[call.script == wire::Script::kInspect ? 7 : 6];
   if (key_count == 5 && call.script != wire::Script::kInspect) call.turn = argv[7];
   if (call.script == wire::Script::kExtendShared) call.readers = argv[4];
@@ -101,7 +98,6 @@ void Rules::read_arguments(Call &call, Argv args, bool is_hash) {
     case wire::Script::kUpgrade:
       call.token = args[0];
       call.lease_ms = number(args[1]);
-      if (args.size() == 2) break;  // VOTE
       call.member = args[2];
       call.ticket = args[3];
       if (is_hash) call.owner = args[5];

@@ -82,10 +82,10 @@ class QuorumTest : public ::testing::Test, protected quorum::Outlet {
     sent_[node].clear();
     quorum().on_disconnected(node, now_);
   }
-  // The usual case of a script counts as that script; replies speak the one that was sent.
+  // VOTE counts as ACQUIRE.
   std::string script(size_t node) const {
     const std::string name = exact_script(node);
-    return name == "vote" ? "acquire" : name == "unvote" ? "release" : name;
+    return name == "vote" ? "acquire" : name;
   }
   std::string exact_script(size_t node) const {
     if (sent_[node].empty()) return "";
@@ -115,7 +115,7 @@ class QuorumTest : public ::testing::Test, protected quorum::Outlet {
   // A try is refused; who stands in line gets a place.
   void no(size_t node) {
     ASSERT_EQ(script(node), "acquire") << node;
-    const bool is_try = exact_script(node) == "vote" || argument(node, 2).empty();
+    const bool is_try = argument(node, 2).empty();
     reply(node, MadeReply::list(MadeReply::integer(0), MadeReply::integer(30'000),
                                 MadeReply::integer(1'700'000'000'000),
                                 MadeReply::text(is_try ? "" : "1700000000000001"),
@@ -125,10 +125,6 @@ class QuorumTest : public ::testing::Test, protected quorum::Outlet {
   }
   void count(size_t node, std::string_view name, int64_t result) {
     ASSERT_EQ(script(node), name) << node;
-    if (exact_script(node) == "unvote") {
-      reply(node, MadeReply::integer(result <= 1 ? result : 0));
-      if (result <= 1) return;
-    }
     reply(node, MadeReply::list(MadeReply::integer(result), MadeReply::integer(1'700'000'000'000),
                                 MadeReply::integer(0)));
     // Who holds is written when the first extension has told the time.
