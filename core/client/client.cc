@@ -184,7 +184,7 @@ void Client::shut_down() {
 
 // ---- engine::Outlet ----------------------------------------------------------------------------
 
-void Client::send(std::span<const std::string_view> argv) {
+void Client::send(size_t, std::span<const std::string_view> argv) {
   io::append_command(out_, argv);
   out_count_++;
   was_active_ = true;
@@ -197,7 +197,7 @@ void Client::finished(engine::Request &request) {
 
 void Client::lease_ended(engine::Lease &lease) { tell_ended(static_cast<Lease &>(lease)); }
 
-void Client::drop_link() {
+void Client::drop_link(size_t) {
   if (!is_connected_) return;
   is_broken_ = true;
   if (connection_) connection_->shut();

@@ -88,10 +88,10 @@ class Client final : public Locker,
   explicit Client(Settings settings);
 
   // engine::Outlet
-  void send(std::span<const std::string_view> argv) override;
+  void send(size_t node, std::span<const std::string_view> argv) override;
   void finished(engine::Request &request) override;
   void lease_ended(engine::Lease &lease) override;
-  void drop_link() override;
+  void drop_link(size_t node) override;
 
   // client.cc
   const io::Event &event_of(const Waiter &waiter) const override;

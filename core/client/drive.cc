@@ -223,7 +223,7 @@ void Client::take_in(io::Connection::Received received) {
   } catch (const std::bad_alloc &) {
     // The engine lost an answer: as if the connection had broken here.
     replies_.clear();
-    drop_link();
+    drop_link(0);
   }
   batch_size_ = finished_count_;
   finished_count_ = 0;
@@ -237,7 +237,7 @@ void Client::dispatch() {
   const Nanos now = boot_now();
   for (const io::ReplyPtr &reply : replies_) {
     if (reply->kind != Reply::Kind::kPush) {
-      engine_->on_reply(*reply, now);
+      engine_->on_reply(0, *reply, now);
       continue;
     }
     take_message(*reply, now);
@@ -247,11 +247,11 @@ void Client::dispatch() {
 
 void Client::take_message(const Reply &reply, Nanos now) {
   const std::string_view kind = reply.at(0).text();
-  if (kind == "message" || kind == "smessage") return engine_->on_push(reply.at(2).text(), now);
+  if (kind == "message" || kind == "smessage") return engine_->on_push(0, reply.at(2).text(), now);
   if (kind != "invalidate") return;
   const Reply &keys = reply.at(1);
-  if (keys.kind == Reply::Kind::kNil) return engine_->on_all_invalidated(now);
-  for (size_t i = 0; i < keys.count(); i++) engine_->on_invalidated(keys.at(i).text(), now);
+  if (keys.kind == Reply::Kind::kNil) return engine_->on_all_invalidated(0, now);
+  for (size_t i = 0; i < keys.count(); i++) engine_->on_invalidated(0, keys.at(i).text(), now);
 }
 
 // Send what is there. Only one thread sends at a time; what others append meanwhile goes along.
@@ -291,7 +291,7 @@ void Client::flush_if_nobody_will(Lock &lock) {
 // For those who do not wait themselves: several of their commands go in one write. When something
 // is in flight already, somebody will read the answer to it, and send what has gathered by then.
 void Client::flush_unless_reader_will(Lock &lock) {
-  const bool is_reader_sure = engine_->in_flight_count() > out_count_;
+  const bool is_reader_sure = engine_->in_flight_count(0) > out_count_;
   if (!is_reader_sure || out_count_ >= batch_size_for_one_write()) flush(lock);
 }
 
@@ -316,7 +316,7 @@ void Client::settle() {
   }
   // Callers that sleep do not depend on the reader, which may be polled late.
   const bool is_for_reader = reader_ && long_.front() == nullptr;
-  const bool is_outstanding = engine_->in_flight_count() > 0 || engine_->expects_push();
+  const bool is_outstanding = engine_->in_flight_count(0) > 0 || engine_->expects_push();
   if (sentinel_ == nullptr || sentinel_ == &keeper_) {
     // Only the first is asked: to look for another one would cost time with each turn.
     if (Waiter *waiter = long_.front(); waiter != nullptr && should_watch(*waiter)) {
@@ -360,7 +360,7 @@ void Client::disconnect(Lock &lock) {
   replies_.clear();
   connection_.reset();
   if (messages_) messages_->shut();
-  engine_->on_disconnected(boot_now());
+  engine_->on_disconnected(0, boot_now());
   call_keeper_in_time();
 }
 

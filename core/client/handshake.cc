@@ -251,8 +251,7 @@ Outcome dial(const Settings &settings, embedded::Membership *membership, int wak
 }  // namespace
 
 Outcome open_line(const Settings &settings, const std::string &channel,
-                  embedded::Membership *membership, int wake_fd, Line &line,
-                  quorum::NodeFacts *facts) {
+                  embedded::Membership *membership, int wake_fd, Line &line, bool asks_identity) {
   if (auto outcome = dial(settings, membership, wake_fd, line.commands); !outcome.ok())
     return outcome;
   const Nanos limit = boot_now() + settings.timeout;
@@ -260,9 +259,9 @@ Outcome open_line(const Settings &settings, const std::string &channel,
   if (auto outcome = handshake.greet(); !outcome.ok()) return outcome;
   if (auto outcome = handshake.select_database(); !outcome.ok()) return outcome;
   if (auto outcome = handshake.load_scripts(); !outcome.ok()) return outcome;
-  if (facts != nullptr) {
-    auto outcome = ask_node_facts(*line.commands, settings, wake_fd, *facts);
-    if (!outcome.ok() || facts->is_cluster_member) return outcome;
+  if (asks_identity) {
+    auto outcome = ask_identity(*line.commands, settings, wake_fd, line.facts);
+    if (!outcome.ok() || line.facts.is_cluster_member) return outcome;
   }
   line.facts.is_sharded = handshake.is_sharded();
   if (handshake.protocol() == 3) {

@@ -10,9 +10,8 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "embedded/membership.h"
-#include "engine/engine.h"
+#include "engine/service.h"
 #include "io/connection.h"
-#include "quorum/quorum.h"
 
 namespace redlatch::client {
 
@@ -27,10 +26,8 @@ struct Line {
 // Connect and say what has to be said. Each connection has one connect limit and one command time
 // limit; `wake_fd` ends it when it turns readable. kDenied and kUnsupported will not pass by trying
 // again; the others may. `membership`: of an embedded server, else NULL. Throws std::bad_alloc.
-// `facts`: asked of a node of a Redlock, else NULL; one that cannot be a node is asked nothing
-// else.
+// `asks_identity`: a node of a quorum is asked who it is; one that cannot be a node, nothing else.
 Outcome open_line(const Settings &settings, const std::string &channel,
-                  embedded::Membership *membership, int wake_fd, Line &line,
-                  quorum::NodeFacts *facts = nullptr);
+                  embedded::Membership *membership, int wake_fd, Line &line, bool asks_identity);
 
 }  // namespace redlatch::client

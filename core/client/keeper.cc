@@ -33,7 +33,7 @@ void Client::keep() {
       driver_ = nullptr;
     }
     if (attempt_ && attempt_->is_over) end_attempt(lock);
-    if (!attempt_ && engine_->begin_connect(boot_now())) start_attempt();
+    if (!attempt_ && engine_->begin_connect(0, boot_now())) start_attempt();
     tick(lock);
     io::Watch::Seen seen;
     const uint64_t watched = connection_count_;
@@ -74,7 +74,7 @@ void Client::run_timers(Nanos now) {
   try {
     engine_->on_timer(now);
   } catch (const std::bad_alloc &) {
-    drop_link();  // what was due is looked at again when connected
+    drop_link(0);  // what was due is looked at again when connected
   }
 }
 
@@ -88,7 +88,7 @@ void Client::start_attempt() {
   if (error == 0) return;
   attempt_.reset();
   try {
-    engine_->on_connect_failed(no_thread(error), boot_now());
+    engine_->on_connect_failed(0, no_thread(error), boot_now());
   } catch (const std::bad_alloc &) {
     return;  // the next attempt is due all the same
   }
@@ -105,7 +105,8 @@ void Client::attempt() {
   Line line;
   Outcome outcome;
   try {
-    outcome = open_line(settings_, engine_->channel(), membership_.get(), stop_event_.fd(), line);
+    outcome = open_line(settings_, engine_->channel(), membership_.get(), stop_event_.fd(), line,
+                        engine_->needs_identity());
   } catch (const std::bad_alloc &) {
     outcome.status = Status::kNoMemory;
   }
@@ -135,14 +136,14 @@ void Client::end_attempt(Lock &lock) {
       if (reader_) reader_->add_socket(connection_->fd());
       is_drained_ = false;
       if (messages_) keeper_watch_.add_second(messages_->fd());
-      engine_->on_connected(line.facts, boot_now());
+      engine_->on_connected(0, line.facts, boot_now());
     } else {
-      engine_->on_connect_failed(outcome, boot_now());
+      engine_->on_connect_failed(0, outcome, boot_now());
     }
     // Last: the words about it may fail for want of memory.
     note_connection(outcome, line.facts);
   } catch (const std::bad_alloc &) {
-    drop_link();
+    drop_link(0);
   }
 }
 
@@ -158,12 +159,12 @@ void Client::read_messages(Lock &lock) {
     const Nanos now = boot_now();
     for (const io::ReplyPtr &reply : replies) take_message(*reply, now);
   } catch (const std::bad_alloc &) {
-    drop_link();
+    drop_link(0);
   }
   if (received != io::Connection::Received::kEnded) return;
   // Without messages the waits of this client would be slow: both connections or none.
   messages_.reset();
-  if (is_connected_) drop_link();
+  if (is_connected_) drop_link(0);
 }
 
 // Said once for each change: an outage of an hour is one line.

@@ -12,8 +12,8 @@
 
 namespace redlatch::client {
 
-Outcome ask_node_facts(io::Connection &connection, const Settings &settings, int wake_fd,
-                       quorum::NodeFacts &facts) {
+Outcome ask_identity(io::Connection &connection, const Settings &settings, int wake_fd,
+                     engine::ServerFacts &facts) {
   wire::Command server;
   wire::Command replication;
   wire::Command time;

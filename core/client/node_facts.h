@@ -6,14 +6,14 @@
 
 #include "base/settings.h"
 #include "base/status.h"
+#include "engine/service.h"
 #include "io/connection.h"
-#include "quorum/quorum.h"
 
 namespace redlatch::client {
 
 // Ask over a fresh connection, for at most one command time limit. A node that may not say it is no
 // failure here. Throws std::bad_alloc.
-Outcome ask_node_facts(io::Connection &connection, const Settings &settings, int wake_fd,
-                       quorum::NodeFacts &facts);
+Outcome ask_identity(io::Connection &connection, const Settings &settings, int wake_fd,
+                     engine::ServerFacts &facts);
 
 }  // namespace redlatch::client

@@ -29,7 +29,7 @@ std::shared_ptr<Redlock> Redlock::open(std::vector<Settings> nodes, QuorumSettin
   redlock->keeper_watch_.add(redlock->poller_.fd());
   uint64_t seed = 0;
   for (size_t i = 16; i < random.size(); i++) seed = seed << 8 | random[i];
-  quorum::Outlet &outlet = *redlock;
+  engine::Outlet &outlet = *redlock;
   redlock->quorum_ = std::make_unique<quorum::Quorum>(
       redlock->node_settings_, redlock->settings_, std::span<const uint8_t, 16>(random.data(), 16),
       seed, outlet);
@@ -197,7 +197,7 @@ void Redlock::shut_down() {
   wake_all(lock);
 }
 
-// ---- quorum::Outlet ----------------------------------------------------------------------------
+// ---- engine::Outlet ----------------------------------------------------------------------------
 
 void Redlock::send(size_t node, std::span<const std::string_view> argv) {
   io::append_command(nodes_[node].out, argv);

@@ -30,7 +30,7 @@
 
 namespace redlatch::client {
 
-class Redlock final : public Locker, private quorum::Outlet {
+class Redlock final : public Locker, private engine::Outlet {
  public:
   // nullptr: `why` says why not. Touches no network.
   static std::shared_ptr<Redlock> open(std::vector<Settings> nodes, QuorumSettings settings,
@@ -70,13 +70,12 @@ class Redlock final : public Locker, private quorum::Outlet {
     pthread_t thread{};
     bool is_trying = false, is_over = false;
     Line line;
-    quorum::NodeFacts facts;
     Outcome outcome;
   };
 
   Redlock(std::vector<Settings> nodes, QuorumSettings settings);
 
-  // quorum::Outlet
+  // engine::Outlet
   void send(size_t node, std::span<const std::string_view> argv) override;
   void finished(engine::Request &request) override;
   void lease_ended(engine::Lease &lease) override;
@@ -95,6 +94,7 @@ class Redlock final : public Locker, private quorum::Outlet {
   void turn(Lock &lock, Waiter &me, Nanos limit);
   void flush(Lock &lock);
   bool has_output() const;
+  bool is_in_flight() const;
   void read_ready();
   void take_in(size_t node, Nanos now);
   void tick(Nanos now) noexcept;

@@ -190,6 +190,11 @@ void Redlock::call_in_time() {
   if (quorum_->next_due() < keeper_wakes_at_) wake(keeper_);
 }
 
+bool Redlock::is_in_flight() const {
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [this](const Node &node) { return quorum_->in_flight_count(node.index) > 0; });
+}
+
 // ---- the keeper --------------------------------------------------------------------------------
 
 void Redlock::start_keeper() {
@@ -218,7 +223,8 @@ void Redlock::keep() {
     // answer would be late; looking once per limit costs less than being told each time.
     const Nanos now = boot_now();
     keeper_wakes_at_ = driver_ != nullptr ? now + timeout_ : quorum_->next_due();
-    if (quorum_->is_outstanding()) keeper_wakes_at_ = std::min(keeper_wakes_at_, now + timeout_);
+    const bool is_busy = quorum_->expects_push() || is_in_flight();
+    if (is_busy) keeper_wakes_at_ = std::min(keeper_wakes_at_, now + timeout_);
     wake_all(lock);
     poll_as(lock, keeper_, [&] { keeper_watch_.wait(keeper_wakes_at_); });
   }
@@ -253,17 +259,15 @@ void *Redlock::attempt_main(void *node) {
 void Redlock::attempt(Node &node) {
   const Settings &settings = node_settings_[node.index];
   Line line;
-  quorum::NodeFacts facts;
   Outcome outcome;
   try {
     outcome = open_line(settings, quorum_->channel(), node.membership.get(), stop_event_.fd(), line,
-                        &facts);
+                        quorum_->needs_identity());
   } catch (const std::bad_alloc &) {
     outcome.status = Status::kNoMemory;
   }
   Lock lock(mutex_);
   node.line = std::move(line);
-  node.facts = std::move(facts);
   node.outcome = std::move(outcome);
   node.is_over = true;
   wake(driver_ != nullptr ? *driver_ : keeper_);
@@ -288,7 +292,7 @@ void Redlock::end_attempts(Lock &lock) {
         const auto key = static_cast<uint32_t>(node.index);
         poller_.add(node.commands->fd(), key);
         if (node.messages) poller_.add(node.messages->fd(), key + kMessages);
-        quorum_->on_connected(node.index, line.facts, node.facts, boot_now());
+        quorum_->on_connected(node.index, line.facts, boot_now());
       } else {
         quorum_->on_connect_failed(node.index, outcome, boot_now());
       }

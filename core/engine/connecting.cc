@@ -15,13 +15,13 @@ void Engine::connect_soon(Nanos now) {
   if (link_ == Link::kDown) connect_at_ = std::min(connect_at_, now);
 }
 
-bool Engine::begin_connect(Nanos now) {
+bool Engine::begin_connect(size_t, Nanos now) {
   if (link_ != Link::kDown || !has_work() || now < connect_at_) return false;
   link_ = Link::kConnecting;
   return true;
 }
 
-void Engine::on_connected(const ServerFacts &facts, Nanos now) {
+void Engine::on_connected(size_t, const ServerFacts &facts, Nanos now) {
   link_ = Link::kUp;
   dialect_.is_sharded = facts.is_sharded;
   is_push_trusted_ = facts.is_push_trusted;
@@ -51,7 +51,7 @@ void Engine::on_connected(const ServerFacts &facts, Nanos now) {
   });
 }
 
-void Engine::on_connect_failed(const Outcome &why, Nanos now) {
+void Engine::on_connect_failed(size_t, const Outcome &why, Nanos now) {
   link_ = Link::kDown;
   connect_at_ = after(now, reconnect_.next(entropy_.next()));
   link_failure_ = why;
@@ -80,7 +80,7 @@ void Engine::fail_everybody(Status status, std::string_view message, Nanos now) 
 }
 
 // Nothing here may fail: a hold that still waited for an answer would be stuck.
-void Engine::on_disconnected(Nanos now) noexcept {
+void Engine::on_disconnected(size_t, Nanos now) noexcept {
   link_ = Link::kDown;
   connect_at_ = after(now, reconnect_.next(entropy_.next()));
   clock_offset_.forget();

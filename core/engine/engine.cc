@@ -13,9 +13,10 @@
 namespace redlatch::engine {
 
 Engine::Engine(const Settings &settings, std::span<const uint8_t, 16> random, uint64_t seed,
-               Outlet &outlet)
+               Outlet &outlet, size_t node)
     : settings_(settings),
       outlet_(outlet),
+      node_(node),
       cid_(wire::make_cid(random)),
       prefix_(wire::channel_prefix(settings.name_space)),
       channel_(prefix_ + cid_),
@@ -318,7 +319,7 @@ Outcome Engine::why_late(const Request &request) const {
 void Engine::send(wire::Command &command, InFlight in_flight) {
   in_flight_.push_back(std::move(in_flight));
   try {
-    outlet_.send(command.argv());
+    outlet_.send(node_, command.argv());
   } catch (...) {
     in_flight_.pop_back();
     throw;
@@ -334,10 +335,10 @@ bool Engine::try_send(wire::Command &command, InFlight in_flight) noexcept {
   }
 }
 
-void Engine::on_reply(const Reply &reply, Nanos now) {
+void Engine::on_reply(size_t, const Reply &reply, Nanos now) {
   if (in_flight_.empty()) {
     link_ = Link::kBroken;
-    return outlet_.drop_link();
+    return outlet_.drop_link(node_);
   }
   const InFlight in_flight = std::move(in_flight_.front());
   in_flight_.pop_front();
@@ -382,7 +383,7 @@ void Engine::take_reply(const InFlight &in_flight, const Reply &reply, Nanos now
   }
 }
 
-void Engine::on_push(std::string_view message, Nanos now) {
+void Engine::on_push(size_t, std::string_view message, Nanos now) {
   const auto push = wire::parse_push(message);
   if (!push) return;
   const auto found = holds_.find(push->rid);
@@ -432,7 +433,7 @@ Nanos Engine::answer_due() const {
 void Engine::on_timer(Nanos now) {
   if (answer_due() <= now) {
     link_ = Link::kBroken;
-    outlet_.drop_link();
+    outlet_.drop_link(node_);
   }
   if (announce_at_ <= now) announce(now);
   bool is_renewing = false;

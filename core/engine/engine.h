@@ -26,6 +26,7 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "engine/client_names.h"
+#include "engine/service.h"
 #include "engine/subjects.h"
 #include "engine/timer_queue.h"
 #include "policy/backoff.h"
@@ -35,77 +36,49 @@
 
 namespace redlatch::engine {
 
-// Where the engine's actions go. No call comes back into the engine from here.
-class Outlet {
+class Engine final : public LockService {
  public:
-  virtual ~Outlet() = default;
-  // Append one command to what is to be sent. The text is borrowed for the call.
-  virtual void send(std::span<const std::string_view> argv) = 0;
-  virtual void finished(Request &request) = 0;
-  virtual void lease_ended(Lease &lease) = 0;
-  // Its deadline has changed.
-  virtual void lease_moved(Lease &) {}
-  // The connection is of no use any more; on_disconnected() is to follow.
-  virtual void drop_link() = 0;
-};
-
-// What a fresh connection found out.
-struct ServerFacts {
-  bool is_sharded = false;      // SPUBLISH exists
-  bool can_track = false;       // may tell when a key changes
-  bool is_push_trusted = true;  // subscribed, and receivers are counted rightly
-  std::string why_not_trusted;
-};
-
-class Engine {
- public:
-  // `random` makes the client's id. Settings and outlet outlive the engine.
+  // `random` makes the client's id. Settings and outlet outlive the engine, and know it as number
+  // `node`.
   Engine(const Settings &settings, std::span<const uint8_t, 16> random, uint64_t seed,
-         Outlet &outlet);
-  ~Engine();
-  Engine(const Engine &) = delete;
-  Engine &operator=(const Engine &) = delete;
+         Outlet &outlet, size_t node = 0);
+  ~Engine() override;
 
-  // Calls of users. Arguments were checked. Results arrive by Outlet::finished(), maybe at once.
-  void start(const std::shared_ptr<Request> &request, Nanos now);
-  // kCancelled, or the result that stood before.
-  Status cancel(Request &request, Nanos now);
+  size_t node_count() const override { return 1; }
+  const std::string &channel() const override { return channel_; }
+  bool needs_identity() const override { return false; }
+
+  void start(const std::shared_ptr<Request> &request, Nanos now) override;
+  Status cancel(Request &request, Nanos now) override;
   // Leave `lease` to its ttl without asking the server; no client can attach it.
   void drop(Lease &lease, Nanos now);
   // Why `lease`, which is not held, is not.
   static Outcome why_not_held(const Lease &lease);
-  // Nobody will release `lease` any more.
-  void abandon(Lease &lease, Nanos now);
-  // Likewise, but whoever has it is only being told now that it is lost.
+  void abandon(Lease &lease, Nanos now) override;
+  // As abandon(), but the holder is only being notified now that it is lost.
   void abandon_lost(Lease &lease, Nanos now);
-  // No further work is taken; what is held is given back.
-  void shut_down(Nanos now);
-  // Answer whoever still waits for a release: time is up.
-  void give_up();
+  void shut_down(Nanos now) override;
+  void give_up() override;
   // Whether everything that was given back has been answered.
   bool is_drained() const;
+  size_t drained_count() const override { return is_drained() ? 1 : 0; }
   // Whether nothing is left of what users asked for.
   bool is_idle() const { return !has_work() && names_.empty(); }
 
-  // Events of the connection.
-  // Whether to connect now; then one of the next two follows.
-  [[nodiscard]] bool begin_connect(Nanos now);
-  void on_connected(const ServerFacts &facts, Nanos now);
-  void on_connect_failed(const Outcome &why, Nanos now);
-  void on_disconnected(Nanos now) noexcept;
-  void on_reply(const Reply &reply, Nanos now);
-  void on_push(std::string_view message, Nanos now);
-  // The server tells, once, that a key which it was asked to track has changed; or all of them.
-  void on_invalidated(std::string_view key, Nanos now);
-  void on_all_invalidated(Nanos now);
+  [[nodiscard]] bool begin_connect(size_t node, Nanos now) override;
+  void on_connected(size_t node, const ServerFacts &facts, Nanos now) override;
+  void on_connect_failed(size_t node, const Outcome &why, Nanos now) override;
+  void on_disconnected(size_t node, Nanos now) noexcept override;
+  void on_reply(size_t node, const Reply &reply, Nanos now) override;
+  void on_push(size_t node, std::string_view message, Nanos now) override;
+  void on_invalidated(size_t node, std::string_view key, Nanos now) override;
+  void on_all_invalidated(size_t node, Nanos now) override;
 
-  // Time.
-  void on_timer(Nanos now);
-  Nanos next_due() const;
+  void on_timer(Nanos now) override;
+  Nanos next_due() const override;
 
-  // For the connection: the channel to subscribe to.
-  const std::string &channel() const { return channel_; }
-  size_t in_flight_count() const { return in_flight_.size(); }
+  size_t in_flight_count(size_t) const override { return in_flight_.size(); }
+  bool expects_push() const override { return waiting_hold_count_ > 0; }
   // Whether the answer to `request` depends on somebody else's release, and not on a reply.
   static bool is_queued(const Request &request);
   // Whether this client holds the lock that `request` waits for. Whoever releases it will then most
@@ -141,8 +114,6 @@ class Engine {
   void poll(Request &request, Nanos now) {
     if (request.hold != nullptr) ask(*request.hold, now);
   }
-  // Something may arrive without having been asked for.
-  bool expects_push() const { return waiting_hold_count_ > 0; }
 
  private:
   using Phase = Hold::Phase;
@@ -317,6 +288,7 @@ class Engine {
 
   const Settings &settings_;
   Outlet &outlet_;
+  const size_t node_;
   std::string cid_;
   const std::string prefix_;
   const std::string channel_;

@@ -396,7 +396,7 @@ void Engine::look_again(LockName &lock, Nanos now) {
   }
 }
 
-void Engine::on_invalidated(std::string_view key, Nanos now) {
+void Engine::on_invalidated(size_t, std::string_view key, Nanos now) {
   if (!key.starts_with(settings_.name_space)) return;
   key.remove_prefix(settings_.name_space.size());
   for (const auto format : wire::kFormats) {
@@ -407,7 +407,7 @@ void Engine::on_invalidated(std::string_view key, Nanos now) {
   }
 }
 
-void Engine::on_all_invalidated(Nanos now) {
+void Engine::on_all_invalidated(size_t, Nanos now) {
   std::vector<std::shared_ptr<LockName>> locks;
   for (const auto &[name, lock] : names_) locks.push_back(lock);
   for (const auto &lock : locks) look_again(*lock, now);

@@ -19,36 +19,27 @@ std::string seconds(Nanos duration) {
 
 }  // namespace
 
-// ---- reports of an engine ----------------------------------------------------------------------
+// ---- reports of the engines --------------------------------------------------------------------
 
-void Quorum::Node::send(std::span<const std::string_view> argv) {
-  quorum.outlet_.send(index, argv);
+void Quorum::send(size_t node, std::span<const std::string_view> argv) { outlet_.send(node, argv); }
+
+void Quorum::finished(engine::Request &request) {
+  if (request.op != engine::Request::Op::kConnect) mark(static_cast<Ballot &>(request).matter);
 }
 
-void Quorum::Node::finished(engine::Request &request) {
-  if (request.op != engine::Request::Op::kConnect) {
-    quorum.mark(static_cast<Ballot &>(request).matter);
-  }
-}
+void Quorum::lease_ended(engine::Lease &lease) { mark(static_cast<Share &>(lease).matter); }
 
-void Quorum::Node::lease_ended(engine::Lease &lease) {
-  quorum.mark(static_cast<Share &>(lease).matter);
-}
+void Quorum::lease_moved(engine::Lease &lease) { mark(static_cast<Share &>(lease).matter); }
 
-void Quorum::Node::lease_moved(engine::Lease &lease) {
-  quorum.mark(static_cast<Share &>(lease).matter);
-}
-
-void Quorum::Node::drop_link() { quorum.outlet_.drop_link(index); }
+void Quorum::drop_link(size_t node) { outlet_.drop_link(node); }
 
 // ---- events of a connection --------------------------------------------------------------------
 
 bool Quorum::begin_connect(size_t node, Nanos now) {
-  return nodes_[node]->engine.begin_connect(now);
+  return nodes_[node]->engine.begin_connect(node, now);
 }
 
-void Quorum::on_connected(size_t index, const engine::ServerFacts &server, const NodeFacts &facts,
-                          Nanos now) {
+void Quorum::on_connected(size_t index, const engine::ServerFacts &facts, Nanos now) {
   Node &node = *nodes_[index];
   const bool is_known = !node.run_id.empty() && !facts.run_id.empty();
   const bool has_restarted = is_known && facts.run_id != node.run_id;
@@ -64,7 +55,7 @@ void Quorum::on_connected(size_t index, const engine::ServerFacts &server, const
   node.was_tried = true;
   node.trouble.clear();
   node.heard_at = now;
-  node.engine.on_connected(server, now);
+  node.engine.on_connected(index, facts, now);
   set_refusal(node, judge(node), now);
   node.was_good = node.was_good || node.refusal.ok();
   note_ages();
@@ -76,7 +67,7 @@ void Quorum::on_connect_failed(size_t index, const Outcome &why, Nanos now) {
   Node &node = *nodes_[index];
   const bool may_pass = why.status == Status::kUnavailable || why.status == Status::kServer;
   node.was_tried = true;
-  node.engine.on_connect_failed(why, now);  // first: what follows may fail
+  node.engine.on_connect_failed(index, why, now);  // first: what follows may fail
   node.refusal = may_pass ? Outcome{} : why;
   node.facts.is_replica = false;  // as far as is known
   mark_waiting(node);
@@ -84,7 +75,7 @@ void Quorum::on_connect_failed(size_t index, const Outcome &why, Nanos now) {
 }
 
 void Quorum::on_disconnected(size_t index, Nanos now) noexcept {
-  nodes_[index]->engine.on_disconnected(now);
+  nodes_[index]->engine.on_disconnected(index, now);
   mark_waiting(*nodes_[index]);
   settle(now);
 }
@@ -92,7 +83,7 @@ void Quorum::on_disconnected(size_t index, Nanos now) noexcept {
 void Quorum::on_reply(size_t index, const Reply &reply, Nanos now) {
   Node &node = *nodes_[index];
   node.heard_at = now;
-  node.engine.on_reply(reply, now);
+  node.engine.on_reply(index, reply, now);
   if (wire::is_of_replica(reply)) {
     node.facts.is_replica = true;
     set_refusal(node, judge(node), now);
@@ -102,17 +93,17 @@ void Quorum::on_reply(size_t index, const Reply &reply, Nanos now) {
 
 void Quorum::on_push(size_t index, std::string_view message, Nanos now) {
   nodes_[index]->heard_at = now;
-  nodes_[index]->engine.on_push(message, now);
+  nodes_[index]->engine.on_push(index, message, now);
   settle(now);
 }
 
 void Quorum::on_invalidated(size_t index, std::string_view key, Nanos now) {
-  nodes_[index]->engine.on_invalidated(key, now);
+  nodes_[index]->engine.on_invalidated(index, key, now);
   settle(now);
 }
 
 void Quorum::on_all_invalidated(size_t index, Nanos now) {
-  nodes_[index]->engine.on_all_invalidated(now);
+  nodes_[index]->engine.on_all_invalidated(index, now);
   settle(now);
 }
 

@@ -17,13 +17,14 @@ using engine::Lease;
 using engine::Request;
 
 Quorum::Quorum(std::span<const Settings> nodes, const QuorumSettings &settings,
-               std::span<const uint8_t, 16> random, uint64_t seed, Outlet &outlet)
+               std::span<const uint8_t, 16> random, uint64_t seed, engine::Outlet &outlet)
     : settings_(settings),
       outlet_(outlet),
       entropy_(seed),
       majority_(policy::majority_of(nodes.size())) {
+  engine::Outlet &reports = *this;
   for (size_t i = 0; i < nodes.size(); i++) {
-    nodes_.push_back(std::make_unique<Node>(*this, i, nodes[i], random, entropy_.next()));
+    nodes_.push_back(std::make_unique<Node>(reports, i, nodes[i], random, entropy_.next()));
   }
 }
 
@@ -142,10 +143,9 @@ size_t Quorum::drained_count() const {
   }));
 }
 
-bool Quorum::is_outstanding() const {
-  return std::any_of(nodes_.begin(), nodes_.end(), [](const auto &node) {
-    return node->engine.in_flight_count() > 0 || node->engine.expects_push();
-  });
+bool Quorum::expects_push() const {
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [](const auto &node) { return node->engine.expects_push(); });
 }
 
 // ---- time --------------------------------------------------------------------------------------

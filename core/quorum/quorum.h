@@ -11,7 +11,7 @@
 // Engines report through Outlet in the middle of their work. So a report only marks what it is
 // about (a Matter), and settle() looks at it as a whole before the call into the quorum returns.
 //
-// It throws only std::bad_alloc, from start() and before anything was started.
+// start() throws before anything was started.
 #pragma once
 
 #include <map>
@@ -28,6 +28,7 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "engine/engine.h"
+#include "engine/service.h"
 #include "engine/timer_queue.h"
 #include "policy/backoff.h"
 #include "policy/quorum.h"
@@ -35,87 +36,54 @@
 
 namespace redlatch::quorum {
 
-// Where the quorum's actions go: engine::Outlet for several nodes. No call comes back from here.
-class Outlet {
- public:
-  virtual ~Outlet() = default;
-  virtual void send(size_t node, std::span<const std::string_view> argv) = 0;
-  virtual void finished(engine::Request &request) = 0;
-  virtual void lease_ended(engine::Lease &lease) = 0;
-  virtual void drop_link(size_t node) = 0;
-  // A fault of a connected node was found, or is gone.
-  virtual void judged(size_t, const Outcome &) {}
-};
-
-// What a node says of itself on a fresh connection.
-struct NodeFacts {
-  std::string run_id;  // empty: it may not be asked
-  policy::Age age;     // its told_at is the time at which it was asked
-  bool is_replica = false;
-  bool is_cluster_member = false;
-  Outcome why_unknown;  // without a run id
-};
-
-class Quorum {
+class Quorum final : public engine::LockService, private engine::Outlet {
  public:
   // `random` makes the token's constant part, the same on all nodes. Settings and outlet outlive
   // the quorum.
   Quorum(std::span<const Settings> nodes, const QuorumSettings &settings,
-         std::span<const uint8_t, 16> random, uint64_t seed, Outlet &outlet);
-  ~Quorum();
-  Quorum(const Quorum &) = delete;
-  Quorum &operator=(const Quorum &) = delete;
+         std::span<const uint8_t, 16> random, uint64_t seed, engine::Outlet &outlet);
+  ~Quorum() override;
 
-  // Calls of users, as those of the engine. Requests: kConnect, kAcquire, kRelease, kExtend.
-  void start(const std::shared_ptr<engine::Request> &request, Nanos now);
-  Status cancel(engine::Request &request, Nanos now);
-  void abandon(engine::Lease &lease, Nanos now);
-  void shut_down(Nanos now);
-  void give_up();
-  // How many nodes have answered all that was given back, or cannot be told.
-  size_t drained_count() const;
+  size_t node_count() const override { return nodes_.size(); }
+  const std::string &channel() const override { return nodes_.front()->engine.channel(); }
+  bool needs_identity() const override { return true; }
 
-  // Events of the connection to a node, as those of the engine.
-  [[nodiscard]] bool begin_connect(size_t node, Nanos now);
-  void on_connected(size_t node, const engine::ServerFacts &server, const NodeFacts &facts,
-                    Nanos now);
-  void on_connect_failed(size_t node, const Outcome &why, Nanos now);
-  void on_disconnected(size_t node, Nanos now) noexcept;
-  void on_reply(size_t node, const Reply &reply, Nanos now);
-  void on_push(size_t node, std::string_view message, Nanos now);
-  void on_invalidated(size_t node, std::string_view key, Nanos now);
-  void on_all_invalidated(size_t node, Nanos now);
+  // Requests: kConnect, kAcquire, kRelease, kExtend, kDetach.
+  void start(const std::shared_ptr<engine::Request> &request, Nanos now) override;
+  Status cancel(engine::Request &request, Nanos now) override;
+  void abandon(engine::Lease &lease, Nanos now) override;
+  void shut_down(Nanos now) override;
+  void give_up() override;
+  // A node that is not connected is not waited for.
+  size_t drained_count() const override;
 
-  void on_timer(Nanos now);
-  Nanos next_due() const;
+  [[nodiscard]] bool begin_connect(size_t node, Nanos now) override;
+  void on_connected(size_t node, const engine::ServerFacts &facts, Nanos now) override;
+  void on_connect_failed(size_t node, const Outcome &why, Nanos now) override;
+  void on_disconnected(size_t node, Nanos now) noexcept override;
+  void on_reply(size_t node, const Reply &reply, Nanos now) override;
+  void on_push(size_t node, std::string_view message, Nanos now) override;
+  void on_invalidated(size_t node, std::string_view key, Nanos now) override;
+  void on_all_invalidated(size_t node, Nanos now) override;
 
-  size_t node_count() const { return nodes_.size(); }
-  // The channel to subscribe to, on every node.
-  const std::string &channel() const { return nodes_.front()->engine.channel(); }
-  // Whether an answer or a message may come from some node.
-  bool is_outstanding() const;
-  // One line for each node: whether it votes, or why not.
-  std::string describe(Nanos now) const;
+  void on_timer(Nanos now) override;
+  Nanos next_due() const override;
+
+  size_t in_flight_count(size_t node) const override {
+    return nodes_[node]->engine.in_flight_count(node);
+  }
+  bool expects_push() const override;
+  std::string describe(Nanos now) const override;
 
  private:
   // One server, and what is known of it.
-  struct Node final : engine::Outlet {
-    Node(Quorum &quorum_, size_t index_, const Settings &settings_,
+  struct Node {
+    Node(engine::Outlet &outlet, size_t index_, const Settings &settings_,
          std::span<const uint8_t, 16> random, uint64_t seed)
-        : quorum(quorum_),
-          index(index_),
-          settings(settings_),
-          engine(settings_, random, seed, *this) {}
-
-    void send(std::span<const std::string_view> argv) override;
-    void finished(engine::Request &request) override;
-    void lease_ended(engine::Lease &lease) override;
-    void lease_moved(engine::Lease &lease) override;
-    void drop_link() override;
+        : index(index_), settings(settings_), engine(settings_, random, seed, outlet, index_) {}
 
     bool is_replica() const { return !refusal.ok() && facts.is_replica; }
 
-    Quorum &quorum;
     const size_t index;
     const Settings &settings;
     engine::Engine engine;
@@ -123,7 +91,7 @@ class Quorum {
     bool was_tried = false;                       // at least one attempt is over
     bool was_good = false;                        // .. and one found nothing wrong
     Outcome refusal;                              // why this is no node of a quorum; ok: it is
-    NodeFacts facts;                              // of the last connection
+    engine::ServerFacts facts;                    // of the last connection
     std::string run_id;                           // the last that is known
     bool is_aged = false;                         // facts.age is known
     Nanos guarded_until = 0;                      // it restarted since we first saw it
@@ -131,6 +99,13 @@ class Quorum {
     Nanos heard_at = 0;
     std::string trouble;  // why it did not vote when it was asked last
   };
+
+  // nodes.cc: reports of the engines
+  void send(size_t node, std::span<const std::string_view> argv) override;
+  void finished(engine::Request &request) override;
+  void lease_ended(engine::Lease &lease) override;
+  void lease_moved(engine::Lease &lease) override;
+  void drop_link(size_t node) override;
 
   // nodes.cc: who may vote
   bool is_guarded() const { return settings_.restart_guard > 0 && !settings_.is_durable; }
@@ -216,7 +191,7 @@ class Quorum {
   Outcome why_not(const Errand &errand, size_t done, size_t unknown) const;
 
   const QuorumSettings &settings_;
-  Outlet &outlet_;
+  engine::Outlet &outlet_;
   Entropy entropy_;
   std::vector<std::unique_ptr<Node>> nodes_;
   size_t majority_;

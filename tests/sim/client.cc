@@ -116,7 +116,7 @@ void Client::shut_down() {
 
 // ---- the outlet --------------------------------------------------------------------------------
 
-void Client::send(std::span<const std::string_view> argv) {
+void Client::send(size_t, std::span<const std::string_view> argv) {
   const CoreMemory::Pause pause;
   scene_.rules.sent(slot_, argv);
   out_.emplace_back(argv);
@@ -205,7 +205,7 @@ void Client::disconnect() {
   is_up_ = false;
   later(random_.between(0, kSchedulingLimit), [this] {
     scene_.trace.say(scene_.schedule.now(), "client %d is disconnected", slot_);
-    call([](engine::Engine &engine, Nanos now) { engine.on_disconnected(now); });
+    call([](engine::Engine &engine, Nanos now) { engine.on_disconnected(0, now); });
   });
 }
 
@@ -213,7 +213,7 @@ void Client::connect() {
   if (is_connecting_) return;
   {
     const CoreMemory::Scope scope;
-    if (!engine_->begin_connect(now())) return;
+    if (!engine_->begin_connect(0, now())) return;
   }
   is_connecting_ = true;
   const Nanos way = scene_.network.delay() + scene_.network.delay();
@@ -245,14 +245,14 @@ void Client::finish_connect(uint64_t link) {
   facts.can_track = scene_.plan.can_track;
   facts.is_push_trusted = !(scene_.plan.has(Fault::kPollOnly) && slot_ % 4 == 3);
   scene_.trace.say(scene_.schedule.now(), "client %d is connected", slot_);
-  call([&](engine::Engine &engine, Nanos now) { engine.on_connected(facts, now); });
+  call([&](engine::Engine &engine, Nanos now) { engine.on_connected(0, facts, now); });
 }
 
 void Client::fail_connect(const std::string &why) {
   link_ = 0;
   is_connecting_ = false;
   const Outcome outcome = failure(Status::kUnavailable, why);
-  call([&](engine::Engine &engine, Nanos now) { engine.on_connect_failed(outcome, now); });
+  call([&](engine::Engine &engine, Nanos now) { engine.on_connect_failed(0, outcome, now); });
 }
 
 void Client::arm() {
@@ -302,12 +302,12 @@ void Client::take(Messages messages) {
         case Message::Kind::kReply: {
           if (!is_resuming_) last_reply_at_ = scene_.schedule.now();
           const ReplyView view(message.value);
-          return engine.on_reply(view.get(), now);
+          return engine.on_reply(0, view.get(), now);
         }
         case Message::Kind::kPush:
-          return engine.on_push(message.text, now);
+          return engine.on_push(0, message.text, now);
         case Message::Kind::kInvalidation:
-          return engine.on_invalidated(message.text, now);
+          return engine.on_invalidated(0, message.text, now);
       }
     });
   }

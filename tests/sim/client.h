@@ -40,7 +40,7 @@ class Client : public Process, public ClientEnd, private engine::Outlet {
   Nanos paused_until() const override { return paused_until_; }
   void forget_connection(Network::Ending ending);  // its process is gone
   bool is_connected() const { return is_up_; }
-  bool is_busy() const { return is_up_ && engine_->in_flight_count() > 0; }
+  bool is_busy() const { return is_up_ && engine_->in_flight_count(0) > 0; }
   bool is_waiting() const { return engine_->expects_push(); }
   uint64_t link() const { return link_; }
 
@@ -54,10 +54,10 @@ class Client : public Process, public ClientEnd, private engine::Outlet {
 
  private:
   // engine::Outlet
-  void send(std::span<const std::string_view> argv) override;
+  void send(size_t node, std::span<const std::string_view> argv) override;
   void finished(engine::Request &request) override;
   void lease_ended(engine::Lease &lease) override;
-  void drop_link() override { is_dropped_ = true; }
+  void drop_link(size_t) override { is_dropped_ = true; }
 
   Nanos now() const { return clock_.read(scene_.schedule.now()); }
   template <class Call>

@@ -50,7 +50,7 @@ QuorumClient::QuorumClient(QuorumScene &scene, int slot, uint64_t life)
   std::array<uint8_t, 16> id{};
   for (uint8_t &byte : id) byte = static_cast<uint8_t>(random_.next());
   const uint64_t seed = random_.next();
-  quorum::Outlet &outlet = *this;
+  engine::Outlet &outlet = *this;
   const CoreMemory::Scope scope;
   quorum_ = std::make_unique<quorum::Quorum>(settings_, quorum_settings_, id, seed, outlet);
 }
@@ -233,7 +233,7 @@ void QuorumClient::greet(Wire &wire) {
     return later(is_silent ? settings_[wire.node].connect_timeout : back,
                  [this, &wire] { fail_connect(wire, "nobody answers"); });
   }
-  quorum::NodeFacts facts;
+  engine::ServerFacts facts;
   if (scene_.plan.is_info_forbidden) {
     const CoreMemory::Scope scope;
     facts.why_unknown = failure(Status::kDenied, "NOPERM");
@@ -258,10 +258,9 @@ void QuorumClient::finish_connect(Wire &wire, uint64_t link) {
   server(wire).set_ready(link);
   wire.is_connecting = false;
   wire.is_up = true;
-  engine::ServerFacts server_facts;
-  server_facts.is_sharded = scene_.plan.is_sharded;
-  server_facts.can_track = scene_.plan.can_track;
-  server_facts.is_push_trusted = !is_polling();
+  wire.facts.is_sharded = scene_.plan.is_sharded;
+  wire.facts.can_track = scene_.plan.can_track;
+  wire.facts.is_push_trusted = !is_polling();
   policy::Age &age = wire.facts.age;
   age.told_at = wire.asked_at;
   age.round_trip = now() - wire.asked_at;
@@ -273,9 +272,7 @@ void QuorumClient::finish_connect(Wire &wire, uint64_t link) {
     scene_.quorum_rules.told_of_restart(wire.node, quorum_->channel());
   }
   wire.run_id = wire.facts.run_id;
-  call([&](quorum::Quorum &quorum, Nanos now) {
-    quorum.on_connected(wire.node, server_facts, wire.facts, now);
-  });
+  call([&](quorum::Quorum &quorum, Nanos now) { quorum.on_connected(wire.node, wire.facts, now); });
 }
 
 void QuorumClient::fail_connect(Wire &wire, const std::string &why) {

@@ -32,7 +32,7 @@ struct QuorumScene : Scene {
   QuorumRules &quorum_rules;
 };
 
-class QuorumClient : public Process, private quorum::Outlet {
+class QuorumClient : public Process, private engine::Outlet {
  public:
   QuorumClient(QuorumScene &scene, int slot, uint64_t life);
   ~QuorumClient() override;
@@ -77,7 +77,7 @@ class QuorumClient : public Process, private quorum::Outlet {
     bool is_closed_due = false;  // while the process stands still
     CommandList out;
     Nanos asked_at = 0;  // what it is, by our clock
-    quorum::NodeFacts facts;
+    engine::ServerFacts facts;
     std::string run_id;  // that it had last
     Nanos blocked_until = 0;
   };
@@ -87,7 +87,7 @@ class QuorumClient : public Process, private quorum::Outlet {
     Messages messages;
   };
 
-  // quorum::Outlet
+  // engine::Outlet
   void send(size_t node, std::span<const std::string_view> argv) override;
   void finished(engine::Request &request) override;
   void lease_ended(engine::Lease &lease) override;

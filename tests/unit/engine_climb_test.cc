@@ -159,7 +159,7 @@ TEST_F(ClimbTest, upgrade_polls_when_the_others_can_have_ended) {
 TEST_F(ClimbTest, head_is_told_when_to_look_again) {
   const auto lease = held(reading());
   const auto request = waiting_upgrade(lease);
-  engine_->on_push("n" + lease->token.substr(22) + "00250", now_);
+  engine_->on_push(0, "n" + lease->token.substr(22) + "00250", now_);
   advance(249 * kMs);
   EXPECT_EQ(next_script(), "");
   advance(2 * kMs);

@@ -33,9 +33,9 @@ TEST_F(ForeignTest, head_behind_a_foreign_holder_is_told_of_its_release) {
   for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
   EXPECT_EQ(sent_.front()[0], "EXISTS");
   reply(MadeReply::integer(1));
-  engine_->on_invalidated("other", now_);
+  engine_->on_invalidated(0, "other", now_);
   EXPECT_EQ(next_script(), "");
-  engine_->on_invalidated("lock", now_);
+  engine_->on_invalidated(0, "lock", now_);
   reply_granted();
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
@@ -58,7 +58,7 @@ TEST_F(ForeignTest, turn_of_others_is_watched_and_not_asked_about_over_and_over)
   for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
   reply(MadeReply::integer(0));
   EXPECT_EQ(next_script(), "") << "that the key is free is no news";
-  engine_->on_invalidated("lock", now_);
+  engine_->on_invalidated(0, "lock", now_);
   EXPECT_EQ(next_script(), "acquire");
 }
 
@@ -70,7 +70,7 @@ TEST_F(ForeignTest, who_is_not_the_head_is_told_as_well_and_looks_a_little_later
   ASSERT_EQ(sent_.size(), 3u);  // CLIENT TRACKING, CLIENT CACHING, EXISTS
   for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
   reply(MadeReply::integer(1));
-  engine_->on_invalidated("lock", now_);
+  engine_->on_invalidated(0, "lock", now_);
   advance(6 * kMs);
   EXPECT_EQ(next_script(), "") << "the head comes first";
   advance(kMs);
@@ -88,7 +88,7 @@ TEST_F(ForeignTest, who_is_far_behind_does_not_look_at_each_foreign_release) {
     looks++;
     while (!sent_.empty()) reply(MadeReply::integer(1));
     for (int i = 0; i < 1'000 && now_ < until && next_script().empty(); i++) {
-      engine_->on_invalidated("lock", now_);
+      engine_->on_invalidated(0, "lock", now_);
       advance(10 * kMs);
     }
   }
@@ -107,7 +107,7 @@ TEST_F(ForeignTest, key_is_watched_once_for_all_of_a_client_by_who_comes_first) 
   ASSERT_EQ(sent_.size(), 3u) << "asked for by one of them";
   for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
   reply(MadeReply::integer(1));
-  engine_->on_invalidated("lock", now_);
+  engine_->on_invalidated(0, "lock", now_);
   advance(3 * kMs);
   reply_granted();
   EXPECT_EQ(first->status.load(), Status::kOk);
@@ -126,7 +126,7 @@ TEST_F(ForeignTest, watch_outlives_who_asked_for_it) {
   reply(MadeReply::integer(1));
   engine_->cancel(*first, now_);
   reply_count("cancel", 1);
-  engine_->on_invalidated("lock", now_);
+  engine_->on_invalidated(0, "lock", now_);
   advance(2 * kMs);
   reply_granted();
   EXPECT_EQ(second->status.load(), Status::kOk);

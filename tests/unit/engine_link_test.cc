@@ -10,14 +10,14 @@ namespace redlatch {
 using LinkTest = EngineWorld;
 
 TEST_F(LinkTest, nothing_to_do_needs_no_connection) {
-  EXPECT_FALSE(engine_->begin_connect(now_));
+  EXPECT_FALSE(engine_->begin_connect(0, now_));
   EXPECT_EQ(engine_->next_due(), kNever);
 }
 
 TEST_F(LinkTest, one_try_fails_after_one_attempt) {
   const auto request = acquire(0);
-  ASSERT_TRUE(engine_->begin_connect(now_));
-  engine_->on_connect_failed(failure(Status::kUnavailable, "refused"), now_);
+  ASSERT_TRUE(engine_->begin_connect(0, now_));
+  engine_->on_connect_failed(0, failure(Status::kUnavailable, "refused"), now_);
   EXPECT_EQ(request->status.load(), Status::kUnavailable);
   EXPECT_EQ(request->message, "refused");
 }
@@ -26,18 +26,18 @@ TEST_F(LinkTest, one_try_does_not_sit_out_the_pause_between_attempts) {
   acquire();
   for (int i = 0; i < 8; i++) {
     advance(1'000 * kMs);
-    engine_->on_connect_failed(failure(Status::kUnavailable, "refused"), now_);
+    engine_->on_connect_failed(0, failure(Status::kUnavailable, "refused"), now_);
   }
-  EXPECT_FALSE(engine_->begin_connect(now_));
+  EXPECT_FALSE(engine_->begin_connect(0, now_));
   acquire(0);
-  EXPECT_TRUE(engine_->begin_connect(now_));
+  EXPECT_TRUE(engine_->begin_connect(0, now_));
 }
 
 TEST_F(LinkTest, outage_is_ridden_out_within_the_wait) {
   const auto request = acquire(10'000);
   for (int i = 0; i < 5; i++) {
-    ASSERT_TRUE(engine_->begin_connect(now_)) << i;
-    engine_->on_connect_failed(failure(Status::kUnavailable, "refused"), now_);
+    ASSERT_TRUE(engine_->begin_connect(0, now_)) << i;
+    engine_->on_connect_failed(0, failure(Status::kUnavailable, "refused"), now_);
     now_ = engine_->next_due();
   }
   EXPECT_LT(now_, 3'000 * kMs);
@@ -48,8 +48,8 @@ TEST_F(LinkTest, outage_is_ridden_out_within_the_wait) {
 
 TEST_F(LinkTest, wait_that_ends_without_a_connection_says_why) {
   const auto request = acquire(500);
-  ASSERT_TRUE(engine_->begin_connect(now_));
-  engine_->on_connect_failed(failure(Status::kUnavailable, "refused"), now_);
+  ASSERT_TRUE(engine_->begin_connect(0, now_));
+  engine_->on_connect_failed(0, failure(Status::kUnavailable, "refused"), now_);
   now_ += 501 * kMs;
   engine_->on_timer(now_);
   EXPECT_EQ(request->status.load(), Status::kUnavailable);
@@ -58,8 +58,8 @@ TEST_F(LinkTest, wait_that_ends_without_a_connection_says_why) {
 
 TEST_F(LinkTest, wrong_password_fails_everybody_at_once) {
   const auto patient = acquire(-1);
-  ASSERT_TRUE(engine_->begin_connect(now_));
-  engine_->on_connect_failed(failure(Status::kDenied, "WRONGPASS"), now_);
+  ASSERT_TRUE(engine_->begin_connect(0, now_));
+  engine_->on_connect_failed(0, failure(Status::kDenied, "WRONGPASS"), now_);
   EXPECT_EQ(patient->status.load(), Status::kDenied);
 }
 
@@ -75,7 +75,7 @@ TEST_F(LinkTest, answer_that_does_not_come_drops_the_connection) {
 
 TEST_F(LinkTest, reply_to_nothing_drops_the_connection) {
   connect();
-  engine_->on_reply(MadeReply::integer(1).get(), now_);
+  engine_->on_reply(0, MadeReply::integer(1).get(), now_);
   EXPECT_TRUE(is_dropped_);
 }
 

@@ -89,7 +89,7 @@ TEST_F(NamingTest, client_without_the_right_does_not_try_again_on_this_connectio
   engine_->on_timer(now_);
   ASSERT_EQ(asked_names_.size(), 1u);
   asked_names_.clear();
-  engine_->on_reply(MadeReply::error("NOPERM no right to run SET").get(), now_);
+  engine_->on_reply(0, MadeReply::error("NOPERM no right to run SET").get(), now_);
   advance(25'000 * kMs);
   EXPECT_EQ(count("SET"), 0u);
 }
@@ -116,7 +116,7 @@ TEST_F(NamingTest, refused_try_names_the_holder) {
   ASSERT_EQ(count("GETRANGE"), 1u) << "known for a while";
   const std::vector<std::string> expected = {"GETRANGE", std::string("rl1:") + kOther, "0", "257"};
   EXPECT_EQ(name_commands_[0], expected) << "however long a hostile value is";
-  EXPECT_EQ(engine_->in_flight_count(), 0u);
+  EXPECT_EQ(engine_->in_flight_count(0), 0u);
   EXPECT_TRUE(engine_->is_idle());
 }
 
@@ -125,7 +125,8 @@ TEST_F(NamingTest, refused_try_whose_name_never_comes_is_busy_all_the_same) {
   const auto request = acquire(0);
   ASSERT_EQ(next_script(), "acquire");
   sent_.pop_front();
-  engine_->on_reply(MadeReply::list(MadeReply::integer(0), MadeReply::integer(900),
+  engine_->on_reply(0,
+                    MadeReply::list(MadeReply::integer(0), MadeReply::integer(900),
                                     MadeReply::integer(server_ms()), MadeReply::text(""),
                                     MadeReply::integer(-1), MadeReply::text("12345678"),
                                     MadeReply::text(std::string(kOther) + "0000000001"),
@@ -142,7 +143,8 @@ TEST_F(NamingTest, cancelled_try_leaves_nothing_when_the_name_comes) {
   connect();
   const auto request = acquire(0);
   sent_.pop_front();
-  engine_->on_reply(MadeReply::list(MadeReply::integer(0), MadeReply::integer(900),
+  engine_->on_reply(0,
+                    MadeReply::list(MadeReply::integer(0), MadeReply::integer(900),
                                     MadeReply::integer(server_ms()), MadeReply::text(""),
                                     MadeReply::integer(-1), MadeReply::text("12345678"),
                                     MadeReply::text(std::string(kOther) + "0000000001"),
@@ -199,7 +201,7 @@ TEST_F(NamingTest, inspection_goes_without_names_when_the_connection_ends) {
   connect();
   const auto request = inspect();
   sent_.pop_front();
-  engine_->on_reply(info(std::string(kOther) + "0000000001").get(), now_);
+  engine_->on_reply(0, info(std::string(kOther) + "0000000001").get(), now_);
   EXPECT_EQ(request->status.load(), Status::kPending);
   disconnect();
   EXPECT_EQ(request->status.load(), Status::kOk);

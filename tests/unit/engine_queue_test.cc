@@ -217,7 +217,7 @@ TEST_F(QueueTest, malformed_and_unknown_pushes_change_nothing) {
   reply_queued();
   for (const char *message :
        {"", "g", "n", "nzzzzzzzzzz00001", "g0000000001", "x", "n00000000010000"}) {
-    engine_->on_push(message, now_);
+    engine_->on_push(0, message, now_);
   }
   push_grant(std::string(22, 'a') + "00000000ff");
   EXPECT_EQ(request->status.load(), Status::kPending);
@@ -228,7 +228,7 @@ TEST_F(QueueTest, head_is_told_of_a_claim_and_looks_when_it_is_over) {
   acquire();
   const std::string token = argument(0);
   reply_queued(14'000, 1);
-  engine_->on_push("n" + token.substr(22) + "03000", now_);
+  engine_->on_push(0, "n" + token.substr(22) + "03000", now_);
   advance(2'990 * kMs);
   EXPECT_EQ(next_script(), "");
   advance(20 * kMs);
@@ -238,7 +238,7 @@ TEST_F(QueueTest, head_is_told_of_a_claim_and_looks_when_it_is_over) {
 TEST_F(QueueTest, message_to_the_head_may_overtake_the_answer) {
   acquire();
   const std::string rid = argument(0).substr(22);
-  engine_->on_push("n" + rid + "00500", now_);
+  engine_->on_push(0, "n" + rid + "00500", now_);
   reply_queued(30'000);
   advance(502 * kMs);
   EXPECT_EQ(next_script(), "acquire");
@@ -489,7 +489,7 @@ TEST_F(QueueTest, what_lined_up_is_asked_for_on_the_next_connection) {
     requests.push_back(acquire(-1, {}, "n" + std::to_string(i)));
   }
   disconnect();
-  engine_->on_connected({}, now_);
+  engine_->on_connected(0, {}, now_);
   for (size_t i = 0; i < requests.size(); i++) reply_granted();
   EXPECT_TRUE(requests.back()->is_finished());
 }

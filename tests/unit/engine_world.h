@@ -77,7 +77,7 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
 
   // ---- the outlet
   // Names of clients are answered by the world, in their turn, and not seen in sent_.
-  void send(std::span<const std::string_view> argv) override {
+  void send(size_t, std::span<const std::string_view> argv) override {
     std::vector<std::string> words(argv.begin(), argv.end());
     if (words[0] != "SET" && words[0] != "GETRANGE" && words[0] != "DEL") {
       sent_.push_back(std::move(words));
@@ -87,7 +87,7 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
   }
   void finished(Request &) override { finished_count_++; }
   void lease_ended(Lease &) override { ended_count_++; }
-  void drop_link() override { is_dropped_ = true; }
+  void drop_link(size_t) override { is_dropped_ = true; }
 
   // ---- the time and the connection
   void answer_names() {
@@ -100,7 +100,7 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
       const auto made = is_nil                   ? MadeReply()
                         : words[0] == "GETRANGE" ? MadeReply::text(known->second)
                                                  : MadeReply::text("OK");
-      engine_->on_reply(made.get(), now_);
+      engine_->on_reply(0, made.get(), now_);
     }
   }
   void advance(Nanos by) {
@@ -109,7 +109,7 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
     for (int guard = 0; engine_->next_due() <= until; guard++) {
       ASSERT_LT(guard, 10'000) << "the engine's timer does not move on";
       now_ = std::max(now_, engine_->next_due());
-      if (engine_->begin_connect(now_)) return;  // the test decides what becomes of it
+      if (engine_->begin_connect(0, now_)) return;  // the test decides what becomes of it
       if (is_dropped_) return;
       engine_->on_timer(now_);
       answer_names();
@@ -117,21 +117,21 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
     now_ = until;
   }
   void connect() {
-    (void)engine_->begin_connect(now_);
-    engine_->on_connected({}, now_);
+    (void)engine_->begin_connect(0, now_);
+    engine_->on_connected(0, {}, now_);
   }
   // Anew, to a server that can tell when a key changes.
   void connect_with_tracking() {
     disconnect();
     engine::ServerFacts facts;
     facts.can_track = true;
-    engine_->on_connected(facts, now_);
+    engine_->on_connected(0, facts, now_);
   }
   void disconnect() {
     is_dropped_ = false;
     sent_.clear();
     asked_names_.clear();
-    engine_->on_disconnected(now_);
+    engine_->on_disconnected(0, now_);
   }
 
   // ---- the server
@@ -159,7 +159,7 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
     answer_names();
     sent_.pop_front();
     replied_count_++;
-    engine_->on_reply(made.get(), now_);
+    engine_->on_reply(0, made.get(), now_);
     answer_names();
   }
   void reply_granted(std::string_view fence = kFence) {
@@ -194,7 +194,7 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
     snprintf(numbers, sizeof numbers, "%c%05lld%s%013lld", static_cast<char>(mode),
              static_cast<long long>(claim_ms), fence == nullptr ? minted.c_str() : fence,
              static_cast<long long>(kServerMs + (now_ - age) / kMs));
-    engine_->on_push("g" + token.substr(22) + numbers + std::string(check), now_);
+    engine_->on_push(0, "g" + token.substr(22) + numbers + std::string(check), now_);
   }
 
   // ---- callers

@@ -236,7 +236,7 @@ TEST_F(QuorumTest, a_replica_has_no_vote_and_the_others_go_on) {
   // It is looked at again; promoted, it is one more vote of who holds.
   advance(10 * kSecond);
   EXPECT_EQ(dialed_[3], 1);
-  quorum().on_connected(3, {}, facts_of(3), now_);
+  quorum().on_connected(3, facts_of(3), now_);
   yes(3);
   EXPECT_EQ(judged_.back(), "3: ");
 }
@@ -274,7 +274,7 @@ TEST_F(QuorumTest, too_many_replicas_are_looked_at_again_with_each_acquire) {
   disconnect(1);
   advance(kSecond);
   EXPECT_GT(dialed_[1], 0);
-  quorum().on_connected(1, {}, facts_of(1), now_);
+  quorum().on_connected(1, facts_of(1), now_);
   for (const size_t node : {0, 1}) yes(node);
   EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
 }

@@ -14,7 +14,7 @@ namespace redlatch {
 inline constexpr Nanos kSecond = 1000 * kMs;
 inline constexpr size_t kNodes = 5;
 
-class QuorumTest : public ::testing::Test, protected quorum::Outlet {
+class QuorumTest : public ::testing::Test, protected engine::Outlet {
  protected:
   using Request = engine::Request;
   using Lease = engine::Lease;
@@ -54,23 +54,23 @@ class QuorumTest : public ::testing::Test, protected quorum::Outlet {
   quorum::Quorum &quorum() {
     if (!quorum_) {
       const std::array<uint8_t, 16> random{1, 2, 3};
-      quorum::Outlet &outlet = *this;
+      engine::Outlet &outlet = *this;
       quorum_ = std::make_unique<quorum::Quorum>(nodes_, settings_, random, 7, outlet);
     }
     return *quorum_;
   }
-  quorum::NodeFacts facts_of(size_t node, int64_t uptime_s = 100'000) const {
-    quorum::NodeFacts facts;
+  engine::ServerFacts facts_of(size_t node, int64_t uptime_s = 100'000) const {
+    engine::ServerFacts facts;
     facts.run_id = "run" + std::to_string(node);
     facts.age.uptime_s = uptime_s;
     facts.age.told_at = now_;
     return facts;
   }
-  void connect(size_t node, const quorum::NodeFacts &facts) {
+  void connect(size_t node, const engine::ServerFacts &facts) {
     (void)quorum().begin_connect(node, now_);
-    quorum().on_connected(node, {}, facts, now_);
+    quorum().on_connected(node, facts, now_);
   }
-  quorum::NodeFacts replica_facts_of(size_t node) const {
+  engine::ServerFacts replica_facts_of(size_t node) const {
     auto facts = facts_of(node);
     facts.is_replica = true;
     return facts;
