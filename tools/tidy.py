@@ -36,7 +36,7 @@ CHECKSUM_LISTS = ("go.sum", "package-lock.json", ".sha256")
 
 # What each folder may name. The order of core's folders is the order of docs/design and
 # CONTRIBUTING.md: arrows point down, and siblings never name each other.
-CORE = ("base", "policy", "wire", "io", "embedded", "engine", "quorum", "client")
+CORE = ("base", "policy", "wire", "io", "embedded", "config", "engine", "quorum", "client")
 MAY_NAME = {
     "core/base": ("base",),
     "core/policy": ("base", "policy"),
@@ -45,10 +45,11 @@ MAY_NAME = {
     "core/embedded": ("base", "wire", "io", "embedded"),
     "core/engine": ("base", "policy", "wire", "engine"),
     "core/quorum": ("base", "policy", "wire", "engine", "quorum"),
-    "core/client": CORE,
+    "core/config": ("base", "wire", "io", "embedded", "config"),
+    "core/client": tuple(f for f in CORE if f != "config"),
     # The supervisor program.
     "embedded": ("base", "io", "embedded"),
-    "capi/src": ("base", "client", "redlatch"),
+    "capi/src": ("base", "config", "client", "redlatch"),
     "capi/include": ("redlatch",),
 }
 # Users of the contract see nothing else of us.
@@ -67,8 +68,8 @@ HEADER_RULES = (
     (
         re.compile(r"(sys/socket|netinet/.*|arpa/inet|netdb|poll|sys/poll|sys/epoll)\.h$"),
         ("core", "capi", "cli", "bindings"),
-        ("core/io", "core/client"),
-        "sockets only in core/io and core/client",
+        ("core/io",),
+        "sockets only in core/io",
     ),
     (
         re.compile(
@@ -310,11 +311,13 @@ PLANTED = (
     ("core/engine/up.h", SPDX + '#include "quorum/x.h"\n', "core/engine includes quorum/x.h"),
     ("core/quorum/io.h", SPDX + '#include "io/x.h"\n', "core/quorum includes io/x.h"),
     ("core/quorum/lock.h", SPDX + "#include <mutex>\n", "no clock, thread or random"),
+    ("core/config/up.h", SPDX + '#include "client/x.h"\n', "core/config includes client/x.h"),
+    ("core/client/side.h", SPDX + '#include "config/x.h"\n', "core/client includes config/x.h"),
     ("core/news/x.h", SPDX, "no rule says"),
     ("core/client/up.h", SPDX + '#include "redlatch/redlatch.h"\n', "core/client includes redl"),
     ("core/client/dots.h", SPDX + '#include "../base/x.h"\n', "includes ../base/x.h"),
     ("core/base/list.h", SPDX + '#include "../../capi/statuses.def"\n', None),
-    ("capi/src/deep.cc", SPDX + '#include "engine/x.h"\n', "may name only base, client"),
+    ("capi/src/deep.cc", SPDX + '#include "engine/x.h"\n', "may name only base, config, client"),
     ("cli/src/deep.cc", SPDX + '#include "client/x.h"\n', "only redlatch/redlatch.h"),
     ("examples/c/deep.c", SPDX + '#include "redlatch/private.h"\n', "only redlatch/redlatch.h"),
     ("tests/capi/deep.c", SPDX + '#include "../../core/base/x.h"\n', "only redlatch/redlatch.h"),
@@ -328,7 +331,7 @@ PLANTED = (
     ("core/io/ok.h", SPDX + "#include <hiredis/hiredis.h>\n#include <poll.h>\n", None),
     ("core/policy/clock.h", SPDX + "#include <chrono>\n", "no clock, thread or random"),
     ("core/engine/lock.h", SPDX + "#  include <mutex>\n", "no clock, thread or random"),
-    ("core/client/ok.h", SPDX + "#include <mutex>\n#include <poll.h>\n", None),
+    ("core/client/ok.h", SPDX + "#include <mutex>\n", None),
     ("docs/host.md", "see https://py" "pi.org/x\n", "registry's host name"),
     ("docs/path.md", "in /wor" "k/main\n", "absolute path"),
     ("docs/fine.md", "a/wor" "k/x $root/roo" "t/x TOD" "O(#12)\n", None),

@@ -3,7 +3,7 @@
 //
 // Options and clients.
 #include "base/log.h"
-#include "client/url.h"
+#include "config/url.h"
 #include "handles.h"
 
 using namespace redlatch;
@@ -118,7 +118,7 @@ rl_client *rl_client_open(const char *url, size_t url_len, const rl_client_optio
                           rl_error *err) {
   return guarded<rl_client *>(err, nullptr, [&]() -> rl_client * {
     Settings settings;
-    static const client::Options kNone;
+    static const config::Options kNone;
     const auto &chosen = options == nullptr ? kNone : options->options;
     if (auto outcome = chosen.resolve(text_of(url, url_len), settings); !outcome.ok()) {
       answer(err, outcome);
@@ -163,7 +163,7 @@ size_t rl_client_option(const rl_client *client, const char *name, size_t name_l
     const auto wanted = text_of(name, name_len);
     client::Client &told = *client->client;
     if (wanted != "delivery") {
-      return copy_out(client::option_of(told.settings(), wanted), buffer, buffer_size);
+      return copy_out(config::option_of(told.settings(), wanted), buffer, buffer_size);
     }
     return copy_out(told.is_forked() ? std::string() : told.delivery(), buffer, buffer_size);
   });
@@ -172,7 +172,7 @@ size_t rl_client_option(const rl_client *client, const char *name, size_t name_l
 size_t rl_url_redact(const char *url, size_t url_len, char *buffer, size_t buffer_size) {
   if (url == nullptr) return copy_out({}, buffer, buffer_size);
   return guarded(nullptr, size_t{0}, [&] {
-    return copy_out(client::redact_url(text_of(url, url_len)), buffer, buffer_size);
+    return copy_out(config::redact_url(text_of(url, url_len)), buffer, buffer_size);
   });
 }
 

@@ -13,9 +13,9 @@
 
 #include "client/arguments.h"
 #include "client/client.h"
-#include "client/options.h"
 #include "client/redlock.h"
 #include "client/threads.h"
+#include "config/options.h"
 #include "redlatch/redlatch.h"
 
 struct rl_error {
@@ -26,7 +26,7 @@ struct rl_error {
 };
 
 struct rl_client_options {
-  redlatch::client::Options options;
+  redlatch::config::Options options;
 };
 
 struct rl_acquire_options {

@@ -262,7 +262,7 @@ rl_info *rl_embedded_inspect(const char *url, size_t url_len, const rl_client_op
                              rl_error *err) {
   return guarded<rl_info *>(err, nullptr, [&]() -> rl_info * {
     Settings settings;
-    static const client::Options kNone;
+    static const config::Options kNone;
     const auto &chosen = options == nullptr ? kNone : options->options;
     auto outcome = chosen.resolve(text_of(url, url_len), settings);
     if (outcome.ok() && settings.folder.empty()) {

@@ -24,7 +24,7 @@ rl_redlock *rl_redlock_open(const char *urls, size_t urls_len, const rl_client_o
   return guarded<rl_redlock *>(err, nullptr, [&]() -> rl_redlock * {
     std::vector<Settings> nodes;
     QuorumSettings settings;
-    static const client::Options kNone;
+    static const config::Options kNone;
     const auto &chosen = options == nullptr ? kNone : options->options;
     const auto outcome = chosen.resolve(text_of(urls, urls_len), nodes, settings);
     if (!outcome.ok()) return answer(err, outcome), nullptr;
@@ -66,10 +66,10 @@ size_t rl_redlock_option(const rl_redlock *redlock, const char *name, size_t nam
   return guarded(nullptr, size_t{0}, [&] {
     const auto wanted = text_of(name, name_len);
     client::Redlock &told = *redlock->redlock;
-    std::string value = client::option_of(told.settings(), wanted);
+    std::string value = config::option_of(told.settings(), wanted);
     if (wanted == "url") value = urls_of(told);
     if (wanted == "nodes" && !told.is_forked()) value = told.describe();
-    if (value.empty()) value = client::option_of(told.nodes().front(), wanted);
+    if (value.empty()) value = config::option_of(told.nodes().front(), wanted);
     return copy_out(value, buffer, buffer_size);
   });
 }

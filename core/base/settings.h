@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Settings: what a client was told at open. Made by core/client from URL and options; read by
+// Settings: what a client was told at open. Made by core/config from URL and options; read by
 // engine and io. Constant afterwards.
 #pragma once
 

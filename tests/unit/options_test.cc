@@ -3,7 +3,7 @@
 //
 // Goal: URLs and options mean what they say, and errors name the input without the password.
 // Method: tables.
-#include "client/options.h"
+#include "config/options.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <fstream>
 
-namespace redlatch::client {
+namespace redlatch::config {
 
 Settings parsed(std::string_view url) {
   Settings settings;
@@ -355,4 +355,4 @@ TEST(OptionsTest, resolved_values_are_shown_but_no_secrets) {
   EXPECT_FALSE(option_of(settings, "holder").empty());
 }
 
-}  // namespace redlatch::client
+}  // namespace redlatch::config

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "client/options.h"
-#include "client/url.h"
+#include "config/options.h"
+#include "config/url.h"
 
-namespace redlatch::client {
+namespace redlatch::config {
 
 constexpr std::string_view kCanary = "S3cretC4nary";
 
@@ -156,4 +156,4 @@ TEST(UrlTest, values_set_by_name_are_shown_only_if_they_are_plain) {
   }
 }
 
-}  // namespace redlatch::client
+}  // namespace redlatch::config

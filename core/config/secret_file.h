@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 
-namespace redlatch::client {
+namespace redlatch::config {
 
 inline constexpr size_t kMaxPasswordBytes = 64 * 1024;
 
@@ -16,4 +16,4 @@ inline constexpr size_t kMaxPasswordBytes = 64 * 1024;
 // writes to is waited for, a second at most.
 Outcome read_secret(const std::string &path, std::string &secret);
 
-}  // namespace redlatch::client
+}  // namespace redlatch::config

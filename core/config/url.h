@@ -11,7 +11,7 @@
 #include "base/settings.h"
 #include "base/status.h"
 
-namespace redlatch::client {
+namespace redlatch::config {
 
 // Set what `url` says in `settings`. A message names the malformed part and never quotes it.
 Outcome parse_url(std::string_view url, Settings &settings);
@@ -40,4 +40,4 @@ bool is_plain_value(std::string_view text);
 // May the path that an option names be shown? Not if it may be the secret that the file holds.
 bool is_shown_path(std::string_view text);
 
-}  // namespace redlatch::client
+}  // namespace redlatch::config

@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "client/options.h"
-#include "client/url.h"
+#include "config/options.h"
+#include "config/url.h"
 
-namespace redlatch::client {
+namespace redlatch::config {
 
 namespace {
 
@@ -125,4 +125,4 @@ std::string redact_url(std::string_view url) {
   return rest.size() < whole.size() ? shown + "#" + std::string(kHidden) : shown;
 }
 
-}  // namespace redlatch::client
+}  // namespace redlatch::config

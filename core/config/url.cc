@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-#include "client/url.h"
+#include "config/url.h"
 
 #include <algorithm>
 #include <array>
@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "base/text.h"
-#include "client/options.h"
+#include "config/options.h"
 #include "embedded/folder.h"
 
-namespace redlatch::client {
+namespace redlatch::config {
 
 namespace {
 
@@ -335,4 +335,4 @@ Outcome parse_url(std::string_view url, Settings &settings) {
   return UrlParser(url, settings).parse();
 }
 
-}  // namespace redlatch::client
+}  // namespace redlatch::config

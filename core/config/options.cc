@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-#include "client/options.h"
+#include "config/options.h"
 
 #include <unistd.h>
 
@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "base/text.h"
-#include "client/secret_file.h"
-#include "client/tls_options.h"
-#include "client/url.h"
+#include "config/secret_file.h"
+#include "config/tls_options.h"
+#include "config/url.h"
 #include "wire/keys.h"
 
-namespace redlatch::client {
+namespace redlatch::config {
 
 namespace {
 
@@ -431,4 +431,4 @@ std::string option_of(const QuorumSettings &settings, std::string_view name) {
   return {};
 }
 
-}  // namespace redlatch::client
+}  // namespace redlatch::config

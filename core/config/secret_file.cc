@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-#include "client/secret_file.h"
+#include "config/secret_file.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,22 +15,16 @@
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/text.h"
-#include "client/url.h"
+#include "config/url.h"
+#include "io/watch.h"
 
-namespace redlatch::client {
+namespace redlatch::config {
 
 namespace {
 
 constexpr Nanos kPatience = 1000 * kMs;
 
 std::string reason_of(int error) { return std::generic_category().message(error); }
-
-// @return whether there may be more to read.
-bool wait_for_more(int fd, Nanos limit) {
-  const Nanos left = limit - boot_now();
-  pollfd one{fd, POLLIN, 0};
-  return left > 0 && poll(&one, 1, static_cast<int>(left / kMs) + 1) >= 0;
-}
 
 // Read until the first line is there. @return why not, or nothing.
 std::string read_line(int fd, std::string &line) {
@@ -44,7 +37,7 @@ std::string read_line(int fd, std::string &line) {
     } else if (n == 0) {
       break;
     } else if (errno == EAGAIN) {
-      if (!wait_for_more(fd, limit)) return "nothing came within a second";
+      if (!io::await_input(fd, limit, -1)) return "nothing came within a second";
     } else if (errno != EINTR) {
       return reason_of(errno);
     }
@@ -72,4 +65,4 @@ Outcome read_secret(const std::string &path, std::string &secret) {
   return {};
 }
 
-}  // namespace redlatch::client
+}  // namespace redlatch::config

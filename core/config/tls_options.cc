@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-#include "client/tls_options.h"
+#include "config/tls_options.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -15,9 +15,9 @@
 
 #include "base/descriptor.h"
 #include "base/text.h"
-#include "client/url.h"
+#include "config/url.h"
 
-namespace redlatch::client {
+namespace redlatch::config {
 
 namespace {
 
@@ -120,4 +120,4 @@ std::string tls_option_of(const TlsSettings &settings, std::string_view name) {
   return {};
 }
 
-}  // namespace redlatch::client
+}  // namespace redlatch::config

@@ -14,7 +14,7 @@
 #include "base/settings.h"
 #include "base/status.h"
 
-namespace redlatch::client {
+namespace redlatch::config {
 
 // Options by name, checked one by one, not yet applied.
 class Options {
@@ -58,4 +58,4 @@ Outcome unknown_option(std::string_view name);
 std::string nearest(std::span<const std::string_view> known, std::string_view word);
 std::string nearest_option(std::string_view name);
 
-}  // namespace redlatch::client
+}  // namespace redlatch::config

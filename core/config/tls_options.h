@@ -11,7 +11,7 @@
 #include "base/settings.h"
 #include "base/status.h"
 
-namespace redlatch::client {
+namespace redlatch::config {
 
 // @return nothing if there is no such option.
 std::optional<Outcome> set_tls_option(TlsSettings &settings, std::string_view name,
@@ -23,4 +23,4 @@ Outcome no_tls(const std::string &address);
 // Empty for an unknown name.
 std::string tls_option_of(const TlsSettings &settings, std::string_view name);
 
-}  // namespace redlatch::client
+}  // namespace redlatch::config
