@@ -36,7 +36,7 @@ CHECKSUM_LISTS = ("go.sum", "package-lock.json", ".sha256")
 
 # What each folder may name. The order of core's folders is the order of docs/design and
 # CONTRIBUTING.md: arrows point down, and siblings never name each other.
-CORE = ("base", "policy", "wire", "io", "embedded", "config", "engine", "quorum", "client")
+CORE = ("base", "policy", "wire", "io", "embedded", "config", "engine", "quorum", "runtime")
 MAY_NAME = {
     "core/base": ("base",),
     "core/policy": ("base", "policy"),
@@ -46,10 +46,10 @@ MAY_NAME = {
     "core/engine": ("base", "policy", "wire", "engine"),
     "core/quorum": ("base", "policy", "wire", "engine", "quorum"),
     "core/config": ("base", "wire", "io", "embedded", "config"),
-    "core/client": tuple(f for f in CORE if f != "config"),
+    "core/runtime": tuple(f for f in CORE if f != "config"),
     # The supervisor program.
     "embedded": ("base", "io", "embedded"),
-    "capi/src": ("base", "config", "client", "redlatch"),
+    "capi/src": ("base", "config", "runtime", "redlatch"),
     "capi/include": ("redlatch",),
 }
 # Users of the contract see nothing else of us.
@@ -311,27 +311,27 @@ PLANTED = (
     ("core/engine/up.h", SPDX + '#include "quorum/x.h"\n', "core/engine includes quorum/x.h"),
     ("core/quorum/io.h", SPDX + '#include "io/x.h"\n', "core/quorum includes io/x.h"),
     ("core/quorum/lock.h", SPDX + "#include <mutex>\n", "no clock, thread or random"),
-    ("core/config/up.h", SPDX + '#include "client/x.h"\n', "core/config includes client/x.h"),
-    ("core/client/side.h", SPDX + '#include "config/x.h"\n', "core/client includes config/x.h"),
+    ("core/config/up.h", SPDX + '#include "runtime/x.h"\n', "core/config includes runtime/x.h"),
+    ("core/runtime/side.h", SPDX + '#include "config/x.h"\n', "core/runtime includes config/x.h"),
     ("core/news/x.h", SPDX, "no rule says"),
-    ("core/client/up.h", SPDX + '#include "redlatch/redlatch.h"\n', "core/client includes redl"),
-    ("core/client/dots.h", SPDX + '#include "../base/x.h"\n', "includes ../base/x.h"),
+    ("core/runtime/up.h", SPDX + '#include "redlatch/redlatch.h"\n', "core/runtime includes redl"),
+    ("core/runtime/dots.h", SPDX + '#include "../base/x.h"\n', "includes ../base/x.h"),
     ("core/base/list.h", SPDX + '#include "../../capi/statuses.def"\n', None),
-    ("capi/src/deep.cc", SPDX + '#include "engine/x.h"\n', "may name only base, config, client"),
-    ("cli/src/deep.cc", SPDX + '#include "client/x.h"\n', "only redlatch/redlatch.h"),
+    ("capi/src/deep.cc", SPDX + '#include "engine/x.h"\n', "may name only base, config, runtime"),
+    ("cli/src/deep.cc", SPDX + '#include "runtime/x.h"\n', "only redlatch/redlatch.h"),
     ("examples/c/deep.c", SPDX + '#include "redlatch/private.h"\n', "only redlatch/redlatch.h"),
     ("tests/capi/deep.c", SPDX + '#include "../../core/base/x.h"\n', "only redlatch/redlatch.h"),
-    ("go/internal/rlc/deep.c", SPDX + '#include "client/x.h"\n', "only redlatch/redlatch.h"),
-    ("java/redlatch/deep.c", SPDX + '#include "client/x.h"\n', "only redlatch/redlatch.h"),
+    ("go/internal/rlc/deep.c", SPDX + '#include "runtime/x.h"\n', "only redlatch/redlatch.h"),
+    ("java/redlatch/deep.c", SPDX + '#include "runtime/x.h"\n', "only redlatch/redlatch.h"),
     ("tests/unit/ok.cc", SPDX + '#include "engine/x.h"\n#include <thread>\n', None),
-    ("core/client/hiredis.h", SPDX + "#include <hiredis/hiredis.h>\n", "hiredis and OpenSSL only"),
-    ("core/client/ssl.h", SPDX + "#include <openssl/ssl.h>\n", "hiredis and OpenSSL only"),
+    ("core/runtime/hiredis.h", SPDX + "#include <hiredis/hiredis.h>\n", "hiredis and OpenSSL only"),
+    ("core/runtime/ssl.h", SPDX + "#include <openssl/ssl.h>\n", "hiredis and OpenSSL only"),
     ("core/wire/socket.h", SPDX + "#include <sys/socket.h>\n", "sockets only in"),
     ("core/engine/poll.h", SPDX + "#include <poll.h>\n", "sockets only in"),
     ("core/io/ok.h", SPDX + "#include <hiredis/hiredis.h>\n#include <poll.h>\n", None),
     ("core/policy/clock.h", SPDX + "#include <chrono>\n", "no clock, thread or random"),
     ("core/engine/lock.h", SPDX + "#  include <mutex>\n", "no clock, thread or random"),
-    ("core/client/ok.h", SPDX + "#include <mutex>\n", None),
+    ("core/runtime/ok.h", SPDX + "#include <mutex>\n", None),
     ("docs/host.md", "see https://py" "pi.org/x\n", "registry's host name"),
     ("docs/path.md", "in /wor" "k/main\n", "absolute path"),
     ("docs/fine.md", "a/wor" "k/x $root/roo" "t/x TOD" "O(#12)\n", None),

@@ -126,32 +126,32 @@ rl_client *rl_client_open(const char *url, size_t url_len, const rl_client_optio
     }
     auto handle = std::make_unique<rl_client>();
     Outcome why;
-    handle->client = client::Client::open(std::move(settings), why);
+    handle->runtime = runtime::Runtime::open({std::move(settings)}, {}, why);
     answer(err, why);
-    return handle->client ? handle.release() : nullptr;
+    return handle->runtime ? handle.release() : nullptr;
   });
 }
 
 rl_status rl_client_connect(rl_client *client, int64_t wait_ms, rl_error *err) {
   if (client == nullptr) return null_argument(err, "client");
-  if (client->client->is_forked()) return forked(err);
+  if (client->runtime->is_forked()) return forked(err);
   return guarded_status(err, [&](rl_error *e) {
-    if (auto outcome = client::check_wait(wait_ms); !outcome.ok()) return (void)answer(e, outcome);
+    if (auto outcome = runtime::check_wait(wait_ms); !outcome.ok()) return (void)answer(e, outcome);
     const auto request = std::make_shared<Request>(Request::Op::kConnect);
     request->wait_ms = wait_ms;
-    client->client->run(request);
+    client->runtime->run(request);
     answer(e, *request);
   });
 }
 
 void rl_client_shutdown(rl_client *client) {
-  if (client == nullptr || client->client->is_forked()) return;
-  guarded_status(nullptr, [&](rl_error *) { client->client->shut_down(); });
+  if (client == nullptr || client->runtime->is_forked()) return;
+  guarded_status(nullptr, [&](rl_error *) { client->runtime->shut_down(); });
 }
 
 // In a forked child the objects are left alone: their locks and threads are the parent's.
 void rl_client_close(rl_client *client) {
-  if (client == nullptr || client->client->is_forked()) return;
+  if (client == nullptr || client->runtime->is_forked()) return;
   rl_client_shutdown(client);
   delete client;
 }
@@ -161,11 +161,11 @@ size_t rl_client_option(const rl_client *client, const char *name, size_t name_l
   if (client == nullptr) return copy_out({}, buffer, buffer_size);
   return guarded(nullptr, size_t{0}, [&] {
     const auto wanted = text_of(name, name_len);
-    client::Client &told = *client->client;
+    runtime::Runtime &told = *client->runtime;
     if (wanted != "delivery") {
       return copy_out(config::option_of(told.settings(), wanted), buffer, buffer_size);
     }
-    return copy_out(told.is_forked() ? std::string() : told.delivery(), buffer, buffer_size);
+    return copy_out(told.is_forked() ? std::string() : told.handoff_mode(), buffer, buffer_size);
   });
 }
 

@@ -144,8 +144,8 @@ size_t copy_out(std::string_view text, char *buffer, size_t buffer_size) {
 
 Outcome fill_acquire(Request &request, const char *name, size_t name_len, int64_t wait_ms,
                      const rl_acquire_options *options) {
-  if (auto outcome = client::check_name(text_of(name, name_len)); !outcome.ok()) return outcome;
-  if (auto outcome = client::check_wait(wait_ms); !outcome.ok()) return outcome;
+  if (auto outcome = runtime::check_name(text_of(name, name_len)); !outcome.ok()) return outcome;
+  if (auto outcome = runtime::check_wait(wait_ms); !outcome.ok()) return outcome;
   request.name = text_of(name, name_len);
   request.wait_ms = wait_ms;
   if (options != nullptr) request.options = options->options;

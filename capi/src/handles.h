@@ -11,12 +11,11 @@
 #include <string>
 #include <string_view>
 
-#include "client/arguments.h"
-#include "client/client.h"
-#include "client/redlock.h"
-#include "client/threads.h"
 #include "config/options.h"
 #include "redlatch/redlatch.h"
+#include "runtime/arguments.h"
+#include "runtime/runtime.h"
+#include "runtime/threads.h"
 
 struct rl_error {
   rl_error() { message[0] = '\0'; }  // many calls make one: the rest is not worth clearing
@@ -30,39 +29,39 @@ struct rl_client_options {
 };
 
 struct rl_acquire_options {
-  redlatch::client::AcquireOptions options;
+  redlatch::runtime::AcquireOptions options;
 };
 
+// A client of one server, or a Redlock of several.
 struct rl_client {
-  std::shared_ptr<redlatch::client::Client> client;
+  std::shared_ptr<redlatch::runtime::Runtime> runtime;
 };
 
 struct rl_redlock {
-  std::shared_ptr<redlatch::client::Redlock> redlock;
+  std::shared_ptr<redlatch::runtime::Runtime> runtime;
 };
 
-// Leases and requests keep client or Redlock alive inside, so that handles may be freed in any
-// order.
+// Leases and requests keep the runtime alive, so that handles may be freed in any order.
 struct rl_lease {
-  std::shared_ptr<redlatch::client::Locker> locker;
-  std::shared_ptr<redlatch::client::Lease> lease;
+  std::shared_ptr<redlatch::runtime::Runtime> runtime;
+  std::shared_ptr<redlatch::runtime::Lease> lease;
 };
 
 struct rl_queue {
-  std::shared_ptr<redlatch::client::Queue> queue;
+  std::shared_ptr<redlatch::runtime::Queue> queue;
 };
 
 struct rl_request {
-  std::shared_ptr<redlatch::client::Locker> locker;  // none: finished when it was made
-  std::shared_ptr<redlatch::client::Request> request;
+  std::shared_ptr<redlatch::runtime::Runtime> runtime;  // none: finished when it was made
+  std::shared_ptr<redlatch::runtime::Request> request;
   std::atomic<bool> is_taken{false};
   std::atomic<bool> is_watched{false};  // was, at some time
 };
 
 namespace redlatch::capi {
 
-using client::Lease;
-using client::Request;
+using runtime::Lease;
+using runtime::Request;
 
 // Set `err`, if there is one. One line, cut at the end of the buffer. @return the status.
 rl_status answer(rl_error *err, Status status, std::string_view message = {}) noexcept;
@@ -95,7 +94,7 @@ template <class Result, class Body>
 Result guarded(rl_error *err, Result on_failure, const Body &body) noexcept {
   try {
     return body();
-  } catch (const client::NoThread &why) {
+  } catch (const runtime::NoThread &why) {
     answer(err, Status::kNoMemory, why.what());
   } catch (const std::bad_alloc &) {
     answer(err, Status::kNoMemory);
@@ -130,8 +129,8 @@ Outcome fill_rw(Request &request, wire::Mode mode, const char *name, size_t name
 // Likewise of a Redlock.
 Outcome fill_redlock(Request &request, const char *name, size_t name_len, int64_t wait_ms,
                      const rl_acquire_options *options);
-// Start `request` of `locker` and wait for its lease.
-rl_lease *run_for_lease(const std::shared_ptr<client::Locker> &locker,
+// Start `request` of `runtime` and wait for its lease.
+rl_lease *run_for_lease(const std::shared_ptr<runtime::Runtime> &runtime,
                         const std::shared_ptr<Request> &request, rl_error *err);
 
 // Every lease behind this ABI is made here.

@@ -13,15 +13,15 @@ using namespace redlatch::capi;
 
 struct rl_info {
   std::string name;
-  client::Info data;
+  runtime::Info data;
   bool is_of_server = false;
-  client::ServerInfo server;
+  runtime::ServerInfo server;
 
   int32_t state() const {
     if (data.type == "none") return RL_STATE_FREE;
     if (data.type != "string" && data.value.empty()) return RL_STATE_NO_LOCK;
     if (data.value == wire::kShared && !is_shared()) return RL_STATE_FREE;  // their time is over
-    const bool is_ours = !data.sharers.empty() || client::is_own_token(data.value);
+    const bool is_ours = !data.sharers.empty() || runtime::is_own_token(data.value);
     return is_ours ? RL_STATE_HELD : RL_STATE_FOREIGN;
   }
   // By readers, or by an owner with a hold or more.
@@ -74,7 +74,7 @@ int64_t holder_number(const rl_info &info, size_t index, int32_t field) {
   }
 }
 
-int64_t waiter_number(const client::Info::Waiter &waiter, int32_t field) {
+int64_t waiter_number(const runtime::Info::Waiter &waiter, int32_t field) {
   if (field == RL_INFO_SINCE_MS) return waiter.since_ms;
   if (field != RL_INFO_MODE) return 0;
   return waiter.mode == wire::Mode::kRead      ? RL_MODE_READ
@@ -115,7 +115,7 @@ std::string_view holder_text(const rl_info &info, size_t index, int32_t field) {
   }
 }
 
-rl_info *inspect(client::Client &client, std::string_view name, rl_error *err) {
+rl_info *inspect(runtime::Runtime &client, std::string_view name, rl_error *err) {
   const auto request = std::make_shared<Request>(Request::Op::kInspect);
   request->name = name;
   auto info = std::make_unique<rl_info>();
@@ -129,7 +129,7 @@ rl_info *inspect(client::Client &client, std::string_view name, rl_error *err) {
 }  // namespace
 
 struct rl_list {
-  std::shared_ptr<client::Client> client;
+  std::shared_ptr<runtime::Runtime> client;
   std::string pattern;  // of keys
   std::string cursor = "0";
   bool is_last_step = false;
@@ -175,18 +175,18 @@ extern "C" {
 
 rl_info *rl_inspect(rl_client *client, const char *name, size_t name_len, rl_error *err) {
   if (client == nullptr) return null_argument(err, "client"), nullptr;
-  if (client->client->is_forked()) return forked(err), nullptr;
+  if (client->runtime->is_forked()) return forked(err), nullptr;
   return guarded<rl_info *>(err, nullptr, [&]() -> rl_info * {
-    if (auto outcome = client::check_name(text_of(name, name_len)); !outcome.ok()) {
+    if (auto outcome = runtime::check_name(text_of(name, name_len)); !outcome.ok()) {
       return answer(err, outcome), nullptr;
     }
-    return inspect(*client->client, text_of(name, name_len), err);
+    return inspect(*client->runtime, text_of(name, name_len), err);
   });
 }
 
 rl_list *rl_list_open(rl_client *client, const char *pattern, size_t pattern_len, rl_error *err) {
   if (client == nullptr) return null_argument(err, "client"), nullptr;
-  if (client->client->is_forked()) return forked(err), nullptr;
+  if (client->runtime->is_forked()) return forked(err), nullptr;
   return guarded<rl_list *>(err, nullptr, [&]() -> rl_list * {
     if (pattern_len > kMaxNameBytes) {
       const auto size = std::to_string(pattern_len);
@@ -196,8 +196,9 @@ rl_list *rl_list_open(rl_client *client, const char *pattern, size_t pattern_len
              nullptr;
     }
     auto list = std::make_unique<rl_list>();
-    list->client = client->client;
-    list->pattern = client::key_pattern(client->client->settings(), text_of(pattern, pattern_len));
+    list->client = client->runtime;
+    list->pattern =
+        runtime::key_pattern(client->runtime->settings(), text_of(pattern, pattern_len));
     answer(err, Status::kOk);
     return list.release();
   });
@@ -273,7 +274,7 @@ rl_info *rl_embedded_inspect(const char *url, size_t url_len, const rl_client_op
     if (!outcome.ok()) return answer(err, outcome), nullptr;
     auto info = std::make_unique<rl_info>();
     info->is_of_server = true;
-    outcome = client::take_census(settings, boot_now() + settings.connect_timeout, info->server);
+    outcome = runtime::take_census(settings, boot_now() + settings.connect_timeout, info->server);
     answer(err, outcome);
     return outcome.ok() ? info.release() : nullptr;
   });
@@ -282,16 +283,16 @@ rl_info *rl_embedded_inspect(const char *url, size_t url_len, const rl_client_op
 rl_status rl_force_release(rl_client *client, const char *name, size_t name_len, const char *token,
                            size_t token_len, rl_error *err) {
   if (client == nullptr) return null_argument(err, "client");
-  if (client->client->is_forked()) return forked(err);
+  if (client->runtime->is_forked()) return forked(err);
   return guarded_status(err, [&](rl_error *e) {
-    if (auto outcome = client::check_name(text_of(name, name_len)); !outcome.ok()) {
+    if (auto outcome = runtime::check_name(text_of(name, name_len)); !outcome.ok()) {
       return (void)answer(e, outcome);
     }
     if (token == nullptr && token_len > 0) return (void)null_argument(e, "token");
     const auto request = std::make_shared<Request>(Request::Op::kForce);
     request->name = text_of(name, name_len);
     request->inquiry->token = text_of(token, token_len);
-    client->client->run(request);
+    client->runtime->run(request);
     answer(e, *request);
   });
 }

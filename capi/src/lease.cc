@@ -12,18 +12,18 @@ namespace {
 rl_lease *acquire_rw(rl_client *client, wire::Mode mode, const char *name, size_t name_len,
                      int64_t wait_ms, const rl_acquire_options *options, rl_error *err) {
   if (client == nullptr) return null_argument(err, "client"), nullptr;
-  if (client->client->is_forked()) return forked(err), nullptr;
+  if (client->runtime->is_forked()) return forked(err), nullptr;
   return guarded<rl_lease *>(err, nullptr, [&]() -> rl_lease * {
     const auto request = std::make_shared<Request>(Request::Op::kAcquire);
     auto outcome = fill_rw(*request, mode, name, name_len, wait_ms, options);
     if (!outcome.ok()) return answer(err, outcome), nullptr;
-    return run_for_lease(client->client, request, err);
+    return run_for_lease(client->runtime, request, err);
   });
 }
 
 rl_status run_on_lease(rl_lease *lease, const std::shared_ptr<Request> &request, rl_error *err) {
   request->lease = lease->lease;
-  lease->locker->run(request);
+  lease->runtime->run(request);
   return answer(err, *request);
 }
 
@@ -31,13 +31,13 @@ rl_status run_on_lease(rl_lease *lease, const std::shared_ptr<Request> &request,
 
 namespace redlatch::capi {
 
-rl_lease *run_for_lease(const std::shared_ptr<client::Locker> &locker,
+rl_lease *run_for_lease(const std::shared_ptr<runtime::Runtime> &runtime,
                         const std::shared_ptr<Request> &request, rl_error *err) {
   // Before the server is asked, so that a grant cannot fail for want of memory.
   auto handle = std::make_unique<rl_lease>();
-  handle->locker = locker;
+  handle->runtime = runtime;
   handle->lease = lease_of(*request);
-  locker->run(request);
+  runtime->run(request);
   return answer(err, *request) == RL_OK ? handle.release() : nullptr;
 }
 
@@ -48,12 +48,12 @@ extern "C" {
 rl_lease *rl_acquire(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
                      const rl_acquire_options *options, rl_error *err) {
   if (client == nullptr) return null_argument(err, "client"), nullptr;
-  if (client->client->is_forked()) return forked(err), nullptr;
+  if (client->runtime->is_forked()) return forked(err), nullptr;
   return guarded<rl_lease *>(err, nullptr, [&]() -> rl_lease * {
     const auto request = std::make_shared<Request>(Request::Op::kAcquire);
     auto outcome = fill_acquire(*request, name, name_len, wait_ms, options);
     if (!outcome.ok()) return answer(err, outcome), nullptr;
-    return run_for_lease(client->client, request, err);
+    return run_for_lease(client->runtime, request, err);
   });
 }
 
@@ -70,22 +70,22 @@ rl_lease *rl_rw_acquire_write(rl_client *client, const char *name, size_t name_l
 rl_lease *rl_lease_attach(rl_client *client, const char *name, size_t name_len, const char *token,
                           size_t token_len, rl_error *err) {
   if (client == nullptr) return null_argument(err, "client"), nullptr;
-  if (client->client->is_forked()) return forked(err), nullptr;
+  if (client->runtime->is_forked()) return forked(err), nullptr;
   return guarded<rl_lease *>(err, nullptr, [&]() -> rl_lease * {
-    auto outcome = client::check_name(text_of(name, name_len));
-    if (outcome.ok()) outcome = client::check_token(text_of(token, token_len));
+    auto outcome = runtime::check_name(text_of(name, name_len));
+    if (outcome.ok()) outcome = runtime::check_token(text_of(token, token_len));
     if (!outcome.ok()) return answer(err, outcome), nullptr;
     const auto request = std::make_shared<Request>(Request::Op::kAttach);
     request->name = text_of(name, name_len);
     request->inquiry->token = text_of(token, token_len);
     request->lease = std::make_shared<Lease>();
-    return run_for_lease(client->client, request, err);
+    return run_for_lease(client->runtime, request, err);
   });
 }
 
 rl_status rl_release(rl_lease *lease, rl_error *err) {
   if (lease == nullptr) return null_argument(err, "lease");
-  if (lease->locker->is_forked()) return forked(err);
+  if (lease->runtime->is_forked()) return forked(err);
   return guarded_status(err, [&](rl_error *e) {
     run_on_lease(lease, std::make_shared<Request>(Request::Op::kRelease), e);
   });
@@ -93,9 +93,9 @@ rl_status rl_release(rl_lease *lease, rl_error *err) {
 
 rl_status rl_extend(rl_lease *lease, int64_t lease_ms, rl_error *err) {
   if (lease == nullptr) return null_argument(err, "lease");
-  if (lease->locker->is_forked()) return forked(err);
+  if (lease->runtime->is_forked()) return forked(err);
   return guarded_status(err, [&](rl_error *e) {
-    if (auto outcome = client::check_lease(lease_ms); !outcome.ok()) {
+    if (auto outcome = runtime::check_lease(lease_ms); !outcome.ok()) {
       return (void)answer(e, outcome);
     }
     const auto request = std::make_shared<Request>(Request::Op::kExtend);
@@ -106,9 +106,9 @@ rl_status rl_extend(rl_lease *lease, int64_t lease_ms, rl_error *err) {
 
 rl_status rl_rw_upgrade(rl_lease *lease, int64_t wait_ms, rl_error *err) {
   if (lease == nullptr) return null_argument(err, "lease");
-  if (lease->locker->is_forked()) return forked(err);
+  if (lease->runtime->is_forked()) return forked(err);
   return guarded_status(err, [&](rl_error *e) {
-    if (auto outcome = client::check_wait(wait_ms); !outcome.ok()) return (void)answer(e, outcome);
+    if (auto outcome = runtime::check_wait(wait_ms); !outcome.ok()) return (void)answer(e, outcome);
     const auto request = std::make_shared<Request>(Request::Op::kUpgrade);
     request->wait_ms = wait_ms;
     run_on_lease(lease, request, e);
@@ -117,22 +117,22 @@ rl_status rl_rw_upgrade(rl_lease *lease, int64_t wait_ms, rl_error *err) {
 
 rl_status rl_rw_downgrade(rl_lease *lease, rl_error *err) {
   if (lease == nullptr) return null_argument(err, "lease");
-  if (lease->locker->is_forked()) return forked(err);
+  if (lease->runtime->is_forked()) return forked(err);
   return guarded_status(err, [&](rl_error *e) {
     run_on_lease(lease, std::make_shared<Request>(Request::Op::kDowngrade), e);
   });
 }
 
 void rl_lease_free(rl_lease *lease) {
-  if (lease == nullptr || lease->locker->is_forked()) return;
-  guarded_status(nullptr, [&](rl_error *) { lease->locker->abandon(*lease->lease); });
+  if (lease == nullptr || lease->runtime->is_forked()) return;
+  guarded_status(nullptr, [&](rl_error *) { lease->runtime->abandon(*lease->lease); });
   delete lease;
 }
 
 rl_status rl_lease_detach(rl_lease *lease, char *buffer, size_t buffer_size, rl_error *err) {
   if (buffer != nullptr && buffer_size > 0) buffer[0] = '\0';
   if (lease == nullptr) return null_argument(err, "lease");
-  if (lease->locker->is_forked()) return forked(err);
+  if (lease->runtime->is_forked()) return forked(err);
   return guarded_status(err, [&](rl_error *e) {
     const bool is_wanted = buffer != nullptr || buffer_size > 0;
     if (is_wanted && (buffer == nullptr || buffer_size <= wire::kTokenSize)) {
@@ -148,13 +148,13 @@ rl_status rl_lease_detach(rl_lease *lease, char *buffer, size_t buffer_size, rl_
 }
 
 int32_t rl_lease_state(const rl_lease *lease) {
-  if (lease == nullptr || lease->locker->is_forked()) return 0;
+  if (lease == nullptr || lease->runtime->is_forked()) return 0;
   return lease->lease->state_at(boot_now());
 }
 
 int64_t rl_lease_remaining_ms(const rl_lease *lease) {
   const Nanos now = boot_now();
-  if (lease == nullptr || lease->locker->is_forked()) return 0;
+  if (lease == nullptr || lease->runtime->is_forked()) return 0;
   if (lease->lease->state_at(now) != Lease::kHeld) return 0;
   return std::max<Nanos>(lease->lease->deadline.load() - now, 0) / kMs;
 }
@@ -178,15 +178,15 @@ size_t rl_lease_token(const rl_lease *lease, char *buffer, size_t buffer_size) {
 
 rl_status rl_lease_check(const rl_lease *lease, rl_error *err) {
   if (lease == nullptr) return null_argument(err, "lease");
-  if (lease->locker->is_forked()) return forked(err);
-  return guarded_status(err, [&](rl_error *e) { answer(e, lease->locker->check(*lease->lease)); });
+  if (lease->runtime->is_forked()) return forked(err);
+  return guarded_status(err, [&](rl_error *e) { answer(e, lease->runtime->check(*lease->lease)); });
 }
 
 rl_status rl_lease_wait_lost(rl_lease *lease, int64_t wait_ms) {
   if (lease == nullptr || wait_ms < -1) return RL_E_INVALID;
-  if (lease->locker->is_forked()) return RL_E_FORKED;
+  if (lease->runtime->is_forked()) return RL_E_FORKED;
   return guarded_status(nullptr, [&](rl_error *e) {
-    lease->locker->wait_ended(*lease->lease, client::limit_of(wait_ms));
+    lease->runtime->wait_ended(*lease->lease, runtime::limit_of(wait_ms));
     const auto state = lease->lease->state_at(boot_now());
     answer(e, state == Lease::kHeld   ? Status::kPending
               : state == Lease::kLost ? Status::kLost

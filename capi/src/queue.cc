@@ -13,7 +13,7 @@ namespace {
 // The tag 0 stands for nothing.
 bool is_good(const rl_queue *queue, int64_t tag) { return queue == nullptr || tag != 0; }
 
-std::shared_ptr<client::Queue> target_of(const rl_queue *queue) {
+std::shared_ptr<runtime::Queue> target_of(const rl_queue *queue) {
   return queue == nullptr ? nullptr : queue->queue;
 }
 
@@ -30,7 +30,7 @@ extern "C" {
 rl_queue *rl_queue_new(rl_error *err) {
   return guarded<rl_queue *>(err, nullptr, [&]() -> rl_queue * {
     auto handle = std::make_unique<rl_queue>();
-    handle->queue = std::make_shared<client::Queue>();
+    handle->queue = std::make_shared<runtime::Queue>();
     if (!handle->queue->is_open()) {
       answer(err, Status::kNoMemory, "the kernel gives no descriptor");
       return nullptr;
@@ -47,7 +47,7 @@ int32_t rl_queue_fd(const rl_queue *queue) {
 int64_t rl_queue_next(rl_queue *queue, int64_t wait_ms) {
   if (queue == nullptr || is_forked(queue)) return 0;
   if (wait_ms == 0 || wait_ms < -1) return queue->queue->next();
-  return queue->queue->wait(client::limit_of(wait_ms));
+  return queue->queue->wait(runtime::limit_of(wait_ms));
 }
 
 rl_status rl_queue_post(rl_queue *queue, int64_t tag) {
@@ -61,12 +61,12 @@ rl_status rl_queue_post(rl_queue *queue, int64_t tag) {
 
 rl_status rl_queue_drive(rl_queue *queue, rl_client *client) {
   if (queue == nullptr) return RL_E_INVALID;
-  if (is_forked(queue) || (client != nullptr && client->client->is_forked())) return RL_E_FORKED;
+  if (is_forked(queue) || (client != nullptr && client->runtime->is_forked())) return RL_E_FORKED;
   if (client == nullptr) {
     end_driving(*queue);
     return RL_OK;
   }
-  return client->client->begin_reading_by(queue->queue) ? RL_OK : RL_E_INVALID;
+  return client->runtime->begin_reading_by(queue->queue) ? RL_OK : RL_E_INVALID;
 }
 
 void rl_queue_free(rl_queue *queue) {
@@ -78,20 +78,20 @@ void rl_queue_free(rl_queue *queue) {
 
 rl_status rl_request_watch(rl_request *request, rl_queue *queue, int64_t tag) {
   if (request == nullptr || !is_good(queue, tag)) return RL_E_INVALID;
-  if (is_forked(queue) || (request->locker && request->locker->is_forked())) return RL_E_FORKED;
-  if (!request->locker) return queue == nullptr ? RL_OK : rl_queue_post(queue, tag);
+  if (is_forked(queue) || (request->runtime && request->runtime->is_forked())) return RL_E_FORKED;
+  if (!request->runtime) return queue == nullptr ? RL_OK : rl_queue_post(queue, tag);
   return guarded_status(nullptr, [&](rl_error *e) {
     if (queue != nullptr) request->is_watched.store(true);
-    request->locker->watch(*request->request, target_of(queue), tag);
+    request->runtime->watch(*request->request, target_of(queue), tag);
     answer(e, Status::kOk);
   });
 }
 
 rl_status rl_lease_watch(rl_lease *lease, rl_queue *queue, int64_t tag) {
   if (lease == nullptr || !is_good(queue, tag)) return RL_E_INVALID;
-  if (is_forked(queue) || lease->locker->is_forked()) return RL_E_FORKED;
+  if (is_forked(queue) || lease->runtime->is_forked()) return RL_E_FORKED;
   return guarded_status(nullptr, [&](rl_error *e) {
-    lease->locker->watch(*lease->lease, target_of(queue), tag);
+    lease->runtime->watch(*lease->lease, target_of(queue), tag);
     answer(e, Status::kOk);
   });
 }

@@ -9,7 +9,7 @@ using namespace redlatch::capi;
 
 namespace {
 
-std::string urls_of(const client::Redlock &redlock) {
+std::string urls_of(const runtime::Runtime &redlock) {
   std::string urls;
   for (const Settings &node : redlock.nodes()) urls += (urls.empty() ? "" : "\n") + node.shown_url;
   return urls;
@@ -30,32 +30,32 @@ rl_redlock *rl_redlock_open(const char *urls, size_t urls_len, const rl_client_o
     if (!outcome.ok()) return answer(err, outcome), nullptr;
     auto handle = std::make_unique<rl_redlock>();
     Outcome why;
-    handle->redlock = client::Redlock::open(std::move(nodes), settings, why);
+    handle->runtime = runtime::Runtime::open(std::move(nodes), settings, why);
     answer(err, why);
-    return handle->redlock ? handle.release() : nullptr;
+    return handle->runtime ? handle.release() : nullptr;
   });
 }
 
 rl_status rl_redlock_connect(rl_redlock *redlock, int64_t wait_ms, rl_error *err) {
   if (redlock == nullptr) return null_argument(err, "redlock");
-  if (redlock->redlock->is_forked()) return forked(err);
+  if (redlock->runtime->is_forked()) return forked(err);
   return guarded_status(err, [&](rl_error *e) {
-    if (auto outcome = client::check_wait(wait_ms); !outcome.ok()) return (void)answer(e, outcome);
+    if (auto outcome = runtime::check_wait(wait_ms); !outcome.ok()) return (void)answer(e, outcome);
     const auto request = std::make_shared<Request>(Request::Op::kConnect);
     request->wait_ms = wait_ms;
-    redlock->redlock->run(request);
+    redlock->runtime->run(request);
     answer(e, *request);
   });
 }
 
 void rl_redlock_shutdown(rl_redlock *redlock) {
-  if (redlock == nullptr || redlock->redlock->is_forked()) return;
-  guarded_status(nullptr, [&](rl_error *) { redlock->redlock->shut_down(); });
+  if (redlock == nullptr || redlock->runtime->is_forked()) return;
+  guarded_status(nullptr, [&](rl_error *) { redlock->runtime->shut_down(); });
 }
 
 // In a forked child the objects are left alone: their locks and threads are the parent's.
 void rl_redlock_close(rl_redlock *redlock) {
-  if (redlock == nullptr || redlock->redlock->is_forked()) return;
+  if (redlock == nullptr || redlock->runtime->is_forked()) return;
   rl_redlock_shutdown(redlock);
   delete redlock;
 }
@@ -65,8 +65,8 @@ size_t rl_redlock_option(const rl_redlock *redlock, const char *name, size_t nam
   if (redlock == nullptr) return copy_out({}, buffer, buffer_size);
   return guarded(nullptr, size_t{0}, [&] {
     const auto wanted = text_of(name, name_len);
-    client::Redlock &told = *redlock->redlock;
-    std::string value = config::option_of(told.settings(), wanted);
+    runtime::Runtime &told = *redlock->runtime;
+    std::string value = config::option_of(told.quorum_settings(), wanted);
     if (wanted == "url") value = urls_of(told);
     if (wanted == "nodes" && !told.is_forked()) value = told.describe();
     if (value.empty()) value = config::option_of(told.nodes().front(), wanted);
@@ -77,12 +77,12 @@ size_t rl_redlock_option(const rl_redlock *redlock, const char *name, size_t nam
 rl_lease *rl_redlock_acquire(rl_redlock *redlock, const char *name, size_t name_len,
                              int64_t wait_ms, const rl_acquire_options *options, rl_error *err) {
   if (redlock == nullptr) return null_argument(err, "redlock"), nullptr;
-  if (redlock->redlock->is_forked()) return forked(err), nullptr;
+  if (redlock->runtime->is_forked()) return forked(err), nullptr;
   return guarded<rl_lease *>(err, nullptr, [&]() -> rl_lease * {
     const auto request = std::make_shared<Request>(Request::Op::kAcquire);
     const auto outcome = fill_redlock(*request, name, name_len, wait_ms, options);
     if (!outcome.ok()) return answer(err, outcome), nullptr;
-    return run_for_lease(redlock->redlock, request, err);
+    return run_for_lease(redlock->runtime, request, err);
   });
 }
 

@@ -9,16 +9,16 @@ using namespace redlatch::capi;
 
 namespace {
 
-std::shared_ptr<client::Locker> locker_of(const rl_client *client) { return client->client; }
-std::shared_ptr<client::Locker> locker_of(const rl_redlock *redlock) { return redlock->redlock; }
-std::shared_ptr<client::Locker> locker_of(const rl_lease *lease) { return lease->locker; }
+std::shared_ptr<runtime::Runtime> runtime_of(const rl_client *client) { return client->runtime; }
+std::shared_ptr<runtime::Runtime> runtime_of(const rl_redlock *redlock) { return redlock->runtime; }
+std::shared_ptr<runtime::Runtime> runtime_of(const rl_lease *lease) { return lease->runtime; }
 
 template <class Handle>
 Outcome check_handle(const Handle *handle, const char *name) {
   if (handle == nullptr) {
     return failure(Status::kInvalid, std::string(name) + " is NULL, which is not allowed here");
   }
-  if (locker_of(handle)->is_forked()) return failure(Status::kForked, rl_status_text(RL_E_FORKED));
+  if (runtime_of(handle)->is_forked()) return failure(Status::kForked, rl_status_text(RL_E_FORKED));
   return {};
 }
 
@@ -34,9 +34,9 @@ rl_request *start(const Handle *handle, const char *handle_name, Request::Op op,
     if (outcome.ok()) outcome = fill(request);
     if (outcome.ok()) {
       try {
-        locker_of(handle)->start(started->request);
-        started->locker = locker_of(handle);
-      } catch (const client::NoThread &why) {
+        runtime_of(handle)->start(started->request);
+        started->runtime = runtime_of(handle);
+      } catch (const runtime::NoThread &why) {
         outcome = failure(Status::kNoMemory, why.what());
       }
     }
@@ -59,7 +59,7 @@ extern "C" {
 rl_request *rl_client_connect_start(rl_client *client, int64_t wait_ms) {
   return start(client, "client", Request::Op::kConnect, [&](Request &request) {
     request.wait_ms = wait_ms;
-    return client::check_wait(wait_ms);
+    return runtime::check_wait(wait_ms);
   });
 }
 
@@ -73,7 +73,7 @@ rl_request *rl_acquire_start(rl_client *client, const char *name, size_t name_le
 rl_request *rl_redlock_connect_start(rl_redlock *redlock, int64_t wait_ms) {
   return start(redlock, "redlock", Request::Op::kConnect, [&](Request &request) {
     request.wait_ms = wait_ms;
-    return client::check_wait(wait_ms);
+    return runtime::check_wait(wait_ms);
   });
 }
 
@@ -102,7 +102,7 @@ rl_request *rl_rw_upgrade_start(rl_lease *lease, int64_t wait_ms) {
   return start(lease, "lease", Request::Op::kUpgrade, [&](Request &request) {
     request.lease = lease->lease;
     request.wait_ms = wait_ms;
-    return client::check_wait(wait_ms);
+    return runtime::check_wait(wait_ms);
   });
 }
 
@@ -123,7 +123,7 @@ rl_request *rl_release_start(rl_lease *lease) {
 rl_request *rl_extend_start(rl_lease *lease, int64_t lease_ms) {
   return start(lease, "lease", Request::Op::kExtend, [&](Request &request) {
     request.lease = lease->lease;
-    auto outcome = client::check_lease(lease_ms);
+    auto outcome = runtime::check_lease(lease_ms);
     if (outcome.ok()) request.extend_to = lease_ms * kMs;
     return outcome;
   });
@@ -138,19 +138,19 @@ rl_request *rl_lease_detach_start(rl_lease *lease) {
 
 rl_status rl_request_wait(rl_request *request, int64_t wait_ms) {
   if (request == nullptr || wait_ms < -1) return RL_E_INVALID;
-  if (request->locker && request->locker->is_forked()) return RL_E_FORKED;
-  if (!request->locker || request->request->is_finished()) return rl_request_status(request);
+  if (request->runtime && request->runtime->is_forked()) return RL_E_FORKED;
+  if (!request->runtime || request->request->is_finished()) return rl_request_status(request);
   return guarded_status(nullptr, [&](rl_error *e) {
-    answer(e, request->locker->wait(*request->request, client::limit_of(wait_ms)));
+    answer(e, request->runtime->wait(*request->request, runtime::limit_of(wait_ms)));
   });
 }
 
 rl_status rl_request_cancel(rl_request *request) {
   if (request == nullptr) return RL_E_INVALID;
-  if (request->locker && request->locker->is_forked()) return RL_E_FORKED;
-  if (!request->locker || request->request->is_finished()) return rl_request_status(request);
+  if (request->runtime && request->runtime->is_forked()) return RL_E_FORKED;
+  if (!request->runtime || request->request->is_finished()) return rl_request_status(request);
   return guarded_status(
-      nullptr, [&](rl_error *e) { answer(e, request->locker->cancel(*request->request)); });
+      nullptr, [&](rl_error *e) { answer(e, request->runtime->cancel(*request->request)); });
 }
 
 rl_status rl_request_status(const rl_request *request) {
@@ -166,25 +166,25 @@ const char *rl_request_message(const rl_request *request) {
 }
 
 rl_lease *rl_request_take_lease(rl_request *request) {
-  if (request == nullptr || !request->locker || request->locker->is_forked()) return nullptr;
+  if (request == nullptr || !request->runtime || request->runtime->is_forked()) return nullptr;
   if (!is_grant(*request->request)) return nullptr;
   return guarded<rl_lease *>(nullptr, nullptr, [&]() -> rl_lease * {
     auto handle = std::make_unique<rl_lease>();
     if (request->is_taken.exchange(true)) return nullptr;
-    handle->locker = request->locker;
+    handle->runtime = request->runtime;
     handle->lease = lease_of(*request->request);
     return handle.release();
   });
 }
 
 void rl_request_free(rl_request *request) {
-  if (request == nullptr || (request->locker && request->locker->is_forked())) return;
+  if (request == nullptr || (request->runtime && request->runtime->is_forked())) return;
   // A finished one, too, may be about to post its tag.
   if (request->is_watched.load()) rl_request_watch(request, nullptr, 0);
-  if (request->locker && !request->request->is_finished()) rl_request_cancel(request);
+  if (request->runtime && !request->request->is_finished()) rl_request_cancel(request);
   if (is_grant(*request->request) && !request->is_taken.exchange(true)) {
     guarded_status(nullptr,
-                   [&](rl_error *) { request->locker->abandon(*lease_of(*request->request)); });
+                   [&](rl_error *) { request->runtime->abandon(*lease_of(*request->request)); });
   }
   delete request;
 }

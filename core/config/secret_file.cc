@@ -16,7 +16,7 @@
 #include "base/descriptor.h"
 #include "base/text.h"
 #include "config/url.h"
-#include "io/watch.h"
+#include "io/epoll_set.h"
 
 namespace redlatch::config {
 

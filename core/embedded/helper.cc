@@ -18,7 +18,7 @@
 
 #include "base/text.h"
 #include "embedded/folder.h"
-#include "io/watch.h"
+#include "io/epoll_set.h"
 
 extern char **environ;  // NOLINT(readability-redundant-declaration): not every unistd.h has it
 

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "embedded/helper.h"
-#include "io/watch.h"
+#include "io/epoll_set.h"
 
 namespace redlatch::embedded {
 

@@ -5,7 +5,7 @@
 //
 // In: calls of users, events of the connection, the time. Out: commands, finished requests and
 // ended leases through an Outlet, and the time at which it wants to be called again. Everything is
-// called by one thread at a time. core/client is its shell; a simulator can be another.
+// called by one thread at a time. core/runtime is its shell; a simulator can be another.
 //
 // It throws only std::bad_alloc, and only before anything has changed that a later event would not
 // put right: what could not be sent is tried again by a timer, and a caller that catches it inside

@@ -4,7 +4,7 @@
 // The things that the engine keeps: requests of callers, leases of callers, and holds.
 //
 // Requests and leases are shared with the callers that made them; holds belong to the engine alone.
-// All but the fields marked atomic are guarded by whoever guards the engine (core/client: its
+// All but the fields marked atomic are guarded by whoever guards the engine (core/runtime: its
 // mutex).
 #pragma once
 

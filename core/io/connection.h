@@ -21,7 +21,7 @@
 #include "base/status.h"
 #include "io/reply_reader.h"
 #include "io/tls.h"
-#include "io/watch.h"
+#include "io/epoll_set.h"
 
 namespace redlatch::io {
 

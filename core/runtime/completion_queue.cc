@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-#include "client/queue.h"
+#include "runtime/completion_queue.h"
 
 #include "base/fork.h"
 
-namespace redlatch::client {
+namespace redlatch::runtime {
 
 Queue::Queue() : fork_count_(redlatch::fork_count()) {}
 
@@ -149,4 +149,4 @@ void Queue::remove_socket(int socket) noexcept {
   if (ready_) ready_->remove(socket);
 }
 
-}  // namespace redlatch::client
+}  // namespace redlatch::runtime

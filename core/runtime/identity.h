@@ -9,11 +9,11 @@
 #include "engine/service.h"
 #include "io/connection.h"
 
-namespace redlatch::client {
+namespace redlatch::runtime {
 
 // Ask over a fresh connection, for at most one command time limit. A node that may not say it is no
 // failure here. Throws std::bad_alloc.
 Outcome ask_identity(io::Connection &connection, const Settings &settings, int wake_fd,
                      engine::ServerFacts &facts);
 
-}  // namespace redlatch::client
+}  // namespace redlatch::runtime

@@ -8,20 +8,21 @@
 #include <cstdint>
 
 #include "base/clock.h"
+#include "io/epoll_set.h"
 
-namespace redlatch::client {
+namespace redlatch::runtime {
 
 struct Lease;
 struct Request;
 
-// Stands on the waiting thread's stack, or belongs to the client (its keeper). Guarded by the
-// client's mutex, but for the futex word.
+// On the stack of the thread that waits, or the runtime's own, of its background thread. Guarded by
+// the mutex of the runtime, except the futex word.
 struct Waiter {
   Request *request = nullptr;    // what it waits for, if for a request
   const Lease *lease = nullptr;  // .. or for a lease to end
   enum Word : uint32_t { kAwake, kAsleep, kWoken };
   std::atomic<uint32_t> word{kAwake};
-  bool is_polling = false;                      // sleeps on an event descriptor, not on the word
+  const io::Event *event = nullptr;             // what wakes it while it polls; else the word does
   bool is_interrupted = false;                  // a signal came
   Waiter *previous = nullptr, *next = nullptr;  // in a WaiterList, or among waiters for leases
   Waiter *next_of_request = nullptr;            // others that wait for the same request
@@ -55,4 +56,4 @@ bool futex_sleep(std::atomic<uint32_t> &word, Nanos limit);
 // Wake the sleeper at `address`, which may be gone by now: the address is never read.
 void futex_wake(const void *address);
 
-}  // namespace redlatch::client
+}  // namespace redlatch::runtime

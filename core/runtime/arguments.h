@@ -13,7 +13,7 @@
 #include "base/settings.h"
 #include "base/status.h"
 
-namespace redlatch::client {
+namespace redlatch::runtime {
 
 Outcome check_name(std::string_view name);
 Outcome check_token(std::string_view token);
@@ -29,4 +29,4 @@ std::string key_pattern(const Settings &settings, std::string_view pattern);
 // The time at which a valid wait is over.
 Nanos limit_of(int64_t wait_ms);
 
-}  // namespace redlatch::client
+}  // namespace redlatch::runtime

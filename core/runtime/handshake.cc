@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-#include "client/handshake.h"
+#include "runtime/handshake.h"
 
 #include <cstring>
 #include <vector>
 
 #include "base/text.h"
-#include "client/node_facts.h"
+#include "runtime/identity.h"
 #include "wire/answer.h"
 #include "wire/command.h"
 
-namespace redlatch::client {
+namespace redlatch::runtime {
 
 namespace {
 
@@ -250,34 +250,35 @@ Outcome dial(const Settings &settings, embedded::Membership *membership, int wak
 
 }  // namespace
 
-Outcome open_line(const Settings &settings, const std::string &channel,
-                  embedded::Membership *membership, int wake_fd, Line &line, bool asks_identity) {
-  if (auto outcome = dial(settings, membership, wake_fd, line.commands); !outcome.ok())
+Outcome open_connections(const Settings &settings, const std::string &channel,
+                         embedded::Membership *membership, bool asks_identity, int wake_fd,
+                         Connections &opened) {
+  if (auto outcome = dial(settings, membership, wake_fd, opened.commands); !outcome.ok())
     return outcome;
   const Nanos limit = boot_now() + settings.timeout;
-  Handshake handshake(*line.commands, settings, limit, wake_fd);
+  Handshake handshake(*opened.commands, settings, limit, wake_fd);
   if (auto outcome = handshake.greet(); !outcome.ok()) return outcome;
   if (auto outcome = handshake.select_database(); !outcome.ok()) return outcome;
   if (auto outcome = handshake.load_scripts(); !outcome.ok()) return outcome;
   if (asks_identity) {
-    auto outcome = ask_identity(*line.commands, settings, wake_fd, line.facts);
-    if (!outcome.ok() || line.facts.is_cluster_member) return outcome;
+    auto outcome = ask_identity(*opened.commands, settings, wake_fd, opened.facts);
+    if (!outcome.ok() || opened.facts.is_cluster_member) return outcome;
   }
-  line.facts.is_sharded = handshake.is_sharded();
+  opened.facts.is_sharded = handshake.is_sharded();
   if (handshake.protocol() == 3) {
-    line.facts.can_track = true;
-    auto outcome = handshake.subscribe(channel, handshake.is_sharded(), line.facts);
+    opened.facts.can_track = true;
+    auto outcome = handshake.subscribe(channel, handshake.is_sharded(), opened.facts);
     if (!outcome.ok()) return outcome;
   } else {
-    if (auto outcome = dial(settings, membership, wake_fd, line.messages); !outcome.ok())
+    if (auto outcome = dial(settings, membership, wake_fd, opened.messages); !outcome.ok())
       return outcome;
-    Handshake second(*line.messages, settings, boot_now() + settings.timeout, wake_fd);
+    Handshake second(*opened.messages, settings, boot_now() + settings.timeout, wake_fd);
     if (auto outcome = second.greet(); !outcome.ok()) return outcome;
-    auto outcome = second.subscribe(channel, handshake.is_sharded(), line.facts);
+    auto outcome = second.subscribe(channel, handshake.is_sharded(), opened.facts);
     if (!outcome.ok()) return outcome;
-    if (!line.facts.is_push_trusted) line.messages.reset();
+    if (!opened.facts.is_push_trusted) opened.messages.reset();
   }
-  return line.facts.is_push_trusted ? handshake.probe(channel, line.facts) : Outcome{};
+  return opened.facts.is_push_trusted ? handshake.probe(channel, opened.facts) : Outcome{};
 }
 
-}  // namespace redlatch::client
+}  // namespace redlatch::runtime

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-#include "client/node_facts.h"
+#include "runtime/identity.h"
 
 #include <vector>
 
@@ -10,7 +10,7 @@
 #include "wire/answer.h"
 #include "wire/command.h"
 
-namespace redlatch::client {
+namespace redlatch::runtime {
 
 Outcome ask_identity(io::Connection &connection, const Settings &settings, int wake_fd,
                      engine::ServerFacts &facts) {
@@ -59,4 +59,4 @@ Outcome ask_identity(io::Connection &connection, const Settings &settings, int w
   return {};
 }
 
-}  // namespace redlatch::client
+}  // namespace redlatch::runtime

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-#include "client/waiter.h"
+#include "runtime/waiter.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <ctime>
 
-namespace redlatch::client {
+namespace redlatch::runtime {
 
 bool futex_sleep(std::atomic<uint32_t> &word, Nanos limit) {
   timespec left{};
@@ -30,4 +30,4 @@ void futex_wake(const void *address) {
   syscall(SYS_futex, address, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
-}  // namespace redlatch::client
+}  // namespace redlatch::runtime

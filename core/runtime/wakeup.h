@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Locker: what leases and requests of users belong to, a client of one server or a Redlock; and
-// what the two shells share: threads that sleep, how they are woken, and who else is told.
+// Wakeup: the base of Runtime. Owns the mutex, blocks and wakes calling threads, and posts
+// completions to queues.
 //
-// One mutex guards everything in a locker but what is said otherwise; it is never held in a system
+// One mutex guards everything in a runtime but what is said otherwise; it is never held in a system
 // call that can block, nor while others are woken.
 #pragma once
 
@@ -15,33 +15,20 @@
 #include "base/clock.h"
 #include "base/fork.h"
 #include "base/status.h"
-#include "client/queue.h"
-#include "client/subjects.h"
-#include "client/waiter.h"
-#include "io/watch.h"
+#include "io/epoll_set.h"
+#include "runtime/completion_queue.h"
+#include "runtime/request.h"
+#include "runtime/waiter.h"
 
-namespace redlatch::client {
+namespace redlatch::runtime {
 
-class Locker {
+class Wakeup {
  public:
-  virtual ~Locker() = default;
-  Locker(const Locker &) = delete;
-  Locker &operator=(const Locker &) = delete;
+  Wakeup(const Wakeup &) = delete;
+  Wakeup &operator=(const Wakeup &) = delete;
 
   // True in a process forked from the one that opened it: nothing else may be called there.
   bool is_forked() const { return fork_count_ != fork_count(); }
-
-  // Start `request` and wait until it is finished. For a caller that wants nothing in between.
-  virtual void run(const std::shared_ptr<Request> &request) = 0;
-  // Start `request` and return.
-  virtual void start(const std::shared_ptr<Request> &request) = 0;
-  // Wait until `request` is finished or `limit` has passed. kInterrupted: after a signal.
-  virtual Status wait(Request &request, Nanos limit) = 0;
-  virtual Status cancel(Request &request) = 0;
-
-  virtual void abandon(Lease &lease) = 0;
-  // Release everything, flush, stop the threads. Twice does nothing.
-  virtual void shut_down() = 0;
 
   // kOk if `lease` is held by the local clock, else why not.
   Outcome check(const Lease &lease);
@@ -56,10 +43,8 @@ class Locker {
  protected:
   using Lock = std::unique_lock<std::mutex>;
 
-  Locker() : fork_count_(fork_count()) { wakes_.reserve(8); }
-
-  // Where `waiter` polls.
-  virtual const io::Event &event_of(const Waiter &waiter) const = 0;
+  Wakeup() : fork_count_(fork_count()) { wakes_.reserve(8); }
+  ~Wakeup() = default;
 
   void make_room();
   void enlist(Waiter &waiter);
@@ -68,17 +53,17 @@ class Locker {
   void wake_all(Lock &lock);
   void sleep(Lock &lock, Waiter &me, Nanos limit);
   template <class Wait>
-  void poll_as(Lock &lock, Waiter &me, const Wait &wait);
-  // Wake and tell whoever waits for it. @return how many.
-  size_t tell_finished(Request &request) noexcept;
-  void tell_ended(Lease &lease) noexcept;
+  void poll_as(Lock &lock, Waiter &me, const io::Event &event, const Wait &wait);
+  // Wake and notify what waits for it. @return how many.
+  size_t notify_finished(Request &request) noexcept;
+  void notify_ended(Lease &lease) noexcept;
 
   const uint32_t fork_count_;
   std::mutex mutex_;
   std::mutex shutdown_mutex_;  // one shut_down() at a time; taken before mutex_
 
  private:
-  void tell(Watcher &watcher) noexcept;
+  void post(Watcher &watcher) noexcept;
   template <class Subject>
   void watch(Subject &subject, bool is_over, std::shared_ptr<Queue> &queue, int64_t tag);
 
@@ -88,18 +73,19 @@ class Locker {
   Waiter *lease_waiters_ = nullptr;
 };
 
-// Run `wait`, which sleeps on descriptors, without the mutex; not at all if `me` was woken before.
+// Run `wait`, which sleeps on descriptors, `event` among them, without the mutex; not at all if
+// `me` was woken before.
 template <class Wait>
-void Locker::poll_as(Lock &lock, Waiter &me, const Wait &wait) {
+void Wakeup::poll_as(Lock &lock, Waiter &me, const io::Event &event, const Wait &wait) {
   uint32_t expected = Waiter::kAwake;
   if (me.word.compare_exchange_strong(expected, Waiter::kAsleep)) {
-    me.is_polling = true;
+    me.event = &event;
     lock.unlock();
     wait();
     lock.lock();
-    me.is_polling = false;
+    me.event = nullptr;
   }
   me.word.store(Waiter::kAwake);
 }
 
-}  // namespace redlatch::client
+}  // namespace redlatch::runtime

@@ -5,11 +5,11 @@
 // is guarded by the client's mutex.
 #pragma once
 
-#include "client/queue.h"
-#include "client/waiter.h"
 #include "engine/subjects.h"
+#include "runtime/completion_queue.h"
+#include "runtime/waiter.h"
 
-namespace redlatch::client {
+namespace redlatch::runtime {
 
 struct Request : engine::Request {
   using engine::Request::Request;
@@ -22,4 +22,4 @@ struct Lease : engine::Lease {
   Watcher watcher;
 };
 
-}  // namespace redlatch::client
+}  // namespace redlatch::runtime

@@ -23,9 +23,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "io/watch.h"
+#include "io/epoll_set.h"
 
-namespace redlatch::client {
+namespace redlatch::runtime {
 
 class Queue;
 
@@ -96,7 +96,7 @@ class Queue {
 
   mutable std::mutex mutex_;  // guards what follows
   // Without a source only its event is polled.
-  std::optional<io::Poller> ready_{std::in_place};
+  std::optional<io::EpollSet> ready_{std::in_place};
   bool is_reader_ = false;  // had a source once: fd() stays the same
   std::weak_ptr<Source> source_;
   size_t reading_count_ = 0;  // threads in source_->read(): they take what they push
@@ -118,4 +118,4 @@ struct Watcher {
   }
 };
 
-}  // namespace redlatch::client
+}  // namespace redlatch::runtime

@@ -14,7 +14,7 @@
 
 #include "base/status.h"
 
-namespace redlatch::client {
+namespace redlatch::runtime {
 
 // Start a thread with all signals blocked: they belong to the threads of the host. @return 0 or why
 // not.
@@ -53,4 +53,4 @@ inline Outcome no_thread(int error) noexcept {
   }
 }
 
-}  // namespace redlatch::client
+}  // namespace redlatch::runtime

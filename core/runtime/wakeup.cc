@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-#include "client/locker.h"
+#include "runtime/wakeup.h"
 
 #include <algorithm>
 #include <array>
@@ -10,15 +10,15 @@
 #include "base/log.h"
 #include "engine/engine.h"
 
-namespace redlatch::client {
+namespace redlatch::runtime {
 
-Outcome Locker::check(const Lease &lease) {
+Outcome Wakeup::check(const Lease &lease) {
   const Lock lock(mutex_);
   if (lease.state_at(boot_now()) == engine::Lease::kHeld) return {};
   return engine::Engine::why_not_held(lease);
 }
 
-void Locker::wait_ended(const Lease &lease, Nanos limit) {
+void Wakeup::wait_ended(const Lease &lease, Nanos limit) {
   Lock lock(mutex_);
   Waiter me;
   me.lease = &lease;
@@ -35,21 +35,21 @@ void Locker::wait_ended(const Lease &lease, Nanos limit) {
 }
 
 template <class Subject>
-void Locker::watch(Subject &subject, bool is_over, std::shared_ptr<Queue> &queue, int64_t tag) {
+void Wakeup::watch(Subject &subject, bool is_over, std::shared_ptr<Queue> &queue, int64_t tag) {
   if (queue) queue->admit();
   subject.watcher.forget();
   subject.watcher = Watcher{std::move(queue), tag};
-  if (is_over) tell(subject.watcher);
+  if (is_over) post(subject.watcher);
 }
 
-void Locker::watch(Request &request, std::shared_ptr<Queue> queue, int64_t tag) {
+void Wakeup::watch(Request &request, std::shared_ptr<Queue> queue, int64_t tag) {
   Lock lock(mutex_);
   watch(request, request.is_finished(), queue, tag);
   wake_all(lock);
 }
 
 // Once it was held and its clock has run out, the engine's timer ends it, if it has not yet.
-void Locker::watch(Lease &lease, std::shared_ptr<Queue> queue, int64_t tag) {
+void Wakeup::watch(Lease &lease, std::shared_ptr<Queue> queue, int64_t tag) {
   Lock lock(mutex_);
   watch(lease, lease.state.load() != engine::Lease::kHeld, queue, tag);
   wake_all(lock);
@@ -57,7 +57,7 @@ void Locker::watch(Lease &lease, std::shared_ptr<Queue> queue, int64_t tag) {
 
 // ---- waiting and waking ------------------------------------------------------------------------
 
-size_t Locker::tell_finished(Request &request) noexcept {
+size_t Wakeup::notify_finished(Request &request) noexcept {
   size_t count = 0;
   for (Waiter *waiter = request.waiters; waiter != nullptr; waiter = waiter->next_of_request) {
     if (waiter->list != nullptr) waiter->list->remove(*waiter);
@@ -65,38 +65,39 @@ size_t Locker::tell_finished(Request &request) noexcept {
     count++;
   }
   if (request.watcher.queue) count++;
-  tell(request.watcher);
+  post(request.watcher);
   return count;
 }
 
-void Locker::tell_ended(Lease &lease) noexcept {
+void Wakeup::notify_ended(Lease &lease) noexcept {
   try {
     if (lease.state.load() == engine::Lease::kLost) {
       log(LogLevel::kError, engine::Engine::why_not_held(lease).message);
     }
   } catch (const std::bad_alloc &) {
-    // The loss is told to who waits for it in any case.
+    // What waits for it is notified in any case.
   }
   for (Waiter *waiter = lease_waiters_; waiter != nullptr; waiter = waiter->next) {
     if (waiter->lease == &lease) wake(*waiter);
   }
-  tell(lease.watcher);
+  post(lease.watcher);
 }
 
-void Locker::tell(Watcher &watcher) noexcept {
+void Wakeup::post(Watcher &watcher) noexcept {
   const auto queue = std::move(watcher.queue);
   if (!queue || !queue->push(watcher.tag)) return;
   queue->next_due = std::move(due_queues_);
   due_queues_ = queue;
 }
 
-// Room to wake one more caller, the keeper, and whoever shuts down: waking must not fail.
-void Locker::make_room() {
+// Room to wake one more caller, the background thread, and the one that shuts down: waking must
+// not fail.
+void Wakeup::make_room() {
   const size_t needed = waiter_count_ + 3;
   if (wakes_.capacity() < needed) wakes_.reserve(2 * needed);
 }
 
-void Locker::enlist(Waiter &waiter) {
+void Wakeup::enlist(Waiter &waiter) {
   waiter_count_++;
   if (waiter.request != nullptr) {
     waiter.next_of_request = waiter.request->waiters;
@@ -109,7 +110,7 @@ void Locker::enlist(Waiter &waiter) {
   }
 }
 
-void Locker::delist(Waiter &waiter) {
+void Wakeup::delist(Waiter &waiter) {
   waiter_count_--;
   if (waiter.list != nullptr) waiter.list->remove(waiter);
   if (waiter.request != nullptr) {
@@ -124,13 +125,13 @@ void Locker::delist(Waiter &waiter) {
   std::erase(wakes_, &waiter);
 }
 
-void Locker::wake(Waiter &waiter) {
+void Wakeup::wake(Waiter &waiter) {
   if (waiter.word.exchange(Waiter::kWoken) == Waiter::kAsleep) wakes_.push_back(&waiter);
 }
 
-// Wake whom wake() and tell() have noted, without the mutex. The waiters may be gone by then: only
-// addresses and the locker's own events are used. Afterwards the mutex is held again.
-void Locker::wake_all(Lock &lock) {
+// Wake what wake() and post() have noted, without the mutex. The waiters may be gone by then: only
+// addresses and the runtime's own events are used. Afterwards the mutex is held again.
+void Wakeup::wake_all(Lock &lock) {
   while (!wakes_.empty() || due_queues_) {
     auto queues = std::move(due_queues_);
     std::array<const void *, 64> words{};
@@ -140,12 +141,12 @@ void Locker::wake_all(Lock &lock) {
     size_t taken = 0;
     for (; taken < wakes_.size() && word_count < words.size(); taken++) {
       const Waiter *waiter = wakes_[taken];
-      if (!waiter->is_polling) {
+      if (waiter->event == nullptr) {
         words[word_count++] = &waiter->word;
         continue;
       }
       if (event_count == events.size()) break;
-      events[event_count++] = &event_of(*waiter);
+      events[event_count++] = waiter->event;
     }
     wakes_.erase(wakes_.begin(), wakes_.begin() + static_cast<ptrdiff_t>(taken));
     lock.unlock();
@@ -160,7 +161,7 @@ void Locker::wake_all(Lock &lock) {
   }
 }
 
-void Locker::sleep(Lock &lock, Waiter &me, Nanos limit) {
+void Wakeup::sleep(Lock &lock, Waiter &me, Nanos limit) {
   wake_all(lock);
   uint32_t expected = Waiter::kAwake;
   if (me.word.compare_exchange_strong(expected, Waiter::kAsleep)) {
@@ -171,4 +172,4 @@ void Locker::sleep(Lock &lock, Waiter &me, Nanos limit) {
   me.word.store(Waiter::kAwake);
 }
 
-}  // namespace redlatch::client
+}  // namespace redlatch::runtime

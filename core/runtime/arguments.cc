@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-#include "client/arguments.h"
+#include "runtime/arguments.h"
 
 #include "base/limits.h"
 #include "base/text.h"
 #include "wire/keys.h"
 #include "wire/token.h"
 
-namespace redlatch::client {
+namespace redlatch::runtime {
 
 Outcome check_name(std::string_view name) { return wire::check_name(name); }
 
@@ -46,4 +46,4 @@ Nanos limit_of(int64_t wait_ms) {
   return after(boot_now(), wait_ms * kMs);
 }
 
-}  // namespace redlatch::client
+}  // namespace redlatch::runtime

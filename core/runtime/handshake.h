@@ -13,10 +13,10 @@
 #include "engine/service.h"
 #include "io/connection.h"
 
-namespace redlatch::client {
+namespace redlatch::runtime {
 
-// Ready to be used.
-struct Line {
+// To one server, ready to be used.
+struct Connections {
   std::unique_ptr<io::Connection> commands;
   // With RESP2 messages need a connection of their own; with RESP3 they come with the replies.
   std::unique_ptr<io::Connection> messages;
@@ -27,7 +27,8 @@ struct Line {
 // limit; `wake_fd` ends it when it turns readable. kDenied and kUnsupported will not pass by trying
 // again; the others may. `membership`: of an embedded server, else NULL. Throws std::bad_alloc.
 // `asks_identity`: a node of a quorum is asked who it is; one that cannot be a node, nothing else.
-Outcome open_line(const Settings &settings, const std::string &channel,
-                  embedded::Membership *membership, int wake_fd, Line &line, bool asks_identity);
+Outcome open_connections(const Settings &settings, const std::string &channel,
+                         embedded::Membership *membership, bool asks_identity, int wake_fd,
+                         Connections &opened);
 
-}  // namespace redlatch::client
+}  // namespace redlatch::runtime

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Runtime: the library's own thread, and the attempts to connect.
+#include <algorithm>
+#include <new>
+
+#include "base/log.h"
+#include "runtime/runtime.h"
+#include "runtime/threads.h"
+
+namespace redlatch::runtime {
+
+namespace {
+
+// The keys of background_set_: what the leader would read, then the messages of each link.
+constexpr uint32_t kMessages = 1;
+
+}  // namespace
+
+void Runtime::start_background() {
+  const int error = start_thread(background_thread_, background_main, this);
+  if (error != 0) throw NoThread(error);
+  has_background_ = true;
+}
+
+void *Runtime::background_main(void *runtime) {
+  pthread_setname_np(pthread_self(), "redlatch");
+  static_cast<Runtime *>(runtime)->run_background();
+  return nullptr;
+}
+
+void Runtime::run_background() {
+  Lock lock(mutex_);
+  while (!is_stopping_) {
+    if (leader_ == nullptr && is_broken()) {
+      leader_ = &background_;
+      disconnect_broken(lock);
+      leader_ = nullptr;
+    }
+    for (Link &link : links_) {
+      if (link.attempt && link.attempt->is_over) end_attempt(lock, link);
+      if (!link.attempt && service_->begin_connect(link.node, boot_now())) start_attempt(link);
+    }
+    tick(lock);
+    io::EpollSet::Seen seen;
+    const uint64_t watched = connection_count_;
+    poll_as(lock, background_, background_set_.event(),
+            [&] { seen = background_set_.wait(background_wakes_at_); });
+    act_on(lock, background_, seen, watched);
+    for (const io::EpollSet::Ready &ready : seen) {
+      if (ready.key >= kMessages) read_messages(lock, links_[ready.key - kMessages]);
+    }
+    wake_all(lock);
+  }
+  for (Link &link : links_) {
+    if (!link.attempt) continue;
+    lock.unlock();
+    pthread_join(link.attempt->thread, nullptr);
+    lock.lock();
+    link.attempt.reset();
+  }
+}
+
+// ---- time --------------------------------------------------------------------------------------
+
+// Run what is due, and find out when to wake next.
+void Runtime::tick(Lock &lock) {
+  read_remaining(lock);
+  const Nanos now = boot_now();
+  run_timers(now);
+  if (reader_) flush(lock);
+  end_turn(lock);
+  background_wakes_at_ = service_->next_due();
+  // While commands come and go, each moves the time at which its answer would be late; looking once
+  // per limit costs less than being notified each time.
+  if (was_active_) background_wakes_at_ = std::min(background_wakes_at_, now + timeout_);
+  was_active_ = false;
+}
+
+// A reader may be late. An answer that has come in time must not count as late because of that.
+void Runtime::read_remaining(Lock &lock) {
+  while (reader_ && leader_ == nullptr && is_usable()) {
+    if (!read_once(lock, background_)) return;
+  }
+}
+
+void Runtime::run_timers(Nanos now) {
+  try {
+    service_->on_timer(now);
+  } catch (const std::bad_alloc &) {
+    for (Link &link : links_) link.drop();  // what was due is looked at again when connected
+  }
+}
+
+void Runtime::call_background_in_time() {
+  if (service_->next_due() < background_wakes_at_) wake(background_);
+}
+
+// ---- connecting --------------------------------------------------------------------------------
+
+void Runtime::start_attempt(Link &link) {
+  link.attempt.emplace(*this, link);
+  const int error = start_thread(link.attempt->thread, attempt_main, &*link.attempt);
+  if (error == 0) return;
+  link.attempt.reset();
+  try {
+    service_->on_connect_failed(link.node, no_thread(error), boot_now());
+  } catch (const std::bad_alloc &) {
+    return;  // the next attempt is due all the same
+  }
+}
+
+void *Runtime::attempt_main(void *attempt) {
+  pthread_setname_np(pthread_self(), "redlatch-dial");
+  auto &mine = *static_cast<Attempt *>(attempt);
+  mine.runtime.attempt(mine);
+  return nullptr;
+}
+
+// No other thread touches what it makes before it is over.
+void Runtime::attempt(Attempt &mine) {
+  const Link &link = mine.link;
+  try {
+    mine.outcome = open_connections(link.settings, service_->channel(), link.membership.get(),
+                                    service_->needs_identity(), stop_event_.fd(), mine.connections);
+  } catch (const std::bad_alloc &) {
+    mine.outcome.status = Status::kNoMemory;
+  }
+  Lock lock(mutex_);
+  mine.is_over = true;
+  wake(background_);
+  wake_all(lock);
+}
+
+void Runtime::end_attempt(Lock &lock, Link &link) {
+  lock.unlock();
+  pthread_join(link.attempt->thread, nullptr);
+  lock.lock();
+  Attempt ended = std::move(*link.attempt);
+  link.attempt.reset();
+  const engine::ServerFacts &facts = ended.connections.facts;
+  try {
+    if (ended.outcome.ok()) {
+      link.connect(std::move(ended.connections));
+      watch_new(link);
+      service_->on_connected(link.node, facts, boot_now());
+    } else {
+      service_->on_connect_failed(link.node, ended.outcome, boot_now());
+    }
+    // Last: the words about it may fail for want of memory.
+    note_connection(link, ended.outcome, facts);
+  } catch (const std::bad_alloc &) {
+    link.drop();
+  }
+  if (drain_waiter_ != nullptr) wake(*drain_waiter_);
+}
+
+void Runtime::watch_new(const Link &link) {
+  connection_count_++;
+  const int fd = link.commands->fd();
+  const auto number = static_cast<uint32_t>(link.node);
+  if (has_several()) {
+    caller_set_.add(fd, number);
+  } else {
+    caller_set_.add(fd, 0, io::EpollSet::kEnd);
+    background_set_.add(fd, 0, io::EpollSet::kEnd);
+    if (reader_) reader_->add_socket(fd);
+    is_drained_ = false;
+  }
+  if (link.messages) background_set_.add(link.messages->fd(), kMessages + number);
+}
+
+// With RESP2. Only this thread reads and replaces this connection, so no role is needed; a thread
+// that disconnects shuts it, and it ends here.
+void Runtime::read_messages(Lock &lock, Link &link) {
+  if (!link.messages) return;
+  std::vector<io::ReplyPtr> replies;
+  lock.unlock();
+  const auto received = link.messages->receive(replies);
+  lock.lock();
+  try {
+    const Nanos now = boot_now();
+    for (const io::ReplyPtr &reply : replies) take_message(link, *reply, now);
+  } catch (const std::bad_alloc &) {
+    link.drop();
+  }
+  if (received != io::Connection::Received::kEnded) return;
+  // Without messages the waits of this client would be slow: both connections or none.
+  link.messages.reset();
+  link.drop();
+}
+
+// Said once for each change: an outage of an hour is one line.
+void Runtime::note_connection(Link &link, const Outcome &outcome,
+                              const engine::ServerFacts &facts) {
+  if (!outcome.ok()) {
+    if (!link.is_away) log(LogLevel::kWarning, outcome.message);
+    link.is_away = true;
+    return;
+  }
+  if (link.is_away) log(LogLevel::kInfo, "connected to " + link.settings.address() + " again");
+  link.is_away = false;
+  std::string mode = "push";
+  if (!facts.is_push_trusted) mode = "poll: " + facts.why_not_trusted;
+  const bool is_news = !has_several() && !facts.is_push_trusted && mode != link.handoff_mode;
+  if (is_news) {
+    log(LogLevel::kWarning, "waiting by polling, which is slower: " + facts.why_not_trusted);
+  }
+  link.handoff_mode = std::move(mode);
+}
+
+}  // namespace redlatch::runtime

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "runtime/link.h"
+
+#include <utility>
+
+namespace redlatch::runtime {
+
+Link::Link(const Settings &settings_, size_t node_) : settings(settings_), node(node_) {
+  if (!settings.folder.empty()) membership = std::make_unique<embedded::Membership>(settings);
+}
+
+void Link::connect(Connections &&opened) {
+  commands = std::move(opened.commands);
+  messages = std::move(opened.messages);
+  is_connected = true;
+}
+
+void Link::drop() {
+  if (!is_connected) return;
+  is_broken = true;
+  commands->shut();
+}
+
+void Link::disconnect() {
+  is_connected = false;
+  is_broken = false;
+  is_write_blocked = false;
+  is_ready = false;
+  sending.clear();
+  out.clear();
+  out_count = 0;
+  replies.clear();
+  commands.reset();
+  if (messages) messages->shut();
+}
+
+void Link::append(std::span<const std::string_view> argv) {
+  io::append_command(out, argv);
+  out_count++;
+}
+
+void Link::begin_send() {
+  is_sending = has_output();
+  if (!is_sending || !sending.empty()) return;
+  sending.swap(out);
+  out_count = 0;
+}
+
+void Link::send() {
+  if (!is_sending) return;
+  const auto sent = commands->send(sending);
+  sending.erase(0, sent.value_or(sending.size()));
+  has_send_failed = !sent;
+}
+
+bool Link::end_send() {
+  if (!std::exchange(is_sending, false)) return false;
+  if (has_send_failed) is_broken = true;
+  return !sending.empty();
+}
+
+}  // namespace redlatch::runtime

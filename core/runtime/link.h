@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Link: the connections of one server, what is to be sent there, and the attempt to connect.
+// Guarded by the mutex of the runtime, except as said.
+#pragma once
+
+#include <pthread.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/settings.h"
+#include "base/status.h"
+#include "embedded/membership.h"
+#include "io/connection.h"
+#include "runtime/handshake.h"
+
+namespace redlatch::runtime {
+
+class Runtime;
+struct Link;
+
+// To connect, in a thread of its own. What it found is read when it is over.
+struct Attempt {
+  Attempt(Runtime &runtime_, Link &link_) : runtime(runtime_), link(link_) {}
+
+  Runtime &runtime;
+  Link &link;
+  pthread_t thread{};
+  bool is_over = false;
+  Connections connections;
+  Outcome outcome;
+};
+
+struct Link {
+  Link(const Settings &settings_, size_t node_);
+
+  bool is_usable() const { return is_connected && !is_broken; }
+  void connect(Connections &&opened);
+  // Of no use any more: ends what reads and sends there.
+  void drop();
+  // Forget the connection. The caller has the role of leader, and nothing is being sent.
+  void disconnect();
+
+  void append(std::span<const std::string_view> argv);
+  bool has_output() const {
+    return is_usable() && !is_write_blocked && !(out.empty() && sending.empty());
+  }
+  // One thread at a time sends: it takes what there is, sends without the mutex, and ends.
+  void begin_send();
+  void send();
+  // @return whether the socket takes no more.
+  bool end_send();
+
+  const Settings &settings;
+  const size_t node;
+  // Of an embedded server, else none. Used by the attempt, then by shut_down().
+  std::unique_ptr<embedded::Membership> membership;
+  std::optional<Attempt> attempt;
+
+  std::unique_ptr<io::Connection> commands;  // the object: only the leader changes it
+  std::unique_ptr<io::Connection> messages;  // with RESP2; the object is the background thread's
+  bool is_connected = false;
+  bool is_broken = false;         // of no use any more; the leader or the background disconnects
+  bool is_write_blocked = false;  // the socket takes no more
+  bool is_away = false;           // the last attempt to connect failed, and that was said
+  std::string handoff_mode;
+
+  std::string out;       // to be sent
+  size_t out_count = 0;  // commands in it
+  std::string sending;   // only the thread that sends
+  bool is_sending = false, has_send_failed = false;
+
+  // Only the leader.
+  std::vector<io::ReplyPtr> replies;
+  bool is_ready = false;  // there is something to receive
+  io::Connection::Received received = io::Connection::Received::kNothing;
+};
+
+}  // namespace redlatch::runtime

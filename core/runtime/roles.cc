@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Runtime: who reads, and who watches.
+#include <sched.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/engine.h"
+#include "runtime/runtime.h"
+
+namespace redlatch::runtime {
+
+namespace {
+
+bool is_queued(const Waiter &waiter) { return engine::Engine::is_queued(*waiter.request); }
+
+// Whether it should hear first of what comes from the server. One whose lock is here waits for a
+// thread of this process, which wakes it faster where it does nothing else.
+bool should_follow(const Waiter &waiter) {
+  return is_queued(waiter) && !engine::Engine::is_held_here(*waiter.request);
+}
+
+}  // namespace
+
+// Wait until the request of `me`, who is enlisted, is finished, `limit` has passed, or, if it may,
+// a signal came.
+void Runtime::wait_in_role(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
+  const Request &request = *me.request;
+  while (!request.is_finished()) {
+    // The background thread runs the timers; a caller keeps the limit of its own request without
+    // waiting for that.
+    const Nanos until = std::min(limit, request.due);
+    if (until != kNever) {
+      const Nanos now = boot_now();
+      if (now >= request.due) run_timers(now);
+      if (now >= limit || request.is_finished()) break;
+    }
+    const bool can_read = is_usable();
+    if (leader_ == &me || (leader_ == nullptr && can_read && !is_queued(me))) {
+      lead(lock, me, until, patience);
+    } else if (follower_ == &me || (can_read && should_follow(me) &&
+                                    (follower_ == nullptr || follower_ == &background_))) {
+      follow(lock, me, until);
+    } else {
+      if (me.list == nullptr) (can_read && !is_queued(me) ? short_ : long_).push(me);
+      sleep(lock, me, until);
+    }
+    if (patience == Patience::kUninterrupted) me.is_interrupted = false;
+    if (me.is_interrupted) break;
+  }
+  flush(lock);
+}
+
+void Runtime::leave(Waiter &waiter) {
+  if (waiter.list != nullptr) waiter.list->remove(waiter);
+  if (leader_ == &waiter) leader_ = nullptr;
+  if (follower_ == &waiter) set_follower(nullptr);
+  settle();
+}
+
+// ---- the leader --------------------------------------------------------------------------------
+
+// Read until the answer for `me` is there or does not depend on a reply any more.
+void Runtime::lead(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
+  leader_ = &me;
+  if (me.list != nullptr) me.list->remove(me);
+  set_armed(false);
+  while (!me.request->is_finished() && !is_queued(me) && !me.is_interrupted) {
+    if (should_yield_) {
+      // Those that were just answered likely send again: one write for all.
+      should_yield_ = false;
+      lock.unlock();
+      sched_yield();
+      lock.lock();
+    }
+    flush(lock);
+    disconnect_broken(lock);
+    if (!is_usable()) break;
+    receive_as_leader(lock, me, limit, patience);
+    (void)take_in();
+    wake_all(lock);
+    if (limit != kNever && boot_now() >= limit) break;
+  }
+  // Others count on a reader to send for them.
+  flush(lock);
+  if (leader_ == &me) leader_ = nullptr;
+  settle();
+}
+
+void Runtime::receive_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
+  is_reading_ = true;
+  // A receive that waits ends by itself after one command timeout.
+  const bool is_far = limit == kNever || limit > boot_now() + timeout_;
+  const bool may_block = patience == Patience::kUninterrupted && is_far && !has_several();
+  if (may_block) {
+    Link &link = only_link();
+    link.is_ready = true;
+    lock.unlock();
+    link.received = link.commands->receive_waiting(link.replies);
+    lock.lock();
+  } else {
+    io::EpollSet::Seen seen;
+    const io::Event &event = leader_event();
+    poll_as(lock, me, event, [&] {
+      if (has_several()) {
+        seen = caller_set_.wait(limit);
+      } else {
+        seen.is_interrupted = !only_link().commands->wait_readable(event, limit);
+      }
+    });
+    me.is_interrupted = seen.is_interrupted;
+    note_ready(seen);
+    receive(lock);
+  }
+  is_reading_ = false;
+}
+
+// Watch without the role of leader, so that callers with a short command may have it.
+void Runtime::follow(Lock &lock, Waiter &me, Nanos limit) {
+  if (follower_ != &me) set_follower(&me);
+  if (me.list != nullptr) me.list->remove(me);
+  settle();
+  flush_if_no_leader_will(lock);
+  wake_all(lock);
+  if (follower_ != &me || leader_ == &me || me.request->is_finished()) return;
+  io::EpollSet::Seen seen;
+  const uint64_t watched = connection_count_;
+  poll_as(lock, me, caller_set_.event(), [&] { seen = caller_set_.wait(limit); });
+  me.is_interrupted = seen.is_interrupted;
+  act_on(lock, me, seen, watched);
+}
+
+// What the follower, or the background thread, saw when there were `watched` connections so far.
+void Runtime::act_on(Lock &lock, Waiter &me, const io::EpollSet::Seen &seen, uint64_t watched) {
+  const auto found = std::find_if(seen.begin(), seen.end(),
+                                  [](const io::EpollSet::Ready &ready) { return ready.key == 0; });
+  if (found == seen.end() || watched_fd() < 0 || watched != connection_count_) return;
+  if (found->has_room && only_link().is_write_blocked) {
+    set_write_blocked(only_link(), false);
+    flush(lock);
+    if (watched_fd() < 0 || watched != connection_count_) return;
+  }
+  const bool is_mine = follower_ == &me && is_armed_ && (found->is_readable || found->is_ended);
+  const bool is_last = reader_ && &me == &background_ && found->is_ended;
+  if (leader_ == nullptr && (is_mine || is_last)) {
+    read_once(lock, me);
+    return;
+  }
+  if (found->is_ended) {
+    // The leader, or the reader after it, finds the end by reading.
+    caller_set_.remove(watched_fd());
+    background_set_.remove(watched_fd());
+    if (leader_ != nullptr) {
+      is_read_due_ = true;
+      return;
+    }
+    only_link().is_broken = true;
+    wake(background_);
+  } else if (found->is_readable && follower_ == &me) {
+    set_armed(false);
+  }
+}
+
+// @return whether something came, even if only the end of a connection.
+bool Runtime::read_once(Lock &lock, Waiter &me) {
+  leader_ = &me;
+  if (is_broken()) {
+    disconnect_broken(lock);
+    leader_ = nullptr;
+    return true;
+  }
+  is_reading_ = true;
+  note_ready(has_several() ? caller_set_.wait(0) : io::EpollSet::Seen{});
+  receive(lock);
+  is_reading_ = false;
+  const bool has_come = take_in();
+  wake_all(lock);  // the next thing that this thread does may take a round trip
+  disconnect_broken(lock);
+  flush(lock);
+  leader_ = nullptr;
+  settle();
+  return has_come;
+}
+
+// ---- the reader --------------------------------------------------------------------------------
+
+// The descriptor may be watched for changes only, so data that is there must be read now, or be
+// signalled again. A read that took less than it could has left nothing: later data is a change.
+bool Runtime::read() noexcept {
+  Lock lock(mutex_);
+  if (!only_link().is_connected) return false;
+  if (leader_ != nullptr) {
+    is_read_due_ = true;
+    return false;
+  }
+  if (std::exchange(is_drained_, false)) return false;
+  Waiter me;
+  const bool has_read = read_once(lock, me);
+  is_drained_ = has_read && only_link().is_connected && only_link().commands->is_drained();
+  wake_all(lock);
+  return has_read;
+}
+
+bool Runtime::begin_reading_by(const std::shared_ptr<Queue> &queue) {
+  Lock lock(mutex_);
+  if (is_shut_ || reader_ == queue) return true;
+  if (has_several() || !queue->set_source(weak_from_this())) return false;
+  drop_reader();
+  reader_ = queue;
+  is_drained_ = false;
+  if (watched_fd() >= 0) reader_->add_socket(watched_fd());
+  end_turn(lock);
+  return true;
+}
+
+void Runtime::end_reading_by(const Queue &queue) noexcept {
+  Lock lock(mutex_);
+  if (reader_.get() != &queue) return;
+  drop_reader();
+  end_turn(lock);
+}
+
+void Runtime::drop_reader() noexcept {
+  if (!reader_) return;
+  if (watched_fd() >= 0) reader_->remove_socket(watched_fd());
+  reader_->drop_source();
+  reader_.reset();
+}
+
+// ---- roles -------------------------------------------------------------------------------------
+
+// Whatever is outstanding has a thread that will see it. Called whenever a role may have become
+// free.
+void Runtime::settle() {
+  if (leader_ != nullptr || watched_fd() < 0) return;
+  if (is_broken()) return wake(background_);
+  while (Waiter *waiter = short_.front()) {
+    short_.remove(*waiter);
+    if (is_queued(*waiter)) {
+      long_.push(*waiter);
+      continue;
+    }
+    leader_ = waiter;
+    set_armed(false);
+    return wake(*waiter);
+  }
+  if (std::exchange(is_read_due_, false) && reader_) {
+    is_drained_ = false;
+    reader_->nudge();
+  }
+  // Callers that sleep do not depend on the reader, which may be polled late.
+  const bool is_for_reader = reader_ && long_.front() == nullptr;
+  if (follower_ == nullptr || follower_ == &background_) {
+    // Only the first is asked: to look for another one would cost time with each turn.
+    if (Waiter *waiter = long_.front(); waiter != nullptr && should_follow(*waiter)) {
+      long_.remove(*waiter);
+      set_follower(waiter);
+      wake(*waiter);
+    } else if (follower_ == nullptr && is_outstanding() && !is_for_reader) {
+      // It need not be woken: it sleeps on this very set, and sees the socket once that is armed.
+      set_follower(&background_);
+    } else if (follower_ == &background_ && (!is_outstanding() || is_for_reader)) {
+      set_follower(nullptr);
+    }
+  }
+  set_armed(follower_ != nullptr);
+}
+
+void Runtime::set_follower(Waiter *waiter) {
+  set_armed(false);
+  follower_ = waiter;
+}
+
+void Runtime::set_armed(bool is_on) {
+  const int fd = watched_fd();
+  const bool is_in_vain = fd < 0 || (!has_several() && only_link().is_broken);
+  if (is_armed_ == is_on || follower_ == nullptr || is_in_vain) return;
+  is_armed_ = is_on;
+  if (follower_ == &background_) return watch_in_background();
+  caller_set_.set(fd, 0, is_on ? io::EpollSet::kInput : io::EpollSet::kEnd);
+}
+
+}  // namespace redlatch::runtime

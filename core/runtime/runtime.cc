@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Runtime: what callers call, and what the service calls in return.
+#include "runtime/runtime.h"
+
+#include <array>
+#include <atomic>
+#include <new>
+#include <utility>
+
+#include "base/log.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "engine/engine.h"
+#include "policy/quorum.h"
+#include "quorum/quorum.h"
+
+namespace redlatch::runtime {
+
+namespace {
+
+// Starts at 1. A number is never used for a second thread.
+uint64_t thread_number() {
+  static std::atomic<uint64_t> last{0};
+  thread_local const uint64_t number = ++last;
+  return number;
+}
+
+Nanos longest_timeout(std::span<const Settings> nodes) {
+  Nanos longest = 0;
+  for (const Settings &node : nodes) longest = std::max(longest, node.timeout);
+  return longest;
+}
+
+}  // namespace
+
+std::shared_ptr<Runtime> Runtime::open(std::vector<Settings> nodes,
+                                       std::optional<QuorumSettings> quorum, Outcome &why) {
+  std::array<uint8_t, 24> random{};
+  if (!fill_random(random)) {
+    why = failure(Status::kInternal, "the kernel gives no random bytes");
+    return nullptr;
+  }
+  std::shared_ptr<Runtime> runtime(new Runtime(std::move(nodes), quorum));
+  if (!runtime->is_open()) {
+    why = failure(Status::kNoMemory, "the kernel gives no descriptor");
+    return nullptr;
+  }
+  uint64_t seed = 0;
+  for (size_t i = 16; i < random.size(); i++) seed = seed << 8 | random[i];
+  const std::span<const uint8_t, 16> id(random.data(), 16);
+  engine::Outlet &outlet = *runtime;
+  if (runtime->quorum_) {
+    runtime->service_ =
+        std::make_unique<quorum::Quorum>(runtime->nodes_, *runtime->quorum_, id, seed, outlet);
+  } else {
+    runtime->service_ = std::make_unique<engine::Engine>(runtime->settings(), id, seed, outlet);
+  }
+  return runtime;
+}
+
+Runtime::Runtime(std::vector<Settings> nodes, std::optional<QuorumSettings> quorum)
+    : nodes_(std::move(nodes)), quorum_(quorum), timeout_(longest_timeout(nodes_)) {
+  links_.reserve(nodes_.size());
+  for (size_t i = 0; i < nodes_.size(); i++) links_.emplace_back(nodes_[i], i);
+  if (has_several() && is_open()) background_set_.add(caller_set_.fd(), 0, io::EpollSet::kEnd);
+}
+
+Runtime::~Runtime() {
+  if (service_) shut_down();  // none: open() failed half-way
+}
+
+bool Runtime::is_open() const {
+  return caller_set_.is_open() && leader_event_.is_open() && background_set_.is_open() &&
+         stop_event_.is_open();
+}
+
+// ---- calls -------------------------------------------------------------------------------------
+
+// The mutex is held.
+void Runtime::begin(const std::shared_ptr<Request> &request) {
+  if (!has_background_ && !is_shut_) start_background();
+  if (request->op == Request::Op::kAcquire) request->lease->starter = thread_number();
+  service_->start(request, boot_now());
+  call_background_in_time();
+}
+
+// Only a warning: another thread may still release the lock.
+void Runtime::note_caller(Request &request) {
+  if (request.op != Request::Op::kAcquire) return;
+  request.waiter = thread_number();
+  if (request.is_finished() || request.was_warned || !engine::Engine::waits_for_itself(request)) {
+    return;
+  }
+  request.was_warned = true;
+  try {
+    log(LogLevel::kWarning,
+        "lock " + quoted(request.lease->name) + ": a thread waits for a lock that it holds itself");
+  } catch (const std::bad_alloc &) {
+    return;  // the message of the timeout says it, too
+  }
+}
+
+void Runtime::run(const std::shared_ptr<Request> &request) {
+  Lock lock(mutex_);
+  Waiter me;
+  me.request = request.get();
+  make_room();  // first: once the request is started nothing may fail any more
+  enlist(me);
+  try {
+    begin(request);
+  } catch (...) {
+    delist(me);
+    throw;
+  }
+  note_caller(*request);
+  wake_all(lock);  // before anything is sent: who was handed a lock need not wait for that
+  flush_if_no_leader_will(lock);
+  wait_in_role(lock, me, kNever, Patience::kUninterrupted);
+  leave(me);
+  delist(me);
+  wake_all(lock);
+}
+
+void Runtime::start(const std::shared_ptr<Request> &request) {
+  Lock lock(mutex_);
+  begin(request);
+  end_turn(lock);
+}
+
+Status Runtime::wait(Request &request, Nanos limit) {
+  Lock lock(mutex_);
+  Waiter me;
+  me.request = &request;
+  make_room();
+  enlist(me);
+  note_caller(request);
+  wait_in_role(lock, me, limit, Patience::kInterruptible);
+  leave(me);
+  delist(me);
+  wake_all(lock);
+  if (request.is_finished()) return request.status.load();
+  return me.is_interrupted ? Status::kInterrupted : Status::kPending;
+}
+
+Status Runtime::cancel(Request &request) {
+  Lock lock(mutex_);
+  const Status status = service_->cancel(request, boot_now());
+  call_background_in_time();
+  end_turn(lock);
+  return status;
+}
+
+void Runtime::abandon(Lease &lease) {
+  Lock lock(mutex_);
+  lease.watcher.forget();
+  service_->abandon(lease, boot_now());
+  call_background_in_time();
+  end_turn(lock);
+}
+
+std::string Runtime::handoff_mode() {
+  const Lock lock(mutex_);
+  return only_link().handoff_mode;
+}
+
+std::string Runtime::describe() {
+  const Lock lock(mutex_);
+  return service_->describe(boot_now());
+}
+
+void Runtime::shut_down() {
+  const std::lock_guard one(shutdown_mutex_);
+  Lock lock(mutex_);
+  if (is_shut_) return;
+  is_shut_ = true;
+  drop_reader();  // it may be this very thread
+  service_->shut_down(boot_now());
+  flush(lock);
+  settle();
+  if (has_background_) {
+    wait_drained(lock);
+    is_stopping_ = true;
+    wake(background_);
+    stop_event_.signal();
+    wake_all(lock);
+    lock.unlock();
+    pthread_join(background_thread_, nullptr);
+    lock.lock();
+  }
+  for (Link &link : links_) {
+    if (link.membership) link.membership->leave();
+  }
+  service_->give_up();
+  for (Link &link : links_) link.drop();
+  // A caller may still sit in a connection: it disconnects on its way out.
+  if (leader_ == nullptr && !is_sending_) {
+    leader_ = &background_;
+    disconnect_broken(lock);
+    leader_ = nullptr;
+  }
+  leader_event().signal();
+  wake_all(lock);
+}
+
+// Nodes that do not answer are not waited for long, once a majority has.
+void Runtime::wait_drained(Lock &lock) {
+  wake(background_);
+  Nanos limit = boot_now() + timeout_;
+  Waiter me;
+  enlist(me);
+  drain_waiter_ = &me;
+  for (const size_t count : {policy::majority_of(links_.size()), links_.size()}) {
+    while (service_->drained_count() < count && boot_now() < limit) sleep(lock, me, limit);
+    limit = std::min(limit, boot_now() + policy::node_limit(kDefaultLeaseMs * kMs));
+  }
+  drain_waiter_ = nullptr;
+  delist(me);
+}
+
+// ---- engine::Outlet ----------------------------------------------------------------------------
+
+void Runtime::send(size_t node, std::span<const std::string_view> argv) {
+  links_[node].append(argv);
+  was_active_ = true;
+}
+
+// All requests and leases that leave the service are those of this folder.
+void Runtime::finished(engine::Request &request) {
+  finished_count_ += notify_finished(static_cast<Request &>(request));
+}
+
+void Runtime::lease_ended(engine::Lease &lease) { notify_ended(static_cast<Lease &>(lease)); }
+
+void Runtime::drop_link(size_t node) { links_[node].drop(); }
+
+void Runtime::judged(size_t node, const Outcome &why) {
+  if (!why.ok()) return log(LogLevel::kWarning, why.message);
+  log(LogLevel::kInfo, nodes_[node].address() + " may vote again");
+}
+
+// After anything that may have left commands, free roles or sleepers behind.
+void Runtime::end_turn(Lock &lock) {
+  flush_unless_reader_will(lock);
+  settle();
+  wake_all(lock);
+}
+
+}  // namespace redlatch::runtime

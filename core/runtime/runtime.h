@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Runtime: the shell around a LockService. Threads, locking, waiting, one link for each server; no
+// behaviour of locks.
+//
+// Callers that wait read for themselves (a switch to another thread costs more than the round
+// trip's own work):
+//  - the *leader*, at most one, reads the sockets. A caller whose answer is in flight becomes it if
+//    there is none, and passes the role to the oldest sleeping caller of that kind when it leaves.
+//    With one link it may sit in the receiving call; with several it polls the set of them.
+//  - the *follower*, at most one, watches while there is no leader: a caller that is in a queue for
+//    a lock that others have, else the background thread. It reads only what came while there was
+//    no leader.
+//  - the *reader*, if a caller has asked for one, is a queue: a thread that takes tags from it
+//    reads what came, unless there is a leader. The queue's descriptor is an epoll set that
+//    contains the connection. Only with one link.
+//  - the *background thread*, the library's own, runs the service's timers, connects, and is the
+//    last resort as follower: it reads for requests that no caller waits for, if there is no
+//    reader. Before it finds anything too late, it reads in place of a late reader. It starts with
+//    the first request and ends with shut_down(). Connecting may block for long, and each attempt
+//    gets a thread for as long as it takes.
+// A thread that leaves passes on every role it has. Roles change only under the mutex; a sleeper is
+// woken by a futex word of its own, or by the event descriptor that it polls.
+#pragma once
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/settings.h"
+#include "base/status.h"
+#include "embedded/census.h"
+#include "engine/service.h"
+#include "io/epoll_set.h"
+#include "runtime/link.h"
+#include "runtime/wakeup.h"
+
+namespace redlatch::runtime {
+
+// The words of engine and embedded that the users of this folder need.
+using engine::AcquireOptions;
+using Info = wire::InspectAnswer;
+using ServerInfo = embedded::Census;
+using embedded::take_census;
+
+class Runtime final : public Wakeup,
+                      public Source,
+                      public std::enable_shared_from_this<Runtime>,
+                      private engine::Outlet {
+ public:
+  // Locks on one server, or with `quorum` on most of several. nullptr: `why` says why not. Touches
+  // no network.
+  static std::shared_ptr<Runtime> open(std::vector<Settings> nodes,
+                                       std::optional<QuorumSettings> quorum, Outcome &why);
+  ~Runtime() override;
+
+  std::span<const Settings> nodes() const { return nodes_; }
+  const Settings &settings() const { return nodes_.front(); }
+  const QuorumSettings &quorum_settings() const { return *quorum_; }
+
+  // Start `request` and wait until it is finished. For a caller that wants nothing in between.
+  void run(const std::shared_ptr<Request> &request);
+  // Start `request` and return.
+  void start(const std::shared_ptr<Request> &request);
+  // Wait until `request` is finished or `limit` has passed. kInterrupted: after a signal.
+  Status wait(Request &request, Nanos limit);
+  Status cancel(Request &request);
+  void abandon(Lease &lease);
+  // Release everything, flush, stop the threads. Twice does nothing.
+  void shut_down();
+
+  bool read() noexcept override;
+  bool begin_reading_by(const std::shared_ptr<Queue> &queue) override;
+  void end_reading_by(const Queue &queue) noexcept override;
+
+  // How hand-offs reach a client of one server: "push", "poll" (and why), or nothing before it is
+  // connected.
+  std::string handoff_mode();
+  // One line for each node of a quorum: whether it votes, or why not.
+  std::string describe();
+
+ private:
+  Runtime(std::vector<Settings> nodes, std::optional<QuorumSettings> quorum);
+
+  // engine::Outlet
+  void send(size_t node, std::span<const std::string_view> argv) override;
+  void finished(engine::Request &request) override;
+  void lease_ended(engine::Lease &lease) override;
+  void drop_link(size_t node) override;
+  void judged(size_t node, const Outcome &why) override;
+
+  // runtime.cc: calls
+  bool is_open() const;
+  void begin(const std::shared_ptr<Request> &request);
+  void note_caller(Request &request);
+  void end_turn(Lock &lock);
+  void wait_drained(Lock &lock);
+
+  // roles.cc: who reads and who watches
+  enum class Patience : uint8_t {
+    kUninterrupted,  // may sit in the receiving call: cannot be cancelled, has no limit of its own
+    kInterruptible,
+  };
+  void wait_in_role(Lock &lock, Waiter &me, Nanos limit, Patience patience);
+  void lead(Lock &lock, Waiter &me, Nanos limit, Patience patience);
+  void receive_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience patience);
+  void follow(Lock &lock, Waiter &me, Nanos limit);
+  void act_on(Lock &lock, Waiter &me, const io::EpollSet::Seen &seen, uint64_t watched);
+  bool read_once(Lock &lock, Waiter &me);
+  void drop_reader() noexcept;
+  void settle();
+  void leave(Waiter &waiter);
+  void set_follower(Waiter *waiter);
+  void set_armed(bool is_on);
+
+  // transfer.cc: what comes and goes
+  bool has_several() const { return links_.size() > 1; }
+  Link &only_link() { return links_.front(); }
+  const io::Event &leader_event() const {
+    return has_several() ? caller_set_.event() : leader_event_;
+  }
+  bool is_usable() const;
+  bool is_broken() const;
+  bool has_output() const;
+  bool is_outstanding() const;
+  int watched_fd() const;
+  void note_ready(const io::EpollSet::Seen &seen);
+  void receive(Lock &lock);
+  bool take_in();
+  void dispatch(Link &link);
+  void take_message(const Link &link, const Reply &reply, Nanos now);
+  void flush(Lock &lock);
+  void flush_if_no_leader_will(Lock &lock);
+  void flush_unless_reader_will(Lock &lock);
+  void set_write_blocked(Link &link, bool is_on);
+  void watch_in_background() const;
+  // Waiting for more would leave the server idle.
+  size_t batch_size_for_one_write() const { return std::max<size_t>(4, batch_size_ / 2); }
+  void disconnect_broken(Lock &lock);
+
+  // background_thread.cc
+  void start_background();
+  static void *background_main(void *runtime);
+  void run_background();
+  void start_attempt(Link &link);
+  static void *attempt_main(void *attempt);
+  void attempt(Attempt &mine);
+  void end_attempt(Lock &lock, Link &link);
+  void watch_new(const Link &link);
+  void read_messages(Lock &lock, Link &link);
+  void note_connection(Link &link, const Outcome &outcome, const engine::ServerFacts &facts);
+  void tick(Lock &lock);
+  void read_remaining(Lock &lock);
+  void run_timers(Nanos now);
+  void call_background_in_time();
+
+  const std::vector<Settings> nodes_;
+  const std::optional<QuorumSettings> quorum_;
+  const Nanos timeout_;  // the longest command timeout
+  std::unique_ptr<engine::LockService> service_;
+  std::vector<Link> links_;  // by number of the node
+
+  uint64_t connection_count_ = 0;  // so far
+  bool is_sending_ = false;
+  std::condition_variable sent_;  // is_sending_ turned false
+
+  Waiter *leader_ = nullptr;
+  Waiter *follower_ = nullptr;
+  bool is_reading_ = false;  // the leader receives or polls: others send for themselves
+  bool is_armed_ = false;    // the follower sees what the leader would read
+  std::shared_ptr<Queue> reader_;
+  bool is_read_due_ = false;     // the reader found a leader, and has to be nudged after it
+  bool is_drained_ = false;      // the reader has just read all there was
+  size_t finished_count_ = 0;    // waits ended since the last read
+  size_t batch_size_ = 0;        // .. by the last read
+  bool should_yield_ = false;    // once, before the next write
+  WaiterList short_;             // sleeping, an answer is in flight
+  WaiterList long_;              // sleeping, in a queue or without a connection
+  io::EpollSet caller_set_;      // where callers poll: the follower one link, the leader several
+  io::Event leader_event_;       // wakes the leader of one link if it has a limit of its own
+  io::EpollSet background_set_;  // where the background thread polls
+
+  Waiter background_;
+  io::Event stop_event_;  // ends attempts to connect
+  pthread_t background_thread_{};
+  bool has_background_ = false;
+  bool is_stopping_ = false;
+  bool is_shut_ = false;
+  bool was_active_ = false;  // commands were sent since the background thread last looked
+  Nanos background_wakes_at_ = kNever;
+  Waiter *drain_waiter_ = nullptr;
+};
+
+}  // namespace redlatch::runtime

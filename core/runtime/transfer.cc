@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Runtime: what comes and what goes over the links.
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "runtime/runtime.h"
+
+namespace redlatch::runtime {
+
+bool Runtime::is_usable() const {
+  return std::any_of(links_.begin(), links_.end(),
+                     [](const Link &link) { return link.is_usable(); });
+}
+
+bool Runtime::is_broken() const {
+  return std::any_of(links_.begin(), links_.end(), [](const Link &link) { return link.is_broken; });
+}
+
+bool Runtime::has_output() const {
+  return std::any_of(links_.begin(), links_.end(),
+                     [](const Link &link) { return link.has_output(); });
+}
+
+// Of several links the end, too, is found by reading.
+bool Runtime::is_outstanding() const {
+  return has_several() || service_->in_flight_count(0) > 0 || service_->expects_push();
+}
+
+// What is readable when the leader has something to read; -1: there is none.
+int Runtime::watched_fd() const {
+  if (has_several()) return caller_set_.fd();
+  return links_.front().is_connected ? links_.front().commands->fd() : -1;
+}
+
+// ---- receiving ---------------------------------------------------------------------------------
+
+// Only the leader. One link is always tried.
+void Runtime::note_ready(const io::EpollSet::Seen &seen) {
+  if (!has_several()) only_link().is_ready = only_link().is_connected;
+  for (const io::EpollSet::Ready &ready : seen) {
+    Link &link = links_[ready.key];
+    if (!link.is_connected) continue;
+    link.is_ready = ready.is_readable || ready.is_ended;
+    if (ready.has_room && link.is_write_blocked) set_write_blocked(link, false);
+  }
+}
+
+void Runtime::receive(Lock &lock) {
+  lock.unlock();
+  for (Link &link : links_) {
+    if (link.is_ready) link.received = link.commands->receive(link.replies);
+  }
+  lock.lock();
+}
+
+// @return whether something came, even if only the end of a connection.
+bool Runtime::take_in() {
+  bool has_come = false;
+  for (Link &link : links_) {
+    if (!std::exchange(link.is_ready, false)) continue;
+    has_come = has_come || link.received != io::Connection::Received::kNothing;
+    if (link.received == io::Connection::Received::kEnded) link.is_broken = true;
+    try {
+      dispatch(link);
+    } catch (const std::bad_alloc &) {
+      // The service lost an answer: as if the connection had broken here.
+      link.replies.clear();
+      link.drop();
+    }
+  }
+  batch_size_ = finished_count_;
+  finished_count_ = 0;
+  should_yield_ = batch_size_ > 1;
+  call_background_in_time();
+  if (drain_waiter_ != nullptr) wake(*drain_waiter_);
+  return has_come;
+}
+
+void Runtime::dispatch(Link &link) {
+  if (link.replies.empty()) return;
+  const Nanos now = boot_now();
+  for (const io::ReplyPtr &reply : link.replies) {
+    if (reply->kind != Reply::Kind::kPush) {
+      service_->on_reply(link.node, *reply, now);
+    } else {
+      take_message(link, *reply, now);
+    }
+  }
+  link.replies.clear();
+}
+
+void Runtime::take_message(const Link &link, const Reply &reply, Nanos now) {
+  const std::string_view kind = reply.at(0).text();
+  if (kind == "message" || kind == "smessage") {
+    return service_->on_push(link.node, reply.at(2).text(), now);
+  }
+  if (kind != "invalidate") return;
+  const Reply &keys = reply.at(1);
+  if (keys.kind == Reply::Kind::kNil) return service_->on_all_invalidated(link.node, now);
+  for (size_t i = 0; i < keys.count(); i++) {
+    service_->on_invalidated(link.node, keys.at(i).text(), now);
+  }
+}
+
+// ---- sending -----------------------------------------------------------------------------------
+
+// Send what is there. Only one thread sends at a time; what others append meanwhile goes along.
+// A socket that takes no more is not waited for: it is watched until it does.
+void Runtime::flush(Lock &lock) {
+  while (!is_sending_ && has_output()) {
+    is_sending_ = true;
+    for (Link &link : links_) link.begin_send();
+    lock.unlock();
+    for (Link &link : links_) link.send();
+    lock.lock();
+    is_sending_ = false;
+    for (Link &link : links_) {
+      if (link.end_send()) set_write_blocked(link, true);
+    }
+    sent_.notify_all();
+  }
+}
+
+// A leader that is about to read sends for all first. One that sits in a read does not; and when
+// half a batch is ready, waiting longer would leave the server idle.
+void Runtime::flush_if_no_leader_will(Lock &lock) {
+  const bool is_led = leader_ != nullptr && !is_reading_;
+  if (!is_led || links_.front().out_count >= batch_size_for_one_write()) flush(lock);
+}
+
+// For those who do not wait themselves: several of their commands go in one write. When something
+// is in flight already, the thread that reads its answer sends what has gathered by then. Not with
+// several links, of which one may be slow.
+void Runtime::flush_unless_reader_will(Lock &lock) {
+  const size_t count = links_.front().out_count;
+  const bool is_reader_sure = !has_several() && service_->in_flight_count(0) > count;
+  if (!is_reader_sure || count >= batch_size_for_one_write()) flush(lock);
+}
+
+// The leader polls several links, and sees there what has room; else the background thread sees it.
+void Runtime::set_write_blocked(Link &link, bool is_on) {
+  link.is_write_blocked = is_on;
+  if (!has_several()) return watch_in_background();
+  const auto room = is_on ? io::EpollSet::kRoom : io::EpollSet::kEnd;
+  caller_set_.set(link.commands->fd(), static_cast<uint32_t>(link.node),
+                  io::EpollSet::kInput | room);
+}
+
+// Of one link: input if the background thread follows, and room if that is missed.
+void Runtime::watch_in_background() const {
+  const bool is_following = is_armed_ && follower_ == &background_;
+  const bool is_blocked = !has_several() && links_.front().is_write_blocked;
+  const auto input = is_following ? io::EpollSet::kInput : io::EpollSet::kEnd;
+  const auto room = is_blocked ? io::EpollSet::kRoom : io::EpollSet::kEnd;
+  background_set_.set(watched_fd(), 0, input | room);
+}
+
+// ---- the end of a connection -------------------------------------------------------------------
+
+// Give up the connections that are of no use any more. The caller has the role of leader: no other
+// thread may read meanwhile.
+void Runtime::disconnect_broken(Lock &lock) {
+  for (Link &link : links_) {
+    if (!link.is_broken) continue;
+    link.drop();
+    sent_.wait(lock, [this] { return !is_sending_; });
+    if (!has_several()) is_armed_ = false;
+    link.disconnect();
+    service_->on_disconnected(link.node, boot_now());
+    call_background_in_time();
+    if (drain_waiter_ != nullptr) wake(*drain_waiter_);
+  }
+}
+
+}  // namespace redlatch::runtime
