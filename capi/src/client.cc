@@ -3,8 +3,8 @@
 //
 // Options and clients.
 #include "base/log.h"
+#include "calls.h"
 #include "config/url.h"
-#include "handles.h"
 
 using namespace redlatch;
 using namespace redlatch::capi;
@@ -133,28 +133,12 @@ rl_client *rl_client_open(const char *url, size_t url_len, const rl_client_optio
 }
 
 rl_status rl_client_connect(rl_client *client, int64_t wait_ms, rl_error *err) {
-  if (client == nullptr) return null_argument(err, "client");
-  if (client->runtime->is_forked()) return forked(err);
-  return guarded_status(err, [&](rl_error *e) {
-    if (auto outcome = runtime::check_wait(wait_ms); !outcome.ok()) return (void)answer(e, outcome);
-    const auto request = std::make_shared<Request>(Request::Op::kConnect);
-    request->wait_ms = wait_ms;
-    client->runtime->run(request);
-    answer(e, *request);
-  });
+  return run(client, Request::Op::kConnect, err, wait_of(wait_ms));
 }
 
-void rl_client_shutdown(rl_client *client) {
-  if (client == nullptr || client->runtime->is_forked()) return;
-  guarded_status(nullptr, [&](rl_error *) { client->runtime->shut_down(); });
-}
+void rl_client_shutdown(rl_client *client) { shut_down(client); }
 
-// In a forked child the objects are left alone: their locks and threads are the parent's.
-void rl_client_close(rl_client *client) {
-  if (client == nullptr || client->runtime->is_forked()) return;
-  rl_client_shutdown(client);
-  delete client;
-}
+void rl_client_close(rl_client *client) { close(client); }
 
 size_t rl_client_option(const rl_client *client, const char *name, size_t name_len, char *buffer,
                         size_t buffer_size) {

@@ -76,9 +76,12 @@ inline rl_status forked(rl_error *err) noexcept {
   return answer(err, Status::kForked,
                 "the client was opened before fork(): open another one in this process");
 }
+inline Outcome is_null(const char *name) {
+  return failure(Status::kInvalid, std::string(name) + " is NULL, which is not allowed here");
+}
 inline rl_status null_argument(rl_error *err, const char *name) noexcept {
   try {
-    return answer(err, Status::kInvalid, std::string(name) + " is NULL, which is not allowed here");
+    return answer(err, is_null(name));
   } catch (const std::bad_alloc &) {
     return answer(err, Status::kInvalid);
   }
@@ -129,9 +132,6 @@ Outcome fill_rw(Request &request, wire::Mode mode, const char *name, size_t name
 // Likewise of a Redlock.
 Outcome fill_redlock(Request &request, const char *name, size_t name_len, int64_t wait_ms,
                      const rl_acquire_options *options);
-// Start `request` of `runtime` and wait for its lease.
-rl_lease *run_for_lease(const std::shared_ptr<runtime::Runtime> &runtime,
-                        const std::shared_ptr<Request> &request, rl_error *err);
 
 // Every lease behind this ABI is made here.
 inline std::shared_ptr<Lease> lease_of(const Request &request) {

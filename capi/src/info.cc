@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/limits.h"
-#include "handles.h"
+#include "calls.h"
 
 using namespace redlatch;
 using namespace redlatch::capi;
@@ -282,18 +282,13 @@ rl_info *rl_embedded_inspect(const char *url, size_t url_len, const rl_client_op
 
 rl_status rl_force_release(rl_client *client, const char *name, size_t name_len, const char *token,
                            size_t token_len, rl_error *err) {
-  if (client == nullptr) return null_argument(err, "client");
-  if (client->runtime->is_forked()) return forked(err);
-  return guarded_status(err, [&](rl_error *e) {
-    if (auto outcome = runtime::check_name(text_of(name, name_len)); !outcome.ok()) {
-      return (void)answer(e, outcome);
-    }
-    if (token == nullptr && token_len > 0) return (void)null_argument(e, "token");
-    const auto request = std::make_shared<Request>(Request::Op::kForce);
-    request->name = text_of(name, name_len);
-    request->inquiry->token = text_of(token, token_len);
-    client->runtime->run(request);
-    answer(e, *request);
+  return run(client, Request::Op::kForce, err, [&](Request &request) {
+    auto outcome = runtime::check_name(text_of(name, name_len));
+    if (outcome.ok() && token == nullptr && token_len > 0) outcome = is_null("token");
+    if (!outcome.ok()) return outcome;
+    request.name = text_of(name, name_len);
+    request.inquiry->token = text_of(token, token_len);
+    return outcome;
   });
 }
 

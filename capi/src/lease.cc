@@ -2,125 +2,68 @@
 // Copyright The redlatch authors
 //
 // Acquire and leases, in calls that wait.
-#include "handles.h"
+#include "calls.h"
 
 using namespace redlatch;
 using namespace redlatch::capi;
-
-namespace {
-
-rl_lease *acquire_rw(rl_client *client, wire::Mode mode, const char *name, size_t name_len,
-                     int64_t wait_ms, const rl_acquire_options *options, rl_error *err) {
-  if (client == nullptr) return null_argument(err, "client"), nullptr;
-  if (client->runtime->is_forked()) return forked(err), nullptr;
-  return guarded<rl_lease *>(err, nullptr, [&]() -> rl_lease * {
-    const auto request = std::make_shared<Request>(Request::Op::kAcquire);
-    auto outcome = fill_rw(*request, mode, name, name_len, wait_ms, options);
-    if (!outcome.ok()) return answer(err, outcome), nullptr;
-    return run_for_lease(client->runtime, request, err);
-  });
-}
-
-rl_status run_on_lease(rl_lease *lease, const std::shared_ptr<Request> &request, rl_error *err) {
-  request->lease = lease->lease;
-  lease->runtime->run(request);
-  return answer(err, *request);
-}
-
-}  // namespace
-
-namespace redlatch::capi {
-
-rl_lease *run_for_lease(const std::shared_ptr<runtime::Runtime> &runtime,
-                        const std::shared_ptr<Request> &request, rl_error *err) {
-  // Before the server is asked, so that a grant cannot fail for want of memory.
-  auto handle = std::make_unique<rl_lease>();
-  handle->runtime = runtime;
-  handle->lease = lease_of(*request);
-  runtime->run(request);
-  return answer(err, *request) == RL_OK ? handle.release() : nullptr;
-}
-
-}  // namespace redlatch::capi
 
 extern "C" {
 
 rl_lease *rl_acquire(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
                      const rl_acquire_options *options, rl_error *err) {
-  if (client == nullptr) return null_argument(err, "client"), nullptr;
-  if (client->runtime->is_forked()) return forked(err), nullptr;
-  return guarded<rl_lease *>(err, nullptr, [&]() -> rl_lease * {
-    const auto request = std::make_shared<Request>(Request::Op::kAcquire);
-    auto outcome = fill_acquire(*request, name, name_len, wait_ms, options);
-    if (!outcome.ok()) return answer(err, outcome), nullptr;
-    return run_for_lease(client->runtime, request, err);
+  return run_for_lease(client, Request::Op::kAcquire, err, [&](Request &request) {
+    return fill_acquire(request, name, name_len, wait_ms, options);
+  });
+}
+
+rl_lease *rl_redlock_acquire(rl_redlock *redlock, const char *name, size_t name_len,
+                             int64_t wait_ms, const rl_acquire_options *options, rl_error *err) {
+  return run_for_lease(redlock, Request::Op::kAcquire, err, [&](Request &request) {
+    return fill_redlock(request, name, name_len, wait_ms, options);
   });
 }
 
 rl_lease *rl_rw_acquire_read(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
                              const rl_acquire_options *options, rl_error *err) {
-  return acquire_rw(client, wire::Mode::kRead, name, name_len, wait_ms, options, err);
+  return run_for_lease(client, Request::Op::kAcquire, err, [&](Request &request) {
+    return fill_rw(request, wire::Mode::kRead, name, name_len, wait_ms, options);
+  });
 }
 
 rl_lease *rl_rw_acquire_write(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
                               const rl_acquire_options *options, rl_error *err) {
-  return acquire_rw(client, wire::Mode::kWrite, name, name_len, wait_ms, options, err);
+  return run_for_lease(client, Request::Op::kAcquire, err, [&](Request &request) {
+    return fill_rw(request, wire::Mode::kWrite, name, name_len, wait_ms, options);
+  });
 }
 
 rl_lease *rl_lease_attach(rl_client *client, const char *name, size_t name_len, const char *token,
                           size_t token_len, rl_error *err) {
-  if (client == nullptr) return null_argument(err, "client"), nullptr;
-  if (client->runtime->is_forked()) return forked(err), nullptr;
-  return guarded<rl_lease *>(err, nullptr, [&]() -> rl_lease * {
+  return run_for_lease(client, Request::Op::kAttach, err, [&](Request &request) {
     auto outcome = runtime::check_name(text_of(name, name_len));
     if (outcome.ok()) outcome = runtime::check_token(text_of(token, token_len));
-    if (!outcome.ok()) return answer(err, outcome), nullptr;
-    const auto request = std::make_shared<Request>(Request::Op::kAttach);
-    request->name = text_of(name, name_len);
-    request->inquiry->token = text_of(token, token_len);
-    request->lease = std::make_shared<Lease>();
-    return run_for_lease(client->runtime, request, err);
+    if (!outcome.ok()) return outcome;
+    request.name = text_of(name, name_len);
+    request.inquiry->token = text_of(token, token_len);
+    request.lease = std::make_shared<Lease>();
+    return outcome;
   });
 }
 
 rl_status rl_release(rl_lease *lease, rl_error *err) {
-  if (lease == nullptr) return null_argument(err, "lease");
-  if (lease->runtime->is_forked()) return forked(err);
-  return guarded_status(err, [&](rl_error *e) {
-    run_on_lease(lease, std::make_shared<Request>(Request::Op::kRelease), e);
-  });
+  return run(lease, Request::Op::kRelease, err, no_arguments());
 }
 
 rl_status rl_extend(rl_lease *lease, int64_t lease_ms, rl_error *err) {
-  if (lease == nullptr) return null_argument(err, "lease");
-  if (lease->runtime->is_forked()) return forked(err);
-  return guarded_status(err, [&](rl_error *e) {
-    if (auto outcome = runtime::check_lease(lease_ms); !outcome.ok()) {
-      return (void)answer(e, outcome);
-    }
-    const auto request = std::make_shared<Request>(Request::Op::kExtend);
-    request->extend_to = lease_ms * kMs;
-    run_on_lease(lease, request, e);
-  });
+  return run(lease, Request::Op::kExtend, err, extension_to(lease_ms));
 }
 
 rl_status rl_rw_upgrade(rl_lease *lease, int64_t wait_ms, rl_error *err) {
-  if (lease == nullptr) return null_argument(err, "lease");
-  if (lease->runtime->is_forked()) return forked(err);
-  return guarded_status(err, [&](rl_error *e) {
-    if (auto outcome = runtime::check_wait(wait_ms); !outcome.ok()) return (void)answer(e, outcome);
-    const auto request = std::make_shared<Request>(Request::Op::kUpgrade);
-    request->wait_ms = wait_ms;
-    run_on_lease(lease, request, e);
-  });
+  return run(lease, Request::Op::kUpgrade, err, wait_of(wait_ms));
 }
 
 rl_status rl_rw_downgrade(rl_lease *lease, rl_error *err) {
-  if (lease == nullptr) return null_argument(err, "lease");
-  if (lease->runtime->is_forked()) return forked(err);
-  return guarded_status(err, [&](rl_error *e) {
-    run_on_lease(lease, std::make_shared<Request>(Request::Op::kDowngrade), e);
-  });
+  return run(lease, Request::Op::kDowngrade, err, no_arguments());
 }
 
 void rl_lease_free(rl_lease *lease) {
@@ -131,20 +74,17 @@ void rl_lease_free(rl_lease *lease) {
 
 rl_status rl_lease_detach(rl_lease *lease, char *buffer, size_t buffer_size, rl_error *err) {
   if (buffer != nullptr && buffer_size > 0) buffer[0] = '\0';
-  if (lease == nullptr) return null_argument(err, "lease");
-  if (lease->runtime->is_forked()) return forked(err);
-  return guarded_status(err, [&](rl_error *e) {
-    const bool is_wanted = buffer != nullptr || buffer_size > 0;
-    if (is_wanted && (buffer == nullptr || buffer_size <= wire::kTokenSize)) {
-      return (void)answer(e, failure(Status::kInvalid,
-                                     "buffer must be NULL with buffer_size 0, or of "
-                                     "33 bytes or more (got buffer_size " +
-                                         std::to_string(buffer_size) + ")"));
-    }
-    const auto status = run_on_lease(lease, std::make_shared<Request>(Request::Op::kDetach), e);
-    const bool may_be_marked = status == RL_OK || status == RL_E_OUTCOME_UNKNOWN;
-    if (is_wanted && may_be_marked) copy_out(lease->lease->token, buffer, buffer_size);
+  const bool is_wanted = buffer != nullptr || buffer_size > 0;
+  const auto status = run(lease, Request::Op::kDetach, err, [&](Request &) {
+    if (!is_wanted || (buffer != nullptr && buffer_size > wire::kTokenSize)) return Outcome{};
+    return failure(Status::kInvalid,
+                   "buffer must be NULL with buffer_size 0, or of 33 bytes or more (got "
+                   "buffer_size " +
+                       std::to_string(buffer_size) + ")");
   });
+  const bool may_be_marked = status == RL_OK || status == RL_E_OUTCOME_UNKNOWN;
+  if (is_wanted && may_be_marked) copy_out(lease->lease->token, buffer, buffer_size);
+  return status;
 }
 
 int32_t rl_lease_state(const rl_lease *lease) {

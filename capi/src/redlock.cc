@@ -2,7 +2,7 @@
 // Copyright The redlatch authors
 //
 // Redlocks.
-#include "handles.h"
+#include "calls.h"
 
 using namespace redlatch;
 using namespace redlatch::capi;
@@ -37,28 +37,12 @@ rl_redlock *rl_redlock_open(const char *urls, size_t urls_len, const rl_client_o
 }
 
 rl_status rl_redlock_connect(rl_redlock *redlock, int64_t wait_ms, rl_error *err) {
-  if (redlock == nullptr) return null_argument(err, "redlock");
-  if (redlock->runtime->is_forked()) return forked(err);
-  return guarded_status(err, [&](rl_error *e) {
-    if (auto outcome = runtime::check_wait(wait_ms); !outcome.ok()) return (void)answer(e, outcome);
-    const auto request = std::make_shared<Request>(Request::Op::kConnect);
-    request->wait_ms = wait_ms;
-    redlock->runtime->run(request);
-    answer(e, *request);
-  });
+  return run(redlock, Request::Op::kConnect, err, wait_of(wait_ms));
 }
 
-void rl_redlock_shutdown(rl_redlock *redlock) {
-  if (redlock == nullptr || redlock->runtime->is_forked()) return;
-  guarded_status(nullptr, [&](rl_error *) { redlock->runtime->shut_down(); });
-}
+void rl_redlock_shutdown(rl_redlock *redlock) { shut_down(redlock); }
 
-// In a forked child the objects are left alone: their locks and threads are the parent's.
-void rl_redlock_close(rl_redlock *redlock) {
-  if (redlock == nullptr || redlock->runtime->is_forked()) return;
-  rl_redlock_shutdown(redlock);
-  delete redlock;
-}
+void rl_redlock_close(rl_redlock *redlock) { close(redlock); }
 
 size_t rl_redlock_option(const rl_redlock *redlock, const char *name, size_t name_len, char *buffer,
                          size_t buffer_size) {
@@ -71,18 +55,6 @@ size_t rl_redlock_option(const rl_redlock *redlock, const char *name, size_t nam
     if (wanted == "nodes" && !told.is_forked()) value = told.describe();
     if (value.empty()) value = config::option_of(told.nodes().front(), wanted);
     return copy_out(value, buffer, buffer_size);
-  });
-}
-
-rl_lease *rl_redlock_acquire(rl_redlock *redlock, const char *name, size_t name_len,
-                             int64_t wait_ms, const rl_acquire_options *options, rl_error *err) {
-  if (redlock == nullptr) return null_argument(err, "redlock"), nullptr;
-  if (redlock->runtime->is_forked()) return forked(err), nullptr;
-  return guarded<rl_lease *>(err, nullptr, [&]() -> rl_lease * {
-    const auto request = std::make_shared<Request>(Request::Op::kAcquire);
-    const auto outcome = fill_redlock(*request, name, name_len, wait_ms, options);
-    if (!outcome.ok()) return answer(err, outcome), nullptr;
-    return run_for_lease(redlock->runtime, request, err);
   });
 }
 

@@ -2,51 +2,12 @@
 // Copyright The redlatch authors
 //
 // Requests: starting without waiting, and what became of them.
-#include "handles.h"
+#include "calls.h"
 
 using namespace redlatch;
 using namespace redlatch::capi;
 
 namespace {
-
-std::shared_ptr<runtime::Runtime> runtime_of(const rl_client *client) { return client->runtime; }
-std::shared_ptr<runtime::Runtime> runtime_of(const rl_redlock *redlock) { return redlock->runtime; }
-std::shared_ptr<runtime::Runtime> runtime_of(const rl_lease *lease) { return lease->runtime; }
-
-template <class Handle>
-Outcome check_handle(const Handle *handle, const char *name) {
-  if (handle == nullptr) {
-    return failure(Status::kInvalid, std::string(name) + " is NULL, which is not allowed here");
-  }
-  if (runtime_of(handle)->is_forked()) return failure(Status::kForked, rl_status_text(RL_E_FORKED));
-  return {};
-}
-
-// Start a request of the client of `handle`, once `fill` has checked and written its arguments. A
-// bad argument is a finished request.
-template <class Handle, class Fill>
-rl_request *start(const Handle *handle, const char *handle_name, Request::Op op, const Fill &fill) {
-  return guarded<rl_request *>(nullptr, nullptr, [&]() -> rl_request * {
-    auto started = std::make_unique<rl_request>();
-    started->request = std::make_shared<Request>(op);
-    Request &request = *started->request;
-    auto outcome = check_handle(handle, handle_name);
-    if (outcome.ok()) outcome = fill(request);
-    if (outcome.ok()) {
-      try {
-        runtime_of(handle)->start(started->request);
-        started->runtime = runtime_of(handle);
-      } catch (const runtime::NoThread &why) {
-        outcome = failure(Status::kNoMemory, why.what());
-      }
-    }
-    if (!outcome.ok()) {
-      request.message = std::move(outcome.message);
-      request.status = outcome.status;
-    }
-    return started.release();
-  });
-}
 
 bool is_grant(const Request &request) {
   return request.op == Request::Op::kAcquire && request.status.load() == Status::kOk;
@@ -57,83 +18,59 @@ bool is_grant(const Request &request) {
 extern "C" {
 
 rl_request *rl_client_connect_start(rl_client *client, int64_t wait_ms) {
-  return start(client, "client", Request::Op::kConnect, [&](Request &request) {
-    request.wait_ms = wait_ms;
-    return runtime::check_wait(wait_ms);
-  });
+  return start(client, Request::Op::kConnect, wait_of(wait_ms));
 }
 
 rl_request *rl_acquire_start(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
                              const rl_acquire_options *options) {
-  return start(client, "client", Request::Op::kAcquire, [&](Request &request) {
+  return start(client, Request::Op::kAcquire, [&](Request &request) {
     return fill_acquire(request, name, name_len, wait_ms, options);
   });
 }
 
 rl_request *rl_redlock_connect_start(rl_redlock *redlock, int64_t wait_ms) {
-  return start(redlock, "redlock", Request::Op::kConnect, [&](Request &request) {
-    request.wait_ms = wait_ms;
-    return runtime::check_wait(wait_ms);
-  });
+  return start(redlock, Request::Op::kConnect, wait_of(wait_ms));
 }
 
 rl_request *rl_redlock_acquire_start(rl_redlock *redlock, const char *name, size_t name_len,
                                      int64_t wait_ms, const rl_acquire_options *options) {
-  return start(redlock, "redlock", Request::Op::kAcquire, [&](Request &request) {
+  return start(redlock, Request::Op::kAcquire, [&](Request &request) {
     return fill_redlock(request, name, name_len, wait_ms, options);
   });
 }
 
 rl_request *rl_rw_acquire_read_start(rl_client *client, const char *name, size_t name_len,
                                      int64_t wait_ms, const rl_acquire_options *options) {
-  return start(client, "client", Request::Op::kAcquire, [&](Request &request) {
+  return start(client, Request::Op::kAcquire, [&](Request &request) {
     return fill_rw(request, wire::Mode::kRead, name, name_len, wait_ms, options);
   });
 }
 
 rl_request *rl_rw_acquire_write_start(rl_client *client, const char *name, size_t name_len,
                                       int64_t wait_ms, const rl_acquire_options *options) {
-  return start(client, "client", Request::Op::kAcquire, [&](Request &request) {
+  return start(client, Request::Op::kAcquire, [&](Request &request) {
     return fill_rw(request, wire::Mode::kWrite, name, name_len, wait_ms, options);
   });
 }
 
 rl_request *rl_rw_upgrade_start(rl_lease *lease, int64_t wait_ms) {
-  return start(lease, "lease", Request::Op::kUpgrade, [&](Request &request) {
-    request.lease = lease->lease;
-    request.wait_ms = wait_ms;
-    return runtime::check_wait(wait_ms);
-  });
+  return start(lease, Request::Op::kUpgrade, wait_of(wait_ms));
 }
 
 rl_request *rl_rw_downgrade_start(rl_lease *lease) {
-  return start(lease, "lease", Request::Op::kDowngrade, [&](Request &request) {
-    request.lease = lease->lease;
-    return Outcome{};
-  });
+  return start(lease, Request::Op::kDowngrade, no_arguments());
 }
 
 rl_request *rl_release_start(rl_lease *lease) {
-  return start(lease, "lease", Request::Op::kRelease, [&](Request &request) {
-    request.lease = lease->lease;
-    return Outcome{};
-  });
+  return start(lease, Request::Op::kRelease, no_arguments());
 }
 
 rl_request *rl_extend_start(rl_lease *lease, int64_t lease_ms) {
-  return start(lease, "lease", Request::Op::kExtend, [&](Request &request) {
-    request.lease = lease->lease;
-    auto outcome = runtime::check_lease(lease_ms);
-    if (outcome.ok()) request.extend_to = lease_ms * kMs;
-    return outcome;
-  });
+  return start(lease, Request::Op::kExtend, extension_to(lease_ms));
 }
 
 rl_request *rl_lease_detach_start(rl_lease *lease) {
-  return start(lease, "lease", Request::Op::kDetach, [&](Request &request) {
-    request.lease = lease->lease;
-    return Outcome{};
-  });
+  return start(lease, Request::Op::kDetach, no_arguments());
 }
 
 rl_status rl_request_wait(rl_request *request, int64_t wait_ms) {

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// What most entries do: check the handle, make a request, check and write its arguments, and run or
+// start it. `fill` does the checking and writing, for the call that waits and the one that starts.
+#pragma once
+
+#include <type_traits>
+
+#include "handles.h"
+
+namespace redlatch::capi {
+
+inline const char *name_of(const rl_client *) { return "client"; }
+inline const char *name_of(const rl_redlock *) { return "redlock"; }
+inline const char *name_of(const rl_lease *) { return "lease"; }
+
+template <class Handle>
+std::shared_ptr<Request> make_request(const Handle *handle, Request::Op op) {
+  auto request = std::make_shared<Request>(op);
+  if constexpr (std::is_same_v<Handle, rl_lease>) {
+    if (handle != nullptr) request->lease = handle->lease;
+  }
+  return request;
+}
+
+// Whether `handle` may be used; else `err` says why not.
+template <class Handle>
+bool is_good(const Handle *handle, rl_error *err) noexcept {
+  if (handle == nullptr) return null_argument(err, name_of(handle)), false;
+  if (handle->runtime->is_forked()) return forked(err), false;
+  return true;
+}
+
+// Run a request and wait for it.
+template <class Handle, class Fill>
+rl_status run(const Handle *handle, Request::Op op, rl_error *err, const Fill &fill) {
+  rl_error local;
+  if (err == nullptr) err = &local;
+  if (!is_good(handle, err)) return err->status;
+  return guarded_status(err, [&](rl_error *e) {
+    const auto request = make_request(handle, op);
+    if (auto outcome = fill(*request); !outcome.ok()) return (void)answer(e, outcome);
+    handle->runtime->run(request);
+    answer(e, *request);
+  });
+}
+
+// .. and for the lease that it gives.
+template <class Handle, class Fill>
+rl_lease *run_for_lease(const Handle *handle, Request::Op op, rl_error *err, const Fill &fill) {
+  if (!is_good(handle, err)) return nullptr;
+  return guarded<rl_lease *>(err, nullptr, [&]() -> rl_lease * {
+    const auto request = make_request(handle, op);
+    if (auto outcome = fill(*request); !outcome.ok()) return answer(err, outcome), nullptr;
+    // Before the server is asked, so that a grant cannot fail for want of memory.
+    auto lease = std::make_unique<rl_lease>();
+    lease->runtime = handle->runtime;
+    lease->lease = lease_of(*request);
+    handle->runtime->run(request);
+    return answer(err, *request) == RL_OK ? lease.release() : nullptr;
+  });
+}
+
+// Start a request. A bad argument is a finished request.
+template <class Handle, class Fill>
+rl_request *start(const Handle *handle, Request::Op op, const Fill &fill) {
+  return guarded<rl_request *>(nullptr, nullptr, [&]() -> rl_request * {
+    auto started = std::make_unique<rl_request>();
+    started->request = make_request(handle, op);
+    Outcome outcome;
+    if (handle == nullptr) {
+      outcome = is_null(name_of(handle));
+    } else if (handle->runtime->is_forked()) {
+      outcome = failure(Status::kForked, rl_status_text(RL_E_FORKED));
+    } else {
+      outcome = fill(*started->request);
+    }
+    if (outcome.ok()) {
+      try {
+        handle->runtime->start(started->request);
+        started->runtime = handle->runtime;
+      } catch (const runtime::NoThread &why) {
+        outcome = failure(Status::kNoMemory, why.what());
+      }
+    }
+    if (!outcome.ok()) {
+      started->request->message = std::move(outcome.message);
+      started->request->status = outcome.status;
+    }
+    return started.release();
+  });
+}
+
+template <class Handle>
+void shut_down(const Handle *handle) noexcept {
+  if (handle == nullptr || handle->runtime->is_forked()) return;
+  guarded_status(nullptr, [&](rl_error *) { handle->runtime->shut_down(); });
+}
+
+// In a forked child the objects are left alone: their locks and threads are the parent's.
+template <class Handle>
+void close(Handle *handle) noexcept {
+  if (handle == nullptr || handle->runtime->is_forked()) return;
+  shut_down(handle);
+  delete handle;
+}
+
+// Arguments, for a call that waits and for one that starts.
+inline auto no_arguments() {
+  return [](Request &) { return Outcome{}; };
+}
+inline auto wait_of(int64_t wait_ms) {
+  return [wait_ms](Request &request) {
+    request.wait_ms = wait_ms;
+    return runtime::check_wait(wait_ms);
+  };
+}
+inline auto extension_to(int64_t lease_ms) {
+  return [lease_ms](Request &request) {
+    auto outcome = runtime::check_lease(lease_ms);
+    if (outcome.ok()) request.extend_to = lease_ms * kMs;
+    return outcome;
+  };
+}
+
+}  // namespace redlatch::capi
