@@ -71,11 +71,13 @@ void Runtime::tick(Lock &lock) {
   run_timers(now);
   if (reader_) flush(lock);
   end_turn(lock);
-  background_wakes_at_ = service_->next_due();
-  // While commands come and go, each moves the time at which its answer would be late; looking once
-  // per limit costs less than being notified each time.
-  if (was_active_) background_wakes_at_ = std::min(background_wakes_at_, now + timeout_);
+  // While commands come and go, each moves the time at which its answer would be late, and a timer
+  // that is gone comes back with the next request: to look once per limit, or at the time of a gone
+  // timer, costs less than to be called each time.
+  Nanos due = service_->next_due();
+  if (was_active_) due = std::min(due, now + timeout_);
   was_active_ = false;
+  if (due < background_wakes_at_ || background_wakes_at_ <= now) background_wakes_at_ = due;
 }
 
 // A reader may be late. An answer that has come in time must not count as late because of that.

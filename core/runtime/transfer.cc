@@ -125,8 +125,10 @@ void Runtime::flush(Lock &lock) {
 }
 
 // A leader that is about to read sends for all first. One that sits in a read does not; and when
-// half a batch is ready, waiting longer would leave the server idle.
+// half a batch is ready, waiting longer would leave the server idle. Over several links the caller
+// becomes the leader before it sends: else the first reply would wake the background thread.
 void Runtime::flush_if_no_leader_will(Lock &lock) {
+  if (leader_ == nullptr && has_several()) return;
   const bool is_led = leader_ != nullptr && !is_reading_;
   if (!is_led || links_.front().out_count >= batch_size_for_one_write()) flush(lock);
 }
