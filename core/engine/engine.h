@@ -79,6 +79,7 @@ class Engine final : public LockService {
 
   size_t in_flight_count(size_t) const override { return in_flight_.size(); }
   bool expects_push() const override { return waiting_hold_count_ > 0; }
+  bool is_outstanding() const override { return !in_flight_.empty() || expects_push(); }
   // Whether the answer to `request` depends on somebody else's release, and not on a reply.
   static bool is_queued(const Request &request);
   // Whether this client holds the lock that `request` waits for. Whoever releases it will then most

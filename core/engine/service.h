@@ -99,6 +99,8 @@ class LockService {
   virtual size_t in_flight_count(size_t node) const = 0;
   // Something may arrive from a node without having been asked for.
   virtual bool expects_push() const = 0;
+  // Whether an answer or a message may come from some node.
+  virtual bool is_outstanding() const = 0;
   // One line for each node of several: whether it votes, or why not.
   virtual std::string describe(Nanos) const { return {}; }
 

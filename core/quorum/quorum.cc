@@ -148,6 +148,11 @@ bool Quorum::expects_push() const {
                      [](const auto &node) { return node->engine.expects_push(); });
 }
 
+bool Quorum::is_outstanding() const {
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [](const auto &node) { return node->engine.is_outstanding(); });
+}
+
 // ---- time --------------------------------------------------------------------------------------
 
 Nanos Quorum::next_due() const {

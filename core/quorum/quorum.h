@@ -73,6 +73,7 @@ class Quorum final : public engine::LockService, private engine::Outlet {
     return nodes_[node]->engine.in_flight_count(node);
   }
   bool expects_push() const override;
+  bool is_outstanding() const override;
   std::string describe(Nanos now) const override;
 
  private:

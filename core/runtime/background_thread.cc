@@ -162,7 +162,7 @@ void Runtime::watch_new(const Link &link) {
   connection_count_++;
   const int fd = link.commands->fd();
   const auto number = static_cast<uint32_t>(link.node);
-  if (has_several()) {
+  if (has_several_) {
     caller_set_.add(fd, number);
   } else {
     caller_set_.add(fd, 0, io::EpollSet::kEnd);
@@ -205,7 +205,7 @@ void Runtime::note_connection(Link &link, const Outcome &outcome,
   link.is_away = false;
   std::string mode = "push";
   if (!facts.is_push_trusted) mode = "poll: " + facts.why_not_trusted;
-  const bool is_news = !has_several() && !facts.is_push_trusted && mode != link.handoff_mode;
+  const bool is_news = !has_several_ && !facts.is_push_trusted && mode != link.handoff_mode;
   if (is_news) {
     log(LogLevel::kWarning, "waiting by polling, which is slower: " + facts.why_not_trusted);
   }

@@ -3,8 +3,6 @@
 //
 #include "runtime/link.h"
 
-#include <utility>
-
 namespace redlatch::runtime {
 
 Link::Link(const Settings &settings_, size_t node_) : settings(settings_), node(node_) {
@@ -41,24 +39,11 @@ void Link::append(std::span<const std::string_view> argv) {
   out_count++;
 }
 
-void Link::begin_send() {
-  is_sending = has_output();
-  if (!is_sending || !sending.empty()) return;
-  sending.swap(out);
-  out_count = 0;
-}
-
 void Link::send() {
   if (!is_sending) return;
   const auto sent = commands->send(sending);
   sending.erase(0, sent.value_or(sending.size()));
   has_send_failed = !sent;
-}
-
-bool Link::end_send() {
-  if (!std::exchange(is_sending, false)) return false;
-  if (has_send_failed) is_broken = true;
-  return !sending.empty();
 }
 
 }  // namespace redlatch::runtime

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/settings.h"
@@ -50,14 +51,23 @@ struct Link {
   void disconnect();
 
   void append(std::span<const std::string_view> argv);
-  bool has_output() const {
-    return is_usable() && !is_write_blocked && !(out.empty() && sending.empty());
-  }
   // One thread at a time sends: it takes what there is, sends without the mutex, and ends.
-  void begin_send();
+  // @return whether there is something.
+  bool begin_send() {
+    is_sending = is_usable() && !is_write_blocked && !(out.empty() && sending.empty());
+    if (is_sending && sending.empty()) {
+      sending.swap(out);
+      out_count = 0;
+    }
+    return is_sending;
+  }
   void send();
   // @return whether the socket takes no more.
-  bool end_send();
+  bool end_send() {
+    if (!std::exchange(is_sending, false)) return false;
+    if (has_send_failed) is_broken = true;
+    return !sending.empty();
+  }
 
   const Settings &settings;
   const size_t node;

@@ -76,7 +76,7 @@ void Runtime::lead(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
       lock.lock();
     }
     flush(lock);
-    disconnect_broken(lock);
+    if (is_broken()) disconnect_broken(lock);
     if (!is_usable()) break;
     receive_as_leader(lock, me, limit, patience);
     (void)take_in();
@@ -93,7 +93,7 @@ void Runtime::receive_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience pa
   is_reading_ = true;
   // A receive that waits ends by itself after one command timeout.
   const bool is_far = limit == kNever || limit > boot_now() + timeout_;
-  const bool may_block = patience == Patience::kUninterrupted && is_far && !has_several();
+  const bool may_block = patience == Patience::kUninterrupted && is_far && !has_several_;
   if (may_block) {
     Link &link = only_link();
     link.is_ready = true;
@@ -104,7 +104,7 @@ void Runtime::receive_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience pa
     io::EpollSet::Seen seen;
     const io::Event &event = leader_event();
     poll_as(lock, me, event, [&] {
-      if (has_several()) {
+      if (has_several_) {
         seen = caller_set_.wait(limit);
       } else {
         seen.is_interrupted = !only_link().commands->wait_readable(event, limit);
@@ -172,7 +172,7 @@ bool Runtime::read_once(Lock &lock, Waiter &me) {
     return true;
   }
   is_reading_ = true;
-  note_ready(has_several() ? caller_set_.wait(0) : io::EpollSet::Seen{});
+  note_ready(has_several_ ? caller_set_.wait(0) : io::EpollSet::Seen{});
   receive(lock);
   is_reading_ = false;
   const bool has_come = take_in();
@@ -206,7 +206,7 @@ bool Runtime::read() noexcept {
 bool Runtime::begin_reading_by(const std::shared_ptr<Queue> &queue) {
   Lock lock(mutex_);
   if (is_shut_ || reader_ == queue) return true;
-  if (has_several() || !queue->set_source(weak_from_this())) return false;
+  if (has_several_ || !queue->set_source(weak_from_this())) return false;
   drop_reader();
   reader_ = queue;
   is_drained_ = false;
@@ -253,15 +253,16 @@ void Runtime::settle() {
   // Callers that sleep do not depend on the reader, which may be polled late.
   const bool is_for_reader = reader_ && long_.front() == nullptr;
   if (follower_ == nullptr || follower_ == &background_) {
+    const bool is_for_background = is_outstanding() && !is_for_reader;
     // Only the first is asked: to look for another one would cost time with each turn.
     if (Waiter *waiter = long_.front(); waiter != nullptr && should_follow(*waiter)) {
       long_.remove(*waiter);
       set_follower(waiter);
       wake(*waiter);
-    } else if (follower_ == nullptr && is_outstanding() && !is_for_reader) {
+    } else if (follower_ == nullptr && is_for_background) {
       // It need not be woken: it sleeps on this very set, and sees the socket once that is armed.
       set_follower(&background_);
-    } else if (follower_ == &background_ && (!is_outstanding() || is_for_reader)) {
+    } else if (follower_ == &background_ && !is_for_background) {
       set_follower(nullptr);
     }
   }
@@ -275,7 +276,7 @@ void Runtime::set_follower(Waiter *waiter) {
 
 void Runtime::set_armed(bool is_on) {
   const int fd = watched_fd();
-  const bool is_in_vain = fd < 0 || (!has_several() && only_link().is_broken);
+  const bool is_in_vain = fd < 0 || (!has_several_ && only_link().is_broken);
   if (is_armed_ == is_on || follower_ == nullptr || is_in_vain) return;
   is_armed_ = is_on;
   if (follower_ == &background_) return watch_in_background();

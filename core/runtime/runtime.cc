@@ -61,10 +61,13 @@ std::shared_ptr<Runtime> Runtime::open(std::vector<Settings> nodes,
 }
 
 Runtime::Runtime(std::vector<Settings> nodes, std::optional<QuorumSettings> quorum)
-    : nodes_(std::move(nodes)), quorum_(quorum), timeout_(longest_timeout(nodes_)) {
+    : nodes_(std::move(nodes)),
+      quorum_(quorum),
+      timeout_(longest_timeout(nodes_)),
+      has_several_(nodes_.size() > 1) {
   links_.reserve(nodes_.size());
   for (size_t i = 0; i < nodes_.size(); i++) links_.emplace_back(nodes_[i], i);
-  if (has_several() && is_open()) background_set_.add(caller_set_.fd(), 0, io::EpollSet::kEnd);
+  if (has_several_ && is_open()) background_set_.add(caller_set_.fd(), 0, io::EpollSet::kEnd);
 }
 
 Runtime::~Runtime() {
@@ -223,7 +226,7 @@ void Runtime::wait_drained(Lock &lock) {
 
 void Runtime::send(size_t node, std::span<const std::string_view> argv) {
   links_[node].append(argv);
-  was_active_ = true;
+  is_output_due_ = was_active_ = true;
 }
 
 // All requests and leases that leave the service are those of this folder.

@@ -122,16 +122,30 @@ class Runtime final : public Wakeup,
   void set_armed(bool is_on);
 
   // transfer.cc: what comes and goes
-  bool has_several() const { return links_.size() > 1; }
   Link &only_link() { return links_.front(); }
   const io::Event &leader_event() const {
-    return has_several() ? caller_set_.event() : leader_event_;
+    return has_several_ ? caller_set_.event() : leader_event_;
   }
-  bool is_usable() const;
-  bool is_broken() const;
-  bool has_output() const;
-  bool is_outstanding() const;
-  int watched_fd() const;
+  // With one link these are a look at two flags: every call asks several times.
+  bool is_usable() const {
+    for (const Link &link : links_) {
+      if (link.is_usable()) return true;
+    }
+    return false;
+  }
+  bool is_broken() const {
+    for (const Link &link : links_) {
+      if (link.is_broken) return true;
+    }
+    return false;
+  }
+  // What is readable when the leader has something to read; -1: there is none.
+  int watched_fd() const {
+    if (has_several_) return caller_set_.fd();
+    return links_.front().is_connected ? links_.front().commands->fd() : -1;
+  }
+  // Of several links the end, too, is found by reading.
+  bool is_outstanding() const { return has_several_ || service_->is_outstanding(); }
   void note_ready(const io::EpollSet::Seen &seen);
   void receive(Lock &lock);
   bool take_in();
@@ -167,8 +181,10 @@ class Runtime final : public Wakeup,
   const Nanos timeout_;  // the longest command timeout
   std::unique_ptr<engine::LockService> service_;
   std::vector<Link> links_;  // by number of the node
+  const bool has_several_;
 
   uint64_t connection_count_ = 0;  // so far
+  bool is_output_due_ = false;     // some link may have something that can be sent
   bool is_sending_ = false;
   std::condition_variable sent_;  // is_sending_ turned false
 

@@ -10,36 +10,11 @@
 
 namespace redlatch::runtime {
 
-bool Runtime::is_usable() const {
-  return std::any_of(links_.begin(), links_.end(),
-                     [](const Link &link) { return link.is_usable(); });
-}
-
-bool Runtime::is_broken() const {
-  return std::any_of(links_.begin(), links_.end(), [](const Link &link) { return link.is_broken; });
-}
-
-bool Runtime::has_output() const {
-  return std::any_of(links_.begin(), links_.end(),
-                     [](const Link &link) { return link.has_output(); });
-}
-
-// Of several links the end, too, is found by reading.
-bool Runtime::is_outstanding() const {
-  return has_several() || service_->in_flight_count(0) > 0 || service_->expects_push();
-}
-
-// What is readable when the leader has something to read; -1: there is none.
-int Runtime::watched_fd() const {
-  if (has_several()) return caller_set_.fd();
-  return links_.front().is_connected ? links_.front().commands->fd() : -1;
-}
-
 // ---- receiving ---------------------------------------------------------------------------------
 
 // Only the leader. One link is always tried.
 void Runtime::note_ready(const io::EpollSet::Seen &seen) {
-  if (!has_several()) only_link().is_ready = only_link().is_connected;
+  if (!has_several_) only_link().is_ready = only_link().is_connected;
   for (const io::EpollSet::Ready &ready : seen) {
     Link &link = links_[ready.key];
     if (!link.is_connected) continue;
@@ -110,9 +85,10 @@ void Runtime::take_message(const Link &link, const Reply &reply, Nanos now) {
 // Send what is there. Only one thread sends at a time; what others append meanwhile goes along.
 // A socket that takes no more is not waited for: it is watched until it does.
 void Runtime::flush(Lock &lock) {
-  while (!is_sending_ && has_output()) {
-    is_sending_ = true;
-    for (Link &link : links_) link.begin_send();
+  while (is_output_due_ && !is_sending_) {
+    is_output_due_ = false;
+    for (Link &link : links_) is_sending_ = link.begin_send() || is_sending_;
+    if (!is_sending_) return;
     lock.unlock();
     for (Link &link : links_) link.send();
     lock.lock();
@@ -128,7 +104,7 @@ void Runtime::flush(Lock &lock) {
 // half a batch is ready, waiting longer would leave the server idle. Over several links the caller
 // becomes the leader before it sends: else the first reply would wake the background thread.
 void Runtime::flush_if_no_leader_will(Lock &lock) {
-  if (leader_ == nullptr && has_several()) return;
+  if (leader_ == nullptr && has_several_) return;
   const bool is_led = leader_ != nullptr && !is_reading_;
   if (!is_led || links_.front().out_count >= batch_size_for_one_write()) flush(lock);
 }
@@ -138,14 +114,15 @@ void Runtime::flush_if_no_leader_will(Lock &lock) {
 // several links, of which one may be slow.
 void Runtime::flush_unless_reader_will(Lock &lock) {
   const size_t count = links_.front().out_count;
-  const bool is_reader_sure = !has_several() && service_->in_flight_count(0) > count;
+  const bool is_reader_sure = !has_several_ && service_->in_flight_count(0) > count;
   if (!is_reader_sure || count >= batch_size_for_one_write()) flush(lock);
 }
 
 // The leader polls several links, and sees there what has room; else the background thread sees it.
 void Runtime::set_write_blocked(Link &link, bool is_on) {
   link.is_write_blocked = is_on;
-  if (!has_several()) return watch_in_background();
+  is_output_due_ = is_output_due_ || !is_on;
+  if (!has_several_) return watch_in_background();
   const auto room = is_on ? io::EpollSet::kRoom : io::EpollSet::kEnd;
   caller_set_.set(link.commands->fd(), static_cast<uint32_t>(link.node),
                   io::EpollSet::kInput | room);
@@ -154,7 +131,7 @@ void Runtime::set_write_blocked(Link &link, bool is_on) {
 // Of one link: input if the background thread follows, and room if that is missed.
 void Runtime::watch_in_background() const {
   const bool is_following = is_armed_ && follower_ == &background_;
-  const bool is_blocked = !has_several() && links_.front().is_write_blocked;
+  const bool is_blocked = !has_several_ && links_.front().is_write_blocked;
   const auto input = is_following ? io::EpollSet::kInput : io::EpollSet::kEnd;
   const auto room = is_blocked ? io::EpollSet::kRoom : io::EpollSet::kEnd;
   background_set_.set(watched_fd(), 0, input | room);
@@ -169,7 +146,7 @@ void Runtime::disconnect_broken(Lock &lock) {
     if (!link.is_broken) continue;
     link.drop();
     sent_.wait(lock, [this] { return !is_sending_; });
-    if (!has_several()) is_armed_ = false;
+    if (!has_several_) is_armed_ = false;
     link.disconnect();
     service_->on_disconnected(link.node, boot_now());
     call_background_in_time();
