@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "judge.h"
+
 namespace redlatch::sim {
 
 namespace {
@@ -61,17 +63,14 @@ void Beliefs::judge(const std::string &name, Name &entry) {
       verdict_.broken("a lost lease never comes back", name + ": " + shown(belief.holder));
     }
     const bool is_alone = first == nullptr || may_share(first->holder, belief.holder);
-    if (!is_alone && !belief.holder.is_excused && !may_be_two(name, first->holder, belief.holder)) {
+    if (!is_alone && !belief.holder.is_excused && !judge_->is_let_off(name, first->holder) &&
+        !judge_->is_let_off(name, belief.holder)) {
       verdict_.broken("two never believe at once",
                       name + ": " + shown(first->holder) + " and " + shown(belief.holder));
     }
     if (!belief.holder.is_excused) first = &belief;
     ++at;
   }
-}
-
-bool Beliefs::may_be_two(const std::string &name, const Holder &a, const Holder &b) const {
-  return is_let_off && (is_let_off(name, a) || is_let_off(name, b));
 }
 
 void Beliefs::begin(const std::string &name, Holder holder) {
@@ -104,8 +103,7 @@ void Beliefs::judge_fence(const std::string &name, Name &entry, const Holder &ho
     }
     return;
   }
-  const bool was_let_off =
-      std::exchange(entry.is_fence_let_off, is_let_off && is_let_off(name, holder));
+  const bool was_let_off = std::exchange(entry.is_fence_let_off, judge_->is_let_off(name, holder));
   const bool may_be_same = holder.mode == wire::Mode::kRead ||
                            (!holder.owner.empty() && holder.owner == entry.last_owner);
   const bool is_judged =
@@ -180,7 +178,7 @@ void Beliefs::forged(const std::string &token, Nanos until, int64_t highest_fenc
     for (const auto &[name, entry] : names_) {
       for (const Belief &belief : entry.beliefs) {
         const bool is_true = belief.holder.token != token || !is_held(belief);
-        if (is_true || (was_granted && was_granted(token))) continue;
+        if (is_true || judge_->was_granted(token)) continue;
         verdict_.broken("a forged grant is believed for a provisional lease at most",
                         name + ": " + shown(belief.holder));
       }

@@ -21,6 +21,8 @@
 
 namespace redlatch::sim {
 
+class Judge;
+
 class Beliefs {
  public:
   Beliefs(Schedule &schedule, Tally &tally, Trace &trace, Verdict &verdict)
@@ -64,11 +66,8 @@ class Beliefs {
   // than `until`, and its fence must be one that the server can have minted by then.
   void forged(const std::string &token, Nanos until, int64_t highest_fence);
 
-  // .. nor this one, as it turns out when it is not. Asked then, of either; none: nobody.
-  std::function<bool(const std::string &name, const Holder &holder)> is_let_off;
-
-  // Whether the server ever gave this token a lock.
-  std::function<bool(const std::string &token)> was_granted;
+  // Who knows what is promised.
+  void judge_by(const Judge &judge) { judge_ = &judge; }
 
   // Whoever has not been told that it is over, by its clock or not.
   void for_each(
@@ -89,7 +88,6 @@ class Beliefs {
   };
 
   bool is_held(const Belief &belief) const;
-  bool may_be_two(const std::string &name, const Holder &a, const Holder &b) const;
   void judge(const std::string &name, Name &entry);
   void judge_fence(const std::string &name, Name &entry, const Holder &holder);
 
@@ -97,6 +95,7 @@ class Beliefs {
   Tally &tally_;
   Trace &trace_;
   Verdict &verdict_;
+  const Judge *judge_ = nullptr;
   std::map<std::string, Name> names_;
   std::set<std::string> excused_;  // tokens
   struct Forged {

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "memory.h"
-#include "rules.h"
 
 namespace redlatch::sim {
 
@@ -25,11 +24,10 @@ std::string lock_name(int number) {
   return kNames[number % 4];
 }
 
-Caller::Caller(Scene &scene, Process &client, uint64_t stream, bool &is_working)
+Caller::Caller(Scene &scene, Client &client, uint64_t stream)
     : scene_(scene),
       client_(client),
       random_(scene.plan.seed, stream),
-      is_working_(is_working),
       is_alive_(std::make_shared<bool>(true)) {}
 
 Caller::~Caller() { *is_alive_ = false; }
@@ -57,7 +55,7 @@ std::string Caller::any_name() {
 }
 
 void Caller::act() {
-  if (!is_working_) return;
+  if (!scene_.is_working) return;
   const int64_t what = random_.between(0, 99);
   if (what < 2 && !scene_.plan.is_quorum()) return inspect();
   if (what < 2 + scene_.plan.force_percent && scene_.plan.has(Fault::kForce)) return force();
@@ -180,7 +178,7 @@ void Caller::hold() {
   Nanos time = random_.between(0, scene_.plan.hold_max);
   // Some outlive their lease, if nobody renews it.
   const bool is_long = random_.chance(scene_.plan.is_of_rates() ? 500 : 30);
-  if (is_working_ && is_long) time = random_.between(0, 2 * scene_.plan.lease_max);
+  if (scene_.is_working && is_long) time = random_.between(0, 2 * scene_.plan.lease_max);
   const bool is_handed_over = scene_.plan.shape == Shape::kHandover && random_.chance(600);
   if (is_handed_over) return later(time / 2, &Caller::detach);
   if (random_.chance(80)) return later(time / 2, &Caller::give_back);
@@ -216,7 +214,7 @@ void Caller::on_climbed() {
   turn_++;
   const bool is_in_the_way = request->status.load() == Status::kDeadlock;
   const bool goes_back = !is_in_the_way && random_.chance(200);
-  const bool is_long = is_working_ && random_.chance(50);
+  const bool is_long = scene_.is_working && random_.chance(50);
   const Nanos longest = is_long ? scene_.plan.lease_max : scene_.plan.hold_max / 2;
   const Nanos time = is_in_the_way ? 0 : random_.between(0, longest);
   later(time, goes_back ? &Caller::climb : &Caller::release);
@@ -226,7 +224,7 @@ void Caller::on_climbed() {
 void Caller::give_back() {
   if (!lease_) return think();
   const int64_t way = random_.between(0, 9);
-  if (way < 5 || !is_working_) {
+  if (way < 5 || !scene_.is_working) {
     std::shared_ptr<Request> request;
     const Nanos to =
         random_.between(scene_.plan.lease_min / kMs, scene_.plan.lease_max / kMs) * kMs;

@@ -8,8 +8,9 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
-#include "process.h"
+#include "client.h"
 #include "random.h"
 #include "scene.h"
 
@@ -22,7 +23,7 @@ struct GivenLease {
 
 class Caller {
  public:
-  Caller(Scene &scene, Process &client, uint64_t stream, bool &is_working);
+  Caller(Scene &scene, Client &client, uint64_t stream);
   ~Caller();
   Caller(const Caller &) = delete;
   Caller &operator=(const Caller &) = delete;
@@ -65,9 +66,8 @@ class Caller {
   std::string any_name();
 
   Scene &scene_;
-  Process &client_;
+  Client &client_;
   Random random_;
-  bool &is_working_;  // of all: whether new work is begun
   const std::shared_ptr<bool> is_alive_;
 
   std::string name_;
@@ -75,6 +75,13 @@ class Caller {
   std::shared_ptr<engine::Lease> lease_;      // while it holds
   Nanos asked_at_ = 0;
   uint64_t turn_ = 0;  // counts what it did; an old event means nothing
+};
+
+// A simulated process.
+struct Slot {
+  std::unique_ptr<Client> client;  // none while it is gone
+  std::vector<std::unique_ptr<Caller>> callers;
+  uint64_t life = 0;  // how many processes had this place before
 };
 
 std::string lock_name(int number);

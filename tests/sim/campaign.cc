@@ -138,7 +138,7 @@ Plan plan_of(uint64_t seed, const Orders &orders) {
 }
 
 Result run_seed(uint64_t seed, const Orders &orders, FILE *words) {
-  return run_plan(plan_of(seed, orders), orders.mutant, words);
+  return World(plan_of(seed, orders), orders.mutant, words).run();
 }
 
 Findings run_all(const Orders &orders) {

@@ -8,7 +8,6 @@
 
 #include "memory.h"
 #include "reply_view.h"
-#include "rules.h"
 
 namespace redlatch::sim {
 
@@ -32,23 +31,43 @@ Client::Client(Scene &scene, int slot, uint64_t life)
       clock_(clock_of(scene.plan, slot, life)),
       random_(scene.plan.seed, 500 + static_cast<uint64_t>(slot) + life * 1000),
       is_alive_(std::make_shared<bool>(true)) {
-  settings_.name_space = "app:";
-  settings_.holder = "client " + std::to_string(slot);
-  settings_.host = "server";
-  settings_.timeout = scene.plan.timeout;
-  settings_.connect_timeout = scene.plan.timeout;
+  for (size_t node = 0; node < scene.servers.size(); node++) {
+    Settings settings;
+    settings.name_space = "app:";
+    settings.holder = "client " + std::to_string(slot);
+    settings.host = "node" + std::to_string(node);
+    settings.timeout = scene.plan.timeout;
+    settings.connect_timeout = scene.plan.timeout;
+    settings_.push_back(std::move(settings));
+    wires_.push_back(std::make_unique<Wire>(*this, node));
+  }
+  make_service();
+}
+
+void Client::make_service() {
+  const Plan &plan = scene_.plan;
+  quorum_settings_.node_timeout = plan.node_timeout;
+  quorum_settings_.restart_guard = plan.guard == Plan::Guard::kOff ? 0 : plan.restart_guard;
+  quorum_settings_.is_durable = plan.guard == Plan::Guard::kDurable;
+  quorum_settings_.is_fenced = plan.is_fenced;
+  quorum_settings_.min_validity = plan.min_validity;
   std::array<uint8_t, 16> id{};
   for (uint8_t &byte : id) byte = static_cast<uint8_t>(random_.next());
   const uint64_t seed = random_.next();
   engine::Outlet &outlet = *this;
   const CoreMemory::Scope scope;
-  engine_ = std::make_unique<engine::Engine>(settings_, id, seed, outlet);
+  if (plan.is_quorum()) {
+    service_ = std::make_unique<quorum::Quorum>(settings_, quorum_settings_, id, seed, outlet);
+  } else {
+    service_ = std::make_unique<engine::Engine>(settings_.front(), id, seed, outlet);
+  }
 }
 
 Client::~Client() {
   *is_alive_ = false;
   const CoreMemory::Scope scope;
-  engine_.reset();
+  for (const auto &wire : wires_) wire->facts = {};
+  service_.reset();
 }
 
 void Client::tell(const char *what, const engine::Request &request) {
@@ -65,15 +84,20 @@ void Client::tell(const char *what, const engine::Request &request) {
                    static_cast<int>(request.status.load()), request.message.c_str());
 }
 
+bool Client::is_through() const {
+  const auto *engine = dynamic_cast<const engine::Engine *>(service_.get());
+  return engine != nullptr ? engine->is_idle() : service_->drained_count() == wires_.size();
+}
+
 // ---- calls of users ----------------------------------------------------------------------------
 
-// Whatever goes into the engine goes through here.
+// Whatever goes into the service goes through here.
 template <class Call>
 void Client::call(const Call &call) {
   scene_.beliefs.look();
   {
     const CoreMemory::Scope scope;
-    call(*engine_, now());
+    call(*service_, now());
   }
   settle();
 }
@@ -95,15 +119,15 @@ void Client::start(const RequestPtr &request, std::function<void()> done) {
   if (request->op == engine::Request::Op::kDowngrade) {
     scene_.beliefs.change(*request->lease, wire::Mode::kRead);
   }
-  call([&](engine::Engine &engine, Nanos now) { engine.start(request, now); });
+  call([&](engine::LockService &service, Nanos now) { service.start(request, now); });
 }
 
 void Client::cancel(engine::Request &request) {
-  call([&](engine::Engine &engine, Nanos now) { (void)engine.cancel(request, now); });
+  call([&](engine::LockService &service, Nanos now) { (void)service.cancel(request, now); });
 }
 
 void Client::abandon(engine::Lease &lease) {
-  call([&](engine::Engine &engine, Nanos now) { engine.abandon(lease, now); });
+  call([&](engine::LockService &service, Nanos now) { service.abandon(lease, now); });
 }
 
 bool Client::is_held(const engine::Lease &lease) const {
@@ -111,59 +135,62 @@ bool Client::is_held(const engine::Lease &lease) const {
 }
 
 void Client::shut_down() {
-  call([](engine::Engine &engine, Nanos now) { engine.shut_down(now); });
+  call([](engine::LockService &service, Nanos now) { service.shut_down(now); });
 }
 
 // ---- the outlet --------------------------------------------------------------------------------
 
-void Client::send(size_t, std::span<const std::string_view> argv) {
+void Client::send(size_t node, std::span<const std::string_view> argv) {
   const CoreMemory::Pause pause;
-  scene_.rules.sent(slot_, argv);
-  out_.emplace_back(argv);
+  scene_.judge.sent(node, slot_, argv);
+  wires_[node]->out.emplace_back(argv);
 }
 
 void Client::finished(engine::Request &request) {
   const CoreMemory::Pause pause;
   const auto found = calls_.find(&request);
   if (found == calls_.end()) return;
-  const bool is_grant =
-      request.op == engine::Request::Op::kAcquire || request.op == engine::Request::Op::kAttach;
-  if (is_grant && request.status.load() == Status::kOk) {
-    Beliefs::Holder holder{slot_, &clock_, request.lease, 0, request.lease->token};
-    // What it knows of the server's clock is from before the jump, and no reply has told it yet.
-    if (request.options.max_hold > 0) holder.end = after(now(), request.options.max_hold);
-    if (request.op == engine::Request::Op::kAcquire) {
-      holder.local_burst = request.options.local_burst;
-    }
-    holder.mode = request.lease->mode;
-    if (request.options.format == wire::Format::kHash) holder.owner = request.options.owner;
-    holder.is_attached = request.op == engine::Request::Op::kAttach;
-    holder.is_excused = last_reply_at_ - scene_.plan.timeout < scene_.jumped_at;
-    scene_.beliefs.begin(request.lease->name, std::move(holder));
-    scene_.rules.told(request.lease->token, request.lease->fence);
-    given_up_.erase(request.lease->token);
-    if (request.op == engine::Request::Op::kAttach) scene_.rules.taken_over(request.lease->token);
-  }
-  // Refused: it is held as before.
-  if (request.op == engine::Request::Op::kDetach && is_held(*request.lease) &&
-      !scene_.beliefs.is_known(*request.lease)) {
-    Beliefs::Holder holder{slot_, &clock_, request.lease, 0, request.lease->token};
-    holder.mode = request.lease->mode;
-    holder.is_attached = true;
-    scene_.beliefs.begin(request.lease->name, std::move(holder));
-  }
-  if (request.op == engine::Request::Op::kUpgrade && request.status.load() == Status::kOk) {
-    scene_.beliefs.change(*request.lease, wire::Mode::kWrite);
-    scene_.rules.told(request.lease->token, request.lease->fence);
+  const bool is_ok = request.status.load() == Status::kOk;
+  switch (request.op) {
+    case engine::Request::Op::kAcquire:
+    case engine::Request::Op::kAttach:
+      if (is_ok) believe(request);
+      break;
+    case engine::Request::Op::kDetach:
+      // Refused: it is held as before.
+      if (is_held(*request.lease) && !scene_.beliefs.is_known(*request.lease)) {
+        Beliefs::Holder holder{slot_, &clock_, request.lease, 0, request.lease->token};
+        holder.mode = request.lease->mode;
+        holder.is_attached = true;
+        scene_.beliefs.begin(request.lease->name, std::move(holder));
+      }
+      break;
+    case engine::Request::Op::kUpgrade:
+      if (is_ok) scene_.beliefs.change(*request.lease, wire::Mode::kWrite);
+      [[fallthrough]];
+    default:
+      if (is_ok) scene_.judge.succeeded(request);
+      break;
   }
   // The product's own word for a reply that it cannot read.
-  if (request.message.starts_with("unexpected answer")) {
+  if (request.message.find("unexpected answer") != std::string::npos) {
     scene_.verdict.broken("every answer is understood", request.message);
   }
   tell("ends", request);
   scene_.trace.mix(static_cast<uint64_t>(request.status.load()) + 17);
   done_.push_back(std::move(found->second.second));
   calls_.erase(found);
+}
+
+void Client::believe(const engine::Request &request) {
+  Beliefs::Holder holder{slot_, &clock_, request.lease, 0, request.lease->token};
+  if (request.options.max_hold > 0) holder.end = after(now(), request.options.max_hold);
+  holder.mode = request.lease->mode;
+  if (request.options.format == wire::Format::kHash) holder.owner = request.options.owner;
+  holder.is_attached = request.op == engine::Request::Op::kAttach;
+  scene_.judge.granted(request, heard_at_, holder);
+  scene_.beliefs.begin(request.lease->name, std::move(holder));
+  given_up_.erase(request.lease->token);
 }
 
 void Client::lease_ended(engine::Lease &lease) {
@@ -182,81 +209,119 @@ void Client::lease_ended(engine::Lease &lease) {
 
 void Client::settle() {
   // A token that was passed on inside the client is still held, and may be renewed.
-  for (const std::string &token : given_up_) scene_.rules.given_up(token);
+  for (const std::string &token : given_up_) scene_.judge.given_up(token);
   given_up_.clear();
   scene_.beliefs.judge();
-  if (is_dropped_) {
-    is_dropped_ = false;
-    scene_.network.close(link_, Network::Ending::kSoon);
-    disconnect();
+  scene_.judge.judge_client(slot_);
+  for (const auto &wire : wires_) {
+    if (std::exchange(wire->is_dropped, false)) {
+      scene_.network.close(wire->link, Network::Ending::kSoon);
+      disconnect(*wire);
+    }
+    if (wire->is_up && !wire->out.empty()) {
+      scene_.network.send_up(wire->link, std::exchange(wire->out, {}));
+    }
+    wire->out.clear();
   }
-  if (is_up_ && !out_.empty()) scene_.network.send_up(link_, std::exchange(out_, {}));
-  out_.clear();
   for (auto &done : std::exchange(done_, {})) {
     if (done) scene_.schedule.in(random_.between(0, kSchedulingLimit), std::move(done));
   }
-  connect();
+  for (const auto &wire : wires_) connect(*wire);
   arm();
 }
 
-// The engine is told of it a moment later, by another thread.
-void Client::disconnect() {
-  link_ = 0;
-  is_up_ = false;
-  later(random_.between(0, kSchedulingLimit), [this] {
-    scene_.trace.say(scene_.schedule.now(), "client %d is disconnected", slot_);
-    call([](engine::Engine &engine, Nanos now) { engine.on_disconnected(0, now); });
+// The service is told of it a moment later, by another thread.
+void Client::disconnect(Wire &wire) {
+  wire.link = 0;
+  wire.is_up = false;
+  later(random_.between(0, kSchedulingLimit), [this, &wire] {
+    scene_.trace.say(scene_.schedule.now(), "client %d is disconnected from node %zu", slot_,
+                     wire.node);
+    call([&](engine::LockService &service, Nanos now) { service.on_disconnected(wire.node, now); });
   });
 }
 
-void Client::connect() {
-  if (is_connecting_) return;
+void Client::connect(Wire &wire) {
+  if (wire.is_connecting) return;
   {
     const CoreMemory::Scope scope;
-    if (!engine_->begin_connect(0, now())) return;
+    if (!service_->begin_connect(wire.node, now())) return;
   }
-  is_connecting_ = true;
+  wire.is_connecting = true;
+  wire.asked_at = now();
   const Nanos way = scene_.network.delay() + scene_.network.delay();
-  later(way, [this] { greet(); });
+  later(way, [this, &wire] { greet(wire); });
 }
 
-void Client::greet() {
-  link_ = scene_.network.open(*this, scene_.server);
-  const bool is_polling = scene_.plan.has(Fault::kPollOnly) && slot_ % 4 == 3;
-  const std::string &channel = is_polling ? std::string() : engine_->channel();
-  if (!scene_.server.greet(link_, channel, scene_.plan.is_sharded)) {
-    scene_.network.close(link_, Network::Ending::kSoon);
+void Client::greet(Wire &wire) {
+  const Nanos back = scene_.network.delay() + scene_.network.delay();
+  const bool is_blocked = scene_.schedule.now() < wire.blocked_until;
+  wire.link = scene_.network.open(wire, server(wire));
+  const std::string channel = is_polling() ? std::string() : service_->channel();
+  if (is_blocked || !server(wire).greet(wire.link, channel, scene_.plan.is_sharded)) {
+    scene_.network.close(wire.link, Network::Ending::kSoon);
+    wire.link = 0;
     // Nobody answers: refused at once, or not before the limit.
-    const Nanos wait = scene_.server.is_up() ? settings_.connect_timeout : scene_.network.delay();
-    return later(wait, [this] { fail_connect("nobody answers"); });
+    const bool is_silent = is_blocked || server(wire).is_up();
+    return later(is_silent ? settings_[wire.node].connect_timeout : back,
+                 [this, &wire] { fail_connect(wire, "nobody answers"); });
   }
-  const uint64_t link = link_;
-  const Nanos way = scene_.network.delay() + scene_.network.delay();
-  later(way, [this, link] { finish_connect(link); });
+  read_identity(wire);
+  later(back, [this, &wire, link = wire.link] { finish_connect(wire, link); });
 }
 
-void Client::finish_connect(uint64_t link) {
-  if (link_ != link || !scene_.network.is_open(link)) return fail_connect("the connection broke");
-  scene_.server.set_ready(link);
-  is_connecting_ = false;
-  is_up_ = true;
+// What the server says of itself. An engine does not look at it.
+void Client::read_identity(Wire &wire) {
   engine::ServerFacts facts;
+  const std::string run_id = server(wire).run_id();
+  const CoreMemory::Scope scope;
+  if (scene_.plan.is_info_forbidden) {
+    facts.why_unknown = failure(Status::kDenied, "NOPERM");
+  } else {
+    facts.run_id = run_id;
+    facts.age.uptime_s = server(wire).uptime_s();
+    facts.age.clock = server(wire).now_us() * 1000;
+  }
+  wire.facts = std::move(facts);
+}
+
+void Client::finish_connect(Wire &wire, uint64_t link) {
+  if (wire.link != link || !scene_.network.is_open(link)) {
+    return fail_connect(wire, "the connection broke");
+  }
+  server(wire).set_ready(link);
+  wire.is_connecting = false;
+  wire.is_up = true;
+  engine::ServerFacts &facts = wire.facts;
   facts.is_sharded = scene_.plan.is_sharded;
   facts.can_track = scene_.plan.can_track;
-  facts.is_push_trusted = !(scene_.plan.has(Fault::kPollOnly) && slot_ % 4 == 3);
-  scene_.trace.say(scene_.schedule.now(), "client %d is connected", slot_);
-  call([&](engine::Engine &engine, Nanos now) { engine.on_connected(0, facts, now); });
+  facts.is_push_trusted = !is_polling();
+  policy::Age &age = facts.age;
+  age.told_at = wire.asked_at;
+  age.round_trip = now() - wire.asked_at;
+  age.clock -= wire.asked_at + age.round_trip / 2;
+  scene_.trace.say(scene_.schedule.now(), "client %d is connected to node %zu, %s, up %lld s",
+                   slot_, wire.node, facts.run_id.c_str(), static_cast<long long>(age.uptime_s));
+  if (!wire.run_id.empty() && wire.run_id != facts.run_id) {
+    scene_.judge.learnt_of_restart(wire.node, service_->channel());
+  }
+  wire.run_id = facts.run_id;
+  call([&](engine::LockService &service, Nanos now) {
+    service.on_connected(wire.node, facts, now);
+  });
 }
 
-void Client::fail_connect(const std::string &why) {
-  link_ = 0;
-  is_connecting_ = false;
+void Client::fail_connect(Wire &wire, const std::string &why) {
+  wire.link = 0;
+  wire.is_connecting = false;
   const Outcome outcome = failure(Status::kUnavailable, why);
-  call([&](engine::Engine &engine, Nanos now) { engine.on_connect_failed(0, outcome, now); });
+  call([&](engine::LockService &service, Nanos now) {
+    service.on_connect_failed(wire.node, outcome, now);
+  });
 }
 
 void Client::arm() {
-  const Nanos due = engine_->next_due();
+  const Nanos due = service_->next_due();
   if (due == kNever) return;
   // An earlier one that is pending looks again.
   const Nanos soonest = std::max(clock_.when(due), scene_.schedule.now());
@@ -276,53 +341,55 @@ void Client::on_time(uint64_t number) {
     is_time_due_ = true;
     return;
   }
-  if (engine_->next_due() > now()) return arm();
-  call([](engine::Engine &engine, Nanos now) { engine.on_timer(now); });
+  if (service_->next_due() > now()) return arm();
+  call([](engine::LockService &service, Nanos now) { service.on_timer(now); });
 }
 
-// ---- the connection ----------------------------------------------------------------------------
+// ---- connections -------------------------------------------------------------------------------
 
-void Client::received(uint64_t link, Messages messages) {
+void Client::Wire::received(uint64_t id, Messages messages) {
   // What comes before the handshake is over is not looked at.
-  if (link != link_ || (!is_up_ && !is_paused())) return;
-  if (is_paused()) {
-    inbox_.push_back(std::move(messages));
+  if (id != link || (!is_up && !client.is_paused())) return;
+  if (client.is_paused()) {
+    client.inbox_.push_back({node, id, std::move(messages)});
     return;
   }
-  take(std::move(messages));
+  client.take(*this, messages);
 }
 
-void Client::take(Messages messages) {
-  if (!is_up_) return;
-  const uint64_t link = link_;
+void Client::take(Wire &wire, const Messages &messages) {
+  if (!wire.is_up) return;
+  const uint64_t link = wire.link;
   for (const Message &message : messages) {
-    if (link != link_) return;
-    call([&](engine::Engine &engine, Nanos now) {
+    if (link != wire.link) return;
+    call([&](engine::LockService &service, Nanos now) {
       switch (message.kind) {
         case Message::Kind::kReply: {
-          if (!is_resuming_) last_reply_at_ = scene_.schedule.now();
+          if (!is_resuming_) heard_at_ = scene_.schedule.now();
+          const CoreMemory::Pause pause;
           const ReplyView view(message.value);
-          return engine.on_reply(0, view.get(), now);
+          const CoreMemory::Scope scope;
+          return service.on_reply(wire.node, view.get(), now);
         }
         case Message::Kind::kPush:
-          return engine.on_push(0, message.text, now);
+          return service.on_push(wire.node, message.text, now);
         case Message::Kind::kInvalidation:
-          return engine.on_invalidated(0, message.text, now);
+          return service.on_invalidated(wire.node, message.text, now);
       }
     });
   }
 }
 
-void Client::closed(uint64_t link) {
-  if (link != link_ || is_connecting_) {
-    if (link == link_) link_ = 0;
+void Client::Wire::closed(uint64_t id) {
+  if (id != link || is_connecting) {
+    if (id == link) link = 0;
     return;
   }
-  if (is_paused()) {
-    is_closed_due_ = true;
+  if (client.is_paused()) {
+    is_closed_due = true;
     return;
   }
-  disconnect();
+  client.disconnect(*this);
 }
 
 void Client::pause(Nanos until) {
@@ -332,27 +399,45 @@ void Client::pause(Nanos until) {
   });
 }
 
-// What came meanwhile and what fell due meanwhile are looked at by two threads.
+// What came meanwhile and what fell due meanwhile are looked at in any order.
 void Client::resume() {
   if (is_paused()) return;
   scene_.trace.say(scene_.schedule.now(), "client %d goes on", slot_);
   const bool is_time_first = random_.chance(500);
   const auto run_time = [&] {
     if (!std::exchange(is_time_due_, false)) return;
-    call([](engine::Engine &engine, Nanos now) { engine.on_timer(now); });
+    call([](engine::LockService &service, Nanos now) { service.on_timer(now); });
   };
   if (is_time_first) run_time();
-  is_resuming_ = true;  // what was said meanwhile is no news of the server's clock
-  for (Messages &messages : std::exchange(inbox_, {})) take(std::move(messages));
+  is_resuming_ = true;  // what was said meanwhile is no news of a server's clock
+  for (const Arrival &arrival : std::exchange(inbox_, {})) {
+    Wire &wire = *wires_[arrival.node];
+    if (wire.link == arrival.link) take(wire, arrival.messages);
+  }
   is_resuming_ = false;
-  if (std::exchange(is_closed_due_, false) && is_up_) disconnect();
+  for (const auto &wire : wires_) {
+    if (std::exchange(wire->is_closed_due, false) && wire->is_up) disconnect(*wire);
+  }
   run_time();
 }
 
-void Client::forget_connection(Network::Ending ending) {
-  if (link_ != 0) scene_.network.close(link_, ending);
-  link_ = 0;
-  is_up_ = false;
+void Client::forget_connections(Network::Ending ending) {
+  for (const auto &wire : wires_) {
+    if (wire->link != 0) scene_.network.close(wire->link, ending);
+    wire->link = 0;
+    wire->is_up = false;
+  }
+}
+
+void Client::cut_off(size_t node, bool is_up, bool is_down, Nanos until) {
+  Wire &wire = *wires_[node];
+  wire.blocked_until = std::max(wire.blocked_until, until);
+  if (is_up) scene_.network.stall(wire.link, true, until);
+  if (is_down) scene_.network.stall(wire.link, false, until);
+}
+
+void Client::heal() {
+  for (const auto &wire : wires_) wire->blocked_until = 0;
 }
 
 }  // namespace redlatch::sim

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Client: the product's engine in a simulated process, as core/client is its shell in a real one:
-// it connects, delivers, flushes and keeps the engine's timers.
+// Client: the product's lock service, the engine or the quorum, in a simulated process, as
+// core/client is its shell in a real one: a connection to each node, timers, callers.
 #pragma once
 
 #include <cstdint>
@@ -11,92 +11,121 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.h"
 #include "network.h"
-#include "process.h"
+#include "quorum/quorum.h"
 #include "scene.h"
 
 namespace redlatch::sim {
 
-class Client : public Process, public ClientEnd, private engine::Outlet {
+class Client : private engine::Outlet {
  public:
+  using RequestPtr = std::shared_ptr<engine::Request>;
+
   // `slot`: its place among the clients; `life`: how many stood there before.
   Client(Scene &scene, int slot, uint64_t life);
   ~Client() override;
 
   // Calls of users.
-  void start(const RequestPtr &request, std::function<void()> done) override;
-  void cancel(engine::Request &request) override;
-  void abandon(engine::Lease &lease) override;
-  bool is_held(const engine::Lease &lease) const override;
+  void start(const RequestPtr &request, std::function<void()> done);
+  void cancel(engine::Request &request);
+  void abandon(engine::Lease &lease);
+  bool is_held(const engine::Lease &lease) const;
   // Its process ends in good order.
   void shut_down();
 
   // Faults.
   void pause(Nanos until);
-  bool is_paused() const override { return scene_.schedule.now() < paused_until_; }
-  Nanos paused_until() const override { return paused_until_; }
-  void forget_connection(Network::Ending ending);  // its process is gone
-  bool is_connected() const { return is_up_; }
-  bool is_busy() const { return is_up_ && engine_->in_flight_count(0) > 0; }
-  bool is_waiting() const { return engine_->expects_push(); }
-  uint64_t link() const { return link_; }
+  bool is_paused() const { return scene_.schedule.now() < paused_until_; }
+  Nanos paused_until() const { return paused_until_; }
+  void forget_connections(Network::Ending ending);  // its process is gone
+  // Nothing gets through to `node`, or from there, until then; nor does a new connection.
+  void cut_off(size_t node, bool is_up, bool is_down, Nanos until);
+  void heal();
+  bool is_connected(size_t node) const { return wires_[node]->is_up; }
+  bool is_busy() const { return !calls_.empty(); }
+  bool is_waiting() const { return service_->expects_push(); }
+  uint64_t link(size_t node) const { return wires_[node]->link; }
 
   int slot() const { return slot_; }
-  const Clock &clock() const { return clock_; }
-  const std::string &channel() const { return engine_->channel(); }
-  const engine::Engine &engine() const { return *engine_; }
-
-  void received(uint64_t link, Messages messages) override;
-  void closed(uint64_t link) override;
+  const std::string &channel() const { return service_->channel(); }
+  // Whether nothing is left of what its callers asked for.
+  bool is_through() const;
 
  private:
+  // The connection to one node.
+  struct Wire final : ClientEnd {
+    Wire(Client &client_, size_t node_) : client(client_), node(node_) {}
+    void received(uint64_t id, Messages messages) override;
+    void closed(uint64_t id) override;
+
+    Client &client;
+    const size_t node;
+    uint64_t link = 0;
+    bool is_up = false;  // on_connected() was the last word of the connection
+    bool is_dropped = false;
+    bool is_connecting = false;
+    bool is_closed_due = false;  // while the process stands still
+    CommandList out;
+    Nanos asked_at = 0;  // who the server is, by our clock
+    engine::ServerFacts facts;
+    std::string run_id;  // that the node had last
+    Nanos blocked_until = 0;
+  };
+  struct Arrival {
+    size_t node;
+    uint64_t link;
+    Messages messages;
+  };
+
   // engine::Outlet
   void send(size_t node, std::span<const std::string_view> argv) override;
   void finished(engine::Request &request) override;
   void lease_ended(engine::Lease &lease) override;
-  void drop_link(size_t) override { is_dropped_ = true; }
+  void drop_link(size_t node) override { wires_[node]->is_dropped = true; }
 
   Nanos now() const { return clock_.read(scene_.schedule.now()); }
+  Server &server(const Wire &wire) const { return *scene_.servers[wire.node]; }
+  bool is_polling() const { return scene_.plan.has(Fault::kPollOnly) && slot_ % 4 == 3; }
+  void make_service();
   template <class Call>
   void call(const Call &call);
   template <class Action>
   void later(Nanos delay, Action action);
   void settle();
   void tell(const char *what, const engine::Request &request);
-  void disconnect();
-  void connect();
-  void greet();
-  void finish_connect(uint64_t link);
-  void fail_connect(const std::string &why);
+  void believe(const engine::Request &request);
+  void disconnect(Wire &wire);
+  void connect(Wire &wire);
+  void greet(Wire &wire);
+  void read_identity(Wire &wire);
+  void finish_connect(Wire &wire, uint64_t link);
+  void fail_connect(Wire &wire, const std::string &why);
   void arm();
   void on_time(uint64_t number);
-  void take(Messages messages);
+  void take(Wire &wire, const Messages &messages);
   void resume();
 
   Scene &scene_;
   const int slot_;
   const Clock clock_;
   Random random_;
-  Settings settings_;
-  std::unique_ptr<engine::Engine> engine_;
+  std::vector<Settings> settings_;  // of the nodes
+  QuorumSettings quorum_settings_;
+  std::vector<std::unique_ptr<Wire>> wires_;
+  std::unique_ptr<engine::LockService> service_;
   const std::shared_ptr<bool> is_alive_;  // events outlive the client
 
-  uint64_t link_ = 0;
-  bool is_up_ = false;  // on_connected() was the last word of the connection
-  bool is_dropped_ = false;
-  bool is_connecting_ = false;
-  CommandList out_;
-  Nanos last_reply_at_ = 0;
+  Nanos heard_at_ = 0;  // last, what was not delayed by this process
   bool is_resuming_ = false;
   Nanos timer_at_ = kNever;  // the event that is pending
   uint64_t timer_number_ = 0;
   Nanos paused_until_ = 0;
-  std::vector<Messages> inbox_;  // while paused
-  bool is_time_due_ = false;     // while paused
-  bool is_closed_due_ = false;   // while paused
+  std::vector<Arrival> inbox_;  // while paused
+  bool is_time_due_ = false;    // while paused
   std::map<engine::Request *, std::pair<RequestPtr, std::function<void()>>> calls_;
   std::vector<std::function<void()>> done_;
   std::set<std::string> given_up_;  // tokens that were given back or lost by this call

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// World, part 2: what goes wrong, when, and to whom.
+// World, part 2: what goes wrong, when, and to whom. Of several nodes never so much that nothing is
+// promised: clocks of less than half of them are stepped. Who has no majority without the votes
+// that were forgotten, by nodes without a guard or that did not start again, is promised nothing;
+// nor is who holds when the only server forgets, or its clock is stepped.
 #include <openssl/evp.h>
 
 #include <algorithm>
@@ -13,11 +16,10 @@ namespace redlatch::sim {
 
 namespace {
 
-constexpr Nanos kSecond = 1000 * kMs;
 constexpr Nanos kAfterFaults = 10 * kSecond;  // the longest that one goes on
 
 // Whom it is aimed at when its time comes. The others are settings of the run.
-enum class Target : uint8_t { kNobody, kClient, kServer };
+enum class Target : uint8_t { kNobody, kClient, kNode };
 
 constexpr Target target_of(Fault fault) {
   switch (fault) {
@@ -28,6 +30,8 @@ constexpr Target target_of(Fault fault) {
     case Fault::kCrash:
     case Fault::kHostGone:
     case Fault::kForge:
+    case Fault::kPartition:
+    case Fault::kOneWay:
       return Target::kClient;
     case Fault::kServerPause:
     case Fault::kServerCrash:
@@ -38,7 +42,10 @@ constexpr Target target_of(Fault fault) {
     case Fault::kNoPublish:
     case Fault::kClockBack:
     case Fault::kClockForward:
-      return Target::kServer;
+    case Fault::kMinority:
+    case Fault::kMajority:
+    case Fault::kForget:
+      return Target::kNode;
     default:
       return Target::kNobody;
   }
@@ -59,8 +66,9 @@ std::string check_of(std::string_view key) {
 void World::schedule_fault() {
   const Nanos pause = random_.between(plan_.fault_interval / 2, plan_.fault_interval * 3 / 2);
   schedule_.in(pause, [this] {
-    if (is_calm_) return;
-    inject();
+    const bool may_forget = scene_.is_working && plan_.has(Fault::kForget);
+    if (scene_.is_calm && !may_forget) return;
+    scene_.is_calm ? forget(any_node()) : inject();
     schedule_fault();
   });
 }
@@ -68,74 +76,129 @@ void World::schedule_fault() {
 void World::inject() {
   if (plan_.kills_newcomers()) return kill_newcomer();
   if (plan_.kills_crowds()) return kill_crowd();
-  // Those of clients are the cheap ones: three for each that stops everybody.
-  const bool is_for_client = random_.chance(750);
+  // Those of clients are the cheap ones: three for each that stops everybody. One node stops few.
+  const bool is_for_client = random_.chance(plan_.is_quorum() ? 500 : 750);
   std::vector<Fault> kinds;
   for (size_t i = 0; i < kFaultCount; i++) {
     const auto fault = static_cast<Fault>(i);
-    const bool is_kind = target_of(fault) == (is_for_client ? Target::kClient : Target::kServer);
+    const bool is_kind = target_of(fault) == (is_for_client ? Target::kClient : Target::kNode);
     if (plan_.has(fault) && is_kind) kinds.push_back(fault);
   }
   if (kinds.empty()) return;
   const Fault fault = kinds[random_.below(kinds.size())];
+  // Most of the time most of them answer.
+  if (fault == Fault::kMajority && !random_.chance(250)) return;
   trace_.mix(static_cast<uint64_t>(fault) + 1000);
   trace_.say(schedule_.now(), "fault: %s", std::string(name_of(fault)).c_str());
-  return is_for_client ? inject_into_client(fault) : inject_into_server(fault);
+  return is_for_client ? inject_into_client(fault) : inject_into_node(fault);
 }
 
+// Rather one that waits for something.
 Client *World::any_client() {
-  Slot &slot = slots_[random_.below(slots_.size())];
-  return slot.client.get();
+  Client *client = nullptr;
+  for (int tries = 0; tries < 3 && (client == nullptr || !client->is_busy()); tries++) {
+    client = slots_[random_.below(slots_.size())].client.get();
+  }
+  return client;
 }
+
+std::vector<size_t> World::some_nodes(size_t count) {
+  std::vector<size_t> nodes(servers_.size());
+  for (size_t i = 0; i < nodes.size(); i++) nodes[i] = i;
+  for (size_t i = 0; i < count; i++)
+    std::swap(nodes[i], nodes[i + random_.below(nodes.size() - i)]);
+  nodes.resize(count);
+  return nodes;
+}
+
+// ---- clients and their connections -------------------------------------------------------------
 
 void World::inject_into_client(Fault fault) {
   if (fault == Fault::kForge) return forge();
   Client *client = any_client();
   if (client == nullptr) return;
-  const bool is_hit = client->is_busy() || client->is_waiting();
   switch (fault) {
     case Fault::kPause:
-      tally_.inject(fault, is_hit);
+      tally_.inject(fault, client->is_busy());
       trace_.say(schedule_.now(), "client %d stands still", client->slot());
       return client->pause(schedule_.now() +
                            random_.between(1, random_.chance(500) ? 200 : 8000) * kMs);
     case Fault::kCrash:
     case Fault::kHostGone:
       return kill(client->slot(), fault);
+    case Fault::kPartition:
+    case Fault::kOneWay:
+      return part(fault, *client);
     default:
       return break_connection(fault, *client);
   }
 }
 
 void World::break_connection(Fault fault, Client &client) {
-  const bool is_hit = client.is_connected() && (client.is_busy() || client.is_waiting());
-  tally_.inject(fault, is_hit);
+  const size_t node = any_node();
+  tally_.inject(fault, client.is_connected(node) && client.is_busy());
+  trace_.say(schedule_.now(), "between client %d and node %zu", client.slot(), node);
   if (fault == Fault::kStall) {
     const Nanos until =
         schedule_.now() + random_.between(1, random_.chance(700) ? 300 : 6000) * kMs;
     const int64_t which = random_.between(0, 2);
-    if (which != 0) network_.stall(client.link(), true, until);
-    if (which != 1) network_.stall(client.link(), false, until);
+    if (which != 0) network_.stall(client.link(node), true, until);
+    if (which != 1) network_.stall(client.link(node), false, until);
     return;
   }
   const auto ending = fault == Fault::kHalfOpen ? Network::Ending::kLate : Network::Ending::kSoon;
-  if (random_.chance(500)) return network_.cut(client.link(), ending);
-  network_.cut_when_sending(client.link(), ending);
+  if (random_.chance(500)) return network_.cut(client.link(node), ending);
+  network_.cut_when_sending(client.link(node), ending);
+}
+
+// Any nodes, even all.
+void World::part(Fault fault, Client &client) {
+  const int short_chance = plan_.shape == Shape::kRedlockRestart ? 200 : 700;
+  const Nanos until =
+      schedule_.now() + random_.between(50, random_.chance(short_chance) ? 500 : 9000) * kMs;
+  const bool is_one_way = fault == Fault::kOneWay;
+  const bool is_up = !is_one_way || random_.chance(500);
+  const bool is_down = !is_one_way || !is_up;
+  tally_.inject(fault, client.is_busy());
+  if (plan_.shape == Shape::kRedlockRestart && random_.chance(300)) {
+    // Those who are there now count on the others; who comes then does not know.
+    const std::vector<size_t> nodes = some_nodes(few());
+    for (Slot &slot : slots_) {
+      if (slot.client) part_from(*slot.client, nodes, is_up, is_down, until);
+    }
+    return;
+  }
+  part_from(client, some_nodes(1 + random_.below(servers_.size())), is_up, is_down, until);
+}
+
+void World::part_from(Client &client, const std::vector<size_t> &nodes, bool is_up, bool is_down,
+                      Nanos until) {
+  for (const size_t node : nodes) {
+    trace_.say(schedule_.now(), "client %d and node %zu are parted", client.slot(), node);
+    client.cut_off(node, is_up, is_down, until);
+  }
 }
 
 void World::kill(int number, Fault fault) {
   Slot &slot = slots_[static_cast<size_t>(number)];
   if (!slot.client) return;
-  tally_.inject(fault, slot.client->is_busy() || slot.client->is_waiting());
+  tally_.inject(fault, slot.client->is_busy());
   trace_.say(schedule_.now(), "client %d is gone", number);
-  slot.client->forget_connection(fault == Fault::kHostGone ? Network::Ending::kLate
-                                                           : Network::Ending::kSoon);
+  slot.client->forget_connections(fault == Fault::kHostGone ? Network::Ending::kLate
+                                                            : Network::Ending::kSoon);
   beliefs_.client_died(number);
   slot.callers.clear();
   slot.client.reset();
   const Nanos pause = plan_.kills_crowds() ? 5'000 * kMs : random_.between(10, 2000) * kMs;
   schedule_.in(pause, [this, number] {
-    if (!slots_[static_cast<size_t>(number)].client && is_working_) populate(number);
+    const auto &client = slots_[static_cast<size_t>(number)].client;
+    if (client || !scene_.is_working) return;
+    populate(number);
+    // It knows of some nodes no more than that they are there.
+    if (scene_.is_calm || !plan_.has(Fault::kPartition) || !random_.chance(500)) return;
+    tally_.inject(Fault::kPartition, true);
+    part_from(*client, some_nodes(1 + random_.below(few())), true, true,
+              schedule_.now() + random_.between(500, 9000) * kMs);
   });
 }
 
@@ -158,15 +221,16 @@ void World::kill_crowd() {
 
 // A grant of a waiter's lock, by a user who may publish on its channel and knows what to write.
 void World::forge() {
-  const auto waiters = rules_.waiters();
+  Server &server = *servers_.front();
+  const auto waiters = judge_->waiters();
   tally_.inject(Fault::kForge, !waiters.empty());
   if (waiters.empty()) return;
   const auto &[lock, member] = waiters[random_.below(waiters.size())];
-  const int64_t now_ms = server_.now_us() / 1000;
+  const int64_t now_ms = server.now_us() / 1000;
   static constexpr int64_t kFences[] = {1, 0, 1'000'000'000, 9'000'000'000'000'000,
                                         9'007'199'254'740'992};
   const size_t which = random_.below(std::size(kFences));
-  const int64_t fence = which < 3 ? server_.now_us() + kFences[which] : kFences[which];
+  const int64_t fence = which < 3 ? server.now_us() + kFences[which] : kFences[which];
   const int64_t claim_ms = random_.chance(500) ? 99'999 : random_.between(1, 9'999);
   char numbers[64];
   snprintf(numbers, sizeof numbers, "%05lld%016lld%013lld", static_cast<long long>(claim_ms),
@@ -177,78 +241,167 @@ void World::forge() {
   constexpr int64_t kLead = 3'600LL * 1'000'000;
   const Nanos slack = kSecond;  // for what is on its way, and clocks of other rates
   beliefs_.forged(member.substr(0, 32), schedule_.now() + 3 * kSecond + slack,
-                  server_.now_us() + kLead);
-  server_.forge("app:rl1:" + member.substr(0, 22), message);
+                  server.now_us() + kLead);
+  server.forge("app:rl1:" + member.substr(0, 22), message);
 }
 
-// ---- the server --------------------------------------------------------------------------------
+// ---- nodes -------------------------------------------------------------------------------------
 
-void World::inject_into_server(Fault fault) {
-  if (!server_.is_up()) return;
+void World::inject_into_node(Fault fault) {
+  if (fault == Fault::kMinority || fault == Fault::kMajority) return silence(fault);
+  const auto &stepped = scene_.stepped;
+  if (fault == Fault::kClockBack || fault == Fault::kClockForward) {
+    return step_clock(fault, stepped[random_.below(stepped.size())]);
+  }
+  const size_t node = any_node();
+  Server &server = *servers_[node];
+  if (!server.is_up()) return;
+  trace_.say(schedule_.now(), "at node %zu", node);
+  const int64_t longest = plan_.is_quorum() ? 3000 : 1500;  // in ms: the only one is missed
   switch (fault) {
     case Fault::kServerPause:
       tally_.inject(fault, false);
-      return server_.pause(schedule_.now() +
-                           random_.between(1, random_.chance(700) ? 300 : 4000) * kMs);
+      return server.pause(schedule_.now() +
+                          random_.between(1, random_.chance(700) ? 300 : 4000) * kMs);
     case Fault::kScriptFlush:
       tally_.inject(fault, false);
-      return server_.flush_scripts();
+      return server.flush_scripts();
     case Fault::kMemory:
       tally_.inject(fault, false);
-      server_.set_out_of_memory(true);
-      return schedule_.in(random_.between(10, 1500) * kMs,
-                          [this] { server_.set_out_of_memory(false); });
+      server.set_out_of_memory(true);
+      return schedule_.in(random_.between(10, longest) * kMs,
+                          [&server] { server.set_out_of_memory(false); });
+    case Fault::kForget:
+      return forget(node);
     case Fault::kNoPublish:
       tally_.inject(fault, true);
-      server_.set_may_publish(false);
-      return schedule_.in(random_.between(10, 1500) * kMs,
-                          [this] { server_.set_may_publish(true); });
-    case Fault::kClockBack:
-    case Fault::kClockForward:
-      return step_clock(fault);
+      server.set_may_publish(false);
+      return schedule_.in(random_.between(10, longest) * kMs,
+                          [&server] { server.set_may_publish(true); });
     default:
-      return bring_down(fault);
+      return bring_down(fault, node);
   }
 }
 
-void World::bring_down(Fault fault) {
+// Several at once stand still, are down, or reach nobody.
+void World::silence(Fault fault) {
+  const size_t count =
+      fault == Fault::kMinority ? 1 + random_.below(few()) : few() + 1 + random_.below(few() + 1);
+  const Nanos until = schedule_.now() + random_.between(20, random_.chance(500) ? 500 : 8000) * kMs;
+  const int64_t way = random_.between(0, 2);
   tally_.inject(fault, true);
-  server_.crash();
+  for (const size_t node : some_nodes(count)) {
+    Server &server = *servers_[node];
+    if (!server.is_up()) continue;
+    trace_.say(schedule_.now(), "node %zu is silent, way %d", node, static_cast<int>(way));
+    if (way == 0) server.pause(until);
+    if (way == 1) crash(node, until - schedule_.now(), Fault::kServerCrash);
+    if (way != 2) continue;
+    for (Slot &slot : slots_) {
+      if (slot.client) slot.client->cut_off(node, true, true, until);
+    }
+  }
+}
+
+// Those who hold do not see that `node` starts empty; somebody who has never seen it does, and its
+// clock is stepped before.
+void World::hide_restart(size_t node) {
+  const Nanos until = schedule_.now() + random_.between(1, 5) * kSecond;
+  for (Slot &slot : slots_) {
+    if (slot.client) part_from(*slot.client, {node}, true, true, until);
+  }
+  const auto &stepped = scene_.stepped;
+  const bool is_stepped = std::find(stepped.begin(), stepped.end(), node) != stepped.end();
+  if (is_stepped && plan_.has(Fault::kClockForward)) {
+    schedule_.in(random_.between(50, 300) * kMs,
+                 [this, node] { step_clock(Fault::kClockForward, node); });
+  }
+  kill(static_cast<int>(random_.below(slots_.size())), Fault::kCrash);
+}
+
+void World::bring_down(Fault fault, size_t node) {
+  tally_.inject(fault, fault == Fault::kServerCrash || !servers_[node]->store().keys().empty());
   Nanos pause = random_.between(1, 500) * kMs;
   // Whatever was acknowledged has ended by then, on any clock that is not too far off.
+  const bool is_hidden = plan_.shape == Shape::kRedlockRestart && random_.chance(500);
+  if (is_hidden) pause = random_.between(1, 30) * kMs;
+  if (is_hidden) hide_restart(node);
   if (fault == Fault::kServerLoss) pause = plan_.lease_max + plan_.lease_max / 50 + 10 * kMs;
-  if (fault == Fault::kServerAmnesia) excuse_holders();
-  schedule_.in(pause, [this, fault] { server_.restart(fault == Fault::kServerCrash); });
+  crash(node, pause, fault);
 }
 
-void World::step_clock(Fault fault) {
-  tally_.inject(fault, true);
-  const Nanos by = random_.between(10, random_.chance(500) ? 500 : 20'000) * kMs;
-  excuse_holders();
-  if (fault == Fault::kClockBack) {
-    stepped_back_ += by;
-    server_.step_clock(-by);
-    return rules_.clock_went_back();
+// `fault`: whether it comes back with its data.
+void World::crash(size_t node, Nanos down_for, Fault fault) {
+  Server &server = *servers_[node];
+  server.crash();
+  schedule_.in(down_for, [this, node, &server, fault] {
+    if (std::find(gone_.begin(), gone_.end(), node) != gone_.end()) return;
+    const bool keeps_data = fault == Fault::kServerCrash;
+    if (!keeps_data) judge_->forgets(node, fault);
+    trace_.say(schedule_.now(), "node %zu starts %s", node, keeps_data ? "again" : "empty");
+    server.restart(keeps_data);
+  });
+}
+
+// FLUSHALL, or what a limit of memory does to one key, or a release by force.
+void World::forget(size_t node) {
+  if (!servers_[node]->is_up()) return;
+  const auto locks = judge_->held_at(node);
+  tally_.inject(Fault::kForget, !locks.empty());
+  if (locks.empty() || random_.chance(600)) {
+    trace_.say(schedule_.now(), "node %zu forgets all", node);
+    judge_->forgets(node, Fault::kForget);
+    return servers_[node]->forget();
   }
-  // Large enough that the next reply shows it to every client.
-  server_.step_clock(5 * kSecond + by);
-  scene_.jumped_at = schedule_.now();
+  const std::string &lock = locks[random_.below(locks.size())];
+  const bool is_everywhere = random_.chance(200);
+  trace_.say(schedule_.now(), "node %zu forgets %s%s", node, lock.c_str(),
+             is_everywhere ? ", as all do" : "");
+  if (is_everywhere) judge_->is_taken(lock);
+  for (size_t i = 0; i < servers_.size(); i++) {
+    if (i != node && !is_everywhere) continue;
+    judge_->evicts(i, lock);
+    servers_[i]->evict(lock);
+  }
 }
 
-// Who holds now, or is about to learn that it does, is promised nothing.
-void World::excuse_holders() {
-  beliefs_.excuse_all();
-  for (const std::string &token : rules_.holders()) beliefs_.excuse(token);
+void World::step_clock(Fault fault, size_t node) {
+  Server &server = *servers_[node];
+  tally_.inject(fault, true);
+  Nanos by = random_.between(10, random_.chance(500) ? 500 : 20'000) * kMs;
+  trace_.say(schedule_.now(), "at node %zu, by %d ms", node, static_cast<int>(by / kMs));
+  if (fault == Fault::kClockBack) {
+    scene_.stepped_back += by;
+    by = -by;
+  } else {
+    // Large enough that the next reply shows it to every client.
+    const bool is_far = plan_.shape == Shape::kRedlockRestart && random_.chance(500);
+    by += 5 * kSecond + (is_far ? 2 * plan_.restart_guard : 0);
+  }
+  server.step_clock(by);
+  judge_->stepped(node, by);
 }
 
 void World::calm() {
   if (verdict_.is_broken()) return;
   trace_.say(schedule_.now(), "calm");
-  is_calm_ = true;
-  calm_since_ = schedule_.now() + kAfterFaults;
+  scene_.is_calm = true;
+  scene_.calm_since = schedule_.now() + kAfterFaults;
   network_.heal();
-  server_.set_out_of_memory(false);
-  server_.set_may_publish(true);
+  for (const auto &server : servers_) {
+    server->set_out_of_memory(false);
+    server->set_may_publish(true);
+  }
+  for (const Slot &slot : slots_) {
+    if (slot.client) slot.client->heal();
+  }
+  // What is promised then is promised without some nodes, too.
+  if (!plan_.has(Fault::kMinority) || !random_.chance(500)) return;
+  gone_ = some_nodes(few());
+  for (const size_t node : gone_) {
+    trace_.say(schedule_.now(), "node %zu stays away", node);
+    if (servers_[node]->is_up()) servers_[node]->crash();
+  }
 }
 
 }  // namespace redlatch::sim

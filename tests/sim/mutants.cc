@@ -27,7 +27,7 @@ constexpr Mutant kMutants[] = {
      "if holder ~= token then\nreturn {0, now}\nend",
      "if holder and holder ~= token then\nreturn {0, now}\nend\n"
      "if not holder then\nredis.call('SET', K, token, 'PX', lease)\nend"},
-    {"extend-any", "EXTEND does not ask who holds", Shape::kGeneral, true, 9,
+    {"extend-any", "EXTEND does not ask who holds", Shape::kGeneral, true, 4,
      "if holder ~= token then\nreturn {0, now}\nend", "if not holder then\nreturn {0, now}\nend"},
     {"extend-cuts", "a late copy of EXTEND shortens a newer lease", Shape::kGeneral, true, 1,
      "if pttl < lease then", "if true then"},
@@ -54,7 +54,7 @@ constexpr Mutant kMutants[] = {
      "if not holder and redis.call('EXISTS', Q) == 0 then"},
     {"unannounced-claim", "who stands behind a claim is not told of it", Shape::kHeir, false, 100,
      "string.format('%05d', (left < 0 or", "string.format('%05d', (granted > 0 or left < 0 or"},
-    {"no-deadline", "a waiter is granted the lock after its wait", Shape::kGeneral, true, 11,
+    {"no-deadline", "a waiter is granted the lock after its wait", Shape::kGeneral, true, 8,
      "(claim > 0 and deadline >= now)", "(claim > 0)"},
     {"publish-error", "an error of PUBLISH is read as: the waiter is dead", Shape::kGeneral, true,
      2, "if type(receivers) == 'table' then\nredis.call('ZADD', Q, head[2], member)",
@@ -62,7 +62,7 @@ constexpr Mutant kMutants[] = {
     {"low-ticket", "a ticket after a clock step back is below the last one", Shape::kGeneral, true,
      1, "math.max(us, (last or 0) + 1)", "us"},
     {"late-ticket", "a late copy of a request costs its place (37ba843)", Shape::kGeneral, true,
-     1821, "if score and (ticket == '' or tonumber(score) <= tonumber(ticket)) then",
+     696, "if score and (ticket == '' or tonumber(score) <= tonumber(ticket)) then",
      "if score then"},
     {"new-ticket", "whoever comes back to the queue gets a new ticket", Shape::kGeneral, true, 2,
      "if ticket == '' then\nlocal last", "if true then\nlocal last"},
@@ -82,7 +82,7 @@ constexpr Mutant kMutants[] = {
      "redis.call('SET', K, token, 'PX', ms)", "redis.call('SET', K, token, 'PX', ms + 1000)"},
     {"unmarked-attach", "a lease that was not detached is attached", Shape::kGeneral, true, 1,
      "if marked % 2 == 0 and marked_by ~= name then", "if false then"},
-    {"late-detach", "a late copy of a detach allows another attach", Shape::kHandover, false, 27,
+    {"late-detach", "a late copy of a detach allows another attach", Shape::kHandover, false, 147,
      "if marked > count + 1 then", "if false then"},
     {"endless-lease", "a lease has no end", Shape::kGeneral, true, 1,
      "redis.call('SET', K, token, 'PX', ms)", "redis.call('SET', K, token)"},
@@ -90,7 +90,7 @@ constexpr Mutant kMutants[] = {
     {"upgrade-cuts", "an upgrade cuts its lease as a reader to the claim", Shape::kReaders, false,
      1, "ms = math.max(ms, expiry - now)\n", ""},
     {"upgrade-dead", "who does not hear of its upgrade is no reader any more", Shape::kReaders,
-     false, 2,
+     false, 3,
      "redis.call('ZADD', R, expiry, token)\n"
      "if type(redis.pcall('PEXPIREAT', R, expiry)) == 'table' then\n"
      "redis.call('DEL', R)\nbreak\nend\nreaders = 1\nholder = 'rl:shared'\n",
@@ -119,11 +119,11 @@ constexpr Mutant kMutants[] = {
      "lease = nil\nlocal check = string.sub(redis.sha1hex(K), 1, 8)\n"
      "local granted, own, looked, flags = 0, nil, 0, 0\n"
      "local is_written, may_write = false, false\nwhile false do"},
-    {"reader-returns", "an extension brings back a reader that was gone", Shape::kReaders, false, 4,
+    {"reader-returns", "an extension brings back a reader that was gone", Shape::kReaders, false, 9,
      "if not is_mine then\nreturn {0, now}\nend\nif readers > 0 then",
      "if not is_mine and readers == 0 then\nreturn {0, now}\nend\nif readers > 0 then"},
     {"stale-readers", "readers of a lock that is gone come back with the next one", Shape::kReaders,
-     false, 36, "if not holder then\nredis.call('DEL', R)\nend\nreaders = readers +",
+     false, 84, "if not holder then\nredis.call('DEL', R)\nend\nreaders = readers +",
      "readers = readers +"},
     // Of owners that hold more than once.
     {"owner-joins", "another owner joins", Shape::kReentrant, false, 1,

@@ -102,7 +102,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "endless-burst",
         "a lock passes on inside its client without a limit",
-        4,
+        3,
         (
             Edit(
                 "policy/waiting.h",
@@ -148,7 +148,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "endless-release",
         "a release is repeated when its lease must have ended long ago",
-        33,
+        11,
         (
             Edit(
                 "engine/tenure.cc",
@@ -177,7 +177,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "releasing-detach",
         "a detach without an answer gives the lock back",
-        4,
+        13,
         (
             Edit(
                 "engine/handover.cc",
@@ -206,7 +206,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "any-fence",
         "a pushed fence is believed whatever it is",
-        9,
+        25,
         (
             Edit(
                 "engine/queue.cc",
@@ -252,7 +252,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "head-alone",
         "only the head looks when a holder of another library goes",
-        57,
+        82,
         (
             Edit(
                 "engine/queue.cc",
@@ -353,7 +353,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "forced-again",
         "a lease goes on that was taken by force and granted again (220f2fa)",
-        29,
+        22,
         (
             Edit(
                 "engine/queue.cc",
@@ -366,7 +366,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "lost-but-queued",
         "what is lost leaves its token in the queue (220f2fa)",
-        247,
+        466,
         (
             Edit(
                 "engine/tenure.cc",
@@ -379,7 +379,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "lost-comes-back",
         "a renewal that is confirmed after the lease brings it back",
-        21,
+        8,
         (
             Edit(
                 "engine/tenure.cc",
@@ -425,7 +425,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "no-descent",
         "an upgrade that was granted while it was taken back stays",
-        114,
+        132,
         (
             Edit(
                 "engine/climb.cc",
@@ -444,7 +444,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "late-upgrade",
         "a message of an earlier upgrade is believed",
-        75,
+        33,
         (
             Edit(
                 "engine/climb.cc",

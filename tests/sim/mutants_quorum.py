@@ -83,7 +83,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-reply-lease",
         "a vote counts from the reply, not from the request",
-        2,
+        4,
         (
             Edit(
                 "engine/queue.cc",
@@ -234,7 +234,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-kept-votes",
         "votes that were kept in line are never given back",
-        12,
+        7,
         (
             Edit(
                 "quorum/bid.cc",
@@ -303,7 +303,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-dead-line",
         "who stands in line does not see that its node is silent",
-        112,
+        2,
         (
             Edit(
                 "quorum/bid.cc",
@@ -394,7 +394,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-top-up-blind",
         "one vote after the other is asked for again that was taken away everywhere",
-        16,
+        12,
         (
             Edit(
                 "quorum/tenure.cc",
@@ -420,7 +420,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-top-up-token",
         "a missing vote is asked for by a token of which a RELEASE may come late",
-        2,
+        9,
         (
             Edit(
                 "quorum/bid.cc",

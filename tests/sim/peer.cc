@@ -37,12 +37,11 @@ Clock clock_of(const Plan &plan, int number) {
 
 }  // namespace
 
-Peer::Peer(Scene &scene, int number, bool &is_working)
+Peer::Peer(Scene &scene, int number)
     : scene_(scene),
       number_(number),
       clock_(clock_of(scene.plan, number)),
-      random_(scene.plan.seed, 60 + static_cast<uint64_t>(number)),
-      is_working_(is_working) {}
+      random_(scene.plan.seed, 60 + static_cast<uint64_t>(number)) {}
 
 void Peer::later(Nanos delay, void (Peer::*action)()) {
   scene_.schedule.in(delay, [this, action, turn = ++turn_] {
@@ -74,9 +73,9 @@ void Peer::send(Argv argv) {
   if (link_channel_ != channel_) hang_up();
   if (!scene_.network.is_open(link_)) {
     link_channel_ = channel_;
-    link_ = scene_.network.open(*this, scene_.server);
+    link_ = scene_.network.open(*this, *scene_.servers.front());
     skipped_count_ = 0;
-    if (!scene_.server.greet(link_, channel_, false)) {
+    if (!scene_.servers.front()->greet(link_, channel_, false)) {
       scene_.network.close(link_, Network::Ending::kSoon);
       link_ = 0;
       return;
@@ -88,8 +87,8 @@ void Peer::send(Argv argv) {
 }
 
 void Peer::ask() {
-  if (!is_working_ || ++attempt_count_ > kAttempts) {
-    if (is_working_) think();
+  if (!scene_.is_working || ++attempt_count_ > kAttempts) {
+    if (scene_.is_working) think();
     return;
   }
   is_asking_ = true;
@@ -98,7 +97,7 @@ void Peer::ask() {
   const std::vector<std::string_view> take = {"SET", name_, token_, "NX", "PX", lease};
   const std::vector<std::string_view> take_hash = {"EVAL", kTakeHash, "1", name_, token_, lease};
   send(is_hash() ? take_hash : take);
-  scene_.server.set_ready(link_);
+  scene_.servers.front()->set_ready(link_);
   later(scene_.plan.timeout, &Peer::give_up);
 }
 

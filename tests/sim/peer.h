@@ -16,7 +16,7 @@ namespace redlatch::sim {
 
 class Peer : public ClientEnd {
  public:
-  Peer(Scene &scene, int number, bool &is_working);
+  Peer(Scene &scene, int number);
 
   void begin();
   void received(uint64_t link, Messages messages) override;
@@ -37,7 +37,7 @@ class Peer : public ClientEnd {
   const int number_;
   const Clock clock_;
   Random random_;
-  bool &is_working_;
+
   uint64_t link_ = 0;
   std::string name_, token_;
   std::string channel_;  // of a hash

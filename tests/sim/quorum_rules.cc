@@ -8,14 +8,13 @@
 #include <functional>
 #include <utility>
 
+#include "caller.h"
 #include "wire/scripts.h"
 
 namespace redlatch::sim {
 
 namespace {
 
-constexpr size_t kTokenSize = 32;
-constexpr size_t kCidSize = 22;
 constexpr std::string_view kNamespace = "app:";
 // A pushed grant may be dated by what its client knew of the clock before a step, until something
 // else has come from there: the longest time between two polls, and the way.
@@ -25,6 +24,10 @@ constexpr Nanos kStrayLimit = 6'000 * kMs;
 // For the three times in a lease that a missing vote is asked for, and the way.
 constexpr Nanos kAskLimit = 500 * kMs;
 constexpr Nanos kMoment = 50 * kMs;
+// A lock that somebody waits for, and that nobody has, is taken within this.
+constexpr Nanos kIdleLimit = 5 * kSecond;
+// A process that runs says that a lease is over.
+constexpr Nanos kLossLimit = 50 * kMs;
 
 std::string_view token_of_acquire(Argv argv) {
   if (argv.size() < 3 || !argv[0].starts_with("EVAL")) return {};
@@ -46,9 +49,14 @@ std::string QuorumRules::id_of(std::string_view token, std::string_view lock) {
   return std::string(token.substr(0, kCidSize)).append(lock);
 }
 
-void QuorumRules::add(Server &server) {
-  nodes_.push_back(std::make_unique<Node>(*this, nodes_.size(), server));
-  server.set_witness(*nodes_.back());
+QuorumRules::QuorumRules(const Plan &plan, Schedule &schedule,
+                         const std::vector<std::unique_ptr<Server>> &servers, Tally &tally,
+                         Verdict &verdict, Beliefs &beliefs)
+    : plan_(plan), schedule_(schedule), tally_(tally), verdict_(verdict), beliefs_(beliefs) {
+  for (const auto &server : servers) {
+    nodes_.push_back(std::make_unique<Node>(*this, nodes_.size(), *server));
+    server->set_witness(*nodes_.back());
+  }
 }
 
 void QuorumRules::Node::after(Argv argv, const Value &reply, int64_t now_us) {
@@ -119,7 +127,7 @@ Nanos QuorumRules::end_of(const std::string &name, const std::string &token,
 
 void QuorumRules::sent(size_t node, int client, Argv argv) {
   Node &asked = *nodes_[node];
-  if (asked.is_judged) asked.rules.sent(client, argv);
+  if (asked.is_judged) asked.rules.sent(node, client, argv);
   const auto token = token_of_acquire(argv);
   if (token.empty()) return;
   const auto guard = asked.guarded_until.find(token.substr(0, kCidSize));
@@ -128,7 +136,7 @@ void QuorumRules::sent(size_t node, int client, Argv argv) {
                   "node " + std::to_string(node) + ": client " + std::to_string(client));
 }
 
-void QuorumRules::told_of_restart(size_t node, std::string_view channel) {
+void QuorumRules::learnt_of_restart(size_t node, std::string_view channel) {
   if (plan_.guard != Plan::Guard::kOn) return;
   const std::string_view cid = channel.substr(channel.size() - kCidSize);
   // By its own clock, which may be a little fast.
@@ -138,6 +146,29 @@ void QuorumRules::told_of_restart(size_t node, std::string_view channel) {
     at->second[node].end = 0;
     at->second[node].believed_until = 0;
   }
+}
+
+void QuorumRules::granted(const engine::Request &request, Nanos, Beliefs::Holder &holder) {
+  holder.has_fence = plan_.is_fenced;
+  const auto &options = request.options;
+  const Nanos left = holder.lease->deadline.load() - holder.clock->read(schedule_.now());
+  if (options.max_hold == 0 && left <= plan_.min_validity) {
+    verdict_.broken("a lease is long enough when it is granted", request.lease->name);
+  }
+  // It is renewed until it ends.
+  if (options.is_renewed && options.max_hold == 0) renewed_[holder.token] = schedule_.now();
+}
+
+void QuorumRules::succeeded(const engine::Request &request) {
+  // With several callers another one of this client may have it by now.
+  const bool is_free = request.op == engine::Request::Op::kRelease && plan_.caller_count == 1;
+  if (is_free) judge_release(*request.lease);
+}
+
+void QuorumRules::judge_client(int client) {
+  beliefs_.for_each([&](const std::string &name, const Beliefs::Holder &holder) {
+    if (holder.client == client) judge_validity(name, holder);
+  });
 }
 
 // What an older request of this client is handed by just this release is none of it.
@@ -199,9 +230,16 @@ std::vector<std::string> QuorumRules::held_at(size_t node) const {
   return locks;
 }
 
-void QuorumRules::forgets(size_t node, bool is_guarded) { forget(node, is_guarded); }
+void QuorumRules::forgets(size_t node, Fault why) {
+  forget(node, why != Fault::kForget && plan_.guard == Plan::Guard::kOn);
+}
 
-void QuorumRules::steps_forward(size_t node) {
+void QuorumRules::stepped(size_t node, Nanos by) {
+  if (by < 0) {
+    nodes_[node]->stepped_back -= by;
+    return;
+  }
+  // Keys end early.
   for (auto &[id, votes] : votes_) {
     Vote &vote = votes[node];
     if (vote.end <= schedule_.now() || vote.is_forgotten) continue;
@@ -250,9 +288,9 @@ void QuorumRules::judge_taken(const std::string &name, const Beliefs::Holder &ho
                       std::to_string(believed / kMs) + " ms");
 }
 
-void QuorumRules::judge_strays(const Beliefs &beliefs, Nanos calm_since) {
+void QuorumRules::judge_strays(Nanos calm_since) {
   std::map<std::string, bool> believed;  // client and lock
-  beliefs.for_each([&](const std::string &name, const Beliefs::Holder &holder) {
+  beliefs_.for_each([&](const std::string &name, const Beliefs::Holder &holder) {
     believed[id_of(holder.token, std::string(kNamespace) + name)] = true;
   });
   for (const auto &node : nodes_) {
@@ -271,6 +309,78 @@ void QuorumRules::judge_strays(const Beliefs &beliefs, Nanos calm_since) {
       }
     }
   }
+}
+
+// ---- in the long run ---------------------------------------------------------------------------
+
+void QuorumRules::watch(const Scene &scene) {
+  judge_losses(scene);
+  judge_idle(scene);
+  if (!scene.is_calm) return;
+  judge_strays(scene.calm_since + plan_.lease_max);
+  judge_missing(scene, scene.calm_since + plan_.lease_max + plan_.restart_guard);
+}
+
+void QuorumRules::judge_losses(const Scene &scene) {
+  beliefs_.for_each([&](const std::string &name, const Beliefs::Holder &holder) {
+    const Nanos now = schedule_.now();
+    const auto &client = scene.slots[static_cast<size_t>(holder.client)].client;
+    if (!client || now < client->paused_until() + kLossLimit) return;
+    const Nanos late = holder.clock->read(now) - holder.lease->deadline.load();
+    if (late > kLossLimit) {
+      verdict_.broken("a loss is told in time", name + ": client " + std::to_string(holder.client) +
+                                                    ", " + std::to_string(late / kMs) + " ms late");
+    }
+  });
+}
+
+// A holder asks again for the votes that it has not, where no other client has them.
+void QuorumRules::judge_missing(const Scene &scene, Nanos since) {
+  beliefs_.for_each([&](const std::string &name, const Beliefs::Holder &holder) {
+    const auto &client = scene.slots[static_cast<size_t>(holder.client)].client;
+    if (!client || client->is_paused() || schedule_.now() < since) return;
+    judge_taken(name, holder, since);
+    for (const auto &node : nodes_) {
+      const auto &stepped = scene.stepped;
+      const bool is_stepped =
+          std::find(stepped.begin(), stepped.end(), node->index) != stepped.end();
+      const bool has_clock =
+          !node->server.has_restarted() &&
+          !(is_stepped && (plan_.has(Fault::kClockBack) || plan_.has(Fault::kClockForward)));
+      const bool may_vote = plan_.guard != Plan::Guard::kOn || has_clock;
+      if (may_vote && node->server.is_up()) judge_missing(name, holder, node->index, since);
+    }
+  });
+}
+
+// Whoever waits for a lock that nobody has takes it, whatever the others do.
+void QuorumRules::judge_idle(const Scene &scene) {
+  std::map<std::string, bool> had;
+  beliefs_.for_each([&](const std::string &name, const Beliefs::Holder &) { had[name] = true; });
+  std::map<std::string, Nanos> idle;
+  for (const Slot &slot : scene.slots) {
+    if (!slot.client || slot.client->is_paused()) continue;
+    for (const auto &caller : slot.callers) {
+      const Nanos since = caller->waiting_since();
+      if (since == kNever || had.contains(caller->name())) continue;
+      const auto known = idle_.find(caller->name());
+      idle[caller->name()] = known == idle_.end() ? schedule_.now() : known->second;
+    }
+  }
+  idle_ = std::move(idle);
+  if (!scene.is_calm) return;
+  for (const auto &[name, since] : idle_) {
+    const Nanos begin = std::max(since, scene.calm_since + plan_.lease_max + plan_.restart_guard);
+    if (schedule_.now() - begin > kIdleLimit + scene.stepped_back) {
+      verdict_.broken(
+          "a lock that nobody has finds its waiter",
+          name + ": free for " + std::to_string((schedule_.now() - begin) / kMs) + " ms");
+    }
+  }
+}
+
+void QuorumRules::judge_leftovers(Nanos gone_for) {
+  for (const auto &node : nodes_) node->rules.judge_leftovers(gone_for);
 }
 
 }  // namespace redlatch::sim

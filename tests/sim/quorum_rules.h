@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,6 +16,7 @@
 
 #include "base/limits.h"
 #include "beliefs.h"
+#include "judge.h"
 #include "plan.h"
 #include "rules.h"
 #include "schedule.h"
@@ -25,50 +25,32 @@
 
 namespace redlatch::sim {
 
-class QuorumRules {
+class QuorumRules : public Judge {
  public:
-  QuorumRules(const Plan &plan, Schedule &schedule, Tally &tally, Verdict &verdict)
-      : plan_(plan), schedule_(schedule), tally_(tally), verdict_(verdict) {}
+  // Judges all servers from now on: together and, if the plan says so, each by itself.
+  QuorumRules(const Plan &plan, Schedule &schedule,
+              const std::vector<std::unique_ptr<Server>> &servers, Tally &tally, Verdict &verdict,
+              Beliefs &beliefs);
 
-  // Judge `server` from now on: as one of them and, if the plan says so, by itself.
-  void add(Server &server);
-  Rules &node(size_t index) { return nodes_[index]->rules; }
-  // A command leaves a client for a node.
-  void sent(size_t node, int client, Argv argv);
-  // As Rules, on every node.
-  void given_up(const std::string &token);
-
-  // A client of this channel has learnt that `node` has restarted: with a guard its votes there
-  // count for nothing any more.
-  void told_of_restart(size_t node, std::string_view channel);
-  // It was granted a lease that it renews until it ends.
-  void granted(const engine::Lease &lease) { renewed_[lease.token] = schedule_.now(); }
-  // It was told that its lease is given back.
-  void judge_release(const engine::Lease &lease);
-  // A client was told until when it may believe.
-  void judge_validity(const std::string &name, const Beliefs::Holder &holder);
-  // Whether it is not promised to be alone: without the votes that were lost in a way against which
-  // nothing is promised it would not have a majority.
-  bool is_let_off(const std::string &name, const Beliefs::Holder &holder) const;
-  // Votes that a holder has not, and no other client has, are asked for. Judged as from `since`.
-  void judge_missing(const std::string &name, const Beliefs::Holder &holder, size_t node,
-                     Nanos since);
-  // Nor is one that was taken away everywhere put together again.
-  void judge_taken(const std::string &name, const Beliefs::Holder &holder, Nanos since);
-  // Votes that nobody counts on do not stay. Once nothing fails any more.
-  void judge_strays(const Beliefs &beliefs, Nanos calm_since);
-
-  // Faults, just before they happen.
-  // All keys of a node go. With a guard it must have no vote while they would have been there.
-  void forgets(size_t node, bool is_guarded);
-  // The key of a lock goes on every node at once.
-  void is_taken(const std::string &lock) { taken_[lock] = schedule_.now(); }
-  // One key goes.
-  void evicts(size_t node, const std::string &lock) { forget(node, false, lock); }
-  std::vector<std::string> held_at(size_t node) const;
-  // Its clock goes forward, so that keys end early.
-  void steps_forward(size_t node);
-  void steps_back(size_t node, Nanos by) { nodes_[node]->stepped_back += by; }
+  // Judge
+  void sent(size_t node, int client, Argv argv) override;
+  void granted(const engine::Request &request, Nanos heard_at, Beliefs::Holder &holder) override;
+  void succeeded(const engine::Request &request) override;
+  void given_up(const std::string &token) override;
+  void judge_client(int client) override;
+  // With a guard the client's votes there count for nothing any more.
+  void learnt_of_restart(size_t node, std::string_view channel) override;
+  // Without the votes that were lost in a way against which nothing is promised it would not have a
+  // majority.
+  bool is_let_off(const std::string &name, const Beliefs::Holder &holder) const override;
+  // With a guard it must have no vote after a restart while its keys would have been there.
+  void forgets(size_t node, Fault why) override;
+  void evicts(size_t node, const std::string &lock) override { forget(node, false, lock); }
+  void is_taken(const std::string &lock) override { taken_[lock] = schedule_.now(); }
+  std::vector<std::string> held_at(size_t node) const override;
+  void stepped(size_t node, Nanos by) override;
+  void watch(const Scene &scene) override;
+  void judge_leftovers(Nanos gone_for) override;
 
  private:
   // What a node granted a client, whatever it thinks of it now.
@@ -88,7 +70,7 @@ class QuorumRules {
         : all(all_),
           index(index_),
           server(server_),
-          rules(all_.plan_, all_.schedule_, server_, all_.tally_, all_.verdict_),
+          rules(all_.plan_, all_.schedule_, server_, all_.tally_, all_.verdict_, all_.beliefs_),
           is_judged(all_.plan_.judges_each_node) {}
 
     void before(Argv argv, int64_t now_us) override {
@@ -121,6 +103,18 @@ class QuorumRules {
   };
   using Votes = std::array<Vote, kMaxNodes>;
 
+  void judge_release(const engine::Lease &lease);
+  void judge_validity(const std::string &name, const Beliefs::Holder &holder);
+  void judge_losses(const Scene &scene);
+  void judge_idle(const Scene &scene);
+  // Votes that a holder has not, and no other client has, are asked for. Judged as from `since`.
+  void judge_missing(const Scene &scene, Nanos since);
+  void judge_missing(const std::string &name, const Beliefs::Holder &holder, size_t node,
+                     Nanos since);
+  // Nor is one that was taken away everywhere put together again.
+  void judge_taken(const std::string &name, const Beliefs::Holder &holder, Nanos since);
+  // Votes that nobody counts on do not stay. Once nothing fails any more.
+  void judge_strays(Nanos calm_since);
   void note(Node &node, std::string_view lock, Argv argv);
   void note_tenure(Node &node, std::string_view lock, bool was_held);
   static void lose(Vote &vote);
@@ -134,12 +128,14 @@ class QuorumRules {
   Schedule &schedule_;
   Tally &tally_;
   Verdict &verdict_;
+  Beliefs &beliefs_;
   std::vector<std::unique_ptr<Node>> nodes_;
   // By client and lock: one client has one call for a lock, whose rounds have tokens of their own.
   std::map<std::string, Votes, std::less<>> votes_;
   std::map<std::string, Nanos, std::less<>> renewed_;  // tokens of leases, and when granted
   std::map<std::string, Nanos, std::less<>> taken_;    // lock keys, and when
   std::map<std::string, Nanos, std::less<>> left_;     // tokens of leases, and when given up
+  std::map<std::string, Nanos> idle_;  // since when a lock that is waited for has had no holder
 };
 
 }  // namespace redlatch::sim

@@ -12,8 +12,6 @@ namespace redlatch::sim {
 
 namespace {
 
-constexpr size_t kTokenSize = 32;
-constexpr size_t kCidSize = 22;
 constexpr std::string_view kChannelPrefix = "app:rl1:";
 constexpr Nanos kEnough = 1'000 * kMs;        // to hear of something, if the way is free
 constexpr Nanos kReleaseSlack = 1'600 * kMs;  // one is repeated each second
@@ -127,7 +125,7 @@ void Rules::read_arguments(Call &call, Argv args, bool is_hash) {
 
 // ---- clients -----------------------------------------------------------------------------------
 
-void Rules::sent(int client, Argv argv) {
+void Rules::sent(size_t, int client, Argv argv) {
   const Call call = read(argv);
   if (!call.script) return;
   const auto who = [&] {
@@ -308,7 +306,7 @@ void Rules::judge_holder(const Call &call, const Lock &was, const Lock &is, int6
     const bool is_given_up = call.script == wire::Script::kRelease || call.is_foreign_delete;
     const bool is_owner = call.token == was.holder;
     if (is_forced && (call.token.empty() || is_owner)) {
-      if (on_forced) on_forced(was.holder);
+      take_by_force(was.holder);
     } else if (!is_given_up || !is_owner) {
       verdict_.broken(
           "only its owner gives a lock up",
@@ -539,54 +537,6 @@ void Rules::forgotten() {
     lock.holds.clear();
     lock.expires_ms = -1;
   }
-}
-
-std::vector<std::string> Rules::holders() const {
-  std::vector<std::string> tokens;
-  for (const auto &[key, lock] : locks_) {
-    if (!lock.holder.empty() && lock.holds.empty()) tokens.push_back(lock.holder);
-    for (const auto &[token, end] : lock.holds) tokens.push_back(token);
-  }
-  for (const auto &[lock, recent] : recent_) {
-    for (const auto &[token, granted_at] : recent) tokens.push_back(token);
-  }
-  return tokens;
-}
-
-// ---- in the long run ---------------------------------------------------------------------------
-
-std::vector<Rules::Idle> Rules::idle_locks(
-    const std::function<bool(std::string_view cid)> &is_able) {
-  std::vector<Idle> idle;
-  const int64_t now_ms = server_.now_us() / 1000;
-  for (const auto &[lock, queue_key] : queue_of_) {
-    Lock &known = locks_[lock];
-    const auto *queue = queue_at(queue_key);
-    const auto readers = readers_of_.find(lock);
-    const Lock is = lock_at(lock, readers == readers_of_.end() ? "" : readers->second, now_ms);
-    // A free lock is open to anybody, one that is shared to its head alone.
-    bool is_waited_for = false;
-    static const Store::SortedSet kNobody;
-    for (const auto &[score, member] : (queue == nullptr ? kNobody : *queue).order) {
-      if (is_overdue(member, score, now_ms)) continue;
-      const bool may_enter = is.holder.empty() || can_enter(member, is);
-      is_waited_for = may_enter && is_able(std::string_view(member).substr(0, kCidSize));
-      if (is_waited_for || !is.holder.empty()) break;
-    }
-    if (!is_waited_for) {
-      known.idle_since = -1;
-      continue;
-    }
-    if (known.idle_since < 0) known.idle_since = schedule_.now();
-    idle.push_back({lock, known.idle_since});
-  }
-  return idle;
-}
-
-size_t Rules::waiter_count(std::string_view lock) const {
-  const auto found = queue_of_.find(lock);
-  const auto *queue = found == queue_of_.end() ? nullptr : queue_at(found->second);
-  return queue == nullptr ? 0 : queue->order.size();
 }
 
 }  // namespace redlatch::sim

@@ -16,53 +16,47 @@
 #include <unordered_set>
 #include <vector>
 
+#include "judge.h"
 #include "plan.h"
 #include "schedule.h"
 #include "server.h"
 #include "verdict.h"
 #include "wire/scripts.h"
+#include "wire/token.h"
 
 namespace redlatch::sim {
 
-class Rules : public Witness {
- public:
-  Rules(const Plan &plan, Schedule &schedule, Server &server, Tally &tally, Verdict &verdict)
-      : plan_(plan), schedule_(schedule), server_(server), tally_(tally), verdict_(verdict) {}
+using wire::kCidSize;
+using wire::kTokenSize;
 
-  // Clients.
-  // A command leaves a client.
-  void sent(int client, Argv argv);
-  // Nobody holds by this token any more: it is not to be renewed, and once released not acquired.
-  void given_up(const std::string &token) {
+inline constexpr Nanos kWatchInterval = 500 * kMs;  // between two calls of Judge::watch()
+
+class Rules : public Witness, public Judge {
+ public:
+  Rules(const Plan &plan, Schedule &schedule, Server &server, Tally &tally, Verdict &verdict,
+        Beliefs &beliefs)
+      : plan_(plan),
+        schedule_(schedule),
+        server_(server),
+        tally_(tally),
+        verdict_(verdict),
+        beliefs_(beliefs) {}
+
+  // Judge
+  void sent(size_t node, int client, Argv argv) override;
+  void granted(const engine::Request &request, Nanos heard_at, Beliefs::Holder &holder) override;
+  void succeeded(const engine::Request &request) override;
+  // It is not to be renewed, and once released not acquired.
+  void given_up(const std::string &token) override {
     given_up_.insert(token);
     asked_[token].left_at = schedule_.now();
   }
-  // Its client has learnt that it holds by this token; 0: whoever attaches is not told a fence.
-  void told(const std::string &token, int64_t fence) { told_[token] = {schedule_.now(), fence}; }
-  // A token is handed to another client.
-  void taken_over(const std::string &token) { given_up_.erase(token); }
-  // A lock was taken from the holder of this token by force.
-  std::function<void(const std::string &token)> on_forced;
-  // The tokens that hold now, or were granted so shortly ago that the message may be under way.
-  std::vector<std::string> holders() const;
-
-  // The server's clock went back: readers whose leases had ended, and who had not been removed yet,
-  // have them again.
-  void clock_went_back();
-
-  // How long a free lock has had waiters who could have it.
-  struct Idle {
-    std::string lock;
-    Nanos since;
-  };
-  std::vector<Idle> idle_locks(const std::function<bool(std::string_view cid)> &is_able);
-  // All clients are gone for `gone_for`: what may still be there?
-  void judge_leftovers(Nanos gone_for, Nanos longest_lease);
-  size_t waiter_count(std::string_view lock) const;
-  // Lock keys and members of queues.
-  std::vector<std::pair<std::string, std::string>> waiters() const;
-  // Whether the server ever gave this token a lock.
-  bool was_granted(std::string_view token) const { return granted_.contains(token); }
+  bool was_granted(const std::string &token) const override { return granted_.contains(token); }
+  void forgets(size_t node, Fault why) override;
+  void stepped(size_t node, Nanos by) override;
+  std::vector<std::pair<std::string, std::string>> waiters() const override;
+  void watch(const Scene &scene) override;
+  void judge_leftovers(Nanos gone_for) override;
 
   // Witness
   void before(Argv argv, int64_t now_us) override;
@@ -137,6 +131,10 @@ class Rules : public Witness {
   void judge_descent(int client, const Call &call);
   // rules_others.cc
   Turn turn_at(std::string_view key, int64_t now_ms) const;
+  bool is_waited_for(const Scene &scene, const std::string &lock) const;
+  void excuse_holders();
+  void take_by_force(const std::string &token);
+  void clock_went_back();
   void judge_others(const Call &call, const Lock &was, Lock &lock, int64_t now_ms);
   void judge_turns(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
   void judge_freed(const Call &call, const Lock &was, Lock &lock, int64_t now_ms);
@@ -157,6 +155,8 @@ class Rules : public Witness {
   Server &server_;
   Tally &tally_;
   Verdict &verdict_;
+  Beliefs &beliefs_;
+  Nanos jumped_at_ = -kNever;  // the server's clock, forward
 
   // Looked up only, never walked: their order does not matter.
   struct TextHash {

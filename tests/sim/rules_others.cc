@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Rules: beside other libraries on the same key, and what may stay when all clients are gone.
+// Rules: beside other libraries on the same key, what clients learn, faults, and the long run.
 #include <algorithm>
 #include <array>
 #include <charconv>
 
 #include "base/limits.h"
+#include "caller.h"
 #include "rules.h"
 
 namespace redlatch::sim {
@@ -20,6 +21,7 @@ constexpr int64_t kYieldEvery = 16;
 constexpr int64_t kYieldLimit = 6;
 // To be told, to look, and what may be left of a window.
 constexpr Nanos kSoon = 400 * kMs;
+constexpr Nanos kLongestPoll = 15 * kSecond;
 
 }  // namespace
 
@@ -115,13 +117,13 @@ std::vector<std::pair<std::string, std::string>> Rules::waiters() const {
   return found;
 }
 
-void Rules::judge_leftovers(Nanos gone_for, Nanos longest_lease) {
+void Rules::judge_leftovers(Nanos gone_for) {
   const int64_t now_ms = server_.now_us() / 1000;
   const int64_t gone_ms = gone_for / kMs;
   for (const auto &[key, entry] : server_.store().keys()) {
     if (entry.expires_ms >= 0 && entry.expires_ms < now_ms) continue;
     const bool is_aux = key.find(":rl1") != std::string::npos;
-    int64_t limit_ms = longest_lease / kMs;
+    int64_t limit_ms = std::max<int64_t>(plan_.lease_max / kMs, 3000);
     if (key.starts_with("app:rl1:")) limit_ms = kNameLimitMs;
     if (is_aux && (key.back() == 'q' || key.back() == 'w')) limit_ms = kQueueLimitMs;
     if (is_aux && key.back() == 'f') limit_ms = kFenceLimitMs;
@@ -133,6 +135,51 @@ void Rules::judge_leftovers(Nanos gone_for, Nanos longest_lease) {
   }
 }
 
+// ---- clients and faults ------------------------------------------------------------------------
+
+void Rules::granted(const engine::Request &request, Nanos heard_at, Beliefs::Holder &holder) {
+  const auto &lease = *request.lease;
+  if (!holder.is_attached) holder.local_burst = request.options.local_burst;
+  // What the client knows of the clock is from before the jump, and no reply has told it yet.
+  holder.is_excused = heard_at - plan_.timeout < jumped_at_;
+  told_[lease.token] = {schedule_.now(), lease.fence};  // 0: whoever attaches is not told a fence
+  if (holder.is_attached) given_up_.erase(lease.token);
+}
+
+void Rules::succeeded(const engine::Request &request) {
+  if (request.op != engine::Request::Op::kUpgrade) return;
+  told_[request.lease->token] = {schedule_.now(), request.lease->fence};
+}
+
+void Rules::take_by_force(const std::string &token) {
+  tally_.hit(Fault::kForce);
+  beliefs_.excuse(token);
+}
+
+// Who holds now, or was granted so shortly ago that the message may be under way, is promised
+// nothing.
+void Rules::excuse_holders() {
+  beliefs_.excuse_all();
+  for (const auto &[key, lock] : locks_) {
+    if (!lock.holder.empty() && lock.holds.empty()) beliefs_.excuse(lock.holder);
+    for (const auto &[token, end] : lock.holds) beliefs_.excuse(token);
+  }
+  for (const auto &[lock, recent] : recent_) {
+    for (const auto &[token, granted_at] : recent) beliefs_.excuse(token);
+  }
+}
+
+void Rules::forgets(size_t, Fault why) {
+  if (why == Fault::kServerAmnesia) excuse_holders();
+}
+
+void Rules::stepped(size_t, Nanos by) {
+  excuse_holders();
+  if (by < 0) return clock_went_back();
+  jumped_at_ = schedule_.now();
+}
+
+// Readers whose leases had ended, and who had not been removed yet, have them again.
 void Rules::clock_went_back() {
   for (auto &[key, lock] : locks_) {
     const auto readers = readers_of_.find(key);
@@ -142,6 +189,53 @@ void Rules::clock_went_back() {
     lock.holder = std::move(is.holder);
     lock.holds = std::move(is.holds);
     lock.expires_ms = is.expires_ms;
+  }
+}
+
+// ---- in the long run ---------------------------------------------------------------------------
+
+// A free lock is open to anybody, one that is shared to its head alone.
+bool Rules::is_waited_for(const Scene &scene, const std::string &lock) const {
+  const int64_t now_ms = server_.now_us() / 1000;
+  const auto *queue = queue_at(queue_of_.at(lock));
+  if (queue == nullptr) return false;
+  const auto readers = readers_of_.find(lock);
+  const Lock is = lock_at(lock, readers == readers_of_.end() ? "" : readers->second, now_ms);
+  const auto is_able = [&](const Slot &slot, std::string_view cid) {
+    return slot.client && slot.client->is_connected(0) && !slot.client->is_paused() &&
+           slot.client->channel().ends_with(cid);
+  };
+  for (const auto &[score, member] : queue->order) {
+    if (is_overdue(member, score, now_ms)) continue;
+    const auto cid = std::string_view(member).substr(0, kCidSize);
+    const bool may_enter = is.holder.empty() || can_enter(member, is);
+    const auto is_its = [&](const Slot &slot) { return is_able(slot, cid); };
+    if (may_enter && std::any_of(scene.slots.begin(), scene.slots.end(), is_its)) return true;
+    if (!is.holder.empty()) return false;
+  }
+  return false;
+}
+
+// A free lock with a live waiter is found by somebody's poll, at the latest.
+void Rules::watch(const Scene &scene) {
+  Nanos limit = kLongestPoll + 2 * plan_.timeout + 2 * kSecond;
+  // Nothing else fails there, so somebody is told when the time of the dead one ends.
+  if (plan_.kills_newcomers()) limit = 2 * kSecond;
+  if (plan_.kills_crowds()) limit = kWatchInterval;
+  const bool is_judged = scene.is_calm || plan_.kills_newcomers() || plan_.kills_crowds();
+  for (const auto &[lock, queue_key] : queue_of_) {
+    Nanos &since = locks_[lock].idle_since;
+    if (!is_waited_for(scene, lock)) {
+      since = -1;
+      continue;
+    }
+    if (since < 0) since = schedule_.now();
+    const Nanos idle = schedule_.now() - std::max(since, scene.calm_since);
+    if (!is_judged || idle <= limit) continue;
+    const auto *queue = queue_at(queue_key);
+    verdict_.broken("a free lock finds its waiter",
+                    lock + ": free for " + std::to_string(idle / kMs) + " ms with " +
+                        std::to_string(queue->order.size()) + " waiters");
   }
 }
 

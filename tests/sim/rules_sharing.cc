@@ -11,7 +11,6 @@ namespace redlatch::sim {
 
 namespace {
 
-constexpr size_t kTokenSize = 32;
 constexpr std::string_view kShared = "rl:shared";
 
 char mode_of(std::string_view member) { return member[kTokenSize]; }
@@ -93,8 +92,7 @@ void Rules::judge_shape(const Call &call, const Lock &was, const Lock &is, int64
 void Rules::judge_ended(const Call &call, const std::string &token, const Lock &is) {
   const bool is_forced = call.script == wire::Script::kForceRelease;
   if (is_forced && (call.token.empty() || call.token == token)) {
-    if (on_forced) on_forced(token);
-    return;
+    return take_by_force(token);
   }
   const bool is_given_up = call.script == wire::Script::kRelease || call.is_foreign_delete;
   if (is_given_up && call.token == token) return;

@@ -4,7 +4,11 @@
 // Scene: what all parts of a run share.
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "beliefs.h"
+#include "judge.h"
 #include "network.h"
 #include "plan.h"
 #include "schedule.h"
@@ -15,19 +19,25 @@
 
 namespace redlatch::sim {
 
-class Rules;
+struct Slot;
 
 struct Scene {
   const Plan &plan;
   Schedule &schedule;
   Network &network;
-  Server &server;
+  const std::vector<std::unique_ptr<Server>> &servers;  // the nodes
   Tally &tally;
   Trace &trace;
   Verdict &verdict;
   Beliefs &beliefs;
-  Rules &rules;
-  Nanos jumped_at = -kNever;  // the server's clock, forward
+  Judge &judge;
+  const std::vector<Slot> &slots;  // processes
+
+  bool is_working = true;  // callers begin new work
+  bool is_calm = false;    // nothing new fails
+  Nanos calm_since = 0;
+  Nanos stepped_back = 0;         // of all clocks of servers, in sum
+  std::vector<size_t> stepped{};  // nodes whose clock may be stepped
 };
 
 }  // namespace redlatch::sim

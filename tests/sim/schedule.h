@@ -14,6 +14,8 @@
 
 namespace redlatch::sim {
 
+constexpr Nanos kSecond = 1000 * kMs;
+
 class Schedule {
  public:
   using Action = std::function<void()>;

@@ -89,7 +89,7 @@ Result run(const Mutant &mutant, bool is_on, uint64_t seed, const Options &optio
   switch_on(active);
   FILE *words = is_on != options.is_healthy && options.is_traced ? stdout : nullptr;
   try {
-    return run_plan(plan, active, words);
+    return World(plan, active, words).run();
   } catch (const Endless &) {
     return broken("every call of the engine ends", "one goes on for ever");
   } catch (const std::exception &error) {

@@ -6,15 +6,14 @@
 #include <algorithm>
 
 #include "memory.h"
+#include "quorum_rules.h"
+#include "rules.h"
 
 namespace redlatch::sim {
 
 namespace {
 
-constexpr Nanos kSecond = 1000 * kMs;
-constexpr Nanos kWatchInterval = 500 * kMs;
 constexpr Nanos kCalm = 40 * kSecond;  // work goes on, nothing new fails
-constexpr Nanos kLongestPoll = 15 * kSecond;
 constexpr Nanos kClaim = 3 * kSecond;
 constexpr uint64_t kBusySecond = 20'000;  // events
 
@@ -39,30 +38,41 @@ World::World(const Plan &plan, const Mutant *mutant, FILE *words)
       trace_(words),
       verdict_(schedule_, trace_),
       network_(plan_, schedule_, tally_),
-      server_(plan_, schedule_, network_, tally_, trace_, mutant),
       beliefs_(schedule_, tally_, trace_, verdict_),
-      rules_(plan_, schedule_, server_, tally_, verdict_),
-      scene_{plan_, schedule_, network_, server_, tally_, trace_, verdict_, beliefs_, rules_},
+      judge_(make_judge(mutant)),
+      slots_(static_cast<size_t>(plan_.client_count)),
+      scene_{plan_,  schedule_, network_, servers_, tally_,
+             trace_, verdict_,  beliefs_, *judge_,  slots_},
       random_(plan.seed, 3),
       bytes_before_(CoreMemory::bytes()) {
-  server_.set_witness(rules_);
-  rules_.on_forced = [this](const std::string &token) {
-    tally_.hit(Fault::kForce);
-    beliefs_.excuse(token);
-  };
-  beliefs_.was_granted = [this](const std::string &token) { return rules_.was_granted(token); };
+  beliefs_.judge_by(*judge_);
   for (const Fault setting : {Fault::kClockRate, Fault::kPollOnly}) {
     if (plan_.has(setting)) tally_.inject(setting, true);
   }
-  slots_.resize(static_cast<size_t>(plan_.client_count));
+  scene_.stepped = plan_.is_quorum() ? some_nodes(few()) : std::vector<size_t>{0};
   for (int slot = 0; slot < plan_.client_count; slot++) populate(slot);
   for (int i = 0; i < plan_.peer_count; i++) {
-    peers_.push_back(std::make_unique<Peer>(scene_, i, is_working_));
+    peers_.push_back(std::make_unique<Peer>(scene_, i));
     peers_.back()->begin();
   }
 }
 
-World::~World() = default;
+World::~World() { slots_.clear(); }
+
+std::unique_ptr<Judge> World::make_judge(const Mutant *mutant) {
+  for (int i = 0; i < plan_.node_count; i++) {
+    const int number = plan_.is_quorum() ? i + 1 : 0;
+    servers_.push_back(
+        std::make_unique<Server>(plan_, schedule_, network_, tally_, trace_, mutant, number));
+  }
+  if (plan_.is_quorum()) {
+    return std::make_unique<QuorumRules>(plan_, schedule_, servers_, tally_, verdict_, beliefs_);
+  }
+  auto rules =
+      std::make_unique<Rules>(plan_, schedule_, *servers_.front(), tally_, verdict_, beliefs_);
+  servers_.front()->set_witness(*rules);
+  return rules;
+}
 
 void World::populate(int number) {
   Slot &slot = slots_[static_cast<size_t>(number)];
@@ -70,7 +80,7 @@ void World::populate(int number) {
   for (int i = 0; i < plan_.caller_count; i++) {
     const uint64_t stream = 10'000 + 100 * static_cast<uint64_t>(number) +
                             static_cast<uint64_t>(i) + slot.life * 100'000;
-    slot.callers.push_back(std::make_unique<Caller>(scene_, *slot.client, stream, is_working_));
+    slot.callers.push_back(std::make_unique<Caller>(scene_, *slot.client, stream));
     slot.callers.back()->on_given = [this, number](const GivenLease &given) {
       hand_over(number, given);
     };
@@ -90,14 +100,14 @@ void World::hand_over(int from, const GivenLease &given) {
 }
 
 void World::run_until(Nanos end) {
+  const uint64_t limit = kBusySecond * static_cast<uint64_t>(std::min(plan_.node_count, 3));
   while (!verdict_.is_broken() && schedule_.next_at() <= end) {
     schedule_.run_next();
     if (schedule_.now() / kSecond != second_) {
       second_ = schedule_.now() / kSecond;
       events_before_ = schedule_.event_count();
-    } else if (schedule_.event_count() - events_before_ > kBusySecond) {
-      verdict_.broken("nobody spins",
-                      "more than " + std::to_string(kBusySecond) + " events in 1 s");
+    } else if (schedule_.event_count() - events_before_ > limit) {
+      verdict_.broken("nobody spins", "more than " + std::to_string(limit) + " events in 1 s");
     }
     trace_.mix(static_cast<uint64_t>(schedule_.now()));
   }
@@ -126,46 +136,24 @@ Result World::run() {
 // ---- in the long run ---------------------------------------------------------------------------
 
 void World::watch() {
-  server_.expire();
+  for (const auto &server : servers_) server->expire();
   beliefs_.look();
-  judge_idle();
+  judge_->watch(scene_);
   judge_waits();
   schedule_.in(kWatchInterval, [this] { watch(); });
 }
 
-// A free lock with a live waiter is found by somebody's poll, at the latest.
-void World::judge_idle() {
-  const auto idle = rules_.idle_locks([this](std::string_view cid) {
-    return std::any_of(slots_.begin(), slots_.end(), [&](const Slot &slot) {
-      return slot.client && slot.client->is_connected() && !slot.client->is_paused() &&
-             slot.client->channel().ends_with(cid);
-    });
-  });
-  if (!is_calm_ && !plan_.kills_newcomers() && !plan_.kills_crowds()) return;
-  Nanos limit = kLongestPoll + 2 * plan_.timeout + 2 * kSecond;
-  // Nothing else fails there, so somebody is told when the time of the dead one ends.
-  if (plan_.kills_newcomers()) limit = 2 * kSecond;
-  if (plan_.kills_crowds()) limit = kWatchInterval;
-  for (const auto &[lock, since] : idle) {
-    const Nanos begin = std::max(since, calm_since_);
-    if (schedule_.now() - begin > limit) {
-      verdict_.broken("a free lock finds its waiter",
-                      lock + ": free for " + std::to_string((schedule_.now() - begin) / kMs) +
-                          " ms with " + std::to_string(rules_.waiter_count(lock)) + " waiters");
-    }
-  }
-}
-
 // Once nothing fails any more everybody is served.
 void World::judge_waits() {
-  if (!is_calm_) return;
+  if (!scene_.is_calm) return;
   const Nanos places = plan_.client_count * plan_.caller_count;
-  const Nanos limit = kLongestPoll + 2 * plan_.timeout + 2 * kSecond + plan_.lease_max +
-                      stepped_back_ + places * (plan_.hold_max + kClaim + 100 * kMs);
+  const Nanos unheard = plan_.is_quorum() ? kSecond : kClaim + 100 * kMs;  // for each before it
+  const Nanos limit = 20 * kSecond + 2 * plan_.timeout + plan_.lease_max + plan_.restart_guard +
+                      scene_.stepped_back + places * (plan_.hold_max + unheard);
   for (const Slot &slot : slots_) {
     for (const auto &caller : slot.callers) {
       if (caller->waiting_since() == kNever) continue;
-      const Nanos begin = std::max(caller->waiting_since(), calm_since_);
+      const Nanos begin = std::max(caller->waiting_since(), scene_.calm_since);
       if (schedule_.now() - begin > limit) {
         verdict_.broken("who waits is served",
                         caller->name() + ": client " + std::to_string(slot.client->slot()) +
@@ -187,7 +175,7 @@ bool World::is_quiet() const {
 
 // Nobody begins anything new; whoever waits is served, or its client is shut down meanwhile.
 void World::end_work() {
-  is_working_ = false;
+  scene_.is_working = false;
   for (const Slot &slot : slots_) {
     for (const auto &caller : slot.callers) caller->wind_up();
     if (slot.client && random_.chance(200)) slot.client->shut_down();
@@ -199,18 +187,18 @@ void World::end_work() {
   if (!is_quiet() && !verdict_.is_broken()) verdict_.broken("every call ends", "one did not");
 }
 
-// More shut down, others just end. Afterwards neither they nor the server may have anything left.
+// More shut down, others just end. Afterwards neither they nor the nodes may have anything left.
 void World::end_everything() {
   if (verdict_.is_broken()) return;
   for (Slot &slot : slots_) {
     if (slot.client && random_.chance(500)) slot.client->shut_down();
   }
   // An ACQUIRE whose answer was lost is undone until its lease would have ended.
-  run_until(schedule_.now() + 2 * plan_.lease_max + 5 * kSecond + stepped_back_);
+  run_until(schedule_.now() + 2 * plan_.lease_max + 5 * kSecond + scene_.stepped_back);
   if (verdict_.is_broken()) return;
   for (const Slot &slot : slots_) {
-    if (slot.client && !slot.client->engine().is_idle()) {
-      verdict_.broken("the engine forgets what is over",
+    if (slot.client && !slot.client->is_through()) {
+      verdict_.broken("a client forgets what is over, and all that was given back is answered",
                       "client " + std::to_string(slot.client->slot()));
     }
   }
@@ -226,10 +214,10 @@ void World::end_everything() {
   const Nanos gone = schedule_.now();
   worked_until_ = gone;
   for (const Nanos later :
-       {plan_.lease_max + stepped_back_ + kSecond, 620 * kSecond, 3700 * kSecond}) {
+       {plan_.lease_max + scene_.stepped_back + kSecond, 620 * kSecond, 3700 * kSecond}) {
     schedule_.skip_to(gone + later);
-    server_.expire();
-    rules_.judge_leftovers(later - stepped_back_, std::max(plan_.lease_max, 3000 * kMs));
+    for (const auto &server : servers_) server->expire();
+    judge_->judge_leftovers(later - scene_.stepped_back);
   }
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// World: one run. Clients, callers, a server, faults, and the rules that are checked after every
-// event; then a calm in which everybody must be served, and an end after which nothing may be left.
+// World: one run. Clients, callers, one server or several, faults, and the rules that are checked
+// after every event; then a calm in which everybody must be served, and an end after which nothing
+// may be left.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "beliefs.h"
 #include "caller.h"
-#include "client.h"
 #include "mutants.h"
-#include "network.h"
 #include "peer.h"
-#include "plan.h"
-#include "rules.h"
 #include "scene.h"
-#include "schedule.h"
-#include "server.h"
-#include "tally.h"
-#include "trace.h"
-#include "verdict.h"
 
 namespace redlatch::sim {
 
@@ -39,9 +30,6 @@ struct Result {
   std::string what_is_missing(const Plan &plan) const;
 };
 
-// One run, in the world that `plan` is of.
-Result run_plan(const Plan &plan, const Mutant *mutant, FILE *words);
-
 class World {
  public:
   World(const Plan &plan, const Mutant *mutant, FILE *words);
@@ -50,17 +38,11 @@ class World {
   Result run();
 
  private:
-  struct Slot {
-    std::unique_ptr<Client> client;  // none while its process is gone
-    std::vector<std::unique_ptr<Caller>> callers;
-    uint64_t life = 0;
-  };
-
   // world.cc
+  std::unique_ptr<Judge> make_judge(const Mutant *mutant);
   void run_until(Nanos end);
   void populate(int slot);
   void watch();
-  void judge_idle();
   void judge_waits();
   void end_work();
   void end_everything();
@@ -71,16 +53,25 @@ class World {
   void schedule_fault();
   void inject();
   void inject_into_client(Fault fault);
-  void inject_into_server(Fault fault);
+  void inject_into_node(Fault fault);
   void break_connection(Fault fault, Client &client);
-  void bring_down(Fault fault);
-  void step_clock(Fault fault);
+  void part(Fault fault, Client &client);
+  void part_from(Client &client, const std::vector<size_t> &nodes, bool is_up, bool is_down,
+                 Nanos until);
   void kill(int slot, Fault fault);
   void kill_newcomer();
   void kill_crowd();
   void forge();
-  void excuse_holders();
+  void silence(Fault fault);
+  void hide_restart(size_t node);
+  void bring_down(Fault fault, size_t node);
+  void crash(size_t node, Nanos down_for, Fault fault);
+  void forget(size_t node);
+  void step_clock(Fault fault, size_t node);
   Client *any_client();
+  size_t any_node() { return random_.below(servers_.size()); }
+  size_t few() const { return static_cast<size_t>(plan_.minority()); }
+  std::vector<size_t> some_nodes(size_t count);
   void calm();
 
   const Plan plan_;
@@ -89,20 +80,17 @@ class World {
   Trace trace_;
   Verdict verdict_;
   Network network_;
-  Server server_;
   Beliefs beliefs_;
-  Rules rules_;
+  std::vector<std::unique_ptr<Server>> servers_;
+  const std::unique_ptr<Judge> judge_;
+  std::vector<Slot> slots_;
   Scene scene_;
   Random random_;               // of the faults
   const int64_t bytes_before_;  // of the core
-  bool is_working_ = true;
-  bool is_calm_ = false;
-  Nanos calm_since_ = 0;
-  Nanos worked_until_ = 0;  // afterwards time is only skipped
-  Nanos second_ = 0;        // which it is, and what had been entered when it began
+  Nanos worked_until_ = 0;      // afterwards time is only skipped
+  Nanos second_ = 0;            // which it is, and what had been entered when it began
   uint64_t events_before_ = 0;
-  Nanos stepped_back_ = 0;  // in sum
-  std::vector<Slot> slots_;
+  std::vector<size_t> gone_;  // nodes that do not come back
   std::vector<std::unique_ptr<Peer>> peers_;
 };
 
