@@ -3,22 +3,14 @@
 //
 #include "campaign.h"
 
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cinttypes>
-#include <csignal>
 #include <cstdio>
 #include <ctime>
 #include <map>
-#include <new>
+
+#include "workers.h"
 
 namespace redlatch::sim {
 
@@ -95,10 +87,7 @@ std::string told(uint64_t seed, const Plan &plan, const Result &result) {
   return result.rule + ": " + result.how + text + "; " + plan.describe();
 }
 
-// How many seeds were begun, by all processes of a run: some take ten times as long as others.
-using Begun = std::atomic<uint64_t>;
-static_assert(Begun::is_always_lock_free, "it is shared by processes");
-
+// Some seeds take ten times as long as others.
 void work(const Orders &orders, Begun &begun, FILE *out) {
   const auto begin = std::chrono::steady_clock::now();
   Report report(out);
@@ -125,7 +114,6 @@ void work(const Orders &orders, Begun &begun, FILE *out) {
   }
   mine.cpu_s = static_cast<double>(clock()) / CLOCKS_PER_SEC;
   report.end(mine);
-  fclose(out);
 }
 
 }  // namespace
@@ -144,41 +132,10 @@ Result run_seed(uint64_t seed, const Orders &orders, FILE *words) {
 Findings run_all(const Orders &orders) {
   const auto begin = std::chrono::steady_clock::now();
   Findings findings;
-  std::vector<std::pair<pid_t, FILE *>> workers;
-  const pid_t parent = getpid();
-  void *shared =
-      mmap(nullptr, sizeof(Begun), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared == MAP_FAILED) {
-    findings.broken.push_back({0, "no memory that the processes of this run could share"});
-    return findings;
-  }
-  auto &begun = *new (shared) Begun(0);
-  for (int job = 0; job < orders.jobs; job++) {
-    int ends[2];
-    const pid_t pid = pipe(ends) == 0 ? fork() : -1;
-    if (pid < 0) {
-      findings.broken.push_back({0, "a process of this run could not be started"});
-      break;
-    }
-    if (pid == 0) {
-      // Nobody would read what it finds, and it would go on for all of --minutes.
-#ifdef __linux__
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-#endif
-      if (getppid() != parent) _exit(1);
-      close(ends[0]);
-      work(orders, begun, fdopen(ends[1], "w"));
-      _exit(0);
-    }
-    close(ends[1]);
-    workers.emplace_back(pid, fdopen(ends[0], "r"));
-  }
-  for (const auto &[pid, in] : workers) {
-    if (!read_report(in, findings)) findings.broken.push_back({0, "a process of this run crashed"});
-    fclose(in);
-    waitpid(pid, nullptr, 0);
-  }
-  munmap(shared, sizeof(Begun));
+  const auto troubles = run_workers(
+      orders.jobs, [&](Begun &begun, FILE *out) { work(orders, begun, out); },
+      [&](FILE *in) { return read_report(in, findings); });
+  for (const std::string &trouble : troubles) findings.broken.push_back({0, trouble});
   std::sort(findings.broken.begin(), findings.broken.end(),
             [](const auto &a, const auto &b) { return a.seed < b.seed; });
   findings.wall_s = seconds_since(begin);

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -15,10 +16,13 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "defect.h"
 #include "mutants.h"
+#include "workers.h"
 #include "world.h"
 
 namespace redlatch::sim {
@@ -29,7 +33,7 @@ constexpr Nanos kMinute = 60'000 * kMs;
 
 constexpr char kUsage[] =
     "usage: simulate_mutants --all | --mutant NAME | --list  [--seeds 10000] [--from SEED]\n"
-    "                        [--minutes 2] [--trace] [--healthy]\n"
+    "                        [--minutes 2] [--jobs N] [--trace] [--healthy]\n"
     "Without --from the seed that is known to find a mutant is the first. --healthy runs what "
     "looks\n"
     "for it with the defect switched off.\n";
@@ -43,6 +47,7 @@ struct Options {
   uint64_t from = 0;
   uint64_t seeds = 10'000;
   int64_t minutes = 2;
+  int jobs = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
 };
 
 bool read(int argc, char **argv, Options &options) {
@@ -68,6 +73,8 @@ bool read(int argc, char **argv, Options &options) {
       options.seeds = strtoull(argv[i], nullptr, 10);
     } else if (word == "--minutes") {
       options.minutes = strtoll(argv[i], nullptr, 10);
+    } else if (word == "--jobs") {
+      options.jobs = static_cast<int>(std::clamp(strtol(argv[i], nullptr, 10), 1L, 1000L));
     } else {
       return false;
     }
@@ -129,7 +136,8 @@ Result run_apart(const Mutant &mutant, bool is_on, uint64_t seed, const Options 
   return broken(told.substr(0, end), told.substr(end + 1));
 }
 
-bool find(const Mutant &mutant, const Options &options) {
+// Looks for a seed that finds it, and writes a line.
+bool find(const Mutant &mutant, const Options &options, FILE *out) {
   const uint64_t first = options.from > 0 ? options.from : 1;
   for (uint64_t tried = 0; tried < options.seeds; tried++) {
     const bool is_known = tried == 0 && options.from == 0;
@@ -143,15 +151,70 @@ bool find(const Mutant &mutant, const Options &options) {
               healthy.how.c_str());
       continue;
     }
-    printf("%-18s %-52s %6llu %-8s %5llu\n", std::string(mutant.name).c_str(), result.rule.c_str(),
-           static_cast<unsigned long long>(seed),
-           std::string(name_of(mutant.shape_of(seed))).c_str(),
-           static_cast<unsigned long long>(tried + 1));
+    fprintf(out, "%-18s %-52s %6llu %-8s %5llu\n", std::string(mutant.name).c_str(),
+            result.rule.c_str(), static_cast<unsigned long long>(seed),
+            std::string(name_of(mutant.shape_of(seed))).c_str(),
+            static_cast<unsigned long long>(tried + 1));
     return true;
   }
-  printf("%-18s NOT FOUND by %llu runs\n", std::string(mutant.name).c_str(),
-         static_cast<unsigned long long>(options.seeds));
+  fprintf(out, "%-18s NOT FOUND by %llu runs\n", std::string(mutant.name).c_str(),
+          static_cast<unsigned long long>(options.seeds));
   return false;
+}
+
+// Before each line of find() stand the mutant's number and whether it was found; in the end "end".
+void work(const std::vector<const Mutant *> &wanted, const Options &options, Begun &begun,
+          FILE *out) {
+  for (uint64_t i = begun++; i < wanted.size(); i = begun++) {
+    char *line = nullptr;
+    size_t size = 0;
+    FILE *text = open_memstream(&line, &size);
+    const bool is_found = find(*wanted[i], options, text);
+    fclose(text);
+    fprintf(out, "%llu %d %s", static_cast<unsigned long long>(i), is_found ? 1 : 0, line);
+    fflush(out);
+    free(line);
+  }
+  fputs("end\n", out);
+}
+
+struct Row {
+  bool is_found = false;
+  std::string line;
+};
+
+bool read_rows(FILE *in, std::vector<Row> &rows) {
+  char *line = nullptr;
+  size_t capacity = 0;
+  bool is_complete = false;
+  while (getline(&line, &capacity, in) > 0) {
+    unsigned long long i = 0;
+    int is_found = 0, at = 0;
+    is_complete = std::string_view(line) == "end\n";
+    if (sscanf(line, "%llu %d %n", &i, &is_found, &at) == 2) rows[i] = {is_found != 0, line + at};
+  }
+  free(line);
+  return is_complete;
+}
+
+// @return whether all were found.
+bool find_all(const Options &options) {
+  std::vector<const Mutant *> wanted;
+  for (const Mutant &mutant : mutants()) {
+    if (options.is_all || options.only == &mutant) wanted.push_back(&mutant);
+  }
+  std::vector<Row> rows(wanted.size());
+  const auto troubles = run_workers(
+      options.jobs, [&](Begun &begun, FILE *out) { work(wanted, options, begun, out); },
+      [&](FILE *in) { return read_rows(in, rows); });
+  for (const std::string &trouble : troubles) fprintf(stderr, "%s\n", trouble.c_str());
+  bool is_found = troubles.empty();
+  printf("%-18s %-52s %6s %-8s %5s\n", "mutant", "the rule that it broke", "seed", "shape", "runs");
+  for (const Row &row : rows) {
+    fputs(row.line.c_str(), stdout);
+    is_found = is_found && row.is_found;
+  }
+  return is_found;
 }
 
 }  // namespace
@@ -177,10 +240,5 @@ int main(int argc, char **argv) {
     }
     return 0;
   }
-  printf("%-18s %-52s %6s %-8s %5s\n", "mutant", "the rule that it broke", "seed", "shape", "runs");
-  int missed = 0;
-  for (const Mutant &mutant : mutants()) {
-    if (options.is_all || options.only == &mutant) missed += find(mutant, options) ? 0 : 1;
-  }
-  return missed == 0 ? 0 : 1;
+  return find_all(options) ? 0 : 1;
 }

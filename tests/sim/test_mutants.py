@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from support.build import ROOT, built
 
-LEAST = 25
+LEAST = 93  # so that none can vanish while the places that they change move
 LIMIT_SECONDS = 900.0
 
 
@@ -46,9 +46,12 @@ def test_every_mutant_is_found(capsys: pytest.CaptureFixture[str]) -> None:
     done = simulate_mutants("--all")
     with capsys.disabled():
         print(f"\n{done.stdout}{done.stderr}")
-    assert done.returncode == 0, "not every mutant was found: see the table"
+    assert done.returncode == 0, "not every mutant was found, or one is out of date"
     assert done.stderr == "", "a rule is broken without a mutant"
-    assert len(done.stdout.splitlines()) - 1 == len(known) >= LEAST
+    assert [line.split()[0] for line in known] == [
+        line.split()[0] for line in done.stdout.splitlines()[1:]
+    ]
+    assert len(known) >= LEAST
 
 
 def test_nothing_is_found_where_no_mutant_is_on() -> None:
