@@ -83,7 +83,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-reply-lease",
         "a vote counts from the reply, not from the request",
-        4,
+        2,
         (
             Edit(
                 "engine/queue.cc",
@@ -158,7 +158,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-uptime",
         "the uptime is believed whatever the clock says",
-        23,
+        170,
         (
             Edit(
                 "policy/quorum.h",
@@ -303,7 +303,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-dead-line",
         "who stands in line does not see that its node is silent",
-        2,
+        21,
         (
             Edit(
                 "quorum/bid.cc",
@@ -378,7 +378,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-top-up-reply",
         "a vote that was missing counts from its answer, not from its request",
-        82,
+        69,
         (
             Edit(
                 "quorum/tenure.cc",
@@ -420,7 +420,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-top-up-token",
         "a missing vote is asked for by a token of which a RELEASE may come late",
-        9,
+        10,
         (
             Edit(
                 "quorum/bid.cc",
