@@ -62,9 +62,15 @@ void Caller::act() {
   acquire();
 }
 
-void Caller::start(std::shared_ptr<Request> request, void (Caller::*then)()) {
+// What `fill` allocates is the product's.
+template <class Fill>
+void Caller::start(Request::Op op, void (Caller::*then)(), const Fill &fill) {
   turn_++;
-  request_ = std::move(request);
+  {
+    const CoreMemory::Scope scope;
+    request_ = std::make_shared<Request>(op);
+    fill(*request_);
+  }
   client_.start(request_, [this, then, turn = turn_, alive = is_alive_] {
     if (*alive && turn == turn_) (this->*then)();
   });
@@ -106,21 +112,17 @@ void Caller::share(engine::AcquireOptions &options) {
 }
 
 void Caller::acquire() {
-  std::shared_ptr<Request> request;
   const int64_t kind = random_.between(0, 99);
   const int64_t limit_ms = random_.between(20, 5'000);
   auto chosen = options();
   name_ = any_name();
-  {
-    const CoreMemory::Scope scope;
-    request = std::make_shared<Request>(Request::Op::kAcquire);
-    request->name = name_;
-    request->wait_ms = kind < 55 ? -1 : kind < 80 ? limit_ms : 0;
-    request->options = std::move(chosen);
-    request->lease = std::make_shared<engine::Lease>();
-  }
   asked_at_ = scene_.schedule.now();
-  start(std::move(request), &Caller::on_acquired);
+  start(Request::Op::kAcquire, &Caller::on_acquired, [&](Request &request) {
+    request.name = name_;
+    request.wait_ms = kind < 55 ? -1 : kind < 80 ? limit_ms : 0;
+    request.options = std::move(chosen);
+    request.lease = std::make_shared<engine::Lease>();
+  });
   if (scene_.plan.has(Fault::kCancel) && random_.chance(150)) {
     later(random_.between(0, 500 * kMs), &Caller::cancel);
   }
@@ -153,21 +155,17 @@ void Caller::on_acquired() {
 
 bool Caller::take(const GivenLease &given) {
   if (!is_idle() || client_.is_paused()) return false;
-  std::shared_ptr<Request> request;
   auto chosen = options();
   name_ = given.name;
-  {
-    const CoreMemory::Scope scope;
-    request = std::make_shared<Request>(Request::Op::kAttach);
-    request->name = given.name;
-    request->inquiry->token = given.token;
-    request->options = std::move(chosen);
-    request->options.mode = wire::Mode::kWrite;  // as it turns out
-    request->options.owner.clear();
-    request->lease = std::make_shared<engine::Lease>();
-  }
   scene_.tally.inject(Fault::kAttach, true);
-  start(std::move(request), &Caller::on_acquired);
+  start(Request::Op::kAttach, &Caller::on_acquired, [&](Request &request) {
+    request.name = given.name;
+    request.inquiry->token = given.token;
+    request.options = std::move(chosen);
+    request.options.mode = wire::Mode::kWrite;  // as it turns out
+    request.options.owner.clear();
+    request.lease = std::make_shared<engine::Lease>();
+  });
   return true;
 }
 
@@ -193,15 +191,12 @@ void Caller::climb() {
   const bool is_up = lease_->mode.load() == wire::Mode::kRead;
   const int64_t kind = random_.between(0, 99);
   const int64_t limit_ms = random_.between(20, 5'000);
-  std::shared_ptr<Request> request;
-  {
-    const CoreMemory::Scope scope;
-    request = std::make_shared<Request>(is_up ? Request::Op::kUpgrade : Request::Op::kDowngrade);
-    request->lease = lease_;
-    if (is_up) request->wait_ms = kind < 40 ? -1 : kind < 75 ? limit_ms : 0;
-  }
   asked_at_ = scene_.schedule.now();
-  start(std::move(request), &Caller::on_climbed);
+  const auto op = is_up ? Request::Op::kUpgrade : Request::Op::kDowngrade;
+  start(op, &Caller::on_climbed, [&](Request &request) {
+    request.lease = lease_;
+    if (is_up) request.wait_ms = kind < 40 ? -1 : kind < 75 ? limit_ms : 0;
+  });
   if (is_up && scene_.plan.has(Fault::kCancel) && random_.chance(150)) {
     later(random_.between(0, 500 * kMs), &Caller::cancel);
   }
@@ -225,16 +220,11 @@ void Caller::give_back() {
   if (!lease_) return think();
   const int64_t way = random_.between(0, 9);
   if (way < 5 || !scene_.is_working) {
-    std::shared_ptr<Request> request;
-    const Nanos to =
-        random_.between(scene_.plan.lease_min / kMs, scene_.plan.lease_max / kMs) * kMs;
-    {
-      const CoreMemory::Scope scope;
-      request = std::make_shared<Request>(Request::Op::kExtend);
-      request->lease = lease_;
-      request->extend_to = to;
-    }
-    return start(std::move(request), &Caller::on_extended);
+    return start(Request::Op::kExtend, &Caller::on_extended, [&](Request &request) {
+      request.lease = lease_;
+      request.extend_to =
+          random_.between(scene_.plan.lease_min / kMs, scene_.plan.lease_max / kMs) * kMs;
+    });
   }
   if (way >= 8 && scene_.plan.has(Fault::kAttach)) return detach();
   client_.abandon(*std::exchange(lease_, nullptr));
@@ -252,13 +242,8 @@ void Caller::detach() {
     turn_++;
     return later(random_.between(0, scene_.plan.hold_max), &Caller::release);
   }
-  std::shared_ptr<Request> request;
-  {
-    const CoreMemory::Scope scope;
-    request = std::make_shared<Request>(Request::Op::kDetach);
-    request->lease = lease_;
-  }
-  start(std::move(request), &Caller::on_detached);
+  start(Request::Op::kDetach, &Caller::on_detached,
+        [&](Request &request) { request.lease = lease_; });
   if (kind == 1 && on_given) on_given(given);
 }
 
@@ -281,13 +266,8 @@ void Caller::on_extended() {
 
 void Caller::release() {
   if (!lease_) return think();
-  std::shared_ptr<Request> request;
-  {
-    const CoreMemory::Scope scope;
-    request = std::make_shared<Request>(Request::Op::kRelease);
-    request->lease = std::exchange(lease_, nullptr);
-  }
-  start(std::move(request), &Caller::on_other);
+  start(Request::Op::kRelease, &Caller::on_other,
+        [&](Request &request) { request.lease = std::exchange(lease_, nullptr); });
 }
 
 void Caller::on_other() {
@@ -298,14 +278,7 @@ void Caller::on_other() {
 // ---- the rest ----------------------------------------------------------------------------------
 
 void Caller::ask(Request::Op op) {
-  std::shared_ptr<Request> request;
-  auto name = any_name();
-  {
-    const CoreMemory::Scope scope;
-    request = std::make_shared<Request>(op);
-    request->name = std::move(name);
-  }
-  start(std::move(request), &Caller::on_other);
+  start(op, &Caller::on_other, [this](Request &request) { request.name = any_name(); });
 }
 
 void Caller::inspect() { ask(Request::Op::kInspect); }

@@ -48,7 +48,8 @@ class Caller {
   void ask(engine::Request::Op op);
   void inspect();
   void force();
-  void start(std::shared_ptr<engine::Request> request, void (Caller::*then)());
+  template <class Fill>
+  void start(engine::Request::Op op, void (Caller::*then)(), const Fill &fill);
   void judge_wait(const engine::Request &request);
   void on_acquired();
   void on_extended();

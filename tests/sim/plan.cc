@@ -20,11 +20,6 @@ constexpr std::array<std::string_view, kFaultCount> kFaultNames = {
     "poll-only",      "cancel",       "max-hold",    "foreign",        "force",
     "attach",         "forge",        "partition",   "one-way",        "minority",
     "majority",       "forget"};
-constexpr std::array<std::string_view, static_cast<size_t>(Shape::kCount)> kShapeNames = {
-    "general", "drift",         "claim",           "heir",          "stale",
-    "cut",     "scarce",        "batch",           "flush",         "deploy",
-    "forgery", "handover",      "behind",          "readers",       "reentrant",
-    "redlock", "redlock-drift", "redlock-restart", "redlock-forget"};
 
 void switch_on(Plan &plan, std::initializer_list<Fault> faults) {
   for (const Fault fault : faults) plan.faults.set(static_cast<size_t>(fault));
@@ -58,6 +53,14 @@ void load_general(Plan &plan, Random &random) {
   plan.foreign_burst = random.chance(500) ? random.between(1, 6) : 0;
 }
 
+// These faults alone, and no turns are left to other libraries.
+void load_only(Plan &plan, Random &random, std::initializer_list<Fault> faults) {
+  load_general(plan, random);
+  plan.faults.reset();
+  switch_on(plan, faults);
+  plan.foreign_burst = 0;
+}
+
 // A lease that nobody renews is believed to its very end, and somebody else waits for just that.
 void load_drift(Plan &plan, Random &random) {
   load_general(plan, random);
@@ -70,11 +73,8 @@ void load_drift(Plan &plan, Random &random) {
 
 // Whoever was just granted dies alone; then there is calm until the next one does.
 void load_claim(Plan &plan, Random &random) {
-  load_general(plan, random);
-  plan.faults.reset();
-  switch_on(plan, {Fault::kHostGone});
+  load_only(plan, random, {Fault::kHostGone});
   plan.name_count = 2;
-  plan.foreign_burst = 0;
   plan.caller_count = 1;
   plan.client_count = 12;
   plan.lease_min = plan.lease_max = 4'000 * kMs;
@@ -98,12 +98,9 @@ void load_heir(Plan &plan, Random &random) {
 // Who waits behind a long lease hears nothing for long, and knows the server's clock by what it
 // heard before. Then it is granted a short claim, and learns of it when that is about over.
 void load_stale(Plan &plan, Random &random) {
-  load_general(plan, random);
-  plan.faults.reset();
-  switch_on(plan, {Fault::kClockRate, Fault::kLatePush});
+  load_only(plan, random, {Fault::kClockRate, Fault::kLatePush});
   plan.name_count = plan.caller_count = 1;
   plan.client_count = 6;
-  plan.foreign_burst = 0;
   plan.delay_max = plan.delay_min + 200'000;
   plan.lease_min = 100 * kMs;
   plan.lease_max = 20'000 * kMs;
@@ -116,10 +113,7 @@ void load_stale(Plan &plan, Random &random) {
 // Leases that outlast every repetition: one that runs out was forgotten. While another library
 // holds, the first waiter asks again and again, so that what is granted by force crosses that.
 void load_cut(Plan &plan, Random &random) {
-  load_general(plan, random);
-  plan.faults.reset();
-  switch_on(plan, {Fault::kCut, Fault::kForce, Fault::kForeign});
-  plan.foreign_burst = 0;
+  load_only(plan, random, {Fault::kCut, Fault::kForce, Fault::kForeign});
   plan.delay_min = kMs;
   plan.delay_max = random.between(5, 60) * kMs;
   plan.timeout = 2000 * kMs;
@@ -131,10 +125,7 @@ void load_cut(Plan &plan, Random &random) {
 }
 
 void load_scarce(Plan &plan, Random &random) {
-  load_general(plan, random);
-  plan.faults.reset();
-  switch_on(plan, {Fault::kMemory});
-  plan.foreign_burst = 0;
+  load_only(plan, random, {Fault::kMemory});
   plan.delay_min = 20'000;
   plan.delay_max = 200'000;
   plan.think_max = 100 * kMs;
@@ -142,10 +133,7 @@ void load_scarce(Plan &plan, Random &random) {
 }
 
 void load_batch(Plan &plan, Random &random) {
-  load_general(plan, random);
-  plan.faults.reset();
-  switch_on(plan, {Fault::kLatePush});
-  plan.foreign_burst = 0;
+  load_only(plan, random, {Fault::kLatePush});
   plan.client_count = 3;
   plan.caller_count = 8;
   plan.name_count = 4;
@@ -158,10 +146,7 @@ void load_batch(Plan &plan, Random &random) {
 }
 
 void load_flush(Plan &plan, Random &random) {
-  load_general(plan, random);
-  plan.faults.reset();
-  switch_on(plan, {Fault::kScriptFlush, Fault::kCancel});
-  plan.foreign_burst = 0;
+  load_only(plan, random, {Fault::kScriptFlush, Fault::kCancel});
   plan.delay_min = kMs;
   plan.delay_max = 200 * kMs;
   plan.fault_interval = 300 * kMs;
@@ -169,10 +154,7 @@ void load_flush(Plan &plan, Random &random) {
 
 // One script call looks at two of many dead; nothing else fails.
 void load_deploy(Plan &plan, Random &random) {
-  load_general(plan, random);
-  plan.faults.reset();
-  switch_on(plan, {Fault::kCrash});
-  plan.foreign_burst = 0;
+  load_only(plan, random, {Fault::kCrash});
   plan.name_count = 1;
   plan.client_count = 60;
   plan.caller_count = 3;
@@ -185,10 +167,7 @@ void load_deploy(Plan &plan, Random &random) {
 
 // A late copy of a detach meets a lease that was attached meanwhile.
 void load_handover(Plan &plan, Random &random) {
-  load_general(plan, random);
-  plan.faults.reset();
-  switch_on(plan, {Fault::kAttach, Fault::kCut, Fault::kLateCopy, Fault::kStall});
-  plan.foreign_burst = 0;
+  load_only(plan, random, {Fault::kAttach, Fault::kCut, Fault::kLateCopy, Fault::kStall});
   plan.name_count = 4;
   plan.timeout = 200 * kMs;
   plan.lease_min = 1'000 * kMs;
@@ -200,10 +179,7 @@ void load_handover(Plan &plan, Random &random) {
 
 // Leases so long that a forged grant is noticed by nothing but its own limit.
 void load_forgery(Plan &plan, Random &random) {
-  load_general(plan, random);
-  plan.faults.reset();
-  switch_on(plan, {Fault::kForge});
-  plan.foreign_burst = 0;
+  load_only(plan, random, {Fault::kForge});
   plan.name_count = 2;
   plan.lease_min = 20'000 * kMs;
   plan.lease_max = 30'000 * kMs;
@@ -213,11 +189,8 @@ void load_forgery(Plan &plan, Random &random) {
 
 // Holders of theirs, behind whom ours die, so that the server knows, or stop waiting.
 void load_behind(Plan &plan, Random &random) {
-  load_general(plan, random);
-  plan.faults.reset();
-  switch_on(plan, {Fault::kForeign, Fault::kCrash, Fault::kCancel});
+  load_only(plan, random, {Fault::kForeign, Fault::kCrash, Fault::kCancel});
   plan.can_track = true;
-  plan.foreign_burst = 0;
   plan.name_count = 1;
   plan.caller_count = 1;
   plan.client_count = static_cast<int>(random.between(4, 12));
@@ -350,34 +323,33 @@ void load_redlock_forget(Plan &plan, Random &random) {
   plan.fault_interval = random.between(400, 1'500) * kMs;
 }
 
-using Loader = void (*)(Plan &, Random &);
-
-Loader loader_of(Shape shape) {
-  static constexpr std::pair<Shape, Loader> kLoaders[] = {
-      {Shape::kDrift, load_drift},
-      {Shape::kClaim, load_claim},
-      {Shape::kHeir, load_heir},
-      {Shape::kStale, load_stale},
-      {Shape::kCut, load_cut},
-      {Shape::kScarce, load_scarce},
-      {Shape::kBatch, load_batch},
-      {Shape::kFlush, load_flush},
-      {Shape::kDeploy, load_deploy},
-      {Shape::kHandover, load_handover},
-      {Shape::kForgery, load_forgery},
-      {Shape::kBehind, load_behind},
-      {Shape::kReaders, load_readers},
-      {Shape::kReentrant, load_reentrant},
-      {Shape::kRedlock, load_redlock},
-      {Shape::kRedlockDrift, load_redlock_drift},
-      {Shape::kRedlockRestart, load_redlock_restart},
-      {Shape::kRedlockForget, load_redlock_forget},
-  };
-  for (const auto &[known, load] : kLoaders) {
-    if (known == shape) return load;
-  }
-  return load_general;
-}
+struct Loaded {
+  std::string_view name;
+  void (*load)(Plan &, Random &);
+};
+// In the order of Shape.
+constexpr Loaded kShapes[] = {
+    {"general", load_general},
+    {"drift", load_drift},
+    {"claim", load_claim},
+    {"heir", load_heir},
+    {"stale", load_stale},
+    {"cut", load_cut},
+    {"scarce", load_scarce},
+    {"batch", load_batch},
+    {"flush", load_flush},
+    {"deploy", load_deploy},
+    {"forgery", load_forgery},
+    {"handover", load_handover},
+    {"behind", load_behind},
+    {"readers", load_readers},
+    {"reentrant", load_reentrant},
+    {"redlock", load_redlock},
+    {"redlock-drift", load_redlock_drift},
+    {"redlock-restart", load_redlock_restart},
+    {"redlock-forget", load_redlock_forget},
+};
+static_assert(std::size(kShapes) == static_cast<size_t>(Shape::kCount));
 
 }  // namespace
 
@@ -388,7 +360,7 @@ size_t fault_number(std::string_view name) {
                              kFaultNames.begin());
 }
 
-std::string_view name_of(Shape shape) { return kShapeNames.at(static_cast<size_t>(shape)); }
+std::string_view name_of(Shape shape) { return kShapes[static_cast<size_t>(shape)].name; }
 
 Shape Plan::shape_of(uint64_t seed) {
   switch (seed % 16) {
@@ -432,7 +404,7 @@ Plan Plan::of(uint64_t seed, Nanos duration, Shape shape) {
   plan.is_sharded = random.chance(500);
   plan.can_track = random.chance(700);
   plan.is_push_behind_reply = random.chance(500);
-  loader_of(shape)(plan, random);
+  kShapes[static_cast<size_t>(shape)].load(plan, random);
   drop_what_is_not_promised(plan);
   Random other(seed, 9);
   plan.has_small_cap = other.chance(125) || plan.kills_crowds();

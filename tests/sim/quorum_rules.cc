@@ -55,12 +55,13 @@ QuorumRules::QuorumRules(const Plan &plan, Schedule &schedule,
     : plan_(plan), schedule_(schedule), tally_(tally), verdict_(verdict), beliefs_(beliefs) {
   for (const auto &server : servers) {
     nodes_.push_back(std::make_unique<Node>(*this, nodes_.size(), *server));
-    server->set_witness(*nodes_.back());
+    Node &node = *nodes_.back();
+    if (node.is_judged) server->add_witness(node.rules);
+    server->add_witness(node);
   }
 }
 
-void QuorumRules::Node::after(Argv argv, const Value &reply, int64_t now_us) {
-  if (is_judged) rules.after(argv, reply, now_us);
+void QuorumRules::Node::after(Argv argv, const Value &, int64_t) {
   if (argv.size() > 3 && argv[0].starts_with("EVAL")) all.note(*this, argv[3], argv);
 }
 

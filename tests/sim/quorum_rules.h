@@ -73,20 +73,7 @@ class QuorumRules : public Judge {
           rules(all_.plan_, all_.schedule_, server_, all_.tally_, all_.verdict_, all_.beliefs_),
           is_judged(all_.plan_.judges_each_node) {}
 
-    void before(Argv argv, int64_t now_us) override {
-      if (is_judged) rules.before(argv, now_us);
-    }
     void after(Argv argv, const Value &reply, int64_t now_us) override;
-    void forgotten() override { rules.forgotten(); }
-    void changed(std::string_view key) override {
-      if (is_judged) rules.changed(key);
-    }
-    void queued(std::string_view key, std::string_view member, double score) override {
-      if (is_judged) rules.queued(key, member, score);
-    }
-    void dequeued(std::string_view key, std::string_view member, double score) override {
-      if (is_judged) rules.dequeued(key, member, score);
-    }
 
     QuorumRules &all;
     const size_t index;

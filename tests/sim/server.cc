@@ -125,7 +125,7 @@ Value Server::execute(Session &session, Argv argv) {
   tally_.commands++;
   if (argv[0] == "CLIENT") return client_command(session, argv);
   const int64_t us = now_us();
-  if (witness_ != nullptr) witness_->before(argv, us);
+  for (Witness *witness : witnesses_) witness->before(argv, us);
   Value reply;
   const bool is_other = mutant_ != nullptr || plan_.has_small_cap;
   const auto *script = argv[0] == "EVAL" && is_other ? script_of(argv[1]) : nullptr;
@@ -144,7 +144,7 @@ Value Server::execute(Session &session, Argv argv) {
   }
   if (reply.text.starts_with("NOSCRIPT")) tally_.hit(Fault::kScriptFlush);
   if (reply.is_error() && reply.text.find("OOM") != std::string::npos) tally_.hit(Fault::kMemory);
-  if (witness_ != nullptr) witness_->after(argv, reply, us);
+  for (Witness *witness : witnesses_) witness->after(argv, reply, us);
   if (trace_.is_told()) tell(argv, reply);
   trace_.mix(static_cast<uint64_t>(us));
   trace_.mix(static_cast<uint64_t>(reply.integer));
@@ -216,15 +216,15 @@ void Server::changed(std::string_view key) {
     session.tracked.erase(found);
     push(link, {Message::Kind::kInvalidation, {}, std::string(key)});
   }
-  if (witness_ != nullptr) witness_->changed(key);
+  for (Witness *witness : witnesses_) witness->changed(key);
 }
 
 void Server::queued(std::string_view key, std::string_view member, double score) {
-  if (witness_ != nullptr) witness_->queued(key, member, score);
+  for (Witness *witness : witnesses_) witness->queued(key, member, score);
 }
 
 void Server::dequeued(std::string_view key, std::string_view member, double score) {
-  if (witness_ != nullptr) witness_->dequeued(key, member, score);
+  for (Witness *witness : witnesses_) witness->dequeued(key, member, score);
 }
 
 // ---- faults ------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ void Server::crash() {
 
 void Server::forget() {
   store_.clear_keys();
-  if (witness_ != nullptr) witness_->forgotten();
+  for (Witness *witness : witnesses_) witness->forgotten();
 }
 
 void Server::restart(bool keeps_data) {
@@ -265,7 +265,7 @@ void Server::restart(bool keeps_data) {
   store_.flush_scripts();
   if (keeps_data) return;
   store_.clear();
-  if (witness_ != nullptr) witness_->forgotten();
+  for (Witness *witness : witnesses_) witness->forgotten();
 }
 
 }  // namespace redlatch::sim

@@ -27,14 +27,14 @@ namespace redlatch::sim {
 class Witness {
  public:
   virtual ~Witness() = default;
-  virtual void before(Argv argv, int64_t now_us) = 0;
+  virtual void before(Argv, int64_t /* now_us */) {}
   virtual void after(Argv argv, const Value &reply, int64_t now_us) = 0;
   // Keys are gone, and so is every promise about them but the fence's.
-  virtual void forgotten() = 0;
+  virtual void forgotten() {}
   // As of Store::Listener.
-  virtual void changed(std::string_view key) = 0;
-  virtual void queued(std::string_view key, std::string_view member, double score) = 0;
-  virtual void dequeued(std::string_view key, std::string_view member, double score) = 0;
+  virtual void changed(std::string_view /* key */) {}
+  virtual void queued(std::string_view /* key */, std::string_view /* member */, double) {}
+  virtual void dequeued(std::string_view /* key */, std::string_view /* member */, double) {}
 };
 
 class Server : public ServerEnd, private Store::Listener {
@@ -43,7 +43,7 @@ class Server : public ServerEnd, private Store::Listener {
   Server(const Plan &plan, Schedule &schedule, Network &network, Tally &tally, Trace &trace,
          const Mutant *mutant, int number = 0);
 
-  void set_witness(Witness &witness) { witness_ = &witness; }
+  void add_witness(Witness &witness) { witnesses_.push_back(&witness); }
 
   // What a handshake does: the scripts are there, the client is subscribed. False: nobody there.
   bool greet(uint64_t link, const std::string &channel, bool is_sharded);
@@ -119,7 +119,7 @@ class Server : public ServerEnd, private Store::Listener {
   Clock clock_;
   int64_t started_us_;  // of its wall clock
   int life_ = 0;        // how often it was started again
-  Witness *witness_ = nullptr;
+  std::vector<Witness *> witnesses_;
   Store store_;
   std::map<uint64_t, Session> sessions_;
   std::vector<Waiting> waiting_;  // while it stands still

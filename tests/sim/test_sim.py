@@ -44,34 +44,29 @@ def hash_in(text: str) -> str:
     return found[1]
 
 
+@pytest.mark.parametrize(
+    "of, seeds, share", [([], SEEDS, 0.8), (["--redlock"], QUORUM_SEEDS, 0.7)], ids=["all", "quorums"]
+)
 def test_no_seed_breaks_a_rule(
-    capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
+    capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
+    of: list[str],
+    seeds: int,
+    share: float,
 ) -> None:
     first = request.config.getoption("--seed") or 1
-    run = simulate("--from", first, "--seeds", SEEDS, "--jobs", 2)
+    run = simulate(*of, "--from", first, "--seeds", seeds, "--jobs", 2)
     with capsys.disabled():
         print(f"\n{run.stdout}{run.stderr}")
     assert run.returncode == 0
     counted = re.search(r"^(\d+) seeds of 10 minutes that count", run.stdout, re.M)
-    assert counted and int(counted[1]) >= SEEDS * 0.8
+    assert counted and int(counted[1]) >= seeds * share
 
 
 @pytest.mark.parametrize("shape", ["cut", "scarce", "batch", "flush", "heir", "stale", "behind"])
 def test_no_seed_of_a_shape_for_mutants_breaks_a_rule(shape: str) -> None:
     run = simulate("--shape", shape, "--seeds", 60, "--simulated", 2, "--jobs", 2)
     assert run.returncode == 0, run.stdout
-
-
-def test_no_seed_of_a_quorum_breaks_a_rule(
-    capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
-) -> None:
-    first = request.config.getoption("--seed") or 1
-    run = simulate("--redlock", "--from", first, "--seeds", QUORUM_SEEDS, "--jobs", 2)
-    with capsys.disabled():
-        print(f"\n{run.stdout}{run.stderr}")
-    assert run.returncode == 0
-    counted = re.search(r"^(\d+) seeds of 10 minutes that count", run.stdout, re.M)
-    assert counted and int(counted[1]) >= QUORUM_SEEDS * 0.7
 
 
 def test_same_seed_is_the_same_run_in_every_build() -> None:

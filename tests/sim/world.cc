@@ -70,7 +70,7 @@ std::unique_ptr<Judge> World::make_judge(const Mutant *mutant) {
   }
   auto rules =
       std::make_unique<Rules>(plan_, schedule_, *servers_.front(), tally_, verdict_, beliefs_);
-  servers_.front()->set_witness(*rules);
+  servers_.front()->add_witness(*rules);
   return rules;
 }
 
