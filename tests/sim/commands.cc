@@ -132,7 +132,13 @@ Value Commands::execute(Argv argv) {
   if ((command->flags & kDenyOom) && store_.is_out_of_memory_) {
     return Value::error("OOM command not allowed when used memory > 'maxmemory'.");
   }
-  return (this->*command->run)(argv);
+  return run(*command, argv);
+}
+
+Value Commands::run(const Command &command, Argv argv) try {
+  return (this->*command.action)(argv);
+} catch (const WrongType &) {
+  return wrong_type();
 }
 
 Store::Entry *Commands::lookup(std::string_view key) {

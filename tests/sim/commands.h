@@ -24,7 +24,7 @@ class Commands {
     std::string_view name;  // lower case
     int arity;              // with the name; negative: at least so many
     uint8_t flags;
-    Value (Commands::*run)(Argv argv);
+    Value (Commands::*action)(Argv argv);
 
     bool takes(size_t count) const {
       const int n = static_cast<int>(count);
@@ -38,6 +38,8 @@ class Commands {
   static const Command *find(std::string_view name);
   // Run what a client sent.
   Value execute(Argv argv);
+  // .. if nothing stands against it.
+  Value run(const Command &command, Argv argv);
 
  private:
   // strings.cc
@@ -86,25 +88,33 @@ class Commands {
   int64_t now_ms() const { return store_.now_us_ / 1000; }
   // nullptr: no such key, or it has just expired.
   Store::Entry *lookup(std::string_view key);
-  // The same for a type: `is_wrong` tells a key of another type from none.
+  struct WrongType {};  // thrown; run() answers it
+  // The same for a type.
   template <class T>
-  T *lookup(std::string_view key, bool &is_wrong) {
+  T *lookup(std::string_view key) {
     Store::Entry *entry = lookup(key);
     T *data = entry ? std::get_if<T>(&entry->data) : nullptr;
-    is_wrong = entry && !data;
+    if (entry && !data) throw WrongType{};
     return data;
+  }
+  // Empty if `key` is missing.
+  template <class T>
+  const T &read(std::string_view key) {
+    static const T kNothing;
+    const T *data = lookup<T>(key);
+    return data ? *data : kNothing;
   }
   // Make `key` if it is missing.
   template <class T>
-  T *obtain(std::string_view key, bool &is_wrong) {
-    T *data = lookup<T>(key, is_wrong);
-    if (data || is_wrong) return data;
-    Store::Entry &entry = store_.keys_[std::string(key)];
-    return &entry.data.template emplace<T>();
+  T &obtain(std::string_view key) {
+    T *data = lookup<T>(key);
+    return data ? *data : store_.keys_[std::string(key)].data.template emplace<T>();
   }
   Value expire_at(std::string_view key, int64_t ms);
   void remove(std::string_view key);
   void changed(std::string_view key) { store_.listener_.changed(key); }
+  // Members of `key` are gone, maybe all.
+  void shrunk(std::string_view key, bool is_empty) { is_empty ? remove(key) : changed(key); }
   void put(Store::SortedSet &set, std::string_view key, std::string_view member, double score);
   void take(Store::SortedSet &set, std::string_view key, std::string_view member);
 

@@ -10,33 +10,24 @@ namespace redlatch::sim {
 
 Value Commands::hset(Argv argv) {
   if (argv.size() % 2 != 0) return wrong_count("hset");
-  bool is_wrong = false;
-  auto *hash = obtain<Store::Hash>(argv[1], is_wrong);
-  if (is_wrong) return wrong_type();
+  auto &hash = obtain<Store::Hash>(argv[1]);
   int64_t added = 0;
   for (size_t i = 2; i < argv.size(); i += 2) {
-    added += hash->insert_or_assign(std::string(argv[i]), std::string(argv[i + 1])).second;
+    added += hash.insert_or_assign(std::string(argv[i]), std::string(argv[i + 1])).second;
   }
   changed(argv[1]);
   return Value::of(added);
 }
 
 Value Commands::hget(Argv argv) {
-  bool is_wrong = false;
-  const auto *hash = lookup<Store::Hash>(argv[1], is_wrong);
-  if (is_wrong) return wrong_type();
-  if (!hash) return Value::nil();
-  const auto found = hash->find(argv[2]);
-  return found == hash->end() ? Value::nil() : Value::of(found->second);
+  const auto &hash = read<Store::Hash>(argv[1]);
+  const auto found = hash.find(argv[2]);
+  return found == hash.end() ? Value::nil() : Value::of(found->second);
 }
 
 Value Commands::hgetall(Argv argv) {
-  bool is_wrong = false;
-  const auto *hash = lookup<Store::Hash>(argv[1], is_wrong);
-  if (is_wrong) return wrong_type();
   Value reply = Value::list({});
-  if (!hash) return reply;
-  for (const auto &[field, value] : *hash) {
+  for (const auto &[field, value] : read<Store::Hash>(argv[1])) {
     reply.items.push_back(Value::of(field));
     reply.items.push_back(Value::of(value));
   }
@@ -44,23 +35,15 @@ Value Commands::hgetall(Argv argv) {
 }
 
 Value Commands::hexists(Argv argv) {
-  bool is_wrong = false;
-  const auto *hash = lookup<Store::Hash>(argv[1], is_wrong);
-  if (is_wrong) return wrong_type();
-  return Value::of(int64_t{hash && hash->contains(argv[2])});
+  return Value::of(int64_t{read<Store::Hash>(argv[1]).contains(argv[2])});
 }
 
 Value Commands::hlen(Argv argv) {
-  bool is_wrong = false;
-  const auto *hash = lookup<Store::Hash>(argv[1], is_wrong);
-  if (is_wrong) return wrong_type();
-  return Value::of(hash ? static_cast<int64_t>(hash->size()) : 0);
+  return Value::of(static_cast<int64_t>(read<Store::Hash>(argv[1]).size()));
 }
 
 Value Commands::hdel(Argv argv) {
-  bool is_wrong = false;
-  auto *hash = lookup<Store::Hash>(argv[1], is_wrong);
-  if (is_wrong) return wrong_type();
+  auto *hash = lookup<Store::Hash>(argv[1]);
   int64_t count = 0;
   for (const std::string_view field : argv.subspan(2)) {
     const auto found = hash ? hash->find(field) : Store::Hash::iterator();
@@ -68,12 +51,7 @@ Value Commands::hdel(Argv argv) {
     hash->erase(found);
     count++;
   }
-  if (count == 0) return Value::of(count);
-  if (hash->empty()) {
-    remove(argv[1]);
-  } else {
-    changed(argv[1]);
-  }
+  if (count > 0) shrunk(argv[1], hash->empty());
   return Value::of(count);
 }
 
@@ -82,21 +60,16 @@ Value Commands::hincrby(Argv argv) {
   constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
   int64_t by = 0;
   if (!parse_integer(argv[3], by)) return not_an_integer();
-  bool is_wrong = false;
-  auto *hash = lookup<Store::Hash>(argv[1], is_wrong);
-  if (is_wrong) return wrong_type();
+  const auto &hash = read<Store::Hash>(argv[1]);
   int64_t number = 0;
-  if (hash) {
-    const auto found = hash->find(argv[2]);
-    if (found != hash->end() && !parse_integer(found->second, number)) {
-      return Value::error("ERR hash value is not an integer");
-    }
+  const auto found = hash.find(argv[2]);
+  if (found != hash.end() && !parse_integer(found->second, number)) {
+    return Value::error("ERR hash value is not an integer");
   }
   if (by < 0 ? number < kMin - by : number > kMax - by) {
     return Value::error("ERR increment or decrement would overflow");
   }
-  if (!hash) hash = obtain<Store::Hash>(argv[1], is_wrong);
-  hash->insert_or_assign(std::string(argv[2]), std::to_string(number + by));
+  obtain<Store::Hash>(argv[1]).insert_or_assign(std::string(argv[2]), std::to_string(number + by));
   changed(argv[1]);
   return Value::of(number + by);
 }
@@ -107,13 +80,10 @@ Value Commands::hrandfield(Argv argv) {
   int64_t count = 1;
   if (argv.size() > 2 && !parse_integer(argv[2], count)) return not_an_integer();
   if (argv.size() > 3) return syntax_error();
-  bool is_wrong = false;
-  const auto *hash = lookup<Store::Hash>(argv[1], is_wrong);
-  if (is_wrong) return wrong_type();
-  if (argv.size() == 2) return hash ? Value::of(hash->begin()->first) : Value::nil();
+  const auto &hash = read<Store::Hash>(argv[1]);
+  if (argv.size() == 2) return hash.empty() ? Value::nil() : Value::of(hash.begin()->first);
   Value reply = Value::list({});
-  if (!hash) return reply;
-  for (const auto &[field, value] : *hash) {
+  for (const auto &[field, value] : hash) {
     if (count-- <= 0) break;
     reply.items.push_back(Value::of(field));
   }

@@ -351,7 +351,7 @@ Value Store::Lua::dispatch(Argv argv) {
     return Value::error("OOM command not allowed when used memory > 'maxmemory'.");
   }
   has_written_ |= (command->flags & Commands::kWrite) != 0;
-  return (Commands(store_).*command->run)(argv);
+  return Commands(store_).run(*command, argv);
 }
 
 void Store::Lua::push_error(std::string_view message) {

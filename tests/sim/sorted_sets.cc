@@ -47,17 +47,15 @@ Value Commands::zadd(Argv argv) {
       return Value::error("ERR value is not a valid float");
     }
   }
-  bool is_wrong = false;
-  auto *set = obtain<Store::SortedSet>(argv[1], is_wrong);
-  if (is_wrong) return wrong_type();
+  auto &set = obtain<Store::SortedSet>(argv[1]);
   int64_t added = 0, updated = 0;
   for (size_t i = 0; i < scores.size(); i++) {
     const std::string_view member = pairs[2 * i + 1];
-    const auto found = set->scores.find(member);
-    const bool is_there = found != set->scores.end();
+    const auto found = set.scores.find(member);
+    const bool is_there = found != set.scores.end();
     if (is_there && (is_new_only || found->second == scores[i])) continue;
     if (is_there && is_rise_only && found->second > scores[i]) continue;
-    put(*set, argv[1], member, scores[i]);
+    put(set, argv[1], member, scores[i]);
     (is_there ? updated : added)++;
   }
   if (added + updated > 0) changed(argv[1]);
@@ -65,9 +63,7 @@ Value Commands::zadd(Argv argv) {
 }
 
 Value Commands::zrem(Argv argv) {
-  bool is_wrong = false;
-  auto *set = lookup<Store::SortedSet>(argv[1], is_wrong);
-  if (is_wrong) return wrong_type();
+  auto *set = lookup<Store::SortedSet>(argv[1]);
   if (!set) return Value::of(int64_t{0});
   int64_t count = 0;
   for (const std::string_view member : argv.subspan(2)) {
@@ -75,11 +71,7 @@ Value Commands::zrem(Argv argv) {
     take(*set, argv[1], member);
     count++;
   }
-  if (set->scores.empty()) {
-    remove(argv[1]);
-  } else if (count > 0) {
-    changed(argv[1]);
-  }
+  if (count > 0) shrunk(argv[1], set->scores.empty());
   return Value::of(count);
 }
 
@@ -90,20 +82,17 @@ Value Commands::zrange(Argv argv) {
   }
   int64_t first = 0, last = 0;
   if (!parse_integer(argv[2], first) || !parse_integer(argv[3], last)) return not_an_integer();
-  bool is_wrong = false;
-  const auto *set = lookup<Store::SortedSet>(argv[1], is_wrong);
-  if (is_wrong) return wrong_type();
+  const auto &set = read<Store::SortedSet>(argv[1]);
   Value reply = Value::list({});
-  if (!set) return reply;
-  const auto size = static_cast<int64_t>(set->order.size());
+  const auto size = static_cast<int64_t>(set.order.size());
   if (first < 0) first = std::max<int64_t>(first + size, 0);
   if (last < 0) last += size;
   last = std::min(last, size - 1);
   if (first > last) return reply;
   reply.items.reserve(static_cast<size_t>(last - first + 1) * (has_scores ? 2 : 1));
   // A queue may be long, and its end is asked for as often as its begin.
-  auto at = first < size / 2 ? std::next(set->order.begin(), first)
-                             : std::prev(set->order.end(), size - first);
+  auto at = first < size / 2 ? std::next(set.order.begin(), first)
+                             : std::prev(set.order.end(), size - first);
   for (int64_t i = first; i <= last; i++, ++at) {
     reply.items.push_back(Value::of(at->second));
     if (has_scores) reply.items.push_back(Value::of(format_score(at->first)));
@@ -112,23 +101,17 @@ Value Commands::zrange(Argv argv) {
 }
 
 Value Commands::zscore(Argv argv) {
-  bool is_wrong = false;
-  const auto *set = lookup<Store::SortedSet>(argv[1], is_wrong);
-  if (is_wrong) return wrong_type();
-  if (!set) return Value::nil();
-  const auto found = set->scores.find(argv[2]);
-  return found == set->scores.end() ? Value::nil() : Value::of(format_score(found->second));
+  const auto &scores = read<Store::SortedSet>(argv[1]).scores;
+  const auto found = scores.find(argv[2]);
+  return found == scores.end() ? Value::nil() : Value::of(format_score(found->second));
 }
 
 Value Commands::zrank(Argv argv) {
-  bool is_wrong = false;
-  const auto *set = lookup<Store::SortedSet>(argv[1], is_wrong);
-  if (is_wrong) return wrong_type();
-  if (!set) return Value::nil();
-  const auto found = set->scores.find(argv[2]);
-  if (found == set->scores.end()) return Value::nil();
+  const auto &set = read<Store::SortedSet>(argv[1]);
+  const auto found = set.scores.find(argv[2]);
+  if (found == set.scores.end()) return Value::nil();
   int64_t rank = 0;
-  for (const auto &[score, member] : set->order) {
+  for (const auto &[score, member] : set.order) {
     if (score == found->second && member == found->first) break;
     rank++;
   }
@@ -136,10 +119,7 @@ Value Commands::zrank(Argv argv) {
 }
 
 Value Commands::zcard(Argv argv) {
-  bool is_wrong = false;
-  const auto *set = lookup<Store::SortedSet>(argv[1], is_wrong);
-  if (is_wrong) return wrong_type();
-  return Value::of(set ? static_cast<int64_t>(set->scores.size()) : 0);
+  return Value::of(static_cast<int64_t>(read<Store::SortedSet>(argv[1]).scores.size()));
 }
 
 Value Commands::zpopmin(Argv argv) {
@@ -148,9 +128,7 @@ Value Commands::zpopmin(Argv argv) {
   if (argv.size() == 3 && (!parse_integer(argv[2], count) || count < 0)) {
     return Value::error("ERR value is out of range, must be positive");
   }
-  bool is_wrong = false;
-  auto *set = lookup<Store::SortedSet>(argv[1], is_wrong);
-  if (is_wrong) return wrong_type();
+  auto *set = lookup<Store::SortedSet>(argv[1]);
   Value reply = Value::list({});
   if (!set || count == 0) return reply;
   for (; count > 0 && !set->order.empty(); count--) {
@@ -161,11 +139,7 @@ Value Commands::zpopmin(Argv argv) {
     reply.items.push_back(Value::of(member));
     reply.items.push_back(Value::of(format_score(score)));
   }
-  if (set->order.empty()) {
-    remove(argv[1]);
-  } else {
-    changed(argv[1]);
-  }
+  shrunk(argv[1], set->order.empty());
   return reply;
 }
 
@@ -203,13 +177,9 @@ Value not_a_float() { return Value::error("ERR min or max is not a float"); }
 Value Commands::zcount(Argv argv) {
   Range range;
   if (!range.low.parse(argv[2]) || !range.high.parse(argv[3])) return not_a_float();
-  bool is_wrong = false;
-  const auto *set = lookup<Store::SortedSet>(argv[1], is_wrong);
-  if (is_wrong) return wrong_type();
-  if (!set) return Value::of(int64_t{0});
-  return Value::of(
-      int64_t{std::count_if(set->order.begin(), set->order.end(),
-                            [&](const auto &entry) { return range.holds(entry.first); })});
+  const auto &order = read<Store::SortedSet>(argv[1]).order;
+  return Value::of(int64_t{std::count_if(
+      order.begin(), order.end(), [&](const auto &entry) { return range.holds(entry.first); })});
 }
 
 Value Commands::zrangebyscore(Argv argv) {
@@ -226,12 +196,10 @@ Value Commands::zrangebyscore(Argv argv) {
   }
   Range range;
   if (!range.low.parse(argv[2]) || !range.high.parse(argv[3])) return not_a_float();
-  bool is_wrong = false;
-  const auto *set = lookup<Store::SortedSet>(argv[1], is_wrong);
-  if (is_wrong) return wrong_type();
+  const auto &order = read<Store::SortedSet>(argv[1]).order;
   Value reply = Value::list({});
-  if (!set || skipped < 0) return reply;
-  for (const auto &[score, member] : set->order) {
+  if (skipped < 0) return reply;
+  for (const auto &[score, member] : order) {
     if (!range.holds(score) || skipped-- > 0) continue;
     if (count-- == 0) break;
     reply.items.push_back(Value::of(member));
@@ -243,9 +211,7 @@ Value Commands::zrangebyscore(Argv argv) {
 Value Commands::zremrangebyscore(Argv argv) {
   Range range;
   if (!range.low.parse(argv[2]) || !range.high.parse(argv[3])) return not_a_float();
-  bool is_wrong = false;
-  auto *set = lookup<Store::SortedSet>(argv[1], is_wrong);
-  if (is_wrong) return wrong_type();
+  auto *set = lookup<Store::SortedSet>(argv[1]);
   std::vector<std::string> gone;
   if (set) {
     for (const auto &[score, member] : set->order) {
@@ -253,11 +219,7 @@ Value Commands::zremrangebyscore(Argv argv) {
     }
   }
   for (const std::string &member : gone) take(*set, argv[1], member);
-  if (set && set->scores.empty()) {
-    remove(argv[1]);
-  } else if (!gone.empty()) {
-    changed(argv[1]);
-  }
+  if (!gone.empty()) shrunk(argv[1], set->scores.empty());
   return Value::of(static_cast<int64_t>(gone.size()));
 }
 

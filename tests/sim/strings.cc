@@ -63,9 +63,7 @@ bool expiry_of(const SetOptions &set, int64_t now_ms, int64_t &expires_ms, Value
 }  // namespace
 
 Value Commands::get(Argv argv) {
-  bool is_wrong = false;
-  const auto *text = lookup<std::string>(argv[1], is_wrong);
-  if (is_wrong) return wrong_type();
+  const auto *text = lookup<std::string>(argv[1]);
   return text ? Value::of(*text) : Value::nil();
 }
 
@@ -94,26 +92,21 @@ Value Commands::set(Argv argv) {
 }
 
 Value Commands::strlen(Argv argv) {
-  bool is_wrong = false;
-  const auto *text = lookup<std::string>(argv[1], is_wrong);
-  if (is_wrong) return wrong_type();
-  return Value::of(text ? static_cast<int64_t>(text->size()) : 0);
+  return Value::of(static_cast<int64_t>(read<std::string>(argv[1]).size()));
 }
 
 Value Commands::getrange(Argv argv) {
   int64_t first = 0, last = 0;
   if (!parse_integer(argv[2], first) || !parse_integer(argv[3], last)) return not_an_integer();
-  bool is_wrong = false;
-  const auto *text = lookup<std::string>(argv[1], is_wrong);
-  if (is_wrong) return wrong_type();
+  const auto &text = read<std::string>(argv[1]);
   // The last two negative and crossed stay crossed, where both would become 0 below.
-  if (!text || text->empty() || (first < 0 && last < 0 && first > last)) return Value::of("");
-  const auto size = static_cast<int64_t>(text->size());
+  if (text.empty() || (first < 0 && last < 0 && first > last)) return Value::of("");
+  const auto size = static_cast<int64_t>(text.size());
   if (first < 0) first = std::max<int64_t>(first + size, 0);
   if (last < 0) last = std::max<int64_t>(last + size, 0);
   last = std::min(last, size - 1);
   if (first > last) return Value::of("");
-  return Value::of(text->substr(static_cast<size_t>(first), static_cast<size_t>(last - first + 1)));
+  return Value::of(text.substr(static_cast<size_t>(first), static_cast<size_t>(last - first + 1)));
 }
 
 }  // namespace redlatch::sim
