@@ -14,10 +14,10 @@ class Edit:
     new: str  # IS_ON: whether this defect is the one that is switched on
 
 
-@dataclass(frozen=True)
 class Mutant:
-    name: str
-    what: str
-    seed: int  # that finds it
-    edits: tuple[Edit, ...]
-    shape: str = ""  # of the run; '': as the seed says
+    def __init__(self, name: str, what: str, seed: int, *edits: Edit, shape: str = "") -> None:
+        self.name = name
+        self.what = what
+        self.seed = seed  # that finds it
+        self.edits = edits
+        self.shape = shape  # of the run; '': as the seed says

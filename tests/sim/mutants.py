@@ -28,31 +28,27 @@ ENGINE_MUTANTS = (
         "reply-lease",
         "the lease counts from the reply, not from the request",
         21,
-        (
-            Edit(
-                "engine/queue.cc",
-                "const Nanos deadline = policy::deadline_of(in_flight.sent_at, lease);",
-                "const Nanos deadline =\n"
-                "      policy::deadline_of(IS_ON ? now : in_flight.sent_at, lease);",
-            ),
-            Edit(
-                "engine/tenure.cc",
-                "hold.deadline = std::max(hold.deadline, policy::deadline_of(sent_at, lease));",
-                "hold.deadline =\n"
-                "      std::max(hold.deadline, policy::deadline_of(IS_ON ? now : sent_at, lease));",
-            ),
+        Edit(
+            "engine/queue.cc",
+            "const Nanos deadline = policy::deadline_of(in_flight.sent_at, lease);",
+            "const Nanos deadline =\n"
+            "      policy::deadline_of(IS_ON ? now : in_flight.sent_at, lease);",
+        ),
+        Edit(
+            "engine/tenure.cc",
+            "hold.deadline = std::max(hold.deadline, policy::deadline_of(sent_at, lease));",
+            "hold.deadline =\n"
+            "      std::max(hold.deadline, policy::deadline_of(IS_ON ? now : sent_at, lease));",
         ),
     ),
     Mutant(
         "no-drift",
         "no margin for clocks of different rates",
         1,
-        (
-            Edit(
-                "policy/lease_clock.h",
-                "return lease / 100 + 2 * kMs;",
-                "return IS_ON ? 0 : lease / 100 + 2 * kMs;",
-            ),
+        Edit(
+            "policy/lease_clock.h",
+            "return lease / 100 + 2 * kMs;",
+            "return IS_ON ? 0 : lease / 100 + 2 * kMs;",
         ),
         shape="kDrift",
     ),
@@ -60,30 +56,26 @@ ENGINE_MUTANTS = (
         "late-grant",
         "a grant that comes by message is believed however late it is",
         4,
-        (
-            Edit(
-                "engine/queue.cc",
-                "const auto granted_at = clock_offset_.local_time(push.server_ms, now);",
-                "const auto granted_at = IS_ON ? std::optional<Nanos>(now)\n"
-                "                                : clock_offset_.local_time(push.server_ms, now);",
-            ),
+        Edit(
+            "engine/queue.cc",
+            "const auto granted_at = clock_offset_.local_time(push.server_ms, now);",
+            "const auto granted_at = IS_ON ? std::optional<Nanos>(now)\n"
+            "                                : clock_offset_.local_time(push.server_ms, now);",
         ),
     ),
     Mutant(
         "no-aging",
         "what is known of the server's clock never ages",
         14,
-        (
-            Edit(
-                "policy/clock_offset.cc",
-                "return now / 100;",
-                "return IS_ON ? 0 : now / 100;",
-            ),
-            Edit(
-                "policy/clock_offset.cc",
-                "if (other.second > second - static_cast<int64_t>(kSlots)) best_",
-                "if (IS_ON || other.second > second - static_cast<int64_t>(kSlots)) best_",
-            ),
+        Edit(
+            "policy/clock_offset.cc",
+            "return now / 100;",
+            "return IS_ON ? 0 : now / 100;",
+        ),
+        Edit(
+            "policy/clock_offset.cc",
+            "if (other.second > second - static_cast<int64_t>(kSlots)) best_",
+            "if (IS_ON || other.second > second - static_cast<int64_t>(kSlots)) best_",
         ),
         shape="kStale",
     ),
@@ -91,57 +83,49 @@ ENGINE_MUTANTS = (
         "endless-hold",
         "the longest hold ends nothing",
         3,
-        (
-            Edit(
-                "engine/tenure.cc",
-                "const Nanos end = std::min(hold.deadline, lease.end_at);",
-                "const Nanos end = IS_ON ? hold.deadline : std::min(hold.deadline, lease.end_at);",
-            ),
+        Edit(
+            "engine/tenure.cc",
+            "const Nanos end = std::min(hold.deadline, lease.end_at);",
+            "const Nanos end = IS_ON ? hold.deadline : std::min(hold.deadline, lease.end_at);",
         ),
     ),
     Mutant(
         "endless-burst",
         "a lock passes on inside its client without a limit",
         3,
-        (
-            Edit(
-                "policy/waiting.h",
-                "return burst.pass_count < limit &&",
-                "return (IS_ON || burst.pass_count < limit) &&",
-            ),
+        Edit(
+            "policy/waiting.h",
+            "return burst.pass_count < limit &&",
+            "return (IS_ON || burst.pass_count < limit) &&",
         ),
     ),
     Mutant(
         "long-wait",
         "a wait lasts five times as long",
         4,
-        (
-            Edit(
-                "engine/queue.cc",
-                "after(now, request->wait_ms * kMs)",
-                "after(now, request->wait_ms * kMs * (IS_ON ? 5 : 1))",
-            ),
+        Edit(
+            "engine/queue.cc",
+            "after(now, request->wait_ms * kMs)",
+            "after(now, request->wait_ms * kMs * (IS_ON ? 5 : 1))",
         ),
     ),
     Mutant(
         "new-token",
         "a request that is repeated after a lost answer has a new token",
         1,
-        (
-            Edit(
-                "engine/connecting.cc",
-                "      case Phase::kQueued:\n"
-                "        return ask(hold, now);\n"
-                "      case Phase::kHeld:",
-                "      case Phase::kQueued:\n"
-                "        if (IS_ON && hold.ghost_until > now && !hold.member.empty()) {\n"
-                "          hold.token = wire::make_token(cid_, ++last_id_);\n"
-                "          hold.member.replace(0, hold.token.size(), hold.token);\n"
-                "          hold.ticket.clear();\n"
-                "        }\n"
-                "        return ask(hold, now);\n"
-                "      case Phase::kHeld:",
-            ),
+        Edit(
+            "engine/connecting.cc",
+            "      case Phase::kQueued:\n"
+            "        return ask(hold, now);\n"
+            "      case Phase::kHeld:",
+            "      case Phase::kQueued:\n"
+            "        if (IS_ON && hold.ghost_until > now && !hold.member.empty()) {\n"
+            "          hold.token = wire::make_token(cid_, ++last_id_);\n"
+            "          hold.member.replace(0, hold.token.size(), hold.token);\n"
+            "          hold.ticket.clear();\n"
+            "        }\n"
+            "        return ask(hold, now);\n"
+            "      case Phase::kHeld:",
         ),
         shape="kCut",
     ),
@@ -149,28 +133,24 @@ ENGINE_MUTANTS = (
         "endless-release",
         "a release is repeated when its lease must have ended long ago",
         11,
-        (
-            Edit(
-                "engine/tenure.cc",
-                "if (now < std::max(hold.leave_until, hold.ghost_until)) return leave(hold, now);",
-                "if (IS_ON || now < std::max(hold.leave_until, hold.ghost_until)) {\n"
-                "        return leave(hold, now);\n      }",
-            ),
+        Edit(
+            "engine/tenure.cc",
+            "if (now < std::max(hold.leave_until, hold.ghost_until)) return leave(hold, now);",
+            "if (IS_ON || now < std::max(hold.leave_until, hold.ghost_until)) {\n"
+            "        return leave(hold, now);\n      }",
         ),
     ),
     Mutant(
         "believing-detach",
         "a lease is believed in until the answer to its detach",
         1,
-        (
-            Edit(
-                "engine/handover.cc",
-                "  hold.lease->state.store(Lease::kDetached, std::memory_order_release);\n"
-                "  timers_.remove(hold);",
-                "  if (!IS_ON) {\n"
-                "    hold.lease->state.store(Lease::kDetached, std::memory_order_release);\n  }\n"
-                "  timers_.remove(hold);",
-            ),
+        Edit(
+            "engine/handover.cc",
+            "  hold.lease->state.store(Lease::kDetached, std::memory_order_release);\n"
+            "  timers_.remove(hold);",
+            "  if (!IS_ON) {\n"
+            "    hold.lease->state.store(Lease::kDetached, std::memory_order_release);\n  }\n"
+            "  timers_.remove(hold);",
         ),
         shape="kHandover",
     ),
@@ -178,15 +158,13 @@ ENGINE_MUTANTS = (
         "releasing-detach",
         "a detach without an answer gives the lock back",
         13,
-        (
-            Edit(
-                "engine/handover.cc",
-                "  end_lease(*hold, Lease::kDetached, {});\n  forget(*hold);",
-                "  end_lease(*hold, Lease::kDetached, {});\n"
-                "  if (IS_ON) {\n    hold->is_detached = false;\n    hold->is_release_due = true;\n"
-                "    leave(*hold, 0);\n    return true;\n  }\n"
-                "  forget(*hold);",
-            ),
+        Edit(
+            "engine/handover.cc",
+            "  end_lease(*hold, Lease::kDetached, {});\n  forget(*hold);",
+            "  end_lease(*hold, Lease::kDetached, {});\n"
+            "  if (IS_ON) {\n    hold->is_detached = false;\n    hold->is_release_due = true;\n"
+            "    leave(*hold, 0);\n    return true;\n  }\n"
+            "  forget(*hold);",
         ),
         shape="kHandover",
     ),
@@ -194,12 +172,10 @@ ENGINE_MUTANTS = (
         "long-claim",
         "a pushed grant is believed for as long as the message says",
         1,
-        (
-            Edit(
-                "engine/queue.cc",
-                "const Nanos claim = std::min(push.ms, hold.claim_ms) * kMs;",
-                "const Nanos claim = (IS_ON ? push.ms : std::min(push.ms, hold.claim_ms)) * kMs;",
-            ),
+        Edit(
+            "engine/queue.cc",
+            "const Nanos claim = std::min(push.ms, hold.claim_ms) * kMs;",
+            "const Nanos claim = (IS_ON ? push.ms : std::min(push.ms, hold.claim_ms)) * kMs;",
         ),
         shape="kForgery",
     ),
@@ -207,24 +183,20 @@ ENGINE_MUTANTS = (
         "any-fence",
         "a pushed fence is believed whatever it is",
         25,
-        (
-            Edit(
-                "engine/queue.cc",
-                "push.check == hold.check && is_fence_plausible(hold, push);",
-                "push.check == hold.check && (IS_ON || is_fence_plausible(hold, push));",
-            ),
+        Edit(
+            "engine/queue.cc",
+            "push.check == hold.check && is_fence_plausible(hold, push);",
+            "push.check == hold.check && (IS_ON || is_fence_plausible(hold, push));",
         ),
     ),
     Mutant(
         "left-over",
         "dead waiters beyond what one call looks at are left to the next poll",
         20,
-        (
-            Edit(
-                "engine/queue.cc",
-                "if (answer.has_more && !is_vacant) return ask(hold, now);",
-                "if (!IS_ON && answer.has_more && !is_vacant) return ask(hold, now);",
-            ),
+        Edit(
+            "engine/queue.cc",
+            "if (answer.has_more && !is_vacant) return ask(hold, now);",
+            "if (!IS_ON && answer.has_more && !is_vacant) return ask(hold, now);",
         ),
         shape="kDeploy",
     ),
@@ -232,39 +204,35 @@ ENGINE_MUTANTS = (
         "late-renewal",
         "a lease is renewed while its release waits for an answer",
         1,
-        (
-            Edit(
-                "engine/tenure.cc",
-                ": ask(hold, now);\n    case Phase::kLeaving:\n",
-                ": ask(hold, now);\n    case Phase::kLeaving:\n"
-                "      if (IS_ON && hold.is_release_due && link_ == Link::kUp) {\n"
-                "        wire::Command late;\n"
-                "        const auto form = wire::Form::kDigest;\n"
-                "        wire::extend(late, dialect_, form, hold.lock->keys, hold.token,\n"
-                "                     hold.lease_time / kMs, false, nullptr);\n"
-                "        InFlight in_flight{Ask::kExtend, form, now, hold.lease_time,\n"
-                "                           hold.shared_from_this()};\n"
-                "        (void)try_send(late, std::move(in_flight));\n"
-                "      }\n",
-            ),
+        Edit(
+            "engine/tenure.cc",
+            ": ask(hold, now);\n    case Phase::kLeaving:\n",
+            ": ask(hold, now);\n    case Phase::kLeaving:\n"
+            "      if (IS_ON && hold.is_release_due && link_ == Link::kUp) {\n"
+            "        wire::Command late;\n"
+            "        const auto form = wire::Form::kDigest;\n"
+            "        wire::extend(late, dialect_, form, hold.lock->keys, hold.token,\n"
+            "                     hold.lease_time / kMs, false, nullptr);\n"
+            "        InFlight in_flight{Ask::kExtend, form, now, hold.lease_time,\n"
+            "                           hold.shared_from_this()};\n"
+            "        (void)try_send(late, std::move(in_flight));\n"
+            "      }\n",
         ),
     ),
     Mutant(
         "head-alone",
         "only the head looks when a holder of another library goes",
         82,
-        (
-            Edit(
-                "engine/queue.cc",
-                "if (is_foreign || (hold.is_head() && hold.is_key_awaited)) watch_key(hold, now);",
-                "if ((is_foreign && (hold.is_head() || !IS_ON)) ||\n"
-                "      (hold.is_head() && hold.is_key_awaited)) watch_key(hold, now);",
-            ),
-            Edit(
-                "engine/queue.cc",
-                "is_foreign ? hold.is_head() || !is_watched",
-                "is_foreign ? hold.is_head() || !(is_watched || IS_ON)",
-            ),
+        Edit(
+            "engine/queue.cc",
+            "if (is_foreign || (hold.is_head() && hold.is_key_awaited)) watch_key(hold, now);",
+            "if ((is_foreign && (hold.is_head() || !IS_ON)) ||\n"
+            "      (hold.is_head() && hold.is_key_awaited)) watch_key(hold, now);",
+        ),
+        Edit(
+            "engine/queue.cc",
+            "is_foreign ? hold.is_head() || !is_watched",
+            "is_foreign ? hold.is_head() || !(is_watched || IS_ON)",
         ),
         shape="kBehind",
     ),
@@ -272,45 +240,39 @@ ENGINE_MUTANTS = (
         "no-poll",
         "a waiter trusts messages alone and never looks by itself",
         3,
-        (
-            Edit(
-                "engine/queue.cc",
-                "  timers_.set(hold, std::min(now + delay, std::exchange",
-                "  if (!IS_ON || delay == 0 || hold.told_due < kNever)\n"
-                "    timers_.set(hold, std::min(now + delay, std::exchange",
-            ),
+        Edit(
+            "engine/queue.cc",
+            "  timers_.set(hold, std::min(now + delay, std::exchange",
+            "  if (!IS_ON || delay == 0 || hold.told_due < kNever)\n"
+            "    timers_.set(hold, std::min(now + delay, std::exchange",
         ),
     ),
     Mutant(
         "new-member",
         "the queue member is made anew with each request",
         2,
-        (
-            Edit(
-                "engine/queue.cc",
-                "    hold.foreign = front->options.foreign;\n  }\n",
-                "    hold.foreign = front->options.foreign;\n"
-                "    if (IS_ON && !hold.member.empty()) {\n"
-                "      const bool is_limited = !hold.is_shared && front->wait_ms > 0;\n"
-                "      hold.member = wire::make_member(\n"
-                "          hold.token, hold.mode, std::min(hold.lease_time / kMs, kClaimMs),\n"
-                "          is_limited ? std::max<Nanos>(front->due - now, 0) / kMs : -1);\n"
-                "    }\n"
-                "  }\n",
-            ),
+        Edit(
+            "engine/queue.cc",
+            "    hold.foreign = front->options.foreign;\n  }\n",
+            "    hold.foreign = front->options.foreign;\n"
+            "    if (IS_ON && !hold.member.empty()) {\n"
+            "      const bool is_limited = !hold.is_shared && front->wait_ms > 0;\n"
+            "      hold.member = wire::make_member(\n"
+            "          hold.token, hold.mode, std::min(hold.lease_time / kMs, kClaimMs),\n"
+            "          is_limited ? std::max<Nanos>(front->due - now, 0) / kMs : -1);\n"
+            "    }\n"
+            "  }\n",
         ),
     ),
     Mutant(
         "resent-acquire",
         "after NOSCRIPT an ACQUIRE is sent again behind its own RELEASE",
         1,
-        (
-            Edit(
-                "engine/queue.cc",
-                "      return;  // what was sent behind it decides",
-                "      if (!IS_ON || !wants_text(refusal, in_flight)) return;\n"
-                "      return ask(hold, now, wire::Form::kText);",
-            ),
+        Edit(
+            "engine/queue.cc",
+            "      return;  // what was sent behind it decides",
+            "      if (!IS_ON || !wants_text(refusal, in_flight)) return;\n"
+            "      return ask(hold, now, wire::Form::kText);",
         ),
         shape="kFlush",
     ),
@@ -318,35 +280,31 @@ ENGINE_MUTANTS = (
         "shared-keys",
         "the auxiliary keys of `a` and `{a}` are the same",
         1,
-        (
-            Edit(
-                "wire/keys.cc",
-                'stem.append(lock).append(":rl1.");',
-                'stem.append(lock).append(IS_ON ? ":rl1:" : ":rl1.");',
-            ),
-            Edit(
-                "wire/keys.cc",
-                'append("{").append(lock)',
-                'append("{").append(IS_ON ? name : lock)',
-            ),
+        Edit(
+            "wire/keys.cc",
+            'stem.append(lock).append(":rl1.");',
+            'stem.append(lock).append(IS_ON ? ":rl1:" : ":rl1.");',
+        ),
+        Edit(
+            "wire/keys.cc",
+            'append("{").append(lock)',
+            'append("{").append(IS_ON ? name : lock)',
         ),
     ),
     Mutant(
         "endless-slack",
         "a renewal that is under way is due again and again (220f2fa)",
         16,
-        (
-            Edit(
-                "engine/engine.cc",
-                "hold->looked_at != now;",
-                "(IS_ON || hold->looked_at != now);",
-            ),
-            Edit(
-                "engine/engine.cc",
-                "  while (!timers_.empty()) {\n",
-                "  for (int turns = 0; !timers_.empty(); turns++) {\n"
-                "    if (turns > 100'000) throw redlatch::sim::Endless{};\n",
-            ),
+        Edit(
+            "engine/engine.cc",
+            "hold->looked_at != now;",
+            "(IS_ON || hold->looked_at != now);",
+        ),
+        Edit(
+            "engine/engine.cc",
+            "  while (!timers_.empty()) {\n",
+            "  for (int turns = 0; !timers_.empty(); turns++) {\n"
+            "    if (turns > 100'000) throw redlatch::sim::Endless{};\n",
         ),
         shape="kBatch",
     ),
@@ -354,12 +312,10 @@ ENGINE_MUTANTS = (
         "forced-again",
         "a lease goes on that was taken by force and granted again (220f2fa)",
         22,
-        (
-            Edit(
-                "engine/queue.cc",
-                "answer.fence != hold.fence) {",
-                "answer.fence != hold.fence && !IS_ON) {",
-            ),
+        Edit(
+            "engine/queue.cc",
+            "answer.fence != hold.fence) {",
+            "answer.fence != hold.fence && !IS_ON) {",
         ),
         shape="kCut",
     ),
@@ -367,12 +323,10 @@ ENGINE_MUTANTS = (
         "lost-but-queued",
         "what is lost leaves its token in the queue (220f2fa)",
         466,
-        (
-            Edit(
-                "engine/tenure.cc",
-                "if (is_gone && !hold.is_cancel_due) {",
-                "if (is_gone && (IS_ON || !hold.is_cancel_due)) {",
-            ),
+        Edit(
+            "engine/tenure.cc",
+            "if (is_gone && !hold.is_cancel_due) {",
+            "if (is_gone && (IS_ON || !hold.is_cancel_due)) {",
         ),
         shape="kCut",
     ),
@@ -380,45 +334,39 @@ ENGINE_MUTANTS = (
         "lost-comes-back",
         "a renewal that is confirmed after the lease brings it back",
         8,
-        (
-            Edit(
-                "engine/tenure.cc",
-                "  if (now >= hold.lease->deadline.load()) return on_hold_due(hold, now);\n"
-                "  if (refusal &&",
-                "  const bool is_over = now >= hold.lease->deadline.load();\n"
-                "  if (!IS_ON && is_over) return on_hold_due(hold, now);\n"
-                "  if (refusal &&",
-            ),
-            Edit(
-                "engine/tenure.cc",
-                "  if (const Nanos end = hold.lease->deadline.load(); now < end) {",
-                "  if (IS_ON && hold.is_extend_pending) return timers_.set(hold, now + 10 * kMs);\n"
-                "  if (const Nanos end = hold.lease->deadline.load(); now < end) {",
-            ),
+        Edit(
+            "engine/tenure.cc",
+            "  if (now >= hold.lease->deadline.load()) return on_hold_due(hold, now);\n"
+            "  if (refusal &&",
+            "  const bool is_over = now >= hold.lease->deadline.load();\n"
+            "  if (!IS_ON && is_over) return on_hold_due(hold, now);\n"
+            "  if (refusal &&",
+        ),
+        Edit(
+            "engine/tenure.cc",
+            "  if (const Nanos end = hold.lease->deadline.load(); now < end) {",
+            "  if (IS_ON && hold.is_extend_pending) return timers_.set(hold, now + 10 * kMs);\n"
+            "  if (const Nanos end = hold.lease->deadline.load(); now < end) {",
         ),
     ),
     Mutant(
         "same-fence",
         "a lock that passes on inside a client keeps its fence",
         3,
-        (
-            Edit(
-                "engine/queue.cc",
-                "lease.fence = hold.fence + hold.burst.pass_count;",
-                "lease.fence = hold.fence + (IS_ON ? 0 : hold.burst.pass_count);",
-            ),
+        Edit(
+            "engine/queue.cc",
+            "lease.fence = hold.fence + hold.burst.pass_count;",
+            "lease.fence = hold.fence + (IS_ON ? 0 : hold.burst.pass_count);",
         ),
     ),
     Mutant(
         "no-backoff",
         "a refusal that may pass is met without a pause",
         1,
-        (
-            Edit(
-                "engine/queue.cc",
-                "timers_.set(hold, now + hold.retry.next(entropy_.next()));",
-                "timers_.set(hold, now + (IS_ON ? 0 : hold.retry.next(entropy_.next())));",
-            ),
+        Edit(
+            "engine/queue.cc",
+            "timers_.set(hold, now + hold.retry.next(entropy_.next()));",
+            "timers_.set(hold, now + (IS_ON ? 0 : hold.retry.next(entropy_.next())));",
         ),
         shape="kScarce",
     ),
@@ -426,18 +374,16 @@ ENGINE_MUTANTS = (
         "no-descent",
         "an upgrade that was granted while it was taken back stays",
         132,
-        (
-            Edit(
-                "engine/climb.cc",
-                "climb.is_descent_due = answer.result == 2;",
-                "climb.is_descent_due = answer.result == 2 && !IS_ON;",
-            ),
-            # Or the next renewal would put it right.
-            Edit(
-                "engine/climb.cc",
-                "if (hold.climb.request || hold.climb.is_cancel_due) return;",
-                "if (IS_ON || hold.climb.request || hold.climb.is_cancel_due) return;",
-            ),
+        Edit(
+            "engine/climb.cc",
+            "climb.is_descent_due = answer.result == 2;",
+            "climb.is_descent_due = answer.result == 2 && !IS_ON;",
+        ),
+        # Or the next renewal would put it right.
+        Edit(
+            "engine/climb.cc",
+            "if (hold.climb.request || hold.climb.is_cancel_due) return;",
+            "if (IS_ON || hold.climb.request || hold.climb.is_cancel_due) return;",
         ),
         shape="kReaders",
     ),
@@ -445,15 +391,13 @@ ENGINE_MUTANTS = (
         "late-upgrade",
         "a message of an earlier upgrade is believed",
         33,
-        (
-            Edit(
-                "engine/climb.cc",
-                "  if (hold.is_ask_pending) {\n    hold.told_due = now;",
-                "  if (IS_ON) {\n"
-                "    become_writer(hold, hold.fence + 32, hold.since_ms);\n"
-                "    return schedule(hold, now);\n  }\n"
-                "  if (hold.is_ask_pending) {\n    hold.told_due = now;",
-            ),
+        Edit(
+            "engine/climb.cc",
+            "  if (hold.is_ask_pending) {\n    hold.told_due = now;",
+            "  if (IS_ON) {\n"
+            "    become_writer(hold, hold.fence + 32, hold.since_ms);\n"
+            "    return schedule(hold, now);\n  }\n"
+            "  if (hold.is_ask_pending) {\n    hold.told_due = now;",
         ),
         shape="kReaders",
     ),
@@ -461,12 +405,10 @@ ENGINE_MUTANTS = (
         "unforgotten",
         "a name that nothing holds is not forgotten",
         1,
-        (
-            Edit(
-                "engine/tenure.cc",
-                "if (--hold.lock->hold_count == 0) names_",
-                "if (--hold.lock->hold_count == 0 && !IS_ON) names_",
-            ),
+        Edit(
+            "engine/tenure.cc",
+            "if (--hold.lock->hold_count == 0) names_",
+            "if (--hold.lock->hold_count == 0 && !IS_ON) names_",
         ),
     ),
 ) + QUORUM_MUTANTS

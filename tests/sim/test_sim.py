@@ -45,7 +45,9 @@ def hash_in(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "of, seeds, share", [([], SEEDS, 0.8), (["--redlock"], QUORUM_SEEDS, 0.7)], ids=["all", "quorums"]
+    "of, seeds, share",
+    [([], SEEDS, 0.8), (["--redlock"], QUORUM_SEEDS, 0.7)],
+    ids=["all", "quorums"],
 )
 def test_no_seed_breaks_a_rule(
     capsys: pytest.CaptureFixture[str],

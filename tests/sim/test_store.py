@@ -3,8 +3,8 @@
 """Goal: the simulated store answers as a real server does, so that what a simulation finds is true.
 
 Method: store_honesty sends random sequences to both, the server under a clock that the program
-sets; it compares replies, messages and keys. Each run takes sequences of its own, by a new seed that
-it prints.
+sets; it compares replies, messages and keys. Each run takes sequences of its own, by a new seed
+that it prints.
 """
 
 from __future__ import annotations

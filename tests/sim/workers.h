@@ -17,8 +17,8 @@ namespace redlatch::sim {
 using Begun = std::atomic<uint64_t>;
 static_assert(Begun::is_always_lock_free, "it is shared by processes");
 
-// `work` runs in `jobs` processes and writes what it found; `read` reads that, one process after the
-// other, and says whether it was complete. @return what went wrong.
+// `work` runs in `jobs` processes and writes what it found; `read` reads that, of one process after
+// the other, and says whether it was complete. @return what went wrong.
 std::vector<std::string> run_workers(int jobs, const std::function<void(Begun &, FILE *)> &work,
                                      const std::function<bool(FILE *)> &read);
 
