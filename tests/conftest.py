@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.history import History
 
-_FIGURES: list[str] = []
+_FIGURE = "figure"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,20 +23,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def seed(request: pytest.FixtureRequest) -> int:
     given = request.config.getoption("--seed")
-    return random.SystemRandom().randrange(1 << 32) if given is None else int(given)
+    if given is not None:
+        return int(given)
+    # All workers of a run have the same one.
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    return random.Random(run).randrange(1 << 32)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if _FIGURES:
+    reports = (report for found in terminalreporter.stats.values() for report in found)
+    ended = [report for report in reports if getattr(report, "when", "") == "teardown"]
+    figures = [value for one in ended for name, value in one.user_properties if name == _FIGURE]
+    if figures:
         terminalreporter.section("figures")
-    for figure in _FIGURES:
-        terminalreporter.write_line(figure)
+    for figure in figures:
+        terminalreporter.write_line(str(figure))
 
 
 @pytest.fixture
-def figure() -> Callable[[str], None]:
+def figure(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
     """Note a figure to be shown at the end of the run."""
-    return _FIGURES.append
+    return lambda text: record_property(_FIGURE, text)
 
 
 @pytest.fixture

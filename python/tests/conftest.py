@@ -19,8 +19,6 @@ from support.servers import Server, available_kinds
 from support.signals import stop_ignoring
 from support.wait import LIMIT
 
-pytest_plugins = ["pytester"]
-
 stop_ignoring()
 
 

@@ -119,19 +119,20 @@ class Runner:
         self._process.stdin.close()
         try:
             status = self._process.wait(REPLY_SECONDS)
+            text = self._error_text()
         except subprocess.TimeoutExpired:
             raise RunnerFailed("the runner does not end") from None
         finally:
             self.kill()
-        if status or (text := self._error_text()):
-            raise RunnerFailed(f"the runner ended with {status}: {self._error_text()}")
+        if status or text:
+            raise RunnerFailed(f"the runner ended with {status}: {text}")
 
     def kill(self) -> None:
         """End it by SIGKILL, if it has not ended."""
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
+        for pipe in (self._process.stdin, self._process.stdout, self._errors):
             if pipe:
                 try:
                     pipe.close()

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from support.build import ROOT
+from support.build import ROOT, alone
 from support.go import PINNED, find_go
 
 SOURCES = Path(__file__).parent / "peers"
@@ -131,6 +131,11 @@ def _state(language: str) -> str:
 @cache
 def _built(language: str) -> str:
     """"", or why it could not be built."""
+    with alone(f"interop-{language}"):
+        return _build(language)
+
+
+def _build(language: str) -> str:
     stamp = BUILD / language / "stamp"
     state = _state(language)
     if stamp.exists() and stamp.read_text() == state:

@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -27,3 +30,12 @@ def built(path: str) -> Path:
     if not found.exists():
         raise FileNotFoundError(f"{found} is not there: build it first")
     return found
+
+
+@contextmanager
+def alone(name: str) -> Iterator[None]:
+    """Tests that run beside each other make the same files: one of them at a time."""
+    (ROOT / "build").mkdir(exist_ok=True)
+    with open(ROOT / f"build/{name}.lock", "w", encoding="ascii") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -9,19 +9,16 @@ Tests that need Go are skipped where there is none that is new enough.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from .build import build_folder
+from .build import alone, build_folder
 
 OLDEST_GO = (1, 21)
 BUILD_S = 600.0
@@ -67,20 +64,12 @@ def run_go(
     )
 
 
-@contextmanager
-def _alone() -> Iterator[None]:
-    """Tests beside each other use the same files."""
-    with open(build_folder() / "go.lock", "w", encoding="ascii") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 @cache
 def installed_prefix() -> Path:
     """Where the build is installed for programs of Go; as it is now."""
     prefix = build_folder() / "prefix"
     command = ["cmake", "--install", str(build_folder()), "--prefix", str(prefix)]
-    with _alone():
+    with alone("go"):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return prefix
@@ -116,7 +105,7 @@ def go_build(folder: Path, output: Path) -> Path:
     """The program in `folder`, which uses the package, built as `output` if anything changed."""
     go_fetch(folder)
     environment = go_environment()
-    with _alone():
+    with alone("go"):
         done = run_go(folder, "build", "-o", str(output), ".", environment=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return output

@@ -16,7 +16,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from .build import ROOT
+from .build import ROOT, alone
 from .go import find_go, run_go
 from .record import Record
 
@@ -28,7 +28,8 @@ JUDGE_S = 300.0
 @cache
 def program() -> Path:
     """The checkers, built if anything has changed."""
-    done = run_go(SOURCES, "build", "-o", str(PROGRAM), ".", limit_s=JUDGE_S)
+    with alone("history"):
+        done = run_go(SOURCES, "build", "-o", str(PROGRAM), ".", limit_s=JUDGE_S)
     assert done.returncode == 0, done.stderr
     return PROGRAM
 

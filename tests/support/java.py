@@ -9,21 +9,19 @@ Tests that need Java are skipped where there is no JDK that is new enough.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from .build import ROOT, build_folder, built
+from .build import ROOT, alone, build_folder, built
 
 OLDEST_JAVA = 17
 COMPILE_S = 300.0
@@ -68,14 +66,6 @@ def _run(*command: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@contextmanager
-def _alone() -> Iterator[None]:
-    """Tests beside each other use the same files."""
-    with open(build_folder() / "java.lock", "w", encoding="ascii") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 def _sources(parts: Iterable[Path]) -> list[Path]:
     """All of a folder, and single files."""
     found = (part.rglob("*.java") if part.is_dir() else [part] for part in parts)
@@ -103,7 +93,7 @@ def _compile(name: str, sources: list[Path], *options: str, uses: Path | None = 
     if uses:
         options += ("-cp", str(uses))
     digest = _digest(sources, javac, *options, _stamp(uses).read_text() if uses else "")
-    with _alone(), tempfile.TemporaryDirectory(dir=jar.parent) as scratch:
+    with alone("java"), tempfile.TemporaryDirectory(dir=jar.parent) as scratch:
         if jar.exists() and stamp.exists() and stamp.read_text() == digest:
             return jar
         command = [javac, "--release", str(OLDEST_JAVA), "-proc:none", "-d", f"{scratch}/classes"]

