@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.history import History
+from xdist.scheduler import LoadScopeScheduling
 
 _FIGURE = "figure"
 
@@ -18,6 +19,24 @@ _FIGURE = "figure"
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seed", type=int, help="seed of the random tests (default: a new one)")
     parser.addoption("--steps", type=int, help="steps of a random program")
+
+
+# Tests that share what takes long to make, or change what others use meanwhile.
+_TOGETHER = (
+    "tests/java/",
+    "tests/docs/test_setup.py::test_what_the_demo_says_next_works",
+)
+
+
+class _Scheduling(LoadScopeScheduling):
+    """Each test goes to any worker, but those of _TOGETHER, which are done by one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((part for part in _TOGETHER if nodeid.startswith(part)), nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _Scheduling:
+    return _Scheduling(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import select
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,21 @@ from support.signals import stop_ignoring
 from support.wait import LIMIT
 
 stop_ignoring()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What the package leaves open is an error, as any other warning is."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.filterwarnings("error::ResourceWarning"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_of_others() -> None:
+    """What tests of other folders have left is not of the package."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()
 
 
 @pytest.fixture(scope="session")

@@ -501,7 +501,8 @@ def test_their_plain_locks(both: Pair, theirs_are: str, kind: str) -> None:
     assert reply.value and reply.ended - released < SOON_S
     assert not ours.tries()
     theirs.release(owner="waiter")
-    assert both.keys == []
+    # Redisson leaves a mark of its release, for a moment.
+    wait_until(lambda: both.keys == [])
 
 
 # ---- crowds --------------------------------------------------------------------------------------

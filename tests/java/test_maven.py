@@ -50,9 +50,6 @@ ADAPTERS = {
 
 MODULE = "module program { requires io.redlatch; }\n"
 
-# Maven runs once for all of them, on one folder.
-pytestmark = pytest.mark.xdist_group("maven")
-
 
 @pytest.fixture(scope="module")
 def verified() -> str:
