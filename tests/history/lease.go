@@ -83,6 +83,8 @@ func leasesOf(h *history, slack int64) []*lease {
 				l.add(o)
 			}
 		}
+	}
+	for _, o := range h.ops {
 		if o.kind == "close" || o.kind == "force" {
 			for _, l := range all {
 				l.takeAway(o)
@@ -142,7 +144,7 @@ func (l *lease) takeAway(o *op) {
 	l.openFrom = min(l.openFrom, o.call)
 	at := o.call
 	if o.call < l.begin {
-		if o.name != "" {
+		if o.name != "" && !l.wasLost() {
 			return // most likely it was granted by this
 		}
 		at = l.begin
@@ -206,6 +208,11 @@ func (l *lease) judgeModes() {
 		}
 	}
 	l.believe(s, l.end)
+}
+
+// wasLost: its owner was told so by the server.
+func (l *lease) wasLost() bool {
+	return slices.ContainsFunc(l.calls, func(o *op) bool { return o.outcome == "lost" })
 }
 
 func (l *lease) believe(s span, end int64) {
