@@ -69,6 +69,7 @@ class World:
         players: dict[str, str],
         defect: str = "",
         peers: Sequence[Server] = (),
+        start: Callable[[list[str], str], Runner] = Runner,
     ) -> None:
         self.servers = [server, *peers]
         self.server = server  # that the last line with @ was for
@@ -81,7 +82,7 @@ class World:
         self.clients: dict[str, Runner] = {}
         self.proxies: dict[str, FaultProxy] = {}
         for name in case.clients:  # All at once: some take a while to start.
-            self.clients[name] = Runner(commands[players[name]], defect)
+            self.clients[name] = start(commands[players[name]], defect)
         for i, (name, options) in enumerate(case.clients.items()):
             # Every other client comes over TCP, so that both ways are used side by side.
             urls = [server.unix_url if i % 2 else server.url for server in self.servers]

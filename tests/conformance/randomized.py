@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Random programs, judged by the model; a failing one is shrunk to the text of a case.
+"""Random programs: what they do follows from a seed, how it went is recorded and judged.
 
 PYTHONPATH=tests python3 -m conformance.randomized --seed 7 --steps 500
 """
@@ -11,24 +11,19 @@ import argparse
 import random
 import tempfile
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+from support.history import History
+from support.record import Record
 from support.servers import Server, available_kinds
+from system.conftest import queued_tokens
 
 from .case import Case, parse
 from .driver import CaseFailed, World, run_steps
-from .model import (
-    CLIENT_OPERATIONS,
-    LOCK_OPERATIONS,
-    SERVER_OPERATIONS,
-    SHARED_OPERATIONS,
-    Answer,
-    Model,
-    Operation,
-)
-from .runners import PREPARE, capabilities
+from .recorded import RecordedRunner
+from .runners import PREPARE, RunnerFailed, capabilities
 
 CLIENTS = ["a", "b", "c"]
 # Two locks of each client on a name of each kind, so that clients also wait for themselves.
@@ -36,167 +31,231 @@ KINDS = {"rnd_h": "reentrant", "rnd_r": "rw", "rnd_x": "mutex"}
 LOCKS = {f"{c}.{name[-1]}{i}": name for c in CLIENTS for name in KINDS for i in (1, 2)}
 # Of the reentrant ones: owners with several locks of one client, and of several clients.
 OWNERS = {"a.h1": "o1", "a.h2": "o1", "b.h1": "o1", "b.h2": "o2", "c.h1": "o2", "c.h2": "o3"}
-GRANT_SECONDS = 10.0
-SHRINK_SECONDS = 40.0
-
-
-@dataclass
-class Program:
-    """What is done. What it answers is the model's business, so that any part may be left out."""
-
-    seed: int
-    strict: bool
-    operations: list[Operation]
-
-
-@dataclass
-class Failure:
-    message: str
-    text: str  # as a case
-
-
-def generate(seed: int, steps: int) -> Program:
-    rng = random.Random(seed)
-    kinds = {**LOCK_OPERATIONS, **SHARED_OPERATIONS, **CLIENT_OPERATIONS, **SERVER_OPERATIONS}
-    readable = sorted(lock for lock, name in LOCKS.items() if KINDS[name] == "rw")
-    operations = []
-    for kind in rng.choices(list(kinds), list(kinds.values()), k=steps):
-        targets = CLIENTS
-        if kind in LOCK_OPERATIONS or kind in SHARED_OPERATIONS:
-            targets = readable if kind in SHARED_OPERATIONS else sorted(LOCKS)
-        target = rng.choice(targets)
-        operations.append((kind, target, rng.randrange(1 << 30)))
-    return Program(seed, rng.random() < 0.5, operations)
-
-
-def as_case(program: Program, lines: Iterable[str] | None = None) -> str:
-    """The text of a case: all locks for none, else these lines with the locks that they use."""
-    def options(lock: str) -> str:
-        is_strict = program.strict or KINDS[LOCKS[lock]] != "mutex"
-        burst = " local_burst=0" if is_strict else ""
-        return f"name={LOCKS[lock]}{burst}{' owner=' + OWNERS[lock] if lock in OWNERS else ''}"
-
-    text = "\n".join(lines or ())
-    locks = [lock for lock in LOCKS if lines is None or f"{lock} " in text]
-    made = [f"lock {lock} {KINDS[LOCKS[lock]]} {options(lock)}" for lock in locks]
-    return "\n".join(["case random-found", f"client {' '.join(CLIENTS)}", *made, text]) + "\n"
+# How often each is done; first what takes a lock, then what asks for a lease.
+TAKING = {"acquire": 6, "start": 8, "attach": 2}
+READING = {"acquire_read": 6, "start_read": 8}
+USING = {"release": 10, "check": 2, "extend": 2, "show": 1, "detach": 1}
+CHANGING = {"upgrade": 2, "start_upgrade": 4, "downgrade": 3}
+OTHERS = {"inspect": 3, "cancel": 2, "script_flush": 1, "drop_connections": 1}
+FORCING = {"force_release": 1, "force_release_by_token": 1, "evict": 1}
+WEIGHTS = {**TAKING, **READING, **USING, **CHANGING, **FORCING, **OTHERS}
+SERVED_MS = 8000
+END_SECONDS = 15.0
+# What is never an answer, whatever was done before.
+WRONG = {"UNKNOWN", "E_INTERNAL", "E_NO_MEMORY", "E_FORKED", "E_CLOSED"}
 
 
 class Run:
     """One program on one server, and the lines that it has become."""
 
-    def __init__(self, world: World, program: Program, players: dict[str, str]) -> None:
-        self.world = world
+    def __init__(
+        self, world: World, rng: random.Random, is_strict: bool, able: set[str], record: Record
+    ) -> None:
+        self.world, self.rng, self.record = world, rng, record
+        self.is_strict = is_strict  # no lock is passed on inside a client
+        self.able_to_cancel = able
+        self.is_calm = rng.random() < 0.5
+        self.waiting: dict[str, str] = {}  # what each lock has started
         self.lines: list[str] = []
-        tokens = world.bindings
-        able = {client: "cancels" in capabilities()[name] for client, name in players.items()}
-        owners = {"rnd_h": OWNERS, "rnd_r": {}}
-        self.model = Model(LOCKS, able, program.strict, lambda a, b: tokens[a] == tokens[b], owners)
-        self.program = program
-        # What a candidate answered when it was found to be granted: it says so once.
-        self._found: tuple[str, str] = ("", "")
+        self.modes: dict[str, str] = {}  # of its last lease, also of one that has ended
+        self.held: set[str] = set()  # as far as is known here
+        self.tokens: list[str] = []
 
-    def go(self) -> None:
+    def go(self, steps: int) -> None:
         run_steps(self.world, self.world.case.steps)
-        for operation in self.program.operations:
-            self._follow(self.model.apply(operation))
-        self._follow(self.model.finish())
+        # A holder that does not know of its loss may still pass the lock on inside its client.
+        without = set() if self.is_strict else set(FORCING)
+        without |= {"drop_connections"} if self.is_calm else set()
+        kinds = [kind for kind in WEIGHTS if kind not in without]
+        for kind in self.rng.choices(kinds, [WEIGHTS[kind] for kind in kinds], k=steps):
+            self._step(kind)
+            self._poll()
+        self._finish()
         self.world.end()
 
-    def _follow(self, answer: Answer) -> None:
-        chosen: str | None = None
-        while True:
-            try:
-                said = answer.send(chosen)
-            except StopIteration:
-                return
-            chosen = None
-            if isinstance(said, list):
-                chosen = self._find_granted(said)
-            else:
-                self._do(said)
+    def say(self, target: str, text: str) -> str:
+        """Have a client or a lock do something. @return the status."""
+        client, _, lock = target.partition(".")
+        reply = self.world.clients[client].call(f"{lock or '-'} {text}")
+        status, *words = reply.split()
+        self.lines.append(f"{target} {text} -> {status}")
+        if status in WRONG:
+            raise CaseFailed(f"{target} {text} -> {reply}")
+        values = dict(word.split("=", 1) for word in words)
+        if lock and "token" in values and status == "OK" and not text.startswith("detach"):
+            self.tokens.append(values["token"])
+            self.modes[target] = values["mode"]
+            self.held.add(target)
+        return status
 
-    def _do(self, line: str) -> None:
-        self.lines.append(line)
-        step = parse(as_case(self.program) + line, "random")[0].steps[-1]
-        lock, reply = self._found
-        if step.target != lock:
-            run_steps(self.world, [step])
+    def _step(self, kind: str) -> None:
+        lock = self.rng.choice(list(LOCKS))
+        name = LOCKS[lock]
+        if kind == "cancel":
+            self._cancel(lock)
+        elif kind in FORCING or kind in OTHERS:
+            getattr(self, f"_{kind}")(lock.partition(".")[0], name)
+        elif KINDS[name] != "rw" and (kind in READING or kind in CHANGING):
             return
-        self._found = ("", "")
-        if wrong := self.world.judge(step, reply, 0.0):
-            raise CaseFailed(self.world.report(step, reply, wrong))
+        elif kind in TAKING or kind in READING:
+            # A lease that is held would be replaced by the one that comes.
+            if lock not in self.waiting and lock not in self.held:
+                self._take(lock, kind)
+        elif lock in self.modes and self.waiting.get(lock) != "start_upgrade":
+            # What it is already, it says without asking the server.
+            needed = "WRITE" if kind == "downgrade" else "READ"
+            if kind not in CHANGING or self.modes[lock] == needed:
+                self._use(lock, kind)
 
-    def _find_granted(self, candidates: list[str]) -> str:
-        """Ask the candidates in turn until one says that it has been granted."""
-        if len(candidates) == 1:
-            return candidates[0]
-        end = time.monotonic() + GRANT_SECONDS
-        while time.monotonic() < end:
-            for lock in candidates:
-                client, _, name = lock.partition(".")
-                reply = self.world.clients[client].call(f"{name} poll wait_ms=0")
-                if not reply.startswith("PENDING"):
-                    self._found = (lock, reply)
-                    return lock
-            time.sleep(0.001)
-        raise CaseFailed(f"nobody was granted, of {' '.join(candidates)}")
+    def _take(self, lock: str, kind: str) -> None:
+        if kind in ("acquire", "start") and KINDS[LOCKS[lock]] == "rw" and self.rng.random() < 0.7:
+            kind += "_write"
+        if kind == "attach":
+            if self.tokens and lock not in OWNERS:
+                self.say(lock, f"attach token={self.rng.choice(self.tokens)}")
+        elif kind.startswith("start"):
+            self._start(lock, kind)
+        else:
+            self.say(lock, f"{kind} wait_ms=0")
+
+    def _start(self, lock: str, kind: str) -> None:
+        self.say(lock, f"{kind} wait_ms=-1")
+        self.waiting[lock] = kind
+        tokens = queued_tokens(self.world.server, LOCKS[lock])
+        if tokens:
+            self.record.queue(LOCKS[lock], tokens)
+
+    def _use(self, lock: str, kind: str) -> None:
+        if kind == "start_upgrade":
+            if lock not in self.waiting and lock in self.held:
+                self._start(lock, kind)
+            return
+        lengths = {"extend": f" lease_ms={30_000 + self.rng.randrange(30_000)}"}
+        status = self.say(lock, kind + lengths.get(kind, " wait_ms=0" if kind == "upgrade" else ""))
+        if kind in CHANGING and status == "OK":
+            self.modes[lock] = "READ" if kind == "downgrade" else "WRITE"
+        if kind in ("release", "detach") or status in ("E_LOST", "E_NOT_HELD"):
+            self.held.discard(lock)
+
+    def _cancel(self, lock: str) -> None:
+        if lock in self.waiting and lock.partition(".")[0] in self.able_to_cancel:
+            self._settle(lock, self.say(lock, "cancel"))
+
+    def _poll(self) -> None:
+        for lock in list(self.waiting):
+            self._settle(lock, self.say(lock, "poll wait_ms=0"))
+
+    def _settle(self, lock: str, status: str) -> None:
+        if status == "PENDING":
+            self.lines.pop()
+        elif self.waiting.pop(lock) == "start_upgrade" and status == "OK":
+            self.modes[lock] = "WRITE"
+
+    # ---- of clients, and of the server ----
+
+    def _inspect(self, client: str, name: str) -> None:
+        self.say(client, f"inspect name={name}")
+
+    def _force_release(self, client: str, name: str) -> None:
+        self.say(client, f"force_release name={name}")
+
+    def _force_release_by_token(self, client: str, name: str) -> None:
+        # The other holds of an owner have another fence from then on, which no checker knows.
+        if self.tokens and KINDS[name] != "reentrant":
+            self.say(client, f"force_release name={name} token={self.tokens[-1]}")
+
+    def _script_flush(self, _: str, __: str) -> None:
+        self.world.command("SCRIPT", "FLUSH")
+
+    def _evict(self, _: str, name: str) -> None:
+        # Those who wait would only find out when they look again, some time later.
+        if not any(LOCKS[lock] == name for lock in self.waiting):
+            number = self.record.call("force", name=name)
+            self.world.command("DEL", name)
+            self.record.returned(number, "ok")
+            self.lines.append(f"@ del {name}")
+
+    def _drop_connections(self, _: str, __: str) -> None:
+        self.world.fault_drop_connections()
+        self.lines.append("@ drop_connections")
+        # A client learns of it with its next command, and whether that was done it cannot know.
+        lines = [f"until {client} inspect name=rnd_x -> OK" for client in CLIENTS]
+        run_steps(self.world, parse(_header() + "\n".join(lines), "random")[0].steps[-len(lines) :])
+
+    def _finish(self) -> None:
+        """Everything is given back; then nothing may be held."""
+        end = time.monotonic() + END_SECONDS
+        for lock in list(self.waiting):
+            self._cancel(lock)
+        while self.held or self.waiting:
+            if time.monotonic() > end:
+                raise CaseFailed(f"still waiting: {self.waiting}")
+            for lock in list(self.held):
+                if self.waiting.get(lock) != "start_upgrade":
+                    self._use(lock, "release")
+            if not self.held:  # One that waits is behind a lease that was detached.
+                for name in {LOCKS[lock] for lock in self.waiting}:
+                    self.say("a", f"force_release name={name}")
+            self._poll()
+        for name in KINDS:
+            self.say("a", f"force_release name={name}")
+            end_line = f"until a inspect name={name} -> OK state=0 waiting=0"
+            run_steps(self.world, parse(f"{_header()}{end_line}", "random")[0].steps[-1:])
+
+
+def _header(burst: str = "") -> str:
+    """The case that makes all locks."""
+    lines = ["case random", f"client {' '.join(CLIENTS)}"]
+    for lock, name in LOCKS.items():
+        options = f"name={name}{burst}{' owner=' + OWNERS[lock] if lock in OWNERS else ''}"
+        lines.append(f"lock {lock} {KINDS[name]} {options}")
+    return "\n".join(lines) + "\n"
+
+
+def assigned(seed: int, names: list[str]) -> dict[str, str]:
+    """There are more runners than clients: with a few seeds in a row each has its turn."""
+    return {client: names[(seed + i) % len(names)] for i, client in enumerate(CLIENTS)}
 
 
 def run_program(
-    server: Server, commands: dict[str, list[str]], program: Program, defect: str = ""
-) -> Failure | None:
-    """Run it on an empty server. @return what went wrong."""
+    server: Server,
+    commands: dict[str, list[str]],
+    folder: Path,
+    seed: int,
+    steps: int,
+    players: dict[str, str] | None = None,
+    defect: str = "",
+) -> str:
+    """Run it on an empty server; the record is in `folder`. @return what went wrong."""
     with server.connect() as connection:
         connection.cmd("FLUSHALL")
-    case: Case = parse(as_case(program), "random")[0]
-    players = sorted(name for name, able in capabilities().items() if "requests" in able)
-    # There are more runners than clients: with a few seeds in a row each has its turn.
-    assigned = {c: players[(program.seed + i) % len(players)] for i, c in enumerate(CLIENTS)}
-    world = World(server, case, commands, assigned, defect)
-    run = Run(world, program, assigned)
+    able = {name: found for name, found in capabilities().items() if "requests" in found}
+    players = players or assigned(seed, sorted(able))
+    rng = random.Random(seed)
+    is_strict = rng.random() < 0.5
+    case: Case = parse(_header(" local_burst=0" if is_strict else ""), "random")[0]
+    folder.mkdir()
+    history = History(folder)
+    start: Callable[[list[str], str], RecordedRunner] = partial(RecordedRunner, folder=folder)
+    world = World(server, case, commands, players, defect, start=start)
+    canceling = {client for client in CLIENTS if "cancels" in able[players[client]]}
+    run = Run(world, rng, is_strict, canceling, history.record)
+    failure = ""
     try:
-        run.go()
-    except CaseFailed as error:
-        return Failure(str(error), as_case(program, run.lines))
+        run.go(steps)
+    except (CaseFailed, RunnerFailed) as error:
+        failure = f"{error}\n"
     finally:
         world.close()
-    return None
-
-
-def shrink(
-    server: Server, commands: dict[str, list[str]], program: Program, defect: str = ""
-) -> tuple[Program, Failure | None]:
-    """Leave out what is not needed to fail: halves first, single operations last."""
-    end = time.monotonic() + SHRINK_SECONDS
-    failure = run_program(server, commands, program, defect)
-    size = max(len(program.operations) // 2, 1)
-    while failure is not None and time.monotonic() < end:
-        is_smaller = False
-        start = 0
-        while start < len(program.operations) and time.monotonic() < end:
-            rest = program.operations[:start] + program.operations[start + size :]
-            smaller = replace(program, operations=rest)
-            found = run_program(server, commands, smaller, defect)
-            if found is None:
-                start += size
-            else:
-                program, failure, is_smaller = smaller, found, True
-        if size == 1 and not is_smaller:
-            break
-        size = max(size // 2, 1)
-    return program, failure
-
-
-def describe(seed: int, steps: int, failure: Failure) -> str:
-    return (
-        f"seed {seed}, {steps} steps (repeat with --seed {seed} --steps {steps}):\n"
-        f"{failure.message}\n\nshrunk to:\n\n{failure.text}"
-    )
+        history.record.close()
+    status, report = history.findings(is_fifo=run.is_calm, calm_ns=1, serve_ms=SERVED_MS)
+    if status:
+        failure += report
+    return failure and "\n".join([f"seed {seed}, {steps} steps, {players}:", *run.lines, failure])
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Random programs, judged by a model.")
+    parser = argparse.ArgumentParser(description="Random programs, judged by their histories.")
     parser.add_argument("--seed", type=int, help="default: a new one")
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--runs", type=int, default=1, help="with the seeds that follow")
@@ -205,14 +264,13 @@ def main() -> int:
     first = arguments.seed
     if first is None:
         first = random.SystemRandom().randrange(1 << 32)
-    with tempfile.TemporaryDirectory() as folder, Server(arguments.server) as server:
-        commands = {name: PREPARE[name](Path(folder)) for name in capabilities()}
+    with tempfile.TemporaryDirectory() as name, Server(arguments.server) as server:
+        folder = Path(name)
+        commands = {name: PREPARE[name](folder) for name in capabilities()}
         for seed in range(first, first + arguments.runs):
-            program = generate(seed, arguments.steps)
-            failure = run_program(server, commands, program)
-            if failure is not None:
-                _, shrunk = shrink(server, commands, program)
-                print(describe(seed, arguments.steps, shrunk or failure))
+            failure = run_program(server, commands, folder / str(seed), seed, arguments.steps)
+            if failure:
+                print(failure)
                 return 1
     print(f"{arguments.runs} programs of {arguments.steps} steps from seed {first}: all as it must")
     return 0

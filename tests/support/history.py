@@ -34,7 +34,7 @@ def program() -> Path:
     return PROGRAM
 
 
-def _note_that_nothing_was_judged() -> None:
+def note_that_nothing_was_judged() -> None:
     if path := os.environ.get("REDLATCH_COULD_NOT_RUN"):
         with open(path, "a", encoding="utf-8") as file:
             file.write("the checkers of histories: need Go 1.21 or later\n")
@@ -66,7 +66,7 @@ class History:
         `serve_ms`: from `calm_ns` on somebody is served within that while anybody waits."""
         self.is_judged = True
         if find_go() is None:
-            _note_that_nothing_was_judged()
+            note_that_nothing_was_judged()
             return
         status, report = self.findings(is_fifo=is_fifo, calm_ns=calm_ns, serve_ms=serve_ms)
         assert status == 0, report

@@ -80,7 +80,9 @@ class Record:
         self._put(f"gone {process} {time.monotonic_ns()}")
 
     def close(self) -> None:
-        os.close(self._file)
+        if self._file >= 0:
+            os.close(self._file)
+        self._file = -1
 
     def _put(self, line: str) -> None:
         os.write(self._file, line.encode() + b"\n")
