@@ -191,8 +191,7 @@ class Run:
             if time.monotonic() > end:
                 raise CaseFailed(f"still waiting: {self.waiting}")
             for lock in list(self.held):
-                if self.waiting.get(lock) != "start_upgrade":
-                    self._use(lock, "release")
+                self._use(lock, "release")
             if not self.held:  # One that waits is behind a lease that was detached.
                 for name in {LOCKS[lock] for lock in self.waiting}:
                     self.say("a", f"force_release name={name}")

@@ -37,7 +37,6 @@ def _prepare_c(folder: Path) -> list[str]:
     command += shlex.split(os.environ.get("CFLAGS", ""))
     command += ["-Wall", "-Wextra", "-Werror", "-pthread", "-o", str(program)]
     command += sorted(map(str, (HERE / "runners/c").glob("*.c")))
-    command += [f"-I{ROOT / 'tests/support'}", str(ROOT / "tests/support/record.c")]
     command += [f"-I{ROOT / 'capi/include'}", f"-L{build / 'capi'}", "-lredlatch"]
     command += [f"-Wl,-rpath,{build / 'capi'}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -60,7 +59,7 @@ def _prepare_go(folder: Path) -> list[str]:
 
 
 def _prepare_java(_: Path) -> list[str]:
-    return java_program("Runner", HERE / "runners/java", ROOT / "tests/support/recorded")
+    return java_program("Runner", HERE / "runners/java")
 
 
 # One entry for each runner, the language first in its name: makes it ready in a scratch folder,

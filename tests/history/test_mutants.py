@@ -10,20 +10,20 @@ played without any, and nothing may be found.
 from __future__ import annotations
 
 import hashlib
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from support.build import ROOT, built
+from conformance.recorded import RecordedRunner
+from conformance.runners import PREPARE
+from support.build import built
 from support.history import History
 from support.record import note_gone
 from support.servers import Server, available_kinds
-from support.wait import LIMIT, wait_until
+from support.wait import wait_until
 from system.actor import Actor, Pending, Reply
 from system.conftest import queue_length, queued_tokens
 from system.proxy import FaultProxy
@@ -347,43 +347,25 @@ def test_a_defect_is_found(
     assert found == mutant.found_by, report
 
 
-IGNORES_ITS_DEADLINE = """
-import sys, redlatch
-from redlatch import _core
-from support import record
-url, name, defect = sys.argv[1:]
-if defect:
-    _core.lease_remaining_ms = lambda lease: 60_000
-record.install()
-lease = redlatch.connect(url).acquire(name, ttl=0.3, timeout=0, renew=False)
-print(lease, flush=True)
-sys.stdin.read()
-"""
-
-
-@pytest.mark.parametrize("defect", ["", "ignores its deadline"])
+@pytest.mark.parametrize("defect", ["", "ignore_deadline"])
 def test_a_client_that_ignores_its_deadline(
-    server: Server, history: History, figure: Callable[[str], None], defect: str
+    server: Server, history: History, tmp_path: Path, figure: Callable[[str], None], defect: str
 ) -> None:
     """Goal: the service did nothing wrong then, and only the beliefs show it.
-    Method: a Python process; another one gets the lock when the lease is over."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", IGNORES_ITS_DEADLINE, server.url, NAME, defect],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "tests")},
-    )
-    with process, Actor(server.url) as other:
-        assert process.stdout and b"held" in process.stdout.readline()
+    Method: the Python runner; another process gets the lock when the lease is over."""
+    runner = RecordedRunner(PREPARE["python"](tmp_path), defect, history.folder)
+    with Actor(server.url) as other:
+        assert runner.call(f"- open url={server.url}") == "OK"
+        assert runner.call(f"- lock id=m kind=mutex name={NAME} lease_ms=300 renew=0") == "OK"
+        assert runner.call("m acquire wait_ms=0").startswith("OK ")
         other.ok("acquire", name=NAME, wait=5000, lease_ms=5000)
-        process.kill()
-        process.wait(LIMIT)
-        note_gone(process.pid)
+        runner.kill()
+        note_gone(runner.pid)
         other.ok("release")
     status, report = history.findings()
     found = found_in(report)
     if defect:
-        figure(f"a client {defect}: found by {', '.join(sorted(found)) or 'nobody'}")
+        figure(f"{defect}: found by {', '.join(sorted(found)) or 'nobody'}")
     assert status == (1 if defect else 0), report
     assert found == ({"belief"} if defect else set()), report
 

@@ -4,26 +4,29 @@
 whoever is killed in the middle; everybody who waits is served.
 
 Method: four processes each in C, C++, Python, Go and Java take ten locks over and over, whose names
-have a NUL in them. SIGKILL ends some of them, and others take their places. One history of all,
-judged by both checkers; with a defect in the processes of one language both must find it.
+have a NUL in them. Those in C and C++ do so by themselves; the others are runners of
+tests/conformance, told so by a thread each. SIGKILL ends some of them, and others take their
+places. One history of all, judged by both checkers; with a defect in the processes of one language
+both must find it.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import signal
 import subprocess
-import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.build import ROOT, built
-from support.go import go_build
+from conformance.recorded import RecordedRunner
+from conformance.runners import PREPARE, RunnerFailed
+from support.build import built
 from support.history import History
-from support.java import java_program
 from support.record import note_gone
 from support.servers import Server
 from support.wait import LIMIT
@@ -38,15 +41,15 @@ QUIET_S = 3
 LEASE_S = 1
 SERVE_MS = 1500
 KEYS = 10
-HERE = Path(__file__).parent
+LONGEST_HOLD_S = 0.005
+ONE_TRY_IN = 8
 
 
 class Program:
     """A process that takes locks by itself."""
 
     def __init__(self, command: list[str]) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
-        self._process = subprocess.Popen(command, env=environment)
+        self._process = subprocess.Popen(command)
         self.pid = self._process.pid
 
     def kill(self) -> None:
@@ -61,6 +64,54 @@ class Program:
     def close(self) -> None:
         if self._process.poll() is None:
             self.kill()
+
+
+class Driven:
+    """A runner, and a thread that has it take locks until the end."""
+
+    def __init__(self, runner: RecordedRunner, url: str, end: float, seed: int) -> None:
+        self._runner, self._end = runner, end
+        self._choose = random.Random(seed)
+        self._is_killed = False
+        self._failure = ""
+        self.pid = runner.pid
+        self._thread = threading.Thread(target=self._run, args=[url])
+        self._thread.start()
+
+    def _run(self, url: str) -> None:
+        try:
+            self._runner.call(f"- open url={url}")
+            for key in range(KEYS):
+                made = f"- lock id=k{key} kind=mutex name=fleet%00{key} lease_ms={LEASE_S * 1000}"
+                self._runner.call(made)
+            while time.monotonic() < self._end:
+                self._hold_once()
+            self._runner.end()
+        except (RunnerFailed, OSError, ValueError) as error:
+            self._failure = str(error)
+
+    def _hold_once(self) -> None:
+        lock = f"k{self._choose.randrange(KEYS)}"
+        wait_ms = 0 if self._choose.randrange(ONE_TRY_IN) == 0 else 20_000
+        if self._runner.call(f"{lock} acquire wait_ms={wait_ms}").startswith("OK "):
+            time.sleep(self._choose.random() * LONGEST_HOLD_S)
+            self._runner.call(f"{lock} release")
+
+    def kill(self) -> None:
+        assert self._thread.is_alive(), f"has ended: {self._failure}"
+        os.kill(self.pid, signal.SIGKILL)
+        self._thread.join()
+        self._runner.kill()
+        note_gone(self.pid)
+
+    def finish(self) -> None:
+        self._thread.join()
+        assert not self._failure, self._failure
+
+    def close(self) -> None:
+        if self._thread.is_alive():
+            self.kill()
+        self._runner.kill()
 
 
 class InC(Actor):
@@ -87,24 +138,31 @@ class InC(Actor):
 class Fleet:
     """As many processes of each language, until the end."""
 
-    def __init__(self, url: str, commands: dict[str, list[str]], seconds: float) -> None:
-        self._url, self._commands = url, commands
+    def __init__(
+        self, url: str, folder: Path, commands: dict[str, list[str]], seconds: float, defective: str
+    ) -> None:
+        self._url, self._folder, self._commands = url, folder, commands
+        self._defective = defective
         self._end = time.monotonic() + seconds
         self._seed = 0
         self.languages: dict[int, str] = {}  # of a process
-        self._running: list[Program | InC] = []
-        for language in ["C", *commands] * OF_EACH_LANGUAGE:
+        self._running: list[Program | Driven | InC] = []
+        for language in ["C", "C++", *commands] * OF_EACH_LANGUAGE:
             self._running.append(self._start(language))
 
-    def _start(self, language: str) -> Program | InC:
+    def _start(self, language: str) -> Program | Driven | InC:
         self._seed += 1
         ms = max(round((self._end - time.monotonic()) * 1000), 0)
-        started: Program | InC
+        started: Program | Driven | InC
         if language == "C":
             started = InC(self._url, "fleet", ms, self._seed)
+        elif language == "C++":
+            program = str(built("tests/system/system_member"))
+            started = Program([program, self._url, "fleet", str(ms), str(self._seed)])
         else:
-            arguments = [self._url, "fleet", str(ms), str(self._seed)]
-            started = Program([*self._commands[language], *arguments])
+            defect = "cut_at_nul" if language == self._defective else ""
+            runner = RecordedRunner(self._commands[language], defect, self._folder)
+            started = Driven(runner, self._url, self._end, self._seed)
         self.languages[started.pid] = language
         return started
 
@@ -133,19 +191,12 @@ class Fleet:
 
 
 @pytest.fixture
-def start(one_server: Server) -> Iterator[Callable[..., Fleet]]:
+def start(one_server: Server, history: History, tmp_path: Path) -> Iterator[Callable[..., Fleet]]:
     fleets: list[Fleet] = []
-    commands = {
-        "C++": [str(built("tests/system/system_member"))],
-        "Python": [sys.executable, str(HERE / "member.py")],
-        "Go": [str(go_build(HERE / "member", built("tests/system") / "system_member_go"))],
-        "Java": java_program("Member", HERE / "Member.java", ROOT / "tests/support/recorded"),
-    }
+    commands = {name: PREPARE[name.lower()](tmp_path) for name in ("Python", "Go", "Java")}
 
     def start_one(seconds: float, defective: str = "") -> Fleet:
-        prefix = ["env", "REDLATCH_MEMBER_DEFECT=cut_at_nul"]
-        planted = {name: prefix + commands[name] for name in [defective] if name}
-        fleets.append(Fleet(one_server.url, commands | planted, seconds))
+        fleets.append(Fleet(one_server.url, history.folder, commands, seconds, defective))
         return fleets[-1]
 
     yield start_one
@@ -176,7 +227,7 @@ def test_all_languages_share_locks(
     assert len(grants) == 5 and min(grants.values()) > 0, f"seed {seed}"
 
 
-@pytest.mark.parametrize("language", ["Go", "Java"])
+@pytest.mark.parametrize("language", ["Go", "Java", "Python"])
 def test_a_defect_of_one_language_is_found(
     language: str, start: Callable[..., Fleet], history: History
 ) -> None:

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "record.h"
 #include "runner.h"
 
 static rl_queue* queue;

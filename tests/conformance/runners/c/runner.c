@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "record.h"
 #include "runner.h"
 
 rl_client* client;

@@ -67,12 +67,8 @@ func doShutdown(values) answer {
 	if service == nil {
 		return answer{}
 	}
-	record.Close(address())
 	return answered(service.Close())
 }
-
-// address tells one client from another in the records.
-func address() string { return fmt.Sprintf("%p", service) }
 
 func doInspect(v values) answer {
 	info, err := client.Inspect(context.Background(), cut(v["name"]))
@@ -122,9 +118,7 @@ func unixMs(at time.Time) int64 {
 }
 
 func doForceRelease(v values) answer {
-	return answered(record.Force(v["name"], func() error {
-		return client.ForceRelease(context.Background(), cut(v["name"]), v["token"])
-	}))
+	return answered(client.ForceRelease(context.Background(), cut(v["name"]), v["token"]))
 }
 
 func doList(v values) answer {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"redlatch.io/redlatch"
-	"redlatch/tests/support/recorded"
 )
 
 const attachCount = 64
@@ -20,7 +19,6 @@ const attachCount = 64
 type lock struct {
 	kind, name, owner string
 	options           []redlatch.Option
-	said              recorded.Words
 	lease             atomic.Pointer[redlatch.Lease]
 	started           *started
 }
@@ -74,21 +72,12 @@ func (l *lock) ways(op string) (wait, try taking) {
 }
 
 func (l *lock) take(ctx context.Context, op string, v values) (*redlatch.Lease, error) {
-	words := recorded.Words{"wait_ms": v["wait_ms"]}
-	if op == "acquire_read" {
-		words["mode"] = "read"
-	}
-	for key, value := range l.said {
-		words[key] = value
-	}
 	take, try := l.ways(otherMode(op))
 	if v.isTry() {
 		take = try
 	}
-	return record.Acquire(words, func() (*redlatch.Lease, error) {
-		return unheard(ctx, func(ctx context.Context) (*redlatch.Lease, error) {
-			return take(ctx, cut(l.name), l.options...)
-		})
+	return unheard(ctx, func(ctx context.Context) (*redlatch.Lease, error) {
+		return take(ctx, cut(l.name), l.options...)
 	})
 }
 
@@ -113,10 +102,7 @@ func acquiring(op string) func(*lock, values) answer {
 }
 
 func (l *lock) attach(token string) (*redlatch.Lease, error) {
-	words := recorded.Words{"name": l.name, "client": address(), "token": token}
-	return record.Attach(words, func() (*redlatch.Lease, error) {
-		return client.Attach(context.Background(), cut(l.name), token)
-	})
+	return client.Attach(context.Background(), cut(l.name), token)
 }
 
 func doAttach(l *lock, v values) answer { return l.granted(l.attach(v["token"])) }
@@ -215,13 +201,10 @@ func (l *lock) result() answer {
 // ---- to use it ----------------------------------------------------------------------------------
 
 func (l *lock) upgrade(ctx context.Context, v values) error {
-	lease := l.lease.Load()
-	return record.Change("upgrade", lease, recorded.Words{"wait_ms": v["wait_ms"]}, func() error {
-		if v.isTry() {
-			return lease.TryUpgrade(ctx)
-		}
-		return lease.Upgrade(ctx)
-	})
+	if v.isTry() {
+		return l.lease.Load().TryUpgrade(ctx)
+	}
+	return l.lease.Load().Upgrade(ctx)
 }
 
 func doUpgrade(l *lock, v values) answer {
@@ -231,10 +214,7 @@ func doUpgrade(l *lock, v values) answer {
 }
 
 func doDowngrade(l *lock, _ values) answer {
-	lease := l.lease.Load()
-	return answered(record.Change("downgrade", lease, nil, func() error {
-		return lease.Downgrade(context.Background())
-	}))
+	return answered(l.lease.Load().Downgrade(context.Background()))
 }
 
 // doRelease gives back what users give back so: only a lock that can be held more than once is
@@ -245,15 +225,13 @@ func doRelease(l *lock, _ values) answer {
 		// Go has no lock object: what never held has no lease, and there is nothing to call.
 		return answer{status: redlatch.ErrNotHeld}
 	}
-	isFree, err := record.Release(lease, func() (bool, error) {
-		if defect == "ignore_release" {
-			return true, nil
-		}
-		if l.kind == "mutex" {
-			return true, lease.Unlock(context.Background())
-		}
-		return lease.Release(context.Background())
-	})
+	if defect == "ignore_release" {
+		return answer{}
+	}
+	if l.kind == "mutex" {
+		return answered(lease.Unlock(context.Background()))
+	}
+	isFree, err := lease.Release(context.Background())
 	if err == nil && !isFree && defect != "forget_count" {
 		return answer{status: redlatch.ErrStillHeld}
 	}
@@ -263,22 +241,16 @@ func doRelease(l *lock, _ values) answer {
 func doCheck(l *lock, _ values) answer { return answered(l.lease.Load().Check()) }
 
 func doExtend(l *lock, v values) answer {
-	lease := l.lease.Load()
-	words := recorded.Words{"lease_ms": v["lease_ms"]}
-	return answered(record.Change("extend", lease, words, func() error {
-		return lease.Extend(context.Background(), v.duration("lease_ms"))
-	}))
+	return answered(l.lease.Load().Extend(context.Background(), v.duration("lease_ms")))
 }
 
 func doWaitLost(l *lock, v values) answer {
-	lease := l.lease.Load()
 	ctx, cancel := v.context()
 	defer cancel()
 	if v.isTry() {
 		cancel()
 	}
-	err := lease.WaitLost(ctx)
-	record.Look(lease)
+	err := l.lease.Load().WaitLost(ctx)
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
 		return answer{status: redlatch.ErrPending}
 	}
@@ -295,10 +267,7 @@ func doShow(l *lock, _ values) answer {
 }
 
 func doDetach(l *lock, v values) answer {
-	lease := l.lease.Load()
-	token, err := record.Detach(lease, func() (string, error) {
-		return lease.Detach(context.Background())
-	})
+	token, err := l.lease.Load().Detach(context.Background())
 	if err != nil {
 		return answered(err)
 	}

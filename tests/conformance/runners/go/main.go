@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"redlatch.io/redlatch"
-	"redlatch/tests/support/recorded"
 )
 
 const longestLine = 1 << 20
@@ -34,9 +33,8 @@ type answer struct {
 }
 
 var (
-	record = recorded.Open()
-	locks  = map[string]*lock{}
-	jobs   = map[string]chan string{}
+	locks = map[string]*lock{}
+	jobs  = map[string]chan string{}
 )
 
 // ---- values -------------------------------------------------------------------------------------

@@ -9,22 +9,11 @@ import (
 	"strconv"
 
 	"redlatch.io/redlatch"
-	"redlatch/tests/support/recorded"
 )
-
-// Of the options, those that a record has, and what it calls them.
-var recordedAs = map[string]string{"lease_ms": "lease_ms", "renew": "renew", "local_burst": "burst"}
 
 // doLock makes a lock, whose options are looked at here.
 func doLock(v values) answer {
 	l := &lock{kind: v["kind"], name: v["name"], owner: ownOwner(v["owner"])}
-	l.said = recorded.Words{"name": l.name, "client": address(), "owner": v["owner"]}
-	if _, isQuorum := service.(*redlatch.Redlock); isQuorum {
-		l.said["quorum"] = "1"
-	}
-	if l.kind == "reentrant" {
-		l.said["reentrant"] = "1"
-	}
 	for key, value := range v {
 		option, isAllowed := l.option(key, value)
 		if !isAllowed {
@@ -32,9 +21,6 @@ func doLock(v values) answer {
 		}
 		if option != nil {
 			l.options = append(l.options, option)
-		}
-		if word, isRecorded := recordedAs[key]; isRecorded {
-			l.said[word] = value
 		}
 	}
 	locks[v["id"]] = l

@@ -21,21 +21,11 @@ final class Client {
   private static final byte[] NOTHING = {};
   private static final Duration FOREVER = Duration.ofMillis(Long.MAX_VALUE);
 
-  private final Recorded record;
   private Redlatch redlatch;
   private Redlock redlock;
 
-  Client(Recorded record) {
-    this.record = record;
-  }
-
   boolean isQuorum() {
     return redlock != null;
-  }
-
-  /** Tells one client from another in the records. */
-  String address() {
-    return Integer.toString(System.identityHashCode(isQuorum() ? redlock : redlatch));
   }
 
   NamedLock lock(byte[] name) {
@@ -76,10 +66,8 @@ final class Client {
 
   Answer close() {
     if (isQuorum()) {
-      record.close(address());
       redlock.close();
     } else if (redlatch != null) {
-      record.close(address());
       redlatch.close();
     }
     return Answer.ok();
@@ -87,15 +75,7 @@ final class Client {
 
   Answer forceRelease(Values values) {
     byte[] name = Defects.cut(values.bytes("name"));
-    record.force(
-        values.bytes("name"),
-        () -> {
-          if (values.has("token")) {
-            redlatch.forceRelease(name, values.bytes("token"));
-          } else {
-            redlatch.forceRelease(name, new byte[0]);
-          }
-        });
+    redlatch.forceRelease(name, values.has("token") ? values.bytes("token") : new byte[0]);
     return Answer.ok();
   }
 

@@ -4,7 +4,6 @@
 import io.redlatch.Lease;
 import io.redlatch.NotAcquiredException;
 import io.redlatch.Status;
-import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -14,14 +13,12 @@ import java.util.concurrent.TimeoutException;
 final class Held {
   private static final long LOOK_NS = TimeUnit.MILLISECONDS.toNanos(20);
 
-  private final Recorded record;
   private final Lease lease;
 
   /** Of a mutex, which is given back as by the end of a block, once. */
   private boolean isBlock;
 
-  Held(Recorded record, Lease lease, boolean isMutex) {
-    this.record = record;
+  Held(Lease lease, boolean isMutex) {
     this.lease = lease;
     isBlock = isMutex;
   }
@@ -31,20 +28,18 @@ final class Held {
       case "upgrade":
         return upgrade(values);
       case "downgrade":
-        record.change(op, lease, new Words(), lease::downgrade);
+        lease.downgrade();
         return Answer.ok();
       case "check":
         lease.checkHeld();
         return Answer.ok();
       case "extend":
-        Duration ttl = values.duration("lease_ms");
-        Words words = new Words().and("lease_ms", ttl.toMillis());
-        record.change(op, lease, words, () -> lease.extend(ttl));
+        lease.extend(values.duration("lease_ms"));
         return Answer.ok();
       case "wait_lost":
         return waitLost(values);
       case "detach":
-        String token = record.detach(lease, lease::detach);
+        String token = lease.detach();
         return show().add("token", token);
       case "show":
         return show();
@@ -54,19 +49,12 @@ final class Held {
   }
 
   Answer upgrade(Values values) throws InterruptedException {
-    Words words = new Words().and("wait_ms", values.number("wait_ms"));
     try {
-      record.change(
-          "upgrade",
-          lease,
-          words,
-          () -> {
-            if (values.isEndless()) {
-              lease.upgrade();
-            } else {
-              lease.upgrade(values.duration("wait_ms"));
-            }
-          });
+      if (values.isEndless()) {
+        lease.upgrade();
+      } else {
+        lease.upgrade(values.duration("wait_ms"));
+      }
       return Answer.ok();
     } catch (NotAcquiredException refused) {
       return Answer.of(refused);
@@ -75,19 +63,14 @@ final class Held {
 
   /** Only a lock that can be held more than once is asked whether it is free. */
   Answer release() {
-    boolean isFree =
-        record.release(
-            lease,
-            () -> {
-              if (Defects.has("ignore_release")) {
-                return true;
-              }
-              if (isEndOfBlock()) {
-                Logged.during(lease::close);
-                return true;
-              }
-              return lease.release();
-            });
+    if (Defects.has("ignore_release")) {
+      return Answer.ok();
+    }
+    if (isEndOfBlock()) {
+      Logged.during(lease::close);
+      return Answer.ok();
+    }
+    boolean isFree = lease.release();
     boolean isCounted = !Defects.has("forget_count");
     return isFree || !isCounted ? Answer.ok() : new Answer(Status.STILL_HELD);
   }
@@ -123,8 +106,6 @@ final class Held {
       } while (values.isEndless() || leftNs > 0);
     } catch (ExecutionException failure) {
       throw new AssertionError(failure);
-    } finally {
-      record.look(lease);
     }
     return new Answer(Status.PENDING);
   }

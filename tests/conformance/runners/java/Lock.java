@@ -12,39 +12,27 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicReference;
 
 /** A named lock of a case: how it is taken, and its last lease. */
 final class Lock {
   private static final int ATTACH_COUNT = 64;
 
   private final Client client;
-  private final Recorded record;
   private final boolean isReentrant;
   private final boolean isMutex;
   private final byte[] name;
   private final byte[] owner;
   private final LockOptions options;
-  private final Words said;
   private volatile Held held;
   private Started started;
 
-  Lock(Client client, Recorded record, Values values, LockOptions options) {
+  Lock(Client client, Values values, LockOptions options) {
     this.client = client;
-    this.record = record;
     this.options = options;
     isReentrant = values.text("kind").equals("reentrant");
     isMutex = values.text("kind").equals("mutex");
     name = values.bytes("name");
     owner = Defects.ownOwner(values.bytes("owner"));
-    said = new Words().and("name", name).and("client", client.address());
-    said.and("owner", values.bytes("owner")).and(Options.recorded(values));
-    if (isReentrant) {
-      said.and("reentrant", 1);
-    }
-    if (client.isQuorum()) {
-      said.and("quorum", 1);
-    }
   }
 
   Answer run(String op, Values values) throws InterruptedException {
@@ -95,45 +83,24 @@ final class Lock {
     return lock.with(options);
   }
 
-  private Words words(String op, Values values) {
-    String mode = op.equals("acquire_read") ? "read" : "write";
-    return new Words().and(said).and("mode", mode).and("wait_ms", values.number("wait_ms"));
-  }
-
   private Answer acquire(String op, Values values) throws InterruptedException {
     NamedLock lock = way(op);
-    Lease lease =
-        record.acquire(
-            words(op, values),
-            () -> {
-              if (values.isTry()) {
-                return lock.tryAcquire().orElse(null);
-              }
-              return values.isEndless() ? lock.acquire() : lock.acquire(values.duration("wait_ms"));
-            });
-    return lease == null ? new Answer(Status.BUSY) : granted(lease);
+    if (values.isTry()) {
+      return lock.tryAcquire().map(this::granted).orElse(new Answer(Status.BUSY));
+    }
+    return granted(values.isEndless() ? lock.acquire() : lock.acquire(values.duration("wait_ms")));
   }
 
   private Answer start(String op, Values values) {
     NamedLock lock = way(op);
-    AtomicReference<CompletableFuture<Lease>> future = new AtomicReference<>();
-    CompletableFuture<Lease> recorded =
-        record.acquireAsync(
-            words(op, values),
-            () -> {
-              boolean isEndless = values.isEndless();
-              future.set(
-                  isEndless ? lock.acquireAsync() : lock.acquireAsync(values.duration("wait_ms")));
-              return future.get();
-            });
-    started = Started.acquisition(future.get(), recorded, this::granted);
+    CompletableFuture<Lease> future =
+        values.isEndless() ? lock.acquireAsync() : lock.acquireAsync(values.duration("wait_ms"));
+    started = Started.acquisition(future, this::granted);
     return new Answer(Status.PENDING);
   }
 
   private Lease attach(String token) {
-    Words words = new Words().and("name", name).and("client", client.address());
-    return record.attach(
-        words.and("token", token), () -> client.attach(Defects.cut(name), token));
+    return client.attach(Defects.cut(name), token);
   }
 
   private Answer attachAll(Values values) throws InterruptedException {
@@ -165,14 +132,14 @@ final class Lock {
     }
     Answer answer = Answer.ok().add("granted", granted.size()).add("refused", refused.get());
     for (Lease lease : granted) {
-      held = new Held(record, lease, isMutex);
+      held = new Held(lease, isMutex);
       answer.add("fence", lease.fence()).add("token", lease.token()).add("mode", lease.mode());
     }
     return answer;
   }
 
   private Answer granted(Lease lease) {
-    held = new Held(record, lease, isMutex);
+    held = new Held(lease, isMutex);
     return Answer.granted(lease);
   }
 

@@ -7,14 +7,9 @@ import io.redlatch.NamedLock;
 import io.redlatch.Redlatch;
 import io.redlatch.RedlatchException;
 import io.redlatch.Status;
-import java.util.Map;
 
 /** Options of a line, as users of Java say them. */
 final class Options {
-  /** Of the options, those that a record has, and what it calls them. */
-  private static final Map<String, String> RECORDED =
-      Map.of("lease_ms", "lease_ms", "renew", "renew", "local_burst", "burst");
-
   private Options() {}
 
   static ClientOptions ofClient(Values values) {
@@ -78,17 +73,6 @@ final class Options {
       }
     }
     return null;
-  }
-
-  static Words recorded(Values values) {
-    Words words = new Words();
-    RECORDED.forEach(
-        (key, word) -> {
-          if (values.has(key)) {
-            words.and(word, values.number(key));
-          }
-        });
-    return words;
   }
 
   /** Asks a client that was closed: it looks at them first. */

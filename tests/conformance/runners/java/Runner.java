@@ -36,8 +36,7 @@ final class Runner {
     }
   }
 
-  private final Recorded record = new Recorded();
-  private final Client client = new Client(record);
+  private final Client client = new Client();
 
   /** Jobs look here while the next line may make another. */
   private final Map<String, Lock> locks = new ConcurrentHashMap<>();
@@ -52,7 +51,7 @@ final class Runner {
         LockOptions options = Options.ofLock(values);
         Answer answer = Options.check(values, options);
         if (options != null) {
-          locks.put(values.text("id"), new Lock(client, record, values, options));
+          locks.put(values.text("id"), new Lock(client, values, options));
         }
         return answer;
       case "connect":

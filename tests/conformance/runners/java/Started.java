@@ -30,9 +30,8 @@ final class Started {
   }
 
   /** Whoever is granted a lease hears of it once. */
-  static Started acquisition(
-      CompletableFuture<Lease> future, CompletableFuture<Lease> recorded, Consumer<Lease> isMine) {
-    return new Started(recorded, () -> future.cancel(false), isMine);
+  static Started acquisition(CompletableFuture<Lease> future, Consumer<Lease> isMine) {
+    return new Started(future, () -> future.cancel(false), isMine);
   }
 
   /** Java has no upgrade without a thread: to interrupt it is to cancel. */

@@ -14,7 +14,6 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any, Union
 
 import redlatch
@@ -305,11 +304,6 @@ async def serve() -> None:
 
 def main() -> None:
     plant(os.environ.get("REDLATCH_RUNNER_DEFECT", ""))
-    # As in the Python runner.
-    sys.path.insert(0, str(Path(__file__).parents[3]))
-    from support import record
-
-    record.install()
     logging.getLogger("redlatch").addHandler(runner.Handler())
     runner.Lock = Lock  # type: ignore[misc]
     asyncio.run(serve())

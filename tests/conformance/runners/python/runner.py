@@ -18,7 +18,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from functools import partial
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
@@ -497,6 +496,7 @@ def plant(defect: str) -> None:
         "cut_at_nul": (_client, "to_bytes", cut_at_nul),
         "ignore_release": (redlatch.Lease, "release", ignore_release),
         "wrong_status": (redlatch.Error, "__init__", wrong_status),
+        "ignore_deadline": (core, "lease_remaining_ms", lambda lease: 60_000),
     }
     if defect:
         setattr(*plants[defect])
@@ -504,11 +504,6 @@ def plant(defect: str) -> None:
 
 def main() -> None:
     plant(os.environ.get("REDLATCH_RUNNER_DEFECT", ""))
-    # Beside this program is what all tests share; it is run by its path.
-    sys.path.insert(0, str(Path(__file__).parents[3]))
-    from support import record
-
-    record.install()
     logging.getLogger("redlatch").addHandler(Handler())
     for line in sys.stdin:
         print(run(line), flush=True)
