@@ -21,6 +21,8 @@ from support.servers import Server, available_kinds
 from support.signals import stop_ignoring
 from support.wait import LIMIT
 
+from .both import Both
+
 stop_ignoring()
 
 
@@ -88,12 +90,11 @@ async def _end_tasks() -> None:
     await asyncio.gather(*left, return_exceptions=True)
 
 
-@pytest.fixture(params=LOOPS)
-def run(request: pytest.FixtureRequest) -> Run:
-    """As asyncio.run(), in each kind of event loop, and bounded in time."""
+def _in_loop(kind: str) -> Run:
+    """As asyncio.run(), bounded in time."""
 
     def run_in_loop(main: Coroutine[Any, Any, Any]) -> Any:
-        loop = LOOPS[request.param]()
+        loop = LOOPS[kind]()
         try:
             return loop.run_until_complete(asyncio.wait_for(main, LIMIT))
         finally:
@@ -101,6 +102,19 @@ def run(request: pytest.FixtureRequest) -> Run:
             loop.close()
 
     return run_in_loop
+
+
+@pytest.fixture(params=LOOPS)
+def run(request: pytest.FixtureRequest) -> Run:
+    """In each kind of event loop."""
+    return _in_loop(request.param)
+
+
+@pytest.fixture(params=["threads", *LOOPS])
+def both(request: pytest.FixtureRequest) -> Both:
+    """Without tasks, and in each kind of event loop."""
+    has_tasks = request.param in LOOPS
+    return Both(_in_loop(request.param if has_tasks else "asyncio"), has_tasks)
 
 
 class Script:

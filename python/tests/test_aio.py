@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Goal: in asyncio, locks are what its users expect of `async with` and of asyncio.Lock.
+"""Goal: in asyncio, locks are what its users expect of tasks: they are cancelled, and forgotten.
 
 Method: one server, clients of this process, each test in each kind of event loop that is there.
-What a lock means is tested in tests/conformance, through asyncio as well.
+What locks have in common with those for threads is tested in test_both.py.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import asyncio
 import gc
 import sys
 import weakref
-from collections.abc import Awaitable, Callable
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import redlatch
@@ -21,18 +21,8 @@ from redlatch._pump import pump_here
 from redlatch.testing import expire
 from support.servers import Server
 
+from .both import free, raises, until
 from .conftest import Run
-
-
-def free(client: redlatch.Client, name: str) -> bool:
-    """Nobody holds it, nobody waits."""
-    info = client.inspect(name)
-    return info.is_free and info.waiting == 0
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():
-        await asyncio.sleep(0.002)
 
 
 async def waiting(client: redlatch.Client, name: str, count: int = 1) -> None:
@@ -45,204 +35,7 @@ async def lease_of(client: redlatch.Client, name: str, **options: Any) -> redlat
     return lease
 
 
-async def raises(kind: type[BaseException], call: Awaitable[object]) -> BaseException:
-    with pytest.raises(kind) as caught:
-        await call
-    return caught.value
-
-
-# ---- blocks --------------------------------------------------------------------------------------
-
-
-def test_block_holds_the_lock(run: Run, client: redlatch.Client, other: redlatch.Client) -> None:
-    async def main() -> None:
-        async with client.aio.lock("report", ttl=30, timeout=5) as lease:
-            assert isinstance(lease, redlatch.AsyncLease)
-            assert lease.fence > 0 and 25 < lease.remaining <= 30
-            assert lease.held and not lease.lost
-            lease.check()
-            assert await other.aio.acquire("report", timeout=0) is None
-            assert other.acquire("report", timeout=0) is None
-            assert lease.name == "report" and len(lease.token) == 32
-        assert not lease.held and not lease.lost and lease.remaining == 0.0
-        async with other.aio.lock("report") as later:
-            assert later.fence > lease.fence
-
-    run(main())
-
-
-def test_block_that_cannot_begin_raises(
-    run: Run, client: redlatch.Client, other: redlatch.Client
-) -> None:
-    async def main() -> None:
-        with pytest.raises(redlatch.NotAcquired, match="'report'.*0.05 s") as caught:
-            async with client.aio.lock("report", timeout=0.05):
-                pytest.fail("the block began")
-        assert isinstance(caught.value, TimeoutError)
-        assert caught.value.status is redlatch.Status.TIMEOUT
-        with pytest.raises(redlatch.NotAcquired) as caught:
-            await client.aio.lock("report", timeout=0).__aenter__()
-        assert caught.value.status is redlatch.Status.BUSY
-
-    with other.lock("report"):
-        run(main())
-
-
-def test_loss_is_told_at_the_end_of_the_block(
-    run: Run, client: redlatch.Client, other: redlatch.Client
-) -> None:
-    async def main() -> None:
-        with pytest.raises(redlatch.LockLost):
-            async with client.aio.lock("report") as lease:
-                expire(other, "report")
-                assert lease.lost
-                with pytest.raises(redlatch.LockLost):
-                    lease.check()
-                theirs = await lease_of(other, "report", timeout=0)
-        theirs.check()
-        await theirs.release()
-
-    run(main())
-
-
-def test_exception_of_the_body_wins(run: Run, client: redlatch.Client) -> None:
-    async def main(on_lost: Literal["ignore", "cancel"]) -> None:
-        with pytest.raises(ZeroDivisionError) as caught:
-            async with client.aio.lock("report", on_lost=on_lost):
-                expire(client, "report")
-                _ = 1 / 0
-        (note,) = getattr(caught.value, "__notes__")
-        assert note.startswith("redlatch: ")
-        with pytest.raises(ZeroDivisionError) as caught:
-            async with client.aio.lock("report", on_lost=on_lost):
-                _ = 1 / 0
-        assert not hasattr(caught.value, "__notes__")
-        await asyncio.sleep(0)  # Where a cancellation that came too late would hit.
-        assert free(client, "report")
-
-    run(main("ignore"))
-    run(main("cancel"))
-
-
-def test_early_release_ends_a_block_well(run: Run, client: redlatch.Client) -> None:
-    async def main() -> None:
-        async with client.aio.lock("report", on_lost="cancel") as lease:
-            await lease.release()
-            await asyncio.sleep(0.01)
-            assert free(client, "report")
-        lock = client.aio.lock("report")
-        async with lock:
-            await lock.release()
-            assert not lock.locked()
-            # What another task does with the same object is not ended by the end of this block.
-            assert await asyncio.ensure_future(lock.acquire(timeout=5)) is True
-        assert lock.locked()
-        await lock.release()
-
-    run(main())
-
-
-def test_lease_releases_itself(run: Run, client: redlatch.Client) -> None:
-    async def main() -> None:
-        lease = await lease_of(client, "report", timeout=0)
-        async with lease as same:
-            assert same is lease
-        assert free(client, "report")
-        await raises(redlatch.NotHeld, lease.release())
-
-    run(main())
-
-
-def test_release_without_an_answer_is_no_failure_of_the_block(
-    run: Run, server: Server, caplog: pytest.LogCaptureFixture
-) -> None:
-    client = redlatch.connect(server.url, timeout=0.5)
-
-    async def block() -> None:
-        async with client.aio.lock("report"):
-            server.pause()
-
-    async def call() -> None:
-        lease = await lease_of(client, "report", timeout=20)
-        server.pause()
-        await raises(redlatch.OutcomeUnknown, lease.release())
-
-    run(block())
-    assert "release of 'report'" in caplog.text
-    server.resume()
-    run(call())
-
-
 # ---- the shape of asyncio.Lock -------------------------------------------------------------------
-
-
-def test_shape_of_a_lock(run: Run, client: redlatch.Client, other: redlatch.Client) -> None:
-    async def main() -> None:
-        lock = client.aio.lock("report")
-        assert not lock.locked() and lock.lease is None
-        assert await lock.acquire() is True
-        assert lock.locked() and lock.lease is not None and lock.lease.fence > 0
-        theirs = other.aio.lock("report", timeout=0.02)
-        assert theirs.locked()
-        assert await theirs.acquire(blocking=False) is False
-        assert await theirs.acquire(timeout=0.03) is False
-        assert await theirs.acquire() is False
-        await lock.release()
-        assert not lock.locked() and lock.lease is None
-        assert isinstance(await raises(RuntimeError, lock.release()), redlatch.NotHeld)
-        for arguments in ((False, 1), (True, -2), (True, float("nan"))):
-            await raises(ValueError, lock.acquire(*arguments))
-
-    run(main())
-
-
-def test_taking_twice_in_one_task_is_told(run: Run, client: redlatch.Client) -> None:
-    async def main() -> None:
-        lock = client.aio.lock("report")
-        async with lock:
-            for timeout in (-1, 5):
-                await raises(redlatch.AlreadyHeld, lock.acquire(timeout=timeout))
-            await raises(redlatch.AlreadyHeld, lock.__aenter__())
-            # What does not wait cannot wait for itself.
-            assert await lock.acquire(blocking=False) is False
-            # Another object is another owner, and so is another task.
-            assert await client.aio.lock("report").acquire(blocking=False) is False
-            assert await asyncio.ensure_future(lock.acquire(timeout=0.02)) is False
-        async with lock:
-            pass
-
-    run(main())
-
-
-def test_tasks_share_a_lock(run: Run, client: redlatch.Client) -> None:
-    async def main() -> None:
-        lock = client.aio.lock("report")
-        inside: list[int] = []
-        seen: list[int] = []
-
-        async def work() -> None:
-            for _ in range(10):
-                async with lock:
-                    inside.append(1)
-                    seen.append(len(inside))
-                    await asyncio.sleep(0)
-                    inside.pop()
-
-        await asyncio.gather(*(work() for _ in range(16)))
-        assert seen == [1] * 160
-
-    run(main())
-
-
-def test_any_task_may_release(run: Run, client: redlatch.Client) -> None:
-    async def main() -> None:
-        lock = client.aio.lock("report")
-        assert await asyncio.ensure_future(lock.acquire()) is True
-        assert lock.locked()
-        await lock.release()
-        assert free(client, "report")
-
-    run(main())
 
 
 def test_shared_lock_forgets_what_ended(run: Run, client: redlatch.Client) -> None:

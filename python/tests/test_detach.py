@@ -14,8 +14,9 @@ import redlatch
 from redlatch.testing import expire
 from support.servers import Server
 
+from .both import raises, until
 from .conftest import Run
-from .test_aio import lease_of, raises, until
+from .test_aio import lease_of
 
 
 def test_detached_lease_goes_on_elsewhere(client: redlatch.Client, other: redlatch.Client) -> None:

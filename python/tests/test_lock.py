@@ -38,74 +38,6 @@ def in_thread(body: Callable[[], object]) -> object:
 # ---- with ----------------------------------------------------------------------------------------
 
 
-def test_block_holds_the_lock(client: redlatch.Client, other: redlatch.Client) -> None:
-    with client.lock("report", ttl=30, timeout=5) as lease:
-        assert isinstance(lease, redlatch.Lease)
-        assert lease.fence > 0 and 25 < lease.remaining <= 30
-        assert lease.held and not lease.lost
-        lease.check()
-        assert other.acquire("report", timeout=0) is None
-        assert lease.name == "report" and len(lease.token) == 32
-    assert not lease.held and not lease.lost and lease.remaining == 0.0
-    with other.lock("report") as later:
-        assert later.fence > lease.fence
-
-
-def test_block_that_cannot_begin_raises(client: redlatch.Client, other: redlatch.Client) -> None:
-    with other.lock("report"):
-        with pytest.raises(redlatch.NotAcquired, match="'report'.*0.05 s") as caught:
-            with client.lock("report", timeout=0.05):
-                pytest.fail("the block began")
-        assert isinstance(caught.value, TimeoutError)
-        assert caught.value.status is redlatch.Status.TIMEOUT
-        with pytest.raises(redlatch.NotAcquired) as caught:
-            client.lock("report", timeout=0).__enter__()
-        assert caught.value.status is redlatch.Status.BUSY
-
-
-def test_loss_is_told_at_the_end_of_the_block(
-    client: redlatch.Client, other: redlatch.Client
-) -> None:
-    with pytest.raises(redlatch.LockLost):
-        with client.lock("report") as lease:
-            expire(other, "report")
-            assert lease.lost
-            with pytest.raises(redlatch.LockLost):
-                lease.check()
-            theirs = other.acquire("report", timeout=0)
-    assert theirs is not None
-    theirs.check()
-    theirs.release()
-
-
-def test_exception_of_the_body_wins(client: redlatch.Client) -> None:
-    with pytest.raises(ZeroDivisionError) as caught:
-        with client.lock("report"):
-            expire(client, "report")
-            _ = 1 / 0
-    (note,) = getattr(caught.value, "__notes__")
-    assert note.startswith("redlatch: ")
-    with pytest.raises(ZeroDivisionError) as caught:
-        with client.lock("report"):
-            _ = 1 / 0
-    assert not hasattr(caught.value, "__notes__")
-    assert client.inspect("report").is_free
-
-
-def test_early_release_ends_a_block_well(client: redlatch.Client) -> None:
-    with client.lock("report") as lease:
-        lease.release()
-        assert client.inspect("report").is_free
-    lock = client.lock("report")
-    with lock:
-        lock.release()
-        assert not lock.locked()
-        # What another thread does with the same object is not ended by the end of this block.
-        assert in_thread(lambda: lock.acquire(timeout=5)) is True
-    assert lock.locked()
-    lock.release()
-
-
 def test_block_may_end_in_another_thread(client: redlatch.Client) -> None:
     lock = client.lock("report")
 
@@ -121,88 +53,7 @@ def test_block_may_end_in_another_thread(client: redlatch.Client) -> None:
     assert not lease.held and client.inspect("report").is_free
 
 
-def test_lease_releases_itself(client: redlatch.Client) -> None:
-    lease = client.acquire("report", timeout=0)
-    assert lease is not None
-    with lease as same:
-        assert same is lease
-    assert client.inspect("report").is_free
-    with pytest.raises(redlatch.NotHeld):
-        lease.release()
-
-
-def test_release_without_an_answer_is_no_failure_of_the_block(
-    server: Server, caplog: pytest.LogCaptureFixture
-) -> None:
-    client = redlatch.connect(server.url, timeout=0.5)
-    with client.lock("report"):
-        server.pause()
-    assert "release of 'report'" in caplog.text
-    lease = None
-    server.resume()
-    lease = client.acquire("report", timeout=20)
-    assert lease is not None
-    server.pause()
-    with pytest.raises(redlatch.OutcomeUnknown):
-        lease.release()
-
-
 # ---- the shape of threading.Lock -----------------------------------------------------------------
-
-
-def test_shape_of_a_lock(client: redlatch.Client, other: redlatch.Client) -> None:
-    lock = client.lock("report")
-    assert not lock.locked() and lock.lease is None
-    assert lock.acquire() is True
-    assert lock.locked() and lock.lease is not None and lock.lease.fence > 0
-    assert other.lock("report").locked()
-    assert other.lock("report").acquire(blocking=False) is False
-    assert other.lock("report").acquire(timeout=0.02) is False
-    assert other.lock("report", timeout=0.02).acquire() is False
-    lock.release()
-    assert not lock.locked() and lock.lease is None
-    with pytest.raises(RuntimeError) as caught:
-        lock.release()
-    assert isinstance(caught.value, redlatch.NotHeld)
-    for arguments in ((False, 1), (True, -2), (True, float("nan"))):
-        with pytest.raises(ValueError):
-            lock.acquire(*arguments)
-
-
-def test_taking_twice_in_one_thread_is_told(client: redlatch.Client) -> None:
-    lock = client.lock("report")
-    with lock:
-        for timeout in (-1, 5):
-            with pytest.raises(redlatch.AlreadyHeld):
-                lock.acquire(timeout=timeout)
-        with pytest.raises(redlatch.AlreadyHeld):
-            lock.__enter__()
-        # What does not wait cannot wait for itself.
-        assert lock.acquire(blocking=False) is False
-        # Another object is another owner.
-        assert client.lock("report").acquire(blocking=False) is False
-    with lock:
-        pass
-
-
-def test_threads_share_a_lock(client: redlatch.Client) -> None:
-    lock = client.lock("report")
-    inside: list[int] = []
-    seen: list[int] = []
-
-    def work() -> None:
-        for _ in range(20):
-            with lock:
-                inside.append(1)
-                seen.append(len(inside))
-                inside.pop()
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert seen == [1] * 160
 
 
 def test_shared_lock_forgets_what_ended(client: redlatch.Client) -> None:
@@ -235,14 +86,6 @@ def test_shared_lock_forgets_what_ended(client: redlatch.Client) -> None:
         in_thread(lock.__enter__)
     assert [hold.lease.held for hold in lock._holds.values()] == [True]
     lock.__exit__(None, None, None)
-    assert client.inspect("report").is_free
-
-
-def test_any_thread_may_release(client: redlatch.Client) -> None:
-    lock = client.lock("report")
-    assert in_thread(lock.acquire) is True
-    assert lock.locked()
-    lock.release()
     assert client.inspect("report").is_free
 
 

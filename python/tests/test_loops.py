@@ -24,8 +24,9 @@ from redlatch import _pump
 from support.servers import Server
 from support.wait import LIMIT, wait_until
 
+from .both import free, raises, until
 from .conftest import LOOPS, Run, Starter
-from .test_aio import free, lease_of, raises, until, waiting
+from .test_aio import lease_of, waiting
 
 LoopMaker = Callable[[], asyncio.AbstractEventLoop]
 

@@ -30,26 +30,6 @@ def waiting(client: redlatch.Client, count: int) -> redlatch.LockInfo:
 # ---- nesting -------------------------------------------------------------------------------------
 
 
-def test_blocks_nest_in_one_thread(client: redlatch.Client, other: redlatch.Client) -> None:
-    lock = client.rlock("report", ttl=30, timeout=5)
-    with lock as outer:
-        assert isinstance(outer, redlatch.Lease) and outer.hold_count == 1
-        with lock as inner, client.rlock("report", timeout=0) as third:
-            assert (inner.hold_count, third.hold_count) == (2, 3)
-            assert inner.fence == outer.fence > 0 and inner.token != outer.token
-            assert client.inspect("report").hold_count == 3
-        assert not inner.held and outer.held and lock.locked()
-        outer.check()
-        assert other.rlock("report").acquire(timeout=0) is None
-        assert in_thread(lambda: lock.acquire(timeout=0)) is None
-        assert in_thread(lambda: lock.acquire(timeout=0.2)) is None
-        with pytest.raises(redlatch.NotAcquired, match="'report'.*0.2 s"):
-            other.rlock("report", timeout=0.2).__enter__()
-    assert not lock.locked()
-    with other.rlock("report") as later:
-        assert later.fence > outer.fence
-
-
 def test_release_says_whether_others_are_left(client: redlatch.Client) -> None:
     lock = client.rlock("report")
     first, second = lock.acquire(), lock.acquire()
@@ -88,30 +68,6 @@ def test_owner_passes_the_queue_and_waiters_wait_for_the_last(
 
 
 # ---- the shape of threading.RLock ----------------------------------------------------------------
-
-
-def test_shape_of_an_rlock(client: redlatch.Client, other: redlatch.Client) -> None:
-    lock = client.rlock("report")
-    assert not lock.locked() and lock.lease is None
-    first = lock.acquire()
-    assert first is not None and lock.lease is first and first.held
-    second = lock.acquire(blocking=False)
-    assert second is not None and lock.lease is second
-    assert other.rlock("report").locked()
-    assert other.rlock("report").acquire(blocking=False) is None
-    assert other.rlock("report", timeout=0.2).acquire() is None
-    # Another thread has nothing to release, whatever this one has.
-    assert isinstance(in_thread(lock.release), redlatch.NotHeld)
-    lock.release()
-    assert first.held and not second.held and lock.lease is first
-    lock.release()
-    assert not lock.locked() and lock.lease is None
-    with pytest.raises(RuntimeError) as caught:
-        lock.release()
-    assert isinstance(caught.value, redlatch.NotHeld)
-    for arguments in ((False, 1), (True, -2), (True, float("nan"))):
-        with pytest.raises(ValueError):
-            lock.acquire(*arguments)
 
 
 def test_release_gives_back_the_latest(client: redlatch.Client) -> None:
@@ -205,15 +161,6 @@ def test_block_may_end_in_another_thread(client: redlatch.Client) -> None:
 # ---- who the owner is ----------------------------------------------------------------------------
 
 
-def test_thread_that_ended_is_no_owner_any_more(client: redlatch.Client) -> None:
-    # The identity of a thread comes again; what it held must not.
-    leases = [in_thread(lambda: client.rlock("report").acquire(timeout=0))]
-    for _ in range(20):
-        assert in_thread(lambda: client.rlock("report").acquire(timeout=0)) is None
-    assert isinstance(leases[0], redlatch.Lease)
-    leases[0].release()
-
-
 def test_what_an_ended_thread_left_is_released_and_told(client: redlatch.Client) -> None:
     lock = client.rlock("report")
     assert in_thread(lambda: lock.acquire() is not None) is True
@@ -232,24 +179,6 @@ def test_lease_outlives_its_thread(client: redlatch.Client) -> None:
     assert lock.acquire(timeout=0) is None
     lease.check()
     assert lease.release() is True
-
-
-def test_named_owner_is_shared(client: redlatch.Client, other: redlatch.Client) -> None:
-    lock = client.rlock("report", owner="job 7")
-    with lock:
-        with other.rlock("report", owner=b"job 7", timeout=0) as theirs:
-            assert theirs.hold_count == 2
-            assert client.inspect("report").owner == "job 7"
-        assert isinstance(in_thread(lambda: lock.acquire(timeout=0)), redlatch.Lease)
-        with lock as again:
-            assert again.hold_count == 3
-        # Of the same owner any thread may release, but not the block of this one.
-        in_thread(lock.release)
-        assert client.inspect("report").hold_count == 1
-        assert isinstance(in_thread(lock.release), redlatch.NotHeld)
-        assert client.rlock("report", owner="job 8").acquire(timeout=0) is None
-        assert client.rlock("report").acquire(timeout=0) is None
-    assert_free(client, "report")
 
 
 def test_blocks_of_a_named_owner_end_by_themselves(client: redlatch.Client) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import redlatch
-from redlatch.testing import assert_free, expire, steal
+from redlatch.testing import assert_free, steal
 from support.wait import wait_until
 
 from .conftest import Starter
@@ -36,10 +36,6 @@ class Waiter:
         self._results: list[object] = []
         self._thread = threading.Thread(target=lambda: self._results.append(in_thread(call)))
         self._thread.start()
-
-    @property
-    def is_over(self) -> bool:
-        return bool(self._results)
 
     def result(self) -> object:
         self._thread.join()
@@ -64,80 +60,6 @@ def write_of(client: redlatch.Client) -> redlatch.Lease:
 
 
 # ---- blocks --------------------------------------------------------------------------------------
-
-
-def test_readers_are_together_and_a_writer_alone(
-    client: redlatch.Client, other: redlatch.Client
-) -> None:
-    lock, theirs = client.rwlock("report"), other.rwlock("report")
-    assert lock.name == "report" and not lock.locked()
-    with lock.write(ttl=30, timeout=5) as writer:
-        assert isinstance(writer, redlatch.Lease) and writer.mode == "write"
-        assert 25 < writer.remaining <= 30 and writer.hold_count == 1
-        assert theirs.acquire_read(timeout=0) is None and theirs.locked()
-        assert theirs.acquire_write(timeout=0.2) is None
-        assert theirs.acquire_read(timeout=0.2) is None
-        with pytest.raises(redlatch.NotAcquired, match="'report'.*0.2 s") as caught:
-            theirs.read(timeout=0.2).__enter__()
-        assert caught.value.status is redlatch.Status.TIMEOUT
-    with lock.read() as reader, theirs.read(timeout=0) as second:
-        assert reader.mode == second.mode == "read" and reader.token != second.token
-        assert reader.fence > writer.fence
-        assert theirs.acquire_write(timeout=0) is None
-        with pytest.raises(redlatch.NotAcquired) as caught:
-            theirs.write(timeout=0).__enter__()
-        assert caught.value.status is redlatch.Status.BUSY
-    with theirs.write(timeout=0) as later:
-        assert later.fence > reader.fence
-    assert_free(client, "report")
-
-
-def test_reader_waits_behind_a_writer(client: redlatch.Client, other: redlatch.Client) -> None:
-    reader = read_of(client)
-    writer = Waiter(lambda: write_of(other))
-    waiting(client, "write")
-    readers = [Waiter(lambda: read_of(client))]
-    waiting(client, "write", "read")
-    readers.append(Waiter(lambda: read_of(other)))
-    assert waiting(client, "write", "read", "read").waiting == 3
-    assert client.rwlock("report").acquire_read(timeout=0) is None
-    reader.release()
-    written = writer.lease()
-    waiting(client, "read", "read")
-    written.release()
-    leases = [one.lease() for one in readers]
-    assert client.inspect("report").hold_count == 2
-    assert all(lease.release() for lease in leases)
-    assert_free(client, "report")
-
-
-def test_threads_share_a_side(client: redlatch.Client) -> None:
-    lock = client.rwlock("report")
-    reading, writing = lock.read(), lock.write()
-    inside: list[str] = []
-    seen: list[set[str]] = []
-    barrier = threading.Barrier(4)
-
-    def work() -> None:
-        with reading:
-            barrier.wait(30)  # All of them are in at a time.
-        for _ in range(10):
-            with reading:
-                inside.append("r")
-                seen.append(set(inside))
-                inside.remove("r")
-            with writing:
-                inside.append("w")
-                seen.append(set(inside))
-                inside.remove("w")
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(seen) == 80 and {"r", "w"} not in seen
-    assert not reading._holds and not writing._holds
 
 
 def test_blocks_of_a_side_end_by_themselves(client: redlatch.Client) -> None:
@@ -183,16 +105,6 @@ def test_block_may_end_in_another_thread(client: redlatch.Client) -> None:
     assert_free(client, "report")
 
 
-def test_exception_of_the_body_wins(client: redlatch.Client) -> None:
-    for side in (client.rwlock("report").read(), client.rwlock("report").write()):
-        with pytest.raises(ZeroDivisionError) as caught:
-            with side:
-                expire(client, "report")
-                _ = 1 / 0
-        (note,) = getattr(caught.value, "__notes__")
-        assert note.startswith("redlatch: ")
-
-
 def test_loss_is_told_to_all_readers(client: redlatch.Client, other: redlatch.Client) -> None:
     second = read_of(other)
     with pytest.raises(redlatch.LockLost):
@@ -205,40 +117,6 @@ def test_loss_is_told_to_all_readers(client: redlatch.Client, other: redlatch.Cl
 
 
 # ---- who would wait for himself ------------------------------------------------------------------
-
-
-def test_thread_in_a_block_may_read_again(client: redlatch.Client, other: redlatch.Client) -> None:
-    lock = client.rwlock("report")
-    with lock.read():
-        writer = Waiter(lambda: write_of(other))
-        waiting(client, "write")
-        # Behind the writer, who waits for this thread, it would wait for ever.
-        with lock.read(timeout=30) as inner:
-            assert inner.mode == "read" and not writer.is_over
-    writer.lease().release()
-
-
-def test_thread_in_a_block_is_told_of_misuse(client: redlatch.Client) -> None:
-    lock = client.rwlock("report")
-    with lock.read():
-        with pytest.raises(redlatch.AlreadyHeld, match="'report'.*reads already: upgrade"):
-            lock.write().__enter__()
-        # What does not wait cannot wait for itself.
-        with pytest.raises(redlatch.NotAcquired) as caught:
-            lock.write(timeout=0).__enter__()
-        assert caught.value.status is redlatch.Status.BUSY
-        # Another object is another owner, and so is another thread.
-        with client.rwlock("report").read(timeout=0):
-            pass
-        with pytest.raises(redlatch.NotAcquired):
-            client.rwlock("report").write(timeout=0.2).__enter__()
-        assert isinstance(in_thread(lock.write(timeout=0.2).__enter__), redlatch.NotAcquired)
-    with lock.write():
-        for side, said in ((lock.write(), "not reentrant"), (lock.read(), "downgrade")):
-            with pytest.raises(redlatch.AlreadyHeld, match=said):
-                side.__enter__()
-    with lock.write(timeout=0):
-        pass
 
 
 def test_leases_are_of_nobody(client: redlatch.Client) -> None:
@@ -273,62 +151,6 @@ def test_named_owner_is_told_of_misuse(client: redlatch.Client, other: redlatch.
 
 
 # ---- up and down ---------------------------------------------------------------------------------
-
-
-def test_only_reader_is_upgraded_at_once(client: redlatch.Client, other: redlatch.Client) -> None:
-    with client.rwlock("report").read() as lease:
-        fence = lease.fence
-        assert lease.upgrade(timeout=0) is True
-        assert lease.mode == "write" and lease.fence > fence
-        assert lease.upgrade() is True  # It writes already.
-        assert other.rwlock("report").acquire_read(timeout=0) is None
-        lease.downgrade()
-        assert lease.mode == "read"
-        with other.rwlock("report").read(timeout=0) as second:
-            assert lease.upgrade(timeout=0) is False
-            assert lease.upgrade(timeout=0.2) is False
-            assert lease.mode == "read" and second.held
-            lease.check()
-    assert_free(client, "report")
-
-
-def test_upgrade_waits_for_the_other_readers(
-    client: redlatch.Client, other: redlatch.Client
-) -> None:
-    first, second = read_of(client), read_of(other)
-    upgrading = Waiter(lambda: first.upgrade(timeout=30))
-    info = waiting(other, "upgrade")
-    assert info.waiters[0].token == first.token and first.mode == "read"
-    with pytest.raises(redlatch.Deadlock) as caught:
-        second.upgrade()
-    assert caught.value.status is redlatch.Status.E_DEADLOCK
-    assert isinstance(caught.value, redlatch.Error) and second.held and not upgrading.is_over
-    second.release()
-    assert upgrading.result() is True and first.mode == "write"
-    reading = Waiter(lambda: read_of(other))
-    waiting(other, "read")
-    first.downgrade()
-    assert reading.lease().fence > 0
-    reading.lease().release()
-    first.release()
-    assert_free(client, "report")
-
-
-def test_what_ended_goes_neither_up_nor_down(client: redlatch.Client) -> None:
-    lease = read_of(client)
-    expire(client, "report")
-    for call in (lease.upgrade, lease.downgrade):
-        with pytest.raises(redlatch.LockLost):
-            call()
-    lease = read_of(client)
-    lease.release()
-    for call in (lease.upgrade, lease.downgrade):
-        with pytest.raises(redlatch.NotHeld):
-            call()
-    lease = read_of(client)
-    with pytest.raises(redlatch.Invalid, match="timeout=-3"):
-        lease.upgrade(timeout=-3)
-    lease.release()
 
 
 def test_write_lock_is_a_mutex(client: redlatch.Client, other: redlatch.Client) -> None:
@@ -492,33 +314,3 @@ def test_what_a_repr_shows(client: redlatch.Client) -> None:
         assert repr(side).startswith(f"<locked redlatch.RWSide object {shown}")
         assert repr(lease).startswith(f"<Lease {shown}")
         assert side.locked() and lock.locked()
-
-
-def test_format_of_redisson(client: redlatch.Client, other: redlatch.Client) -> None:
-    lock = client.rwlock("report", format="hash-rw")
-    theirs = other.rwlock("report", format="hash-rw")
-    with lock.read(ttl=5) as lease, theirs.read():
-        info = other.inspect("report")
-        assert (info.type, info.mode, info.owner, len(info.holders)) == ("hash", "read", "", 2)
-        assert client.lock("report", format="hash-rw").acquire(timeout=0) is False
-        assert theirs.acquire_write(timeout=0) is None
-        assert client.rwlock("report").acquire_read(timeout=0) is None
-        assert client.rlock("report").acquire(timeout=0) is None
-        assert lease.upgrade(timeout=0) is False
-    with theirs.write() as lease:
-        assert client.acquire("report", timeout=0, format="hash-rw") is None
-        assert lock.acquire_read(timeout=0) is None
-        lease.downgrade()
-        with lock.read(timeout=0):
-            assert lease.mode == other.inspect("report").mode == "read"
-    with client.lock("report", format="hash-rw") as lease:
-        assert theirs.acquire_read(timeout=0) is None
-    stolen = lock.acquire_write()
-    assert stolen is not None
-    steal(other, "report").release()
-    with pytest.raises(redlatch.LockLost):
-        stolen.release()
-    with pytest.raises(redlatch.Invalid, match='format=\'hash\': allowed are "string", "hash-rw"'):
-        client.rwlock("report", format="hash")  # type: ignore[arg-type]
-    with pytest.raises(redlatch.Invalid, match="at most 30000"):
-        lock.acquire_read(ttl=31)
