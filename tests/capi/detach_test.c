@@ -10,11 +10,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "calls.h"
 #include "harness.h"
 #include "redlatch/redlatch.h"
 #include "server.h"
-
-#define TEXT(x) (x), (sizeof(x) - 1)
 
 enum { TOKEN_SIZE = 33, THREAD_COUNT = 64, CLIENT_COUNT = 4, ROUND_COUNT = 20 };
 

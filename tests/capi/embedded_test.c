@@ -14,10 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "calls.h"
 #include "harness.h"
 #include "redlatch/redlatch.h"
-
-#define TEXT(x) (x), (sizeof(x) - 1)
 
 static char g_parent[64];
 static char g_url[128];

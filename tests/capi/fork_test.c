@@ -10,11 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "calls.h"
 #include "harness.h"
 #include "redlatch/redlatch.h"
 #include "server.h"
-
-#define TEXT(x) (x), (sizeof(x) - 1)
 
 #if defined(__SANITIZE_THREAD__)
 /* The thread sanitizer ends a child that makes threads. */
@@ -33,16 +32,11 @@ struct handles {
   rl_info* info;
 };
 
-static rl_client* open_client(void) {
-  const char* url = server_url();
-  return rl_client_open(url, strlen(url), NULL, NULL);
-}
-
 static void make_handles(struct handles* all) {
   rl_acquire_options* options = rl_acquire_options_new();
   rl_acquire_options_set_lease_ms(options, 600);
   all->err = rl_error_new();
-  all->client = open_client();
+  all->client = server_client();
   all->lease = rl_acquire(all->client, TEXT("one"), 0, options, NULL);
   all->two = rl_acquire(all->client, TEXT("two"), 0, options, NULL);
   all->pending = rl_acquire_start(all->client, TEXT("two"), -1, options);
@@ -187,7 +181,7 @@ static void* make_traffic(void* client) {
 }
 
 static void forks_in_the_middle_of_traffic_do_no_harm(void) {
-  rl_client* client = open_client();
+  rl_client* client = server_client();
   pthread_t threads[3];
   int round;
   size_t i;

@@ -7,11 +7,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "calls.h"
 #include "harness.h"
 #include "redlatch/redlatch.h"
 #include "server.h"
-
-#define TEXT(x) (x), (sizeof(x) - 1)
 
 enum { HANDLE_COUNT = 6, FREE_LIMIT_MS = 2000 };
 

@@ -7,11 +7,11 @@
  */
 #include <stdlib.h>
 
+#include "calls.h"
 #include "harness.h"
 #include "redlatch/redlatch.h"
 #include "server.h"
 
-#define TEXT(x) (x), (sizeof(x) - 1)
 #define CANARY "c4nary"
 
 static rl_error* err;

@@ -6,11 +6,10 @@
  */
 #include <stdlib.h>
 
+#include "calls.h"
 #include "harness.h"
 #include "redlatch/redlatch.h"
 #include "server.h"
-
-#define TEXT(x) (x), (sizeof(x) - 1)
 
 enum { LOCK_COUNT = 40 };
 

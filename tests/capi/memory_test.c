@@ -14,12 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "calls.h"
 #include "failures.h"
 #include "harness.h"
 #include "redlatch/redlatch.h"
 #include "server.h"
-
-#define TEXT(x) (x), (sizeof(x) - 1)
 
 enum { LEASE_MS = 200, WAITER_LIMIT_MS = 3000, MOST_CALLS = 5000 };
 
@@ -466,11 +465,6 @@ static void calls_fail_without_a_thread_to_connect_with(void) {
 
 static void calls_fail_without_a_thread_for_a_node(void) {
   fail_without_threads(run_redlock_with_one_thread);
-}
-
-static void empty_log(void) {
-  char line[1024];
-  while (rl_log_next(line, sizeof line) > 0) continue;
 }
 
 /* Lose a lock, and with it write a line to the log. */

@@ -14,22 +14,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "calls.h"
 #include "harness.h"
 #include "redlatch/redlatch.h"
 #include "server.h"
-
-#define TEXT(x) (x), (sizeof(x) - 1)
 
 static atomic_int signal_count;
 
 static void on_signal(int number) {
   (void)number;
   atomic_fetch_add(&signal_count, 1);
-}
-
-static rl_client* open_client(void) {
-  const char* url = server_url();
-  return rl_client_open(url, strlen(url), NULL, NULL);
 }
 
 /* ---- signals --------------------------------------------------------------------------------- */
@@ -72,8 +66,8 @@ static void start_sleeper(struct sleeper* sleeper) {
 }
 
 static void check_signals_interrupt(int flags) {
-  rl_client* holder = open_client();
-  rl_client* second = open_client();
+  rl_client* holder = server_client();
+  rl_client* second = server_client();
   rl_lease* lease = rl_acquire(holder, TEXT("signal"), 0, NULL, NULL);
   rl_request* behind;
   struct sleeper sleeper = {0};
@@ -82,7 +76,7 @@ static void check_signals_interrupt(int flags) {
   action.sa_handler = on_signal;
   action.sa_flags = flags;
   sigaction(SIGUSR1, &action, NULL);
-  sleeper.client = open_client();
+  sleeper.client = server_client();
   sleeper.request = rl_acquire_start(sleeper.client, TEXT("signal"), -1, NULL);
   CHECK_INT(RL_PENDING, rl_request_wait(sleeper.request, 20));
   behind = rl_acquire_start(second, TEXT("signal"), -1, NULL);
@@ -114,14 +108,14 @@ static void so_does_a_signal_that_restarts_system_calls(void) {
 }
 
 static void a_blocking_acquire_goes_on_after_signals(void) {
-  rl_client* holder = open_client();
+  rl_client* holder = server_client();
   rl_lease* lease = rl_acquire(holder, TEXT("signal"), 0, NULL, NULL);
   struct sleeper sleeper = {0};
   struct sigaction action;
   memset(&action, 0, sizeof action);
   action.sa_handler = on_signal;
   sigaction(SIGUSR1, &action, NULL);
-  sleeper.client = open_client();
+  sleeper.client = server_client();
   atomic_store(&signal_count, 0);
   start_sleeper(&sleeper);
   disturb(&sleeper, 300);
@@ -196,8 +190,8 @@ static int library_thread_count(void) {
 
 static void a_client_has_one_thread_and_joins_it(void) {
   const int before = thread_count();
-  rl_client* client = open_client();
-  rl_client* second = open_client();
+  rl_client* client = server_client();
+  rl_client* second = server_client();
   rl_lease* lease = rl_acquire(client, TEXT("thread"), 0, NULL, NULL);
   rl_lease* more = rl_acquire(client, TEXT("thread-2"), 0, NULL, NULL);
   rl_request* request = rl_acquire_start(client, TEXT("thread"), -1, NULL);
@@ -219,13 +213,13 @@ static void a_client_has_one_thread_and_joins_it(void) {
 
 static void a_client_that_is_never_used_has_no_thread(void) {
   const int before = thread_count();
-  rl_client* client = open_client();
+  rl_client* client = server_client();
   CHECK_INT(before, thread_count());
   rl_client_close(client);
 }
 
 static void open_and_close(int is_used) {
-  rl_client* client = open_client();
+  rl_client* client = server_client();
   if (is_used) {
     rl_lease* lease = rl_acquire(client, TEXT("descriptor"), 5000, NULL, NULL);
     CHECK(lease != NULL);
@@ -258,7 +252,7 @@ static void descriptors_are_closed_by_exec(void) {
   for (fd = FIRST_FD; fd < FD_COUNT; ++fd) {
     was_open[fd] = (char)is_open(fd);
   }
-  client = open_client();
+  client = server_client();
   lease = rl_acquire(client, TEXT("exec"), 0, NULL, NULL);
   for (fd = FIRST_FD; fd < FD_COUNT; ++fd) {
     if (was_open[fd] || !is_open(fd)) continue;
@@ -276,7 +270,7 @@ static void descriptors_are_closed_by_exec(void) {
 static void have_trouble(void) {
   static const char nowhere[] = "redis://:secret@127.0.0.1:1?connect_timeout=50ms";
   rl_acquire_options* options = rl_acquire_options_new();
-  rl_client* client = open_client();
+  rl_client* client = server_client();
   rl_client* lonely = rl_client_open(TEXT(nowhere), NULL, NULL);
   rl_lease* lease;
   CHECK(rl_client_open(TEXT("nonsense"), NULL, NULL) == NULL);

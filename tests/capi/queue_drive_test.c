@@ -13,11 +13,10 @@
 #include <stdlib.h>
 #include <sys/types.h>
 
+#include "calls.h"
 #include "harness.h"
 #include "redlatch/redlatch.h"
 #include "server.h"
-
-#define TEXT(x) (x), (sizeof(x) - 1)
 
 enum { WAIT_MS = 30000, CYCLE_COUNT = 500, MANY = 64, TAKER_COUNT = 4, TAG_COUNT = 2000 };
 

@@ -21,11 +21,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "calls.h"
 #include "harness.h"
 #include "redlatch/redlatch.h"
 #include "server.h"
-
-#define TEXT(x) (x), (sizeof(x) - 1)
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 enum { IS_SANITIZED = 1 };
@@ -34,16 +33,6 @@ enum { IS_SANITIZED = 0 };
 #endif
 
 enum { WAIT_MS = 30000 };
-
-static rl_client* open_client(void) {
-  const char* url = server_url();
-  return rl_client_open(url, strlen(url), NULL, NULL);
-}
-
-static int is_readable(const rl_queue* queue) {
-  struct pollfd pollfd = {rl_queue_fd(queue), POLLIN, 0};
-  return poll(&pollfd, 1, 0) == 1;
-}
 
 static int count_entries(const char* folder) {
   DIR* directory = opendir(folder);
@@ -55,11 +44,6 @@ static int count_entries(const char* folder) {
 
 static int fd_count(void) { return count_entries("/proc/self/fd"); }
 static int thread_count(void) { return count_entries("/proc/self/task"); }
-
-static void empty_log(void) {
-  char line[1024];
-  while (rl_log_next(line, sizeof line) > 0) continue;
-}
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
@@ -98,7 +82,7 @@ static void end_one_way(rl_client* holder, const int* order) {
   static int number;
   int i;
   memcpy(all.order, order, sizeof all.order);
-  all.client = open_client();
+  all.client = server_client();
   all.queue = rl_queue_new(NULL);
   REQUIRE(lease != NULL && all.client != NULL && all.queue != NULL);
   if (++number % 2 == 0) CHECK_INT(RL_OK, rl_queue_drive(all.queue, all.client));
@@ -135,7 +119,7 @@ static void end_in_all_orders(rl_client* holder, int* order, int count) {
 /* Twice, each order then with a queue that drives and with one that does not. */
 static void everything_may_end_in_any_order(void) {
   int order[PART_COUNT] = {0, 1, 2, 3, 4};
-  rl_client* holder = open_client();
+  rl_client* holder = server_client();
   int fds, threads;
   empty_log();
   CHECK_INT(RL_OK, rl_client_connect(holder, WAIT_MS, NULL));
@@ -174,7 +158,7 @@ static void* take_tags(void* argument) {
 /* A shutdown, while the lock goes round: a tag for each request and lease; freed: at most one. */
 static void end_among_takers(rl_client* holder, int is_freeing) {
   static struct taker taker;
-  rl_client* client = open_client();
+  rl_client* client = server_client();
   rl_request* requests[TAG_COUNT];
   rl_lease* lease = rl_acquire(holder, TEXT("taken"), WAIT_MS, NULL, NULL);
   rl_lease* own = rl_acquire(client, TEXT("taken-own"), WAIT_MS, NULL, NULL);
@@ -206,7 +190,7 @@ static void end_among_takers(rl_client* holder, int is_freeing) {
 }
 
 static void ends_are_told_to_those_who_take(void) {
-  rl_client* holder = open_client();
+  rl_client* holder = server_client();
   int round;
   for (round = 0; round < END_ROUNDS && failure_count() < 20; ++round) {
     end_among_takers(holder, round % 2);
@@ -290,7 +274,7 @@ static void look_at_lease(struct silent* silent) {
 }
 
 static void looking_costs_no_system_call(void) {
-  rl_client* client = open_client();
+  rl_client* client = server_client();
   rl_acquire_options* options;
   struct silent silent;
   if (IS_SANITIZED) {
@@ -365,12 +349,12 @@ static void call_everything(struct family* all) {
 }
 
 static void a_child_leaves_the_queue_alone(void) {
-  rl_client* holder = open_client();
+  rl_client* holder = server_client();
   rl_lease* held = rl_acquire(holder, TEXT("fork"), WAIT_MS, NULL, NULL);
   struct family all;
   pid_t child;
   int status = -1;
-  all.client = open_client();
+  all.client = server_client();
   all.queue = rl_queue_new(NULL);
   all.lease = rl_acquire(all.client, TEXT("fork-own"), WAIT_MS, NULL, NULL);
   all.pending = rl_acquire_start(all.client, TEXT("fork"), -1, NULL);
@@ -430,7 +414,7 @@ static void take_and_watch(rl_client* client, rl_queue* queue, const rl_acquire_
    after that. */
 static void a_thousand_losses_are_told_once(void) {
   static int seen[LEASE_COUNT + 1];
-  rl_client* client = open_client();
+  rl_client* client = server_client();
   rl_queue* queue = rl_queue_new(NULL);
   rl_acquire_options* options = rl_acquire_options_new();
   int64_t killed_ms;
@@ -459,8 +443,8 @@ static void a_thousand_losses_are_told_once(void) {
 
 /* Noticed by the renewal, at a third of the lease: long before the lease itself would end. */
 static void a_forced_release_is_told(void) {
-  rl_client* client = open_client();
-  rl_client* helper = open_client();
+  rl_client* client = server_client();
+  rl_client* helper = server_client();
   rl_queue* queue = rl_queue_new(NULL);
   rl_acquire_options* options = rl_acquire_options_new();
   rl_lease* lease;

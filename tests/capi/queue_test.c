@@ -10,23 +10,12 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "calls.h"
 #include "harness.h"
 #include "redlatch/redlatch.h"
 #include "server.h"
 
-#define TEXT(x) (x), (sizeof(x) - 1)
-
 enum { WAIT_MS = 10000, MANY = 200 };
-
-static rl_client* open_client(void) {
-  const char* url = server_url();
-  return rl_client_open(url, strlen(url), NULL, NULL);
-}
-
-static int is_readable(const rl_queue* queue) {
-  struct pollfd pollfd = {rl_queue_fd(queue), POLLIN, 0};
-  return poll(&pollfd, 1, 0) == 1;
-}
 
 static void tags_come_in_order_and_once(void) {
   rl_queue* queue = rl_queue_new(NULL);
@@ -49,7 +38,7 @@ static void tags_come_in_order_and_once(void) {
 }
 
 static void a_finished_request_posts_its_tag_once(void) {
-  rl_client* client = open_client();
+  rl_client* client = server_client();
   rl_queue* queue = rl_queue_new(NULL);
   rl_request* request = rl_acquire_start(client, TEXT("once"), WAIT_MS, NULL);
   rl_lease* lease;
@@ -82,7 +71,7 @@ static void a_finished_request_posts_its_tag_once(void) {
 }
 
 static void connecting_is_a_request(void) {
-  rl_client* client = open_client();
+  rl_client* client = server_client();
   rl_queue* queue = rl_queue_new(NULL);
   rl_request* request = rl_client_connect_start(client, WAIT_MS);
   CHECK_INT(RL_OK, rl_request_watch(request, queue, 1));
@@ -98,7 +87,7 @@ static void connecting_is_a_request(void) {
 }
 
 static void a_freed_request_posts_nothing(void) {
-  rl_client* client = open_client();
+  rl_client* client = server_client();
   rl_queue* queue = rl_queue_new(NULL);
   rl_lease* lease = rl_acquire(client, TEXT("freed"), WAIT_MS, NULL, NULL);
   rl_request* request = rl_acquire_start(client, TEXT("freed"), WAIT_MS, NULL);
@@ -112,7 +101,7 @@ static void a_freed_request_posts_nothing(void) {
 }
 
 static void a_watch_can_be_taken_back(void) {
-  rl_client* client = open_client();
+  rl_client* client = server_client();
   rl_queue* queue = rl_queue_new(NULL);
   rl_lease* lease = rl_acquire(client, TEXT("back"), WAIT_MS, NULL, NULL);
   rl_request* request = rl_acquire_start(client, TEXT("back"), WAIT_MS, NULL);
@@ -132,7 +121,7 @@ static void a_watch_can_be_taken_back(void) {
 }
 
 static void a_lease_tells_how_it_ends(void) {
-  rl_client* client = open_client();
+  rl_client* client = server_client();
   rl_queue* queue = rl_queue_new(NULL);
   rl_acquire_options* options = rl_acquire_options_new();
   rl_lease* released = rl_acquire(client, TEXT("ends-1"), WAIT_MS, NULL, NULL);
@@ -161,7 +150,7 @@ static void a_lease_tells_how_it_ends(void) {
 
 /* One thread has many of them, and no blocking call drives the connection. */
 static void a_poll_loop_takes_turns(void) {
-  rl_client* client = open_client();
+  rl_client* client = server_client();
   rl_queue* queue = rl_queue_new(NULL);
   rl_request* waiting[MANY];
   int taken[MANY] = {0};
@@ -191,8 +180,8 @@ static void a_poll_loop_takes_turns(void) {
 }
 
 static void shutdown_completes_what_is_pending(void) {
-  rl_client* holder = open_client();
-  rl_client* client = open_client();
+  rl_client* holder = server_client();
+  rl_client* client = server_client();
   rl_queue* queue = rl_queue_new(NULL);
   rl_lease* lease = rl_acquire(holder, TEXT("shut"), WAIT_MS, NULL, NULL);
   rl_request* waiting[MANY];
@@ -216,7 +205,7 @@ static void shutdown_completes_what_is_pending(void) {
 }
 
 static void a_queue_may_go_first(void) {
-  rl_client* client = open_client();
+  rl_client* client = server_client();
   rl_queue* queue = rl_queue_new(NULL);
   rl_lease* lease = rl_acquire(client, TEXT("first"), WAIT_MS, NULL, NULL);
   rl_request* request = rl_acquire_start(client, TEXT("first"), WAIT_MS, NULL);
@@ -232,7 +221,7 @@ static void a_queue_may_go_first(void) {
 
 /* Limits that nobody waits for hold, also while the client sits in a handshake without an end. */
 static void limits_hold_while_connecting(void) {
-  rl_client* client = open_client();
+  rl_client* client = server_client();
   rl_queue* queue = rl_queue_new(NULL);
   rl_request* request;
   rl_request* other;
@@ -304,7 +293,7 @@ static void whoever_waits_is_woken(void) {
 }
 
 static void the_log_can_be_watched(void) {
-  rl_client* client = open_client();
+  rl_client* client = server_client();
   rl_queue* queue = rl_queue_new(NULL);
   rl_acquire_options* options = rl_acquire_options_new();
   char line[512];

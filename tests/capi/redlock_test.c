@@ -10,11 +10,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "calls.h"
 #include "harness.h"
 #include "redlatch/redlatch.h"
 #include "server.h"
-
-#define TEXT(x) (x), (sizeof(x) - 1)
 
 enum { NODE_COUNT = 5, THREAD_COUNT = 6, ROUND_COUNT = 40, LONGEST_MS = 60000 };
 

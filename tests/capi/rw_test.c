@@ -9,11 +9,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "calls.h"
 #include "harness.h"
 #include "redlatch/redlatch.h"
 #include "server.h"
-
-#define TEXT(x) (x), (sizeof(x) - 1)
 
 enum { THREAD_COUNT = 8, ROUND_COUNT = 400, OWNER_COUNT = 3 };
 
@@ -25,11 +24,6 @@ static atomic_int deadlock_count;
 static atomic_int cancel_count;
 static rl_client* clients[2];
 static int32_t format;
-
-static rl_client* open_client(void) {
-  const char* url = server_url();
-  return rl_client_open(url, strlen(url), NULL, NULL);
-}
 
 static unsigned next_random(unsigned* state) {
   *state = *state * 1103515245u + 12345u;
@@ -122,8 +116,8 @@ static void* play(void* argument) {
 static void run_threads(void* (*function)(void*)) {
   pthread_t threads[THREAD_COUNT];
   size_t i;
-  clients[0] = open_client();
-  clients[1] = open_client();
+  clients[0] = server_client();
+  clients[1] = server_client();
   for (i = 0; i < THREAD_COUNT; ++i) {
     REQUIRE(pthread_create(&threads[i], NULL, function, (void*)i) == 0);
   }

@@ -8,11 +8,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "calls.h"
 #include "harness.h"
 #include "redlatch/redlatch.h"
 #include "server.h"
-
-#define TEXT(x) (x), (sizeof(x) - 1)
 
 enum { THREAD_COUNT = 8, ROUND_COUNT = 250, BURST = 4 };
 
@@ -51,11 +50,6 @@ static rl_lease* take(struct worker* self) {
   if (!CHECK(lease != NULL)) fprintf(stderr, "  %s\n", rl_error_message(err));
   rl_error_free(err);
   return lease;
-}
-
-static void give_back(rl_lease* lease) {
-  CHECK_INT(RL_OK, rl_release(lease, NULL));
-  rl_lease_free(lease);
 }
 
 static void* count_plainly(void* argument) {
