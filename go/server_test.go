@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -38,16 +39,17 @@ func TestMain(m *testing.M) {
 	url = s.url()
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		s.kill()
-		_ = os.RemoveAll(folder)
 		os.Exit(code)
 	}))
 }
 
 // server is a redis-server of one test, on a socket in its own folder.
 type server struct {
-	t       testing.TB
-	socket  string
-	process *os.Process
+	t        testing.TB
+	socket   string
+	process  *os.Process
+	launcher *exec.Cmd
+	input    io.Closer // of the launcher, which ends the server when this is closed
 }
 
 func startServer(t testing.TB) *server {
@@ -55,7 +57,6 @@ func startServer(t testing.TB) *server {
 	// The name of a socket is short: t.TempDir() has that of the test in it.
 	folder, err := os.MkdirTemp("", "rl")
 	must(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	s := &server{t: t, socket: filepath.Join(folder, "s")}
 	t.Cleanup(s.kill)
 	must(t, s.launch())
@@ -64,27 +65,32 @@ func startServer(t testing.TB) *server {
 
 // launch returns when the server can be reached.
 func (s *server) launch() error {
-	command := exec.Command("redis-server", "--port", "0", "--unixsocket", s.socket, "--save", "",
-		"--dir", filepath.Dir(s.socket))
-	if err := command.Start(); err != nil {
+	s.launcher = exec.Command("../tests/support/server", filepath.Dir(s.socket))
+	s.launcher.Stderr = os.Stderr
+	input, err := s.launcher.StdinPipe()
+	if err != nil {
 		return err
 	}
-	s.process = command.Process
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		connection, err := net.Dial("unix", s.socket)
-		if err == nil {
-			return connection.Close()
-		}
-		if time.Now().After(end) {
-			return err
-		}
+	output, err := s.launcher.StdoutPipe()
+	if err != nil {
+		return err
 	}
+	if err := s.launcher.Start(); err != nil {
+		return err
+	}
+	s.input = input
+	var pid int
+	if _, err := fmt.Fscan(output, &pid); err != nil {
+		return err
+	}
+	s.process, err = os.FindProcess(pid)
+	return err
 }
 
 func (s *server) kill() {
 	if s.process != nil {
-		_ = s.process.Kill()
-		_, _ = s.process.Wait()
+		_ = s.input.Close()
+		_ = s.launcher.Wait()
 		s.process = nil
 	}
 }

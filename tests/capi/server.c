@@ -4,7 +4,7 @@
 #include "server.h"
 
 #include <fcntl.h>
-#include <signal.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,17 +16,14 @@
 
 #include "harness.h"
 
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
-
 enum { START_LIMIT_MS = 20000, MAX_WORDS = 16 };
 
 struct server {
   char folder[64];
   char path[96];
   char url[112];
-  pid_t pid;
+  pid_t pid, launcher;
+  int input; /* of the launcher, which ends the server when this is closed */
 };
 
 static struct server servers[SERVER_COUNT];
@@ -40,49 +37,17 @@ static void fail(const char* what) {
   exit(EXIT_FAILURE);
 }
 
-static void remove_files(void) {
-  char log[96];
-  unlink(self->path);
-  snprintf(log, sizeof log, "%s/log", self->folder);
-  unlink(log);
-  rmdir(self->folder);
-}
-
 void server_kill(void) {
   if (self->pid == 0) return;
-  kill(self->pid, SIGKILL);
-  waitpid(self->pid, NULL, 0);
+  close(self->input);
+  waitpid(self->launcher, NULL, 0);
   self->pid = 0;
 }
 
 static void at_exit(void) {
   /* A forked child that calls exit() must not end the parent's server. */
   if (getpid() != owner_pid) return;
-  for (self = servers; self < servers + SERVER_COUNT; ++self) {
-    server_kill();
-    if (self->folder[0] != '\0') remove_files();
-  }
-}
-
-static void become_server(pid_t parent) {
-  const char* binary = getenv("REDLATCH_REDIS_SERVER");
-  char log[96];
-  int fd;
-  snprintf(log, sizeof log, "%s/log", self->folder);
-  if (binary == NULL) binary = "redis-server";
-#ifdef __linux__
-  /* A test that crashes or is killed takes its server along. */
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-#endif
-  if (getppid() != parent) _exit(EXIT_FAILURE);
-  fd = open("/dev/null", O_RDWR);
-  dup2(fd, STDIN_FILENO);
-  dup2(fd, STDOUT_FILENO);
-  dup2(fd, STDERR_FILENO);
-  /* --dir: nothing may be written where the test was started. */
-  execlp(binary, binary, "--port", "0", "--unixsocket", self->path, "--save", "", "--appendonly",
-         "no", "--dir", self->folder, "--logfile", log, (char*)NULL);
-  _exit(127);
+  for (self = servers; self < servers + SERVER_COUNT; ++self) server_kill();
 }
 
 static void prepare(void) {
@@ -91,30 +56,42 @@ static void prepare(void) {
   if (base == NULL || strlen(base) > 40) base = "/tmp";
   snprintf(self->folder, sizeof self->folder, "%s/redlatch-XXXXXX", base);
   if (mkdtemp(self->folder) == NULL) fail("no temporary directory");
-  snprintf(self->path, sizeof self->path, "%s/s.sock", self->folder);
+  snprintf(self->path, sizeof self->path, "%s/s", self->folder);
   snprintf(self->url, sizeof self->url, "unix://%s", self->path);
   if (owner_pid == 0) atexit(at_exit);
   owner_pid = getpid();
 }
 
+/* tests/support/server, which says the process id when the server can be reached. */
+static void launch(void) {
+  char line[32] = "";
+  int input[2], output[2];
+  struct pollfd said;
+  if (pipe2(input, O_CLOEXEC) != 0 || pipe2(output, O_CLOEXEC) != 0) fail("no pipe");
+  self->launcher = fork();
+  if (self->launcher < 0) fail("cannot fork");
+  if (self->launcher == 0) {
+    dup2(input[0], STDIN_FILENO);
+    dup2(output[1], STDOUT_FILENO);
+    execl(TEST_SERVER, TEST_SERVER, self->folder, (char*)NULL);
+    _exit(127);
+  }
+  close(input[0]);
+  close(output[1]);
+  self->input = input[1];
+  said.fd = output[0];
+  said.events = POLLIN;
+  if (poll(&said, 1, START_LIMIT_MS) == 1 && read(output[0], line, sizeof line - 1) > 0) {
+    self->pid = (pid_t)strtol(line, NULL, 10);
+  }
+  close(output[0]);
+  if (self->pid == 0) fail("it did not start");
+}
+
 const char* server_url(void) {
-  const int64_t end_ms = now_ms() + START_LIMIT_MS;
-  const pid_t parent = getpid();
-  char reply[64] = "";
   if (self->pid != 0) return self->url;
   if (self->folder[0] == '\0') prepare();
-  unlink(self->path);
-  self->pid = fork();
-  if (self->pid < 0) fail("cannot fork");
-  if (self->pid == 0) become_server(parent);
-  while (!server_command(reply, sizeof reply, "PING", NULL) || strcmp(reply, "PONG") != 0) {
-    if (waitpid(self->pid, NULL, WNOHANG) == self->pid) {
-      self->pid = 0;
-      fail("redis-server is not installed, or did not start");
-    }
-    if (now_ms() > end_ms) fail("redis-server did not answer in time");
-    sleep_ms(2);
-  }
+  launch();
   return self->url;
 }
 

@@ -20,9 +20,7 @@ import java.util.List;
 /** A redis-server of one test, on a socket in a folder of its own. */
 public final class TestServer implements AutoCloseable {
   /** It ends with whoever has started it, in whatever way that ends. */
-  private static final String SCRIPT =
-      "${REDLATCH_REDIS_SERVER:-redis-server} --port 0 --save '' --dir \"$0\" --unixsocket \"$0/s\""
-          + " >\"$0/output\" 2>&1 & echo $!; read -r _; kill -KILL $!; rm -rf \"$0\"";
+  private static final String LAUNCHER = "../../tests/support/server";
 
   private final Path socket;
   private final Process shell;
@@ -33,20 +31,16 @@ public final class TestServer implements AutoCloseable {
       // The name of a socket must be short.
       Path folder = Files.createTempDirectory("rl");
       socket = folder.resolve("s");
-      shell = new ProcessBuilder("sh", "-c", SCRIPT, folder.toString()).start();
-      BufferedReader output = shell.inputReader();
-      pid = output.readLine();
+      shell =
+          new ProcessBuilder(LAUNCHER, folder.toString())
+              .redirectError(ProcessBuilder.Redirect.INHERIT)
+              .start();
+      pid = shell.inputReader().readLine();
     } catch (IOException failure) {
       throw new UncheckedIOException(failure);
     }
-    Wait.until(this::answers);
-  }
-
-  private boolean answers() {
-    try {
-      return ask("PING").equals("+PONG");
-    } catch (UncheckedIOException notYet) {
-      return false;
+    if (pid == null) {
+      throw new AssertionError("the server does not start");
     }
   }
 
