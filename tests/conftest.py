@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,7 +50,31 @@ def seed(request: pytest.FixtureRequest) -> int:
     return random.Random(run).randrange(1 << 32)
 
 
+def folder_of(nodeid: str) -> str:
+    return "/".join(nodeid.split("/", maxsplit=2)[:2])
+
+
+def show_folders(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many tests of each folder passed, and how long they took one after the other."""
+    folders: dict[str, Counter[str]] = {}
+    for outcome, reports in terminalreporter.stats.items():
+        for report in reports:
+            if not isinstance(report, pytest.TestReport):
+                continue
+            counts = folders.setdefault(folder_of(report.nodeid), Counter())
+            counts["ms"] += round(report.duration * 1000)
+            counts[outcome] += bool(outcome)
+    if len(folders) > 1:
+        terminalreporter.section("folders")
+    for name, counts in sorted(folders.items()):
+        seconds = counts.pop("ms") // 1000
+        told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()) if count)
+        terminalreporter.write_line(f"{name:20} {seconds:5} s  {told}")
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if len(terminalreporter.config.args) > 1:
+        show_folders(terminalreporter)
     reports = (report for found in terminalreporter.stats.values() for report in found)
     ended = [report for report in reports if getattr(report, "when", "") == "teardown"]
     figures = [value for one in ended for name, value in one.user_properties if name == _FIGURE]

@@ -19,9 +19,9 @@
 #include "base/clock.h"
 #include "base/settings.h"
 #include "base/status.h"
+#include "io/epoll_set.h"
 #include "io/reply_reader.h"
 #include "io/tls.h"
-#include "io/epoll_set.h"
 
 namespace redlatch::io {
 
