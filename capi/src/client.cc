@@ -1,13 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Options and clients.
+// Options, clients and Redlocks.
 #include "base/log.h"
 #include "calls.h"
 #include "config/url.h"
 
 using namespace redlatch;
 using namespace redlatch::capi;
+
+namespace {
+
+// A client or a Redlock, once `resolve` has made its settings.
+template <class Handle, class Resolve>
+Handle *open(const rl_client_options *options, rl_error *err, const Resolve &resolve) {
+  return guarded<Handle *>(err, nullptr, [&]() -> Handle * {
+    static const config::Options kNone;
+    std::vector<Settings> nodes;
+    std::optional<QuorumSettings> quorum;
+    Outcome outcome = resolve(options == nullptr ? kNone : options->options, nodes, quorum);
+    if (!outcome.ok()) return answer(err, outcome), nullptr;
+    auto handle = std::make_unique<Handle>();
+    handle->runtime = runtime::Runtime::open(std::move(nodes), quorum, outcome);
+    answer(err, outcome);
+    return handle->runtime ? handle.release() : nullptr;
+  });
+}
+
+std::string urls_of(const runtime::Runtime &redlock) {
+  std::string urls;
+  for (const Settings &node : redlock.nodes()) urls += (urls.empty() ? "" : "\n") + node.shown_url;
+  return urls;
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -116,19 +142,15 @@ rl_status rl_acquire_options_set_format(rl_acquire_options *options, int32_t for
 
 rl_client *rl_client_open(const char *url, size_t url_len, const rl_client_options *options,
                           rl_error *err) {
-  return guarded<rl_client *>(err, nullptr, [&]() -> rl_client * {
-    Settings settings;
-    static const config::Options kNone;
-    const auto &chosen = options == nullptr ? kNone : options->options;
-    if (auto outcome = chosen.resolve(text_of(url, url_len), settings); !outcome.ok()) {
-      answer(err, outcome);
-      return nullptr;
-    }
-    auto handle = std::make_unique<rl_client>();
-    Outcome why;
-    handle->runtime = runtime::Runtime::open({std::move(settings)}, {}, why);
-    answer(err, why);
-    return handle->runtime ? handle.release() : nullptr;
+  return open<rl_client>(options, err, [&](const auto &chosen, auto &nodes, auto &) {
+    return chosen.resolve(text_of(url, url_len), nodes.emplace_back());
+  });
+}
+
+rl_redlock *rl_redlock_open(const char *urls, size_t urls_len, const rl_client_options *options,
+                            rl_error *err) {
+  return open<rl_redlock>(options, err, [&](const auto &chosen, auto &nodes, auto &quorum) {
+    return chosen.resolve(text_of(urls, urls_len), nodes, quorum.emplace());
   });
 }
 
@@ -150,6 +172,28 @@ size_t rl_client_option(const rl_client *client, const char *name, size_t name_l
       return copy_out(config::option_of(told.settings(), wanted), buffer, buffer_size);
     }
     return copy_out(told.is_forked() ? std::string() : told.handoff_mode(), buffer, buffer_size);
+  });
+}
+
+rl_status rl_redlock_connect(rl_redlock *redlock, int64_t wait_ms, rl_error *err) {
+  return run(redlock, Request::Op::kConnect, err, wait_of(wait_ms));
+}
+
+void rl_redlock_shutdown(rl_redlock *redlock) { shut_down(redlock); }
+
+void rl_redlock_close(rl_redlock *redlock) { close(redlock); }
+
+size_t rl_redlock_option(const rl_redlock *redlock, const char *name, size_t name_len, char *buffer,
+                         size_t buffer_size) {
+  if (redlock == nullptr) return copy_out({}, buffer, buffer_size);
+  return guarded(nullptr, size_t{0}, [&] {
+    const auto wanted = text_of(name, name_len);
+    runtime::Runtime &told = *redlock->runtime;
+    std::string value = config::option_of(told.quorum_settings(), wanted);
+    if (wanted == "url") value = urls_of(told);
+    if (wanted == "nodes" && !told.is_forked()) value = told.describe();
+    if (value.empty()) value = config::option_of(told.nodes().front(), wanted);
+    return copy_out(value, buffer, buffer_size);
   });
 }
 

@@ -3,14 +3,43 @@
 //
 #include "runtime/wakeup.h"
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <ctime>
 #include <new>
 
 #include "base/log.h"
 #include "engine/engine.h"
 
 namespace redlatch::runtime {
+
+namespace {
+
+// Sleep while `word` is Waiter::kAsleep, at most until `limit`. @return false after a signal.
+bool futex_sleep(std::atomic<uint32_t> &word, Nanos limit) {
+  timespec left{};
+  timespec *timeout = nullptr;
+  if (limit != kNever) {
+    const Nanos ns = std::max<Nanos>(limit - boot_now(), 0);
+    left = {ns / 1'000'000'000, ns % 1'000'000'000};
+    timeout = &left;
+  }
+  const long result =
+      syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, Waiter::kAsleep, timeout, nullptr, 0);
+  return result == 0 || errno != EINTR;
+}
+
+// Wake the sleeper at `address`, which may be gone by now: the address is never read.
+void futex_wake(const void *address) {
+  syscall(SYS_futex, address, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+}  // namespace
 
 Outcome Wakeup::check(const Lease &lease) {
   const Lock lock(mutex_);

@@ -8,6 +8,8 @@
 // call that can block, nor while others are woken.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -15,12 +17,62 @@
 #include "base/clock.h"
 #include "base/fork.h"
 #include "base/status.h"
+#include "engine/subjects.h"
 #include "io/epoll_set.h"
 #include "runtime/completion_queue.h"
-#include "runtime/request.h"
-#include "runtime/waiter.h"
 
 namespace redlatch::runtime {
+
+struct Waiter;
+
+// A request and a lease of callers: that of the engine, and what waits for it. What is added is
+// guarded by the mutex of the runtime.
+struct Request : engine::Request {
+  using engine::Request::Request;
+
+  Waiter *waiters = nullptr;  // threads that wait for it
+  Watcher watcher;
+};
+
+struct Lease : engine::Lease {
+  Watcher watcher;
+};
+
+// On the stack of the thread that waits, or the runtime's own, of its background thread. Guarded by
+// the mutex of the runtime, except the futex word.
+struct Waiter {
+  Request *request = nullptr;    // what it waits for, if for a request
+  const Lease *lease = nullptr;  // .. or for a lease to end
+  enum Word : uint32_t { kAwake, kAsleep, kWoken };
+  std::atomic<uint32_t> word{kAwake};
+  const io::Event *event = nullptr;             // what wakes it while it polls; else the word does
+  bool is_interrupted = false;                  // a signal came
+  Waiter *previous = nullptr, *next = nullptr;  // in a WaiterList, or among waiters for leases
+  Waiter *next_of_request = nullptr;            // others that wait for the same request
+  class WaiterList *list = nullptr;
+};
+
+// First in, first out; a waiter stands in at most one list.
+class WaiterList {
+ public:
+  Waiter *front() const { return first_; }
+  void push(Waiter &waiter) {
+    waiter.previous = last_;
+    waiter.next = nullptr;
+    (last_ != nullptr ? last_->next : first_) = &waiter;
+    last_ = &waiter;
+    waiter.list = this;
+  }
+  void remove(Waiter &waiter) {
+    (waiter.previous != nullptr ? waiter.previous->next : first_) = waiter.next;
+    (waiter.next != nullptr ? waiter.next->previous : last_) = waiter.previous;
+    waiter.list = nullptr;
+  }
+
+ private:
+  Waiter *first_ = nullptr;
+  Waiter *last_ = nullptr;
+};
 
 class Wakeup {
  public:
