@@ -95,6 +95,8 @@ void Runtime::flush(Lock &lock) {
     is_sending_ = false;
     for (Link &link : links_) {
       if (link.end_send()) set_write_blocked(link, true);
+      // What was left over went first, without what was appended since.
+      is_output_due_ = is_output_due_ || !link.out.empty();
     }
     sent_.notify_all();
   }
