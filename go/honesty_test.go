@@ -6,6 +6,7 @@ package redlatch_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -99,11 +100,19 @@ func TestMessagesNameTheLockOnce(t *testing.T) {
 	client := startServer(t).client()
 	_, err := client.Lock(ended(), "a")
 	is(t, err.Error() == `redlatch: lock "a": the request was cancelled: context canceled`, "%v", err)
+	// The holder is another thread: if it were the one that waits, the message would say that.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	held, err := client.Lock(background, "a")
 	must(t, err)
 	ctx, cancel := context.WithTimeout(background, time.Second)
 	defer cancel()
-	_, err = client.Lock(ctx, "a")
+	failed := make(chan error)
+	go func() {
+		_, err := client.Lock(ctx, "a")
+		failed <- err
+	}()
+	err = <-failed
 	is(t, strings.HasPrefix(err.Error(), "redlatch: lock: lock 'a' was not granted within ") &&
 		strings.HasSuffix(err.Error(), " s; holder: this client: context deadline exceeded"), "%v", err)
 	must(t, held.Unlock(background))
