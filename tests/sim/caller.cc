@@ -195,7 +195,9 @@ void Caller::climb() {
   const auto op = is_up ? Request::Op::kUpgrade : Request::Op::kDowngrade;
   start(op, &Caller::on_climbed, [&](Request &request) {
     request.lease = lease_;
-    if (is_up) request.wait_ms = kind < 40 ? -1 : kind < 75 ? limit_ms : 0;
+    // Two that poll, and wait for each other, are not told of that.
+    const int64_t longest_ms = client_.is_polling() ? limit_ms : -1;
+    if (is_up) request.wait_ms = kind < 40 ? longest_ms : kind < 75 ? limit_ms : 0;
   });
   if (is_up && scene_.plan.has(Fault::kCancel) && random_.chance(150)) {
     later(random_.between(0, 500 * kMs), &Caller::cancel);

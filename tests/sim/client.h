@@ -51,6 +51,8 @@ class Client : private engine::Outlet {
   uint64_t link(size_t node) const { return wires_[node]->link; }
 
   int slot() const { return slot_; }
+  // Whether the server tells it nothing.
+  bool is_polling() const { return scene_.plan.has(Fault::kPollOnly) && slot_ % 4 == 3; }
   const std::string &channel() const { return service_->channel(); }
   // Whether nothing is left of what its callers asked for.
   bool is_through() const;
@@ -89,7 +91,6 @@ class Client : private engine::Outlet {
 
   Nanos now() const { return clock_.read(scene_.schedule.now()); }
   Server &server(const Wire &wire) const { return *scene_.servers[wire.node]; }
-  bool is_polling() const { return scene_.plan.has(Fault::kPollOnly) && slot_ % 4 == 3; }
   void make_service();
   template <class Call>
   void call(const Call &call);

@@ -82,7 +82,7 @@ constexpr Mutant kMutants[] = {
      "redis.call('SET', K, token, 'PX', ms)", "redis.call('SET', K, token, 'PX', ms + 1000)"},
     {"unmarked-attach", "a lease that was not detached is attached", Shape::kGeneral, true, 1,
      "if marked % 2 == 0 and marked_by ~= name then", "if false then"},
-    {"late-detach", "a late copy of a detach allows another attach", Shape::kHandover, false, 147,
+    {"late-detach", "a late copy of a detach allows another attach", Shape::kHandover, false, 35,
      "if marked > count + 1 then", "if false then"},
     {"endless-lease", "a lease has no end", Shape::kGeneral, true, 1,
      "redis.call('SET', K, token, 'PX', ms)", "redis.call('SET', K, token)"},

@@ -157,7 +157,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "releasing-detach",
         "a detach without an answer gives the lock back",
-        13,
+        5,
         Edit(
             "engine/handover.cc",
             "  end_lease(*hold, Lease::kDetached, {});\n  forget(*hold);",
@@ -390,7 +390,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "late-upgrade",
         "a message of an earlier upgrade is believed",
-        33,
+        13,
         Edit(
             "engine/climb.cc",
             "  if (hold.is_ask_pending) {\n    hold.told_due = now;",

@@ -142,7 +142,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-uptime",
         "the uptime is believed whatever the clock says",
-        170,
+        2,
         Edit(
             "policy/quorum.h",
             "const Nanos doubt = distance + age",
@@ -269,7 +269,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-dead-line",
         "who stands in line does not see that its node is silent",
-        21,
+        9,
         Edit(
             "quorum/bid.cc",
             "  if (is_gone) {\n",
@@ -336,7 +336,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-top-up-reply",
         "a vote that was missing counts from its answer, not from its request",
-        69,
+        59,
         Edit(
             "quorum/tenure.cc",
             "  vote.fence.reset();\n  vote.why = {};\n",
@@ -350,7 +350,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-top-up-blind",
         "one vote after the other is asked for again that was taken away everywhere",
-        12,
+        4,
         Edit(
             "quorum/tenure.cc",
             "  if (is_gone) doubt(bid, now);\n",
