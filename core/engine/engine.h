@@ -44,7 +44,6 @@ class Engine final : public LockService {
          Outlet &outlet, size_t node = 0);
   ~Engine() override;
 
-  size_t node_count() const override { return 1; }
   const std::string &channel() const override { return channel_; }
   bool needs_identity() const override { return false; }
 

@@ -59,7 +59,6 @@ class LockService {
   LockService(const LockService &) = delete;
   LockService &operator=(const LockService &) = delete;
 
-  virtual size_t node_count() const = 0;
   // The channel to subscribe to, on every node.
   virtual const std::string &channel() const = 0;
   // Whether a fresh connection asks the server who it is.

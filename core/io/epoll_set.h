@@ -36,7 +36,8 @@ class Event {
 // An epoll set of one event and a few descriptors, each known by a number, its key. Of a descriptor
 // the end is seen always, input and room to send while asked for. To stop asking costs less than
 // to wake the thread that sleeps on the set. The set's own descriptor is readable while something
-// is to be seen, so that it may be a member of another set. A closed descriptor leaves by itself.
+// is to be seen, so that it may be a member of another set. A descriptor must be removed before it
+// is closed: if a forked child has it open as well, it would stay.
 class EpollSet {
  public:
   EpollSet();

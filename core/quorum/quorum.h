@@ -44,7 +44,6 @@ class Quorum final : public engine::LockService, private engine::Outlet {
          std::span<const uint8_t, 16> random, uint64_t seed, engine::Outlet &outlet);
   ~Quorum() override;
 
-  size_t node_count() const override { return nodes_.size(); }
   const std::string &channel() const override { return nodes_.front()->engine.channel(); }
   bool needs_identity() const override { return true; }
 

@@ -15,11 +15,10 @@ Outcome check_name(std::string_view name) { return wire::check_name(name); }
 Outcome check_token(std::string_view token) {
   if (is_own_token(token)) return {};
   // What has another length is not shown: the length may be all that is wrong.
-  const std::string shown = token.size() == wire::kTokenSize
-                                ? quoted(token)
-                                : "of " + std::to_string(token.size()) + " bytes";
-  return failure(Status::kInvalid, "token " + shown + " is none: rl_lease_token() gives " +
-                                       std::to_string(wire::kTokenSize) + " bytes");
+  const std::string shown =
+      token.size() == wire::kTokenSize ? quoted(token) : std::to_string(token.size()) + " bytes";
+  return failure(Status::kInvalid, "token must be " + std::to_string(wire::kTokenSize) +
+                                       " bytes, as of a lease (got " + shown + ")");
 }
 
 Outcome check_wait(int64_t wait_ms) {

@@ -69,6 +69,7 @@ void Runtime::tick(Lock &lock) {
   read_remaining(lock);
   const Nanos now = boot_now();
   run_timers(now);
+  if (drain_waiter_ != nullptr) wake(*drain_waiter_);
   if (reader_) flush(lock);
   end_turn(lock);
   // While commands come and go, each moves the time at which its answer would be late, and a timer
@@ -144,6 +145,7 @@ void Runtime::end_attempt(Lock &lock, Link &link) {
   const engine::ServerFacts &facts = ended.connections.facts;
   try {
     if (ended.outcome.ok()) {
+      unwatch_messages(link);
       link.connect(std::move(ended.connections));
       watch_new(link);
       service_->on_connected(link.node, facts, boot_now());
@@ -189,6 +191,7 @@ void Runtime::read_messages(Lock &lock, Link &link) {
   }
   if (received != io::Connection::Received::kEnded) return;
   // Without messages the waits of this client would be slow: both connections or none.
+  unwatch_messages(link);
   link.messages.reset();
   link.drop();
 }

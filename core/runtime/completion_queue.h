@@ -74,7 +74,7 @@ class Queue {
   [[nodiscard]] bool set_source(std::weak_ptr<Source> source) noexcept;
   std::shared_ptr<Source> source() const noexcept;
   void drop_source() noexcept;
-  // The connection of the source; a closed socket leaves by itself.
+  // The connection of the source; remove it before it is closed.
   void add_socket(int socket) noexcept;
   void remove_socket(int socket) noexcept;
 

@@ -53,11 +53,13 @@ void Runtime::wait_in_role(Lock &lock, Waiter &me, Nanos limit, Patience patienc
   flush(lock);
 }
 
-void Runtime::leave(Waiter &waiter) {
+void Runtime::leave(Lock &lock, Waiter &waiter) {
   if (waiter.list != nullptr) waiter.list->remove(waiter);
   if (leader_ == &waiter) leader_ = nullptr;
   if (follower_ == &waiter) set_follower(nullptr);
   settle();
+  // There is no background thread any more that would.
+  if (is_shut_ && is_stopping_) disconnect_unread(lock);
 }
 
 // ---- the leader --------------------------------------------------------------------------------
@@ -76,7 +78,12 @@ void Runtime::lead(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
       lock.lock();
     }
     flush(lock);
-    if (is_broken()) disconnect_broken(lock);
+    if (is_broken()) {
+      // What that finished or appended is not left behind while other links are read.
+      disconnect_broken(lock);
+      wake_all(lock);
+      continue;
+    }
     if (!is_usable()) break;
     receive_as_leader(lock, me, limit, patience);
     (void)take_in();
@@ -93,7 +100,8 @@ void Runtime::receive_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience pa
   is_reading_ = true;
   // A receive that waits ends by itself after one command timeout.
   const bool is_far = limit == kNever || limit > boot_now() + timeout_;
-  const bool may_block = patience == Patience::kUninterrupted && is_far && !has_several_;
+  // Requests of a quorum, also of one node, end by timers that wake the leader.
+  const bool may_block = patience == Patience::kUninterrupted && is_far && !quorum_;
   if (may_block) {
     Link &link = only_link();
     link.is_ready = true;
@@ -246,9 +254,15 @@ void Runtime::settle() {
     set_armed(false);
     return wake(*waiter);
   }
-  if (std::exchange(is_read_due_, false) && reader_) {
-    is_drained_ = false;
-    reader_->nudge();
+  if (std::exchange(is_read_due_, false)) {
+    if (reader_) {
+      is_drained_ = false;
+      reader_->nudge();
+    } else if (!has_several_) {
+      // The end was seen while a leader read, and may have come behind what it read.
+      caller_set_.add(watched_fd(), 0, io::EpollSet::kEnd);
+      background_set_.add(watched_fd(), 0, io::EpollSet::kEnd);
+    }
   }
   // Callers that sleep do not depend on the reader, which may be polled late.
   const bool is_for_reader = reader_ && long_.front() == nullptr;

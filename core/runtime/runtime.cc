@@ -121,7 +121,7 @@ void Runtime::run(const std::shared_ptr<Request> &request) {
   wake_all(lock);  // before anything is sent: who was handed a lock need not wait for that
   flush_if_no_leader_will(lock);
   wait_in_role(lock, me, kNever, Patience::kUninterrupted);
-  leave(me);
+  leave(lock, me);
   delist(me);
   wake_all(lock);
 }
@@ -140,7 +140,7 @@ Status Runtime::wait(Request &request, Nanos limit) {
   enlist(me);
   note_caller(request);
   wait_in_role(lock, me, limit, Patience::kInterruptible);
-  leave(me);
+  leave(lock, me);
   delist(me);
   wake_all(lock);
   if (request.is_finished()) return request.status.load();
@@ -198,11 +198,7 @@ void Runtime::shut_down() {
   service_->give_up();
   for (Link &link : links_) link.drop();
   // A caller may still sit in a connection: it disconnects on its way out.
-  if (leader_ == nullptr && !is_sending_) {
-    leader_ = &background_;
-    disconnect_broken(lock);
-    leader_ = nullptr;
-  }
+  disconnect_unread(lock);
   leader_event().signal();
   wake_all(lock);
 }

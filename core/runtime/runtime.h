@@ -117,7 +117,7 @@ class Runtime final : public Wakeup,
   bool read_once(Lock &lock, Waiter &me);
   void drop_reader() noexcept;
   void settle();
-  void leave(Waiter &waiter);
+  void leave(Lock &lock, Waiter &waiter);
   void set_follower(Waiter *waiter);
   void set_armed(bool is_on);
 
@@ -158,7 +158,10 @@ class Runtime final : public Wakeup,
   void watch_in_background() const;
   // Waiting for more would leave the server idle.
   size_t batch_size_for_one_write() const { return std::max<size_t>(4, batch_size_ / 2); }
+  void unwatch(const Link &link);
+  void unwatch_messages(const Link &link);
   void disconnect_broken(Lock &lock);
+  void disconnect_unread(Lock &lock);
 
   // background_thread.cc
   void start_background();

@@ -141,6 +141,21 @@ void Runtime::watch_in_background() const {
 
 // ---- the end of a connection -------------------------------------------------------------------
 
+// Before it is closed: a socket that a forked child still has would stay in the sets, and be
+// reported as ended for ever.
+void Runtime::unwatch(const Link &link) {
+  if (!link.commands) return;
+  const int fd = link.commands->fd();
+  caller_set_.remove(fd);
+  if (has_several_) return;
+  background_set_.remove(fd);
+  if (reader_) reader_->remove_socket(fd);
+}
+
+void Runtime::unwatch_messages(const Link &link) {
+  if (link.messages) background_set_.remove(link.messages->fd());
+}
+
 // Give up the connections that are of no use any more. The caller has the role of leader: no other
 // thread may read meanwhile.
 void Runtime::disconnect_broken(Lock &lock) {
@@ -149,11 +164,20 @@ void Runtime::disconnect_broken(Lock &lock) {
     link.drop();
     sent_.wait(lock, [this] { return !is_sending_; });
     if (!has_several_) is_armed_ = false;
+    unwatch(link);
     link.disconnect();
     service_->on_disconnected(link.node, boot_now());
     call_background_in_time();
     if (drain_waiter_ != nullptr) wake(*drain_waiter_);
   }
+}
+
+// Likewise, by a thread without the role, if no other thread reads or sends.
+void Runtime::disconnect_unread(Lock &lock) {
+  if (leader_ != nullptr || is_sending_ || !is_broken()) return;
+  leader_ = &background_;
+  disconnect_broken(lock);
+  leader_ = nullptr;
 }
 
 }  // namespace redlatch::runtime

@@ -8,7 +8,10 @@ locks along; each prints what it saw.
 
 from __future__ import annotations
 
+import re
+
 import redlatch
+from support.resp import Connection
 from support.servers import Server
 
 from .conftest import Script, Starter
@@ -197,3 +200,64 @@ print("well")
 """
     )
     assert run(program) == "well\n"
+
+
+def connections_of(admin: Connection) -> int:
+    found = re.search(rb"total_connections_received:(\d+)", admin.cmd("INFO", "stats"))
+    assert found
+    return int(found[1])
+
+
+def test_a_connection_that_ends_while_a_child_has_it_open_is_forgotten(
+    server: Server, script: Starter
+) -> None:
+    """The parent must neither go on watching it, nor take its end for that of the next one."""
+    program = script(
+        PREPARE
+        + """
+def sockets():
+    found = set()
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            found.add(os.readlink("/proc/self/fd/" + fd))
+        except OSError:
+            pass  # that of the folder
+    return {one for one in found if one.startswith("socket:")}
+others = sockets()
+client = redlatch.connect(url, timeout=0.3)
+lease = client.acquire("renewed", ttl=3)
+mine = sockets() - others
+assert mine
+read, write = os.pipe()
+child = os.fork()
+if child == 0:
+    os.close(write)
+    os.read(read, 1)
+    os._exit(0)
+print("forked", flush=True)
+while mine & sockets():
+    time.sleep(0.01)
+print("ended", flush=True)
+sys.stdin.readline()
+with client.lock("third", timeout=20):
+    before = time.process_time()
+    time.sleep(1)
+    print("busy" if time.process_time() - before > 0.2 else "idle", flush=True)
+sys.stdin.readline()
+os.close(write)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    )
+    assert program.read() == "forked"
+    with server.connect() as admin:
+        before = connections_of(admin)
+        server.pause()
+        try:
+            assert program.read() == "ended", "a renewal got no answer in time"
+        finally:
+            server.resume()
+        program.write("")
+        assert program.read() == "idle"
+        assert connections_of(admin) - before <= 8, "few attempts"
+    program.write("")
+    assert run(program) == ""

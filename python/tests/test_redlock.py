@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any, Callable
 
@@ -125,6 +126,19 @@ def test_a_timeout_names_the_holder(opened: Open, other: redlatch.Redlock) -> No
 
     with opened(holder="web-1/4711").lock("report", ttl=20, timeout=5):
         wait_until(lambda: words().endswith(" within 0.2 s; holder: web-1/4711"))
+
+
+def test_a_try_at_one_node_that_hangs_ends_in_time(nodes: Nodes) -> None:
+    """By the limit of a node, not by that of a command."""
+    options = {**OPTIONS, "node_timeout": 0.1, "timeout": 60}
+    with redlatch.Redlock([nodes[0].url], **options) as redlock:
+        redlock.connect()
+        nodes[0].pause()
+        began = time.monotonic()
+        with pytest.raises(redlatch.Unavailable):
+            redlock.acquire("report", timeout=0)
+        assert time.monotonic() - began < 30
+        nodes[0].resume()
 
 
 def test_lock_has_the_shape_of_threading_lock(
