@@ -25,12 +25,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 # Tests that share what takes long to make, or change what others use meanwhile.
 _TOGETHER = (
     "tests/java/",
-    "tests/docs/test_setup.py::test_what_the_demo_says_next_works",
+    "tests/docs/",
 )
 
 
 class _Scheduling(LoadScopeScheduling):
-    """Each test goes to any worker, but those of _TOGETHER, which are done by one."""
+    """Each test goes to any worker; all tests of one entry of _TOGETHER go to the same one."""
 
     def _split_scope(self, nodeid: str) -> str:
         return next((part for part in _TOGETHER if nodeid.startswith(part)), nodeid)

@@ -63,11 +63,15 @@ class Frames:
     def feed(self, data: bytes) -> list[Any]:
         self._data += data
         frames = []
-        with contextlib.suppress(Incomplete):
+        try:
             while self._data:
                 frame, end = parse_frame(self._data)
                 frames.append(frame)
                 self._data = self._data[end:]
+        except Incomplete:
+            pass
+        except ValueError:  # TLS, in which no frame can be seen
+            self._data = b""
         return frames
 
 

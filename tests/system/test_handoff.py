@@ -4,7 +4,7 @@
 the fence rises each time.
 
 Method: blocking waits mixed with short commands on the same connections, which makes the roles of
-driver and sentinel change hands all the time; the history of all processes is judged afterwards. A
+leader and follower change hands all the time; the history of all processes is judged afterwards. A
 lost wake-up shows as a hang here and nowhere else.
 """
 

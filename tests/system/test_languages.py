@@ -232,9 +232,13 @@ def test_a_defect_of_one_language_is_found(
     language: str, start: Callable[..., Fleet], history: History
 ) -> None:
     """Goal: both checkers turn red if the names of one language end at a NUL, and hold for each of
-    its processes alone. Method: two seconds without kills."""
-    start(2, defective=language).finish()
-    status, report = history.findings()
+    its processes alone. Method: two seconds without kills, until its processes have met those of
+    other languages often enough for both."""
+    for _ in range(5):
+        start(2, defective=language).finish()
+        status, report = history.findings()
+        if "service: " in report and "belief: " in report:
+            break
     history.is_judged = True
     assert status == 1, report
     assert "service: " in report and "belief: " in report
