@@ -399,7 +399,7 @@ Outcome Options::resolve_node(std::string_view url, Settings &settings) const {
   if (auto outcome = check_together(settings); !outcome.ok()) return outcome;
   // What the environment says is for other servers.
   if (!settings.folder.empty() || !settings.password.empty()) return {};
-  // Looked at last, because a file that nobody needs may well be missing.
+  // Looked at last, because a file that is not needed may well be missing.
   const std::string_view source = env("password_file").empty() ? "password" : "password_file";
   return env(source).empty() ? Outcome{} : set_option(settings, source, env(source));
 }

@@ -26,7 +26,7 @@ class Options {
   // What `url` and these options say together. An empty URL stands for that of the environment.
   // Passwords never appear in messages.
   Outcome resolve(std::string_view url, Settings &settings) const;
-  // Likewise of a Redlock: `urls` with spaces or newlines between them.
+  // The same for a Redlock: `urls` with spaces or newlines between them.
   Outcome resolve(std::string_view urls, std::vector<Settings> &nodes,
                   QuorumSettings &settings) const;
 

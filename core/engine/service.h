@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// LockService: what a shell or a simulator drives, and Outlet: what it does for it in return. A
-// service locks on one server or on several, its nodes, which have the numbers from 0. It has no
-// lock, thread, socket or clock, and is called by one thread at a time.
+// LockService: the interface that a runtime or a simulator calls. Outlet: the interface that the
+// service calls back. A service locks on one server or several, its nodes, numbered from 0. It has
+// no mutex, thread, socket or clock; one thread at a time calls it.
 //
 // It throws only std::bad_alloc. A caller that catches that inside an event of a connection drops
 // this connection, inside on_timer() all of them: what was due is done when connected again.
@@ -61,19 +61,19 @@ class LockService {
 
   // The channel to subscribe to, on every node.
   virtual const std::string &channel() const = 0;
-  // Whether a fresh connection asks the server who it is.
+  // Whether a fresh connection asks the server for its run id, age and role.
   virtual bool needs_identity() const = 0;
 
   // Calls of users. Arguments were checked. Results arrive by Outlet::finished(), maybe at once.
   // What this service cannot do is kInvalid.
   virtual void start(const std::shared_ptr<Request> &request, Nanos now) = 0;
-  // kCancelled, or the result that stood before.
+  // @return kCancelled, or the earlier result.
   virtual Status cancel(Request &request, Nanos now) = 0;
   // No caller will release `lease` any more.
   virtual void abandon(Lease &lease, Nanos now) = 0;
-  // No further work is taken; what is held is given back.
+  // No further work is taken; held leases are released.
   virtual void shut_down(Nanos now) = 0;
-  // Answer the callers that still wait for a release: time is up.
+  // Answer the callers that still wait for a release: the limit has passed.
   virtual void give_up() = 0;
   // How many nodes have answered all that was given back, or need not be waited for.
   virtual size_t drained_count() const = 0;
@@ -86,7 +86,7 @@ class LockService {
   virtual void on_disconnected(size_t node, Nanos now) noexcept = 0;
   virtual void on_reply(size_t node, const Reply &reply, Nanos now) = 0;
   virtual void on_push(size_t node, std::string_view message, Nanos now) = 0;
-  // The server tells, once, that a key which it was asked to track has changed; or all of them.
+  // A tracked key has changed (reported once), or all of them.
   virtual void on_invalidated(size_t node, std::string_view key, Nanos now) = 0;
   virtual void on_all_invalidated(size_t node, Nanos now) = 0;
 

@@ -13,7 +13,7 @@
 namespace redlatch::io {
 
 // Wait until `fd` is readable or at its end, until `limit`, or until `wake_fd` turns readable.
-// @return whether `fd` is. A descriptor of -1 is none.
+// @return whether `fd` is. -1: no descriptor.
 bool await_input(int fd, Nanos limit, int wake_fd);
 
 // An event descriptor. Any thread.

@@ -3,7 +3,7 @@
 //
 // ReplyReader: bytes in, replies out. hiredis' parser builds our own values, with limits on bytes,
 // elements and depth, so that a hostile server can make us hold only so much. One thread at a time:
-// whoever drives the connection.
+// the thread that reads the connection.
 #pragma once
 
 #include <cstddef>

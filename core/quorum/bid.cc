@@ -69,7 +69,7 @@ void Quorum::start_bid(const std::shared_ptr<Request> &request, Nanos now) {
     bid = std::make_shared<Bid>(++last_matter_, request, nodes_.size());
     bid->options = request->options;
     bid->options.local_burst = 0;
-    // A label is written with the time of the grant, which ACQUIRE tells.
+    // A label is written with the time of the grant, which ACQUIRE returns.
     bid->options.is_unfenced = !settings_.is_fenced && bid->options.label.empty();
     bid->options.foreign = {};
     bid->options.max_hold = 0;  // counted here, from the grant on
@@ -420,7 +420,8 @@ void Quorum::fail_late(Bid &bid, Nanos now) {
   fail(bid, why.status, why.message, now);
 }
 
-// As the first node in line says that knows it: who waits stands in line there.
+// The name of the holder, from the first node in the order of `name` that knows it: waiters queue
+// on the nodes in that order.
 std::string Quorum::holder_words(std::string_view name) const {
   for (const size_t node : order_of(name)) {
     if (auto words = nodes_[node]->engine.holder_words(name); !words.empty()) return words;

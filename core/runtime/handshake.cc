@@ -154,12 +154,12 @@ Outcome Handshake::greet_without_hello() {
   if (const auto version = wire::info_value(text, "redis_version"); !version.empty()) {
     return check_version("redis", version);
   }
-  // Who asks for RESP2 knows what stands there.
+  // With protocol=2 the caller vouches for the version of the server.
   if (settings_.protocol == 2) return {};
   return failure(Status::kUnsupported,
                  settings_.address() +
-                     " speaks no RESP3 and does not tell its version: Redis 6.2, Valkey 7.2 or "
-                     "newer is needed, and the option protocol=2 if a proxy hides it");
+                     " supports neither RESP3 nor a version query: Redis 6.2, Valkey 7.2 or newer "
+                     "is needed; if a proxy hides the version, set protocol=2");
 }
 
 Outcome Handshake::greet() {

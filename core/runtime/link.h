@@ -80,7 +80,7 @@ struct Link {
   bool is_connected = false;
   bool is_broken = false;         // of no use any more; the leader or the background disconnects
   bool is_write_blocked = false;  // the socket takes no more
-  bool is_away = false;           // the last attempt to connect failed, and that was said
+  bool is_away = false;           // the last attempt to connect failed, and was logged
   std::string handoff_mode;
 
   std::string out;       // to be sent

@@ -239,7 +239,7 @@ void Runtime::drop_reader() noexcept {
 
 // ---- roles -------------------------------------------------------------------------------------
 
-// Whatever is outstanding has a thread that will see it. Called whenever a role may have become
+// Each expected reply or message has a thread that reads it. Called whenever a role may have become
 // free.
 void Runtime::settle() {
   if (leader_ != nullptr || watched_fd() < 0) return;

@@ -52,7 +52,7 @@ struct Waiter {
   class WaiterList *list = nullptr;
 };
 
-// First in, first out; a waiter stands in at most one list.
+// First in, first out; a waiter is in at most one list.
 class WaiterList {
  public:
   Waiter *front() const { return first_; }

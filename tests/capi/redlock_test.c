@@ -146,6 +146,24 @@ static void hung_nodes_hold_nobody_up(void) {
   rl_error_free(err);
 }
 
+/* By the limit of a node, not by that of a command. */
+static void a_try_at_one_hung_node_ends(void) {
+  rl_error* err = rl_error_new();
+  rl_redlock* redlock = open_redlock(1, "timeout", "60s", err);
+  int64_t began_ms;
+  REQUIRE(redlock != NULL);
+  CHECK_INT(RL_OK, rl_redlock_connect(redlock, LONGEST_MS, err));
+  select_and_signal(0, SIGSTOP);
+  began_ms = now_ms();
+  CHECK(rl_redlock_acquire(redlock, TEXT("alone"), 0, NULL, err) == NULL);
+  CHECK(now_ms() - began_ms < 30000);
+  CHECK_INT(RL_E_UNAVAILABLE, rl_error_status(err));
+  select_and_signal(0, SIGCONT);
+  EVENTUALLY(server_number("EXISTS", "alone", NULL) == 0, LONGEST_MS);
+  rl_redlock_close(redlock);
+  rl_error_free(err);
+}
+
 static void a_lease_is_lost_with_the_majority(void) {
   rl_error* err = rl_error_new();
   rl_acquire_options* options = rl_acquire_options_new();
@@ -210,7 +228,7 @@ static void closing_ends_waits_and_gives_back(void) {
   rl_lease_free(lease);
 }
 
-/* The library's thread, which drives for who waits in a queue, must see the end wherever it is. */
+/* The library's thread, which reads for callers in a queue, must see the end wherever it is. */
 static void closing_at_any_moment_returns(void) {
   rl_queue* queue = rl_queue_new(NULL);
   int i;
@@ -233,6 +251,7 @@ static void closing_at_any_moment_returns(void) {
 static const struct test tests[] = {
     {"threads_exclude_each_other", threads_exclude_each_other},
     {"hung_nodes_hold_nobody_up", hung_nodes_hold_nobody_up},
+    {"a_try_at_one_hung_node_ends", a_try_at_one_hung_node_ends},
     {"a_lease_is_lost_with_the_majority", a_lease_is_lost_with_the_majority},
     {"fences_rise_if_asked_for", fences_rise_if_asked_for},
     {"closing_ends_waits_and_gives_back", closing_ends_waits_and_gives_back},

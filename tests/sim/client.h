@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Client: the product's lock service, the engine or the quorum, in a simulated process, as
-// core/client is its shell in a real one: a connection to each node, timers, callers.
+// Client: the product's LockService in a simulated process, with what core/runtime does in a real
+// one: a connection to each node, timers, callers.
 #pragma once
 
 #include <cstdint>

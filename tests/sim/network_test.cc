@@ -30,13 +30,13 @@ class NetworkTest : public ::testing::Test {
   End client_, server_;
 };
 
-TEST_F(NetworkTest, a_client_is_told_of_a_reset) {
+TEST_F(NetworkTest, a_reset_notifies_the_client) {
   network_.reset(network_.open(client_, server_));
   run();
   EXPECT_EQ(client_.closed_count, 1);
 }
 
-TEST_F(NetworkTest, a_client_that_closes_before_it_is_told_of_a_reset_is_not_told) {
+TEST_F(NetworkTest, a_client_that_closes_first_gets_no_notice_of_the_reset) {
   const uint64_t link = network_.open(client_, server_);
   network_.reset(link);
   network_.close(link, Network::Ending::kSoon);
