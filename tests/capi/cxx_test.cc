@@ -310,7 +310,9 @@ void readers_of_one_client_upgrade_one_at_a_time() {
 
 redlatch::redlock open_redlock() {
   return redlatch::redlock::open({server_url()},
-                                 redlatch::client_options().set("restart_guard", "off"));
+                                 redlatch::client_options()
+                                     .set("restart_guard", "off")
+                                     .set("node_timeout", "5s"));  // for a busy machine
 }
 
 // Servers of their own are for other tests: what one node makes of a call, three do.

@@ -80,7 +80,10 @@ static void finish(struct job* job) {
   job->status = rl_request_status(job->request);
   if (job->status == RL_PENDING) rl_request_watch(job->request, NULL, 0);
   if (is(job->call.op, "detach") && job->status == RL_OK) show_detached(job);
-  keep_lease(&job->call, job->lock, rl_request_take_lease(job->request));
+  /* One that ends only now is taken by the next poll, which says that it is granted. */
+  if (job->status != RL_PENDING) {
+    keep_lease(&job->call, job->lock, rl_request_take_lease(job->request));
+  }
   if (!job->is_borrowed) rl_request_free(job->request);
 }
 
