@@ -4,8 +4,7 @@
 // The things that the engine keeps: requests of callers, leases of callers, and holds.
 //
 // Requests and leases are shared with the callers that made them; holds belong to the engine alone.
-// All but the fields marked atomic are guarded by whoever guards the engine (core/runtime: its
-// mutex).
+// All but the fields marked atomic are guarded by the mutex of core/runtime.
 #pragma once
 
 #include <atomic>
@@ -36,7 +35,7 @@ struct AcquireOptions {
   wire::Format format = wire::Format::kString;
   wire::Mode mode = wire::Mode::kWrite;
   bool is_unfenced = false;  // by VOTE
-  std::string owner;         // who may have it once more; none: nobody
+  std::string owner;         // may acquire it again; empty: no owner
   std::string label;
 };
 

@@ -6,8 +6,8 @@
 //
 // Callers that wait read for themselves (a switch to another thread costs more than the round
 // trip's own work):
-//  - the *leader*, at most one, reads the sockets. A caller whose answer is in flight becomes it if
-//    there is none, and passes the role to the oldest sleeping caller of that kind when it leaves.
+//  - the *leader*, at most one, reads the sockets. A caller whose answer is in flight takes this
+//    role if it is free, and passes it to the oldest sleeping caller of that kind when it leaves.
 //    With one link it may sit in the receiving call; with several it polls the set of them.
 //  - the *follower*, at most one, watches while there is no leader: a caller that is in a queue for
 //    a lock that others have, else the background thread. It reads only what came while there was
@@ -139,7 +139,7 @@ class Runtime final : public Wakeup,
     }
     return false;
   }
-  // What is readable when the leader has something to read; -1: there is none.
+  // What is readable when the leader has something to read; -1: not connected.
   int watched_fd() const {
     if (has_several_) return caller_set_.fd();
     return links_.front().is_connected ? links_.front().commands->fd() : -1;

@@ -141,8 +141,8 @@ void Runtime::watch_in_background() const {
 
 // ---- the end of a connection -------------------------------------------------------------------
 
-// Before it is closed: a socket that a forked child still has would stay in the sets, and be
-// reported as ended for ever.
+// Must precede the close: a socket that a forked child still has open would stay in the sets, which
+// would report its end again and again.
 void Runtime::unwatch(const Link &link) {
   if (!link.commands) return;
   const int fd = link.commands->fd();
@@ -172,7 +172,7 @@ void Runtime::disconnect_broken(Lock &lock) {
   }
 }
 
-// Likewise, by a thread without the role, if no other thread reads or sends.
+// The same for a thread without the role of leader, unless another thread reads or sends.
 void Runtime::disconnect_unread(Lock &lock) {
   if (leader_ != nullptr || is_sending_ || !is_broken()) return;
   leader_ = &background_;
