@@ -216,13 +216,12 @@ static void local_burst_bounds_the_passing_on(void) {
     hogs[i].options = options;
     if (!CHECK(pthread_create(&hogs[i].thread, NULL, hog, &hogs[i]) == 0)) abort();
   }
-  for (round = 0; round < 100; ++round) {
+  /* Without hogs at work the bound would say nothing, and a busy machine may starve them. */
+  for (round = 0; round < 100 || passed_count <= 100; ++round) {
     const int passed = wait_among_hogs(&guest);
     CHECK(passed <= 2 * (BURST + 1) + 1);
     passed_count += passed;
   }
-  /* Without hogs at work the bound would say nothing. */
-  CHECK(passed_count > 100);
   atomic_store(&stop, 1);
   for (i = 0; i < THREAD_COUNT; ++i) {
     pthread_join(hogs[i].thread, NULL);
