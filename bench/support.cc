@@ -27,7 +27,7 @@ namespace {
 
 constexpr const char *kHost = "127.0.0.1";
 
-// A token and its place in a queue have these widths: see core/wire/token.h.
+// A token and its place in a queue have these widths: see core/protocol/token.h.
 constexpr std::string_view kToken = "0123456789abcdefghijkl00000000ff";
 constexpr std::string_view kPlaceOfToken = "x030009999999999999";
 

@@ -128,7 +128,7 @@ struct ServerCounts {
   static ServerCounts so_far(Raw &raw);
 };
 
-// The library's own two scripts, called with arguments of the shape that core/wire gives them.
+// The library's own two scripts, called with arguments of the shape that core/protocol gives them.
 class LockScripts {
  public:
   LockScripts(Raw &raw, const std::string &folder);

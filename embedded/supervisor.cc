@@ -15,7 +15,7 @@
 
 #include "base/text.h"
 #include "embedded/census.h"
-#include "io/connection.h"
+#include "net/connection.h"
 
 namespace redlatch::supervisor {
 
@@ -172,7 +172,7 @@ Outcome Supervisor::await_server() {
   const std::string see = "; see " + settings_.folder + "/" + std::string(kLogFile);
   std::string ping;
   const std::array<std::string_view, 1> words = {"PING"};
-  io::append_command(ping, words);
+  net::append_command(ping, words);
   while (boot_now() < limit) {
     int wait_status = 0;
     if (has_ended(wait_status)) {
@@ -182,8 +182,8 @@ Outcome Supervisor::await_server() {
                      quoted(binary_, kMaxNameBytes) + " did not start as an embedded server: " +
                          how_it_ended(wait_status) + see);
     }
-    io::Connection connection;
-    std::vector<io::ReplyPtr> replies;
+    net::Connection connection;
+    std::vector<net::ReplyPtr> replies;
     if (connection.dial(settings_, limit, -1).ok() &&
         connection.exchange(ping, 1, boot_now() + kAnswerWithin, -1, replies).ok() &&
         !replies[0]->is_error()) {

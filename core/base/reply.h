@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Reply: one value that a server sent. Built and owned by core/io, read by core/wire. Plain data:
-// what points into a reply is valid as long as the reply.
+// Reply: one value that a server sent. Built and owned by core/net, read by core/protocol. Plain
+// data: what points into a reply is valid as long as the reply.
 #pragma once
 
 #include <cstddef>

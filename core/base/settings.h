@@ -59,7 +59,7 @@ struct Settings {
 
 // What a Redlock was told at open, besides what each of its nodes was.
 struct QuorumSettings {
-  Nanos node_timeout = 0;  // 0: policy::node_limit()
+  Nanos node_timeout = 0;  // 0: timing::node_limit()
   // A node younger than this has no vote, and no lease is longer; 0: no guard.
   Nanos restart_guard = kDefaultRestartGuardMs * kMs;
   bool is_durable = false;  // nodes forget nothing when they restart

@@ -17,7 +17,7 @@
 #include "config/secret_file.h"
 #include "config/tls_options.h"
 #include "config/url.h"
-#include "wire/keys.h"
+#include "protocol/keys.h"
 
 namespace redlatch::config {
 
@@ -244,7 +244,7 @@ Outcome unknown_option(std::string_view name) {
 
 Outcome set_option(Settings &settings, std::string_view name, std::string_view value) {
   if (name == "namespace") {
-    auto checked = wire::check_namespace(value);
+    auto checked = protocol::check_namespace(value);
     if (checked.ok()) settings.name_space = value;
     return checked;
   }

@@ -16,7 +16,7 @@
 #include "base/descriptor.h"
 #include "base/text.h"
 #include "config/url.h"
-#include "io/epoll_set.h"
+#include "net/epoll_set.h"
 
 namespace redlatch::config {
 
@@ -37,7 +37,7 @@ std::string read_line(int fd, std::string &line) {
     } else if (n == 0) {
       break;
     } else if (errno == EAGAIN) {
-      if (!io::await_input(fd, limit, -1)) return "nothing came within a second";
+      if (!net::await_input(fd, limit, -1)) return "nothing came within a second";
     } else if (errno != EINTR) {
       return reason_of(errno);
     }

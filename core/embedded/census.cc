@@ -8,8 +8,8 @@
 
 #include "base/text.h"
 #include "embedded/folder.h"
-#include "io/connection.h"
-#include "wire/keys.h"
+#include "net/connection.h"
+#include "protocol/keys.h"
 
 namespace redlatch::embedded {
 
@@ -32,14 +32,14 @@ class Counter {
   const Settings &settings_;
   const Nanos limit_;
   Census &census_;
-  io::Connection connection_;
-  std::vector<io::ReplyPtr> replies_;
+  net::Connection connection_;
+  std::vector<net::ReplyPtr> replies_;
   std::vector<std::string> databases_;
 };
 
 Outcome Counter::ask(std::initializer_list<std::string_view> words) {
   std::string bytes;
-  io::append_command(bytes, {words.begin(), words.size()});
+  net::append_command(bytes, {words.begin(), words.size()});
   auto outcome = connection_.exchange(bytes, 1, limit_, -1, replies_);
   if (!outcome.ok() || !replies_[0]->is_error()) return outcome;
   return failure(Status::kServer, settings_.address() + " refused " + std::string(*words.begin()) +
@@ -83,7 +83,7 @@ Outcome Counter::count_in(const std::string &database, int64_t most) {
     cursor = page.at(0).text();
     for (size_t i = 0; i < page.at(1).count(); i++) {
       const std::string_view key = page.at(1).at(i).text();
-      if (!wire::is_auxiliary(key) && !wire::is_client_name(key)) census_.lock_count++;
+      if (!protocol::is_auxiliary(key) && !protocol::is_client_name(key)) census_.lock_count++;
     }
   } while (cursor != "0" && census_.lock_count < most);
   return {};

@@ -18,7 +18,7 @@
 
 #include "base/text.h"
 #include "embedded/folder.h"
-#include "io/epoll_set.h"
+#include "net/epoll_set.h"
 
 extern char **environ;  // NOLINT(readability-redundant-declaration): not every unistd.h has it
 
@@ -135,7 +135,7 @@ Outcome decode_report(const std::string &line, const Start &start) {
 Outcome await_report(const Descriptor &report, const Start &start, Nanos limit, int wake_fd) {
   std::string line;
   while (line.size() < kMaxReport && line.find('\n') == std::string::npos) {
-    if (!io::await_input(report.get(), limit, wake_fd)) {
+    if (!net::await_input(report.get(), limit, wake_fd)) {
       return failure(Status::kUnavailable, "the embedded server in " + start.folder +
                                                " did not start within the time limit; see " +
                                                start.folder + "/" + std::string(kLogFile));
@@ -154,7 +154,7 @@ Outcome await_report(const Descriptor &report, const Start &start, Nanos limit, 
 void reap(pid_t pid, const Descriptor &alive, Nanos limit, int wake_fd) {
   siginfo_t child{};
   const bool stands_still =
-      !io::await_input(alive.get(), limit, wake_fd) &&
+      !net::await_input(alive.get(), limit, wake_fd) &&
       waitid(P_PID, static_cast<id_t>(pid), &child, WEXITED | WNOHANG | WNOWAIT) == 0 &&
       child.si_pid == 0;
   if (stands_still) kill(pid, SIGKILL);

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "embedded/helper.h"
-#include "io/epoll_set.h"
+#include "net/epoll_set.h"
 
 namespace redlatch::embedded {
 
@@ -21,7 +21,7 @@ constexpr Nanos kRetry = 10 * kMs;
 
 // @return false: the time is over, or somebody has called.
 bool pause(Nanos limit, int wake_fd) {
-  if (io::await_input(wake_fd, std::min(limit, boot_now() + kRetry), -1)) return false;
+  if (net::await_input(wake_fd, std::min(limit, boot_now() + kRetry), -1)) return false;
   return boot_now() < limit;
 }
 
@@ -74,7 +74,7 @@ Outcome Membership::start(const Descriptor &lock, Nanos limit, int wake_fd) cons
   return start_helper({helper, settings_.folder, settings_.server, &lock}, limit, wake_fd);
 }
 
-Outcome Membership::dial(io::Connection &connection, Nanos limit, int wake_fd) {
+Outcome Membership::dial(net::Connection &connection, Nanos limit, int wake_fd) {
   if (auto outcome = join(limit, wake_fd); !outcome.ok()) return outcome;
   Outcome outcome;
   do {

@@ -10,7 +10,7 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "embedded/folder.h"
-#include "io/connection.h"
+#include "net/connection.h"
 
 namespace redlatch::embedded {
 
@@ -20,7 +20,7 @@ class Membership {
 
   // Connect to the folder's server, and start one if nobody answers; at most until `limit`, or
   // until `wake_fd` turns readable.
-  Outcome dial(io::Connection &connection, Nanos limit, int wake_fd);
+  Outcome dial(net::Connection &connection, Nanos limit, int wake_fd);
   void leave() { clients_.close(); }
 
  private:

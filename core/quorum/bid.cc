@@ -18,8 +18,8 @@
 
 namespace redlatch::quorum {
 
-using engine::Lease;
-using engine::Request;
+using lock::Lease;
+using lock::Request;
 using State = Vote::State;
 
 namespace {
@@ -79,7 +79,7 @@ void Quorum::start_bid(const std::shared_ptr<Request> &request, Nanos now) {
       bid->lease = request->lease;
       bid->name = request->name;
       bid->lease->name = request->name;
-      bid->lease->token.reserve(wire::kTokenSize);
+      bid->lease->token.reserve(protocol::kTokenSize);
       index_.emplace(bid->lease.get(), bid.get());
     }
     keep(bid, *request);
@@ -277,7 +277,7 @@ Nanos Quorum::valid_until(const Bid &bid, Nanos now) const {
     if (vote.state != State::kYes || vote.share->state_at(now) != Lease::kHeld) continue;
     deadlines[count++] = vote.share->deadline.load();
   }
-  return policy::valid_until({deadlines.data(), count}, majority_);
+  return timing::valid_until({deadlines.data(), count}, majority_);
 }
 
 void Quorum::count_votes(Bid &bid, Nanos now) {
@@ -350,7 +350,7 @@ void Quorum::check_line(Bid &bid, Nanos now) {
     drop_vote(bid, bid.line, now);
     return begin_round(bid, now);
   }
-  if (engine::Engine::is_head(ballot)) return begin_round(bid, now);
+  if (lock::Engine::is_head(ballot)) return begin_round(bid, now);
   bid.check_at = now + kLineCheck;
   if (now - node.heard_at >= kLineCheck) {
     node.engine.poll(*bid.votes[bid.line].ballot, now);
@@ -386,7 +386,7 @@ void Quorum::drop_vote(Bid &bid, size_t node, Nanos now, bool is_lost) noexcept 
   const auto ballot = vote.ballot;
   const auto share = vote.share;
   vote.let_go();
-  engine::Engine &engine = nodes_[node]->engine;
+  lock::Engine &engine = nodes_[node]->engine;
   if (ballot && !ballot->is_finished()) engine.cancel(*ballot, now);
   if (!share) return;
   if (is_lost) {

@@ -9,8 +9,8 @@
 
 namespace redlatch::quorum {
 
-using engine::Lease;
-using engine::Request;
+using lock::Lease;
+using lock::Request;
 
 void Quorum::start_errand(const std::shared_ptr<Request> &request, Nanos now) {
   Bid *bid = bid_of(*request->lease);
@@ -18,7 +18,7 @@ void Quorum::start_errand(const std::shared_ptr<Request> &request, Nanos now) {
   bid = bid_of(*request->lease);
   const bool is_release = request->op == Request::Op::kRelease;
   Outcome wrong;
-  if (bid == nullptr) wrong = engine::Engine::why_not_held(*request->lease);
+  if (bid == nullptr) wrong = lock::Engine::why_not_held(*request->lease);
   if (wrong.ok() && !is_release) wrong = check(*request);
   if (!wrong.ok()) return finish(*request, wrong.status, wrong.message);
   const auto errand = std::make_shared<Errand>(++last_matter_, request);
@@ -44,7 +44,7 @@ void Quorum::start_errand(const std::shared_ptr<Request> &request, Nanos now) {
     mark(bid);
   }
   for (size_t i = 0; i < asked.size(); i++) {
-    engine::Engine &engine = nodes_[asked[i]]->engine;
+    lock::Engine &engine = nodes_[asked[i]]->engine;
     try {
       engine.start(errand->ballots[i], now);
     } catch (const std::bad_alloc &) {

@@ -12,31 +12,31 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "engine/subjects.h"
-#include "engine/timer_queue.h"
-#include "policy/backoff.h"
+#include "lock/subjects.h"
+#include "lock/timer_queue.h"
+#include "timing/backoff.h"
 
 namespace redlatch::quorum {
 
 // Something that reports of nodes are about. Kept by the quorum, by its number.
 struct Matter {
-  Matter(bool is_bid_, uint64_t id_, std::shared_ptr<engine::Request> request_)
+  Matter(bool is_bid_, uint64_t id_, std::shared_ptr<lock::Request> request_)
       : is_bid(is_bid_), id(id_), request(std::move(request_)) {}
   virtual ~Matter() = default;
 
   const bool is_bid;  // else an errand
   const uint64_t id;
-  std::shared_ptr<engine::Request> request;  // of the user, while it is not finished
-  bool is_marked = false;                    // to be looked at
+  std::shared_ptr<lock::Request> request;  // of the user, while it is not finished
+  bool is_marked = false;                  // to be looked at
   Matter *next_marked = nullptr;
 };
 
 // What one node is asked, and its lease: the engine's view of a vote.
-struct Ballot final : engine::Request {
-  using engine::Request::Request;
+struct Ballot final : lock::Request {
+  using lock::Request::Request;
   Matter *matter = nullptr;  // none: nobody cares any more
 };
-struct Share final : engine::Lease {
+struct Share final : lock::Lease {
   Matter *matter = nullptr;
 };
 
@@ -71,7 +71,7 @@ struct Vote {
 //                    | ^
 //                    v |  a grant in that line; now and then
 //              kWaiting, kPausing
-struct Bid final : Matter, engine::Timed {
+struct Bid final : Matter, lock::Timed {
   enum class Phase : uint8_t {
     kGathering,  // until the nodes are connected
     kRound,      // all are asked
@@ -82,7 +82,7 @@ struct Bid final : Matter, engine::Timed {
   };
   static constexpr size_t kNoLine = SIZE_MAX;
 
-  Bid(uint64_t id_, std::shared_ptr<engine::Request> request_, size_t node_count)
+  Bid(uint64_t id_, std::shared_ptr<lock::Request> request_, size_t node_count)
       : Matter(true, id_, std::move(request_)), Timed(Timed::Kind::kHold), votes(node_count) {}
 
   size_t count(Vote::State state) const {
@@ -92,9 +92,9 @@ struct Bid final : Matter, engine::Timed {
 
   Phase phase = Phase::kGathering;
   std::string name;
-  engine::AcquireOptions options;
-  std::shared_ptr<engine::Lease> lease;  // the user's; none: a request to connect
-  std::vector<Vote> votes;               // by node
+  lock::AcquireOptions options;
+  std::shared_ptr<lock::Lease> lease;  // the user's; none: a request to connect
+  std::vector<Vote> votes;             // by node
   Nanos wait_until = kNever;
   bool is_try = false;
   Nanos gather_until = kNever;
@@ -109,13 +109,13 @@ struct Bid final : Matter, engine::Timed {
   Nanos check_at = 0;  // when to see whether that is of use
   Nanos pause_until = 0;
   Nanos keep_until = 0;  // votes of nodes before that one
-  policy::Backoff retry = policy::kQuorumRetry;
+  timing::Backoff retry = timing::kQuorumRetry;
 };
 
 // What all votes of a lease are asked: to be released, or extended. Those that are late go on
 // without it.
 struct Errand final : Matter {
-  Errand(uint64_t id_, std::shared_ptr<engine::Request> request_)
+  Errand(uint64_t id_, std::shared_ptr<lock::Request> request_)
       : Matter(false, id_, std::move(request_)) {}
 
   std::vector<std::shared_ptr<Ballot>> ballots;

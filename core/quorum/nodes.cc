@@ -6,8 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "protocol/answer.h"
 #include "quorum/quorum.h"
-#include "wire/answer.h"
 
 namespace redlatch::quorum {
 
@@ -23,13 +23,13 @@ std::string seconds(Nanos duration) {
 
 void Quorum::send(size_t node, std::span<const std::string_view> argv) { outlet_.send(node, argv); }
 
-void Quorum::finished(engine::Request &request) {
-  if (request.op != engine::Request::Op::kConnect) mark(static_cast<Ballot &>(request).matter);
+void Quorum::finished(lock::Request &request) {
+  if (request.op != lock::Request::Op::kConnect) mark(static_cast<Ballot &>(request).matter);
 }
 
-void Quorum::lease_ended(engine::Lease &lease) { mark(static_cast<Share &>(lease).matter); }
+void Quorum::lease_ended(lock::Lease &lease) { mark(static_cast<Share &>(lease).matter); }
 
-void Quorum::lease_moved(engine::Lease &lease) { mark(static_cast<Share &>(lease).matter); }
+void Quorum::lease_moved(lock::Lease &lease) { mark(static_cast<Share &>(lease).matter); }
 
 void Quorum::drop_link(size_t node) { outlet_.drop_link(node); }
 
@@ -39,7 +39,7 @@ bool Quorum::begin_connect(size_t node, Nanos now) {
   return nodes_[node]->engine.begin_connect(node, now);
 }
 
-void Quorum::on_connected(size_t index, const engine::ServerFacts &facts, Nanos now) {
+void Quorum::on_connected(size_t index, const lock::ServerFacts &facts, Nanos now) {
   Node &node = *nodes_[index];
   const bool is_known = !node.run_id.empty() && !facts.run_id.empty();
   const bool has_restarted = is_known && facts.run_id != node.run_id;
@@ -84,7 +84,7 @@ void Quorum::on_reply(size_t index, const Reply &reply, Nanos now) {
   Node &node = *nodes_[index];
   node.heard_at = now;
   node.engine.on_reply(index, reply, now);
-  if (wire::is_of_replica(reply)) {
+  if (protocol::is_of_replica(reply)) {
     node.facts.is_replica = true;
     set_refusal(node, judge(node), now);
   }
@@ -140,12 +140,12 @@ void Quorum::note_ages() {
   for (const auto &node : nodes_) {
     node->votes_at = 0;
     if (!is_guarded() || !node->is_aged) continue;
-    std::vector<policy::Age> others;
+    std::vector<timing::Age> others;
     for (const auto &other : nodes_) {
       if (other != node && other->is_aged) others.push_back(other->facts.age);
     }
-    const Nanos distance = policy::clock_doubt(node->facts.age, others, nodes_.size() - majority_);
-    node->votes_at = std::max(node->guarded_until, policy::votes_from(node->facts.age, distance,
+    const Nanos distance = timing::clock_doubt(node->facts.age, others, nodes_.size() - majority_);
+    node->votes_at = std::max(node->guarded_until, timing::votes_from(node->facts.age, distance,
                                                                       settings_.restart_guard));
   }
 }
@@ -211,7 +211,7 @@ void Quorum::keep_connected(Node &node, Nanos now) noexcept {
   if (node.engine.is_up()) return;  // its link is dropped first, then connected again
   if (node.connection && !node.connection->is_finished()) return;
   try {
-    const auto connection = std::make_shared<engine::Request>(engine::Request::Op::kConnect);
+    const auto connection = std::make_shared<lock::Request>(lock::Request::Op::kConnect);
     node.engine.start(connection, now);
     node.connection = connection;
   } catch (const std::bad_alloc &) {
@@ -259,7 +259,7 @@ std::vector<size_t> Quorum::order_of(std::string_view name) const {
   std::vector<uint64_t> ranks;
   for (const auto &node : nodes_) {
     const std::string id = node->run_id.empty() ? node->settings.address() : node->run_id;
-    ranks.push_back(policy::rank_of_node(id, key));
+    ranks.push_back(timing::rank_of_node(id, key));
   }
   std::vector<size_t> order(nodes_.size());
   std::iota(order.begin(), order.end(), 0);

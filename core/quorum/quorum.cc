@@ -12,17 +12,17 @@
 
 namespace redlatch::quorum {
 
-using engine::kNoMemoryRetry;
-using engine::Lease;
-using engine::Request;
+using lock::kNoMemoryRetry;
+using lock::Lease;
+using lock::Request;
 
 Quorum::Quorum(std::span<const Settings> nodes, const QuorumSettings &settings,
-               std::span<const uint8_t, 16> random, uint64_t seed, engine::Outlet &outlet)
+               std::span<const uint8_t, 16> random, uint64_t seed, lock::Outlet &outlet)
     : settings_(settings),
       outlet_(outlet),
       entropy_(seed),
-      majority_(policy::majority_of(nodes.size())) {
-  engine::Outlet &reports = *this;
+      majority_(timing::majority_of(nodes.size())) {
+  lock::Outlet &reports = *this;
   for (size_t i = 0; i < nodes.size(); i++) {
     nodes_.push_back(std::make_unique<Node>(reports, i, nodes[i], random, entropy_.next()));
   }
@@ -87,7 +87,7 @@ Status Quorum::cancel(Request &request, Nanos now) {
 void Quorum::detach(Request &request, Nanos now) {
   Bid *bid = bid_of(*request.lease);
   if (bid == nullptr || request.lease->state_at(now) != Lease::kHeld) {
-    const auto why = engine::Engine::why_not_held(*request.lease);
+    const auto why = lock::Engine::why_not_held(*request.lease);
     return finish(request, why.status, why.message);
   }
   for (size_t i = 0; i < nodes_.size(); i++) {
@@ -233,7 +233,7 @@ void Quorum::give_up(Matter &matter, Nanos now) noexcept {
   timers_.set(bid, now + kNoMemoryRetry);
 }
 
-Matter *Quorum::find(const engine::Subject &subject) const {
+Matter *Quorum::find(const lock::Subject &subject) const {
   const auto found = index_.find(&subject);
   return found == index_.end() ? nullptr : found->second;
 }
@@ -244,7 +244,7 @@ Bid *Quorum::bid_of(const Lease &lease) const {
   return bid != nullptr && bid->phase == Bid::Phase::kHeld ? bid : nullptr;
 }
 
-void Quorum::keep(std::shared_ptr<Matter> matter, const engine::Subject &subject) {
+void Quorum::keep(std::shared_ptr<Matter> matter, const lock::Subject &subject) {
   index_.emplace(&subject, matter.get());
   try {
     matters_.emplace(matter->id, std::move(matter));

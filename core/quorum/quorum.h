@@ -27,37 +27,37 @@
 #include "base/reply.h"
 #include "base/settings.h"
 #include "base/status.h"
-#include "engine/engine.h"
-#include "engine/service.h"
-#include "engine/timer_queue.h"
-#include "policy/backoff.h"
-#include "policy/quorum.h"
+#include "lock/engine.h"
+#include "lock/service.h"
+#include "lock/timer_queue.h"
 #include "quorum/matters.h"
+#include "timing/backoff.h"
+#include "timing/quorum.h"
 
 namespace redlatch::quorum {
 
-class Quorum final : public engine::LockService, private engine::Outlet {
+class Quorum final : public lock::LockService, private lock::Outlet {
  public:
   // `random` makes the token's constant part, the same on all nodes. Settings and outlet outlive
   // the quorum.
   Quorum(std::span<const Settings> nodes, const QuorumSettings &settings,
-         std::span<const uint8_t, 16> random, uint64_t seed, engine::Outlet &outlet);
+         std::span<const uint8_t, 16> random, uint64_t seed, lock::Outlet &outlet);
   ~Quorum() override;
 
   const std::string &channel() const override { return nodes_.front()->engine.channel(); }
   bool needs_identity() const override { return true; }
 
   // Requests: kConnect, kAcquire, kRelease, kExtend, kDetach.
-  void start(const std::shared_ptr<engine::Request> &request, Nanos now) override;
-  Status cancel(engine::Request &request, Nanos now) override;
-  void abandon(engine::Lease &lease, Nanos now) override;
+  void start(const std::shared_ptr<lock::Request> &request, Nanos now) override;
+  Status cancel(lock::Request &request, Nanos now) override;
+  void abandon(lock::Lease &lease, Nanos now) override;
   void shut_down(Nanos now) override;
   void give_up() override;
   // A node that is not connected is not waited for.
   size_t drained_count() const override;
 
   [[nodiscard]] bool begin_connect(size_t node, Nanos now) override;
-  void on_connected(size_t node, const engine::ServerFacts &facts, Nanos now) override;
+  void on_connected(size_t node, const lock::ServerFacts &facts, Nanos now) override;
   void on_connect_failed(size_t node, const Outcome &why, Nanos now) override;
   void on_disconnected(size_t node, Nanos now) noexcept override;
   void on_reply(size_t node, const Reply &reply, Nanos now) override;
@@ -78,7 +78,7 @@ class Quorum final : public engine::LockService, private engine::Outlet {
  private:
   // One server, and what is known of it.
   struct Node {
-    Node(engine::Outlet &outlet, size_t index_, const Settings &settings_,
+    Node(lock::Outlet &outlet, size_t index_, const Settings &settings_,
          std::span<const uint8_t, 16> random, uint64_t seed)
         : index(index_), settings(settings_), engine(settings_, random, seed, outlet, index_) {}
 
@@ -86,25 +86,25 @@ class Quorum final : public engine::LockService, private engine::Outlet {
 
     const size_t index;
     const Settings &settings;
-    engine::Engine engine;
-    std::shared_ptr<engine::Request> connection;  // asks for one until it is there
-    bool was_tried = false;                       // at least one attempt is over
-    bool was_good = false;                        // .. and one found nothing wrong
-    Outcome refusal;                              // why this is no node of a quorum; ok: it is
-    engine::ServerFacts facts;                    // of the last connection
-    std::string run_id;                           // the last that is known
-    bool is_aged = false;                         // facts.age is known
-    Nanos guarded_until = 0;                      // it restarted since we first saw it
-    Nanos votes_at = 0;                           // from then on it is old enough
+    lock::Engine engine;
+    std::shared_ptr<lock::Request> connection;  // asks for one until it is there
+    bool was_tried = false;                     // at least one attempt is over
+    bool was_good = false;                      // .. and one found nothing wrong
+    Outcome refusal;                            // why this is no node of a quorum; ok: it is
+    lock::ServerFacts facts;                    // of the last connection
+    std::string run_id;                         // the last that is known
+    bool is_aged = false;                       // facts.age is known
+    Nanos guarded_until = 0;                    // it restarted since we first saw it
+    Nanos votes_at = 0;                         // from then on it is old enough
     Nanos heard_at = 0;
     std::string trouble;  // why it did not vote when it was asked last
   };
 
   // nodes.cc: reports of the engines
   void send(size_t node, std::span<const std::string_view> argv) override;
-  void finished(engine::Request &request) override;
-  void lease_ended(engine::Lease &lease) override;
-  void lease_moved(engine::Lease &lease) override;
+  void finished(lock::Request &request) override;
+  void lease_ended(lock::Lease &lease) override;
+  void lease_moved(lock::Lease &lease) override;
   void drop_link(size_t node) override;
 
   // nodes.cc: who may vote
@@ -126,20 +126,20 @@ class Quorum final : public engine::LockService, private engine::Outlet {
   std::vector<size_t> order_of(std::string_view name) const;
 
   // quorum.cc: calls, and what they are about
-  void finish(engine::Request &request, Status status, std::string_view message = {}) noexcept;
+  void finish(lock::Request &request, Status status, std::string_view message = {}) noexcept;
   void mark(Matter *matter) noexcept;
   void mark_waiting(const Node &node) noexcept;
   void settle(Nanos now) noexcept;
   void give_up(Matter &matter, Nanos now) noexcept;
-  Matter *find(const engine::Subject &subject) const;
-  Bid *bid_of(const engine::Lease &lease) const;
-  void detach(engine::Request &request, Nanos now);
-  void keep(std::shared_ptr<Matter> matter, const engine::Subject &subject);
+  Matter *find(const lock::Subject &subject) const;
+  Bid *bid_of(const lock::Lease &lease) const;
+  void detach(lock::Request &request, Nanos now);
+  void keep(std::shared_ptr<Matter> matter, const lock::Subject &subject);
   void forget(Matter &matter) noexcept;
 
   // bid.cc: from a call to enough votes
-  void start_bid(const std::shared_ptr<engine::Request> &request, Nanos now);
-  Outcome check(const engine::Request &request) const;
+  void start_bid(const std::shared_ptr<lock::Request> &request, Nanos now);
+  Outcome check(const lock::Request &request) const;
   void review(Bid &bid, Nanos now);
   void take_answers(Bid &bid, Nanos now);
   void gather(Bid &bid, Nanos now);
@@ -162,7 +162,7 @@ class Quorum final : public engine::LockService, private engine::Outlet {
   Outcome why_not(const Bid &bid, Nanos now) const;
   Nanos node_limit(const Bid &bid) const {
     return settings_.node_timeout > 0 ? settings_.node_timeout
-                                      : policy::node_limit(bid.options.lease);
+                                      : timing::node_limit(bid.options.lease);
   }
 
   std::string of_nodes(size_t count) const {
@@ -183,15 +183,15 @@ class Quorum final : public engine::LockService, private engine::Outlet {
   void lose_vote(Bid &bid, size_t node, Nanos now);
   void doubt(Bid &bid, Nanos now);
   void look_after(Bid &bid, Nanos now);
-  void end_lease(Bid &bid, engine::Lease::State state, std::string reason) noexcept;
+  void end_lease(Bid &bid, lock::Lease::State state, std::string reason) noexcept;
 
   // errand.cc: what all votes of a lease are asked
-  void start_errand(const std::shared_ptr<engine::Request> &request, Nanos now);
+  void start_errand(const std::shared_ptr<lock::Request> &request, Nanos now);
   void review(Errand &errand, Nanos now);
   Outcome why_not(const Errand &errand, size_t done, size_t unknown) const;
 
   const QuorumSettings &settings_;
-  engine::Outlet &outlet_;
+  lock::Outlet &outlet_;
   Entropy entropy_;
   std::vector<std::unique_ptr<Node>> nodes_;
   size_t majority_;
@@ -200,9 +200,9 @@ class Quorum final : public engine::LockService, private engine::Outlet {
 
   std::map<uint64_t, std::shared_ptr<Matter>> matters_;  // by number: a fixed order for every run
   // By request or lease of the user; only looked up.
-  std::unordered_map<const engine::Subject *, Matter *> index_;
+  std::unordered_map<const lock::Subject *, Matter *> index_;
   uint64_t last_matter_ = 0;
-  engine::TimerQueue timers_;
+  lock::TimerQueue timers_;
   Matter *first_marked_ = nullptr;
   Matter *last_marked_ = nullptr;
 };

@@ -5,13 +5,13 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "policy/lease_clock.h"
 #include "quorum/quorum.h"
+#include "timing/lease_clock.h"
 
 namespace redlatch::quorum {
 
-using engine::Lease;
-using engine::Request;
+using lock::Lease;
+using lock::Request;
 using State = Vote::State;
 
 // ---- yes ---------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ void Quorum::succeed(Bid &bid) {
 bool Quorum::is_certain(const Bid &bid, Nanos now) const {
   if (now >= bid.lease->deadline.load()) return false;
   const Nanos valid = valid_until(bid, now);
-  return valid > now && valid >= policy::deadline_of(bid.doubted_at, bid.options.lease);
+  return valid > now && valid >= timing::deadline_of(bid.doubted_at, bid.options.lease);
 }
 
 // With each renewal. Early at random, so that leases taken together do not ask together.
@@ -121,7 +121,7 @@ Nanos Quorum::next_top_up(const Bid &bid, Nanos now) {
   if (!bid.options.is_renewed) return kNever;  // its user extends it, which asks as well
   const Nanos lease = bid.options.lease;
   const auto most = static_cast<uint64_t>(lease / 12 + 1);
-  return policy::renewal_of(now, lease) - static_cast<Nanos>(entropy_.next() % most);
+  return timing::renewal_of(now, lease) - static_cast<Nanos>(entropy_.next() % most);
 }
 
 // Ask for the missing votes of a certain lease: their nodes refused, did not answer, were

@@ -5,19 +5,20 @@
 
 #include "base/limits.h"
 #include "base/text.h"
-#include "wire/keys.h"
-#include "wire/token.h"
+#include "protocol/keys.h"
+#include "protocol/token.h"
 
 namespace redlatch::runtime {
 
-Outcome check_name(std::string_view name) { return wire::check_name(name); }
+Outcome check_name(std::string_view name) { return protocol::check_name(name); }
 
 Outcome check_token(std::string_view token) {
   if (is_own_token(token)) return {};
   // What has another length is not shown: the length may be all that is wrong.
-  const std::string shown =
-      token.size() == wire::kTokenSize ? quoted(token) : std::to_string(token.size()) + " bytes";
-  return failure(Status::kInvalid, "token must be " + std::to_string(wire::kTokenSize) +
+  const std::string shown = token.size() == protocol::kTokenSize
+                                ? quoted(token)
+                                : std::to_string(token.size()) + " bytes";
+  return failure(Status::kInvalid, "token must be " + std::to_string(protocol::kTokenSize) +
                                        " bytes, as of a lease (got " + shown + ")");
 }
 
@@ -34,10 +35,10 @@ Outcome check_lease(int64_t lease_ms) {
                                        std::to_string(kMaxLeaseMs));
 }
 
-bool is_own_token(std::string_view value) { return wire::is_token(value); }
+bool is_own_token(std::string_view value) { return protocol::is_token(value); }
 
 std::string key_pattern(const Settings &settings, std::string_view pattern) {
-  return wire::key_pattern(settings.name_space, pattern.empty() ? "*" : pattern);
+  return protocol::key_pattern(settings.name_space, pattern.empty() ? "*" : pattern);
 }
 
 Nanos limit_of(int64_t wait_ms) {

@@ -43,12 +43,12 @@ void Runtime::run_background() {
       if (!link.attempt && service_->begin_connect(link.node, boot_now())) start_attempt(link);
     }
     tick(lock);
-    io::EpollSet::Seen seen;
+    net::EpollSet::Seen seen;
     const uint64_t watched = connection_count_;
     poll_as(lock, background_, background_set_.event(),
             [&] { seen = background_set_.wait(background_wakes_at_); });
     act_on(lock, background_, seen, watched);
-    for (const io::EpollSet::Ready &ready : seen) {
+    for (const net::EpollSet::Ready &ready : seen) {
       if (ready.key >= kMessages) read_messages(lock, links_[ready.key - kMessages]);
     }
     wake_all(lock);
@@ -142,7 +142,7 @@ void Runtime::end_attempt(Lock &lock, Link &link) {
   lock.lock();
   Attempt ended = std::move(*link.attempt);
   link.attempt.reset();
-  const engine::ServerFacts &facts = ended.connections.facts;
+  const lock::ServerFacts &facts = ended.connections.facts;
   try {
     if (ended.outcome.ok()) {
       unwatch_messages(link);
@@ -167,8 +167,8 @@ void Runtime::watch_new(const Link &link) {
   if (has_several_) {
     caller_set_.add(fd, number);
   } else {
-    caller_set_.add(fd, 0, io::EpollSet::kEnd);
-    background_set_.add(fd, 0, io::EpollSet::kEnd);
+    caller_set_.add(fd, 0, net::EpollSet::kEnd);
+    background_set_.add(fd, 0, net::EpollSet::kEnd);
     if (reader_) reader_->add_socket(fd);
     is_drained_ = false;
   }
@@ -179,17 +179,17 @@ void Runtime::watch_new(const Link &link) {
 // that disconnects shuts it, and it ends here.
 void Runtime::read_messages(Lock &lock, Link &link) {
   if (!link.messages) return;
-  std::vector<io::ReplyPtr> replies;
+  std::vector<net::ReplyPtr> replies;
   lock.unlock();
   const auto received = link.messages->receive(replies);
   lock.lock();
   try {
     const Nanos now = boot_now();
-    for (const io::ReplyPtr &reply : replies) take_message(link, *reply, now);
+    for (const net::ReplyPtr &reply : replies) take_message(link, *reply, now);
   } catch (const std::bad_alloc &) {
     link.drop();
   }
-  if (received != io::Connection::Received::kEnded) return;
+  if (received != net::Connection::Received::kEnded) return;
   // Without messages the waits of this client would be slow: both connections or none.
   unwatch_messages(link);
   link.messages.reset();
@@ -197,8 +197,7 @@ void Runtime::read_messages(Lock &lock, Link &link) {
 }
 
 // Said once for each change: an outage of an hour is one line.
-void Runtime::note_connection(Link &link, const Outcome &outcome,
-                              const engine::ServerFacts &facts) {
+void Runtime::note_connection(Link &link, const Outcome &outcome, const lock::ServerFacts &facts) {
   if (!outcome.ok()) {
     if (!link.is_away) log(LogLevel::kWarning, outcome.message);
     link.is_away = true;

@@ -109,7 +109,7 @@ std::shared_ptr<Source> Queue::begin_reading() noexcept {
 int64_t Queue::wait(Nanos limit) noexcept {
   for (;;) {
     if (const int64_t tag = next(); tag != 0) return tag;
-    if (!io::await_input(fd(), limit, -1)) return next();
+    if (!net::await_input(fd(), limit, -1)) return next();
   }
 }
 

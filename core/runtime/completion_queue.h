@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "io/epoll_set.h"
+#include "net/epoll_set.h"
 
 namespace redlatch::runtime {
 
@@ -96,7 +96,7 @@ class Queue {
 
   mutable std::mutex mutex_;  // guards what follows
   // Without a source only its event is polled.
-  std::optional<io::EpollSet> ready_{std::in_place};
+  std::optional<net::EpollSet> ready_{std::in_place};
   bool is_reader_ = false;  // had a source once: fd() stays the same
   std::weak_ptr<Source> source_;
   size_t reading_count_ = 0;  // threads in source_->read(): they take what they push

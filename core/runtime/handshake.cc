@@ -8,8 +8,8 @@
 
 #include "base/limits.h"
 #include "base/text.h"
-#include "wire/answer.h"
-#include "wire/command.h"
+#include "protocol/answer.h"
+#include "protocol/command.h"
 
 namespace redlatch::runtime {
 
@@ -37,21 +37,21 @@ Version parse_version(std::string_view text) {
 
 // A server that is loading or busy says nothing about what it allows.
 bool will_pass(const Reply &reply) {
-  return wire::refusal_of(reply).kind == wire::Refusal::Kind::kTransient;
+  return protocol::refusal_of(reply).kind == protocol::Refusal::Kind::kTransient;
 }
 
 // What one connection says before it is used.
 class Handshake {
  public:
-  Handshake(io::Connection &connection, const Settings &settings, Nanos limit, int wake_fd)
+  Handshake(net::Connection &connection, const Settings &settings, Nanos limit, int wake_fd)
       : connection_(connection), settings_(settings), limit_(limit), wake_fd_(wake_fd) {}
 
   // User, name and protocol; what the server is.
   Outcome greet();
   Outcome select_database();
   Outcome load_scripts();
-  Outcome subscribe(const std::string &channel, bool is_sharded, engine::ServerFacts &facts);
-  Outcome probe(const std::string &channel, engine::ServerFacts &facts);
+  Outcome subscribe(const std::string &channel, bool is_sharded, lock::ServerFacts &facts);
+  Outcome probe(const std::string &channel, lock::ServerFacts &facts);
   bool is_sharded() const { return is_sharded_; }
   int protocol() const { return protocol_; }
 
@@ -59,7 +59,7 @@ class Handshake {
   Outcome exchange(std::string_view bytes, size_t count) {
     return connection_.exchange(bytes, count, limit_, wake_fd_, replies_);
   }
-  Outcome say(const wire::Command &command);
+  Outcome say(const protocol::Command &command);
   Outcome say_hello(int protocol);
   Outcome greet_without_hello();
   Outcome refused(const Reply &reply, const std::string &what) const;
@@ -69,26 +69,26 @@ class Handshake {
     return settings_.user;
   }
 
-  io::Connection &connection_;
+  net::Connection &connection_;
   const Settings &settings_;
   const Nanos limit_;
   const int wake_fd_;
   bool is_sharded_ = false;
   int protocol_ = 0;  // 0: HELLO was not understood
-  std::vector<io::ReplyPtr> replies_;
+  std::vector<net::ReplyPtr> replies_;
 };
 
 // One command, one reply.
-Outcome Handshake::say(const wire::Command &command) {
+Outcome Handshake::say(const protocol::Command &command) {
   std::string bytes;
-  io::append_command(bytes, command.argv());
+  net::append_command(bytes, command.argv());
   auto outcome = exchange(bytes, 1);
   explicit_bzero(bytes.data(), bytes.size());  // it may hold the password
   return outcome;
 }
 
 Outcome Handshake::refused(const Reply &reply, const std::string &what) const {
-  auto refusal = wire::refusal_of(reply);
+  auto refusal = protocol::refusal_of(reply);
   // The server would quote its arguments, and those of AUTH are secret.
   if (refusal.message.starts_with(kUnknownCommand)) refusal.message = kUnknownCommand;
   if (refusal.message.starts_with("NOAUTH")) refusal.message = "it asks for a password (NOAUTH)";
@@ -108,7 +108,7 @@ Outcome Handshake::check_version(std::string_view server, std::string_view versi
 
 // protocol_ stays 0 when the server does not know the command or this protocol.
 Outcome Handshake::say_hello(int protocol) {
-  wire::Command command;
+  protocol::Command command;
   command.add("HELLO").add(protocol);
   if (!settings_.password.empty()) command.add("AUTH").add(user()).add(settings_.password);
   if (!settings_.client_name.empty()) command.add("SETNAME").add(settings_.client_name);
@@ -135,23 +135,23 @@ Outcome Handshake::say_hello(int protocol) {
 Outcome Handshake::greet_without_hello() {
   protocol_ = 2;
   if (!settings_.password.empty()) {
-    wire::Command auth;
+    protocol::Command auth;
     auth.add("AUTH");
     if (!settings_.user.empty()) auth.add(settings_.user);
     auth.add(settings_.password);
     if (auto outcome = say(auth); !outcome.ok()) return outcome;
     if (replies_[0]->is_error()) return refused(*replies_[0], "the password");
   }
-  wire::Command info;
+  protocol::Command info;
   info.add("INFO").add("server");
   if (auto outcome = say(info); !outcome.ok()) return outcome;
   const bool is_stranger = replies_[0]->is_error() && replies_[0]->text().starts_with("NOAUTH");
   if (is_stranger || will_pass(*replies_[0])) return refused(*replies_[0], "the connection");
   const std::string_view text = replies_[0]->is_error() ? "" : replies_[0]->text();
-  if (const auto version = wire::info_value(text, "valkey_version"); !version.empty()) {
+  if (const auto version = protocol::info_value(text, "valkey_version"); !version.empty()) {
     return check_version("valkey", version);
   }
-  if (const auto version = wire::info_value(text, "redis_version"); !version.empty()) {
+  if (const auto version = protocol::info_value(text, "redis_version"); !version.empty()) {
     return check_version("redis", version);
   }
   // With protocol=2 the caller vouches for the version of the server.
@@ -173,7 +173,7 @@ Outcome Handshake::greet() {
 
 Outcome Handshake::select_database() {
   if (settings_.database == 0) return {};
-  wire::Command command;
+  protocol::Command command;
   command.add("SELECT").add(settings_.database);
   auto outcome = say(command);
   if (!outcome.ok() || !replies_[0]->is_error()) return outcome;
@@ -187,27 +187,28 @@ Outcome Handshake::select_database() {
 // hash format, which few need.
 Outcome Handshake::load_scripts() {
   std::string bytes;
-  for (size_t i = 0; i < wire::kScriptCount; i++) {
-    wire::Command command;
+  for (size_t i = 0; i < protocol::kScriptCount; i++) {
+    protocol::Command command;
     command.add("SCRIPT").add("LOAD");
-    command.add(
-        wire::script_text(static_cast<wire::Script>(i), wire::Format::kString, is_sharded_).text);
-    io::append_command(bytes, command.argv());
+    command.add(protocol::script_text(static_cast<protocol::Script>(i), protocol::Format::kString,
+                                      is_sharded_)
+                    .text);
+    net::append_command(bytes, command.argv());
   }
-  return exchange(bytes, wire::kScriptCount);
+  return exchange(bytes, protocol::kScriptCount);
 }
 
 // With RESP3 a subscription is confirmed by a push and refused by a reply; HELLO marks its end.
 // With RESP2 it is a reply, and the connection is of no other use afterwards.
 Outcome Handshake::subscribe(const std::string &channel, bool is_sharded,
-                             engine::ServerFacts &facts) {
-  wire::Command subscription;
+                             lock::ServerFacts &facts) {
+  protocol::Command subscription;
   subscription.add(is_sharded ? "SSUBSCRIBE" : "SUBSCRIBE").add(channel);
-  wire::Command hello;
+  protocol::Command hello;
   hello.add("HELLO");
   std::string bytes;
-  io::append_command(bytes, subscription.argv());
-  if (protocol_ == 3) io::append_command(bytes, hello.argv());
+  net::append_command(bytes, subscription.argv());
+  if (protocol_ == 3) net::append_command(bytes, hello.argv());
   auto outcome = exchange(bytes, 1);
   if (!outcome.ok()) return outcome;
   const Reply &reply = *replies_[0];
@@ -220,12 +221,12 @@ Outcome Handshake::subscribe(const std::string &channel, bool is_sharded,
 }
 
 // Some proxies subscribe and count receivers wrongly.
-Outcome Handshake::probe(const std::string &channel, engine::ServerFacts &facts) {
+Outcome Handshake::probe(const std::string &channel, lock::ServerFacts &facts) {
   const std::string unused = channel + ":none";
-  wire::Dialect dialect;
+  protocol::Dialect dialect;
   dialect.is_sharded = is_sharded_;
-  wire::Command probe;
-  wire::probe(probe, dialect, channel, unused);
+  protocol::Command probe;
+  protocol::probe(probe, dialect, channel, unused);
   if (auto outcome = say(probe); !outcome.ok()) return outcome;
   const Reply &counts = *replies_[0];
   if (will_pass(counts)) return refused(counts, "a script");
@@ -242,42 +243,43 @@ Outcome Handshake::probe(const std::string &channel, engine::ServerFacts &facts)
 
 // Ask who the server is, for at most one command timeout. One that may not say it is no failure
 // here.
-Outcome ask_identity(io::Connection &connection, const Settings &settings, int wake_fd,
-                     engine::ServerFacts &facts) {
-  wire::Command server;
-  wire::Command replication;
-  wire::Command time;
+Outcome ask_identity(net::Connection &connection, const Settings &settings, int wake_fd,
+                     lock::ServerFacts &facts) {
+  protocol::Command server;
+  protocol::Command replication;
+  protocol::Command time;
   server.add("INFO").add("server");
   replication.add("INFO").add("replication");
   time.add("TIME");
   std::string bytes;
-  for (const wire::Command *command : {&server, &replication, &time}) {
-    io::append_command(bytes, command->argv());
+  for (const protocol::Command *command : {&server, &replication, &time}) {
+    net::append_command(bytes, command->argv());
   }
-  std::vector<io::ReplyPtr> replies;
+  std::vector<net::ReplyPtr> replies;
   const Nanos sent_at = boot_now();
   auto outcome = connection.exchange(bytes, 3, sent_at + settings.timeout, wake_fd, replies);
   if (!outcome.ok()) return outcome;
   const Nanos now = boot_now();
   for (const auto &reply : replies) {
     if (!reply->is_error()) continue;
-    const auto refusal = wire::refusal_of(*reply);
-    const bool will_pass = refusal.kind == wire::Refusal::Kind::kTransient;
+    const auto refusal = protocol::refusal_of(*reply);
+    const bool will_pass = refusal.kind == protocol::Refusal::Kind::kTransient;
     facts.why_unknown = failure(refusal.status(), refusal.message);
     return will_pass ? failure(refusal.status(), settings.address() + ": " + refusal.message)
                      : Outcome{};
   }
   int64_t seconds = 0;
   int64_t micros = 0;
-  const std::string_view run_id = wire::info_value(replies[0]->text(), "run_id");
-  const bool is_clear =
-      !run_id.empty() &&
-      parse_number(wire::info_value(replies[0]->text(), "uptime_in_seconds"), facts.age.uptime_s) &&
-      parse_number(replies[2]->at(0).text(), seconds) &&
-      parse_number(replies[2]->at(1).text(), micros) && facts.age.uptime_s >= 0 && seconds >= 0 &&
-      seconds < kMaxServerMs / 1000 && micros >= 0 && micros < 1'000'000;
-  facts.is_replica = wire::info_value(replies[1]->text(), "role") == "slave";
-  facts.is_cluster_member = wire::info_value(replies[0]->text(), "redis_mode") == "cluster";
+  const std::string_view run_id = protocol::info_value(replies[0]->text(), "run_id");
+  const bool is_clear = !run_id.empty() &&
+                        parse_number(protocol::info_value(replies[0]->text(), "uptime_in_seconds"),
+                                     facts.age.uptime_s) &&
+                        parse_number(replies[2]->at(0).text(), seconds) &&
+                        parse_number(replies[2]->at(1).text(), micros) && facts.age.uptime_s >= 0 &&
+                        seconds >= 0 && seconds < kMaxServerMs / 1000 && micros >= 0 &&
+                        micros < 1'000'000;
+  facts.is_replica = protocol::info_value(replies[1]->text(), "role") == "slave";
+  facts.is_cluster_member = protocol::info_value(replies[0]->text(), "redis_mode") == "cluster";
   if (!is_clear) {
     facts.why_unknown = failure(Status::kUnsupported, "INFO without run_id or uptime_in_seconds");
     return {};
@@ -290,8 +292,8 @@ Outcome ask_identity(io::Connection &connection, const Settings &settings, int w
 }
 
 Outcome dial(const Settings &settings, embedded::Membership *membership, int wake_fd,
-             std::unique_ptr<io::Connection> &connection) {
-  connection = std::make_unique<io::Connection>();
+             std::unique_ptr<net::Connection> &connection) {
+  connection = std::make_unique<net::Connection>();
   const Nanos limit = boot_now() + settings.connect_timeout;
   if (membership != nullptr) return membership->dial(*connection, limit, wake_fd);
   return connection->dial(settings, limit, wake_fd);

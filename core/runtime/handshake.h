@@ -10,17 +10,17 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "embedded/membership.h"
-#include "engine/service.h"
-#include "io/connection.h"
+#include "lock/service.h"
+#include "net/connection.h"
 
 namespace redlatch::runtime {
 
 // To one server, ready to be used.
 struct Connections {
-  std::unique_ptr<io::Connection> commands;
+  std::unique_ptr<net::Connection> commands;
   // With RESP2 messages need a connection of their own; with RESP3 they come with the replies.
-  std::unique_ptr<io::Connection> messages;
-  engine::ServerFacts facts;
+  std::unique_ptr<net::Connection> messages;
+  lock::ServerFacts facts;
 };
 
 // Connect and say what has to be said. Each connection has one connect limit and one command time

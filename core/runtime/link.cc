@@ -35,7 +35,7 @@ void Link::disconnect() {
 }
 
 void Link::append(std::span<const std::string_view> argv) {
-  io::append_command(out, argv);
+  net::append_command(out, argv);
   out_count++;
 }
 

@@ -20,7 +20,7 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "embedded/membership.h"
-#include "io/connection.h"
+#include "net/connection.h"
 #include "runtime/handshake.h"
 
 namespace redlatch::runtime {
@@ -75,8 +75,8 @@ struct Link {
   std::unique_ptr<embedded::Membership> membership;
   std::optional<Attempt> attempt;
 
-  std::unique_ptr<io::Connection> commands;  // the object: only the leader changes it
-  std::unique_ptr<io::Connection> messages;  // with RESP2; the object is the background thread's
+  std::unique_ptr<net::Connection> commands;  // the object: only the leader changes it
+  std::unique_ptr<net::Connection> messages;  // with RESP2; the object is the background thread's
   bool is_connected = false;
   bool is_broken = false;         // of no use any more; the leader or the background disconnects
   bool is_write_blocked = false;  // the socket takes no more
@@ -89,9 +89,9 @@ struct Link {
   bool is_sending = false, has_send_failed = false;
 
   // Only the leader.
-  std::vector<io::ReplyPtr> replies;
+  std::vector<net::ReplyPtr> replies;
   bool is_ready = false;  // there is something to receive
-  io::Connection::Received received = io::Connection::Received::kNothing;
+  net::Connection::Received received = net::Connection::Received::kNothing;
 };
 
 }  // namespace redlatch::runtime

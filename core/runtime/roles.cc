@@ -7,19 +7,19 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/engine.h"
+#include "lock/engine.h"
 #include "runtime/runtime.h"
 
 namespace redlatch::runtime {
 
 namespace {
 
-bool is_queued(const Waiter &waiter) { return engine::Engine::is_queued(*waiter.request); }
+bool is_queued(const Waiter &waiter) { return lock::Engine::is_queued(*waiter.request); }
 
 // Whether it should hear first of what comes from the server. One whose lock is here waits for a
 // thread of this process, which wakes it faster where it does nothing else.
 bool should_follow(const Waiter &waiter) {
-  return is_queued(waiter) && !engine::Engine::is_held_here(*waiter.request);
+  return is_queued(waiter) && !lock::Engine::is_held_here(*waiter.request);
 }
 
 }  // namespace
@@ -109,8 +109,8 @@ void Runtime::receive_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience pa
     link.received = link.commands->receive_waiting(link.replies);
     lock.lock();
   } else {
-    io::EpollSet::Seen seen;
-    const io::Event &event = leader_event();
+    net::EpollSet::Seen seen;
+    const net::Event &event = leader_event();
     poll_as(lock, me, event, [&] {
       if (has_several_) {
         seen = caller_set_.wait(limit);
@@ -133,7 +133,7 @@ void Runtime::follow(Lock &lock, Waiter &me, Nanos limit) {
   flush_if_no_leader_will(lock);
   wake_all(lock);
   if (follower_ != &me || leader_ == &me || me.request->is_finished()) return;
-  io::EpollSet::Seen seen;
+  net::EpollSet::Seen seen;
   const uint64_t watched = connection_count_;
   poll_as(lock, me, caller_set_.event(), [&] { seen = caller_set_.wait(limit); });
   me.is_interrupted = seen.is_interrupted;
@@ -141,9 +141,9 @@ void Runtime::follow(Lock &lock, Waiter &me, Nanos limit) {
 }
 
 // What the follower, or the background thread, saw when there were `watched` connections so far.
-void Runtime::act_on(Lock &lock, Waiter &me, const io::EpollSet::Seen &seen, uint64_t watched) {
+void Runtime::act_on(Lock &lock, Waiter &me, const net::EpollSet::Seen &seen, uint64_t watched) {
   const auto found = std::find_if(seen.begin(), seen.end(),
-                                  [](const io::EpollSet::Ready &ready) { return ready.key == 0; });
+                                  [](const net::EpollSet::Ready &ready) { return ready.key == 0; });
   if (found == seen.end() || watched_fd() < 0 || watched != connection_count_) return;
   if (found->has_room && only_link().is_write_blocked) {
     set_write_blocked(only_link(), false);
@@ -180,7 +180,7 @@ bool Runtime::read_once(Lock &lock, Waiter &me) {
     return true;
   }
   is_reading_ = true;
-  note_ready(has_several_ ? caller_set_.wait(0) : io::EpollSet::Seen{});
+  note_ready(has_several_ ? caller_set_.wait(0) : net::EpollSet::Seen{});
   receive(lock);
   is_reading_ = false;
   const bool has_come = take_in();
@@ -260,8 +260,8 @@ void Runtime::settle() {
       reader_->nudge();
     } else if (!has_several_) {
       // The end was seen while a leader read, and may have come behind what it read.
-      caller_set_.add(watched_fd(), 0, io::EpollSet::kEnd);
-      background_set_.add(watched_fd(), 0, io::EpollSet::kEnd);
+      caller_set_.add(watched_fd(), 0, net::EpollSet::kEnd);
+      background_set_.add(watched_fd(), 0, net::EpollSet::kEnd);
     }
   }
   // Callers that sleep do not depend on the reader, which may be polled late.
@@ -294,7 +294,7 @@ void Runtime::set_armed(bool is_on) {
   if (is_armed_ == is_on || follower_ == nullptr || is_in_vain) return;
   is_armed_ = is_on;
   if (follower_ == &background_) return watch_in_background();
-  caller_set_.set(fd, 0, is_on ? io::EpollSet::kInput : io::EpollSet::kEnd);
+  caller_set_.set(fd, 0, is_on ? net::EpollSet::kInput : net::EpollSet::kEnd);
 }
 
 }  // namespace redlatch::runtime

@@ -12,9 +12,9 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "engine/engine.h"
-#include "policy/quorum.h"
+#include "lock/engine.h"
 #include "quorum/quorum.h"
+#include "timing/quorum.h"
 
 namespace redlatch::runtime {
 
@@ -50,12 +50,12 @@ std::shared_ptr<Runtime> Runtime::open(std::vector<Settings> nodes,
   uint64_t seed = 0;
   for (size_t i = 16; i < random.size(); i++) seed = seed << 8 | random[i];
   const std::span<const uint8_t, 16> id(random.data(), 16);
-  engine::Outlet &outlet = *runtime;
+  lock::Outlet &outlet = *runtime;
   if (runtime->quorum_) {
     runtime->service_ =
         std::make_unique<quorum::Quorum>(runtime->nodes_, *runtime->quorum_, id, seed, outlet);
   } else {
-    runtime->service_ = std::make_unique<engine::Engine>(runtime->settings(), id, seed, outlet);
+    runtime->service_ = std::make_unique<lock::Engine>(runtime->settings(), id, seed, outlet);
   }
   return runtime;
 }
@@ -67,7 +67,7 @@ Runtime::Runtime(std::vector<Settings> nodes, std::optional<QuorumSettings> quor
       has_several_(nodes_.size() > 1) {
   links_.reserve(nodes_.size());
   for (size_t i = 0; i < nodes_.size(); i++) links_.emplace_back(nodes_[i], i);
-  if (has_several_ && is_open()) background_set_.add(caller_set_.fd(), 0, io::EpollSet::kEnd);
+  if (has_several_ && is_open()) background_set_.add(caller_set_.fd(), 0, net::EpollSet::kEnd);
 }
 
 Runtime::~Runtime() {
@@ -93,7 +93,7 @@ void Runtime::begin(const std::shared_ptr<Request> &request) {
 void Runtime::note_caller(Request &request) {
   if (request.op != Request::Op::kAcquire) return;
   request.waiter = thread_number();
-  if (request.is_finished() || request.was_warned || !engine::Engine::waits_for_itself(request)) {
+  if (request.is_finished() || request.was_warned || !lock::Engine::waits_for_itself(request)) {
     return;
   }
   request.was_warned = true;
@@ -210,15 +210,15 @@ void Runtime::wait_drained(Lock &lock) {
   Waiter me;
   enlist(me);
   drain_waiter_ = &me;
-  for (const size_t count : {policy::majority_of(links_.size()), links_.size()}) {
+  for (const size_t count : {timing::majority_of(links_.size()), links_.size()}) {
     while (service_->drained_count() < count && boot_now() < limit) sleep(lock, me, limit);
-    limit = std::min(limit, boot_now() + policy::node_limit(kDefaultLeaseMs * kMs));
+    limit = std::min(limit, boot_now() + timing::node_limit(kDefaultLeaseMs * kMs));
   }
   drain_waiter_ = nullptr;
   delist(me);
 }
 
-// ---- engine::Outlet ----------------------------------------------------------------------------
+// ---- lock::Outlet ----------------------------------------------------------------------------
 
 void Runtime::send(size_t node, std::span<const std::string_view> argv) {
   links_[node].append(argv);
@@ -226,11 +226,11 @@ void Runtime::send(size_t node, std::span<const std::string_view> argv) {
 }
 
 // All requests and leases that leave the service are those of this folder.
-void Runtime::finished(engine::Request &request) {
+void Runtime::finished(lock::Request &request) {
   finished_count_ += notify_finished(static_cast<Request &>(request));
 }
 
-void Runtime::lease_ended(engine::Lease &lease) { notify_ended(static_cast<Lease &>(lease)); }
+void Runtime::lease_ended(lock::Lease &lease) { notify_ended(static_cast<Lease &>(lease)); }
 
 void Runtime::drop_link(size_t node) { links_[node].drop(); }
 

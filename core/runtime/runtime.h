@@ -38,23 +38,23 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "embedded/census.h"
-#include "engine/service.h"
-#include "io/epoll_set.h"
+#include "lock/service.h"
+#include "net/epoll_set.h"
 #include "runtime/link.h"
 #include "runtime/wakeup.h"
 
 namespace redlatch::runtime {
 
 // The words of engine and embedded that the users of this folder need.
-using engine::AcquireOptions;
-using Info = wire::InspectAnswer;
+using lock::AcquireOptions;
+using Info = protocol::InspectAnswer;
 using ServerInfo = embedded::Census;
 using embedded::take_census;
 
 class Runtime final : public Wakeup,
                       public Source,
                       public std::enable_shared_from_this<Runtime>,
-                      private engine::Outlet {
+                      private lock::Outlet {
  public:
   // Locks on one server, or with `quorum` on most of several. nullptr: `why` says why not. Touches
   // no network.
@@ -90,10 +90,10 @@ class Runtime final : public Wakeup,
  private:
   Runtime(std::vector<Settings> nodes, std::optional<QuorumSettings> quorum);
 
-  // engine::Outlet
+  // lock::Outlet
   void send(size_t node, std::span<const std::string_view> argv) override;
-  void finished(engine::Request &request) override;
-  void lease_ended(engine::Lease &lease) override;
+  void finished(lock::Request &request) override;
+  void lease_ended(lock::Lease &lease) override;
   void drop_link(size_t node) override;
   void judged(size_t node, const Outcome &why) override;
 
@@ -113,7 +113,7 @@ class Runtime final : public Wakeup,
   void lead(Lock &lock, Waiter &me, Nanos limit, Patience patience);
   void receive_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience patience);
   void follow(Lock &lock, Waiter &me, Nanos limit);
-  void act_on(Lock &lock, Waiter &me, const io::EpollSet::Seen &seen, uint64_t watched);
+  void act_on(Lock &lock, Waiter &me, const net::EpollSet::Seen &seen, uint64_t watched);
   bool read_once(Lock &lock, Waiter &me);
   void drop_reader() noexcept;
   void settle();
@@ -123,7 +123,7 @@ class Runtime final : public Wakeup,
 
   // transfer.cc: what comes and goes
   Link &only_link() { return links_.front(); }
-  const io::Event &leader_event() const {
+  const net::Event &leader_event() const {
     return has_several_ ? caller_set_.event() : leader_event_;
   }
   // With one link these are a look at two flags: every call asks several times.
@@ -146,7 +146,7 @@ class Runtime final : public Wakeup,
   }
   // Of several links the end, too, is found by reading.
   bool is_outstanding() const { return has_several_ || service_->is_outstanding(); }
-  void note_ready(const io::EpollSet::Seen &seen);
+  void note_ready(const net::EpollSet::Seen &seen);
   void receive(Lock &lock);
   bool take_in();
   void dispatch(Link &link);
@@ -173,7 +173,7 @@ class Runtime final : public Wakeup,
   void end_attempt(Lock &lock, Link &link);
   void watch_new(const Link &link);
   void read_messages(Lock &lock, Link &link);
-  void note_connection(Link &link, const Outcome &outcome, const engine::ServerFacts &facts);
+  void note_connection(Link &link, const Outcome &outcome, const lock::ServerFacts &facts);
   void tick(Lock &lock);
   void read_remaining(Lock &lock);
   void run_timers(Nanos now);
@@ -182,7 +182,7 @@ class Runtime final : public Wakeup,
   const std::vector<Settings> nodes_;
   const std::optional<QuorumSettings> quorum_;
   const Nanos timeout_;  // the longest command timeout
-  std::unique_ptr<engine::LockService> service_;
+  std::unique_ptr<lock::LockService> service_;
   std::vector<Link> links_;  // by number of the node
   const bool has_several_;
 
@@ -196,19 +196,19 @@ class Runtime final : public Wakeup,
   bool is_reading_ = false;  // the leader receives or polls: others send for themselves
   bool is_armed_ = false;    // the follower sees what the leader would read
   std::shared_ptr<Queue> reader_;
-  bool is_read_due_ = false;     // the reader found a leader, and has to be nudged after it
-  bool is_drained_ = false;      // the reader has just read all there was
-  size_t finished_count_ = 0;    // waits ended since the last read
-  size_t batch_size_ = 0;        // .. by the last read
-  bool should_yield_ = false;    // once, before the next write
-  WaiterList short_;             // sleeping, an answer is in flight
-  WaiterList long_;              // sleeping, in a queue or without a connection
-  io::EpollSet caller_set_;      // where callers poll: the follower one link, the leader several
-  io::Event leader_event_;       // wakes the leader of one link if it has a limit of its own
-  io::EpollSet background_set_;  // where the background thread polls
+  bool is_read_due_ = false;      // the reader found a leader, and has to be nudged after it
+  bool is_drained_ = false;       // the reader has just read all there was
+  size_t finished_count_ = 0;     // waits ended since the last read
+  size_t batch_size_ = 0;         // .. by the last read
+  bool should_yield_ = false;     // once, before the next write
+  WaiterList short_;              // sleeping, an answer is in flight
+  WaiterList long_;               // sleeping, in a queue or without a connection
+  net::EpollSet caller_set_;      // where callers poll: the follower one link, the leader several
+  net::Event leader_event_;       // wakes the leader of one link if it has a limit of its own
+  net::EpollSet background_set_;  // where the background thread polls
 
   Waiter background_;
-  io::Event stop_event_;  // ends attempts to connect
+  net::Event stop_event_;  // ends attempts to connect
   pthread_t background_thread_{};
   bool has_background_ = false;
   bool is_stopping_ = false;

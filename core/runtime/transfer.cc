@@ -13,9 +13,9 @@ namespace redlatch::runtime {
 // ---- receiving ---------------------------------------------------------------------------------
 
 // Only the leader. One link is always tried.
-void Runtime::note_ready(const io::EpollSet::Seen &seen) {
+void Runtime::note_ready(const net::EpollSet::Seen &seen) {
   if (!has_several_) only_link().is_ready = only_link().is_connected;
-  for (const io::EpollSet::Ready &ready : seen) {
+  for (const net::EpollSet::Ready &ready : seen) {
     Link &link = links_[ready.key];
     if (!link.is_connected) continue;
     link.is_ready = ready.is_readable || ready.is_ended;
@@ -36,8 +36,8 @@ bool Runtime::take_in() {
   bool has_come = false;
   for (Link &link : links_) {
     if (!std::exchange(link.is_ready, false)) continue;
-    has_come = has_come || link.received != io::Connection::Received::kNothing;
-    if (link.received == io::Connection::Received::kEnded) link.is_broken = true;
+    has_come = has_come || link.received != net::Connection::Received::kNothing;
+    if (link.received == net::Connection::Received::kEnded) link.is_broken = true;
     try {
       dispatch(link);
     } catch (const std::bad_alloc &) {
@@ -57,7 +57,7 @@ bool Runtime::take_in() {
 void Runtime::dispatch(Link &link) {
   if (link.replies.empty()) return;
   const Nanos now = boot_now();
-  for (const io::ReplyPtr &reply : link.replies) {
+  for (const net::ReplyPtr &reply : link.replies) {
     if (reply->kind != Reply::Kind::kPush) {
       service_->on_reply(link.node, *reply, now);
     } else {
@@ -125,17 +125,17 @@ void Runtime::set_write_blocked(Link &link, bool is_on) {
   link.is_write_blocked = is_on;
   is_output_due_ = is_output_due_ || !is_on;
   if (!has_several_) return watch_in_background();
-  const auto room = is_on ? io::EpollSet::kRoom : io::EpollSet::kEnd;
+  const auto room = is_on ? net::EpollSet::kRoom : net::EpollSet::kEnd;
   caller_set_.set(link.commands->fd(), static_cast<uint32_t>(link.node),
-                  io::EpollSet::kInput | room);
+                  net::EpollSet::kInput | room);
 }
 
 // Of one link: input if the background thread follows, and room if that is missed.
 void Runtime::watch_in_background() const {
   const bool is_following = is_armed_ && follower_ == &background_;
   const bool is_blocked = !has_several_ && links_.front().is_write_blocked;
-  const auto input = is_following ? io::EpollSet::kInput : io::EpollSet::kEnd;
-  const auto room = is_blocked ? io::EpollSet::kRoom : io::EpollSet::kEnd;
+  const auto input = is_following ? net::EpollSet::kInput : net::EpollSet::kEnd;
+  const auto room = is_blocked ? net::EpollSet::kRoom : net::EpollSet::kEnd;
   background_set_.set(watched_fd(), 0, input | room);
 }
 

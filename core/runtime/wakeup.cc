@@ -14,7 +14,7 @@
 #include <new>
 
 #include "base/log.h"
-#include "engine/engine.h"
+#include "lock/engine.h"
 
 namespace redlatch::runtime {
 
@@ -43,8 +43,8 @@ void futex_wake(const void *address) {
 
 Outcome Wakeup::check(const Lease &lease) {
   const Lock lock(mutex_);
-  if (lease.state_at(boot_now()) == engine::Lease::kHeld) return {};
-  return engine::Engine::why_not_held(lease);
+  if (lease.state_at(boot_now()) == lock::Lease::kHeld) return {};
+  return lock::Engine::why_not_held(lease);
 }
 
 void Wakeup::wait_ended(const Lease &lease, Nanos limit) {
@@ -53,7 +53,7 @@ void Wakeup::wait_ended(const Lease &lease, Nanos limit) {
   me.lease = &lease;
   make_room();
   enlist(me);
-  while (lease.state_at(boot_now()) == engine::Lease::kHeld) {
+  while (lease.state_at(boot_now()) == lock::Lease::kHeld) {
     // The engine's timer ends the lease; the clock alone does as well.
     const Nanos until = std::min(limit, lease.deadline.load());
     if (boot_now() >= limit) break;
@@ -80,7 +80,7 @@ void Wakeup::watch(Request &request, std::shared_ptr<Queue> queue, int64_t tag) 
 // Once it was held and its clock has run out, the engine's timer ends it, if it has not yet.
 void Wakeup::watch(Lease &lease, std::shared_ptr<Queue> queue, int64_t tag) {
   Lock lock(mutex_);
-  watch(lease, lease.state.load() != engine::Lease::kHeld, queue, tag);
+  watch(lease, lease.state.load() != lock::Lease::kHeld, queue, tag);
   wake_all(lock);
 }
 
@@ -100,8 +100,8 @@ size_t Wakeup::notify_finished(Request &request) noexcept {
 
 void Wakeup::notify_ended(Lease &lease) noexcept {
   try {
-    if (lease.state.load() == engine::Lease::kLost) {
-      log(LogLevel::kError, engine::Engine::why_not_held(lease).message);
+    if (lease.state.load() == lock::Lease::kLost) {
+      log(LogLevel::kError, lock::Engine::why_not_held(lease).message);
     }
   } catch (const std::bad_alloc &) {
     // What waits for it is notified in any case.
@@ -164,7 +164,7 @@ void Wakeup::wake_all(Lock &lock) {
   while (!wakes_.empty() || due_queues_) {
     auto queues = std::move(due_queues_);
     std::array<const void *, 64> words{};
-    std::array<const io::Event *, 3> events{};
+    std::array<const net::Event *, 3> events{};
     size_t word_count = 0;
     size_t event_count = 0;
     size_t taken = 0;

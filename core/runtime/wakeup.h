@@ -17,8 +17,8 @@
 #include "base/clock.h"
 #include "base/fork.h"
 #include "base/status.h"
-#include "engine/subjects.h"
-#include "io/epoll_set.h"
+#include "lock/subjects.h"
+#include "net/epoll_set.h"
 #include "runtime/completion_queue.h"
 
 namespace redlatch::runtime {
@@ -27,14 +27,14 @@ struct Waiter;
 
 // A request and a lease of callers: that of the engine, and what waits for it. What is added is
 // guarded by the mutex of the runtime.
-struct Request : engine::Request {
-  using engine::Request::Request;
+struct Request : lock::Request {
+  using lock::Request::Request;
 
   Waiter *waiters = nullptr;  // threads that wait for it
   Watcher watcher;
 };
 
-struct Lease : engine::Lease {
+struct Lease : lock::Lease {
   Watcher watcher;
 };
 
@@ -45,7 +45,7 @@ struct Waiter {
   const Lease *lease = nullptr;  // .. or for a lease to end
   enum Word : uint32_t { kAwake, kAsleep, kWoken };
   std::atomic<uint32_t> word{kAwake};
-  const io::Event *event = nullptr;             // what wakes it while it polls; else the word does
+  const net::Event *event = nullptr;            // what wakes it while it polls; else the word does
   bool is_interrupted = false;                  // a signal came
   Waiter *previous = nullptr, *next = nullptr;  // in a WaiterList, or among waiters for leases
   Waiter *next_of_request = nullptr;            // others that wait for the same request
@@ -105,7 +105,7 @@ class Wakeup {
   void wake_all(Lock &lock);
   void sleep(Lock &lock, Waiter &me, Nanos limit);
   template <class Wait>
-  void poll_as(Lock &lock, Waiter &me, const io::Event &event, const Wait &wait);
+  void poll_as(Lock &lock, Waiter &me, const net::Event &event, const Wait &wait);
   // Wake and notify what waits for it. @return how many.
   size_t notify_finished(Request &request) noexcept;
   void notify_ended(Lease &lease) noexcept;
@@ -128,7 +128,7 @@ class Wakeup {
 // Run `wait`, which sleeps on descriptors, `event` among them, without the mutex; not at all if
 // `me` was woken before.
 template <class Wait>
-void Wakeup::poll_as(Lock &lock, Waiter &me, const io::Event &event, const Wait &wait) {
+void Wakeup::poll_as(Lock &lock, Waiter &me, const net::Event &event, const Wait &wait) {
   uint32_t expected = Waiter::kAwake;
   if (me.word.compare_exchange_strong(expected, Waiter::kAsleep)) {
     me.event = &event;

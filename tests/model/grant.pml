@@ -6,9 +6,9 @@
 // the defects below (NO_...) breaks one. Where the properties are checked: `assert`.
 //
 // What stands for what:
-//   ACQUIRE, EXTEND, RELEASE, CANCEL, GRANT, TELL    core/wire/scripts and fragments of those names
+//   ACQUIRE, EXTEND, RELEASE, CANCEL, GRANT, TELL    core/protocol/scripts, and fragments
 //   proctype server     the scripts, each in one step, as the server runs them (scripts.pml)
-//   proctype engine     core/engine: ask, on_granted, on_queued, on_grant_push, extend, leave,
+//   proctype engine     core/lock: ask, on_granted, on_queued, on_grant_push, extend, leave,
 //                       lose; phases WAIT (kAsking, kQueued), HELD, LEAVE, IDLE (no hold); and the
 //                       caller's thread, which checks its lease and then writes to the resource
 //   proctype network    what fails: connections, hosts, processes; old copies of requests
@@ -16,7 +16,7 @@
 //
 // Time. All durations are what is left of them and count down together, so that the same moment
 // reached at another time is the same state. A client that knows its clock offset
-// (policy/clock_offset.h) takes a grant as no longer than it is; the worst is an exact offset. The
+// (timing/clock_offset.h) takes a grant as no longer than it is; the worst is an exact offset. The
 // clocks' rates are equal: the drift margin is arithmetic, which tests/unit and the simulation
 // check. There are two kinds of time:
 //   default    the clock may run at any moment, as far ahead as it likes: every process is paused

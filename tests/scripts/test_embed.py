@@ -23,8 +23,8 @@ FORMATS = {"": NAMES, ".hash": HASH_NAMES, ".hash_rw": HASH_RW_NAMES}
 
 _PRINT = """
 #include <cstdio>
-#include "wire/scripts.h"
-using namespace redlatch::wire;
+#include "protocol/scripts.h"
+using namespace redlatch::protocol;
 int main() {
   for (const Format format : {Format::kString, Format::kHash, Format::kHashRw}) {
     for (int sharded = 0; sharded < 2; ++sharded) {

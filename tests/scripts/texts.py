@@ -11,7 +11,7 @@ from pathlib import Path
 from support.resp import Argument
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPTS = ROOT / "core" / "wire" / "scripts"
+SCRIPTS = ROOT / "core" / "protocol" / "scripts"
 NAMES = tuple(
     (
         "acquire release cancel kick extend inspect force_release list probe acquire_read "
@@ -47,7 +47,7 @@ def compose(target: Path, source: Path = SCRIPTS) -> dict[str, str]:
             f"-DOUTPUT_DIR={target}",
             f"-DOUTPUT_CC={target / 'scripts_gen.cc'}",
             "-P",
-            str(ROOT / "core" / "wire" / "embed_scripts.cmake"),
+            str(ROOT / "core" / "protocol" / "embed_scripts.cmake"),
         ],
         check=True,
         timeout=60,

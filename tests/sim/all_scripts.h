@@ -4,19 +4,19 @@
 // Every text of the product, of all formats and variants.
 #pragma once
 
-#include "wire/scripts.h"
+#include "protocol/scripts.h"
 
 namespace redlatch::sim {
 
-inline constexpr wire::Format kFormats[] = {wire::Format::kString, wire::Format::kHash};
+inline constexpr protocol::Format kFormats[] = {protocol::Format::kString, protocol::Format::kHash};
 
 // `visit(script, format, text)`.
 template <class Visit>
 void for_each_script(bool is_sharded, const Visit &visit) {
-  for (const wire::Format format : kFormats) {
-    for (size_t i = 0; i < wire::kScriptCount; i++) {
-      const auto script = static_cast<wire::Script>(i);
-      const wire::ScriptText &text = wire::script_text(script, format, is_sharded);
+  for (const protocol::Format format : kFormats) {
+    for (size_t i = 0; i < protocol::kScriptCount; i++) {
+      const auto script = static_cast<protocol::Script>(i);
+      const protocol::ScriptText &text = protocol::script_text(script, format, is_sharded);
       if (!text.text.empty()) visit(script, format, text);
     }
   }

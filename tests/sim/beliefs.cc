@@ -22,7 +22,7 @@ std::string shown(const Beliefs::Holder &holder) {
 // Whether nobody promises that either is alone.
 bool may_share(const Beliefs::Holder &a, const Beliefs::Holder &b) {
   if (!a.lease || !b.lease) return false;
-  const bool both_read = a.mode == wire::Mode::kRead && b.mode == wire::Mode::kRead;
+  const bool both_read = a.mode == protocol::Mode::kRead && b.mode == protocol::Mode::kRead;
   return both_read || (!a.owner.empty() && a.owner == b.owner);
 }
 
@@ -31,7 +31,7 @@ bool may_share(const Beliefs::Holder &a, const Beliefs::Holder &b) {
 bool Beliefs::is_held(const Belief &belief) const {
   const Nanos now = belief.holder.clock->read(schedule_.now());
   if (!belief.holder.lease) return now < belief.holder.deadline;
-  return belief.holder.lease->state_at(now) == engine::Lease::kHeld;
+  return belief.holder.lease->state_at(now) == lock::Lease::kHeld;
 }
 
 void Beliefs::look() {
@@ -51,7 +51,7 @@ void Beliefs::judge(const std::string &name, Name &entry) {
     if (!is_held(belief)) {
       // One that is over by the clock may still be prolonged by mistake: it stays until it is told.
       const bool is_told =
-          !belief.holder.lease || belief.holder.lease->state.load() != engine::Lease::kHeld;
+          !belief.holder.lease || belief.holder.lease->state.load() != lock::Lease::kHeld;
       at = is_told ? entry.beliefs.erase(at) : std::next(at);
       continue;
     }
@@ -104,7 +104,7 @@ void Beliefs::judge_fence(const std::string &name, Name &entry, const Holder &ho
     return;
   }
   const bool was_let_off = std::exchange(entry.is_fence_let_off, judge_->is_let_off(name, holder));
-  const bool may_be_same = holder.mode == wire::Mode::kRead ||
+  const bool may_be_same = holder.mode == protocol::Mode::kRead ||
                            (!holder.owner.empty() && holder.owner == entry.last_owner);
   const bool is_judged =
       !holder.is_attached && !holder.is_excused && !was_let_off && !entry.is_fence_let_off;
@@ -117,26 +117,26 @@ void Beliefs::judge_fence(const std::string &name, Name &entry, const Holder &ho
   entry.last_owner = holder.owner;
 }
 
-void Beliefs::change(const engine::Lease &lease, wire::Mode mode) {
+void Beliefs::change(const lock::Lease &lease, protocol::Mode mode) {
   const auto found = names_.find(lease.name);
   if (found == names_.end()) return;
   for (Belief &belief : found->second.beliefs) {
     if (belief.holder.lease.get() != &lease || belief.holder.mode == mode) continue;
     belief.holder.mode = mode;
     trace_.say(schedule_.now(), "%s: %s %s", lease.name.c_str(), shown(belief.holder).c_str(),
-               mode == wire::Mode::kRead ? "reads" : "writes");
-    if (mode == wire::Mode::kWrite) judge_fence(found->first, found->second, belief.holder);
+               mode == protocol::Mode::kRead ? "reads" : "writes");
+    if (mode == protocol::Mode::kWrite) judge_fence(found->first, found->second, belief.holder);
   }
 }
 
-bool Beliefs::is_known(const engine::Lease &lease) const {
+bool Beliefs::is_known(const lock::Lease &lease) const {
   const auto found = names_.find(lease.name);
   return found != names_.end() &&
          std::any_of(found->second.beliefs.begin(), found->second.beliefs.end(),
                      [&](const Belief &belief) { return belief.holder.lease.get() == &lease; });
 }
 
-void Beliefs::end(const engine::Lease &lease) {
+void Beliefs::end(const lock::Lease &lease) {
   const auto found = names_.find(lease.name);
   if (found == names_.end()) return;
   std::erase_if(found->second.beliefs,

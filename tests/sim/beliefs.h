@@ -13,7 +13,7 @@
 #include <set>
 #include <string>
 
-#include "engine/subjects.h"
+#include "lock/subjects.h"
 #include "schedule.h"
 #include "tally.h"
 #include "value.h"
@@ -31,13 +31,13 @@ class Beliefs {
   struct Holder {
     int client;  // its slot; negative: of another library
     const Clock *clock;
-    std::shared_ptr<engine::Lease> lease;  // none for another library, whose deadline stands here
+    std::shared_ptr<lock::Lease> lease;  // none for another library, whose deadline stands here
     Nanos deadline = 0;
     std::string token;
     bool is_excused = false;  // nobody promised that it is alone
     Nanos end = kNever;       // of the longest hold, by its own clock
     int local_burst = -1;     // how often it may have been passed on before; -1: not judged
-    wire::Mode mode = wire::Mode::kWrite;
+    protocol::Mode mode = protocol::Mode::kWrite;
     std::string owner{};       // who may have it more than once; '': nobody
     bool is_attached = false;  // whoever takes over a lease is not told its fence
     bool has_fence = true;
@@ -49,10 +49,10 @@ class Beliefs {
   void judge();
 
   void begin(const std::string &name, Holder holder);
-  bool is_known(const engine::Lease &lease) const;
+  bool is_known(const lock::Lease &lease) const;
   // It reads now, or writes.
-  void change(const engine::Lease &lease, wire::Mode mode);
-  void end(const engine::Lease &lease);
+  void change(const lock::Lease &lease, protocol::Mode mode);
+  void end(const lock::Lease &lease);
   void end_foreign(const std::string &name, int client);
   // The process of this client is gone, and with it what it thought.
   void client_died(int client);

@@ -10,7 +10,7 @@
 
 namespace redlatch::sim {
 
-using engine::Request;
+using lock::Request;
 
 namespace {
 
@@ -78,9 +78,9 @@ void Caller::start(Request::Op op, void (Caller::*then)(), const Fill &fill) {
 
 // ---- taking ------------------------------------------------------------------------------------
 
-engine::AcquireOptions Caller::options() {
+lock::AcquireOptions Caller::options() {
   const Plan &plan = scene_.plan;
-  engine::AcquireOptions options;
+  lock::AcquireOptions options;
   const int64_t low = plan.lease_min / kMs;
   const int64_t high = random_.chance(600) ? std::min<int64_t>(plan.lease_max / kMs, low + 400)
                                            : plan.lease_max / kMs;
@@ -102,11 +102,11 @@ engine::AcquireOptions Caller::options() {
 }
 
 // Owners of a hash are known to all clients, those of readers to one alone.
-void Caller::share(engine::AcquireOptions &options) {
+void Caller::share(lock::AcquireOptions &options) {
   const Plan &plan = scene_.plan;
   options.format = plan.format;
-  if (random_.chance(10 * plan.read_percent)) options.mode = wire::Mode::kRead;
-  const bool is_hash = plan.format == wire::Format::kHash;
+  if (random_.chance(10 * plan.read_percent)) options.mode = protocol::Mode::kRead;
+  const bool is_hash = plan.format == protocol::Format::kHash;
   if (!random_.chance(is_hash ? 850 : 250)) return;
   options.owner = "owner " + std::to_string(random_.below(static_cast<size_t>(plan.owner_count)));
 }
@@ -121,7 +121,7 @@ void Caller::acquire() {
     request.name = name_;
     request.wait_ms = kind < 55 ? -1 : kind < 80 ? limit_ms : 0;
     request.options = std::move(chosen);
-    request.lease = std::make_shared<engine::Lease>();
+    request.lease = std::make_shared<lock::Lease>();
   });
   if (scene_.plan.has(Fault::kCancel) && random_.chance(150)) {
     later(random_.between(0, 500 * kMs), &Caller::cancel);
@@ -162,9 +162,9 @@ bool Caller::take(const GivenLease &given) {
     request.name = given.name;
     request.inquiry->token = given.token;
     request.options = std::move(chosen);
-    request.options.mode = wire::Mode::kWrite;  // as it turns out
+    request.options.mode = protocol::Mode::kWrite;  // as it turns out
     request.options.owner.clear();
-    request.lease = std::make_shared<engine::Lease>();
+    request.lease = std::make_shared<lock::Lease>();
   });
   return true;
 }
@@ -188,7 +188,7 @@ void Caller::hold() {
 // From reading to writing, or back.
 void Caller::climb() {
   if (!lease_) return think();
-  const bool is_up = lease_->mode.load() == wire::Mode::kRead;
+  const bool is_up = lease_->mode.load() == protocol::Mode::kRead;
   const int64_t kind = random_.between(0, 99);
   const int64_t limit_ms = random_.between(20, 5'000);
   asked_at_ = scene_.schedule.now();

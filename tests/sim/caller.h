@@ -45,12 +45,12 @@ class Caller {
   void think();
   void act();
   void acquire();
-  void ask(engine::Request::Op op);
+  void ask(lock::Request::Op op);
   void inspect();
   void force();
   template <class Fill>
-  void start(engine::Request::Op op, void (Caller::*then)(), const Fill &fill);
-  void judge_wait(const engine::Request &request);
+  void start(lock::Request::Op op, void (Caller::*then)(), const Fill &fill);
+  void judge_wait(const lock::Request &request);
   void on_acquired();
   void on_extended();
   void on_other();
@@ -62,8 +62,8 @@ class Caller {
   void on_detached();
   void release();
   void cancel();
-  engine::AcquireOptions options();
-  void share(engine::AcquireOptions &options);
+  lock::AcquireOptions options();
+  void share(lock::AcquireOptions &options);
   std::string any_name();
 
   Scene &scene_;
@@ -72,8 +72,8 @@ class Caller {
   const std::shared_ptr<bool> is_alive_;
 
   std::string name_;
-  std::shared_ptr<engine::Request> request_;  // while it waits for something
-  std::shared_ptr<engine::Lease> lease_;      // while it holds
+  std::shared_ptr<lock::Request> request_;  // while it waits for something
+  std::shared_ptr<lock::Lease> lease_;      // while it holds
   Nanos asked_at_ = 0;
   uint64_t turn_ = 0;  // counts what it did; an old event means nothing
 };

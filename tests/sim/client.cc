@@ -54,12 +54,12 @@ void Client::make_service() {
   std::array<uint8_t, 16> id{};
   for (uint8_t &byte : id) byte = static_cast<uint8_t>(random_.next());
   const uint64_t seed = random_.next();
-  engine::Outlet &outlet = *this;
+  lock::Outlet &outlet = *this;
   const CoreMemory::Scope scope;
   if (plan.is_quorum()) {
     service_ = std::make_unique<quorum::Quorum>(settings_, quorum_settings_, id, seed, outlet);
   } else {
-    service_ = std::make_unique<engine::Engine>(settings_.front(), id, seed, outlet);
+    service_ = std::make_unique<lock::Engine>(settings_.front(), id, seed, outlet);
   }
 }
 
@@ -70,7 +70,7 @@ Client::~Client() {
   service_.reset();
 }
 
-void Client::tell(const char *what, const engine::Request &request) {
+void Client::tell(const char *what, const lock::Request &request) {
   if (!scene_.trace.is_told()) return;
   static const char *const kOps[] = {"connect", "acquire",   "release", "extend",
                                      "upgrade", "downgrade", "attach",  "inspect",
@@ -85,7 +85,7 @@ void Client::tell(const char *what, const engine::Request &request) {
 }
 
 bool Client::is_through() const {
-  const auto *engine = dynamic_cast<const engine::Engine *>(service_.get());
+  const auto *engine = dynamic_cast<const lock::Engine *>(service_.get());
   return engine != nullptr ? engine->is_idle() : service_->drained_count() == wires_.size();
 }
 
@@ -116,26 +116,26 @@ void Client::start(const RequestPtr &request, std::function<void()> done) {
   tell("starts", *request);
   calls_.emplace(request.get(), std::pair(request, std::move(done)));
   // Whoever asks to read only does not write meanwhile.
-  if (request->op == engine::Request::Op::kDowngrade) {
-    scene_.beliefs.change(*request->lease, wire::Mode::kRead);
+  if (request->op == lock::Request::Op::kDowngrade) {
+    scene_.beliefs.change(*request->lease, protocol::Mode::kRead);
   }
-  call([&](engine::LockService &service, Nanos now) { service.start(request, now); });
+  call([&](lock::LockService &service, Nanos now) { service.start(request, now); });
 }
 
-void Client::cancel(engine::Request &request) {
-  call([&](engine::LockService &service, Nanos now) { (void)service.cancel(request, now); });
+void Client::cancel(lock::Request &request) {
+  call([&](lock::LockService &service, Nanos now) { (void)service.cancel(request, now); });
 }
 
-void Client::abandon(engine::Lease &lease) {
-  call([&](engine::LockService &service, Nanos now) { service.abandon(lease, now); });
+void Client::abandon(lock::Lease &lease) {
+  call([&](lock::LockService &service, Nanos now) { service.abandon(lease, now); });
 }
 
-bool Client::is_held(const engine::Lease &lease) const {
-  return lease.state_at(now()) == engine::Lease::kHeld;
+bool Client::is_held(const lock::Lease &lease) const {
+  return lease.state_at(now()) == lock::Lease::kHeld;
 }
 
 void Client::shut_down() {
-  call([](engine::LockService &service, Nanos now) { service.shut_down(now); });
+  call([](lock::LockService &service, Nanos now) { service.shut_down(now); });
 }
 
 // ---- the outlet --------------------------------------------------------------------------------
@@ -146,17 +146,17 @@ void Client::send(size_t node, std::span<const std::string_view> argv) {
   wires_[node]->out.emplace_back(argv);
 }
 
-void Client::finished(engine::Request &request) {
+void Client::finished(lock::Request &request) {
   const CoreMemory::Pause pause;
   const auto found = calls_.find(&request);
   if (found == calls_.end()) return;
   const bool is_ok = request.status.load() == Status::kOk;
   switch (request.op) {
-    case engine::Request::Op::kAcquire:
-    case engine::Request::Op::kAttach:
+    case lock::Request::Op::kAcquire:
+    case lock::Request::Op::kAttach:
       if (is_ok) believe(request);
       break;
-    case engine::Request::Op::kDetach:
+    case lock::Request::Op::kDetach:
       // Refused: it is held as before.
       if (is_held(*request.lease) && !scene_.beliefs.is_known(*request.lease)) {
         Beliefs::Holder holder{slot_, &clock_, request.lease, 0, request.lease->token};
@@ -165,8 +165,8 @@ void Client::finished(engine::Request &request) {
         scene_.beliefs.begin(request.lease->name, std::move(holder));
       }
       break;
-    case engine::Request::Op::kUpgrade:
-      if (is_ok) scene_.beliefs.change(*request.lease, wire::Mode::kWrite);
+    case lock::Request::Op::kUpgrade:
+      if (is_ok) scene_.beliefs.change(*request.lease, protocol::Mode::kWrite);
       [[fallthrough]];
     default:
       if (is_ok) scene_.judge.succeeded(request);
@@ -182,25 +182,25 @@ void Client::finished(engine::Request &request) {
   calls_.erase(found);
 }
 
-void Client::believe(const engine::Request &request) {
+void Client::believe(const lock::Request &request) {
   Beliefs::Holder holder{slot_, &clock_, request.lease, 0, request.lease->token};
   if (request.options.max_hold > 0) holder.end = after(now(), request.options.max_hold);
   holder.mode = request.lease->mode;
-  if (request.options.format == wire::Format::kHash) holder.owner = request.options.owner;
-  holder.is_attached = request.op == engine::Request::Op::kAttach;
+  if (request.options.format == protocol::Format::kHash) holder.owner = request.options.owner;
+  holder.is_attached = request.op == lock::Request::Op::kAttach;
   scene_.judge.granted(request, heard_at_, holder);
   scene_.beliefs.begin(request.lease->name, std::move(holder));
   given_up_.erase(request.lease->token);
 }
 
-void Client::lease_ended(engine::Lease &lease) {
+void Client::lease_ended(lock::Lease &lease) {
   const CoreMemory::Pause pause;
   const auto state = lease.state.load();
-  if (state == engine::Lease::kLost) scene_.tally.lost++;
-  if (state != engine::Lease::kDetached) given_up_.insert(lease.token);
+  if (state == lock::Lease::kLost) scene_.tally.lost++;
+  if (state != lock::Lease::kDetached) given_up_.insert(lease.token);
   scene_.trace.say(scene_.schedule.now(), "%s: client %d ends %s: %s %s", lease.name.c_str(), slot_,
                    lease.token.c_str(),
-                   state == engine::Lease::kLost ? "lost" : "given back or detached",
+                   state == lock::Lease::kLost ? "lost" : "given back or detached",
                    lease.reason.c_str());
   scene_.beliefs.end(lease);
 }
@@ -237,7 +237,7 @@ void Client::disconnect(Wire &wire) {
   later(random_.between(0, kSchedulingLimit), [this, &wire] {
     scene_.trace.say(scene_.schedule.now(), "client %d is disconnected from node %zu", slot_,
                      wire.node);
-    call([&](engine::LockService &service, Nanos now) { service.on_disconnected(wire.node, now); });
+    call([&](lock::LockService &service, Nanos now) { service.on_disconnected(wire.node, now); });
   });
 }
 
@@ -272,7 +272,7 @@ void Client::greet(Wire &wire) {
 
 // What the server says of itself. An engine does not look at it.
 void Client::read_identity(Wire &wire) {
-  engine::ServerFacts facts;
+  lock::ServerFacts facts;
   const std::string run_id = server(wire).run_id();
   const CoreMemory::Scope scope;
   if (scene_.plan.is_info_forbidden) {
@@ -292,11 +292,11 @@ void Client::finish_connect(Wire &wire, uint64_t link) {
   server(wire).set_ready(link);
   wire.is_connecting = false;
   wire.is_up = true;
-  engine::ServerFacts &facts = wire.facts;
+  lock::ServerFacts &facts = wire.facts;
   facts.is_sharded = scene_.plan.is_sharded;
   facts.can_track = scene_.plan.can_track;
   facts.is_push_trusted = !is_polling();
-  policy::Age &age = facts.age;
+  timing::Age &age = facts.age;
   age.told_at = wire.asked_at;
   age.round_trip = now() - wire.asked_at;
   age.clock -= wire.asked_at + age.round_trip / 2;
@@ -306,16 +306,14 @@ void Client::finish_connect(Wire &wire, uint64_t link) {
     scene_.judge.learnt_of_restart(wire.node, service_->channel());
   }
   wire.run_id = facts.run_id;
-  call([&](engine::LockService &service, Nanos now) {
-    service.on_connected(wire.node, facts, now);
-  });
+  call([&](lock::LockService &service, Nanos now) { service.on_connected(wire.node, facts, now); });
 }
 
 void Client::fail_connect(Wire &wire, const std::string &why) {
   wire.link = 0;
   wire.is_connecting = false;
   const Outcome outcome = failure(Status::kUnavailable, why);
-  call([&](engine::LockService &service, Nanos now) {
+  call([&](lock::LockService &service, Nanos now) {
     service.on_connect_failed(wire.node, outcome, now);
   });
 }
@@ -342,7 +340,7 @@ void Client::on_time(uint64_t number) {
     return;
   }
   if (service_->next_due() > now()) return arm();
-  call([](engine::LockService &service, Nanos now) { service.on_timer(now); });
+  call([](lock::LockService &service, Nanos now) { service.on_timer(now); });
 }
 
 // ---- connections -------------------------------------------------------------------------------
@@ -362,7 +360,7 @@ void Client::take(Wire &wire, const Messages &messages) {
   const uint64_t link = wire.link;
   for (const Message &message : messages) {
     if (link != wire.link) return;
-    call([&](engine::LockService &service, Nanos now) {
+    call([&](lock::LockService &service, Nanos now) {
       switch (message.kind) {
         case Message::Kind::kReply: {
           if (!is_resuming_) heard_at_ = scene_.schedule.now();
@@ -406,7 +404,7 @@ void Client::resume() {
   const bool is_time_first = random_.chance(500);
   const auto run_time = [&] {
     if (!std::exchange(is_time_due_, false)) return;
-    call([](engine::LockService &service, Nanos now) { service.on_timer(now); });
+    call([](lock::LockService &service, Nanos now) { service.on_timer(now); });
   };
   if (is_time_first) run_time();
   is_resuming_ = true;  // what was said meanwhile is no news of a server's clock

@@ -14,16 +14,16 @@
 #include <utility>
 #include <vector>
 
-#include "engine/engine.h"
+#include "lock/engine.h"
 #include "network.h"
 #include "quorum/quorum.h"
 #include "scene.h"
 
 namespace redlatch::sim {
 
-class Client : private engine::Outlet {
+class Client : private lock::Outlet {
  public:
-  using RequestPtr = std::shared_ptr<engine::Request>;
+  using RequestPtr = std::shared_ptr<lock::Request>;
 
   // `slot`: its place among the clients; `life`: how many stood there before.
   Client(Scene &scene, int slot, uint64_t life);
@@ -31,9 +31,9 @@ class Client : private engine::Outlet {
 
   // Calls of users.
   void start(const RequestPtr &request, std::function<void()> done);
-  void cancel(engine::Request &request);
-  void abandon(engine::Lease &lease);
-  bool is_held(const engine::Lease &lease) const;
+  void cancel(lock::Request &request);
+  void abandon(lock::Lease &lease);
+  bool is_held(const lock::Lease &lease) const;
   // Its process ends in good order.
   void shut_down();
 
@@ -73,7 +73,7 @@ class Client : private engine::Outlet {
     bool is_closed_due = false;  // while the process stands still
     CommandList out;
     Nanos asked_at = 0;  // who the server is, by our clock
-    engine::ServerFacts facts;
+    lock::ServerFacts facts;
     std::string run_id;  // that the node had last
     Nanos blocked_until = 0;
   };
@@ -83,10 +83,10 @@ class Client : private engine::Outlet {
     Messages messages;
   };
 
-  // engine::Outlet
+  // lock::Outlet
   void send(size_t node, std::span<const std::string_view> argv) override;
-  void finished(engine::Request &request) override;
-  void lease_ended(engine::Lease &lease) override;
+  void finished(lock::Request &request) override;
+  void lease_ended(lock::Lease &lease) override;
   void drop_link(size_t node) override { wires_[node]->is_dropped = true; }
 
   Nanos now() const { return clock_.read(scene_.schedule.now()); }
@@ -97,8 +97,8 @@ class Client : private engine::Outlet {
   template <class Action>
   void later(Nanos delay, Action action);
   void settle();
-  void tell(const char *what, const engine::Request &request);
-  void believe(const engine::Request &request);
+  void tell(const char *what, const lock::Request &request);
+  void believe(const lock::Request &request);
   void disconnect(Wire &wire);
   void connect(Wire &wire);
   void greet(Wire &wire);
@@ -117,7 +117,7 @@ class Client : private engine::Outlet {
   std::vector<Settings> settings_;  // of the nodes
   QuorumSettings quorum_settings_;
   std::vector<std::unique_ptr<Wire>> wires_;
-  std::unique_ptr<engine::LockService> service_;
+  std::unique_ptr<lock::LockService> service_;
   const std::shared_ptr<bool> is_alive_;  // events outlive the client
 
   Nanos heard_at_ = 0;  // last, what was not delayed by this process
@@ -127,7 +127,7 @@ class Client : private engine::Outlet {
   Nanos paused_until_ = 0;
   std::vector<Arrival> inbox_;  // while paused
   bool is_time_due_ = false;    // while paused
-  std::map<engine::Request *, std::pair<RequestPtr, std::function<void()>>> calls_;
+  std::map<lock::Request *, std::pair<RequestPtr, std::function<void()>>> calls_;
   std::vector<std::function<void()>> done_;
   std::set<std::string> given_up_;  // tokens that were given back or lost by this call
 };

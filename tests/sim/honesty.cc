@@ -23,8 +23,8 @@
 #include "base/random.h"
 #include "honesty_server.h"
 #include "honesty_steps.h"
+#include "protocol/scripts.h"
 #include "store.h"
-#include "wire/scripts.h"
 
 namespace redlatch::sim {
 
@@ -219,8 +219,8 @@ void Honesty::begin(int64_t number) {
   if (options_.defect == "script") {
     // The latest write counts, instead of the longest lease.
     for (const bool is_sharded : {false, true}) {
-      const wire::ScriptText &extend =
-          wire::script_text(wire::Script::kExtend, wire::Format::kString, is_sharded);
+      const protocol::ScriptText &extend =
+          protocol::script_text(protocol::Script::kExtend, protocol::Format::kString, is_sharded);
       std::string text(extend.text);
       const std::string_view wanted = "pttl < lease";
       store_.define(extend.sha1, text.replace(text.find(wanted), wanted.size(), "true"));

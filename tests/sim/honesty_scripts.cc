@@ -6,13 +6,13 @@
 #include <array>
 
 #include "honesty_steps.h"
-#include "wire/scripts.h"
-#include "wire/token.h"
+#include "protocol/scripts.h"
+#include "protocol/token.h"
 
 namespace redlatch::sim {
 
-using wire::LockKeys;
-using wire::Script;
+using protocol::LockKeys;
+using protocol::Script;
 
 // For what is written with SET PXAT: some servers keep a key with such an end in the past for a
 // moment, others do not.
@@ -29,12 +29,12 @@ StepMaker::Words StepMaker::acquire(const LockKeys &lock, Script which) {
   const bool is_repeated = is_one_in(which == Script::kUpgrade ? 2 : 4);
   words.push_back(is_repeated     ? sharer_in(lock)
                   : is_one_in(20) ? text()
-                                  : member.substr(0, wire::kTokenSize));
+                                  : member.substr(0, protocol::kTokenSize));
   words.push_back(which == Script::kAcquire ? ms() : lasting(ms()));
   words.push_back(is_try ? "" : member);
   words.push_back(is_one_in(8) ? number() : "");
   words.push_back(kPrefix);
-  if (lock.format == wire::Format::kHash) words.push_back(owner_of(lock));
+  if (lock.format == protocol::Format::kHash) words.push_back(owner_of(lock));
   if (which == Script::kAcquireRead) words.push_back(is_one_in(3) ? sharer_in(lock) : "");
   return words;
 }
@@ -42,7 +42,7 @@ StepMaker::Words StepMaker::acquire(const LockKeys &lock, Script which) {
 StepMaker::Words StepMaker::release(const LockKeys &lock) {
   Words words = {lock.lock, lock.queue, lock.fence, lock.readers, lock.turn};
   words.insert(words.end(), {sharer_in(lock), kPrefix});
-  if (lock.format == wire::Format::kHash) words.push_back(owner_of(lock));
+  if (lock.format == protocol::Format::kHash) words.push_back(owner_of(lock));
   static const char *const kBursts[] = {"-2", "-1", "-1", "0", "1", "2"};
   words.insert(words.end(), {kBursts[below(6)], ms(), std::to_string(1 + below(20))});
   return words;
@@ -59,7 +59,7 @@ StepMaker::Words StepMaker::extend(const LockKeys &lock) {
 
 // Keys and arguments.
 StepMaker::Words StepMaker::arguments(const LockKeys &lock, Script which) {
-  const bool is_hash = lock.format == wire::Format::kHash;
+  const bool is_hash = lock.format == protocol::Format::kHash;
   Words words = {lock.lock, lock.queue, lock.fence, lock.readers};
   switch (which) {
     case Script::kVote:
@@ -117,9 +117,10 @@ Step StepMaker::script() {
       Script::kExtendShared, Script::kRaiseFence,  Script::kDetach,       Script::kAttach,
       Script::kVote};
   Script which = kScripts[below(std::size(kScripts))];
-  auto format = is_one_in(3) ? wire::Format::kHash : wire::Format::kString;
+  auto format = is_one_in(3) ? protocol::Format::kHash : protocol::Format::kString;
   const bool is_sharded = is_one_in(2);
-  if (wire::script_text(which, format, is_sharded).text.empty()) format = wire::Format::kString;
+  if (protocol::script_text(which, format, is_sharded).text.empty())
+    format = protocol::Format::kString;
   const LockKeys &lock = locks(format)[is_one_in(5)];
   Words words = arguments(lock, which);
   size_t key_count = 0;
@@ -135,7 +136,7 @@ Step StepMaker::script() {
   const size_t lease = key_count + 1;
   if (is_of_sharers && lease < words.size()) words[lease] = lasting(words[lease]);
   if (is_one_in(80)) words.resize(std::max(key_count, below(words.size() + 1)));
-  const wire::ScriptText &text = wire::script_text(which, format, is_sharded);
+  const protocol::ScriptText &text = protocol::script_text(which, format, is_sharded);
   Step step = called(text.sha1, text.text, std::move(words), key_count);
   if (which == Script::kInspect) step.likeness = Likeness::kInfo;
   return step;

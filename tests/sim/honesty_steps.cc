@@ -8,14 +8,14 @@
 #include <map>
 
 #include "all_scripts.h"
-#include "wire/token.h"
+#include "protocol/token.h"
 
 namespace redlatch::sim {
 
 namespace {
 
-using wire::LockKeys;
-using wire::Script;
+using protocol::LockKeys;
+using protocol::Script;
 
 constexpr int64_t kMs = 1000, kSecond = 1'000'000, kMinute = 60 * kSecond;
 
@@ -69,20 +69,20 @@ constexpr std::array<const char *, 4> kCids = {"aaaaaaaaaaaaaaaaaaaaaA", "bbbbbb
                                                "cccccccccccccccccccccg", "-_09azAZ____________-w"};
 }  // namespace
 
-const std::vector<LockKeys> &StepMaker::locks(wire::Format format) {
-  const auto make = [](wire::Format of) {
+const std::vector<LockKeys> &StepMaker::locks(protocol::Format format) {
+  const auto make = [](protocol::Format of) {
     return std::vector<LockKeys>{{"ns:", "a", of}, {"", "b{x}y", of}};
   };
-  static const std::vector<LockKeys> strings = make(wire::Format::kString);
-  static const std::vector<LockKeys> hashes = make(wire::Format::kHash);
-  return format == wire::Format::kHash ? hashes : strings;
+  static const std::vector<LockKeys> strings = make(protocol::Format::kString);
+  static const std::vector<LockKeys> hashes = make(protocol::Format::kHash);
+  return format == protocol::Format::kHash ? hashes : strings;
 }
 
 const std::vector<std::string> &StepMaker::keys() {
   static const std::vector<std::string> keys = [] {
     std::vector<std::string> all = {"", "other"};
     for (size_t i = 0; i < locks().size(); i++) {
-      const LockKeys &lock = locks()[i], &hash = locks(wire::Format::kHash)[i];
+      const LockKeys &lock = locks()[i], &hash = locks(protocol::Format::kHash)[i];
       for (const auto &key : {lock.lock, lock.queue, lock.fence, lock.readers, lock.info, lock.turn,
                               hash.queue, hash.readers, hash.info, hash.turn}) {
         all.push_back(key);
@@ -96,7 +96,7 @@ const std::vector<std::string> &StepMaker::keys() {
 const std::vector<std::string> &StepMaker::texts() {
   static const std::vector<std::string> texts = [] {
     std::vector<std::string> all(kForeignTexts.begin(), kForeignTexts.end());
-    for_each_script([&](Script, wire::Format, const wire::ScriptText &script) {
+    for_each_script([&](Script, protocol::Format, const protocol::ScriptText &script) {
       all.emplace_back(script.text);
     });
     return all;
@@ -166,17 +166,18 @@ std::string StepMaker::ms() {
   return is_one_in(12) ? plain_number() : any(kTimes);
 }
 
-std::string StepMaker::token() { return wire::make_token(any(kCids), 1 + below(3)); }
+std::string StepMaker::token() { return protocol::make_token(any(kCids), 1 + below(3)); }
 
 std::string StepMaker::member() {
   static constexpr int64_t kClaims[] = {0, 1, 500, 5000, 99999};
   static constexpr int64_t kWaits[] = {-1, -1, 0, 1, 3000, 60000};
   if (is_one_in(15)) return text();
-  static constexpr wire::Mode kModes[] = {wire::Mode::kWrite, wire::Mode::kWrite, wire::Mode::kRead,
-                                          wire::Mode::kRead, wire::Mode::kUpgrade};
-  return wire::make_member(token(), kModes[below(std::size(kModes))],
-                           kClaims[below(std::size(kClaims))], kWaits[below(std::size(kWaits))],
-                           is_one_in(3) ? owner() : "");
+  static constexpr protocol::Mode kModes[] = {protocol::Mode::kWrite, protocol::Mode::kWrite,
+                                              protocol::Mode::kRead, protocol::Mode::kRead,
+                                              protocol::Mode::kUpgrade};
+  return protocol::make_member(token(), kModes[below(std::size(kModes))],
+                               kClaims[below(std::size(kClaims))], kWaits[below(std::size(kWaits))],
+                               is_one_in(3) ? owner() : "");
 }
 
 std::string StepMaker::text() {
@@ -219,7 +220,7 @@ std::string StepMaker::sharer_in(const LockKeys &lock) {
       found == store_.keys().end() ? nullptr : std::get_if<Store::SortedSet>(&found->second.data);
   if (!set || set->order.empty() || is_one_in(5)) return holder_of(lock.lock);
   const auto index = static_cast<int64_t>(below(std::min<size_t>(set->order.size(), 4)));
-  return std::next(set->order.begin(), index)->second.substr(0, wire::kTokenSize);
+  return std::next(set->order.begin(), index)->second.substr(0, protocol::kTokenSize);
 }
 
 std::string StepMaker::owner_of(const LockKeys &lock) {
@@ -472,12 +473,13 @@ StepMaker::Words StepMaker::flood() {
   const bool is_one_alive = is_one_in(2);
   for (size_t i = 0; i < 270; i++) {
     words.push_back(std::to_string(1000 + i));
-    const auto mode = is_one_alive ? wire::Mode::kWrite : wire::Mode::kRead;
-    words.push_back(wire::make_member(wire::make_token(kCids[1], i), mode, 500, 5));
+    const auto mode = is_one_alive ? protocol::Mode::kWrite : protocol::Mode::kRead;
+    words.push_back(protocol::make_member(protocol::make_token(kCids[1], i), mode, 500, 5));
   }
   if (is_one_alive) {
     words.push_back("5000");
-    words.push_back(wire::make_member(wire::make_token(kCids[0], 1), wire::Mode::kWrite, 500, -1));
+    words.push_back(
+        protocol::make_member(protocol::make_token(kCids[0], 1), protocol::Mode::kWrite, 500, -1));
   }
   return words;
 }
@@ -495,8 +497,8 @@ Step StepMaker::walk() {
     }
     return step;
   }
-  const wire::ScriptText &list =
-      wire::script_text(Script::kList, wire::Format::kString, is_one_in(2));
+  const protocol::ScriptText &list =
+      protocol::script_text(Script::kList, protocol::Format::kString, is_one_in(2));
   Step step = called(list.sha1, list.text,
                      {"0", any(kPatterns), is_one_in(2) ? "256" : std::to_string(1 + below(9))}, 0);
   step.kind = Step::Kind::kWalk;
@@ -557,8 +559,8 @@ Step StepMaker::foreign() {
 
 Step StepMaker::made_up() {
   const auto step = [](Words words) { return Step{Step::Kind::kCommand, {}, std::move(words), 0}; };
-  const wire::ScriptText &known = wire::script_text(static_cast<Script>(below(wire::kScriptCount)),
-                                                    wire::Format::kString, is_one_in(2));
+  const protocol::ScriptText &known = protocol::script_text(
+      static_cast<Script>(below(protocol::kScriptCount)), protocol::Format::kString, is_one_in(2));
   switch (below(8)) {
     case 0:
       return step({"NOSUCHCOMMAND", text()});

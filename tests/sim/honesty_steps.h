@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/random.h"
+#include "protocol/keys.h"
 #include "store.h"
-#include "wire/keys.h"
 
 namespace redlatch::sim {
 
@@ -48,7 +48,8 @@ class StepMaker {
   Step make(int64_t now_us);
 
   // The locks that all of it is about.
-  static const std::vector<wire::LockKeys> &locks(wire::Format format = wire::Format::kString);
+  static const std::vector<protocol::LockKeys> &locks(
+      protocol::Format format = protocol::Format::kString);
   // Everything that any step may write to.
   static const std::vector<std::string> &keys();
   // Every text that is loaded when a sequence begins.
@@ -79,8 +80,8 @@ class StepMaker {
   std::string member();
   std::string owner();
   std::string holder_of(const std::string &key);
-  std::string sharer_in(const wire::LockKeys &lock);
-  std::string owner_of(const wire::LockKeys &lock);
+  std::string sharer_in(const protocol::LockKeys &lock);
+  std::string owner_of(const protocol::LockKeys &lock);
   std::string queued_in(const std::string &key);
   int64_t time(int64_t now_us);
 
@@ -96,10 +97,10 @@ class StepMaker {
   Step foreign();
   Step made_up();
   Step script();
-  Words acquire(const wire::LockKeys &lock, wire::Script which);
-  Words release(const wire::LockKeys &lock);
-  Words extend(const wire::LockKeys &lock);
-  Words arguments(const wire::LockKeys &lock, wire::Script which);
+  Words acquire(const protocol::LockKeys &lock, protocol::Script which);
+  Words release(const protocol::LockKeys &lock);
+  Words extend(const protocol::LockKeys &lock);
+  Words arguments(const protocol::LockKeys &lock, protocol::Script which);
   Step called(std::string_view sha1, std::string_view text, Words keys_and_arguments,
               size_t key_count);
   Step called(size_t text, Words keys_and_arguments, size_t key_count);

@@ -27,9 +27,9 @@ class Judge {
   virtual void sent(size_t node, int client, Argv argv) = 0;
   // A client that has last heard of a server at `heard_at` learns that it holds; `holder`, which is
   // what it believes from now on, is to be completed.
-  virtual void granted(const engine::Request &request, Nanos heard_at, Beliefs::Holder &holder) = 0;
+  virtual void granted(const lock::Request &request, Nanos heard_at, Beliefs::Holder &holder) = 0;
   // A request of another kind has succeeded.
-  virtual void succeeded(const engine::Request &request) = 0;
+  virtual void succeeded(const lock::Request &request) = 0;
   // No client holds by this token any more.
   virtual void given_up(const std::string &token) = 0;
   // A client has done something.

@@ -6,7 +6,7 @@ product's sources.
 
     mutants.py CORE OUTPUT_DIR
 
-copies core/{base,policy,wire,engine,quorum} to OUTPUT_DIR and changes there every place of
+copies core/{base,timing,protocol,lock,quorum} to OUTPUT_DIR and changes there every place of
 ENGINE_MUTANTS; the product itself has no hooks. It also writes engine_mutants.inc, the list for
 mutants.cc, and defect.h, the switch. Defects of the scripts need no copy: they stand in
 mutants.cc.
@@ -21,7 +21,7 @@ from pathlib import Path
 from mutant import Edit, Mutant
 from mutants_quorum import QUORUM_MUTANTS
 
-FOLDERS = ("base", "policy", "wire", "engine", "quorum")
+FOLDERS = ("base", "timing", "protocol", "lock", "quorum")
 
 ENGINE_MUTANTS = (
     Mutant(
@@ -29,16 +29,16 @@ ENGINE_MUTANTS = (
         "the lease counts from the reply, not from the request",
         21,
         Edit(
-            "engine/queue.cc",
-            "const Nanos deadline = policy::deadline_of(in_flight.sent_at, lease);",
+            "lock/queue.cc",
+            "const Nanos deadline = timing::deadline_of(in_flight.sent_at, lease);",
             "const Nanos deadline =\n"
-            "      policy::deadline_of(IS_ON ? now : in_flight.sent_at, lease);",
+            "      timing::deadline_of(IS_ON ? now : in_flight.sent_at, lease);",
         ),
         Edit(
-            "engine/tenure.cc",
-            "hold.deadline = std::max(hold.deadline, policy::deadline_of(sent_at, lease));",
+            "lock/tenure.cc",
+            "hold.deadline = std::max(hold.deadline, timing::deadline_of(sent_at, lease));",
             "hold.deadline =\n"
-            "      std::max(hold.deadline, policy::deadline_of(IS_ON ? now : sent_at, lease));",
+            "      std::max(hold.deadline, timing::deadline_of(IS_ON ? now : sent_at, lease));",
         ),
     ),
     Mutant(
@@ -46,7 +46,7 @@ ENGINE_MUTANTS = (
         "no margin for clocks of different rates",
         1,
         Edit(
-            "policy/lease_clock.h",
+            "timing/lease_clock.h",
             "return lease / 100 + 2 * kMs;",
             "return IS_ON ? 0 : lease / 100 + 2 * kMs;",
         ),
@@ -57,7 +57,7 @@ ENGINE_MUTANTS = (
         "a grant that comes by message is believed however late it is",
         4,
         Edit(
-            "engine/queue.cc",
+            "lock/queue.cc",
             "const auto granted_at = clock_offset_.local_time(push.server_ms, now);",
             "const auto granted_at = IS_ON ? std::optional<Nanos>(now)\n"
             "                                : clock_offset_.local_time(push.server_ms, now);",
@@ -68,12 +68,12 @@ ENGINE_MUTANTS = (
         "what is known of the server's clock never ages",
         14,
         Edit(
-            "policy/clock_offset.cc",
+            "timing/clock_offset.cc",
             "return now / 100;",
             "return IS_ON ? 0 : now / 100;",
         ),
         Edit(
-            "policy/clock_offset.cc",
+            "timing/clock_offset.cc",
             "if (other.second > second - static_cast<int64_t>(kSlots)) best_",
             "if (IS_ON || other.second > second - static_cast<int64_t>(kSlots)) best_",
         ),
@@ -84,7 +84,7 @@ ENGINE_MUTANTS = (
         "the longest hold ends nothing",
         3,
         Edit(
-            "engine/tenure.cc",
+            "lock/tenure.cc",
             "const Nanos end = std::min(hold.deadline, lease.end_at);",
             "const Nanos end = IS_ON ? hold.deadline : std::min(hold.deadline, lease.end_at);",
         ),
@@ -94,7 +94,7 @@ ENGINE_MUTANTS = (
         "a lock passes on inside its client without a limit",
         3,
         Edit(
-            "policy/waiting.h",
+            "timing/waiting.h",
             "return burst.pass_count < limit &&",
             "return (IS_ON || burst.pass_count < limit) &&",
         ),
@@ -104,7 +104,7 @@ ENGINE_MUTANTS = (
         "a wait lasts five times as long",
         4,
         Edit(
-            "engine/queue.cc",
+            "lock/queue.cc",
             "after(now, request->wait_ms * kMs)",
             "after(now, request->wait_ms * kMs * (IS_ON ? 5 : 1))",
         ),
@@ -114,13 +114,13 @@ ENGINE_MUTANTS = (
         "a request that is repeated after a lost answer has a new token",
         1,
         Edit(
-            "engine/connecting.cc",
+            "lock/connecting.cc",
             "      case Phase::kQueued:\n"
             "        return ask(hold, now);\n"
             "      case Phase::kHeld:",
             "      case Phase::kQueued:\n"
             "        if (IS_ON && hold.ghost_until > now && !hold.member.empty()) {\n"
-            "          hold.token = wire::make_token(cid_, ++last_id_);\n"
+            "          hold.token = protocol::make_token(cid_, ++last_id_);\n"
             "          hold.member.replace(0, hold.token.size(), hold.token);\n"
             "          hold.ticket.clear();\n"
             "        }\n"
@@ -134,7 +134,7 @@ ENGINE_MUTANTS = (
         "a release is repeated when its lease must have ended long ago",
         11,
         Edit(
-            "engine/tenure.cc",
+            "lock/tenure.cc",
             "if (now < std::max(hold.leave_until, hold.ghost_until)) return leave(hold, now);",
             "if (IS_ON || now < std::max(hold.leave_until, hold.ghost_until)) {\n"
             "        return leave(hold, now);\n      }",
@@ -145,7 +145,7 @@ ENGINE_MUTANTS = (
         "a lease is believed in until the answer to its detach",
         1,
         Edit(
-            "engine/handover.cc",
+            "lock/handover.cc",
             "  hold.lease->state.store(Lease::kDetached, std::memory_order_release);\n"
             "  timers_.remove(hold);",
             "  if (!IS_ON) {\n"
@@ -159,7 +159,7 @@ ENGINE_MUTANTS = (
         "a detach without an answer gives the lock back",
         5,
         Edit(
-            "engine/handover.cc",
+            "lock/handover.cc",
             "  end_lease(*hold, Lease::kDetached, {});\n  forget(*hold);",
             "  end_lease(*hold, Lease::kDetached, {});\n"
             "  if (IS_ON) {\n    hold->is_detached = false;\n    hold->is_release_due = true;\n"
@@ -173,7 +173,7 @@ ENGINE_MUTANTS = (
         "a pushed grant is believed for as long as the message says",
         1,
         Edit(
-            "engine/queue.cc",
+            "lock/queue.cc",
             "const Nanos claim = std::min(push.ms, hold.claim_ms) * kMs;",
             "const Nanos claim = (IS_ON ? push.ms : std::min(push.ms, hold.claim_ms)) * kMs;",
         ),
@@ -184,7 +184,7 @@ ENGINE_MUTANTS = (
         "a pushed fence is believed whatever it is",
         25,
         Edit(
-            "engine/queue.cc",
+            "lock/queue.cc",
             "push.check == hold.check && is_fence_plausible(hold, push);",
             "push.check == hold.check && (IS_ON || is_fence_plausible(hold, push));",
         ),
@@ -194,7 +194,7 @@ ENGINE_MUTANTS = (
         "dead waiters beyond what one call looks at are left to the next poll",
         20,
         Edit(
-            "engine/queue.cc",
+            "lock/queue.cc",
             "if (answer.has_more && !is_vacant) return ask(hold, now);",
             "if (!IS_ON && answer.has_more && !is_vacant) return ask(hold, now);",
         ),
@@ -205,13 +205,13 @@ ENGINE_MUTANTS = (
         "a lease is renewed while its release waits for an answer",
         1,
         Edit(
-            "engine/tenure.cc",
+            "lock/tenure.cc",
             ": ask(hold, now);\n    case Phase::kLeaving:\n",
             ": ask(hold, now);\n    case Phase::kLeaving:\n"
             "      if (IS_ON && hold.is_release_due && link_ == Link::kUp) {\n"
-            "        wire::Command late;\n"
-            "        const auto form = wire::Form::kDigest;\n"
-            "        wire::extend(late, dialect_, form, hold.lock->keys, hold.token,\n"
+            "        protocol::Command late;\n"
+            "        const auto form = protocol::Form::kDigest;\n"
+            "        protocol::extend(late, dialect_, form, hold.lock->keys, hold.token,\n"
             "                     hold.lease_time / kMs, false, nullptr);\n"
             "        InFlight in_flight{Ask::kExtend, form, now, hold.lease_time,\n"
             "                           hold.shared_from_this()};\n"
@@ -224,13 +224,13 @@ ENGINE_MUTANTS = (
         "only the head looks when a holder of another library goes",
         82,
         Edit(
-            "engine/queue.cc",
+            "lock/queue.cc",
             "if (is_foreign || (hold.is_head() && hold.is_key_awaited)) watch_key(hold, now);",
             "if ((is_foreign && (hold.is_head() || !IS_ON)) ||\n"
             "      (hold.is_head() && hold.is_key_awaited)) watch_key(hold, now);",
         ),
         Edit(
-            "engine/queue.cc",
+            "lock/queue.cc",
             "is_foreign ? hold.is_head() || !is_watched",
             "is_foreign ? hold.is_head() || !(is_watched || IS_ON)",
         ),
@@ -241,7 +241,7 @@ ENGINE_MUTANTS = (
         "a waiter trusts messages alone and never looks by itself",
         3,
         Edit(
-            "engine/queue.cc",
+            "lock/queue.cc",
             "  timers_.set(hold, std::min(now + delay, std::exchange",
             "  if (!IS_ON || delay == 0 || hold.told_due < kNever)\n"
             "    timers_.set(hold, std::min(now + delay, std::exchange",
@@ -252,12 +252,12 @@ ENGINE_MUTANTS = (
         "the queue member is made anew with each request",
         2,
         Edit(
-            "engine/queue.cc",
+            "lock/queue.cc",
             "    hold.foreign = front->options.foreign;\n  }\n",
             "    hold.foreign = front->options.foreign;\n"
             "    if (IS_ON && !hold.member.empty()) {\n"
             "      const bool is_limited = !hold.is_shared && front->wait_ms > 0;\n"
-            "      hold.member = wire::make_member(\n"
+            "      hold.member = protocol::make_member(\n"
             "          hold.token, hold.mode, std::min(hold.lease_time / kMs, kClaimMs),\n"
             "          is_limited ? std::max<Nanos>(front->due - now, 0) / kMs : -1);\n"
             "    }\n"
@@ -269,10 +269,10 @@ ENGINE_MUTANTS = (
         "after NOSCRIPT an ACQUIRE is sent again behind its own RELEASE",
         1,
         Edit(
-            "engine/queue.cc",
+            "lock/queue.cc",
             "      return;  // what was sent behind it decides",
             "      if (!IS_ON || !wants_text(refusal, in_flight)) return;\n"
-            "      return ask(hold, now, wire::Form::kText);",
+            "      return ask(hold, now, protocol::Form::kText);",
         ),
         shape="kFlush",
     ),
@@ -281,12 +281,12 @@ ENGINE_MUTANTS = (
         "the auxiliary keys of `a` and `{a}` are the same",
         1,
         Edit(
-            "wire/keys.cc",
+            "protocol/keys.cc",
             'stem.append(lock).append(":rl1.");',
             'stem.append(lock).append(IS_ON ? ":rl1:" : ":rl1.");',
         ),
         Edit(
-            "wire/keys.cc",
+            "protocol/keys.cc",
             'append("{").append(lock)',
             'append("{").append(IS_ON ? name : lock)',
         ),
@@ -296,12 +296,12 @@ ENGINE_MUTANTS = (
         "a renewal that is under way is due again and again (220f2fa)",
         16,
         Edit(
-            "engine/engine.cc",
+            "lock/engine.cc",
             "hold->looked_at != now;",
             "(IS_ON || hold->looked_at != now);",
         ),
         Edit(
-            "engine/engine.cc",
+            "lock/engine.cc",
             "  while (!timers_.empty()) {\n",
             "  for (int turns = 0; !timers_.empty(); turns++) {\n"
             "    if (turns > 100'000) throw redlatch::sim::Endless{};\n",
@@ -313,7 +313,7 @@ ENGINE_MUTANTS = (
         "a lease goes on that was taken by force and granted again (220f2fa)",
         22,
         Edit(
-            "engine/queue.cc",
+            "lock/queue.cc",
             "answer.fence != hold.fence) {",
             "answer.fence != hold.fence && !IS_ON) {",
         ),
@@ -324,7 +324,7 @@ ENGINE_MUTANTS = (
         "what is lost leaves its token in the queue (220f2fa)",
         466,
         Edit(
-            "engine/tenure.cc",
+            "lock/tenure.cc",
             "if (is_gone && !hold.is_cancel_due) {",
             "if (is_gone && (IS_ON || !hold.is_cancel_due)) {",
         ),
@@ -335,7 +335,7 @@ ENGINE_MUTANTS = (
         "a renewal that is confirmed after the lease brings it back",
         8,
         Edit(
-            "engine/tenure.cc",
+            "lock/tenure.cc",
             "  if (now >= hold.lease->deadline.load()) return on_hold_due(hold, now);\n"
             "  if (refusal &&",
             "  const bool is_over = now >= hold.lease->deadline.load();\n"
@@ -343,7 +343,7 @@ ENGINE_MUTANTS = (
             "  if (refusal &&",
         ),
         Edit(
-            "engine/tenure.cc",
+            "lock/tenure.cc",
             "  if (const Nanos end = hold.lease->deadline.load(); now < end) {",
             "  if (IS_ON && hold.is_extend_pending) return timers_.set(hold, now + 10 * kMs);\n"
             "  if (const Nanos end = hold.lease->deadline.load(); now < end) {",
@@ -354,7 +354,7 @@ ENGINE_MUTANTS = (
         "a lock that passes on inside a client keeps its fence",
         3,
         Edit(
-            "engine/queue.cc",
+            "lock/queue.cc",
             "lease.fence = hold.fence + hold.burst.pass_count;",
             "lease.fence = hold.fence + (IS_ON ? 0 : hold.burst.pass_count);",
         ),
@@ -364,7 +364,7 @@ ENGINE_MUTANTS = (
         "a refusal that may pass is met without a pause",
         1,
         Edit(
-            "engine/queue.cc",
+            "lock/queue.cc",
             "timers_.set(hold, now + hold.retry.next(entropy_.next()));",
             "timers_.set(hold, now + (IS_ON ? 0 : hold.retry.next(entropy_.next())));",
         ),
@@ -375,13 +375,13 @@ ENGINE_MUTANTS = (
         "an upgrade that was granted while it was taken back stays",
         132,
         Edit(
-            "engine/climb.cc",
+            "lock/climb.cc",
             "climb.is_descent_due = answer.result == 2;",
             "climb.is_descent_due = answer.result == 2 && !IS_ON;",
         ),
         # Or the next renewal would put it right.
         Edit(
-            "engine/climb.cc",
+            "lock/climb.cc",
             "if (hold.climb.request || hold.climb.is_cancel_due) return;",
             "if (IS_ON || hold.climb.request || hold.climb.is_cancel_due) return;",
         ),
@@ -392,7 +392,7 @@ ENGINE_MUTANTS = (
         "a message of an earlier upgrade is believed",
         13,
         Edit(
-            "engine/climb.cc",
+            "lock/climb.cc",
             "  if (hold.is_ask_pending) {\n    hold.told_due = now;",
             "  if (IS_ON) {\n"
             "    become_writer(hold, hold.fence + 32, hold.since_ms);\n"
@@ -406,7 +406,7 @@ ENGINE_MUTANTS = (
         "a name that nothing holds is not forgotten",
         1,
         Edit(
-            "engine/tenure.cc",
+            "lock/tenure.cc",
             "if (--hold.lock->hold_count == 0) names_",
             "if (--hold.lock->hold_count == 0 && !IS_ON) names_",
         ),

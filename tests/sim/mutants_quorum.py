@@ -13,7 +13,7 @@ QUORUM_MUTANTS = (
         "half of the nodes are enough",
         1,
         Edit(
-            "policy/quorum.h",
+            "timing/quorum.h",
             "return node_count / 2 + 1;",
             "return node_count / 2 + (IS_ON ? 0 : 1);",
         ),
@@ -42,11 +42,11 @@ QUORUM_MUTANTS = (
         ),
         Edit(
             "quorum/bid.cc",
-            "  return policy::valid_until({deadlines.data(), count}, majority_);",
+            "  return timing::valid_until({deadlines.data(), count}, majority_);",
             "  if (IS_ON && count > 0) {\n"
-            "    return policy::valid_until({deadlines.data(), count}, 1);\n"
+            "    return timing::valid_until({deadlines.data(), count}, 1);\n"
             "  }\n"
-            "  return policy::valid_until({deadlines.data(), count}, majority_);",
+            "  return timing::valid_until({deadlines.data(), count}, majority_);",
         ),
         shape="kRedlock",
     ),
@@ -55,7 +55,7 @@ QUORUM_MUTANTS = (
         "a vote has no margin for clocks of different rates",
         1,
         Edit(
-            "policy/lease_clock.h",
+            "timing/lease_clock.h",
             " : lease / 100 + 2 * kMs;",
             " : IS_ON ? 0 : lease / 100 + 2 * kMs;",
         ),
@@ -77,12 +77,12 @@ QUORUM_MUTANTS = (
         "a vote counts from the reply, not from the request",
         2,
         Edit(
-            "engine/queue.cc",
+            "lock/queue.cc",
             " ? now : in_flight.sent_at, lease);",
             " || IS_ON ? now : in_flight.sent_at, lease);",
         ),
         Edit(
-            "engine/tenure.cc",
+            "lock/tenure.cc",
             " ? now : sent_at, lease));",
             " || IS_ON ? now : sent_at, lease));",
         ),
@@ -144,7 +144,7 @@ QUORUM_MUTANTS = (
         "the uptime is believed whatever the clock says",
         2,
         Edit(
-            "policy/quorum.h",
+            "timing/quorum.h",
             "const Nanos doubt = distance + age",
             "const Nanos doubt = (IS_ON ? 0 : distance) + age",
         ),
@@ -232,7 +232,7 @@ QUORUM_MUTANTS = (
         "a lease lasts as long as its longest vote",
         1,
         Edit(
-            "policy/quorum.h",
+            "timing/quorum.h",
             "return sorted[needed - 1];",
             "return sorted[IS_ON ? 0 : needed - 1];",
         ),
@@ -341,7 +341,7 @@ QUORUM_MUTANTS = (
             "quorum/tenure.cc",
             "  vote.fence.reset();\n  vote.why = {};\n",
             "  if (IS_ON && bid.phase == Bid::Phase::kHeld) {\n"
-            "    vote.share->deadline = policy::deadline_of(now, bid.options.lease);\n"
+            "    vote.share->deadline = timing::deadline_of(now, bid.options.lease);\n"
             "  }\n"
             "  vote.fence.reset();\n  vote.why = {};\n",
         ),

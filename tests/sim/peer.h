@@ -30,7 +30,7 @@ class Peer : public ClientEnd {
   void think();
   void take(const Message &message);
   void send(Argv argv);
-  bool is_hash() const { return scene_.plan.format == wire::Format::kHash; }
+  bool is_hash() const { return scene_.plan.format == protocol::Format::kHash; }
   void hang_up();
 
   Scene &scene_;

@@ -200,7 +200,7 @@ void load_behind(Plan &plan, Random &random) {
   plan.think_max = 1'000 * kMs;
   plan.fault_interval = random.between(150, 600) * kMs;
   if (!random.chance(300)) return;
-  plan.format = wire::Format::kHash;
+  plan.format = protocol::Format::kHash;
   plan.owner_count = 3;
 }
 
@@ -217,7 +217,7 @@ void load_readers(Plan &plan, Random &random) {
 void load_reentrant(Plan &plan, Random &random) {
   load_general(plan, random);
   switch_off(plan, Fault::kAttach);
-  plan.format = wire::Format::kHash;
+  plan.format = protocol::Format::kHash;
   plan.owner_count = static_cast<int>(random.between(2, 4));
   plan.name_count = static_cast<int>(random.between(1, 2));
   plan.think_max /= 2;

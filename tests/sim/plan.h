@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "base/clock.h"
-#include "wire/scripts.h"
+#include "protocol/scripts.h"
 
 namespace redlatch::sim {
 
@@ -134,11 +134,11 @@ struct Plan {
   int force_percent = 1;  // of what callers do
 
   // Locks that are not just mutexes.
-  wire::Format format = wire::Format::kString;
+  protocol::Format format = protocol::Format::kString;
   int read_percent = 0;   // of those who take a lock
   int climb_percent = 0;  // of holders become readers, or writers
   int owner_count = 0;    // 0: nobody has a name
-  bool is_shared() const { return read_percent > 0 || format == wire::Format::kHash; }
+  bool is_shared() const { return read_percent > 0 || format == protocol::Format::kHash; }
 
   // Locks on several servers.
   enum class Guard : uint8_t { kOn, kDurable, kOff };

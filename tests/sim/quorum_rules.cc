@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "caller.h"
-#include "wire/scripts.h"
+#include "protocol/scripts.h"
 
 namespace redlatch::sim {
 
@@ -33,8 +33,8 @@ std::string_view token_of_acquire(Argv argv) {
   if (argv.size() < 3 || !argv[0].starts_with("EVAL")) return {};
   bool is_acquire = false;
   for (const bool is_sharded : {false, true}) {
-    for (const auto script : {wire::Script::kAcquire, wire::Script::kVote}) {
-      const auto &text = wire::script_text(script, wire::Format::kString, is_sharded);
+    for (const auto script : {protocol::Script::kAcquire, protocol::Script::kVote}) {
+      const auto &text = protocol::script_text(script, protocol::Format::kString, is_sharded);
       is_acquire = is_acquire || argv[1] == text.sha1 || argv[1] == text.text;
     }
   }
@@ -149,7 +149,7 @@ void QuorumRules::learnt_of_restart(size_t node, std::string_view channel) {
   }
 }
 
-void QuorumRules::granted(const engine::Request &request, Nanos, Beliefs::Holder &holder) {
+void QuorumRules::granted(const lock::Request &request, Nanos, Beliefs::Holder &holder) {
   holder.has_fence = plan_.is_fenced;
   const auto &options = request.options;
   const Nanos left = holder.lease->deadline.load() - holder.clock->read(schedule_.now());
@@ -160,9 +160,9 @@ void QuorumRules::granted(const engine::Request &request, Nanos, Beliefs::Holder
   if (options.is_renewed && options.max_hold == 0) renewed_[holder.token] = schedule_.now();
 }
 
-void QuorumRules::succeeded(const engine::Request &request) {
+void QuorumRules::succeeded(const lock::Request &request) {
   // With several callers another one of this client may have it by now.
-  const bool is_free = request.op == engine::Request::Op::kRelease && plan_.caller_count == 1;
+  const bool is_free = request.op == lock::Request::Op::kRelease && plan_.caller_count == 1;
   if (is_free) judge_release(*request.lease);
 }
 
@@ -173,7 +173,7 @@ void QuorumRules::judge_client(int client) {
 }
 
 // What an older request of this client is handed by just this release is none of it.
-void QuorumRules::judge_release(const engine::Lease &lease) {
+void QuorumRules::judge_release(const lock::Lease &lease) {
   const auto found = votes_.find(id_of(lease.token, std::string(kNamespace) + lease.name));
   const auto left = left_.find(lease.token);
   if (found == votes_.end() || left == left_.end()) return;

@@ -34,8 +34,8 @@ class QuorumRules : public Judge {
 
   // Judge
   void sent(size_t node, int client, Argv argv) override;
-  void granted(const engine::Request &request, Nanos heard_at, Beliefs::Holder &holder) override;
-  void succeeded(const engine::Request &request) override;
+  void granted(const lock::Request &request, Nanos heard_at, Beliefs::Holder &holder) override;
+  void succeeded(const lock::Request &request) override;
   void given_up(const std::string &token) override;
   void judge_client(int client) override;
   // With a guard the client's votes there count for nothing any more.
@@ -90,7 +90,7 @@ class QuorumRules : public Judge {
   };
   using Votes = std::array<Vote, kMaxNodes>;
 
-  void judge_release(const engine::Lease &lease);
+  void judge_release(const lock::Lease &lease);
   void judge_validity(const std::string &name, const Beliefs::Holder &holder);
   void judge_losses(const Scene &scene);
   void judge_idle(const Scene &scene);

@@ -26,17 +26,18 @@ int64_t number(std::string_view text) {
 }
 
 struct Known {
-  wire::Script script;
-  wire::Format format;
+  protocol::Script script;
+  protocol::Format format;
 };
 
 const std::unordered_map<std::string_view, Known> &scripts() {
   static const auto kScripts = [] {
     std::unordered_map<std::string_view, Known> known;
-    for_each_script([&](wire::Script script, wire::Format format, const wire::ScriptText &text) {
-      known.emplace(text.sha1, Known{script, format});
-      known.emplace(text.text, Known{script, format});
-    });
+    for_each_script(
+        [&](protocol::Script script, protocol::Format format, const protocol::ScriptText &text) {
+          known.emplace(text.sha1, Known{script, format});
+          known.emplace(text.text, Known{script, format});
+        });
     return known;
   }();
   return kScripts;
@@ -71,50 +72,50 @@ Rules::Call Rules::read(Argv argv) {
   call.script = found->second.script;
   call.format = found->second.format;
   // Checked like ACQUIRE, without its fence.
-  const bool is_vote = call.script == wire::Script::kVote;
-  if (is_vote) call.script = wire::Script::kAcquire;
+  const bool is_vote = call.script == protocol::Script::kVote;
+  if (is_vote) call.script = protocol::Script::kAcquire;
   if (key_count >= 3) {
     call.queue = argv[4];
     if (!is_vote) call.fence = argv[5];
   }
-  if (key_count >= 4) call.readers = argv[call.script == wire::Script::kInspect ? 7 : 6];
-  if (key_count == 5 && call.script != wire::Script::kInspect) call.turn = argv[7];
-  if (call.script == wire::Script::kExtendShared) call.readers = argv[4];
-  if (call.script == wire::Script::kRaiseFence) call.fence = argv[4];
-  if (call.script == wire::Script::kDetach || call.script == wire::Script::kAttach) {
+  if (key_count >= 4) call.readers = argv[call.script == protocol::Script::kInspect ? 7 : 6];
+  if (key_count == 5 && call.script != protocol::Script::kInspect) call.turn = argv[7];
+  if (call.script == protocol::Script::kExtendShared) call.readers = argv[4];
+  if (call.script == protocol::Script::kRaiseFence) call.fence = argv[4];
+  if (call.script == protocol::Script::kDetach || call.script == protocol::Script::kAttach) {
     call.readers = argv[4];
     call.queue = call.fence = {};
   }
-  read_arguments(call, args, found->second.format == wire::Format::kHash);
+  read_arguments(call, args, found->second.format == protocol::Format::kHash);
   return call;
 }
 
 void Rules::read_arguments(Call &call, Argv args, bool is_hash) {
   switch (*call.script) {
-    case wire::Script::kAcquire:
-    case wire::Script::kAcquireRead:
-    case wire::Script::kUpgrade:
+    case protocol::Script::kAcquire:
+    case protocol::Script::kAcquireRead:
+    case protocol::Script::kUpgrade:
       call.token = args[0];
       call.lease_ms = number(args[1]);
       call.member = args[2];
       call.ticket = args[3];
       if (is_hash) call.owner = args[5];
-      if (call.script == wire::Script::kAcquireRead) call.sibling = args[5];
+      if (call.script == protocol::Script::kAcquireRead) call.sibling = args[5];
       break;
-    case wire::Script::kRelease:
-    case wire::Script::kForceRelease:
-    case wire::Script::kRaiseFence:
-    case wire::Script::kDetach:
+    case protocol::Script::kRelease:
+    case protocol::Script::kForceRelease:
+    case protocol::Script::kRaiseFence:
+    case protocol::Script::kDetach:
       call.token = args[0];
       break;
-    case wire::Script::kExtend:
-    case wire::Script::kExtendShared:
-    case wire::Script::kDowngrade:
-    case wire::Script::kAttach:
+    case protocol::Script::kExtend:
+    case protocol::Script::kExtendShared:
+    case protocol::Script::kDowngrade:
+    case protocol::Script::kAttach:
       call.token = args[0];
       call.lease_ms = number(args[1]);
       break;
-    case wire::Script::kCancel:
+    case protocol::Script::kCancel:
       call.member = args[0];
       call.token = token_of(args[0]);
       break;
@@ -134,21 +135,21 @@ void Rules::sent(size_t, int client, Argv argv) {
   judge_descent(client, call);
   if (!call.owner.empty()) owners_.emplace(call.owner);
   switch (*call.script) {
-    case wire::Script::kAcquire:
-    case wire::Script::kAcquireRead:
-    case wire::Script::kUpgrade:
+    case protocol::Script::kAcquire:
+    case protocol::Script::kAcquireRead:
+    case protocol::Script::kUpgrade:
       note_lease(call);
       if (!asked_for_.contains(call.token)) asked_for_.emplace(call.token, call.lock);
       if (released_.contains(call.token)) {
         verdict_.broken("a released token is never acquired again", who());
       }
       return;
-    case wire::Script::kRelease:
+    case protocol::Script::kRelease:
       released_.emplace(call.token);
       return judge_release(client, call);
-    case wire::Script::kExtend:
-    case wire::Script::kExtendShared:
-    case wire::Script::kDowngrade:
+    case protocol::Script::kExtend:
+    case protocol::Script::kExtendShared:
+    case protocol::Script::kDowngrade:
       note_lease(call);
       if (given_up_.contains(call.token)) verdict_.broken("what is given up is not renewed", who());
       return;
@@ -255,7 +256,7 @@ void Rules::judge_runout(std::string_view lock, const Lock &was) {
 
 // .. and does not go on with what was taken from it, though it has got it again.
 void Rules::judge_renewal(const Call &call, const Lock &is) {
-  if (plan_.shape != Shape::kCut || call.script != wire::Script::kExtend) return;
+  if (plan_.shape != Shape::kCut || call.script != protocol::Script::kExtend) return;
   const auto told = told_.find(call.token);
   if (call.token != is.holder || told == told_.end() || told->second.fence == 0) return;
   if (told->second.fence < is.granted_fence && schedule_.now() > is.granted_at + kEnough) {
@@ -302,8 +303,8 @@ void Rules::judge_holder(const Call &call, const Lock &was, const Lock &is, int6
   if (was.holder == is.holder) return;
   const std::string lock(call.lock);
   if (!was.holder.empty()) {
-    const bool is_forced = call.script == wire::Script::kForceRelease;
-    const bool is_given_up = call.script == wire::Script::kRelease || call.is_foreign_delete;
+    const bool is_forced = call.script == protocol::Script::kForceRelease;
+    const bool is_given_up = call.script == protocol::Script::kRelease || call.is_foreign_delete;
     const bool is_owner = call.token == was.holder;
     if (is_forced && (call.token.empty() || is_owner)) {
       take_by_force(was.holder);
@@ -315,9 +316,9 @@ void Rules::judge_holder(const Call &call, const Lock &was, const Lock &is, int6
   }
   if (is.holder.empty() || !call.script) return;
   const bool is_extension =
-      call.script == wire::Script::kExtend || call.script == wire::Script::kExtendShared ||
-      call.script == wire::Script::kDowngrade || call.script == wire::Script::kDetach ||
-      call.script == wire::Script::kAttach;
+      call.script == protocol::Script::kExtend || call.script == protocol::Script::kExtendShared ||
+      call.script == protocol::Script::kDowngrade || call.script == protocol::Script::kDetach ||
+      call.script == protocol::Script::kAttach;
   if (is_extension) {
     return verdict_.broken("what is gone is not brought back", lock + ": " + is.holder);
   }
@@ -329,9 +330,9 @@ void Rules::judge_holder(const Call &call, const Lock &was, const Lock &is, int6
 }
 
 int64_t Rules::granted_ms(const Call &call, std::string_view token) const {
-  const bool is_asking = call.script == wire::Script::kAcquire ||
-                         call.script == wire::Script::kAcquireRead ||
-                         call.script == wire::Script::kUpgrade;
+  const bool is_asking = call.script == protocol::Script::kAcquire ||
+                         call.script == protocol::Script::kAcquireRead ||
+                         call.script == protocol::Script::kUpgrade;
   if (is_asking && call.token == token) return call.lease_ms;
   for (const Gone &gone : gone_) {
     if (gone.key == call.queue && token_of(gone.member) == token)
@@ -364,7 +365,7 @@ void Rules::judge_expiry(const Call &call, const Lock &was, const Lock &is, int6
 // Whoever was told a ticket stands there, whatever copies of its requests did meanwhile.
 void Rules::judge_place(const Call &call, const Value &reply) {
   const bool is_asking =
-      call.script == wire::Script::kAcquire || call.script == wire::Script::kAcquireRead;
+      call.script == protocol::Script::kAcquire || call.script == protocol::Script::kAcquireRead;
   if (!is_asking || call.ticket.empty()) return;
   const auto *queue = queue_at(call.queue);
   if (queue == nullptr || reply.is_error()) return;
@@ -383,7 +384,7 @@ void Rules::judge_grant(const Call &call, const std::string &token, const Lock &
   const std::string how = std::string(call.lock) + ": " + token;
   constexpr double kNone = -2 * kUpgradeTicket;
   double ticket = kNone;
-  bool is_upgrade = call.script == wire::Script::kUpgrade && call.token == token;
+  bool is_upgrade = call.script == protocol::Script::kUpgrade && call.token == token;
   for (const Gone &gone : gone_) {
     if (token_of(gone.member) != token) continue;
     ticket = gone.score;  // the last counts: it may have got back to its place before

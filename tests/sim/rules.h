@@ -18,16 +18,16 @@
 
 #include "judge.h"
 #include "plan.h"
+#include "protocol/scripts.h"
+#include "protocol/token.h"
 #include "schedule.h"
 #include "server.h"
 #include "verdict.h"
-#include "wire/scripts.h"
-#include "wire/token.h"
 
 namespace redlatch::sim {
 
-using wire::kCidSize;
-using wire::kTokenSize;
+using protocol::kCidSize;
+using protocol::kTokenSize;
 
 inline constexpr Nanos kWatchInterval = 500 * kMs;  // between two calls of Judge::watch()
 
@@ -44,8 +44,8 @@ class Rules : public Witness, public Judge {
 
   // Judge
   void sent(size_t node, int client, Argv argv) override;
-  void granted(const engine::Request &request, Nanos heard_at, Beliefs::Holder &holder) override;
-  void succeeded(const engine::Request &request) override;
+  void granted(const lock::Request &request, Nanos heard_at, Beliefs::Holder &holder) override;
+  void succeeded(const lock::Request &request) override;
   // It is not to be renewed, and once released not acquired.
   void given_up(const std::string &token) override {
     given_up_.insert(token);
@@ -68,12 +68,12 @@ class Rules : public Witness, public Judge {
 
  private:
   struct Call {
-    std::optional<wire::Script> script;
+    std::optional<protocol::Script> script;
     std::string_view lock, queue, fence, readers, turn;  // keys
     std::string_view token;                              // of who calls, '' if nobody
     std::string_view member, ticket;
     std::string_view owner, sibling;
-    wire::Format format = wire::Format::kString;
+    protocol::Format format = protocol::Format::kString;
     int64_t lease_ms = 0;
     bool is_foreign_delete = false;
   };

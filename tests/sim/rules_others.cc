@@ -55,13 +55,13 @@ void Rules::judge_others(const Call &call, const Lock &was, Lock &lock, int64_t 
 void Rules::judge_turns(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
   const bool was_free = was.holder.empty() && was.holds.empty();
   const bool is_asking =
-      call.script == wire::Script::kAcquire || call.script == wire::Script::kAcquireRead;
+      call.script == protocol::Script::kAcquire || call.script == protocol::Script::kAcquireRead;
   if (is_asking && was_free && turn_.is_window && !is.holder.empty()) {
     verdict_.broken("what is left to others is not taken",
                     std::string(call.lock) + ": " + is.holder);
   }
   // By a hand-over, in a fleet that leaves it to the server when.
-  const bool gives = call.script == wire::Script::kRelease && was.holder == call.token &&
+  const bool gives = call.script == protocol::Script::kRelease && was.holder == call.token &&
                      was.holds.empty() && plan_.foreign_burst == 0;
   const bool is_handed_on = gives && !is.holder.empty() && is.holder != was.holder;
   if (!is_handed_on || !turn_.is_marked || turn_.missed >= kYieldLimit) return;
@@ -137,7 +137,7 @@ void Rules::judge_leftovers(Nanos gone_for) {
 
 // ---- clients and faults ------------------------------------------------------------------------
 
-void Rules::granted(const engine::Request &request, Nanos heard_at, Beliefs::Holder &holder) {
+void Rules::granted(const lock::Request &request, Nanos heard_at, Beliefs::Holder &holder) {
   const auto &lease = *request.lease;
   if (!holder.is_attached) holder.local_burst = request.options.local_burst;
   // What the client knows of the clock is from before the jump, and no reply has told it yet.
@@ -146,8 +146,8 @@ void Rules::granted(const engine::Request &request, Nanos heard_at, Beliefs::Hol
   if (holder.is_attached) given_up_.erase(lease.token);
 }
 
-void Rules::succeeded(const engine::Request &request) {
-  if (request.op != engine::Request::Op::kUpgrade) return;
+void Rules::succeeded(const lock::Request &request) {
+  if (request.op != lock::Request::Op::kUpgrade) return;
   told_[request.lease->token] = {schedule_.now(), request.lease->fence};
 }
 

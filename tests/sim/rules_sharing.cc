@@ -52,7 +52,7 @@ void Rules::judge_sharing(const Call &call, const Lock &was, const Lock &is, int
   const bool is_writer_now = !is.is_hash && is.holds.empty() && was.holds.contains(is.holder);
   if (is_writer_now) judge_grant(call, is.holder, was, is, now_ms);
   const bool is_reader_now = !is.is_hash && was.holds.empty() && is.holds.contains(was.holder);
-  if (is_reader_now && (call.script != wire::Script::kDowngrade || call.token != was.holder)) {
+  if (is_reader_now && (call.script != protocol::Script::kDowngrade || call.token != was.holder)) {
     verdict_.broken("only a writer makes itself a reader",
                     std::string(call.lock) + ": " + was.holder);
   }
@@ -80,8 +80,9 @@ void Rules::judge_shape(const Call &call, const Lock &was, const Lock &is, int64
     return !was.holds.contains(hold.first);
   });
   const auto given_up = was.holds.find(std::string(call.token));
-  const bool is_released = call.script == wire::Script::kRelease && given_up != was.holds.end() &&
-                           given_up->second > now_ms && !is.holds.contains(given_up->first);
+  const bool is_released = call.script == protocol::Script::kRelease &&
+                           given_up != was.holds.end() && given_up->second > now_ms &&
+                           !is.holds.contains(given_up->first);
   if (is.is_hash && (is_counted || is_released) &&
       is.count != static_cast<int64_t>(is.holds.size())) {
     verdict_.broken("the count is that of the holds", lock + ": " + std::to_string(is.count) +
@@ -90,11 +91,11 @@ void Rules::judge_shape(const Call &call, const Lock &was, const Lock &is, int64
 }
 
 void Rules::judge_ended(const Call &call, const std::string &token, const Lock &is) {
-  const bool is_forced = call.script == wire::Script::kForceRelease;
+  const bool is_forced = call.script == protocol::Script::kForceRelease;
   if (is_forced && (call.token.empty() || call.token == token)) {
     return take_by_force(token);
   }
-  const bool is_given_up = call.script == wire::Script::kRelease || call.is_foreign_delete;
+  const bool is_given_up = call.script == protocol::Script::kRelease || call.is_foreign_delete;
   if (is_given_up && call.token == token) return;
   verdict_.broken("a hold ends with its lease, its release or by force",
                   std::string(call.lock) + ": " + token + " -> " + is.holder + " by '" +
@@ -121,9 +122,9 @@ void Rules::judge_new(const Call &call, const std::string &token, int64_t end, c
                       const Lock &is, int64_t now_ms) {
   if (!call.script) return;
   const std::string how = std::string(call.lock) + ": " + token;
-  const bool is_extension = call.script == wire::Script::kExtend ||
-                            call.script == wire::Script::kExtendShared ||
-                            call.script == wire::Script::kDowngrade;
+  const bool is_extension = call.script == protocol::Script::kExtend ||
+                            call.script == protocol::Script::kExtendShared ||
+                            call.script == protocol::Script::kDowngrade;
   if (is_extension && call.token == token) {
     return verdict_.broken("what is gone is not brought back", how);
   }
@@ -145,20 +146,21 @@ void Rules::judge_answer(const Call &call, const Lock &was, const Lock &is, cons
   if (!call.script || reply.items.empty()) return;
   const std::string how = std::string(call.lock) + ": " + std::string(call.token);
   const int64_t result = reply.items[0].integer;
-  const bool is_upgrade = call.script == wire::Script::kUpgrade;
-  const bool is_denied = is_upgrade ? result == -1
-                                    : result == 0 && (call.script == wire::Script::kExtendShared ||
-                                                      call.script == wire::Script::kDowngrade);
+  const bool is_upgrade = call.script == protocol::Script::kUpgrade;
+  const bool is_denied = is_upgrade
+                             ? result == -1
+                             : result == 0 && (call.script == protocol::Script::kExtendShared ||
+                                               call.script == protocol::Script::kDowngrade);
   const auto held = was.holds.find(std::string(call.token));
   if (is_denied && held != was.holds.end() && held->second > now_ms) {
     verdict_.broken("who holds is not told otherwise", how);
   }
-  if (is.is_hash && call.script == wire::Script::kAcquire && result == 1 &&
+  if (is.is_hash && call.script == protocol::Script::kAcquire && result == 1 &&
       (reply.items.size() != 4 ||
        reply.items[3].integer != static_cast<int64_t>(is.holds.size()))) {
     verdict_.broken("who is granted is told how often its owner holds", how);
   }
-  if (call.script == wire::Script::kCancel && mode_of(call.member) == 'u' && result == 2) {
+  if (call.script == protocol::Script::kCancel && mode_of(call.member) == 'u' && result == 2) {
     descents_[std::string(call.token)] = 0;
   }
   if (!is_upgrade || result != -2) return;
@@ -174,13 +176,13 @@ void Rules::judge_answer(const Call &call, const Lock &was, const Lock &is, cons
 
 // Whoever gives something up lets in those who can have it, at once.
 void Rules::judge_served(const Call &call, const Lock &is, const Value &reply, int64_t now_ms) {
-  const bool serves = call.script == wire::Script::kRelease ||
-                      call.script == wire::Script::kDowngrade ||
-                      call.script == wire::Script::kForceRelease;
+  const bool serves = call.script == protocol::Script::kRelease ||
+                      call.script == protocol::Script::kDowngrade ||
+                      call.script == protocol::Script::kForceRelease;
   // A flag: it could not go on.
   if (!serves || reply.items.size() != 3 || reply.items[2].integer != 0) return;
   // Who has nothing to give up changes nothing; 0 is an owner's that has other holds.
-  if (reply.items[0].integer < (call.script == wire::Script::kRelease ? 0 : 1)) return;
+  if (reply.items[0].integer < (call.script == protocol::Script::kRelease ? 0 : 1)) return;
   const auto *queue = queue_at(call.queue);
   const bool is_left_to_others = turn_at(call.turn, now_ms).is_window;
   if (queue == nullptr || is_left_to_others || (!is.holder.empty() && is.holds.empty())) return;
@@ -201,7 +203,7 @@ void Rules::judge_served(const Call &call, const Lock &is, const Value &reply, i
 void Rules::judge_descent(int client, const Call &call) {
   const auto found = descents_.find(call.token);
   if (found == descents_.end()) return;
-  if (call.script != wire::Script::kExtendShared) {
+  if (call.script != protocol::Script::kExtendShared) {
     descents_.erase(found);
   } else if (++found->second > 2) {
     verdict_.broken("who took an upgrade back does not keep it",

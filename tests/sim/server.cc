@@ -26,9 +26,9 @@ Clock clock_of(const Plan &plan, int number) {
   return {kEpoch + (is_one_of_several ? random.between(-off, off) : 0), rate};
 }
 
-const wire::ScriptText *script_of(std::string_view text) {
-  const wire::ScriptText *found = nullptr;
-  for_each_script([&](wire::Script, wire::Format, const wire::ScriptText &script) {
+const protocol::ScriptText *script_of(std::string_view text) {
+  const protocol::ScriptText *found = nullptr;
+  for_each_script([&](protocol::Script, protocol::Format, const protocol::ScriptText &script) {
     if (script.text == text || script.sha1 == text) found = &script;
   });
   return found;
@@ -70,14 +70,15 @@ void Server::set_ready(uint64_t link) {
 }
 
 void Server::load_scripts(bool is_sharded) {
-  for_each_script(is_sharded, [&](wire::Script, wire::Format, const wire::ScriptText &script) {
-    store_.define(script.sha1, text_of(script));
-  });
+  for_each_script(is_sharded,
+                  [&](protocol::Script, protocol::Format, const protocol::ScriptText &script) {
+                    store_.define(script.sha1, text_of(script));
+                  });
 }
 
 // As the product has it, but for the defect of a mutant, and for a cap on the work of one call that
 // short queues can reach, too.
-std::string Server::text_of(const wire::ScriptText &script) const {
+std::string Server::text_of(const protocol::ScriptText &script) const {
   constexpr std::string_view kCap = "looked == 256";
   std::string text = mutated(script.text, mutant_);
   if (!plan_.has_small_cap) return text;

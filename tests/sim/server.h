@@ -15,11 +15,11 @@
 #include "mutants.h"
 #include "network.h"
 #include "plan.h"
+#include "protocol/scripts.h"
 #include "schedule.h"
 #include "store.h"
 #include "tally.h"
 #include "trace.h"
-#include "wire/scripts.h"
 
 namespace redlatch::sim {
 
@@ -105,7 +105,7 @@ class Server : public ServerEnd, private Store::Listener {
   void tell(Argv argv, const Value &reply);
   Value client_command(Session &session, Argv argv);
   void load_scripts(bool is_sharded);
-  std::string text_of(const wire::ScriptText &script) const;
+  std::string text_of(const protocol::ScriptText &script) const;
   void push(uint64_t link, Message message);
   void resume();
 

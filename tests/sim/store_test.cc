@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "wire/scripts.h"
+#include "protocol/scripts.h"
 
 namespace redlatch::sim {
 
@@ -55,16 +55,16 @@ class StoreTest : public testing::Test {
     return store.execute({words.begin(), words.size()}, now_us);
   }
   Value acquire(std::string_view token, std::string_view member = "") {
-    return run({"EVALSHA", sha1(wire::Script::kAcquire), "5", "K", "Q", "F", "R", "W", token,
+    return run({"EVALSHA", sha1(protocol::Script::kAcquire), "5", "K", "Q", "F", "R", "W", token,
                 "5000", member, "", "c:"});
   }
-  static std::string_view sha1(wire::Script script) {
-    return wire::script_text(script, wire::Format::kString, false).sha1;
+  static std::string_view sha1(protocol::Script script) {
+    return protocol::script_text(script, protocol::Format::kString, false).sha1;
   }
-  static std::string_view text(wire::Script script) {
-    return wire::script_text(script, wire::Format::kString, false).text;
+  static std::string_view text(protocol::Script script) {
+    return protocol::script_text(script, protocol::Format::kString, false).text;
   }
-  void load(wire::Script script) { run({"SCRIPT", "LOAD", text(script)}); }
+  void load(protocol::Script script) { run({"SCRIPT", "LOAD", text(script)}); }
   // The first word of an error, "" of anything else.
   static std::string code(const Value &value) {
     return value.is_error() ? value.text.substr(0, value.text.find(' ')) : "";
@@ -142,31 +142,31 @@ TEST_F(StoreTest, the_listener_counts_the_receivers) {
   EXPECT_EQ(log.take(), Lines({"published c m", "spublished c m"}));
   store.set_may_publish(false);
   EXPECT_EQ(code(run({"PUBLISH", "c", "m"})), "NOPERM");
-  const Value probe = run({"EVAL", text(wire::Script::kProbe), "0", "a", "b"});
+  const Value probe = run({"EVAL", text(protocol::Script::kProbe), "0", "a", "b"});
   EXPECT_EQ(probe, Value::list({Value::of(int64_t{-1}), Value::of(int64_t{-1})}));
   EXPECT_EQ(log.take(), Lines());
 }
 
 TEST_F(StoreTest, a_script_runs_under_its_hash_until_it_is_flushed) {
   EXPECT_EQ(code(acquire(kToken)), "NOSCRIPT");
-  load(wire::Script::kAcquire);
+  load(protocol::Script::kAcquire);
   EXPECT_EQ(acquire(kToken).items[0], Value::of(int64_t{1}));
   store.flush_scripts();
   EXPECT_EQ(code(acquire(kToken)), "NOSCRIPT");
   EXPECT_EQ(store.keys().size(), 2u);
-  load(wire::Script::kAcquire);
+  load(protocol::Script::kAcquire);
   store.clear();
   EXPECT_EQ(code(acquire(kToken)), "NOSCRIPT");
   EXPECT_TRUE(store.keys().empty());
-  run({"EVAL", text(wire::Script::kAcquire), "5", "K", "Q", "F", "R", "W", kToken, "5000", "", "",
-       "c:"});
+  run({"EVAL", text(protocol::Script::kAcquire), "5", "K", "Q", "F", "R", "W", kToken, "5000", "",
+       "", "c:"});
   EXPECT_EQ(acquire(kToken).items[0], Value::of(int64_t{1})) << "EVAL registers as well";
 }
 
 TEST_F(StoreTest, a_defined_text_runs_under_a_hash_that_is_not_its_own) {
-  store.define(sha1(wire::Script::kAcquire), "return ARGV[1]");
+  store.define(sha1(protocol::Script::kAcquire), "return ARGV[1]");
   EXPECT_EQ(acquire(kToken), Value::of(kToken));
-  load(wire::Script::kAcquire);
+  load(protocol::Script::kAcquire);
   EXPECT_EQ(acquire(kToken), Value::of(kToken)) << "nobody who loads the text undoes it";
 }
 
@@ -201,8 +201,8 @@ TEST_F(StoreTest, time_is_what_was_given_and_may_step_back) {
 }
 
 TEST_F(StoreTest, the_queue_is_seen_by_the_listener) {
-  load(wire::Script::kAcquire);
-  load(wire::Script::kRelease);
+  load(protocol::Script::kAcquire);
+  load(protocol::Script::kRelease);
   const std::string holder = "BAAAAAAAAAAAAAAAAAAAAA0000000001";
   acquire(holder);
   log.take();
@@ -210,8 +210,8 @@ TEST_F(StoreTest, the_queue_is_seen_by_the_listener) {
   EXPECT_EQ(log.take(),
             Lines({"queued Q " + kMember + "@" + std::to_string(kNow), "changed Q", "changed Q"}));
   now_us += kMs;
-  const Value reply = run({"EVALSHA", sha1(wire::Script::kRelease), "5", "K", "Q", "F", "R", "W",
-                           holder, "c:", "-1", "150", "1"});
+  const Value reply = run({"EVALSHA", sha1(protocol::Script::kRelease), "5", "K", "Q", "F", "R",
+                           "W", holder, "c:", "-1", "150", "1"});
   EXPECT_EQ(reply.items[0], Value::of(int64_t{2}));
   EXPECT_EQ(log.take()[0], "dequeued Q " + kMember + "@" + std::to_string(kNow));
   EXPECT_EQ(run({"GET", "K"}), Value::of(kToken));

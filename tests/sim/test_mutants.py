@@ -64,8 +64,8 @@ def test_a_place_that_is_gone_from_the_engine_stops_the_build(tmp_path: Path) ->
     core = tmp_path / "core"
     shutil.copytree(ROOT / "core", core)
     assert make_copy(core, tmp_path / "copy").returncode == 0
-    clock = core / "policy/lease_clock.h"
+    clock = core / "timing/lease_clock.h"
     clock.write_text(clock.read_text().replace("lease / 100 + 2 * kMs;", "lease / 100;"))
     done = make_copy(core, tmp_path / "copy")
     assert done.returncode == 1
-    assert "no-drift" in done.stderr and "core/policy/lease_clock.h" in done.stderr
+    assert "no-drift" in done.stderr and "core/timing/lease_clock.h" in done.stderr

@@ -9,22 +9,22 @@ namespace redlatch {
 
 namespace {
 
-engine::AcquireOptions reading(std::string owner = {}) {
-  engine::AcquireOptions options;
-  options.mode = wire::Mode::kRead;
+lock::AcquireOptions reading(std::string owner = {}) {
+  lock::AcquireOptions options;
+  options.mode = protocol::Mode::kRead;
   options.owner = std::move(owner);
   return options;
 }
 
-engine::AcquireOptions writing(std::string owner) {
-  engine::AcquireOptions options;
+lock::AcquireOptions writing(std::string owner) {
+  lock::AcquireOptions options;
   options.owner = std::move(owner);
   return options;
 }
 
-engine::AcquireOptions reentrant(std::string owner) {
-  engine::AcquireOptions options;
-  options.format = wire::Format::kHash;
+lock::AcquireOptions reentrant(std::string owner) {
+  lock::AcquireOptions options;
+  options.format = protocol::Format::kHash;
   options.owner = std::move(owner);
   return options;
 }
@@ -45,7 +45,7 @@ class ClimbTest : public EngineWorld {
     EXPECT_EQ(request->status.load(), Status::kPending);
     return request;
   }
-  wire::Mode mode(const std::shared_ptr<Lease> &lease) const { return lease->mode.load(); }
+  protocol::Mode mode(const std::shared_ptr<Lease> &lease) const { return lease->mode.load(); }
 };
 
 TEST_F(ClimbTest, each_reader_stands_by_itself_and_is_renewed_as_one_of_several) {
@@ -55,7 +55,7 @@ TEST_F(ClimbTest, each_reader_stands_by_itself_and_is_renewed_as_one_of_several)
   reply_granted();
   ASSERT_EQ(next_script(), "acquire_read");
   reply_granted();
-  EXPECT_EQ(mode(first->lease), wire::Mode::kRead);
+  EXPECT_EQ(mode(first->lease), protocol::Mode::kRead);
   EXPECT_EQ(state(first->lease), Lease::kHeld);
   EXPECT_EQ(state(second->lease), Lease::kHeld);
   EXPECT_NE(first->lease->token, second->lease->token);
@@ -76,9 +76,9 @@ TEST_F(ClimbTest, pushed_grant_of_a_reader_is_believed_until_its_claim_and_exten
   reply_queued();
   std::string mine = other;
   mine.back() = '1';
-  push_grant(mine, 0, 3000, "12345678", wire::Mode::kWrite);
+  push_grant(mine, 0, 3000, "12345678", protocol::Mode::kWrite);
   EXPECT_EQ(request->status.load(), Status::kPending) << "it does not wait to write";
-  push_grant(mine, 0, 3000, "12345678", wire::Mode::kRead, "1700000000000064");
+  push_grant(mine, 0, 3000, "12345678", protocol::Mode::kRead, "1700000000000064");
   ASSERT_EQ(request->status.load(), Status::kOk);
   EXPECT_EQ(request->lease->fence, 1700000000000064);
   advance(1'000 * kMs);
@@ -108,7 +108,7 @@ TEST_F(ClimbTest, sole_reader_becomes_the_writer_by_the_answer) {
   EXPECT_EQ(argument(2)[32], 'u');
   reply_granted(kUpgradeFence);
   EXPECT_EQ(request->status.load(), Status::kOk);
-  EXPECT_EQ(mode(lease), wire::Mode::kWrite);
+  EXPECT_EQ(mode(lease), protocol::Mode::kWrite);
   EXPECT_EQ(lease->fence, 1700000000000096);
   EXPECT_EQ(upgrade(lease)->status.load(), Status::kOk) << "once more does nothing";
   release(lease);
@@ -121,14 +121,14 @@ TEST_F(ClimbTest, waiting_upgrade_goes_on_reading_and_asks_when_a_message_grants
   advance(10'000 * kMs);
   ASSERT_EQ(next_script(), "extend_shared") << "renewed meanwhile";
   reply_count("extend_shared", 2);
-  push_grant(lease->token, 0, 3000, "12345678", wire::Mode::kUpgrade);
+  push_grant(lease->token, 0, 3000, "12345678", protocol::Mode::kUpgrade);
   EXPECT_EQ(request->status.load(), Status::kPending)
       << "it may be of an earlier upgrade of this lease";
   advance(kMs);
   ASSERT_EQ(next_script(), "upgrade");
   reply_granted(kUpgradeFence);
   EXPECT_EQ(request->status.load(), Status::kOk);
-  EXPECT_EQ(mode(lease), wire::Mode::kWrite);
+  EXPECT_EQ(mode(lease), protocol::Mode::kWrite);
   EXPECT_EQ(lease->fence, 1700000000000096);
   EXPECT_EQ(state(lease), Lease::kHeld);
 }
@@ -136,7 +136,7 @@ TEST_F(ClimbTest, waiting_upgrade_goes_on_reading_and_asks_when_a_message_grants
 TEST_F(ClimbTest, message_that_overtakes_the_answer_to_an_upgrade_makes_it_ask_again) {
   const auto lease = held(reading());
   const auto request = upgrade(lease);
-  push_grant(lease->token, 0, 3000, "12345678", wire::Mode::kUpgrade);
+  push_grant(lease->token, 0, 3000, "12345678", protocol::Mode::kUpgrade);
   reply_queued(20'000, 0, "rl:shared");
   EXPECT_EQ(request->status.load(), Status::kPending);
   advance(kMs);
@@ -177,7 +177,7 @@ TEST_F(ClimbTest, second_upgrader_is_told_at_once_and_reads_on) {
   reply(MadeReply::list(MadeReply::integer(-2), MadeReply::integer(server_ms())));
   EXPECT_EQ(again->status.load(), Status::kDeadlock);
   EXPECT_EQ(state(lease), Lease::kHeld);
-  EXPECT_EQ(mode(lease), wire::Mode::kRead);
+  EXPECT_EQ(mode(lease), protocol::Mode::kRead);
   EXPECT_EQ(next_script(), "") << "nothing was queued";
 }
 
@@ -209,7 +209,7 @@ TEST_F(ClimbTest, timed_out_upgrade_is_taken_back_and_reads_on) {
   EXPECT_EQ(argument(0)[32], 'u');
   reply_count("cancel", 1);
   EXPECT_EQ(next_script(), "");
-  EXPECT_EQ(mode(lease), wire::Mode::kRead);
+  EXPECT_EQ(mode(lease), protocol::Mode::kRead);
 }
 
 TEST_F(ClimbTest, grant_that_crosses_the_cancel_is_undone) {
@@ -217,8 +217,8 @@ TEST_F(ClimbTest, grant_that_crosses_the_cancel_is_undone) {
   const auto request = waiting_upgrade(lease);
   EXPECT_EQ(engine_->cancel(*request, now_), Status::kCancelled);
   ASSERT_EQ(next_script(), "cancel");
-  push_grant(lease->token, 0, 3000, "12345678", wire::Mode::kUpgrade);
-  EXPECT_EQ(mode(lease), wire::Mode::kRead);
+  push_grant(lease->token, 0, 3000, "12345678", protocol::Mode::kUpgrade);
+  EXPECT_EQ(mode(lease), protocol::Mode::kRead);
   reply_count("cancel", 2);
   ASSERT_EQ(next_script(), "downgrade");
   reply_count("downgrade", 1);
@@ -228,7 +228,7 @@ TEST_F(ClimbTest, grant_that_crosses_the_cancel_is_undone) {
 
 TEST_F(ClimbTest, upgrade_that_a_late_copy_made_is_undone) {
   const auto lease = held(reading());
-  push_grant(lease->token, 0, 3000, "12345678", wire::Mode::kUpgrade);
+  push_grant(lease->token, 0, 3000, "12345678", protocol::Mode::kUpgrade);
   ASSERT_EQ(next_script(), "downgrade") << "nobody asked for it";
   reply_count("downgrade", 1);
   advance(10'000 * kMs);
@@ -291,7 +291,7 @@ TEST_F(ClimbTest, upgrade_started_while_a_poll_is_under_way_is_asked_behind_it) 
   ASSERT_EQ(next_script(), "acquire_read");
   reply_queued(20'000);
   advance(15'000 * kMs);
-  push_grant(token, 0, 3000, "12345678", wire::Mode::kRead, "1700000000000064");
+  push_grant(token, 0, 3000, "12345678", protocol::Mode::kRead, "1700000000000064");
   ASSERT_EQ(reader->status.load(), Status::kOk);
   const auto request = upgrade(reader->lease);
   while (next_script() == "extend_shared") reply_count("extend_shared", 2);
@@ -367,7 +367,7 @@ TEST_F(ClimbTest, downgraded_writer_reads_and_passes_nothing_on) {
   ASSERT_EQ(next_script(), "downgrade");
   reply_count("downgrade", 1);
   EXPECT_EQ(request->status.load(), Status::kOk);
-  EXPECT_EQ(mode(lease), wire::Mode::kRead);
+  EXPECT_EQ(mode(lease), protocol::Mode::kRead);
   EXPECT_EQ(downgrade(lease)->status.load(), Status::kOk);
   release(lease);
   EXPECT_EQ(waiter->status.load(), Status::kPending) << "other readers may be there";
@@ -380,7 +380,7 @@ TEST_F(ClimbTest, reader_that_enters_before_the_answer_to_a_downgrade_ends_nothi
   const std::string token = argument(0);
   reply_queued();
   const auto request = downgrade(lease);
-  push_grant(token, 0, 3000, "12345678", wire::Mode::kRead);
+  push_grant(token, 0, 3000, "12345678", protocol::Mode::kRead);
   EXPECT_EQ(reader->status.load(), Status::kOk);
   EXPECT_EQ(state(lease), Lease::kHeld);
   reply_count("downgrade", 1);
@@ -395,7 +395,7 @@ TEST_F(ClimbTest, downgrade_without_an_answer_is_found_out_by_the_next_renewal) 
   advance(3'000 * kMs);  // which takes long
   EXPECT_EQ(request->status.load(), Status::kOutcomeUnknown);
   connect();
-  EXPECT_EQ(mode(lease), wire::Mode::kRead) << "that much is certain";
+  EXPECT_EQ(mode(lease), protocol::Mode::kRead) << "that much is certain";
   ASSERT_EQ(next_script(), "extend_shared") << "which works for both";
   reply_count("extend_shared", 1);
   ASSERT_EQ(next_script(), "downgrade") << "it goes on by itself";

@@ -51,7 +51,7 @@ TEST_F(ForeignTest, key_that_went_before_it_was_tracked_is_asked_for_at_once) {
 
 TEST_F(ForeignTest, turn_of_others_is_watched_and_not_asked_about_over_and_over) {
   connect_with_tracking();
-  engine::AcquireOptions options;
+  lock::AcquireOptions options;
   options.foreign.burst = 1;
   acquire(-1, options);
   reply_queued(150, 0, "", "none");
@@ -98,7 +98,7 @@ TEST_F(ForeignTest, who_is_far_behind_does_not_look_at_each_foreign_release) {
 
 TEST_F(ForeignTest, key_is_watched_once_for_all_of_a_client_by_who_comes_first) {
   connect_with_tracking();
-  engine::AcquireOptions options;
+  lock::AcquireOptions options;
   options.local_burst = 0;
   const auto last = acquire(-1, options);
   const auto first = acquire(-1, options);
@@ -116,7 +116,7 @@ TEST_F(ForeignTest, key_is_watched_once_for_all_of_a_client_by_who_comes_first) 
 
 TEST_F(ForeignTest, watch_outlives_who_asked_for_it) {
   connect_with_tracking();
-  engine::AcquireOptions options;
+  lock::AcquireOptions options;
   options.local_burst = 0;
   const auto first = acquire(-1, options);
   const auto second = acquire(-1, options);
@@ -158,7 +158,7 @@ TEST_F(ForeignTest, release_says_how_many_had_the_lock_by_it) {
 }
 
 TEST_F(ForeignTest, lock_that_is_left_to_others_each_time_does_not_pass_on) {
-  engine::AcquireOptions options;
+  lock::AcquireOptions options;
   options.foreign.burst = 1;
   const auto first = acquire(-1, options);
   const auto second = acquire(-1, options);

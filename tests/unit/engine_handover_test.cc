@@ -209,8 +209,8 @@ TEST_F(HandoverTest, downgrade_is_not_repeated_behind_a_detach_unless_that_is_re
 }
 
 TEST_F(HandoverTest, upgrade_ends_when_detach_is_sent_and_not_before) {
-  engine::AcquireOptions options;
-  options.mode = wire::Mode::kRead;
+  lock::AcquireOptions options;
+  options.mode = protocol::Mode::kRead;
   const auto lease = held(options);
   const auto climb = upgrade(lease);
   reply_queued(20'000, 0, "rl:shared");
@@ -270,7 +270,7 @@ TEST_F(HandoverTest, attached_reader_reads) {
   const auto request = attach();
   reply_attached(2);
   ASSERT_EQ(request->status.load(), Status::kOk);
-  EXPECT_EQ(request->lease->mode.load(), wire::Mode::kRead);
+  EXPECT_EQ(request->lease->mode.load(), protocol::Mode::kRead);
   advance(10'000 * kMs);
   EXPECT_EQ(next_script(), "extend_shared");
 }
@@ -288,7 +288,7 @@ TEST_F(HandoverTest, lease_that_was_not_detached_is_not_attached) {
 TEST_F(HandoverTest, attach_is_repeated_under_its_name_and_each_has_one_of_its_own) {
   attach();
   const std::string name = argument(2);
-  EXPECT_EQ(name.size(), wire::kTokenSize);
+  EXPECT_EQ(name.size(), protocol::kTokenSize);
   disconnect();
   connect();
   ASSERT_EQ(next_script(), "attach");

@@ -175,7 +175,7 @@ TEST_F(NamingTest, wait_for_what_this_client_holds_says_so) {
   const auto first = acquire();
   reply_granted();
   const std::string token = token_of(first);
-  engine::AcquireOptions options;
+  lock::AcquireOptions options;
   options.local_burst = 0;
   const auto second = acquire(1'000, std::move(options));
   reply_queued(30'000, 0, token);

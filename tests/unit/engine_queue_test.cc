@@ -51,7 +51,7 @@ TEST_F(QueueTest, busy_names_the_type_of_a_key_that_is_no_lock) {
 
 TEST_F(QueueTest, member_and_ticket_stay_the_same_in_every_poll) {
   acquire(60'000, [] {
-    engine::AcquireOptions options;
+    lock::AcquireOptions options;
     options.local_burst = 0;
     return options;
   }());
@@ -132,7 +132,7 @@ TEST_F(QueueTest, pushed_fence_that_cannot_have_been_minted_is_a_hint) {
     const auto request = acquire(-1, {}, fence);
     const std::string token = argument(0);
     reply_queued();
-    push_grant(token, 0, 3000, "12345678", wire::Mode::kWrite, fence);
+    push_grant(token, 0, 3000, "12345678", protocol::Mode::kWrite, fence);
     EXPECT_EQ(request->status.load(), Status::kPending) << fence;
     ASSERT_EQ(next_script(), "acquire") << fence;
     reply_granted();
@@ -144,12 +144,12 @@ TEST_F(QueueTest, pushed_fence_that_is_not_above_the_last_one_is_a_hint) {
   const auto request = acquire(-1, with_lease(20'000 * kMs));
   const std::string token = argument(0);
   reply_queued();
-  push_grant(token, 0, 3000, "12345678", wire::Mode::kWrite, "1700000001100000");
+  push_grant(token, 0, 3000, "12345678", protocol::Mode::kWrite, "1700000001100000");
   ASSERT_EQ(request->status.load(), Status::kOk);
   const auto next = acquire();
   const std::string second = argument(0);
   reply_queued();
-  push_grant(second, 0, 3000, "12345678", wire::Mode::kWrite, "1700000001100000");
+  push_grant(second, 0, 3000, "12345678", protocol::Mode::kWrite, "1700000001100000");
   EXPECT_EQ(next->status.load(), Status::kPending);
   EXPECT_EQ(next_script(), "acquire");
 }
@@ -200,7 +200,7 @@ TEST_F(QueueTest, pushed_grant_for_another_key_is_a_hint) {
 }
 
 TEST_F(QueueTest, confirm_makes_every_push_a_hint) {
-  engine::AcquireOptions options;
+  lock::AcquireOptions options;
   options.is_confirmed = true;
   const auto request = acquire(-1, options);
   const std::string token = argument(0);
@@ -315,7 +315,7 @@ TEST_F(QueueTest, callers_of_one_client_share_one_place) {
 
 TEST_F(QueueTest, burst_ends_and_the_servers_queue_has_its_turn) {
   std::vector<RequestPtr> callers;
-  engine::AcquireOptions options;
+  lock::AcquireOptions options;
   options.local_burst = 3;
   for (int i = 0; i < 8; i++) callers.push_back(acquire(-1, options));
   reply_granted();
@@ -331,7 +331,7 @@ TEST_F(QueueTest, burst_ends_and_the_servers_queue_has_its_turn) {
 }
 
 TEST_F(QueueTest, without_local_burst_every_caller_has_a_place_of_its_own) {
-  engine::AcquireOptions options;
+  lock::AcquireOptions options;
   options.local_burst = 0;
   const auto first = acquire(-1, options);
   const auto second = acquire(-1, options);
@@ -391,7 +391,7 @@ TEST_F(QueueTest, caller_that_gives_up_leaves_the_others_their_place) {
 
 TEST_F(QueueTest, lease_asked_for_by_a_caller_that_left_is_extended_to_the_next_ones) {
   const auto first = acquire(-1, with_lease(1'000 * kMs));
-  engine::AcquireOptions options = with_lease(60'000 * kMs);
+  lock::AcquireOptions options = with_lease(60'000 * kMs);
   options.is_renewed = false;
   const auto second = acquire(-1, options);
   engine_->cancel(*first, now_);

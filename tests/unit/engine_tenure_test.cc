@@ -52,7 +52,7 @@ TEST_F(TenureTest, renewal_that_the_server_cannot_do_is_retried_until_the_deadli
 }
 
 TEST_F(TenureTest, lost_lock_is_given_back_when_its_holder_had_time_to_stop) {
-  engine::AcquireOptions options = with_lease(1'000 * kMs);
+  lock::AcquireOptions options = with_lease(1'000 * kMs);
   options.is_renewed = false;
   const auto lease = held(options);
   advance(988 * kMs);
@@ -67,7 +67,7 @@ TEST_F(TenureTest, lost_lock_is_given_back_when_its_holder_had_time_to_stop) {
 }
 
 TEST_F(TenureTest, shutdown_gives_a_lost_lock_back_at_once) {
-  engine::AcquireOptions options = with_lease(1'000 * kMs);
+  lock::AcquireOptions options = with_lease(1'000 * kMs);
   options.is_renewed = false;
   const auto lease = held(options);
   advance(988 * kMs);
@@ -77,7 +77,7 @@ TEST_F(TenureTest, shutdown_gives_a_lost_lock_back_at_once) {
 }
 
 TEST_F(TenureTest, without_renewal_the_lease_ends_by_itself) {
-  engine::AcquireOptions options = with_lease(1'000 * kMs);
+  lock::AcquireOptions options = with_lease(1'000 * kMs);
   options.is_renewed = false;
   const auto lease = held(options);
   advance(987 * kMs);
@@ -88,7 +88,7 @@ TEST_F(TenureTest, without_renewal_the_lease_ends_by_itself) {
 }
 
 TEST_F(TenureTest, longest_hold_ends_the_lease_and_no_renewal_reaches_past_it) {
-  engine::AcquireOptions options = with_lease(3'000 * kMs);
+  lock::AcquireOptions options = with_lease(3'000 * kMs);
   options.max_hold = 5'000 * kMs;
   const auto lease = held(options);
   const Nanos granted_at = now_;
@@ -189,7 +189,7 @@ TEST_F(TenureTest, abandoned_lease_is_released_in_the_background) {
 }
 
 TEST_F(TenureTest, label_is_written_at_once_and_once) {
-  engine::AcquireOptions options;
+  lock::AcquireOptions options;
   options.label = "nightly";
   const auto lease = held(options);
   ASSERT_EQ(next_script(), "extend");
@@ -218,7 +218,7 @@ TEST_F(TenureTest, lock_passed_on_with_little_validity_is_extended_at_once) {
 }
 
 TEST_F(TenureTest, grant_of_a_lock_that_is_held_here_shows_the_loss) {
-  engine::AcquireOptions strict;
+  lock::AcquireOptions strict;
   strict.local_burst = 0;
   const auto first = acquire(-1, strict);
   reply_granted();
@@ -233,7 +233,7 @@ TEST_F(TenureTest, grant_of_a_lock_that_is_held_here_shows_the_loss) {
 }
 
 TEST_F(TenureTest, lock_passed_on_without_renewal_is_still_extended_to_its_lease_once) {
-  engine::AcquireOptions options = with_lease(4'000 * kMs);
+  lock::AcquireOptions options = with_lease(4'000 * kMs);
   options.is_renewed = false;
   const auto first = acquire(-1, options);
   const auto second = acquire(-1, options);
@@ -252,7 +252,7 @@ TEST_F(TenureTest, lock_passed_on_without_renewal_is_still_extended_to_its_lease
 }
 
 TEST_F(TenureTest, unconfirmed_claim_does_not_pass_to_a_caller_that_wants_confirmation) {
-  engine::AcquireOptions confirmed;
+  lock::AcquireOptions confirmed;
   confirmed.is_confirmed = true;
   const auto first = acquire();
   const auto second = acquire(-1, confirmed);
@@ -267,7 +267,7 @@ TEST_F(TenureTest, unconfirmed_claim_does_not_pass_to_a_caller_that_wants_confir
 }
 
 TEST_F(TenureTest, description_does_not_outlive_its_holder_when_the_lock_passes_on) {
-  engine::AcquireOptions labelled;
+  lock::AcquireOptions labelled;
   labelled.label = "first";
   const auto first = acquire(-1, labelled);
   const auto second = acquire();
@@ -282,7 +282,7 @@ TEST_F(TenureTest, description_does_not_outlive_its_holder_when_the_lock_passes_
 }
 
 TEST_F(TenureTest, description_that_stays_true_is_not_written_again) {
-  engine::AcquireOptions labelled;
+  lock::AcquireOptions labelled;
   labelled.label = "nightly";
   const auto first = acquire(-1, labelled);
   const auto second = acquire(-1, labelled);
@@ -295,7 +295,7 @@ TEST_F(TenureTest, description_that_stays_true_is_not_written_again) {
 }
 
 TEST_F(TenureTest, description_on_its_way_when_the_lock_passes_on_is_written_anew) {
-  engine::AcquireOptions labelled;
+  lock::AcquireOptions labelled;
   labelled.label = "first";
   const auto first = acquire(-1, labelled);
   const auto second = acquire();

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/engine.h"
+#include "lock/engine.h"
 
 namespace redlatch {
 
@@ -58,10 +58,10 @@ class MadeReply {
   std::unique_ptr<std::vector<Reply *>> pointers_;
 };
 
-class EngineWorld : public ::testing::Test, protected engine::Outlet {
+class EngineWorld : public ::testing::Test, protected lock::Outlet {
  protected:
-  using Request = engine::Request;
-  using Lease = engine::Lease;
+  using Request = lock::Request;
+  using Lease = lock::Lease;
   using RequestPtr = std::shared_ptr<Request>;
 
   static constexpr int64_t kServerMs = 1'700'000'000'000;  // the server's clock at local time 0
@@ -69,10 +69,10 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
 
   EngineWorld() { engine_ = make_engine(); }
 
-  std::unique_ptr<engine::Engine> make_engine() {
+  std::unique_ptr<lock::Engine> make_engine() {
     const std::array<uint8_t, 16> random{1, 2, 3};
-    engine::Outlet &outlet = *this;
-    return std::make_unique<engine::Engine>(settings_, random, 7, outlet);
+    lock::Outlet &outlet = *this;
+    return std::make_unique<lock::Engine>(settings_, random, 7, outlet);
   }
 
   // ---- the outlet
@@ -123,7 +123,7 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
   // Anew, to a server that can tell when a key changes.
   void connect_with_tracking() {
     disconnect();
-    engine::ServerFacts facts;
+    lock::ServerFacts facts;
     facts.can_track = true;
     engine_->on_connected(0, facts, now_);
   }
@@ -140,9 +140,9 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
   std::string next_script() const {
     if (sent_.empty()) return "";
     const auto &argv = sent_.front();
-    for (size_t i = 0; i < wire::kScriptCount; i++) {
-      for (const auto format : {wire::Format::kString, wire::Format::kHash}) {
-        const auto &script = wire::script_text(static_cast<wire::Script>(i), format, false);
+    for (size_t i = 0; i < protocol::kScriptCount; i++) {
+      for (const auto format : {protocol::Format::kString, protocol::Format::kHash}) {
+        const auto &script = protocol::script_text(static_cast<protocol::Script>(i), format, false);
         if (argv[1] == script.sha1) return std::string(script.name);
         if (argv[1] == script.text) return std::string(script.name) + " text";
       }
@@ -187,7 +187,7 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
   }
   // A grant to the place with this member, stamped `age` ago.
   void push_grant(const std::string &token, Nanos age = 0, int64_t claim_ms = 3000,
-                  std::string_view check = "12345678", wire::Mode mode = wire::Mode::kWrite,
+                  std::string_view check = "12345678", protocol::Mode mode = protocol::Mode::kWrite,
                   const char *fence = nullptr) {
     char numbers[64];
     const std::string minted = std::to_string((kServerMs + (now_ - age) / kMs) * 1000 + 64);
@@ -198,7 +198,7 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
   }
 
   // ---- callers
-  RequestPtr acquire(int64_t wait_ms = -1, engine::AcquireOptions options = {},
+  RequestPtr acquire(int64_t wait_ms = -1, lock::AcquireOptions options = {},
                      std::string name = "lock") {
     auto request = std::make_shared<Request>(Request::Op::kAcquire);
     request->name = std::move(name);
@@ -241,7 +241,7 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
     return request;
   }
   // A lease that was granted by a reply.
-  std::shared_ptr<Lease> held(engine::AcquireOptions options = {}) {
+  std::shared_ptr<Lease> held(lock::AcquireOptions options = {}) {
     const auto request = acquire(-1, std::move(options));
     reply_granted();
     EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
@@ -263,11 +263,11 @@ class EngineWorld : public ::testing::Test, protected engine::Outlet {
   int finished_count_ = 0;
   int ended_count_ = 0;
   bool is_dropped_ = false;
-  std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<lock::Engine> engine_;
 };
 
-inline engine::AcquireOptions with_lease(Nanos lease) {
-  engine::AcquireOptions options;
+inline lock::AcquireOptions with_lease(Nanos lease) {
+  lock::AcquireOptions options;
   options.lease = lease;
   return options;
 }

@@ -6,13 +6,13 @@
 
 #include "base/limits.h"
 #include "base/random.h"
-#include "policy/backoff.h"
-#include "policy/clock_offset.h"
-#include "policy/lease_clock.h"
-#include "policy/quorum.h"
-#include "policy/waiting.h"
+#include "timing/backoff.h"
+#include "timing/clock_offset.h"
+#include "timing/lease_clock.h"
+#include "timing/quorum.h"
+#include "timing/waiting.h"
 
-namespace redlatch::policy {
+namespace redlatch::timing {
 
 constexpr Nanos kSecond = 1000 * kMs;
 
@@ -176,4 +176,4 @@ TEST(QuorumPolicyTest, an_uptime_is_doubted_by_what_the_clock_may_be_wrong) {
   EXPECT_EQ(votes_from(age, kNever, 60 * kSecond), kNever);
 }
 
-}  // namespace redlatch::policy
+}  // namespace redlatch::timing

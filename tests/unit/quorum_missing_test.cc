@@ -76,7 +76,7 @@ TEST_F(QuorumTest, a_lock_that_was_taken_away_everywhere_is_lost) {
 
 // A node that keeps nothing is not asked without end.
 TEST_F(QuorumTest, a_node_that_forgets_at_once_is_asked_now_and_then) {
-  auto options = engine::AcquireOptions();
+  auto options = lock::AcquireOptions();
   options.label = "written with an extension, at once";
   connect_all();
   const auto request = acquire(0, options);
@@ -124,7 +124,7 @@ TEST_F(QuorumTest, a_vote_that_was_missing_brings_nothing_back) {
 }
 
 TEST_F(QuorumTest, without_renewal_its_user_renews_and_asks) {
-  auto options = engine::AcquireOptions();
+  auto options = lock::AcquireOptions();
   options.is_renewed = false;
   connect_all();
   const auto lease = barely_held(options);

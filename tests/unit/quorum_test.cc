@@ -219,7 +219,7 @@ TEST_F(QuorumTest, durable_nodes_need_no_guard) {
 }
 
 TEST_F(QuorumTest, what_is_no_node_is_an_error_that_names_it) {
-  const auto expect_refusal = [&](engine::ServerFacts facts, Status status, const char *word) {
+  const auto expect_refusal = [&](lock::ServerFacts facts, Status status, const char *word) {
     quorum_.reset();
     for (auto &sent : sent_) sent.clear();
     for (const size_t node : {0, 1, 2, 3}) connect(node, facts_of(node));
@@ -241,7 +241,7 @@ TEST_F(QuorumTest, what_is_no_node_is_an_error_that_names_it) {
 
 TEST_F(QuorumTest, a_lease_is_not_longer_than_the_guard) {
   connect_all();
-  auto options = engine::AcquireOptions();
+  auto options = lock::AcquireOptions();
   options.lease = settings_.restart_guard + kMs;
   EXPECT_EQ(acquire(0, options)->status.load(), Status::kInvalid);
   const auto lease = held();

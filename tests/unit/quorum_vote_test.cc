@@ -43,7 +43,7 @@ TEST_F(QuorumTest, what_is_no_answer_to_a_vote_is_no_vote) {
 
 TEST_F(QuorumTest, a_label_needs_the_time_of_the_grant) {
   connect_all();
-  engine::AcquireOptions options;
+  lock::AcquireOptions options;
   options.label = "nightly";
   (void)acquire(0, options);
   EXPECT_EQ(exact_script(0), "acquire");

@@ -14,10 +14,10 @@ namespace redlatch {
 inline constexpr Nanos kSecond = 1000 * kMs;
 inline constexpr size_t kNodes = 5;
 
-class QuorumTest : public ::testing::Test, protected engine::Outlet {
+class QuorumTest : public ::testing::Test, protected lock::Outlet {
  protected:
-  using Request = engine::Request;
-  using Lease = engine::Lease;
+  using Request = lock::Request;
+  using Lease = lock::Lease;
   using RequestPtr = std::shared_ptr<Request>;
 
   QuorumTest() : nodes_(kNodes), sent_(kNodes), is_dropped_(kNodes) {
@@ -54,23 +54,23 @@ class QuorumTest : public ::testing::Test, protected engine::Outlet {
   quorum::Quorum &quorum() {
     if (!quorum_) {
       const std::array<uint8_t, 16> random{1, 2, 3};
-      engine::Outlet &outlet = *this;
+      lock::Outlet &outlet = *this;
       quorum_ = std::make_unique<quorum::Quorum>(nodes_, settings_, random, 7, outlet);
     }
     return *quorum_;
   }
-  engine::ServerFacts facts_of(size_t node, int64_t uptime_s = 100'000) const {
-    engine::ServerFacts facts;
+  lock::ServerFacts facts_of(size_t node, int64_t uptime_s = 100'000) const {
+    lock::ServerFacts facts;
     facts.run_id = "run" + std::to_string(node);
     facts.age.uptime_s = uptime_s;
     facts.age.told_at = now_;
     return facts;
   }
-  void connect(size_t node, const engine::ServerFacts &facts) {
+  void connect(size_t node, const lock::ServerFacts &facts) {
     (void)quorum().begin_connect(node, now_);
     quorum().on_connected(node, facts, now_);
   }
-  engine::ServerFacts replica_facts_of(size_t node) const {
+  lock::ServerFacts replica_facts_of(size_t node) const {
     auto facts = facts_of(node);
     facts.is_replica = true;
     return facts;
@@ -89,9 +89,9 @@ class QuorumTest : public ::testing::Test, protected engine::Outlet {
   }
   std::string exact_script(size_t node) const {
     if (sent_[node].empty()) return "";
-    for (size_t i = 0; i < wire::kScriptCount; i++) {
+    for (size_t i = 0; i < protocol::kScriptCount; i++) {
       const auto &text =
-          wire::script_text(static_cast<wire::Script>(i), wire::Format::kString, false);
+          protocol::script_text(static_cast<protocol::Script>(i), protocol::Format::kString, false);
       if (sent_[node].front()[1] == text.sha1) return std::string(text.name);
     }
     return "?";
@@ -147,7 +147,7 @@ class QuorumTest : public ::testing::Test, protected engine::Outlet {
     }
     now_ = until;
   }
-  RequestPtr acquire(int64_t wait_ms = 0, engine::AcquireOptions options = {}) {
+  RequestPtr acquire(int64_t wait_ms = 0, lock::AcquireOptions options = {}) {
     auto request = std::make_shared<Request>(Request::Op::kAcquire);
     request->name = "lock";
     request->wait_ms = wait_ms;
@@ -170,7 +170,7 @@ class QuorumTest : public ::testing::Test, protected engine::Outlet {
     return request->lease;
   }
   // .. by the votes of 0 1 2; the other two have said no, and taken it back.
-  std::shared_ptr<Lease> barely_held(engine::AcquireOptions options = {}) {
+  std::shared_ptr<Lease> barely_held(lock::AcquireOptions options = {}) {
     const auto request = acquire(0, std::move(options));
     for (const size_t node : {0, 1, 2}) yes(node);
     for (const size_t node : {3, 4}) no(node);

@@ -3,7 +3,7 @@
 //
 // Goal: replies are read whole, in any slices, and a hostile server exhausts nothing. Method:
 // bytes.
-#include "io/reply_reader.h"
+#include "net/reply_reader.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 
 #include "base/limits.h"
 
-namespace redlatch::io {
+namespace redlatch::net {
 
 bool feed(ReplyReader &reader, std::string_view bytes, std::vector<ReplyPtr> &replies) {
   return reader.feed({bytes.data(), bytes.size()}, replies);
@@ -73,4 +73,4 @@ TEST(ReaderTest, elements_of_all_levels_count_together) {
   EXPECT_FALSE(feed(reader, bytes, replies));
 }
 
-}  // namespace redlatch::io
+}  // namespace redlatch::net

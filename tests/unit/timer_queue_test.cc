@@ -3,7 +3,7 @@
 //
 // Goal: timers come in order, whatever was armed, moved and disarmed. Method: random operations
 // against a plain list.
-#include "engine/timer_queue.h"
+#include "lock/timer_queue.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 
 #include "base/random.h"
 
-namespace redlatch::engine {
+namespace redlatch::lock {
 
 TEST(TimerQueueTest, random_operations_agree_with_a_plain_list) {
   Entropy entropy(42);
@@ -45,4 +45,4 @@ TEST(TimerQueueTest, never_disarms) {
   EXPECT_TRUE(queue.empty());
 }
 
-}  // namespace redlatch::engine
+}  // namespace redlatch::lock

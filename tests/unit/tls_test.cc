@@ -2,7 +2,7 @@
 // Copyright The redlatch authors
 //
 // Tls against OpenSSL itself, in memory.
-#include "io/tls.h"
+#include "net/tls.h"
 
 #include <gtest/gtest.h>
 #include <openssl/pem.h>
@@ -18,7 +18,7 @@
 
 #include "base/settings.h"
 
-namespace redlatch::io {
+namespace redlatch::net {
 namespace {
 
 struct FreeSsl {
@@ -264,4 +264,4 @@ TEST_F(TlsTest, name_of_the_certificate_may_not_be_a_part_of_the_host) {
 }
 
 }  // namespace
-}  // namespace redlatch::io
+}  // namespace redlatch::net

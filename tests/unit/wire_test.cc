@@ -13,12 +13,12 @@
 
 #include "base/limits.h"
 #include "engine_world.h"
-#include "wire/answer.h"
-#include "wire/command.h"
-#include "wire/keys.h"
-#include "wire/token.h"
+#include "protocol/answer.h"
+#include "protocol/command.h"
+#include "protocol/keys.h"
+#include "protocol/token.h"
 
-namespace redlatch::wire {
+namespace redlatch::protocol {
 
 TEST(KeysTest, auxiliary_keys_stand_in_the_slot_of_the_lock) {
   const LockKeys plain("", "a", Format::kString);
@@ -252,4 +252,4 @@ TEST(CommandTest, raised_fence_names_the_lock_and_the_token_that_has_it) {
   }
 }
 
-}  // namespace redlatch::wire
+}  // namespace redlatch::protocol

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Engine: requests and holds when the connection is made or lost.
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "lock/engine.h"
+
+namespace redlatch::lock {
+
+// A request that may not wait skips the pause between two attempts.
+void Engine::connect_soon(Nanos now) {
+  if (link_ == Link::kDown) connect_at_ = std::min(connect_at_, now);
+}
+
+bool Engine::begin_connect(size_t, Nanos now) {
+  if (link_ != Link::kDown || !has_work() || now < connect_at_) return false;
+  link_ = Link::kConnecting;
+  return true;
+}
+
+void Engine::on_connected(size_t, const ServerFacts &facts, Nanos now) {
+  link_ = Link::kUp;
+  dialect_.is_sharded = facts.is_sharded;
+  is_push_trusted_ = facts.is_push_trusted;
+  can_track_ = facts.can_track;
+  may_announce_ = true;
+  announce_again_at_ = 0;
+  if (!holds_.empty()) announce_held(now);
+  for_each_hold([&](Hold &hold) {
+    hold.watch_at = 0;
+    switch (hold.phase) {
+      case Phase::kAsking:
+      case Phase::kQueued:
+        return ask(hold, now);
+      case Phase::kHeld:
+        // The server may have restarted without its data: better to know at once.
+        if (hold.is_renewed || hold.is_claim) extend(hold, now);
+        return on_climb_due(hold, now);
+      case Phase::kDetaching:
+        return;  // its request is sent again
+      case Phase::kLeaving:
+        return on_hold_due(hold, now);  // which ends it, however often the connection breaks
+    }
+  });
+  for_each_plain([&](const std::shared_ptr<Request> &request) {
+    const bool is_done = request->op == Request::Op::kForce && request->is_sent;
+    if (!is_done) send_request(request, now);
+  });
+}
+
+void Engine::on_connect_failed(size_t, const Outcome &why, Nanos now) {
+  link_ = Link::kDown;
+  connect_at_ = after(now, reconnect_.next(entropy_.next()));
+  link_failure_ = why;
+  const bool may_pass = why.status == Status::kUnavailable || why.status == Status::kServer;
+  if (!may_pass) return fail_everybody(why.status, why.message, now);
+  for_each_plain([&](const std::shared_ptr<Request> &request) {
+    const bool waits =
+        is_of_hold(*request) || (request->op == Request::Op::kConnect && request->wait_ms != 0);
+    if (waits) return;
+    finish_plain(*request, request->is_sent ? Status::kOutcomeUnknown : why.status, why.message);
+  });
+  for_each_hold([&](Hold &hold) {
+    const bool is_one_try = hold.phase == Phase::kAsking && hold.member.empty();
+    if (is_one_try) fail_callers(hold, why.status, why.message, now);
+  });
+}
+
+// Waiting longer would not help.
+void Engine::fail_everybody(Status status, std::string_view message, Nanos now) {
+  while (!plain_.empty()) finish_plain(*plain_.front(), status, message);
+  for_each_hold([&](Hold &hold) {
+    const bool is_waiting = hold.phase == Phase::kAsking || hold.phase == Phase::kQueued;
+    if (is_waiting) fail_callers(hold, status, message, now);
+    if (hold.climb.request) end_upgrade(hold, status, message, now);
+  });
+}
+
+// Nothing here may fail: a hold that still waited for an answer would be stuck.
+void Engine::on_disconnected(size_t, Nanos now) noexcept {
+  link_ = Link::kDown;
+  connect_at_ = after(now, reconnect_.next(entropy_.next()));
+  clock_offset_.forget();
+  is_tracking_ = false;
+  for (const auto &hold : lined_up_) hold->is_lined_up = false;
+  lined_up_.clear();
+  for (const auto &[name, lock] : names_) lock->watcher_id = 0;
+  link_failure_.status = link_lost_.status;
+  try {
+    link_failure_.message = link_lost_.message;
+  } catch (const std::bad_alloc &) {
+    link_failure_.message.clear();
+  }
+  const size_t count = in_flight_.size();
+  for (size_t i = 0; i < count; i++) {
+    const InFlight in_flight = std::move(in_flight_.front());
+    in_flight_.pop_front();
+    try {
+      lose_answer(in_flight, now);
+    } catch (const std::bad_alloc &) {
+      continue;  // its flags are set; its timers or the next connection continue
+    }
+  }
+}
+
+void Engine::lose_answer(const InFlight &in_flight, Nanos now) {
+  const bool is_repeated = in_flight.ask == Ask::kKick || in_flight.ask == Ask::kTrack ||
+                           in_flight.ask == Ask::kLook || in_flight.ask == Ask::kAnnounce;
+  if (is_repeated) return;  // when it is needed again
+  if (in_flight.ask == Ask::kName) return on_name(in_flight.subject, nullptr, now);
+  if (in_flight.ask == Ask::kRequest) {
+    auto &request = static_cast<Request &>(*in_flight.subject);
+    request.is_unanswered = true;
+    // Sent twice it might remove the next holder; all others may be sent again.
+    if (request.op != Request::Op::kForce || request.is_finished()) return;
+    return finish_plain(request, Status::kOutcomeUnknown, link_lost_.message);
+  }
+  auto &hold = static_cast<Hold &>(*in_flight.subject);
+  switch (in_flight.ask) {
+    case Ask::kAcquire:
+      hold.is_ask_pending = false;
+      hold.ghost_until = std::max(hold.ghost_until, in_flight.sent_at + in_flight.lease);
+      if (hold.phase == Phase::kAsking && hold.member.empty()) {
+        fail_callers(hold, Status::kOutcomeUnknown, link_lost_.message, now);
+      }
+      break;
+    case Ask::kUpgrade:
+      hold.is_ask_pending = false;
+      if (hold.climb.was_asked && hold.climb.member.empty()) {
+        end_upgrade(hold, Status::kOutcomeUnknown, link_lost_.message, now);
+      }
+      break;
+    case Ask::kDescend:
+      hold.climb.is_descending = false;
+      break;
+    case Ask::kExtend:
+      hold.is_extend_pending = false;
+      hold.must_describe = hold.must_describe || in_flight.is_description;
+      break;
+    case Ask::kRelease:
+      hold.was_release_lost = hold.was_release_lost || in_flight.sent_at < hold.deadline;
+      [[fallthrough]];
+    default:
+      hold.is_leave_pending = false;
+      if (hold.leaver) timers_.set(*hold.leaver, in_flight.sent_at + settings_.timeout);
+  }
+}
+
+}  // namespace redlatch::lock

@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Engine, part 1 of 4: requests, the connection and the time. Then queue.cc, tenure.cc, climb.cc.
+#include "lock/engine.h"
+
+#include <algorithm>
+#include <new>
+
+#include "base/text.h"
+#include "timing/lease_clock.h"
+
+namespace redlatch::lock {
+
+Engine::Engine(const Settings &settings, std::span<const uint8_t, 16> random, uint64_t seed,
+               Outlet &outlet, size_t node)
+    : settings_(settings),
+      outlet_(outlet),
+      node_(node),
+      cid_(protocol::make_cid(random)),
+      prefix_(protocol::channel_prefix(settings.name_space)),
+      channel_(prefix_ + cid_),
+      entropy_(seed),
+      link_lost_(failure(Status::kUnavailable, "lost the connection to " + settings.address())),
+      name_text_(protocol::name_text(settings.holder)) {
+  dialect_.prefix = prefix_;
+  link_failure_ = failure(Status::kUnavailable, "not connected to " + settings.address() + " yet");
+}
+
+// Leases outlive the engine and must not point into it; callers and their names refer to each
+// other.
+Engine::~Engine() {
+  for (auto &[id, hold] : holds_) {
+    if (hold->lease) end_lease(*hold, Lease::kLost, "the client is gone");
+    hold->lock->callers.clear();
+    hold->caller.reset();
+    hold->leaver.reset();
+  }
+}
+
+// ---- requests ----------------------------------------------------------------------------------
+
+void Engine::start(const std::shared_ptr<Request> &request, Nanos now) {
+  timers_.admit();
+  if (request->wait_ms > kMaxWaitMs) request->wait_ms = -1;
+  if (is_shut_) return finish(*request, Status::kClosed, "the client was shut down");
+  try {
+    switch (request->op) {
+      case Request::Op::kAcquire:
+        return start_acquire(request, now);
+      case Request::Op::kRelease:
+        return start_release(request, now);
+      case Request::Op::kExtend:
+        return start_extend(request, now);
+      case Request::Op::kUpgrade:
+        return start_upgrade(request, now);
+      case Request::Op::kDowngrade:
+        return start_downgrade(request, now);
+      case Request::Op::kDetach:
+        return start_detach(request, now);
+      default:
+        return start_plain(request, now);
+    }
+  } catch (...) {
+    if (!request->is_finished()) timers_.dismiss();
+    throw;
+  }
+}
+
+Status Engine::cancel(Request &request, Nanos now) {
+  if (request.is_finished()) return request.status.load();
+  switch (request.op) {
+    case Request::Op::kAcquire:
+      finish(request, Status::kCancelled, "the request was cancelled");
+      leave_queue(request, now);
+      break;
+    case Request::Op::kRelease:
+      answer_leaver(*request.hold, Status::kCancelled, "the request was cancelled");
+      break;
+    case Request::Op::kUpgrade:
+      end_upgrade(*request.hold, Status::kCancelled, "the request was cancelled", now);
+      break;
+    default: {
+      const auto keep = *request.place;
+      finish_plain(request, Status::kCancelled, "the request was cancelled");
+      leave_downgrade(request, now);
+    }
+  }
+  return Status::kCancelled;
+}
+
+void Engine::finish(Request &request, Status status, std::string_view message) noexcept {
+  timers_.remove(request);
+  timers_.dismiss();
+  try {
+    request.message = clean(message);
+  } catch (const std::bad_alloc &) {
+    request.message.clear();  // the status says enough
+  }
+  request.status.store(status, std::memory_order_release);
+  outlet_.finished(request);
+}
+
+void Engine::finish_plain(Request &request, Status status, std::string_view message) noexcept {
+  const auto keep = *request.place;
+  plain_.erase(request.place);
+  const bool may_be_marked = request.op == Request::Op::kDetach && end_detach(request);
+  const bool is_given_up = status == Status::kCancelled || status == Status::kClosed;
+  // No other status may say that the lease is held as before.
+  if (may_be_marked && !is_given_up) status = Status::kOutcomeUnknown;
+  finish(request, status, message);
+}
+
+// A request that may not wait for long: it gets one attempt to connect and one command time limit.
+void Engine::start_plain(const std::shared_ptr<Request> &request, Nanos now) {
+  const bool is_connect = request->op == Request::Op::kConnect;
+  if (is_connect && link_ == Link::kUp) return finish(*request, Status::kOk);
+  if (!request->name.empty()) {
+    request->lock =
+        std::make_shared<LockName>(settings_.name_space, request->name, protocol::Format::kString);
+  }
+  request->place = plain_.insert(plain_.end(), request);
+  try {
+    Nanos limit = settings_.connect_timeout + settings_.timeout;
+    if (is_of_hold(*request)) limit = settings_.timeout;
+    if (is_connect) limit = request->wait_ms == 0 ? kNever : request->wait_ms * kMs;
+    timers_.set(*request, after(now, limit));
+    if (link_ == Link::kUp) {
+      send_request(request, now);
+    } else {
+      connect_soon(now);
+    }
+  } catch (...) {
+    timers_.remove(*request);
+    plain_.erase(request->place);
+    throw;
+  }
+}
+
+void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now, protocol::Form form) {
+  protocol::Command command;
+  Nanos lease = 0;
+  switch (request->op) {
+    case Request::Op::kConnect:
+      return finish_plain(*request, Status::kOk);
+    case Request::Op::kInspect:
+      protocol::inspect(command, dialect_, form, request->lock->keys);
+      break;
+    case Request::Op::kList:
+      protocol::list(command, dialect_, form, request->inquiry->list.cursor,
+                     request->inquiry->pattern);
+      break;
+    case Request::Op::kForce:
+      protocol::force_release(command, dialect_, form, request->lock->keys,
+                              request->inquiry->token);
+      break;
+    case Request::Op::kAttach:
+      lease = request->options.lease;
+      if (request->inquiry->call.empty()) {
+        request->inquiry->call = protocol::make_token(cid_, ++last_id_);
+      }
+      protocol::attach(command, dialect_, form, request->lock->keys, request->inquiry->token,
+                       lease / kMs, request->inquiry->call);
+      break;
+    case Request::Op::kExtend:
+    case Request::Op::kRaiseFence:
+    case Request::Op::kDetach:
+    case Request::Op::kDowngrade: {
+      Hold *hold = request->lease->hold;
+      const bool is_repeated = request->op == Request::Op::kDetach && request->is_sent;
+      if (hold == nullptr || (hold->phase != Phase::kHeld && !is_repeated)) {
+        auto why = why_not_held(*request->lease);
+        return finish_plain(*request, why.status, why.message);
+      }
+      if (request->op == Request::Op::kExtend) {
+        lease = request->extend_to;
+        write_extend(command, *hold, lease, form, nullptr);
+      } else if (request->op == Request::Op::kDetach) {
+        if (hold->climb.request) end_upgrade(*hold, Status::kNotHeld, "detached meanwhile", now);
+        protocol::detach(command, dialect_, form, hold->lock->keys, hold->claimant(),
+                         hold->handovers);
+      } else if (request->op == Request::Op::kRaiseFence) {
+        protocol::raise_fence(command, dialect_, form, hold->lock->keys, hold->token,
+                              request->inquiry->fence);
+      } else {
+        lease = timing::lease_within(hold->lease_time, now, hold->lease->end_at);
+        protocol::downgrade(command, dialect_, form, hold->lock->keys, hold->token, lease / kMs,
+                            hold->fence);
+      }
+      break;
+    }
+    default:
+      return;
+  }
+  send(command, InFlight{Ask::kRequest, form, now, lease, request});
+  request->is_sent = true;
+  if (request->op == Request::Op::kDetach) on_detach_sent(*request->lease->hold);
+}
+
+protocol::Refusal Engine::read_answer(Request &request, const Reply &reply,
+                                      protocol::CountAnswer &answer) {
+  if (request.op == Request::Op::kList) return decode(reply, request.inquiry->list);
+  if (request.op != Request::Op::kInspect) return decode(reply, answer);
+  auto refusal = decode(reply, request.inquiry->info);
+  answer.server_ms = request.inquiry->info.server_ms;
+  return refusal;
+}
+
+// Who only knows a name asks for the usual format first, and for the next if another stands there.
+bool Engine::is_of_other_format(Request &request, const protocol::CountAnswer &answer) {
+  Inquiry &inquiry = *request.inquiry;
+  const protocol::InspectAnswer &info = inquiry.info;
+  const bool is_other = request.op == Request::Op::kInspect
+                            ? info.type == "hash" && info.value.empty()
+                        : request.op == Request::Op::kForce ? answer.result == -1
+                                                            : false;
+  if (!is_other || inquiry.format == protocol::Format::kHashRw) return false;
+  const bool was_string = inquiry.format == protocol::Format::kString;
+  inquiry.format = was_string ? protocol::Format::kHash : protocol::Format::kHashRw;
+  if (inquiry.info.waiter_count > 0) std::swap(inquiry.earlier, inquiry.info);
+  inquiry.info = {};
+  request.lock = std::make_shared<LockName>(settings_.name_space, request.name, inquiry.format);
+  return true;
+}
+
+void Engine::on_request_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
+  const auto request = std::static_pointer_cast<Request>(in_flight.subject);
+  if (request->is_finished()) return;
+  protocol::CountAnswer answer;
+  const auto refusal = read_answer(*request, reply, answer);
+  if (wants_text(refusal, in_flight)) {
+    return send_request(request, now, protocol::Form::kText);
+  }
+  if (refusal) {
+    on_detach_refused(*request, now);
+    finish_plain(*request, refusal.status(), refusal.message);
+    return leave_downgrade(*request, now);
+  }
+  note_time(in_flight.sent_at, now, answer.server_ms);
+  if (request->inquiry && is_of_other_format(*request, answer)) {
+    return send_request(request, now);
+  }
+  if (request->op == Request::Op::kInspect && request->inquiry->info.waiter_count == 0) {
+    // Each format has a queue of its own: some may wait in one while another holds.
+    Inquiry &inquiry = *request->inquiry;
+    inquiry.info.waiter_count = inquiry.earlier.waiter_count;
+    inquiry.info.waiters = std::move(inquiry.earlier.waiters);
+  }
+  if (request->op == Request::Op::kInspect && name_clients(request, now)) return;
+  switch (request->op) {
+    case Request::Op::kForce:
+      maybe_kick(request->lock, answer.has_more, now);
+      if (answer.result == 1) return finish_plain(*request, Status::kOk);
+      return finish_plain(
+          *request, Status::kNotHeld,
+          "lock " + quoted(request->name) +
+              (answer.result == 0                ? " is not held"
+               : request->inquiry->token.empty() ? ": its key is of another type, which is no lock"
+                                                 : " is not held by that token"));
+    case Request::Op::kAttach:
+      return on_attached(*request, in_flight, answer, now);
+    case Request::Op::kDetach:
+      return on_detach_reply(*request, answer.result, now);
+    case Request::Op::kExtend:
+      return on_extended(*request, in_flight.sent_at, answer.result >= 1, now);
+    case Request::Op::kDowngrade:
+      return on_downgraded(*request, in_flight, answer.result == 1, now);
+    case Request::Op::kRaiseFence:
+      if (answer.result == 1) return finish_plain(*request, Status::kOk);
+      return finish_plain(*request, Status::kLost, kTakenAway);
+    default:
+      return finish_plain(*request, Status::kOk);
+  }
+}
+
+// The request is finished whatever happens: without memory it just says less.
+void Engine::on_request_due(Request &request, Nanos now) noexcept {
+  if (now < request.wait_until) return on_slow(request, now);
+  Outcome why{Status::kNoMemory, {}};
+  try {
+    why = why_late(request);
+  } catch (const std::bad_alloc &) {
+    why.message.clear();
+  }
+  switch (request.op) {
+    case Request::Op::kAcquire:
+      finish(request, why.status, why.message);
+      return leave_queue(request, now);
+    case Request::Op::kRelease:
+      return answer_leaver(*request.hold, why.status, why.message);
+    case Request::Op::kUpgrade:
+      return end_upgrade(*request.hold, why.status, why.message, now);
+    default: {
+      const auto keep = *request.place;
+      finish_plain(request, why.status, why.message);
+      return leave_downgrade(request, now);
+    }
+  }
+}
+
+Outcome Engine::why_late(const Request &request) const {
+  switch (request.op) {
+    case Request::Op::kAcquire:
+      return why_not_yet(request, request.hold != nullptr ? *request.hold : *request.lock->shared);
+    case Request::Op::kUpgrade:
+      if (link_ != Link::kUp) return link_failure_;
+      return failure(Status::kTimeout, "lock " + quoted(request.lease->name) +
+                                           " was not upgraded within the wait: the lease goes on "
+                                           "reading");
+    case Request::Op::kRelease:
+      return failure(Status::kOutcomeUnknown,
+                     "no answer within the command time limit; the release goes on in the "
+                     "background until the lease would have ended");
+    default:
+      if (!request.is_sent && link_ != Link::kUp) return link_failure_;
+      return failure(Status::kOutcomeUnknown,
+                     "sent to " + settings_.address() + ", but no answer came");
+  }
+}
+
+// ---- the connection ----------------------------------------------------------------------------
+
+void Engine::send(protocol::Command &command, InFlight in_flight) {
+  in_flight_.push_back(std::move(in_flight));
+  try {
+    outlet_.send(node_, command.argv());
+  } catch (...) {
+    in_flight_.pop_back();
+    throw;
+  }
+}
+
+bool Engine::try_send(protocol::Command &command, InFlight in_flight) noexcept {
+  try {
+    send(command, std::move(in_flight));
+    return true;
+  } catch (const std::bad_alloc &) {
+    return false;
+  }
+}
+
+void Engine::on_reply(size_t, const Reply &reply, Nanos now) {
+  if (in_flight_.empty()) {
+    link_ = Link::kBroken;
+    return outlet_.drop_link(node_);
+  }
+  const InFlight in_flight = std::move(in_flight_.front());
+  in_flight_.pop_front();
+  reconnect_.reset();
+  take_reply(in_flight, reply, now);
+  ask_next(now);
+}
+
+void Engine::take_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
+  switch (in_flight.ask) {
+    case Ask::kAcquire:
+      return on_acquire_reply(in_flight, reply, now);
+    case Ask::kRelease:
+      return on_release_reply(in_flight, reply, now);
+    case Ask::kCancel:
+      return on_cancel_reply(in_flight, reply, now);
+    case Ask::kExtend:
+      return on_extend_reply(in_flight, reply, now);
+    case Ask::kUpgrade:
+      return on_upgrade_reply(in_flight, reply, now);
+    case Ask::kDescend:
+      return on_descend_reply(in_flight, reply, now);
+    case Ask::kRequest:
+      return on_request_reply(in_flight, reply, now);
+    case Ask::kTrack:
+      can_track_ = can_track_ && !reply.is_error();
+      return;
+    case Ask::kLook:
+      return on_looked(static_cast<Hold &>(*in_flight.subject), reply, now);
+    case Ask::kAnnounce:
+      may_announce_ = may_announce_ && !reply.is_error();
+      return;
+    case Ask::kName:
+      return on_name(in_flight.subject, &reply, now);
+    case Ask::kKick: {
+      protocol::CountAnswer answer;
+      if (decode(reply, answer)) return;
+      note_time(in_flight.sent_at, now, answer.server_ms);
+      const auto lock = std::static_pointer_cast<LockName>(in_flight.subject);
+      return maybe_kick(lock, answer.has_more, now);
+    }
+  }
+}
+
+void Engine::on_push(size_t, std::string_view message, Nanos now) {
+  const auto push = protocol::parse_push(message);
+  if (!push) return;
+  const auto found = holds_.find(push->rid);
+  if (found == holds_.end()) return;
+  const auto hold = found->second;
+  if (push->kind == protocol::Push::Kind::kGrant) return on_grant_push(*hold, *push, now);
+  hold->rank = 0;
+  const Nanos due = now + (push->ms + 1) * kMs;
+  if (hold->is_ask_pending) {
+    // On a connection of its own it may overtake the answer, which would say to look far later.
+    hold->told_due = std::min(hold->told_due, due);
+  } else if (hold->phase == Phase::kQueued) {
+    timers_.set(*hold, std::min(hold->due, due));
+  } else if (hold->phase == Phase::kHeld && hold->climb.request) {
+    hold->climb.due = std::min(hold->climb.due, due);
+    schedule(*hold, now);
+  }
+}
+
+// A cap on the work of one script was reached: the rest of the queue still waits.
+void Engine::maybe_kick(const std::shared_ptr<LockName> &lock, bool has_more, Nanos now) {
+  if (!has_more || link_ != Link::kUp) return;
+  protocol::Command command;
+  protocol::kick(command, dialect_, protocol::Form::kText, lock->keys);
+  // Not sent for want of memory: the next poll of any waiter does the same.
+  (void)try_send(command, InFlight{Ask::kKick, protocol::Form::kText, now, 0, lock});
+}
+
+void Engine::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
+  if (server_ms > 0) clock_offset_.sample(sent_at, now, server_ms);
+}
+
+// ---- the time ----------------------------------------------------------------------------------
+
+Nanos Engine::next_due() const {
+  Nanos due = std::min(timers_.next_due(), announce_at_);
+  if (link_ == Link::kDown && has_work()) due = std::min(due, connect_at_);
+  return std::min(due, answer_due());
+}
+
+// When the oldest answer in flight is late.
+Nanos Engine::answer_due() const {
+  if (link_ != Link::kUp || in_flight_.empty()) return kNever;
+  return after(in_flight_.front().sent_at, settings_.timeout);
+}
+
+void Engine::on_timer(Nanos now) {
+  if (answer_due() <= now) {
+    link_ = Link::kBroken;
+    outlet_.drop_link(node_);
+  }
+  if (announce_at_ <= now) announce(now);
+  bool is_renewing = false;
+  while (!timers_.empty()) {
+    Timed &timed = timers_.top();
+    if (timed.kind == Timed::Kind::kRequest) {
+      if (timed.due > now) return;
+      // A request with a timer stands in a list that keeps it.
+      on_request_due(static_cast<Request &>(timed), now);
+      continue;
+    }
+    const auto hold = static_cast<Hold &>(timed).shared_from_this();
+    // Once for each: one that could not be renewed may still be due within the slack.
+    const bool is_renewal =
+        hold->phase == Phase::kHeld && hold->due == hold->renewal_at && hold->looked_at != now;
+    const Nanos slack = is_renewing && is_renewal ? timing::renewal_slack(hold->lease_time) : 0;
+    if (timed.due > now + slack) return;
+    is_renewing = is_renewing || is_renewal;
+    timers_.remove(*hold);
+    hold->looked_at = now;
+    on_hold_due(*hold, now);
+  }
+}
+
+bool Engine::is_drained() const {
+  return std::all_of(holds_.begin(), holds_.end(), [](const auto &entry) {
+    const Hold &hold = *entry.second;
+    return hold.phase == Phase::kLeaving && hold.was_left && !hold.leaver;
+  });
+}
+
+void Engine::give_up() {
+  for (const auto &[id, hold] : holds_) {
+    answer_leaver(*hold, Status::kOutcomeUnknown, "no answer before the client was shut down");
+  }
+}
+
+void Engine::shut_down(Nanos now) {
+  is_shut_ = true;
+  fail_everybody(Status::kClosed, "the client was shut down", now);
+  withdraw_name(now);
+  for_each_hold([&](Hold &hold) {
+    hold.quiet_until = 0;
+    if (hold.phase == Phase::kHeld) return give_back(hold, nullptr, now);
+    if (hold.phase == Phase::kLeaving) leave(hold, now);
+  });
+  connect_soon(now);
+}
+
+}  // namespace redlatch::lock

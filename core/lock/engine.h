@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Engine: all behaviour of a client as one object without lock, thread, socket or clock.
+//
+// In: calls of users, events of the connection, the time. Out: commands, finished requests and
+// ended leases through an Outlet, and the time at which it wants to be called again. Everything is
+// called by one thread at a time. core/runtime is its shell; a simulator can be another.
+//
+// It throws only std::bad_alloc, and only before anything has changed that a later event would not
+// put right: what could not be sent is tried again by a timer, and a caller that catches it inside
+// an event of the connection drops the connection, which every state here survives.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/reply.h"
+#include "base/settings.h"
+#include "base/status.h"
+#include "lock/client_names.h"
+#include "lock/service.h"
+#include "lock/subjects.h"
+#include "lock/timer_queue.h"
+#include "protocol/command.h"
+#include "protocol/token.h"
+#include "timing/backoff.h"
+#include "timing/clock_offset.h"
+
+namespace redlatch::lock {
+
+class Engine final : public LockService {
+ public:
+  // `random` makes the client's id. Settings and outlet outlive the engine, and know it as number
+  // `node`.
+  Engine(const Settings &settings, std::span<const uint8_t, 16> random, uint64_t seed,
+         Outlet &outlet, size_t node = 0);
+  ~Engine() override;
+
+  const std::string &channel() const override { return channel_; }
+  bool needs_identity() const override { return false; }
+
+  void start(const std::shared_ptr<Request> &request, Nanos now) override;
+  Status cancel(Request &request, Nanos now) override;
+  // Leave `lease` to its ttl without asking the server; no client can attach it.
+  void drop(Lease &lease, Nanos now);
+  // Why `lease`, which is not held, is not.
+  static Outcome why_not_held(const Lease &lease);
+  void abandon(Lease &lease, Nanos now) override;
+  // As abandon(), but the holder is only being notified now that it is lost.
+  void abandon_lost(Lease &lease, Nanos now);
+  void shut_down(Nanos now) override;
+  void give_up() override;
+  // Whether everything that was given back has been answered.
+  bool is_drained() const;
+  size_t drained_count() const override { return is_drained() ? 1 : 0; }
+  // Whether nothing is left of what users asked for.
+  bool is_idle() const { return !has_work() && names_.empty(); }
+
+  [[nodiscard]] bool begin_connect(size_t node, Nanos now) override;
+  void on_connected(size_t node, const ServerFacts &facts, Nanos now) override;
+  void on_connect_failed(size_t node, const Outcome &why, Nanos now) override;
+  void on_disconnected(size_t node, Nanos now) noexcept override;
+  void on_reply(size_t node, const Reply &reply, Nanos now) override;
+  void on_push(size_t node, std::string_view message, Nanos now) override;
+  void on_invalidated(size_t node, std::string_view key, Nanos now) override;
+  void on_all_invalidated(size_t node, Nanos now) override;
+
+  void on_timer(Nanos now) override;
+  Nanos next_due() const override;
+
+  size_t in_flight_count(size_t) const override { return in_flight_.size(); }
+  bool expects_push() const override { return waiting_hold_count_ > 0; }
+  bool is_outstanding() const override { return !in_flight_.empty() || expects_push(); }
+  // Whether the answer to `request` depends on somebody else's release, and not on a reply.
+  static bool is_queued(const Request &request);
+  // Whether this client holds the lock that `request` waits for. Whoever releases it will then most
+  // likely be the one who finishes the request.
+  static bool is_held_here(const Request &request) {
+    return request.op == Request::Op::kAcquire && request.lock && request.lock->holder != nullptr;
+  }
+  // @return whether the thread that waits for `request` holds the lock itself.
+  static bool waits_for_itself(const Request &request) {
+    if (!is_held_here(request) || request.waiter == 0) return false;
+    const auto &lease = request.lock->holder->lease;
+    return lease && lease != request.lease && lease->starter == request.waiter;
+  }
+  // For who has several engines, and can do without this one.
+  bool is_up() const { return link_ == Link::kUp; }
+  // Whether an attempt to connect goes on, or is due.
+  bool is_dialing(Nanos now) const {
+    return link_ == Link::kConnecting || (link_ == Link::kDown && has_work() && connect_at_ <= now);
+  }
+  // Why it is not up.
+  const Outcome &link_failure() const { return link_failure_; }
+  // Do not sit out the pause between two attempts to connect.
+  void connect_soon(Nanos now);
+  // Whether an answer is outstanding for longer than `limit`.
+  bool is_late(Nanos limit, Nanos now) const {
+    return !in_flight_.empty() && in_flight_.front().sent_at + limit <= now;
+  }
+  // Whether `request`, which waits, is next.
+  static bool is_head(const Request &request) { return request.hold && request.hold->is_head(); }
+  // "; holder: " and who last kept a request waiting for the lock `name`; empty if not known.
+  std::string holder_words(std::string_view name) const;
+  // Ask again for what `request` waits for.
+  void poll(Request &request, Nanos now) {
+    if (request.hold != nullptr) ask(*request.hold, now);
+  }
+
+ private:
+  using Phase = Hold::Phase;
+
+  enum class Ask : uint8_t {
+    kAcquire,
+    kRelease,
+    kCancel,
+    kKick,
+    kExtend,
+    kUpgrade,
+    kDescend,  // what undoes an upgrade
+    kRequest,
+    kTrack,  // something that prepares kLook
+    kLook,
+    kAnnounce,
+    kName,
+  };
+  struct InFlight {
+    Ask ask;
+    protocol::Form form;
+    Nanos sent_at;
+    Nanos lease;  // that was asked for
+    std::shared_ptr<Subject> subject;
+    bool is_description = false;  // an extension that says who holds
+  };
+  // kBroken: given up, and not yet reported as disconnected.
+  // EVALSHA met a server that does not know the script. An answer to EVAL it is not.
+  static bool wants_text(const protocol::Refusal &refusal, const InFlight &in_flight) {
+    return refusal.kind == protocol::Refusal::Kind::kNoScript &&
+           in_flight.form == protocol::Form::kDigest;
+  }
+  enum class Link : uint8_t { kDown, kConnecting, kUp, kBroken };
+
+  // engine.cc: requests and replies; connecting.cc: the connection
+  void finish(Request &request, Status status, std::string_view message = {}) noexcept;
+  void finish_plain(Request &request, Status status, std::string_view message = {}) noexcept;
+  static bool waits(const Request &caller) {
+    return caller.op == Request::Op::kAcquire && caller.wait_ms != 0;
+  }
+  static bool shares_place(const Request &caller) {
+    const auto &options = caller.options;
+    return waits(caller) && options.local_burst > 0 && options.mode == protocol::Mode::kWrite &&
+           options.format == protocol::Format::kString;
+  }
+  // A command about what is held: it may outlast a short outage.
+  static bool is_of_hold(const Request &request) {
+    return request.op == Request::Op::kExtend || request.op == Request::Op::kDowngrade ||
+           request.op == Request::Op::kRaiseFence || request.op == Request::Op::kDetach;
+  }
+  Nanos answer_due() const;
+  bool has_work() const { return !holds_.empty() || !plain_.empty(); }
+  void send(protocol::Command &command, InFlight in_flight);
+  [[nodiscard]] bool try_send(protocol::Command &command, InFlight in_flight) noexcept;
+  void send_request(const std::shared_ptr<Request> &request, Nanos now,
+                    protocol::Form form = protocol::Form::kDigest);
+  void start_plain(const std::shared_ptr<Request> &request, Nanos now);
+  static protocol::Refusal read_answer(Request &request, const Reply &reply,
+                                       protocol::CountAnswer &answer);
+  bool is_of_other_format(Request &request, const protocol::CountAnswer &answer);
+  void on_request_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void on_request_due(Request &request, Nanos now) noexcept;
+  Outcome why_late(const Request &request) const;
+  void fail_everybody(Status status, std::string_view message, Nanos now);
+  template <class Action>
+  void for_each_hold(const Action &action);
+  template <class Action>
+  void for_each_plain(const Action &action);
+  void lose_answer(const InFlight &in_flight, Nanos now);
+  void take_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void note_time(Nanos sent_at, Nanos now, int64_t server_ms);
+  void maybe_kick(const std::shared_ptr<LockName> &lock, bool has_more, Nanos now);
+
+  // queue.cc: from a call to a grant
+  void start_acquire(const std::shared_ptr<Request> &request, Nanos now);
+  std::shared_ptr<LockName> name_of(std::string_view name, protocol::Format format);
+  bool is_misused(Request &request, Nanos now);
+  static std::string_view sibling_of(const Hold &hold);
+  Hold &new_hold(const std::shared_ptr<LockName> &lock, const Request &caller);
+  static Request *front_of(const Hold &hold);
+  std::shared_ptr<Request> take_front(Hold &hold);
+  void ask(Hold &hold, Nanos now, protocol::Form form = protocol::Form::kDigest);
+  void send_ask(Hold &hold, Nanos now, protocol::Form form);
+  bool must_line_up(Hold &hold);
+  void ask_next(Nanos now);
+  void on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void on_granted(Hold &hold, const InFlight &in_flight, const protocol::AcquireAnswer &answer,
+                  Nanos now);
+  void on_queued(Hold &hold, const protocol::AcquireAnswer &answer, Nanos now);
+  void refuse_try(Hold &hold, std::string_view message, Nanos now);
+  Nanos delay_of(Hold &hold, const protocol::AcquireAnswer &answer, Nanos now);
+  void watch_key(Hold &hold, Nanos now);
+  Hold *watcher_of(const LockName &lock);
+  void on_looked(Hold &hold, const Reply &reply, Nanos now);
+  void look_again(LockName &lock, Nanos now);
+  void on_acquire_refused(Hold &hold, const protocol::Refusal &refusal, Nanos now);
+  static bool is_fence_plausible(const Hold &hold, const protocol::Push &push);
+  void on_grant_push(Hold &hold, const protocol::Push &push, Nanos now);
+  void serve_front(Hold &hold, Nanos now);
+  void give_lease(Hold &hold, Request &caller, Nanos now);
+  void fail_front(Hold &hold, Status status, std::string_view message, Nanos now);
+  Hold *open_next_place(Hold &hold);
+  void fail_callers(Hold &hold, Status status, std::string_view message, Nanos now);
+  void leave_queue(Request &caller, Nanos now);
+  Outcome why_not_yet(const Request &request, const Hold &hold) const;
+  void set_phase(Hold &hold, Phase phase);
+
+  // climb.cc: between reading and writing
+  void start_upgrade(const std::shared_ptr<Request> &request, Nanos now);
+  void ask_upgrade(Hold &hold, Nanos now, protocol::Form form = protocol::Form::kDigest);
+  void on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void on_upgrade_push(Hold &hold, Nanos now);
+  void become_writer(Hold &hold, int64_t fence, int64_t server_ms);
+  void finish_upgrade(Hold &hold, Status status, std::string_view message = {});
+  void end_upgrade(Hold &hold, Status status, std::string_view message, Nanos now);
+  void descend(Hold &hold, Nanos now, protocol::Form form = protocol::Form::kDigest);
+  void on_descend_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void on_climb_due(Hold &hold, Nanos now);
+  void start_downgrade(const std::shared_ptr<Request> &request, Nanos now);
+  void on_downgraded(Request &request, const InFlight &in_flight, bool is_held, Nanos now);
+  void leave_downgrade(Request &request, Nanos now);
+  static void become_reader(Hold &hold);
+  void note_mode(Hold &hold, bool is_reader, Nanos now);
+
+  // handover.cc: from one client to another
+  void start_detach(const std::shared_ptr<Request> &request, Nanos now);
+  void on_detach_sent(Hold &hold);
+  void on_detach_reply(Request &request, int64_t result, Nanos now);
+  void on_detach_refused(Request &request, Nanos now);
+  bool end_detach(Request &request) noexcept;
+  void leave_detached(Hold &hold, Nanos now);
+  void on_attached(Request &request, const InFlight &in_flight, const protocol::CountAnswer &answer,
+                   Nanos now);
+
+  // naming.cc: the names of clients
+  void announce_by(Nanos due);
+  void announce_held(Nanos now);
+  void announce(Nanos now);
+  void withdraw_name(Nanos now);
+  bool ask_name(std::shared_ptr<NameQuery> query, Nanos now);
+  bool name_clients(const std::shared_ptr<Request> &request, Nanos now);
+  bool awaits_name(Hold &hold, std::string_view holder, const std::string &message, Nanos now);
+  void note_blocker(LockName &lock, std::string_view holder, Nanos now);
+  void on_slow(Request &request, Nanos now);
+  void note_name(NameQuery &query, const Reply *reply, Nanos now) noexcept;
+  void on_name(const std::shared_ptr<Subject> &subject, const Reply *reply, Nanos now);
+  std::string words_of_blocker(std::string_view cid) const;
+
+  // tenure.cc: from a grant to the end
+  void start_release(const std::shared_ptr<Request> &request, Nanos now);
+  void start_extend(const std::shared_ptr<Request> &request, Nanos now);
+  bool pass_on(Hold &hold, Nanos now);
+  void give_back(Hold &hold, std::shared_ptr<Request> leaver, Nanos now);
+  void leave(Hold &hold, Nanos now, protocol::Form form = protocol::Form::kDigest);
+  void on_release_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void on_cancel_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void end_leave(Hold &hold, Nanos now, Status status, std::string_view message = {});
+  void leave_vacant(LockName &lock, Nanos now);
+  void answer_leaver(Hold &hold, Status status, std::string_view message = {});
+  void extend(Hold &hold, Nanos now, protocol::Form form = protocol::Form::kDigest);
+  void write_extend(protocol::Command &out, const Hold &hold, Nanos lease, protocol::Form form,
+                    const protocol::HolderInfo *info) const;
+  void on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void on_extended(Request &request, Nanos sent_at, bool is_held, Nanos now);
+  bool is_held(Request &request, Nanos now);
+  void prolong(Hold &hold, Nanos sent_at, Nanos lease, Nanos now);
+  void schedule(Hold &hold, Nanos now);
+  void on_hold_due(Hold &hold, Nanos now);
+  void end_lease(Hold &hold, Lease::State state, std::string reason);
+  void lose_predecessor(const Hold &hold, Nanos now);
+  void lose(Hold &hold, std::string reason, bool is_gone, Nanos now);
+  std::string why_over(const Hold &hold, Nanos now) const noexcept;
+  void forget(Hold &hold);
+
+  const Settings &settings_;
+  Outlet &outlet_;
+  const size_t node_;
+  std::string cid_;
+  const std::string prefix_;
+  const std::string channel_;
+  protocol::Dialect dialect_;
+  Entropy entropy_;
+  uint64_t last_id_ = 0;
+
+  Link link_ = Link::kDown;
+  bool is_push_trusted_ = true;
+  bool can_track_ = false;    // until it was refused
+  bool is_tracking_ = false;  // asked for on this connection
+  bool is_shut_ = false;
+  Nanos connect_at_ = 0;
+  timing::Backoff reconnect_ = timing::kReconnect;
+  Outcome link_failure_;     // why it is down, or was last
+  const Outcome link_lost_;  // made early: it must not fail for want of memory
+  timing::ClockOffset clock_offset_;
+
+  struct NameId {
+    protocol::Format format;
+    std::string_view name;
+    bool operator==(const NameId &) const = default;
+  };
+  struct NameHash {
+    size_t operator()(const NameId &id) const {
+      return std::hash<std::string_view>()(id.name) + static_cast<size_t>(id.format);
+    }
+  };
+  static NameId id_of(const LockName &lock) { return {lock.keys.format, lock.name}; }
+  std::unordered_map<NameId, std::shared_ptr<LockName>, NameHash> names_;  // borrow their names
+  std::map<uint64_t, std::shared_ptr<Hold>> holds_;  // by id: a fixed order for every run
+  std::list<std::shared_ptr<Request>> plain_;        // requests without a hold, sent or not
+  std::deque<InFlight> in_flight_;                   // replies come in this order
+  std::deque<std::shared_ptr<Hold>> lined_up_;       // to be asked for, when less is in flight
+  TimerQueue timers_;
+  const std::string name_text_;  // value of this client's name key
+  bool may_announce_ = true;     // false: the server refused to write it
+  Nanos announce_at_ = kNever;   // when to write it, if a lock is held or waited for then
+  Nanos announce_again_at_ = 0;  // earliest time of the next write; 0: none on this connection
+  ClientNames names_of_clients_;
+  size_t waiting_hold_count_ = 0;  // asking, queued, or waiting to upgrade
+};
+
+// Those that exist now; `action` may forget any of them and open others. Allocates nothing.
+template <class Action>
+void Engine::for_each_hold(const Action &action) {
+  const uint64_t last = last_id_;
+  auto at = holds_.begin();
+  while (at != holds_.end() && at->first <= last) {
+    const auto hold = at->second;
+    action(*hold);
+    at = holds_.upper_bound(hold->id);
+  }
+}
+
+// `action` may finish its request, and no other.
+template <class Action>
+void Engine::for_each_plain(const Action &action) {
+  for (auto at = plain_.begin(); at != plain_.end();) {
+    const auto request = *at++;
+    action(request);
+  }
+}
+
+}  // namespace redlatch::lock

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Engine: the names of clients. Each client that queues, or holds for longer than a moment, writes
+// its name to a key of its own (docs/wire.md, "Names of clients"); others read it when they show a
+// lock to people.
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "lock/engine.h"
+
+namespace redlatch::lock {
+
+namespace {
+
+// A client that holds for less sends no command for its name.
+constexpr Nanos kMoment = 500 * kMs;
+// The key outlives a client that crashes: its waiters are still shown by name for a while.
+constexpr int64_t kNameExpiryMs = 60'000;
+constexpr Nanos kNameRenewal = 20'000 * kMs;
+
+constexpr std::string_view kHolderIs = "; holder: ";
+
+std::string_view client_of(std::string_view token) { return token.substr(0, protocol::kCidSize); }
+
+void fill(protocol::InspectAnswer &info, std::string_view cid, std::string_view name) {
+  const auto is_its = [cid](std::string_view token) {
+    return protocol::is_token(token) && client_of(token) == cid;
+  };
+  if (info.who.empty() && is_its(info.value)) info.who = name;
+  for (auto &sharer : info.sharers) {
+    if (is_its(sharer.token)) sharer.who = name;
+  }
+  for (auto &waiter : info.waiters) {
+    if (is_its(waiter.token)) waiter.who = name;
+  }
+}
+
+std::vector<std::string> clients_in(const protocol::InspectAnswer &info) {
+  std::vector<std::string> cids;
+  const auto add = [&cids](std::string_view token) {
+    if (protocol::is_token(token)) cids.emplace_back(client_of(token));
+  };
+  if (info.who.empty()) add(info.value);
+  for (const auto &sharer : info.sharers) add(sharer.token);
+  for (const auto &waiter : info.waiters) add(waiter.token);
+  std::sort(cids.begin(), cids.end());
+  cids.erase(std::unique(cids.begin(), cids.end()), cids.end());
+  return cids;
+}
+
+}  // namespace
+
+// ---- the name of this client -------------------------------------------------------------------
+
+void Engine::announce_by(Nanos due) {
+  if (due < announce_at_) announce_at_ = std::max(due, announce_again_at_);
+}
+
+void Engine::announce_held(Nanos now) { announce_by(now + kMoment); }
+
+void Engine::announce(Nanos now) {
+  announce_at_ = kNever;
+  if (link_ != Link::kUp || !may_announce_) return;
+  Nanos due = kNever;
+  for (const auto &[id, hold] : holds_) {
+    if (hold->phase == Phase::kQueued) due = now;
+    if (hold->phase == Phase::kHeld) due = std::min(due, hold->held_at + kMoment);
+    if (due <= now) break;
+  }
+  if (due > now) {
+    announce_at_ = due;
+    return;
+  }
+  protocol::Command command;
+  protocol::announce(command, channel_, name_text_, kNameExpiryMs);
+  if (try_send(command, InFlight{Ask::kAnnounce, protocol::Form::kText, now, 0, nullptr})) {
+    announce_again_at_ = now + kNameRenewal;
+  }
+  announce_at_ = now + kNameRenewal;
+}
+
+void Engine::withdraw_name(Nanos now) {
+  announce_at_ = kNever;
+  may_announce_ = false;
+  if (link_ != Link::kUp || announce_again_at_ == 0) return;
+  protocol::Command command;
+  protocol::withdraw_name(command, channel_);
+  // Not sent, or not answered before the end: it expires.
+  (void)try_send(command, InFlight{Ask::kAnnounce, protocol::Form::kText, now, 0, nullptr});
+}
+
+// ---- the names of others -----------------------------------------------------------------------
+
+bool Engine::ask_name(std::shared_ptr<NameQuery> query, Nanos now) {
+  if (link_ != Link::kUp) return false;
+  const std::string key = prefix_ + query->cid;
+  protocol::Command command;
+  protocol::ask_name(command, key);
+  names_of_clients_.note_asked(query->cid, now);
+  return try_send(command, InFlight{Ask::kName, protocol::Form::kText, now, 0, std::move(query)});
+}
+
+// @return whether the answer to an inspection waits for names.
+bool Engine::name_clients(const std::shared_ptr<Request> &request, Nanos now) {
+  Inquiry &inquiry = *request->inquiry;
+  inquiry.unnamed_count = 0;
+  for (auto &cid : clients_in(inquiry.info)) {
+    if (cid == cid_) {
+      fill(inquiry.info, cid, settings_.holder);
+      continue;
+    }
+    auto query = std::make_shared<NameQuery>();
+    query->cid = std::move(cid);
+    query->request = request;
+    if (ask_name(std::move(query), now)) inquiry.unnamed_count++;
+  }
+  return inquiry.unnamed_count > 0;
+}
+
+// @return whether a refused try is answered later, when the name of the holder is known.
+bool Engine::awaits_name(Hold &hold, std::string_view holder, const std::string &message,
+                         Nanos now) {
+  if (!protocol::is_token(holder)) return false;
+  const std::string_view cid = client_of(holder);
+  if (cid == cid_ || !names_of_clients_.is_due(cid, now)) return false;
+  auto query = std::make_shared<NameQuery>();
+  query->cid = cid;
+  // A vote is one of several answers: it does not wait for the name, which the next round knows.
+  if (!hold.is_vote) {
+    query->hold = hold.shared_from_this();
+    query->message.reserve(message.size() + kHolderIs.size() + kMaxLabelBytes);
+    query->message = message;
+  }
+  return ask_name(std::move(query), now) && !hold.is_vote;
+}
+
+void Engine::note_blocker(LockName &lock, std::string_view holder, Nanos now) {
+  const bool is_known = protocol::is_token(holder);
+  lock.blocker = is_known ? client_of(holder) : std::string_view();
+  if (!lock.is_name_wanted || !is_known) return;
+  lock.is_name_wanted = false;
+  if (lock.blocker == cid_ || !names_of_clients_.is_due(lock.blocker, now)) return;
+  auto query = std::make_shared<NameQuery>();
+  query->cid = lock.blocker;
+  (void)ask_name(std::move(query), now);
+}
+
+// The request will most likely time out: ask who the holder is.
+void Engine::on_slow(Request &request, Nanos now) {
+  timers_.set(request, request.wait_until);
+  LockName &lock = *request.lock;
+  Hold *hold = request.hold != nullptr ? request.hold : lock.shared;
+  if (hold == nullptr || now < lock.blocker_due) return;
+  lock.blocker_due = now + ClientNames::kRetryAfter;
+  lock.is_name_wanted = true;
+  if (hold->phase == Phase::kQueued) ask(*hold, now);
+}
+
+// Without a reply the connection has ended, and without memory the name stays unknown.
+void Engine::note_name(NameQuery &query, const Reply *reply, Nanos now) noexcept {
+  if (reply == nullptr) return;
+  try {
+    const std::string name = protocol::decode_name(*reply);
+    names_of_clients_.note_answer(query.cid, name, now);
+    if (!name.empty()) query.message.append(kHolderIs).append(name);
+    if (query.request) fill(query.request->inquiry->info, query.cid, name);
+  } catch (const std::bad_alloc &) {
+    return;  // when to ask again was noted before
+  }
+}
+
+// With or without the name: otherwise the request or the try that waits for it would be stuck.
+void Engine::on_name(const std::shared_ptr<Subject> &subject, const Reply *reply, Nanos now) {
+  NameQuery &query = static_cast<NameQuery &>(*subject);
+  note_name(query, reply, now);
+  const auto hold = std::exchange(query.hold, nullptr);
+  if (hold && !hold->is_gone && front_of(*hold) != nullptr) refuse_try(*hold, query.message, now);
+  const auto &request = query.request;
+  if (request && !request->is_finished() && --request->inquiry->unnamed_count == 0) {
+    finish_plain(*request, Status::kOk);
+  }
+}
+
+std::string Engine::holder_words(std::string_view name) const {
+  const auto found = names_.find({protocol::Format::kString, name});
+  return found == names_.end() ? std::string() : words_of_blocker(found->second->blocker);
+}
+
+std::string Engine::words_of_blocker(std::string_view cid) const {
+  if (cid == cid_) return std::string(kHolderIs) + "this client";
+  const std::string_view name = names_of_clients_.find(cid);
+  return name.empty() ? std::string() : std::string(kHolderIs).append(name);
+}
+
+}  // namespace redlatch::lock

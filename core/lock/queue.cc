@@ -1,0 +1,575 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Engine, part 2 of 4: from the call to the grant.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "lock/engine.h"
+#include "timing/lease_clock.h"
+
+namespace redlatch::lock {
+
+namespace {
+
+// .. and granted to the same token again: others held in between.
+constexpr char kForced[] = "it was taken by force";
+
+// How far a fence may be ahead of the server's clock, in us: as far as the clock may have gone back
+// while the fence key lives. A fence further ahead is taken from an answer only.
+constexpr int64_t kLargestFenceLead = 3600LL * 1'000'000;
+
+std::string busy_message(const LockName &lock, const protocol::AcquireAnswer &answer) {
+  std::string message = "lock " + quoted(lock.name) + " is busy: ";
+  if (answer.is_left_to_others()) {
+    return message + "it is left to other lock libraries for " + std::to_string(answer.pttl_ms) +
+           " ms";
+  }
+  if (answer.type == "none") return message + "others wait for it";
+  if (answer.holder.empty()) {
+    return message + "its key holds a " + std::string(answer.type) +
+           ": no lock, or one of another format";
+  }
+  message += answer.is_foreign() ? "held by another lock library" : "held";
+  if (answer.is_shared()) message += " by readers";
+  if (answer.pttl_ms < 0) return message + " without a time limit";
+  return message + ", its lease ends in " + std::to_string(answer.pttl_ms) + " ms";
+}
+
+}  // namespace
+
+void Engine::set_phase(Hold &hold, Phase phase) {
+  const auto is_waiting = [](Phase p) { return p == Phase::kAsking || p == Phase::kQueued; };
+  if (is_waiting(hold.phase)) waiting_hold_count_--;
+  if (is_waiting(phase)) waiting_hold_count_++;
+  if (phase == Phase::kHeld) {
+    if (!hold.is_sharing) hold.lock->holder = &hold;
+  } else if (hold.lock->holder == &hold) {
+    hold.lock->holder = nullptr;
+  }
+  hold.phase = phase;
+}
+
+std::shared_ptr<LockName> Engine::name_of(std::string_view name, protocol::Format format) {
+  if (const auto found = names_.find({format, name}); found != names_.end()) return found->second;
+  auto lock = std::make_shared<LockName>(settings_.name_space, name, format);
+  names_.emplace(id_of(*lock), lock);
+  return lock;
+}
+
+Hold &Engine::new_hold(const std::shared_ptr<LockName> &lock, const Request &caller) {
+  const bool is_shared = shares_place(caller);
+  // Before the hold is known: what follows may fail, and costs no more than a slot.
+  timers_.admit();
+  last_id_ = std::max(last_id_ + 1, caller.rid);
+  auto hold = std::make_shared<Hold>(last_id_);
+  hold->lock = lock;
+  hold->is_vote = caller.rid != 0;
+  hold->is_shared = is_shared;
+  hold->token = protocol::make_token(cid_, hold->is_vote ? caller.rid : hold->id);
+  const AcquireOptions &options = caller.options;
+  const bool is_hash = options.format == protocol::Format::kHash;
+  hold->mode = options.mode;
+  hold->is_sharing =
+      options.format != protocol::Format::kString || options.mode == protocol::Mode::kRead;
+  hold->owner = is_hash && options.owner.empty() ? hold->token : options.owner;
+  if (waits(caller)) {
+    // A shared place outlives the caller that opened it; it is taken back when nobody wants it.
+    hold->claim_ms = std::min(options.lease / kMs, kClaimMs);
+    hold->member = protocol::make_member(hold->token, options.mode, hold->claim_ms,
+                                         is_shared ? -1 : caller.wait_ms,
+                                         is_hash ? options.owner : std::string_view());
+  }
+  hold->is_unfenced = options.is_unfenced;
+  hold->lease_time = caller.options.lease;
+  hold->foreign = caller.options.foreign;
+  holds_.emplace_hint(holds_.end(), hold->id, hold);
+  lock->hold_count++;
+  waiting_hold_count_++;
+  if (is_shared) lock->shared = hold.get();
+  return *hold;
+}
+
+Request *Engine::front_of(const Hold &hold) {
+  if (!hold.is_shared) return hold.caller.get();
+  return hold.lock->callers.empty() ? nullptr : hold.lock->callers.front().get();
+}
+
+std::shared_ptr<Request> Engine::take_front(Hold &hold) {
+  std::shared_ptr<Request> caller;
+  if (hold.is_shared) {
+    caller = std::move(hold.lock->callers.front());
+    hold.lock->callers.pop_front();
+  } else {
+    caller = std::exchange(hold.caller, nullptr);
+    caller->hold = nullptr;
+  }
+  return caller;
+}
+
+// Whether the owner has the lock already, so that it would wait for itself; then the request is
+// finished with why.
+bool Engine::is_misused(Request &request, Nanos now) {
+  const AcquireOptions &options = request.options;
+  if (options.owner.empty() || options.format == protocol::Format::kHash) return false;
+  const auto found = names_.find({options.format, request.name});
+  const Hold *hold = found == names_.end() ? nullptr : found->second->owned;
+  const auto is_in_the_way = [&](const Hold &other) {
+    const bool both_read = other.mode == protocol::Mode::kRead && !other.climb.request &&
+                           options.mode == protocol::Mode::kRead;
+    return other.owner == options.owner && !both_read && other.lease->state_at(now) == Lease::kHeld;
+  };
+  while (hold != nullptr && !is_in_the_way(*hold)) hold = hold->next_owned;
+  if (hold == nullptr) return false;
+  const char *what = hold->mode == protocol::Mode::kRead ? "reads already: upgrade that lease"
+                     : options.mode == protocol::Mode::kRead
+                         ? "writes already: downgrade that lease"
+                         : "has it already, and it is not reentrant";
+  finish(request, Status::kAlreadyHeld, "lock " + quoted(request.name) + ": its owner " + what);
+  return true;
+}
+
+// Another lease by which the owner of `hold` reads already.
+std::string_view Engine::sibling_of(const Hold &hold) {
+  if (hold.mode != protocol::Mode::kRead || hold.owner.empty()) return {};
+  const Hold *other = hold.lock->owned;
+  while (other != nullptr && (other->owner != hold.owner || other->mode != protocol::Mode::kRead)) {
+    other = other->next_owned;
+  }
+  return other == nullptr ? std::string_view() : other->token;
+}
+
+void Engine::start_acquire(const std::shared_ptr<Request> &request, Nanos now) {
+  if (is_misused(*request, now)) return;
+  const auto lock = name_of(request->name, request->options.format);
+  request->lock = lock;
+  request->lease->name = std::move(request->name);
+  request->lease->token.reserve(protocol::kTokenSize);  // a grant must not fail for want of memory
+  const bool is_shared = shares_place(*request);
+  Hold *created = nullptr;
+  try {
+    std::list<std::shared_ptr<Request>> node;
+    if (is_shared) node.push_back(request);
+    if (!is_shared || lock->shared == nullptr) created = &new_hold(lock, *request);
+    if (is_shared) {
+      lock->callers.splice(lock->callers.end(), node);
+      request->place = std::prev(lock->callers.end());
+    } else {
+      created->caller = request;
+      request->hold = created;
+    }
+  } catch (...) {
+    if (lock->hold_count == 0) names_.erase(id_of(*lock));
+    throw;
+  }
+  if (request->wait_ms > 0) {
+    request->wait_until = after(now, request->wait_ms * kMs);
+    timers_.set(*request, now + timing::slow_after(request->wait_ms * kMs));
+  }
+  if (request->wait_ms == 0) connect_soon(now);
+  if (created != nullptr) ask(*created, now);
+}
+
+// Send ACQUIRE: the first time, as a poll, or after a lost answer. The same token each time.
+void Engine::ask(Hold &hold, Nanos now, protocol::Form form) {
+  if (link_ != Link::kUp || hold.is_ask_pending || hold.is_lined_up) return;
+  if (form == protocol::Form::kDigest && must_line_up(hold)) return;
+  send_ask(hold, now, form);
+}
+
+void Engine::send_ask(Hold &hold, Nanos now, protocol::Form form) {
+  if (const Request *front = front_of(hold)) {
+    hold.lease_time = front->options.lease;
+    hold.foreign = front->options.foreign;
+  }
+  hold.told_due = kNever;
+  protocol::Command command;
+  protocol::acquire(command, dialect_, form, hold.lock->keys,
+                    {hold.mode, hold.claimant(), hold.lease_time / kMs, hold.member, hold.ticket,
+                     sibling_of(hold), hold.is_unfenced});
+  timers_.remove(hold);
+  hold.is_ask_pending = try_send(
+      command, InFlight{Ask::kAcquire, form, now, hold.lease_time, hold.shared_from_this()});
+  if (hold.is_ask_pending) return;
+  // One try has no limit of its own at which it would end.
+  if (hold.member.empty()) return fail_callers(hold, Status::kNoMemory, {}, now);
+  timers_.set(hold, now + kNoMemoryRetry);
+}
+
+// Whether others have to be answered first. First come, first asked for.
+bool Engine::must_line_up(Hold &hold) {
+  while (!lined_up_.empty() && lined_up_.back()->is_gone) lined_up_.pop_back();
+  const bool is_room = in_flight_.size() < kMaxInFlight && lined_up_.empty();
+  if (is_room) return false;
+  try {
+    lined_up_.push_back(hold.shared_from_this());
+  } catch (const std::bad_alloc &) {
+    return false;  // a limit is a courtesy, a place is not
+  }
+  hold.is_lined_up = true;
+  timers_.remove(hold);
+  return true;
+}
+
+void Engine::ask_next(Nanos now) {
+  while (!lined_up_.empty() && in_flight_.size() < kMaxInFlight) {
+    const auto hold = std::move(lined_up_.front());
+    lined_up_.pop_front();
+    hold->is_lined_up = false;
+    const bool is_wanted = hold->phase == Phase::kAsking || hold->phase == Phase::kQueued;
+    if (hold->is_gone || !is_wanted) continue;
+    send_ask(*hold, now, protocol::Form::kDigest);
+  }
+}
+
+void Engine::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
+  auto &hold = static_cast<Hold &>(*in_flight.subject);
+  hold.is_ask_pending = false;
+  protocol::AcquireAnswer answer;
+  const auto refusal = hold.is_unfenced ? decode_vote(reply, answer) : decode(reply, answer);
+  if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
+  if (hold.is_gone) return;
+  switch (hold.phase) {
+    case Phase::kAsking:
+    case Phase::kQueued:
+      if (wants_text(refusal, in_flight)) return ask(hold, now, protocol::Form::kText);
+      if (refusal) return on_acquire_refused(hold, refusal, now);
+      return answer.is_granted ? on_granted(hold, in_flight, answer, now)
+                               : on_queued(hold, answer, now);
+    case Phase::kHeld:
+      // A poll that crossed a pushed grant. Refused, it may have put the token back into the queue.
+      if (now >= hold.lease->deadline.load()) return on_hold_due(hold, now);
+      if (!refusal && answer.is_granted && answer.fence != hold.fence) {
+        return lose(hold, kForced, false, now);
+      }
+      if (!refusal && answer.is_granted) prolong(hold, in_flight.sent_at, in_flight.lease, now);
+      if (!refusal && !answer.is_granted) hold.is_cancel_due = true;
+      // An upgrade that was started meanwhile has waited for this answer.
+      if (hold.climb.request && !hold.climb.was_asked) ask_upgrade(hold, now);
+      return;
+    case Phase::kDetaching:
+      if (!refusal && !answer.is_granted) hold.is_cancel_due = true;
+      return;
+    case Phase::kLeaving:
+      return;  // what was sent behind it decides
+  }
+}
+
+void Engine::on_granted(Hold &hold, const InFlight &in_flight,
+                        const protocol::AcquireAnswer &answer, Nanos now) {
+  const Request *front = front_of(hold);
+  if (front == nullptr) return give_back(hold, nullptr, now);
+  const Nanos lease = std::min(in_flight.lease, front->options.lease);
+  const Nanos deadline = timing::deadline_of(in_flight.sent_at, lease);
+  if (deadline <= now) {
+    if (++hold.short_lease_count < 2) return ask(hold, now);
+    return fail_front(hold, Status::kInvalid,
+                      "lease of " + std::to_string(front->options.lease / kMs) +
+                          " ms is too short for this network: the answer took " +
+                          std::to_string((now - in_flight.sent_at) / kMs) + " ms",
+                      now);
+  }
+  hold.deadline = deadline;
+  // Asked for by a caller that has left meanwhile, and wanted less.
+  hold.is_claim = lease < front->options.lease;
+  hold.renewal_at = hold.is_claim ? now : timing::renewal_of(in_flight.sent_at, lease);
+  hold.fence = answer.fence;
+  hold.since_ms = answer.server_ms;
+  front->lease->hold_count = answer.hold_count;
+  serve_front(hold, now);
+}
+
+void Engine::on_queued(Hold &hold, const protocol::AcquireAnswer &answer, Nanos now) {
+  // One call drops a limited number of dead waiters: the next call continues at once.
+  if (hold.member.empty() && answer.has_more) return ask(hold, now);
+  if (hold.member.empty()) {
+    const std::string message = busy_message(*hold.lock, answer);
+    if (awaits_name(hold, answer.holder, message, now)) return;
+    const std::string_view cid = answer.holder.substr(0, protocol::kCidSize);
+    return refuse_try(hold, message + words_of_blocker(cid), now);
+  }
+  note_blocker(*hold.lock, answer.holder, now);
+  announce_by(now);
+  hold.ticket = answer.ticket;
+  hold.check = answer.check;
+  hold.trouble.clear();
+  hold.short_lease_count = 0;
+  set_phase(hold, Phase::kQueued);
+  hold.rank = std::max<int64_t>(answer.rank, 0);
+  hold.is_key_awaited = answer.is_left_to_others();
+  Nanos delay = delay_of(hold, answer, now);
+  const bool is_vacant = front_of(hold) == nullptr;  // meanwhile
+  if (answer.has_more && !is_vacant) return ask(hold, now);
+  if (is_vacant) delay = 0;
+  timers_.set(hold, std::min(now + delay, std::exchange(hold.told_due, kNever)));
+}
+
+void Engine::refuse_try(Hold &hold, std::string_view message, Nanos now) {
+  finish(*take_front(hold), Status::kBusy, message);
+  if (hold.is_vote) return give_back(hold, nullptr, now);
+  hold.was_left = true;
+  end_leave(hold, now, Status::kOk);
+}
+
+// When to poll if no message comes. Foreign holders send none when they release. The server may
+// report the release, also to waiters behind the head, which may be dead; unless pushes do not
+// arrive.
+Nanos Engine::delay_of(Hold &hold, const protocol::AcquireAnswer &answer, Nanos now) {
+  const bool is_foreign = answer.is_foreign();
+  Nanos delay = timing::poll_delay(answer.pttl_ms, is_foreign ? 0 : hold.rank);
+  if (is_foreign) delay += timing::look_behind(hold.rank);
+  if (is_foreign || (hold.is_head() && hold.is_key_awaited)) watch_key(hold, now);
+  const bool is_watched = can_track_ && hold.lock->watcher_id != 0;
+  const bool must_poll = is_foreign ? hold.is_head() || !is_watched
+                                    : hold.is_head() && hold.is_key_awaited && !is_watched;
+  if (must_poll || !is_push_trusted_) {
+    const Nanos apart = is_foreign ? timing::quiet_of(hold.rank) : 0;
+    delay = std::min(delay, hold.foreign_poll.next(entropy_.next()) + apart);
+  } else {
+    hold.foreign_poll.reset();
+  }
+  const bool may_be_shared = answer.is_shared() || is_foreign;
+  if (may_be_shared && !hold.is_head()) delay = std::min(delay, timing::look_past(hold.rank));
+  return delay;
+}
+
+// Ask to be told of the next change of the lock key. Without that right, polling has to do.
+void Engine::watch_key(Hold &hold, Nanos now) {
+  LockName &lock = *hold.lock;
+  if (!can_track_) return;
+  if (lock.watcher_id != 0) {
+    const Hold *watcher = watcher_of(lock);
+    if (watcher == nullptr || hold.rank < watcher->rank) lock.watcher_id = hold.id;
+    return;
+  }
+  if (now < hold.watch_at) return;
+  protocol::Command on;
+  protocol::Command next;
+  protocol::Command look;
+  protocol::track(on, next, look, lock.keys);
+  for (protocol::Command *command : {&on, &next, &look}) {
+    if (command == &on && is_tracking_) continue;
+    const Ask ask = command == &look ? Ask::kLook : Ask::kTrack;
+    const InFlight in_flight{ask, protocol::Form::kText, now, 0, hold.shared_from_this()};
+    if (!try_send(*command, in_flight)) return;  // polling does without
+  }
+  is_tracking_ = true;
+  lock.watcher_id = hold.id;
+  hold.watch_at = now + timing::quiet_of(hold.rank);
+}
+
+// The hold of this client that polls when the key has changed, or null if none is left.
+Hold *Engine::watcher_of(const LockName &lock) {
+  const auto waits = [&lock](const Hold &hold) {
+    return hold.lock.get() == &lock && (hold.phase == Phase::kQueued || hold.climb.request);
+  };
+  const auto found = holds_.find(lock.watcher_id);
+  if (found != holds_.end() && waits(*found->second)) return found->second.get();
+  Hold *first = nullptr;
+  for (const auto &[id, hold] : holds_) {
+    if (waits(*hold) && (first == nullptr || hold->rank < first->rank)) first = hold.get();
+  }
+  return first;
+}
+
+// What EXISTS found: nothing, if the key went before the server began to track it.
+void Engine::on_looked(Hold &hold, const Reply &reply, Nanos now) {
+  const bool is_free = reply.kind == Reply::Kind::kInteger && reply.integer == 0;
+  if (is_free && !hold.is_key_awaited) look_again(*hold.lock, now);
+}
+
+void Engine::look_again(LockName &lock, Nanos now) {
+  if (lock.watcher_id == 0) return;
+  Hold *watcher = watcher_of(lock);
+  lock.watcher_id = 0;
+  if (watcher == nullptr) return;
+  const auto hold = watcher->shared_from_this();
+  if (hold->climb.request) return on_upgrade_push(*hold, now);
+  const Nanos due = now + timing::look_behind(hold->rank);
+  if (hold->is_ask_pending) {
+    hold->told_due = std::min(hold->told_due, due);
+  } else if (due <= now) {
+    ask(*hold, now);
+  } else {
+    timers_.set(*hold, std::min(hold->due, due));
+  }
+}
+
+void Engine::on_invalidated(size_t, std::string_view key, Nanos now) {
+  if (!key.starts_with(settings_.name_space)) return;
+  key.remove_prefix(settings_.name_space.size());
+  for (const auto format : protocol::kFormats) {
+    const auto found = names_.find({format, key});
+    if (found == names_.end()) continue;
+    const auto lock = found->second;
+    look_again(*lock, now);
+  }
+}
+
+void Engine::on_all_invalidated(size_t, Nanos now) {
+  std::vector<std::shared_ptr<LockName>> locks;
+  for (const auto &[name, lock] : names_) locks.push_back(lock);
+  for (const auto &lock : locks) look_again(*lock, now);
+}
+
+void Engine::on_acquire_refused(Hold &hold, const protocol::Refusal &refusal, Nanos now) {
+  const bool may_pass = refusal.kind == protocol::Refusal::Kind::kTransient;
+  if (!may_pass || hold.member.empty()) {
+    return fail_callers(hold, refusal.status(), refusal.message, now);
+  }
+  hold.trouble = refusal.message;
+  timers_.set(hold, now + hold.retry.next(entropy_.next()));
+}
+
+// Whether a script of ours can have minted the fence of a pushed grant. Other users of the server
+// may be allowed to publish on our channel; an invented fence must not reach a resource, which
+// would then refuse all later holders.
+bool Engine::is_fence_plausible(const Hold &hold, const protocol::Push &push) {
+  const int64_t us = push.server_ms * 1000;
+  if (push.fence > us + kLargestFenceLead) return false;
+  // Readers, and the holds of one owner, share a fence that was minted earlier.
+  const bool is_shared =
+      hold.mode == protocol::Mode::kRead || hold.lock->keys.format == protocol::Format::kHash;
+  if (is_shared) return push.fence >= hold.lock->highest_fence;
+  return push.fence > hold.lock->highest_fence && push.fence >= us;
+}
+
+// A grant is believed only if it can still be valid: the message may have lain in a buffer while
+// the machine, the process or the network stood still. And only for as long as this waiter asked
+// for: what the message says beyond that is not from our scripts. Whatever is in doubt is decided
+// by the answer to an ACQUIRE.
+void Engine::on_grant_push(Hold &hold, const protocol::Push &push, Nanos now) {
+  if (hold.is_detached) return;
+  if (hold.phase == Phase::kLeaving) {
+    hold.is_release_due = true;
+    return leave(hold, now);
+  }
+  if (push.mode == protocol::Mode::kUpgrade) return on_upgrade_push(hold, now);
+  if (push.mode != hold.mode) return;
+  if (hold.phase == Phase::kHeld) {
+    if (push.check == hold.check && push.fence > hold.fence) lose(hold, kForced, false, now);
+    return;
+  }
+  const Request *front = front_of(hold);
+  const auto granted_at = clock_offset_.local_time(push.server_ms, now);
+  const Nanos claim = std::min(push.ms, hold.claim_ms) * kMs;
+  const Nanos deadline = granted_at ? *granted_at + claim - timing::drift_of(claim) : 0;
+  if (front == nullptr) return give_back(hold, nullptr, now);
+  const bool is_certain = push.check == hold.check && is_fence_plausible(hold, push);
+  if (!is_certain || front->options.is_confirmed || deadline <= now) {
+    // On a connection of its own it may overtake the answer that brings the check.
+    if (hold.is_ask_pending) hold.told_due = now;
+    return ask(hold, now);
+  }
+  hold.deadline = std::min(deadline, now + front->options.lease);
+  hold.renewal_at = std::min(now + claim / 3, hold.deadline);
+  hold.fence = push.fence;
+  hold.since_ms = push.server_ms;
+  hold.is_claim = true;
+  serve_front(hold, now);
+}
+
+// `hold` is about to leave the queue with its first caller: the others get a new place in the
+// server's queue, to be asked for afterwards.
+Hold *Engine::open_next_place(Hold &hold) {
+  if (!hold.is_shared) return nullptr;
+  const auto &callers = hold.lock->callers;
+  if (callers.size() > 1) return &new_hold(hold.lock, **std::next(callers.begin()));
+  hold.lock->shared = nullptr;
+  return nullptr;
+}
+
+void Engine::serve_front(Hold &hold, Nanos now) {
+  lose_predecessor(hold, now);
+  Hold *next = open_next_place(hold);
+  const auto caller = take_front(hold);
+  hold.burst = timing::Burst{0, now};
+  set_phase(hold, Phase::kHeld);
+  give_lease(hold, *caller, now);
+  if (next != nullptr) ask(*next, now);
+}
+
+void Engine::give_lease(Hold &hold, Request &caller, Nanos now) {
+  const auto &options = caller.options;
+  Lease &lease = *caller.lease;
+  lease.fence = hold.fence + hold.burst.pass_count;
+  hold.lock->highest_fence = std::max(hold.lock->highest_fence, lease.fence.load());
+  lease.mode = hold.mode;
+  lease.token = hold.token;
+  lease.end_at = options.max_hold > 0 ? after(now, options.max_hold) : kNever;
+  lease.hold = &hold;
+  hold.lease = caller.lease;
+  hold.lease_time = options.lease;
+  hold.foreign = options.foreign;
+  hold.is_renewed = options.is_renewed;
+  // Who holds is written with the first extension; at once if somebody cares enough to set a label,
+  // or if another label stands there, of whom it was passed on by.
+  const bool is_new = hold.burst.pass_count == 0 || options.label != hold.label;
+  const bool is_urgent = is_new && (!options.label.empty() || hold.is_described);
+  hold.must_describe = (hold.must_describe || is_new) && !hold.is_sharing;
+  hold.label.swap(caller.options.label);
+  if (hold.lock->keys.format != protocol::Format::kHash) hold.owner.swap(caller.options.owner);
+  if (!hold.owner.empty()) hold.next_owned = std::exchange(hold.lock->owned, &hold);
+  lease.state.store(Lease::kHeld, std::memory_order_release);
+  hold.held_at = now;
+  announce_held(now);
+  schedule(hold, now);
+  finish(caller, Status::kOk);
+  if (is_urgent && hold.must_describe) extend(hold, now);
+}
+
+void Engine::fail_front(Hold &hold, Status status, std::string_view message, Nanos now) {
+  Hold *next = open_next_place(hold);
+  finish(*take_front(hold), status, message);
+  hold.is_release_due = true;
+  leave(hold, now);
+  if (next != nullptr) ask(*next, now);
+}
+
+void Engine::fail_callers(Hold &hold, Status status, std::string_view message, Nanos now) {
+  while (front_of(hold) != nullptr) finish(*take_front(hold), status, message);
+  leave(hold, now);
+}
+
+// `caller` is finished; its place goes to the others, or back to the server.
+void Engine::leave_queue(Request &caller, Nanos now) {
+  Hold &hold = caller.hold != nullptr ? *caller.hold : *caller.lock->shared;
+  std::shared_ptr<Request> keep;
+  if (hold.is_shared) {
+    keep = *caller.place;
+    hold.lock->callers.erase(caller.place);
+  } else {
+    keep = take_front(hold);
+  }
+  if (front_of(hold) == nullptr) leave(hold, now);
+}
+
+bool Engine::is_queued(const Request &request) {
+  if (request.op == Request::Op::kUpgrade && request.hold != nullptr) {
+    return !request.hold->is_ask_pending && !request.hold->climb.ticket.empty();
+  }
+  if (request.op != Request::Op::kAcquire || !request.lock) return false;
+  if (request.hold != nullptr) return request.hold->phase == Phase::kQueued;
+  const LockName &lock = *request.lock;
+  if (lock.shared == nullptr) return false;
+  return lock.shared->phase == Phase::kQueued || lock.callers.front().get() != &request;
+}
+
+Outcome Engine::why_not_yet(const Request &request, const Hold &hold) const {
+  if (!hold.trouble.empty()) return failure(Status::kServer, hold.trouble);
+  if (hold.phase == Phase::kAsking && (hold.is_ask_pending || hold.ghost_until > 0)) {
+    return failure(Status::kOutcomeUnknown, "sent to " + settings_.address() +
+                                                ", but no answer came within the wait; a clean-up "
+                                                "goes on in the background");
+  }
+  if (link_ != Link::kUp) return link_failure_;
+  return failure(Status::kTimeout,
+                 "lock " + quoted(hold.lock->name) + " was not granted within " +
+                     in_seconds(request.wait_ms) +
+                     (waits_for_itself(request) ? std::string("; holder: the thread that waits")
+                                                : words_of_blocker(hold.lock->blocker)));
+}
+
+}  // namespace redlatch::lock

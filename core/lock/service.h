@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// LockService: the interface that a runtime or a simulator calls. Outlet: the interface that the
+// service calls back. A service locks on one server or several, its nodes, numbered from 0. It has
+// no mutex, thread, socket or clock; one thread at a time calls it.
+//
+// It throws only std::bad_alloc. A caller that catches that inside an event of a connection drops
+// this connection, inside on_timer() all of them: what was due is done when connected again.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/reply.h"
+#include "base/status.h"
+#include "lock/subjects.h"
+#include "timing/quorum.h"
+
+namespace redlatch::lock {
+
+// Where the actions of a service go. No call comes back into the service from here.
+class Outlet {
+ public:
+  virtual ~Outlet() = default;
+  // Append one command to what is to be sent to `node`. The text is borrowed for the call.
+  virtual void send(size_t node, std::span<const std::string_view> argv) = 0;
+  virtual void finished(Request &request) = 0;
+  virtual void lease_ended(Lease &lease) = 0;
+  // Its deadline has changed.
+  virtual void lease_moved(Lease &) {}
+  // The connection is of no use any more; on_disconnected() is to follow.
+  virtual void drop_link(size_t node) = 0;
+  // A fault of a connected node was found, or is gone.
+  virtual void judged(size_t, const Outcome &) {}
+};
+
+// What a fresh connection found out.
+struct ServerFacts {
+  bool is_sharded = false;      // SPUBLISH exists
+  bool can_track = false;       // may tell when a key changes
+  bool is_push_trusted = true;  // subscribed, and receivers are counted rightly
+  std::string why_not_trusted;
+
+  // What the server says of itself. Only a service that needs_identity() looks at it.
+  std::string run_id;  // empty: it may not be asked
+  timing::Age age;     // its told_at is the time at which it was asked
+  bool is_replica = false;
+  bool is_cluster_member = false;
+  Outcome why_unknown;  // without a run id
+};
+
+class LockService {
+ public:
+  virtual ~LockService() = default;
+  LockService(const LockService &) = delete;
+  LockService &operator=(const LockService &) = delete;
+
+  // The channel to subscribe to, on every node.
+  virtual const std::string &channel() const = 0;
+  // Whether a fresh connection asks the server for its run id, age and role.
+  virtual bool needs_identity() const = 0;
+
+  // Calls of users. Arguments were checked. Results arrive by Outlet::finished(), maybe at once.
+  // What this service cannot do is kInvalid.
+  virtual void start(const std::shared_ptr<Request> &request, Nanos now) = 0;
+  // @return kCancelled, or the earlier result.
+  virtual Status cancel(Request &request, Nanos now) = 0;
+  // No caller will release `lease` any more.
+  virtual void abandon(Lease &lease, Nanos now) = 0;
+  // No further work is taken; held leases are released.
+  virtual void shut_down(Nanos now) = 0;
+  // Answer the callers that still wait for a release: the limit has passed.
+  virtual void give_up() = 0;
+  // How many nodes have answered all that was given back, or need not be waited for.
+  virtual size_t drained_count() const = 0;
+
+  // Events of the connection to a node.
+  // Whether to connect now; then one of the next two follows.
+  [[nodiscard]] virtual bool begin_connect(size_t node, Nanos now) = 0;
+  virtual void on_connected(size_t node, const ServerFacts &facts, Nanos now) = 0;
+  virtual void on_connect_failed(size_t node, const Outcome &why, Nanos now) = 0;
+  virtual void on_disconnected(size_t node, Nanos now) noexcept = 0;
+  virtual void on_reply(size_t node, const Reply &reply, Nanos now) = 0;
+  virtual void on_push(size_t node, std::string_view message, Nanos now) = 0;
+  // A tracked key has changed (reported once), or all of them.
+  virtual void on_invalidated(size_t node, std::string_view key, Nanos now) = 0;
+  virtual void on_all_invalidated(size_t node, Nanos now) = 0;
+
+  // Time.
+  virtual void on_timer(Nanos now) = 0;
+  virtual Nanos next_due() const = 0;
+
+  // How many commands to `node` have no answer yet.
+  virtual size_t in_flight_count(size_t node) const = 0;
+  // Something may arrive from a node without having been asked for.
+  virtual bool expects_push() const = 0;
+  // Whether an answer or a message may come from some node.
+  virtual bool is_outstanding() const = 0;
+  // One line for each node of several: whether it votes, or why not.
+  virtual std::string describe(Nanos) const { return {}; }
+
+ protected:
+  LockService() = default;
+};
+
+}  // namespace redlatch::lock

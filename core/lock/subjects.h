@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// The things that the engine keeps: requests of callers, leases of callers, and holds.
+//
+// Requests and leases are shared with the callers that made them; holds belong to the engine alone.
+// All but the fields marked atomic are guarded by the mutex of core/runtime.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/status.h"
+#include "lock/timer_queue.h"
+#include "protocol/answer.h"
+#include "protocol/command.h"
+#include "protocol/keys.h"
+#include "timing/backoff.h"
+#include "timing/waiting.h"
+
+namespace redlatch::lock {
+
+struct AcquireOptions {
+  Nanos lease = kDefaultLeaseMs * kMs;
+  Nanos max_hold = 0;  // 0: no limit
+  bool is_renewed = true;
+  bool is_confirmed = false;
+  int local_burst = kDefaultLocalBurst;
+  protocol::ForeignTurn foreign{protocol::ForeignTurn::kAutomatic, kDefaultForeignWindowMs};
+  protocol::Format format = protocol::Format::kString;
+  protocol::Mode mode = protocol::Mode::kWrite;
+  bool is_unfenced = false;  // by VOTE
+  std::string owner;         // may acquire it again; empty: no owner
+  std::string label;
+};
+
+// Why a lease was lost, and when to try again what there was no memory for.
+inline constexpr char kTakenAway[] =
+    "the server has another owner or none: it expired there, was forced or evicted";
+inline constexpr Nanos kNoMemoryRetry = 20 * kMs;
+
+// What a reply in flight is about.
+struct Subject {
+  virtual ~Subject() = default;
+};
+
+struct Hold;
+struct Request;
+
+// One name that this client has something to do with.
+struct LockName : Subject {
+  LockName(std::string_view name_space, std::string_view name_, protocol::Format format)
+      : name(name_), keys(name_space, name_, format) {}
+
+  const std::string name;
+  const protocol::LockKeys keys;
+  size_t hold_count = 0;  // the engine forgets the name at 0
+
+  // Callers that pass the lock on to each other, first come first, and the hold that stands in the
+  // server's queue for them. With callers there always is one; after a lock was passed on to the
+  // last of them it stays for the next (vacant) until that lock is given back.
+  std::list<std::shared_ptr<Request>> callers;
+  Hold *shared = nullptr;
+  Hold *holder = nullptr;     // the hold that has the lock alone, as far as this client knows
+  Hold *owned = nullptr;      // the holds of named owners, by Hold::next_owned
+  int64_t highest_fence = 0;  // the highest that a caller of this client got
+  // The id of the waiting hold that polls when the key changes: the foremost one known. 0: the key
+  // is not tracked. That hold may be gone: then another one polls.
+  uint64_t watcher_id = 0;
+  std::string blocker;          // cid of the last known holder, for messages; empty: not known
+  bool is_name_wanted = false;  // ask for its name at the next refusal
+  Nanos blocker_due = 0;        // earliest time of the next such poll
+};
+
+// A caller's view of a hold, and its clock. Outlives the engine.
+struct Lease : Subject {
+  enum State : int32_t { kHeld = 1, kReleased = 2, kLost = 3, kDetached = 4 };
+
+  std::atomic<int32_t> state{0};   // 0: not granted yet
+  std::atomic<Nanos> deadline{0};  // certain until then
+  Nanos end_at = kNever;           // of max_hold
+  std::atomic<int64_t> fence{0};   // rises when a reader becomes the writer
+  std::atomic<protocol::Mode> mode{protocol::Mode::kWrite};
+  int64_t hold_count = 1;   // of the owner, when it was granted; constant then
+  std::string name, token;  // constant once granted
+  std::string reason;       // of kLost; written before the state
+  bool is_gone = false;     // of kLost: the server has said so, and is sent no RELEASE
+  uint64_t starter = 0;     // the number of the thread that started the acquire; 0: not known
+  Hold *hold = nullptr;     // while kHeld
+
+  // The state as of `now`: a deadline that has passed is a loss, whoever has noticed.
+  State state_at(Nanos now) const {
+    const auto known = static_cast<State>(state.load(std::memory_order_acquire));
+    const bool is_over = known == kHeld && now >= deadline.load(std::memory_order_relaxed);
+    return is_over ? kLost : known;
+  }
+};
+
+// What only some requests ask and find out.
+struct Inquiry {
+  std::string token;                // attach, force
+  std::string call;                 // attach: a name that no other call has
+  int64_t fence = 0;                // raise fence
+  protocol::InspectAnswer earlier;  // inspect: what the format asked for before said
+  protocol::InspectAnswer info;     // inspect: the result
+  std::string pattern;              // list: of lock names
+  protocol::ListAnswer list;        // list: the cursor to go on from, then the result
+  protocol::Format format = protocol::Format::kString;  // inspect, force: as far as is known
+  size_t unnamed_count = 0;  // inspect: names of clients that are asked for
+};
+
+// Something a caller started. Finished once; the result does not change afterwards. Ten thousand of
+// them may wait: it is kept small.
+struct Request : Subject, Timed {
+  enum class Op : uint8_t {
+    kConnect,
+    kAcquire,
+    kRelease,
+    kExtend,
+    kUpgrade,
+    kDowngrade,
+    kAttach,
+    kInspect,
+    kForce,
+    kList,
+    kRaiseFence,
+    kDetach
+  };
+
+  explicit Request(Op what) : Timed(Timed::Kind::kRequest), op(what) {
+    const bool is_inquiry = op == Op::kAttach || op == Op::kInspect || op == Op::kForce ||
+                            op == Op::kList || op == Op::kRaiseFence;
+    if (is_inquiry) inquiry = std::make_unique<Inquiry>();
+  }
+
+  const Op op;
+  std::atomic<Status> status{Status::kPending};
+  std::string message;  // written before the status
+
+  int64_t wait_ms = -1;              // acquire, upgrade, connect
+  Nanos wait_until = 0;              // acquire
+  AcquireOptions options;            // acquire
+  std::shared_ptr<Lease> lease;      // acquire, attach: the result; else the subject
+  Nanos extend_to = 0;               // extend
+  uint64_t rid = 0;                  // acquire: a vote, and the number of its token; 0: none
+  std::string name;                  // acquire (until started: then the lease has it), attach, ..
+  std::shared_ptr<LockName> lock;    // acquire, attach, inspect, force: its keys
+  std::unique_ptr<Inquiry> inquiry;  // attach, inspect, force, list, raise fence
+
+  // While it waits.
+  Hold *hold = nullptr;  // release, upgrade: its hold; acquire: its own place, if not shared
+  std::list<std::shared_ptr<Request>>::iterator place;  // in the list that it stands in
+  bool is_sent = false;                                 // the server may have carried it out
+  bool is_unanswered = false;                           // .. and an earlier copy got no answer
+  uint64_t waiter = 0;                                  // the number of the thread that waits
+  bool was_warned = false;  // the caller waits for itself and was warned
+
+  bool is_finished() const { return status.load(std::memory_order_acquire) != Status::kPending; }
+};
+
+// A GET of a client's name, for an inspection, a refused try, or a later message.
+struct NameQuery : Subject {
+  std::string cid;
+  std::shared_ptr<Request> request;
+  std::shared_ptr<Hold> hold;
+  std::string message;  // of the refusal
+};
+
+// A reader on its way to be the writer, or back. The way back: CANCEL, and DOWNGRADE if that came
+// too late.
+struct Climb {
+  std::shared_ptr<Request> request;  // none: nobody wants it any more
+  std::string member, ticket;        // no member: one try, never queued
+  bool was_asked = false;            // with that member
+  bool is_cancel_due = false;        // it may stand in the queue, or be the writer already
+  bool is_descent_due = false;       // it may be the writer
+  bool is_descending = false;        // either is unanswered
+  Nanos due = kNever;                // when to ask, or to go back, again
+};
+
+// One token and what becomes of it: the state machine of one acquisition (docs/wire.md, "States").
+//
+//   kAsking --granted--> kHeld --release, loss--> kLeaving --> forgotten
+//      |  \--queued--> kQueued --pushed--^ |          ^
+//      \-------------------\------ cancel -|---------/
+//                             refused ^   | detach
+//                                     |   v
+//                                   kDetaching --> forgotten
+//
+// A reader that waits to be the writer stays kHeld: see Climb.
+//
+// A lock that passes on inside the client keeps its hold; only the lease changes.
+struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
+  enum class Phase : uint8_t { kAsking, kQueued, kHeld, kDetaching, kLeaving };
+
+  explicit Hold(uint64_t id_) : Timed(Timed::Kind::kHold), id(id_) {}
+
+  const uint64_t id;  // the rid of its token, unless that was attached or asked for before
+  std::shared_ptr<LockName> lock;
+  std::string token, member;                     // no member: one try, never queued
+  std::string owner;                             // hash format: never empty; else of the caller
+  protocol::Mode mode = protocol::Mode::kWrite;  // what it asks for, or has
+  bool is_sharing = false;  // others may have it, too: extended as one of several
+  Phase phase = Phase::kAsking;
+  bool is_gone = false;             // forgotten; only a reply in flight still refers to it
+  bool is_shared = false;           // stands for LockName::callers
+  bool is_vote = false;             // one of several: a no is followed by a RELEASE as well
+  bool is_unfenced = false;         // acquired by VOTE
+  int64_t rank = -1;                // while queued: its place in the queue; -1: not known
+  std::shared_ptr<Request> caller;  // else for this one
+
+  // While asking and queued.
+  std::string ticket, check;
+  int64_t claim_ms = 0;  // of the member: for how long a pushed grant may be believed
+  bool is_ask_pending = false;
+  bool is_lined_up = false;
+  Nanos told_due = kNever;    // when to look, by a message that came before the answer
+  int short_lease_count = 0;  // grants in a row that left no validity
+  std::string trouble;        // the server's last refusal
+  timing::Backoff foreign_poll = timing::kForeignPoll;
+  bool is_key_awaited = false;  // the key is free and left to others: told when one takes it
+  Nanos watch_at = 0;           // do not track the key before
+  timing::Backoff retry = timing::kServerRetry;
+  Nanos ghost_until = 0;  // an ACQUIRE without an answer may come into effect until then
+
+  protocol::Claimant claimant() const { return {token, owner}; }
+  bool is_head() const { return rank == 0; }
+  // VOTE and ATTACH do not say when the lock was granted.
+  bool is_undated() const { return since_ms == 0; }
+
+  // While held.
+  std::shared_ptr<Lease> lease;
+  Climb climb;
+  Hold *next_owned = nullptr;
+  Nanos held_at = 0;     // granted then
+  Nanos lease_time = 0;  // asked for by renewals
+  protocol::ForeignTurn foreign;
+  Nanos deadline = 0;  // as far as the server has confirmed, drift taken off
+  Nanos renewal_at = kNever;
+  Nanos looked_at = 0;  // when its timer last ran
+  bool is_renewed = false;
+  bool is_claim = false;  // pushed, or passed on with little left: an extension must confirm it
+  bool is_extend_pending = false;
+  bool must_describe = false, is_described = false;
+  std::string label;
+  int64_t since_ms = 0;
+  int64_t fence = 0;
+  timing::Burst burst;
+  int64_t handovers = 0;  // how often this lease was detached and attached before
+
+  // While leaving.
+  std::shared_ptr<Request> leaver;  // a release that wants to know
+  bool is_cancel_due = false;       // it may stand in the queue
+  bool is_release_due = false;      // it may hold the key
+  bool is_leave_pending = false;
+  bool was_left = false;          // answered at least once
+  bool is_detached = false;       // its token may belong to another client: never released
+  bool was_release_lost = false;  // an earlier RELEASE got no answer and was sent in time
+  Nanos quiet_until = 0;          // nothing is sent before: its holder is only being told
+  Nanos leave_until = 0;          // the server's lease is over by then
+};
+
+}  // namespace redlatch::lock

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Engine, part 3 of 4: from the grant to the end.
+#include "base/text.h"
+#include "lock/engine.h"
+#include "timing/lease_clock.h"
+
+namespace redlatch::lock {
+
+namespace {
+
+constexpr Nanos kLeaveRetry = 1000 * kMs;
+// How long a place in the server's queue is kept for a next caller after the last one was passed
+// the lock: long enough for callers that come and go, short enough not to show a waiter that is
+// none.
+constexpr Nanos kVacancy = 200 * kMs;
+
+}  // namespace
+
+// ---- held --------------------------------------------------------------------------------------
+
+// Set the lease's deadline and the hold's timer from what is known now.
+void Engine::schedule(Hold &hold, Nanos now) {
+  Lease &lease = *hold.lease;
+  const Nanos end = std::min(hold.deadline, lease.end_at);
+  lease.deadline.store(end, std::memory_order_release);
+  const bool is_wanted = hold.is_renewed || hold.is_claim;
+  if (!is_wanted || hold.deadline >= lease.end_at) hold.renewal_at = kNever;
+  const bool can_extend = link_ == Link::kUp && !hold.is_extend_pending;
+  const Nanos due = std::min(can_extend ? hold.renewal_at : kNever, hold.climb.due);
+  timers_.set(hold, std::min(std::max(now, due), end));
+  outlet_.lease_moved(lease);
+}
+
+void Engine::write_extend(protocol::Command &out, const Hold &hold, Nanos lease,
+                          protocol::Form form, const protocol::HolderInfo *info) const {
+  if (hold.is_sharing) {
+    return protocol::extend_shared(out, dialect_, form, hold.lock->keys, hold.claimant(),
+                                   lease / kMs, hold.handovers > 0);
+  }
+  protocol::extend(out, dialect_, form, hold.lock->keys, hold.token, lease / kMs,
+                   hold.is_described || info != nullptr, info);
+}
+
+void Engine::extend(Hold &hold, Nanos now, protocol::Form form) {
+  if (link_ != Link::kUp || hold.is_extend_pending) return;
+  const Nanos lease = timing::lease_within(hold.lease_time, now, hold.lease->end_at);
+  const protocol::HolderInfo info{settings_.holder, hold.label, hold.since_ms};
+  protocol::Command command;
+  const bool is_description = hold.must_describe && !hold.is_undated();
+  write_extend(command, hold, lease, form, is_description ? &info : nullptr);
+  hold.is_extend_pending = try_send(
+      command, InFlight{Ask::kExtend, form, now, lease, hold.shared_from_this(), is_description});
+  if (hold.is_extend_pending && is_description) hold.must_describe = false;
+  if (!hold.is_extend_pending) hold.renewal_at = timing::renewal_retry(now, hold.deadline);
+  schedule(hold, now);
+}
+
+void Engine::on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
+  auto &hold = static_cast<Hold &>(*in_flight.subject);
+  hold.is_extend_pending = false;
+  protocol::CountAnswer answer;
+  const auto refusal = decode(reply, answer);
+  if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
+  if (hold.is_gone || hold.phase != Phase::kHeld) return;
+  // Whoever asked was told that it is lost: an answer that comes later does not bring it back.
+  if (now >= hold.lease->deadline.load()) return on_hold_due(hold, now);
+  if (refusal && in_flight.is_description) hold.must_describe = true;
+  if (wants_text(refusal, in_flight)) return extend(hold, now, protocol::Form::kText);
+  if (refusal) {
+    hold.trouble = refusal.message;
+    hold.renewal_at = timing::renewal_retry(now, hold.deadline);
+    return schedule(hold, now);
+  }
+  if (answer.result < 1) {
+    return lose(hold, kTakenAway, true, now);
+  }
+  note_mode(hold, answer.result == 2, now);
+  hold.trouble.clear();
+  hold.is_described = hold.is_described || in_flight.is_description;
+  hold.is_claim = false;
+  prolong(hold, in_flight.sent_at, in_flight.lease, now);
+  const bool is_dated = hold.is_undated();
+  if (is_dated) hold.since_ms = answer.server_ms - (now - hold.held_at) / kMs;
+  // Passed on meanwhile: what was just written describes the one before.
+  if (hold.must_describe && (hold.is_described || is_dated)) extend(hold, now);
+}
+
+// The server has confirmed `lease` to a message sent at `sent_at`.
+void Engine::prolong(Hold &hold, Nanos sent_at, Nanos lease, Nanos now) {
+  hold.deadline = std::max(hold.deadline, timing::deadline_of(sent_at, lease));
+  // A little early and at random: leases taken together do not renew together for ever.
+  const auto early = static_cast<Nanos>(entropy_.next() % static_cast<uint64_t>(lease / 12 + 1));
+  hold.renewal_at = timing::renewal_of(sent_at, lease) - early;
+  schedule(hold, now);
+}
+
+void Engine::on_hold_due(Hold &hold, Nanos now) {
+  switch (hold.phase) {
+    case Phase::kAsking:
+    case Phase::kQueued:
+      return front_of(hold) == nullptr ? leave(hold, now) : ask(hold, now);
+    case Phase::kLeaving:
+      if (now < std::max(hold.leave_until, hold.ghost_until)) return leave(hold, now);
+      answer_leaver(hold, Status::kOutcomeUnknown, "no answer until the lease had ended");
+      return forget(hold);
+    case Phase::kDetaching:
+      return;  // the answer, or the end of the request, decides
+    case Phase::kHeld:
+      break;
+  }
+  if (const Nanos end = hold.lease->deadline.load(); now < end) {
+    timers_.set(hold, end);
+    const bool is_climb_due = hold.climb.due <= now;
+    if (is_climb_due) on_climb_due(hold, now);
+    if (!is_climb_due || hold.renewal_at <= now) extend(hold, now);
+    return;
+  }
+  timers_.set(hold, now + 10 * kMs);  // should the end fail for want of memory
+  lose(hold, why_over(hold, now), false, now);
+}
+
+// A watch is notified of the end even without memory for the reason.
+std::string Engine::why_over(const Hold &hold, Nanos now) const noexcept {
+  try {
+    if (now >= hold.lease->end_at) return "the longest hold was over";
+    std::string reason = "the lease ended before a renewal was confirmed";
+    if (!hold.is_renewed) reason = "the lease ended, and renewal is off";
+    if (!hold.trouble.empty()) reason += ": " + hold.trouble;
+    if (link_ != Link::kUp) reason += ": " + link_failure_.message;
+    return reason;
+  } catch (const std::bad_alloc &) {
+    return "its time ended";  // short: this needs no memory
+  }
+}
+
+void Engine::start_extend(const std::shared_ptr<Request> &request, Nanos now) {
+  if (!is_held(*request, now)) return;
+  const bool is_rw_hash = request->lease->hold->lock->keys.format == protocol::Format::kHashRw;
+  if (is_rw_hash && request->extend_to > kMaxHashRwLeaseMs * kMs) {
+    return finish(*request, Status::kInvalid,
+                  "lease of " + std::to_string(request->extend_to / kMs) +
+                      " ms: allowed in RL_FORMAT_HASH_RW are at most " +
+                      std::to_string(kMaxHashRwLeaseMs));
+  }
+  start_plain(request, now);
+}
+
+void Engine::on_extended(Request &request, Nanos sent_at, bool is_held, Nanos now) {
+  Hold *hold = request.lease->hold;
+  if (hold != nullptr && hold->phase == Phase::kHeld) {
+    if (now >= request.lease->deadline.load()) {
+      on_hold_due(*hold, now);
+    } else if (!is_held) {
+      lose(*hold, kTakenAway, true, now);
+    } else {
+      hold->lease_time = request.extend_to;
+      hold->is_claim = false;
+      hold->deadline = 0;  // a shorter lease shortens our own deadline
+      prolong(*hold, sent_at, request.extend_to, now);
+      if (now < request.lease->deadline.load()) return finish_plain(request, Status::kOk);
+      lose(*hold, "the answer to an extension came after the lease had ended", false, now);
+    }
+  }
+  auto why = why_not_held(*request.lease);
+  finish_plain(request, why.status, why.message);
+}
+
+// ---- the end -----------------------------------------------------------------------------------
+
+// Whether the lease that `request` is about is still held; if not, the request is finished with
+// why.
+bool Engine::is_held(Request &request, Nanos now) {
+  Lease &lease = *request.lease;
+  if (lease.hold != nullptr && now >= lease.deadline.load()) on_hold_due(*lease.hold, now);
+  if (lease.hold != nullptr && lease.hold->phase == Phase::kHeld) return true;
+  const auto why = why_not_held(lease);
+  finish(request, why.status, why.message);
+  return false;
+}
+
+Outcome Engine::why_not_held(const Lease &lease) {
+  const auto state = lease.state.load();
+  if (state == Lease::kLost || state == Lease::kHeld) {
+    const std::string reason = state == Lease::kHeld ? "its lease ended" : lease.reason;
+    return failure(Status::kLost, "lock " + quoted(lease.name) + " was lost: " + reason);
+  }
+  return failure(Status::kNotHeld,
+                 "lock " + quoted(lease.name) + " was released or detached before");
+}
+
+void Engine::end_lease(Hold &hold, Lease::State state, std::string reason) {
+  const auto lease = std::move(hold.lease);
+  lease->reason = std::move(reason);
+  lease->hold = nullptr;
+  lease->state.store(state, std::memory_order_release);
+  Hold **at = &hold.lock->owned;
+  while (*at != nullptr && *at != &hold) at = &(*at)->next_owned;
+  if (*at != nullptr) *at = hold.next_owned;
+  // The entry of an upgrade goes with what the token has: the scripts drop one that does not read.
+  const bool is_lost = state == Lease::kLost;
+  finish_upgrade(hold, is_lost ? Status::kLost : Status::kNotHeld,
+                 is_lost ? std::string_view(lease->reason) : "released or detached meanwhile");
+  hold.climb = {};
+  outlet_.lease_ended(*lease);
+}
+
+void Engine::start_release(const std::shared_ptr<Request> &request, Nanos now) {
+  if (!is_held(*request, now)) return;
+  Hold &hold = *request->lease->hold;
+  if (pass_on(hold, now)) return finish(*request, Status::kOk);
+  give_back(hold, request, now);
+}
+
+// Give the lock to the next caller of this client without asking the server, if its turn allows.
+bool Engine::pass_on(Hold &hold, Nanos now) {
+  LockName &lock = *hold.lock;
+  if (!hold.is_shared || hold.is_sharing || lock.callers.empty() || is_shut_) return false;
+  const AcquireOptions &next = lock.callers.front()->options;
+  if (next.is_confirmed && hold.is_claim) return false;
+  int64_t limit = std::min(next.local_burst, kMaxLocalBurst);
+  // Each local hand-off counts as a grant towards the turn of other libraries.
+  if (next.foreign.burst > 0) limit = std::min(limit, next.foreign.burst - 1);
+  if (!timing::may_pass_on(hold.burst, limit, now, hold.deadline, hold.lease_time, next.lease)) {
+    return false;
+  }
+  end_lease(hold, Lease::kReleased, {});
+  hold.burst.pass_count++;
+  const auto caller = take_front(hold);
+  if (lock.callers.empty() && lock.shared != nullptr && !lock.shared->is_ask_pending) {
+    timers_.set(*lock.shared, std::min(lock.shared->due, now + kVacancy));
+  }
+  hold.deadline = std::min(hold.deadline, now + next.lease);
+  // Less than half of what the caller asked for: extend at once, in the background.
+  const bool is_short = hold.deadline - now < next.lease / 2;
+  hold.is_claim = hold.is_claim || is_short;
+  hold.renewal_at = is_short ? now : std::min(hold.renewal_at, now + next.lease / 3);
+  give_lease(hold, *caller, now);
+  return true;
+}
+
+// A place that nobody wants any more must go before the lock does, or it would be granted.
+void Engine::leave_vacant(LockName &lock, Nanos now) {
+  if (lock.shared != nullptr && lock.callers.empty()) leave(*lock.shared, now);
+}
+
+void Engine::give_back(Hold &hold, std::shared_ptr<Request> leaver, Nanos now) {
+  if (hold.lease) end_lease(hold, Lease::kReleased, {});
+  hold.leaver = std::move(leaver);
+  hold.is_release_due = true;
+  if (hold.leaver) {
+    hold.leaver->hold = &hold;
+    if (link_ != Link::kUp) timers_.set(*hold.leaver, now + settings_.timeout);
+  }
+  leave_vacant(*hold.lock, now);
+  leave(hold, now);
+}
+
+// Give up place and lock, until the server has confirmed it or its lease must be over.
+void Engine::leave(Hold &hold, Nanos now, protocol::Form form) {
+  if (hold.phase != Phase::kLeaving) {
+    if (hold.lock->shared == &hold) hold.lock->shared = nullptr;
+    const bool was_waiting = hold.phase != Phase::kHeld;
+    const bool was_queued = hold.phase == Phase::kQueued || hold.ghost_until > 0;
+    const bool may_be_queued = hold.is_ask_pending || (was_waiting && was_queued);
+    hold.is_cancel_due = hold.is_cancel_due || (may_be_queued && !hold.member.empty());
+    // An answer to CANCEL says whether the lock is held; one that cannot queue must just release.
+    const bool was_asked = hold.is_ask_pending || hold.ghost_until > now;
+    if (was_waiting && hold.member.empty() && was_asked) hold.is_release_due = true;
+    hold.leave_until = std::max(hold.deadline, now) + hold.lease_time;
+    set_phase(hold, Phase::kLeaving);
+  }
+  if (hold.is_detached) hold.is_release_due = false;
+  if (!hold.is_cancel_due && !hold.is_release_due) return end_leave(hold, now, Status::kOk);
+  if (now < hold.quiet_until) return timers_.set(hold, hold.quiet_until);
+  timers_.set(hold, now + kLeaveRetry);
+  if (link_ != Link::kUp || hold.is_leave_pending) return;
+  protocol::Command command;
+  if (hold.is_cancel_due) {
+    protocol::cancel(command, dialect_, form, hold.lock->keys, hold.member, hold.owner);
+  } else {
+    protocol::release(command, dialect_, form, hold.lock->keys, hold.claimant(), hold.foreign,
+                      1 + hold.burst.pass_count);
+  }
+  const Ask what = hold.is_cancel_due ? Ask::kCancel : Ask::kRelease;
+  hold.is_leave_pending = try_send(command, InFlight{what, form, now, 0, hold.shared_from_this()});
+}
+
+void Engine::on_cancel_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
+  auto &hold = static_cast<Hold &>(*in_flight.subject);
+  hold.is_leave_pending = false;
+  protocol::CountAnswer answer;
+  const auto refusal = decode(reply, answer);
+  if (hold.is_gone) return;
+  if (wants_text(refusal, in_flight)) return leave(hold, now, protocol::Form::kText);
+  if (refusal) return;  // the timer tries again
+  note_time(in_flight.sent_at, now, answer.server_ms);
+  maybe_kick(hold.lock, answer.has_more, now);
+  hold.is_cancel_due = false;
+  if (answer.result == 2) hold.is_release_due = true;
+  leave(hold, now);
+}
+
+void Engine::on_release_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
+  auto &hold = static_cast<Hold &>(*in_flight.subject);
+  hold.is_leave_pending = false;
+  protocol::CountAnswer answer;
+  const auto refusal = decode(reply, answer);
+  if (hold.is_gone) return;
+  if (wants_text(refusal, in_flight)) return leave(hold, now, protocol::Form::kText);
+  if (refusal) return answer_leaver(hold, refusal.status(), refusal.message);
+  note_time(in_flight.sent_at, now, answer.server_ms);
+  maybe_kick(hold.lock, answer.has_more, now);
+  if (answer.result == 0) return end_leave(hold, now, Status::kStillHeld);
+  if (answer.result > 0 || hold.was_release_lost) return end_leave(hold, now, Status::kOk);
+  const std::string message = "lock " + quoted(hold.lock->name) +
+                              " was lost: before its release the server had another owner or none";
+  if (!hold.is_claim || hold.member.empty()) {
+    return end_leave(hold, now, Status::kLost, message);
+  }
+  // A message granted it that no script of ours may have sent: the token may still be queued.
+  answer_leaver(hold, Status::kLost, message);
+  hold.is_claim = hold.is_release_due = false;
+  hold.is_cancel_due = true;
+  leave(hold, now);
+}
+
+void Engine::answer_leaver(Hold &hold, Status status, std::string_view message) {
+  if (!hold.leaver) return;
+  const auto leaver = std::move(hold.leaver);
+  leaver->hold = nullptr;
+  finish(*leaver, status, message);
+}
+
+void Engine::end_leave(Hold &hold, Nanos now, Status status, std::string_view message) {
+  answer_leaver(hold, status, message);
+  hold.was_left = true;
+  if (hold.ghost_until <= now || hold.is_detached) return forget(hold);
+  // An old ACQUIRE may still arrive, and would hold the lock for nobody.
+  if (hold.phase != Phase::kLeaving) set_phase(hold, Phase::kLeaving);
+  hold.is_cancel_due = !hold.member.empty();
+  hold.is_release_due = true;
+  timers_.set(hold, std::min(now + kLeaveRetry, hold.ghost_until));
+}
+
+void Engine::lose(Hold &hold, std::string reason, bool is_gone, Nanos now) {
+  const auto keep = hold.shared_from_this();
+  // A token may still be queued if a message granted it that no script of ours may have sent, and
+  // queued again if a poll crossed the grant.
+  hold.is_cancel_due = hold.is_cancel_due || (is_gone && hold.is_claim && !hold.member.empty());
+  hold.lease->is_gone = is_gone && !hold.is_cancel_due && hold.ghost_until <= now;
+  end_lease(hold, Lease::kLost, std::move(reason));
+  leave_vacant(*hold.lock, now);
+  if (is_gone && !hold.is_cancel_due) {
+    hold.was_left = true;
+    return end_leave(hold, now, Status::kOk);
+  }
+  hold.is_release_due = hold.is_release_due || !is_gone;
+  if (!is_gone) hold.quiet_until = now + timing::notice_of(hold.lease_time);
+  leave(hold, now);
+}
+
+// `hold` was granted a lock that this client believes to hold already: that one was forced or
+// evicted, and would otherwise not know before its next renewal.
+void Engine::lose_predecessor(const Hold &hold, Nanos now) {
+  Hold *before = hold.lock->holder;
+  if (before != nullptr && before != &hold) lose(*before, kTakenAway, true, now);
+}
+
+void Engine::drop(Lease &lease, Nanos now) {
+  if (lease.hold == nullptr) return;
+  const auto hold = lease.hold->shared_from_this();
+  end_lease(*hold, Lease::kDetached, {});
+  leave_vacant(*hold->lock, now);
+  forget(*hold);
+}
+
+void Engine::abandon(Lease &lease, Nanos now) {
+  if (lease.hold == nullptr || lease.hold->phase == Phase::kDetaching) return;
+  if (now < lease.deadline.load() && pass_on(*lease.hold, now)) return;
+  give_back(*lease.hold, nullptr, now);
+}
+
+void Engine::abandon_lost(Lease &lease, Nanos now) {
+  if (lease.hold == nullptr || lease.hold->phase == Phase::kDetaching) return;
+  lose(*lease.hold, {}, false, now);
+}
+
+void Engine::forget(Hold &hold) {
+  const auto keep = hold.shared_from_this();
+  set_phase(hold, Phase::kLeaving);
+  hold.is_gone = true;
+  timers_.remove(hold);
+  timers_.dismiss();
+  if (hold.lock->shared == &hold) hold.lock->shared = nullptr;
+  if (--hold.lock->hold_count == 0) names_.erase(id_of(*hold.lock));
+  holds_.erase(hold.id);
+}
+
+}  // namespace redlatch::lock

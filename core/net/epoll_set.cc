@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "net/epoll_set.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <limits>
+#include <tuple>
+
+namespace redlatch::net {
+
+namespace {
+
+constexpr uint32_t kEventKey = UINT32_MAX;
+
+uint32_t events_of(uint32_t interest) {
+  uint32_t events = EPOLLRDHUP;
+  if ((interest & EpollSet::kInput) != 0) events |= EPOLLIN;
+  if ((interest & EpollSet::kRoom) != 0) events |= EPOLLOUT;
+  return events;
+}
+
+// Rounded up: waking before the limit would only mean to sleep again.
+int milliseconds_until(Nanos limit) {
+  if (limit == kNever) return -1;
+  const Nanos left = (limit - boot_now() + kMs - 1) / kMs;
+  return static_cast<int>(std::clamp<Nanos>(left, 0, std::numeric_limits<int>::max()));
+}
+
+}  // namespace
+
+bool await_input(int fd, Nanos limit, int wake_fd) {
+  for (;;) {
+    std::array<pollfd, 2> fds{{{fd, POLLIN, 0}, {wake_fd, POLLIN, 0}}};
+    const int n = poll(fds.data(), fds.size(), milliseconds_until(limit));
+    if (n < 0 && errno != EINTR) return false;
+    if (n > 0) return fds[0].revents != 0;
+    if (n == 0 && boot_now() >= limit) return false;
+  }
+}
+
+Event::Event() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+
+Event::~Event() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void Event::signal() const { eventfd_write(fd_, 1); }
+
+void Event::clear() const {
+  eventfd_t value = 0;
+  eventfd_read(fd_, &value);
+}
+
+EpollSet::EpollSet() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+  if (!is_open()) return;
+  fcntl(epoll_, F_SETFL, O_NONBLOCK);  // nothing reads it; some event loops ask for it
+  control(EPOLL_CTL_ADD, event_.fd(), kEventKey, EPOLLIN);
+}
+
+EpollSet::~EpollSet() {
+  if (epoll_ >= 0) close(epoll_);
+}
+
+void EpollSet::control(int operation, int fd, uint32_t key, uint32_t events) const {
+  epoll_event event{};
+  event.events = events;
+  event.data.u32 = key;
+  epoll_ctl(epoll_, operation, fd, &event);
+}
+
+void EpollSet::add(int fd, uint32_t key, uint32_t interest) const {
+  control(EPOLL_CTL_ADD, fd, key, events_of(interest));
+}
+
+void EpollSet::set(int fd, uint32_t key, uint32_t interest) const {
+  control(EPOLL_CTL_MOD, fd, key, events_of(interest));
+}
+
+void EpollSet::remove(int fd) const { control(EPOLL_CTL_DEL, fd, 0, 0); }
+
+EpollSet::Seen EpollSet::wait(Nanos limit) const {
+  Seen seen;
+  std::array<epoll_event, std::tuple_size_v<decltype(Seen::ready)>> events;
+  const int count = epoll_wait(epoll_, events.data(), events.size(), milliseconds_until(limit));
+  seen.is_interrupted = count < 0 && errno == EINTR;
+  for (int i = 0; i < count; i++) {
+    const epoll_event &event = events[static_cast<size_t>(i)];
+    if (event.data.u32 == kEventKey) {
+      event_.clear();
+      continue;
+    }
+    Ready &ready = seen.ready[seen.count++];
+    ready.key = event.data.u32;
+    ready.is_readable = (event.events & EPOLLIN) != 0;
+    ready.has_room = (event.events & EPOLLOUT) != 0;
+    ready.is_ended = (event.events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0;
+  }
+  return seen;
+}
+
+}  // namespace redlatch::net

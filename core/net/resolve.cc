@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "net/resolve.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <ctime>
+#include <list>
+#include <mutex>
+
+namespace redlatch::net {
+
+namespace {
+
+AddressList look_up(const std::string &host, const std::string &port, int flags, int &error) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags;
+  addrinfo *list = nullptr;
+  error = getaddrinfo(host.c_str(), port.c_str(), &hints, &list);
+  return AddressList(error == 0 ? list : nullptr);
+}
+
+#ifdef __GLIBC__
+
+// A question to the resolver. It must stay where it is until it is answered or taken back.
+struct Question {
+  Question(const std::string &host_, const std::string &port_) : host(host_), port(port_) {
+    hints.ai_socktype = SOCK_STREAM;
+    block.ar_name = host.c_str();
+    block.ar_service = port.c_str();
+    block.ar_request = &hints;
+  }
+  std::string host, port;
+  addrinfo hints{};
+  gaicb block{};
+};
+
+// Questions that could not be taken back when their time was over wait here for their answers.
+class Stragglers {
+ public:
+  void keep(std::list<Question> &question) {
+    const std::lock_guard lock(mutex_);
+    sweep();
+    questions_.splice(questions_.end(), question);
+  }
+
+ private:
+  void sweep() {
+    questions_.remove_if([](Question &question) {
+      if (gai_error(&question.block) == EAI_INPROGRESS) return false;
+      if (question.block.ar_result != nullptr) freeaddrinfo(question.block.ar_result);
+      return true;
+    });
+  }
+
+  std::mutex mutex_;  // guards questions_
+  std::list<Question> questions_;
+};
+
+Stragglers &stragglers() {
+  // Never destroyed: the resolver's threads may outlive the end of main().
+  static auto *all = new Stragglers();
+  return *all;
+}
+
+AddressList ask_resolver(const std::string &host, const std::string &port, Nanos limit, int wake_fd,
+                         int &error) {
+  // First: once the question is asked, nothing may fail for want of memory.
+  Stragglers &late = stragglers();
+  std::list<Question> question;
+  question.emplace_back(host, port);
+  gaicb *block = &question.front().block;
+  error = getaddrinfo_a(GAI_NOWAIT, &block, 1, nullptr);
+  if (error != 0) return nullptr;
+  while ((error = gai_error(block)) == EAI_INPROGRESS) {
+    pollfd wake{wake_fd, POLLIN, 0};
+    const Nanos left = limit - boot_now();
+    if (left <= 0 || poll(&wake, 1, 0) > 0) break;
+    const timespec slice{0, static_cast<long>(std::min(left, 20 * kMs))};
+    gai_suspend(&block, 1, &slice);
+  }
+  if (error == EAI_INPROGRESS && gai_cancel(block) == EAI_NOTCANCELED) {
+    late.keep(question);
+    return nullptr;
+  }
+  return AddressList(block->ar_result);
+}
+
+#else
+
+AddressList ask_resolver(const std::string &host, const std::string &port, Nanos, int, int &error) {
+  return look_up(host, port, 0, error);
+}
+
+#endif
+
+}  // namespace
+
+Outcome resolve(const std::string &host, const std::string &port, Nanos limit, int wake_fd,
+                AddressList &addresses) {
+  int error = 0;
+  // Addresses in digits, and this machine's own name, need no server and no time limit.
+  addresses = look_up(host, port, host == "localhost" ? 0 : AI_NUMERICHOST, error);
+  if (addresses) return {};
+  if (host != "localhost") addresses = ask_resolver(host, port, limit, wake_fd, error);
+  if (addresses) return {};
+  const char *why = error == EAI_INPROGRESS ? "no answer from the name service within the limit"
+                                            : gai_strerror(error);
+  return failure(Status::kUnavailable, std::string("host ") + host + ": " + why);
+}
+
+}  // namespace redlatch::net

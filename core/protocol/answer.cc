@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "protocol/answer.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "protocol/token.h"
+
+namespace redlatch::protocol {
+
+namespace {
+
+constexpr std::array<std::string_view, 12> kTransient = {
+    "LOADING", "BUSY",     "OOM",         "READONLY", "MASTERDOWN", "NOREPLICAS",
+    "MISCONF", "TRYAGAIN", "CLUSTERDOWN", "MOVED",    "ASK",        "UNKILLABLE"};
+constexpr std::array<std::string_view, 4> kDenied = {"NOPERM", "NOAUTH", "WRONGPASS", "DENIED"};
+
+template <size_t N>
+bool is_one_of(const std::array<std::string_view, N> &words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+constexpr size_t kMaxShown = 300;  // of a server's text
+
+Refusal nonsense(std::string_view what) {
+  return Refusal{Refusal::Kind::kOther, "unexpected answer to " + std::string(what)};
+}
+
+// Servers word a refusal inside a script in their own ways: 7.0 "ERR The user executing the script
+// can't run this command", 6.2 "ERR Error running script (call to ..): @user_script:1: -OOM ..".
+bool mentions_denial(std::string_view text) {
+  return text.find("NOPERM") != std::string_view::npos ||
+         text.find("ACL failure") != std::string_view::npos ||
+         text.find("The user executing the script can't") != std::string_view::npos;
+}
+
+std::string_view word_of(std::string_view text) {
+  const size_t inner = text.starts_with("ERR Error running script") ? text.find(": -") : text.npos;
+  if (inner != text.npos) text.remove_prefix(inner + 3);
+  return text.substr(0, text.find(' '));
+}
+
+// What is only shown: sums and differences of two such times fit wherever they are made.
+int64_t shown_ms(int64_t ms) { return std::clamp<int64_t>(ms, 0, kMaxServerMs); }
+
+int64_t shown_count(int64_t count) { return std::max<int64_t>(count, 0); }
+
+bool read_fence(const Reply &reply, int64_t &fence) {
+  return parse_number(reply.text(), fence) && fence >= 0 && fence <= kMaxFence;
+}
+
+}  // namespace
+
+bool is_of_replica(const Reply &reply) {
+  return reply.is_error() && word_of(reply.text()) == "READONLY";
+}
+
+Refusal refusal_of(const Reply &reply) {
+  if (!reply.is_error()) return {};
+  const std::string_view text = reply.text();
+  const std::string_view word = word_of(text);
+  Refusal refusal{Refusal::Kind::kOther, clean(cut(text, kMaxShown))};
+  if (word == "NOSCRIPT") {
+    refusal.kind = Refusal::Kind::kNoScript;
+  } else if (is_one_of(kTransient, word)) {
+    refusal.kind = Refusal::Kind::kTransient;
+  } else if (is_one_of(kDenied, word) || mentions_denial(text)) {
+    refusal.kind = Refusal::Kind::kDenied;
+  }
+  return refusal;
+}
+
+bool AcquireAnswer::is_shared() const { return !is_granted && holder == kShared; }
+
+bool AcquireAnswer::is_foreign() const {
+  return !is_granted && type != "none" && !is_token(holder) && !is_shared();
+}
+
+Refusal decode(const Reply &reply, AcquireAnswer &answer) {
+  if (auto refusal = refusal_of(reply)) return refusal;
+  const size_t count = reply.count();
+  if ((count == 3 || count == 4) && reply.at(0).integer == 1) {
+    answer.is_granted = true;
+    answer.server_ms = reply.at(2).integer;
+    if (count == 4) answer.hold_count = std::max<int64_t>(reply.at(3).integer, 1);
+    if (read_fence(reply.at(1), answer.fence) && answer.server_ms > 0) return {};
+  } else if (count == 9 && reply.at(0).integer == 0) {
+    answer.pttl_ms = reply.at(1).integer;
+    answer.server_ms = reply.at(2).integer;
+    answer.ticket = reply.at(3).text();
+    answer.rank = reply.at(4).integer;
+    answer.check = reply.at(5).text();
+    answer.holder = reply.at(6).text();
+    answer.type = reply.at(7).text();
+    answer.has_more = (reply.at(8).integer & 1) != 0;
+    if (answer.server_ms > 0) return {};
+  } else if (count == 2 && reply.at(0).integer < 0) {
+    answer.is_lost = reply.at(0).integer == -1;
+    answer.is_deadlock = reply.at(0).integer == -2;
+    answer.server_ms = reply.at(1).integer;
+    if (answer.server_ms > 0) return {};
+  }
+  return nonsense("acquire");
+}
+
+Refusal decode(const Reply &reply, CountAnswer &answer) {
+  if (auto refusal = refusal_of(reply)) return refusal;
+  const auto is_number = [&reply](size_t i) { return reply.at(i).kind == Reply::Kind::kInteger; };
+  if (reply.count() < 2 || !is_number(0) || !is_number(1) || reply.at(1).integer < 0) {
+    return nonsense("a script");
+  }
+  answer.result = reply.at(0).integer;
+  answer.server_ms = reply.at(1).integer;
+  answer.has_more = (reply.at(2).integer & 1) != 0;
+  answer.handovers = reply.at(2).integer;
+  return {};
+}
+
+Refusal decode_vote(const Reply &reply, AcquireAnswer &answer) {
+  answer.is_granted = reply.kind == Reply::Kind::kInteger && reply.integer == 1;
+  return answer.is_granted ? Refusal() : decode(reply, answer);
+}
+
+Refusal decode(const Reply &reply, InspectAnswer &answer) {
+  if (auto refusal = refusal_of(reply)) return refusal;
+  if (reply.count() < 11 || reply.at(0).integer <= 0) return nonsense("inspect");
+  answer.server_ms = shown_ms(reply.at(0).integer);
+  answer.type = reply.at(1).text();
+  answer.value = reply.at(2).text();
+  answer.pttl_ms = std::clamp<int64_t>(reply.at(3).integer, -2, kMaxServerMs);
+  if (!read_fence(reply.at(4), answer.fence)) answer.fence = 0;
+  answer.waiter_count = shown_count(reply.at(5).integer);
+  const Reply &waiters = reply.at(6);
+  for (size_t i = 0; i + 1 < waiters.count(); i += 2) {
+    const auto waiting = parse_member(waiters.at(i).text());
+    int64_t ticket_us = 0;
+    if (!waiting || !parse_number(waiters.at(i + 1).text(), ticket_us)) continue;
+    answer.waiters.push_back(
+        {std::string(waiting->token), waiting->mode, shown_ms(ticket_us / 1000)});
+  }
+  const Reply &info = reply.at(7);
+  for (size_t i = 0; i + 1 < info.count(); i += 2) {
+    const std::string_view field = info.at(i).text();
+    const std::string_view value = info.at(i + 1).text();
+    if (field == "who") answer.who = value;
+    if (field == "label") answer.label = value;
+    int64_t since_ms = 0;
+    if (field == "since" && parse_number(value, since_ms)) answer.since_ms = shown_ms(since_ms);
+  }
+  answer.sharer_count = shown_count(reply.at(8).integer);
+  const Reply &sharers = reply.at(9);
+  for (size_t i = 0; i + 1 < sharers.count(); i += 2) {
+    int64_t expiry_ms = 0;
+    if (!parse_number(sharers.at(i + 1).text(), expiry_ms)) continue;
+    answer.sharers.push_back({std::string(sharers.at(i).text()), shown_ms(expiry_ms)});
+  }
+  answer.hold_count = shown_count(reply.at(10).integer);
+  return {};
+}
+
+Refusal decode(const Reply &reply, ListAnswer &answer) {
+  if (auto refusal = refusal_of(reply)) return refusal;
+  answer.cursor = reply.at(0).text();
+  if (reply.count() != 2 || answer.cursor.empty()) return nonsense("list");
+  answer.keys.clear();
+  const Reply &keys = reply.at(1);
+  for (size_t i = 0; i < keys.count(); i++) answer.keys.emplace_back(keys.at(i).text());
+  return {};
+}
+
+std::string name_text(std::string_view holder) { return std::string(kNameVersion).append(holder); }
+
+std::string decode_name(const Reply &reply) {
+  std::string_view text = reply.text();
+  if (reply.is_error() || !text.starts_with(kNameVersion)) return {};
+  text.remove_prefix(kNameVersion.size());
+  return clean(text.substr(0, kMaxLabelBytes));
+}
+
+std::string_view info_value(std::string_view info, std::string_view field) {
+  while (!info.empty()) {
+    const size_t end = std::min(info.find('\n'), info.size());
+    std::string_view line = info.substr(0, end);
+    info.remove_prefix(std::min(end + 1, info.size()));
+    if (!line.starts_with(field) || line.substr(field.size(), 1) != ":") continue;
+    line.remove_prefix(field.size() + 1);
+    return line.substr(0, line.find('\r'));
+  }
+  return {};
+}
+
+}  // namespace redlatch::protocol

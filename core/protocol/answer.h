@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Answers of the scripts, decoded. A reply that no script of ours gives is an error of its own: it
+// is never taken for a yes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/limits.h"
+#include "base/reply.h"
+#include "base/status.h"
+#include "protocol/token.h"
+
+namespace redlatch::protocol {
+
+// What an error reply means for the one who asked.
+struct Refusal {
+  enum class Kind : uint8_t {
+    kNone,       // no error
+    kNoScript,   // send the text
+    kTransient,  // LOADING, BUSY, OOM, READONLY ..: may pass
+    kDenied,     // user, password, rights
+    kOther,      // anything else, also replies that make no sense
+  };
+  Kind kind = Kind::kNone;
+  std::string message;  // the server's words
+
+  explicit operator bool() const { return kind != Kind::kNone; }
+  Status status() const { return kind == Kind::kDenied ? Status::kDenied : Status::kServer; }
+};
+
+Refusal refusal_of(const Reply &reply);
+// A refused write of a replica.
+bool is_of_replica(const Reply &reply);
+
+struct AcquireAnswer {
+  bool is_granted = false;
+  bool is_lost = false;      // UPGRADE: it does not even read any more
+  bool is_deadlock = false;  // UPGRADE: another reader waits for the same
+  int64_t server_ms = 0;
+  int64_t fence = 0;        // granted
+  int64_t hold_count = 1;   // granted: of the owner, this one included
+  int64_t pttl_ms = 0;      // refused: of the holder; -1 no expiry, -2 no key
+  std::string_view ticket;  // refused: empty when not queued
+  int64_t rank = -1;        // refused: -1 not queued
+  std::string_view check;   // refused: of the lock key
+  std::string_view holder;  // refused: what stands in the key, shortened
+  std::string_view type;    // refused: type of the key
+  bool has_more = false;    // refused: more dead waiters in front than one call looks at
+  bool is_shared() const;   // held by readers
+  bool is_foreign() const;  // held by something that does not speak our protocol
+  bool is_left_to_others() const { return !is_granted && type == "none" && pttl_ms >= 0; }
+};
+
+// Of the scripts that neither take a lock nor look at it: see there.
+struct CountAnswer {
+  int64_t result = 0;
+  int64_t server_ms = 0;
+  bool has_more = false;  // send KICK
+  int64_t handovers = 0;  // ATTACH: how often the lease was detached and attached
+};
+
+struct InspectAnswer {
+  struct Waiter {
+    std::string token;
+    Mode mode;
+    int64_t since_ms;
+    std::string who = {};
+  };
+  struct Sharer {
+    std::string token;
+    int64_t expiry_ms;
+    std::string who = {};
+  };
+  int64_t server_ms = 0;
+  std::string type, value;
+  int64_t pttl_ms = 0;
+  int64_t fence = 0;
+  int64_t waiter_count = 0;
+  std::vector<Waiter> waiters;
+  int64_t sharer_count = 0;     // readers, or holds of an owner
+  std::vector<Sharer> sharers;  // at most 256 of them
+  int64_t hold_count = 0;       // hash format: as it stands in the key
+  std::string who, label;
+  int64_t since_ms = 0;
+};
+
+struct ListAnswer {
+  std::string cursor;  // "0": this was the last step
+  std::vector<std::string> keys;
+};
+
+// The value of a client's name key. It begins with a version, so that the text can grow, and can
+// never be taken for a token.
+inline constexpr std::string_view kNameVersion = "1 ";
+inline constexpr int64_t kMaxNameTextBytes = kNameVersion.size() + kMaxLabelBytes;
+std::string name_text(std::string_view holder);
+// @return the name; "" if `reply` has no valid one.
+std::string decode_name(const Reply &reply);
+
+// The value of `field` in an answer to INFO; empty if it is not there.
+std::string_view info_value(std::string_view info, std::string_view field);
+
+// Each fills `answer` or says why not. Views borrow from the reply.
+Refusal decode(const Reply &reply, AcquireAnswer &answer);
+Refusal decode(const Reply &reply, CountAnswer &answer);
+// The same for VOTE.
+Refusal decode_vote(const Reply &reply, AcquireAnswer &answer);
+Refusal decode(const Reply &reply, InspectAnswer &answer);
+Refusal decode(const Reply &reply, ListAnswer &answer);
+
+}  // namespace redlatch::protocol

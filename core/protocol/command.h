@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Command: the arguments of one command, ready to be sent. Text is borrowed from the caller,
+// numbers are written into the command itself: building one allocates nothing.
+#pragma once
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "protocol/keys.h"
+#include "protocol/scripts.h"
+#include "protocol/token.h"
+
+namespace redlatch::protocol {
+
+class Command {
+ public:
+  Command() = default;
+  Command(const Command &) = delete;
+  Command &operator=(const Command &) = delete;
+
+  // A temporary would be gone before the command is sent.
+  Command &add(std::string &&text) = delete;
+  Command &add(const char *text) { return add(std::string_view(text)); }
+  Command &add(std::string_view text) {
+    if (count_ < argv_.size()) argv_[count_++] = text;
+    return *this;
+  }
+  Command &add(int64_t number) {
+    char *begin = digits_.data() + digit_count_;
+    const auto result = std::to_chars(begin, digits_.data() + digits_.size(), number);
+    digit_count_ = static_cast<size_t>(result.ptr - digits_.data());
+    return add(std::string_view(begin, static_cast<size_t>(result.ptr - begin)));
+  }
+  std::span<const std::string_view> argv() const { return {argv_.data(), count_}; }
+
+ private:
+  std::array<std::string_view, 24> argv_;
+  std::array<char, 96> digits_;
+  size_t count_ = 0;
+  size_t digit_count_ = 0;
+};
+
+// How scripts speak to this server.
+struct Dialect {
+  bool is_sharded = false;
+  std::string_view prefix;  // of channels; outlives the dialect
+};
+
+// EVALSHA, or EVAL after NOSCRIPT.
+enum class Form : uint8_t { kDigest, kText };
+
+struct HolderInfo {
+  std::string_view who, label;
+  int64_t since_ms = 0;  // on the server's clock
+};
+
+// Each fills `out`, which borrows from the arguments.
+// Be told, once, when `key` changes: three commands, to be sent together.
+void track(Command &on, Command &next, Command &look, const LockKeys &keys);
+// Who has a lock or asks for it.
+struct Claimant {
+  std::string_view token;
+  std::string_view owner;  // hash format only
+};
+struct AcquireCall {
+  Mode mode;
+  Claimant claimant;
+  int64_t lease_ms;
+  std::string_view member, ticket;
+  std::string_view sibling = {};  // kRead: a token of the same owner that reads already
+  bool is_unfenced = false;       // kWrite
+};
+// ACQUIRE, VOTE, ACQUIRE READ or UPGRADE.
+void acquire(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+             const AcquireCall &call);
+// After how many grants in a row the lock is left to other libraries, and for how long.
+struct ForeignTurn {
+  static constexpr int64_t kAutomatic = -1;
+  // 0: never. kAutomatic: only after a foreign holder was seen.
+  int64_t burst = 0;
+  int64_t window_ms = 0;
+};
+// `grant_count`: the number of callers that had the lock with this token, one after the other.
+void release(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+             const Claimant &claimant, const ForeignTurn &turn, int64_t grant_count);
+void cancel(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+            std::string_view member, std::string_view owner);
+// `fence`: of the writer, so that a late copy does not end a later upgrade; 0 for whichever it is.
+void downgrade(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+               std::string_view token, int64_t lease_ms, int64_t fence);
+// Of a hold that may have others beside it. `is_marked`: it was attached.
+void extend_shared(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+                   const Claimant &claimant, int64_t lease_ms, bool is_marked);
+void kick(Command &out, const Dialect &dialect, Form form, const LockKeys &keys);
+// `is_described`: the holder wrote its info, whose expiry goes along; `info`: write it now.
+void extend(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+            std::string_view token, int64_t lease_ms, bool is_described, const HolderInfo *info);
+// `count`: how often the lease was detached and attached before, as ATTACH answered.
+void detach(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+            const Claimant &claimant, int64_t count);
+// `call`: names this call and no other, so that it can be repeated.
+void attach(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+            std::string_view token, int64_t lease_ms, std::string_view call);
+// `fence`: the highest of those that the nodes of a quorum gave this token.
+void raise_fence(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+                 std::string_view token, int64_t fence);
+// Next step of a listing: `pattern` is a glob over lock keys.
+void list(Command &out, const Dialect &dialect, Form form, std::string_view cursor,
+          std::string_view pattern);
+void inspect(Command &out, const Dialect &dialect, Form form, const LockKeys &keys);
+// The name of a client, for people: `key` is that of its channel.
+void announce(Command &out, const std::string &key, const std::string &text, int64_t expiry_ms);
+void withdraw_name(Command &out, const std::string &key);
+void ask_name(Command &out, const std::string &key);
+void force_release(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+                   std::string_view token);
+// `own`, `unused`: channels.
+void probe(Command &out, const Dialect &dialect, std::string_view own, std::string_view unused);
+
+}  // namespace redlatch::protocol

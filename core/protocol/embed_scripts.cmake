@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+#
+# Composes the Lua scripts and writes them as text and as C++:
+#
+#   cmake -DSOURCE_DIR=protocol/scripts -DOUTPUT_DIR=dir -DOUTPUT_CC=file.cc -P embed_scripts.cmake
+#
+# A line `--@include fragments/x.lua` is replaced by that file, so that scripts share code without
+# closures, which would cost a third of a call. @FORMAT@ is the format of the lock; lines between
+# `--@only hash` and `--@end` are for that format alone. Comments must have lines of their own; they
+# are removed, because the server keeps every byte. The result is fixed text: its SHA1 names it.
+
+cmake_minimum_required(VERSION 3.23)
+
+# In the order of enum class Script in scripts.h; and those that the hash formats have of their own.
+set(names acquire release cancel kick extend inspect force_release list probe acquire_read
+    extend_shared upgrade downgrade raise_fence detach attach vote)
+set(hash_names acquire release cancel kick inspect force_release extend_shared detach)
+set(hash_rw_names ${hash_names} acquire_read upgrade downgrade)
+
+set(FENCE_TTL_MS 3600000)   # Outlives any step of the server's clock that is not gross.
+set(QUEUE_TTL_MS 600000)    # Far above the longest time between two polls of a waiter.
+set(MAX_ENTRIES 256)        # Queue entries that one call looks at: 100,000 would stall the server.
+set(OVERDUE_ENTRIES 4)      # Overdue entries that an ACQUIRE of a held lock drops on its way.
+set(FENCE_STEP 32)          # Leaves 31 fences to the holder's client for its own hand-offs.
+set(FENCE_MAX 9007199254740991)  # 2^53 - 1: numbers of Lua, JSON and JavaScript are exact to there.
+set(MARKS 32)               # Handed-over readers, beyond which marks of the past are dropped.
+set(TOKEN_SIZE 32)          # protocol/token.h
+set(CID_SIZE 22)
+set(MEMBER_SIZE 51)
+set(REDISSON_TURN_MS 10)    # For how long K is left to Redisson's waiters, who are told of it.
+set(REDISSON_WAIT_MS 1000)  # .. for how long readers do not join, so that it becomes free for them.
+set(YIELD_EVERY 16)         # Grants in a row, after which K is left to libraries that poll.
+set(LOOK_APART_MS 20)       # Between those who look when it is over.
+set(YIELD_LIMIT 6)          # How often, if none of them takes it.
+set(SHARED rl:shared)       # What K holds while readers share it.
+set(UPGRADE_TICKET 4000000000000000)  # Puts an upgrade in front: far above any time in us.
+set(constants REDISSON_TURN_MS REDISSON_WAIT_MS YIELD_EVERY YIELD_LIMIT LOOK_APART_MS
+    TOKEN_SIZE CID_SIZE MEMBER_SIZE SHARED UPGRADE_TICKET FENCE_TTL_MS QUEUE_TTL_MS MAX_ENTRIES
+    OVERDUE_ENTRIES FENCE_STEP FENCE_MAX MARKS)
+
+# Keeps the lines between `--@only format ...` and `--@end`, or drops them.
+function(choose format text result)
+  while(TRUE)
+    string(FIND "${text}" "--@only " begin)
+    if(begin EQUAL -1)
+      break()
+    endif()
+    string(SUBSTRING "${text}" 0 ${begin} before)
+    string(SUBSTRING "${text}" ${begin} -1 rest)
+    string(FIND "${rest}" "--@end" end)
+    string(SUBSTRING "${rest}" 0 ${end} block)
+    if(end EQUAL -1 OR NOT block MATCHES "^--@only( (string|hash|hash_rw))+\n")
+      message(FATAL_ERROR "--@only names no format or has no end: ${rest}")
+    endif()
+    math(EXPR end "${end} + 6")
+    string(SUBSTRING "${rest}" ${end} -1 after)
+    string(FIND "${block}" "\n" line_end)
+    string(SUBSTRING "${block}" 0 ${line_end} formats)
+    math(EXPR line_end "${line_end} + 1")
+    string(SUBSTRING "${block}" ${line_end} -1 block)
+    if(NOT "${formats} " MATCHES " ${format} ")
+      set(block "")
+    endif()
+    set(text "${before}${block}${after}")
+  endwhile()
+  set(${result} "${text}" PARENT_SCOPE)
+endfunction()
+
+function(compose name format publish result)
+  file(READ "${SOURCE_DIR}/${name}.lua" text)
+  foreach(depth RANGE 100)
+    choose(${format} "${text}" text)
+    string(REPLACE "@FORMAT@" "${format}" text "${text}")
+    string(REGEX REPLACE "_rw$" "" type "${format}")
+    string(REPLACE "@TYPE@" "${type}" text "${text}")
+    if(NOT text MATCHES "--@include ([^\n]+)")
+      break()
+    endif()
+    set(directive "${CMAKE_MATCH_0}")
+    set(file "${SOURCE_DIR}/${CMAKE_MATCH_1}")
+    # The read-write hash has much in common with the strings.
+    if(format STREQUAL "hash_rw" AND NOT EXISTS "${file}")
+      string(REPLACE "/hash_rw/" "/string/" file "${file}")
+    endif()
+    file(READ "${file}" fragment)
+    string(REPLACE "${directive}" "${fragment}" text "${text}")
+  endforeach()
+  if(text MATCHES "--@[^\n]*")
+    message(FATAL_ERROR "${name}.lua: stray ${CMAKE_MATCH_0}")
+  endif()
+  string(REPLACE "@PUBLISH@" "${publish}" text "${text}")
+  foreach(constant IN LISTS constants)
+    string(REPLACE "@${constant}@" "${${constant}}" text "${text}")
+  endforeach()
+  # The newline in front makes every line look alike to the patterns.
+  string(REGEX REPLACE "\n[ \t]*--[^\n]*" "" text "\n${text}")
+  string(REGEX REPLACE "\n[ \t\n]+" "\n" text "${text}")
+  string(REGEX REPLACE "[ \t]+\n" "\n" text "${text}")
+  string(REGEX REPLACE "^\n" "" text "${text}")
+  if(text MATCHES "--[^\n]*" OR text MATCHES "@[A-Z_]+@" OR text MATCHES "\\)lua\"")
+    message(FATAL_ERROR "${name}.lua: cannot be embedded because of: ${CMAKE_MATCH_0}")
+  endif()
+  set(${result} "${text}" PARENT_SCOPE)
+endfunction()
+
+set(tables "")
+foreach(format IN ITEMS string hash hash_rw)
+  foreach(variant IN ITEMS plain sharded)
+    set(publish PUBLISH)
+    set(suffix .lua)
+    if(variant STREQUAL "sharded")
+      set(publish SPUBLISH)
+      set(suffix .sharded.lua)
+    endif()
+    if(NOT format STREQUAL "string")
+      set(suffix .${format}${suffix})
+    endif()
+    string(APPEND tables "\nconstexpr ScriptText k_${format}_${variant}[kScriptCount] = {\n")
+    foreach(name IN LISTS names)
+      if(NOT format STREQUAL "string" AND NOT name IN_LIST ${format}_names)
+        string(APPEND tables "    {},\n")
+        continue()
+      endif()
+      compose(${name} ${format} ${publish} text)
+      file(WRITE "${OUTPUT_DIR}/${name}${suffix}" "${text}")
+      string(SHA1 sha1 "${text}")
+      string(APPEND tables "    {\"${name}\", R\"lua(${text})lua\",\n     \"${sha1}\"},\n")
+    endforeach()
+    string(APPEND tables "};\n")
+  endforeach()
+endforeach()
+
+file(WRITE "${OUTPUT_CC}" "// Written by embed_scripts.cmake. Do not edit.
+#include \"protocol/scripts.h\"
+
+namespace redlatch::protocol {
+
+namespace {
+${tables}
+}  // namespace
+
+const ScriptText& script_text(Script script, Format format, bool sharded) {
+  const auto index = static_cast<size_t>(script);
+  if (format == Format::kHash) return (sharded ? k_hash_sharded : k_hash_plain)[index];
+  if (format == Format::kHashRw) return (sharded ? k_hash_rw_sharded : k_hash_rw_plain)[index];
+  return (sharded ? k_string_sharded : k_string_plain)[index];
+}
+
+}  // namespace redlatch::protocol
+")

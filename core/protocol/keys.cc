@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "protocol/keys.h"
+
+#include <algorithm>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "protocol/token.h"
+
+namespace redlatch::protocol {
+
+namespace {
+
+// Redis hashes only what stands between the first '{' and the first '}' behind it, if anything
+// does.
+bool has_hash_tag(std::string_view key) {
+  const size_t open = key.find('{');
+  if (open == std::string_view::npos) return false;
+  const size_t close = key.find('}', open + 1);
+  return close != std::string_view::npos && close > open + 1;
+}
+
+}  // namespace
+
+bool is_auxiliary(std::string_view key) {
+  while (!key.empty() && ((key.back() | 0x20) >= 'a' && (key.back() | 0x20) <= 'z')) {
+    key.remove_suffix(1);
+  }
+  return key.ends_with(":rl1:") || key.ends_with(":rl1.");
+}
+
+bool is_client_name(std::string_view key) {
+  constexpr std::string_view kMark = "rl1:";
+  if (key.size() < kMark.size() + kCidSize) return false;
+  const std::string_view end = key.substr(key.size() - kMark.size() - kCidSize);
+  return end.starts_with(kMark) && std::all_of(end.begin() + kMark.size(), end.end(), [](char c) {
+           const bool is_letter = (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
+           return is_letter || (c >= '0' && c <= '9') || c == '-' || c == '_';
+         });
+}
+
+// The suffixes of both forms differ, so that the locks `a` and `{a}` share no key.
+LockKeys::LockKeys(std::string_view name_space, std::string_view name, Format form) : format(form) {
+  lock.reserve(name_space.size() + name.size());
+  lock.append(name_space).append(name);
+  std::string stem;
+  stem.reserve(2 * name_space.size() + name.size() + 8);
+  if (has_hash_tag(lock)) {
+    stem.append(lock).append(":rl1.");
+  } else {
+    stem.append(name_space).append("{").append(lock).append("}:rl1:");
+  }
+  fence = stem + 'f';
+  if (format == Format::kHash) stem += 'h';
+  if (format == Format::kHashRw) stem += 'm';
+  queue = stem + 'q';
+  readers = stem + 'r';
+  info = stem + 'i';
+  turn = std::move(stem) + 'w';
+}
+
+Outcome check_name(std::string_view name) {
+  if (name.empty() || name.size() > kMaxNameBytes) {
+    return failure(Status::kInvalid, "name has " + std::to_string(name.size()) +
+                                         " bytes: allowed are 1 to " +
+                                         std::to_string(kMaxNameBytes));
+  }
+  if (is_auxiliary(name)) {
+    return failure(Status::kInvalid, "name " + quoted(name) +
+                                         " ends like a key that redlatch itself makes: a name must "
+                                         "not end in ':rl1:' or ':rl1.' and letters");
+  }
+  return {};
+}
+
+Outcome check_namespace(std::string_view name_space) {
+  if (name_space.size() > kMaxNamespaceBytes) {
+    return failure(Status::kInvalid, "namespace has " + std::to_string(name_space.size()) +
+                                         " bytes: allowed are at most " +
+                                         std::to_string(kMaxNamespaceBytes));
+  }
+  if (name_space.find_first_of("{}") != std::string_view::npos) {
+    return failure(Status::kInvalid, "namespace must be without a brace");
+  }
+  return {};
+}
+
+std::string key_pattern(std::string_view name_space, std::string_view pattern) {
+  std::string glob;
+  for (const char c : name_space) {
+    if (std::string_view("*?[]\\^-").find(c) != std::string_view::npos) glob += '\\';
+    glob += c;
+  }
+  return glob.append(pattern);
+}
+
+std::string channel_prefix(std::string_view name_space) { return std::string(name_space) + "rl1:"; }
+
+}  // namespace redlatch::protocol

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Names of keys and channels (docs/wire.md, "Keys").
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "protocol/scripts.h"
+
+namespace redlatch::protocol {
+
+// The keys of one lock, all in the slot of the lock key. Formats share nothing but the lock key and
+// the fence: a queue never mixes them.
+struct LockKeys {
+  Format format;
+  std::string lock;     // the lock itself: what other lock libraries see
+  std::string queue;    // zset of waiters
+  std::string fence;    // last fence
+  std::string readers;  // zset of those who share the lock, and when each lease ends
+  std::string info;     // who holds, for people
+  std::string turn;     // whose turn it is, ours or that of other libraries
+
+  LockKeys(std::string_view name_space, std::string_view name, Format form);
+};
+
+// Whether a key may be one that we keep beside a lock: it ends like those.
+bool is_auxiliary(std::string_view key);
+
+// Whether a key is the name of a client: it ends as their channels do.
+bool is_client_name(std::string_view key);
+
+// 1 to kMaxNameBytes bytes that cannot be taken for an auxiliary key.
+Outcome check_name(std::string_view name);
+// No brace (it would move the hash tag), at most kMaxNamespaceBytes.
+Outcome check_namespace(std::string_view name_space);
+
+// The glob that finds the lock keys of `name_space` whose names match the glob `pattern`.
+std::string key_pattern(std::string_view name_space, std::string_view pattern);
+
+// Channels of clients begin with this; a client's own is prefix + cid.
+std::string channel_prefix(std::string_view name_space);
+
+}  // namespace redlatch::protocol

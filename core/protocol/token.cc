@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "protocol/token.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/limits.h"
+#include "base/text.h"
+
+namespace redlatch::protocol {
+
+namespace {
+
+constexpr std::string_view kBase64Url =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+// 128 bits leave four zero bits in the last of 22 digits. None of these is a lower-case hex digit,
+// which tells our tokens from those of libraries that write 32 of them.
+constexpr std::string_view kLastOfCid = "AQgw";
+constexpr std::string_view kNoLimit = "9999999999999";
+
+// `value` at the end of `width` characters, zeros before it.
+void append_padded(std::string &out, uint64_t value, size_t width, int base) {
+  char digits[24];
+  const auto result = std::to_chars(digits, digits + sizeof digits, value, base);
+  const auto size = static_cast<size_t>(result.ptr - digits);
+  out.append(width > size ? width - size : 0, '0').append(digits, size);
+}
+
+// Take `width` digits off `text`. All numbers on the wire are unsigned.
+template <class Number>
+bool take(std::string_view &text, size_t width, Number &number, int base = 10) {
+  if (text.size() < width || text[0] == '-') return false;
+  const char *end = text.data() + width;
+  const auto result = std::from_chars(text.data(), end, number, base);
+  text.remove_prefix(width);
+  return result.ec == std::errc() && result.ptr == end;
+}
+
+bool is_mode(char c) { return c == 'x' || c == 's' || c == 'u'; }
+
+}  // namespace
+
+std::string make_cid(std::span<const uint8_t, 16> random) {
+  std::string cid;
+  uint32_t bits = 0;
+  int held = 0;
+  for (const uint8_t byte : random) {
+    bits = bits << 8 | byte;
+    for (held += 8; held >= 6; held -= 6) cid += kBase64Url[bits >> (held - 6) & 63];
+  }
+  cid += kBase64Url[bits << (6 - held) & 63];
+  return cid;
+}
+
+std::string make_token(std::string_view cid, uint64_t rid) {
+  std::string token;
+  token.reserve(kTokenSize);
+  token.append(cid);
+  append_padded(token, rid, kTokenSize - kCidSize, 16);
+  return token;
+}
+
+std::string make_member(std::string_view token, Mode mode, int64_t claim_ms, int64_t wait_ms,
+                        std::string_view owner) {
+  std::string member;
+  member.reserve(kMemberSize + owner.size());
+  member.append(token).append(1, static_cast<char>(mode));
+  append_padded(member, static_cast<uint64_t>(claim_ms), 5, 10);
+  if (wait_ms < 0 || wait_ms > kMaxWaitMs) {
+    member.append(kNoLimit);
+  } else {
+    append_padded(member, static_cast<uint64_t>(wait_ms), 13, 10);
+  }
+  return member.append(owner);
+}
+
+bool is_token(std::string_view value) {
+  if (value.size() != kTokenSize) return false;
+  const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  const auto cid = value.substr(0, kCidSize);
+  const auto rid = value.substr(kCidSize);
+  return cid.find_first_not_of(kBase64Url) == std::string_view::npos &&
+         kLastOfCid.find(cid.back()) != std::string_view::npos &&
+         std::all_of(rid.begin(), rid.end(), is_hex);
+}
+
+std::optional<Waiting> parse_member(std::string_view member) {
+  const std::string_view token = member.substr(0, kTokenSize);
+  if (member.size() < kMemberSize || !is_token(token)) return std::nullopt;
+  if (!is_mode(member[kTokenSize])) return std::nullopt;
+  return Waiting{token, static_cast<Mode>(member[kTokenSize])};
+}
+
+std::optional<Push> parse_push(std::string_view message) {
+  if (message.empty()) return std::nullopt;
+  const char kind = message[0];
+  Push push{};
+  message.remove_prefix(1);
+  if (!take(message, 10, push.rid, 16)) return std::nullopt;
+  if (kind == 'n') {
+    push.kind = Push::Kind::kHead;
+    if (!take(message, 5, push.ms) || !message.empty()) return std::nullopt;
+    return push;
+  }
+  if (kind != 'g' || message.empty() || !is_mode(message[0])) return std::nullopt;
+  push.kind = Push::Kind::kGrant;
+  push.mode = static_cast<Mode>(message[0]);
+  message.remove_prefix(1);
+  if (!take(message, 5, push.ms) || !take(message, 16, push.fence) ||
+      !take(message, 13, push.server_ms) || message.size() != 8 || push.fence > kMaxFence) {
+    return std::nullopt;
+  }
+  push.check = message;
+  return push;
+}
+
+}  // namespace redlatch::protocol

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Tokens and queue members: fixed-width text that the scripts take apart by position.
+//
+//   token  = cid (22, base64url of 16 random bytes) rid (10 lower-case hex)
+//   member = token (32) mode (1) claim ms (5) wait ms (13; 9999999999999 = no limit), and in the
+//            hash format the owner, unless that is the token itself
+//
+// Everything in a member is known before the first send and never changes, so that enqueueing again
+// after a lost reply finds the same place.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace redlatch::protocol {
+
+inline constexpr size_t kCidSize = 22;
+inline constexpr size_t kTokenSize = 32;
+inline constexpr size_t kMemberSize = 51;
+
+// What a waiter waits for. A reader that waits to be the writer goes on reading.
+enum class Mode : char { kWrite = 'x', kRead = 's', kUpgrade = 'u' };
+
+// What stands in the lock key while readers share it.
+inline constexpr std::string_view kShared = "rl:shared";
+
+std::string make_cid(std::span<const uint8_t, 16> random);
+std::string make_token(std::string_view cid, uint64_t rid);
+// `wait_ms` < 0: no limit.
+std::string make_member(std::string_view token, Mode mode, int64_t claim_ms, int64_t wait_ms,
+                        std::string_view owner = {});
+
+// Whether `value` can be a token of ours. A holder that does not match is foreign.
+bool is_token(std::string_view value);
+
+// Who waits, and for what; nothing if the member is none of ours.
+struct Waiting {
+  std::string_view token;  // borrowed from the member
+  Mode mode;
+};
+std::optional<Waiting> parse_member(std::string_view member);
+
+// What arrives on a client's channel.
+struct Push {
+  enum class Kind : uint8_t { kGrant, kHead };
+  Kind kind;
+  uint64_t rid;
+  Mode mode = Mode::kWrite;  // grant
+  int64_t ms;                // grant: the claim; head: look again when this has passed
+  int64_t fence = 0;         // grant
+  int64_t server_ms = 0;
+  std::string_view check;  // of the lock key; borrowed from the message
+};
+std::optional<Push> parse_push(std::string_view message);
+
+}  // namespace redlatch::protocol

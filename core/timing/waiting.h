@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// When a queued waiter looks again by itself, and when a lock passes on inside one client.
+#pragma once
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/limits.h"
+
+namespace redlatch::timing {
+
+inline constexpr Nanos kLongestPoll = 15'000 * kMs;
+inline constexpr Nanos kFreePoll = 20 * kMs;
+// Waiters that poll for the end of the same lease do not poll at the same moment; the head is
+// first.
+inline constexpr Nanos kSpreadPerRank = kMs / 20;
+inline constexpr Nanos kLongestSpread = 50 * kMs;
+// 1,000 waiters for a lock with a very short ttl poll at most 7,500 times a second in total.
+inline constexpr Nanos kLeastPollPerRank = kMs;
+inline constexpr Nanos kWatchPerRank = 20 * kMs;
+
+// The safety net under the pushes: when the holder's lease can have ended. One live waiter repairs
+// the queue for all, even behind 1,500 waiters that died with the holder: so the last waiter polls
+// hardly later than the head. `pttl_ms` < 0: the key has no expiry, or is free and not granted.
+constexpr Nanos poll_delay(int64_t pttl_ms, int64_t rank) {
+  const Nanos holder_left = pttl_ms == -2 ? kFreePoll
+                            : pttl_ms < 0 ? kLongestPoll
+                                          : (std::min(pttl_ms, kMaxLeaseMs) + 1) * kMs;
+  const int64_t place = std::clamp<int64_t>(rank, 0, kLongestPoll / kLeastPollPerRank);
+  const Nanos due = holder_left + std::min(place * kSpreadPerRank, kLongestSpread);
+  return std::min(std::max(due, place * kLeastPollPerRank), kLongestPoll);
+}
+
+// Readers are let in by whoever looks, and a writer in front of them that has died says nothing:
+// those in line behind readers look for it now and then, the further back the less often.
+constexpr Nanos look_past(int64_t rank) { return std::clamp<int64_t>(rank, 1, 500) * 1'000 * kMs; }
+
+// When a foreign holder is gone, the first live waiter polls and serves the queue for all. The
+// delay grows with the place, so that a live head is first.
+constexpr Nanos look_behind(int64_t rank) { return std::clamp<int64_t>(rank, 0, 25) * kMs; }
+
+// How long a waiter behind the head stops tracking a foreign holder after a report: a thousand
+// waiters must not all poll at each release.
+constexpr Nanos quiet_of(int64_t rank) {
+  return std::clamp<int64_t>(rank, 0, 1'000) * kWatchPerRank;
+}
+
+// After how long a wait of `wait` is likely to time out, and it is time to find out who holds.
+constexpr Nanos slow_after(Nanos wait) { return std::min<Nanos>(wait / 2, 1'000 * kMs); }
+
+// Each lease of a hold that passes on inside one client keeps the server's queue waiting.
+struct Burst {
+  int pass_count = 0;
+  Nanos began_at = 0;
+};
+
+// `lease`: that of the hold; `next_lease` and `limit`: of the caller that would get it. A pushed
+// grant starts with a claim; what is left must be worth at least half of one.
+constexpr bool may_pass_on(const Burst &burst, int64_t limit, Nanos now, Nanos deadline,
+                           Nanos lease, Nanos next_lease) {
+  const Nanos enough = std::min(next_lease, kClaimMs * kMs) / 2;
+  return burst.pass_count < limit && now - burst.began_at < lease && deadline - now >= enough;
+}
+
+}  // namespace redlatch::timing
