@@ -18,7 +18,7 @@ import re
 import sys
 from pathlib import Path
 
-SCRIPTS = Path(__file__).resolve().parents[1] / "core" / "wire" / "scripts"
+SCRIPTS = Path(__file__).resolve().parents[1] / "core" / "protocol" / "scripts"
 
 CONNECTION = (
     "hello auth select ping client|setname client|tracking client|caching script|load evalsha eval "
