@@ -63,10 +63,30 @@ void open_throws_what_is_wrong() {
   CHECK_INT(RL_E_UNAVAILABLE, status_of([&] { static_cast<void>(nowhere.acquire("x")); }));
 }
 
+void an_empty_attempt_names_the_holder() {
+  redlatch::client client =
+      redlatch::client::open(server_url(), redlatch::client_options().set("holder", "web-1/4711"));
+  redlatch::client other = open_client();
+  const auto lease = client.acquire("named");
+  if (!CHECK(lease.has_value())) return;
+  // A client writes its name only for a lock that it holds for longer than a moment.
+  while (other.acquire("named").why().find("holder: web-1/4711") == std::string::npos) {
+    std::this_thread::sleep_for(1ms);
+  }
+  const redlatch::attempt late = other.acquire("named", 20ms);
+  CHECK(!late);
+  CHECK_INT(RL_TIMEOUT, late.status());
+  CHECK(late.why().find("holder: web-1/4711") != std::string::npos);
+  const std::optional<redlatch::lease> plain = other.acquire("named");
+  CHECK(!plain.has_value());
+}
+
 void acquire_is_empty_when_busy() {
   redlatch::client client = open_client();
   auto lease = client.acquire("cxx");
   if (!CHECK(lease.has_value())) return;
+  CHECK_INT(RL_OK, lease.status());
+  CHECK(lease.why().empty());
   CHECK(!client.acquire("cxx"));
   const auto start = std::chrono::steady_clock::now();
   CHECK(!client.acquire("cxx", 50ms));
@@ -371,6 +391,7 @@ void redlock_mutexes_are_lockables() {
 constexpr test kTests[] = {
     {"open_throws_what_is_wrong", open_throws_what_is_wrong},
     {"acquire_is_empty_when_busy", acquire_is_empty_when_busy},
+    {"an_empty_attempt_names_the_holder", an_empty_attempt_names_the_holder},
     {"names_may_hold_any_bytes", names_may_hold_any_bytes},
     {"a_lease_releases_at_the_end_of_its_scope", a_lease_releases_at_the_end_of_its_scope},
     {"a_detached_lease_is_attached_elsewhere", a_detached_lease_is_attached_elsewhere},

@@ -20,8 +20,8 @@
  *     redlatch::redlock_mutex job(several, "job");
  *
  * Conventions
- *  1. An answer that is not yes (RL_BUSY, RL_TIMEOUT) is an empty optional or `false`; a failure is
- *     a redlatch::error, which has the status.
+ *  1. An answer that is not yes (RL_BUSY, RL_TIMEOUT) is `false`, or an empty redlatch::attempt,
+ *     which says why; a failure is a redlatch::error, which has the status.
  *  2. Every class owns one C handle and can only be moved; get() lends the handle for what only
  *     redlatch.h has. A moved-from object may be destroyed and assigned to, nothing else.
  *  3. Threads and fork are as redlatch.h says: client, lease and mutex may be used by any thread at
@@ -305,19 +305,36 @@ class lease {
   detail::owner<rl_lease, rl_lease_free> handle_;
 };
 
+/**
+ * The result of an acquire: an optional lease, and without one the reason. Moved-from: as an
+ * optional. Since: 0.1.
+ */
+class attempt : public std::optional<lease> {
+ public:
+  attempt(lease&& got) noexcept : std::optional<lease>(std::move(got)) {}
+  attempt(rl_status status, std::string why) : status_(status), why_(std::move(why)) {}
+
+  /** RL_OK with a lease, else RL_BUSY or RL_TIMEOUT. */
+  [[nodiscard]] rl_status status() const noexcept { return status_; }
+  /** For people, such as "lock 'x' was not granted within 2 s; holder: .."; empty with a lease. */
+  [[nodiscard]] const std::string& why() const noexcept { return why_; }
+
+ private:
+  rl_status status_ = RL_OK;
+  std::string why_;
+};
+
 namespace detail {
 
 /** What `acquire`, which is rl_acquire() or a twin of it, is granted; nothing if it is busy. */
 template <typename Acquire, typename Handle>
-std::optional<redlatch::lease> take(const Acquire& acquire, Handle* handle, std::string_view name,
-                                    std::chrono::milliseconds wait,
-                                    const rl_acquire_options* options) {
+attempt take(const Acquire& acquire, Handle* handle, std::string_view name,
+             std::chrono::milliseconds wait, const rl_acquire_options* options) {
   const outcome outcome;
   redlatch::lease got(acquire(handle, name.data(), name.size(), wait.count(), options, outcome));
-  if (got.get() != nullptr) return got;
-  if (outcome.status() == RL_BUSY || outcome.status() == RL_TIMEOUT) return std::nullopt;
-  outcome.raise();
-  return std::nullopt;
+  if (got.get() != nullptr) return attempt(std::move(got));
+  if (outcome.status() != RL_BUSY && outcome.status() != RL_TIMEOUT) outcome.raise();
+  return {outcome.status(), rl_error_message(outcome)};
 }
 
 }  // namespace detail
@@ -339,39 +356,36 @@ class client {
 
   /**
    * Acquire the lock `name` (any bytes) within `wait`: 0 = one try, redlatch::forever = no limit.
-   * @return the lease, or nothing: somebody else holds it and the wait is over.
+   * @return the lease, or nothing and why: another holder has it and the wait is over.
    * @throws error as rl_acquire() lists them.
    * Blocks: `wait`; with 0 at most connect_timeout and one command time limit.
    */
-  [[nodiscard]] std::optional<redlatch::lease> acquire(
-      std::string_view name, std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
+  [[nodiscard]] attempt acquire(std::string_view name,
+                                std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
     return detail::take(rl_acquire, get(), name, wait, nullptr);
   }
-  [[nodiscard]] std::optional<redlatch::lease> acquire(std::string_view name,
-                                                       std::chrono::milliseconds wait,
-                                                       const acquire_options& options) {
+  [[nodiscard]] attempt acquire(std::string_view name, std::chrono::milliseconds wait,
+                                const acquire_options& options) {
     return detail::take(rl_acquire, get(), name, wait, options.get());
   }
 
   /** Acquire for reading, together with other readers, as rl_rw_acquire_read() does. */
-  [[nodiscard]] std::optional<redlatch::lease> acquire_read(
+  [[nodiscard]] attempt acquire_read(
       std::string_view name, std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
     return detail::take(rl_rw_acquire_read, get(), name, wait, nullptr);
   }
-  [[nodiscard]] std::optional<redlatch::lease> acquire_read(std::string_view name,
-                                                            std::chrono::milliseconds wait,
-                                                            const acquire_options& options) {
+  [[nodiscard]] attempt acquire_read(std::string_view name, std::chrono::milliseconds wait,
+                                     const acquire_options& options) {
     return detail::take(rl_rw_acquire_read, get(), name, wait, options.get());
   }
 
   /** Acquire for writing, alone, as rl_rw_acquire_write() does. */
-  [[nodiscard]] std::optional<redlatch::lease> acquire_write(
+  [[nodiscard]] attempt acquire_write(
       std::string_view name, std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
     return detail::take(rl_rw_acquire_write, get(), name, wait, nullptr);
   }
-  [[nodiscard]] std::optional<redlatch::lease> acquire_write(std::string_view name,
-                                                             std::chrono::milliseconds wait,
-                                                             const acquire_options& options) {
+  [[nodiscard]] attempt acquire_write(std::string_view name, std::chrono::milliseconds wait,
+                                      const acquire_options& options) {
     return detail::take(rl_rw_acquire_write, get(), name, wait, options.get());
   }
 
@@ -421,13 +435,12 @@ class redlock {
   }
 
   /** Acquire the lock `name` on most of the servers, as client::acquire() does on one. */
-  [[nodiscard]] std::optional<redlatch::lease> acquire(
-      std::string_view name, std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
+  [[nodiscard]] attempt acquire(std::string_view name,
+                                std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
     return detail::take(rl_redlock_acquire, get(), name, wait, nullptr);
   }
-  [[nodiscard]] std::optional<redlatch::lease> acquire(std::string_view name,
-                                                       std::chrono::milliseconds wait,
-                                                       const acquire_options& options) {
+  [[nodiscard]] attempt acquire(std::string_view name, std::chrono::milliseconds wait,
+                                const acquire_options& options) {
     return detail::take(rl_redlock_acquire, get(), name, wait, options.get());
   }
 
