@@ -159,6 +159,8 @@ rl_status wait_for(rl_request* request, const Session& session, const Arguments&
   while (status == RL_PENDING || status == RL_INTERRUPTED) {
     report.clear();
     reports.log.say_library_lines();
+    // A quorum knows the name of its holder some time after the grant.
+    if (session.is_quorum()) report.warn_of_itself();
     report.show();
     status = rl_request_wait(request, kLogLookMs);
   }

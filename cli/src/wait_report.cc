@@ -97,22 +97,36 @@ WaitReport::Sight WaitReport::look() const {
   return {place_in_words(report, session_.holder()) + ": " + holder_in_words(report), holder};
 }
 
-void WaitReport::warn_of_itself() const {
+bool WaitReport::is_held_around() const {
   const std::string& name = arguments_.names.front();
-  if (!is_variable("REDLATCH_LOCK", name) || session_.is_quorum()) return;
+  if (session_.is_quorum()) {
+    // A quorum has no fence by default. Then the name of the holder has to do.
+    const QuorumReport report = QuorumView(arguments_).look_at(name);
+    return report.state() == QuorumReport::State::kHeld &&
+           is_variable("REDLATCH_HOLDER", report.who) &&
+           (is_variable("REDLATCH_FENCE", "0") || is_fence_around(report.fence));
+  }
   const InfoHandle info = session_.try_inspect(name);
-  if (!info) return;
+  if (!info) return false;
   const LockReport report(info.get());
   // No two locks, on whatever servers, have one fence. The names of those that share it may come
   // late.
   const auto may_be_ours = [](const LockReport::Holder& holder) {
     return holder.who.empty() || is_variable("REDLATCH_HOLDER", holder.who);
   };
-  if (!is_fence_around(report.fence)) return;
-  if (std::none_of(report.holders.begin(), report.holders.end(), may_be_ours)) return;
-  log_.say(lock_words(name) +
-           " is held by the redlatch run that this one runs under: it will not be released while "
-           "this one waits. Use --owner in both for a reentrant lock");
+  return is_fence_around(report.fence) &&
+         std::any_of(report.holders.begin(), report.holders.end(), may_be_ours);
+}
+
+void WaitReport::warn_of_itself() {
+  const std::string& name = arguments_.names.front();
+  if (was_warned_ || !is_variable("REDLATCH_LOCK", name) || !is_held_around()) return;
+  was_warned_ = true;
+  std::string text = lock_words(name) +
+                     " is held by the redlatch run that this one runs under: it will not be "
+                     "released while this one waits";
+  if (!session_.is_quorum()) text += ". Use --owner in both for a reentrant lock";
+  log_.say(text);
 }
 
 void WaitReport::show() {

@@ -22,8 +22,8 @@ class WaitReport {
   WaitReport& operator=(const WaitReport&) = delete;
   ~WaitReport() { clear(); }
 
-  // Warns if the holder is the `redlatch run` that this one runs under: the wait is in vain.
-  void warn_of_itself() const;
+  // Warns, once, if the holder is the `redlatch run` that this one runs under: the wait is in vain.
+  void warn_of_itself();
   // Asks the server, within the time limits of a command, and shows the answer.
   void show();
   // Erases the line.
@@ -35,6 +35,7 @@ class WaitReport {
     std::string holder;  // compared with that of the last line
   };
   [[nodiscard]] Sight look() const;
+  [[nodiscard]] bool is_held_around() const;
 
   const Session& session_;
   const Arguments& arguments_;
@@ -42,6 +43,7 @@ class WaitReport {
   const bool is_on_terminal_;
   const bool is_verbose_;
   bool is_shown_ = false;
+  bool was_warned_ = false;
   int skipped_count_ = 0;  // calls of show() to leave out after one without an answer
   std::string last_holder_;
 };

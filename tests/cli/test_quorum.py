@@ -374,3 +374,17 @@ def test_force_release_asks_on_a_terminal(quorum: Cli, name: str) -> None:
             terminal.wait_for("Type the name")
             terminal.write(name.encode() + b"\n")
             assert terminal.wait() == 0
+
+
+def test_a_command_that_waits_for_its_own_lock_is_told(quorum: Cli, name: str) -> None:
+    """Goal: a nested run of one name is warned, and one below a holder of another name is not."""
+    inner = [quorum.binary, "run", *EVERYWHERE, "-w", "10s", name, "true"]
+    with quorum.start("run", *EVERYWHERE, name, "--", *inner) as outer:
+        outer.err.wait_for("held by the redlatch run that this one runs under")
+    with quorum.start("run", *EVERYWHERE, name, "--", *HOLD) as holder:
+        holder.out.wait_for("ready")
+        other = ["env", f"REDLATCH_LOCK={name}", "REDLATCH_HOLDER=me", *inner]
+        other[other.index("10s")] = "2s"
+        done = quorum.run("run", *EVERYWHERE, name + "-2", "--", *other)
+        assert done.returncode == BUSY
+        assert "runs under" not in done.stderr
