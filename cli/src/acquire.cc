@@ -63,11 +63,8 @@ class Interrupter {
     const std::lock_guard lock(mutex_);
     if (signal_ != 0) return;
     signal_ = signal;
-    if (request_ != nullptr) {
-      rl_request_cancel(request_);
-    } else {
-      session_.shut_down();
-    }
+    if (request_ != nullptr) rl_request_cancel(request_);
+    session_.shut_down();  // The report of the wait may be asking a server that hangs.
   }
 
   const Signals& signals_;

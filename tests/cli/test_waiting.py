@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import re
+import time
 
 import pytest
+from support.servers import Server
 from support.wait import wait_until
 
 from .harness import HOLD, Cli
@@ -34,6 +36,24 @@ def test_a_terminal_shows_the_holder_and_the_place(cli: Cli, name: str) -> None:
             terminal.write(b"\x03")
             assert terminal.wait() == 130
             assert terminal.text.rstrip("^C\n").endswith("\x1b[K"), "the line is erased"
+
+
+def test_a_signal_ends_a_wait_beside_a_server_that_hangs(
+    binary: str, own_server: Server, name: str
+) -> None:
+    """Goal: Ctrl-C costs one command time limit, also while the line is being renewed."""
+    limit_s = 2
+    cli = Cli(binary, f"{own_server.url}?timeout={limit_s}s&connect_timeout={limit_s}s")
+    with cli.hold(name), Terminal([binary, "run", name, "--", "true"], cli.env) as terminal:
+        terminal.wait_for("place 1 of 1: held by")
+        own_server.pause()
+        terminal.wait_for(r"\x1b\[K$")  # erased, and the server is asked for the next line
+        began = time.monotonic()
+        terminal.write(b"\x03")
+        assert terminal.wait() == 130
+        took = time.monotonic() - began
+        own_server.resume()
+        assert took < 2 * limit_s
 
 
 def test_a_wait_in_the_background_leaves_the_line_alone(cli: Cli, name: str) -> None:
