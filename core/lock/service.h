@@ -16,9 +16,9 @@
 
 #include "base/clock.h"
 #include "base/reply.h"
+#include "base/server_facts.h"
 #include "base/status.h"
 #include "lock/subjects.h"
-#include "timing/quorum.h"
 
 namespace redlatch::lock {
 
@@ -36,21 +36,6 @@ class Outlet {
   virtual void drop_link(size_t node) = 0;
   // A fault of a connected node was found, or is gone.
   virtual void judged(size_t, const Outcome &) {}
-};
-
-// What a fresh connection found out.
-struct ServerFacts {
-  bool is_sharded = false;      // SPUBLISH exists
-  bool can_track = false;       // may tell when a key changes
-  bool is_push_trusted = true;  // subscribed, and receivers are counted rightly
-  std::string why_not_trusted;
-
-  // What the server says of itself. Only a service that needs_identity() looks at it.
-  std::string run_id;  // empty: it may not be asked
-  timing::Age age;     // its told_at is the time at which it was asked
-  bool is_replica = false;
-  bool is_cluster_member = false;
-  Outcome why_unknown;  // without a run id
 };
 
 class LockService {

@@ -39,7 +39,7 @@ bool Quorum::begin_connect(size_t node, Nanos now) {
   return nodes_[node]->engine.begin_connect(node, now);
 }
 
-void Quorum::on_connected(size_t index, const lock::ServerFacts &facts, Nanos now) {
+void Quorum::on_connected(size_t index, const ServerFacts &facts, Nanos now) {
   Node &node = *nodes_[index];
   const bool is_known = !node.run_id.empty() && !facts.run_id.empty();
   const bool has_restarted = is_known && facts.run_id != node.run_id;
@@ -140,7 +140,7 @@ void Quorum::note_ages() {
   for (const auto &node : nodes_) {
     node->votes_at = 0;
     if (!is_guarded() || !node->is_aged) continue;
-    std::vector<timing::Age> others;
+    std::vector<ServerAge> others;
     for (const auto &other : nodes_) {
       if (other != node && other->is_aged) others.push_back(other->facts.age);
     }

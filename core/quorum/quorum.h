@@ -57,7 +57,7 @@ class Quorum final : public lock::LockService, private lock::Outlet {
   size_t drained_count() const override;
 
   [[nodiscard]] bool begin_connect(size_t node, Nanos now) override;
-  void on_connected(size_t node, const lock::ServerFacts &facts, Nanos now) override;
+  void on_connected(size_t node, const ServerFacts &facts, Nanos now) override;
   void on_connect_failed(size_t node, const Outcome &why, Nanos now) override;
   void on_disconnected(size_t node, Nanos now) noexcept override;
   void on_reply(size_t node, const Reply &reply, Nanos now) override;
@@ -91,7 +91,7 @@ class Quorum final : public lock::LockService, private lock::Outlet {
     bool was_tried = false;                     // at least one attempt is over
     bool was_good = false;                      // .. and one found nothing wrong
     Outcome refusal;                            // why this is no node of a quorum; ok: it is
-    lock::ServerFacts facts;                    // of the last connection
+    ServerFacts facts;                          // of the last connection
     std::string run_id;                         // the last that is known
     bool is_aged = false;                       // facts.age is known
     Nanos guarded_until = 0;                    // it restarted since we first saw it

@@ -142,7 +142,7 @@ void Runtime::end_attempt(Lock &lock, Link &link) {
   lock.lock();
   Attempt ended = std::move(*link.attempt);
   link.attempt.reset();
-  const lock::ServerFacts &facts = ended.connections.facts;
+  const ServerFacts &facts = ended.connections.facts;
   try {
     if (ended.outcome.ok()) {
       unwatch_messages(link);
@@ -197,7 +197,7 @@ void Runtime::read_messages(Lock &lock, Link &link) {
 }
 
 // Said once for each change: an outage of an hour is one line.
-void Runtime::note_connection(Link &link, const Outcome &outcome, const lock::ServerFacts &facts) {
+void Runtime::note_connection(Link &link, const Outcome &outcome, const ServerFacts &facts) {
   if (!outcome.ok()) {
     if (!link.is_away) log(LogLevel::kWarning, outcome.message);
     link.is_away = true;

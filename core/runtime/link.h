@@ -21,7 +21,7 @@
 #include "base/status.h"
 #include "embedded/membership.h"
 #include "net/connection.h"
-#include "runtime/handshake.h"
+#include "runtime/connections.h"
 
 namespace redlatch::runtime {
 

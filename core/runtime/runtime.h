@@ -173,7 +173,7 @@ class Runtime final : public Wakeup,
   void end_attempt(Lock &lock, Link &link);
   void watch_new(const Link &link);
   void read_messages(Lock &lock, Link &link);
-  void note_connection(Link &link, const Outcome &outcome, const lock::ServerFacts &facts);
+  void note_connection(Link &link, const Outcome &outcome, const ServerFacts &facts);
   void tick(Lock &lock);
   void read_remaining(Lock &lock);
   void run_timers(Nanos now);

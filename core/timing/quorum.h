@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/server_facts.h"
 
 namespace redlatch::timing {
 
@@ -44,27 +45,20 @@ constexpr uint64_t rank_of_node(std::string_view run_id, std::string_view lock_k
   return hash * 0x9e3779b97f4a7c15;
 }
 
-// What a node said of its age, and when.
-struct Age {
-  int64_t uptime_s = 0;  // by its wall clock
-  Nanos clock = 0;       // its wall clock less ours, at half of the round trip
-  Nanos round_trip = 0;
-  Nanos told_at = 0;
-};
-
 // What a step can have added to the uptime of `node`: how far its clock is from the right ones.
 // Which those are nobody knows; but when no more than a minority of nodes is wrong, and `node` is
 // one of them, then of as many others as make a minority at least one is right. So it is not
 // further than from the last of the nearest so many. kNever: too few are known. `others`: all but
 // `node`.
-inline Nanos clock_doubt(const Age &node, std::span<const Age> others, size_t minority) {
+inline Nanos clock_doubt(const ServerAge &node, std::span<const ServerAge> others,
+                         size_t minority) {
   if (others.size() < minority || others.size() > kMaxNodes) return kNever;
   if (minority == 0) return 0;
   std::array<Nanos, kMaxNodes> distances{};
   for (size_t i = 0; i < others.size(); i++) {
     const Nanos apart = node.clock - others[i].clock;
     // Told at different times, and clocks drift.
-    const Nanos drift = (node.told_at - others[i].told_at) / 100;
+    const Nanos drift = (node.asked_at - others[i].asked_at) / 100;
     distances[i] = std::max(apart, -apart) + std::max(drift, -drift) + others[i].round_trip;
   }
   const auto end = distances.begin() + static_cast<ptrdiff_t>(others.size());
@@ -74,11 +68,11 @@ inline Nanos clock_doubt(const Age &node, std::span<const Age> others, size_t mi
 
 // The local time from which on a node of this age certainly is older than `guard`. Its uptime is a
 // difference of its wall clock, which may have been stepped since it started: see clock_doubt().
-constexpr Nanos votes_from(const Age &age, Nanos distance, Nanos guard) {
+constexpr Nanos votes_from(const ServerAge &age, Nanos distance, Nanos guard) {
   if (distance == kNever) return kNever;
   const Nanos doubt = distance + age.round_trip + 1000 * kMs;  // uptime is in whole seconds
   const Nanos uptime = std::min<int64_t>(age.uptime_s, kMaxLeaseMs) * 1000 * kMs;
-  return age.told_at + guard - std::clamp<Nanos>(uptime - doubt, 0, guard);
+  return age.asked_at + guard - std::clamp<Nanos>(uptime - doubt, 0, guard);
 }
 
 }  // namespace redlatch::timing

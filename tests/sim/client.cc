@@ -272,7 +272,7 @@ void Client::greet(Wire &wire) {
 
 // What the server says of itself. An engine does not look at it.
 void Client::read_identity(Wire &wire) {
-  lock::ServerFacts facts;
+  ServerFacts facts;
   const std::string run_id = server(wire).run_id();
   const CoreMemory::Scope scope;
   if (scene_.plan.is_info_forbidden) {
@@ -292,12 +292,12 @@ void Client::finish_connect(Wire &wire, uint64_t link) {
   server(wire).set_ready(link);
   wire.is_connecting = false;
   wire.is_up = true;
-  lock::ServerFacts &facts = wire.facts;
+  ServerFacts &facts = wire.facts;
   facts.is_sharded = scene_.plan.is_sharded;
   facts.can_track = scene_.plan.can_track;
   facts.is_push_trusted = !is_polling();
-  timing::Age &age = facts.age;
-  age.told_at = wire.asked_at;
+  ServerAge &age = facts.age;
+  age.asked_at = wire.asked_at;
   age.round_trip = now() - wire.asked_at;
   age.clock -= wire.asked_at + age.round_trip / 2;
   scene_.trace.say(scene_.schedule.now(), "client %d is connected to node %zu, %s, up %lld s",

@@ -73,7 +73,7 @@ class Client : private lock::Outlet {
     bool is_closed_due = false;  // while the process stands still
     CommandList out;
     Nanos asked_at = 0;  // who the server is, by our clock
-    lock::ServerFacts facts;
+    ServerFacts facts;
     std::string run_id;  // that the node had last
     Nanos blocked_until = 0;
   };

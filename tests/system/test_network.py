@@ -200,3 +200,21 @@ def test_the_server_comes_later(spawn: Spawn, name: str) -> None:
             reply = pending.get()
             assert reply.status == "RL_OK"
             assert reply.ended - started < 0.5 + SLACK_S
+
+
+def test_each_connection_of_resp2_has_a_limit_of_its_own(
+    proxy: FaultProxy, spawn: Spawn, name: str
+) -> None:
+    """Goal: the time that the second connection takes is not taken from the first one.
+    Method: replies that are slow, and within the limit on each connection, not on both together."""
+    limit_s = 2.0
+
+    def slowly(command: list[bytes]) -> list[bytes]:
+        if command[0] in (b"HELLO", b"SSUBSCRIBE", b"SUBSCRIBE"):
+            time.sleep(0.35 * limit_s)
+        return command
+
+    proxy.rewrite = slowly
+    actor = spawn(f"{proxy.url}?protocol=2&timeout={limit_s:.0f}s")
+    actor.ok("connect")
+    assert actor.ok("acquire", name=name, wait=0).status == "RL_OK"

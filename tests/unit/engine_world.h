@@ -123,7 +123,7 @@ class EngineWorld : public ::testing::Test, protected lock::Outlet {
   // Anew, to a server that can tell when a key changes.
   void connect_with_tracking() {
     disconnect();
-    lock::ServerFacts facts;
+    ServerFacts facts;
     facts.can_track = true;
     engine_->on_connected(0, facts, now_);
   }

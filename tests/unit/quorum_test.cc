@@ -219,7 +219,7 @@ TEST_F(QuorumTest, durable_nodes_need_no_guard) {
 }
 
 TEST_F(QuorumTest, what_is_no_node_is_an_error_that_names_it) {
-  const auto expect_refusal = [&](lock::ServerFacts facts, Status status, const char *word) {
+  const auto expect_refusal = [&](ServerFacts facts, Status status, const char *word) {
     quorum_.reset();
     for (auto &sent : sent_) sent.clear();
     for (const size_t node : {0, 1, 2, 3}) connect(node, facts_of(node));

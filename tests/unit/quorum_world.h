@@ -59,18 +59,18 @@ class QuorumTest : public ::testing::Test, protected lock::Outlet {
     }
     return *quorum_;
   }
-  lock::ServerFacts facts_of(size_t node, int64_t uptime_s = 100'000) const {
-    lock::ServerFacts facts;
+  ServerFacts facts_of(size_t node, int64_t uptime_s = 100'000) const {
+    ServerFacts facts;
     facts.run_id = "run" + std::to_string(node);
     facts.age.uptime_s = uptime_s;
-    facts.age.told_at = now_;
+    facts.age.asked_at = now_;
     return facts;
   }
-  void connect(size_t node, const lock::ServerFacts &facts) {
+  void connect(size_t node, const ServerFacts &facts) {
     (void)quorum().begin_connect(node, now_);
     quorum().on_connected(node, facts, now_);
   }
-  lock::ServerFacts replica_facts_of(size_t node) const {
+  ServerFacts replica_facts_of(size_t node) const {
     auto facts = facts_of(node);
     facts.is_replica = true;
     return facts;

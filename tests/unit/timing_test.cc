@@ -157,7 +157,7 @@ TEST(QuorumPolicyTest, the_order_of_the_nodes_is_that_of_the_wire) {
 }
 
 TEST(QuorumPolicyTest, an_uptime_is_doubted_by_what_the_clock_may_be_wrong) {
-  const auto at = [](Nanos clock) { return Age{.clock = clock}; };
+  const auto at = [](Nanos clock) { return ServerAge{.clock = clock}; };
   const Nanos hour = 3600 * kSecond;
   // One other is known, and one of three may be wrong: it is right, or this one is.
   EXPECT_EQ(clock_doubt(at(hour), std::array{at(0)}, 1), hour);
@@ -166,10 +166,10 @@ TEST(QuorumPolicyTest, an_uptime_is_doubted_by_what_the_clock_may_be_wrong) {
   EXPECT_EQ(clock_doubt(at(hour), std::array{at(hour), at(0), at(0)}, 2), hour);
   EXPECT_EQ(clock_doubt(at(0), std::array{at(0)}, 2), kNever);
   EXPECT_EQ(clock_doubt(at(0), {}, 0), 0);
-  const Age later{.clock = 0, .told_at = hour};
+  const ServerAge later{.clock = 0, .asked_at = hour};
   EXPECT_EQ(clock_doubt(later, std::array{at(0)}, 1), hour / 100);
 
-  const Age age{.uptime_s = 100, .clock = 0, .round_trip = kSecond, .told_at = hour};
+  const ServerAge age{.uptime_s = 100, .clock = 0, .round_trip = kSecond, .asked_at = hour};
   EXPECT_EQ(votes_from(age, 0, 60 * kSecond), hour);
   EXPECT_EQ(votes_from(age, 48 * kSecond, 60 * kSecond), hour + 10 * kSecond);
   EXPECT_EQ(votes_from(age, hour, 60 * kSecond), hour + 60 * kSecond);

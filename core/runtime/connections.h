@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// What is said on a fresh connection before it is used: protocol, user, database, scripts, channel.
+// Connections: the sockets of one server, opened and through their handshakes.
 #pragma once
 
 #include <memory>
 #include <string>
 
+#include "base/server_facts.h"
 #include "base/settings.h"
 #include "base/status.h"
 #include "embedded/membership.h"
-#include "lock/service.h"
 #include "net/connection.h"
 
 namespace redlatch::runtime {
 
-// To one server, ready to be used.
 struct Connections {
   std::unique_ptr<net::Connection> commands;
   // With RESP2 messages need a connection of their own; with RESP3 they come with the replies.
   std::unique_ptr<net::Connection> messages;
-  lock::ServerFacts facts;
+  ServerFacts facts;
 };
 
-// Connect and say what has to be said. Each connection has one connect limit and one command time
-// limit; `wake_fd` ends it when it turns readable. kDenied and kUnsupported will not pass by trying
-// again; the others may. `membership`: of an embedded server, else NULL. Throws std::bad_alloc.
-// `asks_identity`: a node of a quorum is asked who it is; one that cannot be a node, nothing else.
+// Connects and performs the handshakes. Blocks: for each connection at most connect_timeout and one
+// command timeout, and one more command timeout each for the identity and, with RESP2, for the
+// probe; `wake_fd` ends it when it turns readable. After kDenied and kUnsupported another attempt
+// is useless. `membership`: of an embedded server, else NULL. `asks_identity`: for a node of a
+// quorum; one that cannot be a node is asked nothing else. Throws std::bad_alloc.
 Outcome open_connections(const Settings &settings, const std::string &channel,
                          embedded::Membership *membership, bool asks_identity, int wake_fd,
                          Connections &opened);

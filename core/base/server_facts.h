@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// ServerFacts: what a handshake finds out about a server. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/clock.h"
+#include "base/status.h"
+
+namespace redlatch {
+
+// How old a server is by its own clock, and when it said so.
+struct ServerAge {
+  int64_t uptime_s = 0;  // by its wall clock
+  Nanos clock = 0;       // its wall clock less ours, at half of the round trip
+  Nanos round_trip = 0;
+  Nanos asked_at = 0;
+};
+
+struct ServerFacts {
+  bool is_sharded = false;      // SPUBLISH exists
+  bool can_track = false;       // notifies of changed keys
+  bool is_push_trusted = true;  // subscribed, and receivers are counted rightly
+  std::string why_not_trusted;
+
+  // Its identity. Asked for only by a service that needs_identity().
+  std::string run_id;  // empty: the user has no right to ask
+  ServerAge age;
+  bool is_replica = false;
+  bool is_cluster_member = false;
+  Outcome why_unknown;  // without a run id
+};
+
+}  // namespace redlatch

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+#include "protocol/handshake.h"
+
+#include <cassert>
+#include <compare>
+#include <utility>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "protocol/answer.h"
+#include "protocol/command.h"
+
+namespace redlatch::protocol {
+
+namespace {
+
+struct Version {
+  int major = 0;
+  int minor = 0;
+  auto operator<=>(const Version &) const = default;
+};
+
+constexpr std::string_view kUnknownCommand = "ERR unknown command";
+constexpr Version kOldestRedis{6, 2};
+constexpr Version kOldestValkey{7, 2};
+constexpr Version kShardedChannels{7, 0};
+// Replies to the questions about the identity, by how many are still to come.
+constexpr size_t kReplicationIsNext = 2;
+constexpr size_t kTimeIsNext = 1;
+
+Version parse_version(std::string_view text) {
+  Version version;
+  const size_t dot = text.find('.');
+  if (dot == std::string_view::npos || !parse_number(text.substr(0, dot), version.major)) return {};
+  const std::string_view rest = text.substr(dot + 1);
+  if (!parse_number(rest.substr(0, rest.find('.')), version.minor)) return {};
+  return version;
+}
+
+// A server that is loading or busy says nothing about what it allows.
+bool will_pass(const Reply &reply) { return refusal_of(reply).kind == Refusal::Kind::kTransient; }
+
+void send_info(const Handshake::Send &send, std::string_view section) {
+  Command info;
+  info.add("INFO").add(section);
+  send(info.argv());
+}
+
+}  // namespace
+
+Handshake Handshake::for_messages(const Handshake &commands) {
+  assert(commands.stage_ == Stage::kMessages);
+  Handshake messages(commands.settings_, commands.channel_, false);
+  messages.is_for_messages_ = true;
+  messages.facts_.is_sharded = commands.facts_.is_sharded;
+  return messages;
+}
+
+void Handshake::start(const Send &send) {
+  assert(stage_ == Stage::kHello && protocol_ == 0);
+  protocol_ = settings_.protocol;
+  say_hello(send);
+}
+
+void Handshake::on_reply(const Reply &reply, const Send &send, Nanos now) {
+  if (awaited_count_ == 0) return;  // the server sent more than it was asked for
+  awaited_count_--;
+  switch (stage_) {
+    case Stage::kHello:
+      return on_hello(reply, send, now);
+    case Stage::kPassword:
+      return on_password(reply, send, now);
+    case Stage::kVersion:
+      return on_version(reply, send, now);
+    case Stage::kDatabase:
+      return on_database(reply, send, now);
+    case Stage::kScripts:
+      // A user without the right to load sends each text once, on NOSCRIPT.
+      if (awaited_count_ == 0) enter(Stage::kIdentity, send, now);
+      return;
+    case Stage::kIdentity:
+      return on_identity(reply, send, now);
+    case Stage::kSubscription:
+      return on_subscription(reply, send, now);
+    case Stage::kProbe:
+      return on_probe(reply);
+    case Stage::kMessages:
+    case Stage::kOver:
+      return;
+  }
+}
+
+void Handshake::on_messages(const Handshake &messages, const Send &send, Nanos now) {
+  assert(stage_ == Stage::kMessages && messages.stage_ == Stage::kOver && messages.outcome_.ok());
+  facts_.is_push_trusted = messages.facts_.is_push_trusted;
+  facts_.why_not_trusted = messages.facts_.why_not_trusted;
+  enter(Stage::kProbe, send, now);
+}
+
+// Begins `stage`, or the next one that has something to say.
+void Handshake::enter(Stage stage, const Send &send, Nanos now) {
+  stage_ = stage;
+  switch (stage) {
+    case Stage::kHello:
+      return say_hello(send);
+    case Stage::kPassword:
+      if (settings_.password.empty()) return enter(Stage::kVersion, send, now);
+      return say_password(send);
+    case Stage::kVersion:
+      awaited_count_ = 1;
+      return send_info(send, "server");
+    case Stage::kDatabase: {
+      if (settings_.database == 0) return enter(Stage::kScripts, send, now);
+      Command select;
+      select.add("SELECT").add(settings_.database);
+      awaited_count_ = 1;
+      return send(select.argv());
+    }
+    case Stage::kScripts:
+      return load_scripts(send);
+    case Stage::kIdentity:
+      if (asks_identity_) return ask_identity(send, now);
+      return enter(protocol_ == 3 ? Stage::kSubscription : Stage::kMessages, send, now);
+    case Stage::kSubscription:
+      return subscribe(send);
+    case Stage::kProbe:
+      return facts_.is_push_trusted ? probe(send) : end();
+    case Stage::kMessages:
+    case Stage::kOver:
+      return;
+  }
+}
+
+void Handshake::end(Outcome outcome) {
+  stage_ = Stage::kOver;
+  awaited_count_ = 0;
+  outcome_ = std::move(outcome);
+}
+
+Outcome Handshake::refused(const Reply &reply, const std::string &what) const {
+  auto refusal = refusal_of(reply);
+  // The server would quote its arguments, and those of AUTH are secret.
+  if (refusal.message.starts_with(kUnknownCommand)) refusal.message = kUnknownCommand;
+  if (refusal.message.starts_with("NOAUTH")) refusal.message = "it asks for a password (NOAUTH)";
+  return failure(refusal.status(),
+                 settings_.address() + " refused " + what + ": " + refusal.message);
+}
+
+// ---- greeting ----------------------------------------------------------------------------------
+
+void Handshake::say_hello(const Send &send) {
+  Command hello;
+  hello.add("HELLO").add(protocol_);
+  if (!settings_.password.empty()) {
+    const std::string_view user = settings_.user.empty() ? "default" : settings_.user;
+    hello.add("AUTH").add(user).add(settings_.password);
+  }
+  if (!settings_.client_name.empty()) hello.add("SETNAME").add(settings_.client_name);
+  awaited_count_ = 1;
+  send(hello.argv());
+}
+
+// Some proxies know neither HELLO nor RESP3.
+void Handshake::on_hello(const Reply &reply, const Send &send, Nanos now) {
+  if (reply.is_error()) {
+    // Valkey does not look up the command of a client without a password: one that it does not know
+    // is NOAUTH as well.
+    const bool is_unread = !settings_.password.empty() && reply.text().starts_with("NOAUTH");
+    const bool is_unknown = is_unread || reply.text().starts_with(kUnknownCommand) ||
+                            reply.text().starts_with("NOPROTO");
+    if (!is_unknown) return end(refused(reply, "the connection"));
+    const bool has_tried_all = protocol_ == 2;
+    protocol_ = 2;
+    return enter(has_tried_all ? Stage::kPassword : Stage::kHello, send, now);
+  }
+  std::string_view server;
+  std::string_view version;
+  for (size_t i = 0; i + 1 < reply.count(); i += 2) {
+    if (reply.at(i).text() == "server") server = reply.at(i + 1).text();
+    if (reply.at(i).text() == "version") version = reply.at(i + 1).text();
+  }
+  if (auto outcome = check_version(server, version); !outcome.ok()) return end(std::move(outcome));
+  greeted(send, now);
+}
+
+void Handshake::say_password(const Send &send) {
+  Command auth;
+  auth.add("AUTH");
+  if (!settings_.user.empty()) auth.add(settings_.user);
+  auth.add(settings_.password);
+  awaited_count_ = 1;
+  send(auth.argv());
+}
+
+void Handshake::on_password(const Reply &reply, const Send &send, Nanos now) {
+  if (reply.is_error()) return end(refused(reply, "the password"));
+  enter(Stage::kVersion, send, now);
+}
+
+void Handshake::on_version(const Reply &reply, const Send &send, Nanos now) {
+  const bool has_no_password = reply.is_error() && reply.text().starts_with("NOAUTH");
+  if (has_no_password || will_pass(reply)) return end(refused(reply, "the connection"));
+  const std::string_view text = reply.is_error() ? "" : reply.text();
+  for (const std::string_view server : {"valkey", "redis"}) {
+    const auto version = info_value(text, std::string(server) + "_version");
+    if (version.empty()) continue;
+    auto outcome = check_version(server, version);
+    return outcome.ok() ? greeted(send, now) : end(std::move(outcome));
+  }
+  // With protocol=2 the user vouches for the version of the server.
+  if (settings_.protocol == 2) return greeted(send, now);
+  end(failure(Status::kUnsupported,
+              settings_.address() +
+                  " supports neither RESP3 nor a version query: Redis 6.2, Valkey 7.2 or newer "
+                  "is needed; if a proxy hides the version, set protocol=2"));
+}
+
+Outcome Handshake::check_version(std::string_view server, std::string_view version) {
+  const bool is_valkey = server == "valkey";
+  const Version known = parse_version(version);
+  if (!is_for_messages_) facts_.is_sharded = known >= kShardedChannels;
+  if (known >= (is_valkey ? kOldestValkey : kOldestRedis)) return {};
+  return failure(Status::kUnsupported, settings_.address() + " runs " + quoted(server) +
+                                           " version " + quoted(version) +
+                                           ": Redis 6.2, Valkey 7.2 or newer is needed");
+}
+
+void Handshake::greeted(const Send &send, Nanos now) {
+  facts_.can_track = protocol_ == 3;
+  enter(is_for_messages_ ? Stage::kSubscription : Stage::kDatabase, send, now);
+}
+
+// ---- preparing ---------------------------------------------------------------------------------
+
+void Handshake::on_database(const Reply &reply, const Send &send, Nanos now) {
+  if (!reply.is_error()) return enter(Stage::kScripts, send, now);
+  auto why = refused(reply, "database " + std::to_string(settings_.database));
+  // A database that is missing stays missing; a server that is loading will have loaded.
+  if (reply.text().starts_with("ERR")) why.status = Status::kUnsupported;
+  end(std::move(why));
+}
+
+// Those of the hash format, which few need, are sent on NOSCRIPT.
+void Handshake::load_scripts(const Send &send) {
+  awaited_count_ = kScriptCount;
+  for (size_t i = 0; i < kScriptCount; i++) {
+    Command load;
+    load.add("SCRIPT").add("LOAD");
+    load.add(script_text(static_cast<Script>(i), Format::kString, facts_.is_sharded).text);
+    send(load.argv());
+  }
+}
+
+void Handshake::ask_identity(const Send &send, Nanos now) {
+  facts_.age.asked_at = now;
+  awaited_count_ = 3;
+  send_info(send, "server");
+  send_info(send, "replication");
+  Command time;
+  time.add("TIME");
+  send(time.argv());
+}
+
+// A server that may not be asked is no failure here.
+void Handshake::on_identity(const Reply &reply, const Send &send, Nanos now) {
+  if (reply.is_error() && facts_.why_unknown.ok()) {
+    const auto refusal = refusal_of(reply);
+    is_refused_for_now_ = refusal.kind == Refusal::Kind::kTransient;
+    facts_.why_unknown = failure(refusal.status(), refusal.message);
+  }
+  if (facts_.why_unknown.ok()) note_identity(reply, now);
+  if (awaited_count_ > 0) return;
+  if (!facts_.why_unknown.ok()) {
+    facts_.run_id.clear();
+    if (is_refused_for_now_) {
+      return end(failure(facts_.why_unknown.status,
+                         settings_.address() + ": " + facts_.why_unknown.message));
+    }
+  }
+  if (facts_.is_cluster_member) return end();  // it cannot be a node
+  enter(protocol_ == 3 ? Stage::kSubscription : Stage::kMessages, send, now);
+}
+
+void Handshake::note_identity(const Reply &reply, Nanos now) {
+  bool is_clear = true;
+  if (awaited_count_ == kReplicationIsNext) {
+    facts_.run_id = info_value(reply.text(), "run_id");
+    facts_.is_cluster_member = info_value(reply.text(), "redis_mode") == "cluster";
+    const bool has_uptime =
+        parse_number(info_value(reply.text(), "uptime_in_seconds"), facts_.age.uptime_s);
+    if (!has_uptime || facts_.age.uptime_s < 0) facts_.run_id.clear();
+  } else if (awaited_count_ == kTimeIsNext) {
+    facts_.is_replica = info_value(reply.text(), "role") == "slave";
+  } else {
+    is_clear = !facts_.run_id.empty() && note_time(reply, now);
+  }
+  if (is_clear) return;
+  facts_.why_unknown = failure(Status::kUnsupported, "INFO without run_id or uptime_in_seconds");
+}
+
+bool Handshake::note_time(const Reply &reply, Nanos now) {
+  int64_t seconds = 0;
+  int64_t micros = 0;
+  if (!parse_number(reply.at(0).text(), seconds) || !parse_number(reply.at(1).text(), micros)) {
+    return false;
+  }
+  if (seconds < 0 || seconds >= kMaxServerMs / 1000 || micros < 0 || micros >= 1'000'000) {
+    return false;
+  }
+  ServerAge &age = facts_.age;
+  age.round_trip = now - age.asked_at;
+  age.clock = seconds * 1000 * kMs + micros * 1000 - (age.asked_at + age.round_trip / 2);
+  return true;
+}
+
+// ---- messages ----------------------------------------------------------------------------------
+
+// With RESP3 a push confirms a subscription and a reply refuses it; the reply to HELLO marks the
+// end of both. With RESP2 the confirmation is a reply.
+void Handshake::subscribe(const Send &send) {
+  Command subscription;
+  subscription.add(facts_.is_sharded ? "SSUBSCRIBE" : "SUBSCRIBE").add(channel_);
+  awaited_count_ = 1;
+  send(subscription.argv());
+  if (is_for_messages_) return;
+  Command hello;
+  hello.add("HELLO");
+  send(hello.argv());
+}
+
+void Handshake::on_subscription(const Reply &reply, const Send &send, Nanos now) {
+  const bool is_end_of_refusal = !facts_.is_push_trusted;
+  if (is_end_of_refusal) return enter(Stage::kProbe, send, now);
+  if (will_pass(reply)) return end(refused(reply, "the subscription"));
+  if (reply.is_error()) {
+    facts_.is_push_trusted = false;
+    facts_.why_not_trusted = refused(reply, "the subscription").message;
+    if (!is_for_messages_) {
+      awaited_count_ = 1;
+      return;
+    }
+  }
+  is_for_messages_ ? end() : enter(Stage::kProbe, send, now);
+}
+
+// Some proxies subscribe and count receivers wrongly.
+void Handshake::probe(const Send &send) {
+  const std::string unused = std::string(channel_) + ":none";
+  Dialect dialect;
+  dialect.is_sharded = facts_.is_sharded;
+  Command command;
+  protocol::probe(command, dialect, channel_, unused);
+  awaited_count_ = 1;
+  send(command.argv());
+}
+
+void Handshake::on_probe(const Reply &reply) {
+  if (will_pass(reply)) return end(refused(reply, "a script"));
+  facts_.is_push_trusted =
+      reply.count() == 2 && reply.at(0).integer == 1 && reply.at(1).integer == 0;
+  if (!facts_.is_push_trusted) {
+    facts_.why_not_trusted =
+        settings_.address() +
+        ": a message to a channel with one receiver was counted as received by " +
+        std::to_string(reply.at(0).integer) + ", one to a channel with none by " +
+        std::to_string(reply.at(1).integer) + " (-1: refused)";
+  }
+  end();
+}
+
+const char *Handshake::check() const {
+  const bool is_waiting = stage_ == Stage::kMessages || stage_ == Stage::kOver;
+  if (is_waiting && awaited_count_ > 0) return "no reply is awaited here";
+  if (!is_waiting && protocol_ != 0 && awaited_count_ == 0) return "a reply is awaited";
+  if (stage_ != Stage::kOver && !outcome_.ok()) return "a failure ends the handshake";
+  if (is_for_messages_ &&
+      (stage_ == Stage::kDatabase || stage_ == Stage::kScripts || stage_ == Stage::kIdentity ||
+       stage_ == Stage::kMessages || stage_ == Stage::kProbe)) {
+    return "the connection for messages only subscribes";
+  }
+  if (stage_ == Stage::kMessages && protocol_ == 3) return "RESP3 needs one connection";
+  if (stage_ == Stage::kPassword && settings_.password.empty()) return "there is no password";
+  if (facts_.is_push_trusted != facts_.why_not_trusted.empty()) return "a distrust has its reason";
+  if (!facts_.run_id.empty() && stage_ == Stage::kOver && !facts_.why_unknown.ok()) {
+    return "a known identity has no reason to be unknown";
+  }
+  return nullptr;
+}
+
+}  // namespace redlatch::protocol

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Handshake: the first commands on a fresh connection. Replies in, commands out; no socket, no
+// clock. What the server refuses for good ends it with kDenied or kUnsupported; after any other
+// failure another attempt may succeed.
+//
+//   kHello --> kDatabase --> kScripts --> kIdentity --> kSubscription --> kProbe --> kOver
+//      \--> kPassword --> kVersion --^        \--> kMessages -----------------^
+//
+// Without HELLO a server is asked for its version by INFO. With RESP2, messages need a connection
+// of their own: the first handshake waits in kMessages for the second one, which ends with its
+// subscription.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/reply.h"
+#include "base/server_facts.h"
+#include "base/settings.h"
+#include "base/status.h"
+
+namespace redlatch::protocol {
+
+class Handshake {
+ public:
+  enum class Stage : uint8_t {
+    kHello,         // protocol, user and name
+    kPassword,      // of a server without HELLO
+    kVersion,       // of a server without HELLO
+    kDatabase,      // unless it is the first one
+    kScripts,       // all are loaded
+    kIdentity,      // if asked for: run id, age, role
+    kMessages,      // RESP2: the connection for messages is being opened
+    kSubscription,  // of the client's channel
+    kProbe,         // whether the server counts receivers rightly
+    kOver,
+  };
+  // Takes one command. The text, which may be secret, is borrowed for the call.
+  using Send = std::function<void(std::span<const std::string_view>)>;
+
+  // Of the connection for commands. `settings` and `channel` outlive the handshake.
+  Handshake(const Settings &settings, std::string_view channel, bool asks_identity)
+      : settings_(settings), channel_(channel), asks_identity_(asks_identity) {}
+  // Of the connection for messages that `commands` waits for in kMessages.
+  static Handshake for_messages(const Handshake &commands);
+
+  void start(const Send &send);
+  // The next reply; pushes are not replies.
+  void on_reply(const Reply &reply, const Send &send, Nanos now);
+  // In kMessages: the other handshake has ended well.
+  void on_messages(const Handshake &messages, const Send &send, Nanos now);
+
+  Stage stage() const { return stage_; }
+  // How many replies are to come before anything else is sent; 0 in kMessages and kOver.
+  size_t awaited_count() const { return awaited_count_; }
+  // In kOver: whether the connection can be used.
+  const Outcome &outcome() const { return outcome_; }
+  const ServerFacts &facts() const { return facts_; }
+  // The sentence of the model that does not hold, or null.
+  const char *check() const;
+
+ private:
+  void enter(Stage stage, const Send &send, Nanos now);
+  void say_hello(const Send &send);
+  void say_password(const Send &send);
+  void load_scripts(const Send &send);
+  void ask_identity(const Send &send, Nanos now);
+  void subscribe(const Send &send);
+  void probe(const Send &send);
+
+  void on_hello(const Reply &reply, const Send &send, Nanos now);
+  void on_password(const Reply &reply, const Send &send, Nanos now);
+  void on_version(const Reply &reply, const Send &send, Nanos now);
+  void on_database(const Reply &reply, const Send &send, Nanos now);
+  void on_identity(const Reply &reply, const Send &send, Nanos now);
+  void on_subscription(const Reply &reply, const Send &send, Nanos now);
+  void on_probe(const Reply &reply);
+  void note_identity(const Reply &reply, Nanos now);
+  bool note_time(const Reply &reply, Nanos now);
+
+  void greeted(const Send &send, Nanos now);
+  void end(Outcome outcome = {});
+  Outcome check_version(std::string_view server, std::string_view version);
+  Outcome refused(const Reply &reply, const std::string &what) const;
+
+  const Settings &settings_;
+  const std::string_view channel_;
+  const bool asks_identity_;
+  bool is_for_messages_ = false;
+
+  Stage stage_ = Stage::kHello;
+  size_t awaited_count_ = 0;
+  int protocol_ = 0;                 // of the last HELLO; 2 without HELLO
+  bool is_refused_for_now_ = false;  // the identity
+  ServerFacts facts_;
+  Outcome outcome_;
+};
+
+}  // namespace redlatch::protocol
