@@ -14,7 +14,7 @@ Outcome check_name(std::string_view name) { return protocol::check_name(name); }
 
 Outcome check_token(std::string_view token) {
   if (is_own_token(token)) return {};
-  // What has another length is not shown: the length may be all that is wrong.
+  // For a token of another length, the length alone says what is wrong.
   const std::string shown = token.size() == protocol::kTokenSize
                                 ? quoted(token)
                                 : std::to_string(token.size()) + " bytes";

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Checks of what callers pass, before anything is started. Messages name the input and what is
-// allowed.
+// Checks of arguments before a call starts anything. Messages name the input and what is allowed.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +19,13 @@ Outcome check_token(std::string_view token);
 Outcome check_wait(int64_t wait_ms);
 Outcome check_lease(int64_t lease_ms);
 
-// Whether `value` in a lock's key was put there by a redlatch client.
+// Whether `value`, read from a lock's key, has the form of a redlatch token.
 bool is_own_token(std::string_view value);
 
-// The glob over keys for the locks of this client whose names match `pattern`; empty: all.
+// The glob for keys of locks in this client's namespace whose names match `pattern`; empty: all.
 std::string key_pattern(const Settings &settings, std::string_view pattern);
 
-// The time at which a valid wait is over.
+// When a wait that starts now times out; kNever if it has no limit.
 Nanos limit_of(int64_t wait_ms);
 
 }  // namespace redlatch::runtime

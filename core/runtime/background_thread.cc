@@ -13,7 +13,8 @@ namespace redlatch::runtime {
 
 namespace {
 
-// The keys of background_set_: what the leader would read, then the messages of each link.
+// Keys of background_set_: 0 is what the leader would read (the commands of the only link, or
+// caller_set_); then follow the message connections, one for each link.
 constexpr uint32_t kMessages = 1;
 
 }  // namespace
@@ -64,7 +65,7 @@ void Runtime::run_background() {
 
 // ---- time --------------------------------------------------------------------------------------
 
-// Run what is due, and find out when to wake next.
+// Run the timers that are due, and compute the next wake-up.
 void Runtime::tick(Lock &lock) {
   read_remaining(lock);
   const Nanos now = boot_now();
@@ -72,16 +73,16 @@ void Runtime::tick(Lock &lock) {
   if (drain_waiter_ != nullptr) wake(*drain_waiter_);
   if (reader_) flush(lock);
   end_turn(lock);
-  // While commands come and go, each moves the time at which its answer would be late, and a timer
-  // that is gone comes back with the next request: to look once per limit, or at the time of a gone
-  // timer, costs less than to be called each time.
+  // Every command moves the time at which its reply would be late, and every request sets a timer
+  // that usually ends early. One wake-up per command timeout, or at the time of a timer that was
+  // removed, costs less than a wake-up for each change.
   Nanos due = service_->next_due();
   if (was_active_) due = std::min(due, now + timeout_);
   was_active_ = false;
   if (due < background_wakes_at_ || background_wakes_at_ <= now) background_wakes_at_ = due;
 }
 
-// A reader may be late. An answer that has come in time must not count as late because of that.
+// The queue's thread may poll late. A reply that arrived in time must not count as late for that.
 void Runtime::read_remaining(Lock &lock) {
   while (reader_ && leader_ == nullptr && is_usable()) {
     if (!read_once(lock, background_)) return;
@@ -92,7 +93,7 @@ void Runtime::run_timers(Nanos now) {
   try {
     service_->on_timer(now);
   } catch (const std::bad_alloc &) {
-    for (Link &link : links_) link.drop();  // what was due is looked at again when connected
+    for (Link &link : links_) link.drop();  // reconnecting repeats what was due
   }
 }
 
@@ -110,7 +111,7 @@ void Runtime::start_attempt(Link &link) {
   try {
     service_->on_connect_failed(link.node, no_thread(error), boot_now());
   } catch (const std::bad_alloc &) {
-    return;  // the next attempt is due all the same
+    return;  // the service has scheduled the next attempt anyway
   }
 }
 
@@ -121,7 +122,7 @@ void *Runtime::attempt_main(void *attempt) {
   return nullptr;
 }
 
-// No other thread touches what it makes before it is over.
+// In the thread of the attempt. No other thread touches `mine` until is_over.
 void Runtime::attempt(Attempt &mine) {
   const Link &link = mine.link;
   try {
@@ -152,7 +153,7 @@ void Runtime::end_attempt(Lock &lock, Link &link) {
     } else {
       service_->on_connect_failed(link.node, ended.outcome, boot_now());
     }
-    // Last: the words about it may fail for want of memory.
+    // Last, because its log lines may fail to allocate.
     note_connection(link, ended.outcome, facts);
   } catch (const std::bad_alloc &) {
     link.drop();
@@ -175,8 +176,8 @@ void Runtime::watch_new(const Link &link) {
   if (link.messages) background_set_.add(link.messages->fd(), kMessages + number);
 }
 
-// With RESP2. Only this thread reads and replaces this connection, so no role is needed; a thread
-// that disconnects shuts it, and it ends here.
+// The message connection of RESP2. Only the background thread reads and replaces it, so no role is
+// needed. A thread that disconnects shuts it, and it is closed here.
 void Runtime::read_messages(Lock &lock, Link &link) {
   if (!link.messages) return;
   std::vector<net::ReplyPtr> replies;
@@ -190,13 +191,13 @@ void Runtime::read_messages(Lock &lock, Link &link) {
     link.drop();
   }
   if (received != net::Connection::Received::kEnded) return;
-  // Without messages the waits of this client would be slow: both connections or none.
+  // Without messages this client would wait slowly: drop the command connection, too.
   unwatch_messages(link);
   link.messages.reset();
   link.drop();
 }
 
-// Said once for each change: an outage of an hour is one line.
+// Logs changes only: an outage of an hour is one line.
 void Runtime::note_connection(Link &link, const Outcome &outcome, const ServerFacts &facts) {
   if (!outcome.ok()) {
     if (!link.is_away) log(LogLevel::kWarning, outcome.message);

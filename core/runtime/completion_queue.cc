@@ -17,8 +17,8 @@ void Queue::close() noexcept {
   is_ready_ = false;
 }
 
-// Twice what can be there: the taken ones at the front are then moved away at most once for each
-// tag.
+// Capacity for twice the tags that can be in the queue, so that push() moves a tag at most once
+// when it drops the taken ones at the front.
 void Queue::admit() {
   const std::lock_guard lock(mutex_);
   const size_t needed = 2 * (tags_.size() - head_ + admitted_count_ + 1);
@@ -72,7 +72,7 @@ int64_t Queue::take() noexcept {
   const bool is_empty = head_ == tags_.size();
   const int64_t tag = is_empty ? 0 : tags_[head_++];
   if (head_ < tags_.size()) {
-    // Tags that came while a thread read have signalled nothing.
+    // Tags that were pushed while a thread was reading did not signal.
     if (!is_signal_due_ && reading_count_ == 0) signal_locked();
     return tag;
   }

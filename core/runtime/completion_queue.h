@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Queue: tags of what has finished, for callers that wait for many things at once, and a descriptor
-// that is readable while there are some. Any thread, any number of clients.
+// Queue: the tags of completions, for callers that wait for many things at once, and a descriptor
+// that is readable while the queue has tags. Any thread, any number of clients. Its size is not
+// limited: each watch that a caller sets adds at most one tag.
 //
-// The mutex is a leaf: it is taken with a client's mutex held, and nothing is taken below it. So
-// push() makes no system call; whoever pushed first calls signal() once the client's mutex is free.
-// One signal stands for all tags that come before they are taken. Those of the log are an
-// exception: lines are rare, and post() does all of it. It holds as many tags as were asked for:
-// how many that is the caller decides.
+// The mutex is a leaf: it may be taken with a client's mutex held, and no other mutex is taken
+// under it. So push() makes no system call; if it returns true, its caller calls signal() once the
+// client's mutex is free. One signal covers all tags until they are taken. Log lines are rare, so
+// the log uses post(), which pushes and signals at once.
 //
-// A queue may read for one client, its source: a thread that looks for a tag and finds none then
-// reads what the server has sent, and no other thread has to be woken. Source and reader change
-// together, under the mutex of the client.
+// A queue may read for one client, its source: a thread that takes from the empty queue then reads
+// what the server has sent, and no other thread has to be woken. The queue's source_ and the
+// client's reader_ change together, under the mutex of the client.
 #pragma once
 
 #include <cstdint>
@@ -37,12 +37,12 @@ class Source {
   Source(const Source &) = delete;
   Source &operator=(const Source &) = delete;
 
-  // Read what has come, without waiting. @return whether there was something, so that the caller
-  // looks for tags again.
+  // Read what has arrived, without waiting. @return whether something had, so that the caller looks
+  // for tags again.
   virtual bool read() noexcept = 0;
-  // From now on `queue` reads. @return false: it reads for another source.
+  // Make `queue` the reader. @return false if it reads for another source.
   virtual bool begin_reading_by(const std::shared_ptr<Queue> &queue) = 0;
-  // If `queue` reads, it stops.
+  // Stop, if `queue` is the reader.
   virtual void end_reading_by(const Queue &queue) noexcept = 0;
 };
 
@@ -53,38 +53,39 @@ class Queue {
   bool is_open() const { return ready_ && ready_->is_open(); }
   // True in a process forked from the one that made it: nothing else may be called there.
   bool is_forked() const;
-  // Readable while there are tags, or something for the source; never to be read by others.
+  // Readable while the queue has tags, or its source has input. Only to be polled.
   int fd() const noexcept;
-  // No tags are taken any more; further tags are dropped.
+  // Close the descriptor; further tags are dropped.
   void close() noexcept;
 
   // Make room for one more tag, so that push() cannot fail; throws std::bad_alloc.
   void admit();
-  // A tag that was admitted will not come.
+  // Give back the room of a tag that was admitted and will not be pushed.
   void dismiss() noexcept;
   // Append a tag that was admitted. @return whether the caller has to call signal().
   [[nodiscard]] bool push(int64_t tag) noexcept;
   void signal() noexcept;
-  // All of it at once; throws std::bad_alloc.
+  // admit(), push() and signal(); throws std::bad_alloc.
   void post(int64_t tag);
-  // Readable without a tag: the source is to be read.
+  // Make the descriptor readable without a tag, so that a thread reads the source.
   void nudge() noexcept;
 
   // @return false if it has one already.
   [[nodiscard]] bool set_source(std::weak_ptr<Source> source) noexcept;
   std::shared_ptr<Source> source() const noexcept;
   void drop_source() noexcept;
-  // The connection of the source; remove it before it is closed.
+  // The socket of the source; remove it before it is closed.
   void add_socket(int socket) noexcept;
   void remove_socket(int socket) noexcept;
 
-  // Take the oldest tag; 0: the queue is empty. Without a source that costs no system call.
+  // Take the oldest tag; 0 if the queue is empty. Taking from an empty queue costs no system call
+  // unless it has a source.
   int64_t next() noexcept;
-  // Wait for one, at most until `limit`; 0: none came.
+  // Wait for a tag and take it, at most until `limit`; 0 if none came.
   int64_t wait(Nanos limit) noexcept;
 
-  // Whoever pushed lists it here until it is signalled. Guarded by the mutex of that client: push()
-  // says so to one at a time.
+  // The next queue in the list of those that a client has to signal. Guarded by the mutex of that
+  // client: push() returns true to one client at a time.
   std::shared_ptr<Queue> next_due;
 
  private:
@@ -97,22 +98,22 @@ class Queue {
   mutable std::mutex mutex_;  // guards what follows
   // Without a source only its event is polled.
   std::optional<net::EpollSet> ready_{std::in_place};
-  bool is_reader_ = false;  // had a source once: fd() stays the same
+  bool is_reader_ = false;  // had a source once; fd() must not change back
   std::weak_ptr<Source> source_;
   size_t reading_count_ = 0;  // threads in source_->read(): they take what they push
   std::vector<int64_t> tags_;
-  size_t head_ = 0;             // those before it were taken
+  size_t head_ = 0;             // tags before it were taken
   size_t admitted_count_ = 0;   // tags that may still come
   bool is_signal_due_ = false;  // a thread is about to call signal()
   bool is_ready_ = false;       // the descriptor is readable
 };
 
-// Where the end of something is to be told, once.
+// Where to post the end of a request or a lease, once.
 struct Watcher {
-  std::shared_ptr<Queue> queue;  // none: nobody asked, or it was told
+  std::shared_ptr<Queue> queue;  // nullptr: no watch was set, or its tag was posted
   int64_t tag = 0;
 
-  // It will not be told.
+  // Remove the watch without a tag.
   void forget() noexcept {
     if (queue) std::exchange(queue, nullptr)->dismiss();
   }

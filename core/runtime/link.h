@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Link: the connections of one server, what is to be sent there, and the attempt to connect.
-// Guarded by the mutex of the runtime, except as said.
+// Link: the connections to one server, their output, and the attempt to connect. Guarded by the
+// mutex of the runtime, except where a comment says otherwise.
 #pragma once
 
 #include <pthread.h>
@@ -28,7 +28,7 @@ namespace redlatch::runtime {
 class Runtime;
 struct Link;
 
-// To connect, in a thread of its own. What it found is read when it is over.
+// An attempt to connect, in a thread of its own. Other threads read the result once is_over.
 struct Attempt {
   Attempt(Runtime &runtime_, Link &link_) : runtime(runtime_), link(link_) {}
 
@@ -45,14 +45,14 @@ struct Link {
 
   bool is_usable() const { return is_connected && !is_broken; }
   void connect(Connections &&opened);
-  // Of no use any more: ends what reads and sends there.
+  // Mark the link broken, and end reads and sends there.
   void drop();
-  // Forget the connection. The caller has the role of leader, and nothing is being sent.
+  // Close the connections. The caller has the role of leader, and no thread is sending.
   void disconnect();
 
   void append(std::span<const std::string_view> argv);
-  // One thread at a time sends: it takes what there is, sends without the mutex, and ends.
-  // @return whether there is something.
+  // One thread at a time sends: begin_send() takes the output, send() sends it without the mutex,
+  // end_send() ends. @return whether there is something to send.
   bool begin_send() {
     is_sending = is_usable() && !is_write_blocked && !(out.empty() && sending.empty());
     if (is_sending && sending.empty()) {
@@ -62,7 +62,7 @@ struct Link {
     return is_sending;
   }
   void send();
-  // @return whether the socket takes no more.
+  // @return whether output is left because the socket is full.
   bool end_send() {
     if (!std::exchange(is_sending, false)) return false;
     if (has_send_failed) is_broken = true;
@@ -71,24 +71,24 @@ struct Link {
 
   const Settings &settings;
   const size_t node;
-  // Of an embedded server, else none. Used by the attempt, then by shut_down().
+  // For an embedded server, otherwise nullptr. Used by the attempt, then by shut_down().
   std::unique_ptr<embedded::Membership> membership;
   std::optional<Attempt> attempt;
 
-  std::unique_ptr<net::Connection> commands;  // the object: only the leader changes it
-  std::unique_ptr<net::Connection> messages;  // with RESP2; the object is the background thread's
+  std::unique_ptr<net::Connection> commands;  // reset by the leader only
+  std::unique_ptr<net::Connection> messages;  // with RESP2; reset by the background thread only
   bool is_connected = false;
-  bool is_broken = false;         // of no use any more; the leader or the background disconnects
-  bool is_write_blocked = false;  // the socket takes no more
+  bool is_broken = false;         // the leader or the background thread has to disconnect
+  bool is_write_blocked = false;  // the socket is full
   bool is_away = false;           // the last attempt to connect failed, and was logged
   std::string handoff_mode;
 
   std::string out;       // to be sent
   size_t out_count = 0;  // commands in it
-  std::string sending;   // only the thread that sends
+  std::string sending;   // used by the thread that sends
   bool is_sending = false, has_send_failed = false;
 
-  // Only the leader.
+  // Used by the leader.
   std::vector<net::ReplyPtr> replies;
   bool is_ready = false;  // there is something to receive
   net::Connection::Received received = net::Connection::Received::kNothing;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Runtime: who reads, and who watches.
+// Runtime: the roles of leader, follower and reader.
 #include <sched.h>
 
 #include <algorithm>
@@ -16,21 +16,21 @@ namespace {
 
 bool is_queued(const Waiter &waiter) { return lock::Engine::is_queued(*waiter.request); }
 
-// Whether it should hear first of what comes from the server. One whose lock is here waits for a
-// thread of this process, which wakes it faster where it does nothing else.
+// Whether this waiter should be the follower. If a thread of this process holds the lock, that
+// thread hands it off, and wakes a plain sleeper faster.
 bool should_follow(const Waiter &waiter) {
   return is_queued(waiter) && !lock::Engine::is_held_here(*waiter.request);
 }
 
 }  // namespace
 
-// Wait until the request of `me`, who is enlisted, is finished, `limit` has passed, or, if it may,
-// a signal came.
+// Wait until the request of `me`, which is enlisted, is finished, `limit` has passed, or a signal
+// came and `patience` allows it to end the wait.
 void Runtime::wait_in_role(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
   const Request &request = *me.request;
   while (!request.is_finished()) {
-    // The background thread runs the timers; a caller keeps the limit of its own request without
-    // waiting for that.
+    // The background thread runs the timers, but a caller does not depend on it for the limit of
+    // its own request.
     const Nanos until = std::min(limit, request.due);
     if (until != kNever) {
       const Nanos now = boot_now();
@@ -58,20 +58,20 @@ void Runtime::leave(Lock &lock, Waiter &waiter) {
   if (leader_ == &waiter) leader_ = nullptr;
   if (follower_ == &waiter) set_follower(nullptr);
   settle();
-  // There is no background thread any more that would.
+  // The background thread has ended and cannot do it.
   if (is_shut_ && is_stopping_) disconnect_unread(lock);
 }
 
 // ---- the leader --------------------------------------------------------------------------------
 
-// Read until the answer for `me` is there or does not depend on a reply any more.
+// Read until the request of `me` is finished or queued: a queued request expects no reply.
 void Runtime::lead(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
   leader_ = &me;
   if (me.list != nullptr) me.list->remove(me);
   set_armed(false);
   while (!me.request->is_finished() && !is_queued(me) && !me.is_interrupted) {
     if (should_yield_) {
-      // Those that were just answered likely send again: one write for all.
+      // Callers that just got replies likely send again: let them append, for one write.
       should_yield_ = false;
       lock.unlock();
       sched_yield();
@@ -79,7 +79,7 @@ void Runtime::lead(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
     }
     flush(lock);
     if (is_broken()) {
-      // What that finished or appended is not left behind while other links are read.
+      // Completions and commands of the disconnect must not wait for the next read.
       disconnect_broken(lock);
       wake_all(lock);
       continue;
@@ -90,7 +90,7 @@ void Runtime::lead(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
     wake_all(lock);
     if (limit != kNever && boot_now() >= limit) break;
   }
-  // Others count on a reader to send for them.
+  // Other threads have left their commands to the leader.
   flush(lock);
   if (leader_ == &me) leader_ = nullptr;
   settle();
@@ -100,7 +100,7 @@ void Runtime::receive_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience pa
   is_reading_ = true;
   // A receive that waits ends by itself after one command timeout.
   const bool is_far = limit == kNever || limit > boot_now() + timeout_;
-  // Requests of a quorum, also of one node, end by timers that wake the leader.
+  // Timers finish requests of a quorum, even of one node, and must be able to wake the leader.
   const bool may_block = patience == Patience::kUninterrupted && is_far && !quorum_;
   if (may_block) {
     Link &link = only_link();
@@ -125,7 +125,7 @@ void Runtime::receive_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience pa
   is_reading_ = false;
 }
 
-// Watch without the role of leader, so that callers with a short command may have it.
+// Watch without the role of leader, so that callers with a command in flight may take it.
 void Runtime::follow(Lock &lock, Waiter &me, Nanos limit) {
   if (follower_ != &me) set_follower(&me);
   if (me.list != nullptr) me.list->remove(me);
@@ -140,7 +140,8 @@ void Runtime::follow(Lock &lock, Waiter &me, Nanos limit) {
   act_on(lock, me, seen, watched);
 }
 
-// What the follower, or the background thread, saw when there were `watched` connections so far.
+// Handle what the follower, or the background thread, saw. `watched` is connection_count_ before
+// it polled: what it saw of an older connection is ignored.
 void Runtime::act_on(Lock &lock, Waiter &me, const net::EpollSet::Seen &seen, uint64_t watched) {
   const auto found = std::find_if(seen.begin(), seen.end(),
                                   [](const net::EpollSet::Ready &ready) { return ready.key == 0; });
@@ -157,7 +158,8 @@ void Runtime::act_on(Lock &lock, Waiter &me, const net::EpollSet::Seen &seen, ui
     return;
   }
   if (found->is_ended) {
-    // The leader, or the reader after it, finds the end by reading.
+    // The end would be reported again and again. The leader, or the reader after it, finds it by
+    // reading.
     caller_set_.remove(watched_fd());
     background_set_.remove(watched_fd());
     if (leader_ != nullptr) {
@@ -171,7 +173,7 @@ void Runtime::act_on(Lock &lock, Waiter &me, const net::EpollSet::Seen &seen, ui
   }
 }
 
-// @return whether something came, even if only the end of a connection.
+// @return whether something arrived, even if only the end of a connection.
 bool Runtime::read_once(Lock &lock, Waiter &me) {
   leader_ = &me;
   if (is_broken()) {
@@ -184,7 +186,7 @@ bool Runtime::read_once(Lock &lock, Waiter &me) {
   receive(lock);
   is_reading_ = false;
   const bool has_come = take_in();
-  wake_all(lock);  // the next thing that this thread does may take a round trip
+  wake_all(lock);  // now, because this thread may next wait for a round trip
   disconnect_broken(lock);
   flush(lock);
   leader_ = nullptr;
@@ -194,8 +196,8 @@ bool Runtime::read_once(Lock &lock, Waiter &me) {
 
 // ---- the reader --------------------------------------------------------------------------------
 
-// The descriptor may be watched for changes only, so data that is there must be read now, or be
-// signalled again. A read that took less than it could has left nothing: later data is a change.
+// A caller may poll the descriptor edge-triggered, so data that has arrived must be read now or be
+// signalled again. A read that did not fill its buffer has left nothing: later data is a new edge.
 bool Runtime::read() noexcept {
   Lock lock(mutex_);
   if (!only_link().is_connected) return false;
@@ -239,8 +241,8 @@ void Runtime::drop_reader() noexcept {
 
 // ---- roles -------------------------------------------------------------------------------------
 
-// Each expected reply or message has a thread that reads it. Called whenever a role may have become
-// free.
+// Give free roles to threads, so that each expected reply or message has a thread that reads it.
+// Called whenever a role may have become free.
 void Runtime::settle() {
   if (leader_ != nullptr || watched_fd() < 0) return;
   if (is_broken()) return wake(background_);
@@ -259,7 +261,7 @@ void Runtime::settle() {
       is_drained_ = false;
       reader_->nudge();
     } else if (!has_several_) {
-      // The end was seen while a leader read, and may have come behind what it read.
+      // The end was seen while a leader read, and may have come after what it read: watch again.
       caller_set_.add(watched_fd(), 0, net::EpollSet::kEnd);
       background_set_.add(watched_fd(), 0, net::EpollSet::kEnd);
     }
@@ -268,13 +270,13 @@ void Runtime::settle() {
   const bool is_for_reader = reader_ && long_.front() == nullptr;
   if (follower_ == nullptr || follower_ == &background_) {
     const bool is_for_background = is_outstanding() && !is_for_reader;
-    // Only the first is asked: to look for another one would cost time with each turn.
+    // Only the first is considered: a search for another one would cost time in each turn.
     if (Waiter *waiter = long_.front(); waiter != nullptr && should_follow(*waiter)) {
       long_.remove(*waiter);
       set_follower(waiter);
       wake(*waiter);
     } else if (follower_ == nullptr && is_for_background) {
-      // It need not be woken: it sleeps on this very set, and sees the socket once that is armed.
+      // No need to wake it: it polls background_set_, and sees the socket once that is armed.
       set_follower(&background_);
     } else if (follower_ == &background_ && !is_for_background) {
       set_follower(nullptr);

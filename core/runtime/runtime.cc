@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Runtime: what callers call, and what the service calls in return.
+// Runtime: the calls of users, and the outputs of the service.
 #include "runtime/runtime.h"
 
 #include <array>
@@ -71,7 +71,7 @@ Runtime::Runtime(std::vector<Settings> nodes, std::optional<QuorumSettings> quor
 }
 
 Runtime::~Runtime() {
-  if (service_) shut_down();  // none: open() failed half-way
+  if (service_) shut_down();  // nullptr if open() failed
 }
 
 bool Runtime::is_open() const {
@@ -101,7 +101,7 @@ void Runtime::note_caller(Request &request) {
     log(LogLevel::kWarning,
         "lock " + quoted(request.lease->name) + ": a thread waits for a lock that it holds itself");
   } catch (const std::bad_alloc &) {
-    return;  // the message of the timeout says it, too
+    return;  // the message of the timeout says so, too
   }
 }
 
@@ -109,7 +109,7 @@ void Runtime::run(const std::shared_ptr<Request> &request) {
   Lock lock(mutex_);
   Waiter me;
   me.request = request.get();
-  make_room();  // first: once the request is started nothing may fail any more
+  make_room();  // first, because nothing may fail once the request is started
   enlist(me);
   try {
     begin(request);
@@ -118,7 +118,7 @@ void Runtime::run(const std::shared_ptr<Request> &request) {
     throw;
   }
   note_caller(*request);
-  wake_all(lock);  // before anything is sent: who was handed a lock need not wait for that
+  wake_all(lock);  // before the send, for which a caller that was handed a lock need not wait
   flush_if_no_leader_will(lock);
   wait_in_role(lock, me, kNever, Patience::kUninterrupted);
   leave(lock, me);
@@ -178,7 +178,7 @@ void Runtime::shut_down() {
   Lock lock(mutex_);
   if (is_shut_) return;
   is_shut_ = true;
-  drop_reader();  // it may be this very thread
+  drop_reader();  // the thread that takes tags from it may be this one
   service_->shut_down(boot_now());
   flush(lock);
   settle();
@@ -197,13 +197,13 @@ void Runtime::shut_down() {
   }
   service_->give_up();
   for (Link &link : links_) link.drop();
-  // A caller may still sit in a connection: it disconnects on its way out.
+  // A caller that still blocks in a connection disconnects it when it leaves.
   disconnect_unread(lock);
   leader_event().signal();
   wake_all(lock);
 }
 
-// Nodes that do not answer are not waited for long, once a majority has.
+// Waits for a majority of the nodes, and a short time longer for the others.
 void Runtime::wait_drained(Lock &lock) {
   wake(background_);
   Nanos limit = boot_now() + timeout_;
@@ -225,7 +225,7 @@ void Runtime::send(size_t node, std::span<const std::string_view> argv) {
   is_output_due_ = was_active_ = true;
 }
 
-// All requests and leases that leave the service are those of this folder.
+// All requests and leases that the service reports are those of this folder.
 void Runtime::finished(lock::Request &request) {
   finished_count_ += notify_finished(static_cast<Request &>(request));
 }
@@ -239,7 +239,7 @@ void Runtime::judged(size_t node, const Outcome &why) {
   log(LogLevel::kInfo, nodes_[node].address() + " may vote again");
 }
 
-// After anything that may have left commands, free roles or sleepers behind.
+// The end of every call that may leave commands to send, free roles or sleepers to wake.
 void Runtime::end_turn(Lock &lock) {
   flush_unless_reader_will(lock);
   settle();

@@ -6,22 +6,23 @@
 //
 // Callers that wait read for themselves (a switch to another thread costs more than the round
 // trip's own work):
-//  - the *leader*, at most one, reads the sockets. A caller whose answer is in flight takes this
-//    role if it is free, and passes it to the oldest sleeping caller of that kind when it leaves.
-//    With one link it may sit in the receiving call; with several it polls the set of them.
+//  - the *leader*, at most one, reads the sockets. A caller whose reply is in flight takes this
+//    role if it is free; when it leaves, the longest sleeping caller of that kind gets it.
+//    With one link the leader may block in the receiving call; with several it polls them all.
 //  - the *follower*, at most one, watches while there is no leader: a caller that is in a queue for
-//    a lock that others have, else the background thread. It reads only what came while there was
-//    no leader.
-//  - the *reader*, if a caller has asked for one, is a queue: a thread that takes tags from it
+//    a lock that another client holds, else the background thread. It reads only what came while
+//    there was no leader.
+//  - the *reader*, if a caller has set one, is a completion queue: a thread that takes tags from it
 //    reads what came, unless there is a leader. The queue's descriptor is an epoll set that
 //    contains the connection. Only with one link.
 //  - the *background thread*, the library's own, runs the service's timers, connects, and is the
 //    last resort as follower: it reads for requests that no caller waits for, if there is no
-//    reader. Before it finds anything too late, it reads in place of a late reader. It starts with
-//    the first request and ends with shut_down(). Connecting may block for long, and each attempt
-//    gets a thread for as long as it takes.
-// A thread that leaves passes on every role it has. Roles change only under the mutex; a sleeper is
-// woken by a futex word of its own, or by the event descriptor that it polls.
+//    reader. Before it ends anything as too late, it reads in place of a late reader. It starts
+//    with the first request and ends with shut_down(). Connecting may block for long, so each
+//    attempt gets a thread for as long as it takes.
+// A thread that leaves gives up every role it has, and settle() gives it to another thread. Roles
+// change only under the mutex. A sleeper is woken by a futex word of its own, or by the event
+// descriptor that it polls.
 #pragma once
 
 #include <pthread.h>
@@ -45,7 +46,7 @@
 
 namespace redlatch::runtime {
 
-// The words of engine and embedded that the users of this folder need.
+// Names of core/lock, core/protocol and core/embedded for the users of this folder.
 using lock::AcquireOptions;
 using Info = protocol::InspectAnswer;
 using ServerInfo = embedded::Census;
@@ -56,8 +57,8 @@ class Runtime final : public Wakeup,
                       public std::enable_shared_from_this<Runtime>,
                       private lock::Outlet {
  public:
-  // Locks on one server, or with `quorum` on most of several. nullptr: `why` says why not. Touches
-  // no network.
+  // Locks on one server, or with `quorum` on most of several. Does not connect. @return nullptr
+  // after a failure, which is in `why`.
   static std::shared_ptr<Runtime> open(std::vector<Settings> nodes,
                                        std::optional<QuorumSettings> quorum, Outcome &why);
   ~Runtime() override;
@@ -66,15 +67,15 @@ class Runtime final : public Wakeup,
   const Settings &settings() const { return nodes_.front(); }
   const QuorumSettings &quorum_settings() const { return *quorum_; }
 
-  // Start `request` and wait until it is finished. For a caller that wants nothing in between.
+  // Start `request` and wait until it is finished, whatever signals come.
   void run(const std::shared_ptr<Request> &request);
   // Start `request` and return.
   void start(const std::shared_ptr<Request> &request);
-  // Wait until `request` is finished or `limit` has passed. kInterrupted: after a signal.
+  // Wait until `request` is finished or `limit` has passed; kInterrupted after a signal.
   Status wait(Request &request, Nanos limit);
   Status cancel(Request &request);
   void abandon(Lease &lease);
-  // Release everything, flush, stop the threads. Twice does nothing.
+  // Release everything, flush, stop the threads. A second call does nothing.
   void shut_down();
 
   bool read() noexcept override;
@@ -104,9 +105,9 @@ class Runtime final : public Wakeup,
   void end_turn(Lock &lock);
   void wait_drained(Lock &lock);
 
-  // roles.cc: who reads and who watches
+  // roles.cc: leader, follower and reader
   enum class Patience : uint8_t {
-    kUninterrupted,  // may sit in the receiving call: cannot be cancelled, has no limit of its own
+    kUninterrupted,  // may block in the receiving call: cannot be cancelled, has no limit
     kInterruptible,
   };
   void wait_in_role(Lock &lock, Waiter &me, Nanos limit, Patience patience);
@@ -121,12 +122,12 @@ class Runtime final : public Wakeup,
   void set_follower(Waiter *waiter);
   void set_armed(bool is_on);
 
-  // transfer.cc: what comes and goes
+  // transfer.cc: receiving and sending
   Link &only_link() { return links_.front(); }
   const net::Event &leader_event() const {
     return has_several_ ? caller_set_.event() : leader_event_;
   }
-  // With one link these are a look at two flags: every call asks several times.
+  // Cheap, with one link two flags, because every call asks several times.
   bool is_usable() const {
     for (const Link &link : links_) {
       if (link.is_usable()) return true;
@@ -139,12 +140,12 @@ class Runtime final : public Wakeup,
     }
     return false;
   }
-  // What is readable when the leader has something to read; -1: not connected.
+  // The descriptor that is readable when the leader has something to read; -1: not connected.
   int watched_fd() const {
     if (has_several_) return caller_set_.fd();
     return links_.front().is_connected ? links_.front().commands->fd() : -1;
   }
-  // Of several links the end, too, is found by reading.
+  // Of several links even the end of a connection is found by reading only.
   bool is_outstanding() const { return has_several_ || service_->is_outstanding(); }
   void note_ready(const net::EpollSet::Seen &seen);
   void receive(Lock &lock);
@@ -183,10 +184,10 @@ class Runtime final : public Wakeup,
   const std::optional<QuorumSettings> quorum_;
   const Nanos timeout_;  // the longest command timeout
   std::unique_ptr<lock::LockService> service_;
-  std::vector<Link> links_;  // by number of the node
+  std::vector<Link> links_;  // by index of the node
   const bool has_several_;
 
-  uint64_t connection_count_ = 0;  // so far
+  uint64_t connection_count_ = 0;  // made so far
   bool is_output_due_ = false;     // some link may have something that can be sent
   bool is_sending_ = false;
   std::condition_variable sent_;  // is_sending_ turned false
@@ -196,16 +197,16 @@ class Runtime final : public Wakeup,
   bool is_reading_ = false;  // the leader receives or polls: others send for themselves
   bool is_armed_ = false;    // the follower sees what the leader would read
   std::shared_ptr<Queue> reader_;
-  bool is_read_due_ = false;      // the reader found a leader, and has to be nudged after it
-  bool is_drained_ = false;       // the reader has just read all there was
-  size_t finished_count_ = 0;     // waits ended since the last read
-  size_t batch_size_ = 0;         // .. by the last read
+  bool is_read_due_ = false;      // input or an end was left to the leader: see settle()
+  bool is_drained_ = false;       // the reader has just read all that had arrived
+  size_t finished_count_ = 0;     // waits that ended since the last read
+  size_t batch_size_ = 0;         // waits that the last read ended
   bool should_yield_ = false;     // once, before the next write
-  WaiterList short_;              // sleeping, an answer is in flight
+  WaiterList short_;              // sleeping, a reply is in flight
   WaiterList long_;               // sleeping, in a queue or without a connection
-  net::EpollSet caller_set_;      // where callers poll: the follower one link, the leader several
+  net::EpollSet caller_set_;      // polled by the follower, and with several links by the leader
   net::Event leader_event_;       // wakes the leader of one link if it has a limit of its own
-  net::EpollSet background_set_;  // where the background thread polls
+  net::EpollSet background_set_;  // polled by the background thread
 
   Waiter background_;
   net::Event stop_event_;  // ends attempts to connect

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Runtime: what comes and what goes over the links.
+// Runtime: receiving and sending over the links.
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -12,7 +12,7 @@ namespace redlatch::runtime {
 
 // ---- receiving ---------------------------------------------------------------------------------
 
-// Only the leader. One link is always tried.
+// Called by the leader. The only link is always tried.
 void Runtime::note_ready(const net::EpollSet::Seen &seen) {
   if (!has_several_) only_link().is_ready = only_link().is_connected;
   for (const net::EpollSet::Ready &ready : seen) {
@@ -31,7 +31,7 @@ void Runtime::receive(Lock &lock) {
   lock.lock();
 }
 
-// @return whether something came, even if only the end of a connection.
+// @return whether something arrived, even if only the end of a connection.
 bool Runtime::take_in() {
   bool has_come = false;
   for (Link &link : links_) {
@@ -41,7 +41,7 @@ bool Runtime::take_in() {
     try {
       dispatch(link);
     } catch (const std::bad_alloc &) {
-      // The service lost an answer: as if the connection had broken here.
+      // The service has lost a reply: handle it as a connection that broke here.
       link.replies.clear();
       link.drop();
     }
@@ -82,8 +82,8 @@ void Runtime::take_message(const Link &link, const Reply &reply, Nanos now) {
 
 // ---- sending -----------------------------------------------------------------------------------
 
-// Send what is there. Only one thread sends at a time; what others append meanwhile goes along.
-// A socket that takes no more is not waited for: it is watched until it does.
+// Send all output. One thread sends at a time, and also sends what others append meanwhile. A full
+// socket is not waited for: it is watched until it has room.
 void Runtime::flush(Lock &lock) {
   while (is_output_due_ && !is_sending_) {
     is_output_due_ = false;
@@ -95,32 +95,32 @@ void Runtime::flush(Lock &lock) {
     is_sending_ = false;
     for (Link &link : links_) {
       if (link.end_send()) set_write_blocked(link, true);
-      // What was left over went first, without what was appended since.
+      // begin_send() took what was left over, and not what was appended since.
       is_output_due_ = is_output_due_ || !link.out.empty();
     }
     sent_.notify_all();
   }
 }
 
-// A leader that is about to read sends for all first. One that sits in a read does not; and when
-// half a batch is ready, waiting longer would leave the server idle. Over several links the caller
-// becomes the leader before it sends: else the first reply would wake the background thread.
+// A leader that is about to read sends first, for all callers. A leader that blocks in a read does
+// not, and a longer wait with half a batch ready would leave the server idle. Over several links a
+// caller becomes the leader before it sends: else the first reply would wake the background thread.
 void Runtime::flush_if_no_leader_will(Lock &lock) {
   if (leader_ == nullptr && has_several_) return;
   const bool is_led = leader_ != nullptr && !is_reading_;
   if (!is_led || links_.front().out_count >= batch_size_for_one_write()) flush(lock);
 }
 
-// For those who do not wait themselves: several of their commands go in one write. When something
-// is in flight already, the thread that reads its answer sends what has gathered by then. Not with
-// several links, of which one may be slow.
+// For calls that do not wait: several of their commands go in one write. If a command is in flight,
+// the thread that reads its reply sends what was appended by then. Not with several links, because
+// one of them may be slow.
 void Runtime::flush_unless_reader_will(Lock &lock) {
   const size_t count = links_.front().out_count;
   const bool is_reader_sure = !has_several_ && service_->in_flight_count(0) > count;
   if (!is_reader_sure || count >= batch_size_for_one_write()) flush(lock);
 }
 
-// The leader polls several links, and sees there what has room; else the background thread sees it.
+// With several links the leader polls for room; with one, the background thread does.
 void Runtime::set_write_blocked(Link &link, bool is_on) {
   link.is_write_blocked = is_on;
   is_output_due_ = is_output_due_ || !is_on;
@@ -130,7 +130,7 @@ void Runtime::set_write_blocked(Link &link, bool is_on) {
                   net::EpollSet::kInput | room);
 }
 
-// Of one link: input if the background thread follows, and room if that is missed.
+// Poll for input if the background thread is the follower, and for room if the only link is full.
 void Runtime::watch_in_background() const {
   const bool is_following = is_armed_ && follower_ == &background_;
   const bool is_blocked = !has_several_ && links_.front().is_write_blocked;
@@ -141,8 +141,8 @@ void Runtime::watch_in_background() const {
 
 // ---- the end of a connection -------------------------------------------------------------------
 
-// Must precede the close: a socket that a forked child still has open would stay in the sets, which
-// would report its end again and again.
+// Must precede the close: a socket that a forked child has open would stay in the epoll sets, and
+// they would report its end again and again.
 void Runtime::unwatch(const Link &link) {
   if (!link.commands) return;
   const int fd = link.commands->fd();
@@ -156,8 +156,8 @@ void Runtime::unwatch_messages(const Link &link) {
   if (link.messages) background_set_.remove(link.messages->fd());
 }
 
-// Give up the connections that are of no use any more. The caller has the role of leader: no other
-// thread may read meanwhile.
+// Close the broken connections. The caller has the role of leader: no other thread may read
+// meanwhile.
 void Runtime::disconnect_broken(Lock &lock) {
   for (Link &link : links_) {
     if (!link.is_broken) continue;

@@ -54,7 +54,7 @@ void Wakeup::wait_ended(const Lease &lease, Nanos limit) {
   make_room();
   enlist(me);
   while (lease.state_at(boot_now()) == lock::Lease::kHeld) {
-    // The engine's timer ends the lease; the clock alone does as well.
+    // The service's timer ends the lease, or the clock does if the timer is late.
     const Nanos until = std::min(limit, lease.deadline.load());
     if (boot_now() >= limit) break;
     sleep(lock, me, until);
@@ -77,7 +77,8 @@ void Wakeup::watch(Request &request, std::shared_ptr<Queue> queue, int64_t tag) 
   wake_all(lock);
 }
 
-// Once it was held and its clock has run out, the engine's timer ends it, if it has not yet.
+// If the deadline has passed while the state is still kHeld, the service's timer ends the lease,
+// and that posts the tag.
 void Wakeup::watch(Lease &lease, std::shared_ptr<Queue> queue, int64_t tag) {
   Lock lock(mutex_);
   watch(lease, lease.state.load() != lock::Lease::kHeld, queue, tag);
@@ -104,7 +105,7 @@ void Wakeup::notify_ended(Lease &lease) noexcept {
       log(LogLevel::kError, lock::Engine::why_not_held(lease).message);
     }
   } catch (const std::bad_alloc &) {
-    // What waits for it is notified in any case.
+    // Waiters and the queue are notified all the same.
   }
   for (Waiter *waiter = lease_waiters_; waiter != nullptr; waiter = waiter->next) {
     if (waiter->lease == &lease) wake(*waiter);
@@ -119,8 +120,8 @@ void Wakeup::post(Watcher &watcher) noexcept {
   due_queues_ = queue;
 }
 
-// Room to wake one more caller, the background thread, and the one that shuts down: waking must
-// not fail.
+// Room in wakes_ for one more caller, the background thread and the thread that shuts down: wake()
+// must not fail.
 void Wakeup::make_room() {
   const size_t needed = waiter_count_ + 3;
   if (wakes_.capacity() < needed) wakes_.reserve(2 * needed);
@@ -158,8 +159,9 @@ void Wakeup::wake(Waiter &waiter) {
   if (waiter.word.exchange(Waiter::kWoken) == Waiter::kAsleep) wakes_.push_back(&waiter);
 }
 
-// Wake what wake() and post() have noted, without the mutex. The waiters may be gone by then: only
-// addresses and the runtime's own events are used. Afterwards the mutex is held again.
+// Wake the waiters and signal the queues that wake() and post() have noted, without the mutex. The
+// waiters may be gone by then, so only addresses and the runtime's own events are used. The mutex
+// is held again afterwards.
 void Wakeup::wake_all(Lock &lock) {
   while (!wakes_.empty() || due_queues_) {
     auto queues = std::move(due_queues_);

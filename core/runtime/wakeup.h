@@ -4,8 +4,8 @@
 // Wakeup: the base of Runtime. Owns the mutex, blocks and wakes calling threads, and posts
 // completions to queues.
 //
-// One mutex guards everything in a runtime but what is said otherwise; it is never held in a system
-// call that can block, nor while others are woken.
+// One mutex guards everything in a runtime except where a comment says otherwise. It is never held
+// in a system call that can block, nor while other threads are woken.
 #pragma once
 
 #include <atomic>
@@ -25,12 +25,12 @@ namespace redlatch::runtime {
 
 struct Waiter;
 
-// A request and a lease of callers: that of the engine, and what waits for it. What is added is
-// guarded by the mutex of the runtime.
+// The request and the lease of core/lock, with their waiters and watchers, which the mutex of the
+// runtime guards.
 struct Request : lock::Request {
   using lock::Request::Request;
 
-  Waiter *waiters = nullptr;  // threads that wait for it
+  Waiter *waiters = nullptr;  // threads that wait for the request
   Watcher watcher;
 };
 
@@ -38,17 +38,17 @@ struct Lease : lock::Lease {
   Watcher watcher;
 };
 
-// On the stack of the thread that waits, or the runtime's own, of its background thread. Guarded by
-// the mutex of the runtime, except the futex word.
+// A thread that waits. On its stack; that of the background thread is a member of Runtime. Guarded
+// by the mutex of the runtime, except the futex word.
 struct Waiter {
-  Request *request = nullptr;    // what it waits for, if for a request
-  const Lease *lease = nullptr;  // .. or for a lease to end
+  Request *request = nullptr;    // set if it waits for a request
+  const Lease *lease = nullptr;  // set if it waits for the end of a lease
   enum Word : uint32_t { kAwake, kAsleep, kWoken };
   std::atomic<uint32_t> word{kAwake};
-  const net::Event *event = nullptr;            // what wakes it while it polls; else the word does
+  const net::Event *event = nullptr;            // wakes it while it polls; else the word does
   bool is_interrupted = false;                  // a signal came
   Waiter *previous = nullptr, *next = nullptr;  // in a WaiterList, or among waiters for leases
-  Waiter *next_of_request = nullptr;            // others that wait for the same request
+  Waiter *next_of_request = nullptr;            // the next waiter for the same request
   class WaiterList *list = nullptr;
 };
 
@@ -79,16 +79,16 @@ class Wakeup {
   Wakeup(const Wakeup &) = delete;
   Wakeup &operator=(const Wakeup &) = delete;
 
-  // True in a process forked from the one that opened it: nothing else may be called there.
+  // True in a process forked from the one that opened the client: nothing else may be called there.
   bool is_forked() const { return fork_count_ != fork_count(); }
 
-  // kOk if `lease` is held by the local clock, else why not.
+  // kOk if `lease` is held by the local clock, else why it is not.
   Outcome check(const Lease &lease);
-  // Wait until `lease` is not held any more or `limit` has passed.
+  // Wait until `lease` has ended or `limit` has passed.
   void wait_ended(const Lease &lease, Nanos limit);
 
-  // Post `tag` to `queue`, once, when `request` is finished, or `lease` is not held any more; at
-  // once if so. In the place of what was asked before; no queue: of nothing. Throws std::bad_alloc.
+  // Post `tag` to `queue`, once, when `request` is finished or `lease` has ended, which may be now.
+  // Replaces an earlier watch; without a queue it only removes that. Throws std::bad_alloc.
   void watch(Request &request, std::shared_ptr<Queue> queue, int64_t tag);
   void watch(Lease &lease, std::shared_ptr<Queue> queue, int64_t tag);
 
@@ -106,13 +106,13 @@ class Wakeup {
   void sleep(Lock &lock, Waiter &me, Nanos limit);
   template <class Wait>
   void poll_as(Lock &lock, Waiter &me, const net::Event &event, const Wait &wait);
-  // Wake and notify what waits for it. @return how many.
+  // Wake the threads that wait, and post to the queue that watches. @return how many.
   size_t notify_finished(Request &request) noexcept;
   void notify_ended(Lease &lease) noexcept;
 
   const uint32_t fork_count_;
   std::mutex mutex_;
-  std::mutex shutdown_mutex_;  // one shut_down() at a time; taken before mutex_
+  std::mutex shutdown_mutex_;  // one shut_down() at a time; locked before mutex_
 
  private:
   void post(Watcher &watcher) noexcept;
@@ -120,13 +120,13 @@ class Wakeup {
   void watch(Subject &subject, bool is_over, std::shared_ptr<Queue> &queue, int64_t tag);
 
   size_t waiter_count_ = 0;
-  std::vector<Waiter *> wakes_;        // to be woken after unlocking
-  std::shared_ptr<Queue> due_queues_;  // to be signalled after unlocking, by next_due
+  std::vector<Waiter *> wakes_;        // wake_all() wakes them
+  std::shared_ptr<Queue> due_queues_;  // wake_all() signals them; a list by next_due
   Waiter *lease_waiters_ = nullptr;
 };
 
-// Run `wait`, which sleeps on descriptors, `event` among them, without the mutex; not at all if
-// `me` was woken before.
+// Run `wait`, which polls descriptors, `event` among them, without the mutex. If `me` was woken
+// before, do not run it.
 template <class Wait>
 void Wakeup::poll_as(Lock &lock, Waiter &me, const net::Event &event, const Wait &wait) {
   uint32_t expected = Waiter::kAwake;
