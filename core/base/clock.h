@@ -14,11 +14,11 @@ using Nanos = int64_t;
 inline constexpr Nanos kMs = 1'000'000;
 inline constexpr Nanos kNever = INT64_MAX;
 
-// CLOCK_BOOTTIME: leases and deadlines. It goes on while the machine sleeps, so that a lease that
-// ran out meanwhile is seen as lost before anything else happens.
+// CLOCK_BOOTTIME, for leases and deadlines. It continues while the machine is suspended, so that a
+// lease that expired meanwhile is lost before anything else happens.
 Nanos boot_now();
 
-// now + delay without overflow; a negative delay or kNever means never.
+// now + delay without overflow; kNever if the delay is negative or kNever.
 constexpr Nanos after(Nanos now, Nanos delay) {
   return delay < 0 || delay > kNever - now ? kNever : now + delay;
 }

@@ -14,7 +14,7 @@ namespace {
 
 std::atomic<uint32_t> g_fork_count{0};
 
-// Throw, so that the next call tries again: without the handler a child would act as its parent.
+// Throws, so that the next call tries again: without the handler a child would act as its parent.
 bool watch_forks() {
   if (pthread_atfork(nullptr, nullptr, [] { g_fork_count++; }) != 0) throw std::bad_alloc();
   return true;

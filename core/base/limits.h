@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Every limit of the library that a user can meet, in one place.
+// Limits and defaults that several folders share.
 #pragma once
 
 #include <cstddef>
@@ -21,26 +21,26 @@ inline constexpr int kDefaultLocalBurst = 16;
 // A fence step of 32 leaves 31 numbers for hand-offs inside the holder's client.
 inline constexpr int kMaxLocalBurst = 31;
 inline constexpr int kMaxForeignBurst = 1'000'000;
-// redis-py looks each 100 ms and a round trip: a window of 100 ms would be missed now and then.
+// redis-py polls every 100 ms plus a round trip: it would sometimes miss a window of 100 ms.
 inline constexpr int64_t kDefaultForeignWindowMs = 150;
 inline constexpr int64_t kMaxForeignWindowMs = 60'000;
-// Readers of Redisson's cut the expiry of the lock key they share to this, its lockWatchdogTimeout.
+// Redisson's lockWatchdogTimeout: its readers shorten the expiry of the shared lock key to this.
 inline constexpr int64_t kMaxHashRwLeaseMs = 30'000;
 inline constexpr size_t kMaxNodes = 15;
 inline constexpr int64_t kDefaultRestartGuardMs = 60'000;
-// Longer waits are without limit: nanoseconds, and the wire's 13 digits, have no room for them.
+// Longer waits have no limit: neither nanoseconds nor the 13 digits of the wire can hold them.
 inline constexpr int64_t kMaxWaitMs = 9'000'000'000'000;
 
-// What a server can say beyond these is no time (the year 2096) and no fence (what a double holds):
-// their sums, also in nanoseconds, must fit 64 bits.
+// The largest time (the year 2096) and fence (exact in a double) that a server may send. Sums of
+// them, also in nanoseconds, must fit 64 bits.
 inline constexpr int64_t kMaxServerMs = 4'000'000'000'000;
 inline constexpr int64_t kMaxFence = (int64_t{1} << 53) - 1;
 
-// Commands without an answer, beyond which no further lock is asked for: what was cancelled by then
-// is never asked for, so that callers who come and go faster than the server answers cost little.
+// With this many commands in flight a client sends no further acquire. One that is cancelled before
+// it is sent costs nothing, even if callers come and go faster than the server replies.
 inline constexpr size_t kMaxInFlight = 4096;
 
-// A hostile or broken server can make us hold no more than this.
+// Limits of a reply, so that a hostile or broken server cannot exhaust memory.
 inline constexpr size_t kMaxReplyBytes = 1 << 20;
 inline constexpr int kMaxReplyDepth = 8;
 inline constexpr size_t kMaxReplyElements = 4096;

@@ -21,23 +21,23 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kNames = {"error ", "warning ", "info "};
 
-// Never destroyed: threads of clients that nobody closed may still write when the process ends.
-// A forked child begins with an empty one: the parent's may be locked by a thread that is not
-// there, and its lines are the parent's to tell.
+// Never destroyed: threads of clients that were not closed may still log when the process ends. A
+// forked child begins with an empty ring: a thread that does not exist there may have locked the
+// parent's, and the parent shows its own lines.
 struct Ring {
-  std::mutex mutex;  // guards what follows, but for has_lines
+  std::mutex mutex;  // guards what follows, except has_lines
   std::deque<std::string> lines;
   size_t dropped_count = 0;
-  LogLevel level = LogLevel::kError;  // that the listener is told of
+  LogLevel level = LogLevel::kError;  // the least grave one that calls the listener
   LogListener listener;
   bool is_told = false;
-  std::atomic<bool> has_lines{false};  // asking in vain costs no lock
+  std::atomic<bool> has_lines{false};  // so that a look at an empty log takes no lock
 };
 
 std::atomic<Ring *> g_ring{nullptr};
 
-// Handlers of a fork run in the host's call and must not fail: the child makes its ring when it
-// logs.
+// A fork handler runs in the host's call and must not fail, so the child makes its ring when it
+// first logs.
 bool watch_forks() {
   if (pthread_atfork(nullptr, nullptr, [] { g_ring = nullptr; }) != 0) throw std::bad_alloc();
   return true;
@@ -71,7 +71,7 @@ void log(LogLevel level, std::string_view text) noexcept {
     into.listener();
     into.is_told = true;
   } catch (const std::bad_alloc &) {
-    return;  // what goes on matters more than words about it
+    return;  // the operation matters more than its log line
   }
 }
 

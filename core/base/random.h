@@ -11,11 +11,11 @@
 
 namespace redlatch {
 
-// Fill `bytes`. Never blocks after boot. @return false if the kernel gives none.
+// Fill `bytes`. Blocks only early in boot. @return false if the kernel has no random bytes.
 [[nodiscard]] bool fill_random(std::span<uint8_t> bytes);
 
-// splitmix64: spreads retries. Not for secrets. One owner, seeded from fill_random() or, in a
-// simulation, from the seed of the run.
+// splitmix64, to spread retries; not for secrets. Used by one thread at a time. Seeded from
+// fill_random() or, in a simulation, from the seed of the run.
 class Entropy {
  public:
   explicit Entropy(uint64_t seed) : state_(seed) {}

@@ -2,7 +2,7 @@
 // Copyright The redlatch authors
 //
 // Reply: one value that a server sent. Built and owned by core/net, read by core/protocol. Plain
-// data: what points into a reply is valid as long as the reply.
+// data: a pointer into a reply is valid as long as the reply.
 #pragma once
 
 #include <cstddef>

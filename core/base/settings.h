@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Settings: what a client was told at open. Made by core/config from URL and options; read by
-// engine and io. Constant afterwards.
+// Settings of a client, given when it is opened. Made by core/config from the URL and the options;
+// constant afterwards.
 #pragma once
 
 #include <cstdint>
@@ -13,28 +13,28 @@
 
 namespace redlatch {
 
-// Of a server that is reached by TLS. Paths are absolute.
+// For a server that is reached over TLS. Paths are absolute.
 struct TlsSettings {
   enum class Verify : uint8_t {
-    kFull,  // the certificate is by an authority that is trusted, and for this host
-    kCa,    // only the former
+    kFull,  // a trusted authority has signed the certificate, and it is for this host
+    kCa,    // a trusted authority has signed the certificate
     kNone,
   };
   bool is_on = false;
-  bool is_asked_for = false;  // by one of its options
+  bool is_asked_for = false;  // a TLS option is set, which without is_on is an error
   std::string ca;             // a file or a folder of authorities; empty: those of the system
-  std::string cert;           // what is shown to the server, with what leads to its authority
-  std::string key;            // .. and its private key
-  std::string sni;            // whom to ask for and to check, if not the host
+  std::string cert;           // the client certificate, with its chain
+  std::string key;            // the private key of the client certificate
+  std::string sni;            // the name to send and to verify; empty: the host
   Verify verify = Verify::kFull;
 };
 
 struct Settings {
-  std::string host;  // of a TCP server; empty for a unix socket
+  std::string host;  // of a TCP server; empty for unix sockets
   std::string port = "6379";
   std::string socket_path;  // of a unix socket
-  std::string folder;       // of an embedded server; socket_path is in it
-  std::string server;       // .. the binary that it is started from, if it is not to be looked for
+  std::string folder;       // of an embedded server, whose socket_path is in it
+  std::string server;       // the binary of an embedded server; empty: searched for
   TlsSettings tls;
   std::string user;
   std::string password;
@@ -43,9 +43,9 @@ struct Settings {
   std::string name_space;
   std::string holder;
   std::string client_name = "redlatch";
-  std::string shown_url;  // as it was given, without secrets
+  std::string shown_url;  // the URL as it was given, without secrets
   Nanos connect_timeout = kDefaultTimeoutMs * kMs;
-  Nanos timeout = kDefaultTimeoutMs * kMs;
+  Nanos timeout = kDefaultTimeoutMs * kMs;  // of one command
 
   // The server as messages show it, without user and password.
   std::string address() const {
@@ -57,12 +57,12 @@ struct Settings {
   }
 };
 
-// What a Redlock was told at open, besides what each of its nodes was.
+// Settings of a Redlock, beside those of each of its nodes.
 struct QuorumSettings {
   Nanos node_timeout = 0;  // 0: timing::node_limit()
-  // A node younger than this has no vote, and no lease is longer; 0: no guard.
+  // A node that started less than this ago has no vote, and no lease is longer; 0: no guard.
   Nanos restart_guard = kDefaultRestartGuardMs * kMs;
-  bool is_durable = false;  // nodes forget nothing when they restart
+  bool is_durable = false;  // nodes keep their data when they restart
   bool is_fenced = false;
   Nanos min_validity = 0;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Status: what became of a call. The numbers are those of the C ABI (capi/statuses.def), which
+// Status: the result of a call. The numbers are those of the C ABI (capi/statuses.def), which
 // checks at compile time that both lists agree.
 #pragma once
 
@@ -40,8 +40,8 @@ enum class Status : int32_t {
   kInternal = -15,
 };
 
-// A status with one line for people. Errors are values here: nothing in core throws, but for
-// std::bad_alloc, which the ABI turns into kNoMemory.
+// A status with a message of one line. Errors are values: core throws only std::bad_alloc and what
+// derives from it, which the ABI turns into kNoMemory.
 struct [[nodiscard]] Outcome {
   Status status = Status::kOk;
   std::string message;
@@ -49,7 +49,7 @@ struct [[nodiscard]] Outcome {
   bool ok() const { return status == Status::kOk; }
 };
 
-// All messages pass through here, whatever text of a server or a caller they contain.
+// A failure. Its message is cleaned, because it may contain text of a server or a caller.
 inline Outcome failure(Status status, std::string_view message) {
   return Outcome{status, clean(message)};
 }

@@ -24,7 +24,7 @@ std::string quoted(std::string_view text, size_t limit) {
 
 namespace {
 
-// The bytes of the character that `text` begins with; 0: they are not UTF-8.
+// The size of the character that `text` begins with; 0 if its bytes are not UTF-8.
 size_t character_size(std::string_view text) {
   const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -34,7 +34,7 @@ size_t character_size(std::string_view text) {
   for (size_t i = 1; i < size; i++) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
   }
-  // Too long a form, half of a surrogate pair, and what is beyond the last character.
+  // Overlong forms, halves of surrogate pairs, and numbers beyond the last character.
   if (lead == 0xe0 && byte(1) < 0xa0) return 0;
   if (lead == 0xed && byte(1) > 0x9f) return 0;
   if (lead == 0xf0 && byte(1) < 0x90) return 0;
@@ -70,7 +70,7 @@ std::string_view cut(std::string_view text, size_t limit) {
     return (static_cast<unsigned char>(text[i]) & 0xc0) == 0x80;
   };
   size_t end = limit;
-  // A character has at most three bytes behind its first.
+  // A character has at most three bytes after its first.
   while (end > 0 && limit - end < 3 && is_inside(end)) end--;
   return text.substr(0, end);
 }

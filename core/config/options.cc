@@ -25,14 +25,14 @@ namespace {
 
 Outcome invalid(const std::string &message) { return failure(Status::kInvalid, message); }
 
-// Without the value: in a URL it may hold a secret that was meant for another option.
+// Does not show the value: in a URL it may hold a secret that was meant for another option.
 Outcome must_be(std::string_view name, const std::string &allowed) {
   return invalid("option " + quoted(name) + " must be " + allowed);
 }
 
 // ---- values ------------------------------------------------------------------------------------
 
-// 500ms, 2s, 5m, 1h; without a unit, seconds. 0 if it is none.
+// 500ms, 2s, 5m, 1h; without a unit, seconds. @return 0 if `text` is not a valid duration.
 Nanos parse_duration(std::string_view text) {
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const std::string_view unit = text.substr(digits);
@@ -74,7 +74,7 @@ Outcome set_text(std::string_view name, std::string_view value, size_t limit, st
   return {};
 }
 
-// The server takes no spaces or control characters in names of connections.
+// The server refuses spaces and control characters in client names.
 Outcome set_client_name(std::string_view value, std::string &target) {
   const bool is_plain =
       std::all_of(value.begin(), value.end(), [](char c) { return c > ' ' && c < 0x7f; });
@@ -88,7 +88,7 @@ Outcome set_protocol(std::string_view value, int &target) {
   return {};
 }
 
-// A relative one would mean another file to the supervisor, which runs in another folder.
+// The supervisor runs in another folder, where a relative path would name another file.
 Outcome set_server(std::string_view value, std::string &target) {
   if (!value.starts_with('/') || value.find('\0') != std::string_view::npos) {
     return must_be("server", "the absolute path of a valkey-server or redis-server");
@@ -130,7 +130,7 @@ Outcome set_switch(std::string_view name, std::string_view value, bool &target) 
   return {};
 }
 
-// A duration of `least` to `most`, or `word`, which stands for 0.
+// A duration of `least` to `most`, or `word`, which means 0.
 Outcome set_duration_or(std::string_view name, std::string_view value, std::string_view word,
                         Nanos least, Nanos most, Nanos &target) {
   const Nanos duration = value == word ? 0 : parse_duration(value);
@@ -164,8 +164,8 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(0, text.find_last_not_of(kSpaces) + 1);
 }
 
-// One URL or several in each line; a line end behind the last one is its own. An empty line is a
-// URL that was left out, which must not make a quorum of fewer nodes.
+// Each line has one URL or several; the last line may end with a line end. An empty line is an
+// error: a URL that is missing must not make a quorum of fewer nodes.
 Outcome split_urls(std::string_view lines, std::vector<std::string_view> &urls) {
   while (!lines.empty()) {
     const size_t end = std::min(lines.find('\n'), lines.size());
@@ -188,7 +188,7 @@ std::string default_holder() {
   return std::string(host.data()).substr(0, kMaxLabelBytes - pid.size()) + pid;
 }
 
-// A refused value that was set by name is shown only if it cannot be a secret.
+// Shows a refused value that was set by name, but only if it cannot be a secret.
 std::string got(std::string_view name, std::string_view value) {
   constexpr size_t kMaxShown = 32;
   const bool is_secret = name == "user" || name == "password" || name == "password_file";
@@ -281,7 +281,7 @@ Outcome Options::set(std::string_view name, std::string_view value) {
   return outcome;
 }
 
-// The password itself comes last: a file is where those put it who care.
+// REDISCLI_AUTH comes last, because a password in a file is safer than one in the environment.
 Outcome Options::set_from_env() {
   constexpr std::array<std::pair<const char *, const char *>, 6> kVariables = {
       {{"REDLATCH_URL", "url"},
@@ -292,7 +292,7 @@ Outcome Options::set_from_env() {
        {"REDISCLI_AUTH", "password"}}};
   Values found;
   for (const auto &[variable, name] : kVariables) {
-    // An empty one counts as none: that is how one switches it off for a single call.
+    // An empty variable counts as unset, so that a shell can disable it for one command.
     const char *value = std::getenv(variable);
     if (value == nullptr || *value == '\0' || !found.emplace(name, value).second) continue;
     Settings scratch;
@@ -310,7 +310,7 @@ Outcome Options::set_from_env() {
 
 namespace {
 
-// What each option cannot know of the others.
+// Checks that involve several options.
 Outcome check_together(const Settings &settings) {
   const bool is_embedded = !settings.folder.empty();
   if (is_embedded && !(settings.user.empty() && settings.password.empty())) {
@@ -375,7 +375,7 @@ Outcome Options::resolve(std::string_view urls, std::vector<Settings> &nodes,
     nodes.push_back(std::move(node));
   }
   if (nodes.empty()) return invalid("no server was named: give URLs, or set REDLATCH_URL");
-  // What is said by name is for those that have TLS.
+  // TLS options set by name are for the nodes that have TLS.
   const bool has_tls =
       std::any_of(nodes.begin(), nodes.end(), [](const Settings &node) { return node.tls.is_on; });
   if (names_tls() && !has_tls) return no_tls(nodes.front().shown_url);
@@ -397,9 +397,9 @@ Outcome Options::resolve_node(std::string_view url, Settings &settings) const {
     if (auto outcome = set_option(settings, name, value); !outcome.ok()) return outcome;
   }
   if (auto outcome = check_together(settings); !outcome.ok()) return outcome;
-  // What the environment says is for other servers.
+  // Passwords of the environment are not for embedded servers, and other passwords override them.
   if (!settings.folder.empty() || !settings.password.empty()) return {};
-  // Looked at last, because a file that is not needed may well be missing.
+  // Last, because a password file that is not needed may be missing.
   const std::string_view source = env("password_file").empty() ? "password" : "password_file";
   return env(source).empty() ? Outcome{} : set_option(settings, source, env(source));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Options of a client: from a URL and by name, checked, with messages that name the input and what
-// is allowed. One grammar for every language.
+// Options of a client, from a URL and by name. Messages name the input and what is allowed. One
+// grammar for every language.
 #pragma once
 
 #include <map>
@@ -16,17 +16,17 @@
 
 namespace redlatch::config {
 
-// Options by name, checked one by one, not yet applied.
+// Options that were set by name. Each is checked when it is set, and applied by resolve().
 class Options {
  public:
   Outcome set(std::string_view name, std::string_view value);
-  // Take what the environment says, for whatever neither URL nor set() says.
+  // Read the environment. Its values apply where neither the URL nor set() gives one.
   Outcome set_from_env();
 
-  // What `url` and these options say together. An empty URL stands for that of the environment.
-  // Passwords never appear in messages.
+  // The settings of `url` and these options together. If `url` is empty, the URL of the environment
+  // is used. Passwords never appear in messages.
   Outcome resolve(std::string_view url, Settings &settings) const;
-  // The same for a Redlock: `urls` with spaces or newlines between them.
+  // The same for a Redlock: `urls` are separated by spaces or line ends.
   Outcome resolve(std::string_view urls, std::vector<Settings> &nodes,
                   QuorumSettings &settings) const;
 
@@ -46,15 +46,15 @@ std::string option_of(const QuorumSettings &settings, std::string_view name);
 
 // ---- what options and URLs share ---------------------------------------------------------------
 
-// Is it the name of an option of one server, resp. of a whole Redlock?
+// Whether `name` is an option of one server, or of a whole Redlock.
 bool is_option(std::string_view name);
 bool is_quorum_option(std::string_view name);
-// Set one option of one server. A message names the option and what is allowed, and no value.
+// Set one option of one server. Messages name the option and what is allowed, never the value.
 Outcome set_option(Settings &settings, std::string_view name, std::string_view value);
-// A failure that suggests the nearest name. Text that does not have the form of a name is not
-// quoted.
+// A failure that suggests the nearest name, or lists all. It quotes `name` only if that has the
+// form of a name, because it may be a part of a secret.
 Outcome unknown_option(std::string_view name);
-// The one of `known` that differs little from `word`, or an empty text.
+// The word of `known` that is nearest to `word`; empty if none is near.
 std::string nearest(std::span<const std::string_view> known, std::string_view word);
 std::string nearest_option(std::string_view name);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// What may be shown of a URL.
+// Which parts of a URL may be shown.
 #include <algorithm>
 
 #include "base/text.h"
@@ -30,7 +30,7 @@ bool is_small_number(std::string_view text) {
   return parse_number(text, number) && number >= 0 && number <= kMaxDatabase;
 }
 
-// May the value of this option, as it is written in a URL, be shown?
+// Whether the value of this option, as written in a URL, may be shown.
 bool is_shown_value(std::string_view name, std::string_view value) {
   if (name == "db" || name == "protocol") return is_small_number(value);
   if (name == "timeout" || name == "connect_timeout") return is_duration(value);
@@ -39,11 +39,11 @@ bool is_shown_value(std::string_view name, std::string_view value) {
   if (name == "namespace" || name == "holder" || name == "client_name") {
     return is_plain_value(value);
   }
-  // A secret may be given where the name of its file belongs.
+  // Some users give the secret itself instead of its file.
   return is_option(name) && name != "user" && name != "password" && is_shown_path(value);
 }
 
-// "user:password" in front of the '@'. A name alone may be a password whose ':' is missing.
+// "user:password" before the '@'. A name alone may be a password without its ':'.
 std::string redact_user(std::string_view who) {
   const size_t colon = who.find(':');
   if (colon == std::string_view::npos) return who.empty() ? "" : std::string(kHidden);
@@ -94,7 +94,7 @@ std::string redact_query(std::string_view query) {
     } else if (!pair.empty()) {
       shown += kHidden;
     }
-    // What is not shown may have its rest behind an '&'.
+    // A value that is not shown may contain an '&', so that the next parameter is a part of it.
     is_behind_secret = is_behind_secret || !is_plain;
   }
   return shown;
@@ -108,7 +108,7 @@ std::string redact_url(std::string_view url) {
   if (scheme_end == std::string_view::npos || !is_scheme(scheme)) return std::string(kHidden);
   std::string shown = std::string(scheme) + "://";
   std::string_view rest = url.substr(shown.size());
-  // A password may hold a bare slash or question mark: the last '@' ends it, to be safe.
+  // A password may hold an unencoded slash or question mark, so the last '@' is taken as its end.
   if (const size_t at = rest.rfind('@'); at != std::string_view::npos) {
     shown += redact_user(rest.substr(0, at)) + "@";
     rest.remove_prefix(at + 1);

@@ -26,7 +26,7 @@ constexpr Nanos kPatience = 1000 * kMs;
 
 std::string reason_of(int error) { return std::generic_category().message(error); }
 
-// Read until the first line is there. @return why not, or nothing.
+// Read until the first line is complete. @return empty, or why it failed.
 std::string read_line(int fd, std::string &line) {
   const Nanos limit = boot_now() + kPatience;
   std::array<char, 4096> buffer{};
@@ -52,12 +52,12 @@ std::string read_line(int fd, std::string &line) {
 }  // namespace
 
 Outcome read_secret(const std::string &path, std::string &secret) {
-  // Non-blocking: to open a named pipe that nobody writes to would take for ever.
+  // Non-blocking, because open() of a named pipe without a writer would not return.
   const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   std::string line;
   const std::string reason = file.get() < 0 ? reason_of(errno) : read_line(file.get(), line);
   if (!reason.empty()) {
-    // What looks like no path may be the password itself.
+    // Text that does not look like a path may be the password itself.
     const std::string shown = is_shown_path(path) ? " " + quoted(path, 256) : "";
     return failure(Status::kInvalid, "cannot read the password file" + shown + ": " + reason);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// A secret in a file: what containers mount, and what does not show in a list of processes.
+// A secret in a file, as containers mount it. It does not show in a list of processes.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ namespace redlatch::config {
 
 inline constexpr size_t kMaxPasswordBytes = 64 * 1024;
 
-// Read the first line of `path` to `secret`, at most kMaxPasswordBytes. A pipe that somebody
-// writes to is waited for, a second at most.
+// Read the first line of `path` to `secret`; it has at most kMaxPasswordBytes. If `path` is a pipe
+// with a writer, wait for its line for at most a second.
 Outcome read_secret(const std::string &path, std::string &secret);
 
 }  // namespace redlatch::config

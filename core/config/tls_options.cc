@@ -35,7 +35,7 @@ Outcome wrong_path(std::string_view name, std::string_view path, const std::stri
   return wrong(name, (is_shown_path(path) ? ": " + quoted(path, 256) : std::string()) + what);
 }
 
-// It is read at each connecting, when the working directory may be another one.
+// Made absolute: each connection attempt reads the file, and the working directory may change.
 Outcome set_path(std::string_view name, std::string_view value, std::string &target) {
   const std::string path(value);
   if (path.empty() || path.find('\0') != std::string::npos || path.size() >= PATH_MAX) {
@@ -57,7 +57,7 @@ Outcome set_path(std::string_view name, std::string_view value, std::string &tar
 }
 
 Outcome set_sni(std::string_view value, std::string &target) {
-  // OpenSSL takes a dot in front for any name below.
+  // With a leading dot OpenSSL would accept any name in that domain.
   if (value.starts_with('.') || !(is_host(value) || is_ipv6(value))) {
     return wrong("tls_sni", " is not the name of a host");
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// The options of TLS: tls_ca, tls_cert, tls_key, tls_sni, tls_verify.
+// The TLS options: tls_ca, tls_cert, tls_key, tls_sni, tls_verify.
 #pragma once
 
 #include <optional>
@@ -13,14 +13,14 @@
 
 namespace redlatch::config {
 
-// @return nothing if there is no such option.
+// @return nullopt if `name` is not a TLS option.
 std::optional<Outcome> set_tls_option(TlsSettings &settings, std::string_view name,
                                       std::string_view value);
-// Whether they go together, and with the scheme.
+// Check that the TLS options fit together, and with the scheme.
 Outcome check_tls_options(const Settings &settings);
-// What to say where there is no TLS.
+// The failure if TLS options are set for a URL without TLS.
 Outcome no_tls(const std::string &address);
-// Empty for an unknown name.
+// The value of the option `name`; empty for an unknown name.
 std::string tls_option_of(const TlsSettings &settings, std::string_view name);
 
 }  // namespace redlatch::config

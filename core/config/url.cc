@@ -57,7 +57,7 @@ bool percent_decode(std::string_view text, std::string &out) {
   return true;
 }
 
-// Each of `refused` is a separator somewhere: what follows may be meant as another option.
+// Each of `refused` is a separator in some grammar, so the text after it may be another option.
 bool is_free_of(std::string_view text, std::string_view refused) {
   std::string unused;
   return percent_decode(text, unused) && std::none_of(text.begin(), text.end(), [refused](char c) {
@@ -169,7 +169,7 @@ Outcome UrlParser::parse() {
   return take_query();
 }
 
-// What precedes the first of `ends`. The end itself stays.
+// Take the text before the first of `ends`, or all of it.
 std::string_view UrlParser::take_until(std::string_view ends) {
   const std::string_view part = rest_.substr(0, rest_.find_first_of(ends));
   rest_.remove_prefix(part.size());

@@ -15,7 +15,7 @@ namespace redlatch::embedded {
 
 namespace {
 
-constexpr std::string_view kBatch = "500";  // keys of one SCAN; a reply has room for more
+constexpr std::string_view kBatch = "500";  // keys of one SCAN, well below kMaxReplyElements
 
 class Counter {
  public:
@@ -62,7 +62,7 @@ void Counter::read_info(std::string_view info) {
     if (name == "connected_clients" && is_number) {
       census_.client_count = std::max<int64_t>(number, 1) - 1;
     }
-    // Valkey says both: the other one is for programs that know only Redis.
+    // Valkey sends both; redis_version is for programs that know only Redis.
     if (name == "redis_version" && census_.version.empty()) {
       census_.version = "Redis " + std::string(value);
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Census: what runs in a folder, and whether anybody needs it. A look, which starts nothing and
-// keeps nothing alive.
+// Census: the state of the embedded server of a folder, and whether it is in use. Taking it starts
+// no server, and keeps none alive.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,19 @@ namespace redlatch::embedded {
 
 struct Census {
   std::string folder;
-  std::string version;       // "Valkey 8.0.1"; empty: no server answers there
+  std::string version;       // "Valkey 8.0.1"; empty: no server runs there
   int64_t pid = 0;           // of the server
-  int64_t client_count = 0;  // connections, this one not counted
-  int64_t lock_count = 0;    // keys but those that we keep beside a lock; at most kMaxCounted
+  int64_t client_count = 0;  // connections, without this one
+  int64_t lock_count = 0;    // keys, without those that we keep beside a lock; counting stops
+                             // after kMaxCounted
 };
 
 inline constexpr int64_t kMaxCounted = 100'000;
 
-// The settings are those of an embedded server. That none runs is no failure.
+// `settings` are those of an embedded server. It is no failure if none runs.
 Outcome take_census(const Settings &settings, Nanos limit, Census &census);
 
-// The same where only a yes or no is asked: at most one lock is counted.
+// The same, but counting stops after the first lock, and the folder is not checked.
 Outcome look_for_work(const Settings &settings, Nanos limit, Census &census);
 
 }  // namespace redlatch::embedded

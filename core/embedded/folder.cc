@@ -23,7 +23,8 @@ std::string octal(mode_t mode) {
   return text;
 }
 
-// By its descriptor: the path may name another folder by now. One of O_PATH allows no fchmod().
+// Through the descriptor, because the path may name another folder by now. It is an O_PATH one,
+// which fchmod() refuses.
 bool set_mode(const Descriptor &folder, mode_t mode) {
   return chmod(("/proc/self/fd/" + std::to_string(folder.get())).c_str(), mode) == 0;
 }
@@ -76,7 +77,7 @@ Outcome Folder::look(const std::string &path, Folder &folder, bool &is_there) {
                          : folder.refuse("cannot be opened: " + reason_of(errno), status_of(errno));
 }
 
-// Others could put a socket of their own there, or keep the files locked.
+// Refuses a folder where other users could put a socket of their own, or lock the files.
 Outcome Folder::check() const {
   struct stat info {};
   if (fstat(handle_.get(), &info) != 0) return refuse("cannot be seen: " + reason_of(errno));
@@ -90,13 +91,13 @@ Outcome Folder::check() const {
     return refuse("has the mode " + octal(info.st_mode) +
                   ": others must not get in, so it must be 0700");
   }
-  // A umask may have taken the owner's rights from it, now or when another process made it.
+  // A umask may have removed the owner's rights, now or when another process made the folder.
   if ((info.st_mode & 0700) == 0700 || set_mode(handle_, 0700)) return {};
   return refuse("has the mode " + octal(info.st_mode) +
                 ", must be 0700, and cannot be changed: " + reason_of(errno));
 }
 
-// Make a file of ours readable and writable to us again, as check() does the folder.
+// Make a file of ours readable and writable again, as check() does with the folder.
 bool Folder::restore_file(const std::string &name) const {
   struct stat info {};
   return fstatat(handle_.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -112,7 +113,8 @@ Outcome Folder::open_file(std::string_view name, int flags, Descriptor &file) co
   };
   file = try_open();
   if (!file.is_open() && errno == EACCES && restore_file(text)) file = try_open();
-  // A umask counts for those who open it next; should this fail, they restore it themselves.
+  // Undo a umask, for the next process that opens the file. If this fails, that process calls
+  // restore_file() itself.
   struct stat info {};
   if (file.is_open() && fstat(file.get(), &info) == 0 && (info.st_mode & 0600) != 0600) {
     (void)fchmod(file.get(), 0600);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Folder: where the embedded server of a user lives, and the files in it. Shared by the library,
-// which looks for a server there, and the supervisor program, which runs it.
+// Folder: the folder of an embedded server, and the files in it. Used by the library, which looks
+// for a server there, and by the supervisor program, which runs it.
 //
-//   clients  every client holds a shared flock for as long as it is open; the kernel takes it back
-//            from a killed one. The supervisor takes it exclusively to end.
-//   start    held exclusively by who starts a server, until that server answers.
-//   server   held exclusively by the supervisor for its life: who holds it owns the socket. Says
-//            which process that is.
-//   socket   the server's.
-//   log      what server and supervisor say.
+//   clients  a client holds a shared flock from its first connection until it is shut down; the
+//            kernel releases that of a killed process. The supervisor locks it exclusively to end.
+//   start    locked exclusively while a server is started, until that server answers.
+//   server   locked exclusively by the supervisor for its life, which makes it the owner of the
+//            socket. Contains the process id of the supervisor.
+//   socket   the server's socket.
+//   log      the output of server and supervisor.
 //
-// The lock files are never removed: two processes that lock two files of one name would both be
-// right.
+// The lock files are never removed: otherwise two processes could lock two files of one name, and
+// both would have the lock.
 #pragma once
 
 #include <string>
@@ -33,28 +33,28 @@ inline constexpr std::string_view kLogFile = "log";
 // sockaddr_un::sun_path, less "/socket" and its NUL.
 inline constexpr size_t kMaxFolderPath = 100;
 
-// The same for all processes of a user, however they were started: see docs/design/0007.
+// The same folder for all processes of a user, however they were started: see docs/design/0007.
 std::string default_folder();
 
-// What errno means, in words.
+// The text of an errno value.
 std::string reason_of(int error);
 
-// Why a file cannot be used, by errno: the rights are wrong, or something is used up, which may
-// pass.
+// The status of a file operation that failed with this errno: kUnavailable if a resource is
+// exhausted, which may pass, else kDenied.
 Status status_of(int error);
 
 class Folder {
  public:
-  // Make the folder if it is missing, and check that no other user can have put files into it. The
-  // owner's rights to the folder and its files are restored if a umask has removed them.
+  // Make the folder if it is missing, and check that no other user can have put files into it. If a
+  // umask has removed the owner's rights to it, they are restored.
   static Outcome open(const std::string &path, Folder &folder);
-  // The same without making one. `is_there` says whether there is any.
+  // The same, but a missing folder is not made: `is_there` is false then.
   static Outcome look(const std::string &path, Folder &folder, bool &is_there);
 
   const std::string &path() const { return path_; }
-  // Open a file for reading and writing, and make it if it is missing.
+  // Open a file for reading and writing. Make it if it is missing, and restore the owner's rights.
   Outcome open_file(std::string_view name, int flags, Descriptor &file) const;
-  // Whether `file` is still what stands under `name`, and not a removed one.
+  // Whether `name` still refers to the open `file`, and not to a newer one.
   bool has(std::string_view name, const Descriptor &file) const;
   void remove(std::string_view name) const;
 
@@ -67,9 +67,9 @@ class Folder {
   Descriptor handle_;
 };
 
-// flock() without waiting. 0, or errno: EWOULDBLOCK if others hold it.
+// flock() without waiting. @return 0, or errno: EWOULDBLOCK if it is locked elsewhere.
 int lock(const Descriptor &file, bool is_exclusive);
-// For all that share the open file, forked processes included.
+// Unlocks it for all that share the open file, forked processes included.
 void unlock(const Descriptor &file);
 
 }  // namespace redlatch::embedded

@@ -28,8 +28,8 @@ namespace {
 
 constexpr std::string_view kHelperName = "redlatch-embedded";
 
-// From the folder of the library: beside it (a Python package), below it, the installed tree with
-// `lib` or `lib/<machine>`, a build tree.
+// Relative to the folder of the library: beside it (a Python package), below it, in the installed
+// tree with `lib` or `lib/<machine>`, in a build tree.
 constexpr std::array<std::string_view, 5> kPlaces = {"", "redlatch/", "../libexec/redlatch/",
                                                      "../../libexec/redlatch/", "../embedded/"};
 
@@ -38,8 +38,8 @@ std::string real_path(const char *path) {
   return real ? real.get() : "";
 }
 
-// The file that this code was loaded from. The name of a program's own code is what its parent
-// called it, which need not be a path.
+// The file that this code was loaded from. For the main program dladdr() gives argv[0], which need
+// not be a path.
 std::string own_file() {
   Dl_info info{};
   const void *here = reinterpret_cast<const void *>(&find_helper);
@@ -52,7 +52,7 @@ std::string own_file() {
   return real_path("/proc/self/exe");
 }
 
-// A program that a stranger has put beside ours would run with our rights.
+// Refuses a program that another user may have put there, because it would run with our rights.
 bool is_trusted(const std::string &path, uid_t owner) {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
@@ -60,7 +60,7 @@ bool is_trusted(const std::string &path, uid_t owner) {
   return is_ours && (info.st_mode & S_IWOTH) == 0 && access(path.c_str(), X_OK) == 0;
 }
 
-// Moved out of the way of the numbers that the program expects.
+// Above the numbers that the program expects, so that adddup2 does not overwrite it.
 Descriptor duplicate(const Descriptor &from) {
   return Descriptor(fcntl(from.get(), F_DUPFD_CLOEXEC, 10));
 }
@@ -148,9 +148,9 @@ Outcome await_report(const Descriptor &report, const Start &start, Nanos limit, 
   return decode_report(line, start);
 }
 
-// The first process of the program only starts the second one, and ends: the second is nobody's
-// child here. Its end is seen at the pipe, so that waiting for it takes no time; one that stands
-// still is ended. A host that collects all children may have been faster.
+// Wait for the first process of the program, which only starts the second one and ends, so that the
+// second is no child of this process. The pipe shows its end, so that waitpid() does not block. If
+// it hangs, it is killed. A host that reaps all children may have reaped it before.
 void reap(pid_t pid, const Descriptor &alive, Nanos limit, int wake_fd) {
   siginfo_t child{};
   const bool stands_still =

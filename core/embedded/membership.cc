@@ -16,10 +16,10 @@ namespace redlatch::embedded {
 
 namespace {
 
-// Locks are asked for again and again, because a thread that waits in flock() cannot be woken.
+// How often a lock is tried: a thread that waits in flock() cannot be woken.
 constexpr Nanos kRetry = 10 * kMs;
 
-// @return false: the time is over, or somebody has called.
+// @return false if `limit` has passed, or `wake_fd` is readable.
 bool pause(Nanos limit, int wake_fd) {
   if (net::await_input(wake_fd, std::min(limit, boot_now() + kRetry), -1)) return false;
   return boot_now() < limit;
@@ -27,7 +27,7 @@ bool pause(Nanos limit, int wake_fd) {
 
 }  // namespace
 
-// A supervisor that has the file exclusively is about to end: soon there is room for a new one.
+// A supervisor that has locked the file exclusively is about to end; retry until it has.
 Outcome Membership::join(Nanos limit, int wake_fd) {
   bool is_done = folder_.has(kClientsFile, clients_);
   while (!is_done) {
@@ -51,11 +51,11 @@ Outcome Membership::try_join(bool &is_done) {
                                              quoted(settings_.folder, kMaxFolderPath) + ": " +
                                              reason_of(error) + "; name another one");
   }
-  // It may have been removed, and made again by others, before it was locked.
+  // Before it was locked, the file may have been removed and made again.
   is_done = error == 0 && folder_.has(kClientsFile, file);
   if (!is_done) return {};
   clients_ = std::move(file);
-  // The supervisor sees by the time of the file that somebody was there between two looks.
+  // The supervisor sees by the file's time that a client came and left between two of its checks.
   futimens(clients_.get(), nullptr);
   return {};
 }
@@ -83,14 +83,14 @@ Outcome Membership::dial(net::Connection &connection, Nanos limit, int wake_fd) 
     Descriptor file;
     if (auto opened = folder_.open_file(kStartFile, 0, file); !opened.ok()) return opened;
     if (lock(file, true) != 0 || !folder_.has(kStartFile, file)) continue;
-    // Whoever had the lock before may just have started one.
+    // The process that had the lock before may just have started a server.
     outcome = connection.dial(settings_, limit, wake_fd);
     if (outcome.ok() || !connection.is_nobody_there()) {
       // Closing is not enough: a forked process may have a copy.
       unlock(file);
       return outcome;
     }
-    // Unlocked by whom it starts: that goes on even if we do not wait any longer.
+    // The program unlocks `start` when it reports, even if this thread no longer waits.
     outcome = start(file, limit, wake_fd);
     return outcome.ok() ? connection.dial(settings_, limit, wake_fd) : outcome;
   } while (pause(limit, wake_fd));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Membership: a client's share in the embedded server of a folder. While it is held the server
-// stays; a server that is not there is started. Owned by the client, used by one thread at a time.
+// Membership: keeps the embedded server of a folder running for a client, and starts it if it does
+// not run. Owned by the client's link, used by one thread at a time.
 #pragma once
 
 #include "base/clock.h"
@@ -18,8 +18,8 @@ class Membership {
  public:
   explicit Membership(const Settings &settings) : settings_(settings) {}
 
-  // Connect to the folder's server, and start one if nobody answers; at most until `limit`, or
-  // until `wake_fd` turns readable.
+  // Connect to the folder's server, and start one if none runs; at most until `limit`, or until
+  // `wake_fd` turns readable.
   Outcome dial(net::Connection &connection, Nanos limit, int wake_fd);
   void leave() { clients_.close(); }
 

@@ -25,7 +25,7 @@ namespace redlatch::net {
 
 namespace {
 
-// For ppoll(): what is left until `limit`, nullptr for no limit.
+// The time until `limit`, for ppoll(); nullptr if there is no limit.
 const timespec *left_until(Nanos limit, timespec &left) {
   if (limit == kNever) return nullptr;
   const Nanos ns = std::max<Nanos>(limit - boot_now(), 0);
@@ -38,7 +38,8 @@ std::string reason_of(int error) {
   return strerror_r(error, buffer.data(), buffer.size());
 }
 
-// Wait for `events` on fd. 1: they came; 0: the limit, or `wake_fd`; -1: errno.
+// Wait for `events` on fd. @return 1: they came; 0: the limit passed, or `wake_fd` turned readable;
+// -1: errno.
 int wait_for(int fd, short events, Nanos limit, int wake_fd) {
   for (;;) {
     std::array<pollfd, 2> fds{{{fd, events, 0}, {wake_fd, POLLIN, 0}}};
@@ -54,7 +55,7 @@ int wait_for(int fd, short events, Nanos limit, int wake_fd) {
 // @return 0, or errno.
 int connect_within(int fd, const sockaddr *address, socklen_t size, Nanos limit, int wake_fd) {
   if (connect(fd, address, size) == 0) return 0;
-  // A unix socket whose backlog is full says EAGAIN: the server does not accept.
+  // EAGAIN: the backlog of a unix socket is full, because the server does not accept.
   if (errno != EINPROGRESS) return errno == EAGAIN ? ETIMEDOUT : errno;
   const int ready = wait_for(fd, POLLOUT, limit, wake_fd);
   if (ready < 0) return errno;
@@ -65,7 +66,7 @@ int connect_within(int fd, const sockaddr *address, socklen_t size, Nanos limit,
   return error;
 }
 
-// From here on receiving may block, for at most one command time limit; sending never does.
+// From here on receiving may block, for at most one command timeout; sending never does.
 bool prepare(int fd, bool is_tcp, Nanos timeout) {
   const int on = 1;
   const timeval limit{timeout / 1'000'000'000, timeout % 1'000'000'000 / 1000};
@@ -79,8 +80,8 @@ bool prepare(int fd, bool is_tcp, Nanos timeout) {
 
 }  // namespace
 
-// RESP's request format is an array of counted strings. Both formatters of hiredis go over it by
-// way of format strings: they took a third to a half of all instructions of an uncontended acquire
+// RESP's request format is an array of counted strings. Both formatters of hiredis use format
+// strings internally, which took a third to a half of all instructions of an uncontended acquire
 // and release (docs/design/0006).
 void append_command(std::string &out, std::span<const std::string_view> argv) {
   constexpr size_t kFrame = 25;  // the longest count with its sign, and two line ends
@@ -154,7 +155,7 @@ std::optional<size_t> Connection::send(std::string_view bytes) {
   try {
     return send_sealed(bytes);
   } catch (const std::bad_alloc &) {
-    shut();  // what was sealed may be lost, and with it the order
+    shut();  // encrypted bytes may be lost, and TLS cannot skip any
     return std::nullopt;
   }
 }
@@ -197,7 +198,7 @@ Connection::Received Connection::receive_once(std::vector<ReplyPtr> &replies, bo
     if (sealed_) return open_sealed(buffer, bytes.size(), replies);
     return reader_.feed(bytes, replies) ? Received::kSomething : Received::kEnded;
   } catch (const std::bad_alloc &) {
-    return Received::kEnded;  // a reply is lost, and with it the order of those behind it
+    return Received::kEnded;  // a reply is lost, so later ones would answer the wrong commands
   }
 }
 
@@ -213,7 +214,7 @@ Outcome Connection::exchange(std::string_view bytes, size_t count, Nanos limit, 
                              std::vector<ReplyPtr> &replies) {
   replies.clear();
   bool is_open = send_all(bytes, limit, wake_fd);
-  // A server may say something at once, together with the end of a handshake by TLS.
+  // The server may have sent something together with the end of the TLS handshake.
   Buffer buffer;
   if (is_open && sealed_) is_open = open_sealed(buffer, 0, replies) != Received::kEnded;
   while (is_open && replies.size() < count) {
@@ -224,7 +225,7 @@ Outcome Connection::exchange(std::string_view bytes, size_t count, Nanos limit, 
     is_open = receive(replies) != Received::kEnded;
     std::erase_if(replies, [](const ReplyPtr &r) { return r->kind == Reply::Kind::kPush; });
   }
-  // Why it was closed may still be there to be read.
+  // A TLS alert with the reason may still be unread.
   if (!is_open && sealed_ && sealed_->tls->why().ok()) (void)receive(replies);
   return replies.size() >= count ? Outcome{} : end_of_connection();
 }
@@ -260,9 +261,9 @@ Outcome Connection::start_tls(const Settings &settings, Nanos limit, int wake_fd
       if (wait_for(fd_, POLLOUT, limit, wake_fd) == 0) return late();
       is_sent = flush_sealed();
     }
-    if (step == Tls::Step::kFailed) return tls.why();  // after the server was told of it
+    if (step == Tls::Step::kFailed) return tls.why();  // after the alert was sent
     if (is_sent && step == Tls::Step::kDone) return {};
-    // Why it takes no more may still be there to be read.
+    // If the send failed, an alert with the reason may still be unread.
     if (is_sent && wait_for(fd_, POLLIN, limit, wake_fd) == 0) return late();
     const ssize_t n = recv(fd_, buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (n < 0 && is_sent && (errno == EAGAIN || errno == EINTR)) continue;
@@ -271,8 +272,8 @@ Outcome Connection::start_tls(const Settings &settings, Nanos limit, int wake_fd
   }
 }
 
-// What was sealed before goes first. A caller that is told of less than all comes again with the
-// rest, so a part counts as sent only when its seal has gone.
+// Encrypted bytes from before go first. A caller repeats what is not reported as sent, so a part
+// counts as sent only once the socket has taken all of its encrypted bytes.
 std::optional<size_t> Connection::send_sealed(std::string_view bytes) {
   constexpr size_t kPart = size_t{16} * 1024;  // one record of TLS
   for (size_t sent = 0;;) {
@@ -293,7 +294,7 @@ std::optional<size_t> Connection::send_sealed(std::string_view bytes) {
   }
 }
 
-// What has to be held counts as sent: who receives sees to it, and nobody need wait for the socket.
+// A part that has to be held counts as sent: the thread that receives encrypts and sends it.
 bool Connection::seal(std::string_view part) {
   const Tls::Step step = sealed_->tls->write(part);
   if (step == Tls::Step::kNeedsMore) sealed_->held = part;
@@ -307,7 +308,7 @@ bool Connection::flush_sealed() {
   return sent.has_value();
 }
 
-// `buffer` has `size` bytes that came, and then what they say.
+// `buffer` holds `size` bytes that were received, and is used for their plain text afterwards.
 Connection::Received Connection::open_sealed(Buffer &buffer, size_t size,
                                              std::vector<ReplyPtr> &replies) {
   for (;; size = 0) {
@@ -316,8 +317,8 @@ Connection::Received Connection::open_sealed(Buffer &buffer, size_t size,
       const std::lock_guard lock(sealed_->mutex);
       if (size > 0) sealed_->tls->put({buffer.data(), size});
       n = sealed_->tls->read(buffer);
-      // TLS itself has answers to send, such as new keys. A failure shuts the socket: the next to
-      // receive finds its end, behind what has come.
+      // TLS itself may have to reply, for example with new keys. After a failure the next receive
+      // finds the end of the socket, after what has already arrived.
       const std::string held = std::exchange(sealed_->held, {});
       if (n && !held.empty() && !seal(held)) shut();
       sealed_->tls->take(sealed_->out);

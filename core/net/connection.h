@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Connection: one socket to one server, and the only place with hiredis and socket calls.
+// Connection: one socket to one server: connecting, TLS, sending and receiving.
 //
-// It blocks only as long as it is told to. One thread at a time may receive and one may send;
-// shut() may be called by any, and ends both. Time limits are on the clock of base/clock.h.
+// Calls block at most until their limit, on the clock of base/clock.h. One thread at a time may
+// receive and one may send; any thread may call shut(), which ends both.
 #pragma once
 
 #include <array>
@@ -35,50 +35,51 @@ class Connection {
   Connection(const Connection &) = delete;
   Connection &operator=(const Connection &) = delete;
 
-  // Connect, by TLS if the settings say so, at most until `limit`, or until `wake_fd` turns
+  // Connect, over TLS if the settings say so, at most until `limit`, or until `wake_fd` turns
   // readable.
   Outcome dial(const Settings &settings, Nanos limit, int wake_fd);
-  // After a dial() that failed: no server listens there, or there is no such socket.
+  // After a dial() that failed: no server listens at the address, or the socket does not exist.
   bool is_nobody_there() const { return is_nobody_there_; }
 
-  // Send as much of `bytes` as goes without waiting. @return how much; nothing: it has ended.
+  // Send as much of `bytes` as possible without waiting. @return how much; nullopt if the
+  // connection has ended.
   [[nodiscard]] std::optional<size_t> send(std::string_view bytes);
 
   enum class Received : uint8_t {
-    kSomething,  // bytes came, maybe whole replies
-    kNothing,    // none within the limit
-    kEnded,      // closed, reset, or no protocol that we speak
+    kSomething,  // bytes, and replies that they complete
+    kNothing,    // no bytes within the limit
+    kEnded,      // closed, reset, or a protocol error
   };
   // Receive once without waiting.
   Received receive(std::vector<ReplyPtr> &replies) { return receive_once(replies, false); }
-  // The last receive found all that was there.
+  // The last receive did not fill its buffer, so the socket was empty.
   bool is_drained() const { return is_drained_; }
-  // Receive once; wait at most the command time limit of the settings.
+  // Receive once; wait for at most the command timeout of the settings.
   Received receive_waiting(std::vector<ReplyPtr> &replies) { return receive_once(replies, true); }
 
-  // Wait until it is readable, `event` is signalled (it is then cleared), or `limit` has passed.
-  // @return false after a signal.
+  // Wait until the socket is readable, `event` is signalled (it is then cleared), or `limit` has
+  // passed. @return false after a signal.
   [[nodiscard]] bool wait_readable(const Event &event, Nanos limit);
 
-  // Send `bytes` and wait for `count` replies until `limit`; pushes between them are dropped. Only
-  // before the connection is shared.
+  // Send `bytes` and wait for `count` replies until `limit`; pushes between them are dropped. For
+  // handshakes, before other threads use the connection.
   Outcome exchange(std::string_view bytes, size_t count, Nanos limit, int wake_fd,
                    std::vector<ReplyPtr> &replies);
 
-  // End sending and receiving, now and for ever. The descriptor stays open.
+  // End sending and receiving. The descriptor stays open.
   void shut();
   int fd() const { return fd_; }
 
  private:
   using Buffer = std::array<char, size_t{16} * 1024>;
 
-  // What lies between the bytes and the socket. Who sends and who receives share it.
+  // The TLS session and its output. The thread that sends and the one that receives share it.
   struct Sealed {
-    std::mutex mutex;  // of all below; sending under it never waits
+    std::mutex mutex;  // guards what follows; a send under it never waits
     std::unique_ptr<Tls> tls;
-    std::string out;       // not yet taken by the socket
-    size_t in_flight = 0;  // how many of the caller's bytes that seals
-    std::string held;      // what cannot be sealed before something more has come
+    std::string out;       // encrypted, and not yet taken by the socket
+    size_t in_flight = 0;  // how many of the caller's bytes `out` holds
+    std::string held;      // plain, until TLS has received what it needs to encrypt it
   };
 
   Outcome start_tls(const Settings &settings, Nanos limit, int wake_fd);

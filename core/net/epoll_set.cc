@@ -28,7 +28,7 @@ uint32_t events_of(uint32_t interest) {
   return events;
 }
 
-// Rounded up: waking before the limit would only mean to sleep again.
+// Rounded up: a thread that wakes before the limit would only sleep again.
 int milliseconds_until(Nanos limit) {
   if (limit == kNever) return -1;
   const Nanos left = (limit - boot_now() + kMs - 1) / kMs;
@@ -62,7 +62,7 @@ void Event::clear() const {
 
 EpollSet::EpollSet() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
   if (!is_open()) return;
-  fcntl(epoll_, F_SETFL, O_NONBLOCK);  // nothing reads it; some event loops ask for it
+  fcntl(epoll_, F_SETFL, O_NONBLOCK);  // never read, but some event loops require the flag
   control(EPOLL_CTL_ADD, event_.fd(), kEventKey, EPOLLIN);
 }
 

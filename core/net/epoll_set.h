@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Event and EpollSet: what a sleeping thread polls besides, or instead of, the connection.
+// Event and EpollSet: the descriptors that a thread polls in place of a connection, or beside it.
 #pragma once
 
 #include <array>
@@ -12,11 +12,11 @@
 
 namespace redlatch::net {
 
-// Wait until `fd` is readable or at its end, until `limit`, or until `wake_fd` turns readable.
-// @return whether `fd` is. -1: no descriptor.
+// Wait until `fd` is readable or has ended, `limit` has passed, or `wake_fd` turns readable.
+// @return whether `fd` is readable or has ended. -1 stands for no descriptor.
 bool await_input(int fd, Nanos limit, int wake_fd);
 
-// An event descriptor. Any thread.
+// An eventfd. Any thread.
 class Event {
  public:
   Event();
@@ -33,11 +33,12 @@ class Event {
   int fd_;
 };
 
-// An epoll set of one event and a few descriptors, each known by a number, its key. Of a descriptor
-// the end is seen always, input and room to send while asked for. To stop asking costs less than
-// to wake the thread that sleeps on the set. The set's own descriptor is readable while something
-// is to be seen, so that it may be a member of another set. A descriptor must be removed before it
-// is closed: if a forked child has it open as well, it would stay.
+// An epoll set of one event and a few descriptors, each with a number, its key. The end of a
+// descriptor is always reported; input and room to send only while that interest is set. To change
+// the interest costs less than to wake the thread that sleeps on the set. The set's own descriptor
+// is readable while the set has something to report, so it may be a member of another set. A
+// descriptor must be removed before it is closed: otherwise it would stay while a forked child has
+// it open.
 class EpollSet {
  public:
   EpollSet();
@@ -63,13 +64,13 @@ class EpollSet {
   struct Seen {
     bool is_interrupted = false;  // by a signal
     size_t count = 0;
-    std::array<Ready, 16> ready;  // what does not fit is seen the next time
+    std::array<Ready, 16> ready;  // what does not fit is reported by the next call
 
     const Ready *begin() const { return ready.data(); }
     const Ready *end() const { return ready.data() + count; }
   };
-  // Sleep until there is something to be seen, the event is signalled (it is then cleared), a
-  // signal comes, or `limit` has passed.
+  // Sleep until a descriptor is ready, the event is signalled (it is then cleared), a signal comes,
+  // or `limit` has passed.
   Seen wait(Nanos limit) const;
 
  private:

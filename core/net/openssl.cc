@@ -14,26 +14,28 @@ namespace redlatch::net {
 
 namespace {
 
-// The name has the version of the ABI that the headers above are of.
+// The library with the ABI of the headers that are included above.
 constexpr const char *kLibrary = "libssl.so.3";
 
-// Readers are inside; a fork writes, and does not let more in while it waits.
+// Threads inside OpenSSL hold it for reading, a fork for writing. A fork that waits has precedence
+// over new readers.
 #define REDLATCH_OPEN_TO_ALL PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP
 pthread_rwlock_t g_forks = REDLATCH_OPEN_TO_ALL;
 
-// Thrown, so that the next connection tries again: a child could not use OpenSSL otherwise.
+// Throws, so that the next connection tries again: without the handlers a child could not use
+// OpenSSL.
 bool watch_forks() {
   const int error = pthread_atfork([] { pthread_rwlock_wrlock(&g_forks); },
                                    [] { pthread_rwlock_unlock(&g_forks); },
-                                   // Those who waited for it are not in the child.
+                                   // Threads that waited for it do not exist in the child.
                                    [] { g_forks = REDLATCH_OPEN_TO_ALL; });
   if (error != 0) throw std::bad_alloc();
   return true;
 }
 
-// @return why not; empty: it is loaded.
+// @return empty, or why OpenSSL could not be loaded.
 std::string load(OpenSsl &functions) {
-  // Never closed: OpenSSL leaves destructors with each thread that has used it.
+  // Never closed: OpenSSL registers destructors with each thread that uses it.
   void *library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return dlerror();
   const char *missing = nullptr;
@@ -46,8 +48,8 @@ std::string load(OpenSsl &functions) {
   REDLATCH_OPENSSL_FUNCTIONS(REDLATCH_FIND)
 #undef REDLATCH_FIND
   if (missing != nullptr) return std::string(kLibrary) + " has no " + missing;
-  // Threads of this library may outlive exit(), and should not find OpenSSL taken down then. Where
-  // the program uses it too, that has been decided before.
+  // Threads of this library may run during exit(), when OpenSSL must not be cleaned up yet. If the
+  // program has initialised OpenSSL itself, its choice stays.
   if (functions.OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr) == 1) return {};
   return std::string(kLibrary) + " could not be initialised";
 }
@@ -63,7 +65,7 @@ InsideOpenSsl::InsideOpenSsl() {
 InsideOpenSsl::~InsideOpenSsl() { pthread_rwlock_unlock(&g_forks); }
 
 const OpenSsl *openssl(Outcome &why) {
-  static std::mutex mutex;  // of both below, which stay for the same threads
+  static std::mutex mutex;  // guards both below
   static OpenSsl functions;
   static bool is_loaded = false;
   const std::lock_guard lock(mutex);

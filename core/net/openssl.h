@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// The functions of OpenSSL, which is loaded by the first connection with TLS and stays. So whoever
-// has no TLS needs no OpenSSL, and whoever has gets that of the process or else of the system, with
-// its corrections and its list of authorities (docs/design/0013).
+// The functions of OpenSSL, which the first TLS connection loads, and which stays loaded. Programs
+// without TLS need no OpenSSL. Others use the one that the process has loaded, else that of the
+// system, with its security updates and its list of authorities (docs/design/0013).
 #pragma once
 
 #include <openssl/err.h>
@@ -61,8 +61,8 @@ struct OpenSsl {
 #undef REDLATCH_MEMBER
 };
 
-// There is one of these while a thread is inside OpenSSL. A fork waits until there is none, because
-// a lock of OpenSSL's that another thread has would stay taken in the child for ever.
+// Exists while a thread is inside OpenSSL. A fork waits until none exists: a mutex of OpenSSL that
+// another thread has locked would stay locked in the child.
 class InsideOpenSsl {
  public:
   InsideOpenSsl();
@@ -71,7 +71,8 @@ class InsideOpenSsl {
   InsideOpenSsl &operator=(const InsideOpenSsl &) = delete;
 };
 
-// Load it, once. Any thread. @return nullptr if this host has none; `why` says what was missed.
+// Load OpenSSL, once. Any thread. @return nullptr if this host has none; `why` names what is
+// missing.
 const OpenSsl *openssl(Outcome &why);
 
 }  // namespace redlatch::net

@@ -15,8 +15,8 @@ namespace redlatch::net {
 
 namespace {
 
-// The functions below build one value each, in one piece of memory with its text or its elements
-// behind it; hiredis calls them and takes nullptr as out of memory.
+// hiredis calls the functions below. Each builds one value, in one block of memory with its text or
+// its elements; hiredis takes nullptr as out of memory.
 
 Reply *make(const redisReadTask *task, Reply::Kind kind, size_t extra) {
   auto &budget = *static_cast<ReplyReader::Budget *>(task->privdata);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// ReplyReader: bytes in, replies out. hiredis' parser builds our own values, with limits on bytes,
-// elements and depth, so that a hostile server can make us hold only so much. One thread at a time:
-// the thread that reads the connection.
+// ReplyReader: bytes in, replies out. The parser of hiredis builds our own values, with limits on
+// bytes, elements and depth, so that a hostile server cannot exhaust memory. One thread at a time:
+// the one that reads the connection.
 #pragma once
 
 #include <cstddef>
@@ -29,11 +29,11 @@ class ReplyReader {
   ReplyReader(const ReplyReader &) = delete;
   ReplyReader &operator=(const ReplyReader &) = delete;
 
-  // Take in `bytes` and append the replies that are complete to `replies`.
-  // @return false: what came is no reply of a lock server; the connection is useless.
+  // Parse `bytes` and append the replies that are complete to `replies`.
+  // @return false after a protocol error or an exceeded limit: the connection is useless.
   [[nodiscard]] bool feed(std::span<const char> bytes, std::vector<ReplyPtr> &replies);
 
-  // What the reply that is being built has used of its limits.
+  // The parts of its limits that the reply under construction has used.
   struct Budget {
     size_t bytes = 0;
     size_t elements = 0;

@@ -25,7 +25,7 @@ AddressList look_up(const std::string &host, const std::string &port, int flags,
 
 #ifdef __GLIBC__
 
-// A question to the resolver. It must stay where it is until it is answered or taken back.
+// A question to the resolver. It must not move until it is answered or cancelled.
 struct Question {
   Question(const std::string &host_, const std::string &port_) : host(host_), port(port_) {
     hints.ai_socktype = SOCK_STREAM;
@@ -38,7 +38,7 @@ struct Question {
   gaicb block{};
 };
 
-// Questions that could not be taken back when their time was over wait here for their answers.
+// Questions that timed out and could not be cancelled. They stay here until they are answered.
 class Stragglers {
  public:
   void keep(std::list<Question> &question) {
@@ -68,7 +68,7 @@ Stragglers &stragglers() {
 
 AddressList ask_resolver(const std::string &host, const std::string &port, Nanos limit, int wake_fd,
                          int &error) {
-  // First: once the question is asked, nothing may fail for want of memory.
+  // First, because nothing may throw once the question is asked.
   Stragglers &late = stragglers();
   std::list<Question> question;
   question.emplace_back(host, port);
@@ -102,7 +102,7 @@ AddressList ask_resolver(const std::string &host, const std::string &port, Nanos
 Outcome resolve(const std::string &host, const std::string &port, Nanos limit, int wake_fd,
                 AddressList &addresses) {
   int error = 0;
-  // Addresses in digits, and this machine's own name, need no server and no time limit.
+  // Numeric addresses and localhost need no name server, and no time limit.
   addresses = look_up(host, port, host == "localhost" ? 0 : AI_NUMERICHOST, error);
   if (addresses) return {};
   if (host != "localhost") addresses = ask_resolver(host, port, limit, wake_fd, error);

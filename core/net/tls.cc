@@ -27,16 +27,16 @@ std::string text_of(const OpenSsl &library, unsigned long code) {
   return text == nullptr ? "no reason given" : text;
 }
 
-// Without it, OpenSSL asks at the terminal.
+// Without this callback OpenSSL asks for a passphrase at the terminal.
 int no_passphrase(char * /*buffer*/, int /*size*/, int /*rwflag*/, void * /*data*/) { return 0; }
 
-// 0: errno says why there is none.
+// The type of the file; 0, with errno, if it has none.
 mode_t kind_of(const std::string &path) {
   struct stat seen {};
   return stat(path.c_str(), &seen) == 0 ? seen.st_mode & S_IFMT : 0;
 }
 
-// What a session is made of.
+// The SSL_CTX of one session.
 class Context {
  public:
   Context(const OpenSsl &library, const TlsSettings &settings)
@@ -67,7 +67,7 @@ Outcome Context::unusable(const char *option, const std::string &path, const std
                                        " cannot be used: " + why);
 }
 
-// OpenSSL would read from a pipe or a device for as long as it likes.
+// OpenSSL would block for any time on a pipe or a device.
 Outcome Context::check_file(const char *option, const std::string &path) {
   const mode_t kind = kind_of(path);
   if (kind == 0) return unusable(option, path, std::generic_category().message(errno));
@@ -79,12 +79,12 @@ Outcome Context::prepare() {
     return failure(Status::kUnsupported, "OpenSSL of this host cannot be used: " + complaint());
   }
   library_.ERR_clear_error();
-  // RFC 8996: 1.0 and 1.1 must not be used. The system may ask for more.
+  // RFC 8996: 1.0 and 1.1 must not be used. The system's configuration may require more.
   const long oldest = library_.SSL_CTX_ctrl(context_, SSL_CTRL_GET_MIN_PROTO_VERSION, 0, nullptr);
   if (oldest < TLS1_2_VERSION) {
     library_.SSL_CTX_ctrl(context_, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, nullptr);
   }
-  // A server has no reason to begin anew; what it could make us keep then has no limit.
+  // A server has no reason to renegotiate, and could make us buffer without a limit.
   library_.SSL_CTX_set_options(context_, SSL_OP_NO_RENEGOTIATION);
   library_.SSL_CTX_ctrl(context_, SSL_CTRL_MODE, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, nullptr);
   library_.SSL_CTX_set_default_passwd_cb(context_, no_passphrase);
@@ -127,18 +127,18 @@ Outcome Context::load_certificate() {
   return {};
 }
 
-// Whom to ask for, and, if that is to be checked, whose certificate it must be.
+// Set the name to send (SNI) and, if `is_checked`, to verify in the certificate.
 bool set_name(const OpenSsl &library, SSL *session, const std::string &name, bool is_checked) {
   in6_addr address{};
   const bool is_address = inet_pton(AF_INET, name.c_str(), &address) == 1 ||
                           inet_pton(AF_INET6, name.c_str(), &address) == 1;
-  if (is_address) {  // RFC 6066: not one to ask for
+  if (is_address) {  // RFC 6066: addresses are not sent
     X509_VERIFY_PARAM *parameters = library.SSL_get0_param(session);
     return !is_checked || library.X509_VERIFY_PARAM_set1_ip_asc(parameters, name.c_str()) == 1;
   }
-  // The parameter is not const for the sake of other uses of this function.
+  // SSL_ctrl() takes no const pointer, because other commands write.
   auto *asked = const_cast<char *>(name.c_str());
-  // RFC 9525: a name is one of the alternative names, and `*` a whole label.
+  // RFC 9525: only the alternative names count, and `*` is a whole label.
   library.SSL_set_hostflags(
       session, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
   return library.SSL_ctrl(session, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
@@ -146,7 +146,7 @@ bool set_name(const OpenSsl &library, SSL *session, const std::string &name, boo
          (!is_checked || library.SSL_set1_host(session, asked) == 1);
 }
 
-// Alerts of the server (RFC 8446, 6.2) that another attempt will not change.
+// Whether this alert of the server (RFC 8446, 6.2) is permanent: a retry will not help.
 bool will_not_pass(int alert) {
   constexpr std::array kFinal = {SSL_AD_HANDSHAKE_FAILURE,
                                  SSL_AD_BAD_CERTIFICATE,
@@ -179,7 +179,7 @@ Outcome Tls::make(const Settings &settings, std::unique_ptr<Tls> &tls) {
   if (session == nullptr) throw std::bad_alloc();
   BIO *in = library->BIO_new(library->BIO_s_mem());
   BIO *out = library->BIO_new(library->BIO_s_mem());
-  library->SSL_set_bio(session, in, out);  // they are the session's now
+  library->SSL_set_bio(session, in, out);  // the session owns them now
   if (in == nullptr || out == nullptr) throw std::bad_alloc();
   library->SSL_set_connect_state(session);
   if (set_name(*library, session, name, settings.tls.verify == TlsSettings::Verify::kFull)) {
@@ -209,7 +209,7 @@ Tls::Step Tls::shake_hands() {
 void Tls::put(std::span<const char> sealed) {
   BIO *in = library_.SSL_get_rbio(session_);
   const int size = static_cast<int>(sealed.size());
-  // One in memory takes all or, without memory, nothing.
+  // A memory BIO takes all bytes or, without memory, none.
   if (library_.BIO_write(in, sealed.data(), size) != size) throw std::bad_alloc();
 }
 
@@ -226,7 +226,7 @@ std::optional<size_t> Tls::read(std::span<char> plain) {
 Tls::Step Tls::write(std::string_view plain) {
   const InsideOpenSsl inside;
   library_.ERR_clear_error();
-  // All of it, because what takes it is memory.
+  // Writes all of it, because the BIO is memory.
   const int n = library_.SSL_write(session_, plain.data(), static_cast<int>(plain.size()));
   if (n > 0) return Step::kDone;
   if (library_.SSL_get_error(session_, n) == SSL_ERROR_WANT_READ) return Step::kNeedsMore;

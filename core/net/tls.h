@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Tls: bytes of the application in, bytes for the socket out, and back; no socket inside. So it is
-// a Connection that sends, with its limits and without SIGPIPE. One thread at a time.
+// Tls: a TLS session over memory: plain bytes in, encrypted bytes out, and back. It has no socket,
+// so that Connection sends, with its limits and without SIGPIPE. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -23,28 +23,29 @@ struct OpenSsl;
 
 class Tls {
  public:
-  // As a client of the server that `settings` name. Files are read anew each time, because
-  // certificates are renewed while a service runs.
+  // Make a session with the server of `settings`. Files are read each time, because certificates
+  // may be renewed while a service runs.
   static Outcome make(const Settings &settings, std::unique_ptr<Tls> &tls);
   ~Tls();
   Tls(const Tls &) = delete;
   Tls &operator=(const Tls &) = delete;
 
-  // Go on with the handshake. @return whether it is over; after a failure, why() says so.
+  // Continue the handshake. @return kFailed: see why().
   enum class Step : uint8_t { kDone, kNeedsMore, kFailed };
   Step shake_hands();
 
-  // Take in what the server has sent. Throws std::bad_alloc.
+  // Take in bytes that the server has sent. Throws std::bad_alloc.
   void put(std::span<const char> sealed);
-  // Open some of that. @return how much; 0: more is needed; nothing: it has ended, see why().
+  // Decrypt some of them. @return how many; 0: more are needed; nullopt: the session has ended, see
+  // why().
   std::optional<size_t> read(std::span<char> plain);
-  // Seal all of `plain`, or nothing. @return kNeedsMore: the same has to be tried again after the
-  // next read(), because a message of TLS itself has come in part.
+  // Encrypt all of `plain`, or nothing. @return kNeedsMore: repeat the call after the next read(),
+  // because a part of a TLS message is still missing.
   Step write(std::string_view plain);
-  // Append what is to be sent to `sealed`. Throws std::bad_alloc.
+  // Append the encrypted output to `sealed`. Throws std::bad_alloc.
   void take(std::string &sealed);
 
-  // Why it has failed. Ok: the server said goodbye.
+  // Why the session has failed. Ok: the server closed it in good order.
   const Outcome &why() const { return why_; }
 
  private:
@@ -55,7 +56,7 @@ class Tls {
   const OpenSsl &library_;
   ssl_st *session_ = nullptr;
   const std::string address_;
-  const std::string name_;  // that the certificate must have
+  const std::string name_;  // the server's, by SNI and in the certificate
   Outcome why_;
 };
 

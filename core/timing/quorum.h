@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// The arithmetic of a quorum. No clock, randomness or node in it.
+// The arithmetic of a quorum: majorities, deadlines and node ages. It reads no clock and no random
+// source.
 //
 // Source: the Redlock algorithm (S. Sanfilippo), with the corrections of docs/design/0012.
 #pragma once
@@ -18,14 +19,14 @@
 
 namespace redlatch::timing {
 
-// Two sets of so many of `node_count` nodes have one in common.
+// The size of a majority. Any two majorities have a node in common.
 constexpr size_t majority_of(size_t node_count) { return node_count / 2 + 1; }
 
-// How long one node is waited for in a round.
+// The time limit of one node in a round.
 constexpr Nanos node_limit(Nanos lease) { return std::clamp(lease / 20, 5 * kMs, 50 * kMs); }
 
 // The latest time until which at least `needed` of `deadlines` are valid; 0 if there are too few.
-// Whoever else wants a quorum then needs a vote that has not run out.
+// Until then every other majority needs a vote that has not expired.
 inline Nanos valid_until(std::span<const Nanos> deadlines, size_t needed) {
   std::array<Nanos, kMaxNodes> sorted{};
   if (deadlines.size() < needed || deadlines.size() > sorted.size()) return 0;
@@ -35,7 +36,7 @@ inline Nanos valid_until(std::span<const Nanos> deadlines, size_t needed) {
 }
 
 // Rendezvous hashing (Thaler and Ravishankar) by FNV-1a: every client puts the nodes of one lock
-// in the same order, whatever order and names its URLs have. A higher one comes first.
+// in the same order, whatever order and names its URLs have. The highest rank comes first.
 constexpr uint64_t rank_of_node(std::string_view run_id, std::string_view lock_key) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const std::string_view part : {run_id, lock_key}) {
@@ -45,19 +46,26 @@ constexpr uint64_t rank_of_node(std::string_view run_id, std::string_view lock_k
   return hash * 0x9e3779b97f4a7c15;
 }
 
-// What a step can have added to the uptime of `node`: how far its clock is from the right ones.
-// Which those are nobody knows; but when no more than a minority of nodes is wrong, and `node` is
-// one of them, then of as many others as make a minority at least one is right. So it is not
-// further than from the last of the nearest so many. kNever: too few are known. `others`: all but
-// `node`.
-inline Nanos clock_doubt(const ServerAge &node, std::span<const ServerAge> others,
-                         size_t minority) {
+// The age of a node as it reported it, and when.
+struct ServerAge {
+  int64_t uptime_s = 0;  // by its wall clock
+  Nanos clock = 0;       // its wall clock minus our clock, at half of the round trip
+  Nanos round_trip = 0;
+  Nanos asked_at = 0;
+};
+
+// An upper bound of what a clock step can have added to the uptime of `node`, or kNever if too few
+// nodes are known. `others`: all nodes except `node`; `minority`: how many clocks may be wrong. A
+// step that adds to the uptime moves the clock away from the right ones. If `node` is wrong, at
+// most minority - 1 others are, so one of the `minority` others whose clocks are nearest is right:
+// the step is at most the distance to the farthest of these.
+inline Nanos clock_doubt(const ServerAge &node, std::span<const ServerAge> others, size_t minority) {
   if (others.size() < minority || others.size() > kMaxNodes) return kNever;
   if (minority == 0) return 0;
   std::array<Nanos, kMaxNodes> distances{};
   for (size_t i = 0; i < others.size(); i++) {
     const Nanos apart = node.clock - others[i].clock;
-    // Told at different times, and clocks drift.
+    // The nodes were asked at different times, and clocks drift.
     const Nanos drift = (node.asked_at - others[i].asked_at) / 100;
     distances[i] = std::max(apart, -apart) + std::max(drift, -drift) + others[i].round_trip;
   }
@@ -66,8 +74,8 @@ inline Nanos clock_doubt(const ServerAge &node, std::span<const ServerAge> other
   return distances[minority - 1];
 }
 
-// The local time from which on a node of this age certainly is older than `guard`. Its uptime is a
-// difference of its wall clock, which may have been stepped since it started: see clock_doubt().
+// The local time from which a node of this age is certainly older than `guard`. The server computes
+// its uptime from its wall clock, which may have been stepped since: see clock_doubt().
 constexpr Nanos votes_from(const ServerAge &age, Nanos distance, Nanos guard) {
   if (distance == kNever) return kNever;
   const Nanos doubt = distance + age.round_trip + 1000 * kMs;  // uptime is in whole seconds
