@@ -91,7 +91,7 @@ size_t take_log_line(size_t limit, std::string &line) {
   const std::lock_guard lock(from.mutex);
   if (from.dropped_count > 0) {
     from.lines.push_front("warning " + std::to_string(from.dropped_count) +
-                          " older lines were dropped: nobody asked for them");
+                          " older lines were dropped: they were not taken in time");
     from.dropped_count = 0;
   }
   if (from.lines.empty()) return 0;

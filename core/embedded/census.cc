@@ -79,7 +79,7 @@ Outcome Counter::count_in(const std::string &database, int64_t most) {
   do {
     if (auto outcome = ask({"SCAN", cursor, "COUNT", kBatch}); !outcome.ok()) return outcome;
     const Reply &page = *replies_[0];
-    if (page.count() != 2) return failure(Status::kServer, "no answer to SCAN that we know");
+    if (page.count() != 2) return failure(Status::kServer, "unexpected reply to SCAN");
     cursor = page.at(0).text();
     for (size_t i = 0; i < page.at(1).count(); i++) {
       const std::string_view key = page.at(1).at(i).text();

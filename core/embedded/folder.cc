@@ -82,7 +82,7 @@ Outcome Folder::check() const {
   struct stat info {};
   if (fstat(handle_.get(), &info) != 0) return refuse("cannot be seen: " + reason_of(errno));
   if (S_ISLNK(info.st_mode)) return refuse("is a symbolic link: name what it points to");
-  if (!S_ISDIR(info.st_mode)) return refuse("is no folder");
+  if (!S_ISDIR(info.st_mode)) return refuse("is not a folder");
   if (info.st_uid != geteuid()) {
     return refuse("belongs to user " + std::to_string(info.st_uid) + ": it must be that of user " +
                   std::to_string(geteuid()) + ", who runs this");

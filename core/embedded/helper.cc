@@ -125,9 +125,10 @@ Outcome decode_report(const std::string &line, const Start &start) {
   int32_t status = 0;
   if (end == std::string::npos || space == std::string::npos ||
       !parse_number(std::string_view(line).substr(0, space), status)) {
-    return failure(Status::kUnavailable,
-                   "the embedded server's supervisor " + quoted(start.helper, PATH_MAX) +
-                       " ended without a word; see " + start.folder + "/" + std::string(kLogFile));
+    return failure(Status::kUnavailable, "the embedded server's supervisor " +
+                                             quoted(start.helper, PATH_MAX) +
+                                             " ended without a report; see " + start.folder + "/" +
+                                             std::string(kLogFile));
   }
   return Outcome{static_cast<Status>(status), line.substr(space + 1, end - space - 1)};
 }
@@ -190,7 +191,7 @@ Outcome start_helper(const Start &start, Nanos limit, int wake_fd) {
   const Descriptor lock = duplicate(*start.lock);
   if (!report.open() || !alive.open() || !lock.is_open()) {
     unlock(*start.lock);
-    return failure(Status::kUnavailable, "the kernel gives no descriptor");
+    return failure(Status::kUnavailable, "cannot create pipes for the embedded server");
   }
   SpawnAttributes attributes;
   attributes.pass(report.writing, kReportFd);

@@ -250,7 +250,7 @@ Outcome Connection::start_tls(const Settings &settings, Nanos limit, int wake_fd
   const auto late = [&] {
     return failure(Status::kUnavailable,
                    "cannot reach " + address_ +
-                       ": no answer by TLS within the time limit, as from a port without it");
+                       ": no TLS answer within the time limit, as from a port without TLS");
   };
   Buffer buffer;
   for (;;) {

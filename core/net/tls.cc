@@ -185,7 +185,7 @@ Outcome Tls::make(const Settings &settings, std::unique_ptr<Tls> &tls) {
   if (set_name(*library, session, name, settings.tls.verify == TlsSettings::Verify::kFull)) {
     return {};
   }
-  return failure(Status::kInvalid, quoted(name, 256) + " is no name that TLS could ask for");
+  return failure(Status::kInvalid, quoted(name, 256) + " is not a valid TLS server name");
 }
 
 Tls::Tls(const OpenSsl &library, std::string address, std::string name)
@@ -253,9 +253,9 @@ void Tls::note_failure(int result) {
   if (will_not_pass(alert)) {
     const bool is_version = alert == SSL_AD_PROTOCOL_VERSION;
     why_ = failure(is_version ? Status::kUnsupported : Status::kDenied,
-                   address_ + " refused the connection by TLS: " + text);
+                   address_ + " refused the connection over TLS: " + text);
   } else {
-    why_ = failure(Status::kUnavailable, "cannot reach " + address_ + " by TLS: " + text);
+    why_ = failure(Status::kUnavailable, "cannot reach " + address_ + " over TLS: " + text);
   }
 }
 

@@ -19,20 +19,20 @@ Outcome check_token(std::string_view token) {
                                 ? quoted(token)
                                 : std::to_string(token.size()) + " bytes";
   return failure(Status::kInvalid, "token must be " + std::to_string(protocol::kTokenSize) +
-                                       " bytes, as of a lease (got " + shown + ")");
+                                       " bytes, the token of a lease (got " + shown + ")");
 }
 
 Outcome check_wait(int64_t wait_ms) {
   if (wait_ms >= -1) return {};
-  return failure(Status::kInvalid, "wait of " + std::to_string(wait_ms) +
-                                       " ms: allowed are -1 (no limit), 0 (one try) and more");
+  return failure(Status::kInvalid, "wait must be -1 (no limit), 0 (one try) or more (got " +
+                                       std::to_string(wait_ms) + " ms)");
 }
 
 Outcome check_lease(int64_t lease_ms) {
   if (lease_ms >= kMinLeaseMs && lease_ms <= kMaxLeaseMs) return {};
-  return failure(Status::kInvalid, "lease of " + std::to_string(lease_ms) + " ms: allowed are " +
-                                       std::to_string(kMinLeaseMs) + " to " +
-                                       std::to_string(kMaxLeaseMs));
+  return failure(Status::kInvalid, "ttl must be " + std::to_string(kMinLeaseMs) + " ms to " +
+                                       std::to_string(kMaxLeaseMs) + " ms (got " +
+                                       std::to_string(lease_ms) + " ms)");
 }
 
 bool is_own_token(std::string_view value) { return protocol::is_token(value); }

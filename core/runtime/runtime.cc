@@ -39,12 +39,12 @@ std::shared_ptr<Runtime> Runtime::open(std::vector<Settings> nodes,
                                        std::optional<QuorumSettings> quorum, Outcome &why) {
   std::array<uint8_t, 24> random{};
   if (!fill_random(random)) {
-    why = failure(Status::kInternal, "the kernel gives no random bytes");
+    why = failure(Status::kInternal, "cannot get random bytes from the kernel");
     return nullptr;
   }
   std::shared_ptr<Runtime> runtime(new Runtime(std::move(nodes), quorum));
   if (!runtime->is_open()) {
-    why = failure(Status::kNoMemory, "the kernel gives no descriptor");
+    why = failure(Status::kNoMemory, "cannot create epoll and event descriptors");
     return nullptr;
   }
   uint64_t seed = 0;

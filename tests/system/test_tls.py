@@ -285,7 +285,7 @@ def test_a_wait_outlasts_a_bad_network(tls_server: Server, spawn: Spawn, name: s
         proxy.garbles = True
         actor = spawn(through(proxy, tls_server))
         reply = actor.call("acquire", name=name, wait=100)
-        assert reply.status == "RL_E_UNAVAILABLE" and "by TLS" in reply.message, reply
+        assert reply.status == "RL_E_UNAVAILABLE" and "over TLS" in reply.message, reply
         waiting = actor.begin("acquire", name=name, wait=-1)
         seen = proxy.link_count
         wait_until(lambda: proxy.link_count > seen + 1)
