@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Every text of the product, of all formats and variants.
+// Visits every Lua script of the product, in all formats and variants.
 #pragma once
 
 #include "protocol/scripts.h"

@@ -19,7 +19,7 @@ std::string shown(const Beliefs::Holder &holder) {
                    std::to_string(holder.lease->fence) + ", token " + holder.token + ")";
 }
 
-// Whether nobody promises that either is alone.
+// Whether both may hold a lock at once: two readers, or two holds of one owner.
 bool may_share(const Beliefs::Holder &a, const Beliefs::Holder &b) {
   if (!a.lease || !b.lease) return false;
   const bool both_read = a.mode == protocol::Mode::kRead && b.mode == protocol::Mode::kRead;
@@ -45,11 +45,12 @@ void Beliefs::judge() {
 }
 
 void Beliefs::judge(const std::string &name, Name &entry) {
-  const Belief *first = nullptr;  // of those who are promised to be alone
+  const Belief *first = nullptr;  // the last holder to which exclusion is promised
   for (auto at = entry.beliefs.begin(); at != entry.beliefs.end();) {
     Belief &belief = *at;
     if (!is_held(belief)) {
-      // One that is over by the clock may still be prolonged by mistake: it stays until it is told.
+      // A defect may still prolong a lease that has ended by the clock: it stays until its state
+      // says that it has ended.
       const bool is_told =
           !belief.holder.lease || belief.holder.lease->state.load() != lock::Lease::kHeld;
       at = is_told ? entry.beliefs.erase(at) : std::next(at);
@@ -76,7 +77,7 @@ void Beliefs::judge(const std::string &name, Name &entry) {
 void Beliefs::begin(const std::string &name, Holder holder) {
   Name &entry = names_[name];
   if (excused_.contains(holder.token)) holder.is_excused = true;
-  if (holder.is_excused) excused_.insert(holder.token);  // whoever it is passed on to as well
+  if (holder.is_excused) excused_.insert(holder.token);  // also for later local hand-offs
   if (holder.lease) {
     tally_.grants++;
     judge_fence(name, entry, holder);
@@ -92,7 +93,7 @@ void Beliefs::begin(const std::string &name, Holder holder) {
   entry.beliefs.push_back({std::move(holder), false});
 }
 
-// Readers have the same one, and so have all holds of an owner.
+// Readers may have the same fence, and so may all holds of an owner.
 void Beliefs::judge_fence(const std::string &name, Name &entry, const Holder &holder) {
   if (!holder.has_fence) return;
   const int64_t fence = holder.lease->fence;
@@ -174,7 +175,7 @@ void Beliefs::forged(const std::string &token, Nanos until, int64_t highest_fenc
   forged_[token] = {until, highest_fence};
   excuse(token);
   schedule_.at(until, [this, token, until] {
-    if (forged_[token].until != until) return;  // another one came since
+    if (forged_[token].until != until) return;  // a later forged grant replaced it
     for (const auto &[name, entry] : names_) {
       for (const Belief &belief : entry.beliefs) {
         const bool is_true = belief.holder.token != token || !is_held(belief);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Beliefs: who thinks at this moment that a lock is theirs, each by its own clock. The rules about
-// what clients may believe, and about what they may send.
+// Beliefs: which clients now believe that they hold a lock, each by its own clock. Checks the rules
+// of beliefs: exclusion, fences, lost leases, local hand-offs and forged grants.
 #pragma once
 
 #include <cstdint>
@@ -29,47 +29,47 @@ class Beliefs {
       : schedule_(schedule), tally_(tally), trace_(trace), verdict_(verdict) {}
 
   struct Holder {
-    int client;  // its slot; negative: of another library
+    int client;  // its slot; negative for a client of another library
     const Clock *clock;
-    std::shared_ptr<lock::Lease> lease;  // none for another library, whose deadline stands here
+    std::shared_ptr<lock::Lease> lease;  // nullptr for another library, which uses `deadline`
     Nanos deadline = 0;
     std::string token;
-    bool is_excused = false;  // nobody promised that it is alone
-    Nanos end = kNever;       // of the longest hold, by its own clock
-    int local_burst = -1;     // how often it may have been passed on before; -1: not judged
+    bool is_excused = false;  // exclusion is not promised to it
+    Nanos end = kNever;       // of its max_hold, by its own clock
+    int local_burst = -1;     // the limit of local hand-offs before it; -1: not judged
     protocol::Mode mode = protocol::Mode::kWrite;
-    std::string owner{};       // who may have it more than once; '': nobody
-    bool is_attached = false;  // whoever takes over a lease is not told its fence
+    std::string owner{};       // of a reentrant lock; '' otherwise
+    bool is_attached = false;  // an attach does not return the fence of the lease
     bool has_fence = true;
   };
 
-  // Something is about to happen to clients: whoever has lost by now must not come back.
+  // Called before a client acts: a lease that has ended by now must not be held again.
   void look();
-  // A client has done something: is anybody not alone?
+  // Called after a client has acted: checks exclusion and the other rules of holders.
   void judge();
 
   void begin(const std::string &name, Holder holder);
   bool is_known(const lock::Lease &lease) const;
-  // It reads now, or writes.
+  // The holder of this lease is a reader, or a writer, from now on.
   void change(const lock::Lease &lease, protocol::Mode mode);
   void end(const lock::Lease &lease);
   void end_foreign(const std::string &name, int client);
-  // The process of this client is gone, and with it what it thought.
+  // The process of this client has ended, and its beliefs with it.
   void client_died(int client);
 
-  // Nobody promises that whoever believes now is alone: the server has lost what it acknowledged.
+  // Exclusion is not promised to any present believer: the server has lost what it acknowledged.
   void excuse_all();
-  // .. nor whoever holds, or comes to believe that it holds, by this token.
+  // Exclusion is not promised to any believer with this token, now or later.
   void excuse(const std::string &token);
 
-  // Another user of the server published a grant to this token: it may be believed, but no longer
-  // than `until`, and its fence must be one that the server can have minted by then.
+  // Another user of the server published a grant to this token. A client may believe it, but not
+  // after `until`, and only if the server can have issued its fence by then.
   void forged(const std::string &token, Nanos until, int64_t highest_fence);
 
-  // Who knows what is promised.
+  // Set the judge, which knows what is promised.
   void judge_by(const Judge &judge) { judge_ = &judge; }
 
-  // Whoever has not been told that it is over, by its clock or not.
+  // Visit each holder whose client has not ended the lease, even if its deadline has passed.
   void for_each(
       const std::function<void(const std::string &name, const Holder &holder)> &visit) const;
   size_t count() const;
@@ -77,14 +77,14 @@ class Beliefs {
  private:
   struct Belief {
     Holder holder;
-    bool is_over = false;  // by its own clock
+    bool is_over = false;  // the lease has ended, by the holder's clock
   };
   struct Name {
     std::list<Belief> beliefs;
     int64_t last_fence = 0;
     bool is_fence_let_off = false;
     std::string last_token, last_owner;
-    int pass_count = 0;  // of that token
+    int pass_count = 0;  // local hand-offs of last_token
   };
 
   bool is_held(const Belief &belief) const;

@@ -62,7 +62,7 @@ void Caller::act() {
   acquire();
 }
 
-// What `fill` allocates is the product's.
+// Memory that `fill` allocates counts as the product's.
 template <class Fill>
 void Caller::start(Request::Op op, void (Caller::*then)(), const Fill &fill) {
   turn_++;
@@ -101,7 +101,7 @@ lock::AcquireOptions Caller::options() {
   return options;
 }
 
-// Owners of a hash are known to all clients, those of readers to one alone.
+// Owners of a hash are shared by all clients; owners of a read-write lock belong to one client.
 void Caller::share(lock::AcquireOptions &options) {
   const Plan &plan = scene_.plan;
   options.format = plan.format;
@@ -134,7 +134,7 @@ void Caller::cancel() {
   client_.cancel(*request_);
 }
 
-// A wait ends when it is over. A process that stood still may be late.
+// Rule: a wait ends within its limit. A process that was paused may be late.
 void Caller::judge_wait(const Request &request) {
   const Nanos took = scene_.schedule.now() - asked_at_;
   const Nanos limit = request.wait_ms * kMs + request.wait_ms * kMs / 100 + kWaitSlack;
@@ -162,7 +162,7 @@ bool Caller::take(const GivenLease &given) {
     request.name = given.name;
     request.inquiry->token = given.token;
     request.options = std::move(chosen);
-    request.options.mode = protocol::Mode::kWrite;  // as it turns out
+    request.options.mode = protocol::Mode::kWrite;  // the attach sets the real one
     request.options.owner.clear();
     request.lease = std::make_shared<lock::Lease>();
   });
@@ -174,7 +174,7 @@ bool Caller::take(const GivenLease &given) {
 void Caller::hold() {
   turn_++;
   Nanos time = random_.between(0, scene_.plan.hold_max);
-  // Some outlive their lease, if nobody renews it.
+  // Some holds are longer than their lease, which ends if it is not renewed.
   const bool is_long = random_.chance(scene_.plan.is_of_rates() ? 500 : 30);
   if (scene_.is_working && is_long) time = random_.between(0, 2 * scene_.plan.lease_max);
   const bool is_handed_over = scene_.plan.shape == Shape::kHandover && random_.chance(600);
@@ -195,7 +195,7 @@ void Caller::climb() {
   const auto op = is_up ? Request::Op::kUpgrade : Request::Op::kDowngrade;
   start(op, &Caller::on_climbed, [&](Request &request) {
     request.lease = lease_;
-    // Two that poll, and wait for each other, are not told of that.
+    // Two polling clients that wait for each other get no deadlock status.
     const int64_t longest_ms = client_.is_polling() ? limit_ms : -1;
     if (is_up) request.wait_ms = kind < 40 ? longest_ms : kind < 75 ? limit_ms : 0;
   });
@@ -204,7 +204,7 @@ void Caller::climb() {
   }
 }
 
-// Whoever would wait for ever lets go, so that the other one gets on.
+// After a deadlock the caller releases its read lock at once, so that the other reader can upgrade.
 void Caller::on_climbed() {
   const auto request = std::exchange(request_, nullptr);
   if (request->op == Request::Op::kUpgrade) judge_wait(*request);
@@ -233,8 +233,8 @@ void Caller::give_back() {
   think();
 }
 
-// The token is handed over when the server has marked it; by some at once, or of a lease that they
-// go on with, or that was lost: then nobody can attach it.
+// Hand the token over once the server has marked the lease. Some callers hand it over before the
+// mark, some without a detach, and some for a lease that was lost: such tokens cannot be attached.
 void Caller::detach() {
   if (!lease_) return think();
   const int64_t kind = random_.between(0, 9);

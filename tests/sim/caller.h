@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Caller: a thread of a user's program. It takes locks, holds them for a while, and gives them back
-// in all the ways that there are.
+// Caller: a thread of a user's program. It acquires locks, holds them for a while, and gives them
+// back in every way that the product has.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@
 
 namespace redlatch::sim {
 
-// A lease that its client gave away, to be attached by another one.
+// A lease that its client has detached, for another client to attach.
 struct GivenLease {
   std::string name, token;
 };
@@ -29,15 +29,15 @@ class Caller {
   Caller &operator=(const Caller &) = delete;
 
   void begin();
-  // Attach this lease, if it has nothing else to do. False if it has.
+  // Attach this lease. @return false if the caller is busy or its process paused.
   bool take(const GivenLease &given);
   std::function<void(const GivenLease &)> on_given;
 
-  // Since when it has waited for a lock without a limit; kNever if it does not.
+  // When its wait without a limit began; kNever if it is not in such a wait.
   Nanos waiting_since() const;
   const std::string &name() const { return name_; }
   bool is_idle() const { return !request_ && !lease_; }
-  // Give back what is held, stop waiting: the work is over.
+  // The work is over: release the lease that it holds.
   void wind_up();
 
  private:
@@ -72,17 +72,17 @@ class Caller {
   const std::shared_ptr<bool> is_alive_;
 
   std::string name_;
-  std::shared_ptr<lock::Request> request_;  // while it waits for something
+  std::shared_ptr<lock::Request> request_;  // while one is pending
   std::shared_ptr<lock::Lease> lease_;      // while it holds
   Nanos asked_at_ = 0;
-  uint64_t turn_ = 0;  // counts what it did; an old event means nothing
+  uint64_t turn_ = 0;  // number of its current action; events of earlier ones are ignored
 };
 
 // A simulated process.
 struct Slot {
-  std::unique_ptr<Client> client;  // none while it is gone
+  std::unique_ptr<Client> client;  // nullptr while the process does not exist
   std::vector<std::unique_ptr<Caller>> callers;
-  uint64_t life = 0;  // how many processes had this place before
+  uint64_t life = 0;  // how many processes have started in this slot
 };
 
 std::string lock_name(int number);

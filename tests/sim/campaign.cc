@@ -22,7 +22,7 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// What a process tells the one that started it: lines `kind seed text`, in the end a tally.
+// The report of a worker process: lines `kind seed text`, and a tally at the end.
 class Report {
  public:
   explicit Report(FILE *out) : out_(out) {}
@@ -47,7 +47,7 @@ class Report {
   FILE *out_;
 };
 
-// False: the process ended before its work did.
+// @return false if the process ended before its work did.
 bool read_report(FILE *in, Findings &findings) {
   char *line = nullptr;
   size_t capacity = 0;

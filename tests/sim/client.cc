@@ -91,7 +91,7 @@ bool Client::is_through() const {
 
 // ---- calls of users ----------------------------------------------------------------------------
 
-// Whatever goes into the service goes through here.
+// Every call of the service goes through here.
 template <class Call>
 void Client::call(const Call &call) {
   scene_.beliefs.look();
@@ -102,7 +102,7 @@ void Client::call(const Call &call) {
   settle();
 }
 
-// Something that this process does by itself: not while it stands still, and not once it is gone.
+// Run an action of this process later: after a pause, and not if the process has ended.
 template <class Action>
 void Client::later(Nanos delay, Action action) {
   scene_.schedule.in(delay, [this, action, alive = is_alive_] {
@@ -115,7 +115,7 @@ void Client::later(Nanos delay, Action action) {
 void Client::start(const RequestPtr &request, std::function<void()> done) {
   tell("starts", *request);
   calls_.emplace(request.get(), std::pair(request, std::move(done)));
-  // Whoever asks to read only does not write meanwhile.
+  // A caller that asks for a downgrade counts as a reader from now on.
   if (request->op == lock::Request::Op::kDowngrade) {
     scene_.beliefs.change(*request->lease, protocol::Mode::kRead);
   }
@@ -157,7 +157,7 @@ void Client::finished(lock::Request &request) {
       if (is_ok) believe(request);
       break;
     case lock::Request::Op::kDetach:
-      // Refused: it is held as before.
+      // The detach failed, and the lease is held as before.
       if (is_held(*request.lease) && !scene_.beliefs.is_known(*request.lease)) {
         Beliefs::Holder holder{slot_, &clock_, request.lease, 0, request.lease->token};
         holder.mode = request.lease->mode;
@@ -172,7 +172,7 @@ void Client::finished(lock::Request &request) {
       if (is_ok) scene_.judge.succeeded(request);
       break;
   }
-  // The product's own word for a reply that it cannot read.
+  // The product's message for a reply that it cannot read.
   if (request.message.find("unexpected answer") != std::string::npos) {
     scene_.verdict.broken("every answer is understood", request.message);
   }
@@ -208,7 +208,7 @@ void Client::lease_ended(lock::Lease &lease) {
 // ---- the shell ---------------------------------------------------------------------------------
 
 void Client::settle() {
-  // A token that was passed on inside the client is still held, and may be renewed.
+  // A local hand-off has erased its token from given_up_: it is held, and may be renewed.
   for (const std::string &token : given_up_) scene_.judge.given_up(token);
   given_up_.clear();
   scene_.beliefs.judge();
@@ -230,7 +230,7 @@ void Client::settle() {
   arm();
 }
 
-// The service is told of it a moment later, by another thread.
+// The service gets on_disconnected() a moment later, as from another thread.
 void Client::disconnect(Wire &wire) {
   wire.link = 0;
   wire.is_up = false;
@@ -261,7 +261,7 @@ void Client::greet(Wire &wire) {
   if (is_blocked || !server(wire).greet(wire.link, channel, scene_.plan.is_sharded)) {
     scene_.network.close(wire.link, Network::Ending::kSoon);
     wire.link = 0;
-    // Nobody answers: refused at once, or not before the limit.
+    // A server that is down refuses at once; otherwise the attempt times out.
     const bool is_silent = is_blocked || server(wire).is_up();
     return later(is_silent ? settings_[wire.node].connect_timeout : back,
                  [this, &wire] { fail_connect(wire, "nobody answers"); });
@@ -270,7 +270,7 @@ void Client::greet(Wire &wire) {
   later(back, [this, &wire, link = wire.link] { finish_connect(wire, link); });
 }
 
-// What the server says of itself. An engine does not look at it.
+// The identity and age of the server, which only a quorum uses.
 void Client::read_identity(Wire &wire) {
   ServerFacts facts;
   const std::string run_id = server(wire).run_id();
@@ -321,7 +321,7 @@ void Client::fail_connect(Wire &wire, const std::string &why) {
 void Client::arm() {
   const Nanos due = service_->next_due();
   if (due == kNever) return;
-  // An earlier one that is pending looks again.
+  // If an earlier timer event is pending, it arms the next one.
   const Nanos soonest = std::max(clock_.when(due), scene_.schedule.now());
   if (soonest >= timer_at_) return;
   const Nanos at = soonest + random_.between(0, 50'000);
@@ -346,7 +346,7 @@ void Client::on_time(uint64_t number) {
 // ---- connections -------------------------------------------------------------------------------
 
 void Client::Wire::received(uint64_t id, Messages messages) {
-  // What comes before the handshake is over is not looked at.
+  // Messages before the end of the handshake are ignored.
   if (id != link || (!is_up && !client.is_paused())) return;
   if (client.is_paused()) {
     client.inbox_.push_back({node, id, std::move(messages)});
@@ -397,7 +397,7 @@ void Client::pause(Nanos until) {
   });
 }
 
-// What came meanwhile and what fell due meanwhile are looked at in any order.
+// Handle the messages and the timers of the pause, in random order.
 void Client::resume() {
   if (is_paused()) return;
   scene_.trace.say(scene_.schedule.now(), "client %d goes on", slot_);
@@ -407,7 +407,7 @@ void Client::resume() {
     call([](lock::LockService &service, Nanos now) { service.on_timer(now); });
   };
   if (is_time_first) run_time();
-  is_resuming_ = true;  // what was said meanwhile is no news of a server's clock
+  is_resuming_ = true;  // replies of the pause are too old to show a server's clock
   for (const Arrival &arrival : std::exchange(inbox_, {})) {
     Wire &wire = *wires_[arrival.node];
     if (wire.link == arrival.link) take(wire, arrival.messages);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Client: the product's LockService in a simulated process, with what core/runtime does in a real
-// one: a connection to each node, timers, callers.
+// Client: the product's LockService in a simulated process. It does what core/runtime does in a
+// real one: it connects to each node, runs timers, and completes the requests of callers.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class Client : private lock::Outlet {
  public:
   using RequestPtr = std::shared_ptr<lock::Request>;
 
-  // `slot`: its place among the clients; `life`: how many stood there before.
+  // `slot`: its index among the processes; `life`: how many processes had this slot before.
   Client(Scene &scene, int slot, uint64_t life);
   ~Client() override;
 
@@ -34,15 +34,15 @@ class Client : private lock::Outlet {
   void cancel(lock::Request &request);
   void abandon(lock::Lease &lease);
   bool is_held(const lock::Lease &lease) const;
-  // Its process ends in good order.
+  // The process shuts the client down.
   void shut_down();
 
   // Faults.
   void pause(Nanos until);
   bool is_paused() const { return scene_.schedule.now() < paused_until_; }
   Nanos paused_until() const { return paused_until_; }
-  void forget_connections(Network::Ending ending);  // its process is gone
-  // Nothing gets through to `node`, or from there, until then; nor does a new connection.
+  void forget_connections(Network::Ending ending);  // the process has ended
+  // Block messages to `node` (is_up), from it (is_down), and new connections, until `until`.
   void cut_off(size_t node, bool is_up, bool is_down, Nanos until);
   void heal();
   bool is_connected(size_t node) const { return wires_[node]->is_up; }
@@ -51,10 +51,10 @@ class Client : private lock::Outlet {
   uint64_t link(size_t node) const { return wires_[node]->link; }
 
   int slot() const { return slot_; }
-  // Whether the server tells it nothing.
+  // Whether it gets no pushes and has to poll.
   bool is_polling() const { return scene_.plan.has(Fault::kPollOnly) && slot_ % 4 == 3; }
   const std::string &channel() const { return service_->channel(); }
-  // Whether nothing is left of what its callers asked for.
+  // Whether its service has nothing left to do.
   bool is_through() const;
 
  private:
@@ -67,14 +67,14 @@ class Client : private lock::Outlet {
     Client &client;
     const size_t node;
     uint64_t link = 0;
-    bool is_up = false;  // on_connected() was the last word of the connection
+    bool is_up = false;  // between on_connected() and the end of the connection
     bool is_dropped = false;
     bool is_connecting = false;
-    bool is_closed_due = false;  // while the process stands still
+    bool is_closed_due = false;  // the connection ended while the process was paused
     CommandList out;
-    Nanos asked_at = 0;  // who the server is, by our clock
+    Nanos asked_at = 0;  // when the identity was asked for, by our clock
     ServerFacts facts;
-    std::string run_id;  // that the node had last
+    std::string run_id;  // the last one of the node
     Nanos blocked_until = 0;
   };
   struct Arrival {
@@ -114,22 +114,22 @@ class Client : private lock::Outlet {
   const int slot_;
   const Clock clock_;
   Random random_;
-  std::vector<Settings> settings_;  // of the nodes
+  std::vector<Settings> settings_;  // one for each node
   QuorumSettings quorum_settings_;
   std::vector<std::unique_ptr<Wire>> wires_;
   std::unique_ptr<lock::LockService> service_;
   const std::shared_ptr<bool> is_alive_;  // events outlive the client
 
-  Nanos heard_at_ = 0;  // last, what was not delayed by this process
+  Nanos heard_at_ = 0;  // last reply that no pause of this process has delayed
   bool is_resuming_ = false;
-  Nanos timer_at_ = kNever;  // the event that is pending
+  Nanos timer_at_ = kNever;  // of the pending timer event
   uint64_t timer_number_ = 0;
   Nanos paused_until_ = 0;
   std::vector<Arrival> inbox_;  // while paused
   bool is_time_due_ = false;    // while paused
   std::map<lock::Request *, std::pair<RequestPtr, std::function<void()>>> calls_;
   std::vector<std::function<void()>> done_;
-  std::set<std::string> given_up_;  // tokens that were given back or lost by this call
+  std::set<std::string> given_up_;  // tokens whose leases this call has ended
 };
 
 }  // namespace redlatch::sim

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// For LD_PRELOAD into a server: its wall clock is what another process writes into a file. The
-// first 8 bytes of the file that REDLATCH_CLOCK names are the time, microseconds since 1970.
-// Monotonic clocks stay real, so that the event loop goes on while the wall clock stands still.
+// For LD_PRELOAD into a server: sets its wall clock. The first 8 bytes of the file that
+// REDLATCH_CLOCK names are the time in microseconds since 1970, written by another process.
+// Monotonic clocks stay real, so that the event loop runs while the wall clock does not move.
 //
-// Valkey 9.1 looks at the wall clock once in a millisecond, and adds what the processor's clock has
-// counted since; but not if it cannot see, in /proc/cpuinfo, that there is a good one.
+// Valkey 9.1 reads the wall clock once in a millisecond, and adds the ticks of the processor's
+// clock since then, unless /proc/cpuinfo does not show that this clock is a constant one.
 //
-// The server's allocator may ask for the time before anything is set up: then, system calls only.
+// The server's allocator may read the time before anything is set up: until then the shim makes
+// system calls only.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +38,7 @@ static const char *file_name(void) {
   return NULL;
 }
 
-// A server that silently ran on real time would make every comparison worthless.
+// Without the file the server ends: on real time every comparison would be worthless.
 static int64_t now_us(void) {
   const _Atomic int64_t *mapped = atomic_load(&clock_us);
   if (!mapped) {
@@ -52,7 +53,7 @@ static int64_t now_us(void) {
   return atomic_load(mapped);
 }
 
-// The event loop asks for the monotonic time often, and the C library needs no system call for it.
+// The event loop reads the monotonic time often; the C library does that without a system call.
 static int (*real_clock_gettime)(clockid_t, struct timespec *);
 
 __attribute__((constructor)) static void find_real_clock(void) {

@@ -211,7 +211,7 @@ Value Commands::type(Argv argv) {
   return Value::status(entry ? kNames[entry->data.index()] : "none");
 }
 
-// Nobody here makes a list.
+// The store has no lists.
 Value Commands::lindex(Argv argv) { return lookup(argv[1]) ? wrong_type() : Value::nil(); }
 
 Value Commands::time(Argv) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Commands: what each command of the simulated store does, in the words of a Redis 7.0. Made anew
-// for each command; holds nothing but a reference to the store.
+// Commands: the commands of the simulated store, with the replies of Redis 7.0. An object is made
+// for each command, and holds only a reference to the store.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ namespace redlatch::sim {
 class Commands {
  public:
   enum Flag : uint8_t {
-    kWrite = 1,     // after it a script may use memory that the server does not have
+    kWrite = 1,     // once a script has written, it is not stopped for lack of memory
     kDenyOom = 2,   // may need memory
     kNoScript = 4,  // not for scripts
     kPublish = 8,   // needs rights on a channel
   };
   struct Command {
     std::string_view name;  // lower case
-    int arity;              // with the name; negative: at least so many
+    int arity;              // counts the name; -n: n or more
     uint8_t flags;
     Value (Commands::*action)(Argv argv);
 
@@ -34,11 +34,11 @@ class Commands {
 
   explicit Commands(Store &store) : store_(store) {}
 
-  // @return nullptr: no such command.
+  // @return nullptr for an unknown command.
   static const Command *find(std::string_view name);
-  // Run what a client sent.
+  // Check a command that a client sent, and run it.
   Value execute(Argv argv);
-  // .. if nothing stands against it.
+  // Run a command that was checked.
   Value run(const Command &command, Argv argv);
 
  private:
@@ -86,10 +86,10 @@ class Commands {
   Value zremrangebyscore(Argv argv);
 
   int64_t now_ms() const { return store_.now_us_ / 1000; }
-  // nullptr: no such key, or it has just expired.
+  // nullptr if the key does not exist or has expired.
   Store::Entry *lookup(std::string_view key);
-  struct WrongType {};  // thrown; run() answers it
-  // The same for a type.
+  struct WrongType {};  // thrown; run() makes it the reply
+  // The value of a key as this type.
   template <class T>
   T *lookup(std::string_view key) {
     Store::Entry *entry = lookup(key);
@@ -113,7 +113,7 @@ class Commands {
   Value expire_at(std::string_view key, int64_t ms);
   void remove(std::string_view key);
   void changed(std::string_view key) { store_.listener_.changed(key); }
-  // Members of `key` are gone, maybe all.
+  // Call it after members of `key` were removed, maybe all.
   void shrunk(std::string_view key, bool is_empty) { is_empty ? remove(key) : changed(key); }
   void put(Store::SortedSet &set, std::string_view key, std::string_view member, double score);
   void take(Store::SortedSet &set, std::string_view key, std::string_view member);
@@ -121,13 +121,13 @@ class Commands {
   Store &store_;
 };
 
-// How the server reads numbers: all of the text, no blanks, no leading zeros.
+// Parse a number as the server does: all of the text, no blanks, no leading zeros.
 bool parse_integer(std::string_view text, int64_t &number);
 bool parse_score(std::string_view text, double &score);
-// As printf's "%.17g".
+// Format a number as printf's "%.17g".
 std::string format_score(double score);
 bool is_equal_ignoring_case(std::string_view text, std::string_view lower);
-// The glob of SCAN: `*`, `?`, `[a-z]`, `[^a]`, and a backslash in front of any of them.
+// The glob of SCAN: `*`, `?`, `[a-z]`, `[^a]`, and a backslash before any of them.
 bool matches_glob(std::string_view pattern, std::string_view text);
 
 Value wrong_type();

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// World, part 2: what goes wrong, when, and to whom. Of several nodes never so much that nothing is
-// promised: clocks of less than half of them are stepped. Who has no majority without the votes
-// that were forgotten, by nodes without a guard or that did not start again, is promised nothing;
-// nor is who holds when the only server forgets, or its clock is stepped.
+// World: injects faults into clients, connections and nodes.
+//
+// Of several nodes, the clocks of less than half are stepped, because nothing would be promised
+// otherwise. Exclusion is not judged for a lease without a majority of votes that were not
+// forgotten (by a node without a guard, or without a restart). With one server it is not judged for
+// the present holders when the server loses its data at once, or when its clock is stepped.
 #include <openssl/evp.h>
 
 #include <algorithm>
@@ -16,9 +18,9 @@ namespace redlatch::sim {
 
 namespace {
 
-constexpr Nanos kAfterFaults = 10 * kSecond;  // the longest that one goes on
+constexpr Nanos kAfterFaults = 10 * kSecond;  // no fault lasts longer
 
-// Whom it is aimed at when its time comes. The others are settings of the run.
+// The target of a fault. Faults without a target are settings that apply throughout the run.
 enum class Target : uint8_t { kNobody, kClient, kNode };
 
 constexpr Target target_of(Fault fault) {
@@ -51,7 +53,7 @@ constexpr Target target_of(Fault fault) {
   }
 }
 
-// The first digits of the SHA-1 of a lock key.
+// The first 8 digits of the SHA-1 of a lock key, as in a pushed grant.
 std::string check_of(std::string_view key) {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned size = 0;
@@ -76,7 +78,7 @@ void World::schedule_fault() {
 void World::inject() {
   if (plan_.kills_newcomers()) return kill_newcomer();
   if (plan_.kills_crowds()) return kill_crowd();
-  // Those of clients are the cheap ones: three for each that stops everybody. One node stops few.
+  // With one server, three faults of clients for each of the server, which stops all clients.
   const bool is_for_client = random_.chance(plan_.is_quorum() ? 500 : 750);
   std::vector<Fault> kinds;
   for (size_t i = 0; i < kFaultCount; i++) {
@@ -86,14 +88,14 @@ void World::inject() {
   }
   if (kinds.empty()) return;
   const Fault fault = kinds[random_.below(kinds.size())];
-  // Most of the time most of them answer.
+  // Rarely, so that a majority of the nodes answers most of the time.
   if (fault == Fault::kMajority && !random_.chance(250)) return;
   trace_.mix(static_cast<uint64_t>(fault) + 1000);
   trace_.say(schedule_.now(), "fault: %s", std::string(name_of(fault)).c_str());
   return is_for_client ? inject_into_client(fault) : inject_into_node(fault);
 }
 
-// Rather one that waits for something.
+// Prefers a client that has requests pending.
 Client *World::any_client() {
   Client *client = nullptr;
   for (int tries = 0; tries < 3 && (client == nullptr || !client->is_busy()); tries++) {
@@ -151,7 +153,7 @@ void World::break_connection(Fault fault, Client &client) {
   network_.cut_when_sending(client.link(node), ending);
 }
 
-// Any nodes, even all.
+// Cut a client off from some nodes, possibly from all.
 void World::part(Fault fault, Client &client) {
   const int short_chance = plan_.shape == Shape::kRedlockRestart ? 200 : 700;
   const Nanos until =
@@ -161,7 +163,7 @@ void World::part(Fault fault, Client &client) {
   const bool is_down = !is_one_way || !is_up;
   tally_.inject(fault, client.is_busy());
   if (plan_.shape == Shape::kRedlockRestart && random_.chance(300)) {
-    // Those who are there now count on the others; who comes then does not know.
+    // All present clients lose the same minority; clients that start later reach it.
     const std::vector<size_t> nodes = some_nodes(few());
     for (Slot &slot : slots_) {
       if (slot.client) part_from(*slot.client, nodes, is_up, is_down, until);
@@ -194,7 +196,7 @@ void World::kill(int number, Fault fault) {
     const auto &client = slots_[static_cast<size_t>(number)].client;
     if (client || !scene_.is_working) return;
     populate(number);
-    // It knows of some nodes no more than that they are there.
+    // A new client sometimes cannot reach a few nodes.
     if (scene_.is_calm || !plan_.has(Fault::kPartition) || !random_.chance(500)) return;
     tally_.inject(Fault::kPartition, true);
     part_from(*client, some_nodes(1 + random_.below(few())), true, true,
@@ -202,7 +204,7 @@ void World::kill(int number, Fault fault) {
   });
 }
 
-// One who waits, so that it is likely granted while its host is gone.
+// Kill the host of a waiter, so that the waiter is likely granted the lock afterwards.
 void World::kill_newcomer() {
   for (size_t i = 0; i < slots_.size(); i++) {
     Client *client = any_client();
@@ -219,7 +221,8 @@ void World::kill_crowd() {
   }
 }
 
-// A grant of a waiter's lock, by a user who may publish on its channel and knows what to write.
+// Publish a forged grant to a waiter, as another user who may publish on its channel and knows the
+// format.
 void World::forge() {
   Server &server = *servers_.front();
   const auto waiters = judge_->waiters();
@@ -239,7 +242,7 @@ void World::forge() {
   trace_.say(schedule_.now(), "forged for %s of %s: %s", member.c_str(), lock.c_str(),
              message.c_str());
   constexpr int64_t kLead = 3'600LL * 1'000'000;
-  const Nanos slack = kSecond;  // for what is on its way, and clocks of other rates
+  const Nanos slack = kSecond;  // for the delivery, and clock rates
   beliefs_.forged(member.substr(0, 32), schedule_.now() + 3 * kSecond + slack,
                   server.now_us() + kLead);
   server.forge("app:rl1:" + member.substr(0, 22), message);
@@ -257,7 +260,7 @@ void World::inject_into_node(Fault fault) {
   Server &server = *servers_[node];
   if (!server.is_up()) return;
   trace_.say(schedule_.now(), "at node %zu", node);
-  const int64_t longest = plan_.is_quorum() ? 3000 : 1500;  // in ms: the only one is missed
+  const int64_t longest = plan_.is_quorum() ? 3000 : 1500;  // in ms; shorter for the only server
   switch (fault) {
     case Fault::kServerPause:
       tally_.inject(fault, false);
@@ -283,7 +286,7 @@ void World::inject_into_node(Fault fault) {
   }
 }
 
-// Several at once stand still, are down, or reach nobody.
+// Several nodes at once are paused, down or unreachable.
 void World::silence(Fault fault) {
   const size_t count =
       fault == Fault::kMinority ? 1 + random_.below(few()) : few() + 1 + random_.below(few() + 1);
@@ -303,8 +306,8 @@ void World::silence(Fault fault) {
   }
 }
 
-// Those who hold do not see that `node` starts empty; somebody who has never seen it does, and its
-// clock is stepped before.
+// Hide a restart of `node` from the present clients by cutting them off. One client is killed, and
+// the process that replaces it meets the node for the first time, whose clock may be stepped first.
 void World::hide_restart(size_t node) {
   const Nanos until = schedule_.now() + random_.between(1, 5) * kSecond;
   for (Slot &slot : slots_) {
@@ -322,15 +325,15 @@ void World::hide_restart(size_t node) {
 void World::bring_down(Fault fault, size_t node) {
   tally_.inject(fault, fault == Fault::kServerCrash || !servers_[node]->store().keys().empty());
   Nanos pause = random_.between(1, 500) * kMs;
-  // Whatever was acknowledged has ended by then, on any clock that is not too far off.
   const bool is_hidden = plan_.shape == Shape::kRedlockRestart && random_.chance(500);
   if (is_hidden) pause = random_.between(1, 30) * kMs;
   if (is_hidden) hide_restart(node);
+  // So long that every lease that was acknowledged ends first, by any clock within the margin.
   if (fault == Fault::kServerLoss) pause = plan_.lease_max + plan_.lease_max / 50 + 10 * kMs;
   crash(node, pause, fault);
 }
 
-// `fault`: whether it comes back with its data.
+// The node restarts after `down_for`; with its data if `fault` is kServerCrash.
 void World::crash(size_t node, Nanos down_for, Fault fault) {
   Server &server = *servers_[node];
   server.crash();
@@ -343,7 +346,8 @@ void World::crash(size_t node, Nanos down_for, Fault fault) {
   });
 }
 
-// FLUSHALL, or what a limit of memory does to one key, or a release by force.
+// FLUSHALL on one node, or the eviction of one lock's key there, or on all nodes as by a forced
+// release.
 void World::forget(size_t node) {
   if (!servers_[node]->is_up()) return;
   const auto locks = judge_->held_at(node);
@@ -374,7 +378,7 @@ void World::step_clock(Fault fault, size_t node) {
     scene_.stepped_back += by;
     by = -by;
   } else {
-    // Large enough that the next reply shows it to every client.
+    // Large enough that every client notices the step by the next reply.
     const bool is_far = plan_.shape == Shape::kRedlockRestart && random_.chance(500);
     by += 5 * kSecond + (is_far ? 2 * plan_.restart_guard : 0);
   }
@@ -395,7 +399,7 @@ void World::calm() {
   for (const Slot &slot : slots_) {
     if (slot.client) slot.client->heal();
   }
-  // What is promised then is promised without some nodes, too.
+  // The rules of the calm must also hold while a minority of the nodes is down.
   if (!plan_.has(Fault::kMinority) || !random_.chance(500)) return;
   gone_ = some_nodes(few());
   for (const size_t node : gone_) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Commands on hashes.
+// Commands: those on hashes.
 #include <limits>
 
 #include "commands.h"
@@ -74,8 +74,8 @@ Value Commands::hincrby(Argv argv) {
   return Value::of(number + by);
 }
 
-// A server draws them by lot; ours are the first ones, so that equal runs are equal. Nobody but
-// nonsense asks for fewer than there are without having to live with either.
+// A server draws random fields; this one takes the first, so that equal runs are equal. Scripts
+// must not depend on which fields they get.
 Value Commands::hrandfield(Argv argv) {
   int64_t count = 1;
   if (argv.size() > 2 && !parse_integer(argv[2], count)) return not_an_integer();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Goal: the simulated store answers as a real server does. Method: random sequences of commands and
-// scripts on both, with one clock; every reply, every message and, in the end, every key compared.
+// Goal: the simulated store answers as a real server does. Method: run random sequences of commands
+// and scripts on both, with one clock; compare every reply, every message and, at the end, every
+// key.
 //
 //   store_honesty --socket PATH --clock FILE --seed N --sequences N --steps N
 //       [--replay NUMBER] [--defect NAME]
@@ -123,7 +124,7 @@ bool is_alike(Value ours, Value theirs, Likeness likeness) {
     if (likeness == Likeness::kErrorText && value->items.size() == 2 &&
         value->items[0].text == "error") {
       std::string &text = value->items[1].text;
-      // The codes that our scripts look at come with the same words everywhere.
+      // Error codes that our scripts check have the same text on every server.
       if (!text.starts_with("WRONGTYPE") && !text.starts_with("OOM")) text = code_of(text);
     }
   }
@@ -162,7 +163,7 @@ class Honesty : private Store::Listener {
     messages_.push_back({std::string(channel), std::string(message), is_sharded});
     return options_.defect == "receivers" ? 2 : 1;
   }
-  // Who listens to one kind of channel does not listen to the other.
+  // Subscribers of sharded channels do not get the messages of others, and the other way round.
   int64_t subscribers(std::string_view channel) override {
     const auto &heard = StepMaker::channels(false);
     return std::count(heard.begin(), heard.end(), channel);
@@ -204,7 +205,7 @@ void Honesty::begin(int64_t number) {
   store_.set_may_publish(true);
   if (!has_loaded_) {
     store_.clear();
-    control({"FLUSHALL"});  // also what another run has left
+    control({"FLUSHALL"});  // also removes keys of other runs
   }
   // Keys only, as a rule: compiling all texts again takes a server longer than the sequence, and
   // FLUSHALL tidies its memory up.
@@ -229,7 +230,7 @@ void Honesty::begin(int64_t number) {
   has_loaded_ = true;
 }
 
-// What may be there; nonsense arguments make more than the usual ones.
+// Keys that may exist: the usual ones, and those that nonsense arguments have made.
 std::set<std::string> Honesty::keys() const {
   std::set<std::string> keys(StepMaker::keys().begin(), StepMaker::keys().end());
   for (const auto &[key, entry] : store_.keys()) keys.insert(key);
@@ -312,7 +313,7 @@ void Honesty::carry_out(const Step &step) {
   }
 }
 
-// The server has no command for it: it notices what it is asked for.
+// The server has no command that expires keys: it expires a key when that is read.
 void Honesty::expire() {
   Words words = {"EXISTS"};
   for (const std::string &key : keys()) words.push_back(key);

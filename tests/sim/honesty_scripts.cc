@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// StepMaker, part 2: our scripts, with what clients send.
+// StepMaker: steps that run our scripts, with arguments as clients send them.
 #include <algorithm>
 #include <array>
 
@@ -14,8 +14,8 @@ namespace redlatch::sim {
 using protocol::LockKeys;
 using protocol::Script;
 
-// For what is written with SET PXAT: some servers keep a key with such an end in the past for a
-// moment, others do not.
+// A ttl above 0, for scripts that use SET PXAT: servers differ in whether a key that ends in the
+// past exists for a moment.
 std::string StepMaker::lasting(const std::string &time) {
   return time.empty() || time[0] <= '0' ? "5000" : time;
 }
@@ -107,7 +107,8 @@ StepMaker::Words StepMaker::arguments(const LockKeys &lock, Script which) {
   return words;
 }
 
-// A script of ours, with what a client sends; and sometimes with arguments lost or keys mixed up.
+// One of our scripts, with arguments as a client sends them; sometimes with arguments missing or
+// keys mixed up.
 Step StepMaker::script() {
   static constexpr Script kScripts[] = {
       Script::kAcquire,      Script::kAcquire,     Script::kAcquire,      Script::kAcquireRead,

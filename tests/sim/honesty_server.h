@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// RealServer: a server whose wall clock is ours (clock_shim.c), over a unix socket, and one who
-// subscribes there. Throws std::runtime_error when the connection breaks.
+// RealServer: a real server over a unix socket, whose wall clock the test sets (clock_shim.c), and
+// a subscriber there. Throws std::runtime_error when a connection breaks.
 #pragma once
 
 #include <atomic>
@@ -40,7 +40,7 @@ class RealServer {
     return receive();
   }
   void subscribe(std::span<const std::string> channels, bool is_sharded);
-  // What the subscriber was sent since the last call.
+  // The messages to the subscriber since the last call.
   std::vector<Message> messages();
 
  private:

@@ -19,7 +19,7 @@ using protocol::Script;
 
 constexpr int64_t kMs = 1000, kSecond = 1'000'000, kMinute = 60 * kSecond;
 
-// Scripts that are not ours, by their place in texts().
+// Indexes in texts() of the scripts of other libraries.
 enum Foreign : size_t {
   kTheirRelease,
   kTheirExtend,
@@ -64,7 +64,7 @@ constexpr std::array<const char *, kForeignCount> kForeignTexts = {
     "return misspelt",
 };
 
-// Clients: one is heard on both kinds of channel, one nowhere, one on either kind.
+// Client ids: one has subscribers on both kinds of channel, one on neither, two on one kind each.
 constexpr std::array<const char *, 4> kCids = {"aaaaaaaaaaaaaaaaaaaaaA", "bbbbbbbbbbbbbbbbbbbbbQ",
                                                "cccccccccccccccccccccg", "-_09azAZ____________-w"};
 }  // namespace
@@ -113,7 +113,7 @@ const std::vector<std::string> &StepMaker::channels(bool is_sharded) {
 }
 
 std::string StepMaker::key() {
-  // Mostly the first lock, or nothing would ever meet.
+  // Mostly the first lock, so that steps meet.
   return is_one_in(3) ? any(keys()) : keys()[2 + below(10)];
 }
 
@@ -148,7 +148,8 @@ std::string StepMaker::number() {
   return is_one_in(4) ? any(kNumbers) : std::to_string(below(6));
 }
 
-// For what scripts compute with: servers before 7.2 write such results with other digits.
+// Whole numbers, for values that scripts compute with: servers before 7.2 write other digits of
+// results with fractions.
 std::string StepMaker::plain_number() {
   const std::string any_number = number();
   if (any_number == "0.1") return "0.5";
@@ -213,7 +214,7 @@ std::string StepMaker::owner() {
   return is_one_in(20) ? text() : any(std::array{"o1", "o2", "another owner"});
 }
 
-// Of one that shares the lock, or holds it once more.
+// A member of the set of those that share this lock: a reader, or a hold of its owner.
 std::string StepMaker::sharer_in(const LockKeys &lock) {
   const auto found = store_.keys().find(lock.readers);
   const auto *set =
@@ -329,7 +330,7 @@ StepMaker::Words StepMaker::raw_string() {
     case 10:
       return {"STRLEN", key()};
     case 11:
-      // Ends in the past are left out: servers differ in whether such a key is there for a moment.
+      // No ends in the past: servers differ in whether such a key exists for a moment.
       return {is_one_in(2) ? "SET" : "set", key(), text(), "PXAT",
               std::to_string(1'700'100'000'000 + static_cast<int64_t>(below(1'000'000)))};
     default:
@@ -371,7 +372,7 @@ Step StepMaker::raw_sorted_set() {
 
 Step StepMaker::raw_by_score() {
   const auto bound = [&](const char *end) {
-    // No blanks: servers differ in whether they mind them here.
+    // No blanks: servers differ in whether they accept them here.
     static constexpr const char *kScores[] = {"abc", "(abc", "(1.5", "1700000000001", "-2"};
     if (is_one_in(4)) return any(kScores);
     return is_one_in(3) ? std::string(end) : (is_one_in(2) ? "(" : "") + std::to_string(below(6));
@@ -389,7 +390,7 @@ Step StepMaker::raw_by_score() {
       return step({"ZRANGEBYSCORE", key(), low, high});
     case 3:
       return step(
-          // Servers differ in what an offset below 0 means.
+          // Servers differ in the meaning of an offset below 0.
           {"ZRANGEBYSCORE", key(), low, high, "WITHSCORES", "LIMIT", std::to_string(below(4)),
            position()},
           Likeness::kScores);
@@ -420,7 +421,7 @@ Step StepMaker::raw_hash() {
     case 4:
       return step({"HINCRBY", key, owner(), number()});
     case 5: {
-      // As many as there are, or more: fewer are drawn by lot.
+      // At least as many as there are: a server draws fewer at random.
       const auto found = store_.keys().find(key);
       const auto *hash =
           found == store_.keys().end() ? nullptr : std::get_if<Store::Hash>(&found->second.data);
@@ -467,7 +468,7 @@ Step StepMaker::raw_other() {
   }
 }
 
-// More waiters than one call looks at.
+// More waiters than one call examines.
 StepMaker::Words StepMaker::flood() {
   Words words = {"ZADD", locks()[0].queue};
   const bool is_one_alive = is_one_in(2);
@@ -538,7 +539,7 @@ Step StepMaker::wrapped() {
   return step;
 }
 
-// What scripts of others, and mistakes in ours, may do.
+// Scripts as other libraries, and mistakes in ours, may be.
 Step StepMaker::foreign() {
   const std::string &key = locks()[below(2)].lock;
   switch (below(5)) {

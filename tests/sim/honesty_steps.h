@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// StepMaker: random commands, for a store and a real server alike. What would be sensible next it
-// sees in the store; much of what it makes is not sensible.
+// StepMaker: random commands for the store and a real server. It reads the store to make commands
+// that have an effect there; many others have none.
 #pragma once
 
 #include <cstdint>
@@ -16,29 +16,29 @@
 
 namespace redlatch::sim {
 
-// What servers may say differently and mean the same by.
+// In which ways replies of different servers may differ and count as equal.
 enum class Likeness : uint8_t {
   kExact,
   kScores,     // versions write numbers that are not whole in different ways
-  kPairs,      // of a hash, in any order
+  kPairs,      // pairs of a hash, in any order
   kSet,        // texts in any order
-  kInfo,       // the same, as the last item: INSPECT
+  kInfo,       // INSPECT: pairs in any order, as the last item
   kErrorText,  // {"error", text}: a script returned it
 };
 
 struct Step {
   enum class Kind : uint8_t {
     kCommand,
-    kWalk,     // SCAN or LIST, until it says that it is through
-    kTime,     // the clock stands at `number` from now on
-    kMemory,   // `number`: whether there is any
-    kPublish,  // `number`: whether the user may
-    kExpire,   // what has expired is deleted
+    kWalk,     // SCAN or LIST, until its cursor is 0
+    kTime,     // set the clock to `number`
+    kMemory,   // `number`: whether the server has memory left
+    kPublish,  // `number`: whether the user may publish
+    kExpire,   // delete the keys that have expired
   };
   Kind kind = Kind::kCommand;
   Likeness likeness = Likeness::kExact;
   std::vector<std::string> words;
-  int64_t number = 0;  // of kWalk: where the cursor stands
+  int64_t number = 0;  // kWalk: the index of the cursor among the words
 };
 
 class StepMaker {
@@ -47,14 +47,14 @@ class StepMaker {
 
   Step make(int64_t now_us);
 
-  // The locks that all of it is about.
+  // The locks that steps use.
   static const std::vector<protocol::LockKeys> &locks(
       protocol::Format format = protocol::Format::kString);
-  // Everything that any step may write to.
+  // Every key that a step may write.
   static const std::vector<std::string> &keys();
-  // Every text that is loaded when a sequence begins.
+  // Every script that is loaded when a sequence begins.
   static const std::vector<std::string> &texts();
-  // Channels that somebody listens to.
+  // Channels with a subscriber.
   static const std::vector<std::string> &channels(bool is_sharded);
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Lua reports errors by longjmp, which runs no destructors: in a function that Lua calls, what owns
-// memory ends before an error is raised.
+// Lua reports errors by longjmp, which runs no destructors: in a function that Lua calls, objects
+// that own memory must be destroyed before an error is raised.
 #include "lua_host.h"
 
 #include <openssl/evp.h>
@@ -17,9 +17,9 @@ namespace redlatch::sim {
 
 namespace {
 
-constexpr int kMaxDepth = 100;  // of tables in a reply
+constexpr int kMaxDepth = 100;  // of nested tables in a reply
 
-// As the servers' machines convert: what does not fit becomes the smallest number.
+// As x86-64 converts: a number that does not fit becomes the smallest integer.
 int64_t to_integer(double number) {
   constexpr double kLimit = 9223372036854775808.0;
   if (number >= -kLimit && number < kLimit) return static_cast<int64_t>(number);
@@ -36,7 +36,7 @@ void push_text(lua_State *lua, std::string_view text) {
   lua_pushlstring(lua, text.data(), text.size());
 }
 
-// The server takes a message as a string of C, and puts it into one line of the protocol.
+// A server cuts an error message at the first NUL, and puts it into one line of the protocol.
 std::string one_line(std::string_view text) {
   std::string line(text.substr(0, text.find('\0')));
   for (char &c : line) {
@@ -143,7 +143,7 @@ int Store::Lua::error_reply(lua_State *lua) {
   }
   std::string_view text = text_at(lua, 1);
   if (text.starts_with('-')) text.remove_prefix(1);
-  // A text without a code in front of it gets one.
+  // A text without an error code gets one.
   const bool has_code = text.find(' ') != std::string_view::npos;
   lua_pushfstring(lua, has_code ? "%s" : "ERR %s", std::string(text).c_str());
   self.push_error(text_at(lua, -1));
@@ -161,7 +161,7 @@ int Store::Lua::status_reply(lua_State *lua) {
   return 1;
 }
 
-// Whatever was raised becomes {err =, line =}, the line that of the script.
+// The error handler: makes any error value a table {err =, line =}, with the line of the script.
 int Store::Lua::on_error(lua_State *lua) {
   if (lua_type(lua, 1) != LUA_TTABLE) {
     const char *text = lua_tostring(lua, 1);
@@ -254,7 +254,7 @@ Value Store::Lua::evalsha(Argv argv) {
   const auto found = scripts_.find(std::string_view(lower.data(), lower.size()));
   if (found == scripts_.end()) return no_script();
   if (const Program &program = *found->second.program; !program.error.empty()) {
-    return Value::error(program.error);  // only a mutant that was defined
+    return Value::error(program.error);  // a defined mutant that does not compile
   }
   return run(found->second, argv.subspan(3), key_count);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Store::Lua: runs scripts as a Redis 7.0 does. Its own Lua state; one thread.
+// Store::Lua: runs scripts as Redis 7.0 does, in a Lua state of its own. One thread.
 #pragma once
 
 #include <cstdint>
@@ -34,17 +34,17 @@ class Store::Lua {
   void flush() { scripts_.clear(); }
 
  private:
-  // A compiled text. Its error, if it is none.
+  // A compiled script, or its error.
   struct Program {
     int function = 0;  // in Lua's registry
     std::string sha1, error;
   };
   struct Script {
     const Program *program;
-    std::string sha1;  // what it was called by: a mutant has another one than its text
+    std::string sha1;  // the hash it was called by; that of a mutant's text differs
   };
 
-  // What scripts call, as Lua calls C.
+  // Functions that scripts call.
   static int call(lua_State *lua);
   static int pcall(lua_State *lua);
   static int sha1hex(lua_State *lua);
@@ -60,8 +60,8 @@ class Store::Lua {
   const Program &compile(std::string_view text);
   const Script &enter(const Program &program);
   Value run(const Script &script, Argv keys_and_arguments, size_t key_count);
-  // One command of a script: takes its words from the stack of Lua, leaves the reply there.
-  // @return false: an error.
+  // Run one command of a script: take its words from the Lua stack, and push the reply.
+  // @return false if the reply is an error.
   bool run_command();
   Value dispatch(Argv argv);
   void push(const Value &value);
@@ -75,10 +75,10 @@ class Store::Lua {
   evp_md_ctx_st *digest_ = nullptr;
   evp_md_st *sha1_ = nullptr;
   int on_error_ = 0;
-  std::map<std::string, Program, std::less<>> programs_;  // by text; never forgotten
+  std::map<std::string, Program, std::less<>> programs_;  // by text; never removed
   std::map<std::string, Script, std::less<>> scripts_;    // by hash
   std::vector<std::string_view> words_;                   // of the command of a script
-  bool has_written_ = false;                              // the script that runs
+  bool has_written_ = false;                              // whether the running script has
 };
 
 }  // namespace redlatch::sim

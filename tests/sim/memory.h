@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// CoreMemory: counts what the product's code allocates, apart from what the simulator does. Every
-// block remembers who asked for it. One thread.
+// CoreMemory: counts the memory of the product's code, without that of the simulator. Each block
+// records which of the two has allocated it. One thread.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ namespace redlatch::sim {
 
 class CoreMemory {
  public:
-  // Of blocks that were allocated inside a Scope and are still there.
+  // The size of all blocks that were allocated inside a Scope and not yet freed.
   static int64_t bytes();
 
-  // The product's code runs.
+  // Exists while the product's code runs.
   class Scope {
    public:
     Scope();
@@ -23,7 +23,7 @@ class CoreMemory {
    private:
     const bool before_;
   };
-  // Within that, the simulator's.
+  // Exists while the simulator's code runs within a Scope.
   class Pause {
    public:
     Pause();

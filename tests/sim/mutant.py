@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""What a defect is that mutants.py builds in."""
+"""A defect that mutants.py builds in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Edit:
     file: str
-    old: str  # stands there exactly once
+    old: str  # occurs there exactly once
     new: str  # IS_ON: whether this defect is the one that is switched on
 
 

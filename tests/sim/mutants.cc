@@ -16,7 +16,7 @@ namespace redlatch::sim {
 
 namespace {
 
-// Of the composed scripts: no comments, no indentation.
+// Texts of composed scripts, which have no comments and no indentation.
 constexpr Mutant kMutants[] = {
     {"blind-delete", "RELEASE does not ask who holds", Shape::kGeneral, true, 4,
      "if not is_mine and not is_open then",
@@ -86,7 +86,7 @@ constexpr Mutant kMutants[] = {
      "if marked > count + 1 then", "if false then"},
     {"endless-lease", "a lease has no end", Shape::kGeneral, true, 1,
      "redis.call('SET', K, token, 'PX', ms)", "redis.call('SET', K, token)"},
-    // Of readers and writers.
+    // For readers and writers.
     {"upgrade-cuts", "an upgrade cuts its lease as a reader to the claim", Shape::kReaders, false,
      1, "ms = math.max(ms, expiry - now)\n", ""},
     {"upgrade-dead", "who does not hear of its upgrade is no reader any more", Shape::kReaders,
@@ -125,7 +125,7 @@ constexpr Mutant kMutants[] = {
     {"stale-readers", "readers of a lock that is gone come back with the next one", Shape::kReaders,
      false, 84, "if not holder then\nredis.call('DEL', R)\nend\nreaders = readers +",
      "readers = readers +"},
-    // Of owners that hold more than once.
+    // For owners that hold more than once.
     {"owner-joins", "another owner joins", Shape::kReentrant, false, 1,
      "local can_have = not holder or (readers > 0 and holder == owner)",
      "local can_have = not holder or readers > 0"},
@@ -186,7 +186,7 @@ const Mutant *outdated_mutant() {
 
 void switch_on([[maybe_unused]] const Mutant *mutant) {
 #ifdef REDLATCH_ENGINE_MUTANTS
-  // The engine's are the last ones of the list.
+  // The mutants of the engine and the quorum are at the end of the list.
   const auto is_of_engine = [](const Mutant &other) { return !other.is_of_script(); };
   const auto *first = std::find_if(std::begin(kMutants), std::end(kMutants), is_of_engine);
   defect = mutant != nullptr && is_of_engine(*mutant) ? static_cast<int>(mutant - first) : -1;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Mutants: defects built in on purpose, one at a time, to show that the simulator finds them. Those
-// of the scripts are changes of their text; those of the engine are compiled into the program
-// simulate_mutants only (mutants.py).
+// Mutants: defects built in on purpose, one at a time, to show that the simulator finds them.
+// Mutants of scripts change their text; those of the engine and the quorum are compiled into the
+// program simulate_mutants only (mutants.py).
 #pragma once
 
 #include <cstddef>
@@ -18,11 +18,11 @@ namespace redlatch::sim {
 
 struct Mutant {
   std::string_view name;
-  std::string_view what;  // the defect, in words
+  std::string_view what;  // a description of the defect
   Shape shape;            // of the runs that look for it
-  bool follows_seed;      // .. or as the seed says
-  uint64_t seed;          // that finds it
-  // Of a script: text to be replaced wherever it stands, and by what. Empty: it is the engine's.
+  bool follows_seed;      // the shape follows from the seed instead
+  uint64_t seed;          // a seed that finds it
+  // For a script: every `before` is replaced by `after`. Empty for the engine and the quorum.
   std::string_view before, after;
 
   bool is_of_script() const { return !before.empty(); }
@@ -31,15 +31,15 @@ struct Mutant {
   }
 };
 
-// Those that this program can switch on.
+// The mutants that this program can switch on.
 std::span<const Mutant> mutants();
-// nullptr if there is none of that name.
+// nullptr if no mutant has that name.
 const Mutant *mutant_of(std::string_view name);
-// The text of a script with the defect, if it concerns this script.
+// The text of a script, with the defect if it concerns this script.
 std::string mutated(std::string_view text, const Mutant *mutant);
-// The first mutant of a script whose text stands in no script; nullptr if there is none.
+// The first mutant of a script whose `before` is in no script; nullptr if all are up to date.
 const Mutant *outdated_mutant();
-// Switch on one of the engine's, or none.
+// Switch on a mutant of the engine or the quorum; nullptr switches all off.
 void switch_on(const Mutant *mutant);
 
 }  // namespace redlatch::sim

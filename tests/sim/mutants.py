@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Defects of the engine and the quorum, one to be switched on at run time in a copy of the
-product's sources.
+"""Builds the defects of the engine and the quorum into a copy of the product's sources, where one
+at a time is switched on at run time.
 
     mutants.py CORE OUTPUT_DIR
 
 copies core/{base,timing,protocol,lock,quorum} to OUTPUT_DIR and changes there every place of
 ENGINE_MUTANTS; the product itself has no hooks. It also writes engine_mutants.inc, the list for
-mutants.cc, and defect.h, the switch. Defects of the scripts need no copy: they stand in
-mutants.cc.
+mutants.cc, and defect.h, the switch. Defects of the scripts need no copy: they are in mutants.cc.
 """
 
 from __future__ import annotations
@@ -415,7 +414,7 @@ ENGINE_MUTANTS = (
 
 
 def write(path: Path, text: str) -> None:
-    """Write what differs: what does not is not compiled again."""
+    """Write a file only if it differs, so that it is not compiled again otherwise."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
@@ -457,7 +456,7 @@ SWITCH = """// Written by mutants.py. Do not edit.
 namespace redlatch::sim {
 
 inline int defect = -1;  // which of the engine's is on
-struct Endless {};       // thrown where a defect would go on for ever
+struct Endless {};       // thrown where a defect would loop without end
 
 }  // namespace redlatch::sim
 """

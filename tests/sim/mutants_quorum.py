@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Defects of the quorum, and of what one of its votes is. The engine's stand in mutants.py; where
-both change one place, that one comes first."""
+"""Defects of the quorum, and of the votes in the engine. Those of the engine are in mutants.py, and
+are applied first where both change one place."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ void Network::arrive_up(uint64_t id, const LinkPtr &link,
                         const std::shared_ptr<CommandList> &commands) {
   Direction &up = link->up;
   if (up.stalled > schedule_.now()) {
-    up.last = std::max(up.last, up.stalled + 1);  // what is sent from now on comes behind this
+    up.last = std::max(up.last, up.stalled + 1);  // later messages arrive after this one
     schedule_.at(up.stalled, [this, id, link, commands] { arrive_up(id, link, commands); });
     return;
   }
@@ -114,7 +114,7 @@ void Network::close(uint64_t id, Ending ending) {
   const LinkPtr link = found->second;
   link->is_client_open = false;
   Direction &up = link->up;
-  // A prefix of what was under way arrives.
+  // A prefix of the commands in flight still arrives.
   up.may_arrive = up.in_flight == 0 ? 0 : random_.between(0, static_cast<int64_t>(up.in_flight));
   Nanos end = up.may_arrive > 0 ? up.last : schedule_.now() + delay();
   const bool is_late =

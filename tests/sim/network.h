@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Network: connections between clients and the server. Bytes of one direction arrive in order, or
-// not at all; when, is drawn from the seed.
+// Network: connections between clients and servers. The messages of one direction arrive in order,
+// or not at all, after delays that the seed determines.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace redlatch::sim {
 
-// A command on its way. It owns its arguments.
+// A command in flight. It owns its arguments.
 class Command {
  public:
   explicit Command(Argv argv) {
@@ -44,18 +44,18 @@ class Command {
   std::vector<uint32_t> ends_;
 };
 
-// What a server says.
+// A message of a server.
 struct Message {
   enum class Kind : uint8_t { kReply, kPush, kInvalidation };
   Kind kind = Kind::kReply;
   Value value;       // of a reply
-  std::string text;  // pushed, or the key
+  std::string text;  // of a push; the key of an invalidation
 };
 
 using CommandList = std::vector<Command>;
 using Messages = std::vector<Message>;
 
-// Who is at the two ends.
+// The two ends of a connection.
 class ClientEnd {
  public:
   virtual ~ClientEnd() = default;
@@ -77,40 +77,40 @@ class Network {
   // A connection of `client` to `server`. Both ends may use it from now on.
   uint64_t open(ClientEnd &client, ServerEnd &server);
   void send_up(uint64_t link, CommandList commands);
-  // `is_push`: on a connection for messages alone, if this plan has one.
+  // `is_push`: use the connection for messages, if this plan has one.
   void send_down(uint64_t link, Messages messages, bool is_push);
 
-  // How a connection ends for its server.
+  // When the server notices the end of a connection.
   enum class Ending : uint8_t { kSoon, kLate };
-  // The client's end is closed; it is not told. What was under way to the server arrives in part.
+  // Close the client's end, without closed(). Some of the commands in flight still arrive.
   void close(uint64_t link, Ending ending);
-  // The connection breaks, and the client is told.
+  // Break the connection: close(), and closed() of the client.
   void cut(uint64_t link, Ending ending);
-  // .. just after it has sent something, so that this is under way.
+  // Break the connection just after the client has sent something, which is then in flight.
   void cut_when_sending(uint64_t link, Ending ending);
-  // The server's end goes: nothing arrives there any more, and the client is told.
+  // Close the server's end: no command arrives any more, and the client gets closed().
   void reset(uint64_t link);
-  // One direction stands still until then.
+  // Deliver nothing in one direction until `until`.
   void stall(uint64_t link, bool is_up, Nanos until);
-  void heal();  // no connection stands still any more, and delays are short
+  void heal();  // end all stalls and spikes
 
-  // How long a message takes. Above the usual only while faults are on.
+  // The delay of a message. Spikes occur only while faults are on.
   Nanos delay();
   bool is_open(uint64_t link) const { return links_.contains(link); }
 
  private:
   struct Direction {
-    Nanos last = 0;     // when the last message is to arrive
-    Nanos stalled = 0;  // until then
+    Nanos last = 0;     // arrival of the last message
+    Nanos stalled = 0;  // end of the stall
     size_t in_flight = 0;
-    int64_t may_arrive = INT64_MAX;  // so many more messages, after a cut
+    int64_t may_arrive = INT64_MAX;  // messages that still arrive after a close
   };
   struct Link {
     ClientEnd *client;
     ServerEnd *server;
     bool is_client_open = true;
     bool is_server_open = true;
-    bool is_late = false;    // what still arrives is late
+    bool is_late = false;    // messages that still arrive are late copies
     bool is_marked = false;  // to be cut when it sends
     Ending marked_ending = Ending::kSoon;
     Direction up, down, push;
@@ -127,7 +127,7 @@ class Network {
   Tally &tally_;
   Random random_;
   std::map<uint64_t, LinkPtr> links_;
-  std::map<uint64_t, LinkPtr> resets_;  // gone at the server, and the client is still to be told
+  std::map<uint64_t, LinkPtr> resets_;  // closed at the server; closed() of the client is due
   uint64_t last_id_ = 0;
   bool is_calm_ = false;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Goal: the simulated network calls no end that has closed.
+// Goal: the simulated network never calls an end that has closed.
 #include "network.h"
 
 #include <gtest/gtest.h>

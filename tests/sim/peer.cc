@@ -18,7 +18,7 @@ constexpr int kAttempts = 30;
 constexpr std::string_view kReleaseIfMine =
     "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return "
     "0 end";
-// The owner first, as in all that the rules see.
+// The owner is the first argument, because Rules::read() expects that.
 constexpr std::string_view kTakeHash =
     "if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[1]) == 1 then\n"
     "redis.call('hincrby', KEYS[1], ARGV[1], 1)\n"
@@ -54,7 +54,7 @@ void Peer::begin() { think(); }
 void Peer::think() {
   is_asking_ = false;
   attempt_count_ = 0;
-  // Not as arguments of one call: compilers differ in which of them comes first.
+  // Not as arguments of one call, because their order of evaluation is unspecified.
   const uint64_t high = random_.next(), low = random_.next();
   char token[33];
   snprintf(token, sizeof token, "%016" PRIx64 "%016" PRIx64, high, low);
@@ -101,7 +101,7 @@ void Peer::ask() {
   later(scene_.plan.timeout, &Peer::give_up);
 }
 
-// No answer: what still comes on this connection is not looked at.
+// No reply within the timeout: close the connection, which drops late replies.
 void Peer::give_up() {
   hang_up();
   think();
@@ -130,7 +130,7 @@ void Peer::take(const Message &message) {
   if (!is_asking_) return;
   is_asking_ = false;
   if (message.value.kind != Value::Kind::kStatus) return later(kPollInterval, &Peer::ask);
-  // As careful as ours: not all of them are.
+  // The same safety margin as ours; not all libraries have one.
   const Nanos deadline = sent_at_ + lease_ - lease_ / 100 - 2 * kMs;
   scene_.beliefs.begin(name_.substr(4), {-number_ - 1, &clock_, nullptr, deadline, token_});
   scene_.beliefs.judge();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Peer: a client of another lock library on the same key: SET NX PX, asked again and again, and a
-// release that compares (redis-py's Lock, redsync and others); or, of a hash, what Redisson's RLock
-// does: it counts in the hash, and who waits is told on a channel.
+// Peer: a client of another lock library on the same key. Either it polls with SET NX PX and
+// releases if the value is its own, like redis-py's Lock and redsync; or, on a hash, it does what
+// Redisson's RLock does: it counts in the hash, and notifies waiters on a channel.
 #pragma once
 
 #include <string>
@@ -46,7 +46,7 @@ class Peer : public ClientEnd {
   Nanos sent_at_ = 0;  // by its own clock
   bool is_asking_ = false;
   bool is_holding_ = false;
-  int skipped_count_ = 0;  // replies that nobody waits for
+  int skipped_count_ = 0;  // replies to releases, which it ignores
   int attempt_count_ = 0;
   uint64_t turn_ = 0;
 };

@@ -27,8 +27,8 @@ void switch_on(Plan &plan, std::initializer_list<Fault> faults) {
 
 void switch_off(Plan &plan, Fault fault) { plan.faults.reset(static_cast<size_t>(fault)); }
 
-// A lost fence counter and a clock that went back at once: there the fence may fall, and nobody
-// promises otherwise.
+// If the server loses its fence counter and its clock is stepped back, the fence may fall, which
+// the product does not promise to prevent: no plan has both.
 void drop_what_is_not_promised(Plan &plan) {
   if (!plan.has(Fault::kClockBack)) return;
   switch_off(plan, Fault::kServerLoss);
@@ -53,7 +53,7 @@ void load_general(Plan &plan, Random &random) {
   plan.foreign_burst = random.chance(500) ? random.between(1, 6) : 0;
 }
 
-// These faults alone, and no turns are left to other libraries.
+// Only these faults; no locks are left free for libraries that poll.
 void load_only(Plan &plan, Random &random, std::initializer_list<Fault> faults) {
   load_general(plan, random);
   plan.faults.reset();
@@ -61,7 +61,7 @@ void load_only(Plan &plan, Random &random, std::initializer_list<Fault> faults) 
   plan.foreign_burst = 0;
 }
 
-// A lease that nobody renews is believed to its very end, and somebody else waits for just that.
+// Holders believe in leases without renewal until the last moment, while others wait.
 void load_drift(Plan &plan, Random &random) {
   load_general(plan, random);
   plan.faults.reset();
@@ -71,7 +71,7 @@ void load_drift(Plan &plan, Random &random) {
   plan.lease_max = random.between(1000, 4000) * kMs;
 }
 
-// Whoever was just granted dies alone; then there is calm until the next one does.
+// One waiter dies and is then granted the lock; calm follows until the next one dies.
 void load_claim(Plan &plan, Random &random) {
   load_only(plan, random, {Fault::kHostGone});
   plan.name_count = 2;
@@ -82,9 +82,9 @@ void load_claim(Plan &plan, Random &random) {
   plan.think_max = 300 * kMs;
 }
 
-// .. with so few waiters and such long leases that nobody looks by itself just then. The next one
-// dies when the last connection that was half open is gone, and a claim after that: whoever was
-// told when a claim ends takes that along.
+// load_claim() with so few waiters and such long leases that no waiter polls by chance at that
+// moment. The next waiter dies after the last half-open connection has ended and one more
+// provisional lease has passed: the waiter that knew its end dies with that knowledge.
 void load_heir(Plan &plan, Random &random) {
   load_claim(plan, random);
   plan.name_count = 1;
@@ -95,8 +95,8 @@ void load_heir(Plan &plan, Random &random) {
   plan.fault_interval = 28'000 * kMs;
 }
 
-// Who waits behind a long lease hears nothing for long, and knows the server's clock by what it
-// heard before. Then it is granted a short claim, and learns of it when that is about over.
+// A waiter behind a long lease hears nothing for long, so its knowledge of the server's clock is
+// old. Then it is granted a short lease, and the push arrives when that has almost ended.
 void load_stale(Plan &plan, Random &random) {
   load_only(plan, random, {Fault::kClockRate, Fault::kLatePush});
   plan.name_count = plan.caller_count = 1;
@@ -110,8 +110,9 @@ void load_stale(Plan &plan, Random &random) {
   plan.late_push_max = 200 * kMs;
 }
 
-// Leases that outlast every repetition: one that runs out was forgotten. While another library
-// holds, the first waiter asks again and again, so that what is granted by force crosses that.
+// Leases last longer than every repetition, so one that expires was forgotten by its client. While
+// another library holds the lock the first waiter polls, so that its requests cross the grants of
+// forced releases.
 void load_cut(Plan &plan, Random &random) {
   load_only(plan, random, {Fault::kCut, Fault::kForce, Fault::kForeign});
   plan.delay_min = kMs;
@@ -152,7 +153,7 @@ void load_flush(Plan &plan, Random &random) {
   plan.fault_interval = 300 * kMs;
 }
 
-// One script call looks at two of many dead; nothing else fails.
+// One script call examines two of many dead waiters; no other fault.
 void load_deploy(Plan &plan, Random &random) {
   load_only(plan, random, {Fault::kCrash});
   plan.name_count = 1;
@@ -165,7 +166,7 @@ void load_deploy(Plan &plan, Random &random) {
   plan.think_max = 100 * kMs;
 }
 
-// A late copy of a detach meets a lease that was attached meanwhile.
+// Late copies of a detach arrive after the lease was attached.
 void load_handover(Plan &plan, Random &random) {
   load_only(plan, random, {Fault::kAttach, Fault::kCut, Fault::kLateCopy, Fault::kStall});
   plan.name_count = 4;
@@ -177,7 +178,7 @@ void load_handover(Plan &plan, Random &random) {
   plan.fault_interval = random.between(200, 800) * kMs;
 }
 
-// Leases so long that a forged grant is noticed by nothing but its own limit.
+// Leases are so long that only the limit of a provisional lease ends the belief in a forged grant.
 void load_forgery(Plan &plan, Random &random) {
   load_only(plan, random, {Fault::kForge});
   plan.name_count = 2;
@@ -187,7 +188,7 @@ void load_forgery(Plan &plan, Random &random) {
   plan.fault_interval = 500 * kMs;
 }
 
-// Holders of theirs, behind whom ours die, so that the server knows, or stop waiting.
+// Other libraries hold the locks, and our waiters crash, which the server notices, or cancel.
 void load_behind(Plan &plan, Random &random) {
   load_only(plan, random, {Fault::kForeign, Fault::kCrash, Fault::kCancel});
   plan.can_track = true;
@@ -213,7 +214,7 @@ void load_readers(Plan &plan, Random &random) {
   plan.think_max /= 2;
 }
 
-// Leases are not handed over there.
+// Leases of reentrant locks cannot be attached.
 void load_reentrant(Plan &plan, Random &random) {
   load_general(plan, random);
   switch_off(plan, Fault::kAttach);
@@ -223,7 +224,7 @@ void load_reentrant(Plan &plan, Random &random) {
   plan.think_max /= 2;
 }
 
-// How many nodes, and what they may forget. With a guard a node may forget everything at any time.
+// The number of nodes, and their guard: with kOn a node may restart empty at any time.
 void load_nodes(Plan &plan, Random &random) {
   static constexpr int kCounts[] = {3, 5, 5, 7};
   plan.node_count = kCounts[random.below(4)];
@@ -239,14 +240,14 @@ void load_nodes(Plan &plan, Random &random) {
   plan.think_max = 4'000 * kMs;
 }
 
-// What the nodes' settings promise nothing about.
+// Switch off the faults for which these settings of nodes promise nothing.
 void drop_what_no_quorum_promises(Plan &plan) {
   if (plan.guard == Plan::Guard::kDurable) {
     switch_off(plan, Fault::kServerLoss);
     switch_off(plan, Fault::kServerAmnesia);
   }
   if (plan.guard == Plan::Guard::kOff && plan.is_fenced) switch_off(plan, Fault::kServerAmnesia);
-  // A counter that is gone is made good by the time that has passed, if clocks agree.
+  // A lost fence counter is replaced by the time, so the clocks must agree.
   const bool may_forget = plan.has(Fault::kServerLoss) || plan.has(Fault::kServerAmnesia);
   plan.clock_offset_max = (!plan.is_fenced ? 2'000 : may_forget ? 10 : 20'000) * kMs;
   if (plan.is_fenced && may_forget) {
@@ -282,8 +283,8 @@ void load_redlock_drift(Plan &plan, Random &random) {
   plan.clock_offset_max = 300 * kMs;
 }
 
-// Nodes forget everything so often that a lease which they granted is still believed, and the
-// clocks of some are stepped just then.
+// Nodes restart empty so often that leases which they have granted are still believed, and some of
+// their clocks are stepped at that time.
 void load_redlock_restart(Plan &plan, Random &random) {
   load_redlock(plan, random);
   plan.faults.reset();
@@ -300,8 +301,8 @@ void load_redlock_restart(Plan &plan, Random &random) {
   drop_what_no_quorum_promises(plan);
 }
 
-// Nodes forget at any time, while most leases are long enough to be renewed several times. What is
-// promised then is counted. Fences are not judged: a counter that is gone is made good by a clock.
+// Nodes lose keys at any time, while most leases are held long enough for several renewals. The
+// promise then depends on the number of votes. No fences: a lost counter is replaced by the time.
 void load_redlock_forget(Plan &plan, Random &random) {
   load_redlock(plan, random);
   plan.faults.reset();
@@ -413,7 +414,7 @@ Plan Plan::of(uint64_t seed, Nanos duration, Shape shape) {
   if (is_of_all && Random(seed, 10).chance(250)) switch_on(plan, {Fault::kForge});
   const bool is_of_heirs = shape == Shape::kClaim || shape == Shape::kHeir;
   plan.has_push_connection = plan.has(Fault::kLatePush) || (is_of_heirs && other.chance(500));
-  // 1 % of the lease covers a difference of 1 %: half of that for each side, and a little less.
+  // The margin of 1 % covers rates that differ by 1 %: slightly less than half of it on each side.
   if (plan.has(Fault::kClockRate)) plan.rate_limit_ppm = random.between(50, 4'900);
   if (plan.has_worst_rates()) plan.rate_limit_ppm = 4'900;
   if (plan.has(Fault::kForeign)) plan.peer_count = static_cast<int>(random.between(1, 3));

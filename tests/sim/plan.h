@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Plan: what one run is made of. It follows from the seed alone, and is printed when a run fails.
+// Plan: the parameters of one run. They follow from the seed, and are printed when a run fails.
 #pragma once
 
 #include <array>
@@ -15,73 +15,72 @@
 
 namespace redlatch::sim {
 
-// What may go wrong. Each kind is switched on or off for a whole run; --shrink turns them off one
-// by one.
+// The kinds of faults. Each is on or off for a whole run; --shrink turns them off one by one.
 enum class Fault : uint8_t {
   kSpike,          // a message takes up to seconds
-  kStall,          // one direction of a connection stands still, and goes on
-  kCut,            // a connection ends; what was under way is carried out in part
-  kLateCopy,       // .. and in part seconds later, behind what the next connection brought
-  kHalfOpen,       // .. and the server goes on counting it as a receiver
-  kDuplicatePush,  // a message comes twice
-  kLatePush,       // messages have a connection of their own, and come when they like
-  kPause,          // a client stands still
-  kCrash,          // a client's process ends, its kernel says so
-  kHostGone,       // .. and nobody says so
-  kServerPause,    // the server stands still
-  kServerCrash,    // it ends and comes back with its data
-  kServerLoss,     // .. without its data, after the longest lease
-  kServerAmnesia,  // .. without its data, at once: no promise of exclusion for who held
-  kScriptFlush,    // it forgets the scripts
-  kMemory,         // it has no memory to write
-  kNoPublish,      // it forbids to publish
-  kClockBack,      // its clock is stepped back
-  kClockForward,   // .. forward: no promise of exclusion for who held
+  kStall,          // one direction of a connection delivers nothing for a while
+  kCut,            // a connection ends; some commands in flight are still executed
+  kLateCopy,       // kCut, and these are executed seconds later, after those of new connections
+  kHalfOpen,       // kCut, and the server still counts the connection as a receiver for a while
+  kDuplicatePush,  // a message arrives twice
+  kLatePush,       // messages have a connection of their own, and may be late
+  kPause,          // a client is paused
+  kCrash,          // a client's process ends, and its kernel closes the connections
+  kHostGone,       // a client's host ends, and the server notices it late
+  kServerPause,    // the server is paused
+  kServerCrash,    // the server restarts with its data
+  kServerLoss,     // the server restarts without its data, after the longest lease
+  kServerAmnesia,  // the server restarts without its data, at once: holders may not be alone
+  kScriptFlush,    // the server forgets the scripts
+  kMemory,         // the server has no memory to write
+  kNoPublish,      // the server refuses PUBLISH
+  kClockBack,      // the server's clock is stepped back
+  kClockForward,   // the server's clock is stepped forward: holders may not be alone
   kClockRate,      // clocks run at different rates
   kPollOnly,       // pushes are not trusted by some clients
   kCancel,         // callers stop waiting
-  kMaxHold,        // callers set the longest hold
+  kMaxHold,        // callers set max_hold
   kForeign,        // clients of another library use the same key
-  kForce,          // somebody releases by force: no promise for the holder
+  kForce,          // a caller releases by force: the holder may not be alone
   kAttach,         // a lease is handed to another client
   kForge,          // another user publishes grants that no script made
   // Of several servers.
-  kPartition,  // a client and a node do not reach each other
-  kOneWay,     // .. in one direction
+  kPartition,  // a client and some nodes do not reach each other
+  kOneWay,     // the same, in one direction
   kMinority,   // less than half of the nodes do not answer
-  kMajority,   // more than half of them
-  kForget,     // one loses all keys, or one key, and does not start again for it
+  kMajority,   // more than half of the nodes do not answer
+  kForget,     // nodes lose all keys, or one key, without a restart
 };
 inline constexpr size_t kFaultCount = 32;
-inline constexpr size_t kServerFaultCount = 27;  // that one server can have
+inline constexpr size_t kServerFaultCount = 27;  // in runs with one server
 std::string_view name_of(Fault fault);
-// kFaultCount if there is none of that name.
+// kFaultCount if no fault has that name.
 size_t fault_number(std::string_view name);
 
-// How the dice are loaded.
+// The scenario of a run.
 enum class Shape : uint8_t {
   kGeneral,  // a bit of everything
   kDrift,    // clocks at the edge of what the drift margin covers; leases end unrenewed
-  kClaim,    // single deaths of who was just granted, with calm between them
-  // For defects that these find too seldom; no seed has one of these shapes by itself.
-  kHeir,      // as kClaim, with one waiter behind, who knows nothing but what it was told
-  kStale,     // long waits in silence, then short claims whose messages come late
-  kCut,       // connections break, locks are taken by force; replies take their time
-  kScarce,    // a server that often has no memory, and is asked often
-  kBatch,     // few clients renew many claims that are about over when they are told
+  kClaim,    // waiters die one at a time when they are granted the lock, with calm in between
+  // For defects that the others rarely find; no seed has one of these shapes by itself.
+  kHeir,      // as kClaim, with few waiters, which poll too rarely to help
+  kStale,     // waiters hear nothing for long, and the push of a short grant is late
+  kCut,       // connections break, locks are taken by force; replies are slow
+  kScarce,    // the server is often out of memory, and gets many requests
+  kBatch,     // few clients confirm many provisional leases whose pushes are late
   kFlush,     // scripts are forgotten while callers come and go
-  kDeploy,    // all but two clients end at once, who held and who waited, again and again
+  kDeploy,    // all clients but two crash at once, holders and waiters, again and again
   kForgery,   // another user publishes grants of long leases
   kHandover,  // leases go from client to client while connections break
-  kBehind,    // who waits behind a holder of another library dies or gives up
-  // Of more than mutexes.
-  kReaders,    // readers and writers, who become each other
-  kReentrant,  // owners, whom several callers and clients share, hold more than once
-  // Of a quorum of several servers.
+  kBehind,    // waiters behind a holder of another library die or give up
+  // Other locks than mutexes.
+  kReaders,    // readers and writers, with upgrades and downgrades
+  kReentrant,  // owners, shared by callers and clients, hold more than once
+  // A quorum of several servers.
   kRedlock,         // a bit of everything
   kRedlockDrift,    // as kDrift
-  kRedlockRestart,  // nodes forget everything, and clocks lie about how long ago
-  kRedlockForget,   // .. and do not start again; many leases begin with a bare majority
+  kRedlockRestart,  // nodes restart empty, and clock steps falsify their uptimes
+  kRedlockForget,   // nodes lose keys without a restart; many leases begin with a bare majority
   kCount,
 };
 std::string_view name_of(Shape shape);
@@ -91,19 +90,19 @@ struct Plan {
   static Plan of(uint64_t seed, Nanos duration, Shape shape);
   static Shape shape_of(uint64_t seed);
 
-  // Leave this out, with what belongs to it.
+  // Switch a fault off, with the settings that belong to it.
   void do_without(Fault fault);
   bool has(Fault fault) const { return faults.test(static_cast<size_t>(fault)); }
-  static Shape redlock_shape_of(uint64_t seed);  // .. of a quorum
-  // The server's clock is as fast as may be, those of clients are as slow.
+  static Shape redlock_shape_of(uint64_t seed);  // the shape if the run is of a quorum
+  // The server's clock is as fast as the margin covers, those of clients are as slow.
   bool has_worst_rates() const { return is_of_rates() || shape == Shape::kStale; }
-  // Leases end unrenewed, and somebody waits for just that.
+  // Leases expire without renewal while others wait for that.
   bool is_of_rates() const { return shape == Shape::kDrift || shape == Shape::kRedlockDrift; }
-  // A free lock is found at once: by who is told of it, and is alive.
+  // Judge that a live waiter acquires a lock soon after another library has released it.
   bool is_watched() const { return shape == Shape::kBehind; }
-  // Whoever is left is served at once, however many died in front of it.
+  // Many waiters die at once; the next live one must be served at once.
   bool kills_crowds() const { return shape == Shape::kDeploy; }
-  // Those who wait die, one by one.
+  // Waiters die, one at a time.
   bool kills_newcomers() const { return shape == Shape::kClaim || shape == Shape::kHeir; }
   std::string describe() const;
 
@@ -122,7 +121,7 @@ struct Plan {
   bool is_push_behind_reply = false;  // as Valkey 9 sends them
   bool has_small_cap = false;         // one script call looks at 2 queue entries, not 256
   bool has_push_connection = false;   // as with RESP2
-  int64_t rate_limit_ppm = 0;         // no clock is further off
+  int64_t rate_limit_ppm = 0;         // the largest error of a clock rate
   Nanos delay_min = 0, delay_max = 0;
   Nanos timeout = 0;  // of a command
   Nanos lease_min = 0, lease_max = 0;
@@ -131,13 +130,13 @@ struct Plan {
   int64_t foreign_burst = 0;
   int late_push_chance = 20;  // of 1000
   Nanos late_push_max = 5'000 * kMs;
-  int force_percent = 1;  // of what callers do
+  int force_percent = 1;  // of the actions of callers
 
-  // Locks that are not just mutexes.
+  // Other locks than mutexes.
   protocol::Format format = protocol::Format::kString;
-  int read_percent = 0;   // of those who take a lock
-  int climb_percent = 0;  // of holders become readers, or writers
-  int owner_count = 0;    // 0: nobody has a name
+  int read_percent = 0;   // of acquires
+  int climb_percent = 0;  // of holders that upgrade or downgrade
+  int owner_count = 0;    // 0: callers name no owner
   bool is_shared() const { return read_percent > 0 || format == protocol::Format::kHash; }
 
   // Locks on several servers.
@@ -146,15 +145,15 @@ struct Plan {
   Guard guard = Guard::kOn;
   Nanos restart_guard = 0;
   bool is_fenced = false;
-  bool judges_each_node = false;  // by the rules of one server, too: that takes half of the time
+  bool judges_each_node = false;  // also by the rules of one server, which doubles the run time
   bool is_info_forbidden = false;
-  Nanos node_timeout = 0;  // 0: what the product chooses
+  Nanos node_timeout = 0;  // 0: the product's default
   Nanos min_validity = 0;
-  Nanos clock_offset_max = 0;  // between the nodes' clocks and the true one, at first
+  Nanos clock_offset_max = 0;  // of the nodes' clocks from the true time, at the start
   bool is_quorum() const { return node_count > 1; }
-  // Of so many nodes the clocks may be stepped, or all keys may be lost without a guard.
+  // The largest number of nodes that is less than half.
   int minority() const { return (node_count - 1) / 2; }
-  int64_t least_grants() const;  // in a minute, for a run to count
+  int64_t least_grants() const;  // in a simulated minute, for a run to count
 };
 
 }  // namespace redlatch::sim

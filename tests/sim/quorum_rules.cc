@@ -16,17 +16,18 @@ namespace redlatch::sim {
 namespace {
 
 constexpr std::string_view kNamespace = "app:";
-// A pushed grant may be dated by what its client knew of the clock before a step, until something
-// else has come from there: the longest time between two polls, and the way.
+// After a clock step a client may date a pushed grant by the old clock until it gets a reply from
+// that node: the longest time between two polls, and a round trip.
 constexpr Nanos kUnheard = 25'000 * kMs;
-// Votes are kept for a second in line; a release that got no answer is repeated after a second.
+// A vote may be held for a second while the client queues; a release without a reply is repeated
+// after a second.
 constexpr Nanos kStrayLimit = 6'000 * kMs;
-// For the three times in a lease that a missing vote is asked for, and the way.
+// A holder asks for a missing vote three times in a lease: what a reply may add to that.
 constexpr Nanos kAskLimit = 500 * kMs;
 constexpr Nanos kMoment = 50 * kMs;
-// A lock that somebody waits for, and that nobody has, is taken within this.
+// A free lock with a waiter is acquired within this time.
 constexpr Nanos kIdleLimit = 5 * kSecond;
-// A process that runs says that a lease is over.
+// A process that runs reports the end of a lease within this time.
 constexpr Nanos kLossLimit = 50 * kMs;
 
 std::string_view token_of_acquire(Argv argv) {
@@ -73,7 +74,7 @@ void QuorumRules::given_up(const std::string &token) {
   }
 }
 
-// What stands in the key of a lock after a command.
+// Note the value of a lock's key after a command.
 void QuorumRules::note(Node &node, std::string_view lock, Argv argv) {
   const auto &keys = node.server.store().keys();
   const auto found = keys.find(lock);
@@ -83,7 +84,7 @@ void QuorumRules::note(Node &node, std::string_view lock, Argv argv) {
   std::string &was = node.holders[std::string(lock)];
   if (was != token && !was.empty()) {
     Vote &old = votes_[id_of(was, lock)][node.index];
-    // It was given back, and counts for nothing any more.
+    // The vote was given back, and no longer counts.
     if (old.token == was && !old.is_forgotten) old.end = 0;
   }
   const bool is_new = was != token;
@@ -93,7 +94,7 @@ void QuorumRules::note(Node &node, std::string_view lock, Argv argv) {
   Vote &vote = votes_[id_of(token, lock)][node.index];
   const Nanos end = node.server.clock().when((found->second.expires_ms + 1) * kMs);
   if (is_new) {
-    // Another caller of this client may still count on what was forgotten.
+    // With several callers, another one of this client may still rely on the lost vote.
     const bool is_alone = plan_.caller_count == 1;
     if (is_alone && vote.believed_until == kNever) vote.believed_until = 0;
     const bool is_other_left = vote.is_forgotten && vote.end > schedule_.now();
@@ -140,7 +141,7 @@ void QuorumRules::sent(size_t node, int client, Argv argv) {
 void QuorumRules::learnt_of_restart(size_t node, std::string_view channel) {
   if (plan_.guard != Plan::Guard::kOn) return;
   const std::string_view cid = channel.substr(channel.size() - kCidSize);
-  // By its own clock, which may be a little fast.
+  // The client measures the guard by its own clock, which may be fast.
   nodes_[node]->guarded_until[std::string(cid)] =
       schedule_.now() + plan_.restart_guard - plan_.restart_guard / 50;
   for (auto at = votes_.lower_bound(cid); at != votes_.end() && at->first.starts_with(cid); ++at) {
@@ -156,12 +157,12 @@ void QuorumRules::granted(const lock::Request &request, Nanos, Beliefs::Holder &
   if (options.max_hold == 0 && left <= plan_.min_validity) {
     verdict_.broken("a lease is long enough when it is granted", request.lease->name);
   }
-  // It is renewed until it ends.
+  // With max_hold a lease is not renewed up to its end.
   if (options.is_renewed && options.max_hold == 0) renewed_[holder.token] = schedule_.now();
 }
 
 void QuorumRules::succeeded(const lock::Request &request) {
-  // With several callers another one of this client may have it by now.
+  // With several callers, another one of this client may hold the lock by now.
   const bool is_free = request.op == lock::Request::Op::kRelease && plan_.caller_count == 1;
   if (is_free) judge_release(*request.lease);
 }
@@ -172,7 +173,8 @@ void QuorumRules::judge_client(int client) {
   });
 }
 
-// What an older request of this client is handed by just this release is none of it.
+// Rule: after RL_OK a majority is free. Votes that this very release hands to an older request of
+// the same client do not count.
 void QuorumRules::judge_release(const lock::Lease &lease) {
   const auto found = votes_.find(id_of(lease.token, std::string(kNamespace) + lease.name));
   const auto left = left_.find(lease.token);
@@ -240,7 +242,7 @@ void QuorumRules::stepped(size_t node, Nanos by) {
     nodes_[node]->stepped_back -= by;
     return;
   }
-  // Keys end early.
+  // A clock that is stepped forward ends keys early.
   for (auto &[id, votes] : votes_) {
     Vote &vote = votes[node];
     if (vote.end <= schedule_.now() || vote.is_forgotten) continue;
@@ -249,7 +251,8 @@ void QuorumRules::stepped(size_t node, Nanos by) {
   nodes_[node]->stepped_at = schedule_.now();
 }
 
-// Who just tries a round has a node for a moment. A vote that is missing may meet that once.
+// A client in a round holds a node for a moment. Such a brief holder does not excuse a holder that
+// does not ask for its missing vote.
 void QuorumRules::note_tenure(Node &node, std::string_view lock, bool was_held) {
   auto &tenure = node.tenures[std::string(lock)];
   const bool was_brief = was_held && schedule_.now() - tenure.since < kMoment;
@@ -264,7 +267,7 @@ void QuorumRules::judge_missing(const std::string &name, const Beliefs::Holder &
   const bool is_there = nodes_[node]->server.store().keys().contains(lock);
   if (granted == renewed_.end() || is_there) return;
   std::string &last = nodes_[node]->holders[lock];
-  if (!last.empty()) {  // it has expired
+  if (!last.empty()) {  // the key has expired
     note_tenure(*nodes_[node], lock, true);
     last.clear();
   }
@@ -335,7 +338,7 @@ void QuorumRules::judge_losses(const Scene &scene) {
   });
 }
 
-// A holder asks again for the votes that it has not, where no other client has them.
+// Rule: a holder asks for its missing votes where no other client has them.
 void QuorumRules::judge_missing(const Scene &scene, Nanos since) {
   beliefs_.for_each([&](const std::string &name, const Beliefs::Holder &holder) {
     const auto &client = scene.slots[static_cast<size_t>(holder.client)].client;
@@ -354,7 +357,7 @@ void QuorumRules::judge_missing(const Scene &scene, Nanos since) {
   });
 }
 
-// Whoever waits for a lock that nobody has takes it, whatever the others do.
+// Rule: a free lock with a waiter is acquired, whatever other clients do.
 void QuorumRules::judge_idle(const Scene &scene) {
   std::map<std::string, bool> had;
   beliefs_.for_each([&](const std::string &name, const Beliefs::Holder &) { had[name] = true; });

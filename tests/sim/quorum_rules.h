@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// QuorumRules: what must hold of locks on several nodes together, beside what Rules says of each.
-// Written from docs/redlock.md: it sees what stands in the nodes' keys, and when that really ends.
+// QuorumRules: the rules for locks on several nodes, beside those of Rules for each node. Written
+// from docs/redlock.md. It reads the nodes' keys, and when they end in true time.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ namespace redlatch::sim {
 
 class QuorumRules : public Judge {
  public:
-  // Judges all servers from now on: together and, if the plan says so, each by itself.
+  // Judges all servers together and, if the plan says so, also each by the rules of one server.
   QuorumRules(const Plan &plan, Schedule &schedule,
               const std::vector<std::unique_ptr<Server>> &servers, Tally &tally, Verdict &verdict,
               Beliefs &beliefs);
@@ -38,12 +38,11 @@ class QuorumRules : public Judge {
   void succeeded(const lock::Request &request) override;
   void given_up(const std::string &token) override;
   void judge_client(int client) override;
-  // With a guard the client's votes there count for nothing any more.
+  // With a guard the client's votes on that node no longer count.
   void learnt_of_restart(size_t node, std::string_view channel) override;
-  // Without the votes that were lost in a way against which nothing is promised it would not have a
-  // majority.
+  // Whether the holder has no majority without votes that were lost in an unpromised way.
   bool is_let_off(const std::string &name, const Beliefs::Holder &holder) const override;
-  // With a guard it must have no vote after a restart while its keys would have been there.
+  // After a restart with a guard, the node must not vote while its lost keys would have existed.
   void forgets(size_t node, Fault why) override;
   void evicts(size_t node, const std::string &lock) override { forget(node, false, lock); }
   void is_taken(const std::string &lock) override { taken_[lock] = schedule_.now(); }
@@ -53,17 +52,17 @@ class QuorumRules : public Judge {
   void judge_leftovers(Nanos gone_for) override;
 
  private:
-  // What a node granted a client, whatever it thinks of it now.
+  // A vote that a node has given a client, also after the node has forgotten it.
   struct Vote {
     std::string token;
-    Nanos since = 0;            // that token has it
-    Nanos end = 0;              // when its key is gone, if nothing happens to the node
-    bool is_forgotten = false;  // something did, against which there is a promise
-    Nanos believed_until = 0;   // .. against which there is none: by who does not know it yet
+    Nanos since = 0;            // when the token got it
+    Nanos end = 0;              // when its key ends, if the node does not lose it
+    bool is_forgotten = false;  // the node lost it in a promised way: the guard covers it
+    Nanos believed_until = 0;   // the node lost it in an unpromised way: the former end
   };
   struct Tenure {
-    Nanos since = 0;       // it has its holder, or none
-    Nanos free_since = 0;  // since then no client had it for longer than a moment
+    Nanos since = 0;       // when the key last got another holder, or none
+    Nanos free_since = 0;  // since when no client has had it for longer than a moment
   };
   struct Node : Witness {
     Node(QuorumRules &all_, size_t index_, Server &server_)
@@ -79,14 +78,14 @@ class QuorumRules : public Judge {
     const size_t index;
     Server &server;
     Rules rules;
-    const bool is_judged;                                         // by itself
+    const bool is_judged;                                         // by the rules of one server
     std::map<std::string, std::string, std::less<>> holders;      // lock key to token
-    std::map<std::string, std::pair<std::string, Nanos>> strays;  // .. and since when
+    std::map<std::string, std::pair<std::string, Nanos>> strays;  // to unbelieved token, and when
     std::map<std::string, Tenure> tenures;                        // by lock key
-    // By client: it knows of a restart.
+    // By client that knows of a restart: the end of the guard.
     std::map<std::string, Nanos, std::less<>> guarded_until;
-    Nanos stepped_at = -kNever / 2;  // forward
-    Nanos stepped_back = 0;          // in sum
+    Nanos stepped_at = -kNever / 2;  // last step forward
+    Nanos stepped_back = 0;          // sum of the steps back
   };
   using Votes = std::array<Vote, kMaxNodes>;
 
@@ -94,20 +93,20 @@ class QuorumRules : public Judge {
   void judge_validity(const std::string &name, const Beliefs::Holder &holder);
   void judge_losses(const Scene &scene);
   void judge_idle(const Scene &scene);
-  // Votes that a holder has not, and no other client has, are asked for. Judged as from `since`.
+  // Rule, from `since` on: a holder asks for the votes that it lacks and no other client has.
   void judge_missing(const Scene &scene, Nanos since);
   void judge_missing(const std::string &name, const Beliefs::Holder &holder, size_t node,
                      Nanos since);
-  // Nor is one that was taken away everywhere put together again.
+  // Rule, from `since` on: a lock that was removed from all nodes is lost, and not rebuilt.
   void judge_taken(const std::string &name, const Beliefs::Holder &holder, Nanos since);
-  // Votes that nobody counts on do not stay. Once nothing fails any more.
+  // Rule of the calm: votes that no believer needs are given back.
   void judge_strays(Nanos calm_since);
   void note(Node &node, std::string_view lock, Argv argv);
   void note_tenure(Node &node, std::string_view lock, bool was_held);
   static void lose(Vote &vote);
-  // Of `lock`, or of all.
+  // A node loses the votes of `lock`, or of all locks; the guard covers it if `is_promised`.
   void forget(size_t node, bool is_promised, std::string_view lock = {});
-  // When a majority of its votes has ended. Of all, or of those that count against others.
+  // When a majority of the votes has ended; with or without those lost in an unpromised way.
   Nanos end_of(const std::string &name, const std::string &token, bool with_unpromised) const;
   static std::string id_of(std::string_view token, std::string_view lock);
 
@@ -117,12 +116,12 @@ class QuorumRules : public Judge {
   Verdict &verdict_;
   Beliefs &beliefs_;
   std::vector<std::unique_ptr<Node>> nodes_;
-  // By client and lock: one client has one call for a lock, whose rounds have tokens of their own.
+  // By client and lock, because the rounds of one acquire have tokens of their own.
   std::map<std::string, Votes, std::less<>> votes_;
-  std::map<std::string, Nanos, std::less<>> renewed_;  // tokens of leases, and when granted
-  std::map<std::string, Nanos, std::less<>> taken_;    // lock keys, and when
-  std::map<std::string, Nanos, std::less<>> left_;     // tokens of leases, and when given up
-  std::map<std::string, Nanos> idle_;  // since when a lock that is waited for has had no holder
+  std::map<std::string, Nanos, std::less<>> renewed_;  // tokens of renewed leases: when granted
+  std::map<std::string, Nanos, std::less<>> taken_;    // lock keys: when removed everywhere
+  std::map<std::string, Nanos, std::less<>> left_;     // tokens of leases: when they ended
+  std::map<std::string, Nanos> idle_;  // names of locks with waiters: when the last holder ended
 };
 
 }  // namespace redlatch::sim

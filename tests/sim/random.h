@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Random: numbers from a seed, the same on every machine (std's distributions differ by library).
+// Random: numbers from a seed, equal on every machine (distributions of std differ by library).
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ namespace redlatch::sim {
 
 class Random {
  public:
-  // `stream`: each part of a run draws from its own, so that one that draws more does not change
-  // what another one gets.
+  // `stream`: each part of a run has a stream of its own, so that the number of its draws does not
+  // change the numbers of other parts.
   Random(uint64_t seed, uint64_t stream)
       : entropy_(Entropy(seed * 0x9E3779B97F4A7C15ULL + stream).next()) {}
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// ReplyView: a value of the store as an engine reads it.
+// ReplyView: a Value of the store as a Reply for the product.
 #pragma once
 
 #include <vector>

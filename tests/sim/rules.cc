@@ -13,11 +13,11 @@ namespace redlatch::sim {
 namespace {
 
 constexpr std::string_view kChannelPrefix = "app:rl1:";
-constexpr Nanos kEnough = 1'000 * kMs;        // to hear of something, if the way is free
-constexpr Nanos kReleaseSlack = 1'600 * kMs;  // one is repeated each second
-constexpr Nanos kLatest = 12'000 * kMs;       // no lease is longer: nobody believes an older grant
+constexpr Nanos kEnough = 1'000 * kMs;        // to be notified, while the connection works
+constexpr Nanos kReleaseSlack = 1'600 * kMs;  // a release is repeated each second
+constexpr Nanos kLatest = 12'000 * kMs;       // no lease is longer, so older grants have ended
 constexpr std::string_view kShared = "rl:shared";
-constexpr double kUpgradeTicket = 4e15;  // taken off the score of who waits to upgrade
+constexpr double kUpgradeTicket = 4e15;  // subtracted from the scores of waiting upgrades
 
 int64_t number(std::string_view text) {
   int64_t value = 0;
@@ -71,7 +71,7 @@ Rules::Call Rules::read(Argv argv) {
   }
   call.script = found->second.script;
   call.format = found->second.format;
-  // Checked like ACQUIRE, without its fence.
+  // VOTE is checked as ACQUIRE, without its fence.
   const bool is_vote = call.script == protocol::Script::kVote;
   if (is_vote) call.script = protocol::Script::kAcquire;
   if (key_count >= 3) {
@@ -164,8 +164,8 @@ void Rules::note_lease(const Call &call) {
   asked.until = std::max(asked.until, schedule_.now() + lease);
 }
 
-// A release is repeated until its lease must be over, and as long again as a caller who was passed
-// the lock asked for. A process that stood still may be late.
+// Rule: a release is not repeated after the end of its lease plus the longest lease that a local
+// hand-off may have added. A process that was paused may be late.
 void Rules::judge_release(int client, const Call &call) {
   Asked &asked = asked_[std::string(call.token)];
   if (asked.left_at < 0) asked.left_at = schedule_.now();
@@ -195,7 +195,7 @@ void Rules::after(Argv, const Value &reply, int64_t now_us) {
   is_running_ = false;
   judge_keys();
   if (call_.lock.empty()) return;
-  // Who only knows a name asks in the other format first.
+  // A client that knows only the name may ask in another format first.
   const bool is_of_plan = call_.format == plan_.format;
   if (is_of_plan && !call_.queue.empty()) queue_of_.emplace(call_.lock, call_.queue);
   if (is_of_plan && !call_.readers.empty()) readers_of_.emplace(call_.lock, call_.readers);
@@ -244,7 +244,7 @@ void Rules::note_holds(const Call &call, const Lock &was, const Lock &is) {
                 [&](const auto &entry) { return entry.second + kLatest < schedule_.now(); });
 }
 
-// Where only connections break, a client hears of what it was granted long before that ends.
+// Rule of the shape kCut: a client learns of a grant before the lease ends.
 void Rules::judge_runout(std::string_view lock, const Lock &was) {
   if (plan_.shape != Shape::kCut || !was.holds.empty() || !asked_for_.contains(was.holder)) return;
   const auto told = told_.find(was.holder);
@@ -254,7 +254,8 @@ void Rules::judge_runout(std::string_view lock, const Lock &was) {
   }
 }
 
-// .. and does not go on with what was taken from it, though it has got it again.
+// Rule of the shape kCut: a lock that was taken by force is not renewed by its former lease, even
+// if the same token was granted it again.
 void Rules::judge_renewal(const Call &call, const Lock &is) {
   if (plan_.shape != Shape::kCut || call.script != protocol::Script::kExtend) return;
   const auto told = told_.find(call.token);
@@ -283,7 +284,7 @@ Rules::Lock Rules::lock_at(std::string_view lock, std::string_view readers, int6
     is.is_foreign = !owners_.contains(is.holder);
   }
   if (!is.is_hash && is.holder != kShared) return is;
-  // In its last millisecond the key is there, and nobody has it any more.
+  // In its last millisecond the key still exists, and the lock has no holder.
   if (is.expires_ms <= now_ms && !is.is_foreign) is.holder.clear();
   const auto *sharers = queue_at(readers);
   if (sharers == nullptr) return is;
@@ -362,7 +363,7 @@ void Rules::judge_expiry(const Call &call, const Lock &was, const Lock &is, int6
   }
 }
 
-// Whoever was told a ticket stands there, whatever copies of its requests did meanwhile.
+// Rule: a waiter keeps its ticket, whatever copies of its requests did.
 void Rules::judge_place(const Call &call, const Value &reply) {
   const bool is_asking =
       call.script == protocol::Script::kAcquire || call.script == protocol::Script::kAcquireRead;
@@ -377,7 +378,7 @@ void Rules::judge_place(const Call &call, const Value &reply) {
   }
 }
 
-// Somebody new holds: was it their turn?
+// Rules for a new holder: a live waiter, in its turn.
 void Rules::judge_grant(const Call &call, const std::string &token, const Lock &was, const Lock &is,
                         int64_t now_ms) {
   granted_.insert(token);
@@ -387,7 +388,7 @@ void Rules::judge_grant(const Call &call, const std::string &token, const Lock &
   bool is_upgrade = call.script == protocol::Script::kUpgrade && call.token == token;
   for (const Gone &gone : gone_) {
     if (token_of(gone.member) != token) continue;
-    ticket = gone.score;  // the last counts: it may have got back to its place before
+    ticket = gone.score;  // the last one counts: the member may have been queued again before
     is_upgrade = is_upgrade || gone.member[kTokenSize] == 'u';
     if (call.token == token) continue;
     if (is_dead(gone.member)) verdict_.broken("the dead are skipped", how);
@@ -402,7 +403,8 @@ void Rules::judge_grant(const Call &call, const std::string &token, const Lock &
     }
   }
   if (ticket == kNone && call.token != token) verdict_.broken("who is granted has waited", how);
-  // The only reader, another lease of a reader, and who has it already wait for nobody.
+  // The upgrade of the only reader, another read lease of a client, and another hold of an owner do
+  // not wait for their turn.
   const bool is_once_more =
       call.token == token && (is_upgrade || was.holds.contains(std::string(call.sibling)) ||
                               (!call.owner.empty() && was.holder == call.owner));
@@ -488,14 +490,14 @@ const Store::SortedSet *Rules::queue_at(std::string_view key) const {
   return std::get_if<Store::SortedSet>(&found->second.data);
 }
 
-// ---- what the store tells ----------------------------------------------------------------------
+// ---- Store::Listener ---------------------------------------------------------------------------
 
 void Rules::changed(std::string_view key) {
   if (is_running_) {
     changed_.emplace_back(key);
     return;
   }
-  // It has expired: for good, even if the clock goes back.
+  // The key has expired, for good, even if the clock is stepped back.
   const auto found = locks_.find(key);
   if (found == locks_.end() || server_.store().keys().contains(key)) return;
   judge_runout(key, found->second);

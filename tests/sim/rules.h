@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Rules: what the server's data and the commands of clients must obey, after every command. Written
-// from the protocol's sentences, not from the scripts: it knows arguments and keys, no logic.
+// Rules: the rules for one server's data and the commands of clients, checked after every command.
+// Written from the text of the protocol, not from the scripts: it knows their arguments and keys,
+// and none of their logic.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +47,7 @@ class Rules : public Witness, public Judge {
   void sent(size_t node, int client, Argv argv) override;
   void granted(const lock::Request &request, Nanos heard_at, Beliefs::Holder &holder) override;
   void succeeded(const lock::Request &request) override;
-  // It is not to be renewed, and once released not acquired.
+  // From now on the token must not be renewed.
   void given_up(const std::string &token) override {
     given_up_.insert(token);
     asked_[token].left_at = schedule_.now();
@@ -70,7 +71,7 @@ class Rules : public Witness, public Judge {
   struct Call {
     std::optional<protocol::Script> script;
     std::string_view lock, queue, fence, readers, turn;  // keys
-    std::string_view token;                              // of who calls, '' if nobody
+    std::string_view token;                              // of the caller; '' if it has none
     std::string_view member, ticket;
     std::string_view owner, sibling;
     protocol::Format format = protocol::Format::kString;
@@ -78,24 +79,24 @@ class Rules : public Witness, public Judge {
     bool is_foreign_delete = false;
   };
   struct Lock {
-    std::string holder;  // who has it alone; kShared; of a hash: its owner
+    std::string holder;  // the token that has it alone; kShared; for a hash, its owner
     int64_t expires_ms = -1;
-    // Of readers, and of an owner: by token, when each hold ends.
+    // Of readers, and of an owner: token to the end of the hold.
     std::map<std::string, int64_t> holds;
-    std::string hold_owners;  // of a hash: whoever stands beside its owner
-    int64_t count = 0;        // .. and what stands in the key
+    std::string hold_owners;  // for a hash: another owner with a hold beside its owner
+    int64_t count = 0;        // for a hash: the count in the key
     bool is_hash = false;
-    bool is_foreign = false;  // of a hash: no client of ours named its owner
+    bool is_foreign = false;  // for a hash: its owner is of another library
     int64_t last_fence = 0;
     Nanos granted_at = 0;
     int64_t granted_fence = 0;
     Nanos idle_since = -1;
-    std::set<std::string, std::less<>> lookers;  // who has waited for its present holder
-    // Since a holder of another library went: since when, and who of these could look.
+    std::set<std::string, std::less<>> lookers;  // members that asked while it was held so
+    // After another library's release: when that was, and the live waiters that can notice it.
     Nanos freed_at = -1;
     std::vector<std::string> heirs;
   };
-  // What W says: see fragments/turn.lua.
+  // The contents of the key W: see fragments/turn.lua.
   struct Turn {
     bool is_marked = false;
     int64_t count = 0, missed = 0, since_ms = 0;
@@ -158,7 +159,7 @@ class Rules : public Witness, public Judge {
   Beliefs &beliefs_;
   Nanos jumped_at_ = -kNever;  // the server's clock, forward
 
-  // Looked up only, never walked: their order does not matter.
+  // Only for lookups: their order must not influence a run.
   struct TextHash {
     using is_transparent = void;
     size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
@@ -168,26 +169,26 @@ class Rules : public Witness, public Judge {
   using ByText = std::unordered_map<std::string, Value, TextHash, std::equal_to<>>;
 
   std::map<std::string, Lock, std::less<>> locks_;              // by key
-  std::map<std::string, std::map<std::string, Nanos>> recent_;  // by lock: tokens, when granted
+  std::map<std::string, std::map<std::string, Nanos>> recent_;  // by lock: token to grant time
   std::map<std::string, std::string, std::less<>> queue_of_;    // lock key to queue key
-  std::map<std::string, std::string, std::less<>> readers_of_;  // .. to that of who shares it
+  std::map<std::string, std::string, std::less<>> readers_of_;  // lock key to the key of its holds
   ByText<std::string> asked_for_;                               // token to lock key
   Texts given_up_, released_, granted_;                         // tokens
-  Texts owners_;  // of hashes, that clients of ours named
-  // What its client was told of a token.
+  Texts owners_;                                                // of hashes, named by our clients
+  // The grant of a token, as its client learnt of it.
   struct Told {
     Nanos at = 0;
     int64_t fence = 0;
   };
   ByText<Told> told_;
-  // What was asked for by a token, and when its client was through with it.
+  // The end of the longest lease asked for by a token, and when its client gave it up.
   struct Asked {
     Nanos until = 0;
     Nanos left_at = -1;
   };
   ByText<Asked> asked_;
-  ByText<std::set<double>> tickets_;  // member to those it was given
-  // Tokens that were told to be writers where readers were wanted, and how often renewed since.
+  ByText<std::set<double>> tickets_;  // member to the tickets it was given
+  // Tokens that became writers although the upgrade was cancelled, and their renewals since.
   ByText<int> descents_;
 
   // During one command.
@@ -200,7 +201,7 @@ class Rules : public Witness, public Judge {
   Turn turn_;  // before the command
   std::vector<Gone> gone_;
   std::vector<std::string> changed_;
-  double last_ticket_ = 0;  // in the queue, before the command
+  double last_ticket_ = 0;  // the highest in the queue before the command
 };
 
 }  // namespace redlatch::sim

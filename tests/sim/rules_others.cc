@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Rules: beside other libraries on the same key, what clients learn, faults, and the long run.
+// Rules: those for other libraries on the same key, for faults, and those that are checked twice a
+// second and at the end.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -19,7 +20,7 @@ constexpr int64_t kNameLimitMs = 60'000;
 constexpr int64_t kFenceLimitMs = 3'600'000;
 constexpr int64_t kYieldEvery = 16;
 constexpr int64_t kYieldLimit = 6;
-// To be told, to look, and what may be left of a window.
+// Time for an invalidation, a poll, and the rest of a window that is left to others.
 constexpr Nanos kSoon = 400 * kMs;
 constexpr Nanos kLongestPoll = 15 * kSecond;
 
@@ -60,7 +61,7 @@ void Rules::judge_turns(const Call &call, const Lock &was, const Lock &is, int64
     verdict_.broken("what is left to others is not taken",
                     std::string(call.lock) + ": " + is.holder);
   }
-  // By a hand-over, in a fleet that leaves it to the server when.
+  // A hand-off by a release, when no client sets the turns of others (foreign_burst).
   const bool gives = call.script == protocol::Script::kRelease && was.holder == call.token &&
                      was.holds.empty() && plan_.foreign_burst == 0;
   const bool is_handed_on = gives && !is.holder.empty() && is.holder != was.holder;
@@ -74,7 +75,8 @@ void Rules::judge_turns(const Call &call, const Lock &was, const Lock &is, int64
   }
 }
 
-// Who goes sends no message to ours. One that waits and is alive finds out.
+// Rule of the shape kBehind: another library's release sends no message to our clients, and still a
+// live waiter acquires the lock soon.
 void Rules::judge_freed(const Call &call, const Lock &was, Lock &lock, int64_t now_ms) {
   if (!plan_.is_watched()) return;
   if (was.holder == lock.holder && !call.member.empty()) lock.lookers.emplace(call.member);
@@ -127,7 +129,7 @@ void Rules::judge_leftovers(Nanos gone_for) {
     if (key.starts_with("app:rl1:")) limit_ms = kNameLimitMs;
     if (is_aux && (key.back() == 'q' || key.back() == 'w')) limit_ms = kQueueLimitMs;
     if (is_aux && key.back() == 'f') limit_ms = kFenceLimitMs;
-    // A rate of its own is the server's right.
+    // The server's clock may have another rate.
     if (gone_ms > limit_ms + limit_ms / 50 + 10) {
       verdict_.broken("nothing outlives its time when all clients are gone",
                       key + ", " + std::to_string(gone_ms) + " ms after");
@@ -140,9 +142,9 @@ void Rules::judge_leftovers(Nanos gone_for) {
 void Rules::granted(const lock::Request &request, Nanos heard_at, Beliefs::Holder &holder) {
   const auto &lease = *request.lease;
   if (!holder.is_attached) holder.local_burst = request.options.local_burst;
-  // What the client knows of the clock is from before the jump, and no reply has told it yet.
+  // The client may still know the clock as it was before the jump.
   holder.is_excused = heard_at - plan_.timeout < jumped_at_;
-  told_[lease.token] = {schedule_.now(), lease.fence};  // 0: whoever attaches is not told a fence
+  told_[lease.token] = {schedule_.now(), lease.fence};  // fence 0 after an attach
   if (holder.is_attached) given_up_.erase(lease.token);
 }
 
@@ -156,8 +158,7 @@ void Rules::take_by_force(const std::string &token) {
   beliefs_.excuse(token);
 }
 
-// Who holds now, or was granted so shortly ago that the message may be under way, is promised
-// nothing.
+// Nothing is promised to present holders, nor to those whose grant may still be on its way.
 void Rules::excuse_holders() {
   beliefs_.excuse_all();
   for (const auto &[key, lock] : locks_) {
@@ -179,7 +180,7 @@ void Rules::stepped(size_t, Nanos by) {
   jumped_at_ = schedule_.now();
 }
 
-// Readers whose leases had ended, and who had not been removed yet, have them again.
+// After a step back, expired holds that were not yet removed are valid again.
 void Rules::clock_went_back() {
   for (auto &[key, lock] : locks_) {
     const auto readers = readers_of_.find(key);
@@ -194,7 +195,8 @@ void Rules::clock_went_back() {
 
 // ---- in the long run ---------------------------------------------------------------------------
 
-// A free lock is open to anybody, one that is shared to its head alone.
+// Whether a live, connected waiter could have the lock: any waiter if it is free, the head of the
+// queue if it is shared.
 bool Rules::is_waited_for(const Scene &scene, const std::string &lock) const {
   const int64_t now_ms = server_.now_us() / 1000;
   const auto *queue = queue_at(queue_of_.at(lock));
@@ -216,10 +218,10 @@ bool Rules::is_waited_for(const Scene &scene, const std::string &lock) const {
   return false;
 }
 
-// A free lock with a live waiter is found by somebody's poll, at the latest.
+// Rule: a free lock finds its live waiter, by a poll at the latest.
 void Rules::watch(const Scene &scene) {
   Nanos limit = kLongestPoll + 2 * plan_.timeout + 2 * kSecond;
-  // Nothing else fails there, so somebody is told when the time of the dead one ends.
+  // Nothing else fails there, so a waiter is notified when the dead one's provisional lease ends.
   if (plan_.kills_newcomers()) limit = 2 * kSecond;
   if (plan_.kills_crowds()) limit = kWatchInterval;
   const bool is_judged = scene.is_calm || plan_.kills_newcomers() || plan_.kills_crowds();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Rules, part 2: of locks that several have at once: readers, or the holds of one owner. Each hold
-// has a token and an end of its own.
+// Rules: those for locks with several holds at once, of readers or of one owner. Each hold has a
+// token and an end of its own.
 #include <algorithm>
 
 #include "rules.h"
@@ -22,7 +22,7 @@ std::string owner_of(std::string_view member) {
 
 }  // namespace
 
-// Of all who have it, however they have it.
+// Token to end, for all holders of any kind.
 Rules::Ends Rules::ends_of(const Lock &lock) {
   const bool is_ours = lock.is_hash && !lock.is_foreign;
   if (!lock.holds.empty() || lock.holder.empty() || is_ours || lock.holder == kShared) {
@@ -58,7 +58,7 @@ void Rules::judge_sharing(const Call &call, const Lock &was, const Lock &is, int
   }
 }
 
-// What stands in the key is what the holds say.
+// Rules for the lock's key: it agrees with the holds.
 void Rules::judge_shape(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
   const std::string lock(call.lock);
   if (!is.hold_owners.empty() && !is.holds.empty()) {
@@ -75,7 +75,7 @@ void Rules::judge_shape(const Call &call, const Lock &was, const Lock &is, int64
     verdict_.broken("what is shared ends with its last holder",
                     lock + ": " + std::to_string(is.expires_ms - latest) + " ms after");
   }
-  // Of one that has ended by itself the count learns with the next that comes or goes.
+  // A hold that expires leaves the count unchanged until another one begins or is released.
   const bool is_counted = std::any_of(is.holds.begin(), is.holds.end(), [&](const auto &hold) {
     return !was.holds.contains(hold.first);
   });
@@ -140,7 +140,7 @@ void Rules::judge_new(const Call &call, const std::string &token, int64_t end, c
   judge_grant(call, token, was, is, now_ms);
 }
 
-// What the caller is told is so.
+// Rules for replies: they agree with the keys.
 void Rules::judge_answer(const Call &call, const Lock &was, const Lock &is, const Value &reply,
                          int64_t now_ms) {
   if (!call.script || reply.items.empty()) return;
@@ -174,14 +174,15 @@ void Rules::judge_answer(const Call &call, const Lock &was, const Lock &is, cons
   if (!is_so) verdict_.broken("only another reader that waits makes a deadlock", how);
 }
 
-// Whoever gives something up lets in those who can have it, at once.
+// Rule: a release, a downgrade or a forced release grants the lock at once to the first live waiter
+// that can have it.
 void Rules::judge_served(const Call &call, const Lock &is, const Value &reply, int64_t now_ms) {
   const bool serves = call.script == protocol::Script::kRelease ||
                       call.script == protocol::Script::kDowngrade ||
                       call.script == protocol::Script::kForceRelease;
-  // A flag: it could not go on.
+  // The third item is a flag: the script reached its cap, and the client has to call it again.
   if (!serves || reply.items.size() != 3 || reply.items[2].integer != 0) return;
-  // Who has nothing to give up changes nothing; 0 is an owner's that has other holds.
+  // A call that gave nothing up serves no waiter. RELEASE returns 0 if the owner has other holds.
   if (reply.items[0].integer < (call.script == protocol::Script::kRelease ? 0 : 1)) return;
   const auto *queue = queue_at(call.queue);
   const bool is_left_to_others = turn_at(call.turn, now_ms).is_window;
@@ -198,8 +199,8 @@ void Rules::judge_served(const Call &call, const Lock &is, const Value &reply, i
   }
 }
 
-// Who did not want to be the writer any more, and is it, goes on to be a reader. One renewal may
-// cross the answer that says so, and the next connection, if that was lost, begins with another.
+// Rule: a client whose cancelled upgrade was granted after all becomes a reader again. One renewal
+// may cross the reply, and if that is lost, the next connection begins with another renewal.
 void Rules::judge_descent(int client, const Call &call) {
   const auto found = descents_.find(call.token);
   if (found == descents_.end()) return;
@@ -211,14 +212,14 @@ void Rules::judge_descent(int client, const Call &call) {
   }
 }
 
-// One who waits to upgrade, and does not read any more.
+// Whether this is the place of a waiting upgrade whose read hold has ended.
 bool Rules::is_for_nothing(std::string_view member, const Lock &was, const Lock &is) const {
   if (mode_of(member) != 'u') return false;
   const std::string token(member.substr(0, kTokenSize));
   return !was.holds.contains(token) || !is.holds.contains(token);
 }
 
-// Whether the head of the queue can have what others have.
+// Whether the head of the queue can have the lock together with its holders.
 bool Rules::can_enter(std::string_view member, const Lock &is) const {
   if (is.holds.empty()) return false;
   if (is.is_hash) return owner_of(member) == is.holder;

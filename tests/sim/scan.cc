@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// SCAN, and its globs.
+// Commands: SCAN, and its globs.
 #include <algorithm>
 #include <charconv>
 #include <utility>
@@ -13,8 +13,8 @@ namespace redlatch::sim {
 
 namespace {
 
-// One `[...]`, whose inside begins `pattern`. @return whether it takes `c`; `pattern` then begins
-// behind it. A missing bracket at the end is as good as one.
+// Match `c` with one `[...]`. `pattern` begins after its opening bracket, and afterwards with the
+// text behind its closing one, which may be missing at the end. @return whether `c` matches.
 bool takes_class(std::string_view &pattern, char c) {
   const bool is_negated = pattern.starts_with('^');
   if (is_negated) pattern.remove_prefix(1);
@@ -41,7 +41,7 @@ struct ScanOptions {
   int64_t count = 10;
 };
 
-// @return nil, or the error.
+// @return nil, or an error.
 Value parse(Argv words, ScanOptions &options) {
   for (; !words.empty(); words = words.subspan(2)) {
     if (words.size() < 2) return syntax_error();
@@ -59,12 +59,12 @@ Value parse(Argv words, ScanOptions &options) {
   return Value::nil();
 }
 
-// The empty key is matched by no other pattern than these, not even by `**`.
+// Only these patterns match the empty key; not even `**` does.
 bool is_wanted(std::string_view key, std::string_view pattern) {
   return key.empty() ? pattern.empty() || pattern == "*" : matches_glob(pattern, key);
 }
 
-// FNV-1a, never 0, which is the cursor of the begin.
+// FNV-1a, and never 0, which is the cursor of the start.
 uint64_t place_of(std::string_view key) {
   uint64_t hash = 14695981039346656037U;
   for (const char c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
@@ -101,8 +101,8 @@ bool matches_glob(std::string_view pattern, std::string_view text) {
   return text.empty();
 }
 
-// Keys stand in the order of a hash of theirs, and a cursor is such a hash: it stays right while
-// others come and go.
+// Keys are listed in the order of their hashes, and a cursor is such a hash, so that it stays valid
+// while keys come and go.
 Value Commands::scan(Argv argv) {
   uint64_t cursor = 0;
   const char *end = argv[1].data() + argv[1].size();
@@ -124,7 +124,7 @@ Value Commands::scan(Argv argv) {
       break;
     }
     options.count--;
-    cursor = place;  // Equal places are not parted.
+    cursor = place;  // Keys with equal hashes are in one reply.
     if (!is_wanted(key, options.pattern)) continue;
     const std::string_view words[] = {"type", key};
     const Value kind = type(words);

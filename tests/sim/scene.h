@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Scene: what all parts of a run share.
+// Scene: references to the parts of a run, and the state that they share.
 #pragma once
 
 #include <memory>
@@ -34,9 +34,9 @@ struct Scene {
   const std::vector<Slot> &slots;  // processes
 
   bool is_working = true;  // callers begin new work
-  bool is_calm = false;    // nothing new fails
+  bool is_calm = false;    // no new faults
   Nanos calm_since = 0;
-  Nanos stepped_back = 0;         // of all clocks of servers, in sum
+  Nanos stepped_back = 0;         // sum of the steps back of all servers' clocks
   std::vector<size_t> stepped{};  // nodes whose clock may be stepped
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Schedule: virtual time, and what is to happen when. Events of the same moment happen in the order
-// in which they were entered.
+// Schedule: virtual time, and the events to come. Events of the same moment happen in the order in
+// which they were added.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ class Schedule {
   }
   void in(Nanos delay, Action action) { at(now_ + delay, std::move(action)); }
 
-  // Let the next event happen. There must be one.
+  // Run the next event. There must be one.
   void run_next() {
     std::pop_heap(events_.begin(), events_.end(), is_later);
     const Event event = std::move(events_.back());
@@ -38,12 +38,12 @@ class Schedule {
     run_count_++;
     event.action();
   }
-  // Nothing happens until then.
+  // Drop all events, and set the time.
   void skip_to(Nanos when) {
     events_.clear();
     now_ = std::max(now_, when);
   }
-  uint64_t event_count() const { return run_count_; }  // that happened
+  uint64_t event_count() const { return run_count_; }  // events that have run
 
  private:
   struct Event {
@@ -61,13 +61,13 @@ class Schedule {
   uint64_t run_count_ = 0;
 };
 
-// A machine's clock: it runs at a rate of its own from a start of its own, and may be stepped.
+// The clock of a machine, with its own start and rate. It may be stepped.
 class Clock {
  public:
   Clock(Nanos start, int64_t rate_ppm) : start_(start), rate_ppm_(rate_ppm) {}
 
   Nanos read(Nanos now) const { return start_ + now + skew(now); }
-  // A moment at which it reads at least `reading`, and just about that.
+  // The true time at which it reads `reading`, or a little more.
   Nanos when(Nanos reading) const {
     if (reading == kNever) return kNever;
     const Nanos passed = reading - start_;

@@ -16,7 +16,7 @@ constexpr Nanos kEpoch = 1'700'000'000LL * 1000 * kMs;
 
 constexpr int64_t kDayUs = 86'400'000'000;
 
-// Those of several agree only about.
+// Clocks of several servers differ by up to clock_offset_max.
 Clock clock_of(const Plan &plan, int number) {
   const bool is_one_of_several = number > 0;
   Random random(plan.seed, is_one_of_several ? 20'000 + static_cast<uint64_t>(number) : 2);
@@ -76,8 +76,8 @@ void Server::load_scripts(bool is_sharded) {
                   });
 }
 
-// As the product has it, but for the defect of a mutant, and for a cap on the work of one call that
-// short queues can reach, too.
+// The product's text, with the defect of the mutant, and perhaps with a cap on the work of one call
+// that is small enough for short queues to reach.
 std::string Server::text_of(const protocol::ScriptText &script) const {
   constexpr std::string_view kCap = "looked == 256";
   std::string text = mutated(script.text, mutant_);
@@ -131,7 +131,7 @@ Value Server::execute(Session &session, Argv argv) {
   const bool is_other = mutant_ != nullptr || plan_.has_small_cap;
   const auto *script = argv[0] == "EVAL" && is_other ? script_of(argv[1]) : nullptr;
   if (script != nullptr) {
-    // The text is the product's; what runs is not.
+    // A mutant's text runs in place of the product's.
     store_.define(script->sha1, text_of(*script));
     std::vector<std::string_view> by_digest(argv.begin(), argv.end());
     by_digest[0] = "EVALSHA";
@@ -153,7 +153,7 @@ Value Server::execute(Session &session, Argv argv) {
   return reply;
 }
 
-// A script by its name, keys but for the first left out; what matters of the reply.
+// Trace a command: scripts by name, without auxiliary keys, with a short form of the reply.
 void Server::tell(Argv argv, const Value &reply) {
   std::string text;
   for (size_t i = 0; i < argv.size(); i++) {
@@ -180,7 +180,7 @@ Value Server::client_command(Session &session, Argv argv) {
   return Value::status("OK");
 }
 
-// ---- what the store tells ----------------------------------------------------------------------
+// ---- Store::Listener ---------------------------------------------------------------------------
 
 int64_t Server::published(std::string_view channel, std::string_view message, bool is_sharded) {
   int64_t count = 0;
@@ -237,8 +237,7 @@ void Server::pause(Nanos until) {
   schedule_.at(paused_until_, [this] { resume(); });
 }
 
-// What came meanwhile stands in the buffers of the sockets: which one is read first is open, but
-// for each the order stays.
+// Commands that arrived during the pause run in the order of their arrival.
 void Server::resume() {
   if (schedule_.now() < paused_until_) return;
   auto waiting = std::exchange(waiting_, {});

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Server: the store behind connections. Who is subscribed, who tracks which key, and what goes
-// wrong with a server.
+// Server: a store with connections: subscriptions, key tracking, and the faults of a server.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +22,15 @@
 
 namespace redlatch::sim {
 
-// Sees every command that the server carries out, and what it did.
+// Observes every command that the server executes, and its effects.
 class Witness {
  public:
   virtual ~Witness() = default;
   virtual void before(Argv, int64_t /* now_us */) {}
   virtual void after(Argv argv, const Value &reply, int64_t now_us) = 0;
-  // Keys are gone, and so is every promise about them but the fence's.
+  // All keys were lost, and with them every promise except that of fences.
   virtual void forgotten() {}
-  // As of Store::Listener.
+  // The events of Store::Listener.
   virtual void changed(std::string_view /* key */) {}
   virtual void queued(std::string_view /* key */, std::string_view /* member */, double) {}
   virtual void dequeued(std::string_view /* key */, std::string_view /* member */, double) {}
@@ -39,28 +38,29 @@ class Witness {
 
 class Server : public ServerEnd, private Store::Listener {
  public:
-  // `number`: which of several independent ones, from 1 on; 0: it is the only one.
+  // `number`: 1, 2, .. for one of several independent servers; 0 for the only one.
   Server(const Plan &plan, Schedule &schedule, Network &network, Tally &tally, Trace &trace,
          const Mutant *mutant, int number = 0);
 
   void add_witness(Witness &witness) { witnesses_.push_back(&witness); }
 
-  // What a handshake does: the scripts are there, the client is subscribed. False: nobody there.
+  // The handshake: loads the scripts, and subscribes the client. @return false if the server is
+  // down or paused.
   bool greet(uint64_t link, const std::string &channel, bool is_sharded);
-  // The client has read the end of the handshake: pushes reach it from now on.
+  // The client has finished the handshake: pushes are sent to it from now on.
   void set_ready(uint64_t link);
 
-  // Faults. Each says whether it met anything.
+  // Faults.
   void pause(Nanos until);
   void crash();
   void restart(bool keeps_data);
-  void forget();  // all keys, without starting again
+  void forget();  // lose all keys without a restart
   void evict(const std::string &key) { store_.evict(key); }
   void flush_scripts() { store_.flush_scripts(); }
   void set_out_of_memory(bool is_on) { store_.set_out_of_memory(is_on); }
   void set_may_publish(bool is_on) { store_.set_may_publish(is_on); }
   void step_clock(Nanos by) { clock_.step(by); }
-  // A message of another user of the server.
+  // Publish a message as another user of the server.
   void forge(std::string_view channel, std::string_view message) {
     (void)published(channel, message, plan_.is_sharded);
   }
@@ -69,12 +69,12 @@ class Server : public ServerEnd, private Store::Listener {
   bool has_restarted() const { return life_ > 0; }
   int64_t now_us() const { return clock_.read(schedule_.now()) / 1000; }
   const Clock &clock() const { return clock_; }
-  // What INFO says: a new one with each start, and how long ago that was by the wall clock.
+  // As in INFO: the run id changes with each start; the uptime is measured by the wall clock.
   std::string run_id() const;
   int64_t uptime_s() const { return (now_us() - started_us_) / 1'000'000; }
   Store &store() { return store_; }
   int64_t receiver_count(std::string_view channel) const;
-  // Let keys expire in the background.
+  // Delete expired keys, as the server does in the background.
   void expire() { store_.expire(now_us()); }
 
   void received(uint64_t link, CommandList commands) override;
@@ -117,17 +117,17 @@ class Server : public ServerEnd, private Store::Listener {
   const Mutant *const mutant_;
   const int number_;
   Clock clock_;
-  int64_t started_us_;  // of its wall clock
-  int life_ = 0;        // how often it was started again
+  int64_t started_us_;  // by its wall clock
+  int life_ = 0;        // number of restarts
   std::vector<Witness *> witnesses_;
   Store store_;
   std::map<uint64_t, Session> sessions_;
-  std::vector<Waiting> waiting_;  // while it stands still
+  std::vector<Waiting> waiting_;  // commands that arrived during a pause
   Nanos paused_until_ = 0;
   bool is_up_ = true;
 
-  uint64_t current_ = 0;  // whose command runs
-  Messages answers_;      // to it
+  uint64_t current_ = 0;  // the link whose command runs
+  Messages answers_;      // to be sent on that link
   std::vector<std::string_view> argv_;
 };
 

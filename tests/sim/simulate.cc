@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// simulate: runs seeds, or tells the story of one. docs/testing.md says how it is used.
+// simulate: runs many seeds, or prints the trace of one. docs/testing.md shows how to use it.
 #include <algorithm>
 #include <charconv>
 #include <cinttypes>
@@ -28,7 +28,7 @@ struct Arguments {
   std::string commit = "unknown";
 };
 
-// What is wrong with the command line.
+// An error of the command line.
 struct Wrong {
   std::string what;
 };

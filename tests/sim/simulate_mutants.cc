@@ -104,8 +104,8 @@ Result run(const Mutant &mutant, bool is_on, uint64_t seed, const Options &optio
   }
 }
 
-// In a child, because some defects lead to memory that is gone: what that does depends on what lies
-// there, and may be the end of the process. Only what a search needs of the result comes back.
+// Run a seed in a child process, because some defects use memory after its end, which may crash the
+// process. Only the broken rule comes back.
 Result run_apart(const Mutant &mutant, bool is_on, uint64_t seed, const Options &options) {
   std::array<int, 2> ends{};
   fflush(stdout);
@@ -136,7 +136,7 @@ Result run_apart(const Mutant &mutant, bool is_on, uint64_t seed, const Options 
   return broken(told.substr(0, end), told.substr(end + 1));
 }
 
-// Looks for a seed that finds it, and writes a line.
+// Search for a seed that finds the mutant, and write a line about it.
 bool find(const Mutant &mutant, const Options &options, FILE *out) {
   const uint64_t first = options.from > 0 ? options.from : 1;
   for (uint64_t tried = 0; tried < options.seeds; tried++) {
@@ -162,7 +162,7 @@ bool find(const Mutant &mutant, const Options &options, FILE *out) {
   return false;
 }
 
-// Before each line of find() stand the mutant's number and whether it was found; in the end "end".
+// Each line of find() begins with the mutant's number and whether it was found; the last is "end".
 void work(const std::vector<const Mutant *> &wanted, const Options &options, Begun &begun,
           FILE *out) {
   for (uint64_t i = begun++; i < wanted.size(); i = begun++) {

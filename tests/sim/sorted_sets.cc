@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Commands on sorted sets.
+// Commands: those on sorted sets.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -90,7 +90,7 @@ Value Commands::zrange(Argv argv) {
   last = std::min(last, size - 1);
   if (first > last) return reply;
   reply.items.reserve(static_cast<size_t>(last - first + 1) * (has_scores ? 2 : 1));
-  // A queue may be long, and its end is asked for as often as its begin.
+  // A queue may be long, and scripts read its end as often as its beginning.
   auto at = first < size / 2 ? std::next(set.order.begin(), first)
                              : std::prev(set.order.end(), size - first);
   for (int64_t i = first; i <= last; i++, ++at) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Goal: what the simulator relies on in its store and no real server can be compared with. What the
-// commands answer is compared with real servers by store_honesty.
+// Goal: the store does what the simulator needs and no real server can be compared with. Replies of
+// commands are compared with real servers by store_honesty.
 #include "store.h"
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ class StoreTest : public testing::Test {
     return protocol::script_text(script, protocol::Format::kString, false).text;
   }
   void load(protocol::Script script) { run({"SCRIPT", "LOAD", text(script)}); }
-  // The first word of an error, "" of anything else.
+  // The first word of an error; "" for any other value.
   static std::string code(const Value &value) {
     return value.is_error() ? value.text.substr(0, value.text.find(' ')) : "";
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Commands on strings.
+// Commands: those on strings.
 #include <limits>
 
 #include "commands.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Tally: what happened in a run. A run in which little happened, or in which a fault never hit
+// Tally: counts the events of a run. A run with few grants, or with a fault that never hit
 // anything, proves nothing.
 #pragma once
 
@@ -14,9 +14,9 @@ namespace redlatch::sim {
 
 struct Tally {
   std::array<uint64_t, kFaultCount> injected{};  // by kind
-  std::array<uint64_t, kFaultCount> hits{};      // .. that met something
+  std::array<uint64_t, kFaultCount> hits{};      // by kind: those that had an effect
   uint64_t grants = 0;
-  uint64_t waits = 0;  // that stood in the server's queue
+  uint64_t waits = 0;  // waiters that entered the server's queue
   uint64_t lost = 0;
   uint64_t commands = 0;
   uint64_t events = 0;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Goal: the simulator finds defects, so that a run in which it finds none says something.
+"""Goal: the simulator finds defects, so that a run without findings means something.
 
 Method: simulate_mutants switches on one defect at a time and simulates until a rule is broken; the
 same run without the defect must break none. Each defect is first looked for where it was found

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Goal: no seed breaks a rule, and one that does can be told, repeated and made smaller.
+"""Goal: no seed breaks a rule, and a run that does is reported, repeatable and can be made smaller.
 
 Method: the program `simulate` (docs/testing.md). `--seed N` names the first seed.
 """
@@ -21,7 +21,7 @@ IS_LONG = bool(os.environ.get("REDLATCH_TEST_LONG"))
 SEEDS = 4_000 if IS_LONG else 600
 QUORUM_SEEDS = 1_000 if IS_LONG else 60
 LIMIT_SECONDS = 3000.0 if IS_LONG else 900.0
-# Script and seed of a run that the mutant spoils.
+# A run that breaks a rule because of this mutant.
 BROKEN = ["--seed", "4", "--simulated", "2", "--mutant", "blind-delete"]
 
 
@@ -76,7 +76,7 @@ def test_same_seed_is_the_same_run_in_every_build() -> None:
     age = built("tests/sim/simulate").stat().st_mtime
     for preset in ("dev", "asan"):
         program = ROOT / "build" / preset / "tests" / "sim" / "simulate"
-        # One that was built before it is of other sources.
+        # An older program was built from other sources.
         is_new = program.exists() and program.stat().st_mtime >= age
         if preset == "dev" or is_new:
             run = simulate("--seed", 3, "--simulated", 2, program=program)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Goal: the simulated store answers as a real server does, so that what a simulation finds is true.
+"""Goal: the simulated store answers as a real server does, so that simulations are valid.
 
 Method: store_honesty sends random sequences to both, the server under a clock that the program
 sets; it compares replies, messages and keys. Each run takes sequences of its own, by a new seed

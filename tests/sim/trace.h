@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Trace: the hash of everything that happens in a run, and on request its story in words.
+// Trace: the hash of all events of a run and, on request, a text of them.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace redlatch::sim {
 
 class Trace {
  public:
-  // `words`: where the story goes, or nullptr.
+  // `words`: the file for the text, or nullptr.
   explicit Trace(FILE *words) : words_(words) {}
 
   void mix(uint64_t value) {
@@ -23,7 +23,7 @@ class Trace {
   uint64_t hash() const { return hash_; }
 
   bool is_told() const { return words_ != nullptr; }
-  // As printf. Only the values that are mixed count; words are for people.
+  // As printf. The text does not change the hash.
   [[gnu::format(printf, 3, 4)]] void say(Nanos now, const char *format, ...);
 
  private:

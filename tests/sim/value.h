@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Value: what the simulated store answers, in the terms of RESP2. Owns what it holds.
+// Value: a reply of the simulated store, with the types of RESP2. Owns its texts and items.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@ class Verdict {
  public:
   Verdict(const Schedule &schedule, Trace &trace) : schedule_(schedule), trace_(trace) {}
 
-  // `rule`: a fixed text; `how`: what was seen.
+  // `rule`: the rule that was broken, a fixed text; `how`: the details.
   void broken(std::string_view rule, const std::string &how) {
     if (is_broken()) return;
     rule_ = rule;

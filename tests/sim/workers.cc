@@ -34,7 +34,7 @@ std::vector<std::string> run_workers(int jobs, const std::function<void(Begun &,
       break;
     }
     if (pid == 0) {
-      // Nobody would read what it finds, and it would go on to the end of all work.
+      // Ends with its parent: otherwise it would work to the end, and no process would read it.
 #ifdef __linux__
       prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif

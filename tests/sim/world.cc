@@ -13,7 +13,7 @@ namespace redlatch::sim {
 
 namespace {
 
-constexpr Nanos kCalm = 40 * kSecond;  // work goes on, nothing new fails
+constexpr Nanos kCalm = 40 * kSecond;  // work continues without new faults
 constexpr Nanos kClaim = 3 * kSecond;
 constexpr uint64_t kBusySecond = 20'000;  // events
 
@@ -89,7 +89,7 @@ void World::populate(int number) {
   slot.life++;
 }
 
-// The token goes to somebody of another process who has nothing to do.
+// An idle caller of another process attaches the lease.
 void World::hand_over(int from, const GivenLease &given) {
   for (int i = 1; i < plan_.client_count; i++) {
     Slot &slot = slots_[static_cast<size_t>((from + i) % plan_.client_count)];
@@ -143,11 +143,11 @@ void World::watch() {
   schedule_.in(kWatchInterval, [this] { watch(); });
 }
 
-// Once nothing fails any more everybody is served.
+// Rule of the calm: every waiter is served.
 void World::judge_waits() {
   if (!scene_.is_calm) return;
   const Nanos places = plan_.client_count * plan_.caller_count;
-  const Nanos unheard = plan_.is_quorum() ? kSecond : kClaim + 100 * kMs;  // for each before it
+  const Nanos unheard = plan_.is_quorum() ? kSecond : kClaim + 100 * kMs;  // per dead waiter ahead
   const Nanos limit = 20 * kSecond + 2 * plan_.timeout + plan_.lease_max + plan_.restart_guard +
                       scene_.stepped_back + places * (plan_.hold_max + unheard);
   for (const Slot &slot : slots_) {
@@ -173,27 +173,28 @@ bool World::is_quiet() const {
   });
 }
 
-// Nobody begins anything new; whoever waits is served, or its client is shut down meanwhile.
+// Callers begin nothing new. Every waiter is served, or its client is shut down.
 void World::end_work() {
   scene_.is_working = false;
   for (const Slot &slot : slots_) {
     for (const auto &caller : slot.callers) caller->wind_up();
     if (slot.client && random_.chance(200)) slot.client->shut_down();
   }
-  const Nanos limit = schedule_.now() + 3600 * kSecond;  // a rule says far earlier that it is late
+  const Nanos limit = schedule_.now() + 3600 * kSecond;  // a rule is broken far earlier
   while (!is_quiet() && !verdict_.is_broken() && schedule_.now() < limit) {
     run_until(schedule_.now() + kSecond);
   }
   if (!is_quiet() && !verdict_.is_broken()) verdict_.broken("every call ends", "one did not");
 }
 
-// More shut down, others just end. Afterwards neither they nor the nodes may have anything left.
+// Some more clients are shut down, the others just end. Afterwards neither clients nor nodes may
+// have anything left.
 void World::end_everything() {
   if (verdict_.is_broken()) return;
   for (Slot &slot : slots_) {
     if (slot.client && random_.chance(500)) slot.client->shut_down();
   }
-  // An ACQUIRE whose answer was lost is undone until its lease would have ended.
+  // A client undoes an ACQUIRE without a reply until its lease would have ended.
   run_until(schedule_.now() + 2 * plan_.lease_max + 5 * kSecond + scene_.stepped_back);
   if (verdict_.is_broken()) return;
   for (const Slot &slot : slots_) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// World: one run. Clients, callers, one server or several, faults, and the rules that are checked
-// after every event; then a calm in which everybody must be served, and an end after which nothing
-// may be left.
+// World: one run. Clients, callers, one server or several, and faults; rules are checked after
+// every command and every call of a client. Then follow a calm without new faults, in which every
+// waiter must be served, and an end after which nothing may be left.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Result {
   Nanos simulated = 0;
   Tally tally;
 
-  // What there was too little of for this run to count; empty if it counts.
+  // Why this run does not count; empty if it does.
   std::string what_is_missing(const Plan &plan) const;
 };
 
@@ -85,10 +85,10 @@ class World {
   const std::unique_ptr<Judge> judge_;
   std::vector<Slot> slots_;
   Scene scene_;
-  Random random_;               // of the faults
-  const int64_t bytes_before_;  // of the core
-  Nanos worked_until_ = 0;      // afterwards time is only skipped
-  Nanos second_ = 0;            // which it is, and what had been entered when it began
+  Random random_;               // for the faults
+  const int64_t bytes_before_;  // memory of the core before the run
+  Nanos worked_until_ = 0;      // end of the simulation; later times are only skipped to
+  Nanos second_ = 0;            // the current second, and the events before it
   uint64_t events_before_ = 0;
   std::vector<size_t> gone_;  // nodes that do not come back
   std::vector<std::unique_ptr<Peer>> peers_;
