@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Options and fixtures that several folders of tests have."""
+"""Options and fixtures for several folders of tests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--steps", type=int, help="steps of a random program")
 
 
-# Tests that share what takes long to make, or change what others use meanwhile.
+# Tests in one of these folders share slow builds, or change files that the others use.
 _TOGETHER = (
     "tests/java/",
     "tests/docs/",
@@ -45,7 +45,7 @@ def seed(request: pytest.FixtureRequest) -> int:
     given = request.config.getoption("--seed")
     if given is not None:
         return int(given)
-    # All workers of a run have the same one.
+    # The same seed for all workers of a run.
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
     return random.Random(run).randrange(1 << 32)
 
@@ -55,7 +55,7 @@ def folder_of(nodeid: str) -> str:
 
 
 def show_folders(terminalreporter: pytest.TerminalReporter) -> None:
-    """How many tests of each folder passed, and how long they took one after the other."""
+    """Write the number of results in each folder, and the sum of their durations."""
     folders: dict[str, Counter[str]] = {}
     for outcome, reports in terminalreporter.stats.items():
         for report in reports:
@@ -92,7 +92,7 @@ def figure(record_property: Callable[[str, object], None]) -> Callable[[str], No
 
 @pytest.fixture
 def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> History:
-    """Processes that the test starts write down what they do with locks, and it can be judged."""
+    """Makes the processes that the test starts write records, and checks them."""
     folder = tmp_path / "history"
     folder.mkdir()
     monkeypatch.setenv("REDLATCH_HISTORY", str(folder))

@@ -1,3 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""What every kind of test needs: real servers (`servers`) and a small client (`resp`)."""
+"""Shared by the folders of tests: real servers (`servers`, `embedded`, `tls`), a small client
+(`resp`), histories (`history`, `record`), and builds for Go, Java and Maven."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""What is tested: the build that REDLATCH_BUILD_DIR names, otherwise the first that is there."""
+"""The build under test: the one that REDLATCH_BUILD_DIR names, otherwise the first that exists."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def built(path: str) -> Path:
 
 @contextmanager
 def alone(name: str) -> Iterator[None]:
-    """Tests that run beside each other make the same files: one of them at a time."""
+    """Excludes other workers, because tests that run in parallel make the same files."""
     (ROOT / "build").mkdir(exist_ok=True)
     with open(ROOT / f"build/{name}.lock", "w", encoding="ascii") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Embedded servers for tests: a folder of the test's own, and who runs there."""
+"""Embedded servers for tests: a folder of the test's own, and the processes that run there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _arguments(pid: str) -> str:
 
 
 class EmbeddedFolder:
-    """A folder in which an embedded server may run. Not below pytest's: socket paths are short."""
+    """A folder for an embedded server. Not below pytest's, because socket paths must be short."""
 
     def __init__(self) -> None:
         self._parent = tempfile.mkdtemp(prefix="rl-")
@@ -49,7 +49,7 @@ class EmbeddedFolder:
         return Connection(f"unix://{self.path}/socket")
 
     def wait_until_over(self) -> None:
-        """Until nothing runs here any more."""
+        """Wait until no process runs here."""
         wait_until(lambda: not self.supervisors and not self.servers)
 
     def close(self) -> None:
@@ -62,7 +62,7 @@ class EmbeddedFolder:
         shutil.rmtree(self._parent)
 
     def _processes(self, is_meant: object) -> list[int]:
-        """Those that name our socket or folder in their arguments, but for users of the URL."""
+        """Processes that name our socket or folder in their arguments, except users of the URL."""
         assert callable(is_meant)
         found = []
         for pid in filter(str.isdigit, os.listdir("/proc")):

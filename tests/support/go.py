@@ -4,7 +4,7 @@
 
     program = go_build(ROOT / "tests/x", ROOT / "build/x/x")
 
-Tests that need Go are skipped where there is none that is new enough.
+Tests that need Go are skipped if none is installed that is new enough.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .build import alone, build_folder
 OLDEST_GO = (1, 21)
 BUILD_S = 600.0
 
-# Another toolchain than the one that is there would be fetched without being asked.
+# Without these, Go would download another toolchain by itself.
 PINNED = {"GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly"}
 
 
 @cache
 def find_go() -> str | None:
-    """A Go that is new enough: from PATH, or where the distribution has its own."""
+    """A Go that is new enough, from PATH or a folder of the distribution."""
     folders = [Path("/usr/bin"), *sorted(Path("/usr/lib").glob("go-*/bin"), reverse=True)]
     candidates = [shutil.which("go"), *(str(folder / "go") for folder in folders)]
     for go in candidates:
@@ -48,7 +48,7 @@ def run_go(
     environment: dict[str, str] | None = None,
     limit_s: float = BUILD_S,
 ) -> subprocess.CompletedProcess[str]:
-    """Go in `folder`, by default without the library."""
+    """Run go in `folder`, by default without the library."""
     go = find_go()
     if go is None:
         pytest.skip("needs Go 1.21 or later")
@@ -66,7 +66,7 @@ def run_go(
 
 @cache
 def installed_prefix() -> Path:
-    """Where the build is installed for programs of Go; as it is now."""
+    """Install the present build for Go programs. Returns the prefix."""
     prefix = build_folder() / "prefix"
     command = ["cmake", "--install", str(build_folder()), "--prefix", str(prefix)]
     with alone("go"):
@@ -76,8 +76,7 @@ def installed_prefix() -> Path:
 
 
 def go_environment() -> dict[str, str]:
-    """What `go build`, `go test` and the like of the package need. What they build finds the
-    library by itself."""
+    """The environment for `go build`, `go test` and so on. Programs find the library by rpath."""
     found = list(installed_prefix().glob("lib*/**/redlatch.pc"))
     assert len(found) == 1, found
     library_folder = found[0].parents[1]
@@ -91,8 +90,8 @@ def go_environment() -> dict[str, str]:
 
 
 def go_fetch(folder: Path) -> None:
-    """What the module in `folder` requires; the test is skipped if that cannot be had, and fails if
-    it is not what its go.sum says."""
+    """Fetch the modules that `folder` requires. The test is skipped if they cannot be fetched, and
+    fails if they do not match go.sum."""
     done = run_go(folder, "mod", "download")
     assert "checksum mismatch" not in done.stderr, done.stderr
     if done.returncode != 0:
@@ -102,7 +101,7 @@ def go_fetch(folder: Path) -> None:
 
 @cache
 def go_build(folder: Path, output: Path) -> Path:
-    """The program in `folder`, which uses the package, built as `output` if anything changed."""
+    """Build the program in `folder`, which uses the package, as `output` if anything changed."""
     go_fetch(folder)
     environment = go_environment()
     with alone("go"):

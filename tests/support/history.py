@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Histories of locks: what the processes of a test wrote down, and the program that judges it.
+"""Histories of locks: the records of a test's processes, and the program that checks them.
 
-    def test_x(history, spawn):  # actors that are started from now on write
+    def test_x(history, spawn):  # actors that start from now on write records
         ...
         history.judge()
 
-tests/history/README.md says what is judged.
+tests/history/README.md lists what is checked.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class History:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.is_judged = False
-        # What the test itself knows: who was killed, who was seen in a queue.
+        # Records of the test itself: killed processes, tokens in queues.
         self.record = Record(folder / "driver.log", "driver")
 
     def findings(
         self, *, is_fifo: bool = False, calm_ns: int = 0, serve_ms: int = 0
     ) -> tuple[int, str]:
-        """The exit code, 0 for a history without fault, and the report."""
+        """The exit code, 0 for a valid history, and the report."""
         command = [str(program()), "check", f"-calm-ns={calm_ns}", f"-serve-ms={serve_ms}"]
         command += ["-fifo"] if is_fifo else []
         command += sorted(str(path) for path in self.folder.iterdir())
@@ -62,8 +62,8 @@ class History:
         return done.returncode, done.stdout + done.stderr
 
     def judge(self, *, is_fifo: bool = False, calm_ns: int = 0, serve_ms: int = 0) -> None:
-        """Fail if anything is wrong. `is_fifo`: also the order of waiters, where nothing failed.
-        `serve_ms`: from `calm_ns` on somebody is served within that while anybody waits."""
+        """Fail if the history is not valid. `is_fifo`: also check the order of waiters, where
+        nothing failed. `serve_ms`: from `calm_ns` on, a waiter is served within this time."""
         self.is_judged = True
         if find_go() is None:
             note_that_nothing_was_judged()

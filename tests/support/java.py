@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Java, and the package for programs of Java: compiled here, with the library of the build.
+"""Java, and the package for Java programs: compiled here, with the library of the build.
 
     command = java_program("Runner", [ROOT / "tests/x"])
 
-Tests that need Java are skipped where there is no JDK that is new enough.
+Tests that need Java are skipped if no JDK is installed that is new enough.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from .build import ROOT, alone, build_folder, built
 
 OLDEST_JAVA = 17
 COMPILE_S = 300.0
-# Processes that live for a second or two: to start fast counts, not to run fast.
+# For processes that live for a second or two, a fast start matters more than fast code.
 START_FAST = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-XX:-UsePerfData")
 
 _PACKAGE = ROOT / "java/redlatch/src/main/java"
-# Of the one library that the package names, what it names: Java forgets that when it runs.
+# Stubs of the annotations that the package uses, which do not exist at run time.
 _ANNOTATIONS = ROOT / "tests/support/jspecify"
 
 
 @cache
 def find_jdk() -> Path | None:
-    """The folder of a JDK that is new enough: what JAVA_HOME names, or that of PATH."""
+    """The folder of a JDK that is new enough, from JAVA_HOME or PATH."""
     home, on_path = os.environ.get("JAVA_HOME"), shutil.which("javac")
     candidates = [Path(home)] if home else []
     candidates += [Path(on_path).resolve().parents[1]] if on_path else []
@@ -67,7 +67,7 @@ def _run(*command: str) -> None:
 
 
 def _sources(parts: Iterable[Path]) -> list[Path]:
-    """All of a folder, and single files."""
+    """The sources in folders, and single files."""
     found = (part.rglob("*.java") if part.is_dir() else [part] for part in parts)
     every = sorted(path for paths in found for path in paths)
     return [path for path in every if path.name != "module-info.java"]
@@ -81,12 +81,12 @@ def _digest(sources: list[Path], *more: str) -> str:
 
 
 def _stamp(jar: Path) -> Path:
-    """Says what the jar was made of."""
+    """The file with the digest of the jar's sources."""
     return jar.with_suffix(".stamp")
 
 
 def _compile(name: str, sources: list[Path], *options: str, uses: Path | None = None) -> Path:
-    """A jar of the sources, made again if anything has changed, also in the jar that it uses."""
+    """A jar of the sources, made again if they or the jar that they use have changed."""
     javac = jdk_tool("javac")
     jar = build_folder() / "java" / f"{name}.jar"
     stamp = _stamp(jar)
@@ -99,19 +99,19 @@ def _compile(name: str, sources: list[Path], *options: str, uses: Path | None = 
         command = [javac, "--release", str(OLDEST_JAVA), "-proc:none", "-d", f"{scratch}/classes"]
         _run(*command, *options, *map(str, sources))
         _run(jdk_tool("jar"), "cf", f"{scratch}/made.jar", "-C", f"{scratch}/classes", ".")
-        os.replace(f"{scratch}/made.jar", jar)  # Who has the old one open keeps it.
+        os.replace(f"{scratch}/made.jar", jar)  # A process that has the old one open keeps it.
         stamp.write_text(digest)
     return jar
 
 
 @cache
 def package_jar() -> Path:
-    """The package of this checkout, as it is now, without the library."""
+    """The present package of this checkout, without the library."""
     return _compile("redlatch", _sources([_PACKAGE, _ANNOTATIONS]))
 
 
 def java_command(*jars: Path) -> list[str]:
-    """How programs are started that have the package; the name of a class follows."""
+    """The command that starts a program with the package; append the name of its class."""
     library = built("java/libredlatchjni.so")
     path = ":".join(map(str, [*jars, package_jar()]))
     java = jdk_tool("java")
@@ -120,8 +120,8 @@ def java_command(*jars: Path) -> list[str]:
 
 @cache
 def java_program(main: str, *parts: Path) -> list[str]:
-    """How the program is started whose class `main` is in these files and folders."""
-    # A block may have a lease only to end with it.
+    """The command that starts the class `main` of these files and folders."""
+    # -try: a block may declare a lease only to close it.
     warnings = ("-Xlint:all,-try", "-Werror")
     jar = _compile(main.lower(), _sources(parts), *warnings, uses=package_jar())
     return [*java_command(jar), main]

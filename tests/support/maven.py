@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Maven, on java/ with the library of the build. Tests that need it are skipped where it is not, or
-cannot get what it needs."""
+"""Maven, on java/ with the library of the build. Tests that need Maven are skipped if it is not
+installed, or cannot fetch what it needs."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from .java import find_jdk
 FOLDER = ROOT / "java"
 VERIFY_S = 900.0
 
-# What Maven says when it has not, or cannot get, what it was told to use.
+# Maven's messages if an artifact is missing or cannot be fetched.
 _NOT_FETCHED = re.compile(
     r"in offline mode|Could not transfer|Could not find artifact|could not be resolved"
 )
 
 
 class NotFetched(Exception):
-    """What Maven needs could not be had."""
+    """Maven, or an artifact that it needs, is missing."""
 
 
 def find_maven() -> str | None:
-    """Maven, where there is a JDK for it as well."""
+    """Maven's path, or None if it or a JDK is missing."""
     return shutil.which("mvn") if find_jdk() else None
 
 
 def try_maven(*arguments: str, folder: Path = FOLDER) -> subprocess.CompletedProcess[str]:
-    """What it needs is fetched, with the settings of whoever runs this, where it is not there."""
+    """Run Maven offline; if an artifact is missing, again online with the user's settings."""
     maven = find_maven()
     if maven is None:
         raise NotFetched("needs Maven and a JDK 17 or later")
@@ -69,7 +69,7 @@ def run_maven(*arguments: str, folder: Path = FOLDER) -> subprocess.CompletedPro
 
 
 class Report:
-    """What the tests of the modules below a folder have come to."""
+    """The results of the tests of all modules below a folder."""
 
     def __init__(self, folder: Path) -> None:
         files = sorted(folder.glob("**/target/surefire-reports/TEST-*.xml"))
@@ -79,7 +79,7 @@ class Report:
         return [f"{case.get('classname')}.{case.get('name')}" for case in self._cases]
 
     def skipped(self) -> list[str]:
-        """The tests that skipped themselves, with the reasons that they gave."""
+        """The skipped tests, with their reasons."""
         return [
             f"{case.get('name')}: {found.get('message')}"
             for case in self._cases

@@ -20,8 +20,8 @@
 enum { NAME_SIZE = 3 * RL_MAX_NAME_BYTES + 1, RECORD_SIZE = 8192, WAITER_COUNT = 128 };
 enum { TOKEN_SIZE = 64 };
 
-/* What is known of options, and of a request: the library has no function that tells. A lease must
- * live until it is known how the request that is about it has ended. */
+/* The settings of options, and the call of a request, which no function of the library returns. A
+ * lease must not be freed before the result of the request that changes it is known. */
 struct note {
   struct note *next;
   const void *key;
@@ -38,7 +38,7 @@ static const struct note plain = {.lease_ms = RL_DEFAULT_LEASE_MS,
                                   .renew = 1,
                                   .format = RL_FORMAT_STRING};
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards all of these */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards the three below */
 static struct note *notes;
 static long last_id;
 static int file = -1;
@@ -115,7 +115,7 @@ struct lease_text {
   char text[TOKEN_SIZE + 80];
 };
 
-/* Who it is, and until when it is believed by the local clock; 0 is not any more. */
+/* The token of a lease, and until when it is held by the local clock; 0 if it has ended. */
 static struct lease_text describe(const rl_lease *lease) {
   struct lease_text out;
   char token[TOKEN_SIZE] = "";
@@ -157,7 +157,7 @@ static void put_return(long id, rl_status status) {
   if (status == RL_E_LOST) outcome = "lost";
   if (status == RL_E_DEADLOCK) outcome = "deadlock";
   if (status == RL_E_ALREADY_HELD) outcome = "already_held";
-  /* Nothing was sent: to a child the parent's leases are nobody's. */
+  /* Nothing was sent: a child cannot use the parent's leases. */
   if (status == RL_E_NOT_HELD || status == RL_E_FORKED) outcome = "not_held";
   if (status == RL_E_OUTCOME_UNKNOWN) outcome = "unknown";
   put("return %d.%ld %lld %s\n", (int)getpid(), id, (long long)now, outcome);
@@ -180,7 +180,7 @@ static rl_lease *put_taken(long id, rl_lease *lease, const rl_error *err) {
   return lease;
 }
 
-/* What a lease has become. */
+/* The state of a lease, as a record. */
 static rl_status put_changed(long id, const rl_lease *lease, rl_status status) {
   if (status == RL_OK) {
     put_granted(id, lease);
@@ -368,7 +368,7 @@ rl_status recorded_downgrade(rl_lease *lease, rl_error *err) {
   return put_changed(id, lease, rl_rw_downgrade(lease, err));
 }
 
-/* Of a lease that is held it is a release in the background, with no answer. */
+/* If the lease is held, this is a release in the background, without a reply. */
 void recorded_lease_free(rl_lease *lease) {
   const int is_release = is_on() && lease != NULL && rl_lease_state(lease) == RL_LEASE_HELD;
   if (is_release) call_with("release", lease, 0);
@@ -396,7 +396,7 @@ rl_status recorded_wait_lost(rl_lease *lease, int64_t wait_ms) {
 
 /* ---- requests ---- */
 
-/* `changed` is the lease that it is about, if it is not another one when it is finished. */
+/* `changed`: the lease of the request, unless the request makes a new one. */
 static rl_request *start(rl_request *request, long id, int is_acquire, const rl_lease *changed) {
   if (request == NULL) {
     put_return(id, RL_E_NO_MEMORY);
@@ -477,7 +477,7 @@ static long end_call(const rl_request *request) {
   return id;
 }
 
-/* An acquire that went well is finished when its lease is taken: nobody believes before. */
+/* A successful acquire returns when its lease is taken: no caller relies on it before. */
 static void finish(const rl_request *request, rl_status status) {
   if (note_of(request)->is_acquire && status == RL_OK) return;
   const long id = end_call(request);
@@ -498,7 +498,7 @@ rl_status recorded_wait(rl_request *request, int64_t wait_ms) {
 
 rl_status recorded_cancel(rl_request *request) {
   const rl_status status = rl_request_cancel(request);
-  /* A release or an extension goes on by itself. */
+  /* A release or an extension continues without its request. */
   const int is_final = status == RL_CANCELLED && is_on() && note_of(request)->is_acquire;
   if (is_final) finish(request, status);
   return status;
@@ -533,7 +533,7 @@ rl_status recorded_force_release(rl_client *client, const char *name, size_t nam
   return status;
 }
 
-/* Who was seen in the server's queue, first in line first. */
+/* The tokens in the server's queue, in their order. */
 rl_info *recorded_inspect(rl_client *client, const char *name, size_t name_len, rl_error *err) {
   char encoded[NAME_SIZE], tokens[WAITER_COUNT * (TOKEN_SIZE / 2 + 1) + 1] = "", token[TOKEN_SIZE];
   rl_info *info = rl_inspect(client, name, name_len, err);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright The redlatch authors
  *
- * For programs in C that tests start: what they call of the library is written down. A program
- * includes this in place of redlatch.h, is linked with record.c, and calls the library as ever. One
- * in C++ includes it before redlatch.hpp. Nothing is written unless REDLATCH_HISTORY names a
- * folder. tests/history/README.md says what the records mean, and has the program that judges them.
+ * Records the library calls of C programs that tests start. A program includes this header in place
+ * of redlatch.h, is linked with record.c, and calls the library as usual. A C++ program includes it
+ * before redlatch.hpp. Records are written only if REDLATCH_HISTORY names a folder.
+ * tests/history/README.md defines them; the program beside it checks them.
  */
 #ifndef REDLATCH_TESTS_SUPPORT_RECORD_H
 #define REDLATCH_TESTS_SUPPORT_RECORD_H
@@ -70,7 +70,8 @@ void recorded_redlock_close(rl_redlock *redlock);
 }
 #endif
 
-/* Without parameters: redlatch.hpp also hands functions on. record.c calls the library itself. */
+/* Macros without parameters, because redlatch.hpp also passes functions as arguments. record.c
+ * itself calls the library. */
 #ifndef REDLATCH_TESTS_SUPPORT_RECORD_C
 #define rl_acquire_options_set_lease_ms recorded_set_lease_ms
 #define rl_acquire_options_set_renew recorded_set_renew

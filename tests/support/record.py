@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""What tests write into a history: what runners were told, which process was killed, which tokens
-were in a queue. tests/history/README.md says what the records mean; record.h writes them for
-programs in C.
+"""Writes the records of tests into a history: calls of runners, killed processes, tokens in queues.
+tests/history/README.md defines the records; record.h writes them for programs in C.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ def _words(values: dict[str, Value]) -> str:
     return " ".join(f"{key}={quote_from_bytes(value, safe=':,')}" for key, value in pairs)
 
 
-# Of records with one name in one process: their numbers must differ.
+# Several Record objects of one process may have one name, and their numbers must differ.
 _starts = itertools.count(1, 1_000_000)
 
 
@@ -47,7 +46,7 @@ class Record:
         self._put(f"look {self._process} {time.monotonic_ns()} {_words(values)}")
 
     def queue(self, name: str, tokens: list[str]) -> None:
-        """These were in the server's queue, first in line first."""
+        """These tokens were in the server's queue, in this order."""
         said = _words({"name": name, "tokens": ",".join(tokens)})
         self._put(f"queue {self._process} {time.monotonic_ns()} {said}")
 
@@ -77,7 +76,7 @@ def note_gone(process: int) -> None:
 
 
 class Forgetting:
-    """From now on until it is done a server may forget all locks."""
+    """From now until done() a server may forget all locks."""
 
     def __init__(self) -> None:
         self._record = _of_driver()

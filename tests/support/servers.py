@@ -34,7 +34,7 @@ STOP_SECONDS = 10.0
 PORT_ATTEMPTS = 5
 
 # The reaper waits for the end of its standard input, which comes when the process that owns the
-# server ends in whatever way, SIGKILL included. An atexit handler alone would miss that.
+# server ends, even by SIGKILL. An atexit handler alone would miss that.
 _REAPER = 'read -r _; kill -KILL "$1" 2>/dev/null; rm -rf "$2"'
 
 
@@ -78,8 +78,8 @@ class Server:
         self.kind = kind
         self.args = list(args)
         self.host = host
-        self._wrapper = list(wrapper)  # what it is started by, and becomes
-        self.tls = tls  # what it shows on a port of its own; it asks clients for none
+        self._wrapper = list(wrapper)  # a command that executes the server's command
+        self.tls = tls  # its certificate, on a second port; clients need none
         self.tls_port = 0
         self._env = dict(env or {})
         self.port = 0
@@ -95,7 +95,7 @@ class Server:
 
     @property
     def tls_url(self) -> str:
-        """Without a word on whom to trust."""
+        """The URL without tls_ca."""
         assert self.tls is not None
         return f"rediss://{self.host}:{self.tls_port}"
 
@@ -127,7 +127,7 @@ class Server:
         return Connection(self.unix_url, protocol=protocol, timeout=timeout)
 
     def script_count(self) -> int:
-        """How many scripts were called so far."""
+        """The number of script calls so far."""
         with self.connect() as connection:
             stats = connection.cmd("INFO", "commandstats").decode()
         return sum(map(int, re.findall(r"cmdstat_eval(?:sha)?:calls=(\d+)", stats)))
@@ -146,7 +146,7 @@ class Server:
                 self._launch()
                 return self
             except ServerFailed:
-                # Somebody else may have taken the port between the look and the start.
+                # Another process may have taken the port between the check and the start.
                 if attempt + 1 == PORT_ATTEMPTS or "in use" not in self.log():
                     raise
         raise AssertionError("unreachable")
@@ -193,7 +193,7 @@ class Server:
             self._folder = None
 
     def log(self) -> str:
-        """What the server has written: its standard output, error and log file."""
+        """The output of the server: standard output, standard error and log file."""
         texts = []
         for name in ("output", "log"):
             path = self._private_folder() / name
@@ -263,14 +263,14 @@ class Server:
                 return
             except RespError as error:
                 if error.code != "LOADING":
-                    return  # It asks for a password: it is up.
+                    return  # It requires a password, so it is up.
             except OSError:
                 pass
             time.sleep(0.002)
         raise ServerFailed(f"{self.kind} did not answer PING in time:\n{self.log()}")
 
     def _reap(self) -> None:
-        # The reaper goes first: later the process id might be somebody else's.
+        # The reaper is stopped first: later another process may have this process id.
         if self._reaper is not None:
             self._reaper.kill()
             self._reaper.wait()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Signals of the programs under test are not those of whoever started the tests."""
+"""Programs under test do not inherit ignored signals from the shell that started the tests."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import signal
 
 
 def stop_ignoring() -> None:
-    """Whoever started the tests in the background, or with nohup, made these ignored: for a program
-    under test as well, which rightly would not undo that."""
+    """A shell ignores these signals for tests that it starts in the background or with nohup. The
+    programs under test would inherit that, and rightly would not undo it."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, lambda *_: None)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Goal: what other tests stand on does what it says.
+"""Goal: the helpers of other tests work.
 Method: real servers started, paused, killed; replies fed byte by byte."""
 
 from __future__ import annotations
@@ -174,6 +174,6 @@ def is_alive(pid: int) -> bool:
 
 
 def test_programs_of_go_pass_vet() -> None:
-    """Those that tests start, and what they share."""
+    """The programs that tests start, and the files that these share."""
     done = run_go(ROOT / "tests", "vet", "./...", environment=go_environment())
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""An authority of a test's own, which makes certificates by openssl(1).
+"""A certificate authority of a test's own, which makes certificates with openssl(1).
 
     authority = Authority(tmp_path)
     with Server("redis", tls=authority.certificate("DNS:localhost", "IP:127.0.0.1")) as server:
@@ -33,7 +33,7 @@ commonName = supplied
 class Certificate:
     cert: Path
     key: Path
-    ca: Path  # of the authority that others know it by
+    ca: Path  # the certificate of its authority
 
 
 class Authority:
@@ -50,7 +50,7 @@ class Authority:
                   "-out", str(self.ca))  # fmt: skip
 
     def certificate(self, *names: str, is_expired: bool = False) -> Certificate:
-        """One for the hosts `names`, such as DNS:localhost or IP:127.0.0.1."""
+        """A certificate for the hosts `names`, such as DNS:localhost or IP:127.0.0.1."""
         self._count += 1
         cert, key, request = (self._folder / f"{self._count}.{x}" for x in ("pem", "key", "csr"))
         extension = ["-addext", "subjectAltName=" + ",".join(names)] if names else []

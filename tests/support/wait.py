@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Waiting for something that is about to happen, without guessing how long it takes."""
+"""Waits for a condition, without guessing how long it takes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-# A machine with two busy cores is slow; a hang is what this must tell from it.
+# Long enough for a machine with two busy cores, so that only a hang exceeds it.
 LIMIT = 30.0
 
 T = TypeVar("T")
 
 
 def wait_until(condition: Callable[[], T], limit: float = LIMIT) -> T:
-    """The first true answer of `condition`."""
+    """The first true result of `condition`."""
     end = time.monotonic() + limit
     while not (answer := condition()):
         assert time.monotonic() < end, f"not true within {limit} s"
