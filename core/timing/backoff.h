@@ -30,9 +30,9 @@ class Backoff {
 };
 
 inline constexpr Backoff kReconnect{10 * kMs, 500 * kMs};
-// Holders that do not speak our protocol tell nobody when they leave.
+// Holders of other libraries do not notify our waiters when they release.
 inline constexpr Backoff kForeignPoll{10 * kMs, 250 * kMs};
-// What a line at one node does not tell, another round finds out.
+// Rounds of a quorum are repeated, because the queue at one node does not see the other nodes.
 inline constexpr Backoff kQuorumRetry{10 * kMs, 250 * kMs};
 inline constexpr Backoff kServerRetry{20 * kMs, 500 * kMs};
 

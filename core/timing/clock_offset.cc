@@ -11,11 +11,11 @@ namespace redlatch::timing {
 
 namespace {
 
-// As much as the drift margin covers.
+// The rate that the drift margin covers.
 constexpr Nanos aging(Nanos now) { return now / 100; }
 
-// Any number may come from the network. One out of range is not clamped, or all of them would be
-// the same time.
+// The network may deliver any number. Numbers out of range are refused, not clamped, which would
+// make all of them the same time.
 constexpr bool is_time(int64_t server_ms) { return server_ms >= 0 && server_ms <= kMaxServerMs; }
 
 }  // namespace

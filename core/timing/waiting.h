@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// When a queued waiter looks again by itself, and when a lock passes on inside one client.
+// When a queued waiter polls, and when a client may hand a lock off locally.
 #pragma once
 
 #include <algorithm>
@@ -21,9 +21,9 @@ inline constexpr Nanos kLongestSpread = 50 * kMs;
 inline constexpr Nanos kLeastPollPerRank = kMs;
 inline constexpr Nanos kWatchPerRank = 20 * kMs;
 
-// The safety net under the pushes: when the holder's lease can have ended. One live waiter repairs
-// the queue for all, even behind 1,500 waiters that died with the holder: so the last waiter polls
-// hardly later than the head. `pttl_ms` < 0: the key has no expiry, or is free and not granted.
+// The delay of the poll after the end of the holder's lease, in case a push was lost. One live
+// waiter repairs the queue for all, even behind 1,500 waiters that died with the holder, so the
+// last waiter polls hardly later than the head. `pttl_ms` < 0: the key has no expiry, or is free.
 constexpr Nanos poll_delay(int64_t pttl_ms, int64_t rank) {
   const Nanos holder_left = pttl_ms == -2 ? kFreePoll
                             : pttl_ms < 0 ? kLongestPoll
@@ -33,8 +33,8 @@ constexpr Nanos poll_delay(int64_t pttl_ms, int64_t rank) {
   return std::min(std::max(due, place * kLeastPollPerRank), kLongestPoll);
 }
 
-// Readers are let in by whoever looks, and a writer in front of them that has died says nothing:
-// those in line behind readers look for it now and then, the further back the less often.
+// A writer that dies in the queue, before readers that could share the lock, sends no message. So
+// waiters behind readers poll now and then, those further back less often.
 constexpr Nanos look_past(int64_t rank) { return std::clamp<int64_t>(rank, 1, 500) * 1'000 * kMs; }
 
 // When a foreign holder is gone, the first live waiter polls and serves the queue for all. The
@@ -47,17 +47,17 @@ constexpr Nanos quiet_of(int64_t rank) {
   return std::clamp<int64_t>(rank, 0, 1'000) * kWatchPerRank;
 }
 
-// After how long a wait of `wait` is likely to time out, and it is time to find out who holds.
+// When a wait of `wait` is likely to time out, so that the client asks for the holder's name.
 constexpr Nanos slow_after(Nanos wait) { return std::min<Nanos>(wait / 2, 1'000 * kMs); }
 
-// Each lease of a hold that passes on inside one client keeps the server's queue waiting.
+// The local hand-offs of one lease, which keep the server's queue waiting.
 struct Burst {
   int pass_count = 0;
   Nanos began_at = 0;
 };
 
-// `lease`: that of the hold; `next_lease` and `limit`: of the caller that would get it. A pushed
-// grant starts with a claim; what is left must be worth at least half of one.
+// Whether a lease may be handed off locally. `lease`: its ttl; `next_lease` and `limit`: those of
+// the caller that would get it. The remaining time must be at least half a provisional lease.
 constexpr bool may_pass_on(const Burst &burst, int64_t limit, Nanos now, Nanos deadline,
                            Nanos lease, Nanos next_lease) {
   const Nanos enough = std::min(next_lease, kClaimMs * kMs) / 2;
