@@ -46,7 +46,7 @@ std::string option_of(const QuorumSettings &settings, std::string_view name);
 
 // ---- what options and URLs share ---------------------------------------------------------------
 
-// Whether `name` is an option of one server, or of a whole Redlock.
+// True if `name` is an option of one server, or of a whole Redlock.
 bool is_option(std::string_view name);
 bool is_quorum_option(std::string_view name);
 // Set one option of one server. Messages name the option and what is allowed, never the value.

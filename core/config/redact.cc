@@ -30,7 +30,7 @@ bool is_small_number(std::string_view text) {
   return parse_number(text, number) && number >= 0 && number <= kMaxDatabase;
 }
 
-// Whether the value of this option, as written in a URL, may be shown.
+// True if the value of this option, as written in a URL, may be shown.
 bool is_shown_value(std::string_view name, std::string_view value) {
   if (name == "db" || name == "protocol") return is_small_number(value);
   if (name == "timeout" || name == "connect_timeout") return is_duration(value);

@@ -28,16 +28,16 @@ bool is_host(std::string_view text);
 // An IPv6 address without its brackets, with or without a zone.
 bool is_ipv6(std::string_view text);
 bool is_port(std::string_view text);
-// Whether `text` has the form of an option name.
+// True if `text` has the form of an option name.
 bool is_option_name(std::string_view text);
-// Whether the name in "name=value" may be shown: it is near the name of an option, or has its form.
+// True if the name in "name=value" may be shown: it is near the name of an option, or has its form.
 // The form is not enough after a secret, which may hold an '&', or if the value is not a plain one.
 bool is_shown_name(std::string_view pair, bool is_behind_secret);
 // The path of a socket or a folder.
 bool is_path(std::string_view text);
 // The value of an option that is not a secret. Other characters must be percent-encoded.
 bool is_plain_value(std::string_view text);
-// Whether the path in an option may be shown: it must not be a secret that was given in its place.
+// True if the path in an option may be shown: it must not be a secret that was given in its place.
 bool is_shown_path(std::string_view text);
 
 }  // namespace redlatch::config

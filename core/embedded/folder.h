@@ -54,7 +54,7 @@ class Folder {
   const std::string &path() const { return path_; }
   // Open a file for reading and writing. Make it if it is missing, and restore the owner's rights.
   Outcome open_file(std::string_view name, int flags, Descriptor &file) const;
-  // Whether `name` still refers to the open `file`, and not to a newer one.
+  // True if `name` still refers to the open `file`, and not to a newer one.
   bool has(std::string_view name, const Descriptor &file) const;
   void remove(std::string_view name) const;
 

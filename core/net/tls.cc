@@ -146,7 +146,7 @@ bool set_name(const OpenSsl &library, SSL *session, const std::string &name, boo
          (!is_checked || library.SSL_set1_host(session, asked) == 1);
 }
 
-// Whether this alert of the server (RFC 8446, 6.2) is permanent: a retry will not help.
+// True if this alert of the server (RFC 8446, 6.2) is permanent: a retry will not help.
 bool will_not_pass(int alert) {
   constexpr std::array kFinal = {SSL_AD_HANDSHAKE_FAILURE,
                                  SSL_AD_BAD_CERTIFICATE,

@@ -19,7 +19,7 @@ Outcome check_token(std::string_view token);
 Outcome check_wait(int64_t wait_ms);
 Outcome check_lease(int64_t lease_ms);
 
-// Whether `value`, read from a lock's key, has the form of a redlatch token.
+// True if `value`, read from a lock's key, has the form of a redlatch token.
 bool is_own_token(std::string_view value);
 
 // The glob for keys of locks in this client's namespace whose names match `pattern`; empty: all.

@@ -16,7 +16,7 @@ namespace {
 
 bool is_queued(const Waiter &waiter) { return lock::Engine::is_queued(*waiter.request); }
 
-// Whether this waiter should be the follower. If a thread of this process holds the lock, that
+// True if this waiter should be the follower. If a thread of this process holds the lock, that
 // thread hands it off, and wakes a plain sleeper faster.
 bool should_follow(const Waiter &waiter) {
   return is_queued(waiter) && !lock::Engine::is_held_here(*waiter.request);

@@ -145,7 +145,7 @@ class Runtime final : public Wakeup,
     if (has_several_) return caller_set_.fd();
     return links_.front().is_connected ? links_.front().commands->fd() : -1;
   }
-  // Of several links even the end of a connection is found by reading only.
+  // With several links even the end of a connection is found by reading only.
   bool is_outstanding() const { return has_several_ || service_->is_outstanding(); }
   void note_ready(const net::EpollSet::Seen &seen);
   void receive(Lock &lock);

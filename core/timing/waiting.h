@@ -56,7 +56,7 @@ struct Burst {
   Nanos began_at = 0;
 };
 
-// Whether a lease may be handed off locally. `lease`: its ttl; `next_lease` and `limit`: those of
+// True if a lease may be handed off locally. `lease`: its ttl; `next_lease` and `limit`: those of
 // the caller that would get it. The remaining time must be at least half a provisional lease.
 constexpr bool may_pass_on(const Burst &burst, int64_t limit, Nanos now, Nanos deadline,
                            Nanos lease, Nanos next_lease) {

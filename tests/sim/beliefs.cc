@@ -19,7 +19,7 @@ std::string shown(const Beliefs::Holder &holder) {
                    std::to_string(holder.lease->fence) + ", token " + holder.token + ")";
 }
 
-// Whether both may hold a lock at once: two readers, or two holds of one owner.
+// True if both may hold a lock at once: two readers, or two holds of one owner.
 bool may_share(const Beliefs::Holder &a, const Beliefs::Holder &b) {
   if (!a.lease || !b.lease) return false;
   const bool both_read = a.mode == protocol::Mode::kRead && b.mode == protocol::Mode::kRead;

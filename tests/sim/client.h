@@ -51,10 +51,10 @@ class Client : private lock::Outlet {
   uint64_t link(size_t node) const { return wires_[node]->link; }
 
   int slot() const { return slot_; }
-  // Whether it gets no pushes and has to poll.
+  // True if it gets no pushes and has to poll.
   bool is_polling() const { return scene_.plan.has(Fault::kPollOnly) && slot_ % 4 == 3; }
   const std::string &channel() const { return service_->channel(); }
-  // Whether its service has nothing left to do.
+  // True if its service has nothing left to do.
   bool is_through() const;
 
  private:

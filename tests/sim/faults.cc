@@ -3,7 +3,7 @@
 //
 // World: injects faults into clients, connections and nodes.
 //
-// Of several nodes, the clocks of less than half are stepped, because nothing would be promised
+// The clocks of less than half of several nodes are stepped, because nothing would be promised
 // otherwise. Exclusion is not judged for a lease without a majority of votes that were not
 // forgotten (by a node without a guard, or without a restart). With one server it is not judged for
 // the present holders when the server loses its data at once, or when its clock is stepped.

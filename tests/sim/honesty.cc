@@ -322,7 +322,7 @@ void Honesty::expire() {
 }
 
 void Honesty::walk(const Step &step) {
-  expire();  // What a walk notices of it depends on the server.
+  expire();  // now, because servers differ in the expired keys that a walk notices
   catch_up();
   Value found[2];
   for (const bool is_real : {false, true}) {

@@ -36,9 +36,9 @@ class Judge {
   virtual void judge_client(int) {}
   // A client of this channel has learnt that `node` has restarted.
   virtual void learnt_of_restart(size_t, std::string_view) {}
-  // Whether exclusion is not promised to this holder. Asked when another one believes as well.
+  // True if exclusion is not promised to this holder. Asked when another one believes as well.
   virtual bool is_let_off(const std::string &, const Beliefs::Holder &) const { return false; }
-  // Whether a server ever granted this token a lock.
+  // True if a server ever granted this token a lock.
   virtual bool was_granted(const std::string &) const { return true; }
 
   // Faults. All but stepped() are called before they happen.

@@ -398,7 +398,7 @@ void Store::Lua::push(const Value &value) {
   }
 }
 
-// What a script returns, as a reply.
+// The return value of a script, as a reply.
 Value Store::Lua::value_at(int index, int depth) {
   if (depth > kMaxDepth || !lua_checkstack(lua_, 4)) {
     return Value::error("ERR reached lua stack limit");

@@ -433,7 +433,7 @@ def patched(file: str, text: str) -> str:
                 )
             is_on = f"(redlatch::sim::defect == {number})"
             text = text.replace(edit.old, re.sub(r"\bIS_ON\b", is_on, edit.new))
-    # What depends on a switch is no constant.
+    # A value that depends on the switch cannot be constexpr.
     text = re.sub(r"^constexpr (Nanos|bool|size_t) ", r"inline \1 ", text, flags=re.MULTILINE)
     return f'#include "defect.h"\n{text}'
 

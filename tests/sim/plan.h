@@ -44,7 +44,7 @@ enum class Fault : uint8_t {
   kForce,          // a caller releases by force: the holder may not be alone
   kAttach,         // a lease is handed to another client
   kForge,          // another user publishes grants that no script made
-  // Of several servers.
+  // Faults of several servers.
   kPartition,  // a client and some nodes do not reach each other
   kOneWay,     // the same, in one direction
   kMinority,   // less than half of the nodes do not answer

@@ -40,7 +40,7 @@ class QuorumRules : public Judge {
   void judge_client(int client) override;
   // With a guard the client's votes on that node no longer count.
   void learnt_of_restart(size_t node, std::string_view channel) override;
-  // Whether the holder has no majority without votes that were lost in an unpromised way.
+  // True if the holder has no majority without votes that were lost in an unpromised way.
   bool is_let_off(const std::string &name, const Beliefs::Holder &holder) const override;
   // After a restart with a guard, the node must not vote while its lost keys would have existed.
   void forgets(size_t node, Fault why) override;

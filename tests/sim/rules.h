@@ -81,7 +81,7 @@ class Rules : public Witness, public Judge {
   struct Lock {
     std::string holder;  // the token that has it alone; kShared; for a hash, its owner
     int64_t expires_ms = -1;
-    // Of readers, and of an owner: token to the end of the hold.
+    // For readers, and for an owner: token to the end of the hold.
     std::map<std::string, int64_t> holds;
     std::string hold_owners;  // for a hash: another owner with a hold beside its owner
     int64_t count = 0;        // for a hash: the count in the key

@@ -195,7 +195,7 @@ void Rules::clock_went_back() {
 
 // ---- in the long run ---------------------------------------------------------------------------
 
-// Whether a live, connected waiter could have the lock: any waiter if it is free, the head of the
+// True if a live, connected waiter could have the lock: any waiter if it is free, the head of the
 // queue if it is shared.
 bool Rules::is_waited_for(const Scene &scene, const std::string &lock) const {
   const int64_t now_ms = server_.now_us() / 1000;

@@ -212,14 +212,14 @@ void Rules::judge_descent(int client, const Call &call) {
   }
 }
 
-// Whether this is the place of a waiting upgrade whose read hold has ended.
+// True if this is the place of a waiting upgrade whose read hold has ended.
 bool Rules::is_for_nothing(std::string_view member, const Lock &was, const Lock &is) const {
   if (mode_of(member) != 'u') return false;
   const std::string token(member.substr(0, kTokenSize));
   return !was.holds.contains(token) || !is.holds.contains(token);
 }
 
-// Whether the head of the queue can have the lock together with its holders.
+// True if the head of the queue can have the lock together with its holders.
 bool Rules::can_enter(std::string_view member, const Lock &is) const {
   if (is.holds.empty()) return false;
   if (is.is_hash) return owner_of(member) == is.holder;

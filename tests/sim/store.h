@@ -58,7 +58,7 @@ class Store {
   void evict(const std::string &key) { keys_.erase(key); }
   // Above `maxmemory`: refuse commands that may need memory, as a server does.
   void set_out_of_memory(bool is_on) { is_out_of_memory_ = is_on; }
-  // Whether PUBLISH and SPUBLISH are allowed to the user that runs the scripts.
+  // True if PUBLISH and SPUBLISH are allowed to the user that runs the scripts.
   void set_may_publish(bool is_on) { may_publish_ = is_on; }
   // Delete expired keys, as the server does in the background.
   void expire(int64_t now_us);
