@@ -15,7 +15,7 @@ namespace redlatch {
 // How old a server is by its own clock, and when it said so.
 struct ServerAge {
   int64_t uptime_s = 0;  // by its wall clock
-  Nanos clock = 0;       // its wall clock less ours, at half of the round trip
+  Nanos clock = 0;       // its wall clock minus our clock, at half of the round trip
   Nanos round_trip = 0;
   Nanos asked_at = 0;
 };

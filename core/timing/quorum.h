@@ -46,20 +46,13 @@ constexpr uint64_t rank_of_node(std::string_view run_id, std::string_view lock_k
   return hash * 0x9e3779b97f4a7c15;
 }
 
-// The age of a node as it reported it, and when.
-struct ServerAge {
-  int64_t uptime_s = 0;  // by its wall clock
-  Nanos clock = 0;       // its wall clock minus our clock, at half of the round trip
-  Nanos round_trip = 0;
-  Nanos asked_at = 0;
-};
-
 // An upper bound of what a clock step can have added to the uptime of `node`, or kNever if too few
 // nodes are known. `others`: all nodes except `node`; `minority`: how many clocks may be wrong. A
 // step that adds to the uptime moves the clock away from the right ones. If `node` is wrong, at
 // most minority - 1 others are, so one of the `minority` others whose clocks are nearest is right:
 // the step is at most the distance to the farthest of these.
-inline Nanos clock_doubt(const ServerAge &node, std::span<const ServerAge> others, size_t minority) {
+inline Nanos clock_doubt(const ServerAge &node, std::span<const ServerAge> others,
+                         size_t minority) {
   if (others.size() < minority || others.size() > kMaxNodes) return kNever;
   if (minority == 0) return 0;
   std::array<Nanos, kMaxNodes> distances{};
