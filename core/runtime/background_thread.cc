@@ -78,6 +78,7 @@ void Runtime::tick(Lock &lock) {
   // removed, costs less than a wake-up for each change.
   Nanos due = service_->next_due();
   if (was_active_) due = std::min(due, now + timeout_);
+  if (reader_ && service_->in_flight_count(0) > 0) due = before_too_late(due, now);
   was_active_ = false;
   if (due < background_wakes_at_ || background_wakes_at_ <= now) background_wakes_at_ = due;
 }
@@ -87,6 +88,13 @@ void Runtime::read_remaining(Lock &lock) {
   while (reader_ && leader_ == nullptr && is_usable()) {
     if (!read_once(lock, background_)) return;
   }
+}
+
+// A time before `due`, for an answer that a late reader leaves unread: at `due` itself the lease
+// that it renews has ended.
+Nanos Runtime::before_too_late(Nanos due, Nanos now) {
+  constexpr Nanos kShortest = 5 * kMs;
+  return std::min(due, now + std::max((due - now) / 2, kShortest));
 }
 
 void Runtime::run_timers(Nanos now) {

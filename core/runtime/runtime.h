@@ -177,6 +177,7 @@ class Runtime final : public Wakeup,
   void note_connection(Link &link, const Outcome &outcome, const ServerFacts &facts);
   void tick(Lock &lock);
   void read_remaining(Lock &lock);
+  static Nanos before_too_late(Nanos due, Nanos now);
   void run_timers(Nanos now);
   void call_background_in_time();
 

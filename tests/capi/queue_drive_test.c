@@ -159,27 +159,39 @@ static void each_tag_goes_to_one_of_many_takers(void) {
 
 /* ---- nobody looks ---------------------------------------------------------------------------- */
 
-/* Three leases long. The library's thread reads before it finds that something is too late. */
+/* Three leases long. The library's thread reads before it finds that something is too late, with a
+   command time limit below the time between renewals, and with one above a lease. */
 static void a_late_look_loses_nothing(void) {
-  rl_client* client = open_client("timeout=200ms");
-  rl_queue* queue = rl_queue_new(NULL);
+  static const char* const limits[] = {"timeout=200ms", "timeout=5s"};
+  enum { COUNT = 2 };
+  rl_client* clients[COUNT];
+  rl_queue* queues[COUNT];
+  rl_lease* leases[COUNT];
+  rl_request* requests[COUNT];
   rl_acquire_options* options = rl_acquire_options_new();
-  rl_lease* lease;
-  rl_request* request;
+  int i;
   rl_acquire_options_set_lease_ms(options, 900);
-  CHECK_INT(RL_OK, rl_queue_drive(queue, client));
-  lease = rl_acquire(client, TEXT("driven-late"), WAIT_MS, options, NULL);
-  request = start(client, queue, 5);
-  EVENTUALLY(rl_request_status(request) == RL_OK, WAIT_MS);
-  CHECK_INT(RL_PENDING, rl_lease_wait_lost(lease, 2700));
-  CHECK_INT(RL_LEASE_HELD, rl_lease_state(lease));
-  CHECK_INT(5, rl_queue_next(queue, WAIT_MS));
-  finish(queue, request);
-  CHECK_INT(RL_OK, rl_release(lease, NULL));
-  rl_lease_free(lease);
+  for (i = 0; i < COUNT; ++i) {
+    char name[32];
+    const int size = snprintf(name, sizeof name, "driven-late-%d", i);
+    clients[i] = open_client(limits[i]);
+    queues[i] = rl_queue_new(NULL);
+    CHECK_INT(RL_OK, rl_queue_drive(queues[i], clients[i]));
+    leases[i] = rl_acquire(clients[i], name, (size_t)size, WAIT_MS, options, NULL);
+    requests[i] = start(clients[i], queues[i], 5 + i);
+    EVENTUALLY(rl_request_status(requests[i]) == RL_OK, WAIT_MS);
+  }
+  CHECK_INT(RL_PENDING, rl_lease_wait_lost(leases[0], 2700));
+  for (i = 0; i < COUNT; ++i) {
+    CHECK_INT(RL_LEASE_HELD, rl_lease_state(leases[i]));
+    CHECK_INT(5 + i, rl_queue_next(queues[i], WAIT_MS));
+    finish(queues[i], requests[i]);
+    CHECK_INT(RL_OK, rl_release(leases[i], NULL));
+    rl_lease_free(leases[i]);
+    rl_queue_free(queues[i]);
+    rl_client_close(clients[i]);
+  }
   rl_acquire_options_free(options);
-  rl_queue_free(queue);
-  rl_client_close(client);
 }
 
 static void a_client_ends_in_the_thread_that_drives(void) {
