@@ -8,15 +8,19 @@ scripts/setup in a tree and on a PATH of the test's own, where things only prete
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import re
 import shutil
+import signal
 import subprocess
 from pathlib import Path
+from typing import IO
 
 import pytest
 from support.build import ROOT
+from support.wait import wait_until
 
 from .machine import LIMIT, path_without, put, run
 
@@ -224,6 +228,66 @@ def test_steps_say_how_long_they_took(tree: Path, machine: Path) -> None:
     assert "== tidy (took 600 s last time)" in second.stdout
     times = dict(line.split() for line in (tree / "build/test-times.txt").read_text().splitlines())
     assert times["unit"] == "90" and int(times["tidy"]) < 600
+
+
+@pytest.fixture
+def steps(tree: Path, machine: Path) -> Path:
+    """A tree in which scripts/test has one step to run, tidy, which the test writes."""
+    shutil.copy(ROOT / "scripts/test", tree / "scripts")
+    put(machine, "git")
+    return tree
+
+
+def test_a_second_run_in_one_checkout_is_refused(steps: Path, machine: Path) -> None:
+    put(steps / "tools", "tidy.py", "exit 0")
+    (steps / "build").mkdir()
+    with open(steps / "build/test.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = run("scripts/test", "tidy", folder=steps, path=machine)
+    assert done.returncode == 1 and "another run in this checkout" in done.stdout
+    assert run("scripts/test", "tidy", folder=steps, path=machine).returncode == 0
+
+
+def test_a_lane_that_was_killed_has_failed(steps: Path, machine: Path) -> None:
+    to_the_lane = "p=$PPID; for i in 1 2; do p=$(ps -o ppid= -p $p); done; kill -9 $p; sleep 1"
+    put(steps / "tools", "tidy.py", to_the_lane)
+    done = run("scripts/test", "tidy", folder=steps, path=machine)
+    assert done.returncode == 1
+    assert "failed, or not run to the end: tidy" in done.stdout
+
+
+def test_a_signal_ends_all_that_was_started(steps: Path, machine: Path) -> None:
+    put(steps / "tools", "tidy.py", "echo $$ > step.pid; sleep 600")
+    words = [str(steps / "scripts/test"), "tidy"]
+    with subprocess.Popen(words, cwd=steps, env={"PATH": str(machine)}) as running:
+        wait_until(lambda: (steps / "step.pid").exists() and (steps / "step.pid").read_text())
+        step = int((steps / "step.pid").read_text())
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(LIMIT) == 130
+    wait_until(lambda: not Path(f"/proc/{step}").exists())
+    with open(steps / "build/test.lock", "w") as lock:
+        wait_until(lambda: is_locked(lock))
+
+
+def is_locked(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def test_changes_since_an_unknown_commit_need_all_steps(steps: Path, machine: Path) -> None:
+    put(machine, "git", "exit 128")
+    done = run("scripts/test", "--changed", folder=steps, path=machine)
+    assert "all steps, because origin/main is unknown" in done.stdout
+    for step in " ".join(ALL_STEPS[:1]).split():
+        assert step in done.stdout
+
+
+def test_a_name_with_a_space_is_no_step(steps: Path, machine: Path) -> None:
+    done = run("scripts/test", "tidy model", folder=steps, path=machine)
+    assert done.returncode == 2 and "no step is called 'tidy model'" in done.stdout
 
 
 def test_uninstall_leaves_nothing(tmp_path: Path) -> None:
