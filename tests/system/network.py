@@ -199,10 +199,6 @@ class Network:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    @property
-    def has_namespaces(self) -> bool:
-        return isinstance(self._fabric, _Namespaces)
-
     def url(self, host: int, node: int) -> str:
         return self._fabric.url(host, node, self.nodes[node])
 
