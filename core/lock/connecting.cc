@@ -38,7 +38,7 @@ void Engine::on_connected(size_t, const ServerFacts &facts, Nanos now) {
       case Phase::kHeld:
         // The server may have restarted without its data: better to know at once.
         if (hold.is_renewed || hold.is_claim) extend(hold, now);
-        return on_climb_due(hold, now);
+        return resume_upgrade(hold, now);
       case Phase::kDetaching:
         return;  // its request is sent again
       case Phase::kLeaving:
@@ -75,7 +75,7 @@ void Engine::fail_everybody(Status status, std::string_view message, Nanos now) 
   for_each_hold([&](Hold &hold) {
     const bool is_waiting = hold.phase == Phase::kAsking || hold.phase == Phase::kQueued;
     if (is_waiting) fail_callers(hold, status, message, now);
-    if (hold.climb.request) end_upgrade(hold, status, message, now);
+    if (hold.upgrader) give_up_upgrade(hold, status, message, now);
   });
 }
 
@@ -128,13 +128,15 @@ void Engine::lose_answer(const InFlight &in_flight, Nanos now) {
       }
       break;
     case Ask::kUpgrade:
-      hold.is_ask_pending = false;
-      if (hold.climb.was_asked && hold.climb.member.empty()) {
-        end_upgrade(hold, Status::kOutcomeUnknown, link_lost_.message, now);
+      if (hold.upgrade.on_unanswered(Upgrade::Command::kUpgrade).transition ==
+          Upgrade::Transition::kEnded) {
+        finish_upgrade(hold, Status::kOutcomeUnknown, link_lost_.message);
+        schedule(hold, now);
       }
+      verify(hold.upgrade);
       break;
-    case Ask::kDescend:
-      hold.climb.is_descending = false;
+    case Ask::kRollBack:
+      (void)hold.upgrade.on_unanswered(Upgrade::Command::kCancel);
       break;
     case Ask::kExtend:
       hold.is_extend_pending = false;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Engine, part 1 of 4: requests, the connection and the time. Then queue.cc, tenure.cc, climb.cc.
+// Engine, part 1 of 4: requests, the connection and the time. Then queue.cc, tenure.cc.
 #include "lock/engine.h"
 
 #include <algorithm>
 #include <new>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "timing/lease_clock.h"
 
@@ -78,7 +79,7 @@ Status Engine::cancel(Request &request, Nanos now) {
       answer_leaver(*request.hold, Status::kCancelled, "the request was cancelled");
       break;
     case Request::Op::kUpgrade:
-      end_upgrade(*request.hold, Status::kCancelled, "the request was cancelled", now);
+      give_up_upgrade(*request.hold, Status::kCancelled, "the request was cancelled", now);
       break;
     default: {
       const auto keep = *request.place;
@@ -176,7 +177,7 @@ void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now, pr
         lease = request->extend_to;
         write_extend(command, *hold, lease, form, nullptr);
       } else if (request->op == Request::Op::kDetach) {
-        if (hold->climb.request) end_upgrade(*hold, Status::kNotHeld, "detached meanwhile", now);
+        if (hold->upgrader) give_up_upgrade(*hold, Status::kNotHeld, "detached meanwhile", now);
         protocol::detach(command, dialect_, form, hold->lock->keys, hold->claimant(),
                          hold->handovers);
       } else if (request->op == Request::Op::kRaiseFence) {
@@ -289,7 +290,7 @@ void Engine::on_request_due(Request &request, Nanos now) noexcept {
     case Request::Op::kRelease:
       return answer_leaver(*request.hold, why.status, why.message);
     case Request::Op::kUpgrade:
-      return end_upgrade(*request.hold, why.status, why.message, now);
+      return give_up_upgrade(*request.hold, why.status, why.message, now);
     default: {
       const auto keep = *request.place;
       finish_plain(request, why.status, why.message);
@@ -363,8 +364,8 @@ void Engine::take_reply(const InFlight &in_flight, const Reply &reply, Nanos now
       return on_extend_reply(in_flight, reply, now);
     case Ask::kUpgrade:
       return on_upgrade_reply(in_flight, reply, now);
-    case Ask::kDescend:
-      return on_descend_reply(in_flight, reply, now);
+    case Ask::kRollBack:
+      return on_rollback_reply(in_flight, reply, now);
     case Ask::kRequest:
       return on_request_reply(in_flight, reply, now);
     case Ask::kTrack:
@@ -401,10 +402,23 @@ void Engine::on_push(size_t, std::string_view message, Nanos now) {
     hold->told_due = std::min(hold->told_due, due);
   } else if (hold->phase == Phase::kQueued) {
     timers_.set(*hold, std::min(hold->due, due));
-  } else if (hold->phase == Phase::kHeld && hold->climb.request) {
-    hold->climb.due = std::min(hold->climb.due, due);
+  } else if (hold->phase == Phase::kHeld && hold->upgrader) {
+    hold->upgrade.on_hint(due);
+    verify(hold->upgrade);
     schedule(*hold, now);
   }
+}
+
+// A machine met an event that its state does not allow: a defect of this library. No caller is left
+// waiting for it, and the program goes its way.
+std::string_view Engine::report_defect(const char *machine) noexcept {
+  constexpr std::string_view kText = "defect in redlatch: an event in the wrong state of the ";
+  try {
+    log(LogLevel::kError, std::string(kText) + machine);
+  } catch (const std::bad_alloc &) {
+    log(LogLevel::kError, kText);
+  }
+  return "defect in redlatch; the log has more";
 }
 
 // A cap on the work of one script was reached: the rest of the queue still waits.

@@ -12,6 +12,7 @@
 // an event of the connection drops the connection, which every state here survives.
 #pragma once
 
+#include <cassert>
 #include <deque>
 #include <map>
 #include <memory>
@@ -125,7 +126,7 @@ class Engine final : public LockService {
     kKick,
     kExtend,
     kUpgrade,
-    kDescend,  // what undoes an upgrade
+    kRollBack,  // an upgrade
     kRequest,
     kTrack,  // something that prepares kLook
     kLook,
@@ -183,6 +184,13 @@ class Engine final : public LockService {
   template <class Action>
   void for_each_plain(const Action &action);
   void lose_answer(const InFlight &in_flight, Nanos now);
+  // After each event of a machine. Builds with asserts look at the whole of its model; all builds at
+  // its transitions: see report_defect().
+  template <class Machine>
+  static void verify([[maybe_unused]] const Machine &machine) {
+    assert(machine.check() == nullptr);
+  }
+  static std::string_view report_defect(const char *machine) noexcept;
   void take_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void note_time(Nanos sent_at, Nanos now, int64_t server_ms);
   void maybe_kick(const std::shared_ptr<LockName> &lock, bool has_more, Nanos now);
@@ -221,17 +229,25 @@ class Engine final : public LockService {
   Outcome why_not_yet(const Request &request, const Hold &hold) const;
   void set_phase(Hold &hold, Phase phase);
 
-  // climb.cc: between reading and writing
+  // upgrading.cc: between reading and writing
+  Upgrade::Link link_of(const Hold &hold) const {
+    return {link_ == Link::kUp, hold.is_ask_pending};
+  }
   void start_upgrade(const std::shared_ptr<Request> &request, Nanos now);
-  void ask_upgrade(Hold &hold, Nanos now, protocol::Form form = protocol::Form::kDigest);
+  void carry_out(Hold &hold, Upgrade::Step step, Nanos now,
+                 protocol::Form form = protocol::Form::kDigest);
+  void write_upgrade(protocol::Command &out, Hold &hold, Upgrade::Command what, Nanos lease,
+                     protocol::Form form) const;
+  void resume_upgrade(Hold &hold, Nanos now, protocol::Form form = protocol::Form::kDigest) {
+    carry_out(hold, hold.upgrade.resume(now, link_of(hold)), now, form);
+  }
   void on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
-  void on_upgrade_push(Hold &hold, Nanos now);
+  void on_upgrade_refused(Hold &hold, const protocol::Refusal &refusal, Nanos now);
   void become_writer(Hold &hold, int64_t fence, int64_t server_ms);
   void finish_upgrade(Hold &hold, Status status, std::string_view message = {});
-  void end_upgrade(Hold &hold, Status status, std::string_view message, Nanos now);
-  void descend(Hold &hold, Nanos now, protocol::Form form = protocol::Form::kDigest);
-  void on_descend_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
-  void on_climb_due(Hold &hold, Nanos now);
+  void give_up_upgrade(Hold &hold, Status status, std::string_view message, Nanos now);
+  void on_rollback_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void on_upgrade_push(Hold &hold, Nanos now);
   void start_downgrade(const std::shared_ptr<Request> &request, Nanos now);
   void on_downgraded(Request &request, const InFlight &in_flight, bool is_held, Nanos now);
   void leave_downgrade(Request &request, Nanos now);

@@ -57,7 +57,7 @@ void Engine::on_detach_refused(Request &request, Nanos now) {
   hold->is_detached = false;
   hold->lease->state.store(Lease::kHeld, std::memory_order_release);
   schedule(*hold, now);
-  on_climb_due(*hold, now);  // what was put off
+  resume_upgrade(*hold, now);  // what was put off
 }
 
 // @return whether the server may have marked the lease of `request`, which is then left to its ttl.

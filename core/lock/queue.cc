@@ -117,7 +117,7 @@ bool Engine::is_misused(Request &request, Nanos now) {
   const auto found = names_.find({options.format, request.name});
   const Hold *hold = found == names_.end() ? nullptr : found->second->owned;
   const auto is_in_the_way = [&](const Hold &other) {
-    const bool both_read = other.mode == protocol::Mode::kRead && !other.climb.request &&
+    const bool both_read = other.mode == protocol::Mode::kRead && !other.upgrader &&
                            options.mode == protocol::Mode::kRead;
     return other.owner == options.owner && !both_read && other.lease->state_at(now) == Lease::kHeld;
   };
@@ -247,7 +247,7 @@ void Engine::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nan
       if (!refusal && answer.is_granted) prolong(hold, in_flight.sent_at, in_flight.lease, now);
       if (!refusal && !answer.is_granted) hold.is_cancel_due = true;
       // An upgrade that was started meanwhile has waited for this answer.
-      if (hold.climb.request && !hold.climb.was_asked) ask_upgrade(hold, now);
+      if (hold.upgrader) resume_upgrade(hold, now);
       return;
     case Phase::kDetaching:
       if (!refusal && !answer.is_granted) hold.is_cancel_due = true;
@@ -363,7 +363,7 @@ void Engine::watch_key(Hold &hold, Nanos now) {
 // The hold of this client that polls when the key has changed, or null if none is left.
 Hold *Engine::watcher_of(const LockName &lock) {
   const auto waits = [&lock](const Hold &hold) {
-    return hold.lock.get() == &lock && (hold.phase == Phase::kQueued || hold.climb.request);
+    return hold.lock.get() == &lock && (hold.phase == Phase::kQueued || hold.upgrader);
   };
   const auto found = holds_.find(lock.watcher_id);
   if (found != holds_.end() && waits(*found->second)) return found->second.get();
@@ -386,7 +386,7 @@ void Engine::look_again(LockName &lock, Nanos now) {
   lock.watcher_id = 0;
   if (watcher == nullptr) return;
   const auto hold = watcher->shared_from_this();
-  if (hold->climb.request) return on_upgrade_push(*hold, now);
+  if (hold->upgrader) return on_upgrade_push(*hold, now);
   const Nanos due = now + timing::look_behind(hold->rank);
   if (hold->is_ask_pending) {
     hold->told_due = std::min(hold->told_due, due);
@@ -548,7 +548,7 @@ void Engine::leave_queue(Request &caller, Nanos now) {
 
 bool Engine::is_queued(const Request &request) {
   if (request.op == Request::Op::kUpgrade && request.hold != nullptr) {
-    return !request.hold->is_ask_pending && !request.hold->climb.ticket.empty();
+    return request.hold->upgrade.is_queued();
   }
   if (request.op != Request::Op::kAcquire || !request.lock) return false;
   if (request.hold != nullptr) return request.hold->phase == Phase::kQueued;

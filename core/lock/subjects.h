@@ -17,6 +17,7 @@
 #include "base/limits.h"
 #include "base/status.h"
 #include "lock/timer_queue.h"
+#include "lock/upgrade.h"
 #include "protocol/answer.h"
 #include "protocol/command.h"
 #include "protocol/keys.h"
@@ -171,18 +172,6 @@ struct NameQuery : Subject {
   std::string message;  // of the refusal
 };
 
-// A reader on its way to be the writer, or back. The way back: CANCEL, and DOWNGRADE if that came
-// too late.
-struct Climb {
-  std::shared_ptr<Request> request;  // none: nobody wants it any more
-  std::string member, ticket;        // no member: one try, never queued
-  bool was_asked = false;            // with that member
-  bool is_cancel_due = false;        // it may stand in the queue, or be the writer already
-  bool is_descent_due = false;       // it may be the writer
-  bool is_descending = false;        // either is unanswered
-  Nanos due = kNever;                // when to ask, or to go back, again
-};
-
 // One token and what becomes of it: the state machine of one acquisition (docs/wire.md, "States").
 //
 //   kAsking --granted--> kHeld --release, loss--> kLeaving --> forgotten
@@ -192,7 +181,7 @@ struct Climb {
 //                                     |   v
 //                                   kDetaching --> forgotten
 //
-// A reader that waits to be the writer stays kHeld: see Climb.
+// A reader that waits to be the writer stays kHeld: see upgrade.h.
 //
 // A lock that passes on inside the client keeps its hold; only the lease changes.
 struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
@@ -235,7 +224,8 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
 
   // While held.
   std::shared_ptr<Lease> lease;
-  Climb climb;
+  Upgrade upgrade;
+  std::shared_ptr<Request> upgrader;  // the request that waits to write
   Hold *next_owned = nullptr;
   Nanos held_at = 0;     // granted then
   Nanos lease_time = 0;  // asked for by renewals

@@ -28,7 +28,7 @@ void Engine::schedule(Hold &hold, Nanos now) {
   const bool is_wanted = hold.is_renewed || hold.is_claim;
   if (!is_wanted || hold.deadline >= lease.end_at) hold.renewal_at = kNever;
   const bool can_extend = link_ == Link::kUp && !hold.is_extend_pending;
-  const Nanos due = std::min(can_extend ? hold.renewal_at : kNever, hold.climb.due);
+  const Nanos due = std::min(can_extend ? hold.renewal_at : kNever, hold.upgrade.due());
   timers_.set(hold, std::min(std::max(now, due), end));
   outlet_.lease_moved(lease);
 }
@@ -112,9 +112,9 @@ void Engine::on_hold_due(Hold &hold, Nanos now) {
   }
   if (const Nanos end = hold.lease->deadline.load(); now < end) {
     timers_.set(hold, end);
-    const bool is_climb_due = hold.climb.due <= now;
-    if (is_climb_due) on_climb_due(hold, now);
-    if (!is_climb_due || hold.renewal_at <= now) extend(hold, now);
+    const bool is_upgrade_due = hold.upgrade.due() <= now;
+    if (is_upgrade_due) resume_upgrade(hold, now);
+    if (!is_upgrade_due || hold.renewal_at <= now) extend(hold, now);
     return;
   }
   timers_.set(hold, now + 10 * kMs);  // should the end fail for want of memory
@@ -202,7 +202,8 @@ void Engine::end_lease(Hold &hold, Lease::State state, std::string reason) {
   const bool is_lost = state == Lease::kLost;
   finish_upgrade(hold, is_lost ? Status::kLost : Status::kNotHeld,
                  is_lost ? std::string_view(lease->reason) : "released or detached meanwhile");
-  hold.climb = {};
+  hold.upgrade.end();
+  verify(hold.upgrade);
   outlet_.lease_ended(*lease);
 }
 
@@ -263,7 +264,8 @@ void Engine::leave(Hold &hold, Nanos now, protocol::Form form) {
     if (hold.lock->shared == &hold) hold.lock->shared = nullptr;
     const bool was_waiting = hold.phase != Phase::kHeld;
     const bool was_queued = hold.phase == Phase::kQueued || hold.ghost_until > 0;
-    const bool may_be_queued = hold.is_ask_pending || (was_waiting && was_queued);
+    const bool is_unanswered = hold.is_ask_pending || hold.upgrade.is_unanswered();
+    const bool may_be_queued = is_unanswered || (was_waiting && was_queued);
     hold.is_cancel_due = hold.is_cancel_due || (may_be_queued && !hold.member.empty());
     // An answer to CANCEL says whether the lock is held; one that cannot queue must just release.
     const bool was_asked = hold.is_ask_pending || hold.ghost_until > now;

@@ -370,19 +370,19 @@ ENGINE_MUTANTS = (
         shape="kScarce",
     ),
     Mutant(
-        "no-descent",
+        "no-rollback",
         "an upgrade that was granted while it was taken back stays",
         132,
         Edit(
-            "lock/climb.cc",
-            "climb.is_descent_due = answer.result == 2;",
-            "climb.is_descent_due = answer.result == 2 && !IS_ON;",
+            "lock/upgrade.cc",
+            "rollback_ = was_cancel && result == 2 ?",
+            "rollback_ = was_cancel && result == 2 && !IS_ON ?",
         ),
         # Or the next renewal would put it right.
         Edit(
-            "lock/climb.cc",
-            "if (hold.climb.request || hold.climb.is_cancel_due) return;",
-            "if (IS_ON || hold.climb.request || hold.climb.is_cancel_due) return;",
+            "lock/upgrade.cc",
+            "if (is_wanted() || rollback_ == Rollback::kCancel) return {};",
+            "if (IS_ON || is_wanted() || rollback_ == Rollback::kCancel) return {};",
         ),
         shape="kReaders",
     ),
@@ -391,12 +391,13 @@ ENGINE_MUTANTS = (
         "a message of an earlier upgrade is believed",
         13,
         Edit(
-            "lock/climb.cc",
-            "  if (hold.is_ask_pending) {\n    hold.told_due = now;",
-            "  if (IS_ON) {\n"
+            "lock/upgrading.cc",
+            "  carry_out(hold, hold.upgrade.on_grant_pushed(now, link_of(hold)), now);",
+            "  if (IS_ON && hold.upgrade.awaits_answer()) {\n"
+            "    hold.upgrade = {};\n"
             "    become_writer(hold, hold.fence + 32, hold.since_ms);\n"
             "    return schedule(hold, now);\n  }\n"
-            "  if (hold.is_ask_pending) {\n    hold.told_due = now;",
+            "  carry_out(hold, hold.upgrade.on_grant_pushed(now, link_of(hold)), now);",
         ),
         shape="kReaders",
     ),
