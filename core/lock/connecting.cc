@@ -120,13 +120,17 @@ void Engine::lose_answer(const InFlight &in_flight, Nanos now) {
   }
   auto &hold = static_cast<Hold &>(*in_flight.subject);
   switch (in_flight.ask) {
-    case Ask::kAcquire:
+    case Ask::kAcquire: {
       hold.is_ask_pending = false;
-      hold.ghost_until = std::max(hold.ghost_until, in_flight.sent_at + in_flight.lease);
+      const Nanos until = in_flight.sent_at + in_flight.lease;
+      if (hold.phase == Phase::kLeaving) return hold.cleanup.on_acquire_lost(until);
+      Nanos &late_apply_until = hold.footprint.late_apply_until;
+      late_apply_until = std::max(late_apply_until, until);
       if (hold.phase == Phase::kAsking && hold.member.empty()) {
         fail_callers(hold, Status::kOutcomeUnknown, link_lost_.message, now);
       }
       break;
+    }
     case Ask::kUpgrade:
       if (hold.upgrade.on_unanswered(Upgrade::Command::kUpgrade).transition ==
           Upgrade::Transition::kEnded) {
@@ -142,12 +146,10 @@ void Engine::lose_answer(const InFlight &in_flight, Nanos now) {
       hold.is_extend_pending = false;
       hold.must_describe = hold.must_describe || in_flight.is_description;
       break;
-    case Ask::kRelease:
-      hold.was_release_lost = hold.was_release_lost || in_flight.sent_at < hold.deadline;
-      [[fallthrough]];
     default:
-      hold.is_leave_pending = false;
-      if (hold.leaver) timers_.set(*hold.leaver, in_flight.sent_at + settings_.timeout);
+      hold.cleanup.on_answer_lost(in_flight.sent_at);
+      verify(hold.cleanup);
+      if (hold.releaser) timers_.set(*hold.releaser, in_flight.sent_at + settings_.timeout);
   }
 }
 

@@ -35,7 +35,7 @@ Engine::~Engine() {
     if (hold->lease) end_lease(*hold, Lease::kLost, "the client is gone");
     hold->lock->callers.clear();
     hold->caller.reset();
-    hold->leaver.reset();
+    hold->releaser.reset();
   }
 }
 
@@ -76,7 +76,7 @@ Status Engine::cancel(Request &request, Nanos now) {
       leave_queue(request, now);
       break;
     case Request::Op::kRelease:
-      answer_leaver(*request.hold, Status::kCancelled, "the request was cancelled");
+      answer_releaser(*request.hold, Status::kCancelled, "the request was cancelled");
       break;
     case Request::Op::kUpgrade:
       give_up_upgrade(*request.hold, Status::kCancelled, "the request was cancelled", now);
@@ -288,7 +288,7 @@ void Engine::on_request_due(Request &request, Nanos now) noexcept {
       finish(request, why.status, why.message);
       return leave_queue(request, now);
     case Request::Op::kRelease:
-      return answer_leaver(*request.hold, why.status, why.message);
+      return answer_releaser(*request.hold, why.status, why.message);
     case Request::Op::kUpgrade:
       return give_up_upgrade(*request.hold, why.status, why.message, now);
     default: {
@@ -357,9 +357,8 @@ void Engine::take_reply(const InFlight &in_flight, const Reply &reply, Nanos now
     case Ask::kAcquire:
       return on_acquire_reply(in_flight, reply, now);
     case Ask::kRelease:
-      return on_release_reply(in_flight, reply, now);
     case Ask::kCancel:
-      return on_cancel_reply(in_flight, reply, now);
+      return on_cleanup_reply(in_flight, reply, now);
     case Ask::kExtend:
       return on_extend_reply(in_flight, reply, now);
     case Ask::kUpgrade:
@@ -479,13 +478,13 @@ void Engine::on_timer(Nanos now) {
 bool Engine::is_drained() const {
   return std::all_of(holds_.begin(), holds_.end(), [](const auto &entry) {
     const Hold &hold = *entry.second;
-    return hold.phase == Phase::kLeaving && hold.was_left && !hold.leaver;
+    return hold.phase == Phase::kLeaving && hold.cleanup.was_answered() && !hold.releaser;
   });
 }
 
 void Engine::give_up() {
   for (const auto &[id, hold] : holds_) {
-    answer_leaver(*hold, Status::kOutcomeUnknown, "no answer before the client was shut down");
+    answer_releaser(*hold, Status::kOutcomeUnknown, "no answer before the client was shut down");
   }
 }
 
@@ -494,9 +493,8 @@ void Engine::shut_down(Nanos now) {
   fail_everybody(Status::kClosed, "the client was shut down", now);
   withdraw_name(now);
   for_each_hold([&](Hold &hold) {
-    hold.quiet_until = 0;
     if (hold.phase == Phase::kHeld) return give_back(hold, nullptr, now);
-    if (hold.phase == Phase::kLeaving) leave(hold, now);
+    if (hold.phase == Phase::kLeaving) perform(hold, hold.cleanup.hurry(now, is_up()), now);
   });
   connect_soon(now);
 }

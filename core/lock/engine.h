@@ -184,8 +184,8 @@ class Engine final : public LockService {
   template <class Action>
   void for_each_plain(const Action &action);
   void lose_answer(const InFlight &in_flight, Nanos now);
-  // After each event of a machine. Builds with asserts look at the whole of its model; all builds at
-  // its transitions: see report_defect().
+  // After each event of a machine. Builds with asserts check the whole of its model, all builds its
+  // transitions: see report_defect().
   template <class Machine>
   static void verify([[maybe_unused]] const Machine &machine) {
     assert(machine.check() == nullptr);
@@ -282,13 +282,15 @@ class Engine final : public LockService {
   void start_release(const std::shared_ptr<Request> &request, Nanos now);
   void start_extend(const std::shared_ptr<Request> &request, Nanos now);
   bool pass_on(Hold &hold, Nanos now);
-  void give_back(Hold &hold, std::shared_ptr<Request> leaver, Nanos now);
-  void leave(Hold &hold, Nanos now, protocol::Form form = protocol::Form::kDigest);
-  void on_release_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
-  void on_cancel_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
-  void end_leave(Hold &hold, Nanos now, Status status, std::string_view message = {});
+  void give_back(Hold &hold, std::shared_ptr<Request> releaser, Nanos now);
+  void clean_up(Hold &hold, Nanos now, Nanos not_before = 0);
+  void start_cleanup(Hold &hold, Nanos not_before, Nanos now);
+  void perform(Hold &hold, const Cleanup::Step &step, Nanos now,
+               protocol::Form form = protocol::Form::kDigest);
+  void on_cleanup_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void leave_vacant(LockName &lock, Nanos now);
-  void answer_leaver(Hold &hold, Status status, std::string_view message = {});
+  void answer_release(Hold &hold, Cleanup::Result result);
+  void answer_releaser(Hold &hold, Status status, std::string_view message = {});
   void extend(Hold &hold, Nanos now, protocol::Form form = protocol::Form::kDigest);
   void write_extend(protocol::Command &out, const Hold &hold, Nanos lease, protocol::Form form,
                     const protocol::HolderInfo *info) const;

@@ -19,7 +19,6 @@ void Engine::start_detach(const std::shared_ptr<Request> &request, Nanos now) {
 void Engine::on_detach_sent(Hold &hold) {
   if (hold.phase == Phase::kDetaching) return;
   set_phase(hold, Phase::kDetaching);
-  hold.is_detached = true;
   hold.lease->state.store(Lease::kDetached, std::memory_order_release);
   timers_.remove(hold);
 }
@@ -54,7 +53,6 @@ void Engine::on_detach_refused(Request &request, Nanos now) {
   Hold *hold = request.lease->hold;
   if (hold == nullptr || hold->phase != Phase::kDetaching) return;
   set_phase(*hold, Phase::kHeld);
-  hold->is_detached = false;
   hold->lease->state.store(Lease::kHeld, std::memory_order_release);
   schedule(*hold, now);
   resume_upgrade(*hold, now);  // what was put off
@@ -74,8 +72,8 @@ bool Engine::end_detach(Request &request) noexcept {
 // again.
 void Engine::leave_detached(Hold &hold, Nanos now) {
   leave_vacant(*hold.lock, now);
-  if (!hold.is_cancel_due) return forget(hold);
-  leave(hold, now);
+  if (!hold.footprint.may_be_queued) return forget(hold);
+  clean_up(hold, now);
 }
 
 void Engine::on_attached(Request &request, const InFlight &in_flight,

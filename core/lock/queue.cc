@@ -245,12 +245,12 @@ void Engine::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nan
         return lose(hold, kForced, false, now);
       }
       if (!refusal && answer.is_granted) prolong(hold, in_flight.sent_at, in_flight.lease, now);
-      if (!refusal && !answer.is_granted) hold.is_cancel_due = true;
+      if (!refusal && !answer.is_granted) hold.footprint.may_be_queued = true;
       // An upgrade that was started meanwhile has waited for this answer.
       if (hold.upgrader) resume_upgrade(hold, now);
       return;
     case Phase::kDetaching:
-      if (!refusal && !answer.is_granted) hold.is_cancel_due = true;
+      if (!refusal && !answer.is_granted) hold.footprint.may_be_queued = true;
       return;
     case Phase::kLeaving:
       return;  // what was sent behind it decides
@@ -309,8 +309,7 @@ void Engine::on_queued(Hold &hold, const protocol::AcquireAnswer &answer, Nanos 
 void Engine::refuse_try(Hold &hold, std::string_view message, Nanos now) {
   finish(*take_front(hold), Status::kBusy, message);
   if (hold.is_vote) return give_back(hold, nullptr, now);
-  hold.was_left = true;
-  end_leave(hold, now, Status::kOk);
+  start_cleanup(hold, 0, now);
 }
 
 // When to poll if no message comes. Foreign holders send none when they release. The server may
@@ -441,10 +440,9 @@ bool Engine::is_fence_plausible(const Hold &hold, const protocol::Push &push) {
 // for: what the message says beyond that is not from our scripts. Whatever is in doubt is decided
 // by the answer to an ACQUIRE.
 void Engine::on_grant_push(Hold &hold, const protocol::Push &push, Nanos now) {
-  if (hold.is_detached) return;
+  if (hold.phase == Phase::kDetaching) return;
   if (hold.phase == Phase::kLeaving) {
-    hold.is_release_due = true;
-    return leave(hold, now);
+    return perform(hold, hold.cleanup.on_grant(now, is_up()), now);
   }
   if (push.mode == protocol::Mode::kUpgrade) return on_upgrade_push(hold, now);
   if (push.mode != hold.mode) return;
@@ -523,14 +521,14 @@ void Engine::give_lease(Hold &hold, Request &caller, Nanos now) {
 void Engine::fail_front(Hold &hold, Status status, std::string_view message, Nanos now) {
   Hold *next = open_next_place(hold);
   finish(*take_front(hold), status, message);
-  hold.is_release_due = true;
-  leave(hold, now);
+  hold.footprint.may_be_held = true;
+  clean_up(hold, now);
   if (next != nullptr) ask(*next, now);
 }
 
 void Engine::fail_callers(Hold &hold, Status status, std::string_view message, Nanos now) {
   while (front_of(hold) != nullptr) finish(*take_front(hold), status, message);
-  leave(hold, now);
+  clean_up(hold, now);
 }
 
 // `caller` is finished; its place goes to the others, or back to the server.
@@ -543,7 +541,7 @@ void Engine::leave_queue(Request &caller, Nanos now) {
   } else {
     keep = take_front(hold);
   }
-  if (front_of(hold) == nullptr) leave(hold, now);
+  if (front_of(hold) == nullptr) clean_up(hold, now);
 }
 
 bool Engine::is_queued(const Request &request) {
@@ -559,7 +557,8 @@ bool Engine::is_queued(const Request &request) {
 
 Outcome Engine::why_not_yet(const Request &request, const Hold &hold) const {
   if (!hold.trouble.empty()) return failure(Status::kServer, hold.trouble);
-  if (hold.phase == Phase::kAsking && (hold.is_ask_pending || hold.ghost_until > 0)) {
+  if (hold.phase == Phase::kAsking &&
+      (hold.is_ask_pending || hold.footprint.late_apply_until > 0)) {
     return failure(Status::kOutcomeUnknown, "sent to " + settings_.address() +
                                                 ", but no answer came within the wait; a clean-up "
                                                 "goes on in the background");

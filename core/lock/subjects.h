@@ -16,6 +16,8 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/status.h"
+#include "lock/cleanup.h"
+#include "lock/lock_types.h"
 #include "lock/timer_queue.h"
 #include "lock/upgrade.h"
 #include "protocol/answer.h"
@@ -215,7 +217,7 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   bool is_key_awaited = false;  // the key is free and left to others: told when one takes it
   Nanos watch_at = 0;           // do not track the key before
   timing::Backoff retry = timing::kServerRetry;
-  Nanos ghost_until = 0;  // an ACQUIRE without an answer may come into effect until then
+  ServerFootprint footprint;  // until it is given to the cleanup
 
   protocol::Claimant claimant() const { return {token, owner}; }
   bool is_head() const { return rank == 0; }
@@ -244,15 +246,8 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   int64_t handovers = 0;  // how often this lease was detached and attached before
 
   // While leaving.
-  std::shared_ptr<Request> leaver;  // a release that wants to know
-  bool is_cancel_due = false;       // it may stand in the queue
-  bool is_release_due = false;      // it may hold the key
-  bool is_leave_pending = false;
-  bool was_left = false;          // answered at least once
-  bool is_detached = false;       // its token may belong to another client: never released
-  bool was_release_lost = false;  // an earlier RELEASE got no answer and was sent in time
-  Nanos quiet_until = 0;          // nothing is sent before: its holder is only being told
-  Nanos leave_until = 0;          // the server's lease is over by then
+  std::shared_ptr<Request> releaser;  // the release whose result is not known yet
+  Cleanup cleanup;
 };
 
 }  // namespace redlatch::lock

@@ -10,7 +10,6 @@ namespace redlatch::lock {
 
 namespace {
 
-constexpr Nanos kLeaveRetry = 1000 * kMs;
 // How long a place in the server's queue is kept for a next caller after the last one was passed
 // the lock: long enough for callers that come and go, short enough not to show a waiter that is
 // none.
@@ -100,11 +99,9 @@ void Engine::on_hold_due(Hold &hold, Nanos now) {
   switch (hold.phase) {
     case Phase::kAsking:
     case Phase::kQueued:
-      return front_of(hold) == nullptr ? leave(hold, now) : ask(hold, now);
+      return front_of(hold) == nullptr ? clean_up(hold, now) : ask(hold, now);
     case Phase::kLeaving:
-      if (now < std::max(hold.leave_until, hold.ghost_until)) return leave(hold, now);
-      answer_leaver(hold, Status::kOutcomeUnknown, "no answer until the lease had ended");
-      return forget(hold);
+      return perform(hold, hold.cleanup.on_due(now, is_up()), now);
     case Phase::kDetaching:
       return;  // the answer, or the end of the request, decides
     case Phase::kHeld:
@@ -243,124 +240,133 @@ bool Engine::pass_on(Hold &hold, Nanos now) {
 
 // A place that nobody wants any more must go before the lock does, or it would be granted.
 void Engine::leave_vacant(LockName &lock, Nanos now) {
-  if (lock.shared != nullptr && lock.callers.empty()) leave(*lock.shared, now);
+  if (lock.shared != nullptr && lock.callers.empty()) clean_up(*lock.shared, now);
 }
 
-void Engine::give_back(Hold &hold, std::shared_ptr<Request> leaver, Nanos now) {
+void Engine::give_back(Hold &hold, std::shared_ptr<Request> releaser, Nanos now) {
   if (hold.lease) end_lease(hold, Lease::kReleased, {});
-  hold.leaver = std::move(leaver);
-  hold.is_release_due = true;
-  if (hold.leaver) {
-    hold.leaver->hold = &hold;
-    if (link_ != Link::kUp) timers_.set(*hold.leaver, now + settings_.timeout);
+  hold.releaser = std::move(releaser);
+  hold.footprint.may_be_held = true;
+  if (hold.releaser) {
+    hold.releaser->hold = &hold;
+    if (link_ != Link::kUp) timers_.set(*hold.releaser, now + settings_.timeout);
   }
-  leave_vacant(*hold.lock, now);
-  leave(hold, now);
+  if (hold.lock->shared != &hold) leave_vacant(*hold.lock, now);
+  clean_up(hold, now);
 }
 
-// Give up place and lock, until the server has confirmed it or its lease must be over.
-void Engine::leave(Hold &hold, Nanos now, protocol::Form form) {
-  if (hold.phase != Phase::kLeaving) {
-    if (hold.lock->shared == &hold) hold.lock->shared = nullptr;
-    const bool was_waiting = hold.phase != Phase::kHeld;
-    const bool was_queued = hold.phase == Phase::kQueued || hold.ghost_until > 0;
-    const bool is_unanswered = hold.is_ask_pending || hold.upgrade.is_unanswered();
-    const bool may_be_queued = is_unanswered || (was_waiting && was_queued);
-    hold.is_cancel_due = hold.is_cancel_due || (may_be_queued && !hold.member.empty());
-    // An answer to CANCEL says whether the lock is held; one that cannot queue must just release.
-    const bool was_asked = hold.is_ask_pending || hold.ghost_until > now;
-    if (was_waiting && hold.member.empty() && was_asked) hold.is_release_due = true;
-    hold.leave_until = std::max(hold.deadline, now) + hold.lease_time;
-    set_phase(hold, Phase::kLeaving);
-  }
-  if (hold.is_detached) hold.is_release_due = false;
-  if (!hold.is_cancel_due && !hold.is_release_due) return end_leave(hold, now, Status::kOk);
-  if (now < hold.quiet_until) return timers_.set(hold, hold.quiet_until);
-  timers_.set(hold, now + kLeaveRetry);
-  if (link_ != Link::kUp || hold.is_leave_pending) return;
+// `hold` is given up, with its place and its lock.
+void Engine::clean_up(Hold &hold, Nanos now, Nanos not_before) {
+  ServerFootprint &left = hold.footprint;
+  const bool was_waiting = hold.phase != Phase::kHeld;
+  const bool was_queued = hold.phase == Phase::kQueued || left.late_apply_until > 0;
+  const bool is_unanswered = hold.is_ask_pending || hold.upgrade.is_unanswered();
+  const bool may_be_queued = is_unanswered || (was_waiting && was_queued);
+  left.may_be_queued = left.may_be_queued || (may_be_queued && !hold.member.empty());
+  // An answer to CANCEL says whether the lock is held; one that cannot queue must just release.
+  const bool was_asked = hold.is_ask_pending || left.late_apply_until > now;
+  if (was_waiting && hold.member.empty() && was_asked) left.may_be_held = true;
+  start_cleanup(hold, not_before, now);
+}
+
+void Engine::start_cleanup(Hold &hold, Nanos not_before, Nanos now) {
+  ServerFootprint &left = hold.footprint;
+  left.has_member = !hold.member.empty();
+  left.is_provisional = hold.is_claim;
+  left.is_detached = hold.phase == Phase::kDetaching;
+  left.held_until = hold.deadline;
+  left.ttl = hold.lease_time;
+  if (hold.lock->shared == &hold) hold.lock->shared = nullptr;
+  set_phase(hold, Phase::kLeaving);
+  perform(hold, hold.cleanup.start(left, not_before, now, is_up()), now);
+}
+
+void Engine::perform(Hold &hold, const Cleanup::Step &step, Nanos now, protocol::Form form) {
+  verify(hold.cleanup);
+  assert(step.result != Cleanup::Result::kDefect);
+  if (step.result != Cleanup::Result::kNone) answer_release(hold, step.result);
+  if (step.result == Cleanup::Result::kDefect) return;
+  if (step.is_over) return forget(hold);
+  timers_.set(hold, step.due);
+  if (step.command == Cleanup::Command::kNone) return;
+  const bool is_cancel = step.command == Cleanup::Command::kCancel;
   protocol::Command command;
-  if (hold.is_cancel_due) {
+  if (is_cancel) {
     protocol::cancel(command, dialect_, form, hold.lock->keys, hold.member, hold.owner);
   } else {
     protocol::release(command, dialect_, form, hold.lock->keys, hold.claimant(), hold.foreign,
                       1 + hold.burst.pass_count);
   }
-  const Ask what = hold.is_cancel_due ? Ask::kCancel : Ask::kRelease;
-  hold.is_leave_pending = try_send(command, InFlight{what, form, now, 0, hold.shared_from_this()});
+  const Ask what = is_cancel ? Ask::kCancel : Ask::kRelease;
+  if (!try_send(command, InFlight{what, form, now, 0, hold.shared_from_this()})) return;
+  hold.cleanup.sent(step.command);
+  verify(hold.cleanup);
 }
 
-void Engine::on_cancel_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
+// The answer to CANCEL or RELEASE.
+void Engine::on_cleanup_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
   auto &hold = static_cast<Hold &>(*in_flight.subject);
-  hold.is_leave_pending = false;
   protocol::CountAnswer answer;
   const auto refusal = decode(reply, answer);
   if (hold.is_gone) return;
-  if (wants_text(refusal, in_flight)) return leave(hold, now, protocol::Form::kText);
-  if (refusal) return;  // the timer tries again
-  note_time(in_flight.sent_at, now, answer.server_ms);
-  maybe_kick(hold.lock, answer.has_more, now);
-  hold.is_cancel_due = false;
-  if (answer.result == 2) hold.is_release_due = true;
-  leave(hold, now);
-}
-
-void Engine::on_release_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  auto &hold = static_cast<Hold &>(*in_flight.subject);
-  hold.is_leave_pending = false;
-  protocol::CountAnswer answer;
-  const auto refusal = decode(reply, answer);
-  if (hold.is_gone) return;
-  if (wants_text(refusal, in_flight)) return leave(hold, now, protocol::Form::kText);
-  if (refusal) return answer_leaver(hold, refusal.status(), refusal.message);
-  note_time(in_flight.sent_at, now, answer.server_ms);
-  maybe_kick(hold.lock, answer.has_more, now);
-  if (answer.result == 0) return end_leave(hold, now, Status::kStillHeld);
-  if (answer.result > 0 || hold.was_release_lost) return end_leave(hold, now, Status::kOk);
-  const std::string message = "lock " + quoted(hold.lock->name) +
-                              " was lost: before its release the server had another owner or none";
-  if (!hold.is_claim || hold.member.empty()) {
-    return end_leave(hold, now, Status::kLost, message);
+  Cleanup &cleanup = hold.cleanup;
+  if (wants_text(refusal, in_flight)) {
+    return perform(hold, cleanup.on_unknown_script(now, is_up()), now, protocol::Form::kText);
   }
-  // A message granted it that no script of ours may have sent: the token may still be queued.
-  answer_leaver(hold, Status::kLost, message);
-  hold.is_claim = hold.is_release_due = false;
-  hold.is_cancel_due = true;
-  leave(hold, now);
+  const bool is_cancel = in_flight.ask == Ask::kCancel;
+  if (refusal) {
+    perform(hold, cleanup.on_refused(), now);
+    if (!is_cancel) answer_releaser(hold, refusal.status(), refusal.message);
+    return;
+  }
+  note_time(in_flight.sent_at, now, answer.server_ms);
+  maybe_kick(hold.lock, answer.has_more, now);
+  perform(hold,
+          is_cancel ? cleanup.on_cancel_answer(answer.result, now, is_up())
+                    : cleanup.on_release_answer(answer.result, now, is_up()),
+          now);
 }
 
-void Engine::answer_leaver(Hold &hold, Status status, std::string_view message) {
-  if (!hold.leaver) return;
-  const auto leaver = std::move(hold.leaver);
-  leaver->hold = nullptr;
-  finish(*leaver, status, message);
+void Engine::answer_release(Hold &hold, Cleanup::Result result) {
+  switch (result) {
+    case Cleanup::Result::kNone:
+      return;
+    case Cleanup::Result::kReleased:
+      return answer_releaser(hold, Status::kOk);
+    case Cleanup::Result::kStillHeld:
+      return answer_releaser(hold, Status::kStillHeld);
+    case Cleanup::Result::kLost:
+      if (!hold.releaser) return;
+      return answer_releaser(hold, Status::kLost,
+                             "lock " + quoted(hold.lock->name) +
+                                 " was lost: before its release "
+                                 "the server had another owner or none");
+    case Cleanup::Result::kUnknown:
+      return answer_releaser(hold, Status::kOutcomeUnknown, "no answer until the lease had ended");
+    case Cleanup::Result::kDefect:
+      return answer_releaser(hold, Status::kInternal, report_defect("cleanup"));
+  }
 }
 
-void Engine::end_leave(Hold &hold, Nanos now, Status status, std::string_view message) {
-  answer_leaver(hold, status, message);
-  hold.was_left = true;
-  if (hold.ghost_until <= now || hold.is_detached) return forget(hold);
-  // An old ACQUIRE may still arrive, and would hold the lock for nobody.
-  if (hold.phase != Phase::kLeaving) set_phase(hold, Phase::kLeaving);
-  hold.is_cancel_due = !hold.member.empty();
-  hold.is_release_due = true;
-  timers_.set(hold, std::min(now + kLeaveRetry, hold.ghost_until));
+void Engine::answer_releaser(Hold &hold, Status status, std::string_view message) {
+  if (!hold.releaser) return;
+  const auto releaser = std::move(hold.releaser);
+  releaser->hold = nullptr;
+  finish(*releaser, status, message);
 }
 
 void Engine::lose(Hold &hold, std::string reason, bool is_gone, Nanos now) {
   const auto keep = hold.shared_from_this();
   // A token may still be queued if a message granted it that no script of ours may have sent, and
   // queued again if a poll crossed the grant.
-  hold.is_cancel_due = hold.is_cancel_due || (is_gone && hold.is_claim && !hold.member.empty());
-  hold.lease->is_gone = is_gone && !hold.is_cancel_due && hold.ghost_until <= now;
+  ServerFootprint &left = hold.footprint;
+  left.may_be_queued = left.may_be_queued || (is_gone && hold.is_claim && !hold.member.empty());
+  hold.lease->is_gone = is_gone && !left.may_be_queued && left.late_apply_until <= now;
   end_lease(hold, Lease::kLost, std::move(reason));
   leave_vacant(*hold.lock, now);
-  if (is_gone && !hold.is_cancel_due) {
-    hold.was_left = true;
-    return end_leave(hold, now, Status::kOk);
-  }
-  hold.is_release_due = hold.is_release_due || !is_gone;
-  if (!is_gone) hold.quiet_until = now + timing::notice_of(hold.lease_time);
-  leave(hold, now);
+  if (is_gone && !left.may_be_queued) return start_cleanup(hold, 0, now);
+  left.may_be_held = !is_gone;
+  clean_up(hold, now, is_gone ? 0 : now + timing::notice_of(hold.lease_time));
 }
 
 // `hold` was granted a lock that this client believes to hold already: that one was forced or

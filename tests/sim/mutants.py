@@ -118,7 +118,8 @@ ENGINE_MUTANTS = (
             "        return ask(hold, now);\n"
             "      case Phase::kHeld:",
             "      case Phase::kQueued:\n"
-            "        if (IS_ON && hold.ghost_until > now && !hold.member.empty()) {\n"
+            "        if (const ServerFootprint &left = hold.footprint;\n"
+            "            IS_ON && left.late_apply_until > now && !hold.member.empty()) {\n"
             "          hold.token = protocol::make_token(cid_, ++last_id_);\n"
             "          hold.member.replace(0, hold.token.size(), hold.token);\n"
             "          hold.ticket.clear();\n"
@@ -133,10 +134,10 @@ ENGINE_MUTANTS = (
         "a release is repeated when its lease must have ended long ago",
         11,
         Edit(
-            "lock/tenure.cc",
-            "if (now < std::max(hold.leave_until, hold.ghost_until)) return leave(hold, now);",
-            "if (IS_ON || now < std::max(hold.leave_until, hold.ghost_until)) {\n"
-            "        return leave(hold, now);\n      }",
+            "lock/cleanup.cc",
+            "if (now < std::max(expires_at_, left_.late_apply_until)) return next(now, is_up);",
+            "if (IS_ON || now < std::max(expires_at_, left_.late_apply_until)) {\n"
+            "    return next(now, is_up);\n  }",
         ),
     ),
     Mutant(
@@ -161,8 +162,9 @@ ENGINE_MUTANTS = (
             "lock/handover.cc",
             "  end_lease(*hold, Lease::kDetached, {});\n  forget(*hold);",
             "  end_lease(*hold, Lease::kDetached, {});\n"
-            "  if (IS_ON) {\n    hold->is_detached = false;\n    hold->is_release_due = true;\n"
-            "    leave(*hold, 0);\n    return true;\n  }\n"
+            "  if (IS_ON) {\n    set_phase(*hold, Phase::kHeld);\n"
+            "    hold->footprint.may_be_held = true;\n"
+            "    clean_up(*hold, 0);\n    return true;\n  }\n"
             "  forget(*hold);",
         ),
         shape="kHandover",
@@ -207,7 +209,7 @@ ENGINE_MUTANTS = (
             "lock/tenure.cc",
             ": ask(hold, now);\n    case Phase::kLeaving:\n",
             ": ask(hold, now);\n    case Phase::kLeaving:\n"
-            "      if (IS_ON && hold.is_release_due && link_ == Link::kUp) {\n"
+            "      if (IS_ON && hold.footprint.may_be_held && is_up()) {\n"
             "        protocol::Command late;\n"
             "        const auto form = protocol::Form::kDigest;\n"
             "        protocol::extend(late, dialect_, form, hold.lock->keys, hold.token,\n"
@@ -324,8 +326,9 @@ ENGINE_MUTANTS = (
         466,
         Edit(
             "lock/tenure.cc",
-            "if (is_gone && !hold.is_cancel_due) {",
-            "if (is_gone && (IS_ON || !hold.is_cancel_due)) {",
+            "if (is_gone && !left.may_be_queued) return",
+            "if (IS_ON && is_gone) left.may_be_queued = false;\n"
+            "  if (is_gone && !left.may_be_queued) return",
         ),
         shape="kCut",
     ),

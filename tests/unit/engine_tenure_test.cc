@@ -66,16 +66,6 @@ TEST_F(TenureTest, lost_lock_is_given_back_when_its_holder_had_time_to_stop) {
   EXPECT_EQ(next_script(), "release");
 }
 
-TEST_F(TenureTest, shutdown_gives_a_lost_lock_back_at_once) {
-  lock::AcquireOptions options = with_lease(1'000 * kMs);
-  options.is_renewed = false;
-  const auto lease = held(options);
-  advance(988 * kMs);
-  ASSERT_EQ(state(lease), Lease::kLost);
-  engine_->shut_down(now_);
-  EXPECT_EQ(next_script(), "release");
-}
-
 TEST_F(TenureTest, without_renewal_the_lease_ends_by_itself) {
   lock::AcquireOptions options = with_lease(1'000 * kMs);
   options.is_renewed = false;
@@ -130,16 +120,6 @@ TEST_F(TenureTest, release_of_what_the_server_took_away_is_a_loss) {
   const auto request = release(lease);
   reply_count("release", -1);
   EXPECT_EQ(request->status.load(), Status::kLost);
-}
-
-TEST_F(TenureTest, lost_reply_of_a_release_is_done_when_the_repeat_finds_nothing) {
-  const auto lease = held();
-  const auto request = release(lease);
-  disconnect();
-  EXPECT_EQ(request->status.load(), Status::kPending);
-  connect();
-  reply_count("release", -1);
-  EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
 TEST_F(TenureTest, release_without_an_answer_is_unknown_and_goes_on) {
