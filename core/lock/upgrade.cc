@@ -50,6 +50,7 @@ void Upgrade::sent(Command command) {
 
 void Upgrade::on_answered() {
   is_unanswered_ = false;
+  if (!awaits_answer()) poll_hint_at_ = kNever;
   if (stage_ == Stage::kOver) stage_ = Stage::kIdle;
 }
 
@@ -59,6 +60,7 @@ Upgrade::Step Upgrade::on_unanswered(Command command) {
     return {};
   }
   on_answered();
+  poll_hint_at_ = kNever;
   if (stage_ != Stage::kAsked || !is_one_try_) return {};
   return ended(kNever, {});
 }
@@ -76,6 +78,7 @@ Upgrade::Step Upgrade::ended(Nanos now, Link link) {
   }
   stage_ = Stage::kIdle;
   ticket_.clear();
+  poll_hint_at_ = kNever;
   Step step = resume(now, link);
   step.transition = Transition::kEnded;
   return step;
@@ -93,6 +96,7 @@ Upgrade::Step Upgrade::on_granted() {
   if (!awaits_answer()) return defect();
   stage_ = Stage::kIdle;
   ticket_.clear();
+  poll_hint_at_ = kNever;
   due_ = kNever;
   return {.transition = Transition::kGranted};
 }
@@ -117,6 +121,7 @@ Upgrade::Step Upgrade::on_refused(Nanos now, Link link) {
 
 Upgrade::Step Upgrade::on_postponed(Nanos now, uint64_t random) {
   if (!awaits_answer() || is_one_try_) return defect();
+  poll_hint_at_ = kNever;
   due_ = now + retry_.next(random);
   return {};
 }
@@ -206,9 +211,7 @@ const char *Upgrade::check() const {
   if (!ticket_.empty() && is_one_try_) return "one try is never queued";
   if (due_ != kNever && !legal->may_be_due) return "a timer without anything to do";
   if (rollback_ == Rollback::kCancel && member_.empty()) return "no member to cancel";
-  if (poll_hint_at_ != kNever && !is_wanted() && rollback_ == Rollback::kNone) {
-    return "a hint to poll without an upgrade";
-  }
+  if (poll_hint_at_ != kNever && !is_unanswered_) return "a hint that no answer takes up";
   return nullptr;
 }
 

@@ -212,13 +212,13 @@ TEST_F(HandoverTest, upgrade_ends_when_detach_is_sent_and_not_before) {
   lock::AcquireOptions options;
   options.mode = protocol::Mode::kRead;
   const auto lease = held(options);
-  const auto climb = upgrade(lease);
+  const auto upgrading = upgrade(lease);
   reply_queued(20'000, 0, "rl:shared");
   disconnect();
   const auto request = detach(lease);
-  EXPECT_EQ(climb->status.load(), Status::kPending);
+  EXPECT_EQ(upgrading->status.load(), Status::kPending);
   connect();
-  EXPECT_EQ(climb->status.load(), Status::kNotHeld);
+  EXPECT_EQ(upgrading->status.load(), Status::kNotHeld);
   EXPECT_EQ(state(lease), Lease::kDetached);
   EXPECT_EQ(request->status.load(), Status::kPending);
 }

@@ -33,9 +33,9 @@ constexpr char kUpgradeFence[] = "1700000000000096";
 
 }  // namespace
 
-class ClimbTest : public EngineWorld {
+class UpgradingTest : public EngineWorld {
  protected:
-  ClimbTest() { connect(); }
+  UpgradingTest() { connect(); }
 
   // A reader that waits to write, behind another one.
   RequestPtr waiting_upgrade(const std::shared_ptr<Lease> &lease, int64_t wait_ms = -1) {
@@ -48,7 +48,7 @@ class ClimbTest : public EngineWorld {
   protocol::Mode mode(const std::shared_ptr<Lease> &lease) const { return lease->mode.load(); }
 };
 
-TEST_F(ClimbTest, each_reader_stands_by_itself_and_is_renewed_as_one_of_several) {
+TEST_F(UpgradingTest, each_reader_stands_by_itself_and_is_renewed_as_one_of_several) {
   const auto first = acquire(-1, reading());
   const auto second = acquire(-1, reading());
   ASSERT_EQ(next_script(), "acquire_read");
@@ -67,7 +67,7 @@ TEST_F(ClimbTest, each_reader_stands_by_itself_and_is_renewed_as_one_of_several)
       << "one of them is lost alone";
 }
 
-TEST_F(ClimbTest, pushed_grant_of_a_reader_is_believed_until_its_claim_and_extended) {
+TEST_F(UpgradingTest, pushed_grant_of_a_reader_is_believed_until_its_claim_and_extended) {
   const auto request = acquire(-1, reading());
   reply_queued();
   // The token is that of the first request of this client.
@@ -85,7 +85,7 @@ TEST_F(ClimbTest, pushed_grant_of_a_reader_is_believed_until_its_claim_and_exten
   EXPECT_EQ(next_script(), "extend_shared");
 }
 
-TEST_F(ClimbTest, those_in_line_behind_readers_look_past_heads_that_may_be_dead) {
+TEST_F(UpgradingTest, those_in_line_behind_readers_look_past_heads_that_may_be_dead) {
   acquire(-1, reading());
   reply_queued(20'000, 1, "rl:shared");
   advance(1'000 * kMs);
@@ -100,7 +100,7 @@ TEST_F(ClimbTest, those_in_line_behind_readers_look_past_heads_that_may_be_dead)
   EXPECT_EQ(next_script(), "") << "a writer's release passes over the dead";
 }
 
-TEST_F(ClimbTest, sole_reader_becomes_the_writer_by_the_answer) {
+TEST_F(UpgradingTest, sole_reader_becomes_the_writer_by_the_answer) {
   const auto lease = held(reading());
   const auto request = upgrade(lease);
   ASSERT_EQ(next_script(), "upgrade");
@@ -115,7 +115,7 @@ TEST_F(ClimbTest, sole_reader_becomes_the_writer_by_the_answer) {
   EXPECT_EQ(next_script(), "release");
 }
 
-TEST_F(ClimbTest, waiting_upgrade_goes_on_reading_and_asks_when_a_message_grants_it) {
+TEST_F(UpgradingTest, waiting_upgrade_goes_on_reading_and_asks_when_a_message_grants_it) {
   const auto lease = held(reading());
   const auto request = waiting_upgrade(lease);
   advance(10'000 * kMs);
@@ -133,19 +133,7 @@ TEST_F(ClimbTest, waiting_upgrade_goes_on_reading_and_asks_when_a_message_grants
   EXPECT_EQ(state(lease), Lease::kHeld);
 }
 
-TEST_F(ClimbTest, message_that_overtakes_the_answer_to_an_upgrade_makes_it_ask_again) {
-  const auto lease = held(reading());
-  const auto request = upgrade(lease);
-  push_grant(lease->token, 0, 3000, "12345678", protocol::Mode::kUpgrade);
-  reply_queued(20'000, 0, "rl:shared");
-  EXPECT_EQ(request->status.load(), Status::kPending);
-  advance(kMs);
-  ASSERT_EQ(next_script(), "upgrade");
-  reply_granted(kUpgradeFence);
-  EXPECT_EQ(request->status.load(), Status::kOk);
-}
-
-TEST_F(ClimbTest, upgrade_polls_when_the_others_can_have_ended) {
+TEST_F(UpgradingTest, upgrade_polls_when_the_others_can_have_ended) {
   const auto lease = held(reading());
   const auto request = waiting_upgrade(lease);
   advance(10'000 * kMs);
@@ -156,7 +144,7 @@ TEST_F(ClimbTest, upgrade_polls_when_the_others_can_have_ended) {
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
-TEST_F(ClimbTest, head_is_told_when_to_look_again) {
+TEST_F(UpgradingTest, head_is_told_when_to_look_again) {
   const auto lease = held(reading());
   const auto request = waiting_upgrade(lease);
   engine_->on_push(0, "n" + lease->token.substr(22) + "00250", now_);
@@ -166,7 +154,7 @@ TEST_F(ClimbTest, head_is_told_when_to_look_again) {
   EXPECT_EQ(next_script(), "upgrade");
 }
 
-TEST_F(ClimbTest, second_upgrader_is_told_at_once_and_reads_on) {
+TEST_F(UpgradingTest, second_upgrader_is_told_at_once_and_reads_on) {
   const auto lease = held(reading());
   const auto request = upgrade(lease);
   reply_count("upgrade", -2);
@@ -181,7 +169,7 @@ TEST_F(ClimbTest, second_upgrader_is_told_at_once_and_reads_on) {
   EXPECT_EQ(next_script(), "") << "nothing was queued";
 }
 
-TEST_F(ClimbTest, reader_that_the_server_does_not_know_is_lost) {
+TEST_F(UpgradingTest, reader_that_the_server_does_not_know_is_lost) {
   const auto lease = held(reading());
   const auto request = upgrade(lease);
   reply(MadeReply::list(MadeReply::integer(-1), MadeReply::integer(server_ms())));
@@ -189,7 +177,7 @@ TEST_F(ClimbTest, reader_that_the_server_does_not_know_is_lost) {
   EXPECT_EQ(state(lease), Lease::kLost);
 }
 
-TEST_F(ClimbTest, one_try_is_busy_while_others_read) {
+TEST_F(UpgradingTest, one_try_is_busy_while_others_read) {
   const auto lease = held(reading());
   const auto request = upgrade(lease, 0);
   EXPECT_EQ(argument(2), "");
@@ -199,7 +187,7 @@ TEST_F(ClimbTest, one_try_is_busy_while_others_read) {
   EXPECT_EQ(state(lease), Lease::kHeld);
 }
 
-TEST_F(ClimbTest, timed_out_upgrade_is_taken_back_and_reads_on) {
+TEST_F(UpgradingTest, timed_out_upgrade_is_taken_back_and_reads_on) {
   const auto lease = held(reading());
   const auto request = waiting_upgrade(lease, 1'000);
   advance(1'000 * kMs);
@@ -212,7 +200,7 @@ TEST_F(ClimbTest, timed_out_upgrade_is_taken_back_and_reads_on) {
   EXPECT_EQ(mode(lease), protocol::Mode::kRead);
 }
 
-TEST_F(ClimbTest, grant_that_crosses_the_cancel_is_undone) {
+TEST_F(UpgradingTest, grant_that_crosses_the_cancel_is_undone) {
   const auto lease = held(reading());
   const auto request = waiting_upgrade(lease);
   EXPECT_EQ(engine_->cancel(*request, now_), Status::kCancelled);
@@ -226,7 +214,7 @@ TEST_F(ClimbTest, grant_that_crosses_the_cancel_is_undone) {
   EXPECT_EQ(state(lease), Lease::kHeld);
 }
 
-TEST_F(ClimbTest, upgrade_that_a_late_copy_made_is_undone) {
+TEST_F(UpgradingTest, upgrade_that_a_late_copy_made_is_undone) {
   const auto lease = held(reading());
   push_grant(lease->token, 0, 3000, "12345678", protocol::Mode::kUpgrade);
   ASSERT_EQ(next_script(), "downgrade") << "nobody asked for it";
@@ -238,40 +226,7 @@ TEST_F(ClimbTest, upgrade_that_a_late_copy_made_is_undone) {
   EXPECT_EQ(state(lease), Lease::kHeld);
 }
 
-TEST_F(ClimbTest, upgrade_without_an_answer_is_asked_again) {
-  const auto lease = held(reading());
-  const auto request = upgrade(lease);
-  const std::string member = argument(2);
-  disconnect();
-  connect();
-  ASSERT_EQ(next_script(), "extend_shared");
-  reply_count("extend_shared", 1);
-  ASSERT_EQ(next_script(), "upgrade");
-  EXPECT_EQ(argument(2), member);
-  reply_granted(kUpgradeFence);
-  EXPECT_EQ(request->status.load(), Status::kOk);
-}
-
-TEST_F(ClimbTest, cancelled_upgrade_is_taken_back_on_the_next_connection) {
-  const auto lease = held(reading());
-  const auto request = upgrade(lease);
-  disconnect();
-  engine_->cancel(*request, now_);
-  connect();
-  ASSERT_EQ(next_script(), "extend_shared");
-  reply_count("extend_shared", 1);
-  ASSERT_EQ(next_script(), "cancel");
-  reply_count("cancel", 2);
-  ASSERT_EQ(next_script(), "downgrade");
-  disconnect();
-  connect();
-  reply_count("extend_shared", 1);
-  ASSERT_EQ(next_script(), "downgrade") << "until it is answered";
-  reply_count("downgrade", 1);
-  EXPECT_EQ(next_script(), "");
-}
-
-TEST_F(ClimbTest, one_try_without_an_answer_is_unknown_and_undone) {
+TEST_F(UpgradingTest, one_try_without_an_answer_is_unknown_and_undone) {
   const auto lease = held(reading());
   const auto request = upgrade(lease, 0);
   disconnect();
@@ -283,7 +238,7 @@ TEST_F(ClimbTest, one_try_without_an_answer_is_unknown_and_undone) {
   EXPECT_EQ(state(lease), Lease::kHeld);
 }
 
-TEST_F(ClimbTest, upgrade_started_while_a_poll_is_under_way_is_asked_behind_it) {
+TEST_F(UpgradingTest, upgrade_started_while_a_poll_is_under_way_is_asked_behind_it) {
   const auto reader = acquire(-1, reading());
   const std::string token = argument(0);
   reply_queued(20'000);
@@ -303,35 +258,14 @@ TEST_F(ClimbTest, upgrade_started_while_a_poll_is_under_way_is_asked_behind_it) 
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
-TEST_F(ClimbTest, refused_way_back_is_tried_again) {
-  const auto lease = held(reading());
-  engine_->cancel(*waiting_upgrade(lease), now_);
-  ASSERT_EQ(next_script(), "cancel");
-  advance(1'500 * kMs);
-  reply(MadeReply::error("LOADING Redis is loading the dataset in memory"));
-  advance(1'001 * kMs);
-  ASSERT_EQ(next_script(), "cancel");
-}
-
-TEST_F(ClimbTest, upgrade_after_a_downgrade_without_an_answer_is_asked) {
+TEST_F(UpgradingTest, upgrade_after_a_downgrade_without_an_answer_is_asked) {
   const auto lease = held();
   const auto request = downgrade(lease);
   engine_->cancel(*request, now_);
   EXPECT_EQ(upgrade(lease)->status.load(), Status::kPending) << "others may read by now";
 }
 
-TEST_F(ClimbTest, upgrade_started_while_another_is_taken_back_waits_for_that) {
-  const auto lease = held(reading());
-  engine_->cancel(*waiting_upgrade(lease), now_);
-  const auto next = upgrade(lease, 5'000);
-  ASSERT_EQ(next_script(), "cancel");
-  reply_count("cancel", 1);
-  ASSERT_EQ(next_script(), "upgrade");
-  reply_granted(kUpgradeFence);
-  EXPECT_EQ(next->status.load(), Status::kOk);
-}
-
-TEST_F(ClimbTest, release_takes_a_waiting_upgrade_along) {
+TEST_F(UpgradingTest, release_takes_a_waiting_upgrade_along) {
   const auto lease = held(reading());
   const auto request = waiting_upgrade(lease);
   const auto released = release(lease);
@@ -342,7 +276,7 @@ TEST_F(ClimbTest, release_takes_a_waiting_upgrade_along) {
   EXPECT_TRUE(engine_->is_idle());
 }
 
-TEST_F(ClimbTest, lost_reader_ends_its_upgrade) {
+TEST_F(UpgradingTest, lost_reader_ends_its_upgrade) {
   const auto lease = held(reading());
   const auto request = waiting_upgrade(lease);
   advance(10'000 * kMs);
@@ -351,7 +285,7 @@ TEST_F(ClimbTest, lost_reader_ends_its_upgrade) {
   EXPECT_EQ(state(lease), Lease::kLost);
 }
 
-TEST_F(ClimbTest, shut_down_ends_a_waiting_upgrade) {
+TEST_F(UpgradingTest, shut_down_ends_a_waiting_upgrade) {
   const auto lease = held(reading());
   const auto request = waiting_upgrade(lease);
   engine_->shut_down(now_);
@@ -359,7 +293,7 @@ TEST_F(ClimbTest, shut_down_ends_a_waiting_upgrade) {
   EXPECT_EQ(state(lease), Lease::kReleased);
 }
 
-TEST_F(ClimbTest, downgraded_writer_reads_and_passes_nothing_on) {
+TEST_F(UpgradingTest, downgraded_writer_reads_and_passes_nothing_on) {
   const auto lease = held();
   const auto waiter = acquire();
   reply_queued();
@@ -374,7 +308,7 @@ TEST_F(ClimbTest, downgraded_writer_reads_and_passes_nothing_on) {
   EXPECT_EQ(next_script(), "release");
 }
 
-TEST_F(ClimbTest, reader_that_enters_before_the_answer_to_a_downgrade_ends_nothing) {
+TEST_F(UpgradingTest, reader_that_enters_before_the_answer_to_a_downgrade_ends_nothing) {
   const auto lease = held();
   const auto reader = acquire(-1, reading());
   const std::string token = argument(0);
@@ -387,7 +321,7 @@ TEST_F(ClimbTest, reader_that_enters_before_the_answer_to_a_downgrade_ends_nothi
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
-TEST_F(ClimbTest, downgrade_without_an_answer_is_found_out_by_the_next_renewal) {
+TEST_F(UpgradingTest, downgrade_without_an_answer_is_found_out_by_the_next_renewal) {
   const auto lease = held();
   const auto request = downgrade(lease);
   disconnect();
@@ -404,7 +338,7 @@ TEST_F(ClimbTest, downgrade_without_an_answer_is_found_out_by_the_next_renewal) 
   EXPECT_EQ(state(lease), Lease::kHeld);
 }
 
-TEST_F(ClimbTest, downgrade_of_what_is_gone_is_a_loss) {
+TEST_F(UpgradingTest, downgrade_of_what_is_gone_is_a_loss) {
   const auto lease = held();
   const auto request = downgrade(lease);
   reply_count("downgrade", 0);
@@ -412,7 +346,7 @@ TEST_F(ClimbTest, downgrade_of_what_is_gone_is_a_loss) {
   EXPECT_EQ(state(lease), Lease::kLost);
 }
 
-TEST_F(ClimbTest, owner_reads_again_past_the_queue_by_its_other_lease) {
+TEST_F(UpgradingTest, owner_reads_again_past_the_queue_by_its_other_lease) {
   const auto first = held(reading("me"));
   acquire(-1, reading("you"));
   EXPECT_EQ(argument(5), "") << "another owner has no sibling";
@@ -423,7 +357,7 @@ TEST_F(ClimbTest, owner_reads_again_past_the_queue_by_its_other_lease) {
   EXPECT_EQ(second->status.load(), Status::kOk);
 }
 
-TEST_F(ClimbTest, owner_that_reads_twice_is_told_when_it_upgrades) {
+TEST_F(UpgradingTest, owner_that_reads_twice_is_told_when_it_upgrades) {
   const auto first = held(reading("me"));
   const auto second = held(reading("me"));
   EXPECT_EQ(upgrade(first)->status.load(), Status::kDeadlock);
@@ -433,7 +367,7 @@ TEST_F(ClimbTest, owner_that_reads_twice_is_told_when_it_upgrades) {
   EXPECT_EQ(next_script(), "upgrade");
 }
 
-TEST_F(ClimbTest, owner_that_would_wait_for_itself_is_told) {
+TEST_F(UpgradingTest, owner_that_would_wait_for_itself_is_told) {
   const auto read = held(reading("me"));
   const auto write = acquire(-1, writing("me"));
   EXPECT_EQ(write->status.load(), Status::kAlreadyHeld);
@@ -449,7 +383,7 @@ TEST_F(ClimbTest, owner_that_would_wait_for_itself_is_told) {
   EXPECT_EQ(acquire(-1)->status.load(), Status::kPending) << "without an owner it waits";
 }
 
-TEST_F(ClimbTest, owner_whose_lease_ended_may_acquire_again) {
+TEST_F(UpgradingTest, owner_whose_lease_ended_may_acquire_again) {
   auto options = writing("me");
   options.lease = 1'000 * kMs;
   options.is_renewed = false;
@@ -458,7 +392,7 @@ TEST_F(ClimbTest, owner_whose_lease_ended_may_acquire_again) {
   EXPECT_EQ(acquire(-1, writing("me"))->status.load(), Status::kPending);
 }
 
-TEST_F(ClimbTest, reentrant_holds_are_leases_of_their_own_with_one_owner) {
+TEST_F(UpgradingTest, reentrant_holds_are_leases_of_their_own_with_one_owner) {
   const auto first = held(reentrant("me"));
   const auto second = acquire(-1, reentrant("me"));
   ASSERT_EQ(next_script(), "acquire");
@@ -479,19 +413,19 @@ TEST_F(ClimbTest, reentrant_holds_are_leases_of_their_own_with_one_owner) {
   EXPECT_TRUE(engine_->is_idle());
 }
 
-TEST_F(ClimbTest, hash_format_without_an_owner_is_owned_by_its_token) {
+TEST_F(UpgradingTest, hash_format_without_an_owner_is_owned_by_its_token) {
   acquire(-1, reentrant(""));
   EXPECT_EQ(argument(5), argument(0));
   EXPECT_EQ(argument(2).size(), 51u);
 }
 
-TEST_F(ClimbTest, reentrant_lock_has_no_readers) {
+TEST_F(UpgradingTest, reentrant_lock_has_no_readers) {
   const auto lease = held(reentrant("me"));
   EXPECT_EQ(upgrade(lease)->status.load(), Status::kOk);
   EXPECT_EQ(downgrade(lease)->status.load(), Status::kInvalid);
 }
 
-TEST_F(ClimbTest, formats_of_one_name_are_two_queues) {
+TEST_F(UpgradingTest, formats_of_one_name_are_two_queues) {
   acquire(-1);
   acquire(-1, reentrant("me"));
   EXPECT_EQ(sent_.size(), 2u) << "they share no place";
