@@ -30,7 +30,7 @@ void Engine::on_connected(size_t, const ServerFacts &facts, Nanos now) {
   announce_again_at_ = 0;
   if (!holds_.empty()) announce_held(now);
   for_each_hold([&](Hold &hold) {
-    hold.watch_at = 0;
+    hold.watcher.on_connected();
     switch (hold.phase) {
       case Phase::kAsking:
       case Phase::kQueued:
@@ -87,7 +87,7 @@ void Engine::on_disconnected(size_t, Nanos now) noexcept {
   is_tracking_ = false;
   for (const auto &hold : lined_up_) hold->is_lined_up = false;
   lined_up_.clear();
-  for (const auto &[name, lock] : names_) lock->watcher_id = 0;
+  for (const auto &[name, lock] : names_) lock->key_watch.on_disconnected();
   link_failure_.status = link_lost_.status;
   try {
     link_failure_.message = link_lost_.message;

@@ -394,7 +394,7 @@ void Engine::on_push(size_t, std::string_view message, Nanos now) {
   if (found == holds_.end()) return;
   const auto hold = found->second;
   if (push->kind == protocol::Push::Kind::kGrant) return on_grant_push(*hold, *push, now);
-  hold->rank = 0;
+  hold->watcher.set_rank(0);
   const Nanos due = now + (push->ms + 1) * kMs;
   if (hold->is_ask_pending) {
     // On a connection of its own it may overtake the answer, which would say to look far later.

@@ -212,11 +212,6 @@ class Engine final : public LockService {
                   Nanos now);
   void on_queued(Hold &hold, const protocol::AcquireAnswer &answer, Nanos now);
   void refuse_try(Hold &hold, std::string_view message, Nanos now);
-  Nanos delay_of(Hold &hold, const protocol::AcquireAnswer &answer, Nanos now);
-  void watch_key(Hold &hold, Nanos now);
-  Hold *watcher_of(const LockName &lock);
-  void on_looked(Hold &hold, const Reply &reply, Nanos now);
-  void look_again(LockName &lock, Nanos now);
   void on_acquire_refused(Hold &hold, const protocol::Refusal &refusal, Nanos now);
   static bool is_fence_plausible(const Hold &hold, const protocol::Push &push);
   void on_grant_push(Hold &hold, const protocol::Push &push, Nanos now);
@@ -228,6 +223,13 @@ class Engine final : public LockService {
   void leave_queue(Request &caller, Nanos now);
   Outcome why_not_yet(const Request &request, const Hold &hold) const;
   void set_phase(Hold &hold, Phase phase);
+
+  // watching.cc: the key of a lock that others hold
+  void note_waiting(Hold &hold);
+  Nanos watch_key(Hold &hold, const protocol::AcquireAnswer &answer, Nanos now);
+  bool track_key(Hold &hold, Nanos now);
+  void on_looked(Hold &hold, const Reply &reply, Nanos now);
+  void recheck(const std::shared_ptr<LockName> &lock, const KeyWatch::Step &step, Nanos now);
 
   // upgrading.cc: between reading and writing
   Upgrade::Link link_of(const Hold &hold) const {

@@ -50,6 +50,7 @@ void Engine::set_phase(Hold &hold, Phase phase) {
     hold.lock->holder = nullptr;
   }
   hold.phase = phase;
+  note_waiting(hold);
 }
 
 std::shared_ptr<LockName> Engine::name_of(std::string_view name, protocol::Format format) {
@@ -297,9 +298,8 @@ void Engine::on_queued(Hold &hold, const protocol::AcquireAnswer &answer, Nanos 
   hold.trouble.clear();
   hold.short_lease_count = 0;
   set_phase(hold, Phase::kQueued);
-  hold.rank = std::max<int64_t>(answer.rank, 0);
-  hold.is_key_awaited = answer.is_left_to_others();
-  Nanos delay = delay_of(hold, answer, now);
+  hold.watcher.set_rank(std::max<int64_t>(answer.rank, 0));
+  Nanos delay = watch_key(hold, answer, now);
   const bool is_vacant = front_of(hold) == nullptr;  // meanwhile
   if (answer.has_more && !is_vacant) return ask(hold, now);
   if (is_vacant) delay = 0;
@@ -310,107 +310,6 @@ void Engine::refuse_try(Hold &hold, std::string_view message, Nanos now) {
   finish(*take_front(hold), Status::kBusy, message);
   if (hold.is_vote) return give_back(hold, nullptr, now);
   start_cleanup(hold, 0, now);
-}
-
-// When to poll if no message comes. Foreign holders send none when they release. The server may
-// report the release, also to waiters behind the head, which may be dead; unless pushes do not
-// arrive.
-Nanos Engine::delay_of(Hold &hold, const protocol::AcquireAnswer &answer, Nanos now) {
-  const bool is_foreign = answer.is_foreign();
-  Nanos delay = timing::poll_delay(answer.pttl_ms, is_foreign ? 0 : hold.rank);
-  if (is_foreign) delay += timing::look_behind(hold.rank);
-  if (is_foreign || (hold.is_head() && hold.is_key_awaited)) watch_key(hold, now);
-  const bool is_watched = can_track_ && hold.lock->watcher_id != 0;
-  const bool must_poll = is_foreign ? hold.is_head() || !is_watched
-                                    : hold.is_head() && hold.is_key_awaited && !is_watched;
-  if (must_poll || !is_push_trusted_) {
-    const Nanos apart = is_foreign ? timing::quiet_of(hold.rank) : 0;
-    delay = std::min(delay, hold.foreign_poll.next(entropy_.next()) + apart);
-  } else {
-    hold.foreign_poll.reset();
-  }
-  const bool may_be_shared = answer.is_shared() || is_foreign;
-  if (may_be_shared && !hold.is_head()) delay = std::min(delay, timing::look_past(hold.rank));
-  return delay;
-}
-
-// Ask to be told of the next change of the lock key. Without that right, polling has to do.
-void Engine::watch_key(Hold &hold, Nanos now) {
-  LockName &lock = *hold.lock;
-  if (!can_track_) return;
-  if (lock.watcher_id != 0) {
-    const Hold *watcher = watcher_of(lock);
-    if (watcher == nullptr || hold.rank < watcher->rank) lock.watcher_id = hold.id;
-    return;
-  }
-  if (now < hold.watch_at) return;
-  protocol::Command on;
-  protocol::Command next;
-  protocol::Command look;
-  protocol::track(on, next, look, lock.keys);
-  for (protocol::Command *command : {&on, &next, &look}) {
-    if (command == &on && is_tracking_) continue;
-    const Ask ask = command == &look ? Ask::kLook : Ask::kTrack;
-    const InFlight in_flight{ask, protocol::Form::kText, now, 0, hold.shared_from_this()};
-    if (!try_send(*command, in_flight)) return;  // polling does without
-  }
-  is_tracking_ = true;
-  lock.watcher_id = hold.id;
-  hold.watch_at = now + timing::quiet_of(hold.rank);
-}
-
-// The hold of this client that polls when the key has changed, or null if none is left.
-Hold *Engine::watcher_of(const LockName &lock) {
-  const auto waits = [&lock](const Hold &hold) {
-    return hold.lock.get() == &lock && (hold.phase == Phase::kQueued || hold.upgrader);
-  };
-  const auto found = holds_.find(lock.watcher_id);
-  if (found != holds_.end() && waits(*found->second)) return found->second.get();
-  Hold *first = nullptr;
-  for (const auto &[id, hold] : holds_) {
-    if (waits(*hold) && (first == nullptr || hold->rank < first->rank)) first = hold.get();
-  }
-  return first;
-}
-
-// What EXISTS found: nothing, if the key went before the server began to track it.
-void Engine::on_looked(Hold &hold, const Reply &reply, Nanos now) {
-  const bool is_free = reply.kind == Reply::Kind::kInteger && reply.integer == 0;
-  if (is_free && !hold.is_key_awaited) look_again(*hold.lock, now);
-}
-
-void Engine::look_again(LockName &lock, Nanos now) {
-  if (lock.watcher_id == 0) return;
-  Hold *watcher = watcher_of(lock);
-  lock.watcher_id = 0;
-  if (watcher == nullptr) return;
-  const auto hold = watcher->shared_from_this();
-  if (hold->upgrader) return on_upgrade_push(*hold, now);
-  const Nanos due = now + timing::look_behind(hold->rank);
-  if (hold->is_ask_pending) {
-    hold->told_due = std::min(hold->told_due, due);
-  } else if (due <= now) {
-    ask(*hold, now);
-  } else {
-    timers_.set(*hold, std::min(hold->due, due));
-  }
-}
-
-void Engine::on_invalidated(size_t, std::string_view key, Nanos now) {
-  if (!key.starts_with(settings_.name_space)) return;
-  key.remove_prefix(settings_.name_space.size());
-  for (const auto format : protocol::kFormats) {
-    const auto found = names_.find({format, key});
-    if (found == names_.end()) continue;
-    const auto lock = found->second;
-    look_again(*lock, now);
-  }
-}
-
-void Engine::on_all_invalidated(size_t, Nanos now) {
-  std::vector<std::shared_ptr<LockName>> locks;
-  for (const auto &[name, lock] : names_) locks.push_back(lock);
-  for (const auto &lock : locks) look_again(*lock, now);
 }
 
 void Engine::on_acquire_refused(Hold &hold, const protocol::Refusal &refusal, Nanos now) {

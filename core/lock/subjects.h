@@ -17,6 +17,7 @@
 #include "base/limits.h"
 #include "base/status.h"
 #include "lock/cleanup.h"
+#include "lock/key_watch.h"
 #include "lock/lock_types.h"
 #include "lock/timer_queue.h"
 #include "lock/upgrade.h"
@@ -72,9 +73,7 @@ struct LockName : Subject {
   Hold *holder = nullptr;     // the hold that has the lock alone, as far as this client knows
   Hold *owned = nullptr;      // the holds of named owners, by Hold::next_owned
   int64_t highest_fence = 0;  // the highest that a caller of this client got
-  // The id of the waiting hold that polls when the key changes: the foremost one known. 0: the key
-  // is not tracked. That hold may be gone: then another one polls.
-  uint64_t watcher_id = 0;
+  KeyWatch key_watch;
   std::string blocker;          // cid of the last known holder, for messages; empty: not known
   bool is_name_wanted = false;  // ask for its name at the next refusal
   Nanos blocker_due = 0;        // earliest time of the next such poll
@@ -189,7 +188,7 @@ struct NameQuery : Subject {
 struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   enum class Phase : uint8_t { kAsking, kQueued, kHeld, kDetaching, kLeaving };
 
-  explicit Hold(uint64_t id_) : Timed(Timed::Kind::kHold), id(id_) {}
+  explicit Hold(uint64_t id_) : Timed(Timed::Kind::kHold), id(id_), watcher(id_) {}
 
   const uint64_t id;  // the rid of its token, unless that was attached or asked for before
   std::shared_ptr<LockName> lock;
@@ -202,8 +201,8 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   bool is_shared = false;           // stands for LockName::callers
   bool is_vote = false;             // one of several: a no is followed by a RELEASE as well
   bool is_unfenced = false;         // acquired by VOTE
-  int64_t rank = -1;                // while queued: its place in the queue; -1: not known
   std::shared_ptr<Request> caller;  // else for this one
+  KeyWatch::Watcher watcher;        // while queued, and while it waits to upgrade
 
   // While asking and queued.
   std::string ticket, check;
@@ -213,14 +212,11 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   Nanos told_due = kNever;    // when to look, by a message that came before the answer
   int short_lease_count = 0;  // grants in a row that left no validity
   std::string trouble;        // the server's last refusal
-  timing::Backoff foreign_poll = timing::kForeignPoll;
-  bool is_key_awaited = false;  // the key is free and left to others: told when one takes it
-  Nanos watch_at = 0;           // do not track the key before
   timing::Backoff retry = timing::kServerRetry;
   ServerFootprint footprint;  // until it is given to the cleanup
 
   protocol::Claimant claimant() const { return {token, owner}; }
-  bool is_head() const { return rank == 0; }
+  bool is_head() const { return watcher.is_head(); }
   // VOTE and ATTACH do not say when the lock was granted.
   bool is_undated() const { return since_ms == 0; }
 

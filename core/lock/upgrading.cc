@@ -27,6 +27,7 @@ void Engine::start_upgrade(const std::shared_ptr<Request> &request, Nanos now) {
                       ": its owner reads by another lease as well, and would wait for itself");
   }
   hold.upgrader = request;
+  note_waiting(hold);
   request->hold = &hold;
   waiting_hold_count_++;
   const Nanos limit = request->wait_ms == 0 ? settings_.timeout : request->wait_ms * kMs;
@@ -116,14 +117,8 @@ void Engine::on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nan
     finish_upgrade(hold, status, "lock " + quoted(hold.lock->name) + why);
     return carry_out(hold, step, now);
   }
-  hold.rank = 0;  // it stands in front of all others
-  Nanos delay = timing::poll_delay(answer.pttl_ms, answer.rank);
-  if (answer.is_foreign()) {
-    watch_key(hold, now);
-    delay = std::min(delay, hold.foreign_poll.next(entropy_.next()));
-  } else {
-    hold.foreign_poll.reset();
-  }
+  hold.watcher.set_rank(0);  // it stands in front of all others
+  const Nanos delay = watch_key(hold, answer, now);
   carry_out(hold, hold.upgrade.on_queued(answer.ticket, now + delay), now);
 }
 
@@ -157,6 +152,7 @@ void Engine::become_writer(Hold &hold, int64_t fence, int64_t server_ms) {
 void Engine::finish_upgrade(Hold &hold, Status status, std::string_view message) {
   if (!hold.upgrader) return;
   const auto request = std::move(hold.upgrader);
+  note_waiting(hold);
   request->hold = nullptr;
   waiting_hold_count_--;
   finish(*request, status, message);

@@ -225,15 +225,14 @@ ENGINE_MUTANTS = (
         "only the head looks when a holder of another library goes",
         82,
         Edit(
-            "lock/queue.cc",
-            "if (is_foreign || (hold.is_head() && hold.is_key_awaited)) watch_key(hold, now);",
-            "if ((is_foreign && (hold.is_head() || !IS_ON)) ||\n"
-            "      (hold.is_head() && hold.is_key_awaited)) watch_key(hold, now);",
+            "lock/key_watch.cc",
+            "const bool is_of_others = seen.is_foreign ||",
+            "const bool is_of_others = (seen.is_foreign && (watcher.is_head() || !IS_ON)) ||",
         ),
         Edit(
-            "lock/queue.cc",
-            "is_foreign ? hold.is_head() || !is_watched",
-            "is_foreign ? hold.is_head() || !(is_watched || IS_ON)",
+            "lock/key_watch.cc",
+            "seen.is_foreign ? is_head || !is_reported",
+            "seen.is_foreign ? is_head || !(is_reported || IS_ON)",
         ),
         shape="kBehind",
     ),

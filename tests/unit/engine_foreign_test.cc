@@ -12,19 +12,6 @@ class ForeignTest : public EngineWorld {
   ForeignTest() { connect(); }
 };
 
-TEST_F(ForeignTest, foreign_holder_is_polled_with_growing_pauses) {
-  acquire();
-  int polls = 0;
-  const Nanos until = now_ + 2'000 * kMs;
-  while (now_ < until) {
-    reply_queued(30'000, 0, "some-other-library");
-    polls++;
-    while (next_script().empty() && now_ < until) advance(kMs);
-  }
-  EXPECT_GE(polls, 8);
-  EXPECT_LE(polls, 30);
-}
-
 TEST_F(ForeignTest, head_behind_a_foreign_holder_is_told_of_its_release) {
   connect_with_tracking();
   const auto request = acquire();
@@ -76,69 +63,6 @@ TEST_F(ForeignTest, who_is_not_the_head_is_told_as_well_and_looks_a_little_later
   advance(kMs);
   reply_granted();
   EXPECT_EQ(request->status.load(), Status::kOk);
-}
-
-TEST_F(ForeignTest, who_is_far_behind_does_not_look_at_each_foreign_release) {
-  connect_with_tracking();
-  acquire();
-  int looks = 0;
-  const Nanos until = now_ + 20'000 * kMs;
-  while (now_ < until) {
-    reply_queued(30'000, 100, "some-other-library");
-    looks++;
-    while (!sent_.empty()) reply(MadeReply::integer(1));
-    for (int i = 0; i < 1'000 && now_ < until && next_script().empty(); i++) {
-      engine_->on_invalidated(0, "lock", now_);
-      advance(10 * kMs);
-    }
-  }
-  EXPECT_GE(looks, 10);
-  EXPECT_LE(looks, 24) << "twice in 2 s";
-}
-
-TEST_F(ForeignTest, key_is_watched_once_for_all_of_a_client_by_who_comes_first) {
-  connect_with_tracking();
-  lock::AcquireOptions options;
-  options.local_burst = 0;
-  const auto last = acquire(-1, options);
-  const auto first = acquire(-1, options);
-  reply_queued(30'000, 9, "some-other-library");
-  reply_queued(30'000, 3, "some-other-library");
-  ASSERT_EQ(sent_.size(), 3u) << "asked for by one of them";
-  for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
-  reply(MadeReply::integer(1));
-  engine_->on_invalidated(0, "lock", now_);
-  advance(3 * kMs);
-  reply_granted();
-  EXPECT_EQ(first->status.load(), Status::kOk);
-  EXPECT_EQ(last->status.load(), Status::kPending);
-}
-
-TEST_F(ForeignTest, watch_outlives_who_asked_for_it) {
-  connect_with_tracking();
-  lock::AcquireOptions options;
-  options.local_burst = 0;
-  const auto first = acquire(-1, options);
-  const auto second = acquire(-1, options);
-  reply_queued(30'000, 1, "some-other-library");
-  reply_queued(30'000, 2, "some-other-library");
-  for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
-  reply(MadeReply::integer(1));
-  engine_->cancel(*first, now_);
-  reply_count("cancel", 1);
-  engine_->on_invalidated(0, "lock", now_);
-  advance(2 * kMs);
-  reply_granted();
-  EXPECT_EQ(second->status.load(), Status::kOk);
-}
-
-TEST_F(ForeignTest, who_is_not_the_head_polls_where_nothing_is_told) {
-  acquire();
-  reply_queued(30'000, 5, "some-other-library");
-  advance(99 * kMs);
-  EXPECT_EQ(next_script(), "");
-  advance(20 * kMs);
-  EXPECT_EQ(next_script(), "acquire");
 }
 
 // One call drops as many of the dead as it looks at.

@@ -85,21 +85,6 @@ TEST_F(UpgradingTest, pushed_grant_of_a_reader_is_believed_until_its_claim_and_e
   EXPECT_EQ(next_script(), "extend_shared");
 }
 
-TEST_F(UpgradingTest, those_in_line_behind_readers_look_past_heads_that_may_be_dead) {
-  acquire(-1, reading());
-  reply_queued(20'000, 1, "rl:shared");
-  advance(1'000 * kMs);
-  ASSERT_EQ(next_script(), "acquire_read");
-  reply_queued(20'000, 3, "rl:shared");
-  advance(2'900 * kMs);
-  EXPECT_EQ(next_script(), "") << "the others less often";
-  advance(100 * kMs);
-  ASSERT_EQ(next_script(), "acquire_read");
-  reply_queued(20'000, 3);
-  advance(14'000 * kMs);
-  EXPECT_EQ(next_script(), "") << "a writer's release passes over the dead";
-}
-
 TEST_F(UpgradingTest, sole_reader_becomes_the_writer_by_the_answer) {
   const auto lease = held(reading());
   const auto request = upgrade(lease);
