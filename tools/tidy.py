@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Checks what a compiler does not: sizes, licence lines, the direction of includes, words.
+"""Checks what a compiler does not: sizes, licence lines, the direction of names, words.
 
     tools/tidy.py               check every tracked or new file that is not ignored
     tools/tidy.py --root DIR    the same elsewhere
@@ -52,6 +52,24 @@ MAY_NAME = {
     "capi/src": ("base", "config", "runtime", "redlatch"),
     "capi/include": ("redlatch",),
 }
+# The machines of core/lock, by file and class. Each takes events and returns values, and knows
+# nothing of the others; only the engine does.
+MACHINES = {
+    "acquisition": "Acquisition",
+    "cleanup": "Cleanup",
+    "held_lease": "HeldLease",
+    "key_watch": "KeyWatch",
+    "upgrade": "Upgrade",
+    "waitlist": "Waitlist",
+}
+MACHINE_FOLDER = "core/lock"
+MACHINE_VALUES = "lock/lock_types.h"  # the values that machines share
+ENCODER = "protocol/command.h"
+# What else a machine may not name: the engine, what it keeps, its queues and its encoder.
+ENGINE_NAMES = (
+    "Engine|Hold|LockName|LockState|LockClient|Request|Lease|InFlight|Timed|TimerQueue|Outlet"
+    "|Output|LockService|protocol::Command"
+)
 # Users of the contract see nothing else of us.
 CONTRACT_ONLY = ("cli", "examples", "bindings", "go", "java", "tests/capi", "tests/conformance")
 CONTRACT = ("redlatch/redlatch.h", "redlatch/redlatch.hpp")
@@ -99,6 +117,10 @@ WORDS = (
     (
         re.compile(r"\b(TOD[O]|FIXM[E]|XX[X])\b(?!\(#\d+\))"),
         "a note that nobody will find; TOD" "O(#number) of an issue, or nothing",
+    ),
+    (
+        re.compile(r"\b[Pp]art \d+ (o)f \d+\b"),
+        "a class cut into files; a file has a name and a purpose of its own",
     ),
 )
 
@@ -160,7 +182,7 @@ def check_includes(path, lines):
         yield 1, "no rule says what this folder may name; add one to tools/tidy.py"
     contract_only = any(under(path, f) for f in CONTRACT_ONLY)
     for number, line in enumerate(lines, 1):
-        found = re.match(r'\s*#\s*include\s*["<]([^">]+)[">]', line)
+        found = INCLUDE.match(line)
         if not found:
             continue
         name = found.group(1)
@@ -178,6 +200,87 @@ def check_includes(path, lines):
         elif folder and top not in MAY_NAME[folder]:
             allowed = ", ".join(MAY_NAME[folder])
             yield number, f"{folder} includes {name}; it may name only {allowed}"
+
+
+INCLUDE = re.compile(r'\s*#\s*include\s*["<]([^">]+)[">]')
+
+
+def machine_of(path):
+    folder, name = os.path.split(path)
+    stem, suffix = os.path.splitext(name)
+    return stem if folder == MACHINE_FOLDER and suffix in C_SUFFIXES and stem in MACHINES else None
+
+
+def reached_headers(root, path):
+    """(line of the first include, way) of each header of core that `path` includes at last."""
+    found = {}
+    open_ends = [(path, None, ())]
+    while open_ends:
+        at, line, way = open_ends.pop(0)
+        full = os.path.join(root, at)
+        if not os.path.isfile(full):
+            continue
+        with open(full, encoding="utf-8", errors="replace") as file:
+            names = [(n, INCLUDE.match(text)) for n, text in enumerate(file, 1)]
+        for number, name in ((n, m.group(1)) for n, m in names if m):
+            if name.split("/")[0] in CORE and name not in found:
+                found[name] = (line or number, way + (name,))
+                open_ends.append(("core/" + name, line or number, way + (name,)))
+    return found.values()
+
+
+def folders_below(folder):
+    """The folders whose headers `folder` may reach, by whatever way."""
+    below = set(MAY_NAME[folder])
+    while True:
+        more = set().union(*(MAY_NAME.get(f"core/{name}", ()) for name in below)) | below
+        if more == below:
+            return below
+        below = more
+
+
+def check_reach(root, path):
+    """What comes by the header of a header is included as well."""
+    folder = next((f for f in MAY_NAME if under(path, f)), None)
+    machine = machine_of(path)
+    if not folder or not path.endswith(C_SUFFIXES):
+        return
+    below = folders_below(folder)
+    for line, way in reached_headers(root, path):
+        by = " by " + " and ".join(way[:-1]) if len(way) > 1 else ""
+        name = way[-1]
+        if by and name.split("/")[0] not in below:
+            yield line, f"reaches {name}{by}; {folder} may not"
+        is_value = name.split("/")[0] != "lock" or name in (f"lock/{machine}.h", MACHINE_VALUES)
+        if machine and (not is_value or name == ENCODER):
+            yield line, f"reaches {name}{by}; a machine includes values, no parts of core/lock"
+
+
+def check_names(path, text):
+    folder = next((f for f in MAY_NAME if under(path, f)), None)
+    if not folder or not path.endswith(C_SUFFIXES):
+        return
+    upward = [name for name in CORE if name not in MAY_NAME[folder] and name != "base"]
+    rules = []
+    if upward:
+        names = "|".join(upward)
+        rules.append((rf"(?<![\w:.>])(?:redlatch::)?(?:{names})::\w+", "names"))
+        rules.append((rf"\bnamespace redlatch::(?:{names})\b", "opens"))
+    machine = machine_of(path)
+    allowed = f"it may name only {', '.join(MAY_NAME[folder])}"
+    code = blanked(text)
+    for pattern, verb in rules:
+        for found in re.finditer(pattern, code):
+            yield code.count("\n", 0, found.start()) + 1, f"{verb} {found.group(0)}; {allowed}"
+    is_header = path.endswith(".h") and under(path, MACHINE_FOLDER)
+    if is_header and not machine and re.search(r"const char \*check\(\) const", code):
+        yield 1, "has a check() and is no machine of tools/tidy.py; add it to MACHINES"
+    if not machine:
+        return
+    others = "|".join(name for stem, name in MACHINES.items() if stem != machine)
+    for found in re.finditer(rf"(?<![\w:])(?:lock::)?(?:{others}|{ENGINE_NAMES})\b", code):
+        line = code.count("\n", 0, found.start()) + 1
+        yield line, f"names {found.group(0)}; a machine knows neither others nor the engine"
 
 
 BLANKED = re.compile(
@@ -268,6 +371,8 @@ def check_file(root, path):
     yield from check_text(path, lines)
     if path.endswith(C_SUFFIXES + (".i", ".def")):
         yield from check_includes(path, lines)
+        yield from check_reach(root, path)
+        yield from check_names(path, text)
     if not is_generated(lines):
         yield from check_functions(path, text)
 
@@ -332,6 +437,25 @@ PLANTED = (
     ("core/timing/clock.h", SPDX + "#include <chrono>\n", "no clock, thread or random"),
     ("core/lock/lock.h", SPDX + "#  include <mutex>\n", "no clock, thread or random"),
     ("core/runtime/ok.h", SPDX + "#include <mutex>\n", None),
+    ("core/lock/names.h", SPDX + "quorum::Quorum *f();\n", "names quorum::Quorum; it may name"),
+    ("core/lock/call.cc", SPDX + "void f() { redlatch::runtime::g(1); }\n", "names redlatch::runt"),
+    ("core/timing/opens.h", SPDX + "namespace redlatch::lock { class Engine; }\n", "opens namesp"),
+    ("capi/src/names.cc", SPDX + "auto a = protocol::Mode::kRead;\n", "names protocol::Mode; it"),
+    ("core/lock/words.cc", SPDX + 'f("quorum::Quorum");  // of quorum::Quorum\n', None),
+    ("core/lock/down.cc", SPDX + "auto a = timing::f(protocol::g()), b = x.net::y;\n", None),
+    ("core/lock/upgrade.h", SPDX + "void f(KeyWatch &watch);\n", "names KeyWatch; a machine"),
+    ("core/lock/cleanup.cc", SPDX + "lock::HeldLease f();\n", "names lock::HeldLease; a mach"),
+    ("core/lock/key_watch.h", SPDX + "class Engine;\n", "names Engine; a machine knows neit"),
+    ("core/lock/waitlist.h", SPDX + "void f(Request *);\n", "names Request; a machine knows"),
+    ("core/lock/held_lease.cc", SPDX + "protocol::Command a;\n", "names protocol::Command; a"),
+    ("core/lock/acquisition.h", SPDX + '#include "lock/waitlist.h"\n', "reaches lock/waitlist.h"),
+    ("core/lock/upgrade.cc", SPDX + '#include "lock/engine.h"\n', "reaches lock/engine.h; a mach"),
+    ("core/lock/cleanup.h", SPDX + '#include "protocol/command.h"\n', "reaches protocol/command.h"),
+    ("core/lock/new.h", SPDX + "const char *check() const;\n", "no machine of tools/tidy.py"),
+    ("core/lock/client.cc", SPDX + "Upgrade a; KeyWatch b; Hold c;\n", None),
+    ("core/lock/waitlist.cc", SPDX + "// As Hold.\nWaitlist::Command a;\n", None),
+    ("core/base/cut.cc", SPDX + "// Engine, part 1 o" "f 4: more\n", "a class cut into files"),
+    ("docs/cut.md", "Part 2 o" "f 12\n", "a class cut into files"),
     ("docs/host.md", "see https://py" "pi.org/x\n", "registry's host name"),
     ("docs/path.md", "in /wor" "k/main\n", "absolute path"),
     ("docs/fine.md", "a/wor" "k/x $root/roo" "t/x TOD" "O(#12)\n", None),
@@ -341,21 +465,74 @@ PLANTED = (
     ("core/base/gen.h", SPDX + "// @generated\n" + "int x;\n" * 700, None),
 )
 
+ENGINE_H = {"core/lock/engine.h": SPDX + "class Engine;\n"}
+BY_VALUES = SPDX + '#include "lock/lock_types.h"\n'
+BY_BASE = SPDX + '#include "base/a.h"\n'
 
-def self_test():
-    failures = 0
-    for path, content, expected in PLANTED:
-        with tempfile.TemporaryDirectory() as root:
+# (files, a part of each finding)
+PLANTED_TREES = (
+    # By the shared values a machine would see the engine, which these may include otherwise.
+    (
+        {
+            "core/lock/upgrade.h": BY_VALUES,
+            "core/lock/lock_types.h": SPDX + '#include "lock/engine.h"\n',
+        }
+        | ENGINE_H,
+        ("upgrade.h:2: reaches lock/engine.h by lock/lock_types.h; a machine",),
+    ),
+    (
+        {
+            "core/lock/upgrade.h": BY_VALUES,
+            "core/lock/lock_types.h": BY_BASE,
+            "core/base/a.h": SPDX,
+        },
+        (),
+    ),
+    # One wrong arrow is found in each file from which it leads up.
+    (
+        {
+            "core/timing/a.h": BY_BASE,
+            "core/base/a.h": SPDX + '#include "lock/engine.h"\n',
+        }
+        | ENGINE_H,
+        (
+            "core/base/a.h:2: core/base includes lock/engine.h",
+            "core/timing/a.h:2: reaches lock/engine.h by base/a.h; core/timing may not",
+        ),
+    ),
+    # What config may include is no name of capi.
+    (
+        {
+            "capi/src/a.cc": SPDX + '#include "config/a.h"\nnet::Connection *a;\n',
+            "core/config/a.h": SPDX + '#include "net/a.h"\nnet::Connection *b;\n',
+            "core/net/a.h": SPDX,
+        },
+        ("capi/src/a.cc:3: names net::Connection; it may name only base, config, runtime",),
+    ),
+)
+
+
+def found_in(files):
+    with tempfile.TemporaryDirectory() as root:
+        for path, content in files.items():
             full = os.path.join(root, path)
-            os.makedirs(os.path.dirname(full))
+            os.makedirs(os.path.dirname(full), exist_ok=True)
             with open(full, "wb") as file:
                 file.write(content if isinstance(content, bytes) else content.encode())
-            found = list(findings(root))
-        as_expected = any(expected in f for f in found) if expected else not found
-        if not as_expected or len(found) > 1:
+        return list(findings(root))
+
+
+def self_test():
+    trees = [({path: text}, (part,) if part else ()) for path, text, part in PLANTED]
+    trees += PLANTED_TREES
+    failures = 0
+    for files, expected in trees:
+        found = found_in(files)
+        is_found = all(any(part in line for line in found) for part in expected)
+        if not is_found or len(found) != len(expected):
             failures += 1
-            print(f"self-test: {path}: expected {expected or 'nothing'}, found {found}")
-    print(f"tidy --self-test: {len(PLANTED) - failures} of {len(PLANTED)} as expected")
+            print(f"self-test: {', '.join(files)}: expected {expected}, found {found}")
+    print(f"tidy --self-test: {len(trees) - failures} of {len(trees)} as expected")
     return 1 if failures else 0
 
 

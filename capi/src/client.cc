@@ -112,7 +112,7 @@ rl_status rl_acquire_options_set_label(rl_acquire_options *options, const char *
 }
 
 static rl_status set_owner(rl_acquire_options *options, const char *owner, size_t owner_len,
-                           protocol::Format format) {
+                           runtime::Format format) {
   if (options == nullptr || owner == nullptr) return RL_E_INVALID;
   if (owner_len == 0 || owner_len > kMaxOwnerBytes) return RL_E_INVALID;
   return guarded_status(nullptr, [&](rl_error *e) {
@@ -124,7 +124,7 @@ static rl_status set_owner(rl_acquire_options *options, const char *owner, size_
 
 rl_status rl_acquire_options_set_reentrant(rl_acquire_options *options, const char *owner,
                                            size_t owner_len) {
-  return set_owner(options, owner, owner_len, protocol::Format::kHash);
+  return set_owner(options, owner, owner_len, runtime::Format::kHash);
 }
 
 rl_status rl_acquire_options_set_owner(rl_acquire_options *options, const char *owner,
@@ -136,7 +136,7 @@ rl_status rl_acquire_options_set_owner(rl_acquire_options *options, const char *
 rl_status rl_acquire_options_set_format(rl_acquire_options *options, int32_t format) {
   if (options == nullptr) return RL_E_INVALID;
   if (format < RL_FORMAT_STRING || format > RL_FORMAT_HASH_RW) return RL_E_INVALID;
-  options->options.format = static_cast<protocol::Format>(format);
+  options->options.format = static_cast<runtime::Format>(format);
   return RL_OK;
 }
 

@@ -24,9 +24,9 @@ static_assert(RL_DEFAULT_LOCAL_BURST == kDefaultLocalBurst);
 static_assert(RL_MAX_LOCAL_BURST == kMaxLocalBurst);
 static_assert(RL_MAX_OWNER_BYTES == kMaxOwnerBytes);
 static_assert(RL_MAX_NODES == kMaxNodes);
-static_assert(RL_FORMAT_STRING == static_cast<int>(protocol::Format::kString));
-static_assert(RL_FORMAT_HASH == static_cast<int>(protocol::Format::kHash));
-static_assert(RL_FORMAT_HASH_RW == static_cast<int>(protocol::Format::kHashRw));
+static_assert(RL_FORMAT_STRING == static_cast<int>(runtime::Format::kString));
+static_assert(RL_FORMAT_HASH == static_cast<int>(runtime::Format::kHash));
+static_assert(RL_FORMAT_HASH_RW == static_cast<int>(runtime::Format::kHashRw));
 static_assert(int{RL_LEASE_HELD} == int{Lease::kHeld});
 static_assert(int{RL_LEASE_LOST} == int{Lease::kLost});
 static_assert(int{RL_LEASE_RELEASED} == int{Lease::kReleased});
@@ -151,7 +151,7 @@ Outcome fill_acquire(Request &request, const char *name, size_t name_len, int64_
   if (options != nullptr) request.options = options->options;
   request.lease = std::make_shared<Lease>();
   const auto &chosen = request.options;
-  if (chosen.format == protocol::Format::kHashRw && chosen.lease > kMaxHashRwLeaseMs * kMs) {
+  if (chosen.format == runtime::Format::kHashRw && chosen.lease > kMaxHashRwLeaseMs * kMs) {
     return failure(Status::kInvalid, "lease of " + std::to_string(chosen.lease / kMs) +
                                          " ms: allowed in RL_FORMAT_HASH_RW are at most " +
                                          std::to_string(kMaxHashRwLeaseMs));
@@ -159,9 +159,9 @@ Outcome fill_acquire(Request &request, const char *name, size_t name_len, int64_
   return {};
 }
 
-Outcome fill_rw(Request &request, protocol::Mode mode, const char *name, size_t name_len,
+Outcome fill_rw(Request &request, runtime::Mode mode, const char *name, size_t name_len,
                 int64_t wait_ms, const rl_acquire_options *options) {
-  if (options != nullptr && options->options.format == protocol::Format::kHash) {
+  if (options != nullptr && options->options.format == runtime::Format::kHash) {
     return failure(
         Status::kInvalid,
         "a read-write lock has the format RL_FORMAT_STRING or RL_FORMAT_HASH_RW: neither "
@@ -174,7 +174,7 @@ Outcome fill_rw(Request &request, protocol::Mode mode, const char *name, size_t 
 
 Outcome fill_redlock(Request &request, const char *name, size_t name_len, int64_t wait_ms,
                      const rl_acquire_options *options) {
-  if (options != nullptr && options->options.format != protocol::Format::kString) {
+  if (options != nullptr && options->options.format != runtime::Format::kString) {
     return failure(Status::kInvalid,
                    "a Redlock has the format RL_FORMAT_STRING, and is not reentrant");
   }

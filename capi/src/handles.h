@@ -126,7 +126,7 @@ size_t copy_out(std::string_view text, char *buffer, size_t buffer_size);
 Outcome fill_acquire(Request &request, const char *name, size_t name_len, int64_t wait_ms,
                      const rl_acquire_options *options);
 // Likewise of a read-write lock.
-Outcome fill_rw(Request &request, protocol::Mode mode, const char *name, size_t name_len,
+Outcome fill_rw(Request &request, runtime::Mode mode, const char *name, size_t name_len,
                 int64_t wait_ms, const rl_acquire_options *options);
 
 // Likewise of a Redlock.

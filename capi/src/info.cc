@@ -20,14 +20,13 @@ struct rl_info {
   int32_t state() const {
     if (data.type == "none") return RL_STATE_FREE;
     if (data.type != "string" && data.value.empty()) return RL_STATE_NO_LOCK;
-    if (data.value == protocol::kShared && !is_shared())
-      return RL_STATE_FREE;  // their time is over
+    if (data.value == runtime::kShared && !is_shared()) return RL_STATE_FREE;  // their time is over
     const bool is_ours = !data.sharers.empty() || runtime::is_own_token(data.value);
     return is_ours ? RL_STATE_HELD : RL_STATE_FOREIGN;
   }
   // By readers, or by an owner with a hold or more.
   bool is_shared() const { return data.sharer_count > 0; }
-  bool is_read() const { return data.value == protocol::kShared; }
+  bool is_read() const { return data.value == runtime::kShared; }
   // Without a description the fence tells: it was minted from the server's clock with the grant.
   int64_t since_ms() const {
     if (data.since_ms > 0 || is_shared() || state() != RL_STATE_HELD) return data.since_ms;
@@ -78,9 +77,9 @@ int64_t holder_number(const rl_info &info, size_t index, int32_t field) {
 int64_t waiter_number(const runtime::Info::Waiter &waiter, int32_t field) {
   if (field == RL_INFO_SINCE_MS) return waiter.since_ms;
   if (field != RL_INFO_MODE) return 0;
-  return waiter.mode == protocol::Mode::kRead      ? RL_MODE_READ
-         : waiter.mode == protocol::Mode::kUpgrade ? RL_MODE_UPGRADE
-                                                   : RL_MODE_WRITE;
+  return waiter.mode == runtime::Mode::kRead      ? RL_MODE_READ
+         : waiter.mode == runtime::Mode::kUpgrade ? RL_MODE_UPGRADE
+                                                  : RL_MODE_WRITE;
 }
 
 int64_t server_number(const rl_info &info, int32_t field) {

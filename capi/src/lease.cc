@@ -26,14 +26,14 @@ rl_lease *rl_redlock_acquire(rl_redlock *redlock, const char *name, size_t name_
 rl_lease *rl_rw_acquire_read(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
                              const rl_acquire_options *options, rl_error *err) {
   return run_for_lease(client, Request::Op::kAcquire, err, [&](Request &request) {
-    return fill_rw(request, protocol::Mode::kRead, name, name_len, wait_ms, options);
+    return fill_rw(request, runtime::Mode::kRead, name, name_len, wait_ms, options);
   });
 }
 
 rl_lease *rl_rw_acquire_write(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
                               const rl_acquire_options *options, rl_error *err) {
   return run_for_lease(client, Request::Op::kAcquire, err, [&](Request &request) {
-    return fill_rw(request, protocol::Mode::kWrite, name, name_len, wait_ms, options);
+    return fill_rw(request, runtime::Mode::kWrite, name, name_len, wait_ms, options);
   });
 }
 
@@ -76,7 +76,7 @@ rl_status rl_lease_detach(rl_lease *lease, char *buffer, size_t buffer_size, rl_
   if (buffer != nullptr && buffer_size > 0) buffer[0] = '\0';
   const bool is_wanted = buffer != nullptr || buffer_size > 0;
   const auto status = run(lease, Request::Op::kDetach, err, [&](Request &) {
-    if (!is_wanted || (buffer != nullptr && buffer_size > protocol::kTokenSize)) return Outcome{};
+    if (!is_wanted || (buffer != nullptr && buffer_size > runtime::kTokenSize)) return Outcome{};
     return failure(Status::kInvalid,
                    "buffer must be NULL with buffer_size 0, or of 33 bytes or more (got "
                    "buffer_size " +
@@ -109,7 +109,7 @@ int64_t rl_lease_hold_count(const rl_lease *lease) {
 
 int32_t rl_lease_mode(const rl_lease *lease) {
   if (lease == nullptr) return 0;
-  return lease->lease->mode.load() == protocol::Mode::kRead ? RL_MODE_READ : RL_MODE_WRITE;
+  return lease->lease->mode.load() == runtime::Mode::kRead ? RL_MODE_READ : RL_MODE_WRITE;
 }
 
 size_t rl_lease_token(const rl_lease *lease, char *buffer, size_t buffer_size) {

@@ -42,14 +42,14 @@ rl_request *rl_redlock_acquire_start(rl_redlock *redlock, const char *name, size
 rl_request *rl_rw_acquire_read_start(rl_client *client, const char *name, size_t name_len,
                                      int64_t wait_ms, const rl_acquire_options *options) {
   return start(client, Request::Op::kAcquire, [&](Request &request) {
-    return fill_rw(request, protocol::Mode::kRead, name, name_len, wait_ms, options);
+    return fill_rw(request, runtime::Mode::kRead, name, name_len, wait_ms, options);
   });
 }
 
 rl_request *rl_rw_acquire_write_start(rl_client *client, const char *name, size_t name_len,
                                       int64_t wait_ms, const rl_acquire_options *options) {
   return start(client, Request::Op::kAcquire, [&](Request &request) {
-    return fill_rw(request, protocol::Mode::kWrite, name, name_len, wait_ms, options);
+    return fill_rw(request, runtime::Mode::kWrite, name, name_len, wait_ms, options);
   });
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Engine, part 1 of 4: requests, the connection and the time. Then queue.cc, tenure.cc.
+// Engine: requests, replies and the time.
 #include "lock/engine.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Engine, part 2 of 4: from the call to the grant.
+// Engine: from the call to the grant.
 #include <algorithm>
 #include <utility>
 #include <vector>

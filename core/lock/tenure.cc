@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Engine, part 3 of 4: from the grant to the end.
+// Engine: from the grant to the end.
 #include "base/text.h"
 #include "lock/engine.h"
 #include "timing/lease_clock.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Quorum, part 3 of 5: from a call to enough votes.
+// Quorum: from a call to enough votes.
 //
 // Where to wait: all clients go through the nodes of a lock in one order. Who was refused stands in
 // line at the first node that refused it, and keeps only votes of nodes before that one. So of

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Quorum, part 5 of 5: what all votes of a lease are asked, to be released or extended.
+// Quorum: what all votes of a lease are asked, to be released or extended.
 #include <new>
 
 #include "base/text.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Quorum, part 2 of 5: the nodes, and which of them may vote.
+// Quorum: the nodes, and which of them may vote.
 #include <algorithm>
 #include <numeric>
 #include <utility>

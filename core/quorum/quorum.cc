@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Quorum, part 1 of 5: calls, time, and what they are about. Then nodes.cc, bid.cc, tenure.cc,
-// errand.cc.
+// Quorum: calls, time, and what they are about.
 #include "quorum/quorum.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Quorum, part 4 of 5: from enough votes to the end of the lease.
+// Quorum: from enough votes to the end of the lease.
 #include <algorithm>
 
 #include "base/text.h"

@@ -48,6 +48,10 @@ namespace redlatch::runtime {
 
 // Names of core/lock, core/protocol and core/embedded for the users of this folder.
 using lock::AcquireOptions;
+using protocol::Format;
+using protocol::kShared;
+using protocol::kTokenSize;
+using protocol::Mode;
 using Info = protocol::InspectAnswer;
 using ServerInfo = embedded::Census;
 using embedded::take_census;
