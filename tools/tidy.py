@@ -34,8 +34,8 @@ NOT_OURS = ("LICENSE",)
 # Written by machines, a checksum to a line.
 CHECKSUM_LISTS = ("go.sum", "package-lock.json", ".sha256")
 
-# What each folder may name. The order of core's folders is the order of docs/design and
-# CONTRIBUTING.md: arrows point down, and siblings never name each other.
+# What each folder may name. The order of core's folders is that of
+# docs/ARCHITECTURE.md: arrows point down, and siblings never name each other.
 CORE = ("base", "timing", "protocol", "net", "embedded", "config", "lock", "quorum", "runtime")
 MAY_NAME = {
     "core/base": ("base",),
