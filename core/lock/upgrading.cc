@@ -45,6 +45,7 @@ void Engine::start_upgrade(const std::shared_ptr<Request> &request, Nanos now) {
 
 void Engine::carry_out(Hold &hold, Upgrade::Step step, Nanos now, protocol::Form form) {
   using Command = Upgrade::Command;
+  assert(step.transition != Upgrade::Transition::kDefect);
   if (step.transition == Upgrade::Transition::kDefect) {
     finish_upgrade(hold, Status::kInternal, report_defect("upgrade"));
     step = hold.upgrade.give_up(now, link_of(hold));
@@ -104,6 +105,7 @@ void Engine::on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nan
   if (answer.is_lost) return lose(hold, kTakenAway, true, now);
   if (answer.is_granted) {
     const auto step = hold.upgrade.on_granted();
+    verify(hold.upgrade);
     if (step.transition == Upgrade::Transition::kDefect) return carry_out(hold, step, now);
     become_writer(hold, answer.fence, answer.server_ms);
     return prolong(hold, in_flight.sent_at, in_flight.lease, now);
