@@ -37,7 +37,7 @@ void Engine::on_connected(size_t, const ServerFacts &facts, Nanos now) {
         return ask(hold, now);
       case Phase::kHeld:
         // The server may have restarted without its data: better to know at once.
-        if (hold.is_renewed || hold.is_claim) extend(hold, now);
+        send_extend(hold, hold.held.on_connected(now), now);
         return resume_upgrade(hold, now);
       case Phase::kDetaching:
         return;  // its request is sent again
@@ -143,8 +143,8 @@ void Engine::lose_answer(const InFlight &in_flight, Nanos now) {
       (void)hold.upgrade.on_unanswered(Upgrade::Command::kCancel);
       break;
     case Ask::kExtend:
-      hold.is_extend_pending = false;
-      hold.must_describe = hold.must_describe || in_flight.is_description;
+      hold.held.on_answer_lost(in_flight.is_description);
+      verify(hold.held);
       break;
     default:
       hold.cleanup.on_answer_lost(in_flight.sent_at);

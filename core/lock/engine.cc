@@ -179,14 +179,14 @@ void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now, pr
       } else if (request->op == Request::Op::kDetach) {
         if (hold->upgrader) give_up_upgrade(*hold, Status::kNotHeld, "detached meanwhile", now);
         protocol::detach(command, dialect_, form, hold->lock->keys, hold->claimant(),
-                         hold->handovers);
+                         hold->held.attach_count());
       } else if (request->op == Request::Op::kRaiseFence) {
         protocol::raise_fence(command, dialect_, form, hold->lock->keys, hold->token,
                               request->inquiry->fence);
       } else {
-        lease = timing::lease_within(hold->lease_time, now, hold->lease->end_at);
+        lease = timing::lease_within(hold->held.ttl(), now, hold->held.end_at());
         protocol::downgrade(command, dialect_, form, hold->lock->keys, hold->token, lease / kMs,
-                            hold->fence);
+                            hold->held.granted_fence());
       }
       break;
     }
@@ -464,9 +464,9 @@ void Engine::on_timer(Nanos now) {
     }
     const auto hold = static_cast<Hold &>(timed).shared_from_this();
     // Once for each: one that could not be renewed may still be due within the slack.
-    const bool is_renewal =
-        hold->phase == Phase::kHeld && hold->due == hold->renewal_at && hold->looked_at != now;
-    const Nanos slack = is_renewing && is_renewal ? timing::renewal_slack(hold->lease_time) : 0;
+    const bool is_renewal = hold->phase == Phase::kHeld && hold->due == hold->held.renewal_at() &&
+                            hold->looked_at != now;
+    const Nanos slack = is_renewing && is_renewal ? timing::renewal_slack(hold->held.ttl()) : 0;
     if (timed.due > now + slack) return;
     is_renewing = is_renewing || is_renewal;
     timers_.remove(*hold);

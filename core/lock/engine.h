@@ -215,8 +215,8 @@ class Engine final : public LockService {
   void on_acquire_refused(Hold &hold, const protocol::Refusal &refusal, Nanos now);
   static bool is_fence_plausible(const Hold &hold, const protocol::Push &push);
   void on_grant_push(Hold &hold, const protocol::Push &push, Nanos now);
-  void serve_front(Hold &hold, Nanos now);
-  void give_lease(Hold &hold, Request &caller, Nanos now);
+  void serve_front(Hold &hold, const Grant &grant, Nanos now);
+  void give_lease(Hold &hold, Request &caller, const Grant *grant, Nanos now);
   void fail_front(Hold &hold, Status status, std::string_view message, Nanos now);
   Hold *open_next_place(Hold &hold);
   void fail_callers(Hold &hold, Status status, std::string_view message, Nanos now);
@@ -293,7 +293,8 @@ class Engine final : public LockService {
   void leave_vacant(LockName &lock, Nanos now);
   void answer_release(Hold &hold, Cleanup::Result result);
   void answer_releaser(Hold &hold, Status status, std::string_view message = {});
-  void extend(Hold &hold, Nanos now, protocol::Form form = protocol::Form::kDigest);
+  void send_extend(Hold &hold, const HeldLease::Step &step, Nanos now,
+                   protocol::Form form = protocol::Form::kDigest);
   void write_extend(protocol::Command &out, const Hold &hold, Nanos lease, protocol::Form form,
                     const protocol::HolderInfo *info) const;
   void on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now);

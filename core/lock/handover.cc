@@ -96,15 +96,15 @@ void Engine::on_attached(Request &request, const InFlight &in_flight,
   const auto lock = name_of(request.name, protocol::Format::kString);
   Hold &hold = new_hold(lock, request);
   hold.token = std::move(request.inquiry->token);
-  hold.handovers = answer.handovers;
   hold.is_sharing = answer.result == 2;
   if (hold.is_sharing) hold.mode = protocol::Mode::kRead;
   set_phase(hold, Phase::kHeld);
-  hold.deadline = deadline;
-  hold.renewal_at = timing::renewal_of(in_flight.sent_at, lease);
   const auto keep = *request.place;
   plain_.erase(request.place);
-  give_lease(hold, request, now);
+  const Grant grant{.deadline = deadline,
+                    .renewal_at = timing::renewal_of(in_flight.sent_at, lease),
+                    .attach_count = answer.handovers};
+  give_lease(hold, request, &grant, now);
 }
 
 }  // namespace redlatch::lock

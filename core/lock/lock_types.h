@@ -4,6 +4,8 @@
 // Values that the machines of this folder are given and give back. They have no behaviour.
 #pragma once
 
+#include <cstdint>
+
 #include "base/clock.h"
 
 namespace redlatch::lock {
@@ -18,6 +20,24 @@ struct ServerFootprint {
   Nanos late_apply_until = 0;   // an ACQUIRE without an answer may take effect until then
   Nanos held_until = 0;         // deadline of the lease; 0: it was never granted
   Nanos ttl = 0;                // that was asked for last
+};
+
+// What a grant brings.
+struct Grant {
+  Nanos deadline = 0;
+  Nanos renewal_at = 0;
+  int64_t fence = 0;
+  int64_t since_ms = 0;         // on the server's clock; 0: not known
+  int64_t attach_count = 0;     // how often the lease was detached and attached before
+  bool is_provisional = false;  // only a message says so, or its ttl is not the caller's
+};
+
+// What the caller that gets a lease has asked for.
+struct LeaseTerms {
+  Nanos ttl = 0;
+  Nanos end_at = kNever;  // by max_hold
+  bool is_renewed = true;
+  bool is_described = true;  // others can read on the server who holds
 };
 
 }  // namespace redlatch::lock

@@ -84,7 +84,7 @@ Hold &Engine::new_hold(const std::shared_ptr<LockName> &lock, const Request &cal
                                          is_hash ? options.owner : std::string_view());
   }
   hold->is_unfenced = options.is_unfenced;
-  hold->lease_time = caller.options.lease;
+  hold->ttl = caller.options.lease;
   hold->foreign = caller.options.foreign;
   holds_.emplace_hint(holds_.end(), hold->id, hold);
   lock->hold_count++;
@@ -182,17 +182,17 @@ void Engine::ask(Hold &hold, Nanos now, protocol::Form form) {
 
 void Engine::send_ask(Hold &hold, Nanos now, protocol::Form form) {
   if (const Request *front = front_of(hold)) {
-    hold.lease_time = front->options.lease;
+    hold.ttl = front->options.lease;
     hold.foreign = front->options.foreign;
   }
   hold.told_due = kNever;
   protocol::Command command;
   protocol::acquire(command, dialect_, form, hold.lock->keys,
-                    {hold.mode, hold.claimant(), hold.lease_time / kMs, hold.member, hold.ticket,
+                    {hold.mode, hold.claimant(), hold.ttl / kMs, hold.member, hold.ticket,
                      sibling_of(hold), hold.is_unfenced});
   timers_.remove(hold);
-  hold.is_ask_pending = try_send(
-      command, InFlight{Ask::kAcquire, form, now, hold.lease_time, hold.shared_from_this()});
+  hold.is_ask_pending =
+      try_send(command, InFlight{Ask::kAcquire, form, now, hold.ttl, hold.shared_from_this()});
   if (hold.is_ask_pending) return;
   // One try has no limit of its own at which it would end.
   if (hold.member.empty()) return fail_callers(hold, Status::kNoMemory, {}, now);
@@ -241,8 +241,8 @@ void Engine::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nan
                                : on_queued(hold, answer, now);
     case Phase::kHeld:
       // A poll that crossed a pushed grant. Refused, it may have put the token back into the queue.
-      if (now >= hold.lease->deadline.load()) return on_hold_due(hold, now);
-      if (!refusal && answer.is_granted && answer.fence != hold.fence) {
+      if (hold.held.is_over(now)) return on_hold_due(hold, now);
+      if (!refusal && answer.is_granted && answer.fence != hold.held.granted_fence()) {
         return lose(hold, kForced, false, now);
       }
       if (!refusal && answer.is_granted) prolong(hold, in_flight.sent_at, in_flight.lease, now);
@@ -272,14 +272,16 @@ void Engine::on_granted(Hold &hold, const InFlight &in_flight,
                           std::to_string((now - in_flight.sent_at) / kMs) + " ms",
                       now);
   }
-  hold.deadline = deadline;
   // Asked for by a caller that has left meanwhile, and wanted less.
-  hold.is_claim = lease < front->options.lease;
-  hold.renewal_at = hold.is_claim ? now : timing::renewal_of(in_flight.sent_at, lease);
-  hold.fence = answer.fence;
-  hold.since_ms = answer.server_ms;
+  const bool is_short = lease < front->options.lease;
   front->lease->hold_count = answer.hold_count;
-  serve_front(hold, now);
+  serve_front(hold,
+              {.deadline = deadline,
+               .renewal_at = is_short ? now : timing::renewal_of(in_flight.sent_at, lease),
+               .fence = answer.fence,
+               .since_ms = answer.server_ms,
+               .is_provisional = is_short},
+              now);
 }
 
 void Engine::on_queued(Hold &hold, const protocol::AcquireAnswer &answer, Nanos now) {
@@ -346,7 +348,8 @@ void Engine::on_grant_push(Hold &hold, const protocol::Push &push, Nanos now) {
   if (push.mode == protocol::Mode::kUpgrade) return on_upgrade_push(hold, now);
   if (push.mode != hold.mode) return;
   if (hold.phase == Phase::kHeld) {
-    if (push.check == hold.check && push.fence > hold.fence) lose(hold, kForced, false, now);
+    if (push.check == hold.check && push.fence > hold.held.granted_fence())
+      lose(hold, kForced, false, now);
     return;
   }
   const Request *front = front_of(hold);
@@ -360,12 +363,14 @@ void Engine::on_grant_push(Hold &hold, const protocol::Push &push, Nanos now) {
     if (hold.is_ask_pending) hold.told_due = now;
     return ask(hold, now);
   }
-  hold.deadline = std::min(deadline, now + front->options.lease);
-  hold.renewal_at = std::min(now + claim / 3, hold.deadline);
-  hold.fence = push.fence;
-  hold.since_ms = push.server_ms;
-  hold.is_claim = true;
-  serve_front(hold, now);
+  const Nanos end = std::min(deadline, now + front->options.lease);
+  serve_front(hold,
+              {.deadline = end,
+               .renewal_at = std::min(now + claim / 3, end),
+               .fence = push.fence,
+               .since_ms = push.server_ms,
+               .is_provisional = true},
+              now);
 }
 
 // `hold` is about to leave the queue with its first caller: the others get a new place in the
@@ -378,43 +383,40 @@ Hold *Engine::open_next_place(Hold &hold) {
   return nullptr;
 }
 
-void Engine::serve_front(Hold &hold, Nanos now) {
+void Engine::serve_front(Hold &hold, const Grant &grant, Nanos now) {
   lose_predecessor(hold, now);
   Hold *next = open_next_place(hold);
   const auto caller = take_front(hold);
-  hold.burst = timing::Burst{0, now};
   set_phase(hold, Phase::kHeld);
-  give_lease(hold, *caller, now);
+  give_lease(hold, *caller, &grant, now);
   if (next != nullptr) ask(*next, now);
 }
 
-void Engine::give_lease(Hold &hold, Request &caller, Nanos now) {
-  const auto &options = caller.options;
+// `grant`: of the server; null: handed off by the caller before.
+void Engine::give_lease(Hold &hold, Request &caller, const Grant *grant, Nanos now) {
+  auto &options = caller.options;
   Lease &lease = *caller.lease;
-  lease.fence = hold.fence + hold.burst.pass_count;
+  const LeaseTerms terms{.ttl = options.lease,
+                         .end_at = options.max_hold > 0 ? after(now, options.max_hold) : kNever,
+                         .is_renewed = options.is_renewed,
+                         .is_described = !hold.is_sharing};
+  const auto step = grant != nullptr ? hold.held.start(*grant, terms, options.label, now, is_up())
+                                     : hold.held.hand_off(terms, options.label, now, is_up());
+  lease.fence = hold.held.fence();
   hold.lock->highest_fence = std::max(hold.lock->highest_fence, lease.fence.load());
   lease.mode = hold.mode;
   lease.token = hold.token;
-  lease.end_at = options.max_hold > 0 ? after(now, options.max_hold) : kNever;
+  lease.end_at = terms.end_at;
   lease.hold = &hold;
   hold.lease = caller.lease;
-  hold.lease_time = options.lease;
   hold.foreign = options.foreign;
-  hold.is_renewed = options.is_renewed;
-  // Who holds is written with the first extension; at once if somebody cares enough to set a label,
-  // or if another label stands there, of whom it was passed on by.
-  const bool is_new = hold.burst.pass_count == 0 || options.label != hold.label;
-  const bool is_urgent = is_new && (!options.label.empty() || hold.is_described);
-  hold.must_describe = (hold.must_describe || is_new) && !hold.is_sharing;
-  hold.label.swap(caller.options.label);
   if (hold.lock->keys.format != protocol::Format::kHash) hold.owner.swap(caller.options.owner);
   if (!hold.owner.empty()) hold.next_owned = std::exchange(hold.lock->owned, &hold);
   lease.state.store(Lease::kHeld, std::memory_order_release);
-  hold.held_at = now;
   announce_held(now);
   schedule(hold, now);
   finish(caller, Status::kOk);
-  if (is_urgent && hold.must_describe) extend(hold, now);
+  send_extend(hold, step, now);
 }
 
 void Engine::fail_front(Hold &hold, Status status, std::string_view message, Nanos now) {

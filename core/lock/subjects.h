@@ -17,6 +17,7 @@
 #include "base/limits.h"
 #include "base/status.h"
 #include "lock/cleanup.h"
+#include "lock/held_lease.h"
 #include "lock/key_watch.h"
 #include "lock/lock_types.h"
 #include "lock/timer_queue.h"
@@ -213,33 +214,20 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   int short_lease_count = 0;  // grants in a row that left no validity
   std::string trouble;        // the server's last refusal
   timing::Backoff retry = timing::kServerRetry;
+  Nanos ttl = 0;  // of the caller that is first
+  protocol::ForeignTurn foreign;
   ServerFootprint footprint;  // until it is given to the cleanup
 
   protocol::Claimant claimant() const { return {token, owner}; }
   bool is_head() const { return watcher.is_head(); }
-  // VOTE and ATTACH do not say when the lock was granted.
-  bool is_undated() const { return since_ms == 0; }
 
   // While held.
   std::shared_ptr<Lease> lease;
   Upgrade upgrade;
   std::shared_ptr<Request> upgrader;  // the request that waits to write
   Hold *next_owned = nullptr;
-  Nanos held_at = 0;     // granted then
-  Nanos lease_time = 0;  // asked for by renewals
-  protocol::ForeignTurn foreign;
-  Nanos deadline = 0;  // as far as the server has confirmed, drift taken off
-  Nanos renewal_at = kNever;
+  HeldLease held;
   Nanos looked_at = 0;  // when its timer last ran
-  bool is_renewed = false;
-  bool is_claim = false;  // pushed, or passed on with little left: an extension must confirm it
-  bool is_extend_pending = false;
-  bool must_describe = false, is_described = false;
-  std::string label;
-  int64_t since_ms = 0;
-  int64_t fence = 0;
-  timing::Burst burst;
-  int64_t handovers = 0;  // how often this lease was detached and attached before
 
   // While leaving.
   std::shared_ptr<Request> releaser;  // the release whose result is not known yet

@@ -22,12 +22,9 @@ constexpr Nanos kVacancy = 200 * kMs;
 // Set the lease's deadline and the hold's timer from what is known now.
 void Engine::schedule(Hold &hold, Nanos now) {
   Lease &lease = *hold.lease;
-  const Nanos end = std::min(hold.deadline, lease.end_at);
+  const Nanos end = hold.held.deadline();
   lease.deadline.store(end, std::memory_order_release);
-  const bool is_wanted = hold.is_renewed || hold.is_claim;
-  if (!is_wanted || hold.deadline >= lease.end_at) hold.renewal_at = kNever;
-  const bool can_extend = link_ == Link::kUp && !hold.is_extend_pending;
-  const Nanos due = std::min(can_extend ? hold.renewal_at : kNever, hold.upgrade.due());
+  const Nanos due = std::min(hold.held.due(is_up()), hold.upgrade.due());
   timers_.set(hold, std::min(std::max(now, due), end));
   outlet_.lease_moved(lease);
 }
@@ -36,63 +33,68 @@ void Engine::write_extend(protocol::Command &out, const Hold &hold, Nanos lease,
                           protocol::Form form, const protocol::HolderInfo *info) const {
   if (hold.is_sharing) {
     return protocol::extend_shared(out, dialect_, form, hold.lock->keys, hold.claimant(),
-                                   lease / kMs, hold.handovers > 0);
+                                   lease / kMs, hold.held.attach_count() > 0);
   }
   protocol::extend(out, dialect_, form, hold.lock->keys, hold.token, lease / kMs,
-                   hold.is_described || info != nullptr, info);
+                   hold.held.is_described() || info != nullptr, info);
 }
 
-void Engine::extend(Hold &hold, Nanos now, protocol::Form form) {
-  if (link_ != Link::kUp || hold.is_extend_pending) return;
-  const Nanos lease = timing::lease_within(hold.lease_time, now, hold.lease->end_at);
-  const protocol::HolderInfo info{settings_.holder, hold.label, hold.since_ms};
+void Engine::send_extend(Hold &hold, const HeldLease::Step &step, Nanos now, protocol::Form form) {
+  verify(hold.held);
+  assert(step.transition != HeldLease::Transition::kDefect);
+  if (step.transition == HeldLease::Transition::kDefect) {
+    return lose(hold, std::string(report_defect("held lease")), false, now);
+  }
+  if (step.command == HeldLease::Command::kNone) return;
+  const protocol::HolderInfo info{settings_.holder, hold.held.label(), hold.held.since_ms()};
   protocol::Command command;
-  const bool is_description = hold.must_describe && !hold.is_undated();
-  write_extend(command, hold, lease, form, is_description ? &info : nullptr);
-  hold.is_extend_pending = try_send(
-      command, InFlight{Ask::kExtend, form, now, lease, hold.shared_from_this(), is_description});
-  if (hold.is_extend_pending && is_description) hold.must_describe = false;
-  if (!hold.is_extend_pending) hold.renewal_at = timing::renewal_retry(now, hold.deadline);
+  write_extend(command, hold, step.ttl, form, step.is_description ? &info : nullptr);
+  const bool is_sent = try_send(command, InFlight{Ask::kExtend, form, now, step.ttl,
+                                                  hold.shared_from_this(), step.is_description});
+  if (is_sent) {
+    hold.held.sent(step.is_description);
+  } else {
+    hold.held.not_sent(now);
+  }
+  verify(hold.held);
   schedule(hold, now);
 }
 
 void Engine::on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
   auto &hold = static_cast<Hold &>(*in_flight.subject);
-  hold.is_extend_pending = false;
+  HeldLease &held = hold.held;
+  held.on_answered();
   protocol::CountAnswer answer;
   const auto refusal = decode(reply, answer);
   if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
   if (hold.is_gone || hold.phase != Phase::kHeld) return;
-  // Whoever asked was told that it is lost: an answer that comes later does not bring it back.
-  if (now >= hold.lease->deadline.load()) return on_hold_due(hold, now);
-  if (refusal && in_flight.is_description) hold.must_describe = true;
-  if (wants_text(refusal, in_flight)) return extend(hold, now, protocol::Form::kText);
+  // Callers were notified that it is lost: an answer that comes later does not bring it back.
+  if (held.is_over(now)) return on_hold_due(hold, now);
+  if (wants_text(refusal, in_flight)) {
+    const auto step = held.on_unknown_script(in_flight.is_description, now, is_up());
+    return send_extend(hold, step, now, protocol::Form::kText);
+  }
   if (refusal) {
     hold.trouble = refusal.message;
-    hold.renewal_at = timing::renewal_retry(now, hold.deadline);
+    held.on_refused(in_flight.is_description, now);
+    verify(held);
     return schedule(hold, now);
   }
-  if (answer.result < 1) {
-    return lose(hold, kTakenAway, true, now);
-  }
+  if (answer.result < 1) return lose(hold, kTakenAway, true, now);
   note_mode(hold, answer.result == 2, now);
   hold.trouble.clear();
-  hold.is_described = hold.is_described || in_flight.is_description;
-  hold.is_claim = false;
-  prolong(hold, in_flight.sent_at, in_flight.lease, now);
-  const bool is_dated = hold.is_undated();
-  if (is_dated) hold.since_ms = answer.server_ms - (now - hold.held_at) / kMs;
-  // Passed on meanwhile: what was just written describes the one before.
-  if (hold.must_describe && (hold.is_described || is_dated)) extend(hold, now);
+  const auto step = held.on_confirmed(
+      {in_flight.sent_at, in_flight.lease, answer.server_ms, in_flight.is_description}, now,
+      is_up(), entropy_.next());
+  schedule(hold, now);
+  send_extend(hold, step, now);
 }
 
 // The server has confirmed `lease` to a message sent at `sent_at`.
 void Engine::prolong(Hold &hold, Nanos sent_at, Nanos lease, Nanos now) {
-  hold.deadline = std::max(hold.deadline, timing::deadline_of(sent_at, lease));
-  // A little early and at random: leases taken together do not renew together for ever.
-  const auto early = static_cast<Nanos>(entropy_.next() % static_cast<uint64_t>(lease / 12 + 1));
-  hold.renewal_at = timing::renewal_of(sent_at, lease) - early;
+  const auto step = hold.held.prolong(sent_at, lease, now, entropy_.next());
   schedule(hold, now);
+  send_extend(hold, step, now);
 }
 
 void Engine::on_hold_due(Hold &hold, Nanos now) {
@@ -107,11 +109,12 @@ void Engine::on_hold_due(Hold &hold, Nanos now) {
     case Phase::kHeld:
       break;
   }
-  if (const Nanos end = hold.lease->deadline.load(); now < end) {
-    timers_.set(hold, end);
+  if (!hold.held.is_over(now)) {
+    timers_.set(hold, hold.held.deadline());
     const bool is_upgrade_due = hold.upgrade.due() <= now;
     if (is_upgrade_due) resume_upgrade(hold, now);
-    if (!is_upgrade_due || hold.renewal_at <= now) extend(hold, now);
+    const bool is_renewal_due = !is_upgrade_due || hold.held.renewal_at() <= now;
+    if (is_renewal_due) send_extend(hold, hold.held.on_due(now, is_up()), now);
     return;
   }
   timers_.set(hold, now + 10 * kMs);  // should the end fail for want of memory
@@ -121,9 +124,9 @@ void Engine::on_hold_due(Hold &hold, Nanos now) {
 // A watch is notified of the end even without memory for the reason.
 std::string Engine::why_over(const Hold &hold, Nanos now) const noexcept {
   try {
-    if (now >= hold.lease->end_at) return "the longest hold was over";
+    if (now >= hold.held.end_at()) return "the longest hold was over";
     std::string reason = "the lease ended before a renewal was confirmed";
-    if (!hold.is_renewed) reason = "the lease ended, and renewal is off";
+    if (!hold.held.is_renewed()) reason = "the lease ended, and renewal is off";
     if (!hold.trouble.empty()) reason += ": " + hold.trouble;
     if (link_ != Link::kUp) reason += ": " + link_failure_.message;
     return reason;
@@ -147,16 +150,15 @@ void Engine::start_extend(const std::shared_ptr<Request> &request, Nanos now) {
 void Engine::on_extended(Request &request, Nanos sent_at, bool is_held, Nanos now) {
   Hold *hold = request.lease->hold;
   if (hold != nullptr && hold->phase == Phase::kHeld) {
-    if (now >= request.lease->deadline.load()) {
+    if (hold->held.is_over(now)) {
       on_hold_due(*hold, now);
     } else if (!is_held) {
       lose(*hold, kTakenAway, true, now);
     } else {
-      hold->lease_time = request.extend_to;
-      hold->is_claim = false;
-      hold->deadline = 0;  // a shorter lease shortens our own deadline
-      prolong(*hold, sent_at, request.extend_to, now);
-      if (now < request.lease->deadline.load()) return finish_plain(request, Status::kOk);
+      const auto step = hold->held.change_ttl(sent_at, request.extend_to, now, entropy_.next());
+      schedule(*hold, now);
+      send_extend(*hold, step, now);
+      if (!hold->held.is_over(now)) return finish_plain(request, Status::kOk);
       lose(*hold, "the answer to an extension came after the lease had ended", false, now);
     }
   }
@@ -216,25 +218,16 @@ bool Engine::pass_on(Hold &hold, Nanos now) {
   LockName &lock = *hold.lock;
   if (!hold.is_shared || hold.is_sharing || lock.callers.empty() || is_shut_) return false;
   const AcquireOptions &next = lock.callers.front()->options;
-  if (next.is_confirmed && hold.is_claim) return false;
   int64_t limit = std::min(next.local_burst, kMaxLocalBurst);
   // Each local hand-off counts as a grant towards the turn of other libraries.
   if (next.foreign.burst > 0) limit = std::min(limit, next.foreign.burst - 1);
-  if (!timing::may_pass_on(hold.burst, limit, now, hold.deadline, hold.lease_time, next.lease)) {
-    return false;
-  }
+  if (!hold.held.may_hand_off(next.lease, next.is_confirmed, limit, now)) return false;
   end_lease(hold, Lease::kReleased, {});
-  hold.burst.pass_count++;
   const auto caller = take_front(hold);
   if (lock.callers.empty() && lock.shared != nullptr && !lock.shared->is_ask_pending) {
     timers_.set(*lock.shared, std::min(lock.shared->due, now + kVacancy));
   }
-  hold.deadline = std::min(hold.deadline, now + next.lease);
-  // Less than half of what the caller asked for: extend at once, in the background.
-  const bool is_short = hold.deadline - now < next.lease / 2;
-  hold.is_claim = hold.is_claim || is_short;
-  hold.renewal_at = is_short ? now : std::min(hold.renewal_at, now + next.lease / 3);
-  give_lease(hold, *caller, now);
+  give_lease(hold, *caller, nullptr, now);
   return true;
 }
 
@@ -272,10 +265,11 @@ void Engine::clean_up(Hold &hold, Nanos now, Nanos not_before) {
 void Engine::start_cleanup(Hold &hold, Nanos not_before, Nanos now) {
   ServerFootprint &left = hold.footprint;
   left.has_member = !hold.member.empty();
-  left.is_provisional = hold.is_claim;
+  left.is_provisional = hold.held.is_provisional();
   left.is_detached = hold.phase == Phase::kDetaching;
-  left.held_until = hold.deadline;
-  left.ttl = hold.lease_time;
+  left.held_until = hold.held.held_until();
+  left.ttl = hold.held.state() == HeldLease::State::kIdle ? hold.ttl : hold.held.ttl();
+  hold.held.end();
   if (hold.lock->shared == &hold) hold.lock->shared = nullptr;
   set_phase(hold, Phase::kLeaving);
   perform(hold, hold.cleanup.start(left, not_before, now, is_up()), now);
@@ -295,7 +289,7 @@ void Engine::perform(Hold &hold, const Cleanup::Step &step, Nanos now, protocol:
     protocol::cancel(command, dialect_, form, hold.lock->keys, hold.member, hold.owner);
   } else {
     protocol::release(command, dialect_, form, hold.lock->keys, hold.claimant(), hold.foreign,
-                      1 + hold.burst.pass_count);
+                      1 + hold.held.handoff_count());
   }
   const Ask what = is_cancel ? Ask::kCancel : Ask::kRelease;
   if (!try_send(command, InFlight{what, form, now, 0, hold.shared_from_this()})) return;
@@ -360,13 +354,14 @@ void Engine::lose(Hold &hold, std::string reason, bool is_gone, Nanos now) {
   // A token may still be queued if a message granted it that no script of ours may have sent, and
   // queued again if a poll crossed the grant.
   ServerFootprint &left = hold.footprint;
-  left.may_be_queued = left.may_be_queued || (is_gone && hold.is_claim && !hold.member.empty());
+  left.may_be_queued =
+      left.may_be_queued || (is_gone && hold.held.is_provisional() && !hold.member.empty());
   hold.lease->is_gone = is_gone && !left.may_be_queued && left.late_apply_until <= now;
   end_lease(hold, Lease::kLost, std::move(reason));
   leave_vacant(*hold.lock, now);
   if (is_gone && !left.may_be_queued) return start_cleanup(hold, 0, now);
   left.may_be_held = !is_gone;
-  clean_up(hold, now, is_gone ? 0 : now + timing::notice_of(hold.lease_time));
+  clean_up(hold, now, is_gone ? 0 : now + timing::notice_of(hold.held.ttl()));
 }
 
 // `hold` was granted a lock that this client believes to hold already: that one was forced or

@@ -55,7 +55,7 @@ void Engine::carry_out(Hold &hold, Upgrade::Step step, Nanos now, protocol::Form
   if (step.command == Command::kNone) return;
   const bool is_upgrade = step.command == Command::kUpgrade;
   const Nanos lease =
-      is_upgrade ? timing::lease_within(hold.lease_time, now, hold.lease->end_at) : 0;
+      is_upgrade ? timing::lease_within(hold.held.ttl(), now, hold.held.end_at()) : 0;
   protocol::Command command;
   write_upgrade(command, hold, step.command, lease, form);
   const Ask ask = is_upgrade ? Ask::kUpgrade : Ask::kRollBack;
@@ -76,13 +76,13 @@ void Engine::write_upgrade(protocol::Command &out, Hold &hold, Upgrade::Command 
     return protocol::cancel(out, dialect_, form, keys, upgrade.member(), hold.owner);
   }
   if (what == Upgrade::Command::kDowngrade) {
-    return protocol::downgrade(out, dialect_, form, keys, hold.token, hold.lease_time / kMs, 0);
+    return protocol::downgrade(out, dialect_, form, keys, hold.token, hold.held.ttl() / kMs, 0);
   }
   if (upgrade.needs_member()) {
     upgrade.set_member(upgrade.is_one_try()
                            ? std::string()
                            : protocol::make_member(hold.token, protocol::Mode::kUpgrade,
-                                                   std::min(hold.lease_time / kMs, kClaimMs),
+                                                   std::min(hold.held.ttl() / kMs, kClaimMs),
                                                    hold.upgrader->wait_ms));
   }
   protocol::acquire(
@@ -97,7 +97,7 @@ void Engine::on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nan
   const auto refusal = decode(reply, answer);
   if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
   if (hold.is_gone || hold.phase != Phase::kHeld) return;
-  if (now >= hold.lease->deadline.load()) return on_hold_due(hold, now);
+  if (hold.held.is_over(now)) return on_hold_due(hold, now);
   // Given up, or to be rolled back: what was sent behind this decides.
   if (!hold.upgrade.awaits_answer()) return;
   if (wants_text(refusal, in_flight)) return resume_upgrade(hold, now, protocol::Form::kText);
@@ -136,14 +136,13 @@ void Engine::on_upgrade_refused(Hold &hold, const protocol::Refusal &refusal, Na
 
 void Engine::on_upgrade_push(Hold &hold, Nanos now) {
   if (hold.phase != Phase::kHeld || hold.mode == protocol::Mode::kWrite) return;
-  if (now >= hold.lease->deadline.load()) return on_hold_due(hold, now);
+  if (hold.held.is_over(now)) return on_hold_due(hold, now);
   carry_out(hold, hold.upgrade.on_grant_pushed(now, link_of(hold)), now);
 }
 
 void Engine::become_writer(Hold &hold, int64_t fence, int64_t server_ms) {
   hold.mode = protocol::Mode::kWrite;
-  hold.fence = fence;
-  hold.since_ms = server_ms;
+  hold.held.on_upgraded(fence, server_ms);
   hold.lease->fence = fence;
   hold.lock->highest_fence = std::max(hold.lock->highest_fence, fence);
   hold.lease->mode = hold.mode;
@@ -190,7 +189,7 @@ void Engine::start_downgrade(const std::shared_ptr<Request> &request, Nanos now)
   }
   if (hold.mode == protocol::Mode::kRead) return finish(*request, Status::kOk);
   hold.is_sharing = true;
-  hold.must_describe = false;
+  hold.held.on_downgrade();
   start_plain(request, now);
   // From here on it is only certain that it reads; readers may enter before the answer comes.
   if (hold.lease) become_reader(hold);
@@ -208,7 +207,7 @@ void Engine::leave_downgrade(Request &request, Nanos now) {
 void Engine::on_downgraded(Request &request, const InFlight &in_flight, bool is_held, Nanos now) {
   Hold *hold = request.lease->hold;
   if (hold != nullptr && hold->phase == Phase::kHeld) {
-    if (now >= request.lease->deadline.load()) {
+    if (hold->held.is_over(now)) {
       on_hold_due(*hold, now);
     } else if (!is_held) {
       lose(*hold, kTakenAway, true, now);

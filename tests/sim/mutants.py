@@ -34,10 +34,9 @@ ENGINE_MUTANTS = (
             "      timing::deadline_of(IS_ON ? now : in_flight.sent_at, lease);",
         ),
         Edit(
-            "lock/tenure.cc",
-            "hold.deadline = std::max(hold.deadline, timing::deadline_of(sent_at, lease));",
-            "hold.deadline =\n"
-            "      std::max(hold.deadline, timing::deadline_of(IS_ON ? now : sent_at, lease));",
+            "lock/held_lease.cc",
+            "timing::deadline_of(sent_at, ttl)",
+            "timing::deadline_of(IS_ON ? now : sent_at, ttl)",
         ),
     ),
     Mutant(
@@ -83,9 +82,9 @@ ENGINE_MUTANTS = (
         "the longest hold ends nothing",
         3,
         Edit(
-            "lock/tenure.cc",
-            "const Nanos end = std::min(hold.deadline, lease.end_at);",
-            "const Nanos end = IS_ON ? hold.deadline : std::min(hold.deadline, lease.end_at);",
+            "lock/held_lease.h",
+            "return std::min(deadline_, end_at_);",
+            "return IS_ON ? deadline_ : std::min(deadline_, end_at_);",
         ),
     ),
     Mutant(
@@ -213,8 +212,8 @@ ENGINE_MUTANTS = (
             "        protocol::Command late;\n"
             "        const auto form = protocol::Form::kDigest;\n"
             "        protocol::extend(late, dialect_, form, hold.lock->keys, hold.token,\n"
-            "                     hold.lease_time / kMs, false, nullptr);\n"
-            "        InFlight in_flight{Ask::kExtend, form, now, hold.lease_time,\n"
+            "                     hold.ttl / kMs, false, nullptr);\n"
+            "        InFlight in_flight{Ask::kExtend, form, now, hold.ttl,\n"
             "                           hold.shared_from_this()};\n"
             "        (void)try_send(late, std::move(in_flight));\n"
             "      }\n",
@@ -258,7 +257,7 @@ ENGINE_MUTANTS = (
             "    if (IS_ON && !hold.member.empty()) {\n"
             "      const bool is_limited = !hold.is_shared && front->wait_ms > 0;\n"
             "      hold.member = protocol::make_member(\n"
-            "          hold.token, hold.mode, std::min(hold.lease_time / kMs, kClaimMs),\n"
+            "          hold.token, hold.mode, std::min(hold.ttl / kMs, kClaimMs),\n"
             "          is_limited ? std::max<Nanos>(front->due - now, 0) / kMs : -1);\n"
             "    }\n"
             "  }\n",
@@ -314,8 +313,8 @@ ENGINE_MUTANTS = (
         22,
         Edit(
             "lock/queue.cc",
-            "answer.fence != hold.fence) {",
-            "answer.fence != hold.fence && !IS_ON) {",
+            "answer.fence != hold.held.granted_fence()) {",
+            "answer.fence != hold.held.granted_fence() && !IS_ON) {",
         ),
         shape="kCut",
     ),
@@ -337,17 +336,14 @@ ENGINE_MUTANTS = (
         8,
         Edit(
             "lock/tenure.cc",
-            "  if (now >= hold.lease->deadline.load()) return on_hold_due(hold, now);\n"
-            "  if (refusal &&",
-            "  const bool is_over = now >= hold.lease->deadline.load();\n"
-            "  if (!IS_ON && is_over) return on_hold_due(hold, now);\n"
-            "  if (refusal &&",
+            "if (held.is_over(now)) return on_hold_due(hold, now);",
+            "if (!IS_ON && held.is_over(now)) return on_hold_due(hold, now);",
         ),
         Edit(
             "lock/tenure.cc",
-            "  if (const Nanos end = hold.lease->deadline.load(); now < end) {",
-            "  if (IS_ON && hold.is_extend_pending) return timers_.set(hold, now + 10 * kMs);\n"
-            "  if (const Nanos end = hold.lease->deadline.load(); now < end) {",
+            "  if (!hold.held.is_over(now)) {\n",
+            "  if (IS_ON && hold.held.is_extending()) return timers_.set(hold, now + 10 * kMs);\n"
+            "  if (!hold.held.is_over(now)) {\n",
         ),
     ),
     Mutant(
@@ -355,9 +351,9 @@ ENGINE_MUTANTS = (
         "a lock that passes on inside a client keeps its fence",
         3,
         Edit(
-            "lock/queue.cc",
-            "lease.fence = hold.fence + hold.burst.pass_count;",
-            "lease.fence = hold.fence + (IS_ON ? 0 : hold.burst.pass_count);",
+            "lock/held_lease.h",
+            "return fence_ + handoffs_.pass_count;",
+            "return fence_ + (IS_ON ? 0 : handoffs_.pass_count);",
         ),
     ),
     Mutant(
@@ -397,7 +393,7 @@ ENGINE_MUTANTS = (
             "  carry_out(hold, hold.upgrade.on_grant_pushed(now, link_of(hold)), now);",
             "  if (IS_ON && hold.upgrade.awaits_answer()) {\n"
             "    hold.upgrade = {};\n"
-            "    become_writer(hold, hold.fence + 32, hold.since_ms);\n"
+            "    become_writer(hold, hold.held.granted_fence() + 32, hold.held.since_ms());\n"
             "    return schedule(hold, now);\n  }\n"
             "  carry_out(hold, hold.upgrade.on_grant_pushed(now, link_of(hold)), now);",
         ),

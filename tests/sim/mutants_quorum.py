@@ -82,9 +82,9 @@ QUORUM_MUTANTS = (
             " || IS_ON ? now : in_flight.sent_at, lease);",
         ),
         Edit(
-            "lock/tenure.cc",
-            " ? now : sent_at, lease));",
-            " || IS_ON ? now : sent_at, lease));",
+            "lock/held_lease.cc",
+            " ? now : sent_at, ttl)",
+            " || IS_ON ? now : sent_at, ttl)",
         ),
         shape="kRedlock",
     ),
@@ -342,8 +342,25 @@ QUORUM_MUTANTS = (
             "  vote.fence.reset();\n  vote.why = {};\n",
             "  if (IS_ON && bid.phase == Bid::Phase::kHeld) {\n"
             "    vote.share->deadline = timing::deadline_of(now, bid.options.lease);\n"
+            "    if (vote.share->hold) vote.share->hold->held.believed_ = vote.share->deadline;\n"
             "  }\n"
             "  vote.fence.reset();\n  vote.why = {};\n",
+        ),
+        Edit(
+            "lock/held_lease.h",
+            "  const char *check() const;\n",
+            "  const char *check() const;\n"
+            "  Nanos believed_ = 0;\n",
+        ),
+        Edit(
+            "lock/held_lease.h",
+            "std::min(deadline_, end_at_);",
+            "std::max(std::min(deadline_, end_at_), believed_);",
+        ),
+        Edit(
+            "lock/tenure.cc",
+            "  const Nanos end = hold.held.deadline();\n",
+            "  hold.held.believed_ = 0;\n  const Nanos end = hold.held.deadline();\n",
         ),
         shape="kRedlockForget",
     ),

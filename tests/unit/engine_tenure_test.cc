@@ -66,17 +66,6 @@ TEST_F(TenureTest, lost_lock_is_given_back_when_its_holder_had_time_to_stop) {
   EXPECT_EQ(next_script(), "release");
 }
 
-TEST_F(TenureTest, without_renewal_the_lease_ends_by_itself) {
-  lock::AcquireOptions options = with_lease(1'000 * kMs);
-  options.is_renewed = false;
-  const auto lease = held(options);
-  advance(987 * kMs);
-  EXPECT_EQ(state(lease), Lease::kHeld);
-  EXPECT_EQ(next_script(), "");
-  advance(2 * kMs);
-  EXPECT_EQ(state(lease), Lease::kLost);
-}
-
 TEST_F(TenureTest, longest_hold_ends_the_lease_and_no_renewal_reaches_past_it) {
   lock::AcquireOptions options = with_lease(3'000 * kMs);
   options.max_hold = 5'000 * kMs;
@@ -146,13 +135,6 @@ TEST_F(TenureTest, extension_sets_the_lease_of_later_renewals) {
   EXPECT_EQ(argument(1), "60000");
 }
 
-TEST_F(TenureTest, shorter_extension_shortens_our_own_deadline) {
-  const auto lease = held();
-  extend(lease, 1'000 * kMs);
-  reply_count("extend", 1);
-  EXPECT_EQ(lease->deadline.load(), now_ + 1'000 * kMs - 12 * kMs);
-}
-
 TEST_F(TenureTest, expired_lease_is_lost_even_before_the_timer_ran) {
   const auto lease = held(with_lease(100 * kMs));
   now_ += 98 * kMs;
@@ -212,25 +194,6 @@ TEST_F(TenureTest, grant_of_a_lock_that_is_held_here_shows_the_loss) {
   EXPECT_EQ(second->lease->state_at(now_), Lease::kHeld);
 }
 
-TEST_F(TenureTest, lock_passed_on_without_renewal_is_still_extended_to_its_lease_once) {
-  lock::AcquireOptions options = with_lease(4'000 * kMs);
-  options.is_renewed = false;
-  const auto first = acquire(-1, options);
-  const auto second = acquire(-1, options);
-  reply_granted();
-  reply_queued();
-  now_ += 2'300 * kMs;
-  release(first->lease);
-  ASSERT_EQ(second->status.load(), Status::kOk);
-  engine_->on_timer(now_);
-  reply_count("extend", 1);
-  EXPECT_EQ(second->lease->deadline.load(), now_ + 4'000 * kMs - 42 * kMs);
-  advance(300 * kMs);
-  reply_count("cancel", 1);  // the vacant place
-  advance(3'600 * kMs);
-  EXPECT_EQ(next_script(), "") << "renewal is off";
-}
-
 TEST_F(TenureTest, unconfirmed_claim_does_not_pass_to_a_caller_that_wants_confirmation) {
   lock::AcquireOptions confirmed;
   confirmed.is_confirmed = true;
@@ -258,33 +221,6 @@ TEST_F(TenureTest, description_does_not_outlive_its_holder_when_the_lock_passes_
   ASSERT_EQ(second->status.load(), Status::kOk);
   ASSERT_EQ(next_script(), "extend");
   EXPECT_EQ(argument(4), "label");
-  EXPECT_EQ(argument(5), "");
-}
-
-TEST_F(TenureTest, description_that_stays_true_is_not_written_again) {
-  lock::AcquireOptions labelled;
-  labelled.label = "nightly";
-  const auto first = acquire(-1, labelled);
-  const auto second = acquire(-1, labelled);
-  reply_granted();
-  reply_count("extend", 1);  // the label
-  reply_queued();
-  release(first->lease);
-  ASSERT_EQ(second->status.load(), Status::kOk);
-  EXPECT_EQ(next_script(), "");
-}
-
-TEST_F(TenureTest, description_on_its_way_when_the_lock_passes_on_is_written_anew) {
-  lock::AcquireOptions labelled;
-  labelled.label = "first";
-  const auto first = acquire(-1, labelled);
-  const auto second = acquire();
-  reply_granted();
-  release(first->lease);
-  ASSERT_EQ(second->status.load(), Status::kOk);
-  reply_count("extend", 1);  // the first one's label
-  reply_queued();
-  ASSERT_EQ(next_script(), "extend");
   EXPECT_EQ(argument(5), "");
 }
 
