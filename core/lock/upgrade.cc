@@ -26,6 +26,7 @@ Upgrade::Step Upgrade::start(bool is_one_try, Nanos now, Link link) {
 // A rollback goes first: UPGRADE ahead of CANCEL would be cancelled with it.
 Upgrade::Step Upgrade::resume(Nanos now, Link link) {
   due_ = kNever;  // a connection or an answer continues, if not the timer
+  if (!is_unanswered_) poll_hint_at_ = kNever;
   if (!link.is_up) return {};
   if (rollback_ != Rollback::kNone) {
     if (is_rolling_back_) return {};

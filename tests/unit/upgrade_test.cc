@@ -12,7 +12,6 @@
 #include <functional>
 #include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace redlatch::lock {
@@ -120,7 +119,6 @@ class UpgradeTest : public ::testing::Test {
 
 TEST_F(UpgradeTest, answer_makes_the_writer) {
   EXPECT_EQ(start().command, Command::kUpgrade);
-  EXPECT_TRUE(upgrade_.is_wanted());
   grant();
   EXPECT_EQ(last_, Transition::kGranted);
   expect_idle();
@@ -209,6 +207,15 @@ TEST_F(UpgradeTest, hints_bring_a_poll_forward_and_never_put_it_off) {
   resume();
   queue(3'000 * kMs);
   EXPECT_EQ(upgrade_.due(), now_ + 3'000 * kMs) << "a hint counts once";
+}
+
+TEST_F(UpgradeTest, answer_that_asks_for_the_text_of_the_script_takes_up_a_hint) {
+  start();
+  upgrade_.on_hint(now_ + 70 * kMs);
+  ASSERT_TRUE(answer_upgrade());
+  EXPECT_EQ(resume().command, Command::kUpgrade) << "at once, so that the hint is served";
+  queue();
+  EXPECT_EQ(upgrade_.due(), now_ + 15'000 * kMs);
 }
 
 TEST_F(UpgradeTest, refusals_that_may_pass_are_met_with_growing_pauses) {
@@ -477,13 +484,6 @@ TEST_F(UpgradeTest, event_that_the_state_does_not_allow_is_a_defect_and_changes_
   EXPECT_EQ(upgrade_.on_rollback_refused(now_).transition, Transition::kDefect);
 }
 
-TEST_F(UpgradeTest, one_try_is_never_queued_and_never_postponed) {
-  start(kOneTry);
-  ASSERT_TRUE(answer_upgrade());
-  EXPECT_EQ(upgrade_.on_queued("17", now_).transition, Transition::kDefect);
-  EXPECT_EQ(upgrade_.on_postponed(now_, 0).transition, Transition::kDefect);
-}
-
 // A server with one other reader, which leaves now and then. Commands take effect or are lost with
 // the connection, or their answers are.
 class UpgradeWalk : public UpgradeTest {
@@ -516,6 +516,7 @@ class UpgradeWalk : public UpgradeTest {
       return (void)take(upgrade_.on_rolled_back(result, now_, link_));
     }
     if (!upgrade_.awaits_answer()) return;
+    if (chance(10)) return (void)resume();  // with the text of the script
     if (result == 1) return (void)take(upgrade_.on_granted());
     if (upgrade_.is_one_try()) return (void)take(upgrade_.on_denied(now_, link_));
     if (chance(10)) return (void)take(upgrade_.on_postponed(now_, random_()));
@@ -534,6 +535,7 @@ class UpgradeWalk : public UpgradeTest {
       token_ = Token::kWrites;
       if (!writes_ && chance(80)) push();
     }
+    if (link_.is_up && chance(10)) upgrade_.on_hint(now_ + 50 * kMs);
     if (link_.is_up && chance(60)) serve();
     if (last_ == Transition::kGranted) writes_ = true;
     ASSERT_NE(last_, Transition::kDefect);
