@@ -119,7 +119,7 @@ void Engine::on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nan
     finish_upgrade(hold, status, "lock " + quoted(hold.lock->name) + why);
     return carry_out(hold, step, now);
   }
-  hold.watcher.set_rank(0);  // it stands in front of all others
+  hold.watcher.set_rank(0);  // before all other waiters
   const Nanos delay = watch_key(hold, answer, now);
   carry_out(hold, hold.upgrade.on_queued(answer.ticket, now + delay), now);
 }
@@ -159,7 +159,7 @@ void Engine::finish_upgrade(Hold &hold, Status status, std::string_view message)
   finish(*request, status, message);
 }
 
-// It did not become the writer, and goes on reading.
+// The upgrade has failed, and the lease reads on.
 void Engine::give_up_upgrade(Hold &hold, Status status, std::string_view message, Nanos now) {
   finish_upgrade(hold, status, message);
   carry_out(hold, hold.upgrade.give_up(now, link_of(hold)), now);
@@ -195,7 +195,7 @@ void Engine::start_downgrade(const std::shared_ptr<Request> &request, Nanos now)
   if (hold.lease) become_reader(hold);
 }
 
-// Nobody waits for the answer to a downgrade any more, or it was refused: it goes on by itself.
+// The answer to a downgrade no longer has a caller, or was a refusal: it continues by itself.
 void Engine::leave_downgrade(Request &request, Nanos now) {
   if (request.op != Request::Op::kDowngrade) return;
   Hold *hold = request.lease->hold;
