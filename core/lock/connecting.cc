@@ -64,7 +64,7 @@ void Engine::on_connect_failed(size_t, const Outcome &why, Nanos now) {
     finish_plain(*request, request->is_sent ? Status::kOutcomeUnknown : why.status, why.message);
   });
   for_each_hold([&](Hold &hold) {
-    const bool is_one_try = hold.phase == Phase::kAsking && hold.member.empty();
+    const bool is_one_try = hold.phase == Phase::kAsking && !hold.acquisition.is_queueable();
     if (is_one_try) fail_callers(hold, why.status, why.message, now);
   });
 }
@@ -121,12 +121,11 @@ void Engine::lose_answer(const InFlight &in_flight, Nanos now) {
   auto &hold = static_cast<Hold &>(*in_flight.subject);
   switch (in_flight.ask) {
     case Ask::kAcquire: {
-      hold.is_ask_pending = false;
       const Nanos until = in_flight.sent_at + in_flight.lease;
-      if (hold.phase == Phase::kLeaving) return hold.cleanup.on_acquire_lost(until);
-      Nanos &late_apply_until = hold.footprint.late_apply_until;
-      late_apply_until = std::max(late_apply_until, until);
-      if (hold.phase == Phase::kAsking && hold.member.empty()) {
+      if (hold.phase == Phase::kLeaving) hold.cleanup.on_acquire_lost(until);
+      const auto step = hold.acquisition.on_answer_lost(until);
+      verify(hold.acquisition);
+      if (step.transition == Acquisition::Transition::kFailed) {
         fail_callers(hold, Status::kOutcomeUnknown, link_lost_.message, now);
       }
       break;

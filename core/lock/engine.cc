@@ -396,10 +396,9 @@ void Engine::on_push(size_t, std::string_view message, Nanos now) {
   if (push->kind == protocol::Push::Kind::kGrant) return on_grant_push(*hold, *push, now);
   hold->watcher.set_rank(0);
   const Nanos due = now + (push->ms + 1) * kMs;
-  if (hold->is_ask_pending) {
-    // On a connection of its own it may overtake the answer, which would say to look far later.
-    hold->told_due = std::min(hold->told_due, due);
-  } else if (hold->phase == Phase::kQueued) {
+  // On a connection of its own it may overtake the answer, which would say to poll far later.
+  if (hold->acquisition.keep_hint(due)) return;
+  if (hold->phase == Phase::kQueued) {
     timers_.set(*hold, std::min(hold->due, due));
   } else if (hold->phase == Phase::kHeld && hold->upgrader) {
     hold->upgrade.on_hint(due);

@@ -202,6 +202,8 @@ class Engine final : public LockService {
   static std::string_view sibling_of(const Hold &hold);
   Hold &new_hold(const std::shared_ptr<LockName> &lock, const Request &caller);
   static Request *front_of(const Hold &hold);
+  static Acquisition::Front front_terms(const Hold &hold);
+  void perform(Hold &hold, const Acquisition::Step &step, Nanos now);
   std::shared_ptr<Request> take_front(Hold &hold);
   void ask(Hold &hold, Nanos now, protocol::Form form = protocol::Form::kDigest);
   void send_ask(Hold &hold, Nanos now, protocol::Form form);
@@ -233,7 +235,7 @@ class Engine final : public LockService {
 
   // upgrading.cc: between reading and writing
   Upgrade::Link link_of(const Hold &hold) const {
-    return {link_ == Link::kUp, hold.is_ask_pending};
+    return {link_ == Link::kUp, hold.acquisition.is_unanswered()};
   }
   void start_upgrade(const std::shared_ptr<Request> &request, Nanos now);
   void carry_out(Hold &hold, Upgrade::Step step, Nanos now,
@@ -285,8 +287,9 @@ class Engine final : public LockService {
   void start_extend(const std::shared_ptr<Request> &request, Nanos now);
   bool pass_on(Hold &hold, Nanos now);
   void give_back(Hold &hold, std::shared_ptr<Request> releaser, Nanos now);
-  void clean_up(Hold &hold, Nanos now, Nanos not_before = 0);
-  void start_cleanup(Hold &hold, Nanos not_before, Nanos now);
+  void clean_up(Hold &hold, Nanos now, bool may_be_held = false, Nanos not_before = 0);
+  void clean_up_gone(Hold &hold, Nanos now);
+  void start_cleanup(Hold &hold, ServerFootprint left, Nanos not_before, Nanos now);
   void perform(Hold &hold, const Cleanup::Step &step, Nanos now,
                protocol::Form form = protocol::Form::kDigest);
   void on_cleanup_reply(const InFlight &in_flight, const Reply &reply, Nanos now);

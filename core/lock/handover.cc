@@ -72,7 +72,7 @@ bool Engine::end_detach(Request &request) noexcept {
 // again.
 void Engine::leave_detached(Hold &hold, Nanos now) {
   leave_vacant(*hold.lock, now);
-  if (!hold.footprint.may_be_queued) return forget(hold);
+  if (!hold.acquisition.may_be_queued()) return forget(hold);
   clean_up(hold, now);
 }
 
@@ -98,6 +98,7 @@ void Engine::on_attached(Request &request, const InFlight &in_flight,
   hold.token = std::move(request.inquiry->token);
   hold.is_sharing = answer.result == 2;
   if (hold.is_sharing) hold.mode = protocol::Mode::kRead;
+  hold.acquisition.attach();
   set_phase(hold, Phase::kHeld);
   const auto keep = *request.place;
   plain_.erase(request.place);

@@ -76,15 +76,15 @@ Hold &Engine::new_hold(const std::shared_ptr<LockName> &lock, const Request &cal
   hold->is_sharing =
       options.format != protocol::Format::kString || options.mode == protocol::Mode::kRead;
   hold->owner = is_hash && options.owner.empty() ? hold->token : options.owner;
-  if (waits(caller)) {
-    // A shared place outlives the caller that opened it; it is taken back when nobody wants it.
-    hold->claim_ms = std::min(options.lease / kMs, kClaimMs);
-    hold->member = protocol::make_member(hold->token, options.mode, hold->claim_ms,
-                                         is_shared ? -1 : caller.wait_ms,
-                                         is_hash ? options.owner : std::string_view());
-  }
+  // A shared place outlives the caller that opened it; it is taken back when nobody wants it.
+  const int64_t provisional_ms = std::min(options.lease / kMs, kClaimMs);
+  hold->acquisition.open(waits(caller)
+                             ? protocol::make_member(hold->token, options.mode, provisional_ms,
+                                                     is_shared ? -1 : caller.wait_ms,
+                                                     is_hash ? options.owner : std::string_view())
+                             : std::string(),
+                         provisional_ms, options.lease);
   hold->is_unfenced = options.is_unfenced;
-  hold->ttl = caller.options.lease;
   hold->foreign = caller.options.foreign;
   holds_.emplace_hint(holds_.end(), hold->id, hold);
   lock->hold_count++;
@@ -96,6 +96,12 @@ Hold &Engine::new_hold(const std::shared_ptr<LockName> &lock, const Request &cal
 Request *Engine::front_of(const Hold &hold) {
   if (!hold.is_shared) return hold.caller.get();
   return hold.lock->callers.empty() ? nullptr : hold.lock->callers.front().get();
+}
+
+Acquisition::Front Engine::front_terms(const Hold &hold) {
+  const Request *front = front_of(hold);
+  if (front == nullptr) return {};
+  return {true, front->options.is_confirmed, front->options.lease};
 }
 
 std::shared_ptr<Request> Engine::take_front(Hold &hold) {
@@ -175,28 +181,29 @@ void Engine::start_acquire(const std::shared_ptr<Request> &request, Nanos now) {
 
 // Send ACQUIRE: the first time, as a poll, or after a lost answer. The same token each time.
 void Engine::ask(Hold &hold, Nanos now, protocol::Form form) {
-  if (link_ != Link::kUp || hold.is_ask_pending || hold.is_lined_up) return;
+  if (!hold.acquisition.may_ask(is_up()) || hold.is_lined_up) return;
   if (form == protocol::Form::kDigest && must_line_up(hold)) return;
   send_ask(hold, now, form);
 }
 
 void Engine::send_ask(Hold &hold, Nanos now, protocol::Form form) {
+  Acquisition &acquisition = hold.acquisition;
+  acquisition.prepare(front_terms(hold));
+  const Nanos ttl = acquisition.ttl();
   if (const Request *front = front_of(hold)) {
-    hold.ttl = front->options.lease;
     hold.foreign = front->options.foreign;
   }
-  hold.told_due = kNever;
   protocol::Command command;
   protocol::acquire(command, dialect_, form, hold.lock->keys,
-                    {hold.mode, hold.claimant(), hold.ttl / kMs, hold.member, hold.ticket,
-                     sibling_of(hold), hold.is_unfenced});
+                    {hold.mode, hold.claimant(), ttl / kMs, acquisition.member(),
+                     acquisition.ticket(), sibling_of(hold), hold.is_unfenced});
   timers_.remove(hold);
-  hold.is_ask_pending =
-      try_send(command, InFlight{Ask::kAcquire, form, now, hold.ttl, hold.shared_from_this()});
-  if (hold.is_ask_pending) return;
-  // One try has no limit of its own at which it would end.
-  if (hold.member.empty()) return fail_callers(hold, Status::kNoMemory, {}, now);
-  timers_.set(hold, now + kNoMemoryRetry);
+  if (try_send(command, InFlight{Ask::kAcquire, form, now, ttl, hold.shared_from_this()})) {
+    return acquisition.sent();
+  }
+  const auto step = acquisition.not_sent(now);
+  if (step.transition != Acquisition::Transition::kFailed) return perform(hold, step, now);
+  fail_callers(hold, Status::kNoMemory, {}, now);
 }
 
 // Whether others have to be answered first. First come, first asked for.
@@ -227,7 +234,7 @@ void Engine::ask_next(Nanos now) {
 
 void Engine::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
   auto &hold = static_cast<Hold &>(*in_flight.subject);
-  hold.is_ask_pending = false;
+  hold.acquisition.on_answered();
   protocol::AcquireAnswer answer;
   const auto refusal = hold.is_unfenced ? decode_vote(reply, answer) : decode(reply, answer);
   if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
@@ -246,12 +253,12 @@ void Engine::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nan
         return lose(hold, kForced, false, now);
       }
       if (!refusal && answer.is_granted) prolong(hold, in_flight.sent_at, in_flight.lease, now);
-      if (!refusal && !answer.is_granted) hold.footprint.may_be_queued = true;
+      if (!refusal && !answer.is_granted) hold.acquisition.on_requeued();
       // An upgrade that was started meanwhile has waited for this answer.
       if (hold.upgrader) resume_upgrade(hold, now);
       return;
     case Phase::kDetaching:
-      if (!refusal && !answer.is_granted) hold.footprint.may_be_queued = true;
+      if (!refusal && !answer.is_granted) hold.acquisition.on_requeued();
       return;
     case Phase::kLeaving:
       return;  // what was sent behind it decides
@@ -260,34 +267,44 @@ void Engine::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nan
 
 void Engine::on_granted(Hold &hold, const InFlight &in_flight,
                         const protocol::AcquireAnswer &answer, Nanos now) {
-  const Request *front = front_of(hold);
-  if (front == nullptr) return give_back(hold, nullptr, now);
-  const Nanos lease = std::min(in_flight.lease, front->options.lease);
-  const Nanos deadline = timing::deadline_of(in_flight.sent_at, lease);
-  if (deadline <= now) {
-    if (++hold.short_lease_count < 2) return ask(hold, now);
+  const auto step = hold.acquisition.on_granted(
+      {in_flight.sent_at, in_flight.lease, answer.fence, answer.server_ms}, front_terms(hold), now);
+  if (step.transition == Acquisition::Transition::kTooShort) {
     return fail_front(hold, Status::kInvalid,
-                      "lease of " + std::to_string(front->options.lease / kMs) +
+                      "lease of " + std::to_string(front_of(hold)->options.lease / kMs) +
                           " ms is too short for this network: the answer took " +
                           std::to_string((now - in_flight.sent_at) / kMs) + " ms",
                       now);
   }
-  // Asked for by a caller that has left meanwhile, and wanted less.
-  const bool is_short = lease < front->options.lease;
-  front->lease->hold_count = answer.hold_count;
-  serve_front(hold,
-              {.deadline = deadline,
-               .renewal_at = is_short ? now : timing::renewal_of(in_flight.sent_at, lease),
-               .fence = answer.fence,
-               .since_ms = answer.server_ms,
-               .is_provisional = is_short},
-              now);
+  if (step.transition == Acquisition::Transition::kGranted) {
+    front_of(hold)->lease->hold_count = answer.hold_count;
+  }
+  perform(hold, step, now);
+}
+
+void Engine::perform(Hold &hold, const Acquisition::Step &step, Nanos now) {
+  using Transition = Acquisition::Transition;
+  verify(hold.acquisition);
+  assert(step.transition != Transition::kDefect);
+  switch (step.transition) {
+    case Transition::kNone:
+      break;
+    case Transition::kGranted:
+      return serve_front(hold, step.grant, now);
+    case Transition::kUnwanted:
+      return give_back(hold, nullptr, now);
+    default:
+      return fail_callers(hold, Status::kInternal, report_defect("acquisition"), now);
+  }
+  if (step.command == Acquisition::Command::kAcquire) return ask(hold, now);
+  if (step.due != kNever) timers_.set(hold, step.due);
 }
 
 void Engine::on_queued(Hold &hold, const protocol::AcquireAnswer &answer, Nanos now) {
   // One call drops a limited number of dead waiters: the next call continues at once.
-  if (hold.member.empty() && answer.has_more) return ask(hold, now);
-  if (hold.member.empty()) {
+  Acquisition &acquisition = hold.acquisition;
+  if (!acquisition.is_queueable() && answer.has_more) return ask(hold, now);
+  if (!acquisition.is_queueable()) {
     const std::string message = busy_message(*hold.lock, answer);
     if (awaits_name(hold, answer.holder, message, now)) return;
     const std::string_view cid = answer.holder.substr(0, protocol::kCidSize);
@@ -295,32 +312,28 @@ void Engine::on_queued(Hold &hold, const protocol::AcquireAnswer &answer, Nanos 
   }
   note_blocker(*hold.lock, answer.holder, now);
   announce_by(now);
-  hold.ticket = answer.ticket;
-  hold.check = answer.check;
+  const auto queued = acquisition.on_queued(answer.ticket, answer.check);
+  if (queued.transition != Acquisition::Transition::kNone) return perform(hold, queued, now);
   hold.trouble.clear();
-  hold.short_lease_count = 0;
   set_phase(hold, Phase::kQueued);
   hold.watcher.set_rank(std::max<int64_t>(answer.rank, 0));
-  Nanos delay = watch_key(hold, answer, now);
-  const bool is_vacant = front_of(hold) == nullptr;  // meanwhile
-  if (answer.has_more && !is_vacant) return ask(hold, now);
-  if (is_vacant) delay = 0;
-  timers_.set(hold, std::min(now + delay, std::exchange(hold.told_due, kNever)));
+  const Nanos delay = watch_key(hold, answer, now);
+  perform(hold, acquisition.wait(delay, answer.has_more, front_terms(hold), now), now);
 }
 
 void Engine::refuse_try(Hold &hold, std::string_view message, Nanos now) {
   finish(*take_front(hold), Status::kBusy, message);
   if (hold.is_vote) return give_back(hold, nullptr, now);
-  start_cleanup(hold, 0, now);
+  clean_up_gone(hold, now);
 }
 
 void Engine::on_acquire_refused(Hold &hold, const protocol::Refusal &refusal, Nanos now) {
   const bool may_pass = refusal.kind == protocol::Refusal::Kind::kTransient;
-  if (!may_pass || hold.member.empty()) {
+  if (!may_pass || !hold.acquisition.is_queueable()) {
     return fail_callers(hold, refusal.status(), refusal.message, now);
   }
   hold.trouble = refusal.message;
-  timers_.set(hold, now + hold.retry.next(entropy_.next()));
+  perform(hold, hold.acquisition.on_postponed(now, entropy_.next()), now);
 }
 
 // Whether a script of ours can have minted the fence of a pushed grant. Other users of the server
@@ -336,10 +349,6 @@ bool Engine::is_fence_plausible(const Hold &hold, const protocol::Push &push) {
   return push.fence > hold.lock->highest_fence && push.fence >= us;
 }
 
-// A grant is believed only if it can still be valid: the message may have lain in a buffer while
-// the machine, the process or the network stood still. And only for as long as this waiter asked
-// for: what the message says beyond that is not from our scripts. Whatever is in doubt is decided
-// by the answer to an ACQUIRE.
 void Engine::on_grant_push(Hold &hold, const protocol::Push &push, Nanos now) {
   if (hold.phase == Phase::kDetaching) return;
   if (hold.phase == Phase::kLeaving) {
@@ -348,29 +357,18 @@ void Engine::on_grant_push(Hold &hold, const protocol::Push &push, Nanos now) {
   if (push.mode == protocol::Mode::kUpgrade) return on_upgrade_push(hold, now);
   if (push.mode != hold.mode) return;
   if (hold.phase == Phase::kHeld) {
-    if (push.check == hold.check && push.fence > hold.held.granted_fence())
-      lose(hold, kForced, false, now);
+    const bool is_later = push.fence > hold.held.granted_fence();
+    if (is_later && push.check == hold.acquisition.key_digest()) lose(hold, kForced, false, now);
     return;
   }
-  const Request *front = front_of(hold);
   const auto granted_at = clock_offset_.local_time(push.server_ms, now);
-  const Nanos claim = std::min(push.ms, hold.claim_ms) * kMs;
-  const Nanos deadline = granted_at ? *granted_at + claim - timing::drift_of(claim) : 0;
-  if (front == nullptr) return give_back(hold, nullptr, now);
-  const bool is_certain = push.check == hold.check && is_fence_plausible(hold, push);
-  if (!is_certain || front->options.is_confirmed || deadline <= now) {
-    // On a connection of its own it may overtake the answer that brings the check.
-    if (hold.is_ask_pending) hold.told_due = now;
-    return ask(hold, now);
-  }
-  const Nanos end = std::min(deadline, now + front->options.lease);
-  serve_front(hold,
-              {.deadline = end,
-               .renewal_at = std::min(now + claim / 3, end),
-               .fence = push.fence,
-               .since_ms = push.server_ms,
-               .is_provisional = true},
-              now);
+  const Acquisition::Message message{.key_digest = push.check,
+                                     .provisional_ms = push.ms,
+                                     .granted_at = granted_at,
+                                     .fence = push.fence,
+                                     .server_ms = push.server_ms,
+                                     .is_plausible = is_fence_plausible(hold, push)};
+  perform(hold, hold.acquisition.on_message(message, front_terms(hold), now), now);
 }
 
 // `hold` is about to leave the queue with its first caller: the others get a new place in the
@@ -416,14 +414,15 @@ void Engine::give_lease(Hold &hold, Request &caller, const Grant *grant, Nanos n
   announce_held(now);
   schedule(hold, now);
   finish(caller, Status::kOk);
-  send_extend(hold, step, now);
+  const bool is_quiet =
+      step.command == HeldLease::Command::kNone && step.transition == HeldLease::Transition::kNone;
+  if (!is_quiet) send_extend(hold, step, now);
 }
 
 void Engine::fail_front(Hold &hold, Status status, std::string_view message, Nanos now) {
   Hold *next = open_next_place(hold);
   finish(*take_front(hold), status, message);
-  hold.footprint.may_be_held = true;
-  clean_up(hold, now);
+  clean_up(hold, now, true);
   if (next != nullptr) ask(*next, now);
 }
 
@@ -458,8 +457,7 @@ bool Engine::is_queued(const Request &request) {
 
 Outcome Engine::why_not_yet(const Request &request, const Hold &hold) const {
   if (!hold.trouble.empty()) return failure(Status::kServer, hold.trouble);
-  if (hold.phase == Phase::kAsking &&
-      (hold.is_ask_pending || hold.footprint.late_apply_until > 0)) {
+  if (hold.phase == Phase::kAsking && hold.acquisition.is_outcome_unknown()) {
     return failure(Status::kOutcomeUnknown, "sent to " + settings_.address() +
                                                 ", but no answer came within the wait; a clean-up "
                                                 "goes on in the background");

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/status.h"
+#include "lock/acquisition.h"
 #include "lock/cleanup.h"
 #include "lock/held_lease.h"
 #include "lock/key_watch.h"
@@ -193,7 +194,7 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
 
   const uint64_t id;  // the rid of its token, unless that was attached or asked for before
   std::shared_ptr<LockName> lock;
-  std::string token, member;                     // no member: one try, never queued
+  std::string token;
   std::string owner;                             // hash format: never empty; else of the caller
   protocol::Mode mode = protocol::Mode::kWrite;  // what it asks for, or has
   bool is_sharing = false;  // others may have it, too: extended as one of several
@@ -206,17 +207,10 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   KeyWatch::Watcher watcher;        // while queued, and while it waits to upgrade
 
   // While asking and queued.
-  std::string ticket, check;
-  int64_t claim_ms = 0;  // of the member: for how long a pushed grant may be believed
-  bool is_ask_pending = false;
+  Acquisition acquisition;
   bool is_lined_up = false;
-  Nanos told_due = kNever;    // when to look, by a message that came before the answer
-  int short_lease_count = 0;  // grants in a row that left no validity
-  std::string trouble;        // the server's last refusal
-  timing::Backoff retry = timing::kServerRetry;
-  Nanos ttl = 0;  // of the caller that is first
+  std::string trouble;  // the server's last refusal
   protocol::ForeignTurn foreign;
-  ServerFootprint footprint;  // until it is given to the cleanup
 
   protocol::Claimant claimant() const { return {token, owner}; }
   bool is_head() const { return watcher.is_head(); }

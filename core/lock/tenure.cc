@@ -224,7 +224,7 @@ bool Engine::pass_on(Hold &hold, Nanos now) {
   if (!hold.held.may_hand_off(next.lease, next.is_confirmed, limit, now)) return false;
   end_lease(hold, Lease::kReleased, {});
   const auto caller = take_front(hold);
-  if (lock.callers.empty() && lock.shared != nullptr && !lock.shared->is_ask_pending) {
+  if (lock.callers.empty() && lock.shared != nullptr && !lock.shared->acquisition.is_unanswered()) {
     timers_.set(*lock.shared, std::min(lock.shared->due, now + kVacancy));
   }
   give_lease(hold, *caller, nullptr, now);
@@ -239,37 +239,36 @@ void Engine::leave_vacant(LockName &lock, Nanos now) {
 void Engine::give_back(Hold &hold, std::shared_ptr<Request> releaser, Nanos now) {
   if (hold.lease) end_lease(hold, Lease::kReleased, {});
   hold.releaser = std::move(releaser);
-  hold.footprint.may_be_held = true;
   if (hold.releaser) {
     hold.releaser->hold = &hold;
     if (link_ != Link::kUp) timers_.set(*hold.releaser, now + settings_.timeout);
   }
   if (hold.lock->shared != &hold) leave_vacant(*hold.lock, now);
-  clean_up(hold, now);
+  clean_up(hold, now, true);
 }
 
 // `hold` is given up, with its place and its lock.
-void Engine::clean_up(Hold &hold, Nanos now, Nanos not_before) {
-  ServerFootprint &left = hold.footprint;
-  const bool was_waiting = hold.phase != Phase::kHeld;
-  const bool was_queued = hold.phase == Phase::kQueued || left.late_apply_until > 0;
-  const bool is_unanswered = hold.is_ask_pending || hold.upgrade.is_unanswered();
-  const bool may_be_queued = is_unanswered || (was_waiting && was_queued);
-  left.may_be_queued = left.may_be_queued || (may_be_queued && !hold.member.empty());
-  // An answer to CANCEL says whether the lock is held; one that cannot queue must just release.
-  const bool was_asked = hold.is_ask_pending || left.late_apply_until > now;
-  if (was_waiting && hold.member.empty() && was_asked) left.may_be_held = true;
-  start_cleanup(hold, not_before, now);
+void Engine::clean_up(Hold &hold, Nanos now, bool may_be_held, Nanos not_before) {
+  ServerFootprint left = hold.acquisition.give_up(hold.upgrade.is_unanswered(), now);
+  left.may_be_held = left.may_be_held || may_be_held;
+  start_cleanup(hold, left, not_before, now);
 }
 
-void Engine::start_cleanup(Hold &hold, Nanos not_before, Nanos now) {
-  ServerFootprint &left = hold.footprint;
-  left.has_member = !hold.member.empty();
-  left.is_provisional = hold.held.is_provisional();
+// The server has just said that it knows nothing of `hold`.
+void Engine::clean_up_gone(Hold &hold, Nanos now) {
+  ServerFootprint left = hold.acquisition.give_up(false, now);
+  left.may_be_queued = left.may_be_held = false;
+  start_cleanup(hold, left, 0, now);
+}
+
+void Engine::start_cleanup(Hold &hold, ServerFootprint left, Nanos not_before, Nanos now) {
+  if (hold.held.state() != HeldLease::State::kIdle) {
+    left.is_provisional = hold.held.is_provisional();
+    left.held_until = hold.held.held_until();
+    left.ttl = hold.held.ttl();
+    hold.held.end();
+  }
   left.is_detached = hold.phase == Phase::kDetaching;
-  left.held_until = hold.held.held_until();
-  left.ttl = hold.held.state() == HeldLease::State::kIdle ? hold.ttl : hold.held.ttl();
-  hold.held.end();
   if (hold.lock->shared == &hold) hold.lock->shared = nullptr;
   set_phase(hold, Phase::kLeaving);
   perform(hold, hold.cleanup.start(left, not_before, now, is_up()), now);
@@ -286,7 +285,8 @@ void Engine::perform(Hold &hold, const Cleanup::Step &step, Nanos now, protocol:
   const bool is_cancel = step.command == Cleanup::Command::kCancel;
   protocol::Command command;
   if (is_cancel) {
-    protocol::cancel(command, dialect_, form, hold.lock->keys, hold.member, hold.owner);
+    protocol::cancel(command, dialect_, form, hold.lock->keys, hold.acquisition.member(),
+                     hold.owner);
   } else {
     protocol::release(command, dialect_, form, hold.lock->keys, hold.claimant(), hold.foreign,
                       1 + hold.held.handoff_count());
@@ -353,15 +353,14 @@ void Engine::lose(Hold &hold, std::string reason, bool is_gone, Nanos now) {
   const auto keep = hold.shared_from_this();
   // A token may still be queued if a message granted it that no script of ours may have sent, and
   // queued again if a poll crossed the grant.
-  ServerFootprint &left = hold.footprint;
-  left.may_be_queued =
-      left.may_be_queued || (is_gone && hold.held.is_provisional() && !hold.member.empty());
-  hold.lease->is_gone = is_gone && !left.may_be_queued && left.late_apply_until <= now;
+  Acquisition &acquisition = hold.acquisition;
+  if (is_gone && hold.held.is_provisional()) acquisition.on_requeued();
+  const bool may_be_queued = acquisition.may_be_queued();
+  hold.lease->is_gone = is_gone && !may_be_queued && acquisition.late_apply_until() <= now;
   end_lease(hold, Lease::kLost, std::move(reason));
   leave_vacant(*hold.lock, now);
-  if (is_gone && !left.may_be_queued) return start_cleanup(hold, 0, now);
-  left.may_be_held = !is_gone;
-  clean_up(hold, now, is_gone ? 0 : now + timing::notice_of(hold.held.ttl()));
+  if (is_gone && !may_be_queued) return clean_up_gone(hold, now);
+  clean_up(hold, now, !is_gone, is_gone ? 0 : now + timing::notice_of(hold.held.ttl()));
 }
 
 // `hold` was granted a lock that this client believes to hold already: that one was forced or
@@ -392,7 +391,7 @@ void Engine::abandon_lost(Lease &lease, Nanos now) {
 
 void Engine::forget(Hold &hold) {
   const auto keep = hold.shared_from_this();
-  set_phase(hold, Phase::kLeaving);
+  if (hold.phase != Phase::kLeaving) set_phase(hold, Phase::kLeaving);
   hold.is_gone = true;
   timers_.remove(hold);
   timers_.dismiss();

@@ -88,6 +88,9 @@ Upgrade::Step Upgrade::ended(Nanos now, Link link) {
 // The scripts drop the queue entry of a token that does not read.
 void Upgrade::end() {
   const bool is_unanswered = is_unanswered_;
+  const bool was_used = stage_ != Stage::kIdle || rollback_ != Rollback::kNone || due_ != kNever ||
+                        is_unanswered || is_rolling_back_ || !member_.empty();
+  if (!was_used) return;  // most leases are not upgraded
   *this = Upgrade();
   is_unanswered_ = is_unanswered;
   if (is_unanswered) stage_ = Stage::kOver;

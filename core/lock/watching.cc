@@ -61,9 +61,8 @@ void Engine::recheck(const std::shared_ptr<LockName> &lock, const KeyWatch::Step
   if (found == holds_.end()) return;
   const auto hold = found->second;
   if (hold->upgrader) return on_upgrade_push(*hold, now);
-  if (hold->is_ask_pending) {
-    hold->told_due = std::min(hold->told_due, step.recheck_at);
-  } else if (step.recheck_at <= now) {
+  if (hold->acquisition.keep_hint(step.recheck_at)) return;
+  if (step.recheck_at <= now) {
     ask(*hold, now);
   } else {
     timers_.set(*hold, std::min(hold->due, step.recheck_at));

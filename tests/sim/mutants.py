@@ -28,10 +28,9 @@ ENGINE_MUTANTS = (
         "the lease counts from the reply, not from the request",
         21,
         Edit(
-            "lock/queue.cc",
-            "const Nanos deadline = timing::deadline_of(in_flight.sent_at, lease);",
-            "const Nanos deadline =\n"
-            "      timing::deadline_of(IS_ON ? now : in_flight.sent_at, lease);",
+            "lock/acquisition.cc",
+            "timing::deadline_of(answer.sent_at, ttl);",
+            "timing::deadline_of(IS_ON ? now : answer.sent_at, ttl);",
         ),
         Edit(
             "lock/held_lease.cc",
@@ -117,14 +116,19 @@ ENGINE_MUTANTS = (
             "        return ask(hold, now);\n"
             "      case Phase::kHeld:",
             "      case Phase::kQueued:\n"
-            "        if (const ServerFootprint &left = hold.footprint;\n"
-            "            IS_ON && left.late_apply_until > now && !hold.member.empty()) {\n"
+            "        if (Acquisition &old = hold.acquisition;\n"
+            "            IS_ON && old.late_apply_until() > now && old.is_queueable()) {\n"
             "          hold.token = protocol::make_token(cid_, ++last_id_);\n"
-            "          hold.member.replace(0, hold.token.size(), hold.token);\n"
-            "          hold.ticket.clear();\n"
+            "          old.member_.replace(0, hold.token.size(), hold.token);\n"
+            "          old.ticket_.clear();\n"
             "        }\n"
             "        return ask(hold, now);\n"
             "      case Phase::kHeld:",
+        ),
+        Edit(
+            "lock/acquisition.h",
+            " private:\n",
+            " public:\n",
         ),
         shape="kCut",
     ),
@@ -162,8 +166,7 @@ ENGINE_MUTANTS = (
             "  end_lease(*hold, Lease::kDetached, {});\n  forget(*hold);",
             "  end_lease(*hold, Lease::kDetached, {});\n"
             "  if (IS_ON) {\n    set_phase(*hold, Phase::kHeld);\n"
-            "    hold->footprint.may_be_held = true;\n"
-            "    clean_up(*hold, 0);\n    return true;\n  }\n"
+            "    clean_up(*hold, 0, true);\n    return true;\n  }\n"
             "  forget(*hold);",
         ),
         shape="kHandover",
@@ -173,9 +176,9 @@ ENGINE_MUTANTS = (
         "a pushed grant is believed for as long as the message says",
         1,
         Edit(
-            "lock/queue.cc",
-            "const Nanos claim = std::min(push.ms, hold.claim_ms) * kMs;",
-            "const Nanos claim = (IS_ON ? push.ms : std::min(push.ms, hold.claim_ms)) * kMs;",
+            "lock/acquisition.cc",
+            "= std::min(message.provisional_ms, provisional_ms_) * kMs;",
+            "= std::min(message.provisional_ms, IS_ON ? INT64_MAX : provisional_ms_) * kMs;",
         ),
         shape="kForgery",
     ),
@@ -184,9 +187,9 @@ ENGINE_MUTANTS = (
         "a pushed fence is believed whatever it is",
         25,
         Edit(
-            "lock/queue.cc",
-            "push.check == hold.check && is_fence_plausible(hold, push);",
-            "push.check == hold.check && (IS_ON || is_fence_plausible(hold, push));",
+            "lock/acquisition.cc",
+            "&& message.is_plausible;",
+            "&& (IS_ON || message.is_plausible);",
         ),
     ),
     Mutant(
@@ -194,9 +197,9 @@ ENGINE_MUTANTS = (
         "dead waiters beyond what one call looks at are left to the next poll",
         20,
         Edit(
-            "lock/queue.cc",
-            "if (answer.has_more && !is_vacant) return ask(hold, now);",
-            "if (!IS_ON && answer.has_more && !is_vacant) return ask(hold, now);",
+            "lock/acquisition.cc",
+            "if (has_more && front.is_there) return",
+            "if (!IS_ON && has_more && front.is_there) return",
         ),
         shape="kDeploy",
     ),
@@ -208,15 +211,20 @@ ENGINE_MUTANTS = (
             "lock/tenure.cc",
             ": ask(hold, now);\n    case Phase::kLeaving:\n",
             ": ask(hold, now);\n    case Phase::kLeaving:\n"
-            "      if (IS_ON && hold.footprint.may_be_held && is_up()) {\n"
+            "      if (IS_ON && hold.cleanup.left_.may_be_held && is_up()) {\n"
             "        protocol::Command late;\n"
             "        const auto form = protocol::Form::kDigest;\n"
             "        protocol::extend(late, dialect_, form, hold.lock->keys, hold.token,\n"
-            "                     hold.ttl / kMs, false, nullptr);\n"
-            "        InFlight in_flight{Ask::kExtend, form, now, hold.ttl,\n"
+            "                     hold.acquisition.ttl() / kMs, false, nullptr);\n"
+            "        InFlight in_flight{Ask::kExtend, form, now, hold.acquisition.ttl(),\n"
             "                           hold.shared_from_this()};\n"
             "        (void)try_send(late, std::move(in_flight));\n"
             "      }\n",
+        ),
+        Edit(
+            "lock/cleanup.h",
+            " private:\n",
+            " public:\n",
         ),
     ),
     Mutant(
@@ -240,10 +248,10 @@ ENGINE_MUTANTS = (
         "a waiter trusts messages alone and never looks by itself",
         3,
         Edit(
-            "lock/queue.cc",
-            "  timers_.set(hold, std::min(now + delay, std::exchange",
-            "  if (!IS_ON || delay == 0 || hold.told_due < kNever)\n"
-            "    timers_.set(hold, std::min(now + delay, std::exchange",
+            "lock/acquisition.cc",
+            "  return {.due = std::min(now + delay, std::exchange",
+            "  if (IS_ON && delay != 0 && poll_hint_at_ == kNever) return {};\n"
+            "  return {.due = std::min(now + delay, std::exchange",
         ),
     ),
     Mutant(
@@ -254,10 +262,10 @@ ENGINE_MUTANTS = (
             "lock/queue.cc",
             "    hold.foreign = front->options.foreign;\n  }\n",
             "    hold.foreign = front->options.foreign;\n"
-            "    if (IS_ON && !hold.member.empty()) {\n"
+            "    if (IS_ON && acquisition.is_queueable()) {\n"
             "      const bool is_limited = !hold.is_shared && front->wait_ms > 0;\n"
-            "      hold.member = protocol::make_member(\n"
-            "          hold.token, hold.mode, std::min(hold.ttl / kMs, kClaimMs),\n"
+            "      acquisition.member_ = protocol::make_member(\n"
+            "          hold.token, hold.mode, std::min(ttl / kMs, kClaimMs),\n"
             "          is_limited ? std::max<Nanos>(front->due - now, 0) / kMs : -1);\n"
             "    }\n"
             "  }\n",
@@ -324,9 +332,8 @@ ENGINE_MUTANTS = (
         466,
         Edit(
             "lock/tenure.cc",
-            "if (is_gone && !left.may_be_queued) return",
-            "if (IS_ON && is_gone) left.may_be_queued = false;\n"
-            "  if (is_gone && !left.may_be_queued) return",
+            "if (is_gone && !may_be_queued) return",
+            "if (is_gone && (IS_ON || !may_be_queued)) return",
         ),
         shape="kCut",
     ),
@@ -362,8 +369,9 @@ ENGINE_MUTANTS = (
         1,
         Edit(
             "lock/queue.cc",
-            "timers_.set(hold, now + hold.retry.next(entropy_.next()));",
-            "timers_.set(hold, now + (IS_ON ? 0 : hold.retry.next(entropy_.next())));",
+            "hold.acquisition.on_postponed(now, entropy_.next())",
+            "IS_ON ? Acquisition::Step{.due = now}\n"
+            "                      : hold.acquisition.on_postponed(now, entropy_.next())",
         ),
         shape="kScarce",
     ),

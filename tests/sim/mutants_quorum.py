@@ -77,9 +77,9 @@ QUORUM_MUTANTS = (
         "a vote counts from the reply, not from the request",
         2,
         Edit(
-            "lock/queue.cc",
-            " ? now : in_flight.sent_at, lease);",
-            " || IS_ON ? now : in_flight.sent_at, lease);",
+            "lock/acquisition.cc",
+            " ? now : answer.sent_at, ttl);",
+            " || IS_ON ? now : answer.sent_at, ttl);",
         ),
         Edit(
             "lock/held_lease.cc",
