@@ -109,8 +109,10 @@ class Engine final : public LockService {
   }
   // Whether `request`, which waits, is next.
   static bool is_head(const Request &request) { return request.hold && request.hold->is_head(); }
-  // "; holder: " and who last kept a request waiting for the lock `name`; empty if not known.
-  std::string holder_words(std::string_view name) const;
+  // The client that had the lock `name` when the server was asked last; empty if not known.
+  std::string_view blocker_of(std::string_view name) const;
+  // "; holder: " and the name of a client; empty if not known.
+  std::string words_of_blocker(std::string_view cid) const;
   // Ask again for what `request` waits for.
   void poll(Request &request, Nanos now) {
     if (request.hold != nullptr) ask(*request.hold, now);
@@ -275,12 +277,11 @@ class Engine final : public LockService {
   void withdraw_name(Nanos now);
   bool ask_name(std::shared_ptr<NameQuery> query, Nanos now);
   bool name_clients(const std::shared_ptr<Request> &request, Nanos now);
-  bool awaits_name(Hold &hold, std::string_view holder, const std::string &message, Nanos now);
-  void note_blocker(LockName &lock, std::string_view holder, Nanos now);
+  bool awaits_name(Hold &hold, const std::string &message, Nanos now);
+  void ask_wanted_name(LockName &lock, Nanos now);
   void on_slow(Request &request, Nanos now);
   void note_name(NameQuery &query, const Reply *reply, Nanos now) noexcept;
   void on_name(const std::shared_ptr<Subject> &subject, const Reply *reply, Nanos now);
-  std::string words_of_blocker(std::string_view cid) const;
 
   // tenure.cc: from a grant to the end
   void start_release(const std::shared_ptr<Request> &request, Nanos now);

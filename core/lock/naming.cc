@@ -120,11 +120,9 @@ bool Engine::name_clients(const std::shared_ptr<Request> &request, Nanos now) {
 }
 
 // @return whether a refused try is answered later, when the name of the holder is known.
-bool Engine::awaits_name(Hold &hold, std::string_view holder, const std::string &message,
-                         Nanos now) {
-  if (!protocol::is_token(holder)) return false;
-  const std::string_view cid = client_of(holder);
-  if (cid == cid_ || !names_of_clients_.is_due(cid, now)) return false;
+bool Engine::awaits_name(Hold &hold, const std::string &message, Nanos now) {
+  const std::string_view cid = hold.lock->blocker;
+  if (cid.empty() || cid == cid_ || !names_of_clients_.is_due(cid, now)) return false;
   auto query = std::make_shared<NameQuery>();
   query->cid = cid;
   // A vote is one of several answers: it does not wait for the name, which the next round knows.
@@ -136,10 +134,8 @@ bool Engine::awaits_name(Hold &hold, std::string_view holder, const std::string 
   return ask_name(std::move(query), now) && !hold.is_vote;
 }
 
-void Engine::note_blocker(LockName &lock, std::string_view holder, Nanos now) {
-  const bool is_known = protocol::is_token(holder);
-  lock.blocker = is_known ? client_of(holder) : std::string_view();
-  if (!lock.is_name_wanted || !is_known) return;
+void Engine::ask_wanted_name(LockName &lock, Nanos now) {
+  if (!lock.is_name_wanted || lock.blocker.empty()) return;
   lock.is_name_wanted = false;
   if (lock.blocker == cid_ || !names_of_clients_.is_due(lock.blocker, now)) return;
   auto query = std::make_shared<NameQuery>();
@@ -183,9 +179,9 @@ void Engine::on_name(const std::shared_ptr<Subject> &subject, const Reply *reply
   }
 }
 
-std::string Engine::holder_words(std::string_view name) const {
+std::string_view Engine::blocker_of(std::string_view name) const {
   const auto found = names_.find({protocol::Format::kString, name});
-  return found == names_.end() ? std::string() : words_of_blocker(found->second->blocker);
+  return found == names_.end() ? std::string_view() : std::string_view(found->second->blocker);
 }
 
 std::string Engine::words_of_blocker(std::string_view cid) const {

@@ -304,13 +304,15 @@ void Engine::on_queued(Hold &hold, const protocol::AcquireAnswer &answer, Nanos 
   // One call drops a limited number of dead waiters: the next call continues at once.
   Acquisition &acquisition = hold.acquisition;
   if (!acquisition.is_queueable() && answer.has_more) return ask(hold, now);
+  LockName &lock = *hold.lock;
+  const bool is_ours = protocol::is_token(answer.holder);
+  lock.blocker = is_ours ? answer.holder.substr(0, protocol::kCidSize) : std::string_view();
   if (!acquisition.is_queueable()) {
-    const std::string message = busy_message(*hold.lock, answer);
-    if (awaits_name(hold, answer.holder, message, now)) return;
-    const std::string_view cid = answer.holder.substr(0, protocol::kCidSize);
-    return refuse_try(hold, message + words_of_blocker(cid), now);
+    const std::string message = busy_message(lock, answer);
+    if (awaits_name(hold, message, now)) return;
+    return refuse_try(hold, message + words_of_blocker(lock.blocker), now);
   }
-  note_blocker(*hold.lock, answer.holder, now);
+  ask_wanted_name(lock, now);
   announce_by(now);
   const auto queued = acquisition.on_queued(answer.ticket, answer.check);
   if (queued.transition != Acquisition::Transition::kNone) return perform(hold, queued, now);

@@ -195,8 +195,9 @@ void Quorum::ask(Bid &bid, size_t node, uint64_t rid, Nanos now) {
   ballot->rid = rid;
   ballot->wait_ms = 0;
   if (is_in_line) {
+    // Rounded up: the place in line is not to end before the wait.
     const bool is_limited = bid.wait_until != kNever;
-    ballot->wait_ms = is_limited ? std::max<Nanos>(1, (bid.wait_until - now) / kMs) : -1;
+    ballot->wait_ms = is_limited ? (bid.wait_until - now + kMs - 1) / kMs : -1;
   }
   nodes_[node]->engine.start(ballot, now);
   Vote &vote = bid.votes[node];
@@ -261,6 +262,9 @@ void Quorum::take_answer(Bid &bid, size_t node, Nanos now) {
   } else if (outcome.ok()) {
     silence(bid, node, why_no_vote(*nodes_[node], now), now);
   } else if (is_taken) {
+    // From the engine, which forgets the lock when all of it is given back.
+    vote.blocker = nodes_[node]->engine.blocker_of(bid.name);
+    if (is_of_line && !vote.blocker.empty()) bid.blocker = vote.blocker;
     vote.let_go();
     vote.state = State::kNo;
     vote.why = outcome;
@@ -299,6 +303,7 @@ void Quorum::count_votes(Bid &bid, Nanos now) {
 void Quorum::end_round(Bid &bid, Nanos now) {
   const size_t answered = bid.count(State::kYes) + bid.count(State::kNo);
   if (bid.is_try) return fail_late(bid, now);
+  note_blocker(bid);
   const auto order = order_of(bid.name);
   const auto first = std::find_if(order.begin(), order.end(), [&](size_t node) {
     return node == bid.line || bid.votes[node].state == State::kNo;
@@ -416,15 +421,37 @@ void Quorum::fail(Bid &bid, Status status, std::string_view message, Nanos now) 
 }
 
 void Quorum::fail_late(Bid &bid, Nanos now) {
+  note_blocker(bid);
   const Outcome why = why_not(bid, now);
   fail(bid, why.status, why.message, now);
 }
 
-// The name of the holder, from the first node in the order of `name` that knows it: waiters queue
-// on the nodes in that order.
-std::string Quorum::holder_words(std::string_view name) const {
-  for (const size_t node : order_of(name)) {
-    if (auto words = nodes_[node]->engine.holder_words(name); !words.empty()) return words;
+// The client that has the lock at most of the nodes that said no in this round: another one may
+// have a vote for a moment. While in line, only that node says who it is.
+void Quorum::note_blocker(Bid &bid) const {
+  if (bid.phase == Bid::Phase::kWaiting) {
+    if (bid.line == Bid::kNoLine) return;
+    const auto blocker = nodes_[bid.line]->engine.blocker_of(bid.name);
+    if (!blocker.empty()) bid.blocker = blocker;
+    return;
+  }
+  if (bid.phase != Bid::Phase::kRound) return;
+  int64_t most = 0;
+  for (const Vote &vote : bid.votes) {
+    if (vote.state != State::kNo || vote.blocker.empty()) continue;
+    const auto votes = std::count_if(bid.votes.begin(), bid.votes.end(), [&](const Vote &other) {
+      return other.state == State::kNo && other.blocker == vote.blocker;
+    });
+    if (votes > most) bid.blocker = vote.blocker;
+    most = std::max<int64_t>(most, votes);
+  }
+}
+
+// "; holder: " and its name, which any node may have been asked for.
+std::string Quorum::holder_words(const Bid &bid) const {
+  if (bid.blocker.empty()) return {};
+  for (const auto &node : nodes_) {
+    if (auto words = node->engine.words_of_blocker(bid.blocker); !words.empty()) return words;
   }
   return {};
 }
@@ -443,7 +470,7 @@ Outcome Quorum::why_not(const Bid &bid, Nanos now) const {
     if (!bid.is_try) {
       return failure(Status::kTimeout, lock + " was not granted by " + of_nodes(majority_) +
                                            " within " + in_seconds(bid.request->wait_ms) +
-                                           holder_words(bid.name));
+                                           holder_words(bid));
     }
     return failure(Status::kBusy, lock + " was granted by " + of_nodes(bid.count(State::kYes)) +
                                       ", and needs " + std::to_string(majority_) + ": " +

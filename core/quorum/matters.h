@@ -57,6 +57,7 @@ struct Vote {
   std::shared_ptr<Share> share;
   std::shared_ptr<Ballot> fence;  // its raising
   Outcome why;                    // kNo, kSilent
+  std::string blocker;            // kNo: the client that has it; empty: not known
   uint64_t rid = 0;               // of the token of the last ACQUIRE sent there
   Nanos asked_at = 0;
   bool is_spent = false;  // a RELEASE of the round's token may still come there
@@ -110,6 +111,7 @@ struct Bid final : Matter, lock::Timed {
   Nanos pause_until = 0;
   Nanos keep_until = 0;  // votes of nodes before that one
   timing::Backoff retry = timing::kQuorumRetry;
+  std::string blocker;  // the client that had the lock at the last answer; empty: not known
 };
 
 // What all votes of a lease are asked: to be released, or extended. Those that are late go on

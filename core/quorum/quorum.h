@@ -158,7 +158,8 @@ class Quorum final : public lock::LockService, private lock::Outlet {
   void pause(Bid &bid, Nanos now);
   void fail(Bid &bid, Status status, std::string_view message, Nanos now) noexcept;
   void fail_late(Bid &bid, Nanos now);
-  std::string holder_words(std::string_view name) const;
+  void note_blocker(Bid &bid) const;
+  std::string holder_words(const Bid &bid) const;
   Outcome why_not(const Bid &bid, Nanos now) const;
   Nanos node_limit(const Bid &bid) const {
     return settings_.node_timeout > 0 ? settings_.node_timeout

@@ -331,6 +331,26 @@ TEST_F(QuorumTest, a_wait_that_ends_in_line_has_timed_out) {
   EXPECT_EQ(request->status.load(), Status::kTimeout) << request->message;
 }
 
+// Whatever the wait was at when it ended: in line, asking all, or between two attempts.
+TEST_F(QuorumTest, a_wait_that_ends_names_the_holder) {
+  holder_name_ = "web-1/4711";
+  connect_all();
+  for (int64_t wait_ms = 20; wait_ms < 400; wait_ms += 19) {
+    const auto request = acquire(wait_ms);
+    const Nanos end = now_ + (wait_ms + 10) * kMs;
+    while (now_ < end) {
+      advance(kMs * 3 / 10);
+      for (size_t i = 0; i < kNodes; i++) {
+        while (script(i) == "release" || script(i) == "cancel") count(i, script(i), 0);
+        while (script(i) == "acquire") no(i);
+      }
+    }
+    ASSERT_EQ(request->status.load(), Status::kTimeout) << request->message;
+    EXPECT_NE(request->message.find("; holder: web-1/4711"), std::string::npos)
+        << wait_ms << ": " << request->message;
+  }
+}
+
 TEST_F(QuorumTest, a_wait_that_ends_leaves_nothing) {
   connect_all();
   const auto request = acquire(300);

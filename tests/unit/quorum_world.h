@@ -31,15 +31,18 @@ class QuorumTest : public ::testing::Test, protected lock::Outlet {
   void send(size_t node, std::span<const std::string_view> argv) override {
     sent_[node].emplace_back(argv.begin(), argv.end());
   }
-  // The names of clients, for messages: nodes know none.
+  // The names of clients, for messages: nodes know none but `holder_name_`.
   static bool is_of_names(const std::vector<std::string> &words) {
     return words[0] == "SET" || words[0] == "GETRANGE" || words[0] == "DEL";
   }
   void answer_names() {
     for (size_t i = 0; i < kNodes; i++) {
       while (!sent_[i].empty() && is_of_names(sent_[i].front())) {
+        const bool is_question = sent_[i].front()[0] == "GETRANGE";
+        const bool is_known = is_question && !holder_name_.empty();
+        auto name = is_known ? MadeReply::text("1 " + holder_name_) : MadeReply();
         sent_[i].pop_front();
-        quorum().on_reply(i, MadeReply().get(), now_);
+        quorum().on_reply(i, name.get(), now_);
       }
     }
   }
@@ -200,6 +203,7 @@ class QuorumTest : public ::testing::Test, protected lock::Outlet {
   Nanos now_ = 1000 * kSecond;
   int ended_count_ = 0;
   std::vector<std::string> judged_;
+  std::string holder_name_;  // of the client that no() names
   std::unique_ptr<quorum::Quorum> quorum_;
 };
 
