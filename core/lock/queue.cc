@@ -17,25 +17,30 @@ namespace {
 // .. and granted to the same token again: others held in between.
 constexpr char kForced[] = "it was taken by force";
 
+constexpr char kHeldAlone[] = "held";
+
 // How far a fence may be ahead of the server's clock, in us: as far as the clock may have gone back
 // while the fence key lives. A fence further ahead is taken from an answer only.
 constexpr int64_t kLargestFenceLead = 3600LL * 1'000'000;
 
-std::string busy_message(const LockName &lock, const protocol::AcquireAnswer &answer) {
-  std::string message = "lock " + quoted(lock.name) + " is busy: ";
-  if (answer.is_left_to_others()) {
-    return message + "it is left to other lock libraries for " + std::to_string(answer.pttl_ms) +
-           " ms";
-  }
-  if (answer.type == "none") return message + "others wait for it";
+// Why a caller does not get the lock.
+std::string obstacle_in(const protocol::AcquireAnswer &answer) {
+  if (answer.is_left_to_others()) return "it is left to other lock libraries";
+  if (answer.type == "none") return "others wait for it";
   if (answer.holder.empty()) {
-    return message + "its key holds a " + std::string(answer.type) +
-           ": no lock, or one of another format";
+    return "its key holds a " + std::string(answer.type) + ": no lock, or one of another format";
   }
-  message += answer.is_foreign() ? "held by another lock library" : "held";
-  if (answer.is_shared()) message += " by readers";
+  if (answer.is_foreign()) return "held by another lock library";
+  return answer.is_shared() ? "held by readers" : kHeldAlone;
+}
+
+std::string busy_message(const LockName &lock, const protocol::AcquireAnswer &answer) {
+  const std::string message = "lock " + quoted(lock.name) + " is busy: " + lock.obstacle;
+  const std::string left = std::to_string(answer.pttl_ms) + " ms";
+  if (answer.is_left_to_others()) return message + " for " + left;
+  if (answer.holder.empty()) return message;
   if (answer.pttl_ms < 0) return message + " without a time limit";
-  return message + ", its lease ends in " + std::to_string(answer.pttl_ms) + " ms";
+  return message + ", its lease ends in " + left;
 }
 
 }  // namespace
@@ -305,8 +310,8 @@ void Engine::on_queued(Hold &hold, const protocol::AcquireAnswer &answer, Nanos 
   Acquisition &acquisition = hold.acquisition;
   if (!acquisition.is_queueable() && answer.has_more) return ask(hold, now);
   LockName &lock = *hold.lock;
-  const bool is_ours = protocol::is_token(answer.holder);
-  lock.blocker = is_ours ? answer.holder.substr(0, protocol::kCidSize) : std::string_view();
+  lock.blocker = answer.token().substr(0, protocol::kCidSize);
+  lock.obstacle = obstacle_in(answer);
   if (!acquisition.is_queueable()) {
     const std::string message = busy_message(lock, answer);
     if (awaits_name(hold, message, now)) return;
@@ -465,11 +470,13 @@ Outcome Engine::why_not_yet(const Request &request, const Hold &hold) const {
                                                 "goes on in the background");
   }
   if (link_ != Link::kUp) return link_failure_;
-  return failure(Status::kTimeout,
-                 "lock " + quoted(hold.lock->name) + " was not granted within " +
-                     in_seconds(request.wait_ms) +
-                     (waits_for_itself(request) ? std::string("; holder: the thread that waits")
-                                                : words_of_blocker(hold.lock->blocker)));
+  const LockName &lock = *hold.lock;
+  const std::string holder = waits_for_itself(request) ? "; holder: the thread that waits"
+                                                       : words_of_blocker(lock.blocker);
+  const bool is_obvious = lock.obstacle.empty() || (lock.obstacle == kHeldAlone && !holder.empty());
+  return failure(Status::kTimeout, "lock " + quoted(lock.name) + " was not granted within " +
+                                       in_seconds(request.wait_ms) +
+                                       (is_obvious ? "" : ": " + lock.obstacle) + holder);
 }
 
 }  // namespace redlatch::lock

@@ -77,6 +77,7 @@ struct LockName : Subject {
   int64_t highest_fence = 0;  // the highest that a caller of this client got
   KeyWatch key_watch;
   std::string blocker;          // cid of the last known holder, for messages; empty: not known
+  std::string obstacle;         // .. and how it was kept then: "held by readers"
   bool is_name_wanted = false;  // ask for its name at the next refusal
   Nanos blocker_due = 0;        // earliest time of the next such poll
 };

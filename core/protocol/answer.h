@@ -50,8 +50,11 @@ struct AcquireAnswer {
   std::string_view check;   // refused: of the lock key
   std::string_view holder;  // refused: what stands in the key, shortened
   std::string_view type;    // refused: type of the key
+  std::string_view reader;  // refused: the token of the only reader
   bool has_more = false;    // refused: more dead waiters in front than one call looks at
   bool is_shared() const;   // held by readers
+  // Of the only one that holds it; empty if not known.
+  std::string_view token() const { return is_token(holder) ? holder : reader; }
   bool is_foreign() const;  // held by something that does not speak our protocol
   bool is_left_to_others() const { return !is_granted && type == "none" && pttl_ms >= 0; }
 };

@@ -54,6 +54,36 @@ def test_a_timeout_in_asyncio_names_the_holder(
             asyncio.run(wait())
 
 
+def test_a_timeout_behind_a_reader_names_it(
+    holder: redlatch.Client, client: redlatch.Client
+) -> None:
+    with holder.rwlock("report").read():
+        wait_until(lambda: client.inspect("report").holders[0].who == "web-1/4711")
+        writer, mutex = client.rwlock("report"), client.lock("report", timeout=0.3)
+        for waiter in (writer.write(timeout=0.3), mutex):
+            with pytest.raises(redlatch.NotAcquired, match="held by readers; holder: web-1/4711"):
+                with waiter:
+                    pass
+
+
+def test_a_timeout_behind_several_readers_says_so(
+    holder: redlatch.Client, client: redlatch.Client
+) -> None:
+    with holder.rwlock("report").read(), holder.rwlock("report").read():
+        with pytest.raises(redlatch.NotAcquired, match=r"within 0\.3 s: held by readers"):
+            with client.lock("report", timeout=0.3):
+                pass
+
+
+def test_a_timeout_behind_a_reentrant_lock_says_so(
+    holder: redlatch.Client, client: redlatch.Client
+) -> None:
+    with holder.rlock("report"):
+        with pytest.raises(redlatch.NotAcquired, match="its key holds a hash"):
+            with client.lock("report", timeout=0.3):
+                pass
+
+
 def test_a_thread_that_waits_for_itself_is_told(
     client: redlatch.Client, caplog: pytest.LogCaptureFixture
 ) -> None:

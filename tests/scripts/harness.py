@@ -76,6 +76,7 @@ class Busy:
     holder: bytes
     kind: str
     flags: int = 0
+    reader: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -437,11 +438,11 @@ class Client:
             assert len(fence) == 16 and fence.isdigit() and len(str(now)) == 13
             assert len(reply) == (4 if self.lock.is_hash else 3)
             return Held(fence.decode(), now, *reply[3:])
-        zero, pttl, now, place, rank, check, holder, kind, flags = reply
+        zero, pttl, now, place, rank, check, holder, kind, flags, *reader = reply
         assert zero == 0 and len(str(now)) == 13 and check.decode() == check_of(self.lock.k)
         assert len(holder) <= 64
         assert place == b"" if rank == -1 else len(place) == 16 and place.isdigit()
-        return Busy(pttl, now, place.decode(), rank, holder, kind.decode(), flags)
+        return Busy(pttl, now, place.decode(), rank, holder, kind.decode(), flags, *reader)
 
     def hold(self, *, lease_ms: int = LEASE_MS) -> str:
         """Take the free lock; the token."""

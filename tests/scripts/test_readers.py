@@ -48,6 +48,25 @@ def test_readers_share_and_the_key_lives_as_long_as_the_latest(world: World) -> 
     assert 59_000 < world.pttl() <= 60_000 and set(world.readers()) == tokens
 
 
+def test_a_refusal_says_who_reads_alone(world: World) -> None:
+    first, second, writer = (world.client() for _ in range(3))
+    token = first.share()
+    waiting = writer.acquire(writer.token())
+    assert isinstance(waiting, Busy) and waiting.reader == token.encode()
+    refused = writer.try_acquire(writer.token())
+    assert isinstance(refused, Busy) and refused.reader == token.encode()
+    behind = second.read(second.token())  # behind the writer
+    assert isinstance(behind, Busy) and behind.reader == token.encode()
+
+
+def test_a_refusal_names_no_reader_of_several(world: World) -> None:
+    first, second, writer = (world.client() for _ in range(3))
+    first.share()
+    second.share()
+    refused = writer.try_acquire(writer.token())
+    assert isinstance(refused, Busy) and refused.holder == SHARED.encode() and not refused.reader
+
+
 def test_fences_of_readers_stand_between_those_of_the_writers(world: World) -> None:
     client, other = world.client(), world.client()
     token = client.token()

@@ -23,6 +23,15 @@ class NamingTest : public EngineWorld {
     for (const auto &words : name_commands_) found += words[0] == command ? 1 : 0;
     return found;
   }
+  void reply_shared(const std::string &reader) {
+    const bool is_try = argument(2).empty();
+    ASSERT_EQ(next_script(), "acquire");
+    reply(MadeReply::list(
+        MadeReply::integer(0), MadeReply::integer(30'000), MadeReply::integer(server_ms()),
+        MadeReply::text(is_try ? "" : "1700000000000001"), MadeReply::integer(is_try ? -1 : 0),
+        MadeReply::text("12345678"), MadeReply::text(std::string(protocol::kShared)),
+        MadeReply::text("string"), MadeReply::integer(0), MadeReply::text(reader)));
+  }
   std::string token_of(const RequestPtr &request) const { return request->lease->token; }
   RequestPtr inspect() {
     auto request = std::make_shared<Request>(Request::Op::kInspect);
@@ -168,6 +177,47 @@ TEST_F(NamingTest, wait_that_times_out_names_the_holder) {
   advance(500 * kMs);
   EXPECT_EQ(request->status.load(), Status::kTimeout);
   EXPECT_NE(request->message.find("holder: web-1/4711"), std::string::npos) << request->message;
+}
+
+TEST_F(NamingTest, wait_behind_readers_says_so) {
+  connect();
+  const auto request = acquire(1'000);
+  reply_queued(30'000, 0, std::string(protocol::kShared));
+  advance(500 * kMs);
+  reply_queued(30'000, 0, std::string(protocol::kShared));
+  advance(500 * kMs);
+  EXPECT_EQ(request->message, "lock 'lock' was not granted within 1 s: held by readers");
+}
+
+TEST_F(NamingTest, wait_and_try_behind_one_reader_name_it) {
+  const std::string reader = std::string(kOther) + "0000000001";
+  connect();
+  const auto request = acquire(1'000);
+  reply_shared(reader);
+  advance(500 * kMs);
+  reply_shared(reader);
+  advance(500 * kMs);
+  EXPECT_EQ(request->message,
+            "lock 'lock' was not granted within 1 s: held by readers; holder: web-1/4711");
+  reply_count("cancel", 0);
+  const auto again = acquire(0);
+  reply_shared(reader);
+  EXPECT_EQ(again->message,
+            "lock 'lock' is busy: held by readers, its lease ends in 30000 ms; holder: web-1/4711");
+}
+
+TEST_F(NamingTest, wait_behind_another_format_says_so) {
+  connect();
+  const auto request = acquire(1'000);
+  reply_queued(30'000, 0, "", "hash");
+  advance(300 * kMs);
+  while (next_script() == "acquire") {
+    reply_queued(30'000, 0, "", "hash");
+    advance(300 * kMs);
+  }
+  EXPECT_EQ(request->message,
+            "lock 'lock' was not granted within 1 s: its key holds a hash: no lock, or one of "
+            "another format");
 }
 
 TEST_F(NamingTest, wait_for_what_this_client_holds_says_so) {

@@ -9,13 +9,14 @@
 --       channel prefix; hash format: owner.
 -- Returns {1, fence, now}: held by the token, for at least lease_ms from now. Hash format:
 --         {1, fence, now, count}: the holds of the owner, this one included.
---      or {0, pttl, now, ticket, rank, check, holder, type, flags}: not held. ticket: '' if not
---         queued. rank: 0 is the head, -1 not queued. check: first 8 digits of sha1(K). holder: at
---         most 64 bytes of K's value, '' if it is not a lock; hash format: a token of its owner, or
---         the foreign owner; hash_rw format: one of Redisson's, if it is among the holders. type:
---         that of K; 'none' means that K is free and could not be given away in this call, so look
---         again soon (KICK, or ACQUIRE); with a pttl >= 0 it is left to others for that long.
---         flags: see grant.lua.
+--      or {0, pttl, now, ticket, rank, check, holder, type, flags[, reader]}: not held. ticket:
+--         '' if not queued. rank: 0 is the head, -1 not queued. check: first 8 digits of sha1(K).
+--         holder: at most 64 bytes of K's value, '' if it is not a lock; hash format: a token of
+--         its owner, or the foreign owner; hash_rw format: one of Redisson's, if it is among the
+--         holders. type: that of K; 'none' means that K is free and could not be given away in
+--         this call, so look again soon (KICK, or ACQUIRE); with a pttl >= 0 it is left to others
+--         for that long. flags: see grant.lua. reader: the token of the only one that shares K;
+--         for people.
 -- Statuses: RL_OK; RL_BUSY or waiting.
 local K, Q, F, R, W = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local token, lease, me, ticket, prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]

@@ -6,11 +6,16 @@
 -- In:  K, Q, R, me, ticket, now, holder, readers, window, served; hash_rw format: theirs_left,
 --      their_field.
 -- Out: none; it returns.
-local kind, value = 'none', ''
+local kind, value, reader = 'none', '', nil
 if type(holder) == 'table' then
   kind = redis.call('TYPE', K).ok
 elseif holder then
   kind, value = '@TYPE@', string.sub(holder, 1, 64)
+  --@only string hash_rw
+  if readers == 1 then
+    reader = redis.call('ZRANGE', R, 0, 0)[1]
+  end
+  --@end
   --@only hash
   if readers > 0 then
     value = string.sub(redis.call('ZRANGE', R, 0, 0)[1], 1, @TOKEN_SIZE@)
@@ -24,4 +29,4 @@ elseif holder then
   --@end
 end
 return {0, window or redis.call('PTTL', K), now, ticket, redis.call('ZRANK', Q, me) or -1,
-  string.sub(redis.sha1hex(K), 1, 8), value, kind, served}
+  string.sub(redis.sha1hex(K), 1, 8), value, kind, served, reader}
