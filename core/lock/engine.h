@@ -87,12 +87,9 @@ class Engine final : public LockService {
   static bool is_held_here(const Request &request) {
     return request.op == Request::Op::kAcquire && request.lock && request.lock->holder != nullptr;
   }
-  // @return whether the thread that waits for `request` holds the lock itself.
-  static bool waits_for_itself(const Request &request) {
-    if (!is_held_here(request) || request.waiter == 0) return false;
-    const auto &lease = request.lock->holder->lease;
-    return lease && lease != request.lease && lease->starter == request.waiter;
-  }
+  bool waits_for_itself(const Request &request) const override;
+  // The lease that has the lock `name` alone; nullptr if this client has none.
+  const Lease *lease_on(std::string_view name) const;
   // For who has several engines, and can do without this one.
   bool is_up() const { return link_ == Link::kUp; }
   // Whether an attempt to connect goes on, or is due.

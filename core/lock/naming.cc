@@ -179,6 +179,32 @@ void Engine::on_name(const std::shared_ptr<Subject> &subject, const Reply *reply
   }
 }
 
+// A thread that waits for a lock that it shares waits as well, unless both read or share by one
+// owner.
+bool Engine::waits_for_itself(const Request &request) const {
+  const bool is_waiting = request.op == Request::Op::kAcquire && request.wait_ms != 0;
+  if (!is_waiting || request.waiter == 0 || !request.lock) return false;
+  const LockName &lock = *request.lock;
+  const auto is_in_the_way = [&](const Hold &hold) {
+    if (hold.lock.get() != &lock || hold.phase != Phase::kHeld) return false;
+    if (!hold.lease || hold.lease->starter != request.waiter) return false;
+    const AcquireOptions &options = request.options;
+    const bool is_again = lock.keys.format == protocol::Format::kHash;
+    return is_again ? hold.owner != options.owner
+                    : hold.mode != protocol::Mode::kRead || options.mode != protocol::Mode::kRead;
+  };
+  if (lock.holder != nullptr) return is_in_the_way(*lock.holder);
+  return lock.has_sharers && std::any_of(holds_.begin(), holds_.end(), [&](const auto &entry) {
+           return is_in_the_way(*entry.second);
+         });
+}
+
+const Lease *Engine::lease_on(std::string_view name) const {
+  const auto found = names_.find({protocol::Format::kString, name});
+  const Hold *holder = found == names_.end() ? nullptr : found->second->holder;
+  return holder == nullptr ? nullptr : holder->lease.get();
+}
+
 std::string_view Engine::blocker_of(std::string_view name) const {
   const auto found = names_.find({protocol::Format::kString, name});
   return found == names_.end() ? std::string_view() : std::string_view(found->second->blocker);

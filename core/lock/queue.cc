@@ -50,6 +50,7 @@ void Engine::set_phase(Hold &hold, Phase phase) {
   if (is_waiting(hold.phase)) waiting_hold_count_--;
   if (is_waiting(phase)) waiting_hold_count_++;
   if (phase == Phase::kHeld) {
+    if (hold.is_sharing) hold.lock->has_sharers = true;
     if (!hold.is_sharing) hold.lock->holder = &hold;
   } else if (hold.lock->holder == &hold) {
     hold.lock->holder = nullptr;

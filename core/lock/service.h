@@ -85,6 +85,8 @@ class LockService {
   virtual bool expects_push() const = 0;
   // Whether an answer or a message may come from some node.
   virtual bool is_outstanding() const = 0;
+  // Whether the thread that waits for `request` has that lock itself.
+  virtual bool waits_for_itself(const Request &request) const = 0;
   // One line for each node of several: whether it votes, or why not.
   virtual std::string describe(Nanos) const { return {}; }
 

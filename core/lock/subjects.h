@@ -73,6 +73,7 @@ struct LockName : Subject {
   std::list<std::shared_ptr<Request>> callers;
   Hold *shared = nullptr;
   Hold *holder = nullptr;     // the hold that has the lock alone, as far as this client knows
+  bool has_sharers = false;   // this client has shared the lock
   Hold *owned = nullptr;      // the holds of named owners, by Hold::next_owned
   int64_t highest_fence = 0;  // the highest that a caller of this client got
   KeyWatch key_watch;

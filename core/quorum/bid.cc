@@ -447,8 +447,22 @@ void Quorum::note_blocker(Bid &bid) const {
   }
 }
 
+bool Quorum::waits_for_itself(const Request &request) const {
+  const bool is_waiting = request.op == Request::Op::kAcquire && request.wait_ms != 0;
+  const auto *bid = is_waiting ? static_cast<Bid *>(find(request)) : nullptr;
+  if (bid == nullptr || request.waiter == 0) return false;
+  return std::any_of(nodes_.begin(), nodes_.end(), [&](const auto &node) {
+    const auto *share = static_cast<const Share *>(node->engine.lease_on(bid->name));
+    const Matter *matter = share != nullptr ? share->matter : nullptr;
+    if (matter == nullptr || !matter->is_bid) return false;
+    const auto &holder = static_cast<const Bid &>(*matter);
+    return holder.phase == Bid::Phase::kHeld && holder.lease->starter == request.waiter;
+  });
+}
+
 // "; holder: " and its name, which any node may have been asked for.
 std::string Quorum::holder_words(const Bid &bid) const {
+  if (bid.request && waits_for_itself(*bid.request)) return "; holder: the thread that waits";
   if (bid.blocker.empty()) return {};
   for (const auto &node : nodes_) {
     if (auto words = node->engine.words_of_blocker(bid.blocker); !words.empty()) return words;

@@ -72,6 +72,7 @@ class Quorum final : public lock::LockService, private lock::Outlet {
     return nodes_[node]->engine.in_flight_count(node);
   }
   bool expects_push() const override;
+  bool waits_for_itself(const lock::Request &request) const override;
   bool is_outstanding() const override;
   std::string describe(Nanos now) const override;
 

@@ -93,7 +93,7 @@ void Runtime::begin(const std::shared_ptr<Request> &request) {
 void Runtime::note_caller(Request &request) {
   if (request.op != Request::Op::kAcquire) return;
   request.waiter = thread_number();
-  if (request.is_finished() || request.was_warned || !lock::Engine::waits_for_itself(request)) {
+  if (request.is_finished() || request.was_warned || !service_->waits_for_itself(request)) {
     return;
   }
   request.was_warned = true;

@@ -95,6 +95,19 @@ def test_a_thread_that_waits_for_itself_is_told(
     assert caplog.text.count("holds itself") == 1
 
 
+def test_a_reader_that_waits_to_write_is_told(
+    client: redlatch.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "redlatch"), client.rwlock("report").read():
+        with client.rwlock("report").read(timeout=5):
+            pass
+        assert "holds itself" not in caplog.text
+        with pytest.raises(redlatch.NotAcquired, match="holder: the thread that waits"):
+            with client.rwlock("report").write(timeout=0.3):
+                pass
+        wait_until(lambda: "a thread waits for a lock that it holds itself" in caplog.text)
+
+
 def test_a_huge_value_in_place_of_a_name_costs_no_connection(
     server: Server, holder: redlatch.Client, client: redlatch.Client
 ) -> None:

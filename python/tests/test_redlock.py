@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -126,6 +127,15 @@ def test_a_timeout_names_the_holder(opened: Open, other: redlatch.Redlock) -> No
 
     with opened(holder="web-1/4711").lock("report", ttl=20, timeout=5):
         wait_until(lambda: words().endswith(" within 0.2 s; holder: web-1/4711"))
+
+
+def test_a_thread_that_waits_for_itself_is_told(
+    redlock: redlatch.Redlock, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "redlatch"), redlock.lock("report", ttl=20, timeout=5):
+        with pytest.raises(redlatch.NotAcquired, match="; holder: the thread that waits$"):
+            redlock.lock("report", timeout=0.2).__enter__()
+        wait_until(lambda: "a thread waits for a lock that it holds itself" in caplog.text)
 
 
 def test_a_try_at_one_node_that_hangs_ends_in_time(nodes: Nodes) -> None:

@@ -235,6 +235,36 @@ TEST_F(NamingTest, wait_for_what_this_client_holds_says_so) {
   EXPECT_NE(second->message.find("holder: this client"), std::string::npos) << second->message;
 }
 
+TEST_F(NamingTest, thread_that_reads_and_wants_to_write_waits_for_itself) {
+  constexpr uint64_t kThread = 5;
+  lock::AcquireOptions reading;
+  reading.mode = protocol::Mode::kRead;
+  connect();
+  const auto reader = acquire(1'000, reading);
+  reader->lease->starter = kThread;
+  reply_granted();
+  const auto again = acquire(1'000, reading);
+  again->waiter = kThread;
+  EXPECT_FALSE(engine_->waits_for_itself(*again));
+  reply_granted();
+  const auto one_try = acquire(0);
+  one_try->waiter = kThread;
+  EXPECT_FALSE(engine_->waits_for_itself(*one_try));
+  reply_queued(30'000, 0, std::string(protocol::kShared));
+  const auto other = acquire(1'000);
+  other->waiter = kThread + 1;
+  EXPECT_FALSE(engine_->waits_for_itself(*other));
+  other->waiter = kThread;
+  EXPECT_TRUE(engine_->waits_for_itself(*other)) << "before any answer";
+  reply_queued(30'000, 0, std::string(protocol::kShared));
+  advance(500 * kMs);
+  reply_queued(30'000, 0, std::string(protocol::kShared));
+  advance(500 * kMs);
+  EXPECT_EQ(other->message,
+            "lock 'lock' was not granted within 1 s: held by readers; holder: the thread that "
+            "waits");
+}
+
 TEST_F(NamingTest, inspection_names_holder_and_waiters) {
   connect();
   const auto request = inspect();

@@ -351,6 +351,24 @@ TEST_F(QuorumTest, a_wait_that_ends_names_the_holder) {
   }
 }
 
+TEST_F(QuorumTest, a_thread_that_waits_for_itself_is_told) {
+  constexpr uint64_t kThread = 5;
+  connect_all();
+  const auto lease = held();
+  lease->starter = kThread;
+  const auto request = acquire(300);
+  EXPECT_FALSE(quorum().waits_for_itself(*request));
+  request->waiter = kThread + 1;
+  EXPECT_FALSE(quorum().waits_for_itself(*request));
+  request->waiter = kThread;
+  EXPECT_TRUE(quorum().waits_for_itself(*request)) << "before any answer";
+  for (size_t i = 0; i < kNodes; i++) no(i);
+  advance(300 * kMs);
+  EXPECT_EQ(request->message,
+            "lock 'lock' was not granted by 3 of 5 nodes within 0.3 s; holder: the thread that "
+            "waits");
+}
+
 TEST_F(QuorumTest, a_wait_that_ends_leaves_nothing) {
   connect_all();
   const auto request = acquire(300);
