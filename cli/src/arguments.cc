@@ -41,7 +41,7 @@ constexpr const char* kExitCodes =
     "127 it was not found.\n"
     "\n"
     "COMMAND finds REDLATCH_LOCK, REDLATCH_FENCE, REDLATCH_TTL_MS, REDLATCH_HOLDER,\n"
-    "REDLATCH_MODE and REDLATCH_PID in its environment.\n"
+    "REDLATCH_MODE, REDLATCH_PID and REDLATCH_RUNS in its environment.\n"
     "\n"
     "DUR is a number with a unit: 500ms, 30s, 2m, 1h; without a unit, seconds.";
 

@@ -15,6 +15,7 @@
 #include "exit_code.h"
 #include "line_writer.h"
 #include "reports.h"
+#include "runs_around.h"
 #include "session.h"
 #include "signals.h"
 #include "supervisor.h"
@@ -27,13 +28,15 @@ namespace {
 std::vector<std::pair<std::string, std::string>> variables(const Arguments& arguments,
                                                            const Session& session,
                                                            const rl_lease* lease) {
+  const std::string& name = arguments.names.front();
   return {
-      {"REDLATCH_LOCK", arguments.names.front()},
+      {"REDLATCH_LOCK", name},
       {"REDLATCH_FENCE", std::to_string(rl_lease_fence(lease))},
       {"REDLATCH_TTL_MS", std::to_string(arguments.run.lease_ms)},
       {"REDLATCH_HOLDER", session.holder()},
       {"REDLATCH_MODE", arguments.run.mode()},
       {"REDLATCH_PID", std::to_string(getpid())},
+      {"REDLATCH_RUNS", runs_with(name, rl_lease_fence(lease), session.holder())},
   };
 }
 

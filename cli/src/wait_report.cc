@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include "duration.h"
 #include "lock_report.h"
 #include "quorum_report.h"
+#include "runs_around.h"
 #include "text.h"
 
 namespace redlatch::cli {
@@ -60,20 +60,6 @@ bool is_in_foreground() {
   return foreground == -1 || foreground == getpgrp();
 }
 
-bool is_variable(const char* name, std::string_view value) {
-  const char* found = std::getenv(name);
-  return found != nullptr && found == value;
-}
-
-// Whether the run around has the lock under `fence`. Fences of readers, and of callers of one
-// client, lie in the step behind it.
-bool is_fence_around(std::int64_t fence) {
-  constexpr std::int64_t kFenceStep = 32;
-  const char* found = std::getenv("REDLATCH_FENCE");
-  const std::int64_t own = found == nullptr ? 0 : std::strtoll(found, nullptr, 10);
-  return own > 0 && own >= fence && own - fence < kFenceStep;
-}
-
 }  // namespace
 
 WaitReport::WaitReport(const Session& session, const Arguments& arguments, const Log& log)
@@ -100,27 +86,24 @@ WaitReport::Sight WaitReport::look() const {
 bool WaitReport::is_held_around() const {
   const std::string& name = arguments_.names.front();
   if (session_.is_quorum()) {
-    // A quorum has no fence by default. Then the name of the holder has to do.
     const QuorumReport report = QuorumView(arguments_).look_at(name);
-    return report.state() == QuorumReport::State::kHeld &&
-           is_variable("REDLATCH_HOLDER", report.who) &&
-           (is_variable("REDLATCH_FENCE", "0") || is_fence_around(report.fence));
+    return report.state() == QuorumReport::State::kHeld && !report.who.empty() &&
+           is_run_around(name, report.fence, report.who);
   }
   const InfoHandle info = session_.try_inspect(name);
   if (!info) return false;
   const LockReport report(info.get());
   // No two locks, on whatever servers, have one fence. The names of those that share it may come
   // late.
-  const auto may_be_ours = [](const LockReport::Holder& holder) {
-    return holder.who.empty() || is_variable("REDLATCH_HOLDER", holder.who);
-  };
-  return is_fence_around(report.fence) &&
-         std::any_of(report.holders.begin(), report.holders.end(), may_be_ours);
+  return std::any_of(report.holders.begin(), report.holders.end(),
+                     [&](const LockReport::Holder& holder) {
+                       return is_run_around(name, report.fence, holder.who);
+                     });
 }
 
 void WaitReport::warn_of_itself() {
   const std::string& name = arguments_.names.front();
-  if (was_warned_ || !is_variable("REDLATCH_LOCK", name) || !is_held_around()) return;
+  if (was_warned_ || !is_run_around(name) || !is_held_around()) return;
   was_warned_ = true;
   std::string text = lock_words(name) +
                      " is held by the redlatch run that this one runs under: it will not be "

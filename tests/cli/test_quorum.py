@@ -383,7 +383,7 @@ def test_a_command_that_waits_for_its_own_lock_is_told(quorum: Cli, name: str) -
         outer.err.wait_for("held by the redlatch run that this one runs under")
     with quorum.start("run", *EVERYWHERE, name, "--", *HOLD) as holder:
         holder.out.wait_for("ready")
-        other = ["env", f"REDLATCH_LOCK={name}", "REDLATCH_HOLDER=me", *inner]
+        other = ["env", f"REDLATCH_RUNS={name},0,me", *inner]
         other[other.index("10s")] = "2s"
         done = quorum.run("run", *EVERYWHERE, name + "-2", "--", *other)
         assert done.returncode == BUSY

@@ -103,6 +103,20 @@ def test_a_command_that_waits_for_its_own_lock_is_told_at_once(cli: Cli, name: s
         assert f"lock '{name}'" in outer.err.text[: found.start() + 1]
 
 
+def test_a_run_of_another_lock_in_between_hides_nothing(cli: Cli, name: str) -> None:
+    odd = name + " ,%\n\u00e9"
+    inner = [cli.binary, "run", "-w", "2s", odd, "true"]
+    between = [cli.binary, "run", name + "-2", "--", *inner]
+    with cli.start("run", "--holder=a b,c", odd, "--", *between) as outer:
+        outer.err.wait_for("held by the redlatch run that this one runs under")
+
+
+def test_a_run_after_very_many_still_gets_its_lock(cli: Cli, name: str) -> None:
+    around = {"REDLATCH_RUNS": " ".join([f"{name},1,me"] * 5_000)}
+    done = cli.run("run", name, "--", "sh", "-c", "echo ${#REDLATCH_RUNS}", env=around)
+    assert done.returncode == 0 and 16_000 < int(done.stdout) <= 16_384
+
+
 @pytest.mark.parametrize("option", ["-s", "--owner=me"])
 def test_a_run_in_one_of_several_that_hold_is_told_too(cli: Cli, name: str, option: str) -> None:
     inner = [cli.binary, "run", "-w", "2s", name, "true"]

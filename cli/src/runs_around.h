@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// REDLATCH_RUNS: each `run` tells its command of itself and of the runs that it runs under.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace redlatch::cli {
+
+// The value for the command of a run that has the lock `name`.
+std::string runs_with(std::string_view name, std::int64_t fence, std::string_view holder);
+
+// Whether there is a run around that has some lock `name`.
+bool is_run_around(std::string_view name);
+// .. and has it as `holder`, with a fence that shows it to be the lock that is held under `fence`.
+// A run of a quorum may have no fence; then its holder has to do. `holder`: "" if not known.
+bool is_run_around(std::string_view name, std::int64_t fence, std::string_view holder);
+
+}  // namespace redlatch::cli
