@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cassert>
+#include <cstdio>
 #include <deque>
 #include <map>
 #include <memory>
@@ -187,7 +188,11 @@ class Engine final : public LockService {
   // transitions: see report_defect().
   template <class Machine>
   static void verify([[maybe_unused]] const Machine &machine) {
-    assert(machine.check() == nullptr);
+#ifndef NDEBUG
+    const char *broken = machine.check();
+    if (broken != nullptr) std::fprintf(stderr, "check() of a machine: %s\n", broken);
+    assert(broken == nullptr);
+#endif
   }
   static std::string_view report_defect(const char *machine) noexcept;
   void take_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
