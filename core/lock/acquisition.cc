@@ -40,7 +40,6 @@ Acquisition::Step Acquisition::on_granted(const Answer &answer, const Front &fro
     if (++too_short_count_ < 2) return {.command = Command::kAcquire};
     return {.transition = Transition::kTooShort};
   }
-  state_ = State::kGranted;
   // Asked for by a caller that has left meanwhile, and wanted less.
   const bool is_short = ttl < front.ttl;
   return {.transition = Transition::kGranted,
@@ -94,7 +93,6 @@ Acquisition::Step Acquisition::on_message(const Message &message, const Front &f
     if (is_unanswered_) poll_hint_at_ = now;
     return {.command = Command::kAcquire};
   }
-  state_ = State::kGranted;
   const Nanos end = std::min(deadline, now + front.ttl);
   return {.transition = Transition::kGranted,
           .grant = {.deadline = end,

@@ -68,8 +68,9 @@ class Acquisition {
   // `member` of the server's queue; empty: one try, never queued.
   void open(std::string member, int64_t provisional_ms, Nanos ttl);
 
-  // ATTACH was granted: there is nothing to ask for.
-  void attach() { state_ = State::kGranted; }
+  // A caller got the lease: after the transition kGranted, which may have failed for want of memory
+  // before, or by ATTACH.
+  void served() { state_ = State::kGranted; }
 
   // ---- ACQUIRE. prepare(), then sent() or not_sent().
   bool may_ask(bool is_up) const { return is_up && !is_unanswered_; }

@@ -298,6 +298,7 @@ class Engine final : public LockService {
   void on_cleanup_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void leave_vacant(LockName &lock, Nanos now);
   void answer_release(Hold &hold, Cleanup::Result result);
+  void answer_lost_release(Hold &hold) noexcept;
   void answer_releaser(Hold &hold, Status status, std::string_view message = {});
   void send_extend(Hold &hold, const HeldLease::Step &step, Nanos now,
                    protocol::Form form = protocol::Form::kDigest);

@@ -98,7 +98,7 @@ void Engine::on_attached(Request &request, const InFlight &in_flight,
   hold.token = std::move(request.inquiry->token);
   hold.is_sharing = answer.result == 2;
   if (hold.is_sharing) hold.mode = protocol::Mode::kRead;
-  hold.acquisition.attach();
+  hold.acquisition.served();
   set_phase(hold, Phase::kHeld);
   const auto keep = *request.place;
   plain_.erase(request.place);

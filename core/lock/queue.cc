@@ -393,6 +393,7 @@ void Engine::serve_front(Hold &hold, const Grant &grant, Nanos now) {
   lose_predecessor(hold, now);
   Hold *next = open_next_place(hold);
   const auto caller = take_front(hold);
+  hold.acquisition.served();
   set_phase(hold, Phase::kHeld);
   give_lease(hold, *caller, &grant, now);
   if (next != nullptr) ask(*next, now);

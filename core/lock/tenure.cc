@@ -321,6 +321,20 @@ void Engine::on_cleanup_reply(const InFlight &in_flight, const Reply &reply, Nan
           now);
 }
 
+// The cleanup is over, or goes another way: the caller is answered even without memory for the
+// reason.
+void Engine::answer_lost_release(Hold &hold) noexcept {
+  if (!hold.releaser) return;
+  try {
+    const std::string message =
+        "lock " + quoted(hold.lock->name) +
+        " was lost: before its release the server had another owner or none";
+    answer_releaser(hold, Status::kLost, message);
+  } catch (const std::bad_alloc &) {
+    answer_releaser(hold, Status::kLost, {});
+  }
+}
+
 void Engine::answer_release(Hold &hold, Cleanup::Result result) {
   switch (result) {
     case Cleanup::Result::kNone:
@@ -330,11 +344,7 @@ void Engine::answer_release(Hold &hold, Cleanup::Result result) {
     case Cleanup::Result::kStillHeld:
       return answer_releaser(hold, Status::kStillHeld);
     case Cleanup::Result::kLost:
-      if (!hold.releaser) return;
-      return answer_releaser(hold, Status::kLost,
-                             "lock " + quoted(hold.lock->name) +
-                                 " was lost: before its release "
-                                 "the server had another owner or none");
+      return answer_lost_release(hold);
     case Cleanup::Result::kUnknown:
       return answer_releaser(hold, Status::kOutcomeUnknown, "no answer until the lease had ended");
     case Cleanup::Result::kDefect:

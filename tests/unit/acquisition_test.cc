@@ -36,6 +36,12 @@ class AcquisitionTest : public ::testing::Test {
     EXPECT_STREQ(asked_.check(), nullptr);
     return step;
   }
+  // Does what the client does with a grant.
+  Step take(const Step &step) {
+    EXPECT_STREQ(asked_.check(), nullptr);
+    if (step.transition == Transition::kGranted) asked_.served();
+    return checked(step);
+  }
   void ask() {
     EXPECT_TRUE(asked_.may_ask(true));
     asked_.prepare(front_);
@@ -45,7 +51,7 @@ class AcquisitionTest : public ::testing::Test {
   }
   Step grant() {
     asked_.on_answered();
-    return checked(asked_.on_granted({sent_at_, asked_.ttl(), kFence, kServerMs}, front_, now_));
+    return take(asked_.on_granted({sent_at_, asked_.ttl(), kFence, kServerMs}, front_, now_));
   }
   Step queue(Nanos delay = 15'000 * kMs, bool has_more = false) {
     asked_.on_answered();
@@ -60,7 +66,7 @@ class AcquisitionTest : public ::testing::Test {
             .server_ms = kServerMs,
             .is_plausible = true};
   }
-  Step tell(const Message &message) { return checked(asked_.on_message(message, front_, now_)); }
+  Step tell(const Message &message) { return take(asked_.on_message(message, front_, now_)); }
   void expect_asked_again(const Step &step) {
     EXPECT_EQ(step.transition, Transition::kNone);
     EXPECT_EQ(step.command, Command::kAcquire) << "the answer decides";
@@ -142,6 +148,16 @@ TEST_F(AcquisitionTest, late_grants_count_in_a_row_only) {
   ask();
   now_ += kTtl;
   EXPECT_EQ(grant().command, Command::kAcquire);
+}
+
+TEST_F(AcquisitionTest, grant_that_could_not_be_served_is_granted_again) {
+  ask();
+  asked_.on_answered();
+  const auto answer = Acquisition::Answer{sent_at_, kTtl, kFence, kServerMs};
+  EXPECT_EQ(checked(asked_.on_granted(answer, front_, now_)).transition, Transition::kGranted);
+  EXPECT_EQ(asked_.state(), State::kAsking) << "no memory for the next place";
+  ask();
+  EXPECT_EQ(grant().transition, Transition::kGranted);
 }
 
 TEST_F(AcquisitionTest, grant_without_a_caller_is_unwanted) {
@@ -390,7 +406,7 @@ TEST_F(OneTryTest, cannot_be_queued_again) {
 }
 
 TEST_F(OneTryTest, attached_lease_leaves_no_acquire) {
-  asked_.attach();
+  asked_.served();
   EXPECT_EQ(asked_.state(), State::kGranted);
   EXPECT_FALSE(asked_.give_up(false, now_).may_be_held);
 }
