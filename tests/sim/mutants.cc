@@ -62,7 +62,7 @@ constexpr Mutant kMutants[] = {
     {"low-ticket", "a ticket after a clock step back is below the last one", Shape::kGeneral, true,
      1, "math.max(us, (last or 0) + 1)", "us"},
     {"late-ticket", "a late copy of a request costs its place (37ba843)", Shape::kGeneral, true,
-     696, "if score and (ticket == '' or tonumber(score) <= tonumber(ticket)) then",
+     1364, "if score and (ticket == '' or tonumber(score) <= tonumber(ticket)) then",
      "if score then"},
     {"new-ticket", "whoever comes back to the queue gets a new ticket", Shape::kGeneral, true, 2,
      "if ticket == '' then\nlocal last", "if true then\nlocal last"},
@@ -123,7 +123,7 @@ constexpr Mutant kMutants[] = {
      "if not is_mine then\nreturn {0, now}\nend\nif readers > 0 then",
      "if not is_mine and readers == 0 then\nreturn {0, now}\nend\nif readers > 0 then"},
     {"stale-readers", "readers of a lock that is gone come back with the next one", Shape::kReaders,
-     false, 84, "if not holder then\nredis.call('DEL', R)\nend\nreaders = readers +",
+     false, 82, "if not holder then\nredis.call('DEL', R)\nend\nreaders = readers +",
      "readers = readers +"},
     // For owners that hold more than once.
     {"owner-joins", "another owner joins", Shape::kReentrant, false, 1,

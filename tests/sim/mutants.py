@@ -340,7 +340,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "lost-comes-back",
         "a renewal that is confirmed after the lease brings it back",
-        8,
+        122,
         Edit(
             "lock/tenure.cc",
             "if (held.is_over(now)) return on_hold_due(hold, now);",
@@ -395,7 +395,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "late-upgrade",
         "a message of an earlier upgrade is believed",
-        13,
+        77,
         Edit(
             "lock/upgrading.cc",
             "  carry_out(hold, hold.upgrade.on_grant_pushed(now, link_of(hold)), now);",

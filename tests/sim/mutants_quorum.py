@@ -142,7 +142,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-uptime",
         "the uptime is believed whatever the clock says",
-        2,
+        77,
         Edit(
             "timing/quorum.h",
             "const Nanos doubt = distance + age",
@@ -180,7 +180,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-early-fence",
         "the lock is entered before its fence is written",
-        3653,
+        3277,
         Edit(
             "quorum/tenure.cc",
             "  const size_t written = bid.count(State::kYes);",
@@ -208,7 +208,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-kept-votes",
         "votes that were kept in line are never given back",
-        7,
+        6,
         Edit(
             "quorum/bid.cc",
             "bid.options.is_renewed && now < bid.keep_until;",
@@ -269,7 +269,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-dead-line",
         "who stands in line does not see that its node is silent",
-        9,
+        102,
         Edit(
             "quorum/bid.cc",
             "  if (is_gone) {\n",
@@ -280,7 +280,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-no-top-up",
         "votes that are missing are never asked for again",
-        23,
+        3,
         Edit(
             "quorum/tenure.cc",
             "    if (!is_missing) continue;\n",
@@ -336,7 +336,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-top-up-reply",
         "a vote that was missing counts from its answer, not from its request",
-        59,
+        148,
         Edit(
             "quorum/tenure.cc",
             "  vote.fence.reset();\n  vote.why = {};\n",
@@ -367,7 +367,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-top-up-blind",
         "one vote after the other is asked for again that was taken away everywhere",
-        4,
+        14,
         Edit(
             "quorum/tenure.cc",
             "  if (is_gone) doubt(bid, now);\n",
@@ -389,7 +389,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-top-up-token",
         "a missing vote is asked for by a token of which a RELEASE may come late",
-        10,
+        9,
         Edit(
             "quorum/bid.cc",
             "  ask(bid, node, bid.votes[node].is_spent ? next : bid.rid, now);",
