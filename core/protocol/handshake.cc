@@ -153,7 +153,8 @@ void Handshake::say_hello(const Send &send) {
   Command hello;
   hello.add("HELLO").add(protocol_);
   if (!settings_.password.empty()) {
-    const std::string_view user = settings_.user.empty() ? "default" : settings_.user;
+    std::string_view user = "default";
+    if (!settings_.user.empty()) user = settings_.user;
     hello.add("AUTH").add(user).add(settings_.password);
   }
   if (!settings_.client_name.empty()) hello.add("SETNAME").add(settings_.client_name);

@@ -136,6 +136,7 @@ def test_child_environment(cli: Cli, name: str) -> None:
             f"REDLATCH_LOCK={name}",
             "REDLATCH_MODE=exclusive",
             f"REDLATCH_PID={running.pid}",
+            f"REDLATCH_RUNS={name},{fence},{socket.gethostname()}/{running.pid}",
             "REDLATCH_TTL_MS=7000",
         ]
 

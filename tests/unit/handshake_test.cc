@@ -138,6 +138,12 @@ TEST_F(HandshakeTest, user_password_and_database_are_given) {
   expect_end(handshake, Status::kOk, "");
   EXPECT_EQ(said_.at(0), "HELLO 3 AUTH app sesame");
   EXPECT_EQ(said_.at(1), "SELECT 7");
+
+  settings_.user.clear();
+  said_.clear();
+  Handshake without_user(settings_, "c", false);
+  run(without_user);
+  EXPECT_EQ(said_.at(0), "HELLO 3 AUTH default sesame");
 }
 
 TEST_F(HandshakeTest, an_old_server_has_plain_channels_or_is_refused) {
