@@ -82,7 +82,7 @@ Hold &Engine::new_hold(const std::shared_ptr<LockName> &lock, const Request &cal
   hold->is_sharing =
       options.format != protocol::Format::kString || options.mode == protocol::Mode::kRead;
   hold->owner = is_hash && options.owner.empty() ? hold->token : options.owner;
-  // A shared place outlives the caller that opened it; it is taken back when nobody wants it.
+  // A shared place outlives the caller that opened it; it is cancelled when no caller is left.
   const int64_t provisional_ms = std::min(options.lease / kMs, kClaimMs);
   hold->acquisition.open(waits(caller)
                              ? protocol::make_member(hold->token, options.mode, provisional_ms,

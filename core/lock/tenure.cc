@@ -231,7 +231,7 @@ bool Engine::pass_on(Hold &hold, Nanos now) {
   return true;
 }
 
-// A place that nobody wants any more must go before the lock does, or it would be granted.
+// A place in the queue without a caller must be cancelled before the release, which would grant it.
 void Engine::leave_vacant(LockName &lock, Nanos now) {
   if (lock.shared != nullptr && lock.callers.empty()) clean_up(*lock.shared, now);
 }
