@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from support.servers import Server, available_kinds
+from support.wait import wait_until
 
 from .peer import Peer, Side
 
@@ -118,3 +119,19 @@ def ours_of(processes: Farm, server: Server, name: str, *, namespace: str = "") 
 def queue_length(ours: Side) -> int:
     """How many stand in the server's queue for this lock of ours."""
     return int(ours.ok("look", owner="look")["waiting"])
+
+
+def compete(
+    theirs: Side, ours: list[Side], said: dict[str, Any], half: dict[str, Any], *, queued: int
+) -> list[int]:
+    """How often each side of ours, and theirs at last, took the lock in crowds that begin behind a
+    holder of theirs: `queued` of ours wait for it first, at least one of each client, so that each
+    client has seen the holder, and no turn is from before that."""
+    assert theirs.tries(owner="first")
+    crowd = theirs.begin("crowd", owner="crowd", **said)
+    running = [side.begin("crowd", owner="crowd", **half) for side in ours]
+    wait_until(lambda: queue_length(ours[0]) >= queued)
+    theirs.release(owner="first")
+    replies = [pending.get(120) for pending in (*running, crowd)]
+    assert not any(reply.error for reply in replies), replies
+    return [sum(reply.value) for reply in replies]

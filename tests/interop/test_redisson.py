@@ -19,7 +19,15 @@ import pytest
 from support.servers import Server
 from support.wait import wait_until
 
-from .conftest import LEASE_MS, SOON_S, Farm, count_attempts, ours_of, queue_length
+from .conftest import (
+    LEASE_MS,
+    SOON_S,
+    Farm,
+    compete,
+    count_attempts,
+    ours_of,
+    queue_length,
+)
 from .peer import Pending, Side
 
 KINDS = ["rlock", "spin", "fenced", "nonreentrant", "fair"]
@@ -311,27 +319,26 @@ def test_a_crowd_of_both(
 ) -> None:
     """Goal: in a crowd of both no two are inside at once, and each side has its turns, also the
     spin lock, which is not told of a release: more of them with foreign_burst.
-    Method: ten of theirs, and when they are at it ten of ours in two processes, three seconds or
+    Method: ten of theirs and ten of ours in two processes, behind one of theirs, three seconds or
     more; a file that loses a count when two are inside."""
     is_by_itself = theirs_are == "spin" and burst is None
     run_ms = LONG_MS if is_by_itself else RUN_MS
-    said = {"run_ms": run_ms, "hold_ms": 2, "counter": str(counter), "wait_ms": 20_000}
+    said = {"run_ms": run_ms, "hold_ms": 2, "counter": str(counter), "wait_ms": 40_000}
     theirs = theirs_of(processes, one_server, name, theirs_are)
     ours = [hash_of(processes, one_server, name, is_own=is_own) for is_own in (False, True)]
     # Each of our threads is an owner.
     options = {} if burst is None else {"foreign_burst": burst}
     half = {**said, "threads": MEMBERS // 2, "options": options}
-    crowd = theirs.begin("crowd", threads=MEMBERS, **said)
-    wait_until(lambda: int(counter.read_text() or 0) > 0)
-    running = [side.begin("crowd", **half) for side in ours]
-    replies = [pending.get(120) for pending in (*running, crowd)]
-    assert not any(reply.error for reply in replies), replies
-    counts = [sum(reply.value) for reply in replies]
-    done = f"{counts[2]} to {counts[0] + counts[1]}"
-    figure(f"Redisson {theirs_are} to ours, foreign_burst {burst}: {done}")
-    assert int(counter.read_text()) == sum(counts)
-    assert min(replies[0].value + replies[1].value) > 0
-    assert counts[2] >= (FEW if is_by_itself else sum(counts) / (4 * BURST))
+    turns = [0, 0, 0]
+    for _ in range(3 if is_by_itself else 1):  # a busy machine lets them try less often
+        counts = compete(theirs, ours, {**said, "threads": MEMBERS}, half, queued=MEMBERS)
+        turns = [one + more for one, more in zip(turns, counts, strict=True)]
+        assert int(counter.read_text()) == sum(turns)
+        if turns[2] >= FEW:
+            break
+    figure(f"Redisson {theirs_are} to ours, foreign_burst {burst}: {turns[2]} to {sum(turns[:2])}")
+    assert min(turns) > 0
+    assert turns[2] >= (FEW if is_by_itself else sum(turns) / (4 * BURST))
 
 
 @pytest.mark.parametrize("mode", ["read", "write"])

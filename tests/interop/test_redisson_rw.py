@@ -85,6 +85,12 @@ class Pair:
             return int(connection.cmd("HLEN", self._name)) - 1
 
     @property
+    def subscribed(self) -> int:
+        """How many channels of the lock theirs subscribe to, also late, after a wait has ended."""
+        with self._server.connect() as connection:
+            return len(connection.cmd("PUBSUB", "CHANNELS", f"*{self._name}*"))
+
+    @property
     def keys(self) -> list[bytes]:
         """Keys of the lock except fences and turns. Redisson deletes its unlock latch late."""
         with self._server.connect() as connection:
@@ -148,6 +154,8 @@ def test_each_wakes_the_other(both: Pair, figure: Callable[[str], None]) -> None
                 waiting = both.waits(other, wanted)
                 released = holder.release()
                 times.append(waiting.get().ended - released)
+                # A release of ours beside a subscriber of theirs leaves the next turn to theirs.
+                wait_until(lambda: both.subscribed == 0)
                 both.of(other, wanted).release(owner="waiter")
         for who, times in late.items():
             assert max(times) < SOON_S, late

@@ -20,7 +20,15 @@ import pytest
 from support.servers import Server
 from support.wait import wait_until
 
-from .conftest import LEASE_MS, SOON_S, Farm, count_attempts, ours_of, queue_length
+from .conftest import (
+    LEASE_MS,
+    SOON_S,
+    Farm,
+    compete,
+    count_attempts,
+    ours_of,
+    queue_length,
+)
 from .peer import Pending, Side
 
 
@@ -298,7 +306,7 @@ def test_each_has_turns_by_itself(
 ) -> None:
     """Goal: a library that polls for a lock that ours hand on has turns without an option, once one
     of ours has seen it hold the lock.
-    Method: eight of theirs, and when they are at it eight of ours in two processes; to one that
+    Method: eight of theirs and eight of ours in two processes, behind one of theirs; to one that
     sleeps for longer than a window ours give longer ones."""
     theirs, ours = sides_of(processes, one_server, name, library)
     other = processes.new_peer("python")
@@ -311,13 +319,10 @@ def test_each_has_turns_by_itself(
         said |= {"wait_ms": -1, "lease_ms": library.sleep_ms}
     turns = [0, 0, 0]
     for _ in range(3):  # a busy machine lets them try less often
-        before = int(counter.read_text() or 0)
-        crowd = theirs.begin("crowd", owner="crowd", threads=MEMBERS, **said)
-        wait_until(lambda: int(counter.read_text() or 0) > before)  # noqa: B023
-        running = [side.begin("crowd", owner="crowd", **half) for side in (ours, others)]
-        replies = [pending.get(120) for pending in (*running, crowd)]
-        assert not any(reply.error for reply in replies), replies
-        turns = [one + sum(reply.value) for one, reply in zip(turns, replies, strict=True)]
+        crowd = {**said, "threads": MEMBERS}
+        # Waiters of one mutex share one place of their client.
+        counts = compete(theirs, [ours, others], crowd, half, queued=2)
+        turns = [one + more for one, more in zip(turns, counts, strict=True)]
         assert int(counter.read_text()) == sum(turns)
         if min(turns) >= FEW:
             break
