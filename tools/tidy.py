@@ -67,7 +67,7 @@ MACHINE_VALUES = "lock/lock_types.h"  # the values that machines share
 ENCODER = "protocol/command.h"
 # What else a machine may not name: the engine, what it keeps, its queues and its encoder.
 ENGINE_NAMES = (
-    "Engine|Hold|LockName|LockState|LockClient|Request|Lease|InFlight|Timed|TimerQueue|Outlet"
+    "Engine|Hold|LockName|LockState|LockClient|Request|Lease|InFlight|Timed|TimerQueue|Output"
     "|Output|LockService|protocol::Command"
 )
 # Users of the contract see nothing else of us.

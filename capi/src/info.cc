@@ -21,11 +21,11 @@ struct rl_info {
     if (data.type == "none") return RL_STATE_FREE;
     if (data.type != "string" && data.value.empty()) return RL_STATE_NO_LOCK;
     if (data.value == runtime::kShared && !is_shared()) return RL_STATE_FREE;  // their time is over
-    const bool is_ours = !data.sharers.empty() || runtime::is_own_token(data.value);
+    const bool is_ours = !data.holders.empty() || runtime::is_own_token(data.value);
     return is_ours ? RL_STATE_HELD : RL_STATE_FOREIGN;
   }
   // By readers, or by an owner with a hold or more.
-  bool is_shared() const { return data.sharer_count > 0; }
+  bool is_shared() const { return data.holder_count > 0; }
   bool is_read() const { return data.value == runtime::kShared; }
   // Without a description the fence tells: it was minted from the server's clock with the grant.
   int64_t since_ms() const {
@@ -53,7 +53,7 @@ int64_t lock_number(const rl_info &info, int32_t field) {
     case RL_INFO_SERVER_MS:
       return info.data.server_ms;
     case RL_INFO_HOLDING:
-      if (info.is_shared()) return info.data.sharer_count;
+      if (info.is_shared()) return info.data.holder_count;
       return rl_info_count(&info, RL_INFO_HOLDER);
     default:
       return 0;
@@ -63,7 +63,7 @@ int64_t lock_number(const rl_info &info, int32_t field) {
 int64_t holder_number(const rl_info &info, size_t index, int32_t field) {
   switch (field) {
     case RL_INFO_REMAINING_MS:
-      if (info.is_shared()) return info.data.sharers[index].expiry_ms - info.data.server_ms;
+      if (info.is_shared()) return info.data.holders[index].expiry_ms - info.data.server_ms;
       return info.data.pttl_ms;
     case RL_INFO_SINCE_MS:
       return info.since_ms();
@@ -103,10 +103,10 @@ std::string_view server_text(const rl_info &info, int32_t field) {
 std::string_view holder_text(const rl_info &info, size_t index, int32_t field) {
   switch (field) {
     case RL_INFO_TOKEN:
-      if (info.is_shared()) return info.data.sharers[index].token;
+      if (info.is_shared()) return info.data.holders[index].token;
       return info.data.value;
     case RL_INFO_WHO:
-      if (info.is_shared()) return info.data.sharers[index].who;
+      if (info.is_shared()) return info.data.holders[index].who;
       return info.data.who;
     case RL_INFO_LABEL:
       return info.data.label;
@@ -218,7 +218,7 @@ int32_t rl_info_count(const rl_info *info, int32_t part) {
   const int32_t state = info->state();
   if (part == RL_INFO_LOCK) return 1;
   if (part == RL_INFO_HOLDER && info->is_shared()) {
-    return static_cast<int32_t>(info->data.sharers.size());
+    return static_cast<int32_t>(info->data.holders.size());
   }
   if (part == RL_INFO_HOLDER) return state == RL_STATE_HELD || state == RL_STATE_FOREIGN ? 1 : 0;
   if (part == RL_INFO_WAITER) return static_cast<int32_t>(info->data.waiters.size());

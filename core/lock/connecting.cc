@@ -23,7 +23,7 @@ bool Engine::begin_connect(size_t, Nanos now) {
 
 void Engine::on_connected(size_t, const ServerFacts &facts, Nanos now) {
   link_ = Link::kUp;
-  dialect_.is_sharded = facts.is_sharded;
+  features_.is_sharded = facts.is_sharded;
   is_push_trusted_ = facts.is_push_trusted;
   can_track_ = facts.can_track;
   may_announce_ = true;
@@ -107,7 +107,7 @@ void Engine::on_disconnected(size_t, Nanos now) noexcept {
 }
 
 void Engine::lose_answer(const InFlight &in_flight, Nanos now) {
-  const bool is_repeated = in_flight.ask == Ask::kKick || in_flight.ask == Ask::kTrack ||
+  const bool is_repeated = in_flight.ask == Ask::kServeQueue || in_flight.ask == Ask::kTrack ||
                            in_flight.ask == Ask::kLook || in_flight.ask == Ask::kAnnounce;
   if (is_repeated) return;  // when it is needed again
   if (in_flight.ask == Ask::kName) return on_name(in_flight.subject, nullptr, now);

@@ -14,9 +14,9 @@
 namespace redlatch::lock {
 
 Engine::Engine(const Settings &settings, std::span<const uint8_t, 16> random, uint64_t seed,
-               Outlet &outlet, size_t node)
+               Output &output, size_t node)
     : settings_(settings),
-      outlet_(outlet),
+      output_(output),
       node_(node),
       cid_(protocol::make_cid(random)),
       prefix_(protocol::channel_prefix(settings.name_space)),
@@ -24,7 +24,7 @@ Engine::Engine(const Settings &settings, std::span<const uint8_t, 16> random, ui
       entropy_(seed),
       link_lost_(failure(Status::kUnavailable, "lost the connection to " + settings.address())),
       name_text_(protocol::name_text(settings.holder)) {
-  dialect_.prefix = prefix_;
+  features_.prefix = prefix_;
   link_failure_ = failure(Status::kUnavailable, "not connected to " + settings.address() + " yet");
 }
 
@@ -99,7 +99,7 @@ void Engine::finish(Request &request, Status status, std::string_view message) n
     request.message.clear();  // the status says enough
   }
   request.status.store(status, std::memory_order_release);
-  outlet_.finished(request);
+  output_.finished(request);
 }
 
 void Engine::finish_plain(Request &request, Status status, std::string_view message) noexcept {
@@ -138,21 +138,22 @@ void Engine::start_plain(const std::shared_ptr<Request> &request, Nanos now) {
   }
 }
 
-void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now, protocol::Form form) {
+void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now,
+                          protocol::EvalMode eval) {
   protocol::Command command;
   Nanos lease = 0;
   switch (request->op) {
     case Request::Op::kConnect:
       return finish_plain(*request, Status::kOk);
     case Request::Op::kInspect:
-      protocol::inspect(command, dialect_, form, request->lock->keys);
+      protocol::inspect(command, features_, eval, request->lock->keys);
       break;
     case Request::Op::kList:
-      protocol::list(command, dialect_, form, request->inquiry->list.cursor,
+      protocol::list(command, features_, eval, request->inquiry->list.cursor,
                      request->inquiry->pattern);
       break;
     case Request::Op::kForce:
-      protocol::force_release(command, dialect_, form, request->lock->keys,
+      protocol::force_release(command, features_, eval, request->lock->keys,
                               request->inquiry->token);
       break;
     case Request::Op::kAttach:
@@ -160,7 +161,7 @@ void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now, pr
       if (request->inquiry->call.empty()) {
         request->inquiry->call = protocol::make_token(cid_, ++last_id_);
       }
-      protocol::attach(command, dialect_, form, request->lock->keys, request->inquiry->token,
+      protocol::attach(command, features_, eval, request->lock->keys, request->inquiry->token,
                        lease / kMs, request->inquiry->call);
       break;
     case Request::Op::kExtend:
@@ -175,17 +176,17 @@ void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now, pr
       }
       if (request->op == Request::Op::kExtend) {
         lease = request->extend_to;
-        write_extend(command, *hold, lease, form, nullptr);
+        write_extend(command, *hold, lease, eval, nullptr);
       } else if (request->op == Request::Op::kDetach) {
         if (hold->upgrader) give_up_upgrade(*hold, Status::kNotHeld, "detached meanwhile", now);
-        protocol::detach(command, dialect_, form, hold->lock->keys, hold->claimant(),
+        protocol::detach(command, features_, eval, hold->lock->keys, hold->identity(),
                          hold->held.attach_count());
       } else if (request->op == Request::Op::kRaiseFence) {
-        protocol::raise_fence(command, dialect_, form, hold->lock->keys, hold->token,
+        protocol::raise_fence(command, features_, eval, hold->lock->keys, hold->token,
                               request->inquiry->fence);
       } else {
         lease = timing::lease_within(hold->held.ttl(), now, hold->held.end_at());
-        protocol::downgrade(command, dialect_, form, hold->lock->keys, hold->token, lease / kMs,
+        protocol::downgrade(command, features_, eval, hold->lock->keys, hold->token, lease / kMs,
                             hold->held.granted_fence());
       }
       break;
@@ -193,7 +194,7 @@ void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now, pr
     default:
       return;
   }
-  send(command, InFlight{Ask::kRequest, form, now, lease, request});
+  send(command, InFlight{Ask::kRequest, eval, now, lease, request});
   request->is_sent = true;
   if (request->op == Request::Op::kDetach) on_detach_sent(*request->lease->hold);
 }
@@ -230,7 +231,7 @@ void Engine::on_request_reply(const InFlight &in_flight, const Reply &reply, Nan
   protocol::CountAnswer answer;
   const auto refusal = read_answer(*request, reply, answer);
   if (wants_text(refusal, in_flight)) {
-    return send_request(request, now, protocol::Form::kText);
+    return send_request(request, now, protocol::EvalMode::kText);
   }
   if (refusal) {
     on_detach_refused(*request, now);
@@ -250,7 +251,7 @@ void Engine::on_request_reply(const InFlight &in_flight, const Reply &reply, Nan
   if (request->op == Request::Op::kInspect && name_clients(request, now)) return;
   switch (request->op) {
     case Request::Op::kForce:
-      maybe_kick(request->lock, answer.has_more, now);
+      maybe_serve_queue(request->lock, answer.has_more, now);
       if (answer.result == 1) return finish_plain(*request, Status::kOk);
       return finish_plain(
           *request, Status::kNotHeld,
@@ -324,7 +325,7 @@ Outcome Engine::why_late(const Request &request) const {
 void Engine::send(protocol::Command &command, InFlight in_flight) {
   in_flight_.push_back(std::move(in_flight));
   try {
-    outlet_.send(node_, command.argv());
+    output_.send(node_, command.argv());
   } catch (...) {
     in_flight_.pop_back();
     throw;
@@ -343,7 +344,7 @@ bool Engine::try_send(protocol::Command &command, InFlight in_flight) noexcept {
 void Engine::on_reply(size_t, const Reply &reply, Nanos now) {
   if (in_flight_.empty()) {
     link_ = Link::kBroken;
-    return outlet_.drop_link(node_);
+    return output_.drop_link(node_);
   }
   const InFlight in_flight = std::move(in_flight_.front());
   in_flight_.pop_front();
@@ -377,12 +378,12 @@ void Engine::take_reply(const InFlight &in_flight, const Reply &reply, Nanos now
       return;
     case Ask::kName:
       return on_name(in_flight.subject, &reply, now);
-    case Ask::kKick: {
+    case Ask::kServeQueue: {
       protocol::CountAnswer answer;
       if (decode(reply, answer)) return;
       note_time(in_flight.sent_at, now, answer.server_ms);
       const auto lock = std::static_pointer_cast<LockName>(in_flight.subject);
-      return maybe_kick(lock, answer.has_more, now);
+      return maybe_serve_queue(lock, answer.has_more, now);
     }
   }
 }
@@ -420,12 +421,12 @@ std::string_view Engine::report_defect(const char *machine) noexcept {
 }
 
 // A cap on the work of one script was reached: the rest of the queue still waits.
-void Engine::maybe_kick(const std::shared_ptr<LockName> &lock, bool has_more, Nanos now) {
+void Engine::maybe_serve_queue(const std::shared_ptr<LockName> &lock, bool has_more, Nanos now) {
   if (!has_more || link_ != Link::kUp) return;
   protocol::Command command;
-  protocol::kick(command, dialect_, protocol::Form::kText, lock->keys);
+  protocol::serve_queue(command, features_, protocol::EvalMode::kText, lock->keys);
   // Not sent for want of memory: the next poll of any waiter does the same.
-  (void)try_send(command, InFlight{Ask::kKick, protocol::Form::kText, now, 0, lock});
+  (void)try_send(command, InFlight{Ask::kServeQueue, protocol::EvalMode::kText, now, 0, lock});
 }
 
 void Engine::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
@@ -449,7 +450,7 @@ Nanos Engine::answer_due() const {
 void Engine::on_timer(Nanos now) {
   if (answer_due() <= now) {
     link_ = Link::kBroken;
-    outlet_.drop_link(node_);
+    output_.drop_link(node_);
   }
   if (announce_at_ <= now) announce(now);
   bool is_renewing = false;

@@ -4,7 +4,7 @@
 // Engine: all behaviour of a client as one object without lock, thread, socket or clock.
 //
 // In: calls of users, events of the connection, the time. Out: commands, finished requests and
-// ended leases through an Outlet, and the time at which it wants to be called again. Everything is
+// ended leases through an Output, and the time at which it wants to be called again. Everything is
 // called by one thread at a time. core/runtime is its shell; a simulator can be another.
 //
 // It throws only std::bad_alloc, and only before anything has changed that a later event would not
@@ -40,10 +40,10 @@ namespace redlatch::lock {
 
 class Engine final : public LockService {
  public:
-  // `random` makes the client's id. Settings and outlet outlive the engine, and know it as number
+  // `random` makes the client's id. Settings and output outlive the engine, and know it as number
   // `node`.
   Engine(const Settings &settings, std::span<const uint8_t, 16> random, uint64_t seed,
-         Outlet &outlet, size_t node = 0);
+         Output &output, size_t node = 0);
   ~Engine() override;
 
   const std::string &channel() const override { return channel_; }
@@ -123,7 +123,7 @@ class Engine final : public LockService {
     kAcquire,
     kRelease,
     kCancel,
-    kKick,
+    kServeQueue,
     kExtend,
     kUpgrade,
     kRollBack,  // an upgrade
@@ -135,7 +135,7 @@ class Engine final : public LockService {
   };
   struct InFlight {
     Ask ask;
-    protocol::Form form;
+    protocol::EvalMode eval;
     Nanos sent_at;
     Nanos lease;  // that was asked for
     std::shared_ptr<Subject> subject;
@@ -145,7 +145,7 @@ class Engine final : public LockService {
   // EVALSHA met a server that does not know the script. An answer to EVAL it is not.
   static bool wants_text(const protocol::Refusal &refusal, const InFlight &in_flight) {
     return refusal.kind == protocol::Refusal::Kind::kNoScript &&
-           in_flight.form == protocol::Form::kDigest;
+           in_flight.eval == protocol::EvalMode::kDigest;
   }
   enum class Link : uint8_t { kDown, kConnecting, kUp, kBroken };
 
@@ -170,7 +170,7 @@ class Engine final : public LockService {
   void send(protocol::Command &command, InFlight in_flight);
   [[nodiscard]] bool try_send(protocol::Command &command, InFlight in_flight) noexcept;
   void send_request(const std::shared_ptr<Request> &request, Nanos now,
-                    protocol::Form form = protocol::Form::kDigest);
+                    protocol::EvalMode eval = protocol::EvalMode::kDigest);
   void start_plain(const std::shared_ptr<Request> &request, Nanos now);
   static protocol::Refusal read_answer(Request &request, const Reply &reply,
                                        protocol::CountAnswer &answer);
@@ -197,7 +197,7 @@ class Engine final : public LockService {
   static std::string_view report_defect(const char *machine) noexcept;
   void take_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void note_time(Nanos sent_at, Nanos now, int64_t server_ms);
-  void maybe_kick(const std::shared_ptr<LockName> &lock, bool has_more, Nanos now);
+  void maybe_serve_queue(const std::shared_ptr<LockName> &lock, bool has_more, Nanos now);
 
   // queue.cc: from a call to a grant
   void start_acquire(const std::shared_ptr<Request> &request, Nanos now);
@@ -209,8 +209,8 @@ class Engine final : public LockService {
   static Acquisition::Front front_terms(const Hold &hold);
   void perform(Hold &hold, const Acquisition::Step &step, Nanos now);
   std::shared_ptr<Request> take_front(Hold &hold);
-  void ask(Hold &hold, Nanos now, protocol::Form form = protocol::Form::kDigest);
-  void send_ask(Hold &hold, Nanos now, protocol::Form form);
+  void ask(Hold &hold, Nanos now, protocol::EvalMode eval = protocol::EvalMode::kDigest);
+  void send_ask(Hold &hold, Nanos now, protocol::EvalMode eval);
   bool must_line_up(Hold &hold);
   void ask_next(Nanos now);
   void on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
@@ -243,11 +243,12 @@ class Engine final : public LockService {
   }
   void start_upgrade(const std::shared_ptr<Request> &request, Nanos now);
   void carry_out(Hold &hold, Upgrade::Step step, Nanos now,
-                 protocol::Form form = protocol::Form::kDigest);
+                 protocol::EvalMode eval = protocol::EvalMode::kDigest);
   void write_upgrade(protocol::Command &out, Hold &hold, Upgrade::Command what, Nanos lease,
-                     protocol::Form form) const;
-  void resume_upgrade(Hold &hold, Nanos now, protocol::Form form = protocol::Form::kDigest) {
-    carry_out(hold, hold.upgrade.resume(now, link_of(hold)), now, form);
+                     protocol::EvalMode eval) const;
+  void resume_upgrade(Hold &hold, Nanos now,
+                      protocol::EvalMode eval = protocol::EvalMode::kDigest) {
+    carry_out(hold, hold.upgrade.resume(now, link_of(hold)), now, eval);
   }
   void on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void on_upgrade_refused(Hold &hold, const protocol::Refusal &refusal, Nanos now);
@@ -294,15 +295,15 @@ class Engine final : public LockService {
   void clean_up_gone(Hold &hold, Nanos now);
   void start_cleanup(Hold &hold, ServerFootprint left, Nanos not_before, Nanos now);
   void perform(Hold &hold, const Cleanup::Step &step, Nanos now,
-               protocol::Form form = protocol::Form::kDigest);
+               protocol::EvalMode eval = protocol::EvalMode::kDigest);
   void on_cleanup_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void leave_vacant(LockName &lock, Nanos now);
   void answer_release(Hold &hold, Cleanup::Result result);
   void answer_lost_release(Hold &hold) noexcept;
   void answer_releaser(Hold &hold, Status status, std::string_view message = {});
   void send_extend(Hold &hold, const HeldLease::Step &step, Nanos now,
-                   protocol::Form form = protocol::Form::kDigest);
-  void write_extend(protocol::Command &out, const Hold &hold, Nanos lease, protocol::Form form,
+                   protocol::EvalMode eval = protocol::EvalMode::kDigest);
+  void write_extend(protocol::Command &out, const Hold &hold, Nanos lease, protocol::EvalMode eval,
                     const protocol::HolderInfo *info) const;
   void on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void on_extended(Request &request, Nanos sent_at, bool is_held, Nanos now);
@@ -317,12 +318,12 @@ class Engine final : public LockService {
   void forget(Hold &hold);
 
   const Settings &settings_;
-  Outlet &outlet_;
+  Output &output_;
   const size_t node_;
   std::string cid_;
   const std::string prefix_;
   const std::string channel_;
-  protocol::Dialect dialect_;
+  protocol::ServerFeatures features_;
   Entropy entropy_;
   uint64_t last_id_ = 0;
 

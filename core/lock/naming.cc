@@ -29,8 +29,8 @@ void fill(protocol::InspectAnswer &info, std::string_view cid, std::string_view 
     return protocol::is_token(token) && client_of(token) == cid;
   };
   if (info.who.empty() && is_its(info.value)) info.who = name;
-  for (auto &sharer : info.sharers) {
-    if (is_its(sharer.token)) sharer.who = name;
+  for (auto &holder : info.holders) {
+    if (is_its(holder.token)) holder.who = name;
   }
   for (auto &waiter : info.waiters) {
     if (is_its(waiter.token)) waiter.who = name;
@@ -43,7 +43,7 @@ std::vector<std::string> clients_in(const protocol::InspectAnswer &info) {
     if (protocol::is_token(token)) cids.emplace_back(client_of(token));
   };
   if (info.who.empty()) add(info.value);
-  for (const auto &sharer : info.sharers) add(sharer.token);
+  for (const auto &holder : info.holders) add(holder.token);
   for (const auto &waiter : info.waiters) add(waiter.token);
   std::sort(cids.begin(), cids.end());
   cids.erase(std::unique(cids.begin(), cids.end()), cids.end());
@@ -75,7 +75,7 @@ void Engine::announce(Nanos now) {
   }
   protocol::Command command;
   protocol::announce(command, channel_, name_text_, kNameExpiryMs);
-  if (try_send(command, InFlight{Ask::kAnnounce, protocol::Form::kText, now, 0, nullptr})) {
+  if (try_send(command, InFlight{Ask::kAnnounce, protocol::EvalMode::kText, now, 0, nullptr})) {
     announce_again_at_ = now + kNameRenewal;
   }
   announce_at_ = now + kNameRenewal;
@@ -88,7 +88,7 @@ void Engine::withdraw_name(Nanos now) {
   protocol::Command command;
   protocol::withdraw_name(command, channel_);
   // Not sent, or not answered before the end: it expires.
-  (void)try_send(command, InFlight{Ask::kAnnounce, protocol::Form::kText, now, 0, nullptr});
+  (void)try_send(command, InFlight{Ask::kAnnounce, protocol::EvalMode::kText, now, 0, nullptr});
 }
 
 // ---- the names of others -----------------------------------------------------------------------
@@ -99,7 +99,8 @@ bool Engine::ask_name(std::shared_ptr<NameQuery> query, Nanos now) {
   protocol::Command command;
   protocol::ask_name(command, key);
   names_of_clients_.note_asked(query->cid, now);
-  return try_send(command, InFlight{Ask::kName, protocol::Form::kText, now, 0, std::move(query)});
+  return try_send(command,
+                  InFlight{Ask::kName, protocol::EvalMode::kText, now, 0, std::move(query)});
 }
 
 // @return whether the answer to an inspection waits for names.

@@ -186,13 +186,13 @@ void Engine::start_acquire(const std::shared_ptr<Request> &request, Nanos now) {
 }
 
 // Send ACQUIRE: the first time, as a poll, or after a lost answer. The same token each time.
-void Engine::ask(Hold &hold, Nanos now, protocol::Form form) {
+void Engine::ask(Hold &hold, Nanos now, protocol::EvalMode eval) {
   if (!hold.acquisition.may_ask(is_up()) || hold.is_lined_up) return;
-  if (form == protocol::Form::kDigest && must_line_up(hold)) return;
-  send_ask(hold, now, form);
+  if (eval == protocol::EvalMode::kDigest && must_line_up(hold)) return;
+  send_ask(hold, now, eval);
 }
 
-void Engine::send_ask(Hold &hold, Nanos now, protocol::Form form) {
+void Engine::send_ask(Hold &hold, Nanos now, protocol::EvalMode eval) {
   Acquisition &acquisition = hold.acquisition;
   acquisition.prepare(front_terms(hold));
   const Nanos ttl = acquisition.ttl();
@@ -200,11 +200,11 @@ void Engine::send_ask(Hold &hold, Nanos now, protocol::Form form) {
     hold.foreign = front->options.foreign;
   }
   protocol::Command command;
-  protocol::acquire(command, dialect_, form, hold.lock->keys,
-                    {hold.mode, hold.claimant(), ttl / kMs, acquisition.member(),
+  protocol::acquire(command, features_, eval, hold.lock->keys,
+                    {hold.mode, hold.identity(), ttl / kMs, acquisition.member(),
                      acquisition.ticket(), sibling_of(hold), hold.is_unfenced});
   timers_.remove(hold);
-  if (try_send(command, InFlight{Ask::kAcquire, form, now, ttl, hold.shared_from_this()})) {
+  if (try_send(command, InFlight{Ask::kAcquire, eval, now, ttl, hold.shared_from_this()})) {
     return acquisition.sent();
   }
   const auto step = acquisition.not_sent(now);
@@ -234,7 +234,7 @@ void Engine::ask_next(Nanos now) {
     hold->is_lined_up = false;
     const bool is_wanted = hold->phase == Phase::kAsking || hold->phase == Phase::kQueued;
     if (hold->is_gone || !is_wanted) continue;
-    send_ask(*hold, now, protocol::Form::kDigest);
+    send_ask(*hold, now, protocol::EvalMode::kDigest);
   }
 }
 
@@ -248,7 +248,7 @@ void Engine::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nan
   switch (hold.phase) {
     case Phase::kAsking:
     case Phase::kQueued:
-      if (wants_text(refusal, in_flight)) return ask(hold, now, protocol::Form::kText);
+      if (wants_text(refusal, in_flight)) return ask(hold, now, protocol::EvalMode::kText);
       if (refusal) return on_acquire_refused(hold, refusal, now);
       return answer.is_granted ? on_granted(hold, in_flight, answer, now)
                                : on_queued(hold, answer, now);
@@ -320,7 +320,7 @@ void Engine::on_queued(Hold &hold, const protocol::AcquireAnswer &answer, Nanos 
   }
   ask_wanted_name(lock, now);
   announce_by(now);
-  const auto queued = acquisition.on_queued(answer.ticket, answer.check);
+  const auto queued = acquisition.on_queued(answer.ticket, answer.key_digest);
   if (queued.transition != Acquisition::Transition::kNone) return perform(hold, queued, now);
   hold.trouble.clear();
   set_phase(hold, Phase::kQueued);
@@ -366,11 +366,12 @@ void Engine::on_grant_push(Hold &hold, const protocol::Push &push, Nanos now) {
   if (push.mode != hold.mode) return;
   if (hold.phase == Phase::kHeld) {
     const bool is_later = push.fence > hold.held.granted_fence();
-    if (is_later && push.check == hold.acquisition.key_digest()) lose(hold, kForced, false, now);
+    if (is_later && push.key_digest == hold.acquisition.key_digest())
+      lose(hold, kForced, false, now);
     return;
   }
   const auto granted_at = clock_offset_.local_time(push.server_ms, now);
-  const Acquisition::Message message{.key_digest = push.check,
+  const Acquisition::Message message{.key_digest = push.key_digest,
                                      .provisional_ms = push.ms,
                                      .granted_at = granted_at,
                                      .fence = push.fence,

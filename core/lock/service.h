@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// LockService: the interface that a runtime or a simulator calls. Outlet: the interface that the
+// LockService: the interface that a runtime or a simulator calls. Output: the interface that the
 // service calls back. A service locks on one server or several, its nodes, numbered from 0. It has
 // no mutex, thread, socket or clock; one thread at a time calls it.
 //
@@ -23,9 +23,9 @@
 namespace redlatch::lock {
 
 // Where the actions of a service go. No call comes back into the service from here.
-class Outlet {
+class Output {
  public:
-  virtual ~Outlet() = default;
+  virtual ~Output() = default;
   // Append one command to what is to be sent to `node`. The text is borrowed for the call.
   virtual void send(size_t node, std::span<const std::string_view> argv) = 0;
   virtual void finished(Request &request) = 0;
@@ -35,7 +35,7 @@ class Outlet {
   // The connection is of no use any more; on_disconnected() is to follow.
   virtual void drop_link(size_t node) = 0;
   // A fault of a connected node was found, or is gone.
-  virtual void judged(size_t, const Outcome &) {}
+  virtual void node_validated(size_t, const Outcome &) {}
 };
 
 class LockService {
@@ -49,7 +49,7 @@ class LockService {
   // Whether a fresh connection asks the server for its run id, age and role.
   virtual bool needs_identity() const = 0;
 
-  // Calls of users. Arguments were checked. Results arrive by Outlet::finished(), maybe at once.
+  // Calls of users. Arguments were checked. Results arrive by Output::finished(), maybe at once.
   // What this service cannot do is kInvalid.
   virtual void start(const std::shared_ptr<Request> &request, Nanos now) = 0;
   // @return kCancelled, or the earlier result.

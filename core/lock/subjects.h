@@ -214,7 +214,7 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   std::string trouble;  // the server's last refusal
   protocol::ForeignTurn foreign;
 
-  protocol::Claimant claimant() const { return {token, owner}; }
+  protocol::Identity identity() const { return {token, owner}; }
   bool is_head() const { return watcher.is_head(); }
 
   // While held.

@@ -26,20 +26,21 @@ void Engine::schedule(Hold &hold, Nanos now) {
   lease.deadline.store(end, std::memory_order_release);
   const Nanos due = std::min(hold.held.due(is_up()), hold.upgrade.due());
   timers_.set(hold, std::min(std::max(now, due), end));
-  outlet_.lease_moved(lease);
+  output_.lease_moved(lease);
 }
 
 void Engine::write_extend(protocol::Command &out, const Hold &hold, Nanos lease,
-                          protocol::Form form, const protocol::HolderInfo *info) const {
+                          protocol::EvalMode eval, const protocol::HolderInfo *info) const {
   if (hold.is_sharing) {
-    return protocol::extend_shared(out, dialect_, form, hold.lock->keys, hold.claimant(),
+    return protocol::extend_shared(out, features_, eval, hold.lock->keys, hold.identity(),
                                    lease / kMs, hold.held.attach_count() > 0);
   }
-  protocol::extend(out, dialect_, form, hold.lock->keys, hold.token, lease / kMs,
+  protocol::extend(out, features_, eval, hold.lock->keys, hold.token, lease / kMs,
                    hold.held.is_described() || info != nullptr, info);
 }
 
-void Engine::send_extend(Hold &hold, const HeldLease::Step &step, Nanos now, protocol::Form form) {
+void Engine::send_extend(Hold &hold, const HeldLease::Step &step, Nanos now,
+                         protocol::EvalMode eval) {
   verify(hold.held);
   assert(step.transition != HeldLease::Transition::kDefect);
   if (step.transition == HeldLease::Transition::kDefect) {
@@ -48,8 +49,8 @@ void Engine::send_extend(Hold &hold, const HeldLease::Step &step, Nanos now, pro
   if (step.command == HeldLease::Command::kNone) return;
   const protocol::HolderInfo info{settings_.holder, hold.held.label(), hold.held.since_ms()};
   protocol::Command command;
-  write_extend(command, hold, step.ttl, form, step.is_description ? &info : nullptr);
-  const bool is_sent = try_send(command, InFlight{Ask::kExtend, form, now, step.ttl,
+  write_extend(command, hold, step.ttl, eval, step.is_description ? &info : nullptr);
+  const bool is_sent = try_send(command, InFlight{Ask::kExtend, eval, now, step.ttl,
                                                   hold.shared_from_this(), step.is_description});
   if (is_sent) {
     hold.held.sent(step.is_description);
@@ -72,7 +73,7 @@ void Engine::on_extend_reply(const InFlight &in_flight, const Reply &reply, Nano
   if (held.is_over(now)) return on_hold_due(hold, now);
   if (wants_text(refusal, in_flight)) {
     const auto step = held.on_unknown_script(in_flight.is_description, now, is_up());
-    return send_extend(hold, step, now, protocol::Form::kText);
+    return send_extend(hold, step, now, protocol::EvalMode::kText);
   }
   if (refusal) {
     hold.trouble = refusal.message;
@@ -203,7 +204,7 @@ void Engine::end_lease(Hold &hold, Lease::State state, std::string reason) {
                  is_lost ? std::string_view(lease->reason) : "released or detached meanwhile");
   hold.upgrade.end();
   verify(hold.upgrade);
-  outlet_.lease_ended(*lease);
+  output_.lease_ended(*lease);
 }
 
 void Engine::start_release(const std::shared_ptr<Request> &request, Nanos now) {
@@ -274,7 +275,7 @@ void Engine::start_cleanup(Hold &hold, ServerFootprint left, Nanos not_before, N
   perform(hold, hold.cleanup.start(left, not_before, now, is_up()), now);
 }
 
-void Engine::perform(Hold &hold, const Cleanup::Step &step, Nanos now, protocol::Form form) {
+void Engine::perform(Hold &hold, const Cleanup::Step &step, Nanos now, protocol::EvalMode eval) {
   verify(hold.cleanup);
   assert(step.result != Cleanup::Result::kDefect);
   if (step.result != Cleanup::Result::kNone) answer_release(hold, step.result);
@@ -285,14 +286,14 @@ void Engine::perform(Hold &hold, const Cleanup::Step &step, Nanos now, protocol:
   const bool is_cancel = step.command == Cleanup::Command::kCancel;
   protocol::Command command;
   if (is_cancel) {
-    protocol::cancel(command, dialect_, form, hold.lock->keys, hold.acquisition.member(),
+    protocol::cancel(command, features_, eval, hold.lock->keys, hold.acquisition.member(),
                      hold.owner);
   } else {
-    protocol::release(command, dialect_, form, hold.lock->keys, hold.claimant(), hold.foreign,
+    protocol::release(command, features_, eval, hold.lock->keys, hold.identity(), hold.foreign,
                       1 + hold.held.handoff_count());
   }
   const Ask what = is_cancel ? Ask::kCancel : Ask::kRelease;
-  if (!try_send(command, InFlight{what, form, now, 0, hold.shared_from_this()})) return;
+  if (!try_send(command, InFlight{what, eval, now, 0, hold.shared_from_this()})) return;
   hold.cleanup.sent(step.command);
   verify(hold.cleanup);
 }
@@ -305,7 +306,7 @@ void Engine::on_cleanup_reply(const InFlight &in_flight, const Reply &reply, Nan
   if (hold.is_gone) return;
   Cleanup &cleanup = hold.cleanup;
   if (wants_text(refusal, in_flight)) {
-    return perform(hold, cleanup.on_unknown_script(now, is_up()), now, protocol::Form::kText);
+    return perform(hold, cleanup.on_unknown_script(now, is_up()), now, protocol::EvalMode::kText);
   }
   const bool is_cancel = in_flight.ask == Ask::kCancel;
   if (refusal) {
@@ -314,7 +315,7 @@ void Engine::on_cleanup_reply(const InFlight &in_flight, const Reply &reply, Nan
     return;
   }
   note_time(in_flight.sent_at, now, answer.server_ms);
-  maybe_kick(hold.lock, answer.has_more, now);
+  maybe_serve_queue(hold.lock, answer.has_more, now);
   perform(hold,
           is_cancel ? cleanup.on_cancel_answer(answer.result, now, is_up())
                     : cleanup.on_release_answer(answer.result, now, is_up()),

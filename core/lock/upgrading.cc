@@ -43,7 +43,7 @@ void Engine::start_upgrade(const std::shared_ptr<Request> &request, Nanos now) {
   }
 }
 
-void Engine::carry_out(Hold &hold, Upgrade::Step step, Nanos now, protocol::Form form) {
+void Engine::carry_out(Hold &hold, Upgrade::Step step, Nanos now, protocol::EvalMode eval) {
   using Command = Upgrade::Command;
   assert(step.transition != Upgrade::Transition::kDefect);
   if (step.transition == Upgrade::Transition::kDefect) {
@@ -57,9 +57,9 @@ void Engine::carry_out(Hold &hold, Upgrade::Step step, Nanos now, protocol::Form
   const Nanos lease =
       is_upgrade ? timing::lease_within(hold.held.ttl(), now, hold.held.end_at()) : 0;
   protocol::Command command;
-  write_upgrade(command, hold, step.command, lease, form);
+  write_upgrade(command, hold, step.command, lease, eval);
   const Ask ask = is_upgrade ? Ask::kUpgrade : Ask::kRollBack;
-  if (try_send(command, InFlight{ask, form, now, lease, hold.shared_from_this()})) {
+  if (try_send(command, InFlight{ask, eval, now, lease, hold.shared_from_this()})) {
     hold.upgrade.sent(step.command);
   } else {
     hold.upgrade.not_sent(step.command);
@@ -69,14 +69,14 @@ void Engine::carry_out(Hold &hold, Upgrade::Step step, Nanos now, protocol::Form
 }
 
 void Engine::write_upgrade(protocol::Command &out, Hold &hold, Upgrade::Command what, Nanos lease,
-                           protocol::Form form) const {
+                           protocol::EvalMode eval) const {
   const protocol::LockKeys &keys = hold.lock->keys;
   Upgrade &upgrade = hold.upgrade;
   if (what == Upgrade::Command::kCancel) {
-    return protocol::cancel(out, dialect_, form, keys, upgrade.member(), hold.owner);
+    return protocol::cancel(out, features_, eval, keys, upgrade.member(), hold.owner);
   }
   if (what == Upgrade::Command::kDowngrade) {
-    return protocol::downgrade(out, dialect_, form, keys, hold.token, hold.held.ttl() / kMs, 0);
+    return protocol::downgrade(out, features_, eval, keys, hold.token, hold.held.ttl() / kMs, 0);
   }
   if (upgrade.needs_member()) {
     upgrade.set_member(upgrade.is_one_try()
@@ -86,8 +86,8 @@ void Engine::write_upgrade(protocol::Command &out, Hold &hold, Upgrade::Command 
                                                    hold.upgrader->wait_ms));
   }
   protocol::acquire(
-      out, dialect_, form, keys,
-      {protocol::Mode::kUpgrade, hold.claimant(), lease / kMs, upgrade.member(), upgrade.ticket()});
+      out, features_, eval, keys,
+      {protocol::Mode::kUpgrade, hold.identity(), lease / kMs, upgrade.member(), upgrade.ticket()});
 }
 
 void Engine::on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
@@ -100,7 +100,7 @@ void Engine::on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nan
   if (hold.held.is_over(now)) return on_hold_due(hold, now);
   // Given up, or to be rolled back: what was sent behind this decides.
   if (!hold.upgrade.awaits_answer()) return;
-  if (wants_text(refusal, in_flight)) return resume_upgrade(hold, now, protocol::Form::kText);
+  if (wants_text(refusal, in_flight)) return resume_upgrade(hold, now, protocol::EvalMode::kText);
   if (refusal) return on_upgrade_refused(hold, refusal, now);
   if (answer.is_lost) return lose(hold, kTakenAway, true, now);
   if (answer.is_granted) {
@@ -171,9 +171,9 @@ void Engine::on_rollback_reply(const InFlight &in_flight, const Reply &reply, Na
   protocol::CountAnswer answer;
   const auto refusal = decode(reply, answer);
   if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
-  if (!refusal) maybe_kick(hold.lock, answer.has_more, now);
+  if (!refusal) maybe_serve_queue(hold.lock, answer.has_more, now);
   if (hold.is_gone || hold.phase != Phase::kHeld) return;
-  if (wants_text(refusal, in_flight)) return resume_upgrade(hold, now, protocol::Form::kText);
+  if (wants_text(refusal, in_flight)) return resume_upgrade(hold, now, protocol::EvalMode::kText);
   if (refusal) return carry_out(hold, hold.upgrade.on_rollback_refused(now), now);
   const auto step = hold.upgrade.on_rolled_back(answer.result, now, link_of(hold));
   if (step.transition == Upgrade::Transition::kLost) return lose(hold, kTakenAway, true, now);

@@ -42,7 +42,7 @@ bool Engine::track_key(Hold &hold, Nanos now) {
   for (protocol::Command *command : {&on, &next, &look}) {
     if (command == &on && is_tracking_) continue;
     const Ask ask = command == &look ? Ask::kLook : Ask::kTrack;
-    const InFlight in_flight{ask, protocol::Form::kText, now, 0, hold.shared_from_this()};
+    const InFlight in_flight{ask, protocol::EvalMode::kText, now, 0, hold.shared_from_this()};
     if (!try_send(*command, in_flight)) return false;  // polling does without
   }
   is_tracking_ = true;

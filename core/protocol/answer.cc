@@ -92,7 +92,7 @@ Refusal decode(const Reply &reply, AcquireAnswer &answer) {
     answer.server_ms = reply.at(2).integer;
     answer.ticket = reply.at(3).text();
     answer.rank = reply.at(4).integer;
-    answer.check = reply.at(5).text();
+    answer.key_digest = reply.at(5).text();
     answer.holder = reply.at(6).text();
     answer.type = reply.at(7).text();
     answer.has_more = (reply.at(8).integer & 1) != 0;
@@ -151,12 +151,12 @@ Refusal decode(const Reply &reply, InspectAnswer &answer) {
     int64_t since_ms = 0;
     if (field == "since" && parse_number(value, since_ms)) answer.since_ms = shown_ms(since_ms);
   }
-  answer.sharer_count = shown_count(reply.at(8).integer);
-  const Reply &sharers = reply.at(9);
-  for (size_t i = 0; i + 1 < sharers.count(); i += 2) {
+  answer.holder_count = shown_count(reply.at(8).integer);
+  const Reply &holders = reply.at(9);
+  for (size_t i = 0; i + 1 < holders.count(); i += 2) {
     int64_t expiry_ms = 0;
-    if (!parse_number(sharers.at(i + 1).text(), expiry_ms)) continue;
-    answer.sharers.push_back({std::string(sharers.at(i).text()), shown_ms(expiry_ms)});
+    if (!parse_number(holders.at(i + 1).text(), expiry_ms)) continue;
+    answer.holders.push_back({std::string(holders.at(i).text()), shown_ms(expiry_ms)});
   }
   answer.hold_count = shown_count(reply.at(10).integer);
   return {};

@@ -42,17 +42,17 @@ struct AcquireAnswer {
   bool is_lost = false;      // UPGRADE: it does not even read any more
   bool is_deadlock = false;  // UPGRADE: another reader waits for the same
   int64_t server_ms = 0;
-  int64_t fence = 0;        // granted
-  int64_t hold_count = 1;   // granted: of the owner, this one included
-  int64_t pttl_ms = 0;      // refused: of the holder; -1 no expiry, -2 no key
-  std::string_view ticket;  // refused: empty when not queued
-  int64_t rank = -1;        // refused: -1 not queued
-  std::string_view check;   // refused: of the lock key
-  std::string_view holder;  // refused: what stands in the key, shortened
-  std::string_view type;    // refused: type of the key
-  std::string_view reader;  // refused: the token of the only reader
-  bool has_more = false;    // refused: more dead waiters in front than one call looks at
-  bool is_shared() const;   // held by readers
+  int64_t fence = 0;            // granted
+  int64_t hold_count = 1;       // granted: of the owner, this one included
+  int64_t pttl_ms = 0;          // refused: of the holder; -1 no expiry, -2 no key
+  std::string_view ticket;      // refused: empty when not queued
+  int64_t rank = -1;            // refused: -1 not queued
+  std::string_view key_digest;  // refused: of the lock key
+  std::string_view holder;      // refused: what stands in the key, shortened
+  std::string_view type;        // refused: type of the key
+  std::string_view reader;      // refused: the token of the only reader
+  bool has_more = false;        // refused: more dead waiters in front than one call looks at
+  bool is_shared() const;       // held by readers
   // Of the only one that holds it; empty if not known.
   std::string_view token() const { return is_token(holder) ? holder : reader; }
   bool is_foreign() const;  // held by something that does not speak our protocol
@@ -63,7 +63,7 @@ struct AcquireAnswer {
 struct CountAnswer {
   int64_t result = 0;
   int64_t server_ms = 0;
-  bool has_more = false;  // send KICK
+  bool has_more = false;  // send SERVE QUEUE
   int64_t handovers = 0;  // ATTACH: how often the lease was detached and attached
 };
 
@@ -74,7 +74,7 @@ struct InspectAnswer {
     int64_t since_ms;
     std::string who = {};
   };
-  struct Sharer {
+  struct Holder {
     std::string token;
     int64_t expiry_ms;
     std::string who = {};
@@ -85,8 +85,8 @@ struct InspectAnswer {
   int64_t fence = 0;
   int64_t waiter_count = 0;
   std::vector<Waiter> waiters;
-  int64_t sharer_count = 0;     // readers, or holds of an owner
-  std::vector<Sharer> sharers;  // at most 256 of them
+  int64_t holder_count = 0;     // readers, or holds of an owner
+  std::vector<Holder> holders;  // at most 256 of them
   int64_t hold_count = 0;       // hash format: as it stands in the key
   std::string who, label;
   int64_t since_ms = 0;

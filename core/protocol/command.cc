@@ -11,10 +11,10 @@ namespace redlatch::protocol {
 
 namespace {
 
-Command &begin(Command &out, const Dialect &dialect, Form form, Script script, Format format,
-               std::initializer_list<std::string_view> keys) {
-  const ScriptText &text = script_text(script, format, dialect.is_sharded);
-  if (form == Form::kText) {
+Command &begin(Command &out, const ServerFeatures &features, EvalMode eval, Script script,
+               Format format, std::initializer_list<std::string_view> keys) {
+  const ScriptText &text = script_text(script, format, features.is_sharded);
+  if (eval == EvalMode::kText) {
     out.add("EVAL").add(text.text);
   } else {
     out.add("EVALSHA").add(text.sha1);
@@ -25,41 +25,41 @@ Command &begin(Command &out, const Dialect &dialect, Form form, Script script, F
 }
 
 // With the keys that most of them take.
-Command &begin(Command &out, const Dialect &dialect, Form form, Script script,
+Command &begin(Command &out, const ServerFeatures &features, EvalMode eval, Script script,
                const LockKeys &keys) {
-  return begin(out, dialect, form, script, keys.format,
+  return begin(out, features, eval, script, keys.format,
                {keys.lock, keys.queue, keys.fence, keys.readers});
 }
 
 // .. and those after which a free key may be left to others, or is.
-Command &begin_turn(Command &out, const Dialect &dialect, Form form, Script script,
+Command &begin_turn(Command &out, const ServerFeatures &features, EvalMode eval, Script script,
                     const LockKeys &keys) {
-  return begin(out, dialect, form, script, keys.format,
+  return begin(out, features, eval, script, keys.format,
                {keys.lock, keys.queue, keys.fence, keys.readers, keys.turn});
 }
 
 }  // namespace
 
-void acquire(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+void acquire(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
              const AcquireCall &call) {
   if (call.mode == Mode::kUpgrade) {
-    begin(out, dialect, form, Script::kUpgrade, keys);
+    begin(out, features, eval, Script::kUpgrade, keys);
   } else {
     const bool is_read = call.mode == Mode::kRead;
     const Script exclusive = call.is_unfenced ? Script::kVote : Script::kAcquire;
-    begin_turn(out, dialect, form, is_read ? Script::kAcquireRead : exclusive, keys);
+    begin_turn(out, features, eval, is_read ? Script::kAcquireRead : exclusive, keys);
   }
-  out.add(call.claimant.token).add(call.lease_ms).add(call.member).add(call.ticket);
-  out.add(dialect.prefix);
-  if (keys.format == Format::kHash) out.add(call.claimant.owner);
+  out.add(call.identity.token).add(call.lease_ms).add(call.member).add(call.ticket);
+  out.add(features.prefix);
+  if (keys.format == Format::kHash) out.add(call.identity.owner);
   if (call.mode == Mode::kRead) out.add(call.sibling);
 }
 
-void release(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-             const Claimant &claimant, const ForeignTurn &turn, int64_t grant_count) {
-  begin_turn(out, dialect, form, Script::kRelease, keys);
-  out.add(claimant.token).add(dialect.prefix);
-  if (keys.format == Format::kHash) out.add(claimant.owner);
+void release(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
+             const Identity &identity, const ForeignTurn &turn, int64_t grant_count) {
+  begin_turn(out, features, eval, Script::kRelease, keys);
+  out.add(identity.token).add(features.prefix);
+  if (keys.format == Format::kHash) out.add(identity.owner);
   out.add(turn.burst).add(turn.window_ms).add(grant_count);
 }
 
@@ -69,29 +69,30 @@ void track(Command &on, Command &next, Command &look, const LockKeys &keys) {
   look.add("EXISTS").add(keys.lock);  // GET would bring whatever stands there
 }
 
-void cancel(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+void cancel(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
             std::string_view member, std::string_view owner) {
-  begin(out, dialect, form, Script::kCancel, keys).add(member).add(dialect.prefix);
+  begin(out, features, eval, Script::kCancel, keys).add(member).add(features.prefix);
   if (keys.format == Format::kHash) out.add(owner);
 }
 
-void downgrade(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+void downgrade(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
                std::string_view token, int64_t lease_ms, int64_t fence) {
-  begin(out, dialect, form, Script::kDowngrade, keys).add(token).add(lease_ms);
-  out.add(dialect.prefix);
+  begin(out, features, eval, Script::kDowngrade, keys).add(token).add(lease_ms);
+  out.add(features.prefix);
   if (fence > 0) out.add(fence);
 }
 
-void kick(Command &out, const Dialect &dialect, Form form, const LockKeys &keys) {
-  begin(out, dialect, form, Script::kKick, keys).add(dialect.prefix);
+void serve_queue(Command &out, const ServerFeatures &features, EvalMode eval,
+                 const LockKeys &keys) {
+  begin(out, features, eval, Script::kServeQueue, keys).add(features.prefix);
 }
 
-void extend(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+void extend(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
             std::string_view token, int64_t lease_ms, bool is_described, const HolderInfo *info) {
   if (is_described) {
-    begin(out, dialect, form, Script::kExtend, keys.format, {keys.lock, keys.info});
+    begin(out, features, eval, Script::kExtend, keys.format, {keys.lock, keys.info});
   } else {
-    begin(out, dialect, form, Script::kExtend, keys.format, {keys.lock});
+    begin(out, features, eval, Script::kExtend, keys.format, {keys.lock});
   }
   out.add(token).add(lease_ms);
   if (info == nullptr) return;
@@ -99,45 +100,46 @@ void extend(Command &out, const Dialect &dialect, Form form, const LockKeys &key
   out.add("since").add(info->since_ms);
 }
 
-void extend_shared(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-                   const Claimant &claimant, int64_t lease_ms, bool is_marked) {
+void extend_shared(Command &out, const ServerFeatures &features, EvalMode eval,
+                   const LockKeys &keys, const Identity &identity, int64_t lease_ms,
+                   bool is_marked) {
   if (is_marked) {
-    begin(out, dialect, form, Script::kExtendShared, keys.format,
+    begin(out, features, eval, Script::kExtendShared, keys.format,
           {keys.lock, keys.readers, keys.info});
   } else {
-    begin(out, dialect, form, Script::kExtendShared, keys.format, {keys.lock, keys.readers});
+    begin(out, features, eval, Script::kExtendShared, keys.format, {keys.lock, keys.readers});
   }
-  out.add(claimant.token).add(lease_ms);
-  if (keys.format == Format::kHash) out.add(claimant.owner);
+  out.add(identity.token).add(lease_ms);
+  if (keys.format == Format::kHash) out.add(identity.owner);
 }
 
-void detach(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-            const Claimant &claimant, int64_t count) {
-  begin(out, dialect, form, Script::kDetach, keys.format, {keys.lock, keys.readers, keys.info});
-  out.add(claimant.token).add(count);
-  if (keys.format == Format::kHash) out.add(claimant.owner);
+void detach(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
+            const Identity &identity, int64_t count) {
+  begin(out, features, eval, Script::kDetach, keys.format, {keys.lock, keys.readers, keys.info});
+  out.add(identity.token).add(count);
+  if (keys.format == Format::kHash) out.add(identity.owner);
 }
 
-void attach(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+void attach(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
             std::string_view token, int64_t lease_ms, std::string_view call) {
-  begin(out, dialect, form, Script::kAttach, keys.format, {keys.lock, keys.readers, keys.info});
+  begin(out, features, eval, Script::kAttach, keys.format, {keys.lock, keys.readers, keys.info});
   out.add(token).add(lease_ms).add(call);
 }
 
-void raise_fence(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+void raise_fence(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
                  std::string_view token, int64_t fence) {
-  begin(out, dialect, form, Script::kRaiseFence, keys.format, {keys.lock, keys.fence});
+  begin(out, features, eval, Script::kRaiseFence, keys.format, {keys.lock, keys.fence});
   out.add(token).add(fence);
 }
 
-void list(Command &out, const Dialect &dialect, Form form, std::string_view cursor,
+void list(Command &out, const ServerFeatures &features, EvalMode eval, std::string_view cursor,
           std::string_view pattern) {
-  begin(out, dialect, form, Script::kList, Format::kString, {});
+  begin(out, features, eval, Script::kList, Format::kString, {});
   out.add(cursor).add(pattern).add(256);
 }
 
-void inspect(Command &out, const Dialect &dialect, Form form, const LockKeys &keys) {
-  begin(out, dialect, form, Script::kInspect, keys.format,
+void inspect(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys) {
+  begin(out, features, eval, Script::kInspect, keys.format,
         {keys.lock, keys.queue, keys.fence, keys.info, keys.readers});
   out.add(256);
 }
@@ -153,13 +155,14 @@ void ask_name(Command &out, const std::string &key) {
   out.add("GETRANGE").add(key).add(int64_t{0}).add(kMaxNameTextBytes - 1);
 }
 
-void force_release(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-                   std::string_view token) {
-  begin(out, dialect, form, Script::kForceRelease, keys).add(token).add(dialect.prefix);
+void force_release(Command &out, const ServerFeatures &features, EvalMode eval,
+                   const LockKeys &keys, std::string_view token) {
+  begin(out, features, eval, Script::kForceRelease, keys).add(token).add(features.prefix);
 }
 
-void probe(Command &out, const Dialect &dialect, std::string_view own, std::string_view unused) {
-  begin(out, dialect, Form::kText, Script::kProbe, Format::kString, {}).add(own).add(unused);
+void probe(Command &out, const ServerFeatures &features, std::string_view own,
+           std::string_view unused) {
+  begin(out, features, EvalMode::kText, Script::kProbe, Format::kString, {}).add(own).add(unused);
 }
 
 }  // namespace redlatch::protocol

@@ -47,13 +47,13 @@ class Command {
 };
 
 // How scripts speak to this server.
-struct Dialect {
+struct ServerFeatures {
   bool is_sharded = false;
-  std::string_view prefix;  // of channels; outlives the dialect
+  std::string_view prefix;  // of channels; outlives the features
 };
 
 // EVALSHA, or EVAL after NOSCRIPT.
-enum class Form : uint8_t { kDigest, kText };
+enum class EvalMode : uint8_t { kDigest, kText };
 
 struct HolderInfo {
   std::string_view who, label;
@@ -64,20 +64,20 @@ struct HolderInfo {
 // Be told, once, when `key` changes: three commands, to be sent together.
 void track(Command &on, Command &next, Command &look, const LockKeys &keys);
 // Who has a lock or asks for it.
-struct Claimant {
+struct Identity {
   std::string_view token;
   std::string_view owner;  // hash format only
 };
 struct AcquireCall {
   Mode mode;
-  Claimant claimant;
+  Identity identity;
   int64_t lease_ms;
   std::string_view member, ticket;
   std::string_view sibling = {};  // kRead: a token of the same owner that reads already
   bool is_unfenced = false;       // kWrite
 };
 // ACQUIRE, VOTE, ACQUIRE READ or UPGRADE.
-void acquire(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+void acquire(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
              const AcquireCall &call);
 // After how many grants in a row the lock is left to other libraries, and for how long.
 struct ForeignTurn {
@@ -87,40 +87,42 @@ struct ForeignTurn {
   int64_t window_ms = 0;
 };
 // `grant_count`: the number of callers that had the lock with this token, one after the other.
-void release(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-             const Claimant &claimant, const ForeignTurn &turn, int64_t grant_count);
-void cancel(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+void release(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
+             const Identity &identity, const ForeignTurn &turn, int64_t grant_count);
+void cancel(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
             std::string_view member, std::string_view owner);
 // `fence`: of the writer, so that a late copy does not end a later upgrade; 0 for whichever it is.
-void downgrade(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+void downgrade(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
                std::string_view token, int64_t lease_ms, int64_t fence);
 // Of a hold that may have others beside it. `is_marked`: it was attached.
-void extend_shared(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-                   const Claimant &claimant, int64_t lease_ms, bool is_marked);
-void kick(Command &out, const Dialect &dialect, Form form, const LockKeys &keys);
+void extend_shared(Command &out, const ServerFeatures &features, EvalMode eval,
+                   const LockKeys &keys, const Identity &identity, int64_t lease_ms,
+                   bool is_marked);
+void serve_queue(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys);
 // `is_described`: the holder wrote its info, whose expiry goes along; `info`: write it now.
-void extend(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+void extend(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
             std::string_view token, int64_t lease_ms, bool is_described, const HolderInfo *info);
 // `count`: how often the lease was detached and attached before, as ATTACH answered.
-void detach(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-            const Claimant &claimant, int64_t count);
+void detach(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
+            const Identity &identity, int64_t count);
 // `call`: names this call and no other, so that it can be repeated.
-void attach(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+void attach(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
             std::string_view token, int64_t lease_ms, std::string_view call);
 // `fence`: the highest of those that the nodes of a quorum gave this token.
-void raise_fence(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
+void raise_fence(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
                  std::string_view token, int64_t fence);
 // Next step of a listing: `pattern` is a glob over lock keys.
-void list(Command &out, const Dialect &dialect, Form form, std::string_view cursor,
+void list(Command &out, const ServerFeatures &features, EvalMode eval, std::string_view cursor,
           std::string_view pattern);
-void inspect(Command &out, const Dialect &dialect, Form form, const LockKeys &keys);
+void inspect(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys);
 // The name of a client, for people: `key` is that of its channel.
 void announce(Command &out, const std::string &key, const std::string &text, int64_t expiry_ms);
 void withdraw_name(Command &out, const std::string &key);
 void ask_name(Command &out, const std::string &key);
-void force_release(Command &out, const Dialect &dialect, Form form, const LockKeys &keys,
-                   std::string_view token);
+void force_release(Command &out, const ServerFeatures &features, EvalMode eval,
+                   const LockKeys &keys, std::string_view token);
 // `own`, `unused`: channels.
-void probe(Command &out, const Dialect &dialect, std::string_view own, std::string_view unused);
+void probe(Command &out, const ServerFeatures &features, std::string_view own,
+           std::string_view unused);
 
 }  // namespace redlatch::protocol

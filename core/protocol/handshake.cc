@@ -348,10 +348,10 @@ void Handshake::on_subscription(const Reply &reply, const Send &send, Nanos now)
 // Some proxies subscribe and count receivers wrongly.
 void Handshake::probe(const Send &send) {
   const std::string unused = std::string(channel_) + ":none";
-  Dialect dialect;
-  dialect.is_sharded = facts_.is_sharded;
+  ServerFeatures features;
+  features.is_sharded = facts_.is_sharded;
   Command command;
-  protocol::probe(command, dialect, channel_, unused);
+  protocol::probe(command, features, channel_, unused);
   awaited_count_ = 1;
   send(command.argv());
 }

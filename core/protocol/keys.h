@@ -23,7 +23,7 @@ struct LockKeys {
   std::string info;     // who holds, for people
   std::string turn;     // whose turn it is, ours or that of other libraries
 
-  LockKeys(std::string_view name_space, std::string_view name, Format form);
+  LockKeys(std::string_view name_space, std::string_view name, Format eval);
 };
 
 // Whether a key may be one that we keep beside a lock: it ends like those.

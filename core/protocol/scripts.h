@@ -25,7 +25,7 @@ enum class Script : uint8_t {
   kAcquire,
   kRelease,
   kCancel,
-  kKick,
+  kServeQueue,
   kExtend,
   kInspect,
   kForceRelease,

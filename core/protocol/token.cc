@@ -86,11 +86,11 @@ bool is_token(std::string_view value) {
          std::all_of(rid.begin(), rid.end(), is_hex);
 }
 
-std::optional<Waiting> parse_member(std::string_view member) {
+std::optional<QueueEntry> parse_member(std::string_view member) {
   const std::string_view token = member.substr(0, kTokenSize);
   if (member.size() < kMemberSize || !is_token(token)) return std::nullopt;
   if (!is_mode(member[kTokenSize])) return std::nullopt;
-  return Waiting{token, static_cast<Mode>(member[kTokenSize])};
+  return QueueEntry{token, static_cast<Mode>(member[kTokenSize])};
 }
 
 std::optional<Push> parse_push(std::string_view message) {
@@ -112,7 +112,7 @@ std::optional<Push> parse_push(std::string_view message) {
       !take(message, 13, push.server_ms) || message.size() != 8 || push.fence > kMaxFence) {
     return std::nullopt;
   }
-  push.check = message;
+  push.key_digest = message;
   return push;
 }
 

@@ -40,11 +40,11 @@ std::string make_member(std::string_view token, Mode mode, int64_t claim_ms, int
 bool is_token(std::string_view value);
 
 // Who waits, and for what; nothing if the member is none of ours.
-struct Waiting {
+struct QueueEntry {
   std::string_view token;  // borrowed from the member
   Mode mode;
 };
-std::optional<Waiting> parse_member(std::string_view member);
+std::optional<QueueEntry> parse_member(std::string_view member);
 
 // What arrives on a client's channel.
 struct Push {
@@ -55,7 +55,7 @@ struct Push {
   int64_t ms;                // grant: the claim; head: look again when this has passed
   int64_t fence = 0;         // grant
   int64_t server_ms = 0;
-  std::string_view check;  // of the lock key; borrowed from the message
+  std::string_view key_digest;  // of the lock key; borrowed from the message
 };
 std::optional<Push> parse_push(std::string_view message);
 

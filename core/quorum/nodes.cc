@@ -21,7 +21,7 @@ std::string seconds(Nanos duration) {
 
 // ---- reports of the engines --------------------------------------------------------------------
 
-void Quorum::send(size_t node, std::span<const std::string_view> argv) { outlet_.send(node, argv); }
+void Quorum::send(size_t node, std::span<const std::string_view> argv) { output_.send(node, argv); }
 
 void Quorum::finished(lock::Request &request) {
   if (request.op != lock::Request::Op::kConnect) mark(static_cast<Ballot &>(request).matter);
@@ -31,7 +31,7 @@ void Quorum::lease_ended(lock::Lease &lease) { mark(static_cast<Share &>(lease).
 
 void Quorum::lease_moved(lock::Lease &lease) { mark(static_cast<Share &>(lease).matter); }
 
-void Quorum::drop_link(size_t node) { outlet_.drop_link(node); }
+void Quorum::drop_link(size_t node) { output_.drop_link(node); }
 
 // ---- events of a connection --------------------------------------------------------------------
 
@@ -114,9 +114,9 @@ void Quorum::on_all_invalidated(size_t index, Nanos now) {
 void Quorum::set_refusal(Node &node, Outcome why, Nanos now) {
   const bool is_news = why.message != node.refusal.message;
   node.refusal = std::move(why);
-  if (is_news) outlet_.judged(node.index, node.refusal);
+  if (is_news) output_.node_validated(node.index, node.refusal);
   if (node.refusal.ok()) return;
-  outlet_.drop_link(node.index);
+  output_.drop_link(node.index);
   // The data of its primary replaces its grants.
   if (node.is_replica()) withdraw_votes(node, node.refusal, now);
 }

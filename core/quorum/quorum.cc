@@ -16,12 +16,12 @@ using lock::Lease;
 using lock::Request;
 
 Quorum::Quorum(std::span<const Settings> nodes, const QuorumSettings &settings,
-               std::span<const uint8_t, 16> random, uint64_t seed, lock::Outlet &outlet)
+               std::span<const uint8_t, 16> random, uint64_t seed, lock::Output &output)
     : settings_(settings),
-      outlet_(outlet),
+      output_(output),
       entropy_(seed),
       majority_(timing::majority_of(nodes.size())) {
-  lock::Outlet &reports = *this;
+  lock::Output &reports = *this;
   for (size_t i = 0; i < nodes.size(); i++) {
     nodes_.push_back(std::make_unique<Node>(reports, i, nodes[i], random, entropy_.next()));
   }
@@ -180,7 +180,7 @@ void Quorum::finish(Request &request, Status status, std::string_view message) n
     request.message.clear();  // the status says enough
   }
   request.status.store(status, std::memory_order_release);
-  outlet_.finished(request);
+  output_.finished(request);
 }
 
 void Quorum::mark(Matter *matter) noexcept {

@@ -8,7 +8,7 @@
 // that node's engine, which renews and releases it, cleans up behind lost answers and says when it
 // is lost. What is added: which nodes may vote, how many votes are enough, and where to wait.
 //
-// Engines report through Outlet in the middle of their work. So a report only marks what it is
+// Engines report through Output in the middle of their work. So a report only marks what it is
 // about (a Matter), and settle() looks at it as a whole before the call into the quorum returns.
 //
 // start() throws before anything was started.
@@ -36,12 +36,12 @@
 
 namespace redlatch::quorum {
 
-class Quorum final : public lock::LockService, private lock::Outlet {
+class Quorum final : public lock::LockService, private lock::Output {
  public:
-  // `random` makes the token's constant part, the same on all nodes. Settings and outlet outlive
+  // `random` makes the token's constant part, the same on all nodes. Settings and output outlive
   // the quorum.
   Quorum(std::span<const Settings> nodes, const QuorumSettings &settings,
-         std::span<const uint8_t, 16> random, uint64_t seed, lock::Outlet &outlet);
+         std::span<const uint8_t, 16> random, uint64_t seed, lock::Output &output);
   ~Quorum() override;
 
   const std::string &channel() const override { return nodes_.front()->engine.channel(); }
@@ -79,9 +79,9 @@ class Quorum final : public lock::LockService, private lock::Outlet {
  private:
   // One server, and what is known of it.
   struct Node {
-    Node(lock::Outlet &outlet, size_t index_, const Settings &settings_,
+    Node(lock::Output &output, size_t index_, const Settings &settings_,
          std::span<const uint8_t, 16> random, uint64_t seed)
-        : index(index_), settings(settings_), engine(settings_, random, seed, outlet, index_) {}
+        : index(index_), settings(settings_), engine(settings_, random, seed, output, index_) {}
 
     bool is_replica() const { return !refusal.ok() && facts.is_replica; }
 
@@ -193,7 +193,7 @@ class Quorum final : public lock::LockService, private lock::Outlet {
   Outcome why_not(const Errand &errand, size_t done, size_t unknown) const;
 
   const QuorumSettings &settings_;
-  lock::Outlet &outlet_;
+  lock::Output &output_;
   Entropy entropy_;
   std::vector<std::unique_ptr<Node>> nodes_;
   size_t majority_;

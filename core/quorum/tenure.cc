@@ -217,7 +217,7 @@ void Quorum::look_after(Bid &bid, Nanos now) {
 void Quorum::end_lease(Bid &bid, Lease::State state, std::string reason) noexcept {
   bid.lease->reason = std::move(reason);
   bid.lease->state.store(state, std::memory_order_release);
-  outlet_.lease_ended(*bid.lease);
+  output_.lease_ended(*bid.lease);
 }
 
 }  // namespace redlatch::quorum

@@ -50,12 +50,12 @@ std::shared_ptr<Runtime> Runtime::open(std::vector<Settings> nodes,
   uint64_t seed = 0;
   for (size_t i = 16; i < random.size(); i++) seed = seed << 8 | random[i];
   const std::span<const uint8_t, 16> id(random.data(), 16);
-  lock::Outlet &outlet = *runtime;
+  lock::Output &output = *runtime;
   if (runtime->quorum_) {
     runtime->service_ =
-        std::make_unique<quorum::Quorum>(runtime->nodes_, *runtime->quorum_, id, seed, outlet);
+        std::make_unique<quorum::Quorum>(runtime->nodes_, *runtime->quorum_, id, seed, output);
   } else {
-    runtime->service_ = std::make_unique<lock::Engine>(runtime->settings(), id, seed, outlet);
+    runtime->service_ = std::make_unique<lock::Engine>(runtime->settings(), id, seed, output);
   }
   return runtime;
 }
@@ -218,7 +218,7 @@ void Runtime::wait_drained(Lock &lock) {
   delist(me);
 }
 
-// ---- lock::Outlet ----------------------------------------------------------------------------
+// ---- lock::Output ----------------------------------------------------------------------------
 
 void Runtime::send(size_t node, std::span<const std::string_view> argv) {
   links_[node].append(argv);
@@ -234,7 +234,7 @@ void Runtime::lease_ended(lock::Lease &lease) { notify_ended(static_cast<Lease &
 
 void Runtime::drop_link(size_t node) { links_[node].drop(); }
 
-void Runtime::judged(size_t node, const Outcome &why) {
+void Runtime::node_validated(size_t node, const Outcome &why) {
   if (!why.ok()) return log(LogLevel::kWarning, why.message);
   log(LogLevel::kInfo, nodes_[node].address() + " may vote again");
 }

@@ -59,7 +59,7 @@ using embedded::take_census;
 class Runtime final : public Wakeup,
                       public Source,
                       public std::enable_shared_from_this<Runtime>,
-                      private lock::Outlet {
+                      private lock::Output {
  public:
   // Locks on one server, or with `quorum` on most of several. Does not connect. @return nullptr
   // after a failure, which is in `why`.
@@ -95,12 +95,12 @@ class Runtime final : public Wakeup,
  private:
   Runtime(std::vector<Settings> nodes, std::optional<QuorumSettings> quorum);
 
-  // lock::Outlet
+  // lock::Output
   void send(size_t node, std::span<const std::string_view> argv) override;
   void finished(lock::Request &request) override;
   void lease_ended(lock::Lease &lease) override;
   void drop_link(size_t node) override;
-  void judged(size_t node, const Outcome &why) override;
+  void node_validated(size_t node, const Outcome &why) override;
 
   // runtime.cc: calls
   bool is_open() const;

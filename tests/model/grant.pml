@@ -32,11 +32,11 @@
 //
 // Left out, and why nothing that is checked depends on it: readers, upgrades, the hash format
 // (other scripts); overdue waiters (dropped like dead ones, and then CANCEL); the bound on entries
-// per script and KICK (more entries than there are here); passing on inside a client (no message);
-// errors of PUBLISH and out of memory (tests/scripts); foreign holders. A client has one request
-// in flight: what the engine sends behind it runs behind it, as if it had been sent later. A push
-// may overtake an answer, which is more than a connection does; a second push for a client that
-// has not read the first replaces it or is lost, either way; if TIMELY, only the former.
+// per script and SERVE QUEUE (more entries than there are here); passing on inside a client (no
+// message); errors of PUBLISH and out of memory (tests/scripts); foreign holders. A client has one
+// request in flight: what the engine sends behind it runs behind it, as if it had been sent later.
+// A push may overtake an answer, which is more than a connection does; a second push for a client
+// that has not read the first replaces it or is lost, either way; if TIMELY, only the former.
 
 #ifndef N
 #define N 2                     // clients

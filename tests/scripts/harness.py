@@ -174,9 +174,9 @@ class World:
                 wrong = self.admin.cmd("EVAL", AGREES, 2, self.lock.k, self.lock.r).decode()
                 self.broken += [f"{wrong} after {name}"] if wrong else []
 
-    def kick(self, connection: Connection | None = None) -> tuple[int, int]:
+    def serve_queue(self, connection: Connection | None = None) -> tuple[int, int]:
         count, now, flags = self.run(
-            self.lock.script("kick"), self.lock.keys, self.prefix, connection=connection
+            self.lock.script("serve_queue"), self.lock.keys, self.prefix, connection=connection
         )
         assert 13 == len(str(now))
         return count, flags

@@ -99,7 +99,7 @@ def test_every_script_works_for_the_user(world: World, limited: Connection) -> N
     assert isinstance(third.acquire(last), Held)
     waiting = second.wait()
     world.expire()
-    assert world.kick(limited) == (1, 0)
+    assert world.serve_queue(limited) == (1, 0)
     assert isinstance(first.try_acquire(first.token()), Held) is False
     args = (second.channel, world.prefix + "unused")
     assert world.run("probe", [], *args, connection=limited) == [1, 0]
@@ -129,7 +129,7 @@ def test_every_script_of_readers_works_for_the_user(world: World, limited: Conne
     assert first.downgrade(tokens[0]) == (1, 0) and set(world.readers()) == {tokens[0], reader}
     assert third.cancel(third.member(reader, "s"), limited) == (2, 0)
     assert world.force_release(reader, limited) == (1, 0)
-    assert world.kick(limited) == (0, 0)
+    assert world.serve_queue(limited) == (0, 0)
     assert first.release_with_turn(tokens[0], 9, 1000) == (2, 0) and world.holder() == writer
 
 
@@ -145,7 +145,7 @@ def test_every_script_of_the_hash_format_works_for_the_user(
     lock = hashed.lock
     keys = [lock.k, lock.q, lock.f, lock.i, lock.r]
     assert hashed.run("inspect.hash", keys, 9, connection=limited)[8] == 2
-    assert hashed.kick(limited) == (0, 0)
+    assert hashed.serve_queue(limited) == (0, 0)
     assert client.release(tokens[0]) == (0, 0)
     assert client.release_with_turn(tokens[1], 0, 1000) == (2, 0)
     assert waiter.cancel(waiter.member(behind)) == (2, 0)
@@ -166,7 +166,7 @@ def test_refused_publish_drops_no_reader_and_no_upgrade(world: World) -> None:
     first.upgrade(tokens[0])
     with world.user("~app:*", "resetchannels", "+@all") as limited:
         assert isinstance(third.read(third.token(), connection=limited), Busy)
-        assert world.kick(limited) == (0, REFUSED)
+        assert world.serve_queue(limited) == (0, REFUSED)
         assert second.upgrade(tokens[1], connection=limited) == -2
         assert second.release(tokens[1], limited) == (1, REFUSED)
         assert first.cancel(first.member(tokens[0], "u"), limited) == (1, REFUSED)
@@ -179,7 +179,8 @@ def test_connection_commands_work(world: World, limited: Connection) -> None:
     assert limited.cmd("PING") == "PONG"
     assert limited.cmd("SELECT", 0) == "OK"
     assert limited.cmd("CLIENT", "SETNAME", "redlatch") == "OK"
-    assert limited.cmd("EVAL", world.texts["kick"], 4, *world.lock.keys, world.prefix)[0] == 0
+    text = world.texts["serve_queue"]
+    assert limited.cmd("EVAL", text, 4, *world.lock.keys, world.prefix)[0] == 0
     kinds = ["SSUBSCRIBE", "SUNSUBSCRIBE"] if world.sharded else ["SUBSCRIBE", "UNSUBSCRIBE"]
     for command in kinds:
         assert limited.cmd(command, world.prefix + "me")[1] == b"app:rl1:me"

@@ -443,7 +443,7 @@ def test_other_type_is_busy_and_never_written(
         assert 49_000 < reply.pttl <= 50_000
     assert client.release(token) == (-1, 0)
     assert client.extend(token) == 0
-    assert world.kick() == (0, 0)
+    assert world.serve_queue() == (0, 0)
     assert world.force_release() == (-1, 0)
     assert client.cancel(member_of(token)) == (1, 0)
     assert world.admin.cmd("DUMP", world.lock.k) == before

@@ -130,28 +130,28 @@ def composed_from(folder: Path, **texts: str) -> dict[str, str]:
 )
 def test_text_that_cannot_be_embedded_is_refused(tmp_path: Path, line: str) -> None:
     with pytest.raises(subprocess.CalledProcessError):
-        composed_from(tmp_path, kick=line + "\n")
+        composed_from(tmp_path, serve_queue=line + "\n")
 
 
 def test_lines_for_one_format_are_in_its_text_alone(tmp_path: Path) -> None:
     text = "a()\n--@only hash\nb()\n--@end\nc()\n  --@only string\n  d()\n  --@end\ne()\n"
-    texts = composed_from(tmp_path, kick=text, list=text)
-    assert texts["kick"] == texts["list"] == "a()\nc()\nd()\ne()\n"
-    assert texts["kick.hash"] == texts["kick.hash.sharded"] == "a()\nb()\nc()\ne()\n"
+    texts = composed_from(tmp_path, serve_queue=text, list=text)
+    assert texts["serve_queue"] == texts["list"] == "a()\nc()\nd()\ne()\n"
+    assert texts["serve_queue.hash"] == texts["serve_queue.hash.sharded"] == "a()\nb()\nc()\ne()\n"
     assert "list.hash" not in texts
 
 
 def test_format_names_the_fragment_also_within_fragments(tmp_path: Path) -> None:
     texts = composed_from(
         tmp_path,
-        kick="--@include fragments/outer.lua\nx = '@FORMAT@'\n",
+        serve_queue="--@include fragments/outer.lua\nx = '@FORMAT@'\n",
         outer="--@include fragments/@FORMAT@/inner.lua\n--@only string\ny()\n--@end\n",
         string__inner="one()\n",
         hash__inner="two('@PUBLISH@')\n",
     )
-    assert texts["kick"] == "one()\ny()\nx = 'string'\n"
-    assert texts["kick.hash"] == "two('PUBLISH')\nx = 'hash'\n"
-    assert texts["kick.hash.sharded"] == "two('SPUBLISH')\nx = 'hash'\n"
+    assert texts["serve_queue"] == "one()\ny()\nx = 'string'\n"
+    assert texts["serve_queue.hash"] == "two('PUBLISH')\nx = 'hash'\n"
+    assert texts["serve_queue.hash.sharded"] == "two('SPUBLISH')\nx = 'hash'\n"
 
 
 def test_after_script_flush_eval_serves_and_loads_again(world: World) -> None:

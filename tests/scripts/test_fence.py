@@ -62,7 +62,7 @@ def test_fence_rises_over_every_way_to_own(world: World) -> None:
     second.subscribe()
     behind = second.wait()
     world.expire()
-    world.kick()
+    world.serve_queue()
     (grant,) = second.messages()[-1:]
     assert isinstance(grant, Grant)
     fences.append(grant.fence)

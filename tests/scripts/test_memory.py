@@ -138,9 +138,9 @@ def test_kick_works(world: World) -> None:
     holder.hold()
     token = waiter.wait()
     with world.out_of_memory():
-        assert world.kick() == (0, 0)
+        assert world.serve_queue() == (0, 0)
         world.expire()
-        assert world.kick() == (1, 0)
+        assert world.serve_queue() == (1, 0)
     assert world.holder() == token
 
 
@@ -184,7 +184,7 @@ def test_readers_end_one_by_one_and_let_the_writer_in(world: World) -> None:
     behind = writer.wait()
     with world.out_of_memory():
         assert first.release(tokens[0]) == (1, 0) and world.pttl() <= 5000
-        assert world.kick() == (0, 0)
+        assert world.serve_queue() == (0, 0)
         assert second.release(tokens[1]) == (2, 0)
     assert world.holder() == behind
 
@@ -254,7 +254,7 @@ def test_all_of_the_hash_format_but_acquire_works(hashed: World) -> None:
         assert client.extend_shared(tokens[2], 60_000) == 1
         assert client.release(tokens[0]) == (0, 0) and hashed.owners() == {"o": 2}
         assert hashed.force_release(tokens[1]) == (1, 0) and hashed.owners() == {"o": 1}
-        assert hashed.kick() == (0, 0)
+        assert hashed.serve_queue() == (0, 0)
         assert client.release(tokens[2]) == (2, 0) and hashed.owners() == {"p": 1}
         assert waiter.extend_shared(behind, 60_000) == 1
         hashed.expire()

@@ -39,7 +39,7 @@ def take_turns(world: World, limited: Connection) -> None:
         lambda: first.read(one, connection=limited),
         lambda: second.read(two, connection=limited),
         lambda: holder.release(token, limited),
-        lambda: world.kick(limited),
+        lambda: world.serve_queue(limited),
         lambda: first.upgrade(one, connection=limited),
         lambda: first.extend_shared(one, LEASE_MS),
     )
@@ -84,7 +84,7 @@ def reenter(world: World, limited: Connection) -> None:
         lambda: first.acquire(first.token(), connection=limited),
         lambda: second.acquire(second.token(), connection=limited),
         lambda: first.release(token, limited),
-        lambda: world.kick(limited),
+        lambda: world.serve_queue(limited),
     )
     world.lock = string
 
@@ -131,7 +131,7 @@ def test_nothing_of_a_read_write_hash_is_left_without_an_expiry(
 
 
 @pytest.mark.parametrize("missing", COMMANDS)
-@pytest.mark.parametrize("work", ["release", "kick", "cancel", "force_release"])
+@pytest.mark.parametrize("work", ["release", "serve_queue", "cancel", "force_release"])
 @pytest.mark.parametrize("is_hash", [False, True])
 def test_who_is_told_of_a_grant_has_the_lock(
     world: World, is_hash: bool, work: str, missing: str
@@ -145,11 +145,11 @@ def test_who_is_told_of_a_grant_has_the_lock(
     if work != "cancel":
         assert between.cancel(between.member(head))[0] == 1
     with world.user("~*", "&*", "+@all", f"-{missing}") as limited:
-        if work in ("kick", "cancel"):
+        if work in ("serve_queue", "cancel"):
             world.expire()
         steps: dict[str, Callable[[], object]] = {
             "release": lambda: holder.release(token, limited),
-            "kick": lambda: world.kick(limited),
+            "serve_queue": lambda: world.serve_queue(limited),
             "cancel": lambda: between.cancel(between.member(head), limited),
             "force_release": lambda: world.force_release("", limited),
         }

@@ -378,7 +378,7 @@ def test_300_readers_behind_one_writer_get_in_by_a_kick(world: World) -> None:
     assert holder.release(held) == (1 + MAX_ENTRIES, MORE)
     assert len(world.readers()) == MAX_ENTRIES and world.holder() == SHARED
     assert writer.messages() == []
-    assert world.kick() == (300 - MAX_ENTRIES, 0)
+    assert world.serve_queue() == (300 - MAX_ENTRIES, 0)
     assert set(world.readers()) == tokens and world.queue() == [writer.member(behind)]
     messages = client.messages()
     assert len(messages) == 300 and {type(one) for one in messages} == {Grant}
@@ -393,7 +393,7 @@ def test_dead_entries_in_front_of_readers_are_bounded_per_call(world: World) -> 
     token = reader.wait_to_read()
     assert holder.release(held) == (1, MORE)
     assert world.holder() is None
-    assert world.kick() == (1, 0) and list(world.readers()) == [token]
+    assert world.serve_queue() == (1, 0) and list(world.readers()) == [token]
 
 
 def test_refused_publish_keeps_the_reader_in_its_place(world: World) -> None:
@@ -503,7 +503,7 @@ def test_strangers_are_respected(world: World) -> None:
     assert isinstance(reply, Busy) and (reply.holder, reply.kind) == (token.encode(), "string")
     assert client.upgrade(mine) == -1 and client.downgrade(mine) == (0, 0)
     assert client.extend_shared(mine) == 0 and client.release(mine) == (-1, 0)
-    assert world.kick() == (0, 0)
+    assert world.serve_queue() == (0, 0)
     assert world.holder() == token and world.readers() == {} and world.pttl() > 59_000
 
 

@@ -180,7 +180,7 @@ def test_next_head_of_a_free_lock_is_told_the_claim(hashed: World) -> None:
     granted.wait(claim_ms=700)
     behind = second.wait()
     hashed.expire()
-    assert hashed.kick() == (1, 0)
+    assert hashed.serve_queue() == (1, 0)
     assert second.was_told(behind, 700)
 
 
@@ -238,7 +238,7 @@ def test_holds_left_over_do_not_pass_to_a_stranger(hashed: World) -> None:
         reply = asking.try_acquire(asking.token())
         assert isinstance(reply, Busy) and reply.holder == b"uuid:1"
     assert client.release(over) == (-1, 0) and client.extend_shared(over) == 0
-    assert hashed.kick() == (0, 0)
+    assert hashed.serve_queue() == (0, 0)
     assert hashed.admin.cmd("DUMP", hashed.lock.k) == before and hashed.pttl() > 59_000
 
 
@@ -304,7 +304,7 @@ def test_many_dead_waiters_are_bounded_per_call(hashed: World) -> None:
     hashed.enqueue_dead(MAX_ENTRIES)
     waiter.wait()
     assert client.release(token) == (1, MORE) and hashed.owners() == {}
-    assert hashed.kick() == (1, 0) and hashed.owners() == {"p": 1}
+    assert hashed.serve_queue() == (1, 0) and hashed.owners() == {"p": 1}
 
 
 def test_refused_publish_keeps_the_waiter_and_frees_the_lock(hashed: World) -> None:
@@ -367,7 +367,7 @@ def test_strangers_owner_is_respected(hashed: World) -> None:
         assert isinstance(reply, Busy) and (reply.holder, reply.kind) == (b"uuid:1", "hash")
         assert 59_000 < reply.pttl <= 60_000
     assert client.extend_shared(token) == 0 and client.release(token) == (-1, 0)
-    assert hashed.kick() == (0, 0) and hashed.force_release("other") == (-1, 0)
+    assert hashed.serve_queue() == (0, 0) and hashed.force_release("other") == (-1, 0)
     assert client.cancel(client.member(token)) == (1, 0)
     assert hashed.admin.cmd("DUMP", hashed.lock.k) == before and hashed.pttl() > 59_000
     assert hashed.force_release() == (1, 0) and hashed.owners() == {}
@@ -389,7 +389,7 @@ def test_read_write_locks_of_others_are_busy_and_never_written(hashed: World, mo
     for reply in (client.acquire(token), client.try_acquire(client.token())):
         assert isinstance(reply, Busy) and (reply.holder, reply.kind) == (b"", "hash")
     assert client.extend_shared(token) == 0 and client.release(token) == (-1, 0)
-    assert hashed.kick() == (0, 0) and hashed.force_release() == (-1, 0)
+    assert hashed.serve_queue() == (0, 0) and hashed.force_release() == (-1, 0)
     assert client.cancel(client.member(token)) == (1, 0)
     assert hashed.admin.cmd("DUMP", hashed.lock.k) == before and hashed.pttl() > 59_000
 
@@ -410,7 +410,7 @@ def test_other_type_is_busy_and_never_written(
         assert isinstance(reply, Busy) and (reply.holder, reply.kind) == (b"", kind)
         assert 49_000 < reply.pttl <= 50_000
     assert client.extend_shared(token) == 0 and client.release(token) == (-1, 0)
-    assert hashed.kick() == (0, 0) and hashed.force_release() == (-1, 0)
+    assert hashed.serve_queue() == (0, 0) and hashed.force_release() == (-1, 0)
     assert client.cancel(client.member(token)) == (1, 0)
     assert hashed.admin.cmd("DUMP", hashed.lock.k) == before and hashed.pttl() > 49_000
 

@@ -207,10 +207,10 @@ def test_many_dead_waiters_are_bounded_per_call(world: World) -> None:
     left = 100_000 - MAX_ENTRIES
     assert world.admin.cmd("ZCARD", world.lock.q) == left + 1
     world.admin.cmd("ZREMRANGEBYRANK", world.lock.q, 0, left - 600)
-    kicks: list[tuple[int, int]] = []
-    while not kicks or kicks[-1][1] == MORE:
-        kicks.append(world.kick())
-    assert kicks == [(0, MORE), (0, MORE), (1, 0)]
+    served: list[tuple[int, int]] = []
+    while not served or served[-1][1] == MORE:
+        served.append(world.serve_queue())
+    assert served == [(0, MORE), (0, MORE), (1, 0)]
     assert world.holder() == token
 
 
@@ -242,7 +242,7 @@ def test_dead_heads_after_a_grant_count_toward_the_bound(world: World) -> None:
     assert holder.release(held) == (2, MORE)
     assert len(world.queue()) == 2
     assert last.messages() == []
-    assert world.kick() == (0, 0)
+    assert world.serve_queue() == (0, 0)
     (head,) = last.messages()
     assert isinstance(head, Head) and head.rid == rid_of(behind) and head.ms <= 3000
 
@@ -268,7 +268,7 @@ def test_try_behind_many_dead_does_not_overtake_the_rest(world: World) -> None:
     reply = other.try_acquire(other.token())
     assert isinstance(reply, Busy) and reply.kind == "none"
     assert world.holder() is None
-    assert world.kick() == (1, 0)
+    assert world.serve_queue() == (1, 0)
     assert world.holder() == token
 
 
@@ -295,7 +295,7 @@ def test_every_script_reports_a_refused_publish(world: World) -> None:
     behind = second.wait()
     world.expire()
     with world.user("~*", "resetchannels", "+@all") as limited:
-        assert world.kick(limited) == (0, REFUSED)
+        assert world.serve_queue(limited) == (0, REFUSED)
         assert world.force_release(connection=limited) == (0, REFUSED)
         assert holder.release(holder.token(), connection=limited) == (-1, REFUSED)
         assert holder.cancel(member_of(holder.token()), connection=limited) == (0, REFUSED)

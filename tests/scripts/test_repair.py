@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Goal: KICK, FORCE_RELEASE and PROBE do what an operator and a repairing client rely on.
+"""Goal: SERVE QUEUE, FORCE_RELEASE and PROBE do what an operator and a repairing client rely on.
 Method: locks left free with a queue, held by tokens, strangers and other formats."""
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def test_kick_grants_a_free_lock_to_the_head(world: World) -> None:
     holder.hold()
     token = waiter.wait(claim_ms=900)
     world.expire()
-    assert world.kick() == (1, 0)
+    assert world.serve_queue() == (1, 0)
     assert world.holder() == token and 0 < world.pttl() <= 900
     assert [type(message) for message in waiter.messages()] == [Grant]
 
 
 def test_kick_of_nothing_writes_nothing(world: World) -> None:
-    assert world.kick() == (0, 0)
+    assert world.serve_queue() == (0, 0)
     assert world.keys() == set()
 
 
@@ -38,7 +38,7 @@ def test_kick_leaves_a_held_lock_alone(world: World) -> None:
     holder, waiter = world.client(), world.client()
     held = holder.hold()
     token = waiter.wait()
-    assert world.kick() == (0, 0)
+    assert world.serve_queue() == (0, 0)
     assert world.holder() == held and world.queue() == [member_of(token)]
     assert world.pttl() > LEASE_MS - 1000
 
@@ -49,7 +49,7 @@ def test_kick_of_a_held_lock_tells_the_first_live_head(world: World) -> None:
     dead.wait()
     token = waiter.wait()
     dead.die()
-    assert world.kick() == (0, 0)
+    assert world.serve_queue() == (0, 0)
     (head,) = waiter.messages()
     assert isinstance(head, Head) and head.rid == rid_of(token) and 4000 < head.ms <= 5000
     assert world.queue() == [member_of(token)]
@@ -61,7 +61,7 @@ def test_kick_when_all_are_dead_leaves_the_lock_free(world: World) -> None:
     dead.wait()
     dead.die()
     world.expire()
-    assert world.kick() == (0, 0)
+    assert world.serve_queue() == (0, 0)
     assert world.keys() == {world.lock.f}
 
 

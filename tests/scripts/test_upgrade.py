@@ -368,5 +368,5 @@ def test_lost_readers_end_in_no_upgrade(world: World) -> None:
     world.admin.cmd("DEL", world.lock.r)
     world.may_disagree = True
     assert client.upgrade(token) == -1
-    assert world.kick() == (0, 0)
+    assert world.serve_queue() == (0, 0)
     assert world.keys() == {world.lock.f}

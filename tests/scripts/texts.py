@@ -14,12 +14,12 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "core" / "protocol" / "scripts"
 NAMES = tuple(
     (
-        "acquire release cancel kick extend inspect force_release list probe acquire_read "
+        "acquire release cancel serve_queue extend inspect force_release list probe acquire_read "
         "extend_shared upgrade downgrade raise_fence detach attach vote"
     ).split()
 )
 HASH_NAMES = tuple(
-    "acquire release cancel kick inspect force_release extend_shared detach".split()
+    "acquire release cancel serve_queue inspect force_release extend_shared detach".split()
 )
 HASH_RW_NAMES = (*HASH_NAMES, "acquire_read", "upgrade", "downgrade")
 # What a RELEASE says of turns: when (by itself, never), how long, for how many grants it counts.

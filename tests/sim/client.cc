@@ -54,12 +54,12 @@ void Client::make_service() {
   std::array<uint8_t, 16> id{};
   for (uint8_t &byte : id) byte = static_cast<uint8_t>(random_.next());
   const uint64_t seed = random_.next();
-  lock::Outlet &outlet = *this;
+  lock::Output &output = *this;
   const CoreMemory::Scope scope;
   if (plan.is_quorum()) {
-    service_ = std::make_unique<quorum::Quorum>(settings_, quorum_settings_, id, seed, outlet);
+    service_ = std::make_unique<quorum::Quorum>(settings_, quorum_settings_, id, seed, output);
   } else {
-    service_ = std::make_unique<lock::Engine>(settings_.front(), id, seed, outlet);
+    service_ = std::make_unique<lock::Engine>(settings_.front(), id, seed, output);
   }
 }
 
@@ -138,7 +138,7 @@ void Client::shut_down() {
   call([](lock::LockService &service, Nanos now) { service.shut_down(now); });
 }
 
-// ---- the outlet --------------------------------------------------------------------------------
+// ---- the output --------------------------------------------------------------------------------
 
 void Client::send(size_t node, std::span<const std::string_view> argv) {
   const CoreMemory::Pause pause;

@@ -21,7 +21,7 @@
 
 namespace redlatch::sim {
 
-class Client : private lock::Outlet {
+class Client : private lock::Output {
  public:
   using RequestPtr = std::shared_ptr<lock::Request>;
 
@@ -83,7 +83,7 @@ class Client : private lock::Outlet {
     Messages messages;
   };
 
-  // lock::Outlet
+  // lock::Output
   void send(size_t node, std::span<const std::string_view> argv) override;
   void finished(lock::Request &request) override;
   void lease_ended(lock::Lease &lease) override;

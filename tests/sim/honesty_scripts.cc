@@ -91,7 +91,7 @@ StepMaker::Words StepMaker::arguments(const LockKeys &lock, Script which) {
     case Script::kCancel:
       words.insert(words.end(), {queued_in(lock.queue), kPrefix});
       break;
-    case Script::kKick:
+    case Script::kServeQueue:
       words.push_back(kPrefix);
       return words;
     case Script::kInspect:
@@ -113,7 +113,7 @@ Step StepMaker::script() {
   static constexpr Script kScripts[] = {
       Script::kAcquire,      Script::kAcquire,     Script::kAcquire,      Script::kAcquireRead,
       Script::kAcquireRead,  Script::kAcquireRead, Script::kUpgrade,      Script::kDowngrade,
-      Script::kRelease,      Script::kRelease,     Script::kCancel,       Script::kKick,
+      Script::kRelease,      Script::kRelease,     Script::kCancel,       Script::kServeQueue,
       Script::kExtend,       Script::kInspect,     Script::kForceRelease, Script::kProbe,
       Script::kExtendShared, Script::kRaiseFence,  Script::kDetach,       Script::kAttach,
       Script::kVote};

@@ -213,10 +213,10 @@ ENGINE_MUTANTS = (
             ": ask(hold, now);\n    case Phase::kLeaving:\n"
             "      if (IS_ON && hold.cleanup.left_.may_be_held && is_up()) {\n"
             "        protocol::Command late;\n"
-            "        const auto form = protocol::Form::kDigest;\n"
-            "        protocol::extend(late, dialect_, form, hold.lock->keys, hold.token,\n"
+            "        const auto eval = protocol::EvalMode::kDigest;\n"
+            "        protocol::extend(late, features_, eval, hold.lock->keys, hold.token,\n"
             "                     hold.acquisition.ttl() / kMs, false, nullptr);\n"
-            "        InFlight in_flight{Ask::kExtend, form, now, hold.acquisition.ttl(),\n"
+            "        InFlight in_flight{Ask::kExtend, eval, now, hold.acquisition.ttl(),\n"
             "                           hold.shared_from_this()};\n"
             "        (void)try_send(late, std::move(in_flight));\n"
             "      }\n",
@@ -279,7 +279,7 @@ ENGINE_MUTANTS = (
             "lock/queue.cc",
             "      return;  // what was sent behind it decides",
             "      if (!IS_ON || !wants_text(refusal, in_flight)) return;\n"
-            "      return ask(hold, now, protocol::Form::kText);",
+            "      return ask(hold, now, protocol::EvalMode::kText);",
         ),
         shape="kFlush",
     ),

@@ -239,14 +239,14 @@ TEST_F(TenureTest, shut_down_gives_everything_back_and_takes_nothing_more) {
   EXPECT_EQ(release(lease)->status.load(), Status::kClosed);
 }
 
-TEST_F(TenureTest, work_that_one_script_left_over_is_kicked) {
+TEST_F(TenureTest, work_that_one_script_left_over_is_served) {
   const auto lease = held();
   release(lease);
   reply_count("release", 1, 1);
-  EXPECT_EQ(next_script(), "kick text");
-  reply_count("kick text", 0, 1);
-  EXPECT_EQ(next_script(), "kick text");
-  reply_count("kick text", 1, 0);
+  EXPECT_EQ(next_script(), "serve_queue text");
+  reply_count("serve_queue text", 0, 1);
+  EXPECT_EQ(next_script(), "serve_queue text");
+  reply_count("serve_queue text", 1, 0);
   EXPECT_EQ(next_script(), "");
 }
 

@@ -58,7 +58,7 @@ class MadeReply {
   std::unique_ptr<std::vector<Reply *>> pointers_;
 };
 
-class EngineWorld : public ::testing::Test, protected lock::Outlet {
+class EngineWorld : public ::testing::Test, protected lock::Output {
  protected:
   using Request = lock::Request;
   using Lease = lock::Lease;
@@ -71,11 +71,11 @@ class EngineWorld : public ::testing::Test, protected lock::Outlet {
 
   std::unique_ptr<lock::Engine> make_engine() {
     const std::array<uint8_t, 16> random{1, 2, 3};
-    lock::Outlet &outlet = *this;
-    return std::make_unique<lock::Engine>(settings_, random, 7, outlet);
+    lock::Output &output = *this;
+    return std::make_unique<lock::Engine>(settings_, random, 7, output);
   }
 
-  // ---- the outlet
+  // ---- the output
   // Names of clients are answered by the world, in their turn, and not seen in sent_.
   void send(size_t, std::span<const std::string_view> argv) override {
     std::vector<std::string> words(argv.begin(), argv.end());

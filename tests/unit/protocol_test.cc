@@ -122,7 +122,7 @@ TEST(TokenTest, pushes_are_read_by_position_and_nothing_else_is) {
   EXPECT_EQ(grant->ms, 3000);
   EXPECT_EQ(grant->fence, 1'700'000'000'000'001);
   EXPECT_EQ(grant->server_ms, 1'700'000'000'000);
-  EXPECT_EQ(grant->check, "abcdef01");
+  EXPECT_EQ(grant->key_digest, "abcdef01");
   EXPECT_EQ(grant->mode, Mode::kWrite);
   const auto read = parse_push("g00000000ffs0300017000000000000011700000000000abcdef01");
   ASSERT_TRUE(read.has_value());
@@ -182,16 +182,16 @@ TEST(AnswerTest, numbers_of_an_inspection_are_within_what_sums_allow) {
         answer);
     ASSERT_FALSE(refusal);
     ASSERT_EQ(answer.waiters.size(), 1u);
-    ASSERT_EQ(answer.sharers.size(), 1u);
+    ASSERT_EQ(answer.holders.size(), 1u);
     for (const int64_t ms : {answer.server_ms, answer.since_ms, answer.waiters[0].since_ms,
-                             answer.sharers[0].expiry_ms}) {
+                             answer.holders[0].expiry_ms}) {
       EXPECT_GE(ms, 0) << number;
       EXPECT_LE(ms, kMaxServerMs) << number;
     }
     EXPECT_GE(answer.pttl_ms, -2) << number;
     EXPECT_LE(answer.pttl_ms, kMaxServerMs) << number;
     EXPECT_EQ(answer.fence, number == 9'999'999'999'999 ? number : 0);
-    for (const int64_t count : {answer.waiter_count, answer.sharer_count, answer.hold_count}) {
+    for (const int64_t count : {answer.waiter_count, answer.holder_count, answer.hold_count}) {
       EXPECT_GE(count, 0) << number;
     }
   }
@@ -242,7 +242,8 @@ TEST(CommandTest, raised_fence_names_the_lock_and_the_token_that_has_it) {
   for (const bool is_sharded : {false, true}) {
     const ScriptText &script = script_text(Script::kRaiseFence, Format::kString, is_sharded);
     Command command;
-    raise_fence(command, {is_sharded, "app:rl1:"}, Form::kDigest, keys, "token", 1700000000000032);
+    raise_fence(command, {is_sharded, "app:rl1:"}, EvalMode::kDigest, keys, "token",
+                1700000000000032);
     EXPECT_EQ(std::vector(command.argv().begin(), command.argv().end()),
               (std::vector<std::string_view>{"EVALSHA", script.sha1, "2", keys.lock, keys.fence,
                                              "token", "1700000000000032"}));

@@ -230,15 +230,15 @@ TEST_F(QuorumTest, a_replica_has_no_vote_and_the_others_go_on) {
   }
   for (const size_t node : {0, 1, 2}) yes(node);
   ASSERT_EQ(request->status.load(), Status::kOk) << request->message;
-  ASSERT_EQ(judged_.size(), 2U) << "said once for each";
-  EXPECT_NE(judged_[0].find("node3:6379 is a replica"), std::string::npos) << judged_[0];
+  ASSERT_EQ(validated_.size(), 2U) << "said once for each";
+  EXPECT_NE(validated_[0].find("node3:6379 is a replica"), std::string::npos) << validated_[0];
   EXPECT_NE(quorum().describe(now_).find("node4:6379 is a replica"), std::string::npos);
   // It is looked at again; promoted, it is one more vote of who holds.
   advance(10 * kSecond);
   EXPECT_EQ(dialed_[3], 1);
   quorum().on_connected(3, facts_of(3), now_);
   yes(3);
-  EXPECT_EQ(judged_.back(), "3: ");
+  EXPECT_EQ(validated_.back(), "3: ");
 }
 
 TEST_F(QuorumTest, too_many_replicas_are_an_error_that_names_one) {
@@ -286,12 +286,12 @@ TEST_F(QuorumTest, a_node_that_becomes_a_replica_has_no_vote_until_it_is_promote
   renew({1, 2, 3, 4});
   reply(0, MadeReply::error("READONLY You can't write against a read only replica."));
   EXPECT_TRUE(is_dropped_[0]);
-  ASSERT_EQ(judged_.size(), 1U);
-  EXPECT_NE(judged_[0].find("node0:6379 is a replica"), std::string::npos) << judged_[0];
+  ASSERT_EQ(validated_.size(), 1U);
+  EXPECT_NE(validated_[0].find("node0:6379 is a replica"), std::string::npos) << validated_[0];
   disconnect(0);
   connect(0, replica_facts_of(0));
   disconnect(0);
-  EXPECT_EQ(judged_.size(), 1U);
+  EXPECT_EQ(validated_.size(), 1U);
   for (const size_t node : {1, 2}) {  // .. and is not counted: with two less it is lost
     EXPECT_EQ(lease->state_at(now_), Lease::kHeld);
     disconnect(node);

@@ -14,7 +14,7 @@ namespace redlatch {
 inline constexpr Nanos kSecond = 1000 * kMs;
 inline constexpr size_t kNodes = 5;
 
-class QuorumTest : public ::testing::Test, protected lock::Outlet {
+class QuorumTest : public ::testing::Test, protected lock::Output {
  protected:
   using Request = lock::Request;
   using Lease = lock::Lease;
@@ -27,7 +27,7 @@ class QuorumTest : public ::testing::Test, protected lock::Outlet {
     }
   }
 
-  // ---- the outlet
+  // ---- the output
   void send(size_t node, std::span<const std::string_view> argv) override {
     sent_[node].emplace_back(argv.begin(), argv.end());
   }
@@ -49,16 +49,16 @@ class QuorumTest : public ::testing::Test, protected lock::Outlet {
   void finished(Request &) override {}
   void lease_ended(Lease &) override { ended_count_++; }
   void drop_link(size_t node) override { is_dropped_[node] = true; }
-  void judged(size_t node, const Outcome &why) override {
-    judged_.push_back(std::to_string(node) + ": " + why.message);
+  void node_validated(size_t node, const Outcome &why) override {
+    validated_.push_back(std::to_string(node) + ": " + why.message);
   }
 
   // ---- nodes
   quorum::Quorum &quorum() {
     if (!quorum_) {
       const std::array<uint8_t, 16> random{1, 2, 3};
-      lock::Outlet &outlet = *this;
-      quorum_ = std::make_unique<quorum::Quorum>(nodes_, settings_, random, 7, outlet);
+      lock::Output &output = *this;
+      quorum_ = std::make_unique<quorum::Quorum>(nodes_, settings_, random, 7, output);
     }
     return *quorum_;
   }
@@ -202,7 +202,7 @@ class QuorumTest : public ::testing::Test, protected lock::Outlet {
   std::vector<int> dialed_ = std::vector<int>(kNodes);
   Nanos now_ = 1000 * kSecond;
   int ended_count_ = 0;
-  std::vector<std::string> judged_;
+  std::vector<std::string> validated_;
   std::string holder_name_;  // of the client that no() names
   std::unique_ptr<quorum::Quorum> quorum_;
 };

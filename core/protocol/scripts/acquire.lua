@@ -14,7 +14,7 @@
 --         holder: at most 64 bytes of K's value, '' if it is not a lock; hash format: a token of
 --         its owner, or the foreign owner; hash_rw format: one of Redisson's, if it is among the
 --         holders. type: that of K; 'none' means that K is free and could not be given away in
---         this call, so look again soon (KICK, or ACQUIRE); with a pttl >= 0 it is left to others
+--         this call, so poll soon (SERVE QUEUE, or ACQUIRE); with a pttl >= 0 it is left to others
 --         for that long. flags: see grant.lua. reader: the token of the only one that shares K;
 --         for people.
 -- Statuses: RL_OK; RL_BUSY or waiting.

@@ -20,8 +20,8 @@
 --      is left of one, or false); me and lease: the caller's own queue entry and lease, whose turn
 --      needs no message; or nil.
 -- Out: holder, readers, fence; granted, the number of grants; own, the caller's own fence, or nil;
---      flags (1: more entries to look at, send KICK; 2: a publish was refused, or no fence can be
---      minted: the head is told to look). K is written.
+--      flags (1: more entries to look at, send SERVE QUEUE; 2: a publish was refused, or no fence
+--      can be minted: the head is told to poll). K is written.
 local check = string.sub(redis.sha1hex(K), 1, 8)
 local granted, own, looked, flags = 0, nil, 0, 0
 local is_written, may_write = false, false
