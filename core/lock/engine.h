@@ -94,7 +94,7 @@ class Engine final : public LockService {
   // For who has several engines, and can do without this one.
   bool is_up() const { return link_ == Link::kUp; }
   // Whether an attempt to connect goes on, or is due.
-  bool is_dialing(Nanos now) const {
+  bool is_connecting(Nanos now) const {
     return link_ == Link::kConnecting || (link_ == Link::kDown && has_work() && connect_at_ <= now);
   }
   // Why it is not up.

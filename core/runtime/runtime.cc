@@ -13,7 +13,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "lock/engine.h"
-#include "quorum/quorum.h"
+#include "quorum/quorum_client.h"
 #include "timing/quorum.h"
 
 namespace redlatch::runtime {
@@ -52,8 +52,8 @@ std::shared_ptr<Runtime> Runtime::open(std::vector<Settings> nodes,
   const std::span<const uint8_t, 16> id(random.data(), 16);
   lock::Output &output = *runtime;
   if (runtime->quorum_) {
-    runtime->service_ =
-        std::make_unique<quorum::Quorum>(runtime->nodes_, *runtime->quorum_, id, seed, output);
+    runtime->service_ = std::make_unique<quorum::QuorumClient>(runtime->nodes_, *runtime->quorum_,
+                                                               id, seed, output);
   } else {
     runtime->service_ = std::make_unique<lock::Engine>(runtime->settings(), id, seed, output);
   }

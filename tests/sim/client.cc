@@ -57,7 +57,8 @@ void Client::make_service() {
   lock::Output &output = *this;
   const CoreMemory::Scope scope;
   if (plan.is_quorum()) {
-    service_ = std::make_unique<quorum::Quorum>(settings_, quorum_settings_, id, seed, output);
+    service_ =
+        std::make_unique<quorum::QuorumClient>(settings_, quorum_settings_, id, seed, output);
   } else {
     service_ = std::make_unique<lock::Engine>(settings_.front(), id, seed, output);
   }

@@ -16,7 +16,7 @@
 
 #include "lock/engine.h"
 #include "network.h"
-#include "quorum/quorum.h"
+#include "quorum/quorum_client.h"
 #include "scene.h"
 
 namespace redlatch::sim {

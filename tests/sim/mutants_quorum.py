@@ -24,24 +24,24 @@ QUORUM_MUTANTS = (
         "votes are counted by replies of all rounds, not by nodes of one",
         1,
         Edit(
-            "quorum/matters.h",
+            "quorum/operations.h",
             "  Nanos wait_until = kNever;\n",
             "  Nanos wait_until = kNever;\n  size_t reply_count = 0;\n",
         ),
         Edit(
-            "quorum/bid.cc",
-            "    vote.share->matter = &bid;\n",
-            "    vote.share->matter = &bid;\n"
-            "    bid.reply_count++;\n",
+            "quorum/round.cc",
+            "    vote.lease->operation = &acquire;\n",
+            "    vote.lease->operation = &acquire;\n"
+            "    acquire.reply_count++;\n",
         ),
         Edit(
-            "quorum/bid.cc",
-            "const size_t yes = bid.count(State::kYes);\n  if (yes >=",
-            "const size_t yes = IS_ON ? bid.reply_count : bid.count(State::kYes);\n"
+            "quorum/round.cc",
+            "const size_t yes = acquire.count(State::kYes);\n  if (yes >=",
+            "const size_t yes = IS_ON ? acquire.reply_count : acquire.count(State::kYes);\n"
             "  if (yes >=",
         ),
         Edit(
-            "quorum/bid.cc",
+            "quorum/round.cc",
             "  return timing::valid_until({deadlines.data(), count}, majority_);",
             "  if (IS_ON && count > 0) {\n"
             "    return timing::valid_until({deadlines.data(), count}, 1);\n"
@@ -66,7 +66,7 @@ QUORUM_MUTANTS = (
         "a node that restarted votes at once",
         5,
         Edit(
-            "quorum/quorum.h",
+            "quorum/quorum_client.h",
             "node.refusal.ok() && node.votes_at <= now;",
             "node.refusal.ok() && (IS_ON || node.votes_at <= now);",
         ),
@@ -90,26 +90,26 @@ QUORUM_MUTANTS = (
     ),
     Mutant(
         "rl-late-reply",
-        "a yes to an earlier round counts after it was given back",
+        "a yes to an earlier round counts after it was released",
         2,
         Edit(
-            "quorum/bid.cc",
-            "  if (ballot && !ballot->is_finished()) engine.cancel(*ballot, now);",
-            "  if (IS_ON && share && share->state.load() == Lease::kHeld) {\n"
-            "    const Nanos until = share->deadline.load();\n"
-            "    engine.abandon(*share, now);\n"
-            "    share->state = Lease::kHeld;\n"
-            "    share->deadline = until;\n"
-            "    vote.share = share;\n"
+            "quorum/round.cc",
+            "  if (request && !request->is_finished()) engine.cancel(*request, now);",
+            "  if (IS_ON && lease && lease->state.load() == Lease::kHeld) {\n"
+            "    const Nanos until = lease->deadline.load();\n"
+            "    engine.abandon(*lease, now);\n"
+            "    lease->state = Lease::kHeld;\n"
+            "    lease->deadline = until;\n"
+            "    vote.lease = lease;\n"
             "    vote.state = State::kYes;\n"
             "    return;\n"
             "  }\n"
-            "  if (ballot && !ballot->is_finished()) engine.cancel(*ballot, now);",
+            "  if (request && !request->is_finished()) engine.cancel(*request, now);",
         ),
         Edit(
-            "quorum/bid.cc",
-            "    drop_vote(bid, i, now);\n    vote.state = State::kNone;\n",
-            "    drop_vote(bid, i, now);\n"
+            "quorum/round.cc",
+            "    drop_vote(acquire, i, now);\n    vote.state = State::kNone;\n",
+            "    drop_vote(acquire, i, now);\n"
             "    if (IS_ON && vote.state == State::kYes) continue;\n"
             "    vote.state = State::kNone;\n",
         ),
@@ -117,14 +117,14 @@ QUORUM_MUTANTS = (
     ),
     Mutant(
         "rl-granted-only",
-        "only what was granted is given back, not what may still be",
+        "only granted votes are released, not those that may still be granted",
         1,
         Edit(
-            "quorum/bid.cc",
-            "  if (ballot && !ballot->is_finished()) engine.cancel(*ballot, now);\n"
-            "  if (!share) return;\n",
-            "  if (!IS_ON && ballot && !ballot->is_finished()) engine.cancel(*ballot, now);\n"
-            "  if (!share) return;\n",
+            "quorum/round.cc",
+            "  if (request && !request->is_finished()) engine.cancel(*request, now);\n"
+            "  if (!lease) return;\n",
+            "  if (!IS_ON && request && !request->is_finished()) engine.cancel(*request, now);\n"
+            "  if (!lease) return;\n",
         ),
         shape="kRedlock",
     ),
@@ -133,9 +133,9 @@ QUORUM_MUTANTS = (
         "all rounds of a call have one token",
         16,
         Edit(
-            "quorum/bid.cc",
-            "  bid.rid = ++last_rid_;\n",
-            "  if (!IS_ON || bid.rid == 0) bid.rid = ++last_rid_;\n",
+            "quorum/round.cc",
+            "  acquire.rid = ++last_rid_;\n",
+            "  if (!IS_ON || acquire.rid == 0) acquire.rid = ++last_rid_;\n",
         ),
         shape="kRedlock",
     ),
@@ -155,7 +155,7 @@ QUORUM_MUTANTS = (
         "votes of a node that has restarted go on counting",
         1,
         Edit(
-            "quorum/nodes.cc",
+            "quorum/node_eligibility.cc",
             "    withdraw_votes(node, failure(Status::kUnavailable,",
             "    if (!IS_ON) withdraw_votes(node, failure(Status::kUnavailable,",
         ),
@@ -166,13 +166,13 @@ QUORUM_MUTANTS = (
         "the fence is not written to a majority",
         5,
         Edit(
-            "quorum/tenure.cc",
-            "  if (settings_.is_fenced) return raise_fence(bid, now);\n",
-            "  if (settings_.is_fenced && !IS_ON) return raise_fence(bid, now);\n"
-            "  bid.fence = 0;\n"
-            "  for (const Vote &vote : bid.votes) {\n"
+            "quorum/quorum_lease.cc",
+            "  if (settings_.is_fenced) return raise_fence(acquire, now);\n",
+            "  if (settings_.is_fenced && !IS_ON) return raise_fence(acquire, now);\n"
+            "  acquire.fence = 0;\n"
+            "  for (const Vote &vote : acquire.votes) {\n"
             "    if (!settings_.is_fenced || vote.state != State::kYes) continue;\n"
-            "    bid.fence = std::max(bid.fence, vote.share->fence.load());\n"
+            "    acquire.fence = std::max(acquire.fence, vote.lease->fence.load());\n"
             "  }\n",
         ),
         shape="kRedlock",
@@ -182,14 +182,14 @@ QUORUM_MUTANTS = (
         "the lock is entered before its fence is written",
         3277,
         Edit(
-            "quorum/tenure.cc",
-            "  const size_t written = bid.count(State::kYes);",
+            "quorum/quorum_lease.cc",
+            "  const size_t written = acquire.count(State::kYes);",
             "  if (IS_ON) {\n"
-            "    for (Vote &vote : bid.votes) {\n"
+            "    for (Vote &vote : acquire.votes) {\n"
             "      if (vote.state == State::kRaising) vote.state = State::kYes;\n"
             "    }\n"
             "  }\n"
-            "  const size_t written = bid.count(State::kYes);",
+            "  const size_t written = acquire.count(State::kYes);",
         ),
         shape="kRedlock",
     ),
@@ -198,30 +198,32 @@ QUORUM_MUTANTS = (
         "the fence is that of one node, not the highest",
         5,
         Edit(
-            "quorum/tenure.cc",
-            "if (vote.state == State::kYes) bid.fence = std::max(",
-            "if (IS_ON && bid.fence > 0) break;\n"
-            "    if (vote.state == State::kYes) bid.fence = std::max(",
+            "quorum/quorum_lease.cc",
+            "    if (vote.state != State::kYes) continue;\n"
+            "    acquire.fence = std::max(acquire.fence,",
+            "    if (IS_ON && acquire.fence > 0) break;\n"
+            "    if (vote.state != State::kYes) continue;\n"
+            "    acquire.fence = std::max(acquire.fence,",
         ),
         shape="kRedlock",
     ),
     Mutant(
         "rl-kept-votes",
-        "votes that were kept in line are never given back",
+        "votes that were kept while queued are never released",
         6,
         Edit(
-            "quorum/bid.cc",
-            "bid.options.is_renewed && now < bid.keep_until;",
-            "bid.options.is_renewed && (IS_ON || now < bid.keep_until);",
+            "quorum/round.cc",
+            "acquire.options.is_renewed && now < acquire.keep_until;",
+            "acquire.options.is_renewed && (IS_ON || now < acquire.keep_until);",
         ),
         Edit(
-            "quorum/bid.cc",
-            "  if (now >= bid.keep_until) {\n",
-            "  if (now >= bid.keep_until && !IS_ON) {\n",
+            "quorum/round.cc",
+            "  if (now >= acquire.keep_until) {\n",
+            "  if (now >= acquire.keep_until && !IS_ON) {\n",
         ),
         # .. of any node: else the order of nodes resolves it.
         Edit(
-            "quorum/bid.cc",
+            "quorum/round.cc",
             "may_keep && i < place;",
             "may_keep && (IS_ON || i < place);",
         ),
@@ -243,7 +245,7 @@ QUORUM_MUTANTS = (
         "a release is over when one node has confirmed it",
         1,
         Edit(
-            "quorum/errand.cc",
+            "quorum/fan_out.cc",
             "  if (done < majority_ && done + open >= majority_) return;\n",
             "  if (done < (IS_ON ? 1 : majority_) && done + open >= majority_) return;\n"
             "  if (IS_ON && done > 0) done = majority_;\n",
@@ -255,23 +257,23 @@ QUORUM_MUTANTS = (
         "a lease is granted however little is left of it",
         15,
         Edit(
-            "quorum/tenure.cc",
+            "quorum/quorum_lease.cc",
             "  if (left <= settings_.min_validity) {\n",
             "  if (left <= (IS_ON ? 0 : settings_.min_validity)) {\n",
         ),
         Edit(
-            "quorum/tenure.cc",
+            "quorum/quorum_lease.cc",
             "  if (valid <= now + settings_.min_validity) return",
             "  if (valid <= now + (IS_ON ? 0 : settings_.min_validity)) return",
         ),
         shape="kRedlock",
     ),
     Mutant(
-        "rl-dead-line",
-        "who stands in line does not see that its node is silent",
+        "rl-dead-queue",
+        "a queued acquire does not see that its node does not answer",
         102,
         Edit(
-            "quorum/bid.cc",
+            "quorum/round.cc",
             "  if (is_gone) {\n",
             "  if (is_gone && !IS_ON) {\n",
         ),
@@ -282,7 +284,7 @@ QUORUM_MUTANTS = (
         "votes that are missing are never asked for again",
         3,
         Edit(
-            "quorum/tenure.cc",
+            "quorum/quorum_lease.cc",
             "    if (!is_missing) continue;\n",
             "    if (IS_ON || !is_missing) continue;\n",
         ),
@@ -293,21 +295,21 @@ QUORUM_MUTANTS = (
         "a missing vote that is asked for is waited for, whatever became of the others",
         1,
         Edit(
-            "quorum/tenure.cc",
-            "  if (now >= bid.lease->deadline.load()) return false;\n",
+            "quorum/quorum_lease.cc",
+            "  if (now >= acquire.lease->deadline.load()) return false;\n",
             "  if (IS_ON) return true;\n"
-            "  if (now >= bid.lease->deadline.load()) return false;\n",
+            "  if (now >= acquire.lease->deadline.load()) return false;\n",
         ),
         Edit(
-            "quorum/tenure.cc",
+            "quorum/quorum_lease.cc",
             "  const bool was_valid = now < lease.deadline.load();\n",
             "  const bool was_valid = IS_ON || now < lease.deadline.load();\n",
         ),
         Edit(
-            "quorum/tenure.cc",
+            "quorum/quorum_lease.cc",
             '  std::string reason = "the longest hold was over";\n',
-            "  if (IS_ON && now < lease.end_at && bid.count(State::kAsked) > 0) {\n"
-            "    return timers_.set(bid, now + 20 * kMs);\n"
+            "  if (IS_ON && now < lease.end_at && acquire.count(State::kAsked) > 0) {\n"
+            "    return timers_.set(acquire, now + 20 * kMs);\n"
             "  }\n"
             '  std::string reason = "the longest hold was over";\n',
         ),
@@ -318,16 +320,16 @@ QUORUM_MUTANTS = (
         "a lease without a majority asks for new votes instead of ending",
         1,
         Edit(
-            "quorum/tenure.cc",
-            "  if (bid.phase == Bid::Phase::kHeld && !is_certain(bid, now)) {\n",
-            "  if (bid.phase == Bid::Phase::kHeld && !IS_ON && !is_certain(bid, now)) {\n",
+            "quorum/quorum_lease.cc",
+            "  if (acquire.phase == Phase::kHeld && !is_certain(acquire, now)) {\n",
+            "  if (acquire.phase == Phase::kHeld && !IS_ON && !is_certain(acquire, now)) {\n",
         ),
         Edit(
-            "quorum/tenure.cc",
+            "quorum/quorum_lease.cc",
             "  if (was_valid) lease.deadline.store(valid, std::memory_order_release);\n",
             "  if (IS_ON && was_valid && valid == 0) {\n"
-            "    top_up(bid, now);\n"
-            "    return timers_.set(bid, std::min(lease.deadline.load(), now + 50 * kMs));\n"
+            "    top_up(acquire, now);\n"
+            "    return timers_.set(acquire, std::min(lease.deadline.load(), now + 50 * kMs));\n"
             "  }\n"
             "  if (was_valid) lease.deadline.store(valid, std::memory_order_release);\n",
         ),
@@ -338,11 +340,11 @@ QUORUM_MUTANTS = (
         "a vote that was missing counts from its answer, not from its request",
         148,
         Edit(
-            "quorum/tenure.cc",
+            "quorum/quorum_lease.cc",
             "  vote.fence.reset();\n  vote.why = {};\n",
-            "  if (IS_ON && bid.phase == Bid::Phase::kHeld) {\n"
-            "    vote.share->deadline = timing::deadline_of(now, bid.options.lease);\n"
-            "    if (vote.share->hold) vote.share->hold->held.believed_ = vote.share->deadline;\n"
+            "  if (IS_ON && acquire.phase == Phase::kHeld) {\n"
+            "    vote.lease->deadline = timing::deadline_of(now, acquire.options.lease);\n"
+            "    if (vote.lease->hold) vote.lease->hold->held.believed_ = vote.lease->deadline;\n"
             "  }\n"
             "  vote.fence.reset();\n  vote.why = {};\n",
         ),
@@ -369,9 +371,9 @@ QUORUM_MUTANTS = (
         "one vote after the other is asked for again that was taken away everywhere",
         14,
         Edit(
-            "quorum/tenure.cc",
-            "  if (is_gone) doubt(bid, now);\n",
-            "  if (is_gone && !IS_ON) doubt(bid, now);\n",
+            "quorum/quorum_lease.cc",
+            "  if (is_gone) doubt(acquire, now);\n",
+            "  if (is_gone && !IS_ON) doubt(acquire, now);\n",
         ),
         shape="kRedlockForget",
     ),
@@ -380,7 +382,7 @@ QUORUM_MUTANTS = (
         "missing votes are asked of nodes that may not vote",
         1,
         Edit(
-            "quorum/tenure.cc",
+            "quorum/quorum_lease.cc",
             "    if (can_vote(node, now)) {\n",
             "    if (can_vote(node, now) || (IS_ON && node.engine.is_up())) {\n",
         ),
@@ -391,9 +393,10 @@ QUORUM_MUTANTS = (
         "a missing vote is asked for by a token of which a RELEASE may come late",
         9,
         Edit(
-            "quorum/bid.cc",
-            "  ask(bid, node, bid.votes[node].is_spent ? next : bid.rid, now);",
-            "  ask(bid, node, !IS_ON && bid.votes[node].is_spent ? next : bid.rid, now);",
+            "quorum/round.cc",
+            "  ask(acquire, node, acquire.votes[node].is_spent ? next : acquire.rid, now);",
+            "  const bool is_spent = acquire.votes[node].is_spent && !IS_ON;\n"
+            "  ask(acquire, node, is_spent ? next : acquire.rid, now);",
         ),
         shape="kRedlock",
     ),

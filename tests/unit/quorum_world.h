@@ -7,7 +7,7 @@
 #include <initializer_list>
 
 #include "engine_world.h"
-#include "quorum/quorum.h"
+#include "quorum/quorum_client.h"
 
 namespace redlatch {
 
@@ -54,11 +54,11 @@ class QuorumTest : public ::testing::Test, protected lock::Output {
   }
 
   // ---- nodes
-  quorum::Quorum &quorum() {
+  quorum::QuorumClient &quorum() {
     if (!quorum_) {
       const std::array<uint8_t, 16> random{1, 2, 3};
       lock::Output &output = *this;
-      quorum_ = std::make_unique<quorum::Quorum>(nodes_, settings_, random, 7, output);
+      quorum_ = std::make_unique<quorum::QuorumClient>(nodes_, settings_, random, 7, output);
     }
     return *quorum_;
   }
@@ -204,7 +204,7 @@ class QuorumTest : public ::testing::Test, protected lock::Output {
   int ended_count_ = 0;
   std::vector<std::string> validated_;
   std::string holder_name_;  // of the client that no() names
-  std::unique_ptr<quorum::Quorum> quorum_;
+  std::unique_ptr<quorum::QuorumClient> quorum_;
 };
 
 }  // namespace redlatch

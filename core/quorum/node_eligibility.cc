@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Quorum: the nodes, and which of them may vote.
+// QuorumClient: the nodes, and which of them may vote.
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
 #include "protocol/answer.h"
-#include "quorum/quorum.h"
+#include "quorum/quorum_client.h"
 
 namespace redlatch::quorum {
 
@@ -21,30 +21,38 @@ std::string seconds(Nanos duration) {
 
 // ---- reports of the engines --------------------------------------------------------------------
 
-void Quorum::send(size_t node, std::span<const std::string_view> argv) { output_.send(node, argv); }
-
-void Quorum::finished(lock::Request &request) {
-  if (request.op != lock::Request::Op::kConnect) mark(static_cast<Ballot &>(request).matter);
+void QuorumClient::send(size_t node, std::span<const std::string_view> argv) {
+  output_.send(node, argv);
 }
 
-void Quorum::lease_ended(lock::Lease &lease) { mark(static_cast<Share &>(lease).matter); }
+void QuorumClient::finished(lock::Request &request) {
+  if (request.op != lock::Request::Op::kConnect) {
+    mark(static_cast<NodeRequest &>(request).operation);
+  }
+}
 
-void Quorum::lease_moved(lock::Lease &lease) { mark(static_cast<Share &>(lease).matter); }
+void QuorumClient::lease_ended(lock::Lease &lease) {
+  mark(static_cast<NodeLease &>(lease).operation);
+}
 
-void Quorum::drop_link(size_t node) { output_.drop_link(node); }
+void QuorumClient::lease_moved(lock::Lease &lease) {
+  mark(static_cast<NodeLease &>(lease).operation);
+}
+
+void QuorumClient::drop_link(size_t node) { output_.drop_link(node); }
 
 // ---- events of a connection --------------------------------------------------------------------
 
-bool Quorum::begin_connect(size_t node, Nanos now) {
+bool QuorumClient::begin_connect(size_t node, Nanos now) {
   return nodes_[node]->engine.begin_connect(node, now);
 }
 
-void Quorum::on_connected(size_t index, const ServerFacts &facts, Nanos now) {
+void QuorumClient::on_connected(size_t index, const ServerFacts &facts, Nanos now) {
   Node &node = *nodes_[index];
   const bool is_known = !node.run_id.empty() && !facts.run_id.empty();
   const bool has_restarted = is_known && facts.run_id != node.run_id;
   if (has_restarted && is_guarded()) {
-    // Its uptime may lie (a clock that was wrong when it started); ours does not.
+    // Its uptime may be wrong (a clock that was wrong when it started); our clock is not.
     node.guarded_until = now + settings_.restart_guard;
     withdraw_votes(node, failure(Status::kUnavailable, node.settings.address() + " has restarted"),
                    now);
@@ -54,16 +62,16 @@ void Quorum::on_connected(size_t index, const ServerFacts &facts, Nanos now) {
   node.is_aged = !facts.run_id.empty();
   node.was_tried = true;
   node.trouble.clear();
-  node.heard_at = now;
+  node.last_reply_at = now;
   node.engine.on_connected(index, facts, now);
-  set_refusal(node, judge(node), now);
+  set_refusal(node, validate_node(node), now);
   node.was_good = node.was_good || node.refusal.ok();
   note_ages();
   mark_waiting(node);
   settle(now);
 }
 
-void Quorum::on_connect_failed(size_t index, const Outcome &why, Nanos now) {
+void QuorumClient::on_connect_failed(size_t index, const Outcome &why, Nanos now) {
   Node &node = *nodes_[index];
   const bool may_pass = why.status == Status::kUnavailable || why.status == Status::kServer;
   node.was_tried = true;
@@ -74,35 +82,35 @@ void Quorum::on_connect_failed(size_t index, const Outcome &why, Nanos now) {
   settle(now);
 }
 
-void Quorum::on_disconnected(size_t index, Nanos now) noexcept {
+void QuorumClient::on_disconnected(size_t index, Nanos now) noexcept {
   nodes_[index]->engine.on_disconnected(index, now);
   mark_waiting(*nodes_[index]);
   settle(now);
 }
 
-void Quorum::on_reply(size_t index, const Reply &reply, Nanos now) {
+void QuorumClient::on_reply(size_t index, const Reply &reply, Nanos now) {
   Node &node = *nodes_[index];
-  node.heard_at = now;
+  node.last_reply_at = now;
   node.engine.on_reply(index, reply, now);
   if (protocol::is_of_replica(reply)) {
     node.facts.is_replica = true;
-    set_refusal(node, judge(node), now);
+    set_refusal(node, validate_node(node), now);
   }
   settle(now);
 }
 
-void Quorum::on_push(size_t index, std::string_view message, Nanos now) {
-  nodes_[index]->heard_at = now;
+void QuorumClient::on_push(size_t index, std::string_view message, Nanos now) {
+  nodes_[index]->last_reply_at = now;
   nodes_[index]->engine.on_push(index, message, now);
   settle(now);
 }
 
-void Quorum::on_invalidated(size_t index, std::string_view key, Nanos now) {
+void QuorumClient::on_invalidated(size_t index, std::string_view key, Nanos now) {
   nodes_[index]->engine.on_invalidated(index, key, now);
   settle(now);
 }
 
-void Quorum::on_all_invalidated(size_t index, Nanos now) {
+void QuorumClient::on_all_invalidated(size_t index, Nanos now) {
   nodes_[index]->engine.on_all_invalidated(index, now);
   settle(now);
 }
@@ -111,7 +119,7 @@ void Quorum::on_all_invalidated(size_t index, Nanos now) {
 
 // A refused node is disconnected; the next request for votes tries it again, because the cause may
 // be gone.
-void Quorum::set_refusal(Node &node, Outcome why, Nanos now) {
+void QuorumClient::set_refusal(Node &node, Outcome why, Nanos now) {
   const bool is_news = why.message != node.refusal.message;
   node.refusal = std::move(why);
   if (is_news) output_.node_validated(node.index, node.refusal);
@@ -121,22 +129,22 @@ void Quorum::set_refusal(Node &node, Outcome why, Nanos now) {
   if (node.is_replica()) withdraw_votes(node, node.refusal, now);
 }
 
-// The node may grant a forgotten lock to other clients. After a restart these do not ask it before
+// The node may grant a forgotten lock to other clients. After a restart they do not ask it before
 // the guard has passed, and by then every lease that counted its vote has ended.
-void Quorum::withdraw_votes(const Node &node, const Outcome &why, Nanos now) {
-  for (const auto &[id, matter] : matters_) {
-    if (!matter->is_bid) continue;
-    auto &bid = static_cast<Bid &>(*matter);
-    const auto state = bid.votes[node.index].state;
+void QuorumClient::withdraw_votes(const Node &node, const Outcome &why, Nanos now) {
+  for (const auto &[id, operation] : operations_) {
+    if (!operation->is_acquire) continue;
+    auto &acquire = static_cast<QuorumAcquire &>(*operation);
+    const auto state = acquire.votes[node.index].state;
     const bool is_open = state == Vote::State::kAsked || state == Vote::State::kRaising;
     if (state != Vote::State::kYes && !is_open) continue;
-    silence(bid, node.index, why, now);
-    mark(&bid);
+    mark_unavailable(acquire, node.index, why, now);
+    mark(&acquire);
   }
 }
 
-// What one node says of its clock may change what the others are believed.
-void Quorum::note_ages() {
+// The clock of one node may change how far the clocks of the others are trusted.
+void QuorumClient::note_ages() {
   for (const auto &node : nodes_) {
     node->votes_at = 0;
     if (!is_guarded() || !node->is_aged) continue;
@@ -151,7 +159,7 @@ void Quorum::note_ages() {
 }
 
 // Another node that is the same server.
-const Quorum::Node *Quorum::twin_of(const Node &node) const {
+const QuorumClient::Node *QuorumClient::find_duplicate(const Node &node) const {
   if (node.facts.run_id.empty()) return nullptr;
   const auto found = std::find_if(nodes_.begin(), nodes_.end(), [&](const auto &other) {
     return other.get() != &node && other->refusal.ok() && other->run_id == node.facts.run_id;
@@ -159,13 +167,14 @@ const Quorum::Node *Quorum::twin_of(const Node &node) const {
   return found == nodes_.end() ? nullptr : found->get();
 }
 
-// Whether `node`, which is connected, is what a node has to be.
-Outcome Quorum::judge(const Node &node) const {
+// Why the connected `node` cannot be a node of a quorum; ok: it can.
+Outcome QuorumClient::validate_node(const Node &node) const {
   const std::string address = node.settings.address();
-  if (const Node *twin = twin_of(node); twin != nullptr) {
-    return failure(Status::kInvalid,
-                   address + " and " + twin->settings.address() + " are the same server (run_id " +
-                       node.facts.run_id.substr(0, 8) + "..): nodes must be independent");
+  if (const Node *duplicate = find_duplicate(node); duplicate != nullptr) {
+    return failure(Status::kInvalid, address + " and " + duplicate->settings.address() +
+                                         " are the same server (run_id " +
+                                         node.facts.run_id.substr(0, 8) +
+                                         "..): nodes must be independent");
   }
   if (node.facts.is_replica) {
     return failure(Status::kUnsupported,
@@ -184,7 +193,7 @@ Outcome Quorum::judge(const Node &node) const {
   return {};
 }
 
-Outcome Quorum::why_no_vote(const Node &node, Nanos now) const {
+Outcome QuorumClient::why_no_vote(const Node &node, Nanos now) const {
   if (!node.engine.is_up()) {
     return node.refusal.ok() ? node.engine.link_failure() : node.refusal;
   }
@@ -195,14 +204,14 @@ Outcome Quorum::why_no_vote(const Node &node, Nanos now) const {
                                            seconds(node.votes_at - now) + " s (restart_guard)");
 }
 
-size_t Quorum::voter_count(Nanos now) const {
+size_t QuorumClient::voter_count(Nanos now) const {
   return static_cast<size_t>(std::count_if(nodes_.begin(), nodes_.end(),
                                            [&](const auto &node) { return can_vote(*node, now); }));
 }
 
 // Start connecting a node that is not connected. A fault that would end an acquire is checked
 // again.
-void Quorum::keep_connected(Node &node, Nanos now) noexcept {
+void QuorumClient::keep_connected(Node &node, Nanos now) noexcept {
   if (node.engine.is_up() && node.refusal.ok()) return;
   const auto replica_count = std::count_if(nodes_.begin(), nodes_.end(),
                                            [](const auto &other) { return other->is_replica(); });
@@ -219,21 +228,21 @@ void Quorum::keep_connected(Node &node, Nanos now) noexcept {
   }
 }
 
-void Quorum::hurry(Nanos now) {
+void QuorumClient::connect_now(Nanos now) {
   for (const auto &node : nodes_) {
     if (!node->engine.is_up()) node->engine.connect_soon(now);
   }
 }
 
-// What is wrong with a node that never was good: an error of whoever listed it. One that was good
-// before has failed, as nodes do; so has a replica, which may be promoted, while the others are
-// enough.
-bool Quorum::is_mistake(const Node &node, size_t replica_count) const {
+// True for a fault of a node that never was good: an error in the list of servers. A node that was
+// good before has failed, as nodes do; so has a replica, which may be promoted, while the others
+// are enough.
+bool QuorumClient::is_mistake(const Node &node, size_t replica_count) const {
   if (node.refusal.ok() || node.was_good) return false;
   return !node.is_replica() || replica_count > nodes_.size() - majority_;
 }
 
-Outcome Quorum::refusal() const {
+Outcome QuorumClient::refusal() const {
   const auto replica_count = std::count_if(nodes_.begin(), nodes_.end(), [](const auto &node) {
     return node->was_tried && node->is_replica();
   });
@@ -253,8 +262,8 @@ Outcome Quorum::refusal() const {
                                    " must be independent primaries");
 }
 
-// The nodes in the order in which every client goes through them for `name`.
-std::vector<size_t> Quorum::order_of(std::string_view name) const {
+// The nodes in the order in which every client queues at them for `name`.
+std::vector<size_t> QuorumClient::order_of(std::string_view name) const {
   const std::string key = nodes_.front()->settings.name_space + std::string(name);
   std::vector<uint64_t> ranks;
   for (const auto &node : nodes_) {
@@ -268,7 +277,7 @@ std::vector<size_t> Quorum::order_of(std::string_view name) const {
   return order;
 }
 
-std::string Quorum::describe(Nanos now) const {
+std::string QuorumClient::describe(Nanos now) const {
   std::string lines;
   for (const auto &node : nodes_) {
     const Outcome why = why_no_vote(*node, now);

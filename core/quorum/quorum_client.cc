@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// QuorumClient: calls, time and operations.
+#include "quorum/quorum_client.h"
+
+#include <algorithm>
+#include <new>
+
+#include "base/text.h"
+
+namespace redlatch::quorum {
+
+using lock::kNoMemoryRetry;
+using lock::Lease;
+using lock::Request;
+using Phase = QuorumAcquire::Phase;
+
+QuorumClient::QuorumClient(std::span<const Settings> nodes, const QuorumSettings &settings,
+                           std::span<const uint8_t, 16> random, uint64_t seed, lock::Output &output)
+    : settings_(settings),
+      output_(output),
+      entropy_(seed),
+      majority_(timing::majority_of(nodes.size())) {
+  lock::Output &reports = *this;
+  for (size_t i = 0; i < nodes.size(); i++) {
+    nodes_.push_back(std::make_unique<Node>(reports, i, nodes[i], random, entropy_.next()));
+  }
+}
+
+// The engines end the leases of nodes, which must not refer to operations any more. Leases of users
+// outlive the client.
+QuorumClient::~QuorumClient() {
+  for (const auto &[id, operation] : operations_) {
+    if (!operation->is_acquire) {
+      static_cast<FanOut &>(*operation).ignore_results();
+      continue;
+    }
+    auto &acquire = static_cast<QuorumAcquire &>(*operation);
+    for (Vote &vote : acquire.votes) vote.reset();
+    if (acquire.phase == Phase::kHeld) end_lease(acquire, Lease::kLost, {});
+  }
+}
+
+// ---- calls -------------------------------------------------------------------------------------
+
+void QuorumClient::start(const std::shared_ptr<Request> &request, Nanos now) {
+  if (request->wait_ms > kMaxWaitMs) request->wait_ms = -1;
+  if (is_shut_) return finish(*request, Status::kClosed, "the Redlock was shut down");
+  switch (request->op) {
+    case Request::Op::kConnect:
+    case Request::Op::kAcquire:
+      start_acquire(request, now);
+      break;
+    case Request::Op::kRelease:
+    case Request::Op::kExtend:
+      start_fan_out(request, now);
+      break;
+    case Request::Op::kDetach:
+      detach(*request, now);
+      break;
+    default:
+      finish(*request, Status::kInvalid,
+             "a lease of a Redlock is neither a reader's nor one that can become it");
+  }
+  settle(now);
+}
+
+Status QuorumClient::cancel(Request &request, Nanos now) {
+  Operation *operation = find(request);
+  if (request.is_finished() || operation == nullptr) return request.status.load();
+  constexpr char kWhy[] = "the request was cancelled";
+  if (operation->is_acquire) {
+    fail(static_cast<QuorumAcquire &>(*operation), Status::kCancelled, kWhy, now);
+  } else {
+    finish(request, Status::kCancelled, kWhy);
+    forget(*operation);
+  }
+  settle(now);
+  return Status::kCancelled;
+}
+
+// No other client can attach such a lease, so the nodes need not be asked.
+void QuorumClient::detach(Request &request, Nanos now) {
+  QuorumAcquire *acquire = acquire_of(*request.lease);
+  if (acquire == nullptr || request.lease->state_at(now) != Lease::kHeld) {
+    const auto why = lock::Engine::why_not_held(*request.lease);
+    return finish(request, why.status, why.message);
+  }
+  for (size_t i = 0; i < nodes_.size(); i++) {
+    if (acquire->votes[i].state == Vote::State::kYes) {
+      nodes_[i]->engine.drop(*acquire->votes[i].lease, now);
+    }
+  }
+  end_lease(*acquire, Lease::kDetached, {});
+  drop_votes(*acquire, now);
+  forget(*acquire);
+  finish(request, Status::kOk);
+}
+
+void QuorumClient::abandon(Lease &lease, Nanos now) {
+  QuorumAcquire *acquire = acquire_of(lease);
+  if (acquire == nullptr) return;
+  end_lease(*acquire, Lease::kReleased, {});
+  drop_votes(*acquire, now);
+  forget(*acquire);
+  settle(now);
+}
+
+void QuorumClient::shut_down(Nanos now) {
+  is_shut_ = true;
+  while (true) {
+    const auto found = std::find_if(operations_.begin(), operations_.end(),
+                                    [](const auto &entry) { return entry.second->is_acquire; });
+    if (found == operations_.end()) break;
+    auto &acquire = static_cast<QuorumAcquire &>(*found->second);
+    if (acquire.request) {
+      fail(acquire, Status::kClosed, "the Redlock was shut down", now);
+      continue;
+    }
+    end_lease(acquire, Lease::kReleased, {});
+    drop_votes(acquire, now);
+    forget(acquire);
+  }
+  for (const auto &node : nodes_) node->engine.shut_down(now);
+  settle(now);
+}
+
+void QuorumClient::give_up() {
+  for (const auto &node : nodes_) node->engine.give_up();
+  settle(0);
+  while (!operations_.empty()) {
+    Operation &operation = *operations_.begin()->second;
+    finish(*operation.request, Status::kOutcomeUnknown,
+           "no answer before the Redlock was shut down");
+    forget(operation);
+  }
+}
+
+size_t QuorumClient::drained_count() const {
+  return static_cast<size_t>(std::count_if(nodes_.begin(), nodes_.end(), [](const auto &node) {
+    return node->engine.is_drained() || !node->engine.is_up();
+  }));
+}
+
+bool QuorumClient::expects_push() const {
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [](const auto &node) { return node->engine.expects_push(); });
+}
+
+bool QuorumClient::is_outstanding() const {
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [](const auto &node) { return node->engine.is_outstanding(); });
+}
+
+// ---- time --------------------------------------------------------------------------------------
+
+Nanos QuorumClient::next_due() const {
+  Nanos due = timers_.next_due();
+  for (const auto &node : nodes_) due = std::min(due, node->engine.next_due());
+  return due;
+}
+
+void QuorumClient::on_timer(Nanos now) {
+  for (const auto &node : nodes_) node->engine.on_timer(now);
+  settle(now);
+  while (timers_.next_due() <= now) {
+    auto &acquire = static_cast<QuorumAcquire &>(timers_.top());
+    timers_.remove(acquire);
+    mark(&acquire);
+    settle(now);
+  }
+}
+
+// ---- matters -----------------------------------------------------------------------------------
+
+void QuorumClient::finish(Request &request, Status status, std::string_view message) noexcept {
+  try {
+    request.message = clean(message);
+  } catch (const std::bad_alloc &) {
+    request.message.clear();  // the status says enough
+  }
+  request.status.store(status, std::memory_order_release);
+  output_.finished(request);
+}
+
+void QuorumClient::mark(Operation *operation) noexcept {
+  if (operation == nullptr || operation->is_marked) return;
+  operation->is_marked = true;
+  operation->next_marked = nullptr;
+  (last_marked_ != nullptr ? last_marked_->next_marked : first_marked_) = operation;
+  last_marked_ = operation;
+}
+
+// Mark the operations that depend on the connection to `node`.
+void QuorumClient::mark_waiting(const Node &node) noexcept {
+  for (const auto &[id, operation] : operations_) {
+    const bool is_awaited =
+        operation->is_acquire && static_cast<QuorumAcquire &>(*operation).votes[node.index].state ==
+                                     Vote::State::kConnecting;
+    if (operation->request || is_awaited) mark(operation.get());
+  }
+}
+
+// Review the marked operations. Without memory a call fails, and its votes are released.
+void QuorumClient::settle(Nanos now) noexcept {
+  while (first_marked_ != nullptr) {
+    Operation &operation = *first_marked_;
+    const auto keep = operations_.find(operation.id)->second;
+    first_marked_ = operation.next_marked;
+    if (first_marked_ == nullptr) last_marked_ = nullptr;
+    operation.is_marked = false;
+    try {
+      if (!operation.is_acquire) {
+        review(static_cast<FanOut &>(operation), now);
+      } else {
+        review(static_cast<QuorumAcquire &>(operation), now);
+      }
+    } catch (const std::bad_alloc &) {
+      give_up(operation, now);
+    }
+  }
+}
+
+// After a review that ran out of memory. A held lease is reviewed again soon.
+void QuorumClient::give_up(Operation &operation, Nanos now) noexcept {
+  if (!operation.is_acquire) {
+    const auto request = operation.request;
+    forget(operation);
+    return finish(*request, Status::kOutcomeUnknown);  // the requests to nodes continue
+  }
+  auto &acquire = static_cast<QuorumAcquire &>(operation);
+  if (acquire.request) return fail(acquire, Status::kNoMemory, {}, now);
+  timers_.set(acquire, now + kNoMemoryRetry);
+}
+
+Operation *QuorumClient::find(const lock::Subject &subject) const {
+  const auto found = index_.find(&subject);
+  return found == index_.end() ? nullptr : found->second;
+}
+
+// The acquire that holds `lease`.
+QuorumAcquire *QuorumClient::acquire_of(const Lease &lease) const {
+  auto *acquire = static_cast<QuorumAcquire *>(find(lease));
+  return acquire != nullptr && acquire->phase == Phase::kHeld ? acquire : nullptr;
+}
+
+void QuorumClient::keep(std::shared_ptr<Operation> operation, const lock::Subject &subject) {
+  index_.emplace(&subject, operation.get());
+  try {
+    operations_.emplace(operation->id, std::move(operation));
+  } catch (...) {
+    index_.erase(&subject);
+    throw;
+  }
+}
+
+// Nothing refers to it afterwards.
+void QuorumClient::forget(Operation &operation) noexcept {
+  if (operation.is_marked) {
+    Operation **link = &first_marked_;
+    Operation *previous = nullptr;
+    while (*link != &operation) {
+      previous = *link;
+      link = &previous->next_marked;
+    }
+    *link = operation.next_marked;
+    if (last_marked_ == &operation) last_marked_ = previous;
+    operation.is_marked = false;
+  }
+  if (operation.is_acquire) {
+    auto &acquire = static_cast<QuorumAcquire &>(operation);
+    timers_.remove(acquire);
+    timers_.dismiss();
+    if (acquire.lease) index_.erase(acquire.lease.get());
+  } else {
+    static_cast<FanOut &>(operation).ignore_results();
+  }
+  if (operation.request) index_.erase(operation.request.get());
+  operations_.erase(operation.id);
+}
+
+}  // namespace redlatch::quorum

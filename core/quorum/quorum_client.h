@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// QuorumClient: a lock on most of several independent servers, the nodes (Redlock). It has no
+// mutex, thread, socket or clock; one thread at a time calls it.
+//
+// It uses one engine for each node, and sends no command of its own: a vote is a lease of that
+// node's engine, which renews and releases it, cleans up after lost replies and reports a loss. The
+// quorum decides which nodes may vote, how many votes are enough, and at which node to queue.
+//
+// Engines report through Output in the middle of their work. So a report only marks its operation,
+// and settle() reviews all marked operations before the call into the quorum returns.
+//
+// start() throws only before it has started anything.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/reply.h"
+#include "base/settings.h"
+#include "base/status.h"
+#include "lock/engine.h"
+#include "lock/service.h"
+#include "lock/timer_queue.h"
+#include "quorum/operations.h"
+#include "timing/backoff.h"
+#include "timing/quorum.h"
+
+namespace redlatch::quorum {
+
+class QuorumClient final : public lock::LockService, private lock::Output {
+ public:
+  // `random` makes the constant part of all tokens, the same on all nodes. Settings and output
+  // outlive the client.
+  QuorumClient(std::span<const Settings> nodes, const QuorumSettings &settings,
+               std::span<const uint8_t, 16> random, uint64_t seed, lock::Output &output);
+  ~QuorumClient() override;
+
+  const std::string &channel() const override { return nodes_.front()->engine.channel(); }
+  bool needs_identity() const override { return true; }
+
+  // Requests: kConnect, kAcquire, kRelease, kExtend, kDetach.
+  void start(const std::shared_ptr<lock::Request> &request, Nanos now) override;
+  Status cancel(lock::Request &request, Nanos now) override;
+  void abandon(lock::Lease &lease, Nanos now) override;
+  void shut_down(Nanos now) override;
+  void give_up() override;
+  // A node that is not connected counts as drained.
+  size_t drained_count() const override;
+
+  [[nodiscard]] bool begin_connect(size_t node, Nanos now) override;
+  void on_connected(size_t node, const ServerFacts &facts, Nanos now) override;
+  void on_connect_failed(size_t node, const Outcome &why, Nanos now) override;
+  void on_disconnected(size_t node, Nanos now) noexcept override;
+  void on_reply(size_t node, const Reply &reply, Nanos now) override;
+  void on_push(size_t node, std::string_view message, Nanos now) override;
+  void on_invalidated(size_t node, std::string_view key, Nanos now) override;
+  void on_all_invalidated(size_t node, Nanos now) override;
+
+  void on_timer(Nanos now) override;
+  Nanos next_due() const override;
+
+  size_t in_flight_count(size_t node) const override {
+    return nodes_[node]->engine.in_flight_count(node);
+  }
+  bool expects_push() const override;
+  bool waits_for_itself(const lock::Request &request) const override;
+  bool is_outstanding() const override;
+  std::string describe(Nanos now) const override;
+
+ private:
+  // One server, and its last reports.
+  struct Node {
+    Node(lock::Output &output, size_t index_, const Settings &settings_,
+         std::span<const uint8_t, 16> random, uint64_t seed)
+        : index(index_), settings(settings_), engine(settings_, random, seed, output, index_) {}
+
+    bool is_replica() const { return !refusal.ok() && facts.is_replica; }
+
+    const size_t index;
+    const Settings &settings;
+    lock::Engine engine;
+    std::shared_ptr<lock::Request> connection;  // the request to connect, until it ends
+    bool was_tried = false;                     // an attempt to connect has ended
+    bool was_good = false;                      // .. and one found nothing wrong
+    Outcome refusal;                            // why it cannot be a node; ok: it can
+    ServerFacts facts;                          // of the last connection
+    std::string run_id;                         // the last known one
+    bool is_aged = false;                       // facts.age is known
+    Nanos guarded_until = 0;                    // after a restart since its first connection
+    Nanos votes_at = 0;                         // from then on it is old enough
+    Nanos last_reply_at = 0;
+    std::string trouble;  // why it did not vote when it was last asked
+  };
+
+  // node_eligibility.cc: reports of the engines
+  void send(size_t node, std::span<const std::string_view> argv) override;
+  void finished(lock::Request &request) override;
+  void lease_ended(lock::Lease &lease) override;
+  void lease_moved(lock::Lease &lease) override;
+  void drop_link(size_t node) override;
+
+  // node_eligibility.cc: which nodes may vote
+  bool is_guarded() const { return settings_.restart_guard > 0 && !settings_.is_durable; }
+  void set_refusal(Node &node, Outcome why, Nanos now);
+  void withdraw_votes(const Node &node, const Outcome &why, Nanos now);
+  void note_ages();
+  Outcome validate_node(const Node &node) const;
+  const Node *find_duplicate(const Node &node) const;
+  bool can_vote(const Node &node, Nanos now) const {
+    return node.engine.is_up() && node.refusal.ok() && node.votes_at <= now;
+  }
+  Outcome why_no_vote(const Node &node, Nanos now) const;
+  size_t voter_count(Nanos now) const;
+  void keep_connected(Node &node, Nanos now) noexcept;
+  void connect_now(Nanos now);
+  bool is_mistake(const Node &node, size_t replica_count) const;
+  Outcome refusal() const;
+  std::vector<size_t> order_of(std::string_view name) const;
+
+  // quorum_client.cc: calls and operations
+  void finish(lock::Request &request, Status status, std::string_view message = {}) noexcept;
+  void mark(Operation *operation) noexcept;
+  void mark_waiting(const Node &node) noexcept;
+  void settle(Nanos now) noexcept;
+  void give_up(Operation &operation, Nanos now) noexcept;
+  Operation *find(const lock::Subject &subject) const;
+  QuorumAcquire *acquire_of(const lock::Lease &lease) const;
+  void detach(lock::Request &request, Nanos now);
+  void keep(std::shared_ptr<Operation> operation, const lock::Subject &subject);
+  void forget(Operation &operation) noexcept;
+
+  // round.cc: from a call to enough votes
+  void start_acquire(const std::shared_ptr<lock::Request> &request, Nanos now);
+  Outcome check(const lock::Request &request) const;
+  void review(QuorumAcquire &acquire, Nanos now);
+  void take_answers(QuorumAcquire &acquire, Nanos now);
+  void gather(QuorumAcquire &acquire, Nanos now);
+  void begin_round(QuorumAcquire &acquire, Nanos now);
+  void ask_later(QuorumAcquire &acquire, size_t node, Nanos now);
+  void ask(QuorumAcquire &acquire, size_t node, uint64_t rid, Nanos now);
+  void take_answer(QuorumAcquire &acquire, size_t node, Nanos now);
+  void count_votes(QuorumAcquire &acquire, Nanos now);
+  Nanos valid_until(const QuorumAcquire &acquire, Nanos now) const;
+  void end_round(QuorumAcquire &acquire, Nanos now);
+  void queue_at_node(QuorumAcquire &acquire, const std::vector<size_t> &order, size_t place,
+                     Nanos now);
+  void check_queue(QuorumAcquire &acquire, Nanos now);
+  void mark_unavailable(QuorumAcquire &acquire, size_t node, Outcome why, Nanos now);
+  void drop_vote(QuorumAcquire &acquire, size_t node, Nanos now, bool is_lost = false) noexcept;
+  void drop_votes(QuorumAcquire &acquire, Nanos now, bool is_lost = false) noexcept;
+  void pause(QuorumAcquire &acquire, Nanos now);
+  void fail(QuorumAcquire &acquire, Status status, std::string_view message, Nanos now) noexcept;
+  void fail_late(QuorumAcquire &acquire, Nanos now);
+  void note_blocker(QuorumAcquire &acquire) const;
+  std::string holder_words(const QuorumAcquire &acquire) const;
+  Outcome why_not(const QuorumAcquire &acquire, Nanos now) const;
+  Nanos node_limit(const QuorumAcquire &acquire) const {
+    return settings_.node_timeout > 0 ? settings_.node_timeout
+                                      : timing::node_limit(acquire.options.lease);
+  }
+
+  std::string of_nodes(size_t count) const {
+    return std::to_string(count) + " of " + std::to_string(nodes_.size()) + " nodes";
+  }
+
+  // quorum_lease.cc: from enough votes to the end of the lease
+  void accept(QuorumAcquire &acquire, Nanos now);
+  void raise_fence(QuorumAcquire &acquire, Nanos now);
+  void write_fence(QuorumAcquire &acquire, size_t node, Nanos now);
+  void check_fence(QuorumAcquire &acquire, Nanos now);
+  void grant(QuorumAcquire &acquire, Nanos now);
+  void succeed(QuorumAcquire &acquire);
+  bool is_certain(const QuorumAcquire &acquire, Nanos now) const;
+  Nanos next_top_up(const QuorumAcquire &acquire, Nanos now);
+  void top_up(QuorumAcquire &acquire, Nanos now);
+  void count_in(QuorumAcquire &acquire, size_t node, Nanos now);
+  void lose_vote(QuorumAcquire &acquire, size_t node, Nanos now);
+  void doubt(QuorumAcquire &acquire, Nanos now);
+  void maintain(QuorumAcquire &acquire, Nanos now);
+  void end_lease(QuorumAcquire &acquire, lock::Lease::State state, std::string reason) noexcept;
+
+  // fan_out.cc: requests to all votes of a lease
+  void start_fan_out(const std::shared_ptr<lock::Request> &request, Nanos now);
+  void review(FanOut &fan_out, Nanos now);
+  Outcome why_not(const FanOut &fan_out, size_t done, size_t unknown) const;
+
+  const QuorumSettings &settings_;
+  lock::Output &output_;
+  Entropy entropy_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  size_t majority_;
+  uint64_t last_rid_ = 0;
+  bool is_shut_ = false;
+
+  std::map<uint64_t, std::shared_ptr<Operation>> operations_;  // by id: the same order in each run
+  // By request or lease of the user.
+  std::unordered_map<const lock::Subject *, Operation *> index_;
+  uint64_t last_operation_ = 0;
+  lock::TimerQueue timers_;
+  Operation *first_marked_ = nullptr;
+  Operation *last_marked_ = nullptr;
+};
+
+}  // namespace redlatch::quorum
