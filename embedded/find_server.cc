@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "base/text.h"
-#include "embedded/folder.h"
+#include "embedded/server_dir.h"
 
 namespace redlatch::supervisor {
 

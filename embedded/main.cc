@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "base/text.h"
-#include "embedded/folder.h"
-#include "embedded/helper.h"
+#include "embedded/launcher.h"
+#include "embedded/server_dir.h"
 #include "find_server.h"
 #include "supervisor.h"
 
@@ -75,8 +75,7 @@ void close_foreign() {
   const std::array<const char *, 5> words = {"redlatch-embedded", "serve", folder, binary.c_str(),
                                              nullptr};
   execve("/proc/self/exe", const_cast<char *const *>(words.data()), environment.data());
-  report(
-      failure(Status::kUnavailable, "cannot start the supervisor: " + embedded::reason_of(errno)));
+  report(failure(Status::kUnavailable, "cannot start the supervisor: " + reason_of(errno)));
   _exit(EXIT_FAILURE);
 }
 

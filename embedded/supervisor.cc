@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "embedded/census.h"
+#include "embedded/server_status.h"
 #include "net/connection.h"
 
 namespace redlatch::supervisor {
@@ -76,12 +76,12 @@ Supervisor::Supervisor(const std::string &folder, std::string binary) : binary_(
 
 Outcome Supervisor::start() {
   bool is_there = false;
-  auto outcome = embedded::Folder::look(settings_.folder, folder_, is_there);
+  auto outcome = embedded::ServerDir::look(settings_.folder, dir_, is_there);
   if (!outcome.ok()) return outcome;
   if (!is_there) return failure(Status::kUnavailable, "the folder was removed");
   if (outcome = open_log(); !outcome.ok()) return outcome;
   if (outcome = take_folder(); !outcome.ok()) return outcome;
-  if (outcome = folder_.open_file(kClientsFile, 0, clients_); !outcome.ok()) return outcome;
+  if (outcome = dir_.open_file(kClientsFile, 0, clients_); !outcome.ok()) return outcome;
   if (outcome = launch(); !outcome.ok()) return outcome;
   if (outcome = await_server(); !outcome.ok()) {
     say(outcome.message);
@@ -94,7 +94,7 @@ Outcome Supervisor::start() {
 }
 
 Outcome Supervisor::open_log() {
-  auto outcome = folder_.open_file(kLogFile, O_APPEND, log_);
+  auto outcome = dir_.open_file(kLogFile, O_APPEND, log_);
   if (!outcome.ok()) return outcome;
   keep_log_short();
   dup2(log_.get(), STDOUT_FILENO);
@@ -104,7 +104,7 @@ Outcome Supervisor::open_log() {
 
 // The one before us may be on its way out: its server just died.
 Outcome Supervisor::take_folder() {
-  auto outcome = folder_.open_file(kServerFile, 0, server_lock_);
+  auto outcome = dir_.open_file(kServerFile, 0, server_lock_);
   if (!outcome.ok()) return outcome;
   const Nanos limit = boot_now() + kTakeOverWithin;
   while (embedded::lock(server_lock_, true) != 0) {
@@ -122,9 +122,9 @@ Outcome Supervisor::take_folder() {
   const std::string who = "process " + std::to_string(getpid()) + " on " + host_name() + "\n";
   if (ftruncate(server_lock_.get(), 0) != 0 ||
       pwrite(server_lock_.get(), who.data(), who.size(), 0) < 0) {
-    say("cannot write who we are: " + embedded::reason_of(errno));
+    say("cannot write who we are: " + reason_of(errno));
   }
-  folder_.remove(kSocketFile);  // of a server that was killed
+  dir_.remove(kSocketFile);  // of a server that was killed
   return {};
 }
 
@@ -133,8 +133,7 @@ Outcome Supervisor::launch() {
   server_ = fork();
   if (server_ == 0) become_server(parent);
   if (server_ > 0) return {};
-  return failure(Status::kUnavailable,
-                 "cannot start " + binary_ + ": " + embedded::reason_of(errno));
+  return failure(Status::kUnavailable, "cannot start " + binary_ + ": " + reason_of(errno));
 }
 
 // Nothing is saved: locks of a server that ended are over. It must not outlive its supervisor,
@@ -163,7 +162,7 @@ void Supervisor::become_server(pid_t parent) const {
                                               "noeviction",
                                               nullptr};
   execv(binary_.c_str(), const_cast<char *const *>(words.data()));
-  say("cannot execute " + binary_ + ": " + embedded::reason_of(errno));
+  say("cannot execute " + binary_ + ": " + reason_of(errno));
   _exit(127);
 }
 
@@ -225,10 +224,10 @@ void Supervisor::run() {
 void Supervisor::tick() {
   keep_log_short();
   keep_from_cleaners();
-  if (!folder_.has(kClientsFile, clients_)) {
+  if (!dir_.has(kClientsFile, clients_)) {
     // Somebody removed it: those who come now lock another one, unless the folder went as well.
     Descriptor fresh;
-    if (folder_.open_file(kClientsFile, 0, fresh).ok()) clients_ = std::move(fresh);
+    if (dir_.open_file(kClientsFile, 0, fresh).ok()) clients_ = std::move(fresh);
   }
   // While the file is ours, whoever comes waits, and finds no server afterwards.
   const bool is_alone = embedded::lock(clients_, true) == 0;
@@ -253,11 +252,11 @@ bool Supervisor::was_somebody_there() {
 // A lock of nobody's lasts until its lease is over; a detached one is somebody's.
 bool Supervisor::is_needed() {
   // In a folder that was removed nobody finds this server any more, we neither.
-  if (!folder_.has(kServerFile, server_lock_)) return false;
-  embedded::Census census;
-  const auto outcome = embedded::look_for_work(settings_, boot_now() + kAnswerWithin, census);
+  if (!dir_.has(kServerFile, server_lock_)) return false;
+  embedded::ServerStatus status;
+  const auto outcome = embedded::read_activity(settings_, boot_now() + kAnswerWithin, status);
   if (!outcome.ok()) say(outcome.message);
-  return !outcome.ok() || census.client_count > 0 || census.lock_count > 0;
+  return !outcome.ok() || status.client_count > 0 || status.lock_count > 0;
 }
 
 void Supervisor::keep_log_short() const {
@@ -285,7 +284,7 @@ void Supervisor::stop() {
     waitpid(server_, nullptr, 0);
     server_ = -1;
   }
-  if (folder_.has(kServerFile, server_lock_)) folder_.remove(kSocketFile);
+  if (dir_.has(kServerFile, server_lock_)) dir_.remove(kSocketFile);
 }
 
 void Supervisor::say(const std::string &text) const {

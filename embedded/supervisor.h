@@ -15,7 +15,7 @@
 #include "base/descriptor.h"
 #include "base/settings.h"
 #include "base/status.h"
-#include "embedded/folder.h"
+#include "embedded/server_dir.h"
 
 namespace redlatch::supervisor {
 
@@ -47,7 +47,7 @@ class Supervisor {
   Settings settings_;
   const std::string binary_;
   sigset_t signals_{};
-  embedded::Folder folder_;
+  embedded::ServerDir dir_;
   Descriptor log_;
   Descriptor server_lock_;  // the file `server`
   Descriptor clients_;      // the file `clients`; locked only for a look, and to end

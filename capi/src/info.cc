@@ -21,7 +21,7 @@ struct rl_info {
     if (data.type == "none") return RL_STATE_FREE;
     if (data.type != "string" && data.value.empty()) return RL_STATE_NO_LOCK;
     if (data.value == runtime::kShared && !is_shared()) return RL_STATE_FREE;  // their time is over
-    const bool is_ours = !data.holders.empty() || runtime::is_own_token(data.value);
+    const bool is_ours = !data.holders.empty() || runtime::is_token(data.value);
     return is_ours ? RL_STATE_HELD : RL_STATE_FOREIGN;
   }
   // By readers, or by an owner with a hold or more.
@@ -274,7 +274,7 @@ rl_info *rl_embedded_inspect(const char *url, size_t url_len, const rl_client_op
     if (!outcome.ok()) return answer(err, outcome), nullptr;
     auto info = std::make_unique<rl_info>();
     info->is_of_server = true;
-    outcome = runtime::take_census(settings, boot_now() + settings.connect_timeout, info->server);
+    outcome = runtime::read_status(settings, boot_now() + settings.connect_timeout, info->server);
     answer(err, outcome);
     return outcome.ok() ? info.release() : nullptr;
   });

@@ -3,14 +3,27 @@
 //
 #include "base/clock.h"
 
-#include <ctime>
+#include <algorithm>
 
 namespace redlatch {
+
+namespace {
+
+constexpr Nanos kSecond = 1000 * kMs;
+
+}  // namespace
 
 Nanos boot_now() {
   timespec t{};
   clock_gettime(CLOCK_BOOTTIME, &t);
-  return static_cast<Nanos>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+  return static_cast<Nanos>(t.tv_sec) * kSecond + t.tv_nsec;
+}
+
+const timespec *remaining_time(Nanos limit, timespec &left) {
+  if (limit == kNever) return nullptr;
+  const Nanos ns = std::max<Nanos>(limit - boot_now(), 0);
+  left = {ns / kSecond, ns % kSecond};
+  return &left;
 }
 
 }  // namespace redlatch

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 
 namespace redlatch {
 
@@ -17,6 +18,9 @@ inline constexpr Nanos kNever = INT64_MAX;
 // CLOCK_BOOTTIME, for leases and deadlines. It continues while the machine is suspended, so that a
 // lease that expired meanwhile is lost before anything else happens.
 Nanos boot_now();
+
+// The time until `limit`, at least 0, as system calls take it; nullptr if there is no limit.
+const timespec *remaining_time(Nanos limit, timespec &left);
 
 // now + delay without overflow; kNever if the delay is negative or kNever.
 constexpr Nanos after(Nanos now, Nanos delay) {

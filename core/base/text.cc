@@ -3,6 +3,9 @@
 //
 #include "base/text.h"
 
+#include <array>
+#include <cstring>
+
 namespace redlatch {
 
 std::string quoted(std::string_view text, size_t limit) {
@@ -73,6 +76,11 @@ std::string_view cut(std::string_view text, size_t limit) {
   // A character has at most three bytes after its first.
   while (end > 0 && limit - end < 3 && is_inside(end)) end--;
   return text.substr(0, end);
+}
+
+std::string reason_of(int error) {
+  std::array<char, 128> buffer{};
+  return strerror_r(error, buffer.data(), buffer.size());
 }
 
 std::string in_seconds(int64_t ms) {

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "config/options.h"
-#include "embedded/folder.h"
+#include "embedded/server_dir.h"
 
 namespace redlatch::config {
 

@@ -15,41 +15,23 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <new>
 #include <utility>
 
+#include "base/text.h"
 #include "net/resolve.h"
 
 namespace redlatch::net {
 
 namespace {
 
-// The time until `limit`, for ppoll(); nullptr if there is no limit.
-const timespec *left_until(Nanos limit, timespec &left) {
-  if (limit == kNever) return nullptr;
-  const Nanos ns = std::max<Nanos>(limit - boot_now(), 0);
-  left = {ns / 1'000'000'000, ns % 1'000'000'000};
-  return &left;
-}
-
-std::string reason_of(int error) {
-  std::array<char, 128> buffer{};
-  return strerror_r(error, buffer.data(), buffer.size());
-}
-
 // Wait for `events` on fd. @return 1: they came; 0: the limit passed, or `wake_fd` turned readable;
 // -1: errno.
 int wait_for(int fd, short events, Nanos limit, int wake_fd) {
-  for (;;) {
-    std::array<pollfd, 2> fds{{{fd, events, 0}, {wake_fd, POLLIN, 0}}};
-    timespec left{};
-    const int n = ppoll(fds.data(), wake_fd < 0 ? 1 : 2, left_until(limit, left), nullptr);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return -1;
-    if (fds[1].revents != 0 || (limit != kNever && boot_now() >= limit)) return 0;
-    return fds[0].revents != 0 ? 1 : 0;
-  }
+  std::array<pollfd, 2> fds{{{fd, events, 0}, {wake_fd, POLLIN, 0}}};
+  if (poll_until(fds, limit) < 0) return -1;
+  if (fds[1].revents != 0 || boot_now() >= limit) return 0;
+  return fds[0].revents != 0 ? 1 : 0;
 }
 
 // @return 0, or errno.
@@ -205,7 +187,7 @@ Connection::Received Connection::receive_once(std::vector<ReplyPtr> &replies, bo
 bool Connection::wait_readable(const Event &event, Nanos limit) {
   std::array<pollfd, 2> fds{{{fd_, POLLIN, 0}, {event.fd(), POLLIN, 0}}};
   timespec left{};
-  const int n = ppoll(fds.data(), fds.size(), left_until(limit, left), nullptr);
+  const int n = ppoll(fds.data(), fds.size(), remaining_time(limit, left), nullptr);
   if (n > 0 && fds[1].revents != 0) event.clear();
   return n >= 0 || errno != EINTR;
 }

@@ -4,7 +4,6 @@
 #include "net/epoll_set.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -37,14 +36,17 @@ int milliseconds_until(Nanos limit) {
 
 }  // namespace
 
-bool await_input(int fd, Nanos limit, int wake_fd) {
+int poll_until(std::span<pollfd> fds, Nanos limit) {
   for (;;) {
-    std::array<pollfd, 2> fds{{{fd, POLLIN, 0}, {wake_fd, POLLIN, 0}}};
-    const int n = poll(fds.data(), fds.size(), milliseconds_until(limit));
-    if (n < 0 && errno != EINTR) return false;
-    if (n > 0) return fds[0].revents != 0;
-    if (n == 0 && boot_now() >= limit) return false;
+    timespec left{};
+    const int n = ppoll(fds.data(), fds.size(), remaining_time(limit, left), nullptr);
+    if (n >= 0 || errno != EINTR) return n;
   }
+}
+
+bool await_input(int fd, Nanos limit, int wake_fd) {
+  std::array<pollfd, 2> fds{{{fd, POLLIN, 0}, {wake_fd, POLLIN, 0}}};
+  return poll_until(fds, limit) > 0 && fds[0].revents != 0;
 }
 
 Event::Event() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}

@@ -5,15 +5,11 @@
 
 #include "base/limits.h"
 #include "base/text.h"
-#include "protocol/keys.h"
-#include "protocol/token.h"
 
 namespace redlatch::runtime {
 
-Outcome check_name(std::string_view name) { return protocol::check_name(name); }
-
 Outcome check_token(std::string_view token) {
-  if (is_own_token(token)) return {};
+  if (is_token(token)) return {};
   // For a token of another length, the length alone says what is wrong.
   const std::string shown = token.size() == protocol::kTokenSize
                                 ? quoted(token)
@@ -34,8 +30,6 @@ Outcome check_lease(int64_t lease_ms) {
                                        std::to_string(kMaxLeaseMs) + " ms (got " +
                                        std::to_string(lease_ms) + " ms)");
 }
-
-bool is_own_token(std::string_view value) { return protocol::is_token(value); }
 
 std::string key_pattern(const Settings &settings, std::string_view pattern) {
   return protocol::key_pattern(settings.name_space, pattern.empty() ? "*" : pattern);

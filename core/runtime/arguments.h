@@ -11,16 +11,17 @@
 #include "base/clock.h"
 #include "base/settings.h"
 #include "base/status.h"
+#include "protocol/keys.h"
+#include "protocol/token.h"
 
 namespace redlatch::runtime {
 
-Outcome check_name(std::string_view name);
+using protocol::check_name;
+using protocol::is_token;
+
 Outcome check_token(std::string_view token);
 Outcome check_wait(int64_t wait_ms);
 Outcome check_lease(int64_t lease_ms);
-
-// True if `value`, read from a lock's key, has the form of a redlatch token.
-bool is_own_token(std::string_view value);
 
 // The glob for keys of locks in this client's namespace whose names match `pattern`; empty: all.
 std::string key_pattern(const Settings &settings, std::string_view pattern);

@@ -34,11 +34,7 @@ void *Runtime::background_main(void *runtime) {
 void Runtime::run_background() {
   Lock lock(mutex_);
   while (!is_stopping_) {
-    if (leader_ == nullptr && is_broken()) {
-      leader_ = &background_;
-      disconnect_broken(lock);
-      leader_ = nullptr;
-    }
+    if (leader_ == nullptr && is_broken()) disconnect_as(lock, background_);
     for (Link &link : links_) {
       if (link.attempt && link.attempt->is_over) end_attempt(lock, link);
       if (!link.attempt && service_->begin_connect(link.node, boot_now())) start_attempt(link);
@@ -70,7 +66,7 @@ void Runtime::tick(Lock &lock) {
   read_remaining(lock);
   const Nanos now = boot_now();
   run_timers(now);
-  if (drain_waiter_ != nullptr) wake(*drain_waiter_);
+  if (is_draining_) wake(drain_waiter_);
   if (reader_) flush(lock);
   end_turn(lock);
   // Every command moves the time at which its reply would be late, and every request sets a timer
@@ -134,7 +130,7 @@ void *Runtime::attempt_main(void *attempt) {
 void Runtime::attempt(Attempt &mine) {
   const Link &link = mine.link;
   try {
-    mine.outcome = open_connections(link.settings, service_->channel(), link.membership.get(),
+    mine.outcome = open_connections(link.settings, service_->channel(), link.attachment.get(),
                                     service_->needs_identity(), stop_event_.fd(), mine.connections);
   } catch (const std::bad_alloc &) {
     mine.outcome.status = Status::kNoMemory;
@@ -166,7 +162,7 @@ void Runtime::end_attempt(Lock &lock, Link &link) {
   } catch (const std::bad_alloc &) {
     link.drop();
   }
-  if (drain_waiter_ != nullptr) wake(*drain_waiter_);
+  if (is_draining_) wake(drain_waiter_);
 }
 
 void Runtime::watch_new(const Link &link) {

@@ -18,10 +18,10 @@ class Talk {
  public:
   Talk(const Settings &settings, int wake_fd) : settings_(settings), wake_fd_(wake_fd) {}
 
-  Outcome connect(embedded::Membership *membership) {
+  Outcome connect(embedded::ServerAttachment *attachment) {
     connection_ = std::make_unique<net::Connection>();
     const Nanos limit = boot_now() + settings_.connect_timeout;
-    if (membership != nullptr) return membership->dial(*connection_, limit, wake_fd_);
+    if (attachment != nullptr) return attachment->dial(*connection_, limit, wake_fd_);
     return connection_->dial(settings_, limit, wake_fd_);
   }
 
@@ -59,15 +59,15 @@ class Talk {
 }  // namespace
 
 Outcome open_connections(const Settings &settings, const std::string &channel,
-                         embedded::Membership *membership, bool asks_identity, int wake_fd,
+                         embedded::ServerAttachment *attachment, bool asks_identity, int wake_fd,
                          Connections &opened) {
   Talk commands(settings, wake_fd);
-  if (auto outcome = commands.connect(membership); !outcome.ok()) return outcome;
+  if (auto outcome = commands.connect(attachment); !outcome.ok()) return outcome;
   Handshake handshake(settings, channel, asks_identity);
   auto outcome = commands.exchange(handshake, [&](const auto &send) { handshake.start(send); });
   if (outcome.ok() && handshake.stage() == Handshake::Stage::kMessages) {
     Talk messages(settings, wake_fd);
-    if (outcome = messages.connect(membership); !outcome.ok()) return outcome;
+    if (outcome = messages.connect(attachment); !outcome.ok()) return outcome;
     Handshake second = Handshake::for_messages(handshake);
     outcome = messages.exchange(second, [&](const auto &send) { second.start(send); });
     if (!outcome.ok()) return outcome;

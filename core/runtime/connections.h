@@ -10,7 +10,7 @@
 #include "base/server_facts.h"
 #include "base/settings.h"
 #include "base/status.h"
-#include "embedded/membership.h"
+#include "embedded/server_attachment.h"
 #include "net/connection.h"
 
 namespace redlatch::runtime {
@@ -25,10 +25,10 @@ struct Connections {
 // Connects and performs the handshakes. Blocks: for each connection at most connect_timeout and one
 // command timeout, and one more command timeout each for the identity and, with RESP2, for the
 // probe; `wake_fd` ends it when it turns readable. After kDenied and kUnsupported another attempt
-// is useless. `membership`: of an embedded server, else NULL. `asks_identity`: for a node of a
+// is useless. `attachment`: of an embedded server, else NULL. `asks_identity`: for a node of a
 // quorum; one that cannot be a node is asked nothing else. Throws std::bad_alloc.
 Outcome open_connections(const Settings &settings, const std::string &channel,
-                         embedded::Membership *membership, bool asks_identity, int wake_fd,
+                         embedded::ServerAttachment *attachment, bool asks_identity, int wake_fd,
                          Connections &opened);
 
 }  // namespace redlatch::runtime

@@ -6,7 +6,7 @@
 namespace redlatch::runtime {
 
 Link::Link(const Settings &settings_, size_t node_) : settings(settings_), node(node_) {
-  if (!settings.folder.empty()) membership = std::make_unique<embedded::Membership>(settings);
+  if (!settings.folder.empty()) attachment = std::make_unique<embedded::ServerAttachment>(settings);
 }
 
 void Link::connect(Connections &&opened) {

@@ -19,7 +19,7 @@
 
 #include "base/settings.h"
 #include "base/status.h"
-#include "embedded/membership.h"
+#include "embedded/server_attachment.h"
 #include "net/connection.h"
 #include "runtime/connections.h"
 
@@ -72,7 +72,7 @@ struct Link {
   const Settings &settings;
   const size_t node;
   // For an embedded server, otherwise nullptr. Used by the attempt, then by shut_down().
-  std::unique_ptr<embedded::Membership> membership;
+  std::unique_ptr<embedded::ServerAttachment> attachment;
   std::optional<Attempt> attempt;
 
   std::unique_ptr<net::Connection> commands;  // reset by the leader only

@@ -175,12 +175,11 @@ void Runtime::act_on(Lock &lock, Waiter &me, const net::EpollSet::Seen &seen, ui
 
 // @return whether something arrived, even if only the end of a connection.
 bool Runtime::read_once(Lock &lock, Waiter &me) {
-  leader_ = &me;
   if (is_broken()) {
-    disconnect_broken(lock);
-    leader_ = nullptr;
+    disconnect_as(lock, me);
     return true;
   }
+  leader_ = &me;
   is_reading_ = true;
   note_ready(has_several_ ? caller_set_.wait(0) : net::EpollSet::Seen{});
   receive(lock);

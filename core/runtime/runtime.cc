@@ -109,20 +109,16 @@ void Runtime::run(const std::shared_ptr<Request> &request) {
   Lock lock(mutex_);
   Waiter me;
   me.request = request.get();
-  make_room();  // first, because nothing may fail once the request is started
-  enlist(me);
-  try {
+  {
+    const Listing listing(*this,
+                          me);  // first, because nothing may fail once the request is started
     begin(request);
-  } catch (...) {
-    delist(me);
-    throw;
+    note_caller(*request);
+    wake_all(lock);  // before the send, for which a caller that was handed a lock need not wait
+    flush_if_no_leader_will(lock);
+    wait_in_role(lock, me, kNever, Patience::kUninterrupted);
+    leave(lock, me);
   }
-  note_caller(*request);
-  wake_all(lock);  // before the send, for which a caller that was handed a lock need not wait
-  flush_if_no_leader_will(lock);
-  wait_in_role(lock, me, kNever, Patience::kUninterrupted);
-  leave(lock, me);
-  delist(me);
   wake_all(lock);
 }
 
@@ -136,12 +132,12 @@ Status Runtime::wait(Request &request, Nanos limit) {
   Lock lock(mutex_);
   Waiter me;
   me.request = &request;
-  make_room();
-  enlist(me);
-  note_caller(request);
-  wait_in_role(lock, me, limit, Patience::kInterruptible);
-  leave(lock, me);
-  delist(me);
+  {
+    const Listing listing(*this, me);
+    note_caller(request);
+    wait_in_role(lock, me, limit, Patience::kInterruptible);
+    leave(lock, me);
+  }
   wake_all(lock);
   if (request.is_finished()) return request.status.load();
   return me.is_interrupted ? Status::kInterrupted : Status::kPending;
@@ -193,7 +189,7 @@ void Runtime::shut_down() {
     lock.lock();
   }
   for (Link &link : links_) {
-    if (link.membership) link.membership->leave();
+    if (link.attachment) link.attachment->leave();
   }
   service_->give_up();
   for (Link &link : links_) link.drop();
@@ -207,15 +203,13 @@ void Runtime::shut_down() {
 void Runtime::wait_drained(Lock &lock) {
   wake(background_);
   Nanos limit = boot_now() + timeout_;
-  Waiter me;
-  enlist(me);
-  drain_waiter_ = &me;
+  is_draining_ = true;
   for (const size_t count : {timing::majority_of(links_.size()), links_.size()}) {
-    while (service_->drained_count() < count && boot_now() < limit) sleep(lock, me, limit);
+    while (service_->drained_count() < count && boot_now() < limit)
+      sleep(lock, drain_waiter_, limit);
     limit = std::min(limit, boot_now() + timing::node_limit(kDefaultLeaseMs * kMs));
   }
-  drain_waiter_ = nullptr;
-  delist(me);
+  is_draining_ = false;
 }
 
 // ---- lock::Output ----------------------------------------------------------------------------

@@ -38,7 +38,7 @@
 #include "base/clock.h"
 #include "base/settings.h"
 #include "base/status.h"
-#include "embedded/census.h"
+#include "embedded/server_status.h"
 #include "lock/service.h"
 #include "net/epoll_set.h"
 #include "runtime/link.h"
@@ -53,8 +53,8 @@ using protocol::kShared;
 using protocol::kTokenSize;
 using protocol::Mode;
 using Info = protocol::InspectAnswer;
-using ServerInfo = embedded::Census;
-using embedded::take_census;
+using ServerInfo = embedded::ServerStatus;
+using embedded::read_status;
 
 class Runtime final : public Wakeup,
                       public Source,
@@ -166,6 +166,7 @@ class Runtime final : public Wakeup,
   void unwatch(const Link &link);
   void unwatch_messages(const Link &link);
   void disconnect_broken(Lock &lock);
+  void disconnect_as(Lock &lock, Waiter &me);
   void disconnect_unread(Lock &lock);
 
   // background_thread.cc
@@ -221,7 +222,8 @@ class Runtime final : public Wakeup,
   bool is_shut_ = false;
   bool was_active_ = false;  // commands were sent since the background thread last looked
   Nanos background_wakes_at_ = kNever;
-  Waiter *drain_waiter_ = nullptr;
+  Waiter drain_waiter_;  // of the thread that shuts down
+  bool is_draining_ = false;
 };
 
 }  // namespace redlatch::runtime

@@ -50,7 +50,7 @@ bool Runtime::take_in() {
   finished_count_ = 0;
   should_yield_ = batch_size_ > 1;
   call_background_in_time();
-  if (drain_waiter_ != nullptr) wake(*drain_waiter_);
+  if (is_draining_) wake(drain_waiter_);
   return has_come;
 }
 
@@ -156,8 +156,7 @@ void Runtime::unwatch_messages(const Link &link) {
   if (link.messages) background_set_.remove(link.messages->fd());
 }
 
-// Close the broken connections. The caller has the role of leader: no other thread may read
-// meanwhile.
+// Close the broken connections. The calling thread is the leader, so no other thread reads.
 void Runtime::disconnect_broken(Lock &lock) {
   for (Link &link : links_) {
     if (!link.is_broken) continue;
@@ -168,16 +167,21 @@ void Runtime::disconnect_broken(Lock &lock) {
     link.disconnect();
     service_->on_disconnected(link.node, boot_now());
     call_background_in_time();
-    if (drain_waiter_ != nullptr) wake(*drain_waiter_);
+    if (is_draining_) wake(drain_waiter_);
   }
 }
 
-// The same for a thread without the role of leader, unless another thread reads or sends.
-void Runtime::disconnect_unread(Lock &lock) {
-  if (leader_ != nullptr || is_sending_ || !is_broken()) return;
-  leader_ = &background_;
+// The same as the leader for that time.
+void Runtime::disconnect_as(Lock &lock, Waiter &me) {
+  leader_ = &me;
   disconnect_broken(lock);
   leader_ = nullptr;
+}
+
+// The same without the background thread, unless another thread reads or sends.
+void Runtime::disconnect_unread(Lock &lock) {
+  if (leader_ != nullptr || is_sending_ || !is_broken()) return;
+  disconnect_as(lock, background_);
 }
 
 }  // namespace redlatch::runtime

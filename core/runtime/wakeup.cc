@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <ctime>
 #include <new>
 
 #include "base/log.h"
@@ -23,14 +22,8 @@ namespace {
 // Sleep while `word` is Waiter::kAsleep, at most until `limit`. @return false after a signal.
 bool futex_sleep(std::atomic<uint32_t> &word, Nanos limit) {
   timespec left{};
-  timespec *timeout = nullptr;
-  if (limit != kNever) {
-    const Nanos ns = std::max<Nanos>(limit - boot_now(), 0);
-    left = {ns / 1'000'000'000, ns % 1'000'000'000};
-    timeout = &left;
-  }
-  const long result =
-      syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, Waiter::kAsleep, timeout, nullptr, 0);
+  const long result = syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, Waiter::kAsleep,
+                              remaining_time(limit, left), nullptr, 0);
   return result == 0 || errno != EINTR;
 }
 
@@ -51,15 +44,15 @@ void Wakeup::wait_ended(const Lease &lease, Nanos limit) {
   Lock lock(mutex_);
   Waiter me;
   me.lease = &lease;
-  make_room();
-  enlist(me);
-  while (lease.state_at(boot_now()) == lock::Lease::kHeld) {
-    // The service's timer ends the lease, or the clock does if the timer is late.
-    const Nanos until = std::min(limit, lease.deadline.load());
-    if (boot_now() >= limit) break;
-    sleep(lock, me, until);
+  {
+    const Listing listing(*this, me);
+    while (lease.state_at(boot_now()) == lock::Lease::kHeld) {
+      // The service's timer ends the lease, or the clock does if the timer is late.
+      const Nanos until = std::min(limit, lease.deadline.load());
+      if (boot_now() >= limit) break;
+      sleep(lock, me, until);
+    }
   }
-  delist(me);
   wake_all(lock);
 }
 
@@ -120,14 +113,11 @@ void Wakeup::post(Watcher &watcher) noexcept {
   due_queues_ = queue;
 }
 
-// Room in wakes_ for one more caller, the background thread and the thread that shuts down: wake()
-// must not fail.
-void Wakeup::make_room() {
+// wake() must not fail: wakes_ has room for this waiter, the background thread and the thread that
+// shuts down.
+void Wakeup::enlist(Waiter &waiter) {
   const size_t needed = waiter_count_ + 3;
   if (wakes_.capacity() < needed) wakes_.reserve(2 * needed);
-}
-
-void Wakeup::enlist(Waiter &waiter) {
   waiter_count_++;
   if (waiter.request != nullptr) {
     waiter.next_of_request = waiter.request->waiters;
@@ -140,7 +130,7 @@ void Wakeup::enlist(Waiter &waiter) {
   }
 }
 
-void Wakeup::delist(Waiter &waiter) {
+void Wakeup::delist(Waiter &waiter) noexcept {
   waiter_count_--;
   if (waiter.list != nullptr) waiter.list->remove(waiter);
   if (waiter.request != nullptr) {

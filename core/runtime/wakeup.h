@@ -98,9 +98,20 @@ class Wakeup {
   Wakeup() : fork_count_(fork_count()) { wakes_.reserve(8); }
   ~Wakeup() = default;
 
-  void make_room();
-  void enlist(Waiter &waiter);
-  void delist(Waiter &waiter);
+  // Lists a waiter with its request and its lease for as long as it exists; with the mutex held.
+  // Throws std::bad_alloc.
+  class Listing {
+   public:
+    Listing(Wakeup &in, Waiter &waiter) : in_(in), waiter_(waiter) { in_.enlist(waiter_); }
+    ~Listing() { in_.delist(waiter_); }
+    Listing(const Listing &) = delete;
+    Listing &operator=(const Listing &) = delete;
+
+   private:
+    Wakeup &in_;
+    Waiter &waiter_;
+  };
+
   void wake(Waiter &waiter);
   void wake_all(Lock &lock);
   void sleep(Lock &lock, Waiter &me, Nanos limit);
@@ -115,6 +126,8 @@ class Wakeup {
   std::mutex shutdown_mutex_;  // one shut_down() at a time; locked before mutex_
 
  private:
+  void enlist(Waiter &waiter);
+  void delist(Waiter &waiter) noexcept;
   void post(Watcher &watcher) noexcept;
   template <class Subject>
   void watch(Subject &subject, bool is_over, std::shared_ptr<Queue> &queue, int64_t tag);

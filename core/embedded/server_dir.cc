@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-#include "embedded/folder.h"
+#include "embedded/server_dir.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include <array>
 #include <cerrno>
-#include <cstring>
 
 #include "base/text.h"
 
@@ -33,11 +31,6 @@ bool set_mode(const Descriptor &folder, mode_t mode) {
 
 std::string default_folder() { return "/tmp/redlatch-" + std::to_string(geteuid()); }
 
-std::string reason_of(int error) {
-  std::array<char, 128> buffer{};
-  return strerror_r(error, buffer.data(), buffer.size());
-}
-
 Status status_of(int error) {
   switch (error) {
     case ENOSPC:
@@ -52,33 +45,33 @@ Status status_of(int error) {
   }
 }
 
-Outcome Folder::refuse(const std::string &why, Status status) const {
+Outcome ServerDir::refuse(const std::string &why, Status status) const {
   return failure(status,
                  "the folder " + quoted(path_, kMaxFolderPath) + " of the embedded server " + why);
 }
 
-Outcome Folder::open(const std::string &path, Folder &folder) {
+Outcome ServerDir::open(const std::string &path, ServerDir &dir) {
   bool is_there = false;
-  folder.path_ = path;
+  dir.path_ = path;
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    return folder.refuse("cannot be made: " + reason_of(errno), status_of(errno));
+    return dir.refuse("cannot be made: " + reason_of(errno), status_of(errno));
   }
-  auto outcome = look(path, folder, is_there);
-  if (outcome.ok() && !is_there) return folder.refuse("was removed while it was opened");
+  auto outcome = look(path, dir, is_there);
+  if (outcome.ok() && !is_there) return dir.refuse("was removed while it was opened");
   return outcome;
 }
 
-Outcome Folder::look(const std::string &path, Folder &folder, bool &is_there) {
-  folder.path_ = path;
-  folder.handle_ = Descriptor(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  is_there = folder.handle_.is_open();
-  if (is_there) return folder.check();
+Outcome ServerDir::look(const std::string &path, ServerDir &dir, bool &is_there) {
+  dir.path_ = path;
+  dir.handle_ = Descriptor(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  is_there = dir.handle_.is_open();
+  if (is_there) return dir.check();
   return errno == ENOENT ? Outcome{}
-                         : folder.refuse("cannot be opened: " + reason_of(errno), status_of(errno));
+                         : dir.refuse("cannot be opened: " + reason_of(errno), status_of(errno));
 }
 
 // Refuses a folder where other users could put a socket of their own, or lock the files.
-Outcome Folder::check() const {
+Outcome ServerDir::check() const {
   struct stat info {};
   if (fstat(handle_.get(), &info) != 0) return refuse("cannot be seen: " + reason_of(errno));
   if (S_ISLNK(info.st_mode)) return refuse("is a symbolic link: name what it points to");
@@ -98,14 +91,14 @@ Outcome Folder::check() const {
 }
 
 // Make a file of ours readable and writable again, as check() does with the folder.
-bool Folder::restore_file(const std::string &name) const {
+bool ServerDir::restore_file(const std::string &name) const {
   struct stat info {};
   return fstatat(handle_.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
          S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
          fchmodat(handle_.get(), name.c_str(), 0600, 0) == 0;
 }
 
-Outcome Folder::open_file(std::string_view name, int flags, Descriptor &file) const {
+Outcome ServerDir::open_file(std::string_view name, int flags, Descriptor &file) const {
   const std::string text(name);
   const auto try_open = [&] {
     return Descriptor(openat(handle_.get(), text.c_str(),
@@ -124,7 +117,7 @@ Outcome Folder::open_file(std::string_view name, int flags, Descriptor &file) co
                 status_of(errno));
 }
 
-bool Folder::has(std::string_view name, const Descriptor &file) const {
+bool ServerDir::has(std::string_view name, const Descriptor &file) const {
   struct stat ours {};
   struct stat there {};
   const std::string at = path_ + "/" + std::string(name);
@@ -132,7 +125,7 @@ bool Folder::has(std::string_view name, const Descriptor &file) const {
          ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
 }
 
-void Folder::remove(std::string_view name) const {
+void ServerDir::remove(std::string_view name) const {
   unlinkat(handle_.get(), std::string(name).c_str(), 0);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-#include "embedded/membership.h"
+#include "embedded/server_attachment.h"
 
 #include <sys/stat.h>
 
@@ -9,7 +9,7 @@
 #include <cerrno>
 
 #include "base/text.h"
-#include "embedded/helper.h"
+#include "embedded/launcher.h"
 #include "net/epoll_set.h"
 
 namespace redlatch::embedded {
@@ -28,8 +28,8 @@ bool pause(Nanos limit, int wake_fd) {
 }  // namespace
 
 // A supervisor that has locked the file exclusively is about to end; retry until it has.
-Outcome Membership::join(Nanos limit, int wake_fd) {
-  bool is_done = folder_.has(kClientsFile, clients_);
+Outcome ServerAttachment::join(Nanos limit, int wake_fd) {
+  bool is_done = dir_.has(kClientsFile, clients_);
   while (!is_done) {
     if (auto outcome = try_join(is_done); !outcome.ok()) return outcome;
     if (!is_done && !pause(limit, wake_fd)) {
@@ -41,10 +41,10 @@ Outcome Membership::join(Nanos limit, int wake_fd) {
   return {};
 }
 
-Outcome Membership::try_join(bool &is_done) {
+Outcome ServerAttachment::try_join(bool &is_done) {
   Descriptor file;
-  if (auto outcome = Folder::open(settings_.folder, folder_); !outcome.ok()) return outcome;
-  if (auto outcome = folder_.open_file(kClientsFile, 0, file); !outcome.ok()) return outcome;
+  if (auto outcome = ServerDir::open(settings_.folder, dir_); !outcome.ok()) return outcome;
+  if (auto outcome = dir_.open_file(kClientsFile, 0, file); !outcome.ok()) return outcome;
   const int error = lock(file, false);
   if (error != 0 && error != EWOULDBLOCK) {
     return failure(Status::kUnsupported, "no file can be locked in the folder " +
@@ -52,7 +52,7 @@ Outcome Membership::try_join(bool &is_done) {
                                              reason_of(error) + "; name another one");
   }
   // Before it was locked, the file may have been removed and made again.
-  is_done = error == 0 && folder_.has(kClientsFile, file);
+  is_done = error == 0 && dir_.has(kClientsFile, file);
   if (!is_done) return {};
   clients_ = std::move(file);
   // The supervisor sees by the file's time that a client came and left between two of its checks.
@@ -60,29 +60,29 @@ Outcome Membership::try_join(bool &is_done) {
   return {};
 }
 
-Outcome Membership::start(const Descriptor &lock, Nanos limit, int wake_fd) const {
-  const std::string helper = find_helper();
-  if (helper.empty()) {
+Outcome ServerAttachment::start(const Descriptor &lock, Nanos limit, int wake_fd) const {
+  const std::string supervisor = find_supervisor();
+  if (supervisor.empty()) {
     unlock(lock);
     return failure(Status::kUnsupported,
                    settings_.address() +
                        ": the program redlatch-embedded, which belongs to the library, was found "
                        "neither beside " +
                        quoted(own_folder(), kMaxFolderPath) + " nor where it was installed (" +
-                       REDLATCH_HELPER + ")");
+                       REDLATCH_SUPERVISOR + ")");
   }
-  return start_helper({helper, settings_.folder, settings_.server, &lock}, limit, wake_fd);
+  return start_supervisor({supervisor, settings_.folder, settings_.server, &lock}, limit, wake_fd);
 }
 
-Outcome Membership::dial(net::Connection &connection, Nanos limit, int wake_fd) {
+Outcome ServerAttachment::dial(net::Connection &connection, Nanos limit, int wake_fd) {
   if (auto outcome = join(limit, wake_fd); !outcome.ok()) return outcome;
   Outcome outcome;
   do {
     outcome = connection.dial(settings_, limit, wake_fd);
     if (outcome.ok() || !connection.is_nobody_there()) return outcome;
     Descriptor file;
-    if (auto opened = folder_.open_file(kStartFile, 0, file); !opened.ok()) return opened;
-    if (lock(file, true) != 0 || !folder_.has(kStartFile, file)) continue;
+    if (auto opened = dir_.open_file(kStartFile, 0, file); !opened.ok()) return opened;
+    if (lock(file, true) != 0 || !dir_.has(kStartFile, file)) continue;
     // The process that had the lock before may just have started a server.
     outcome = connection.dial(settings_, limit, wake_fd);
     if (outcome.ok() || !connection.is_nobody_there()) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-#include "embedded/census.h"
+#include "embedded/server_status.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "base/text.h"
-#include "embedded/folder.h"
+#include "embedded/server_dir.h"
 #include "net/connection.h"
 #include "protocol/keys.h"
 
@@ -19,8 +19,8 @@ constexpr std::string_view kBatch = "500";  // keys of one SCAN, well below kMax
 
 class Counter {
  public:
-  Counter(const Settings &settings, Nanos limit, Census &census)
-      : settings_(settings), limit_(limit), census_(census) {}
+  Counter(const Settings &settings, Nanos limit, ServerStatus &status)
+      : settings_(settings), limit_(limit), status_(status) {}
 
   Outcome count(int64_t most);
 
@@ -31,7 +31,7 @@ class Counter {
 
   const Settings &settings_;
   const Nanos limit_;
-  Census &census_;
+  ServerStatus &status_;
   net::Connection connection_;
   std::vector<net::ReplyPtr> replies_;
   std::vector<std::string> databases_;
@@ -58,15 +58,15 @@ void Counter::read_info(std::string_view info) {
     const std::string_view value = line.substr(colon + 1);
     int64_t number = 0;
     const bool is_number = parse_number(value, number);
-    if (name == "process_id" && is_number) census_.pid = number;
+    if (name == "process_id" && is_number) status_.pid = number;
     if (name == "connected_clients" && is_number) {
-      census_.client_count = std::max<int64_t>(number, 1) - 1;
+      status_.client_count = std::max<int64_t>(number, 1) - 1;
     }
     // Valkey sends both; redis_version is for programs that know only Redis.
-    if (name == "redis_version" && census_.version.empty()) {
-      census_.version = "Redis " + std::string(value);
+    if (name == "redis_version" && status_.version.empty()) {
+      status_.version = "Redis " + std::string(value);
     }
-    if (name == "valkey_version") census_.version = "Valkey " + std::string(value);
+    if (name == "valkey_version") status_.version = "Valkey " + std::string(value);
     if (name.starts_with("db") && parse_number(name.substr(2), number)) {
       databases_.emplace_back(name.substr(2));
     }
@@ -83,9 +83,9 @@ Outcome Counter::count_in(const std::string &database, int64_t most) {
     cursor = page.at(0).text();
     for (size_t i = 0; i < page.at(1).count(); i++) {
       const std::string_view key = page.at(1).at(i).text();
-      if (!protocol::is_auxiliary(key) && !protocol::is_client_name(key)) census_.lock_count++;
+      if (!protocol::is_auxiliary(key) && !protocol::is_client_name(key)) status_.lock_count++;
     }
-  } while (cursor != "0" && census_.lock_count < most);
+  } while (cursor != "0" && status_.lock_count < most);
   return {};
 }
 
@@ -95,7 +95,7 @@ Outcome Counter::count(int64_t most) {
   if (outcome = ask({"INFO"}); !outcome.ok()) return outcome;
   read_info(replies_[0]->text());
   for (const std::string &database : databases_) {
-    if (census_.lock_count >= most) break;
+    if (status_.lock_count >= most) break;
     if (outcome = count_in(database, most); !outcome.ok()) return outcome;
   }
   return {};
@@ -103,17 +103,17 @@ Outcome Counter::count(int64_t most) {
 
 }  // namespace
 
-Outcome take_census(const Settings &settings, Nanos limit, Census &census) {
-  census.folder = settings.folder;
-  Folder folder;
+Outcome read_status(const Settings &settings, Nanos limit, ServerStatus &status) {
+  status.folder = settings.folder;
+  ServerDir dir;
   bool is_there = false;
-  auto outcome = Folder::look(settings.folder, folder, is_there);
+  auto outcome = ServerDir::look(settings.folder, dir, is_there);
   if (!outcome.ok() || !is_there) return outcome;
-  return Counter(settings, limit, census).count(kMaxCounted);
+  return Counter(settings, limit, status).count(kMaxCounted);
 }
 
-Outcome look_for_work(const Settings &settings, Nanos limit, Census &census) {
-  return Counter(settings, limit, census).count(1);
+Outcome read_activity(const Settings &settings, Nanos limit, ServerStatus &status) {
+  return Counter(settings, limit, status).count(1);
 }
 
 }  // namespace redlatch::embedded

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Membership: keeps the embedded server of a folder running for a client, and starts it if it does
-// not run. Owned by the client's link, used by one thread at a time.
+// ServerAttachment: keeps the embedded server of a folder running for a client, and starts it if
+// necessary. Owned by the client's link, used by one thread at a time.
 #pragma once
 
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/settings.h"
 #include "base/status.h"
-#include "embedded/folder.h"
+#include "embedded/server_dir.h"
 #include "net/connection.h"
 
 namespace redlatch::embedded {
 
-class Membership {
+class ServerAttachment {
  public:
-  explicit Membership(const Settings &settings) : settings_(settings) {}
+  explicit ServerAttachment(const Settings &settings) : settings_(settings) {}
 
   // Connect to the folder's server, and start one if none runs; at most until `limit`, or until
   // `wake_fd` turns readable.
@@ -29,7 +29,7 @@ class Membership {
   Outcome start(const Descriptor &lock, Nanos limit, int wake_fd) const;
 
   const Settings &settings_;
-  Folder folder_;
+  ServerDir dir_;
   Descriptor clients_;  // the file of that name, locked
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-#include "embedded/helper.h"
+#include "embedded/launcher.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include <memory>
 
 #include "base/text.h"
-#include "embedded/folder.h"
+#include "embedded/server_dir.h"
 #include "net/epoll_set.h"
 
 extern char **environ;  // NOLINT(readability-redundant-declaration): not every unistd.h has it
@@ -26,7 +26,7 @@ namespace redlatch::embedded {
 
 namespace {
 
-constexpr std::string_view kHelperName = "redlatch-embedded";
+constexpr std::string_view kSupervisorName = "redlatch-embedded";
 
 // Relative to the folder of the library: beside it (a Python package), below it, in the installed
 // tree with `lib` or `lib/<machine>`, in a build tree.
@@ -42,7 +42,7 @@ std::string real_path(const char *path) {
 // not be a path.
 std::string own_file() {
   Dl_info info{};
-  const void *here = reinterpret_cast<const void *>(&find_helper);
+  const void *here = reinterpret_cast<const void *>(&find_supervisor);
   if (dladdr(here, &info) != 0 && info.dli_fname != nullptr) {
     const std::string_view name = info.dli_fname;
     if (name.find('/') != std::string_view::npos) {
@@ -126,7 +126,7 @@ Outcome decode_report(const std::string &line, const Start &start) {
   if (end == std::string::npos || space == std::string::npos ||
       !parse_number(std::string_view(line).substr(0, space), status)) {
     return failure(Status::kUnavailable, "the embedded server's supervisor " +
-                                             quoted(start.helper, PATH_MAX) +
+                                             quoted(start.supervisor, PATH_MAX) +
                                              " ended without a report; see " + start.folder + "/" +
                                              std::string(kLogFile));
   }
@@ -171,21 +171,21 @@ std::string own_folder() {
   return path;
 }
 
-std::string find_helper() {
+std::string find_supervisor() {
   const std::string file = own_file();
   struct stat info {};
   const uid_t owner = !file.empty() && stat(file.c_str(), &info) == 0 ? info.st_uid : 0;
   for (const std::string_view place : kPlaces) {
     if (file.empty()) break;
     std::string path = file.substr(0, file.rfind('/') + 1);
-    path.append(place).append(kHelperName);
+    path.append(place).append(kSupervisorName);
     if (is_trusted(path, owner)) return path;
   }
-  const std::string installed = REDLATCH_HELPER;
+  const std::string installed = REDLATCH_SUPERVISOR;
   return is_trusted(installed, owner) ? installed : "";
 }
 
-Outcome start_helper(const Start &start, Nanos limit, int wake_fd) {
+Outcome start_supervisor(const Start &start, Nanos limit, int wake_fd) {
   Pipe report;
   Pipe alive;
   const Descriptor lock = duplicate(*start.lock);
@@ -198,17 +198,17 @@ Outcome start_helper(const Start &start, Nanos limit, int wake_fd) {
   attributes.pass(alive.writing, kAliveFd);
   attributes.pass(lock, kStartFd);
   const std::string near = own_folder();
-  std::array<const char *, 6> words = {start.helper.c_str(), "start",      start.folder.c_str(),
-                                       start.server.c_str(), near.c_str(), nullptr};
+  std::array<const char *, 6> words = {start.supervisor.c_str(), "start",      start.folder.c_str(),
+                                       start.server.c_str(),     near.c_str(), nullptr};
   pid_t pid = 0;
   // Its arguments are constant: the prototype is older than const.
   const int error =
-      attributes.spawn(start.helper.c_str(), const_cast<char *const *>(words.data()), pid);
+      attributes.spawn(start.supervisor.c_str(), const_cast<char *const *>(words.data()), pid);
   if (error != 0) {
     unlock(*start.lock);
     const bool may_pass = error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
     return failure(may_pass ? Status::kUnavailable : Status::kUnsupported,
-                   "cannot start " + quoted(start.helper, PATH_MAX) + ": " + reason_of(error));
+                   "cannot start " + quoted(start.supervisor, PATH_MAX) + ": " + reason_of(error));
   }
   report.writing.close();
   alive.writing.close();

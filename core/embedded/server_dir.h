@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Folder: the folder of an embedded server, and the files in it. Used by the library, which looks
-// for a server there, and by the supervisor program, which runs it.
+// ServerDir: the folder of an embedded server, and its files. Used by the library, which connects
+// to the server there, and by the supervisor program, which runs it.
 //
 //   clients  a client holds a shared flock from its first connection until it is shut down; the
-//            kernel releases that of a killed process. The supervisor locks it exclusively to end.
+//            kernel unlocks the file for a killed process. The supervisor locks it exclusively to
+//            end.
 //   start    locked exclusively while a server is started, until that server answers.
 //   server   locked exclusively by the supervisor for its life, which makes it the owner of the
 //            socket. Contains the process id of the supervisor.
@@ -36,20 +37,17 @@ inline constexpr size_t kMaxFolderPath = 100;
 // The same folder for all processes of a user, however they were started: see docs/design/0007.
 std::string default_folder();
 
-// The text of an errno value.
-std::string reason_of(int error);
-
 // The status of a file operation that failed with this errno: kUnavailable if a resource is
 // exhausted, which may pass, else kDenied.
 Status status_of(int error);
 
-class Folder {
+class ServerDir {
  public:
   // Make the folder if it is missing, and check that no other user can have put files into it. If a
   // umask has removed the owner's rights to it, they are restored.
-  static Outcome open(const std::string &path, Folder &folder);
+  static Outcome open(const std::string &path, ServerDir &dir);
   // The same, but a missing folder is not made: `is_there` is false then.
-  static Outcome look(const std::string &path, Folder &folder, bool &is_there);
+  static Outcome look(const std::string &path, ServerDir &dir, bool &is_there);
 
   const std::string &path() const { return path_; }
   // Open a file for reading and writing. Make it if it is missing, and restore the owner's rights.

@@ -21,12 +21,12 @@ inline constexpr int kStartFd = 5;   // the file `start`, locked
 inline constexpr size_t kMaxReport = 2048;
 
 // The path of the program, beside this library or where it was installed; empty if not found.
-std::string find_helper();
+std::string find_supervisor();
 // The folder that this library, or the program it is linked into, was loaded from.
 std::string own_folder();
 
 struct Start {
-  std::string helper;
+  std::string supervisor;
   std::string folder;
   std::string server;      // the server's binary; empty: searched for
   const Descriptor *lock;  // the locked file `start`; the program unlocks it when it reports
@@ -34,6 +34,6 @@ struct Start {
 
 // Start the program and wait for its report, at most until `limit`, or until `wake_fd` turns
 // readable. No child process is left.
-Outcome start_helper(const Start &start, Nanos limit, int wake_fd);
+Outcome start_supervisor(const Start &start, Nanos limit, int wake_fd);
 
 }  // namespace redlatch::embedded
