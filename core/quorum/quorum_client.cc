@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/text.h"
+#include "protocol/answer.h"
 
 namespace redlatch::quorum {
 
@@ -21,7 +22,8 @@ QuorumClient::QuorumClient(std::span<const Settings> nodes, const QuorumSettings
     : settings_(settings),
       output_(output),
       entropy_(seed),
-      majority_(timing::majority_of(nodes.size())) {
+      majority_(timing::majority_of(nodes.size())),
+      eligibility_(nodes, settings) {
   lock::Output &reports = *this;
   for (size_t i = 0; i < nodes.size(); i++) {
     nodes_.push_back(std::make_unique<Node>(reports, i, nodes[i], random, entropy_.next()));
@@ -172,7 +174,145 @@ void QuorumClient::on_timer(Nanos now) {
   }
 }
 
-// ---- matters -----------------------------------------------------------------------------------
+// ---- reports of the engines --------------------------------------------------------------------
+
+void QuorumClient::send(size_t node, std::span<const std::string_view> argv) {
+  output_.send(node, argv);
+}
+
+void QuorumClient::finished(lock::Request &request) {
+  if (request.op != lock::Request::Op::kConnect) {
+    mark(static_cast<NodeRequest &>(request).operation);
+  }
+}
+
+void QuorumClient::lease_ended(lock::Lease &lease) {
+  mark(static_cast<NodeLease &>(lease).operation);
+}
+
+void QuorumClient::lease_moved(lock::Lease &lease) {
+  mark(static_cast<NodeLease &>(lease).operation);
+}
+
+void QuorumClient::drop_link(size_t node) { output_.drop_link(node); }
+
+// ---- events of a connection --------------------------------------------------------------------
+
+bool QuorumClient::begin_connect(size_t node, Nanos now) {
+  return nodes_[node]->engine.begin_connect(node, now);
+}
+
+void QuorumClient::on_connected(size_t index, const ServerFacts &facts, Nanos now) {
+  Node &node = *nodes_[index];
+  if (eligibility_.note_restart(index, facts, now)) {
+    withdraw_votes(index, failure(Status::kUnavailable, node.settings.address() + " has restarted"),
+                   now);
+  }
+  node.trouble.clear();
+  node.last_reply_at = now;
+  node.engine.on_connected(index, facts, now);
+  on_validated(index, eligibility_.on_connected(index, facts), now);
+  mark_waiting(node);
+  settle(now);
+}
+
+void QuorumClient::on_connect_failed(size_t index, const Outcome &why, Nanos now) {
+  Node &node = *nodes_[index];
+  node.engine.on_connect_failed(index, why, now);  // first: what follows may fail
+  eligibility_.on_connect_failed(index, why);
+  mark_waiting(node);
+  settle(now);
+}
+
+void QuorumClient::on_disconnected(size_t index, Nanos now) noexcept {
+  nodes_[index]->engine.on_disconnected(index, now);
+  mark_waiting(*nodes_[index]);
+  settle(now);
+}
+
+void QuorumClient::on_reply(size_t index, const Reply &reply, Nanos now) {
+  Node &node = *nodes_[index];
+  node.last_reply_at = now;
+  node.engine.on_reply(index, reply, now);
+  if (protocol::is_of_replica(reply)) on_validated(index, eligibility_.on_replica(index), now);
+  settle(now);
+}
+
+void QuorumClient::on_push(size_t index, std::string_view message, Nanos now) {
+  nodes_[index]->last_reply_at = now;
+  nodes_[index]->engine.on_push(index, message, now);
+  settle(now);
+}
+
+void QuorumClient::on_invalidated(size_t index, std::string_view key, Nanos now) {
+  nodes_[index]->engine.on_invalidated(index, key, now);
+  settle(now);
+}
+
+void QuorumClient::on_all_invalidated(size_t index, Nanos now) {
+  nodes_[index]->engine.on_all_invalidated(index, now);
+  settle(now);
+}
+
+// ---- nodes -------------------------------------------------------------------------------------
+
+// A refused node is disconnected; the next request for votes tries it again, because the cause may
+// be gone.
+void QuorumClient::on_validated(size_t node, bool is_news, Nanos now) {
+  const Outcome &refusal = eligibility_.refusal_of(node);
+  if (is_news) output_.node_validated(node, refusal);
+  if (refusal.ok()) return;
+  output_.drop_link(node);
+  // The data of its primary replaces its grants.
+  if (eligibility_.is_replica(node)) withdraw_votes(node, refusal, now);
+}
+
+// The node may grant a forgotten lock to other clients. After a restart they do not ask it before
+// the guard has passed, and by then every lease that counted its vote has ended.
+void QuorumClient::withdraw_votes(size_t node, const Outcome &why, Nanos now) {
+  for (const auto &[id, operation] : operations_) {
+    if (!operation->is_acquire) continue;
+    auto &acquire = static_cast<QuorumAcquire &>(*operation);
+    const auto state = acquire.votes[node].state;
+    const bool is_open = state == Vote::State::kAsked || state == Vote::State::kRaising;
+    if (state != Vote::State::kYes && !is_open) continue;
+    mark_unavailable(acquire, node, why, now);
+    mark(&acquire);
+  }
+}
+
+Outcome QuorumClient::why_no_vote(const Node &node, Nanos now) const {
+  const bool is_away = !node.engine.is_up() && eligibility_.refusal_of(node.index).ok();
+  return is_away ? node.engine.link_failure() : eligibility_.why_no_vote(node.index, now);
+}
+
+size_t QuorumClient::voter_count(Nanos now) const {
+  return static_cast<size_t>(std::count_if(nodes_.begin(), nodes_.end(),
+                                           [&](const auto &node) { return can_vote(*node, now); }));
+}
+
+// Start connecting a node that is not connected.
+void QuorumClient::keep_connected(Node &node, Nanos now) noexcept {
+  if (node.engine.is_up() && eligibility_.refusal_of(node.index).ok()) return;
+  eligibility_.on_connecting(node.index);
+  if (node.engine.is_up()) return;  // its link is dropped first, then connected again
+  if (node.connection && !node.connection->is_finished()) return;
+  try {
+    const auto connection = std::make_shared<Request>(Request::Op::kConnect);
+    node.engine.start(connection, now);
+    node.connection = connection;
+  } catch (const std::bad_alloc &) {
+    eligibility_.on_no_attempt(node.index);  // the next round tries again
+  }
+}
+
+void QuorumClient::connect_now(Nanos now) {
+  for (const auto &node : nodes_) {
+    if (!node->engine.is_up()) node->engine.connect_soon(now);
+  }
+}
+
+// ---- operations --------------------------------------------------------------------------------
 
 void QuorumClient::finish(Request &request, Status status, std::string_view message) noexcept {
   try {
@@ -278,6 +418,21 @@ void QuorumClient::forget(Operation &operation) noexcept {
   }
   if (operation.request) index_.erase(operation.request.get());
   operations_.erase(operation.id);
+}
+
+std::string QuorumClient::describe(Nanos now) const {
+  std::string lines;
+  for (const auto &node : nodes_) {
+    const Outcome why = why_no_vote(*node, now);
+    if (!lines.empty()) lines += '\n';
+    const std::string address = node->settings.address();
+    if (!why.ok()) {
+      lines += why.message;
+    } else {
+      lines += address + ": " + (node->trouble.empty() ? "votes" : "refused: " + node->trouble);
+    }
+  }
+  return lines;
 }
 
 }  // namespace redlatch::quorum

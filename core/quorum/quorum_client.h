@@ -6,7 +6,8 @@
 //
 // It uses one engine for each node, and sends no command of its own: a vote is a lease of that
 // node's engine, which renews and releases it, cleans up after lost replies and reports a loss. The
-// quorum decides which nodes may vote, how many votes are enough, and at which node to queue.
+// quorum decides how many votes are enough and at which node to queue; NodeEligibility decides
+// which nodes may vote.
 //
 // Engines report through Output in the middle of their work. So a report only marks its operation,
 // and settle() reviews all marked operations before the call into the quorum returns.
@@ -30,6 +31,7 @@
 #include "lock/engine.h"
 #include "lock/service.h"
 #include "lock/timer_queue.h"
+#include "quorum/node_eligibility.h"
 #include "quorum/operations.h"
 #include "timing/backoff.h"
 #include "timing/quorum.h"
@@ -83,50 +85,33 @@ class QuorumClient final : public lock::LockService, private lock::Output {
          std::span<const uint8_t, 16> random, uint64_t seed)
         : index(index_), settings(settings_), engine(settings_, random, seed, output, index_) {}
 
-    bool is_replica() const { return !refusal.ok() && facts.is_replica; }
-
     const size_t index;
     const Settings &settings;
     lock::Engine engine;
     std::shared_ptr<lock::Request> connection;  // the request to connect, until it ends
-    bool was_tried = false;                     // an attempt to connect has ended
-    bool was_good = false;                      // .. and one found nothing wrong
-    Outcome refusal;                            // why it cannot be a node; ok: it can
-    ServerFacts facts;                          // of the last connection
-    std::string run_id;                         // the last known one
-    bool is_aged = false;                       // facts.age is known
-    Nanos guarded_until = 0;                    // after a restart since its first connection
-    Nanos votes_at = 0;                         // from then on it is old enough
     Nanos last_reply_at = 0;
     std::string trouble;  // why it did not vote when it was last asked
   };
 
-  // node_eligibility.cc: reports of the engines
+  // Reports of the engines.
   void send(size_t node, std::span<const std::string_view> argv) override;
   void finished(lock::Request &request) override;
   void lease_ended(lock::Lease &lease) override;
   void lease_moved(lock::Lease &lease) override;
   void drop_link(size_t node) override;
 
-  // node_eligibility.cc: which nodes may vote
-  bool is_guarded() const { return settings_.restart_guard > 0 && !settings_.is_durable; }
-  void set_refusal(Node &node, Outcome why, Nanos now);
-  void withdraw_votes(const Node &node, const Outcome &why, Nanos now);
-  void note_ages();
-  Outcome validate_node(const Node &node) const;
-  const Node *find_duplicate(const Node &node) const;
+  // Nodes.
+  void on_validated(size_t node, bool is_news, Nanos now);
+  void withdraw_votes(size_t node, const Outcome &why, Nanos now);
   bool can_vote(const Node &node, Nanos now) const {
-    return node.engine.is_up() && node.refusal.ok() && node.votes_at <= now;
+    return node.engine.is_up() && eligibility_.may_vote(node.index, now);
   }
   Outcome why_no_vote(const Node &node, Nanos now) const;
   size_t voter_count(Nanos now) const;
   void keep_connected(Node &node, Nanos now) noexcept;
   void connect_now(Nanos now);
-  bool is_mistake(const Node &node, size_t replica_count) const;
-  Outcome refusal() const;
-  std::vector<size_t> order_of(std::string_view name) const;
 
-  // quorum_client.cc: calls and operations
+  // Operations.
   void finish(lock::Request &request, Status status, std::string_view message = {}) noexcept;
   void mark(Operation *operation) noexcept;
   void mark_waiting(const Node &node) noexcept;
@@ -198,6 +183,7 @@ class QuorumClient final : public lock::LockService, private lock::Output {
   Entropy entropy_;
   std::vector<std::unique_ptr<Node>> nodes_;
   size_t majority_;
+  NodeEligibility eligibility_;
   uint64_t last_rid_ = 0;
   bool is_shut_ = false;
 

@@ -43,7 +43,7 @@ Outcome QuorumClient::check(const Request &request) const {
   const Nanos lease =
       request.op == Request::Op::kExtend ? request.extend_to : request.options.lease;
   const std::string shown = "lease of " + std::to_string(lease / kMs) + " ms";
-  if (is_guarded() && lease > settings_.restart_guard) {
+  if (eligibility_.is_guarded() && lease > settings_.restart_guard) {
     return failure(Status::kInvalid, shown + ": allowed are at most the " +
                                          std::to_string(settings_.restart_guard / kMs) +
                                          " ms of restart_guard, within which a node that restarted "
@@ -100,7 +100,7 @@ void QuorumClient::review(QuorumAcquire &acquire, Nanos now) {
     if (now >= acquire.top_up_at && is_certain(acquire, now)) top_up(acquire, now);
     return maintain(acquire, now);
   }
-  if (const Outcome wrong = refusal(); !wrong.ok()) {
+  if (const Outcome wrong = eligibility_.fatal_fault(); !wrong.ok()) {
     return fail(acquire, wrong.status, wrong.message, now);
   }
   if (now >= acquire.wait_until) return fail_late(acquire, now);
@@ -125,10 +125,11 @@ void QuorumClient::review(QuorumAcquire &acquire, Nanos now) {
 // reported; for a node that does not answer no longer than for a vote.
 void QuorumClient::gather(QuorumAcquire &acquire, Nanos now) {
   for (const auto &node : nodes_) {
-    if (!node->was_tried && !node->engine.is_up()) keep_connected(*node, now);
+    if (!eligibility_.was_tried(node->index) && !node->engine.is_up()) keep_connected(*node, now);
   }
-  const bool were_tried =
-      std::all_of(nodes_.begin(), nodes_.end(), [](const auto &node) { return node->was_tried; });
+  const bool were_tried = std::all_of(nodes_.begin(), nodes_.end(), [this](const auto &node) {
+    return eligibility_.was_tried(node->index);
+  });
   const bool is_enough = voter_count(now) >= majority_;
   if (is_enough && acquire.gather_until == kNever) acquire.gather_until = now + node_limit(acquire);
   if (were_tried || now >= acquire.gather_until) {
@@ -306,7 +307,7 @@ void QuorumClient::end_round(QuorumAcquire &acquire, Nanos now) {
   const size_t answered = acquire.count(State::kYes) + acquire.count(State::kNo);
   if (acquire.is_try) return fail_late(acquire, now);
   note_blocker(acquire);
-  const auto order = order_of(acquire.name);
+  const auto order = eligibility_.order_of(acquire.name);
   const auto first = std::find_if(order.begin(), order.end(), [&](size_t node) {
     return node == acquire.queued_at || acquire.votes[node].state == State::kNo;
   });
