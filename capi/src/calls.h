@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// What most entries do: check the handle, make a request, check and write its arguments, and run or
-// start it. `fill` does the checking and writing, for the call that waits and the one that starts.
+// The common part of most entries: check the handle, make a request, check and write its arguments,
+// and run or start it. `fill` checks and writes, for the call that waits and the one that starts.
 #pragma once
 
 #include <type_traits>
@@ -24,7 +24,7 @@ std::shared_ptr<Request> make_request(const Handle *handle, Request::Op op) {
   return request;
 }
 
-// Whether `handle` may be used; else `err` says why not.
+// True if `handle` may be used; else `err` has the reason.
 template <class Handle>
 bool is_good(const Handle *handle, rl_error *err) noexcept {
   if (handle == nullptr) return null_argument(err, name_of(handle)), false;

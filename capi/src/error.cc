@@ -54,7 +54,7 @@ struct Constant {
 
 #define RL_CONSTANT(NAME) \
   { #NAME, NAME }
-// One a line, however many there are.
+// One entry in each line.
 // clang-format off
 constexpr Constant kConstants[] = {
     RL_CONSTANT(RL_MAYBE_APPLIED),

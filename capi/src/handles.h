@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// What stands behind the opaque handles of redlatch.h, and the helpers that every entry uses.
+// The objects behind the opaque handles of redlatch.h, and functions that every entry uses.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 #include "runtime/threads.h"
 
 struct rl_error {
-  rl_error() { message[0] = '\0'; }  // many calls make one: the rest is not worth clearing
+  rl_error() { message[0] = '\0'; }  // every call makes one: clearing the rest would cost time
 
   rl_status status = RL_OK;
   std::array<char, 1024> message;
@@ -52,10 +52,10 @@ struct rl_queue {
 };
 
 struct rl_request {
-  std::shared_ptr<redlatch::runtime::Runtime> runtime;  // none: finished when it was made
+  std::shared_ptr<redlatch::runtime::Runtime> runtime;  // nullptr: finished when it was made
   std::shared_ptr<redlatch::runtime::Request> request;
   std::atomic<bool> is_taken{false};
-  std::atomic<bool> is_watched{false};  // was, at some time
+  std::atomic<bool> is_watched{false};  // has been, at some time
 };
 
 namespace redlatch::capi {
@@ -107,7 +107,7 @@ Result guarded(rl_error *err, Result on_failure, const Body &body) noexcept {
   return on_failure;
 }
 
-// Likewise for entries that return the status: `body` gets an error that is never NULL.
+// The same for entries that return the status: `body` gets an error that is never NULL.
 template <class Body>
 rl_status guarded_status(rl_error *err, const Body &body) noexcept {
   rl_error local;
@@ -125,11 +125,11 @@ size_t copy_out(std::string_view text, char *buffer, size_t buffer_size);
 // Check the arguments of an acquisition, and write them to `request`.
 Outcome fill_acquire(Request &request, const char *name, size_t name_len, int64_t wait_ms,
                      const rl_acquire_options *options);
-// Likewise of a read-write lock.
+// The same for a read-write lock.
 Outcome fill_rw(Request &request, runtime::Mode mode, const char *name, size_t name_len,
                 int64_t wait_ms, const rl_acquire_options *options);
 
-// Likewise of a Redlock.
+// The same for a Redlock.
 Outcome fill_redlock(Request &request, const char *name, size_t name_len, int64_t wait_ms,
                      const rl_acquire_options *options);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Looking and operating.
+// Inspection, listing and forced release.
 #include <set>
 #include <vector>
 
@@ -20,14 +20,15 @@ struct rl_info {
   int32_t state() const {
     if (data.type == "none") return RL_STATE_FREE;
     if (data.type != "string" && data.value.empty()) return RL_STATE_NO_LOCK;
-    if (data.value == runtime::kShared && !is_shared()) return RL_STATE_FREE;  // their time is over
+    if (data.value == runtime::kShared && !is_shared())
+      return RL_STATE_FREE;  // the leases have expired
     const bool is_ours = !data.holders.empty() || runtime::is_token(data.value);
     return is_ours ? RL_STATE_HELD : RL_STATE_FOREIGN;
   }
-  // By readers, or by an owner with a hold or more.
+  // Held by readers, or by a reentrant owner.
   bool is_shared() const { return data.holder_count > 0; }
   bool is_read() const { return data.value == runtime::kShared; }
-  // Without a description the fence tells: it was minted from the server's clock with the grant.
+  // Without a description the fence shows it: it is made from the server's clock at the grant.
   int64_t since_ms() const {
     if (data.since_ms > 0 || is_shared() || state() != RL_STATE_HELD) return data.since_ms;
     const int64_t minted_ms = data.fence / 1000;
@@ -133,14 +134,14 @@ struct rl_list {
   std::string pattern;  // of keys
   std::string cursor = "0";
   bool is_last_step = false;
-  std::vector<std::string> keys;    // found and not yet looked at
+  std::vector<std::string> keys;    // found and not yet inspected
   std::set<std::string> seen_keys;  // a server may find a key twice
 
   rl_status find_more(rl_error *err);
   rl_info *next(rl_error *err);
 };
 
-// On failure nothing has changed: the same step can be tried again.
+// After a failure nothing has changed: the step can be repeated.
 rl_status rl_list::find_more(rl_error *err) {
   const auto request = std::make_shared<Request>(Request::Op::kList);
   request->inquiry->pattern = pattern;
@@ -165,7 +166,7 @@ rl_info *rl_list::next(rl_error *err) {
     keys.pop_back();
     if (name.empty()) continue;
     std::unique_ptr<rl_info> info(inspect(*client, name, err));
-    // One that cannot be looked at must not stand before the others for ever.
+    // A key that cannot be inspected must not block the others.
     if (!info) return nullptr;
     if (info && info->state() == RL_STATE_HELD) return info.release();  // else released meanwhile
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Queues, and what posts to them.
+// Completion queues and watches.
 #include "base/log.h"
 #include "handles.h"
 
@@ -10,7 +10,7 @@ using namespace redlatch::capi;
 
 namespace {
 
-// The tag 0 stands for nothing.
+// 0 is not a valid tag: rl_queue_next() returns it for an empty queue.
 bool is_good(const rl_queue *queue, int64_t tag) { return queue == nullptr || tag != 0; }
 
 std::shared_ptr<runtime::Queue> target_of(const rl_queue *queue) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Requests: starting without waiting, and what became of them.
+// Requests: starting without waiting, and their results.
 #include "calls.h"
 
 using namespace redlatch;

@@ -21,13 +21,13 @@
 namespace redlatch::cli {
 namespace {
 
-// A shorter wait ends soon enough to say by itself that the server is away.
+// A shorter wait soon ends with an error that names the server.
 constexpr std::int64_t kTrialConnectMs = 5000;
 constexpr std::int64_t kSilentWaitMs = 250;
 constexpr std::int64_t kLogLookMs = 1000;
 
-// A thread that sees signals while the main thread is inside the library: it cancels the request,
-// or shuts the session down while there is none.
+// A thread that takes signals while the main thread is inside the library: it cancels the request,
+// or shuts the session down if there is no request.
 class Interrupter {
  public:
   Interrupter(const Signals& signals, const Session& session)
@@ -75,15 +75,15 @@ class Interrupter {
   std::thread thread_;
 };
 
-// The library says no more than a status of what it does not like in an option.
+// For a bad value of an option the library returns a status alone.
 void must(rl_status status) {
   if (status != RL_OK) throw Failure{kExitSoftware, "the library refused an option of the lock"};
 }
 
 AcquireOptionsHandle make_options(const RunOptions& run) {
   AcquireOptionsHandle options(not_null(rl_acquire_options_new()));
-  // Confirmed, because the child starts under a full lease or not at all: a grant that was only
-  // pushed is good for a few seconds, and we would stop the child before they are over.
+  // Confirmed, because the child must start under a full lease: a provisional lease lasts a few
+  // seconds, and the child would be stopped before they end.
   must(rl_acquire_options_set_lease_ms(options.get(), run.lease_ms));
   must(rl_acquire_options_set_renew(options.get(), run.is_renewed ? 1 : 0));
   must(rl_acquire_options_set_max_hold_ms(options.get(), run.max_hold_ms));
@@ -101,8 +101,8 @@ AcquireOptionsHandle make_options(const RunOptions& run) {
   return options;
 }
 
-// Says early that the server is away, where one would otherwise wait in silence for ever. Returns
-// RL_OK also when it is worth waiting on.
+// Reports an unreachable server early, because the wait may have no limit. Returns RL_OK also if
+// the wait may still succeed.
 rl_status trial_connect(const Session& session, const Log& log) {
   const rl_status status = session.connect(0);
   if (status == RL_OK || rl_status_is(status, RL_RETRYABLE) == 0) return status;
@@ -164,7 +164,7 @@ rl_status wait_for(rl_request* request, const Session& session, const Arguments&
   return status;
 }
 
-// A lease that is short of half its length would be taken for one that cannot be renewed.
+// A lease with less than half of its ttl left would count as one that cannot be renewed.
 void lengthen(const Session& session, rl_lease* lease, const Arguments& arguments) {
   if (rl_lease_remaining_ms(lease) > arguments.run.longest_lease_ms() / 2) return;
   const rl_status status = rl_extend(lease, arguments.run.lease_ms, session.error());
@@ -219,7 +219,7 @@ LeaseHandle acquire(const Session& session, const Arguments& arguments, const Si
     message = rl_request_message(request.get());
   }
   if (const int signal = interrupter.finish()) {
-    // A lock that was granted at the last moment goes back with its request.
+    // Freeing the request releases a lock that was granted at the last moment.
     signals.restore();
     throw Failure{kExitSignal + signal, ""};
   }
@@ -242,7 +242,7 @@ void sleep_jitter(const RunOptions& options, const Signals& signals, const Log& 
   log.detail("begins in " + seconds_text(delay_ms));
   Timer timer;
   timer.arm(delay_ms);
-  // The timer's own wake-up must be taken: whoever waits next would have it otherwise.
+  // Take the timer's own wake-up, or the next wait would end with it.
   while (const int signal = signals.wait().signal) {
     if (!ends_wait(signal)) continue;
     signals.restore();

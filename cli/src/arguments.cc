@@ -45,7 +45,7 @@ constexpr const char* kExitCodes =
     "\n"
     "DUR is a number with a unit: 500ms, 30s, 2m, 1h; without a unit, seconds.";
 
-// What CLI11 fills in, as it was typed.
+// The values that CLI11 fills in, as typed.
 struct RawOptions {
   bool is_help = false;
   bool is_version = false;
@@ -60,7 +60,7 @@ struct RawOptions {
 const std::vector<std::string> kOutputs = {"table", "json", "jsonl", "tsv"};
 const std::vector<std::string> kColors = {"auto", "always", "never"};
 
-// Where `word` stands in `known`. Throws UsageError.
+// The index of `word` in `known`. Throws UsageError.
 std::size_t place_in(const std::vector<std::string>& known, const std::string& option,
                      const std::string& word) {
   const auto found = std::find(known.begin(), known.end(), word);
@@ -68,7 +68,7 @@ std::size_t place_in(const std::vector<std::string>& known, const std::string& o
   return static_cast<std::size_t>(found - known.begin());
 }
 
-// An empty variable counts as none: that is how one switches it off for a single call.
+// An empty variable counts as unset, so that it can be disabled for one call.
 std::optional<std::string> variable(const char* name) {
   const char* value = std::getenv(name);
   if (value == nullptr || *value == '\0') return std::nullopt;
@@ -93,7 +93,7 @@ class UsageFormatter : public CLI::Formatter {
     return line + "\n";
   }
 
-  // Without CLI11's remarks on ranges and exclusions: the descriptions say it.
+  // Without CLI11's notes on ranges and exclusions, which the descriptions contain.
   std::string make_option_opts(const CLI::Option* option) const override {
     const std::string value = option->get_type_size() == 0 ? "" : option->get_type_name();
     return value.empty() ? "" : " " + value.substr(0, value.find(':'));
@@ -255,7 +255,7 @@ class Parser {
         arguments_.names.push_back(word);
         ++position_;
       }
-      // Behind the name everything is the child's from the first word on that is no option.
+      // The first word after the name that is not an option begins the child's command.
       if (arguments_.command == "run" && arguments_.names.size() == 1 && starts_child(is_raw)) {
         take_child();
       }
@@ -391,8 +391,7 @@ class Parser {
     check_output();
   }
 
-  // One that was left out, as by an unset variable in a script, would make a quorum of fewer
-  // servers.
+  // A missing URL, as by an unset variable in a script, would make a quorum of fewer servers.
   void check_urls() const {
     constexpr const char* kSpaces = " \t\r\n";
     const std::vector<std::string>& urls = arguments_.urls;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// The command line as values. Names and the child's words are taken apart here and not by CLI11,
-// which would look for options in them.
+// The command line as values. Names and the child's words are parsed here and not by CLI11, which
+// would search them for options.
 #pragma once
 
 #include <optional>
@@ -45,7 +45,7 @@ struct Arguments {
   std::optional<std::string> user;
   std::optional<std::string> password_file;
   bool asks_password = false;
-  std::optional<std::string> password;  // What was answered.
+  std::optional<std::string> password;  // The answer to the prompt.
   int verbosity = 0;
   Output output = Output::kTable;
   bool is_colored = false;

@@ -8,8 +8,8 @@
 
 namespace redlatch::cli {
 
-// What was typed, unseen. A signal ends the process, with the terminal as it was. Throws UsageError
-// where there is no terminal.
+// The typed password, without echo. A signal ends the process and restores the terminal. Throws
+// UsageError without a terminal.
 [[nodiscard]] std::string ask_password();
 
 }  // namespace redlatch::cli

@@ -157,7 +157,7 @@ void Child::signal(int signal) const { kill(has_group_ ? -pid_ : pid_, signal); 
 void Child::pass_on(int number) const {
   signal(number);
   if (!ends_wait(number)) return;
-  // A stop of just now may not have come to poll() yet.
+  // poll() may not have reported a recent stop yet.
   siginfo_t info{};
   waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG | WNOWAIT);
   if (is_stopped_ || info.si_pid == pid_) signal(SIGCONT);
@@ -165,8 +165,8 @@ void Child::pass_on(int number) const {
 
 void Child::look_for_nested() { nested_.update(living_processes(), pid_, has_group_); }
 
-// All processes are stopped before any of them is killed: a running one could start others
-// meanwhile, which would not be found.
+// All processes are stopped before any is killed: a running one could start others meanwhile, which
+// would not be found.
 void Child::kill_all() {
   signal(SIGSTOP);
   std::size_t count = 0;

@@ -23,7 +23,7 @@ namespace redlatch::cli {
 class Child {
  public:
   struct Change {
-    std::optional<int> exit_code;  // It has ended, with this code as a shell would say it.
+    std::optional<int> exit_code;  // It has ended, with the exit code that a shell would report.
     int stop_signal = 0;           // It was stopped by this signal.
   };
 
@@ -33,27 +33,27 @@ class Child {
         const std::vector<std::pair<std::string, std::string>>& variables, const Signals& signals,
         Terminal& terminal);
 
-  // Also that of its group, if it has one of its own. It stays taken until reap(), so a signal can
-  // never reach somebody else.
+  // Also the id of its group, if it has one of its own. The id stays in use until reap(), so a
+  // signal cannot reach another process.
   [[nodiscard]] pid_t id() const { return pid_; }
   // "process group 5120", or "process 5120".
   [[nodiscard]] std::string words() const;
 
-  // What happened since the last call. Also reaps orphans, in case we are process 1 or a subreaper.
+  // The changes since the last call. Also reaps orphans, in case we are process 1 or a subreaper.
   Change poll();
 
   // Sends `signal` to the whole group, in the foreground to the child only.
   void signal(int signal) const;
 
-  // Ends all at once that runs under the lock: the group, and the commands of each `redlatch run`
-  // in it, which have groups of their own.
+  // Kills everything that runs under the lock at once: the group, and the commands of each
+  // `redlatch run` in it, which have groups of their own.
   void kill_all();
 
-  // Passes on a signal that was sent to us. A stopped group goes on if it is one to end by: it
-  // could not obey otherwise.
+  // Forwards a signal that was sent to us. A stopped group is continued if the signal should end
+  // it.
   void pass_on(int number) const;
 
-  // How many processes of its own group are alive. Zombies do not count: in a container whose
+  // The number of live processes in its own group. Zombies do not count: in a container whose
   // process 1 does not reap, a dead orphan remains one.
   [[nodiscard]] int living_count() const;
 

@@ -14,7 +14,7 @@ constexpr std::int64_t kSecondMs = 1000;
 constexpr std::int64_t kMinuteMs = 60 * kSecondMs;
 constexpr std::int64_t kHourMs = 60 * kMinuteMs;
 constexpr std::int64_t kDayMs = 24 * kHourMs;
-// Keeps every product below far from the end of 64 bits, and is longer than anybody waits.
+// Keeps every product below within 64 bits, and is longer than any useful wait.
 constexpr std::int64_t kLongestMs = 36500 * kDayMs;
 
 std::int64_t unit_ms(std::string_view unit) {
@@ -88,7 +88,7 @@ std::optional<std::int64_t> parse_duration_ms(std::string_view text) {
     ms = ms * 10 + (c - '0') * unit;
     if (ms > kLongestMs) return std::nullopt;
   }
-  // A thousandth of a day is above a millisecond: nine digits say all that there is to say.
+  // A thousandth of a day is above a millisecond: nine digits are enough.
   std::int64_t part = 0;
   std::int64_t scale = 1;
   for (const char c : parts->fraction.substr(0, 9)) {
@@ -96,7 +96,7 @@ std::optional<std::int64_t> parse_duration_ms(std::string_view text) {
     scale *= 10;
   }
   const std::int64_t total = ms + part * unit / scale;
-  // Something short is not nothing: 0 would mean another thing, not to wait at all.
+  // A short duration is rounded up: 0 would mean not to wait at all.
   return total == 0 && part > 0 ? 1 : total;
 }
 

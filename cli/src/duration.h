@@ -11,10 +11,10 @@
 
 namespace redlatch::cli {
 
-// "500ms", "30s", "1.5m", "1h", "7d"; without a unit, seconds. Nothing for anything else.
+// "500ms", "30s", "1.5m", "1h", "7d"; without a unit, seconds. nullopt for other texts.
 [[nodiscard]] std::optional<std::int64_t> parse_duration_ms(std::string_view text);
 
-// Is it the form of a duration, however long?
+// True if it has the form of a duration, however long.
 [[nodiscard]] bool is_duration(std::string_view text);
 
 // "0.31 s", "12 s", "31.2 s": for messages.
@@ -30,10 +30,10 @@ namespace redlatch::cli {
 [[nodiscard]] std::string date_text(std::int64_t unix_ms);
 [[nodiscard]] std::string date_ms_text(std::int64_t unix_ms);
 
-// Time since boot, suspend included: leases go on while a machine sleeps.
+// Time since boot, including suspend, as for leases.
 [[nodiscard]] std::int64_t now_us();
 
-// The wall clock. Only to be shown.
+// The wall clock, for display only.
 [[nodiscard]] std::int64_t unix_now_ms();
 
 }  // namespace redlatch::cli

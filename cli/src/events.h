@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// What happens in a `run`, told to a program: JSON Lines for --status-fd.
+// The events of a `run` as JSON Lines for --status-fd.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace redlatch::cli {
 
 class Events {
  public:
-  // -1 = nobody listens. The child does not inherit it.
+  // -1 = no reader. The child does not inherit it.
   Events(int fd, std::string lock);
 
   // The members that every event has. send() takes it with those of its own.

@@ -22,7 +22,7 @@ enum ExitCode : int {
   kExitSystem = 71,       // The system has no memory, thread, process or descriptor left.
   kExitNotAcquired = 75,  // Busy, or the wait was used up.
   kExitDenied = 77,       // User, password or rights.
-  kExitConfig = 78,       // A server or a file that does not fit.
+  kExitConfig = 78,       // An unsuitable server or file.
   kExitLost = 79,         // The lock was lost while the command ran.
   kExitNotExecutable = 126,
   kExitNotFound = 127,
@@ -40,7 +40,7 @@ struct UsageError : Failure {
   explicit UsageError(std::string what) : Failure{kExitUsage, std::move(what)} {}
 };
 
-// Is it the call that is wrong? That is said even under --quiet: no other run could go better.
+// True if the call itself is wrong. Reported even under --quiet: no repetition could succeed.
 inline bool is_wrong_call(int exit_code) {
   return exit_code == kExitUsage || exit_code == kExitNotExecutable || exit_code == kExitNotFound;
 }

@@ -21,7 +21,7 @@ std::string without_last_line_end(std::string text) {
   return text;
 }
 
-// Asks for the name typed back: a "y" is typed before one has read what it is for.
+// Asks the user to type the name: a "y" is often typed before the question was read.
 bool is_confirmed_by_name(const std::string& name, const Log& log) {
   log.always("this takes the lock away from a holder that may still be working. Type the name of " +
              std::string("the lock to go on:"));
@@ -56,7 +56,7 @@ int force_release_one(const Session& session, const Arguments& arguments, const 
       log.say("that is not the name, nothing was changed");
       return kExitFree;
     }
-    // What was confirmed are the holders that were shown, and nobody who came in the meantime.
+    // The confirmation is for the holders that were shown, not for later ones.
     if (tokens.front().empty() && !report.holders.empty()) tokens = report.tokens();
   }
   std::int64_t removed_count = 0;
@@ -75,11 +75,11 @@ int force_release_one(const Session& session, const Arguments& arguments, const 
   return kExitFree;
 }
 
-// RL_OK if the holder that was shown, or whoever holds it with --yes, is removed from this server.
+// RL_OK if the shown holder, with --yes any holder, was removed from this server.
 rl_status remove_from(const Session& node, const NodeReport& shown, const Arguments& arguments,
                       const std::string& name) {
   std::string token = arguments.if_owner.value_or("");
-  // What that client has here may have another token.
+  // That client may have another token here.
   if (const auto* holder = holder_with(shown, token); holder != nullptr) token = holder->token;
   if (!shown.lock || shown.lock->is_free()) return shown.lock ? RL_E_NOT_HELD : RL_E_UNAVAILABLE;
   if (!arguments.is_confirmed && token.empty() && !shown.lock->holders.empty()) {
@@ -89,7 +89,7 @@ rl_status remove_from(const Session& node, const NodeReport& shown, const Argume
                           node.error());
 }
 
-// A holder that has most servers keeps the lock, so what could not be asked matters.
+// A holder on most servers keeps the lock, so servers that did not answer matter.
 int force_release_all(const QuorumView& view, const Arguments& arguments, const std::string& name,
                       const Log& log) {
   const QuorumReport report = view.look_at(name);

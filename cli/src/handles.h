@@ -62,7 +62,7 @@ class FileDescriptor {
 };
 
 // A text of the library whose length is not known: `read` takes a buffer and its size, and returns
-// the full length. What does not fit is asked for again.
+// the full length. A text that does not fit is read again.
 template <typename Read>
 std::string read_text(const Read& read) {
   std::string text(256, '\0');

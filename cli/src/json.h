@@ -34,7 +34,7 @@ class JsonObject {
   std::string out_;
 };
 
-// Of what `write` makes of each row.
+// An array with the output of `write` for each row.
 template <typename Rows, typename Write>
 std::string json_array(const Rows& rows, Write write) {
   std::string out = "[";

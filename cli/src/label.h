@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// What `run` sets as the label of a lock: KEY=VALUE pairs and the command, written like variables
+// The label that `run` gives a lock: KEY=VALUE pairs and the command, written like variables
 // in front of a command in a shell.
 #pragma once
 

@@ -21,7 +21,7 @@ struct LeaseLimits {
   std::int64_t margin_ms;  // From SIGKILL to the end of the lease: processes take time to die.
   std::int64_t kill_after_ms;
 
-  // Within less nobody could do anything about it.
+  // In a shorter time no reader could react.
   static constexpr std::int64_t kLeaseWorthAWarningMs = 1000;
 
   explicit LeaseLimits(const RunOptions& options)
@@ -29,7 +29,7 @@ struct LeaseLimits {
         stop_below_ms(0),
         margin_ms(std::min<std::int64_t>(500, options.longest_lease_ms() / 20)),
         kill_after_ms(options.kill_after_ms) {
-    // A child that goes on whatever happens is not stopped early.
+    // A child that may continue without the lock is not stopped early.
     if (options.lost_signal != 0) stop_below_ms = kill_after_ms + margin_ms;
   }
 

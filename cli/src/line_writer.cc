@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMostWaitingBytes = 64 * 1024;
 constexpr auto kPatience = std::chrono::milliseconds(100);
 
-// The thread may sit in a write for as long as the process lives: none of this is ever destroyed.
+// Never destroyed: the thread may be blocked in a write until the process ends.
 class LineWriter {
  public:
   explicit LineWriter(const struct stat& file) : device_(file.st_dev), inode_(file.st_ino) {
@@ -70,7 +70,7 @@ class LineWriter {
       const auto [fd, text] = std::move(lines_.front());
       lines_.pop_front();
       lock.unlock();
-      (void)write_all(fd, text);  // A reader that went away is no error.
+      (void)write_all(fd, text);  // A reader that closed is no error.
       lock.lock();
       waiting_bytes_ -= text.size();
       is_stuck_ = false;
@@ -84,7 +84,7 @@ class LineWriter {
   std::condition_variable changed_;
   std::deque<std::pair<int, std::string>> lines_;
   std::size_t waiting_bytes_ = 0;  // That which is being written included.
-  bool is_stuck_ = false;          // Did not keep up, and has written no line since.
+  bool is_stuck_ = false;          // Its reader was stuck, and no line was written since.
 };
 
 std::vector<LineWriter*>& writers() {
@@ -122,7 +122,7 @@ void flush_line_writers() {
   for (LineWriter* writer : writers()) writer->flush(limit);
 }
 
-// Descriptors come from the caller of the command, who may give none that select() does not take.
+// `fd` is below FD_SETSIZE: the option that names a descriptor allows no other.
 bool await_room(int fd, long limit_ms) {
   fd_set fds;
   FD_ZERO(&fds);

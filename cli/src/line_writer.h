@@ -3,8 +3,8 @@
 //
 // Lines to files whose readers may be stuck: a full pipe or socket, a stopped terminal. Each file
 // has a thread that writes, so that nothing else waits for it, and a limited number of bytes that
-// wait; further lines are lost, each as a whole. O_NONBLOCK is no way: it would change the file for
-// every process that shares it. Main thread only.
+// wait; further lines are lost, each as a whole. O_NONBLOCK is not possible: it would change the
+// file for every process that shares it. Main thread only.
 #pragma once
 
 #include <string_view>
@@ -12,17 +12,17 @@
 namespace redlatch::cli {
 
 // From here on lines to `fd`, and to other descriptors of the same file, are written by a thread.
-// Throws std::system_error if there is none.
+// Throws std::system_error if no thread can be started.
 void start_line_writer(int fd);
 
 // @return false if no thread writes to `fd`: then the caller has to.
 [[nodiscard]] bool write_by_thread(int fd, std::string_view text);
 
 // Waits a moment until all lines are written, before something that must not come before them. A
-// file that did not keep up is not waited for again.
+// file whose reader was stuck is not waited for again.
 void flush_line_writers();
 
-// Waits until `fd` takes something, at most so long; without a limit if that is below 0.
+// Waits until `fd` accepts bytes, at most so long; without a limit if that is below 0.
 bool await_room(int fd, long limit_ms);
 
 // Writes all of `text`, however long that takes. Returns 0 or an errno. One call for each line

@@ -86,8 +86,8 @@ std::string holder_rows(const LockReport& report, const LockReport::Holder& hold
   return out + report_line("lease", lease_text(report, holder.remaining_ms));
 }
 
-// Readers, or the holds of one owner: each has a token and a lease of its own, and no more.
-std::string sharer_rows(const LockReport& report) {
+// Readers, or the holds of one owner: for each only its token and its lease are known.
+std::string shared_rows(const LockReport& report) {
   std::string out;
   if (report.is_reentrant()) out += report_line("owner", escaped(report.owner));
   const char* const noun = report.is_shared() ? "reader" : "hold";
@@ -128,8 +128,8 @@ std::string holder_json(const LockReport& report, const LockReport::Holder& hold
     object.raw("labels", labels.done());
   }
   object.text("token", holder.token);
-  // The fence belongs to who took the lock through us; a foreign holder has none. That of a reader
-  // is not told: the last number may be that of somebody who was among them.
+  // The fence is that of a holder that uses redlatch; a foreign holder has none. The fence of a
+  // reader is not known: the last number may be that of an earlier reader.
   const bool is_ours = report.state == RL_STATE_HELD;
   if (is_ours) object.text("mode", mode_name(holder.mode));
   if (is_ours && !report.is_shared() && report.fence > 0) object.number("fence", report.fence);
@@ -150,7 +150,7 @@ std::string waiter_json(const LockReport::Waiter& waiter) {
   return object.done();
 }
 
-// The first holder is the only one there is of an exclusive lock. -1 = not known.
+// An exclusive lock has one holder, the first. -1 = not known.
 std::int64_t held_ms(const LockReport& report) {
   const bool is_known = !report.holders.empty() && report.holders.front().since_ms > 0;
   return is_known ? std::max<std::int64_t>(report.server_ms - report.holders.front().since_ms, 0)
@@ -246,7 +246,7 @@ LockReport::LockReport(const rl_info* info)
                        .since_ms = rl_info_number(info, RL_INFO_WAITER, i, RL_INFO_SINCE_MS)});
   }
   owner = text_field(info, RL_INFO_LOCK, 0, RL_INFO_OWNER);
-  // Who names no owner is its own: a mutex, in the other format, or that of another library.
+  // A holder without a named owner: a mutex, in the other format, or that of another library.
   if (!holders.empty() && owner == holders.front().token) owner.clear();
 }
 
@@ -295,7 +295,7 @@ std::string report_table(const LockReport& report, bool is_colored) {
   out.resize(std::max<std::size_t>(out.size(), 20), ' ');
   out += "  " + bold(state_in_words(report), is_colored) + "\n";
   if (report.is_shared() || report.is_reentrant()) {
-    out += sharer_rows(report);
+    out += shared_rows(report);
   } else {
     for (const LockReport::Holder& holder : report.holders) out += holder_rows(report, holder);
   }
@@ -331,7 +331,7 @@ std::string report_json(const LockReport& report, const std::string& server) {
 std::string report_sentence(const LockReport& report) {
   std::string out = "held by another lock library";
   if (report.state == RL_STATE_FREE) {
-    // It may be gone by the time one looks.
+    // It may have been released meanwhile.
     out = "nobody holds it any more";
   } else if (report.state == RL_STATE_NO_LOCK) {
     out = "its key is of the type " + escaped(report.type) + " and no lock";

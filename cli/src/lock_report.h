@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// What the server knows about a lock, as values, and its forms for people and programs.
+// The state of a lock on the server, as values, and its forms for people and programs.
 #pragma once
 
 #include <array>
@@ -65,7 +65,7 @@ inline constexpr std::array<const char*, 7> kLockColumns = {"LOCK",  "MODE",  "H
                                                             "LEASE", "FENCE", "WAITING"};
 using LockRow = std::array<std::string, kLockColumns.size()>;
 
-// For people: "–" where there is nothing.
+// For people: "–" for a missing value.
 [[nodiscard]] LockRow report_row(const LockReport& report);
 
 // Some lines, each with its end. `is_colored`: the state stands out.
@@ -75,7 +75,7 @@ using LockRow = std::array<std::string, kLockColumns.size()>;
 [[nodiscard]] std::string report_json(const LockReport& report, const std::string& server);
 
 // One line with its end: name, state, mode, holder (readers, owner), held for and lease in ms,
-// fence, waiting; "-" where there is nothing.
+// fence, waiting; "-" for a missing value.
 [[nodiscard]] std::string report_tsv(const LockReport& report);
 
 // "held by web-3 (pid 4121) for 00:12:40, lease until 2026-11-21T10:31:07Z, 2 waiting".

@@ -37,7 +37,7 @@ void Log::say_library_lines() const {
     const std::string_view text = line;
     constexpr std::string_view kWarning = "warning ";
     constexpr std::string_view kInfo = "info ";
-    // Its errors are lost leases. Of these we tell ourselves, with what was done about it.
+    // Its errors are lost leases. The command reports these itself, with its reaction.
     if (text.starts_with(kWarning)) say(escaped(text.substr(kWarning.size())));
     if (text.starts_with(kInfo)) detail(escaped(text.substr(kInfo.size())));
   }

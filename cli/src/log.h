@@ -23,7 +23,7 @@ class Log {
   // Printed under -vv only.
   void trace(std::string_view text) const { print(2, text); }
 
-  // What the library has to say that no call reports, such as slower waiting.
+  // The library's lines about background events, such as slower waiting.
   void say_library_lines() const;
 
  private:
@@ -32,14 +32,14 @@ class Log {
   int verbosity_ = 0;
 };
 
-// Forgets what the library had to say: it has been told in other words.
+// Drops the library's lines: the command has reported the event itself.
 void drop_library_lines();
 
 // Writes `text`, whole lines, to `fd`, or drops it if the reader is stuck. After
 // start_line_writer() it never waits; before that, only the answer of the command could be late.
 void write_in_time(int fd, std::string_view text);
 
-// Writes an answer to standard output, all of it. A reader that went away early is no error; any
+// Writes an answer to standard output, all of it. A reader that closed early is no error; any
 // other reason throws a Failure.
 void write_output(std::string_view text);
 

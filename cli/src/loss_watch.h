@@ -16,8 +16,7 @@ class LossWatch {
   explicit LossWatch(rl_lease* lease);
   LossWatch(const LossWatch&) = delete;
   LossWatch& operator=(const LossWatch&) = delete;
-  // Releases the lock if it is still held, whatever the reason for the end: that is also what ends
-  // the thread's wait.
+  // Releases the lock if it is still held, which also ends the thread's wait.
   ~LossWatch();
 
  private:

@@ -23,7 +23,7 @@ namespace redlatch::cli {
 namespace {
 
 // With one of the first three descriptors closed, the connection to the server would take its
-// number and get what is meant for the terminal.
+// number and receive output for the terminal.
 void open_standard_descriptors() {
   int fd = open("/dev/null", O_RDWR);
   while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDWR);
@@ -32,7 +32,8 @@ void open_standard_descriptors() {
 
 int dispatch(const Arguments& arguments, const Log& log) {
   if (arguments.command == "run") return run(arguments, log);
-  // `run` looks at the signals that it found; the others only have to survive a closed pipe.
+  // `run` keeps the dispositions that it inherited; other commands only have to survive a closed
+  // pipe.
   std::signal(SIGPIPE, SIG_IGN);
   if (arguments.command == "status") return show_status(arguments, log);
   if (arguments.command == "ls") return list_locks(arguments, log);

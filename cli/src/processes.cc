@@ -41,7 +41,7 @@ bool is_redlatch(pid_t id) {
          ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
 
-// Was `id` started by a `redlatch run`, perhaps of another build, that is the process `runner`?
+// True if `id` was started by the `redlatch run` in process `runner`, perhaps of another build.
 bool names_runner(pid_t id, pid_t runner) {
   std::ifstream file("/proc/" + std::to_string(id) + "/environ");
   const std::string variable = "REDLATCH_PID=" + std::to_string(runner);
@@ -76,8 +76,8 @@ void NestedGroups::update(const Processes& processes, pid_t root, bool is_group)
   const auto is_ours = [&](pid_t id, const Process& process) {
     return id == root || (is_group && process.group == root) || groups_.contains(process.group);
   };
-  // What `redlatch run` starts leads a group in the same session. What it starts besides, the
-  // program of an embedded server, has a session of its own.
+  // The command of a `redlatch run` leads a group in the same session. The supervisor of an
+  // embedded server, which it may start as well, has a session of its own.
   const auto is_nested_command = [&](pid_t id, const Process& process) {
     if (id != process.group || is_ours(id, process)) return false;
     const auto parent = processes.find(process.parent);
@@ -85,7 +85,7 @@ void NestedGroups::update(const Processes& processes, pid_t root, bool is_group)
            parent->second.session == process.session &&
            (is_redlatch(parent->first) || names_runner(id, parent->first));
   };
-  // Each round may find those inside what the one before has found.
+  // Each round may find groups inside those of the round before.
   for (std::size_t count = SIZE_MAX; count != groups_.size();) {
     count = groups_.size();
     for (const auto& [id, process] : processes) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// All processes as /proc shows them, and which groups of them run under a lock of ours.
+// All processes as /proc shows them, and the groups that run under a lock of ours.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +18,7 @@ struct Process {
 
 using Processes = std::map<pid_t, Process>;
 
-// Those that are alive: zombies are not among them. Nothing without /proc.
+// The live processes, without zombies. Empty without /proc.
 [[nodiscard]] Processes living_processes();
 
 // The groups of commands of `redlatch run` inside a command of ours, at any depth. A signal to our

@@ -17,7 +17,7 @@
 namespace redlatch::cli {
 namespace {
 
-// What rl_redlock_option() says of a node that votes. Each line begins with an address.
+// The end of a line of rl_redlock_option() for a node that votes. Each line begins with an address.
 constexpr std::string_view kVotes = ": votes";
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -33,8 +33,8 @@ std::string why_no_vote(const std::string& line) {
   return colon == std::string::npos ? line : line.substr(colon + 2);
 }
 
-// A client has another token on the node in whose line it stood, and where it came late: what is
-// the same in all of them is its own part.
+// A client has another token on the node where it queued, and where it was late. The client's part
+// of all of them is the same.
 bool is_same_client(const std::string& a, const std::string& b) {
   constexpr std::size_t kTokenSize = 32;
   constexpr std::size_t kClientSize = 22;
@@ -150,7 +150,7 @@ std::string node_tsv(const QuorumReport& report, const NodeReport& node) {
   return line + "\t" + node.server + "\t" + vote + "\n";
 }
 
-// To connect takes what the slowest needs: nobody is to be shown as away who is only late.
+// Connecting may take as long as the slowest server needs: a slow one must not be shown as away.
 Arguments with_patience(Arguments arguments) {
   arguments.quorum.node_timeout = "1m";
   return arguments;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// What each server of a quorum knows about a lock, what follows from it, and its forms for people
+// The state of a lock on each server of a quorum, the state that follows, and its forms for people
 // and programs.
 #pragma once
 
@@ -22,15 +22,15 @@ struct NodeReport {
   std::string why_no_vote;  // Empty if it votes.
 };
 
-// What the client of `token` has on this node; there it may have another token.
+// The entry of the client of `token` on this node; its token may differ there.
 const LockReport::Holder* holder_with(const NodeReport& node, const std::string& token);
 
 struct QuorumReport {
   enum class State {
     kHeld,      // By one client, on most nodes.
-    kFree,      // On all that could be asked, and they are enough to tell.
-    kNoQuorum,  // Some hold it, or have another key there; nobody has most nodes.
-    kUnknown,   // What the others would say might make it a quorum.
+    kFree,      // On all servers that answered, and they are enough.
+    kNoQuorum,  // Some nodes are held, or have another key; no client has most nodes.
+    kUnknown,   // The other nodes might make it a quorum.
   };
 
   QuorumReport(std::string name, std::vector<NodeReport> nodes);
@@ -42,7 +42,7 @@ struct QuorumReport {
 
   std::string name;
   std::vector<NodeReport> nodes;
-  // Of the token that most nodes name; nothing is held if that is none.
+  // The token that most nodes name; empty: the lock is not held.
   std::string token;
   std::size_t held_count = 0;
   bool is_foreign = false;  // It is that of another lock library.
@@ -52,7 +52,7 @@ struct QuorumReport {
   std::int64_t remaining_ms = 0;   // Until fewer than needed hold it; -1 = without end.
   std::int64_t server_ms = 0;      // The clock of one of these.
   std::int64_t fence = 0;          // The highest.
-  std::int64_t waiting_count = 0;  // Where most wait: each stands in line at one node.
+  std::int64_t waiting_count = 0;  // At the node with most waiters: each queues at one node.
 };
 
 // Asks the servers, all at once.

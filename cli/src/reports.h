@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Whom a `run` tells what happens: people on stderr, programs at --status-fd.
+// The receivers of the reports of a `run`: people on stderr, programs at --status-fd.
 #pragma once
 
 #include "events.h"

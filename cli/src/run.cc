@@ -40,7 +40,7 @@ std::vector<std::pair<std::string, std::string>> variables(const Arguments& argu
   };
 }
 
-// The child is gone. Returns false if it turns out that the lock was gone before.
+// The child has ended. Returns false if the lock was lost before.
 bool release(const Session& session, const std::string& name, rl_lease* lease,
              const Reports& reports) {
   const std::int64_t remaining_ms = rl_lease_remaining_ms(lease);
@@ -65,7 +65,7 @@ bool release(const Session& session, const std::string& name, rl_lease* lease,
   return false;
 }
 
-// A signal ended --min-hold: the lock stays for the rest of it, and nobody waits for that.
+// A signal ended --min-hold: the lock stays for the rest of it, without a process that waits.
 void leave_to_lease(const Session& session, rl_lease* lease, std::int64_t hold_left_ms,
                     const Log& log) {
   const std::int64_t remaining_ms = rl_lease_remaining_ms(lease);
@@ -81,7 +81,7 @@ void leave_to_lease(const Session& session, rl_lease* lease, std::int64_t hold_l
   }
 }
 
-// Throws UsageError for what only one server can give.
+// Throws UsageError for options that only a single server supports.
 void check_for_quorum(const RunOptions& run) {
   if (run.is_shared) throw UsageError("--shared: a lock on several servers has no readers");
   if (!run.owner.empty()) throw UsageError("--owner: a lock on several servers is not reentrant");
@@ -127,7 +127,7 @@ int run_reported(const Arguments& arguments, const Reports& reports) {
 }  // namespace
 
 int run(const Arguments& arguments, const Log& log) {
-  // Before there is a lock: nothing that is written while it is held may wait for a reader.
+  // Before the acquire: no output while the lock is held may wait for a reader.
   start_line_writer(STDERR_FILENO);
   if (arguments.run.status_fd >= 0) start_line_writer(arguments.run.status_fd);
   const Events events(arguments.run.status_fd, arguments.names.front());

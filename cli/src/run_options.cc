@@ -30,7 +30,7 @@ std::int64_t duration(const std::string& option, const std::string& text) {
 }
 
 std::int64_t lease_like(const std::string& option, const std::string& text) {
-  // One that is too long for duration() is too long here, too.
+  // A text that is too long for duration() is too long here, too.
   const bool is_too_long = !parse_duration_ms(text) && is_duration(text);
   const std::int64_t ms = is_too_long ? RL_MAX_LEASE_MS + 1 : duration(option, text);
   if (ms >= RL_MIN_LEASE_MS && ms <= RL_MAX_LEASE_MS) return ms;
@@ -137,7 +137,7 @@ void RunParser::add_child_options(CLI::App& run) {
       ->type_name("N");
 }
 
-// What flock(1) has besides, so that one can put `redlatch run` in its place.
+// Options of flock(1), so that `redlatch run` can replace it.
 void RunParser::add_flock_options(CLI::App& run) {
   constexpr const char* kGroup = "Of flock(1)";
   run.add_flag("-o,--close", is_closing_, "No effect: COMMAND never inherits the lock")
@@ -231,7 +231,7 @@ void RunParser::check_holding(RunOptions& options) const {
                      seconds_text(options.lease_ms) + " of --ttl, which --no-renew makes the end");
   }
   if (!renew_) return;
-  // The library renews at a third of the lease by itself, and tries again: that stays as it is.
+  // The library's own renewal, at a third of the ttl and repeated, stays on.
   options.renew_every_ms = duration("--renew", *renew_);
   if (options.renew_every_ms < RL_MIN_LEASE_MS || options.renew_every_ms > options.lease_ms / 3) {
     throw UsageError("--renew: " + in_quotes(*renew_) + " is not from 10ms to a third of the " +

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// The options of `run` as values, and how they are read.
+// The options of `run` as values, and their parser.
 #pragma once
 
 #include <csignal>
@@ -29,7 +29,7 @@ struct RunOptions {
 
   std::int64_t start_jitter_ms = 0;
   std::int64_t wait_ms = -1;
-  bool skips_busy = false;  // Being busy is no failure.
+  bool skips_busy = false;  // A busy lock is not a failure.
   int conflict_exit_code = kExitNotAcquired;
   std::optional<int> yield_every;  // Not given = as the library does by itself.
   std::optional<std::int64_t> yield_for_ms;
@@ -40,7 +40,7 @@ struct RunOptions {
   std::int64_t min_hold_ms = 0;
   std::int64_t max_hold_ms = 0;  // 0 = no limit.
 
-  int lost_signal = SIGTERM;  // 0 = the child goes on.
+  int lost_signal = SIGTERM;  // 0 = the child continues.
   std::int64_t kill_after_ms = 0;
   bool preserves_status = false;
 
@@ -51,7 +51,7 @@ struct RunOptions {
   // As the child, and whoever looks, is told.
   [[nodiscard]] const char* mode() const { return is_shared ? "shared" : "exclusive"; }
 
-  // What a lease has at most, right after the grant.
+  // The longest validity of a lease, right after the grant.
   [[nodiscard]] std::int64_t longest_lease_ms() const {
     return max_hold_ms > 0 && max_hold_ms < lease_ms ? max_hold_ms : lease_ms;
   }
@@ -59,10 +59,10 @@ struct RunOptions {
 
 class RunParser {
  public:
-  // Must outlive what `run` parses.
+  // Must outlive the parsing.
   void add_to(CLI::App& run);
 
-  // What was parsed, and the child's `words`. Throws UsageError.
+  // The parsed options, and the child's `words`. Throws UsageError.
   [[nodiscard]] RunOptions checked(const std::vector<std::string>& words) const;
 
  private:

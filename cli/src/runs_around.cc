@@ -27,7 +27,7 @@ bool is_plain(char c) {
   return is_letter || is_digit || std::string_view("-_.:/@").find(c) != std::string_view::npos;
 }
 
-// Without the bytes that stand between runs, and between their fields.
+// Without the bytes that separate runs and their fields.
 std::string encoded(std::string_view text) {
   constexpr std::string_view kDigits = "0123456789ABCDEF";
   std::string out;
@@ -49,7 +49,7 @@ std::string_view variable() {
   return found == nullptr ? std::string_view() : found;
 }
 
-// What stands in front of `mark`; it is removed from `text`.
+// The text before `mark`, which is removed from `text`.
 std::string_view take_until(std::string_view& text, char mark) {
   const std::string_view found = text.substr(0, text.find(mark));
   text.remove_prefix(std::min(found.size() + 1, text.size()));

@@ -13,7 +13,7 @@ namespace redlatch::cli {
 // The value for the command of a run that has the lock `name`.
 std::string runs_with(std::string_view name, std::int64_t fence, std::string_view holder);
 
-// Whether there is a run around that has some lock `name`.
+// True if a surrounding run has a lock `name`.
 bool is_run_around(std::string_view name);
 // .. and has it as `holder`, with a fence that shows it to be the lock that is held under `fence`.
 // A run of a quorum may have no fence; then its holder has to do. `holder`: "" if not known.

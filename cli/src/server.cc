@@ -27,7 +27,7 @@ std::string embedded_url(const Arguments& arguments) {
     const Session session(arguments);
     if (session.is_local()) return session.server();
   } catch (const UsageError&) {
-    // None is named: that is fine here.
+    // No URL is given, which is allowed here.
   }
   return "embedded://";
 }
@@ -88,7 +88,7 @@ bool has_ended(const sigset_t& ending, std::int64_t within_ms, const Log& log) {
   return signal > 0;
 }
 
-// A server that was killed is replaced within a second; what it knew is gone.
+// A server that was killed is replaced within a second; its locks are gone.
 int keep_running(const Session& session, const sigset_t& ending, const Log& log) {
   std::string trouble;
   while (!has_ended(ending, 1000, log)) {

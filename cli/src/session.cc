@@ -24,14 +24,14 @@ rl_status set_option(rl_client_options* options, std::string_view name, std::str
                                error);
 }
 
-// A password file that cannot be read is a matter of the host, not of the call.
+// A password file that cannot be read is a fault of the host, not of the call.
 bool is_bad_password_file(const char* path) {
   if (path == nullptr || *path == '\0') return false;
   const ClientOptionsHandle probe(not_null(rl_client_options_new()));
   return set_option(probe.get(), kPasswordFile, path, nullptr) != RL_OK;
 }
 
-// The first that is set; an empty one counts as none.
+// The first variable that is set; an empty one counts as unset.
 std::string servers_of_environment() {
   for (const char* name : {"REDLATCH_URL", "VALKEY_URL", "REDIS_URL"}) {
     const char* value = std::getenv(name);
@@ -40,8 +40,7 @@ std::string servers_of_environment() {
   return "";
 }
 
-// With spaces or line ends between the URLs, as the library has it. An empty line among them is a
-// URL that was left out.
+// URLs are separated by spaces or line ends, as in the library. An empty line is a missing URL.
 std::vector<std::string> split_lines(const std::string& text) {
   std::vector<std::string> urls;
   const std::size_t begin = std::min(text.find_first_not_of(kSpaces), text.size());
@@ -62,8 +61,8 @@ struct QuorumOption {
   std::optional<std::string> value;
 };
 
-// The library's durations are whole numbers, and know no days. Another word than a duration is for
-// the library to judge.
+// The library's durations are whole numbers without days. A word that is not a duration is passed
+// to the library, which checks it.
 std::optional<std::string> in_ms(const std::optional<std::string>& text) {
   const auto ms = text ? parse_duration_ms(*text) : std::nullopt;
   return ms ? std::to_string(*ms) + "ms" : text;
@@ -181,7 +180,7 @@ void Session::open(const Arguments& arguments, const std::vector<std::string>& u
     throw Failure{kExitConfig, reason.text + ". Check REDLATCH_PASSWORD_FILE"};
   }
   const bool is_named = !arguments.urls.empty() || arguments.is_local;
-  // Without --url it may be any of several variables that is meant.
+  // Without --url the value may come from any of several variables.
   throw Failure{reason.exit_code, reason.text + (is_named ? "" : ". Check --url / REDLATCH_URL")};
 }
 
@@ -209,7 +208,7 @@ Failure Session::failure(rl_status status, const std::string& message,
   const bool is_away = status == RL_E_UNAVAILABLE || status == RL_E_OUTCOME_UNKNOWN;
   const bool is_about_server =
       is_away || status == RL_E_DENIED || status == RL_E_SERVER || status == RL_E_UNSUPPORTED;
-  // The library's words mostly name the server already.
+  // The library's message mostly names the server already.
   if (client_ && is_about_server && text.find("://") == std::string::npos) {
     text = server() + ": " + text;
   }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// The client that a command works with, or the quorum, and the words for what goes wrong with its
-// servers.
+// The client or the quorum of a command, and the messages for failures of its servers.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +15,7 @@
 
 namespace redlatch::cli {
 
-// The URLs of the servers, as the arguments or the environment name them. Throws UsageError if
-// there are none.
+// The URLs of the servers from the arguments or the environment. Throws UsageError without a URL.
 [[nodiscard]] std::vector<std::string> server_urls(const Arguments& arguments);
 
 class Session {
@@ -35,13 +33,13 @@ class Session {
   [[nodiscard]] rl_error* error() const { return error_.get(); }
   // The URL without its password; of a quorum all of them.
   [[nodiscard]] std::string server() const;
-  // Is it an embedded server, whose locks nobody on other hosts sees?
+  // True for an embedded server, whose locks exist on this host only.
   [[nodiscard]] bool is_local() const {
     return !is_quorum() && server().starts_with("embedded://");
   }
   // Why waiting is by polling and slow; empty when it is not.
   [[nodiscard]] std::string why_polling() const;
-  // Who we are, as others see it.
+  // Our name as a holder.
   [[nodiscard]] std::string holder() const { return option("holder"); }
 
   // For the text of an option see rl_client_option() and rl_redlock_option().
@@ -51,7 +49,7 @@ class Session {
   [[nodiscard]] rl_status connect(std::int64_t wait_ms) const;
   void shut_down() const;
 
-  // What to say and how to exit after a call that failed with `status` and `message`.
+  // The message and the exit code after a call that failed with `status` and `message`.
   [[nodiscard]] Failure failure(rl_status status, const std::string& message,
                                 std::int64_t tried_ms) const;
   // The same for the call that has just set error().

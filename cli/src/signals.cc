@@ -12,7 +12,7 @@ namespace redlatch::cli {
 namespace {
 
 constexpr std::array<int, 4> kEndingWait = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-// Without a child there is nobody whom they could be meant for, and they must not end the wait.
+// Without a child they have no receiver, and they must not end the wait.
 constexpr std::array<int, 2> kDroppedInWait = {SIGUSR1, SIGUSR2};
 constexpr std::array<int, 3> kOnlyWithChild = {SIGWINCH, SIGCONT, SIGTSTP};
 
@@ -31,9 +31,10 @@ Signals::Signals() {
 
   struct sigaction action {};
   action.sa_handler = SIG_IGN;
-  // A reader of our messages that goes away must not end us: that would end the child.
+  // A reader of our messages that closes the pipe must not end this process: that would end the
+  // child.
   sigaction(SIGPIPE, &action, &original_pipe_);
-  // Somebody who ignores SIGCHLD would have the kernel take the child's exit code away.
+  // If SIGCHLD were ignored, the kernel would discard the child's exit code.
   action.sa_handler = SIG_DFL;
   sigaction(SIGCHLD, &action, &original_child_);
 
@@ -63,7 +64,7 @@ void Signals::restore_in_child() const {
 Signals::Event Signals::wait() const {
   int signal = -1;
   siginfo_t info{};
-  // It ends early when the process was stopped and goes on.
+  // It ends early when the process was stopped and continued.
   while (signal < 0) signal = sigwaitinfo(&watched_, &info);
   return {signal == wake_signal() ? 0 : signal, info.si_code > 0};
 }

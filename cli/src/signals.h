@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Signals of `run`. All that matter are blocked and waited for: there is no handler, so nothing can
-// slip in between a look at a flag and a wait. Whatever else happens (a timer, a lost lock) is made
-// a signal too, so that there is one thing to wait for. Made by the main thread before any other
-// thread exists.
+// Signals of `run`. All relevant signals are blocked and waited for: there is no handler, so
+// nothing can slip in between the check of a flag and a wait. Other events (a timer, a lost lock)
+// become signals, too, so that there is one thing to wait for. Made by the main thread before any
+// other thread exists.
 #pragma once
 
 #include <csignal>
@@ -14,14 +14,14 @@ namespace redlatch::cli {
 
 class Signals {
  public:
-  // Blocks what ends a wait. Signals that were ignored when we started (nohup, `&` in a script)
-  // stay ignored, here and in the child.
+  // Blocks the signals that end a wait. Signals that were ignored when we started (nohup, `&` in a
+  // script) stay ignored, here and in the child.
   Signals();
 
-  // Blocks also what only matters while a child runs.
+  // Also blocks the signals that only matter while a child runs.
   void begin_child();
 
-  // Lets everything through again, so that a second Ctrl-C ends what the first one could not.
+  // Unblocks all, so that a second Ctrl-C ends the process if the first one could not.
   void restore() const;
 
   // For the child between fork and exec: mask and dispositions as they were when we started.
@@ -29,7 +29,7 @@ class Signals {
 
   struct Event {
     int signal;           // 0 = wake() was called.
-    bool is_from_kernel;  // A key at the terminal: the whole foreground group has got it.
+    bool is_from_kernel;  // From a key at the terminal: the whole foreground group has received it.
   };
 
   // Waits for the next signal. One thread at a time.
@@ -41,7 +41,7 @@ class Signals {
   // The signal that wake() sends, for timers.
   static int wake_signal();
 
-  // Stops this process as job control does, and returns when it goes on.
+  // Stops this process as job control does, and returns when it is continued.
   static void stop_self(int signal);
 
  private:

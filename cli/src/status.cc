@@ -18,7 +18,7 @@
 namespace redlatch::cli {
 namespace {
 
-// Names to the left, and from here on numbers to the right.
+// Names are aligned to the left, columns from here on to the right.
 constexpr std::size_t kFirstNumber = 3;
 
 std::string padding(std::size_t width, const std::string& text) {
@@ -46,7 +46,7 @@ std::string table_of(const std::vector<LockRow>& rows, bool is_colored) {
   return out;
 }
 
-// Collects locks for a form that needs all of them, and writes the others at once.
+// Collects the locks for formats that need all of them; writes the other formats at once.
 class Writer {
  public:
   Writer(const Session& session, const Arguments& arguments)

@@ -12,7 +12,7 @@
 namespace redlatch::cli {
 namespace {
 
-// While the group of a dead child is being stopped nobody tells us about its other members.
+// While the group of a dead child is being stopped, no signal reports its other members.
 constexpr std::int64_t kGroupLookMs = 20;
 
 bool is_job_control(int signal) {
@@ -101,7 +101,8 @@ void Supervisor::on_child() {
 }
 
 void Supervisor::on_child_stopped(int signal) {
-  if (!terminal_.exists() || !is_job_control(signal)) return;  // We go on, and keep the lock.
+  if (!terminal_.exists() || !is_job_control(signal))
+    return;  // This process continues, and keeps the lock.
   if (signal != SIGTSTP) {
     wants_terminal_ = true;
     if (terminal_.is_ours()) {
@@ -109,7 +110,7 @@ void Supervisor::on_child_stopped(int signal) {
       return;
     }
   }
-  // The shell must see its job stopped, or nobody could type. Nothing renews the lock meanwhile.
+  // The shell must see its job stopped before it reads commands. Nothing renews the lock meanwhile.
   terminal_.take_back();
   log_.say("stopped; " + lock_text() + " is not renewed until the job goes on, and ends in " +
            seconds_text(rl_lease_remaining_ms(lease_)));
@@ -118,7 +119,7 @@ void Supervisor::on_child_stopped(int signal) {
   go_on();
 }
 
-// The child goes on only after a look at the lease: while we were stopped it may have run out.
+// Checks the lease before the child continues: it may have expired while this process was stopped.
 void Supervisor::go_on() {
   look();
   if (child_exit_code_) return;
@@ -165,8 +166,8 @@ void Supervisor::look_at_hold() {
            loss_reason(rl_error_message(error_.get())) + "; the command had ended before");
 }
 
-// Sets the timer, and renews as --renew says. The library renews besides, when it becomes urgent:
-// what happens to an extension of ours need not be looked at.
+// Sets the timer, and renews as often as --renew asks. The library renews, too, when it becomes
+// urgent, so the result of an extension is not checked here.
 void Supervisor::arm(std::int64_t delay_ms) {
   if (options_.renew_every_ms == 0) return timer_.arm(delay_ms);
   const std::int64_t now = now_us();
@@ -189,12 +190,12 @@ void Supervisor::warn(std::int64_t remaining_ms) {
   events_.send(events_.make("renewal_failing").number("remaining_ms", remaining_ms));
 }
 
-// Does the lease end because that was asked for?
+// True if the lease ends at the time that the options set.
 bool Supervisor::ends_by_plan(std::int64_t remaining_ms) const {
   if (!options_.is_renewed) return true;
   if (options_.max_hold_ms == 0) return false;
   const std::int64_t held_ms = (now_us() - begin_us_) / 1000;
-  // Until then every renewal could reach further.
+  // Before that time each renewal extends the lease further.
   return held_ms + remaining_ms >= options_.max_hold_ms - limits_.margin_ms;
 }
 

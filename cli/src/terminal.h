@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// The controlling terminal, if there is one, and whose it is at the moment. The child has a process
+// The controlling terminal, if there is one, and its foreground group. The child has a process
 // group of its own, so it must be made the foreground group to read from the terminal and to get
 // Ctrl-C, as a shell does for its jobs.
 #pragma once
@@ -18,10 +18,10 @@ class Terminal {
 
   [[nodiscard]] bool exists() const { return fd_.is_open(); }
 
-  // Are we the foreground job?
+  // True if this process is in the foreground job.
   [[nodiscard]] bool is_ours() const;
 
-  // Should a new child have it from the start? Only if it can both read and write there: in
+  // True if a new child gets it from the start: only if it can both read and write there. In
   // `redlatch run .. | less` the pager needs the terminal, and the child only if it reads.
   [[nodiscard]] bool is_for_child() const;
 

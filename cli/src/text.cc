@@ -67,7 +67,7 @@ void append_escaped_byte(std::string& out, char c) {
   }
 }
 
-// Edits needed to turn one word into the other, where swapped neighbours are one edit.
+// The edit distance of two words; a swap of neighbours is one edit.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
@@ -150,7 +150,7 @@ std::string json_string(std::string_view text) {
     } else if (is_harmless(character.code)) {
       out += text.substr(0, character.size);
     } else {
-      append_hex(out, "\\u%04x", character.code);  // none of them is above U+FFFF
+      append_hex(out, "\\u%04x", character.code);  // all of them are up to U+FFFF
     }
     text.remove_prefix(character.size);
   }

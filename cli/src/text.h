@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Text for people and for JSON: names are any bytes, and a terminal must not obey them.
+// Text for people and for JSON: a name may hold any bytes, and a terminal must not interpret them.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace redlatch::cli {
 // `text` with control characters, backslashes and bytes that are not UTF-8 written as \n or \x1b.
 [[nodiscard]] std::string escaped(std::string_view text);
 
-// The same in single quotes, as names stand in messages. A long one is cut.
+// The same in single quotes, for messages. A long text is cut.
 [[nodiscard]] std::string in_quotes(std::string_view text);
 
 // A word of the command line that may be a URL in the wrong place: without its password.
@@ -38,18 +38,17 @@ namespace redlatch::cli {
 // The first `max_bytes` of `text` at most, without half a character at the end.
 [[nodiscard]] std::string_view cut(std::string_view text, std::size_t max_bytes);
 
-// A command line as one would type it: words with blanks or quotes stand in quotes.
+// A command line for a shell: words with blanks or quotes are quoted.
 [[nodiscard]] std::string joined_command(const std::vector<std::string>& words);
 
-// The reason in the library's message on a lost lock, which begins with words that ours begin with
-// too.
+// The reason in the library's message on a lost lock, without its beginning, which ours has, too.
 [[nodiscard]] std::string loss_reason(std::string_view message);
 
-// "--on: 'maybe' is not one of yes and no", and which one was probably meant.
+// "--on: 'maybe' is not one of yes and no", with the probable correction.
 [[nodiscard]] std::string not_one_of(std::string_view option, std::string_view value,
                                      const std::vector<std::string>& known);
 
-// The one of `known` that `word` was probably meant to be; "" if none is near.
+// The probable correction of `word` among `known`; "" if no word is near.
 [[nodiscard]] std::string nearest(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace redlatch::cli

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// A timer that makes Signals::wait() return. Its clock goes on while the machine sleeps, as leases
-// do, so that a lease that ran out meanwhile is seen before anything else happens.
+// A timer that makes Signals::wait() return. Its clock continues while the machine is suspended, as
+// leases do, so that a lease that expired meanwhile is noticed first.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ class Timer {
   Timer& operator=(const Timer&) = delete;
   ~Timer() { timer_delete(id_); }
 
-  // Once, after `delay_ms`; forgets what was armed before.
+  // Once, after `delay_ms`; replaces an earlier setting.
   void arm(std::int64_t delay_ms) {
     // Zero would disarm it.
     const std::int64_t ms = std::max<std::int64_t>(delay_ms, 1);

@@ -17,7 +17,7 @@
 namespace redlatch::cli {
 namespace {
 
-// A server that does not answer is not asked each second: each time costs the time limit.
+// A server that does not answer is not asked each second, because each time takes the time limit.
 constexpr int kSkippedAfterFailure = 10;
 constexpr std::string_view kErase = "\r\033[K";
 
@@ -53,8 +53,8 @@ std::string holder_in_words(const LockReport& report) {
   return text;
 }
 
-// In the background it would erase what is typed to the shell. Without job control (-1) there is
-// no background.
+// In the background it would erase input to the shell. Without job control (-1) there is no
+// background.
 bool is_in_foreground() {
   const pid_t foreground = tcgetpgrp(STDERR_FILENO);
   return foreground == -1 || foreground == getpgrp();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// WaitReport: shows a person what `run` waits for: on a terminal one line that is renewed each
+// WaitReport: shows the holder that `run` waits for: on a terminal one line that is renewed each
 // second and erased in the end, with --verbose a line whenever the holder changes. Without a
 // terminal and --verbose it asks the server nothing.
 #pragma once
@@ -22,7 +22,7 @@ class WaitReport {
   WaitReport& operator=(const WaitReport&) = delete;
   ~WaitReport() { clear(); }
 
-  // Warns, once, if the holder is the `redlatch run` that this one runs under: the wait is in vain.
+  // Warns, once, if the holder is a `redlatch run` around this one: the wait cannot succeed.
   void warn_of_itself();
   // Asks the server, within the time limits of a command, and shows the answer.
   void show();
@@ -31,7 +31,7 @@ class WaitReport {
 
  private:
   struct Sight {
-    std::string text;    // empty: nothing is known
+    std::string text;    // empty: not known
     std::string holder;  // compared with that of the last line
   };
   [[nodiscard]] Sight look() const;

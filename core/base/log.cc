@@ -31,7 +31,7 @@ struct Ring {
   LogLevel level = LogLevel::kError;  // the least grave one that calls the listener
   LogListener listener;
   bool is_told = false;
-  std::atomic<bool> has_lines{false};  // so that a look at an empty log takes no lock
+  std::atomic<bool> has_lines{false};  // so that reading an empty log takes no lock
 };
 
 std::atomic<Ring *> g_ring{nullptr};

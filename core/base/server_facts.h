@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// ServerFacts: what a handshake finds out about a server. Plain data.
+// ServerFacts: the results of a handshake. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace redlatch {
 
-// How old a server is by its own clock, and when it said so.
+// The age of a server by its own clock, and when it was reported.
 struct ServerAge {
   int64_t uptime_s = 0;  // by its wall clock
   Nanos clock = 0;       // its wall clock minus our clock, at half of the round trip

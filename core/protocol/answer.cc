@@ -43,7 +43,7 @@ std::string_view word_of(std::string_view text) {
   return text.substr(0, text.find(' '));
 }
 
-// What is only shown: sums and differences of two such times fit wherever they are made.
+// A time that is only shown, limited so that sums and differences of two of them fit.
 int64_t shown_ms(int64_t ms) { return std::clamp<int64_t>(ms, 0, kMaxServerMs); }
 
 int64_t shown_count(int64_t count) { return std::max<int64_t>(count, 0); }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Answers of the scripts, decoded. A reply that no script of ours gives is an error of its own: it
-// is never taken for a yes.
+// Answers of the scripts, decoded. A reply that none of our scripts gives is an error: it never
+// counts as a grant.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,17 @@
 
 namespace redlatch::protocol {
 
-// What an error reply means for the one who asked.
+// The meaning of an error reply for its request.
 struct Refusal {
   enum class Kind : uint8_t {
     kNone,       // no error
     kNoScript,   // send the text
     kTransient,  // LOADING, BUSY, OOM, READONLY ..: may pass
     kDenied,     // user, password, rights
-    kOther,      // anything else, also replies that make no sense
+    kOther,      // anything else, and malformed replies
   };
   Kind kind = Kind::kNone;
-  std::string message;  // the server's words
+  std::string message;  // the text of the server
 
   explicit operator bool() const { return kind != Kind::kNone; }
   Status status() const { return kind == Kind::kDenied ? Status::kDenied : Status::kServer; }
@@ -39,7 +39,7 @@ bool is_of_replica(const Reply &reply);
 
 struct AcquireAnswer {
   bool is_granted = false;
-  bool is_lost = false;      // UPGRADE: it does not even read any more
+  bool is_lost = false;      // UPGRADE: its lease as a reader has ended, too
   bool is_deadlock = false;  // UPGRADE: another reader waits for the same
   int64_t server_ms = 0;
   int64_t fence = 0;            // granted
@@ -48,18 +48,18 @@ struct AcquireAnswer {
   std::string_view ticket;      // refused: empty when not queued
   int64_t rank = -1;            // refused: -1 not queued
   std::string_view key_digest;  // refused: of the lock key
-  std::string_view holder;      // refused: what stands in the key, shortened
+  std::string_view holder;      // refused: the value of the key, shortened
   std::string_view type;        // refused: type of the key
   std::string_view reader;      // refused: the token of the only reader
   bool has_more = false;        // refused: more dead waiters in front than one call looks at
   bool is_shared() const;       // held by readers
-  // Of the only one that holds it; empty if not known.
+  // The token of the only holder; empty if not known.
   std::string_view token() const { return is_token(holder) ? holder : reader; }
-  bool is_foreign() const;  // held by something that does not speak our protocol
+  bool is_foreign() const;  // held by another lock library
   bool is_left_to_others() const { return !is_granted && type == "none" && pttl_ms >= 0; }
 };
 
-// Of the scripts that neither take a lock nor look at it: see there.
+// Answers of the other scripts, except INSPECT and LIST. `result`: see protocol/scripts/.
 struct CountAnswer {
   int64_t result = 0;
   int64_t server_ms = 0;
@@ -87,7 +87,7 @@ struct InspectAnswer {
   std::vector<Waiter> waiters;
   int64_t holder_count = 0;     // readers, or holds of an owner
   std::vector<Holder> holders;  // at most 256 of them
-  int64_t hold_count = 0;       // hash format: as it stands in the key
+  int64_t hold_count = 0;       // hash format: the value in the key
   std::string who, label;
   int64_t since_ms = 0;
 };
@@ -108,7 +108,7 @@ std::string decode_name(const Reply &reply);
 // The value of `field` in an answer to INFO; empty if it is not there.
 std::string_view info_value(std::string_view info, std::string_view field);
 
-// Each fills `answer` or says why not. Views borrow from the reply.
+// Each fills `answer`, or returns the refusal. Views borrow from the reply.
 Refusal decode(const Reply &reply, AcquireAnswer &answer);
 Refusal decode(const Reply &reply, CountAnswer &answer);
 // The same for VOTE.

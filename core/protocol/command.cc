@@ -24,14 +24,14 @@ Command &begin(Command &out, const ServerFeatures &features, EvalMode eval, Scri
   return out;
 }
 
-// With the keys that most of them take.
+// With the keys that most scripts take.
 Command &begin(Command &out, const ServerFeatures &features, EvalMode eval, Script script,
                const LockKeys &keys) {
   return begin(out, features, eval, script, keys.format,
                {keys.lock, keys.queue, keys.fence, keys.readers});
 }
 
-// .. and those after which a free key may be left to others, or is.
+// .. and the key of turns, for scripts that may leave a free lock to other libraries.
 Command &begin_turn(Command &out, const ServerFeatures &features, EvalMode eval, Script script,
                     const LockKeys &keys) {
   return begin(out, features, eval, script, keys.format,
@@ -66,7 +66,7 @@ void release(Command &out, const ServerFeatures &features, EvalMode eval, const 
 void track(Command &on, Command &next, Command &look, const LockKeys &keys) {
   on.add("CLIENT").add("TRACKING").add("ON").add("OPTIN");
   next.add("CLIENT").add("CACHING").add("YES");
-  look.add("EXISTS").add(keys.lock);  // GET would bring whatever stands there
+  look.add("EXISTS").add(keys.lock);  // GET would transfer a value of any size
 }
 
 void cancel(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
@@ -151,7 +151,7 @@ void announce(Command &out, const std::string &key, const std::string &text, int
 void withdraw_name(Command &out, const std::string &key) { out.add("DEL").add(key); }
 
 void ask_name(Command &out, const std::string &key) {
-  // Never more than a name can be long: to a longer reply the connection would be given up.
+  // At most the longest name: a longer reply would end the connection.
   out.add("GETRANGE").add(key).add(int64_t{0}).add(kMaxNameTextBytes - 1);
 }
 

@@ -46,7 +46,7 @@ class Command {
   size_t digit_count_ = 0;
 };
 
-// How scripts speak to this server.
+// The features of a server on which the arguments of scripts depend.
 struct ServerFeatures {
   bool is_sharded = false;
   std::string_view prefix;  // of channels; outlives the features
@@ -61,9 +61,9 @@ struct HolderInfo {
 };
 
 // Each fills `out`, which borrows from the arguments.
-// Be told, once, when `key` changes: three commands, to be sent together.
+// Track the key: the server reports its next change. Three commands, to be sent together.
 void track(Command &on, Command &next, Command &look, const LockKeys &keys);
-// Who has a lock or asks for it.
+// A holder of a lock, or a caller that requests it.
 struct Identity {
   std::string_view token;
   std::string_view owner;  // hash format only
@@ -79,7 +79,7 @@ struct AcquireCall {
 // ACQUIRE, VOTE, ACQUIRE READ or UPGRADE.
 void acquire(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
              const AcquireCall &call);
-// After how many grants in a row the lock is left to other libraries, and for how long.
+// The number of grants in a row after which the lock is left to other libraries, and for how long.
 struct ForeignTurn {
   static constexpr int64_t kAutomatic = -1;
   // 0: never. kAutomatic: only after a foreign holder was seen.
@@ -91,21 +91,21 @@ void release(Command &out, const ServerFeatures &features, EvalMode eval, const 
              const Identity &identity, const ForeignTurn &turn, int64_t grant_count);
 void cancel(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
             std::string_view member, std::string_view owner);
-// `fence`: of the writer, so that a late copy does not end a later upgrade; 0 for whichever it is.
+// `fence`: of the writer, so that a late copy does not end a later upgrade; 0 for any writer.
 void downgrade(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
                std::string_view token, int64_t lease_ms, int64_t fence);
-// Of a hold that may have others beside it. `is_marked`: it was attached.
+// Extend one of several holders. `is_marked`: it was attached.
 void extend_shared(Command &out, const ServerFeatures &features, EvalMode eval,
                    const LockKeys &keys, const Identity &identity, int64_t lease_ms,
                    bool is_marked);
 void serve_queue(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys);
-// `is_described`: the holder wrote its info, whose expiry goes along; `info`: write it now.
+// `is_described`: the holder wrote its info, whose expiry is extended, too; `info`: write it now.
 void extend(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
             std::string_view token, int64_t lease_ms, bool is_described, const HolderInfo *info);
-// `count`: how often the lease was detached and attached before, as ATTACH answered.
+// `count`: the number of earlier detaches and attaches of the lease, as ATTACH answered.
 void detach(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
             const Identity &identity, int64_t count);
-// `call`: names this call and no other, so that it can be repeated.
+// `call`: a name of this call alone, so that the command can be repeated.
 void attach(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
             std::string_view token, int64_t lease_ms, std::string_view call);
 // `fence`: the highest of those that the nodes of a quorum gave this token.

@@ -16,20 +16,20 @@ namespace redlatch::protocol {
 // the fence: a queue never mixes them.
 struct LockKeys {
   Format format;
-  std::string lock;     // the lock itself: what other lock libraries see
+  std::string lock;     // the lock itself, which other lock libraries see
   std::string queue;    // zset of waiters
   std::string fence;    // last fence
-  std::string readers;  // zset of those who share the lock, and when each lease ends
-  std::string info;     // who holds, for people
+  std::string readers;  // zset of the readers, and when each lease ends
+  std::string info;     // the description of the holder, for people
   std::string turn;     // whose turn it is, ours or that of other libraries
 
   LockKeys(std::string_view name_space, std::string_view name, Format eval);
 };
 
-// Whether a key may be one that we keep beside a lock: it ends like those.
+// True if a key ends like the auxiliary keys of a lock.
 bool is_auxiliary(std::string_view key);
 
-// Whether a key is the name of a client: it ends as their channels do.
+// True if a key ends like those that hold the names of clients.
 bool is_client_name(std::string_view key);
 
 // 1 to kMaxNameBytes bytes that cannot be taken for an auxiliary key.

@@ -11,16 +11,16 @@
 
 namespace redlatch::protocol {
 
-// How a lock stands in its key (docs/wire.md, "Formats").
+// The format of a lock's key (docs/wire.md, "Formats").
 enum class Format : uint8_t {
-  kString = 1,  // the token of who has it, or that readers share it
-  kHash = 2,    // a hash: owner -> how often it holds; what Redisson's locks are
-  kHashRw = 3,  // a hash with a mode; what Redisson's read-write locks are
+  kString = 1,  // the token of the holder, or kShared
+  kHash = 2,    // a hash: owner -> hold count, as Redisson's locks
+  kHashRw = 3,  // a hash with a mode, as Redisson's read-write locks
 };
 inline constexpr Format kFormats[] = {Format::kString, Format::kHash, Format::kHashRw};
 
-// KEYS, ARGV and replies stand at the top of protocol/scripts/<name>.lua. The hash formats have no
-// plain EXTEND, RAISE_FENCE, ATTACH and VOTE, and only that with a mode has readers.
+// KEYS, ARGV and replies: see the top of protocol/scripts/<name>.lua. The hash formats have no
+// plain EXTEND, RAISE_FENCE, ATTACH and VOTE, and only the one with a mode has readers.
 enum class Script : uint8_t {
   kAcquire,
   kRelease,
@@ -45,11 +45,11 @@ inline constexpr size_t kScriptCount = 17;
 struct ScriptText {
   std::string_view name;  // as in the file's name: "acquire"
   std::string_view text;
-  std::string_view sha1;  // 40 lower-case hex digits: what EVALSHA names the text by
+  std::string_view sha1;  // 40 lower-case hex digits, the argument of EVALSHA
 };
 
 // `sharded`: the variant that uses SPUBLISH (servers from 7.0 on) instead of PUBLISH.
-// Those that know no lock, kList and kProbe, are found under kString; a script that a format lacks
+// Scripts without a lock, kList and kProbe, are found under kString. A script that a format lacks
 // is empty.
 const ScriptText& script_text(Script script, Format format, bool sharded);
 

@@ -24,10 +24,10 @@ inline constexpr size_t kCidSize = 22;
 inline constexpr size_t kTokenSize = 32;
 inline constexpr size_t kMemberSize = 51;
 
-// What a waiter waits for. A reader that waits to be the writer goes on reading.
+// The mode that a waiter requests. kUpgrade: a reader that keeps its lease while it waits.
 enum class Mode : char { kWrite = 'x', kRead = 's', kUpgrade = 'u' };
 
-// What stands in the lock key while readers share it.
+// The value of the lock key while readers share it.
 inline constexpr std::string_view kShared = "rl:shared";
 
 std::string make_cid(std::span<const uint8_t, 16> random);
@@ -36,23 +36,23 @@ std::string make_token(std::string_view cid, uint64_t rid);
 std::string make_member(std::string_view token, Mode mode, int64_t claim_ms, int64_t wait_ms,
                         std::string_view owner = {});
 
-// Whether `value` can be a token of ours. A holder that does not match is foreign.
+// True if `value` has the form of our tokens. A holder of another form is foreign.
 bool is_token(std::string_view value);
 
-// Who waits, and for what; nothing if the member is none of ours.
+// The token and the mode of a waiter; nullopt if the member is not of our form.
 struct QueueEntry {
   std::string_view token;  // borrowed from the member
   Mode mode;
 };
 std::optional<QueueEntry> parse_member(std::string_view member);
 
-// What arrives on a client's channel.
+// A message on a client's channel.
 struct Push {
   enum class Kind : uint8_t { kGrant, kHead };
   Kind kind;
   uint64_t rid;
   Mode mode = Mode::kWrite;  // grant
-  int64_t ms;                // grant: the claim; head: look again when this has passed
+  int64_t ms;                // grant: ttl of the provisional lease; head: poll when this has passed
   int64_t fence = 0;         // grant
   int64_t server_ms = 0;
   std::string_view key_digest;  // of the lock key; borrowed from the message
