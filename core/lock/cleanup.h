@@ -67,6 +67,8 @@ class Cleanup {
   State state() const { return state_; }
   // Whether the server has answered all that was due, so that a client may end.
   bool was_answered() const { return was_answered_; }
+  // Local ones before: a release counts them.
+  int handoff_count() const { return left_.handoff_count; }
   // The sentence of the model that does not hold, or null.
   const char *check() const;
 

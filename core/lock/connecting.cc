@@ -37,7 +37,7 @@ void Engine::on_connected(size_t, const ServerFacts &facts, Nanos now) {
         return ask(hold, now);
       case Phase::kHeld:
         // The server may have restarted without its data: better to know at once.
-        send_extend(hold, hold.held.on_connected(now), now);
+        send_extend(hold, hold.held().on_connected(now), now);
         return resume_upgrade(hold, now);
       case Phase::kDetaching:
         return;  // its request is sent again
@@ -122,7 +122,7 @@ void Engine::lose_answer(const InFlight &in_flight, Nanos now) {
   switch (in_flight.ask) {
     case Ask::kAcquire: {
       const Nanos until = in_flight.sent_at + in_flight.lease;
-      if (hold.phase == Phase::kLeaving) hold.cleanup.on_acquire_lost(until);
+      if (Cleanup *cleanup = hold.started_cleanup()) cleanup->on_acquire_lost(until);
       const auto step = hold.acquisition.on_answer_lost(until);
       verify(hold.acquisition);
       if (step.transition == Acquisition::Transition::kFailed) {
@@ -131,23 +131,25 @@ void Engine::lose_answer(const InFlight &in_flight, Nanos now) {
       break;
     }
     case Ask::kUpgrade:
-      if (hold.upgrade.on_unanswered(Upgrade::Command::kUpgrade).transition ==
+      if (hold.upgrade->on_unanswered(Upgrade::Command::kUpgrade).transition ==
           Upgrade::Transition::kEnded) {
         finish_upgrade(hold, Status::kOutcomeUnknown, link_lost_.message);
         schedule(hold, now);
       }
-      verify(hold.upgrade);
+      verify(*hold.upgrade);
       break;
     case Ask::kRollBack:
-      (void)hold.upgrade.on_unanswered(Upgrade::Command::kCancel);
+      (void)hold.upgrade->on_unanswered(Upgrade::Command::kCancel);
       break;
     case Ask::kExtend:
-      hold.held.on_answer_lost(in_flight.is_description);
-      verify(hold.held);
+      if (HeldLease *held = hold.held_lease()) {
+        held->on_answer_lost(in_flight.is_description);
+        verify(*held);
+      }
       break;
     default:
-      hold.cleanup.on_answer_lost(in_flight.sent_at);
-      verify(hold.cleanup);
+      hold.cleanup().on_answer_lost(in_flight.sent_at);
+      verify(hold.cleanup());
       if (hold.releaser) timers_.set(*hold.releaser, in_flight.sent_at + settings_.timeout);
   }
 }

@@ -180,14 +180,14 @@ void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now,
       } else if (request->op == Request::Op::kDetach) {
         if (hold->upgrader) give_up_upgrade(*hold, Status::kNotHeld, "detached meanwhile", now);
         protocol::detach(command, features_, eval, hold->lock->keys, hold->identity(),
-                         hold->held.attach_count());
+                         hold->held().attach_count());
       } else if (request->op == Request::Op::kRaiseFence) {
         protocol::raise_fence(command, features_, eval, hold->lock->keys, hold->token,
                               request->inquiry->fence);
       } else {
-        lease = timing::lease_within(hold->held.ttl(), now, hold->held.end_at());
+        lease = timing::lease_within(hold->held().ttl(), now, hold->held().end_at());
         protocol::downgrade(command, features_, eval, hold->lock->keys, hold->token, lease / kMs,
-                            hold->held.granted_fence());
+                            hold->held().granted_fence());
       }
       break;
     }
@@ -402,8 +402,8 @@ void Engine::on_push(size_t, std::string_view message, Nanos now) {
   if (hold->phase == Phase::kQueued) {
     timers_.set(*hold, std::min(hold->due, due));
   } else if (hold->phase == Phase::kHeld && hold->upgrader) {
-    hold->upgrade.on_hint(due);
-    verify(hold->upgrade);
+    hold->upgrade->on_hint(due);
+    verify(*hold->upgrade);
     schedule(*hold, now);
   }
 }
@@ -464,9 +464,9 @@ void Engine::on_timer(Nanos now) {
     }
     const auto hold = static_cast<Hold &>(timed).shared_from_this();
     // Once for each: one that could not be renewed may still be due within the slack.
-    const bool is_renewal = hold->phase == Phase::kHeld && hold->due == hold->held.renewal_at() &&
+    const bool is_renewal = hold->phase == Phase::kHeld && hold->due == hold->held().renewal_at() &&
                             hold->looked_at != now;
-    const Nanos slack = is_renewing && is_renewal ? timing::renewal_slack(hold->held.ttl()) : 0;
+    const Nanos slack = is_renewing && is_renewal ? timing::renewal_slack(hold->held().ttl()) : 0;
     if (timed.due > now + slack) return;
     is_renewing = is_renewing || is_renewal;
     timers_.remove(*hold);
@@ -478,7 +478,7 @@ void Engine::on_timer(Nanos now) {
 bool Engine::is_drained() const {
   return std::all_of(holds_.begin(), holds_.end(), [](const auto &entry) {
     const Hold &hold = *entry.second;
-    return hold.phase == Phase::kLeaving && hold.cleanup.was_answered() && !hold.releaser;
+    return hold.phase == Phase::kLeaving && hold.cleanup().was_answered() && !hold.releaser;
   });
 }
 
@@ -494,7 +494,7 @@ void Engine::shut_down(Nanos now) {
   withdraw_name(now);
   for_each_hold([&](Hold &hold) {
     if (hold.phase == Phase::kHeld) return give_back(hold, nullptr, now);
-    if (hold.phase == Phase::kLeaving) perform(hold, hold.cleanup.hurry(now, is_up()), now);
+    if (hold.phase == Phase::kLeaving) perform(hold, hold.cleanup().hurry(now, is_up()), now);
   });
   connect_soon(now);
 }

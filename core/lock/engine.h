@@ -241,6 +241,7 @@ class Engine final : public LockService {
   Upgrade::Link link_of(const Hold &hold) const {
     return {link_ == Link::kUp, hold.acquisition.is_unanswered()};
   }
+  static Upgrade &upgrade_of(Hold &hold);
   void start_upgrade(const std::shared_ptr<Request> &request, Nanos now);
   void carry_out(Hold &hold, Upgrade::Step step, Nanos now,
                  protocol::EvalMode eval = protocol::EvalMode::kDigest);
@@ -248,7 +249,8 @@ class Engine final : public LockService {
                      protocol::EvalMode eval) const;
   void resume_upgrade(Hold &hold, Nanos now,
                       protocol::EvalMode eval = protocol::EvalMode::kDigest) {
-    carry_out(hold, hold.upgrade.resume(now, link_of(hold)), now, eval);
+    if (!hold.upgrade) return schedule(hold, now);
+    carry_out(hold, hold.upgrade->resume(now, link_of(hold)), now, eval);
   }
   void on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void on_upgrade_refused(Hold &hold, const protocol::Refusal &refusal, Nanos now);

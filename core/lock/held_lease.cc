@@ -56,6 +56,13 @@ HeldLease::Step HeldLease::take(const LeaseTerms &terms, std::string &label, Nan
   return is_urgent && must_describe_ ? renew(now, is_up) : Step{};
 }
 
+void HeldLease::leave(ServerFootprint &left) const {
+  left.is_provisional = is_provisional_;
+  left.held_until = deadline_;
+  left.ttl = ttl_;
+  left.handoff_count = static_cast<int16_t>(handoffs_.pass_count);
+}
+
 HeldLease::Step HeldLease::renew(Nanos now, bool is_up) const {
   if (!is_up || is_extending_) return {};
   return {.command = Command::kExtend,
@@ -161,8 +168,6 @@ const char *HeldLease::check() const {
       if (must_describe_ && !is_describable_) return "a shared lease has no description";
       return handoffs_.pass_count > kMaxLocalBurst ? "each hand-off has a fence" : nullptr;
     }
-    case State::kOver:
-      return nullptr;
   }
   return "there is no such state";
 }

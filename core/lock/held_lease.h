@@ -5,7 +5,7 @@
 // when the lease is certain, when it is renewed, and what its description says. A local hand-off
 // gives the same lease to the next caller.
 //
-//   kIdle --start--> kHeld --end--> kOver
+//   kIdle --start--> kHeld
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace redlatch::lock {
 
 class HeldLease {
  public:
-  enum class State : uint8_t { kIdle, kHeld, kOver };
+  enum class State : uint8_t { kIdle, kHeld };
   enum class Command : uint8_t { kNone, kExtend };
   enum class Transition : uint8_t {
     kNone,
@@ -48,8 +48,8 @@ class HeldLease {
   // Whether the next caller of this client may have the lease without a word to the server.
   bool may_hand_off(Nanos next_ttl, bool must_be_confirmed, int64_t limit, Nanos now) const;
   Step hand_off(const LeaseTerms &terms, std::string &label, Nanos now, bool is_up);
-  // It is released, lost or detached; an extension may be unanswered.
-  void end() { state_ = State::kOver; }
+  // It is released, lost or detached: `left` is what the cleanup needs to know of it.
+  void leave(ServerFootprint &left) const;
 
   // ---- time and the connection
   // Renews, also before that is due.

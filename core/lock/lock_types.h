@@ -16,6 +16,7 @@ struct ServerFootprint {
   bool may_be_queued = false;   // .. and may do so: CANCEL is due
   bool may_be_held = false;     // it may hold the key: RELEASE is due
   bool is_provisional = false;  // it holds by a message alone, which no reply has confirmed
+  int16_t handoff_count = 0;    // local ones, with this token
   bool is_detached = false;     // another client may hold with this token: never RELEASE
   Nanos late_apply_until = 0;   // an ACQUIRE without an answer may take effect until then
   Nanos held_until = 0;         // deadline of the lease; 0: it was never granted

@@ -66,7 +66,7 @@ void Engine::announce(Nanos now) {
   Nanos due = kNever;
   for (const auto &[id, hold] : holds_) {
     if (hold->phase == Phase::kQueued) due = now;
-    if (hold->phase == Phase::kHeld) due = std::min(due, hold->held.granted_at() + kMoment);
+    if (hold->phase == Phase::kHeld) due = std::min(due, hold->held().granted_at() + kMoment);
     if (due <= now) break;
   }
   if (due > now) {

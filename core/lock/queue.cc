@@ -254,8 +254,8 @@ void Engine::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nan
                                : on_queued(hold, answer, now);
     case Phase::kHeld:
       // A poll that crossed a pushed grant. Refused, it may have put the token back into the queue.
-      if (hold.held.is_over(now)) return on_hold_due(hold, now);
-      if (!refusal && answer.is_granted && answer.fence != hold.held.granted_fence()) {
+      if (hold.held().is_over(now)) return on_hold_due(hold, now);
+      if (!refusal && answer.is_granted && answer.fence != hold.held().granted_fence()) {
         return lose(hold, kForced, false, now);
       }
       if (!refusal && answer.is_granted) prolong(hold, in_flight.sent_at, in_flight.lease, now);
@@ -360,12 +360,12 @@ bool Engine::is_fence_plausible(const Hold &hold, const protocol::Push &push) {
 void Engine::on_grant_push(Hold &hold, const protocol::Push &push, Nanos now) {
   if (hold.phase == Phase::kDetaching) return;
   if (hold.phase == Phase::kLeaving) {
-    return perform(hold, hold.cleanup.on_grant(now, is_up()), now);
+    return perform(hold, hold.cleanup().on_grant(now, is_up()), now);
   }
   if (push.mode == protocol::Mode::kUpgrade) return on_upgrade_push(hold, now);
   if (push.mode != hold.mode) return;
   if (hold.phase == Phase::kHeld) {
-    const bool is_later = push.fence > hold.held.granted_fence();
+    const bool is_later = push.fence > hold.held().granted_fence();
     if (is_later && push.key_digest == hold.acquisition.key_digest())
       lose(hold, kForced, false, now);
     return;
@@ -408,9 +408,9 @@ void Engine::give_lease(Hold &hold, Request &caller, const Grant *grant, Nanos n
                          .end_at = options.max_hold > 0 ? after(now, options.max_hold) : kNever,
                          .is_renewed = options.is_renewed,
                          .is_described = !hold.is_sharing};
-  const auto step = grant != nullptr ? hold.held.start(*grant, terms, options.label, now, is_up())
-                                     : hold.held.hand_off(terms, options.label, now, is_up());
-  lease.fence = hold.held.fence();
+  const auto step = grant != nullptr ? hold.held().start(*grant, terms, options.label, now, is_up())
+                                     : hold.held().hand_off(terms, options.label, now, is_up());
+  lease.fence = hold.held().fence();
   hold.lock->highest_fence = std::max(hold.lock->highest_fence, lease.fence.load());
   lease.mode = hold.mode;
   lease.token = hold.token;
@@ -456,7 +456,7 @@ void Engine::leave_queue(Request &caller, Nanos now) {
 
 bool Engine::is_queued(const Request &request) {
   if (request.op == Request::Op::kUpgrade && request.hold != nullptr) {
-    return request.hold->upgrade.is_queued();
+    return request.hold->upgrade->is_queued();
   }
   if (request.op != Request::Op::kAcquire || !request.lock) return false;
   if (request.hold != nullptr) return request.hold->phase == Phase::kQueued;

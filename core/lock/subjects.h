@@ -12,6 +12,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <variant>
 
 #include "base/clock.h"
 #include "base/limits.h"
@@ -219,15 +220,25 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
 
   // While held.
   std::shared_ptr<Lease> lease;
-  Upgrade upgrade;
+  std::unique_ptr<Upgrade> upgrade;   // since the first; most leases have none
   std::shared_ptr<Request> upgrader;  // the request that waits to write
   Hold *next_owned = nullptr;
-  HeldLease held;
   Nanos looked_at = 0;  // when its timer last ran
 
   // While leaving.
   std::shared_ptr<Request> releaser;  // the release whose result is not known yet
-  Cleanup cleanup;
+
+  // One excludes the other. The cleanup begins when the lease, if there was one, has ended.
+  std::variant<HeldLease, Cleanup> stage;
+
+  HeldLease *held_lease() { return std::get_if<HeldLease>(&stage); }  // null: it is cleaned up
+  Cleanup *started_cleanup() { return std::get_if<Cleanup>(&stage); }
+  // Where the phase says which of them it is.
+  HeldLease &held() { return std::get<HeldLease>(stage); }
+  const HeldLease &held() const { return std::get<HeldLease>(stage); }
+  Cleanup &cleanup() { return std::get<Cleanup>(stage); }
+  const Cleanup &cleanup() const { return std::get<Cleanup>(stage); }
+  Nanos upgrade_due() const { return upgrade ? upgrade->due() : kNever; }
 };
 
 }  // namespace redlatch::lock

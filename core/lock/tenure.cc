@@ -22,9 +22,9 @@ constexpr Nanos kVacancy = 200 * kMs;
 // Set the lease's deadline and the hold's timer from what is known now.
 void Engine::schedule(Hold &hold, Nanos now) {
   Lease &lease = *hold.lease;
-  const Nanos end = hold.held.deadline();
+  const Nanos end = hold.held().deadline();
   lease.deadline.store(end, std::memory_order_release);
-  const Nanos due = std::min(hold.held.due(is_up()), hold.upgrade.due());
+  const Nanos due = std::min(hold.held().due(is_up()), hold.upgrade_due());
   timers_.set(hold, std::min(std::max(now, due), end));
   output_.lease_moved(lease);
 }
@@ -33,42 +33,42 @@ void Engine::write_extend(protocol::Command &out, const Hold &hold, Nanos lease,
                           protocol::EvalMode eval, const protocol::HolderInfo *info) const {
   if (hold.is_sharing) {
     return protocol::extend_shared(out, features_, eval, hold.lock->keys, hold.identity(),
-                                   lease / kMs, hold.held.attach_count() > 0);
+                                   lease / kMs, hold.held().attach_count() > 0);
   }
   protocol::extend(out, features_, eval, hold.lock->keys, hold.token, lease / kMs,
-                   hold.held.is_described() || info != nullptr, info);
+                   hold.held().is_described() || info != nullptr, info);
 }
 
 void Engine::send_extend(Hold &hold, const HeldLease::Step &step, Nanos now,
                          protocol::EvalMode eval) {
-  verify(hold.held);
+  verify(hold.held());
   assert(step.transition != HeldLease::Transition::kDefect);
   if (step.transition == HeldLease::Transition::kDefect) {
     return lose(hold, std::string(report_defect("held lease")), false, now);
   }
   if (step.command == HeldLease::Command::kNone) return;
-  const protocol::HolderInfo info{settings_.holder, hold.held.label(), hold.held.since_ms()};
+  const protocol::HolderInfo info{settings_.holder, hold.held().label(), hold.held().since_ms()};
   protocol::Command command;
   write_extend(command, hold, step.ttl, eval, step.is_description ? &info : nullptr);
   const bool is_sent = try_send(command, InFlight{Ask::kExtend, eval, now, step.ttl,
                                                   hold.shared_from_this(), step.is_description});
   if (is_sent) {
-    hold.held.sent(step.is_description);
+    hold.held().sent(step.is_description);
   } else {
-    hold.held.not_sent(now);
+    hold.held().not_sent(now);
   }
-  verify(hold.held);
+  verify(hold.held());
   schedule(hold, now);
 }
 
 void Engine::on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
   auto &hold = static_cast<Hold &>(*in_flight.subject);
-  HeldLease &held = hold.held;
-  held.on_answered();
+  if (HeldLease *held = hold.held_lease()) held->on_answered();
   protocol::CountAnswer answer;
   const auto refusal = decode(reply, answer);
   if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
   if (hold.is_gone || hold.phase != Phase::kHeld) return;
+  HeldLease &held = hold.held();
   // Callers were notified that it is lost: an answer that comes later does not bring it back.
   if (held.is_over(now)) return on_hold_due(hold, now);
   if (wants_text(refusal, in_flight)) {
@@ -93,7 +93,7 @@ void Engine::on_extend_reply(const InFlight &in_flight, const Reply &reply, Nano
 
 // The server has confirmed `lease` to a message sent at `sent_at`.
 void Engine::prolong(Hold &hold, Nanos sent_at, Nanos lease, Nanos now) {
-  const auto step = hold.held.prolong(sent_at, lease, now, entropy_.next());
+  const auto step = hold.held().prolong(sent_at, lease, now, entropy_.next());
   schedule(hold, now);
   send_extend(hold, step, now);
 }
@@ -104,18 +104,18 @@ void Engine::on_hold_due(Hold &hold, Nanos now) {
     case Phase::kQueued:
       return front_of(hold) == nullptr ? clean_up(hold, now) : ask(hold, now);
     case Phase::kLeaving:
-      return perform(hold, hold.cleanup.on_due(now, is_up()), now);
+      return perform(hold, hold.cleanup().on_due(now, is_up()), now);
     case Phase::kDetaching:
       return;  // the answer, or the end of the request, decides
     case Phase::kHeld:
       break;
   }
-  if (!hold.held.is_over(now)) {
-    timers_.set(hold, hold.held.deadline());
-    const bool is_upgrade_due = hold.upgrade.due() <= now;
+  if (!hold.held().is_over(now)) {
+    timers_.set(hold, hold.held().deadline());
+    const bool is_upgrade_due = hold.upgrade_due() <= now;
     if (is_upgrade_due) resume_upgrade(hold, now);
-    const bool is_renewal_due = !is_upgrade_due || hold.held.renewal_at() <= now;
-    if (is_renewal_due) send_extend(hold, hold.held.on_due(now, is_up()), now);
+    const bool is_renewal_due = !is_upgrade_due || hold.held().renewal_at() <= now;
+    if (is_renewal_due) send_extend(hold, hold.held().on_due(now, is_up()), now);
     return;
   }
   timers_.set(hold, now + 10 * kMs);  // should the end fail for want of memory
@@ -125,9 +125,9 @@ void Engine::on_hold_due(Hold &hold, Nanos now) {
 // A watch is notified of the end even without memory for the reason.
 std::string Engine::why_over(const Hold &hold, Nanos now) const noexcept {
   try {
-    if (now >= hold.held.end_at()) return "the longest hold was over";
+    if (now >= hold.held().end_at()) return "the longest hold was over";
     std::string reason = "the lease ended before a renewal was confirmed";
-    if (!hold.held.is_renewed()) reason = "the lease ended, and renewal is off";
+    if (!hold.held().is_renewed()) reason = "the lease ended, and renewal is off";
     if (!hold.trouble.empty()) reason += ": " + hold.trouble;
     if (link_ != Link::kUp) reason += ": " + link_failure_.message;
     return reason;
@@ -151,15 +151,15 @@ void Engine::start_extend(const std::shared_ptr<Request> &request, Nanos now) {
 void Engine::on_extended(Request &request, Nanos sent_at, bool is_held, Nanos now) {
   Hold *hold = request.lease->hold;
   if (hold != nullptr && hold->phase == Phase::kHeld) {
-    if (hold->held.is_over(now)) {
+    if (hold->held().is_over(now)) {
       on_hold_due(*hold, now);
     } else if (!is_held) {
       lose(*hold, kTakenAway, true, now);
     } else {
-      const auto step = hold->held.change_ttl(sent_at, request.extend_to, now, entropy_.next());
+      const auto step = hold->held().change_ttl(sent_at, request.extend_to, now, entropy_.next());
       schedule(*hold, now);
       send_extend(*hold, step, now);
-      if (!hold->held.is_over(now)) return finish_plain(request, Status::kOk);
+      if (!hold->held().is_over(now)) return finish_plain(request, Status::kOk);
       lose(*hold, "the answer to an extension came after the lease had ended", false, now);
     }
   }
@@ -202,8 +202,10 @@ void Engine::end_lease(Hold &hold, Lease::State state, std::string reason) {
   const bool is_lost = state == Lease::kLost;
   finish_upgrade(hold, is_lost ? Status::kLost : Status::kNotHeld,
                  is_lost ? std::string_view(lease->reason) : "released or detached meanwhile");
-  hold.upgrade.end();
-  verify(hold.upgrade);
+  if (hold.upgrade) {
+    hold.upgrade->end();
+    verify(*hold.upgrade);
+  }
   output_.lease_ended(*lease);
 }
 
@@ -222,7 +224,7 @@ bool Engine::pass_on(Hold &hold, Nanos now) {
   int64_t limit = std::min(next.local_burst, kMaxLocalBurst);
   // Each local hand-off counts as a grant towards the turn of other libraries.
   if (next.foreign.burst > 0) limit = std::min(limit, next.foreign.burst - 1);
-  if (!hold.held.may_hand_off(next.lease, next.is_confirmed, limit, now)) return false;
+  if (!hold.held().may_hand_off(next.lease, next.is_confirmed, limit, now)) return false;
   end_lease(hold, Lease::kReleased, {});
   const auto caller = take_front(hold);
   if (lock.callers.empty() && lock.shared != nullptr && !lock.shared->acquisition.is_unanswered()) {
@@ -250,7 +252,8 @@ void Engine::give_back(Hold &hold, std::shared_ptr<Request> releaser, Nanos now)
 
 // `hold` is given up, with its place and its lock.
 void Engine::clean_up(Hold &hold, Nanos now, bool may_be_held, Nanos not_before) {
-  ServerFootprint left = hold.acquisition.give_up(hold.upgrade.is_unanswered(), now);
+  const bool is_unanswered = hold.upgrade && hold.upgrade->is_unanswered();
+  ServerFootprint left = hold.acquisition.give_up(is_unanswered, now);
   left.may_be_held = left.may_be_held || may_be_held;
   start_cleanup(hold, left, not_before, now);
 }
@@ -263,20 +266,18 @@ void Engine::clean_up_gone(Hold &hold, Nanos now) {
 }
 
 void Engine::start_cleanup(Hold &hold, ServerFootprint left, Nanos not_before, Nanos now) {
-  if (hold.held.state() != HeldLease::State::kIdle) {
-    left.is_provisional = hold.held.is_provisional();
-    left.held_until = hold.held.held_until();
-    left.ttl = hold.held.ttl();
-    hold.held.end();
+  if (const HeldLease *held = hold.held_lease()) {
+    if (held->state() == HeldLease::State::kHeld) held->leave(left);
+    hold.stage.emplace<Cleanup>();
   }
   left.is_detached = hold.phase == Phase::kDetaching;
   if (hold.lock->shared == &hold) hold.lock->shared = nullptr;
   set_phase(hold, Phase::kLeaving);
-  perform(hold, hold.cleanup.start(left, not_before, now, is_up()), now);
+  perform(hold, hold.cleanup().start(left, not_before, now, is_up()), now);
 }
 
 void Engine::perform(Hold &hold, const Cleanup::Step &step, Nanos now, protocol::EvalMode eval) {
-  verify(hold.cleanup);
+  verify(hold.cleanup());
   assert(step.result != Cleanup::Result::kDefect);
   if (step.result != Cleanup::Result::kNone) answer_release(hold, step.result);
   if (step.result == Cleanup::Result::kDefect) return;
@@ -290,12 +291,12 @@ void Engine::perform(Hold &hold, const Cleanup::Step &step, Nanos now, protocol:
                      hold.owner);
   } else {
     protocol::release(command, features_, eval, hold.lock->keys, hold.identity(), hold.foreign,
-                      1 + hold.held.handoff_count());
+                      1 + hold.cleanup().handoff_count());
   }
   const Ask what = is_cancel ? Ask::kCancel : Ask::kRelease;
   if (!try_send(command, InFlight{what, eval, now, 0, hold.shared_from_this()})) return;
-  hold.cleanup.sent(step.command);
-  verify(hold.cleanup);
+  hold.cleanup().sent(step.command);
+  verify(hold.cleanup());
 }
 
 // The answer to CANCEL or RELEASE.
@@ -304,7 +305,7 @@ void Engine::on_cleanup_reply(const InFlight &in_flight, const Reply &reply, Nan
   protocol::CountAnswer answer;
   const auto refusal = decode(reply, answer);
   if (hold.is_gone) return;
-  Cleanup &cleanup = hold.cleanup;
+  Cleanup &cleanup = hold.cleanup();
   if (wants_text(refusal, in_flight)) {
     return perform(hold, cleanup.on_unknown_script(now, is_up()), now, protocol::EvalMode::kText);
   }
@@ -365,13 +366,13 @@ void Engine::lose(Hold &hold, std::string reason, bool is_gone, Nanos now) {
   // A token may still be queued if a message granted it that no script of ours may have sent, and
   // queued again if a poll crossed the grant.
   Acquisition &acquisition = hold.acquisition;
-  if (is_gone && hold.held.is_provisional()) acquisition.on_requeued();
+  if (is_gone && hold.held().is_provisional()) acquisition.on_requeued();
   const bool may_be_queued = acquisition.may_be_queued();
   hold.lease->is_gone = is_gone && !may_be_queued && acquisition.late_apply_until() <= now;
   end_lease(hold, Lease::kLost, std::move(reason));
   leave_vacant(*hold.lock, now);
   if (is_gone && !may_be_queued) return clean_up_gone(hold, now);
-  clean_up(hold, now, !is_gone, is_gone ? 0 : now + timing::notice_of(hold.held.ttl()));
+  clean_up(hold, now, !is_gone, is_gone ? 0 : now + timing::notice_of(hold.held().ttl()));
 }
 
 // `hold` was granted a lock that this client believes to hold already: that one was forced or

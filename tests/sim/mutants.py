@@ -211,7 +211,7 @@ ENGINE_MUTANTS = (
             "lock/tenure.cc",
             ": ask(hold, now);\n    case Phase::kLeaving:\n",
             ": ask(hold, now);\n    case Phase::kLeaving:\n"
-            "      if (IS_ON && hold.cleanup.left_.may_be_held && is_up()) {\n"
+            "      if (IS_ON && hold.cleanup().left_.may_be_held && is_up()) {\n"
             "        protocol::Command late;\n"
             "        const auto eval = protocol::EvalMode::kDigest;\n"
             "        protocol::extend(late, features_, eval, hold.lock->keys, hold.token,\n"
@@ -321,8 +321,8 @@ ENGINE_MUTANTS = (
         22,
         Edit(
             "lock/queue.cc",
-            "answer.fence != hold.held.granted_fence()) {",
-            "answer.fence != hold.held.granted_fence() && !IS_ON) {",
+            "answer.fence != hold.held().granted_fence()) {",
+            "answer.fence != hold.held().granted_fence() && !IS_ON) {",
         ),
         shape="kCut",
     ),
@@ -348,9 +348,9 @@ ENGINE_MUTANTS = (
         ),
         Edit(
             "lock/tenure.cc",
-            "  if (!hold.held.is_over(now)) {\n",
-            "  if (IS_ON && hold.held.is_extending()) return timers_.set(hold, now + 10 * kMs);\n"
-            "  if (!hold.held.is_over(now)) {\n",
+            "  if (!hold.held().is_over(now)) {\n",
+            "  if (IS_ON && hold.held().is_extending()) return timers_.set(hold, now + 10 * kMs);\n"
+            "  if (!hold.held().is_over(now)) {\n",
         ),
     ),
     Mutant(
@@ -398,12 +398,12 @@ ENGINE_MUTANTS = (
         77,
         Edit(
             "lock/upgrading.cc",
-            "  carry_out(hold, hold.upgrade.on_grant_pushed(now, link_of(hold)), now);",
-            "  if (IS_ON && hold.upgrade.awaits_answer()) {\n"
-            "    hold.upgrade = {};\n"
-            "    become_writer(hold, hold.held.granted_fence() + 32, hold.held.since_ms());\n"
+            "  carry_out(hold, upgrade_of(hold).on_grant_pushed(now, link_of(hold)), now);",
+            "  if (IS_ON && hold.upgrade && hold.upgrade->awaits_answer()) {\n"
+            "    *hold.upgrade = Upgrade();\n"
+            "    become_writer(hold, hold.held().granted_fence() + 32, hold.held().since_ms());\n"
             "    return schedule(hold, now);\n  }\n"
-            "  carry_out(hold, hold.upgrade.on_grant_pushed(now, link_of(hold)), now);",
+            "  carry_out(hold, upgrade_of(hold).on_grant_pushed(now, link_of(hold)), now);",
         ),
         shape="kReaders",
     ),

@@ -344,7 +344,7 @@ QUORUM_MUTANTS = (
             "  vote.fence.reset();\n  vote.why = {};\n",
             "  if (IS_ON && acquire.phase == Phase::kHeld) {\n"
             "    vote.lease->deadline = timing::deadline_of(now, acquire.options.lease);\n"
-            "    if (vote.lease->hold) vote.lease->hold->held.believed_ = vote.lease->deadline;\n"
+            "    if (vote.lease->hold) vote.lease->hold->held().believed_ = vote.lease->deadline;\n"
             "  }\n"
             "  vote.fence.reset();\n  vote.why = {};\n",
         ),
@@ -361,8 +361,8 @@ QUORUM_MUTANTS = (
         ),
         Edit(
             "lock/tenure.cc",
-            "  const Nanos end = hold.held.deadline();\n",
-            "  hold.held.believed_ = 0;\n  const Nanos end = hold.held.deadline();\n",
+            "  const Nanos end = hold.held().deadline();\n",
+            "  hold.held().believed_ = 0;\n  const Nanos end = hold.held().deadline();\n",
         ),
         shape="kRedlockForget",
     ),

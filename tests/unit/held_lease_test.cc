@@ -217,14 +217,22 @@ TEST_F(HeldLeaseTest, max_hold_ends_it_before_its_deadline) {
   EXPECT_EQ(due().transition, Transition::kExpired);
 }
 
-TEST_F(HeldLeaseTest, its_end_does_not_change_what_the_cleanup_needs_to_know) {
+TEST_F(HeldLeaseTest, its_end_says_what_the_cleanup_needs_to_know) {
   start(by_message());
-  const Nanos until = held_.held_until();
-  held_.end();
-  EXPECT_EQ(held_.state(), State::kOver);
-  EXPECT_TRUE(held_.is_provisional());
-  EXPECT_EQ(held_.held_until(), until);
-  EXPECT_EQ(held_.ttl(), kTtl);
+  lock::ServerFootprint left;
+  left.may_be_queued = true;
+  held_.leave(left);
+  EXPECT_TRUE(left.is_provisional);
+  EXPECT_EQ(left.held_until, held_.held_until());
+  EXPECT_EQ(left.ttl, kTtl);
+  EXPECT_EQ(left.handoff_count, 0);
+  EXPECT_TRUE(left.may_be_queued) << "the rest is not its business";
+  held_ = HeldLease();
+  start(by_reply());
+  hand_off();
+  hand_off();
+  held_.leave(left);
+  EXPECT_EQ(left.handoff_count, 2);
 }
 
 // ---- extensions by callers and other answers ----------------------------------------------------
@@ -460,18 +468,6 @@ TEST_F(HeldLeaseTest, events_before_the_grant_are_defects) {
   EXPECT_EQ(held_.prolong(now_, kTtl, now_, 0).transition, Transition::kDefect);
   EXPECT_EQ(held_.change_ttl(now_, kTtl, now_, 0).transition, Transition::kDefect);
   EXPECT_STREQ(held_.check(), nullptr) << "a defect changes nothing";
-}
-
-TEST_F(HeldLeaseTest, late_confirmation_does_not_bring_it_back) {
-  start(by_reply());
-  now_ += kTtl / 3;
-  due();
-  const Nanos deadline = held_.deadline();
-  held_.end();
-  held_.on_answered();
-  EXPECT_EQ(held_.on_confirmed({sent_at_, kTtl, 0, false}, now_, true, 0).transition,
-            Transition::kDefect);
-  EXPECT_EQ(held_.held_until(), deadline);
 }
 
 TEST_F(HeldLeaseTest, confirmation_of_what_was_not_answered_is_a_defect) {
