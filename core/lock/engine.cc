@@ -33,7 +33,7 @@ Engine::Engine(const Settings &settings, std::span<const uint8_t, 16> random, ui
 Engine::~Engine() {
   for (auto &[id, hold] : holds_) {
     if (hold->lease) end_lease(*hold, Lease::kLost, "the client is gone");
-    hold->lock->callers.clear();
+    while (!hold->lock->waitlist.is_empty()) taken(*hold->lock, hold->lock->waitlist.take());
     hold->caller.reset();
     hold->releaser.reset();
   }
@@ -303,7 +303,8 @@ void Engine::on_request_due(Request &request, Nanos now) noexcept {
 Outcome Engine::why_late(const Request &request) const {
   switch (request.op) {
     case Request::Op::kAcquire:
-      return why_not_yet(request, request.hold != nullptr ? *request.hold : *request.lock->shared);
+      return why_not_yet(request,
+                         request.hold != nullptr ? *request.hold : *place_of(*request.lock));
     case Request::Op::kUpgrade:
       if (link_ != Link::kUp) return link_failure_;
       return failure(Status::kTimeout, "lock " + quoted(request.lease->name) +

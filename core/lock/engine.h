@@ -208,7 +208,12 @@ class Engine final : public LockService {
   static Request *front_of(const Hold &hold);
   static Acquisition::Front front_terms(const Hold &hold);
   void perform(Hold &hold, const Acquisition::Step &step, Nanos now);
-  std::shared_ptr<Request> take_front(Hold &hold);
+  static std::shared_ptr<Request> take_front(Hold &hold);
+  static std::shared_ptr<Request> taken(const LockName &lock, const Waitlist::Step &step);
+  static Request &request_of(Waitlist::Caller &caller) { return static_cast<Request &>(caller); }
+  // The hold that is in the server's queue for the callers of the waitlist; nullptr: there is none.
+  static Hold *place_of(const LockName &lock) { return static_cast<Hold *>(lock.waitlist.place()); }
+  static bool join(LockName &lock, const std::shared_ptr<Request> &caller);
   void ask(Hold &hold, Nanos now, protocol::EvalMode eval = protocol::EvalMode::kDigest);
   void send_ask(Hold &hold, Nanos now, protocol::EvalMode eval);
   bool must_line_up(Hold &hold);
@@ -224,7 +229,11 @@ class Engine final : public LockService {
   void serve_front(Hold &hold, const Grant &grant, Nanos now);
   void give_lease(Hold &hold, Request &caller, const Grant *grant, Nanos now);
   void fail_front(Hold &hold, Status status, std::string_view message, Nanos now);
-  Hold *open_next_place(Hold &hold);
+  struct Served {
+    std::shared_ptr<Request> caller;
+    Hold *next;
+  };
+  Served take_with_place(Hold &hold);
   void fail_callers(Hold &hold, Status status, std::string_view message, Nanos now);
   void leave_queue(Request &caller, Nanos now);
   Outcome why_not_yet(const Request &request, const Hold &hold) const;

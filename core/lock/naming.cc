@@ -148,7 +148,7 @@ void Engine::ask_wanted_name(LockName &lock, Nanos now) {
 void Engine::on_slow(Request &request, Nanos now) {
   timers_.set(request, request.wait_until);
   LockName &lock = *request.lock;
-  Hold *hold = request.hold != nullptr ? request.hold : lock.shared;
+  Hold *hold = request.hold != nullptr ? request.hold : place_of(lock);
   if (hold == nullptr || now < lock.blocker_due) return;
   lock.blocker_due = now + ClientNames::kRetryAfter;
   lock.is_name_wanted = true;

@@ -95,13 +95,13 @@ Hold &Engine::new_hold(const std::shared_ptr<LockName> &lock, const Request &cal
   holds_.emplace_hint(holds_.end(), hold->id, hold);
   lock->hold_count++;
   waiting_hold_count_++;
-  if (is_shared) lock->shared = hold.get();
   return *hold;
 }
 
 Request *Engine::front_of(const Hold &hold) {
   if (!hold.is_shared) return hold.caller.get();
-  return hold.lock->callers.empty() ? nullptr : hold.lock->callers.front().get();
+  const Waitlist &waitlist = hold.lock->waitlist;
+  return waitlist.is_empty() ? nullptr : &request_of(*waitlist.front());
 }
 
 Acquisition::Front Engine::front_terms(const Hold &hold) {
@@ -111,15 +111,19 @@ Acquisition::Front Engine::front_terms(const Hold &hold) {
 }
 
 std::shared_ptr<Request> Engine::take_front(Hold &hold) {
-  std::shared_ptr<Request> caller;
-  if (hold.is_shared) {
-    caller = std::move(hold.lock->callers.front());
-    hold.lock->callers.pop_front();
-  } else {
-    caller = std::exchange(hold.caller, nullptr);
-    caller->hold = nullptr;
-  }
+  if (hold.is_shared) return taken(*hold.lock, hold.lock->waitlist.take());
+  auto caller = std::exchange(hold.caller, nullptr);
+  caller->hold = nullptr;
   return caller;
+}
+
+// The caller that a step takes off the waitlist; null: the step is a defect.
+std::shared_ptr<Request> Engine::taken(const LockName &lock, const Waitlist::Step &step) {
+  verify(lock.waitlist);
+  assert(step.transition != Waitlist::Transition::kDefect);
+  if (step.caller != nullptr) return std::exchange(request_of(*step.caller).listed, nullptr);
+  (void)report_defect("waitlist");
+  return nullptr;
 }
 
 // Whether the owner has the lock already, so that it would wait for itself; then the request is
@@ -163,12 +167,13 @@ void Engine::start_acquire(const std::shared_ptr<Request> &request, Nanos now) {
   const bool is_shared = shares_place(*request);
   Hold *created = nullptr;
   try {
-    std::list<std::shared_ptr<Request>> node;
-    if (is_shared) node.push_back(request);
-    if (!is_shared || lock->shared == nullptr) created = &new_hold(lock, *request);
+    const bool has_place = is_shared && lock->waitlist.place() != nullptr;
+    if (!has_place) created = &new_hold(lock, *request);
     if (is_shared) {
-      lock->callers.splice(lock->callers.end(), node);
-      request->place = std::prev(lock->callers.end());
+      if (created != nullptr) (void)lock->waitlist.open(*created);
+      if (!join(*lock, request)) {
+        return finish(*request, Status::kInternal, report_defect("waitlist"));
+      }
     } else {
       created->caller = request;
       request->hold = created;
@@ -183,6 +188,15 @@ void Engine::start_acquire(const std::shared_ptr<Request> &request, Nanos now) {
   }
   if (request->wait_ms == 0) connect_soon(now);
   if (created != nullptr) ask(*created, now);
+}
+
+bool Engine::join(LockName &lock, const std::shared_ptr<Request> &caller) {
+  const auto step = lock.waitlist.join(*caller);
+  verify(lock.waitlist);
+  assert(step.transition != Waitlist::Transition::kDefect);
+  if (step.transition == Waitlist::Transition::kDefect) return false;
+  caller->listed = caller;
+  return true;
 }
 
 // Send ACQUIRE: the first time, as a poll, or after a lost answer. The same token each time.
@@ -380,20 +394,20 @@ void Engine::on_grant_push(Hold &hold, const protocol::Push &push, Nanos now) {
   perform(hold, hold.acquisition.on_message(message, front_terms(hold), now), now);
 }
 
-// `hold` is about to leave the queue with its first caller: the others get a new place in the
-// server's queue, to be asked for afterwards.
-Hold *Engine::open_next_place(Hold &hold) {
-  if (!hold.is_shared) return nullptr;
-  const auto &callers = hold.lock->callers;
-  if (callers.size() > 1) return &new_hold(hold.lock, **std::next(callers.begin()));
-  hold.lock->shared = nullptr;
-  return nullptr;
+// The first caller leaves the queue, and uses up `hold`. The others get a new place in the server's
+// queue, to be asked for afterwards.
+Engine::Served Engine::take_with_place(Hold &hold) {
+  if (!hold.is_shared) return {take_front(hold), nullptr};
+  LockName &lock = *hold.lock;
+  Waitlist::Caller *second = lock.waitlist.second();
+  Hold *next = second == nullptr ? nullptr : &new_hold(hold.lock, request_of(*second));
+  return {taken(lock, lock.waitlist.serve(hold, next)), next};
 }
 
 void Engine::serve_front(Hold &hold, const Grant &grant, Nanos now) {
   lose_predecessor(hold, now);
-  Hold *next = open_next_place(hold);
-  const auto caller = take_front(hold);
+  const auto [caller, next] = take_with_place(hold);
+  if (!caller) return give_back(hold, nullptr, now);
   hold.acquisition.served();
   set_phase(hold, Phase::kHeld);
   give_lease(hold, *caller, &grant, now);
@@ -430,8 +444,8 @@ void Engine::give_lease(Hold &hold, Request &caller, const Grant *grant, Nanos n
 }
 
 void Engine::fail_front(Hold &hold, Status status, std::string_view message, Nanos now) {
-  Hold *next = open_next_place(hold);
-  finish(*take_front(hold), status, message);
+  const auto [caller, next] = take_with_place(hold);
+  if (caller) finish(*caller, status, message);
   clean_up(hold, now, true);
   if (next != nullptr) ask(*next, now);
 }
@@ -443,14 +457,9 @@ void Engine::fail_callers(Hold &hold, Status status, std::string_view message, N
 
 // `caller` is finished; its place goes to the others, or back to the server.
 void Engine::leave_queue(Request &caller, Nanos now) {
-  Hold &hold = caller.hold != nullptr ? *caller.hold : *caller.lock->shared;
-  std::shared_ptr<Request> keep;
-  if (hold.is_shared) {
-    keep = *caller.place;
-    hold.lock->callers.erase(caller.place);
-  } else {
-    keep = take_front(hold);
-  }
+  LockName &lock = *caller.lock;
+  Hold &hold = caller.hold != nullptr ? *caller.hold : *place_of(lock);
+  const auto keep = hold.is_shared ? taken(lock, lock.waitlist.leave(caller)) : take_front(hold);
   if (front_of(hold) == nullptr) clean_up(hold, now);
 }
 
@@ -461,8 +470,9 @@ bool Engine::is_queued(const Request &request) {
   if (request.op != Request::Op::kAcquire || !request.lock) return false;
   if (request.hold != nullptr) return request.hold->phase == Phase::kQueued;
   const LockName &lock = *request.lock;
-  if (lock.shared == nullptr) return false;
-  return lock.shared->phase == Phase::kQueued || lock.callers.front().get() != &request;
+  const Hold *place = place_of(lock);
+  if (place == nullptr) return false;
+  return place->phase == Phase::kQueued || lock.waitlist.front() != &request;
 }
 
 Outcome Engine::why_not_yet(const Request &request, const Hold &hold) const {

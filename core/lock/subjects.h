@@ -24,6 +24,7 @@
 #include "lock/lock_types.h"
 #include "lock/timer_queue.h"
 #include "lock/upgrade.h"
+#include "lock/waitlist.h"
 #include "protocol/answer.h"
 #include "protocol/command.h"
 #include "protocol/keys.h"
@@ -68,11 +69,7 @@ struct LockName : Subject {
   const protocol::LockKeys keys;
   size_t hold_count = 0;  // the engine forgets the name at 0
 
-  // Callers that pass the lock on to each other, first come first, and the hold that stands in the
-  // server's queue for them. With callers there always is one; after a lock was passed on to the
-  // last of them it stays for the next (vacant) until that lock is given back.
-  std::list<std::shared_ptr<Request>> callers;
-  Hold *shared = nullptr;
+  Waitlist waitlist;          // of callers that share a place, which is a hold
   Hold *holder = nullptr;     // the hold that has the lock alone, as far as this client knows
   bool has_sharers = false;   // this client has shared the lock
   Hold *owned = nullptr;      // the holds of named owners, by Hold::next_owned
@@ -123,7 +120,7 @@ struct Inquiry {
 
 // Something a caller started. Finished once; the result does not change afterwards. Ten thousand of
 // them may wait: it is kept small.
-struct Request : Subject, Timed {
+struct Request : Subject, Timed, Waitlist::Caller {
   enum class Op : uint8_t {
     kConnect,
     kAcquire,
@@ -161,7 +158,8 @@ struct Request : Subject, Timed {
 
   // While it waits.
   Hold *hold = nullptr;  // release, upgrade: its hold; acquire: its own place, if not shared
-  std::list<std::shared_ptr<Request>>::iterator place;  // in the list that it stands in
+  std::shared_ptr<Request> listed;  // itself, in a waitlist, which keeps no caller alive
+  std::list<std::shared_ptr<Request>>::iterator place;  // without a hold: in the list of these
   bool is_sent = false;                                 // the server may have carried it out
   bool is_unanswered = false;                           // .. and an earlier copy got no answer
   uint64_t waiter = 0;                                  // the number of the thread that waits
@@ -190,7 +188,7 @@ struct NameQuery : Subject {
 // A reader that waits to be the writer stays kHeld: see upgrade.h.
 //
 // A lock that passes on inside the client keeps its hold; only the lease changes.
-struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
+struct Hold : Subject, Timed, Waitlist::Place, std::enable_shared_from_this<Hold> {
   enum class Phase : uint8_t { kAsking, kQueued, kHeld, kDetaching, kLeaving };
 
   explicit Hold(uint64_t id_) : Timed(Timed::Kind::kHold), id(id_), watcher(id_) {}
@@ -203,7 +201,7 @@ struct Hold : Subject, Timed, std::enable_shared_from_this<Hold> {
   bool is_sharing = false;  // others may have it, too: extended as one of several
   Phase phase = Phase::kAsking;
   bool is_gone = false;             // forgotten; only a reply in flight still refers to it
-  bool is_shared = false;           // stands for LockName::callers
+  bool is_shared = false;           // for the callers of LockName::waitlist
   bool is_vote = false;             // one of several: a no is followed by a RELEASE as well
   bool is_unfenced = false;         // acquired by VOTE
   std::shared_ptr<Request> caller;  // else for this one

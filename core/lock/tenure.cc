@@ -8,15 +8,6 @@
 
 namespace redlatch::lock {
 
-namespace {
-
-// How long a place in the server's queue is kept for a next caller after the last one was passed
-// the lock: long enough for callers that come and go, short enough not to show a waiter that is
-// none.
-constexpr Nanos kVacancy = 200 * kMs;
-
-}  // namespace
-
 // ---- held --------------------------------------------------------------------------------------
 
 // Set the lease's deadline and the hold's timer from what is known now.
@@ -219,16 +210,20 @@ void Engine::start_release(const std::shared_ptr<Request> &request, Nanos now) {
 // Give the lock to the next caller of this client without asking the server, if its turn allows.
 bool Engine::pass_on(Hold &hold, Nanos now) {
   LockName &lock = *hold.lock;
-  if (!hold.is_shared || hold.is_sharing || lock.callers.empty() || is_shut_) return false;
-  const AcquireOptions &next = lock.callers.front()->options;
-  int64_t limit = std::min(next.local_burst, kMaxLocalBurst);
-  // Each local hand-off counts as a grant towards the turn of other libraries.
-  if (next.foreign.burst > 0) limit = std::min(limit, next.foreign.burst - 1);
+  if (!hold.is_shared || hold.is_sharing || lock.waitlist.is_empty() || is_shut_) return false;
+  const AcquireOptions &next = request_of(*lock.waitlist.front()).options;
+  const int64_t limit = Waitlist::handoff_limit(next.local_burst, next.foreign.burst);
   if (!hold.held().may_hand_off(next.lease, next.is_confirmed, limit, now)) return false;
   end_lease(hold, Lease::kReleased, {});
-  const auto caller = take_front(hold);
-  if (lock.callers.empty() && lock.shared != nullptr && !lock.shared->acquisition.is_unanswered()) {
-    timers_.set(*lock.shared, std::min(lock.shared->due, now + kVacancy));
+  const auto step = lock.waitlist.hand_off(now);
+  const auto caller = taken(lock, step);
+  if (!caller) {
+    give_back(hold, nullptr, now);
+    return true;
+  }
+  Hold *place = place_of(lock);
+  if (step.due != kNever && !place->acquisition.is_unanswered()) {
+    timers_.set(*place, std::min(place->due, step.due));
   }
   give_lease(hold, *caller, nullptr, now);
   return true;
@@ -236,7 +231,7 @@ bool Engine::pass_on(Hold &hold, Nanos now) {
 
 // A place in the queue without a caller must be cancelled before the release, which would grant it.
 void Engine::leave_vacant(LockName &lock, Nanos now) {
-  if (lock.shared != nullptr && lock.callers.empty()) clean_up(*lock.shared, now);
+  if (lock.waitlist.state() == Waitlist::State::kVacant) clean_up(*place_of(lock), now);
 }
 
 void Engine::give_back(Hold &hold, std::shared_ptr<Request> releaser, Nanos now) {
@@ -246,7 +241,7 @@ void Engine::give_back(Hold &hold, std::shared_ptr<Request> releaser, Nanos now)
     hold.releaser->hold = &hold;
     if (link_ != Link::kUp) timers_.set(*hold.releaser, now + settings_.timeout);
   }
-  if (hold.lock->shared != &hold) leave_vacant(*hold.lock, now);
+  if (hold.lock->waitlist.place() != &hold) leave_vacant(*hold.lock, now);
   clean_up(hold, now, true);
 }
 
@@ -271,7 +266,8 @@ void Engine::start_cleanup(Hold &hold, ServerFootprint left, Nanos not_before, N
     hold.stage.emplace<Cleanup>();
   }
   left.is_detached = hold.phase == Phase::kDetaching;
-  if (hold.lock->shared == &hold) hold.lock->shared = nullptr;
+  hold.lock->waitlist.close(hold);
+  verify(hold.lock->waitlist);
   set_phase(hold, Phase::kLeaving);
   perform(hold, hold.cleanup().start(left, not_before, now, is_up()), now);
 }
@@ -407,7 +403,7 @@ void Engine::forget(Hold &hold) {
   hold.is_gone = true;
   timers_.remove(hold);
   timers_.dismiss();
-  if (hold.lock->shared == &hold) hold.lock->shared = nullptr;
+  hold.lock->waitlist.close(hold);
   if (--hold.lock->hold_count == 0) names_.erase(id_of(*hold.lock));
   holds_.erase(hold.id);
 }
