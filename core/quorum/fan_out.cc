@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// QuorumClient: release and extend, sent to all votes of a lease.
+// FanOut: release and extend, sent to all votes of a lease.
 #include <new>
 
 #include "base/text.h"
@@ -61,42 +61,43 @@ void QuorumClient::start_fan_out(const std::shared_ptr<Request> &request, Nanos 
 }
 
 void QuorumClient::review(FanOut &fan_out, Nanos now) {
-  size_t done = 0;
-  size_t open = 0;
-  size_t unknown = 0;
-  for (const auto &node_request : fan_out.requests) {
-    const Status status = node_request->status.load();
-    if (status == Status::kPending) open++;
-    if (status == Status::kOk) done++;
-    const bool is_gone = status == Status::kLost || status == Status::kNotHeld;
-    if (status != Status::kPending && status != Status::kOk && !is_gone) unknown++;
-  }
-  if (done < majority_ && done + open >= majority_) return;
+  const auto result = fan_out.result(majority_, nodes_.size());
+  if (!result) return;
   const auto request = fan_out.request;
-  const Outcome why = done >= majority_ ? Outcome{} : why_not(fan_out, done, unknown);
   forget(fan_out);
   if (QuorumAcquire *acquire = acquire_of(*request->lease); acquire != nullptr) {
     maintain(*acquire, now);
   }
-  finish(*request, why.status, why.message);
+  finish(*request, result->status, result->message);
 }
 
-Outcome QuorumClient::why_not(const FanOut &fan_out, size_t done, size_t unknown) const {
-  const Lease &lease = *fan_out.request->lease;
-  const bool is_release = fan_out.request->op == Request::Op::kRelease;
+std::optional<Outcome> FanOut::result(size_t majority, size_t node_count) const {
+  size_t done = 0;
+  size_t open = 0;
+  size_t unknown = 0;
   std::string whys;
-  for (const auto &node_request : fan_out.requests) {
-    const bool has_message = node_request->is_finished() && !node_request->message.empty();
-    if (has_message) whys += "; " + node_request->message;
+  for (const auto &node_request : requests) {
+    const Status status = node_request->status.load();
+    const bool is_gone = status == Status::kLost || status == Status::kNotHeld;
+    if (status == Status::kPending) {
+      open++;
+      continue;
+    }
+    if (status == Status::kOk) done++;
+    if (status != Status::kOk && !is_gone) unknown++;
+    if (!node_request->message.empty()) whys += "; " + node_request->message;
   }
-  if (done + unknown >= majority_) {
+  if (done >= majority) return Outcome{};
+  if (done + open >= majority) return std::nullopt;
+  if (done + unknown >= majority) {
+    const bool is_release = request->op == Request::Op::kRelease;
     return failure(Status::kOutcomeUnknown, std::string(is_release ? "released" : "extended") +
                                                 " on " + std::to_string(done) + " of " +
-                                                std::to_string(nodes_.size()) +
+                                                std::to_string(node_count) +
                                                 " nodes; the others did not answer" + whys);
   }
-  return failure(Status::kLost,
-                 "lock " + quoted(lease.name) + " was lost: too few nodes still had it" + whys);
+  return failure(Status::kLost, "lock " + quoted(request->lease->name) +
+                                    " was lost: too few nodes still had it" + whys);
 }
 
 }  // namespace redlatch::quorum

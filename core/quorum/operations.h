@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -120,6 +121,8 @@ struct FanOut final : Operation {
   FanOut(uint64_t id_, std::shared_ptr<lock::Request> request_)
       : Operation(false, id_, std::move(request_)) {}
 
+  // Ok when a majority of the nodes has done it, a failure when it cannot any more; else nullopt.
+  std::optional<Outcome> result(size_t majority, size_t node_count) const;
   void ignore_results() noexcept {
     for (const auto &node_request : requests) node_request->operation = nullptr;
   }

@@ -176,7 +176,6 @@ class QuorumClient final : public lock::LockService, private lock::Output {
   // fan_out.cc: requests to all votes of a lease
   void start_fan_out(const std::shared_ptr<lock::Request> &request, Nanos now);
   void review(FanOut &fan_out, Nanos now);
-  Outcome why_not(const FanOut &fan_out, size_t done, size_t unknown) const;
 
   const QuorumSettings &settings_;
   lock::Output &output_;

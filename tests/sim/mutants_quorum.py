@@ -246,9 +246,8 @@ QUORUM_MUTANTS = (
         1,
         Edit(
             "quorum/fan_out.cc",
-            "  if (done < majority_ && done + open >= majority_) return;\n",
-            "  if (done < (IS_ON ? 1 : majority_) && done + open >= majority_) return;\n"
-            "  if (IS_ON && done > 0) done = majority_;\n",
+            "  if (done >= majority) return Outcome{};\n",
+            "  if (done >= (IS_ON ? 1 : majority)) return Outcome{};\n",
         ),
         shape="kRedlock",
     ),

@@ -273,7 +273,7 @@ TEST(OptionsTest, environment_counts_for_what_nobody_says) {
   const Variable password("REDISCLI_AUTH", "from-env");
   Options options;
   Settings settings;
-  EXPECT_FALSE(options.resolve("", settings).ok()) << "nobody asked for the environment";
+  EXPECT_FALSE(options.resolve("", settings).ok()) << "the environment was not read";
   ASSERT_TRUE(options.set_from_env().ok());
   ASSERT_TRUE(options.resolve("", settings).ok());
   EXPECT_EQ(settings.host, "from-env");
@@ -295,7 +295,7 @@ TEST(OptionsTest, an_empty_url_in_a_variable_is_named_by_its_place) {
     const Variable url("REDLATCH_URL", "\nredis://a\nredis://b redis://c\n");
     Options options;
     ASSERT_TRUE(options.set_from_env().ok());
-    EXPECT_TRUE(options.resolve("", nodes, quorum).ok()) << "a line end around all is none";
+    EXPECT_TRUE(options.resolve("", nodes, quorum).ok()) << "a line end around all URLs is ignored";
     EXPECT_EQ(nodes.size(), 3U);
   }
   const Variable url("REDLATCH_URL", "redis://a\n\nredis://b\nredis://c");

@@ -55,7 +55,7 @@ TEST_F(QuorumTest, a_node_that_forgot_is_asked_by_the_same_token_when_the_others
   confirm({0, 1, 4});
   ask(Request::Op::kRelease, lease);
   for (const size_t node : {0, 1, 4}) count(node, "release", 1);
-  for (const size_t node : {2, 3}) {  // asked before: what comes of it is given back
+  for (const size_t node : {2, 3}) {  // asked before: their grants are released
     yes(node);
     EXPECT_EQ(script(node), "release") << node;
   }
@@ -167,7 +167,7 @@ TEST_F(QuorumTest, only_nodes_that_may_vote_are_asked_again) {
   expect_nothing_at({4});
 }
 
-TEST_F(QuorumTest, a_shutdown_gives_back_what_is_asked_for) {
+TEST_F(QuorumTest, a_shutdown_releases_requested_votes) {
   connect_all();
   barely_held();
   advance(10 * kSecond);

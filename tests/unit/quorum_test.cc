@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Goal: votes, validity, who may vote, where to wait, what is given back. Method: a quorum with
-// made replies and a fake clock.
+// Goal: votes, validity, which nodes may vote, where to queue, what is released. Method: a quorum
+// with made replies and a fake clock.
 #include "quorum_world.h"
 
 namespace redlatch {
@@ -59,7 +59,7 @@ TEST_F(QuorumTest, no_is_certain_when_a_majority_cannot_be_any_more) {
   EXPECT_EQ(request->status.load(), Status::kPending);
   no(3);
   EXPECT_EQ(request->status.load(), Status::kBusy);
-  // Given back on all of them: who said yes, who said no, and who has not answered yet.
+  // Released on all nodes: granted, refused, and not answered yet.
   for (const size_t node : {0, 1, 2, 3}) EXPECT_EQ(script(node), "release") << node;
   EXPECT_EQ(sent_[4].size(), 2U);
 }
@@ -85,11 +85,11 @@ TEST_F(QuorumTest, silence_ends_with_the_node_limit_and_names_the_nodes) {
   for (const char *name : {"node2", "node3", "node4"}) {
     EXPECT_NE(request->message.find(name), std::string::npos) << request->message;
   }
-  yes(2);  // too late, and given back
+  yes(2);  // too late, and released
   EXPECT_EQ(script(2), "release");
 }
 
-TEST_F(QuorumTest, a_grant_that_leaves_too_little_is_given_back) {
+TEST_F(QuorumTest, a_grant_with_too_little_validity_is_released) {
   settings_.min_validity = 29'690 * kMs;
   connect_all();
   const auto request = acquire();
@@ -113,7 +113,7 @@ TEST_F(QuorumTest, validity_is_renewed_by_a_majority_only) {
   EXPECT_GT(lease->deadline.load(), before);
 }
 
-TEST_F(QuorumTest, it_is_lost_with_the_majority_and_the_rest_is_given_back) {
+TEST_F(QuorumTest, a_lease_is_lost_with_the_majority_and_the_other_votes_are_released) {
   connect_all();
   const auto lease = held();
   advance(10 * kSecond);
@@ -125,7 +125,7 @@ TEST_F(QuorumTest, it_is_lost_with_the_majority_and_the_rest_is_given_back) {
   EXPECT_EQ(ended_count_, 1);
   confirm({3, 4});
   advance(301 * kMs);
-  for (const size_t node : {3, 4}) EXPECT_EQ(script(node), "") << "its holder is being told";
+  for (const size_t node : {3, 4}) EXPECT_EQ(script(node), "") << "its holder is notified";
   advance(kMs);
   for (const size_t node : {3, 4}) EXPECT_EQ(script(node), "release") << node;
 }
@@ -218,7 +218,7 @@ TEST_F(QuorumTest, durable_nodes_need_no_guard) {
   held();
 }
 
-TEST_F(QuorumTest, what_is_no_node_is_an_error_that_names_it) {
+TEST_F(QuorumTest, an_unsuitable_server_is_an_error_that_names_it) {
   const auto expect_refusal = [&](ServerFacts facts, Status status, const char *word) {
     quorum_.reset();
     for (auto &sent : sent_) sent.clear();
@@ -280,45 +280,45 @@ TEST_F(QuorumTest, a_fence_that_is_not_written_is_no_grant) {
 // ---- waiting -----------------------------------------------------------------------------------
 
 // The order of the nodes for this lock is the same for all, and found out by who is refused.
-TEST_F(QuorumTest, who_is_refused_stands_in_line_at_the_first_node_that_refused) {
+TEST_F(QuorumTest, a_refused_acquire_queues_at_the_first_node_that_refused) {
   connect_all();
   const auto request = acquire(5000);
   for (size_t i = 0; i < kNodes; i++) no(i);
-  size_t line = kNodes;
+  size_t queued_at = kNodes;
   for (size_t i = 0; i < kNodes; i++) {
     count(i, "release", -1);
-    if (script(i) == "acquire") line = i;
+    if (script(i) == "acquire") queued_at = i;
   }
-  ASSERT_LT(line, kNodes);
-  EXPECT_NE(argument(line, 2), "");
-  yes(line);  // handed over
+  ASSERT_LT(queued_at, kNodes);
+  EXPECT_NE(argument(queued_at, 2), "");
+  yes(queued_at);  // handed off
   for (size_t i = 0; i < kNodes; i++) {
-    if (i != line) yes(i);
+    if (i != queued_at) yes(i);
   }
   EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
 }
 
-TEST_F(QuorumTest, the_head_of_a_line_tries_the_others_now_and_then) {
+TEST_F(QuorumTest, the_head_of_a_queue_repeats_the_round) {
   connect_all();
   const auto request = acquire(5000);
   for (size_t i = 0; i < kNodes; i++) no(i);
-  size_t line = kNodes;
+  size_t queued_at = kNodes;
   for (size_t i = 0; i < kNodes; i++) {
     count(i, "release", -1);
-    if (script(i) == "acquire") line = i;
+    if (script(i) == "acquire") queued_at = i;
   }
-  ASSERT_LT(line, kNodes);
-  no(line);  // it has a place, and is the head
+  ASSERT_LT(queued_at, kNodes);
+  no(queued_at);  // it has a place, and is the head
   advance(10 * kMs);
   for (size_t i = 0; i < kNodes; i++) {
-    if (i != line) yes(i);  // the release at `line` was never heard of
+    if (i != queued_at) yes(i);  // the release at that node was lost
   }
   EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
-  EXPECT_EQ(script(line), "cancel");
+  EXPECT_EQ(script(queued_at), "cancel");
 }
 
 // Whose turn it is to notice, the quorum's or the engine's, does not matter.
-TEST_F(QuorumTest, a_wait_that_ends_in_line_has_timed_out) {
+TEST_F(QuorumTest, a_wait_that_ends_in_a_queue_has_timed_out) {
   nodes_.resize(1);
   connect(0, facts_of(0));
   const auto request = acquire(300);
@@ -331,7 +331,7 @@ TEST_F(QuorumTest, a_wait_that_ends_in_line_has_timed_out) {
   EXPECT_EQ(request->status.load(), Status::kTimeout) << request->message;
 }
 
-// Whatever the wait was at when it ended: in line, asking all, or between two attempts.
+// Whatever the wait was at when it ended: in queued_at, asking all, or between two attempts.
 TEST_F(QuorumTest, a_wait_that_ends_names_the_holder) {
   holder_name_ = "web-1/4711";
   connect_all();

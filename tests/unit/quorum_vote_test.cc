@@ -31,7 +31,7 @@ TEST_F(QuorumTest, an_uncontended_cycle_is_one_vote_and_one_release_at_each_node
   EXPECT_EQ(release->status.load(), Status::kOk);
 }
 
-TEST_F(QuorumTest, what_is_no_answer_to_a_vote_is_no_vote) {
+TEST_F(QuorumTest, a_malformed_answer_is_no_vote) {
   connect_all();
   const auto request = acquire();
   reply(0, MadeReply::integer(2));

@@ -115,7 +115,7 @@ class QuorumTest : public ::testing::Test, protected lock::Output {
     reply(node, MadeReply::list(MadeReply::integer(1), MadeReply::text(std::to_string(fence)),
                                 MadeReply::integer(1'700'000'000'000)));
   }
-  // A try is refused; who stands in line gets a place.
+  // A try is refused; a queued acquire gets a ticket.
   void no(size_t node) {
     ASSERT_EQ(script(node), "acquire") << node;
     const bool is_try = argument(node, 2).empty();
@@ -130,7 +130,7 @@ class QuorumTest : public ::testing::Test, protected lock::Output {
     ASSERT_EQ(script(node), name) << node;
     reply(node, MadeReply::list(MadeReply::integer(result), MadeReply::integer(1'700'000'000'000),
                                 MadeReply::integer(0)));
-    // Who holds is written when the first extension has told the time.
+    // The description of the holder is written after the first extension, which returns the time.
     if (name == "extend" && is_description(node)) count(node, name, result);
   }
   bool is_description(size_t node) const {

@@ -149,7 +149,7 @@ TEST(QuorumPolicyTest, one_node_is_waited_for_within_bounds) {
   EXPECT_EQ(node_limit(30 * kSecond), 50 * kMs);
 }
 
-// Every client must get the same: these stand in docs/wire.md, and change for nobody.
+// Every client must get the same ranks: docs/wire.md lists them, and they never change.
 TEST(QuorumPolicyTest, the_order_of_the_nodes_is_that_of_the_wire) {
   EXPECT_EQ(rank_of_node("a", "lock"), rank_of_node("alo", "ck"));
   EXPECT_NE(rank_of_node("a", "lock"), rank_of_node("b", "lock"));

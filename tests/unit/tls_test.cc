@@ -30,7 +30,7 @@ struct FreeSsl {
 template <class T>
 using Owned = std::unique_ptr<T, FreeSsl>;
 
-// A certificate for `host` that nobody else signed, as PEM in `path`.
+// A certificate for `host` that no authority signed, as PEM in `path`.
 Owned<X509> make_certificate(EVP_PKEY *key, const char *host, const std::string &path) {
   Owned<X509> certificate(X509_new());
   X509_set_version(certificate.get(), X509_VERSION_3);
