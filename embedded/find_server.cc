@@ -28,7 +28,7 @@ bool is_program(const std::string &path) {
   return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && access(path.c_str(), X_OK) == 0;
 }
 
-// Relative entries are left out: what they mean depends on where somebody happens to stand.
+// Relative entries are left out: their meaning depends on the working directory.
 std::string in_path(const std::string &name) {
   const char *path = getenv("PATH");
   std::string_view rest = path == nullptr ? kDefaultPath : path;
@@ -41,7 +41,7 @@ std::string in_path(const std::string &name) {
   return {};
 }
 
-// Brackets and stars of a folder's name are meant as they stand.
+// Brackets and stars in the name of a folder are not patterns.
 std::string without_pattern(std::string_view path) {
   std::string out;
   for (const char c : path) {

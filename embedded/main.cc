@@ -37,7 +37,7 @@ using embedded::kReportFd;
 using embedded::kStartFd;
 
 constexpr int kFirstForeignFd = std::max({kReportFd, kAliveFd, kStartFd}) + 1;
-// What a server may need, and nothing that only the host does.
+// Variables that a server may need; the host's other variables are not passed.
 constexpr std::array<const char *, 4> kPassedOn = {"PATH", "LD_LIBRARY_PATH", "TZ", "LANG"};
 
 void report(const Outcome &outcome) {
@@ -45,13 +45,14 @@ void report(const Outcome &outcome) {
   std::replace(line.begin(), line.end(), '\n', ' ');
   line.resize(std::min(line.size(), embedded::kMaxReport - 1));
   line += '\n';
-  // Whoever asked may have gone away.
+  // The client that started it may have ended.
   [[maybe_unused]] const ssize_t written = write(kReportFd, line.data(), line.size());
-  // From here on others may look for themselves.
+  // From here on other clients may connect.
   embedded::unlock(Descriptor(kStartFd));
 }
 
-// A host may have opened files without care; to keep one would keep a port or a pipe in use.
+// The host may have opened files without O_CLOEXEC: an inherited one would keep a port or a pipe in
+// use.
 void close_foreign() {
   const long most = sysconf(_SC_OPEN_MAX);
 #ifdef __GLIBC__
@@ -108,7 +109,7 @@ int serve(const char *folder, const char *binary) {
   try {
     supervisor.run();
   } catch (const std::exception &) {
-    return EXIT_FAILURE;  // nobody waits for a report any more, and its descriptors are others' now
+    return EXIT_FAILURE;  // no report: its descriptor is closed
   }
   return EXIT_SUCCESS;
 }
@@ -119,7 +120,8 @@ bool is_started_by_library() {
 }
 
 int guarded_main(const std::vector<const char *> &words) {
-  // Who asked for the server may be gone when it is told that it runs: others need it all the same.
+  // The client that started the server may have ended before the report: other clients need it,
+  // too.
   std::signal(SIGPIPE, SIG_IGN);
   const std::string_view what = words.empty() ? "" : words[0];
   try {

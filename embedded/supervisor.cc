@@ -27,14 +27,14 @@ using embedded::kSocketFile;
 namespace {
 
 constexpr Nanos kSecond = 1000 * kMs;
-constexpr Nanos kLookEvery = kSecond;
+constexpr Nanos kCheckEvery = kSecond;
 // A loop in a shell that locks again and again does not start a server for each round.
 constexpr Nanos kGrace = 3 * kSecond;
 constexpr Nanos kAnswerWithin = kSecond;
 constexpr Nanos kStartWithin = 10 * kSecond;
 constexpr Nanos kTakeOverWithin = 3 * kSecond;
 constexpr Nanos kRetry = 5 * kMs;
-// Programs that clean /tmp remove what nobody has touched for days.
+// Programs that clean /tmp remove files that are unused for days.
 constexpr Nanos kKeepEvery = 600 * kSecond;
 constexpr off_t kMaxLog = 256 * 1024;
 
@@ -88,7 +88,7 @@ Outcome Supervisor::start() {
     stop();
     return outcome;
   }
-  last_seen_ = kept_at_ = boot_now();
+  in_use_at_ = kept_at_ = boot_now();
   say("started " + binary_ + " as process " + std::to_string(server_));
   return {};
 }
@@ -102,7 +102,7 @@ Outcome Supervisor::open_log() {
   return {};
 }
 
-// The one before us may be on its way out: its server just died.
+// An earlier supervisor may be about to end, because its server has ended.
 Outcome Supervisor::take_folder() {
   auto outcome = dir_.open_file(kServerFile, 0, server_lock_);
   if (!outcome.ok()) return outcome;
@@ -115,14 +115,14 @@ Outcome Supervisor::take_folder() {
     }
     const ssize_t n = pread(server_lock_.get(), owner.data(), owner.size(), 0);
     const std::string_view who(owner.data(), n > 0 ? static_cast<size_t>(n) : 0);
-    return failure(Status::kUnavailable,
-                   settings_.address() + ": no server answers, and yet one is looked after by " +
-                       quoted(who.substr(0, who.find('\n')), owner.size()));
+    return failure(Status::kUnavailable, settings_.address() +
+                                             ": no server answers, but the folder is in use by " +
+                                             quoted(who.substr(0, who.find('\n')), owner.size()));
   }
   const std::string who = "process " + std::to_string(getpid()) + " on " + host_name() + "\n";
   if (ftruncate(server_lock_.get(), 0) != 0 ||
       pwrite(server_lock_.get(), who.data(), who.size(), 0) < 0) {
-    say("cannot write who we are: " + reason_of(errno));
+    say("cannot write the process id: " + reason_of(errno));
   }
   dir_.remove(kSocketFile);  // of a server that was killed
   return {};
@@ -136,8 +136,8 @@ Outcome Supervisor::launch() {
   return failure(Status::kUnavailable, "cannot start " + binary_ + ": " + reason_of(errno));
 }
 
-// Nothing is saved: locks of a server that ended are over. It must not outlive its supervisor,
-// because nobody would end it then.
+// Nothing is saved: the locks of a server end with it. The server must not outlive its supervisor,
+// which alone ends it.
 void Supervisor::become_server(pid_t parent) const {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
@@ -176,7 +176,7 @@ Outcome Supervisor::await_server() {
     int wait_status = 0;
     if (has_ended(wait_status)) {
       server_ = -1;
-      // A binary that is no server will not be one the next time.
+      // A binary that is not a server will not be one at the next attempt.
       return failure(WIFSIGNALED(wait_status) ? Status::kUnavailable : Status::kUnsupported,
                      quoted(binary_, kMaxNameBytes) + " did not start as an embedded server: " +
                          how_it_ended(wait_status) + see);
@@ -197,7 +197,7 @@ bool Supervisor::has_ended(int &wait_status) {
   return server_ > 0 && waitpid(server_, &wait_status, WNOHANG) == server_;
 }
 
-// 0: none came.
+// 0: no signal came.
 int Supervisor::next_signal(Nanos patience) const {
   const timespec left{patience / kSecond, patience % kSecond};
   const int signal = sigtimedwait(&signals_, nullptr, &left);
@@ -206,7 +206,7 @@ int Supervisor::next_signal(Nanos patience) const {
 
 void Supervisor::run() {
   while (!is_over_) {
-    const int signal = next_signal(kLookEvery);
+    const int signal = next_signal(kCheckEvery);
     int wait_status = 0;
     if (signal == SIGTERM) {
       say("stopped by SIGTERM");
@@ -225,22 +225,22 @@ void Supervisor::tick() {
   keep_log_short();
   keep_from_cleaners();
   if (!dir_.has(kClientsFile, clients_)) {
-    // Somebody removed it: those who come now lock another one, unless the folder went as well.
+    // It was removed: new clients lock another file, unless the folder was removed, too.
     Descriptor fresh;
     if (dir_.open_file(kClientsFile, 0, fresh).ok()) clients_ = std::move(fresh);
   }
-  // While the file is ours, whoever comes waits, and finds no server afterwards.
+  // While the file is locked, new clients wait, and find no server afterwards.
   const bool is_alone = embedded::lock(clients_, true) == 0;
-  if (!is_alone || was_somebody_there()) last_seen_ = boot_now();
-  if (is_alone && boot_now() - last_seen_ >= kGrace && !is_needed()) {
-    say("nobody holds it, and no lock is left");
+  if (!is_alone || has_new_client()) in_use_at_ = boot_now();
+  if (is_alone && boot_now() - in_use_at_ >= kGrace && !is_needed()) {
+    say("no client and no lock is left");
     stop();
   }
   if (is_alone) embedded::unlock(clients_);
 }
 
-// Between two looks: a client sets the time of the file when it comes.
-bool Supervisor::was_somebody_there() {
+// True if a client joined since the last call: joining sets the time of the file.
+bool Supervisor::has_new_client() {
   struct stat info {};
   if (fstat(clients_.get(), &info) != 0) return false;
   const bool is_same =
@@ -249,9 +249,9 @@ bool Supervisor::was_somebody_there() {
   return !is_same;
 }
 
-// A lock of nobody's lasts until its lease is over; a detached one is somebody's.
+// The lock of a client that ended lasts until its lease expires; a detached one may be attached.
 bool Supervisor::is_needed() {
-  // In a folder that was removed nobody finds this server any more, we neither.
+  // In a folder that was removed no client finds this server any more.
   if (!dir_.has(kServerFile, server_lock_)) return false;
   embedded::ServerStatus status;
   const auto outcome = embedded::read_activity(settings_, boot_now() + kAnswerWithin, status);
@@ -262,7 +262,7 @@ bool Supervisor::is_needed() {
 void Supervisor::keep_log_short() const {
   struct stat info {};
   if (fstat(log_.get(), &info) != 0 || info.st_size <= kMaxLog) return;
-  if (ftruncate(log_.get(), 0) == 0) say("what stood here before was dropped, as it got long");
+  if (ftruncate(log_.get(), 0) == 0) say("earlier lines were dropped: the log was too long");
 }
 
 void Supervisor::keep_from_cleaners() {
@@ -276,7 +276,7 @@ void Supervisor::keep_from_cleaners() {
   utimensat(AT_FDCWD, settings_.folder.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
 }
 
-// Killed, because there is nothing to save, and who comes now should not wait.
+// Killed, because there is nothing to save, and new clients should not wait.
 void Supervisor::stop() {
   is_over_ = true;
   if (server_ > 0) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Supervisor: starts the server of a folder, and ends it when nobody needs it any more. One thread;
-// it sleeps in sigtimedwait() and looks once a second.
+// Supervisor: starts the server of a folder, and ends it when no client and no lock needs it. One
+// thread; it sleeps in sigtimedwait() and checks once a second.
 #pragma once
 
 #include <sys/types.h>
@@ -23,9 +23,9 @@ class Supervisor {
  public:
   Supervisor(const std::string &folder, std::string binary);
 
-  // Until the server answers. What goes wrong is the outcome.
+  // Returns when the server answers, or with the failure.
   Outcome start();
-  // Until the server has ended, in whatever way.
+  // Returns when the server has ended.
   void run();
 
  private:
@@ -38,7 +38,7 @@ class Supervisor {
   int next_signal(Nanos patience) const;
   void tick();
   bool is_needed();
-  bool was_somebody_there();
+  bool has_new_client();
   void keep_log_short() const;
   void keep_from_cleaners();
   void stop();
@@ -50,10 +50,10 @@ class Supervisor {
   embedded::ServerDir dir_;
   Descriptor log_;
   Descriptor server_lock_;  // the file `server`
-  Descriptor clients_;      // the file `clients`; locked only for a look, and to end
-  timespec touched_{};      // the time of that file when it was last seen
-  Nanos last_seen_ = 0;     // when somebody was last there
-  Nanos kept_at_ = 0;       // when the files were last made to look new
+  Descriptor clients_;      // the file `clients`; locked only for a check, and to end
+  timespec touched_{};      // the time of that file at the last check
+  Nanos in_use_at_ = 0;     // when a client was last there
+  Nanos kept_at_ = 0;       // when the times of the files were last set
   pid_t server_ = -1;
   bool is_over_ = false;
 };

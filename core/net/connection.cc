@@ -254,7 +254,7 @@ Outcome Connection::start_tls(const Settings &settings, Nanos limit, int wake_fd
   }
 }
 
-// Encrypted bytes from before go first. A caller repeats what is not reported as sent, so a part
+// Earlier encrypted bytes go first. A caller repeats bytes that are not reported as sent, so a part
 // counts as sent only once the socket has taken all of its encrypted bytes.
 std::optional<size_t> Connection::send_sealed(std::string_view bytes) {
   constexpr size_t kPart = size_t{16} * 1024;  // one record of TLS

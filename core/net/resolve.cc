@@ -25,9 +25,9 @@ AddressList look_up(const std::string &host, const std::string &port, int flags,
 
 #ifdef __GLIBC__
 
-// A question to the resolver. It must not move until it is answered or cancelled.
-struct Question {
-  Question(const std::string &host_, const std::string &port_) : host(host_), port(port_) {
+// A query to the resolver. It must not move until it is answered or cancelled.
+struct Query {
+  Query(const std::string &host_, const std::string &port_) : host(host_), port(port_) {
     hints.ai_socktype = SOCK_STREAM;
     block.ar_name = host.c_str();
     block.ar_service = port.c_str();
@@ -38,26 +38,26 @@ struct Question {
   gaicb block{};
 };
 
-// Questions that timed out and could not be cancelled. They stay here until they are answered.
+// Queries that timed out and could not be cancelled. They stay here until they are answered.
 class Stragglers {
  public:
-  void keep(std::list<Question> &question) {
+  void keep(std::list<Query> &query) {
     const std::lock_guard lock(mutex_);
     sweep();
-    questions_.splice(questions_.end(), question);
+    queries_.splice(queries_.end(), query);
   }
 
  private:
   void sweep() {
-    questions_.remove_if([](Question &question) {
-      if (gai_error(&question.block) == EAI_INPROGRESS) return false;
-      if (question.block.ar_result != nullptr) freeaddrinfo(question.block.ar_result);
+    queries_.remove_if([](Query &query) {
+      if (gai_error(&query.block) == EAI_INPROGRESS) return false;
+      if (query.block.ar_result != nullptr) freeaddrinfo(query.block.ar_result);
       return true;
     });
   }
 
-  std::mutex mutex_;  // guards questions_
-  std::list<Question> questions_;
+  std::mutex mutex_;  // guards queries_
+  std::list<Query> queries_;
 };
 
 Stragglers &stragglers() {
@@ -68,11 +68,11 @@ Stragglers &stragglers() {
 
 AddressList ask_resolver(const std::string &host, const std::string &port, Nanos limit, int wake_fd,
                          int &error) {
-  // First, because nothing may throw once the question is asked.
+  // First, because nothing may throw once the query is asked.
   Stragglers &late = stragglers();
-  std::list<Question> question;
-  question.emplace_back(host, port);
-  gaicb *block = &question.front().block;
+  std::list<Query> query;
+  query.emplace_back(host, port);
+  gaicb *block = &query.front().block;
   error = getaddrinfo_a(GAI_NOWAIT, &block, 1, nullptr);
   if (error != 0) return nullptr;
   while ((error = gai_error(block)) == EAI_INPROGRESS) {
@@ -83,7 +83,7 @@ AddressList ask_resolver(const std::string &host, const std::string &port, Nanos
     gai_suspend(&block, 1, &slice);
   }
   if (error == EAI_INPROGRESS && gai_cancel(block) == EAI_NOTCANCELED) {
-    late.keep(question);
+    late.keep(query);
     return nullptr;
   }
   return AddressList(block->ar_result);
