@@ -53,7 +53,7 @@ MAY_NAME = {
     "capi/include": ("redlatch",),
 }
 # The machines of core/lock, by file and class. Each takes events and returns values, and knows
-# nothing of the others; only the engine does.
+# nothing of the others; only LockClient does.
 MACHINES = {
     "acquisition": "Acquisition",
     "cleanup": "Cleanup",
@@ -65,9 +65,9 @@ MACHINES = {
 MACHINE_FOLDER = "core/lock"
 MACHINE_VALUES = "lock/lock_types.h"  # the values that machines share
 ENCODER = "protocol/command.h"
-# What else a machine may not name: the engine, what it keeps, its queues and its encoder.
-ENGINE_NAMES = (
-    "Engine|Hold|LockName|LockState|LockClient|Request|Lease|InFlight|Timed|TimerQueue|Output"
+# What else a machine may not name: LockClient, what it keeps, its queues and its encoder.
+CLIENT_NAMES = (
+    "LockClient|LockState|TokenRecord|Request|Lease|InFlight|Timed|TimerQueue|Output"
     "|Output|LockService|protocol::Command"
 )
 # Users of the contract see nothing else of us.
@@ -278,9 +278,9 @@ def check_names(path, text):
     if not machine:
         return
     others = "|".join(name for stem, name in MACHINES.items() if stem != machine)
-    for found in re.finditer(rf"(?<![\w:])(?:lock::)?(?:{others}|{ENGINE_NAMES})\b", code):
+    for found in re.finditer(rf"(?<![\w:])(?:lock::)?(?:{others}|{CLIENT_NAMES})\b", code):
         line = code.count("\n", 0, found.start()) + 1
-        yield line, f"names {found.group(0)}; a machine knows neither others nor the engine"
+        yield line, f"names {found.group(0)}; a machine knows neither others nor LockClient"
 
 
 BLANKED = re.compile(
@@ -439,21 +439,21 @@ PLANTED = (
     ("core/runtime/ok.h", SPDX + "#include <mutex>\n", None),
     ("core/lock/names.h", SPDX + "quorum::Quorum *f();\n", "names quorum::Quorum; it may name"),
     ("core/lock/call.cc", SPDX + "void f() { redlatch::runtime::g(1); }\n", "names redlatch::runt"),
-    ("core/timing/opens.h", SPDX + "namespace redlatch::lock { class Engine; }\n", "opens namesp"),
+    ("core/timing/opens.h", SPDX + "namespace redlatch::lock { class A; }\n", "opens namespace"),
     ("capi/src/names.cc", SPDX + "auto a = protocol::Mode::kRead;\n", "names protocol::Mode; it"),
     ("core/lock/words.cc", SPDX + 'f("quorum::Quorum");  // of quorum::Quorum\n', None),
     ("core/lock/down.cc", SPDX + "auto a = timing::f(protocol::g()), b = x.net::y;\n", None),
     ("core/lock/upgrade.h", SPDX + "void f(KeyWatch &watch);\n", "names KeyWatch; a machine"),
     ("core/lock/cleanup.cc", SPDX + "lock::HeldLease f();\n", "names lock::HeldLease; a mach"),
-    ("core/lock/key_watch.h", SPDX + "class Engine;\n", "names Engine; a machine knows neit"),
+    ("core/lock/key_watch.h", SPDX + "class LockClient;\n", "names LockClient; a machine knows"),
     ("core/lock/waitlist.h", SPDX + "void f(Request *);\n", "names Request; a machine knows"),
     ("core/lock/held_lease.cc", SPDX + "protocol::Command a;\n", "names protocol::Command; a"),
     ("core/lock/acquisition.h", SPDX + '#include "lock/waitlist.h"\n', "reaches lock/waitlist.h"),
-    ("core/lock/upgrade.cc", SPDX + '#include "lock/engine.h"\n', "reaches lock/engine.h; a mach"),
+    ("core/lock/upgrade.cc", SPDX + '#include "lock/lock_client.h"\n', "reaches lock/lock_client"),
     ("core/lock/cleanup.h", SPDX + '#include "protocol/command.h"\n', "reaches protocol/command.h"),
     ("core/lock/new.h", SPDX + "const char *check() const;\n", "no machine of tools/tidy.py"),
-    ("core/lock/client.cc", SPDX + "Upgrade a; KeyWatch b; Hold c;\n", None),
-    ("core/lock/waitlist.cc", SPDX + "// As Hold.\nWaitlist::Command a;\n", None),
+    ("core/lock/client.cc", SPDX + "Upgrade a; KeyWatch b; TokenRecord c;\n", None),
+    ("core/lock/waitlist.cc", SPDX + "// As TokenRecord.\nWaitlist::Command a;\n", None),
     ("core/base/cut.cc", SPDX + "// Engine, part 1 o" "f 4: more\n", "a class cut into files"),
     ("docs/cut.md", "Part 2 o" "f 12\n", "a class cut into files"),
     ("docs/host.md", "see https://py" "pi.org/x\n", "registry's host name"),
@@ -465,20 +465,20 @@ PLANTED = (
     ("core/base/gen.h", SPDX + "// @generated\n" + "int x;\n" * 700, None),
 )
 
-ENGINE_H = {"core/lock/engine.h": SPDX + "class Engine;\n"}
+CLIENT_H = {"core/lock/lock_client.h": SPDX + "class LockClient;\n"}
 BY_VALUES = SPDX + '#include "lock/lock_types.h"\n'
 BY_BASE = SPDX + '#include "base/a.h"\n'
 
 # (files, a part of each finding)
 PLANTED_TREES = (
-    # By the shared values a machine would see the engine, which these may include otherwise.
+    # By the shared values a machine would see LockClient, which these may include otherwise.
     (
         {
             "core/lock/upgrade.h": BY_VALUES,
-            "core/lock/lock_types.h": SPDX + '#include "lock/engine.h"\n',
+            "core/lock/lock_types.h": SPDX + '#include "lock/lock_client.h"\n',
         }
-        | ENGINE_H,
-        ("upgrade.h:2: reaches lock/engine.h by lock/lock_types.h; a machine",),
+        | CLIENT_H,
+        ("upgrade.h:2: reaches lock/lock_client.h by lock/lock_types.h; a machine",),
     ),
     (
         {
@@ -492,12 +492,12 @@ PLANTED_TREES = (
     (
         {
             "core/timing/a.h": BY_BASE,
-            "core/base/a.h": SPDX + '#include "lock/engine.h"\n',
+            "core/base/a.h": SPDX + '#include "lock/lock_client.h"\n',
         }
-        | ENGINE_H,
+        | CLIENT_H,
         (
-            "core/base/a.h:2: core/base includes lock/engine.h",
-            "core/timing/a.h:2: reaches lock/engine.h by base/a.h; core/timing may not",
+            "core/base/a.h:2: core/base includes lock/lock_client.h",
+            "core/timing/a.h:2: reaches lock/lock_client.h by base/a.h; core/timing may not",
         ),
     ),
     # What config may include is no name of capi.

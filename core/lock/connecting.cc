@@ -1,48 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Engine: requests and holds when the connection is made or lost.
+// LockClient: requests and holds when the connection is made or lost.
 #include <algorithm>
 #include <new>
 #include <utility>
 
-#include "lock/engine.h"
+#include "lock/lock_client.h"
 
 namespace redlatch::lock {
 
 // A request that may not wait skips the pause between two attempts.
-void Engine::connect_soon(Nanos now) {
+void LockClient::connect_soon(Nanos now) {
   if (link_ == Link::kDown) connect_at_ = std::min(connect_at_, now);
 }
 
-bool Engine::begin_connect(size_t, Nanos now) {
+bool LockClient::begin_connect(size_t, Nanos now) {
   if (link_ != Link::kDown || !has_work() || now < connect_at_) return false;
   link_ = Link::kConnecting;
   return true;
 }
 
-void Engine::on_connected(size_t, const ServerFacts &facts, Nanos now) {
+void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
   link_ = Link::kUp;
   features_.is_sharded = facts.is_sharded;
   is_push_trusted_ = facts.is_push_trusted;
   can_track_ = facts.can_track;
   may_announce_ = true;
   announce_again_at_ = 0;
-  if (!holds_.empty()) announce_held(now);
-  for_each_hold([&](Hold &hold) {
-    hold.watcher.on_connected();
-    switch (hold.phase) {
+  if (!records_.empty()) announce_held(now);
+  for_each_record([&](TokenRecord &record) {
+    record.watcher.on_connected();
+    switch (record.phase) {
       case Phase::kAsking:
       case Phase::kQueued:
-        return ask(hold, now);
+        return ask(record, now);
       case Phase::kHeld:
         // The server may have restarted without its data: better to know at once.
-        send_extend(hold, hold.held().on_connected(now), now);
-        return resume_upgrade(hold, now);
+        send_extend(record, record.held().on_connected(now), now);
+        return resume_upgrade(record, now);
       case Phase::kDetaching:
         return;  // its request is sent again
       case Phase::kLeaving:
-        return on_hold_due(hold, now);  // which ends it, however often the connection breaks
+        return on_record_due(record, now);  // which ends it, however often the connection breaks
     }
   });
   for_each_plain([&](const std::shared_ptr<Request> &request) {
@@ -51,7 +51,7 @@ void Engine::on_connected(size_t, const ServerFacts &facts, Nanos now) {
   });
 }
 
-void Engine::on_connect_failed(size_t, const Outcome &why, Nanos now) {
+void LockClient::on_connect_failed(size_t, const Outcome &why, Nanos now) {
   link_ = Link::kDown;
   connect_at_ = after(now, reconnect_.next(entropy_.next()));
   link_failure_ = why;
@@ -59,33 +59,33 @@ void Engine::on_connect_failed(size_t, const Outcome &why, Nanos now) {
   if (!may_pass) return fail_everybody(why.status, why.message, now);
   for_each_plain([&](const std::shared_ptr<Request> &request) {
     const bool waits =
-        is_of_hold(*request) || (request->op == Request::Op::kConnect && request->wait_ms != 0);
+        is_about_lease(*request) || (request->op == Request::Op::kConnect && request->wait_ms != 0);
     if (waits) return;
     finish_plain(*request, request->is_sent ? Status::kOutcomeUnknown : why.status, why.message);
   });
-  for_each_hold([&](Hold &hold) {
-    const bool is_one_try = hold.phase == Phase::kAsking && !hold.acquisition.is_queueable();
-    if (is_one_try) fail_callers(hold, why.status, why.message, now);
+  for_each_record([&](TokenRecord &record) {
+    const bool is_one_try = record.phase == Phase::kAsking && !record.acquisition.is_queueable();
+    if (is_one_try) fail_callers(record, why.status, why.message, now);
   });
 }
 
 // Waiting longer would not help.
-void Engine::fail_everybody(Status status, std::string_view message, Nanos now) {
+void LockClient::fail_everybody(Status status, std::string_view message, Nanos now) {
   while (!plain_.empty()) finish_plain(*plain_.front(), status, message);
-  for_each_hold([&](Hold &hold) {
-    const bool is_waiting = hold.phase == Phase::kAsking || hold.phase == Phase::kQueued;
-    if (is_waiting) fail_callers(hold, status, message, now);
-    if (hold.upgrader) give_up_upgrade(hold, status, message, now);
+  for_each_record([&](TokenRecord &record) {
+    const bool is_waiting = record.phase == Phase::kAsking || record.phase == Phase::kQueued;
+    if (is_waiting) fail_callers(record, status, message, now);
+    if (record.upgrader) give_up_upgrade(record, status, message, now);
   });
 }
 
-// Nothing here may fail: a hold that still waited for an answer would be stuck.
-void Engine::on_disconnected(size_t, Nanos now) noexcept {
+// Nothing here may fail: a record that still waited for an answer would be stuck.
+void LockClient::on_disconnected(size_t, Nanos now) noexcept {
   link_ = Link::kDown;
   connect_at_ = after(now, reconnect_.next(entropy_.next()));
   clock_offset_.forget();
   is_tracking_ = false;
-  for (const auto &hold : lined_up_) hold->is_lined_up = false;
+  for (const auto &record : lined_up_) record->is_lined_up = false;
   lined_up_.clear();
   for (const auto &[name, lock] : names_) lock->key_watch.on_disconnected();
   link_failure_.status = link_lost_.status;
@@ -106,51 +106,52 @@ void Engine::on_disconnected(size_t, Nanos now) noexcept {
   }
 }
 
-void Engine::lose_answer(const InFlight &in_flight, Nanos now) {
-  const bool is_repeated = in_flight.ask == Ask::kServeQueue || in_flight.ask == Ask::kTrack ||
-                           in_flight.ask == Ask::kLook || in_flight.ask == Ask::kAnnounce;
+void LockClient::lose_answer(const InFlight &in_flight, Nanos now) {
+  const bool is_repeated =
+      in_flight.kind == CommandKind::kServeQueue || in_flight.kind == CommandKind::kTrack ||
+      in_flight.kind == CommandKind::kLook || in_flight.kind == CommandKind::kAnnounce;
   if (is_repeated) return;  // when it is needed again
-  if (in_flight.ask == Ask::kName) return on_name(in_flight.subject, nullptr, now);
-  if (in_flight.ask == Ask::kRequest) {
+  if (in_flight.kind == CommandKind::kName) return on_name(in_flight.subject, nullptr, now);
+  if (in_flight.kind == CommandKind::kRequest) {
     auto &request = static_cast<Request &>(*in_flight.subject);
     request.is_unanswered = true;
     // Sent twice it might remove the next holder; all others may be sent again.
     if (request.op != Request::Op::kForce || request.is_finished()) return;
     return finish_plain(request, Status::kOutcomeUnknown, link_lost_.message);
   }
-  auto &hold = static_cast<Hold &>(*in_flight.subject);
-  switch (in_flight.ask) {
-    case Ask::kAcquire: {
+  auto &record = static_cast<TokenRecord &>(*in_flight.subject);
+  switch (in_flight.kind) {
+    case CommandKind::kAcquire: {
       const Nanos until = in_flight.sent_at + in_flight.lease;
-      if (Cleanup *cleanup = hold.started_cleanup()) cleanup->on_acquire_lost(until);
-      const auto step = hold.acquisition.on_answer_lost(until);
-      verify(hold.acquisition);
+      if (Cleanup *cleanup = record.started_cleanup()) cleanup->on_acquire_lost(until);
+      const auto step = record.acquisition.on_answer_lost(until);
+      verify(record.acquisition);
       if (step.transition == Acquisition::Transition::kFailed) {
-        fail_callers(hold, Status::kOutcomeUnknown, link_lost_.message, now);
+        fail_callers(record, Status::kOutcomeUnknown, link_lost_.message, now);
       }
       break;
     }
-    case Ask::kUpgrade:
-      if (hold.upgrade->on_unanswered(Upgrade::Command::kUpgrade).transition ==
+    case CommandKind::kUpgrade:
+      if (record.upgrade->on_unanswered(Upgrade::Command::kUpgrade).transition ==
           Upgrade::Transition::kEnded) {
-        finish_upgrade(hold, Status::kOutcomeUnknown, link_lost_.message);
-        schedule(hold, now);
+        finish_upgrade(record, Status::kOutcomeUnknown, link_lost_.message);
+        schedule(record, now);
       }
-      verify(*hold.upgrade);
+      verify(*record.upgrade);
       break;
-    case Ask::kRollBack:
-      (void)hold.upgrade->on_unanswered(Upgrade::Command::kCancel);
+    case CommandKind::kRollBack:
+      (void)record.upgrade->on_unanswered(Upgrade::Command::kCancel);
       break;
-    case Ask::kExtend:
-      if (HeldLease *held = hold.held_lease()) {
+    case CommandKind::kExtend:
+      if (HeldLease *held = record.held_lease()) {
         held->on_answer_lost(in_flight.is_description);
         verify(*held);
       }
       break;
     default:
-      hold.cleanup().on_answer_lost(in_flight.sent_at);
-      verify(hold.cleanup());
-      if (hold.releaser) timers_.set(*hold.releaser, in_flight.sent_at + settings_.timeout);
+      record.cleanup().on_answer_lost(in_flight.sent_at);
+      verify(record.cleanup());
+      if (record.releaser) timers_.set(*record.releaser, in_flight.sent_at + settings_.timeout);
   }
 }
 

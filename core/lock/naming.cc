@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Engine: the names of clients. Each client that queues, or holds for longer than a moment, writes
-// its name to a key of its own (docs/wire.md, "Names of clients"); others read it when they show a
-// lock to people.
+// LockClient: the names of clients. Each client that queues, or holds for longer than a moment,
+// writes its name to a key of its own (docs/wire.md, "Names of clients"); others read it when they
+// show a lock to people.
 #include <algorithm>
 #include <new>
 #include <utility>
 
-#include "lock/engine.h"
+#include "lock/lock_client.h"
 
 namespace redlatch::lock {
 
@@ -54,19 +54,19 @@ std::vector<std::string> clients_in(const protocol::InspectAnswer &info) {
 
 // ---- the name of this client -------------------------------------------------------------------
 
-void Engine::announce_by(Nanos due) {
+void LockClient::announce_by(Nanos due) {
   if (due < announce_at_) announce_at_ = std::max(due, announce_again_at_);
 }
 
-void Engine::announce_held(Nanos now) { announce_by(now + kMoment); }
+void LockClient::announce_held(Nanos now) { announce_by(now + kMoment); }
 
-void Engine::announce(Nanos now) {
+void LockClient::announce(Nanos now) {
   announce_at_ = kNever;
   if (link_ != Link::kUp || !may_announce_) return;
   Nanos due = kNever;
-  for (const auto &[id, hold] : holds_) {
-    if (hold->phase == Phase::kQueued) due = now;
-    if (hold->phase == Phase::kHeld) due = std::min(due, hold->held().granted_at() + kMoment);
+  for (const auto &[id, record] : records_) {
+    if (record->phase == Phase::kQueued) due = now;
+    if (record->phase == Phase::kHeld) due = std::min(due, record->held().granted_at() + kMoment);
     if (due <= now) break;
   }
   if (due > now) {
@@ -75,36 +75,38 @@ void Engine::announce(Nanos now) {
   }
   protocol::Command command;
   protocol::announce(command, channel_, name_text_, kNameExpiryMs);
-  if (try_send(command, InFlight{Ask::kAnnounce, protocol::EvalMode::kText, now, 0, nullptr})) {
+  if (try_send(command,
+               InFlight{CommandKind::kAnnounce, protocol::EvalMode::kText, now, 0, nullptr})) {
     announce_again_at_ = now + kNameRenewal;
   }
   announce_at_ = now + kNameRenewal;
 }
 
-void Engine::withdraw_name(Nanos now) {
+void LockClient::withdraw_name(Nanos now) {
   announce_at_ = kNever;
   may_announce_ = false;
   if (link_ != Link::kUp || announce_again_at_ == 0) return;
   protocol::Command command;
   protocol::withdraw_name(command, channel_);
   // Not sent, or not answered before the end: it expires.
-  (void)try_send(command, InFlight{Ask::kAnnounce, protocol::EvalMode::kText, now, 0, nullptr});
+  (void)try_send(command,
+                 InFlight{CommandKind::kAnnounce, protocol::EvalMode::kText, now, 0, nullptr});
 }
 
 // ---- the names of others -----------------------------------------------------------------------
 
-bool Engine::ask_name(std::shared_ptr<NameQuery> query, Nanos now) {
+bool LockClient::ask_name(std::shared_ptr<NameQuery> query, Nanos now) {
   if (link_ != Link::kUp) return false;
   const std::string key = prefix_ + query->cid;
   protocol::Command command;
   protocol::ask_name(command, key);
   names_of_clients_.note_asked(query->cid, now);
-  return try_send(command,
-                  InFlight{Ask::kName, protocol::EvalMode::kText, now, 0, std::move(query)});
+  return try_send(
+      command, InFlight{CommandKind::kName, protocol::EvalMode::kText, now, 0, std::move(query)});
 }
 
 // @return whether the answer to an inspection waits for names.
-bool Engine::name_clients(const std::shared_ptr<Request> &request, Nanos now) {
+bool LockClient::name_clients(const std::shared_ptr<Request> &request, Nanos now) {
   Inquiry &inquiry = *request->inquiry;
   inquiry.unnamed_count = 0;
   for (auto &cid : clients_in(inquiry.info)) {
@@ -121,21 +123,21 @@ bool Engine::name_clients(const std::shared_ptr<Request> &request, Nanos now) {
 }
 
 // @return whether a refused try is answered later, when the name of the holder is known.
-bool Engine::awaits_name(Hold &hold, const std::string &message, Nanos now) {
-  const std::string_view cid = hold.lock->blocker;
+bool LockClient::awaits_name(TokenRecord &record, const std::string &message, Nanos now) {
+  const std::string_view cid = record.lock->blocker;
   if (cid.empty() || cid == cid_ || !names_of_clients_.is_due(cid, now)) return false;
   auto query = std::make_shared<NameQuery>();
   query->cid = cid;
   // A vote is one of several answers: it does not wait for the name, which the next round knows.
-  if (!hold.is_vote) {
-    query->hold = hold.shared_from_this();
+  if (!record.is_vote) {
+    query->record = record.shared_from_this();
     query->message.reserve(message.size() + kHolderIs.size() + kMaxLabelBytes);
     query->message = message;
   }
-  return ask_name(std::move(query), now) && !hold.is_vote;
+  return ask_name(std::move(query), now) && !record.is_vote;
 }
 
-void Engine::ask_wanted_name(LockName &lock, Nanos now) {
+void LockClient::ask_wanted_name(LockState &lock, Nanos now) {
   if (!lock.is_name_wanted || lock.blocker.empty()) return;
   lock.is_name_wanted = false;
   if (lock.blocker == cid_ || !names_of_clients_.is_due(lock.blocker, now)) return;
@@ -145,18 +147,18 @@ void Engine::ask_wanted_name(LockName &lock, Nanos now) {
 }
 
 // The request will most likely time out: ask who the holder is.
-void Engine::on_slow(Request &request, Nanos now) {
+void LockClient::on_slow(Request &request, Nanos now) {
   timers_.set(request, request.wait_until);
-  LockName &lock = *request.lock;
-  Hold *hold = request.hold != nullptr ? request.hold : place_of(lock);
-  if (hold == nullptr || now < lock.blocker_due) return;
+  LockState &lock = *request.lock;
+  TokenRecord *record = request.record != nullptr ? request.record : place_of(lock);
+  if (record == nullptr || now < lock.blocker_due) return;
   lock.blocker_due = now + ClientNames::kRetryAfter;
   lock.is_name_wanted = true;
-  if (hold->phase == Phase::kQueued) ask(*hold, now);
+  if (record->phase == Phase::kQueued) ask(*record, now);
 }
 
 // Without a reply the connection has ended, and without memory the name stays unknown.
-void Engine::note_name(NameQuery &query, const Reply *reply, Nanos now) noexcept {
+void LockClient::note_name(NameQuery &query, const Reply *reply, Nanos now) noexcept {
   if (reply == nullptr) return;
   try {
     const std::string name = protocol::decode_name(*reply);
@@ -169,11 +171,12 @@ void Engine::note_name(NameQuery &query, const Reply *reply, Nanos now) noexcept
 }
 
 // With or without the name: otherwise the request or the try that waits for it would be stuck.
-void Engine::on_name(const std::shared_ptr<Subject> &subject, const Reply *reply, Nanos now) {
+void LockClient::on_name(const std::shared_ptr<Subject> &subject, const Reply *reply, Nanos now) {
   NameQuery &query = static_cast<NameQuery &>(*subject);
   note_name(query, reply, now);
-  const auto hold = std::exchange(query.hold, nullptr);
-  if (hold && !hold->is_gone && front_of(*hold) != nullptr) refuse_try(*hold, query.message, now);
+  const auto record = std::exchange(query.record, nullptr);
+  if (record && !record->is_gone && front_of(*record) != nullptr)
+    refuse_try(*record, query.message, now);
   const auto &request = query.request;
   if (request && !request->is_finished() && --request->inquiry->unnamed_count == 0) {
     finish_plain(*request, Status::kOk);
@@ -182,36 +185,36 @@ void Engine::on_name(const std::shared_ptr<Subject> &subject, const Reply *reply
 
 // A thread that waits for a lock that it shares waits as well, unless both read or share by one
 // owner.
-bool Engine::waits_for_itself(const Request &request) const {
+bool LockClient::waits_for_itself(const Request &request) const {
   const bool is_waiting = request.op == Request::Op::kAcquire && request.wait_ms != 0;
   if (!is_waiting || request.waiter == 0 || !request.lock) return false;
-  const LockName &lock = *request.lock;
-  const auto is_in_the_way = [&](const Hold &hold) {
-    if (hold.lock.get() != &lock || hold.phase != Phase::kHeld) return false;
-    if (!hold.lease || hold.lease->starter != request.waiter) return false;
+  const LockState &lock = *request.lock;
+  const auto is_in_the_way = [&](const TokenRecord &record) {
+    if (record.lock.get() != &lock || record.phase != Phase::kHeld) return false;
+    if (!record.lease || record.lease->starter != request.waiter) return false;
     const AcquireOptions &options = request.options;
     const bool is_again = lock.keys.format == protocol::Format::kHash;
-    return is_again ? hold.owner != options.owner
-                    : hold.mode != protocol::Mode::kRead || options.mode != protocol::Mode::kRead;
+    return is_again ? record.owner != options.owner
+                    : record.mode != protocol::Mode::kRead || options.mode != protocol::Mode::kRead;
   };
   if (lock.holder != nullptr) return is_in_the_way(*lock.holder);
-  return lock.has_sharers && std::any_of(holds_.begin(), holds_.end(), [&](const auto &entry) {
+  return lock.has_sharers && std::any_of(records_.begin(), records_.end(), [&](const auto &entry) {
            return is_in_the_way(*entry.second);
          });
 }
 
-const Lease *Engine::lease_on(std::string_view name) const {
+const Lease *LockClient::lease_on(std::string_view name) const {
   const auto found = names_.find({protocol::Format::kString, name});
-  const Hold *holder = found == names_.end() ? nullptr : found->second->holder;
+  const TokenRecord *holder = found == names_.end() ? nullptr : found->second->holder;
   return holder == nullptr ? nullptr : holder->lease.get();
 }
 
-std::string_view Engine::blocker_of(std::string_view name) const {
+std::string_view LockClient::blocker_of(std::string_view name) const {
   const auto found = names_.find({protocol::Format::kString, name});
   return found == names_.end() ? std::string_view() : std::string_view(found->second->blocker);
 }
 
-std::string Engine::words_of_blocker(std::string_view cid) const {
+std::string LockClient::words_of_blocker(std::string_view cid) const {
   if (cid == cid_) return std::string(kHolderIs) + "this client";
   const std::string_view name = names_of_clients_.find(cid);
   return name.empty() ? std::string() : std::string(kHolderIs).append(name);

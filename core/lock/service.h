@@ -18,7 +18,7 @@
 #include "base/reply.h"
 #include "base/server_facts.h"
 #include "base/status.h"
-#include "lock/subjects.h"
+#include "lock/request.h"
 
 namespace redlatch::lock {
 

@@ -17,7 +17,7 @@ namespace redlatch::lock {
 
 // Something with at most one timer. Disarmed when it dies is its owner's duty.
 struct Timed {
-  enum class Kind : uint8_t { kRequest, kHold };
+  enum class Kind : uint8_t { kRequest, kRecord };
 
   explicit Timed(Kind what) : kind(what) {}
 

@@ -1,225 +1,230 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Engine: from reading to writing, and back. It gives the events to Upgrade and carries out what
-// that returns.
+// LockClient: from reading to writing, and back. It gives the events to Upgrade and carries out
+// what that returns.
 #include <new>
 
 #include "base/text.h"
-#include "lock/engine.h"
+#include "lock/lock_client.h"
 #include "timing/lease_clock.h"
 
 namespace redlatch::lock {
 
-Upgrade &Engine::upgrade_of(Hold &hold) {
-  if (!hold.upgrade) hold.upgrade = std::make_unique<Upgrade>();
-  return *hold.upgrade;
+Upgrade &LockClient::upgrade_of(TokenRecord &record) {
+  if (!record.upgrade) record.upgrade = std::make_unique<Upgrade>();
+  return *record.upgrade;
 }
 
-void Engine::start_upgrade(const std::shared_ptr<Request> &request, Nanos now) {
+void LockClient::start_upgrade(const std::shared_ptr<Request> &request, Nanos now) {
   if (!is_held(*request, now)) return;
-  Hold &hold = *request->lease->hold;
-  if (hold.mode == protocol::Mode::kWrite) return finish(*request, Status::kOk);
-  if (hold.upgrade && hold.upgrade->is_wanted()) {
+  TokenRecord &record = *request->lease->record;
+  if (record.mode == protocol::Mode::kWrite) return finish(*request, Status::kOk);
+  if (record.upgrade && record.upgrade->is_wanted()) {
     return finish(*request, Status::kDeadlock,
                   "lock " + quoted(request->lease->name) + ": this lease waits to upgrade already");
   }
-  for (const Hold *other = hold.lock->owned; other != nullptr; other = other->next_owned) {
-    if (other == &hold || other->owner != hold.owner) continue;
+  for (const TokenRecord *other = record.lock->owned; other != nullptr; other = other->next_owned) {
+    if (other == &record || other->owner != record.owner) continue;
     if (other->lease->state_at(now) != Lease::kHeld) continue;
     return finish(*request, Status::kDeadlock,
                   "lock " + quoted(request->lease->name) +
                       ": its owner reads by another lease as well, and would wait for itself");
   }
-  Upgrade &upgrade = upgrade_of(hold);
-  hold.upgrader = request;
-  note_waiting(hold);
-  request->hold = &hold;
-  waiting_hold_count_++;
+  Upgrade &upgrade = upgrade_of(record);
+  record.upgrader = request;
+  note_waiting(record);
+  request->record = &record;
+  waiting_count_++;
   const Nanos limit = request->wait_ms == 0 ? settings_.timeout : request->wait_ms * kMs;
   if (request->wait_ms >= 0) timers_.set(*request, after(now, limit));
   if (request->wait_ms == 0) connect_soon(now);
-  const auto step = upgrade.start(request->wait_ms == 0, now, link_of(hold));
+  const auto step = upgrade.start(request->wait_ms == 0, now, link_of(record));
   const bool is_later = step.command == Upgrade::Command::kNone;
   if (is_later && step.transition == Upgrade::Transition::kNone) return;
   try {
-    carry_out(hold, step, now);
+    carry_out(record, step, now);
   } catch (const std::bad_alloc &) {
     return;  // the timer asks again
   }
 }
 
-void Engine::carry_out(Hold &hold, Upgrade::Step step, Nanos now, protocol::EvalMode eval) {
+void LockClient::carry_out(TokenRecord &record, Upgrade::Step step, Nanos now,
+                           protocol::EvalMode eval) {
   using Command = Upgrade::Command;
   assert(step.transition != Upgrade::Transition::kDefect);
   if (step.transition == Upgrade::Transition::kDefect) {
-    finish_upgrade(hold, Status::kInternal, report_defect("upgrade"));
-    step = hold.upgrade->give_up(now, link_of(hold));
+    finish_upgrade(record, Status::kInternal, report_defect("upgrade"));
+    step = record.upgrade->give_up(now, link_of(record));
   }
-  verify(*hold.upgrade);
-  schedule(hold, now);
+  verify(*record.upgrade);
+  schedule(record, now);
   if (step.command == Command::kNone) return;
   const bool is_upgrade = step.command == Command::kUpgrade;
   const Nanos lease =
-      is_upgrade ? timing::lease_within(hold.held().ttl(), now, hold.held().end_at()) : 0;
+      is_upgrade ? timing::lease_within(record.held().ttl(), now, record.held().end_at()) : 0;
   protocol::Command command;
-  write_upgrade(command, hold, step.command, lease, eval);
-  const Ask ask = is_upgrade ? Ask::kUpgrade : Ask::kRollBack;
-  if (try_send(command, InFlight{ask, eval, now, lease, hold.shared_from_this()})) {
-    hold.upgrade->sent(step.command);
+  write_upgrade(command, record, step.command, lease, eval);
+  const CommandKind kind = is_upgrade ? CommandKind::kUpgrade : CommandKind::kRollBack;
+  if (try_send(command, InFlight{kind, eval, now, lease, record.shared_from_this()})) {
+    record.upgrade->sent(step.command);
   } else {
-    hold.upgrade->not_sent(step.command);
+    record.upgrade->not_sent(step.command);
   }
-  verify(*hold.upgrade);
-  schedule(hold, now);
+  verify(*record.upgrade);
+  schedule(record, now);
 }
 
-void Engine::write_upgrade(protocol::Command &out, Hold &hold, Upgrade::Command what, Nanos lease,
-                           protocol::EvalMode eval) const {
-  const protocol::LockKeys &keys = hold.lock->keys;
-  Upgrade &upgrade = *hold.upgrade;
+void LockClient::write_upgrade(protocol::Command &out, TokenRecord &record, Upgrade::Command what,
+                               Nanos lease, protocol::EvalMode eval) const {
+  const protocol::LockKeys &keys = record.lock->keys;
+  Upgrade &upgrade = *record.upgrade;
   if (what == Upgrade::Command::kCancel) {
-    return protocol::cancel(out, features_, eval, keys, upgrade.member(), hold.owner);
+    return protocol::cancel(out, features_, eval, keys, upgrade.member(), record.owner);
   }
   if (what == Upgrade::Command::kDowngrade) {
-    return protocol::downgrade(out, features_, eval, keys, hold.token, hold.held().ttl() / kMs, 0);
+    return protocol::downgrade(out, features_, eval, keys, record.token, record.held().ttl() / kMs,
+                               0);
   }
   if (upgrade.needs_member()) {
     upgrade.set_member(upgrade.is_one_try()
                            ? std::string()
-                           : protocol::make_member(hold.token, protocol::Mode::kUpgrade,
-                                                   std::min(hold.held().ttl() / kMs, kClaimMs),
-                                                   hold.upgrader->wait_ms));
+                           : protocol::make_member(record.token, protocol::Mode::kUpgrade,
+                                                   std::min(record.held().ttl() / kMs, kClaimMs),
+                                                   record.upgrader->wait_ms));
   }
-  protocol::acquire(
-      out, features_, eval, keys,
-      {protocol::Mode::kUpgrade, hold.identity(), lease / kMs, upgrade.member(), upgrade.ticket()});
+  protocol::acquire(out, features_, eval, keys,
+                    {protocol::Mode::kUpgrade, record.identity(), lease / kMs, upgrade.member(),
+                     upgrade.ticket()});
 }
 
-void Engine::on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  auto &hold = static_cast<Hold &>(*in_flight.subject);
-  hold.upgrade->on_answered();
+void LockClient::on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
+  auto &record = static_cast<TokenRecord &>(*in_flight.subject);
+  record.upgrade->on_answered();
   protocol::AcquireAnswer answer;
   const auto refusal = decode(reply, answer);
   if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
-  if (hold.is_gone || hold.phase != Phase::kHeld) return;
-  if (hold.held().is_over(now)) return on_hold_due(hold, now);
+  if (record.is_gone || record.phase != Phase::kHeld) return;
+  if (record.held().is_over(now)) return on_record_due(record, now);
   // Given up, or to be rolled back: what was sent behind this decides.
-  if (!hold.upgrade->awaits_answer()) return;
-  if (wants_text(refusal, in_flight)) return resume_upgrade(hold, now, protocol::EvalMode::kText);
-  if (refusal) return on_upgrade_refused(hold, refusal, now);
-  if (answer.is_lost) return lose(hold, kTakenAway, true, now);
+  if (!record.upgrade->awaits_answer()) return;
+  if (wants_text(refusal, in_flight)) return resume_upgrade(record, now, protocol::EvalMode::kText);
+  if (refusal) return on_upgrade_refused(record, refusal, now);
+  if (answer.is_lost) return lose(record, kTakenAway, true, now);
   if (answer.is_granted) {
-    const auto step = hold.upgrade->on_granted();
-    verify(*hold.upgrade);
-    if (step.transition == Upgrade::Transition::kDefect) return carry_out(hold, step, now);
-    become_writer(hold, answer.fence, answer.server_ms);
-    return prolong(hold, in_flight.sent_at, in_flight.lease, now);
+    const auto step = record.upgrade->on_granted();
+    verify(*record.upgrade);
+    if (step.transition == Upgrade::Transition::kDefect) return carry_out(record, step, now);
+    become_writer(record, answer.fence, answer.server_ms);
+    return prolong(record, in_flight.sent_at, in_flight.lease, now);
   }
-  if (answer.is_deadlock || hold.upgrade->is_one_try()) {
+  if (answer.is_deadlock || record.upgrade->is_one_try()) {
     const auto status = answer.is_deadlock ? Status::kDeadlock : Status::kBusy;
     const char *why = answer.is_deadlock ? ": another reader waits to upgrade, and would wait for "
                                            "this one: release or downgrade it first"
                                          : " is busy: others read as well";
-    const auto step = hold.upgrade->on_denied(now, link_of(hold));
-    finish_upgrade(hold, status, "lock " + quoted(hold.lock->name) + why);
-    return carry_out(hold, step, now);
+    const auto step = record.upgrade->on_denied(now, link_of(record));
+    finish_upgrade(record, status, "lock " + quoted(record.lock->name) + why);
+    return carry_out(record, step, now);
   }
-  hold.watcher.set_rank(0);  // before all other waiters
-  const Nanos delay = watch_key(hold, answer, now);
-  carry_out(hold, hold.upgrade->on_queued(answer.ticket, now + delay), now);
+  record.watcher.set_rank(0);  // before all other waiters
+  const Nanos delay = watch_key(record, answer, now);
+  carry_out(record, record.upgrade->on_queued(answer.ticket, now + delay), now);
 }
 
-void Engine::on_upgrade_refused(Hold &hold, const protocol::Refusal &refusal, Nanos now) {
+void LockClient::on_upgrade_refused(TokenRecord &record, const protocol::Refusal &refusal,
+                                    Nanos now) {
   const bool may_pass = refusal.kind == protocol::Refusal::Kind::kTransient;
-  if (may_pass && !hold.upgrade->is_one_try()) {
-    return carry_out(hold, hold.upgrade->on_postponed(now, entropy_.next()), now);
+  if (may_pass && !record.upgrade->is_one_try()) {
+    return carry_out(record, record.upgrade->on_postponed(now, entropy_.next()), now);
   }
-  const auto step = hold.upgrade->on_refused(now, link_of(hold));
-  finish_upgrade(hold, refusal.status(), refusal.message);
-  carry_out(hold, step, now);
+  const auto step = record.upgrade->on_refused(now, link_of(record));
+  finish_upgrade(record, refusal.status(), refusal.message);
+  carry_out(record, step, now);
 }
 
-void Engine::on_upgrade_push(Hold &hold, Nanos now) {
-  if (hold.phase != Phase::kHeld || hold.mode == protocol::Mode::kWrite) return;
-  if (hold.held().is_over(now)) return on_hold_due(hold, now);
-  carry_out(hold, upgrade_of(hold).on_grant_pushed(now, link_of(hold)), now);
+void LockClient::on_upgrade_push(TokenRecord &record, Nanos now) {
+  if (record.phase != Phase::kHeld || record.mode == protocol::Mode::kWrite) return;
+  if (record.held().is_over(now)) return on_record_due(record, now);
+  carry_out(record, upgrade_of(record).on_grant_pushed(now, link_of(record)), now);
 }
 
-void Engine::become_writer(Hold &hold, int64_t fence, int64_t server_ms) {
-  hold.mode = protocol::Mode::kWrite;
-  hold.held().on_upgraded(fence, server_ms);
-  hold.lease->fence = fence;
-  hold.lock->highest_fence = std::max(hold.lock->highest_fence, fence);
-  hold.lease->mode = hold.mode;
-  hold.lock->holder = &hold;
-  finish_upgrade(hold, Status::kOk);
+void LockClient::become_writer(TokenRecord &record, int64_t fence, int64_t server_ms) {
+  record.mode = protocol::Mode::kWrite;
+  record.held().on_upgraded(fence, server_ms);
+  record.lease->fence = fence;
+  record.lock->highest_fence = std::max(record.lock->highest_fence, fence);
+  record.lease->mode = record.mode;
+  record.lock->holder = &record;
+  finish_upgrade(record, Status::kOk);
 }
 
-void Engine::finish_upgrade(Hold &hold, Status status, std::string_view message) {
-  if (!hold.upgrader) return;
-  const auto request = std::move(hold.upgrader);
-  note_waiting(hold);
-  request->hold = nullptr;
-  waiting_hold_count_--;
+void LockClient::finish_upgrade(TokenRecord &record, Status status, std::string_view message) {
+  if (!record.upgrader) return;
+  const auto request = std::move(record.upgrader);
+  note_waiting(record);
+  request->record = nullptr;
+  waiting_count_--;
   finish(*request, status, message);
 }
 
 // The upgrade has failed, and the lease reads on.
-void Engine::give_up_upgrade(Hold &hold, Status status, std::string_view message, Nanos now) {
-  finish_upgrade(hold, status, message);
-  carry_out(hold, hold.upgrade->give_up(now, link_of(hold)), now);
+void LockClient::give_up_upgrade(TokenRecord &record, Status status, std::string_view message,
+                                 Nanos now) {
+  finish_upgrade(record, status, message);
+  carry_out(record, record.upgrade->give_up(now, link_of(record)), now);
 }
 
-void Engine::on_rollback_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  auto &hold = static_cast<Hold &>(*in_flight.subject);
-  hold.upgrade->on_rollback_answered();
+void LockClient::on_rollback_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
+  auto &record = static_cast<TokenRecord &>(*in_flight.subject);
+  record.upgrade->on_rollback_answered();
   protocol::CountAnswer answer;
   const auto refusal = decode(reply, answer);
   if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
-  if (!refusal) maybe_serve_queue(hold.lock, answer.has_more, now);
-  if (hold.is_gone || hold.phase != Phase::kHeld) return;
-  if (wants_text(refusal, in_flight)) return resume_upgrade(hold, now, protocol::EvalMode::kText);
-  if (refusal) return carry_out(hold, hold.upgrade->on_rollback_refused(now), now);
-  const auto step = hold.upgrade->on_rolled_back(answer.result, now, link_of(hold));
-  if (step.transition == Upgrade::Transition::kLost) return lose(hold, kTakenAway, true, now);
-  carry_out(hold, step, now);
+  if (!refusal) maybe_serve_queue(record.lock, answer.has_more, now);
+  if (record.is_gone || record.phase != Phase::kHeld) return;
+  if (wants_text(refusal, in_flight)) return resume_upgrade(record, now, protocol::EvalMode::kText);
+  if (refusal) return carry_out(record, record.upgrade->on_rollback_refused(now), now);
+  const auto step = record.upgrade->on_rolled_back(answer.result, now, link_of(record));
+  if (step.transition == Upgrade::Transition::kLost) return lose(record, kTakenAway, true, now);
+  carry_out(record, step, now);
 }
 
-void Engine::start_downgrade(const std::shared_ptr<Request> &request, Nanos now) {
+void LockClient::start_downgrade(const std::shared_ptr<Request> &request, Nanos now) {
   if (!is_held(*request, now)) return;
-  Hold &hold = *request->lease->hold;
-  if (hold.lock->keys.format == protocol::Format::kHash) {
+  TokenRecord &record = *request->lease->record;
+  if (record.lock->keys.format == protocol::Format::kHash) {
     return finish(*request, Status::kInvalid,
-                  "lock " + quoted(hold.lock->name) + " is reentrant: it has no readers");
+                  "lock " + quoted(record.lock->name) + " is reentrant: it has no readers");
   }
-  if (hold.mode == protocol::Mode::kRead) return finish(*request, Status::kOk);
-  (void)upgrade_of(hold);  // should it fail, it is rolled back, which must not need memory
-  hold.is_sharing = true;
-  hold.held().on_downgrade();
+  if (record.mode == protocol::Mode::kRead) return finish(*request, Status::kOk);
+  (void)upgrade_of(record);  // should it fail, it is rolled back, which must not need memory
+  record.is_sharing = true;
+  record.held().on_downgrade();
   start_plain(request, now);
   // From here on it is only certain that it reads; readers may enter before the answer comes.
-  if (hold.lease) become_reader(hold);
+  if (record.lease) become_reader(record);
 }
 
 // The answer to a downgrade no longer has a caller, or was a refusal: it continues by itself.
-void Engine::leave_downgrade(Request &request, Nanos now) {
+void LockClient::leave_downgrade(Request &request, Nanos now) {
   if (request.op != Request::Op::kDowngrade) return;
-  Hold *hold = request.lease->hold;
-  if (hold == nullptr) return;
-  hold->upgrade->on_downgrade_failed();
-  if (hold->phase == Phase::kHeld) resume_upgrade(*hold, now);
+  TokenRecord *record = request.lease->record;
+  if (record == nullptr) return;
+  record->upgrade->on_downgrade_failed();
+  if (record->phase == Phase::kHeld) resume_upgrade(*record, now);
 }
 
-void Engine::on_downgraded(Request &request, const InFlight &in_flight, bool is_held, Nanos now) {
-  Hold *hold = request.lease->hold;
-  if (hold != nullptr && hold->phase == Phase::kHeld) {
-    if (hold->held().is_over(now)) {
-      on_hold_due(*hold, now);
+void LockClient::on_downgraded(Request &request, const InFlight &in_flight, bool is_held,
+                               Nanos now) {
+  TokenRecord *record = request.lease->record;
+  if (record != nullptr && record->phase == Phase::kHeld) {
+    if (record->held().is_over(now)) {
+      on_record_due(*record, now);
     } else if (!is_held) {
-      lose(*hold, kTakenAway, true, now);
+      lose(*record, kTakenAway, true, now);
     } else {
-      prolong(*hold, in_flight.sent_at, in_flight.lease, now);
+      prolong(*record, in_flight.sent_at, in_flight.lease, now);
       return finish_plain(request, Status::kOk);
     }
   }
@@ -227,19 +232,19 @@ void Engine::on_downgraded(Request &request, const InFlight &in_flight, bool is_
   finish_plain(request, why.status, why.message);
 }
 
-void Engine::become_reader(Hold &hold) {
-  hold.mode = protocol::Mode::kRead;
-  hold.lease->mode = hold.mode;
-  if (hold.lock->holder == &hold) hold.lock->holder = nullptr;
+void LockClient::become_reader(TokenRecord &record) {
+  record.mode = protocol::Mode::kRead;
+  record.lease->mode = record.mode;
+  if (record.lock->holder == &record) record.lock->holder = nullptr;
 }
 
-// What the answer to an extension says of a hold that may share: the answer to DOWNGRADE may have
+// What the answer to an extension says of a lease that may share: the answer to DOWNGRADE may have
 // been lost, or a late copy of UPGRADE have come into effect.
-void Engine::note_mode(Hold &hold, bool is_reader, Nanos now) {
-  if (!hold.is_sharing || hold.lock->keys.format == protocol::Format::kHash) return;
-  if (is_reader == (hold.mode == protocol::Mode::kRead)) return;
-  if (is_reader) return become_reader(hold);
-  carry_out(hold, upgrade_of(hold).on_found_writing(now, link_of(hold)), now);
+void LockClient::note_mode(TokenRecord &record, bool is_reader, Nanos now) {
+  if (!record.is_sharing || record.lock->keys.format == protocol::Format::kHash) return;
+  if (is_reader == (record.mode == protocol::Mode::kRead)) return;
+  if (is_reader) return become_reader(record);
+  carry_out(record, upgrade_of(record).on_found_writing(now, link_of(record)), now);
 }
 
 }  // namespace redlatch::lock

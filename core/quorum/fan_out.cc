@@ -18,7 +18,7 @@ void QuorumClient::start_fan_out(const std::shared_ptr<Request> &request, Nanos 
   acquire = acquire_of(*request->lease);
   const bool is_release = request->op == Request::Op::kRelease;
   Outcome wrong;
-  if (acquire == nullptr) wrong = lock::Engine::why_not_held(*request->lease);
+  if (acquire == nullptr) wrong = lock::LockClient::why_not_held(*request->lease);
   if (wrong.ok() && !is_release) wrong = check(*request);
   if (!wrong.ok()) return finish(*request, wrong.status, wrong.message);
   const auto fan_out = std::make_shared<FanOut>(++last_operation_, request);
@@ -44,7 +44,7 @@ void QuorumClient::start_fan_out(const std::shared_ptr<Request> &request, Nanos 
     mark(acquire);
   }
   for (size_t i = 0; i < asked.size(); i++) {
-    lock::Engine &engine = nodes_[asked[i]]->engine;
+    lock::LockClient &engine = nodes_[asked[i]]->engine;
     try {
       engine.start(fan_out->requests[i], now);
     } catch (const std::bad_alloc &) {

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "lock/subjects.h"
+#include "lock/request.h"
 #include "lock/timer_queue.h"
 #include "timing/backoff.h"
 
@@ -85,7 +85,7 @@ struct QuorumAcquire final : Operation, lock::Timed {
   static constexpr size_t kNotQueued = SIZE_MAX;
 
   QuorumAcquire(uint64_t id_, std::shared_ptr<lock::Request> request_, size_t node_count)
-      : Operation(true, id_, std::move(request_)), Timed(Timed::Kind::kHold), votes(node_count) {}
+      : Operation(true, id_, std::move(request_)), Timed(Timed::Kind::kRecord), votes(node_count) {}
 
   size_t count(Vote::State state) const {
     return static_cast<size_t>(std::count_if(

@@ -86,7 +86,7 @@ Status QuorumClient::cancel(Request &request, Nanos now) {
 void QuorumClient::detach(Request &request, Nanos now) {
   QuorumAcquire *acquire = acquire_of(*request.lease);
   if (acquire == nullptr || request.lease->state_at(now) != Lease::kHeld) {
-    const auto why = lock::Engine::why_not_held(*request.lease);
+    const auto why = lock::LockClient::why_not_held(*request.lease);
     return finish(request, why.status, why.message);
   }
   for (size_t i = 0; i < nodes_.size(); i++) {

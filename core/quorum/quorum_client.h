@@ -28,7 +28,7 @@
 #include "base/reply.h"
 #include "base/settings.h"
 #include "base/status.h"
-#include "lock/engine.h"
+#include "lock/lock_client.h"
 #include "lock/service.h"
 #include "lock/timer_queue.h"
 #include "quorum/node_eligibility.h"
@@ -87,7 +87,7 @@ class QuorumClient final : public lock::LockService, private lock::Output {
 
     const size_t index;
     const Settings &settings;
-    lock::Engine engine;
+    lock::LockClient engine;
     std::shared_ptr<lock::Request> connection;  // the request to connect, until it ends
     Nanos last_reply_at = 0;
     std::string trouble;  // why it did not vote when it was last asked

@@ -365,7 +365,7 @@ void QuorumClient::check_queue(QuorumAcquire &acquire, Nanos now) {
     drop_vote(acquire, acquire.queued_at, now);
     return begin_round(acquire, now);
   }
-  if (lock::Engine::is_head(node_request)) return begin_round(acquire, now);
+  if (lock::LockClient::is_head(node_request)) return begin_round(acquire, now);
   acquire.check_at = now + kQueueCheck;
   if (now - node.last_reply_at >= kQueueCheck) {
     node.engine.poll(*acquire.votes[acquire.queued_at].request, now);
@@ -402,7 +402,7 @@ void QuorumClient::drop_vote(QuorumAcquire &acquire, size_t node, Nanos now,
   const auto request = vote.request;
   const auto lease = vote.lease;
   vote.reset();
-  lock::Engine &engine = nodes_[node]->engine;
+  lock::LockClient &engine = nodes_[node]->engine;
   if (request && !request->is_finished()) engine.cancel(*request, now);
   if (!lease) return;
   if (is_lost) {

@@ -7,19 +7,19 @@
 #include <algorithm>
 #include <utility>
 
-#include "lock/engine.h"
+#include "lock/lock_client.h"
 #include "runtime/runtime.h"
 
 namespace redlatch::runtime {
 
 namespace {
 
-bool is_queued(const Waiter &waiter) { return lock::Engine::is_queued(*waiter.request); }
+bool is_queued(const Waiter &waiter) { return lock::LockClient::is_queued(*waiter.request); }
 
 // True if this waiter should be the follower. If a thread of this process holds the lock, that
 // thread hands it off, and wakes a plain sleeper faster.
 bool should_follow(const Waiter &waiter) {
-  return is_queued(waiter) && !lock::Engine::is_held_here(*waiter.request);
+  return is_queued(waiter) && !lock::LockClient::is_held_here(*waiter.request);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "lock/engine.h"
+#include "lock/lock_client.h"
 #include "quorum/quorum_client.h"
 #include "timing/quorum.h"
 
@@ -55,7 +55,7 @@ std::shared_ptr<Runtime> Runtime::open(std::vector<Settings> nodes,
     runtime->service_ = std::make_unique<quorum::QuorumClient>(runtime->nodes_, *runtime->quorum_,
                                                                id, seed, output);
   } else {
-    runtime->service_ = std::make_unique<lock::Engine>(runtime->settings(), id, seed, output);
+    runtime->service_ = std::make_unique<lock::LockClient>(runtime->settings(), id, seed, output);
   }
   return runtime;
 }

@@ -13,7 +13,7 @@
 #include <new>
 
 #include "base/log.h"
-#include "lock/engine.h"
+#include "lock/lock_client.h"
 
 namespace redlatch::runtime {
 
@@ -37,7 +37,7 @@ void futex_wake(const void *address) {
 Outcome Wakeup::check(const Lease &lease) {
   const Lock lock(mutex_);
   if (lease.state_at(boot_now()) == lock::Lease::kHeld) return {};
-  return lock::Engine::why_not_held(lease);
+  return lock::LockClient::why_not_held(lease);
 }
 
 void Wakeup::wait_ended(const Lease &lease, Nanos limit) {
@@ -95,7 +95,7 @@ size_t Wakeup::notify_finished(Request &request) noexcept {
 void Wakeup::notify_ended(Lease &lease) noexcept {
   try {
     if (lease.state.load() == lock::Lease::kLost) {
-      log(LogLevel::kError, lock::Engine::why_not_held(lease).message);
+      log(LogLevel::kError, lock::LockClient::why_not_held(lease).message);
     }
   } catch (const std::bad_alloc &) {
     // Waiters and the queue are notified all the same.

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/fork.h"
 #include "base/status.h"
-#include "lock/subjects.h"
+#include "lock/request.h"
 #include "net/epoll_set.h"
 #include "runtime/completion_queue.h"
 

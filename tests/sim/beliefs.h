@@ -13,7 +13,7 @@
 #include <set>
 #include <string>
 
-#include "lock/subjects.h"
+#include "lock/request.h"
 #include "schedule.h"
 #include "tally.h"
 #include "value.h"

@@ -60,7 +60,7 @@ void Client::make_service() {
     service_ =
         std::make_unique<quorum::QuorumClient>(settings_, quorum_settings_, id, seed, output);
   } else {
-    service_ = std::make_unique<lock::Engine>(settings_.front(), id, seed, output);
+    service_ = std::make_unique<lock::LockClient>(settings_.front(), id, seed, output);
   }
 }
 
@@ -86,7 +86,7 @@ void Client::tell(const char *what, const lock::Request &request) {
 }
 
 bool Client::is_through() const {
-  const auto *engine = dynamic_cast<const lock::Engine *>(service_.get());
+  const auto *engine = dynamic_cast<const lock::LockClient *>(service_.get());
   return engine != nullptr ? engine->is_idle() : service_->drained_count() == wires_.size();
 }
 

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "lock/engine.h"
+#include "lock/lock_client.h"
 #include "network.h"
 #include "quorum/quorum_client.h"
 #include "scene.h"

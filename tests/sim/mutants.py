@@ -54,7 +54,7 @@ ENGINE_MUTANTS = (
         "a grant that comes by message is believed however late it is",
         4,
         Edit(
-            "lock/queue.cc",
+            "lock/acquiring.cc",
             "const auto granted_at = clock_offset_.local_time(push.server_ms, now);",
             "const auto granted_at = IS_ON ? std::optional<Nanos>(now)\n"
             "                                : clock_offset_.local_time(push.server_ms, now);",
@@ -101,7 +101,7 @@ ENGINE_MUTANTS = (
         "a wait lasts five times as long",
         4,
         Edit(
-            "lock/queue.cc",
+            "lock/acquiring.cc",
             "after(now, request->wait_ms * kMs)",
             "after(now, request->wait_ms * kMs * (IS_ON ? 5 : 1))",
         ),
@@ -113,16 +113,16 @@ ENGINE_MUTANTS = (
         Edit(
             "lock/connecting.cc",
             "      case Phase::kQueued:\n"
-            "        return ask(hold, now);\n"
+            "        return ask(record, now);\n"
             "      case Phase::kHeld:",
             "      case Phase::kQueued:\n"
-            "        if (Acquisition &old = hold.acquisition;\n"
+            "        if (Acquisition &old = record.acquisition;\n"
             "            IS_ON && old.late_apply_until() > now && old.is_queueable()) {\n"
-            "          hold.token = protocol::make_token(cid_, ++last_id_);\n"
-            "          old.member_.replace(0, hold.token.size(), hold.token);\n"
+            "          record.token = protocol::make_token(cid_, ++last_id_);\n"
+            "          old.member_.replace(0, record.token.size(), record.token);\n"
             "          old.ticket_.clear();\n"
             "        }\n"
-            "        return ask(hold, now);\n"
+            "        return ask(record, now);\n"
             "      case Phase::kHeld:",
         ),
         Edit(
@@ -148,12 +148,12 @@ ENGINE_MUTANTS = (
         "a lease is believed in until the answer to its detach",
         1,
         Edit(
-            "lock/handover.cc",
-            "  hold.lease->state.store(Lease::kDetached, std::memory_order_release);\n"
-            "  timers_.remove(hold);",
+            "lock/attaching.cc",
+            "  record.lease->state.store(Lease::kDetached, std::memory_order_release);\n"
+            "  timers_.remove(record);",
             "  if (!IS_ON) {\n"
-            "    hold.lease->state.store(Lease::kDetached, std::memory_order_release);\n  }\n"
-            "  timers_.remove(hold);",
+            "    record.lease->state.store(Lease::kDetached, std::memory_order_release);\n  }\n"
+            "  timers_.remove(record);",
         ),
         shape="kHandover",
     ),
@@ -162,12 +162,12 @@ ENGINE_MUTANTS = (
         "a detach without an answer gives the lock back",
         5,
         Edit(
-            "lock/handover.cc",
-            "  end_lease(*hold, Lease::kDetached, {});\n  forget(*hold);",
-            "  end_lease(*hold, Lease::kDetached, {});\n"
-            "  if (IS_ON) {\n    set_phase(*hold, Phase::kHeld);\n"
-            "    clean_up(*hold, 0, true);\n    return true;\n  }\n"
-            "  forget(*hold);",
+            "lock/attaching.cc",
+            "  end_lease(*record, Lease::kDetached, {});\n  forget(*record);",
+            "  end_lease(*record, Lease::kDetached, {});\n"
+            "  if (IS_ON) {\n    set_phase(*record, Phase::kHeld);\n"
+            "    clean_up(*record, 0, true);\n    return true;\n  }\n"
+            "  forget(*record);",
         ),
         shape="kHandover",
     ),
@@ -208,16 +208,16 @@ ENGINE_MUTANTS = (
         "a lease is renewed while its release waits for an answer",
         1,
         Edit(
-            "lock/tenure.cc",
-            ": ask(hold, now);\n    case Phase::kLeaving:\n",
-            ": ask(hold, now);\n    case Phase::kLeaving:\n"
-            "      if (IS_ON && hold.cleanup().left_.may_be_held && is_up()) {\n"
+            "lock/holding.cc",
+            ": ask(record, now);\n    case Phase::kLeaving:\n",
+            ": ask(record, now);\n    case Phase::kLeaving:\n"
+            "      if (IS_ON && record.cleanup().left_.may_be_held && is_up()) {\n"
             "        protocol::Command late;\n"
             "        const auto eval = protocol::EvalMode::kDigest;\n"
-            "        protocol::extend(late, features_, eval, hold.lock->keys, hold.token,\n"
-            "                     hold.acquisition.ttl() / kMs, false, nullptr);\n"
-            "        InFlight in_flight{Ask::kExtend, eval, now, hold.acquisition.ttl(),\n"
-            "                           hold.shared_from_this()};\n"
+            "        protocol::extend(late, features_, eval, record.lock->keys, record.token,\n"
+            "                     record.acquisition.ttl() / kMs, false, nullptr);\n"
+            "        InFlight in_flight{CommandKind::kExtend, eval, now,\n"
+            "                           record.acquisition.ttl(), record.shared_from_this()};\n"
             "        (void)try_send(late, std::move(in_flight));\n"
             "      }\n",
         ),
@@ -259,13 +259,13 @@ ENGINE_MUTANTS = (
         "the queue member is made anew with each request",
         2,
         Edit(
-            "lock/queue.cc",
-            "    hold.foreign = front->options.foreign;\n  }\n",
-            "    hold.foreign = front->options.foreign;\n"
+            "lock/acquiring.cc",
+            "    record.foreign = front->options.foreign;\n  }\n",
+            "    record.foreign = front->options.foreign;\n"
             "    if (IS_ON && acquisition.is_queueable()) {\n"
-            "      const bool is_limited = !hold.is_shared && front->wait_ms > 0;\n"
+            "      const bool is_limited = !record.is_shared && front->wait_ms > 0;\n"
             "      acquisition.member_ = protocol::make_member(\n"
-            "          hold.token, hold.mode, std::min(ttl / kMs, kClaimMs),\n"
+            "          record.token, record.mode, std::min(ttl / kMs, kClaimMs),\n"
             "          is_limited ? std::max<Nanos>(front->due - now, 0) / kMs : -1);\n"
             "    }\n"
             "  }\n",
@@ -276,10 +276,10 @@ ENGINE_MUTANTS = (
         "after NOSCRIPT an ACQUIRE is sent again behind its own RELEASE",
         1,
         Edit(
-            "lock/queue.cc",
+            "lock/acquiring.cc",
             "      return;  // what was sent behind it decides",
             "      if (!IS_ON || !wants_text(refusal, in_flight)) return;\n"
-            "      return ask(hold, now, protocol::EvalMode::kText);",
+            "      return ask(record, now, protocol::EvalMode::kText);",
         ),
         shape="kFlush",
     ),
@@ -303,12 +303,12 @@ ENGINE_MUTANTS = (
         "a renewal that is under way is due again and again (220f2fa)",
         16,
         Edit(
-            "lock/engine.cc",
-            "hold->looked_at != now;",
-            "(IS_ON || hold->looked_at != now);",
+            "lock/lock_client.cc",
+            "record->looked_at != now;",
+            "(IS_ON || record->looked_at != now);",
         ),
         Edit(
-            "lock/engine.cc",
+            "lock/lock_client.cc",
             "  while (!timers_.empty()) {\n",
             "  for (int turns = 0; !timers_.empty(); turns++) {\n"
             "    if (turns > 100'000) throw redlatch::sim::Endless{};\n",
@@ -320,9 +320,9 @@ ENGINE_MUTANTS = (
         "a lease goes on that was taken by force and granted again (220f2fa)",
         22,
         Edit(
-            "lock/queue.cc",
-            "answer.fence != hold.held().granted_fence()) {",
-            "answer.fence != hold.held().granted_fence() && !IS_ON) {",
+            "lock/acquiring.cc",
+            "answer.fence != record.held().granted_fence()) {",
+            "answer.fence != record.held().granted_fence() && !IS_ON) {",
         ),
         shape="kCut",
     ),
@@ -331,7 +331,7 @@ ENGINE_MUTANTS = (
         "what is lost leaves its token in the queue (220f2fa)",
         466,
         Edit(
-            "lock/tenure.cc",
+            "lock/holding.cc",
             "if (is_gone && !may_be_queued) return",
             "if (is_gone && (IS_ON || !may_be_queued)) return",
         ),
@@ -342,15 +342,16 @@ ENGINE_MUTANTS = (
         "a renewal that is confirmed after the lease brings it back",
         122,
         Edit(
-            "lock/tenure.cc",
-            "if (held.is_over(now)) return on_hold_due(hold, now);",
-            "if (!IS_ON && held.is_over(now)) return on_hold_due(hold, now);",
+            "lock/holding.cc",
+            "if (held.is_over(now)) return on_record_due(record, now);",
+            "if (!IS_ON && held.is_over(now)) return on_record_due(record, now);",
         ),
         Edit(
-            "lock/tenure.cc",
-            "  if (!hold.held().is_over(now)) {\n",
-            "  if (IS_ON && hold.held().is_extending()) return timers_.set(hold, now + 10 * kMs);\n"
-            "  if (!hold.held().is_over(now)) {\n",
+            "lock/holding.cc",
+            "  if (!record.held().is_over(now)) {\n",
+            "  if (IS_ON && record.held().is_extending()) {\n"
+            "    return timers_.set(record, now + 10 * kMs);\n  }\n"
+            "  if (!record.held().is_over(now)) {\n",
         ),
     ),
     Mutant(
@@ -368,10 +369,10 @@ ENGINE_MUTANTS = (
         "a refusal that may pass is met without a pause",
         1,
         Edit(
-            "lock/queue.cc",
-            "hold.acquisition.on_postponed(now, entropy_.next())",
+            "lock/acquiring.cc",
+            "record.acquisition.on_postponed(now, entropy_.next())",
             "IS_ON ? Acquisition::Step{.due = now}\n"
-            "                      : hold.acquisition.on_postponed(now, entropy_.next())",
+            "                      : record.acquisition.on_postponed(now, entropy_.next())",
         ),
         shape="kScarce",
     ),
@@ -398,12 +399,13 @@ ENGINE_MUTANTS = (
         77,
         Edit(
             "lock/upgrading.cc",
-            "  carry_out(hold, upgrade_of(hold).on_grant_pushed(now, link_of(hold)), now);",
-            "  if (IS_ON && hold.upgrade && hold.upgrade->awaits_answer()) {\n"
-            "    *hold.upgrade = Upgrade();\n"
-            "    become_writer(hold, hold.held().granted_fence() + 32, hold.held().since_ms());\n"
-            "    return schedule(hold, now);\n  }\n"
-            "  carry_out(hold, upgrade_of(hold).on_grant_pushed(now, link_of(hold)), now);",
+            "  carry_out(record, upgrade_of(record).on_grant_pushed(now, link_of(record)), now);",
+            "  if (IS_ON && record.upgrade && record.upgrade->awaits_answer()) {\n"
+            "    *record.upgrade = Upgrade();\n"
+            "    const HeldLease &held = record.held();\n"
+            "    become_writer(record, held.granted_fence() + 32, held.since_ms());\n"
+            "    return schedule(record, now);\n  }\n"
+            "  carry_out(record, upgrade_of(record).on_grant_pushed(now, link_of(record)), now);",
         ),
         shape="kReaders",
     ),
@@ -412,9 +414,9 @@ ENGINE_MUTANTS = (
         "a name that nothing holds is not forgotten",
         1,
         Edit(
-            "lock/tenure.cc",
-            "if (--hold.lock->hold_count == 0) names_",
-            "if (--hold.lock->hold_count == 0 && !IS_ON) names_",
+            "lock/holding.cc",
+            "if (--record.lock->record_count == 0) names_",
+            "if (--record.lock->record_count == 0 && !IS_ON) names_",
         ),
     ),
 ) + QUORUM_MUTANTS

@@ -343,7 +343,8 @@ QUORUM_MUTANTS = (
             "  vote.fence.reset();\n  vote.why = {};\n",
             "  if (IS_ON && acquire.phase == Phase::kHeld) {\n"
             "    vote.lease->deadline = timing::deadline_of(now, acquire.options.lease);\n"
-            "    if (vote.lease->hold) vote.lease->hold->held().believed_ = vote.lease->deadline;\n"
+            "    if (auto *record = vote.lease->record) {\n"
+            "      record->held().believed_ = vote.lease->deadline;\n    }\n"
             "  }\n"
             "  vote.fence.reset();\n  vote.why = {};\n",
         ),
@@ -359,9 +360,9 @@ QUORUM_MUTANTS = (
             "std::max(std::min(deadline_, end_at_), believed_);",
         ),
         Edit(
-            "lock/tenure.cc",
-            "  const Nanos end = hold.held().deadline();\n",
-            "  hold.held().believed_ = 0;\n  const Nanos end = hold.held().deadline();\n",
+            "lock/holding.cc",
+            "  const Nanos end = record.held().deadline();\n",
+            "  record.held().believed_ = 0;\n  const Nanos end = record.held().deadline();\n",
         ),
         shape="kRedlockForget",
     ),

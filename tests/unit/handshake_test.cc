@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine_world.h"
+#include "lock_client_world.h"
 #include "protocol/scripts.h"
 
 namespace redlatch::protocol {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/limits.h"
-#include "engine_world.h"
+#include "lock_client_world.h"
 #include "protocol/answer.h"
 #include "protocol/command.h"
 #include "protocol/keys.h"

@@ -6,7 +6,7 @@
 
 #include <initializer_list>
 
-#include "engine_world.h"
+#include "lock_client_world.h"
 #include "quorum/quorum_client.h"
 
 namespace redlatch {

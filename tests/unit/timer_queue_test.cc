@@ -17,7 +17,7 @@ namespace redlatch::lock {
 TEST(TimerQueueTest, random_operations_agree_with_a_plain_list) {
   Entropy entropy(42);
   std::vector<std::unique_ptr<Timed>> timed;
-  for (int i = 0; i < 200; i++) timed.push_back(std::make_unique<Timed>(Timed::Kind::kHold));
+  for (int i = 0; i < 200; i++) timed.push_back(std::make_unique<Timed>(Timed::Kind::kRecord));
   TimerQueue queue;
   for (size_t i = 0; i < timed.size(); i++) queue.admit();
   for (int step = 0; step < 50'000; step++) {
@@ -37,7 +37,7 @@ TEST(TimerQueueTest, random_operations_agree_with_a_plain_list) {
 }
 
 TEST(TimerQueueTest, never_disarms) {
-  Timed timed(Timed::Kind::kHold);
+  Timed timed(Timed::Kind::kRecord);
   TimerQueue queue;
   queue.admit();
   queue.set(timed, 5);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Engine: all behaviour of a client as one object without lock, thread, socket or clock.
+// LockClient: all behaviour of a client as one object without lock, thread, socket or clock.
 //
 // In: calls of users, events of the connection, the time. Out: commands, finished requests and
 // ended leases through an Output, and the time at which it wants to be called again. Everything is
@@ -28,8 +28,8 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "lock/client_names.h"
+#include "lock/lock_state.h"
 #include "lock/service.h"
-#include "lock/subjects.h"
 #include "lock/timer_queue.h"
 #include "protocol/command.h"
 #include "protocol/token.h"
@@ -38,13 +38,13 @@
 
 namespace redlatch::lock {
 
-class Engine final : public LockService {
+class LockClient final : public LockService {
  public:
-  // `random` makes the client's id. Settings and output outlive the engine, and know it as number
+  // `random` makes the client's id. Settings and output outlive the client, and know it as number
   // `node`.
-  Engine(const Settings &settings, std::span<const uint8_t, 16> random, uint64_t seed,
-         Output &output, size_t node = 0);
-  ~Engine() override;
+  LockClient(const Settings &settings, std::span<const uint8_t, 16> random, uint64_t seed,
+             Output &output, size_t node = 0);
+  ~LockClient() override;
 
   const std::string &channel() const override { return channel_; }
   bool needs_identity() const override { return false; }
@@ -79,7 +79,7 @@ class Engine final : public LockService {
   Nanos next_due() const override;
 
   size_t in_flight_count(size_t) const override { return in_flight_.size(); }
-  bool expects_push() const override { return waiting_hold_count_ > 0; }
+  bool expects_push() const override { return waiting_count_ > 0; }
   bool is_outstanding() const override { return !in_flight_.empty() || expects_push(); }
   // Whether the answer to `request` depends on somebody else's release, and not on a reply.
   static bool is_queued(const Request &request);
@@ -91,7 +91,7 @@ class Engine final : public LockService {
   bool waits_for_itself(const Request &request) const override;
   // The lease that has the lock `name` alone; nullptr if this client has none.
   const Lease *lease_on(std::string_view name) const;
-  // For who has several engines, and can do without this one.
+  // For users of several servers, which can do without this one.
   bool is_up() const { return link_ == Link::kUp; }
   // Whether an attempt to connect goes on, or is due.
   bool is_connecting(Nanos now) const {
@@ -106,20 +106,22 @@ class Engine final : public LockService {
     return !in_flight_.empty() && in_flight_.front().sent_at + limit <= now;
   }
   // Whether `request`, which waits, is next.
-  static bool is_head(const Request &request) { return request.hold && request.hold->is_head(); }
+  static bool is_head(const Request &request) {
+    return request.record && request.record->is_head();
+  }
   // The client that had the lock `name` when the server was asked last; empty if not known.
   std::string_view blocker_of(std::string_view name) const;
   // "; holder: " and the name of a client; empty if not known.
   std::string words_of_blocker(std::string_view cid) const;
-  // Ask again for what `request` waits for.
+  // CommandKind again for what `request` waits for.
   void poll(Request &request, Nanos now) {
-    if (request.hold != nullptr) ask(*request.hold, now);
+    if (request.record != nullptr) ask(*request.record, now);
   }
 
  private:
-  using Phase = Hold::Phase;
+  using Phase = TokenRecord::Phase;
 
-  enum class Ask : uint8_t {
+  enum class CommandKind : uint8_t {
     kAcquire,
     kRelease,
     kCancel,
@@ -134,7 +136,7 @@ class Engine final : public LockService {
     kName,
   };
   struct InFlight {
-    Ask ask;
+    CommandKind kind;
     protocol::EvalMode eval;
     Nanos sent_at;
     Nanos lease;  // that was asked for
@@ -149,7 +151,7 @@ class Engine final : public LockService {
   }
   enum class Link : uint8_t { kDown, kConnecting, kUp, kBroken };
 
-  // engine.cc: requests and replies; connecting.cc: the connection
+  // lock_client.cc: requests and replies; connecting.cc: the connection
   void finish(Request &request, Status status, std::string_view message = {}) noexcept;
   void finish_plain(Request &request, Status status, std::string_view message = {}) noexcept;
   static bool waits(const Request &caller) {
@@ -161,12 +163,12 @@ class Engine final : public LockService {
            options.format == protocol::Format::kString;
   }
   // A command about what is held: it may outlast a short outage.
-  static bool is_of_hold(const Request &request) {
+  static bool is_about_lease(const Request &request) {
     return request.op == Request::Op::kExtend || request.op == Request::Op::kDowngrade ||
            request.op == Request::Op::kRaiseFence || request.op == Request::Op::kDetach;
   }
   Nanos answer_due() const;
-  bool has_work() const { return !holds_.empty() || !plain_.empty(); }
+  bool has_work() const { return !records_.empty() || !plain_.empty(); }
   void send(protocol::Command &command, InFlight in_flight);
   [[nodiscard]] bool try_send(protocol::Command &command, InFlight in_flight) noexcept;
   void send_request(const std::shared_ptr<Request> &request, Nanos now,
@@ -180,7 +182,7 @@ class Engine final : public LockService {
   Outcome why_late(const Request &request) const;
   void fail_everybody(Status status, std::string_view message, Nanos now);
   template <class Action>
-  void for_each_hold(const Action &action);
+  void for_each_record(const Action &action);
   template <class Action>
   void for_each_plain(const Action &action);
   void lose_answer(const InFlight &in_flight, Nanos now);
@@ -197,90 +199,92 @@ class Engine final : public LockService {
   static std::string_view report_defect(const char *machine) noexcept;
   void take_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void note_time(Nanos sent_at, Nanos now, int64_t server_ms);
-  void maybe_serve_queue(const std::shared_ptr<LockName> &lock, bool has_more, Nanos now);
+  void maybe_serve_queue(const std::shared_ptr<LockState> &lock, bool has_more, Nanos now);
 
-  // queue.cc: from a call to a grant
+  // acquiring.cc: from a call to a grant
   void start_acquire(const std::shared_ptr<Request> &request, Nanos now);
-  std::shared_ptr<LockName> name_of(std::string_view name, protocol::Format format);
+  std::shared_ptr<LockState> name_of(std::string_view name, protocol::Format format);
   bool is_misused(Request &request, Nanos now);
-  static std::string_view sibling_of(const Hold &hold);
-  Hold &new_hold(const std::shared_ptr<LockName> &lock, const Request &caller);
-  static Request *front_of(const Hold &hold);
-  static Acquisition::Front front_terms(const Hold &hold);
-  void perform(Hold &hold, const Acquisition::Step &step, Nanos now);
-  static std::shared_ptr<Request> take_front(Hold &hold);
-  static std::shared_ptr<Request> taken(const LockName &lock, const Waitlist::Step &step);
+  static std::string_view sibling_of(const TokenRecord &record);
+  TokenRecord &new_record(const std::shared_ptr<LockState> &lock, const Request &caller);
+  static Request *front_of(const TokenRecord &record);
+  static Acquisition::Front front_terms(const TokenRecord &record);
+  void perform(TokenRecord &record, const Acquisition::Step &step, Nanos now);
+  static std::shared_ptr<Request> take_front(TokenRecord &record);
+  static std::shared_ptr<Request> taken(const LockState &lock, const Waitlist::Step &step);
   static Request &request_of(Waitlist::Caller &caller) { return static_cast<Request &>(caller); }
-  // The hold that is in the server's queue for the callers of the waitlist; nullptr: there is none.
-  static Hold *place_of(const LockName &lock) { return static_cast<Hold *>(lock.waitlist.place()); }
-  static bool join(LockName &lock, const std::shared_ptr<Request> &caller);
-  void ask(Hold &hold, Nanos now, protocol::EvalMode eval = protocol::EvalMode::kDigest);
-  void send_ask(Hold &hold, Nanos now, protocol::EvalMode eval);
-  bool must_line_up(Hold &hold);
+  // The record that is queued at the server for the waitlist; nullptr: there is none.
+  static TokenRecord *place_of(const LockState &lock) {
+    return static_cast<TokenRecord *>(lock.waitlist.place());
+  }
+  static bool join(LockState &lock, const std::shared_ptr<Request> &caller);
+  void ask(TokenRecord &record, Nanos now, protocol::EvalMode eval = protocol::EvalMode::kDigest);
+  void send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval);
+  bool must_line_up(TokenRecord &record);
   void ask_next(Nanos now);
   void on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
-  void on_granted(Hold &hold, const InFlight &in_flight, const protocol::AcquireAnswer &answer,
-                  Nanos now);
-  void on_queued(Hold &hold, const protocol::AcquireAnswer &answer, Nanos now);
-  void refuse_try(Hold &hold, std::string_view message, Nanos now);
-  void on_acquire_refused(Hold &hold, const protocol::Refusal &refusal, Nanos now);
-  static bool is_fence_plausible(const Hold &hold, const protocol::Push &push);
-  void on_grant_push(Hold &hold, const protocol::Push &push, Nanos now);
-  void serve_front(Hold &hold, const Grant &grant, Nanos now);
-  void give_lease(Hold &hold, Request &caller, const Grant *grant, Nanos now);
-  void fail_front(Hold &hold, Status status, std::string_view message, Nanos now);
+  void on_granted(TokenRecord &record, const InFlight &in_flight,
+                  const protocol::AcquireAnswer &answer, Nanos now);
+  void on_queued(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now);
+  void refuse_try(TokenRecord &record, std::string_view message, Nanos now);
+  void on_acquire_refused(TokenRecord &record, const protocol::Refusal &refusal, Nanos now);
+  static bool is_fence_plausible(const TokenRecord &record, const protocol::Push &push);
+  void on_grant_push(TokenRecord &record, const protocol::Push &push, Nanos now);
+  void serve_front(TokenRecord &record, const Grant &grant, Nanos now);
+  void give_lease(TokenRecord &record, Request &caller, const Grant *grant, Nanos now);
+  void fail_front(TokenRecord &record, Status status, std::string_view message, Nanos now);
   struct Served {
     std::shared_ptr<Request> caller;
-    Hold *next;
+    TokenRecord *next;
   };
-  Served take_with_place(Hold &hold);
-  void fail_callers(Hold &hold, Status status, std::string_view message, Nanos now);
+  Served take_with_place(TokenRecord &record);
+  void fail_callers(TokenRecord &record, Status status, std::string_view message, Nanos now);
   void leave_queue(Request &caller, Nanos now);
-  Outcome why_not_yet(const Request &request, const Hold &hold) const;
-  void set_phase(Hold &hold, Phase phase);
+  Outcome why_not_yet(const Request &request, const TokenRecord &record) const;
+  void set_phase(TokenRecord &record, Phase phase);
 
   // watching.cc: the key of a lock that others hold
-  void note_waiting(Hold &hold);
-  Nanos watch_key(Hold &hold, const protocol::AcquireAnswer &answer, Nanos now);
-  bool track_key(Hold &hold, Nanos now);
-  void on_looked(Hold &hold, const Reply &reply, Nanos now);
-  void recheck(const std::shared_ptr<LockName> &lock, const KeyWatch::Step &step, Nanos now);
+  void note_waiting(TokenRecord &record);
+  Nanos watch_key(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now);
+  bool track_key(TokenRecord &record, Nanos now);
+  void on_looked(TokenRecord &record, const Reply &reply, Nanos now);
+  void recheck(const std::shared_ptr<LockState> &lock, const KeyWatch::Step &step, Nanos now);
 
   // upgrading.cc: between reading and writing
-  Upgrade::Link link_of(const Hold &hold) const {
-    return {link_ == Link::kUp, hold.acquisition.is_unanswered()};
+  Upgrade::Link link_of(const TokenRecord &record) const {
+    return {link_ == Link::kUp, record.acquisition.is_unanswered()};
   }
-  static Upgrade &upgrade_of(Hold &hold);
+  static Upgrade &upgrade_of(TokenRecord &record);
   void start_upgrade(const std::shared_ptr<Request> &request, Nanos now);
-  void carry_out(Hold &hold, Upgrade::Step step, Nanos now,
+  void carry_out(TokenRecord &record, Upgrade::Step step, Nanos now,
                  protocol::EvalMode eval = protocol::EvalMode::kDigest);
-  void write_upgrade(protocol::Command &out, Hold &hold, Upgrade::Command what, Nanos lease,
-                     protocol::EvalMode eval) const;
-  void resume_upgrade(Hold &hold, Nanos now,
+  void write_upgrade(protocol::Command &out, TokenRecord &record, Upgrade::Command what,
+                     Nanos lease, protocol::EvalMode eval) const;
+  void resume_upgrade(TokenRecord &record, Nanos now,
                       protocol::EvalMode eval = protocol::EvalMode::kDigest) {
-    if (!hold.upgrade) return schedule(hold, now);
-    carry_out(hold, hold.upgrade->resume(now, link_of(hold)), now, eval);
+    if (!record.upgrade) return schedule(record, now);
+    carry_out(record, record.upgrade->resume(now, link_of(record)), now, eval);
   }
   void on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
-  void on_upgrade_refused(Hold &hold, const protocol::Refusal &refusal, Nanos now);
-  void become_writer(Hold &hold, int64_t fence, int64_t server_ms);
-  void finish_upgrade(Hold &hold, Status status, std::string_view message = {});
-  void give_up_upgrade(Hold &hold, Status status, std::string_view message, Nanos now);
+  void on_upgrade_refused(TokenRecord &record, const protocol::Refusal &refusal, Nanos now);
+  void become_writer(TokenRecord &record, int64_t fence, int64_t server_ms);
+  void finish_upgrade(TokenRecord &record, Status status, std::string_view message = {});
+  void give_up_upgrade(TokenRecord &record, Status status, std::string_view message, Nanos now);
   void on_rollback_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
-  void on_upgrade_push(Hold &hold, Nanos now);
+  void on_upgrade_push(TokenRecord &record, Nanos now);
   void start_downgrade(const std::shared_ptr<Request> &request, Nanos now);
   void on_downgraded(Request &request, const InFlight &in_flight, bool is_held, Nanos now);
   void leave_downgrade(Request &request, Nanos now);
-  static void become_reader(Hold &hold);
-  void note_mode(Hold &hold, bool is_reader, Nanos now);
+  static void become_reader(TokenRecord &record);
+  void note_mode(TokenRecord &record, bool is_reader, Nanos now);
 
-  // handover.cc: from one client to another
+  // attaching.cc: from one client to another
   void start_detach(const std::shared_ptr<Request> &request, Nanos now);
-  void on_detach_sent(Hold &hold);
+  void on_detach_sent(TokenRecord &record);
   void on_detach_reply(Request &request, int64_t result, Nanos now);
   void on_detach_refused(Request &request, Nanos now);
   bool end_detach(Request &request) noexcept;
-  void leave_detached(Hold &hold, Nanos now);
+  void leave_detached(TokenRecord &record, Nanos now);
   void on_attached(Request &request, const InFlight &in_flight, const protocol::CountAnswer &answer,
                    Nanos now);
 
@@ -291,42 +295,42 @@ class Engine final : public LockService {
   void withdraw_name(Nanos now);
   bool ask_name(std::shared_ptr<NameQuery> query, Nanos now);
   bool name_clients(const std::shared_ptr<Request> &request, Nanos now);
-  bool awaits_name(Hold &hold, const std::string &message, Nanos now);
-  void ask_wanted_name(LockName &lock, Nanos now);
+  bool awaits_name(TokenRecord &record, const std::string &message, Nanos now);
+  void ask_wanted_name(LockState &lock, Nanos now);
   void on_slow(Request &request, Nanos now);
   void note_name(NameQuery &query, const Reply *reply, Nanos now) noexcept;
   void on_name(const std::shared_ptr<Subject> &subject, const Reply *reply, Nanos now);
 
-  // tenure.cc: from a grant to the end
+  // holding.cc: from a grant to the end
   void start_release(const std::shared_ptr<Request> &request, Nanos now);
   void start_extend(const std::shared_ptr<Request> &request, Nanos now);
-  bool pass_on(Hold &hold, Nanos now);
-  void give_back(Hold &hold, std::shared_ptr<Request> releaser, Nanos now);
-  void clean_up(Hold &hold, Nanos now, bool may_be_held = false, Nanos not_before = 0);
-  void clean_up_gone(Hold &hold, Nanos now);
-  void start_cleanup(Hold &hold, ServerFootprint left, Nanos not_before, Nanos now);
-  void perform(Hold &hold, const Cleanup::Step &step, Nanos now,
+  bool pass_on(TokenRecord &record, Nanos now);
+  void give_back(TokenRecord &record, std::shared_ptr<Request> releaser, Nanos now);
+  void clean_up(TokenRecord &record, Nanos now, bool may_be_held = false, Nanos not_before = 0);
+  void clean_up_gone(TokenRecord &record, Nanos now);
+  void start_cleanup(TokenRecord &record, ServerFootprint left, Nanos not_before, Nanos now);
+  void perform(TokenRecord &record, const Cleanup::Step &step, Nanos now,
                protocol::EvalMode eval = protocol::EvalMode::kDigest);
   void on_cleanup_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
-  void leave_vacant(LockName &lock, Nanos now);
-  void answer_release(Hold &hold, Cleanup::Result result);
-  void answer_lost_release(Hold &hold) noexcept;
-  void answer_releaser(Hold &hold, Status status, std::string_view message = {});
-  void send_extend(Hold &hold, const HeldLease::Step &step, Nanos now,
+  void leave_vacant(LockState &lock, Nanos now);
+  void answer_release(TokenRecord &record, Cleanup::Result result);
+  void answer_lost_release(TokenRecord &record) noexcept;
+  void answer_releaser(TokenRecord &record, Status status, std::string_view message = {});
+  void send_extend(TokenRecord &record, const HeldLease::Step &step, Nanos now,
                    protocol::EvalMode eval = protocol::EvalMode::kDigest);
-  void write_extend(protocol::Command &out, const Hold &hold, Nanos lease, protocol::EvalMode eval,
-                    const protocol::HolderInfo *info) const;
+  void write_extend(protocol::Command &out, const TokenRecord &record, Nanos lease,
+                    protocol::EvalMode eval, const protocol::HolderInfo *info) const;
   void on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void on_extended(Request &request, Nanos sent_at, bool is_held, Nanos now);
   bool is_held(Request &request, Nanos now);
-  void prolong(Hold &hold, Nanos sent_at, Nanos lease, Nanos now);
-  void schedule(Hold &hold, Nanos now);
-  void on_hold_due(Hold &hold, Nanos now);
-  void end_lease(Hold &hold, Lease::State state, std::string reason);
-  void lose_predecessor(const Hold &hold, Nanos now);
-  void lose(Hold &hold, std::string reason, bool is_gone, Nanos now);
-  std::string why_over(const Hold &hold, Nanos now) const noexcept;
-  void forget(Hold &hold);
+  void prolong(TokenRecord &record, Nanos sent_at, Nanos lease, Nanos now);
+  void schedule(TokenRecord &record, Nanos now);
+  void on_record_due(TokenRecord &record, Nanos now);
+  void end_lease(TokenRecord &record, Lease::State state, std::string reason);
+  void lose_predecessor(const TokenRecord &record, Nanos now);
+  void lose(TokenRecord &record, std::string reason, bool is_gone, Nanos now);
+  std::string why_over(const TokenRecord &record, Nanos now) const noexcept;
+  void forget(TokenRecord &record);
 
   const Settings &settings_;
   Output &output_;
@@ -359,36 +363,36 @@ class Engine final : public LockService {
       return std::hash<std::string_view>()(id.name) + static_cast<size_t>(id.format);
     }
   };
-  static NameId id_of(const LockName &lock) { return {lock.keys.format, lock.name}; }
-  std::unordered_map<NameId, std::shared_ptr<LockName>, NameHash> names_;  // borrow their names
-  std::map<uint64_t, std::shared_ptr<Hold>> holds_;  // by id: a fixed order for every run
-  std::list<std::shared_ptr<Request>> plain_;        // requests without a hold, sent or not
-  std::deque<InFlight> in_flight_;                   // replies come in this order
-  std::deque<std::shared_ptr<Hold>> lined_up_;       // to be asked for, when less is in flight
+  static NameId id_of(const LockState &lock) { return {lock.keys.format, lock.name}; }
+  std::unordered_map<NameId, std::shared_ptr<LockState>, NameHash> names_;  // borrow their names
+  std::map<uint64_t, std::shared_ptr<TokenRecord>> records_;  // by id: a fixed order for every run
+  std::list<std::shared_ptr<Request>> plain_;          // requests without a record, sent or not
+  std::deque<InFlight> in_flight_;                     // replies come in this order
+  std::deque<std::shared_ptr<TokenRecord>> lined_up_;  // to be asked for, when less is in flight
   TimerQueue timers_;
   const std::string name_text_;  // value of this client's name key
   bool may_announce_ = true;     // false: the server refused to write it
   Nanos announce_at_ = kNever;   // when to write it, if a lock is held or waited for then
   Nanos announce_again_at_ = 0;  // earliest time of the next write; 0: none on this connection
   ClientNames names_of_clients_;
-  size_t waiting_hold_count_ = 0;  // asking, queued, or waiting to upgrade
+  size_t waiting_count_ = 0;  // asking, queued, or waiting to upgrade
 };
 
 // Those that exist now; `action` may forget any of them and open others. Allocates nothing.
 template <class Action>
-void Engine::for_each_hold(const Action &action) {
+void LockClient::for_each_record(const Action &action) {
   const uint64_t last = last_id_;
-  auto at = holds_.begin();
-  while (at != holds_.end() && at->first <= last) {
-    const auto hold = at->second;
-    action(*hold);
-    at = holds_.upper_bound(hold->id);
+  auto at = records_.begin();
+  while (at != records_.end() && at->first <= last) {
+    const auto record = at->second;
+    action(*record);
+    at = records_.upper_bound(record->id);
   }
 }
 
 // `action` may finish its request, and no other.
 template <class Action>
-void Engine::for_each_plain(const Action &action) {
+void LockClient::for_each_plain(const Action &action) {
   for (auto at = plain_.begin(); at != plain_.end();) {
     const auto request = *at++;
     action(request);

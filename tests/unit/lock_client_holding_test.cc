@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Goal: from the grant to the end. Method: an engine with made replies and a fake clock.
-#include "engine_world.h"
+// Goal: from the grant to the end. Method: a client with made replies and a fake clock.
+#include "lock_client_world.h"
 
 namespace redlatch {
 
-class TenureTest : public EngineWorld {
+class TenureTest : public LockClientWorld {
  protected:
   TenureTest() { connect(); }
 };
@@ -116,11 +116,11 @@ TEST_F(TenureTest, release_without_an_answer_is_unknown_and_goes_on) {
   const auto request = release(lease);
   disconnect();
   now_ += 2'001 * kMs;
-  engine_->on_timer(now_);
+  client_->on_timer(now_);
   EXPECT_EQ(request->status.load(), Status::kOutcomeUnknown);
   connect();
   reply_count("release", 1);
-  EXPECT_TRUE(engine_->is_drained());
+  EXPECT_TRUE(client_->is_drained());
 }
 
 TEST_F(TenureTest, extension_sets_the_lease_of_later_renewals) {
@@ -145,9 +145,9 @@ TEST_F(TenureTest, expired_lease_is_lost_even_before_the_timer_ran) {
 
 TEST_F(TenureTest, abandoned_lease_is_released_in_the_background) {
   const auto lease = held();
-  engine_->abandon(*lease, now_);
+  client_->abandon(*lease, now_);
   reply_count("release", 1);
-  EXPECT_TRUE(engine_->is_drained());
+  EXPECT_TRUE(client_->is_drained());
 }
 
 TEST_F(TenureTest, label_is_written_at_once_and_once) {
@@ -175,7 +175,7 @@ TEST_F(TenureTest, lock_passed_on_with_little_validity_is_extended_at_once) {
   reply_queued();
   release(first->lease);
   EXPECT_EQ(second->status.load(), Status::kOk);
-  engine_->on_timer(now_);
+  client_->on_timer(now_);
   EXPECT_EQ(next_script(), "extend");
 }
 
@@ -228,13 +228,13 @@ TEST_F(TenureTest, shut_down_gives_everything_back_and_takes_nothing_more) {
   const auto lease = held();
   const auto waiting = acquire(-1, {}, "other");
   reply_queued();
-  engine_->shut_down(now_);
+  client_->shut_down(now_);
   EXPECT_EQ(waiting->status.load(), Status::kClosed);
   EXPECT_EQ(state(lease), Lease::kReleased);
-  EXPECT_FALSE(engine_->is_drained());
+  EXPECT_FALSE(client_->is_drained());
   reply_count("cancel", 1);
   reply_count("release", 1);
-  EXPECT_TRUE(engine_->is_drained());
+  EXPECT_TRUE(client_->is_drained());
   EXPECT_EQ(acquire()->status.load(), Status::kClosed);
   EXPECT_EQ(release(lease)->status.load(), Status::kClosed);
 }
@@ -261,8 +261,8 @@ TEST_F(TenureTest, leases_taken_together_renew_apart_but_in_few_batches) {
   const Nanos until = now_ + 10'000 * kMs;
   size_t renewed = 0;
   while (now_ < until) {
-    advance(std::min(engine_->next_due() - now_, until - now_));
-    engine_->on_timer(now_);
+    advance(std::min(client_->next_due() - now_, until - now_));
+    client_->on_timer(now_);
     if (sent_.empty()) continue;
     batches++;
     renewed += sent_.size();
@@ -284,7 +284,7 @@ TEST_F(TenureTest, renewal_under_way_is_not_due_again_within_the_slack_of_anothe
   push_grant(token, 2'000 * kMs);
   ASSERT_EQ(request->status.load(), Status::kOk);
   ASSERT_EQ(next_script(), "extend");
-  for (const Nanos end = now_ + 900 * kMs; now_ < end; now_ += 10 * kMs) engine_->on_timer(now_);
+  for (const Nanos end = now_ + 900 * kMs; now_ < end; now_ += 10 * kMs) client_->on_timer(now_);
   EXPECT_EQ(sent_.size(), 2u) << "one extension of each";
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// The engine: a lease goes from one client to another.
-#include "engine_world.h"
+// The client: a lease goes from one client to another.
+#include "lock_client_world.h"
 
 namespace redlatch {
 
-class HandoverTest : public EngineWorld {
+class HandoverTest : public LockClientWorld {
  protected:
   static constexpr std::string_view kToken = "aaaaaaaaaaaaaaaaaaaaaA0123456789";
 
@@ -17,7 +17,7 @@ class HandoverTest : public EngineWorld {
     request->name = "lock";
     request->inquiry->token = kToken;
     request->lease = std::make_shared<Lease>();
-    engine_->start(request, now_);
+    client_->start(request, now_);
     return request;
   }
   void reply_attached(int64_t result, int64_t handovers = 2) {
@@ -34,7 +34,7 @@ TEST_F(HandoverTest, detached_lease_is_left_alone) {
   EXPECT_EQ(request->status.load(), Status::kOk);
   EXPECT_EQ(state(lease), Lease::kDetached);
   EXPECT_EQ(ended_count_, 1);
-  EXPECT_TRUE(engine_->is_idle());
+  EXPECT_TRUE(client_->is_idle());
   advance(60'000 * kMs);
   EXPECT_EQ(next_script(), "");
   EXPECT_EQ(release(lease)->status.load(), Status::kNotHeld);
@@ -47,7 +47,7 @@ TEST_F(HandoverTest, lease_is_not_believed_in_once_detach_is_sent) {
   EXPECT_EQ(release(lease)->status.load(), Status::kNotHeld);
   EXPECT_EQ(extend(lease, 5'000 * kMs)->status.load(), Status::kNotHeld);
   EXPECT_EQ(detach(lease)->status.load(), Status::kNotHeld);
-  engine_->abandon(*lease, now_);
+  client_->abandon(*lease, now_);
   ASSERT_EQ(sent_.size(), 1u);
   advance(1'900 * kMs);
   EXPECT_EQ(sent_.size(), 1u) << "nothing about its token is sent behind it";
@@ -139,7 +139,7 @@ TEST_F(HandoverTest, detach_that_cannot_be_sent_leaves_the_lease_held) {
   disconnect();
   const auto request = detach(lease);
   EXPECT_EQ(state(lease), Lease::kHeld);
-  EXPECT_EQ(engine_->cancel(*request, now_), Status::kCancelled);
+  EXPECT_EQ(client_->cancel(*request, now_), Status::kCancelled);
   EXPECT_EQ(state(lease), Lease::kHeld);
 }
 
@@ -160,11 +160,11 @@ TEST_F(HandoverTest, only_one_of_two_detaches_is_sent) {
 TEST_F(HandoverTest, shutdown_leaves_what_is_being_detached) {
   const auto lease = held();
   const auto request = detach(lease);
-  engine_->shut_down(now_);
+  client_->shut_down(now_);
   EXPECT_EQ(request->status.load(), Status::kClosed);
   EXPECT_EQ(state(lease), Lease::kDetached);
   EXPECT_EQ(sent_.size(), 1u) << "no release";
-  EXPECT_TRUE(engine_->is_drained());
+  EXPECT_TRUE(client_->is_drained());
 }
 
 TEST_F(HandoverTest, late_messages_for_a_detached_token_release_nothing) {
@@ -199,7 +199,7 @@ TEST_F(HandoverTest, downgrade_is_not_repeated_behind_a_detach_unless_that_is_re
     const auto lease = held();
     const auto down = downgrade(lease);
     detach(lease);
-    ASSERT_EQ(engine_->cancel(*down, now_), Status::kCancelled);
+    ASSERT_EQ(client_->cancel(*down, now_), Status::kCancelled);
     EXPECT_EQ(sent_.size(), 2u) << "its token may be another client's writer";
     reply_count("downgrade", 1);
     if (!is_refused) reply_count("detach", 1);
@@ -237,7 +237,7 @@ TEST_F(HandoverTest, place_that_a_crossing_poll_took_is_given_up_without_a_relea
   ASSERT_EQ(next_script(), "cancel");
   reply_count("cancel", 2);  // its token has the lock, which is another client's now
   EXPECT_EQ(sent_.size(), 0u);
-  EXPECT_TRUE(engine_->is_idle());
+  EXPECT_TRUE(client_->is_idle());
 }
 
 TEST_F(HandoverTest, callers_of_the_client_go_on_waiting) {

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Goal: what becomes of everything when connections come and go. Method: an engine with made
+// Goal: what becomes of everything when connections come and go. Method: a client with made
 // replies and a fake clock.
-#include "engine_world.h"
+#include "lock_client_world.h"
 
 namespace redlatch {
 
-using LinkTest = EngineWorld;
+using LinkTest = LockClientWorld;
 
 TEST_F(LinkTest, nothing_to_do_needs_no_connection) {
-  EXPECT_FALSE(engine_->begin_connect(0, now_));
-  EXPECT_EQ(engine_->next_due(), kNever);
+  EXPECT_FALSE(client_->begin_connect(0, now_));
+  EXPECT_EQ(client_->next_due(), kNever);
 }
 
 TEST_F(LinkTest, one_try_fails_after_one_attempt) {
   const auto request = acquire(0);
-  ASSERT_TRUE(engine_->begin_connect(0, now_));
-  engine_->on_connect_failed(0, failure(Status::kUnavailable, "refused"), now_);
+  ASSERT_TRUE(client_->begin_connect(0, now_));
+  client_->on_connect_failed(0, failure(Status::kUnavailable, "refused"), now_);
   EXPECT_EQ(request->status.load(), Status::kUnavailable);
   EXPECT_EQ(request->message, "refused");
 }
@@ -26,19 +26,19 @@ TEST_F(LinkTest, one_try_does_not_sit_out_the_pause_between_attempts) {
   acquire();
   for (int i = 0; i < 8; i++) {
     advance(1'000 * kMs);
-    engine_->on_connect_failed(0, failure(Status::kUnavailable, "refused"), now_);
+    client_->on_connect_failed(0, failure(Status::kUnavailable, "refused"), now_);
   }
-  EXPECT_FALSE(engine_->begin_connect(0, now_));
+  EXPECT_FALSE(client_->begin_connect(0, now_));
   acquire(0);
-  EXPECT_TRUE(engine_->begin_connect(0, now_));
+  EXPECT_TRUE(client_->begin_connect(0, now_));
 }
 
 TEST_F(LinkTest, outage_is_ridden_out_within_the_wait) {
   const auto request = acquire(10'000);
   for (int i = 0; i < 5; i++) {
-    ASSERT_TRUE(engine_->begin_connect(0, now_)) << i;
-    engine_->on_connect_failed(0, failure(Status::kUnavailable, "refused"), now_);
-    now_ = engine_->next_due();
+    ASSERT_TRUE(client_->begin_connect(0, now_)) << i;
+    client_->on_connect_failed(0, failure(Status::kUnavailable, "refused"), now_);
+    now_ = client_->next_due();
   }
   EXPECT_LT(now_, 3'000 * kMs);
   connect();
@@ -48,18 +48,18 @@ TEST_F(LinkTest, outage_is_ridden_out_within_the_wait) {
 
 TEST_F(LinkTest, wait_that_ends_without_a_connection_says_why) {
   const auto request = acquire(500);
-  ASSERT_TRUE(engine_->begin_connect(0, now_));
-  engine_->on_connect_failed(0, failure(Status::kUnavailable, "refused"), now_);
+  ASSERT_TRUE(client_->begin_connect(0, now_));
+  client_->on_connect_failed(0, failure(Status::kUnavailable, "refused"), now_);
   now_ += 501 * kMs;
-  engine_->on_timer(now_);
+  client_->on_timer(now_);
   EXPECT_EQ(request->status.load(), Status::kUnavailable);
   EXPECT_EQ(request->message, "refused");
 }
 
 TEST_F(LinkTest, wrong_password_fails_everybody_at_once) {
   const auto patient = acquire(-1);
-  ASSERT_TRUE(engine_->begin_connect(0, now_));
-  engine_->on_connect_failed(0, failure(Status::kDenied, "WRONGPASS"), now_);
+  ASSERT_TRUE(client_->begin_connect(0, now_));
+  client_->on_connect_failed(0, failure(Status::kDenied, "WRONGPASS"), now_);
   EXPECT_EQ(patient->status.load(), Status::kDenied);
 }
 
@@ -69,13 +69,13 @@ TEST_F(LinkTest, answer_that_does_not_come_drops_the_connection) {
   advance(1'999 * kMs);
   EXPECT_FALSE(is_dropped_);
   now_ += kMs;
-  engine_->on_timer(now_);
+  client_->on_timer(now_);
   EXPECT_TRUE(is_dropped_);
 }
 
 TEST_F(LinkTest, reply_to_nothing_drops_the_connection) {
   connect();
-  engine_->on_reply(0, MadeReply::integer(1).get(), now_);
+  client_->on_reply(0, MadeReply::integer(1).get(), now_);
   EXPECT_TRUE(is_dropped_);
 }
 
@@ -97,7 +97,7 @@ TEST_F(LinkTest, acquire_that_may_still_arrive_is_released_until_its_lease_is_ov
   const auto request = acquire(1'000);
   disconnect();
   now_ += 1'001 * kMs;
-  engine_->on_timer(now_);
+  client_->on_timer(now_);
   EXPECT_EQ(request->status.load(), Status::kOutcomeUnknown);
   connect();
   int rounds = 0;
@@ -114,8 +114,8 @@ TEST_F(LinkTest, acquire_that_may_still_arrive_is_released_until_its_lease_is_ov
   }
   EXPECT_GE(rounds, 25);
   EXPECT_LE(rounds, 31);
-  EXPECT_TRUE(engine_->is_drained());
-  EXPECT_EQ(engine_->next_due(), kNever) << "nothing is left to do";
+  EXPECT_TRUE(client_->is_drained());
+  EXPECT_EQ(client_->next_due(), kNever) << "nothing is left to do";
 }
 
 TEST_F(LinkTest, one_try_whose_answer_is_lost_is_an_unknown_outcome_and_is_cleaned_up) {
@@ -142,7 +142,7 @@ TEST_F(LinkTest, lease_runs_out_while_the_server_is_away) {
   const auto lease = held(with_lease(1'000 * kMs));
   disconnect();
   now_ += 989 * kMs;
-  engine_->on_timer(now_);
+  client_->on_timer(now_);
   EXPECT_EQ(lease->state.load(), Lease::kLost);
   EXPECT_NE(lease->reason.find("connection"), std::string::npos) << lease->reason;
 }
@@ -163,7 +163,7 @@ TEST_F(LinkTest, force_release_is_never_sent_twice) {
   connect();
   auto request = std::make_shared<Request>(Request::Op::kForce);
   request->name = "lock";
-  engine_->start(request, now_);
+  client_->start(request, now_);
   EXPECT_EQ(next_script(), "force_release");
   disconnect();
   EXPECT_EQ(request->status.load(), Status::kOutcomeUnknown);
@@ -175,7 +175,7 @@ TEST_F(LinkTest, inspect_is_sent_again_after_a_lost_reply) {
   connect();
   auto request = std::make_shared<Request>(Request::Op::kInspect);
   request->name = "lock";
-  engine_->start(request, now_);
+  client_->start(request, now_);
   disconnect();
   connect();
   EXPECT_EQ(next_script(), "inspect");
@@ -193,10 +193,10 @@ TEST_F(LinkTest, clock_samples_do_not_outlive_their_connection) {
   EXPECT_EQ(request->status.load(), Status::kPending) << "the stamp may be of another clock";
 }
 
-TEST_F(LinkTest, leases_outlive_the_engine) {
+TEST_F(LinkTest, leases_outlive_the_client) {
   connect();
   const auto lease = held();
-  engine_.reset();
+  client_.reset();
   EXPECT_EQ(state(lease), Lease::kLost);
 }
 
@@ -211,7 +211,7 @@ TEST_F(LinkTest, release_is_not_repeated_for_ever_over_a_connection_that_keeps_b
   }
   EXPECT_EQ(next_script(), "");
   EXPECT_EQ(request->status.load(), Status::kOutcomeUnknown);
-  EXPECT_TRUE(engine_->is_idle());
+  EXPECT_TRUE(client_->is_idle());
 }
 
 }  // namespace redlatch

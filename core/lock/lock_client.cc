@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Engine: requests, replies and the time.
-#include "lock/engine.h"
+// LockClient: requests, replies and the time.
+#include "lock/lock_client.h"
 
 #include <algorithm>
 #include <new>
@@ -13,8 +13,8 @@
 
 namespace redlatch::lock {
 
-Engine::Engine(const Settings &settings, std::span<const uint8_t, 16> random, uint64_t seed,
-               Output &output, size_t node)
+LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> random, uint64_t seed,
+                       Output &output, size_t node)
     : settings_(settings),
       output_(output),
       node_(node),
@@ -28,20 +28,20 @@ Engine::Engine(const Settings &settings, std::span<const uint8_t, 16> random, ui
   link_failure_ = failure(Status::kUnavailable, "not connected to " + settings.address() + " yet");
 }
 
-// Leases outlive the engine and must not point into it; callers and their names refer to each
+// Leases outlive the client and must not point into it; callers and their names refer to each
 // other.
-Engine::~Engine() {
-  for (auto &[id, hold] : holds_) {
-    if (hold->lease) end_lease(*hold, Lease::kLost, "the client is gone");
-    while (!hold->lock->waitlist.is_empty()) taken(*hold->lock, hold->lock->waitlist.take());
-    hold->caller.reset();
-    hold->releaser.reset();
+LockClient::~LockClient() {
+  for (auto &[id, record] : records_) {
+    if (record->lease) end_lease(*record, Lease::kLost, "the client is gone");
+    while (!record->lock->waitlist.is_empty()) taken(*record->lock, record->lock->waitlist.take());
+    record->caller.reset();
+    record->releaser.reset();
   }
 }
 
 // ---- requests ----------------------------------------------------------------------------------
 
-void Engine::start(const std::shared_ptr<Request> &request, Nanos now) {
+void LockClient::start(const std::shared_ptr<Request> &request, Nanos now) {
   timers_.admit();
   if (request->wait_ms > kMaxWaitMs) request->wait_ms = -1;
   if (is_shut_) return finish(*request, Status::kClosed, "the client was shut down");
@@ -68,7 +68,7 @@ void Engine::start(const std::shared_ptr<Request> &request, Nanos now) {
   }
 }
 
-Status Engine::cancel(Request &request, Nanos now) {
+Status LockClient::cancel(Request &request, Nanos now) {
   if (request.is_finished()) return request.status.load();
   switch (request.op) {
     case Request::Op::kAcquire:
@@ -76,10 +76,10 @@ Status Engine::cancel(Request &request, Nanos now) {
       leave_queue(request, now);
       break;
     case Request::Op::kRelease:
-      answer_releaser(*request.hold, Status::kCancelled, "the request was cancelled");
+      answer_releaser(*request.record, Status::kCancelled, "the request was cancelled");
       break;
     case Request::Op::kUpgrade:
-      give_up_upgrade(*request.hold, Status::kCancelled, "the request was cancelled", now);
+      give_up_upgrade(*request.record, Status::kCancelled, "the request was cancelled", now);
       break;
     default: {
       const auto keep = *request.place;
@@ -90,7 +90,7 @@ Status Engine::cancel(Request &request, Nanos now) {
   return Status::kCancelled;
 }
 
-void Engine::finish(Request &request, Status status, std::string_view message) noexcept {
+void LockClient::finish(Request &request, Status status, std::string_view message) noexcept {
   timers_.remove(request);
   timers_.dismiss();
   try {
@@ -102,7 +102,7 @@ void Engine::finish(Request &request, Status status, std::string_view message) n
   output_.finished(request);
 }
 
-void Engine::finish_plain(Request &request, Status status, std::string_view message) noexcept {
+void LockClient::finish_plain(Request &request, Status status, std::string_view message) noexcept {
   const auto keep = *request.place;
   plain_.erase(request.place);
   const bool may_be_marked = request.op == Request::Op::kDetach && end_detach(request);
@@ -113,17 +113,17 @@ void Engine::finish_plain(Request &request, Status status, std::string_view mess
 }
 
 // A request that may not wait for long: it gets one attempt to connect and one command time limit.
-void Engine::start_plain(const std::shared_ptr<Request> &request, Nanos now) {
+void LockClient::start_plain(const std::shared_ptr<Request> &request, Nanos now) {
   const bool is_connect = request->op == Request::Op::kConnect;
   if (is_connect && link_ == Link::kUp) return finish(*request, Status::kOk);
   if (!request->name.empty()) {
     request->lock =
-        std::make_shared<LockName>(settings_.name_space, request->name, protocol::Format::kString);
+        std::make_shared<LockState>(settings_.name_space, request->name, protocol::Format::kString);
   }
   request->place = plain_.insert(plain_.end(), request);
   try {
     Nanos limit = settings_.connect_timeout + settings_.timeout;
-    if (is_of_hold(*request)) limit = settings_.timeout;
+    if (is_about_lease(*request)) limit = settings_.timeout;
     if (is_connect) limit = request->wait_ms == 0 ? kNever : request->wait_ms * kMs;
     timers_.set(*request, after(now, limit));
     if (link_ == Link::kUp) {
@@ -138,8 +138,8 @@ void Engine::start_plain(const std::shared_ptr<Request> &request, Nanos now) {
   }
 }
 
-void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now,
-                          protocol::EvalMode eval) {
+void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now,
+                              protocol::EvalMode eval) {
   protocol::Command command;
   Nanos lease = 0;
   switch (request->op) {
@@ -168,39 +168,39 @@ void Engine::send_request(const std::shared_ptr<Request> &request, Nanos now,
     case Request::Op::kRaiseFence:
     case Request::Op::kDetach:
     case Request::Op::kDowngrade: {
-      Hold *hold = request->lease->hold;
+      TokenRecord *record = request->lease->record;
       const bool is_repeated = request->op == Request::Op::kDetach && request->is_sent;
-      if (hold == nullptr || (hold->phase != Phase::kHeld && !is_repeated)) {
+      if (record == nullptr || (record->phase != Phase::kHeld && !is_repeated)) {
         auto why = why_not_held(*request->lease);
         return finish_plain(*request, why.status, why.message);
       }
       if (request->op == Request::Op::kExtend) {
         lease = request->extend_to;
-        write_extend(command, *hold, lease, eval, nullptr);
+        write_extend(command, *record, lease, eval, nullptr);
       } else if (request->op == Request::Op::kDetach) {
-        if (hold->upgrader) give_up_upgrade(*hold, Status::kNotHeld, "detached meanwhile", now);
-        protocol::detach(command, features_, eval, hold->lock->keys, hold->identity(),
-                         hold->held().attach_count());
+        if (record->upgrader) give_up_upgrade(*record, Status::kNotHeld, "detached meanwhile", now);
+        protocol::detach(command, features_, eval, record->lock->keys, record->identity(),
+                         record->held().attach_count());
       } else if (request->op == Request::Op::kRaiseFence) {
-        protocol::raise_fence(command, features_, eval, hold->lock->keys, hold->token,
+        protocol::raise_fence(command, features_, eval, record->lock->keys, record->token,
                               request->inquiry->fence);
       } else {
-        lease = timing::lease_within(hold->held().ttl(), now, hold->held().end_at());
-        protocol::downgrade(command, features_, eval, hold->lock->keys, hold->token, lease / kMs,
-                            hold->held().granted_fence());
+        lease = timing::lease_within(record->held().ttl(), now, record->held().end_at());
+        protocol::downgrade(command, features_, eval, record->lock->keys, record->token,
+                            lease / kMs, record->held().granted_fence());
       }
       break;
     }
     default:
       return;
   }
-  send(command, InFlight{Ask::kRequest, eval, now, lease, request});
+  send(command, InFlight{CommandKind::kRequest, eval, now, lease, request});
   request->is_sent = true;
-  if (request->op == Request::Op::kDetach) on_detach_sent(*request->lease->hold);
+  if (request->op == Request::Op::kDetach) on_detach_sent(*request->lease->record);
 }
 
-protocol::Refusal Engine::read_answer(Request &request, const Reply &reply,
-                                      protocol::CountAnswer &answer) {
+protocol::Refusal LockClient::read_answer(Request &request, const Reply &reply,
+                                          protocol::CountAnswer &answer) {
   if (request.op == Request::Op::kList) return decode(reply, request.inquiry->list);
   if (request.op != Request::Op::kInspect) return decode(reply, answer);
   auto refusal = decode(reply, request.inquiry->info);
@@ -209,7 +209,7 @@ protocol::Refusal Engine::read_answer(Request &request, const Reply &reply,
 }
 
 // Who only knows a name asks for the usual format first, and for the next if another stands there.
-bool Engine::is_of_other_format(Request &request, const protocol::CountAnswer &answer) {
+bool LockClient::is_of_other_format(Request &request, const protocol::CountAnswer &answer) {
   Inquiry &inquiry = *request.inquiry;
   const protocol::InspectAnswer &info = inquiry.info;
   const bool is_other = request.op == Request::Op::kInspect
@@ -221,11 +221,11 @@ bool Engine::is_of_other_format(Request &request, const protocol::CountAnswer &a
   inquiry.format = was_string ? protocol::Format::kHash : protocol::Format::kHashRw;
   if (inquiry.info.waiter_count > 0) std::swap(inquiry.earlier, inquiry.info);
   inquiry.info = {};
-  request.lock = std::make_shared<LockName>(settings_.name_space, request.name, inquiry.format);
+  request.lock = std::make_shared<LockState>(settings_.name_space, request.name, inquiry.format);
   return true;
 }
 
-void Engine::on_request_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
+void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
   const auto request = std::static_pointer_cast<Request>(in_flight.subject);
   if (request->is_finished()) return;
   protocol::CountAnswer answer;
@@ -276,7 +276,7 @@ void Engine::on_request_reply(const InFlight &in_flight, const Reply &reply, Nan
 }
 
 // The request is finished whatever happens: without memory it just says less.
-void Engine::on_request_due(Request &request, Nanos now) noexcept {
+void LockClient::on_request_due(Request &request, Nanos now) noexcept {
   if (now < request.wait_until) return on_slow(request, now);
   Outcome why{Status::kNoMemory, {}};
   try {
@@ -289,9 +289,9 @@ void Engine::on_request_due(Request &request, Nanos now) noexcept {
       finish(request, why.status, why.message);
       return leave_queue(request, now);
     case Request::Op::kRelease:
-      return answer_releaser(*request.hold, why.status, why.message);
+      return answer_releaser(*request.record, why.status, why.message);
     case Request::Op::kUpgrade:
-      return give_up_upgrade(*request.hold, why.status, why.message, now);
+      return give_up_upgrade(*request.record, why.status, why.message, now);
     default: {
       const auto keep = *request.place;
       finish_plain(request, why.status, why.message);
@@ -300,11 +300,11 @@ void Engine::on_request_due(Request &request, Nanos now) noexcept {
   }
 }
 
-Outcome Engine::why_late(const Request &request) const {
+Outcome LockClient::why_late(const Request &request) const {
   switch (request.op) {
     case Request::Op::kAcquire:
       return why_not_yet(request,
-                         request.hold != nullptr ? *request.hold : *place_of(*request.lock));
+                         request.record != nullptr ? *request.record : *place_of(*request.lock));
     case Request::Op::kUpgrade:
       if (link_ != Link::kUp) return link_failure_;
       return failure(Status::kTimeout, "lock " + quoted(request.lease->name) +
@@ -323,7 +323,7 @@ Outcome Engine::why_late(const Request &request) const {
 
 // ---- the connection ----------------------------------------------------------------------------
 
-void Engine::send(protocol::Command &command, InFlight in_flight) {
+void LockClient::send(protocol::Command &command, InFlight in_flight) {
   in_flight_.push_back(std::move(in_flight));
   try {
     output_.send(node_, command.argv());
@@ -333,7 +333,7 @@ void Engine::send(protocol::Command &command, InFlight in_flight) {
   }
 }
 
-bool Engine::try_send(protocol::Command &command, InFlight in_flight) noexcept {
+bool LockClient::try_send(protocol::Command &command, InFlight in_flight) noexcept {
   try {
     send(command, std::move(in_flight));
     return true;
@@ -342,7 +342,7 @@ bool Engine::try_send(protocol::Command &command, InFlight in_flight) noexcept {
   }
 }
 
-void Engine::on_reply(size_t, const Reply &reply, Nanos now) {
+void LockClient::on_reply(size_t, const Reply &reply, Nanos now) {
   if (in_flight_.empty()) {
     link_ = Link::kBroken;
     return output_.drop_link(node_);
@@ -354,64 +354,64 @@ void Engine::on_reply(size_t, const Reply &reply, Nanos now) {
   ask_next(now);
 }
 
-void Engine::take_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  switch (in_flight.ask) {
-    case Ask::kAcquire:
+void LockClient::take_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
+  switch (in_flight.kind) {
+    case CommandKind::kAcquire:
       return on_acquire_reply(in_flight, reply, now);
-    case Ask::kRelease:
-    case Ask::kCancel:
+    case CommandKind::kRelease:
+    case CommandKind::kCancel:
       return on_cleanup_reply(in_flight, reply, now);
-    case Ask::kExtend:
+    case CommandKind::kExtend:
       return on_extend_reply(in_flight, reply, now);
-    case Ask::kUpgrade:
+    case CommandKind::kUpgrade:
       return on_upgrade_reply(in_flight, reply, now);
-    case Ask::kRollBack:
+    case CommandKind::kRollBack:
       return on_rollback_reply(in_flight, reply, now);
-    case Ask::kRequest:
+    case CommandKind::kRequest:
       return on_request_reply(in_flight, reply, now);
-    case Ask::kTrack:
+    case CommandKind::kTrack:
       can_track_ = can_track_ && !reply.is_error();
       return;
-    case Ask::kLook:
-      return on_looked(static_cast<Hold &>(*in_flight.subject), reply, now);
-    case Ask::kAnnounce:
+    case CommandKind::kLook:
+      return on_looked(static_cast<TokenRecord &>(*in_flight.subject), reply, now);
+    case CommandKind::kAnnounce:
       may_announce_ = may_announce_ && !reply.is_error();
       return;
-    case Ask::kName:
+    case CommandKind::kName:
       return on_name(in_flight.subject, &reply, now);
-    case Ask::kServeQueue: {
+    case CommandKind::kServeQueue: {
       protocol::CountAnswer answer;
       if (decode(reply, answer)) return;
       note_time(in_flight.sent_at, now, answer.server_ms);
-      const auto lock = std::static_pointer_cast<LockName>(in_flight.subject);
+      const auto lock = std::static_pointer_cast<LockState>(in_flight.subject);
       return maybe_serve_queue(lock, answer.has_more, now);
     }
   }
 }
 
-void Engine::on_push(size_t, std::string_view message, Nanos now) {
+void LockClient::on_push(size_t, std::string_view message, Nanos now) {
   const auto push = protocol::parse_push(message);
   if (!push) return;
-  const auto found = holds_.find(push->rid);
-  if (found == holds_.end()) return;
-  const auto hold = found->second;
-  if (push->kind == protocol::Push::Kind::kGrant) return on_grant_push(*hold, *push, now);
-  hold->watcher.set_rank(0);
+  const auto found = records_.find(push->rid);
+  if (found == records_.end()) return;
+  const auto record = found->second;
+  if (push->kind == protocol::Push::Kind::kGrant) return on_grant_push(*record, *push, now);
+  record->watcher.set_rank(0);
   const Nanos due = now + (push->ms + 1) * kMs;
   // On a connection of its own it may overtake the answer, which would say to poll far later.
-  if (hold->acquisition.keep_hint(due)) return;
-  if (hold->phase == Phase::kQueued) {
-    timers_.set(*hold, std::min(hold->due, due));
-  } else if (hold->phase == Phase::kHeld && hold->upgrader) {
-    hold->upgrade->on_hint(due);
-    verify(*hold->upgrade);
-    schedule(*hold, now);
+  if (record->acquisition.keep_hint(due)) return;
+  if (record->phase == Phase::kQueued) {
+    timers_.set(*record, std::min(record->due, due));
+  } else if (record->phase == Phase::kHeld && record->upgrader) {
+    record->upgrade->on_hint(due);
+    verify(*record->upgrade);
+    schedule(*record, now);
   }
 }
 
 // A machine met an event that its state does not allow: a defect of this library. No caller is left
 // waiting for it, and the program goes its way.
-std::string_view Engine::report_defect(const char *machine) noexcept {
+std::string_view LockClient::report_defect(const char *machine) noexcept {
   constexpr std::string_view kText = "defect in redlatch: an event in the wrong state of the ";
   try {
     log(LogLevel::kError, std::string(kText) + machine);
@@ -422,33 +422,35 @@ std::string_view Engine::report_defect(const char *machine) noexcept {
 }
 
 // A cap on the work of one script was reached: the rest of the queue still waits.
-void Engine::maybe_serve_queue(const std::shared_ptr<LockName> &lock, bool has_more, Nanos now) {
+void LockClient::maybe_serve_queue(const std::shared_ptr<LockState> &lock, bool has_more,
+                                   Nanos now) {
   if (!has_more || link_ != Link::kUp) return;
   protocol::Command command;
   protocol::serve_queue(command, features_, protocol::EvalMode::kText, lock->keys);
   // Not sent for want of memory: the next poll of any waiter does the same.
-  (void)try_send(command, InFlight{Ask::kServeQueue, protocol::EvalMode::kText, now, 0, lock});
+  (void)try_send(command,
+                 InFlight{CommandKind::kServeQueue, protocol::EvalMode::kText, now, 0, lock});
 }
 
-void Engine::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
+void LockClient::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
   if (server_ms > 0) clock_offset_.sample(sent_at, now, server_ms);
 }
 
 // ---- the time ----------------------------------------------------------------------------------
 
-Nanos Engine::next_due() const {
+Nanos LockClient::next_due() const {
   Nanos due = std::min(timers_.next_due(), announce_at_);
   if (link_ == Link::kDown && has_work()) due = std::min(due, connect_at_);
   return std::min(due, answer_due());
 }
 
 // When the oldest answer in flight is late.
-Nanos Engine::answer_due() const {
+Nanos LockClient::answer_due() const {
   if (link_ != Link::kUp || in_flight_.empty()) return kNever;
   return after(in_flight_.front().sent_at, settings_.timeout);
 }
 
-void Engine::on_timer(Nanos now) {
+void LockClient::on_timer(Nanos now) {
   if (answer_due() <= now) {
     link_ = Link::kBroken;
     output_.drop_link(node_);
@@ -463,39 +465,39 @@ void Engine::on_timer(Nanos now) {
       on_request_due(static_cast<Request &>(timed), now);
       continue;
     }
-    const auto hold = static_cast<Hold &>(timed).shared_from_this();
+    const auto record = static_cast<TokenRecord &>(timed).shared_from_this();
     // Once for each: one that could not be renewed may still be due within the slack.
-    const bool is_renewal = hold->phase == Phase::kHeld && hold->due == hold->held().renewal_at() &&
-                            hold->looked_at != now;
-    const Nanos slack = is_renewing && is_renewal ? timing::renewal_slack(hold->held().ttl()) : 0;
+    const bool is_renewal = record->phase == Phase::kHeld &&
+                            record->due == record->held().renewal_at() && record->looked_at != now;
+    const Nanos slack = is_renewing && is_renewal ? timing::renewal_slack(record->held().ttl()) : 0;
     if (timed.due > now + slack) return;
     is_renewing = is_renewing || is_renewal;
-    timers_.remove(*hold);
-    hold->looked_at = now;
-    on_hold_due(*hold, now);
+    timers_.remove(*record);
+    record->looked_at = now;
+    on_record_due(*record, now);
   }
 }
 
-bool Engine::is_drained() const {
-  return std::all_of(holds_.begin(), holds_.end(), [](const auto &entry) {
-    const Hold &hold = *entry.second;
-    return hold.phase == Phase::kLeaving && hold.cleanup().was_answered() && !hold.releaser;
+bool LockClient::is_drained() const {
+  return std::all_of(records_.begin(), records_.end(), [](const auto &entry) {
+    const TokenRecord &record = *entry.second;
+    return record.phase == Phase::kLeaving && record.cleanup().was_answered() && !record.releaser;
   });
 }
 
-void Engine::give_up() {
-  for (const auto &[id, hold] : holds_) {
-    answer_releaser(*hold, Status::kOutcomeUnknown, "no answer before the client was shut down");
+void LockClient::give_up() {
+  for (const auto &[id, record] : records_) {
+    answer_releaser(*record, Status::kOutcomeUnknown, "no answer before the client was shut down");
   }
 }
 
-void Engine::shut_down(Nanos now) {
+void LockClient::shut_down(Nanos now) {
   is_shut_ = true;
   fail_everybody(Status::kClosed, "the client was shut down", now);
   withdraw_name(now);
-  for_each_hold([&](Hold &hold) {
-    if (hold.phase == Phase::kHeld) return give_back(hold, nullptr, now);
-    if (hold.phase == Phase::kLeaving) perform(hold, hold.cleanup().hurry(now, is_up()), now);
+  for_each_record([&](TokenRecord &record) {
+    if (record.phase == Phase::kHeld) return give_back(record, nullptr, now);
+    if (record.phase == Phase::kLeaving) perform(record, record.cleanup().hurry(now, is_up()), now);
   });
   connect_soon(now);
 }

@@ -5,17 +5,17 @@
 // and a client that gets its locks at once sends no command for it.
 #include <gtest/gtest.h>
 
-#include "engine_world.h"
+#include "lock_client_world.h"
 
 namespace redlatch {
 
-class NamingTest : public EngineWorld {
+class NamingTest : public LockClientWorld {
  protected:
   static constexpr const char *kOther = "aaaaaaaaaaaaaaaaaaaaaA";
 
   NamingTest() {
     settings_.holder = "here/1";
-    engine_ = make_engine();
+    client_ = make_client();
     names_[std::string("rl1:") + kOther] = "1 web-1/4711";
   }
   size_t count(std::string_view command) const {
@@ -36,7 +36,7 @@ class NamingTest : public EngineWorld {
   RequestPtr inspect() {
     auto request = std::make_shared<Request>(Request::Op::kInspect);
     request->name = "lock";
-    engine_->start(request, now_);
+    client_->start(request, now_);
     return request;
   }
   MadeReply info(const std::string &value) const {
@@ -70,7 +70,7 @@ TEST_F(NamingTest, longer_hold_writes_the_name_with_an_expiry_and_again_before_t
   EXPECT_EQ(count("SET"), 0u);
   advance(1 * kMs);
   ASSERT_EQ(count("SET"), 1u);
-  const std::vector<std::string> expected = {"SET", engine_->channel(), "1 here/1", "PX", "60000"};
+  const std::vector<std::string> expected = {"SET", client_->channel(), "1 here/1", "PX", "60000"};
   EXPECT_EQ(name_commands_[0], expected);
   for (int i = 0; i < 45; i++) {
     advance(1'000 * kMs);
@@ -95,10 +95,10 @@ TEST_F(NamingTest, client_without_the_right_does_not_try_again_on_this_connectio
   connect();
   const auto request = acquire();
   reply_queued();
-  engine_->on_timer(now_);
+  client_->on_timer(now_);
   ASSERT_EQ(asked_names_.size(), 1u);
   asked_names_.clear();
-  engine_->on_reply(0, MadeReply::error("NOPERM no right to run SET").get(), now_);
+  client_->on_reply(0, MadeReply::error("NOPERM no right to run SET").get(), now_);
   advance(25'000 * kMs);
   EXPECT_EQ(count("SET"), 0u);
 }
@@ -108,9 +108,9 @@ TEST_F(NamingTest, name_goes_with_the_client) {
   const auto request = acquire();
   reply_queued();
   advance(0);
-  engine_->shut_down(now_);
+  client_->shut_down(now_);
   ASSERT_EQ(asked_names_.size(), 1u);
-  EXPECT_EQ(asked_names_[0].words, (std::vector<std::string>{"DEL", engine_->channel()}));
+  EXPECT_EQ(asked_names_[0].words, (std::vector<std::string>{"DEL", client_->channel()}));
 }
 
 TEST_F(NamingTest, refused_try_names_the_holder) {
@@ -125,8 +125,8 @@ TEST_F(NamingTest, refused_try_names_the_holder) {
   ASSERT_EQ(count("GETRANGE"), 1u) << "known for a while";
   const std::vector<std::string> expected = {"GETRANGE", std::string("rl1:") + kOther, "0", "257"};
   EXPECT_EQ(name_commands_[0], expected) << "however long a hostile value is";
-  EXPECT_EQ(engine_->in_flight_count(0), 0u);
-  EXPECT_TRUE(engine_->is_idle());
+  EXPECT_EQ(client_->in_flight_count(0), 0u);
+  EXPECT_TRUE(client_->is_idle());
 }
 
 TEST_F(NamingTest, refused_try_whose_name_never_comes_is_busy_all_the_same) {
@@ -134,7 +134,7 @@ TEST_F(NamingTest, refused_try_whose_name_never_comes_is_busy_all_the_same) {
   const auto request = acquire(0);
   ASSERT_EQ(next_script(), "acquire");
   sent_.pop_front();
-  engine_->on_reply(0,
+  client_->on_reply(0,
                     MadeReply::list(MadeReply::integer(0), MadeReply::integer(900),
                                     MadeReply::integer(server_ms()), MadeReply::text(""),
                                     MadeReply::integer(-1), MadeReply::text("12345678"),
@@ -145,14 +145,14 @@ TEST_F(NamingTest, refused_try_whose_name_never_comes_is_busy_all_the_same) {
   EXPECT_EQ(request->status.load(), Status::kPending);
   disconnect();
   EXPECT_EQ(request->status.load(), Status::kBusy) << request->message;
-  EXPECT_TRUE(engine_->is_idle());
+  EXPECT_TRUE(client_->is_idle());
 }
 
 TEST_F(NamingTest, cancelled_try_leaves_nothing_when_the_name_comes) {
   connect();
   const auto request = acquire(0);
   sent_.pop_front();
-  engine_->on_reply(0,
+  client_->on_reply(0,
                     MadeReply::list(MadeReply::integer(0), MadeReply::integer(900),
                                     MadeReply::integer(server_ms()), MadeReply::text(""),
                                     MadeReply::integer(-1), MadeReply::text("12345678"),
@@ -160,7 +160,7 @@ TEST_F(NamingTest, cancelled_try_leaves_nothing_when_the_name_comes) {
                                     MadeReply::text("string"), MadeReply::integer(0))
                         .get(),
                     now_);
-  EXPECT_EQ(engine_->cancel(*request, now_), Status::kCancelled);
+  EXPECT_EQ(client_->cancel(*request, now_), Status::kCancelled);
   replied_count_++;
   answer_names();
   EXPECT_EQ(request->status.load(), Status::kCancelled);
@@ -245,17 +245,17 @@ TEST_F(NamingTest, thread_that_reads_and_wants_to_write_waits_for_itself) {
   reply_granted();
   const auto again = acquire(1'000, reading);
   again->waiter = kThread;
-  EXPECT_FALSE(engine_->waits_for_itself(*again));
+  EXPECT_FALSE(client_->waits_for_itself(*again));
   reply_granted();
   const auto one_try = acquire(0);
   one_try->waiter = kThread;
-  EXPECT_FALSE(engine_->waits_for_itself(*one_try));
+  EXPECT_FALSE(client_->waits_for_itself(*one_try));
   reply_queued(30'000, 0, std::string(protocol::kShared));
   const auto other = acquire(1'000);
   other->waiter = kThread + 1;
-  EXPECT_FALSE(engine_->waits_for_itself(*other));
+  EXPECT_FALSE(client_->waits_for_itself(*other));
   other->waiter = kThread;
-  EXPECT_TRUE(engine_->waits_for_itself(*other)) << "before any answer";
+  EXPECT_TRUE(client_->waits_for_itself(*other)) << "before any answer";
   reply_queued(30'000, 0, std::string(protocol::kShared));
   advance(500 * kMs);
   reply_queued(30'000, 0, std::string(protocol::kShared));
@@ -281,7 +281,7 @@ TEST_F(NamingTest, inspection_goes_without_names_when_the_connection_ends) {
   connect();
   const auto request = inspect();
   sent_.pop_front();
-  engine_->on_reply(0, info(std::string(kOther) + "0000000001").get(), now_);
+  client_->on_reply(0, info(std::string(kOther) + "0000000001").get(), now_);
   EXPECT_EQ(request->status.load(), Status::kPending);
   disconnect();
   EXPECT_EQ(request->status.load(), Status::kOk);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// EngineWorld: an engine with a fake clock, whose commands are recorded and whose replies are made
-// by the test. No server, no socket, no sleep.
+// LockClientWorld: a client with a fake clock, whose commands are recorded and whose replies are
+// made by the test. No server, no socket, no sleep.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lock/engine.h"
+#include "lock/lock_client.h"
 
 namespace redlatch {
 
@@ -58,7 +58,7 @@ class MadeReply {
   std::unique_ptr<std::vector<Reply *>> pointers_;
 };
 
-class EngineWorld : public ::testing::Test, protected lock::Output {
+class LockClientWorld : public ::testing::Test, protected lock::Output {
  protected:
   using Request = lock::Request;
   using Lease = lock::Lease;
@@ -67,12 +67,12 @@ class EngineWorld : public ::testing::Test, protected lock::Output {
   static constexpr int64_t kServerMs = 1'700'000'000'000;  // the server's clock at local time 0
   static constexpr std::string_view kFence = "1700000000000000";
 
-  EngineWorld() { engine_ = make_engine(); }
+  LockClientWorld() { client_ = make_client(); }
 
-  std::unique_ptr<lock::Engine> make_engine() {
+  std::unique_ptr<lock::LockClient> make_client() {
     const std::array<uint8_t, 16> random{1, 2, 3};
     lock::Output &output = *this;
-    return std::make_unique<lock::Engine>(settings_, random, 7, output);
+    return std::make_unique<lock::LockClient>(settings_, random, 7, output);
   }
 
   // ---- the output
@@ -100,38 +100,38 @@ class EngineWorld : public ::testing::Test, protected lock::Output {
       const auto made = is_nil                   ? MadeReply()
                         : words[0] == "GETRANGE" ? MadeReply::text(known->second)
                                                  : MadeReply::text("OK");
-      engine_->on_reply(0, made.get(), now_);
+      client_->on_reply(0, made.get(), now_);
     }
   }
   void advance(Nanos by) {
     answer_names();
     const Nanos until = now_ + by;
-    for (int guard = 0; engine_->next_due() <= until; guard++) {
-      ASSERT_LT(guard, 10'000) << "the engine's timer does not move on";
-      now_ = std::max(now_, engine_->next_due());
-      if (engine_->begin_connect(0, now_)) return;  // the test decides what becomes of it
+    for (int guard = 0; client_->next_due() <= until; guard++) {
+      ASSERT_LT(guard, 10'000) << "the client's timer does not move on";
+      now_ = std::max(now_, client_->next_due());
+      if (client_->begin_connect(0, now_)) return;  // the test decides what becomes of it
       if (is_dropped_) return;
-      engine_->on_timer(now_);
+      client_->on_timer(now_);
       answer_names();
     }
     now_ = until;
   }
   void connect() {
-    (void)engine_->begin_connect(0, now_);
-    engine_->on_connected(0, {}, now_);
+    (void)client_->begin_connect(0, now_);
+    client_->on_connected(0, {}, now_);
   }
   // Anew, to a server that can tell when a key changes.
   void connect_with_tracking() {
     disconnect();
     ServerFacts facts;
     facts.can_track = true;
-    engine_->on_connected(0, facts, now_);
+    client_->on_connected(0, facts, now_);
   }
   void disconnect() {
     is_dropped_ = false;
     sent_.clear();
     asked_names_.clear();
-    engine_->on_disconnected(0, now_);
+    client_->on_disconnected(0, now_);
   }
 
   // ---- the server
@@ -159,7 +159,7 @@ class EngineWorld : public ::testing::Test, protected lock::Output {
     answer_names();
     sent_.pop_front();
     replied_count_++;
-    engine_->on_reply(0, made.get(), now_);
+    client_->on_reply(0, made.get(), now_);
     answer_names();
   }
   void reply_granted(std::string_view fence = kFence) {
@@ -194,7 +194,7 @@ class EngineWorld : public ::testing::Test, protected lock::Output {
     snprintf(numbers, sizeof numbers, "%c%05lld%s%013lld", static_cast<char>(mode),
              static_cast<long long>(claim_ms), fence == nullptr ? minted.c_str() : fence,
              static_cast<long long>(kServerMs + (now_ - age) / kMs));
-    engine_->on_push(0, "g" + token.substr(22) + numbers + std::string(check), now_);
+    client_->on_push(0, "g" + token.substr(22) + numbers + std::string(check), now_);
   }
 
   // ---- callers
@@ -205,39 +205,39 @@ class EngineWorld : public ::testing::Test, protected lock::Output {
     request->wait_ms = wait_ms;
     request->options = std::move(options);
     request->lease = std::make_shared<Lease>();
-    engine_->start(request, now_);
+    client_->start(request, now_);
     return request;
   }
   RequestPtr release(const std::shared_ptr<Lease> &lease) {
     auto request = std::make_shared<Request>(Request::Op::kRelease);
     request->lease = lease;
-    engine_->start(request, now_);
+    client_->start(request, now_);
     return request;
   }
   RequestPtr extend(const std::shared_ptr<Lease> &lease, Nanos to) {
     auto request = std::make_shared<Request>(Request::Op::kExtend);
     request->lease = lease;
     request->extend_to = to;
-    engine_->start(request, now_);
+    client_->start(request, now_);
     return request;
   }
   RequestPtr detach(const std::shared_ptr<Lease> &lease) {
     auto request = std::make_shared<Request>(Request::Op::kDetach);
     request->lease = lease;
-    engine_->start(request, now_);
+    client_->start(request, now_);
     return request;
   }
   RequestPtr upgrade(const std::shared_ptr<Lease> &lease, int64_t wait_ms = -1) {
     auto request = std::make_shared<Request>(Request::Op::kUpgrade);
     request->lease = lease;
     request->wait_ms = wait_ms;
-    engine_->start(request, now_);
+    client_->start(request, now_);
     return request;
   }
   RequestPtr downgrade(const std::shared_ptr<Lease> &lease) {
     auto request = std::make_shared<Request>(Request::Op::kDowngrade);
     request->lease = lease;
-    engine_->start(request, now_);
+    client_->start(request, now_);
     return request;
   }
   // A lease that was granted by a reply.
@@ -263,7 +263,7 @@ class EngineWorld : public ::testing::Test, protected lock::Output {
   int finished_count_ = 0;
   int ended_count_ = 0;
   bool is_dropped_ = false;
-  std::unique_ptr<lock::Engine> engine_;
+  std::unique_ptr<lock::LockClient> client_;
 };
 
 inline lock::AcquireOptions with_lease(Nanos lease) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Goal: from the call to the grant. Method: an engine with made replies and a fake clock.
-#include "engine_world.h"
+// Goal: from the call to the grant. Method: a client with made replies and a fake clock.
+#include "lock_client_world.h"
 
 namespace redlatch {
 
-class QueueTest : public EngineWorld {
+class QueueTest : public LockClientWorld {
  protected:
   QueueTest() { connect(); }
 };
@@ -39,7 +39,7 @@ TEST_F(QueueTest, one_try_that_is_refused_is_busy_and_leaves_nothing) {
   reply_queued();
   EXPECT_EQ(request->status.load(), Status::kBusy);
   EXPECT_EQ(next_script(), "");
-  EXPECT_TRUE(engine_->is_drained());
+  EXPECT_TRUE(client_->is_drained());
 }
 
 TEST_F(QueueTest, busy_names_the_type_of_a_key_that_is_no_lock) {
@@ -217,7 +217,7 @@ TEST_F(QueueTest, malformed_and_unknown_pushes_change_nothing) {
   reply_queued();
   for (const char *message :
        {"", "g", "n", "nzzzzzzzzzz00001", "g0000000001", "x", "n00000000010000"}) {
-    engine_->on_push(0, message, now_);
+    client_->on_push(0, message, now_);
   }
   push_grant(std::string(22, 'a') + "00000000ff");
   EXPECT_EQ(request->status.load(), Status::kPending);
@@ -228,7 +228,7 @@ TEST_F(QueueTest, head_is_told_of_a_claim_and_looks_when_it_is_over) {
   acquire();
   const std::string token = argument(0);
   reply_queued(14'000, 1);
-  engine_->on_push(0, "n" + token.substr(22) + "03000", now_);
+  client_->on_push(0, "n" + token.substr(22) + "03000", now_);
   advance(2'990 * kMs);
   EXPECT_EQ(next_script(), "");
   advance(20 * kMs);
@@ -238,7 +238,7 @@ TEST_F(QueueTest, head_is_told_of_a_claim_and_looks_when_it_is_over) {
 TEST_F(QueueTest, message_to_the_head_may_overtake_the_answer) {
   acquire();
   const std::string rid = argument(0).substr(22);
-  engine_->on_push(0, "n" + rid + "00500", now_);
+  client_->on_push(0, "n" + rid + "00500", now_);
   reply_queued(30'000);
   advance(502 * kMs);
   EXPECT_EQ(next_script(), "acquire");
@@ -268,15 +268,15 @@ TEST_F(QueueTest, wait_that_runs_out_is_cancelled_and_a_crossing_grant_goes_on) 
   EXPECT_EQ(request->status.load(), Status::kTimeout);
   reply_count("cancel", 2);
   reply_count("release", 2);
-  EXPECT_TRUE(engine_->is_drained());
+  EXPECT_TRUE(client_->is_drained());
 }
 
 TEST_F(QueueTest, cancel_is_decisive_and_a_late_push_is_released) {
   const auto request = acquire();
   const std::string token = argument(0);
   reply_queued();
-  EXPECT_EQ(engine_->cancel(*request, now_), Status::kCancelled);
-  EXPECT_EQ(engine_->cancel(*request, now_), Status::kCancelled);
+  EXPECT_EQ(client_->cancel(*request, now_), Status::kCancelled);
+  EXPECT_EQ(client_->cancel(*request, now_), Status::kCancelled);
   push_grant(token);
   EXPECT_EQ(request->status.load(), Status::kCancelled);
   reply_count("cancel", 2);
@@ -286,7 +286,7 @@ TEST_F(QueueTest, cancel_is_decisive_and_a_late_push_is_released) {
 TEST_F(QueueTest, cancel_after_the_grant_leaves_the_result) {
   const auto request = acquire();
   reply_granted();
-  EXPECT_EQ(engine_->cancel(*request, now_), Status::kOk);
+  EXPECT_EQ(client_->cancel(*request, now_), Status::kOk);
   EXPECT_EQ(state(request->lease), Lease::kHeld);
 }
 
@@ -356,7 +356,7 @@ TEST_F(QueueTest, vacant_place_is_cancelled_before_the_lock_is_released) {
   EXPECT_EQ(next_script(), "cancel");
   reply_count("cancel", 1);
   reply_count("release", 1);
-  EXPECT_TRUE(engine_->is_drained());
+  EXPECT_TRUE(client_->is_drained());
 }
 
 TEST_F(QueueTest, vacant_place_is_given_up_soon) {
@@ -379,7 +379,7 @@ TEST_F(QueueTest, caller_that_gives_up_leaves_the_others_their_place) {
   const auto third = acquire();
   const std::string token = argument(0);
   reply_queued();
-  engine_->cancel(*first, now_);
+  client_->cancel(*first, now_);
   advance(50 * kMs);
   reply_queued();
   advance(51 * kMs);
@@ -394,10 +394,10 @@ TEST_F(QueueTest, lease_asked_for_by_a_caller_that_left_is_extended_to_the_next_
   lock::AcquireOptions options = with_lease(60'000 * kMs);
   options.is_renewed = false;
   const auto second = acquire(-1, options);
-  engine_->cancel(*first, now_);
+  client_->cancel(*first, now_);
   reply_granted();
   ASSERT_EQ(second->status.load(), Status::kOk);
-  engine_->on_timer(now_);
+  client_->on_timer(now_);
   ASSERT_EQ(next_script(), "extend");
   EXPECT_EQ(argument(1), "60000");
   reply_count("extend", 1);
@@ -428,7 +428,7 @@ TEST_F(QueueTest, script_that_is_not_known_is_sent_as_text_if_still_wanted) {
 
 TEST_F(QueueTest, script_that_is_not_known_is_not_sent_again_after_a_cancel) {
   const auto request = acquire();
-  engine_->cancel(*request, now_);
+  client_->cancel(*request, now_);
   reply(MadeReply::error("NOSCRIPT No matching script."));
   reply_count("cancel", 0);
   EXPECT_EQ(next_script(), "") << "an acquire behind its cancel would hold the lock for nobody";
@@ -446,7 +446,7 @@ TEST_F(QueueTest, denied_fails_at_once_and_what_may_pass_is_tried_again) {
   ASSERT_EQ(next_script(), "acquire");
   reply(MadeReply::error("OOM command not allowed"));
   now_ += 1'000 * kMs;
-  engine_->on_timer(now_);
+  client_->on_timer(now_);
   EXPECT_EQ(patient->status.load(), Status::kServer);
   EXPECT_NE(patient->message.find("OOM"), std::string::npos) << patient->message;
 }
@@ -472,7 +472,7 @@ TEST_F(QueueTest, no_more_is_asked_for_than_is_answered) {
   const auto count = static_cast<int>(kMaxInFlight) + 3;
   for (int i = 0; i < count; i++) requests.push_back(acquire(-1, {}, "n" + std::to_string(i)));
   EXPECT_EQ(sent_.size(), kMaxInFlight);
-  engine_->cancel(*requests[kMaxInFlight], now_);
+  client_->cancel(*requests[kMaxInFlight], now_);
   EXPECT_EQ(sent_.size(), kMaxInFlight) << "there was nothing to take back";
   reply_granted();
   ASSERT_EQ(sent_.size(), kMaxInFlight);
@@ -489,7 +489,7 @@ TEST_F(QueueTest, what_lined_up_is_asked_for_on_the_next_connection) {
     requests.push_back(acquire(-1, {}, "n" + std::to_string(i)));
   }
   disconnect();
-  engine_->on_connected(0, {}, now_);
+  client_->on_connected(0, {}, now_);
   for (size_t i = 0; i < requests.size(); i++) reply_granted();
   EXPECT_TRUE(requests.back()->is_finished());
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Goal: readers, upgrades and the way back, owners. Method: an engine with made replies and a fake
+// Goal: readers, upgrades and the way back, owners. Method: a client with made replies and a fake
 // clock.
-#include "engine_world.h"
+#include "lock_client_world.h"
 
 namespace redlatch {
 
@@ -33,7 +33,7 @@ constexpr char kUpgradeFence[] = "1700000000000096";
 
 }  // namespace
 
-class UpgradingTest : public EngineWorld {
+class UpgradingTest : public LockClientWorld {
  protected:
   UpgradingTest() { connect(); }
 
@@ -132,7 +132,7 @@ TEST_F(UpgradingTest, upgrade_polls_when_the_others_can_have_ended) {
 TEST_F(UpgradingTest, head_is_told_when_to_look_again) {
   const auto lease = held(reading());
   const auto request = waiting_upgrade(lease);
-  engine_->on_push(0, "n" + lease->token.substr(22) + "00250", now_);
+  client_->on_push(0, "n" + lease->token.substr(22) + "00250", now_);
   advance(249 * kMs);
   EXPECT_EQ(next_script(), "");
   advance(2 * kMs);
@@ -188,7 +188,7 @@ TEST_F(UpgradingTest, timed_out_upgrade_is_taken_back_and_reads_on) {
 TEST_F(UpgradingTest, grant_that_crosses_the_cancel_is_undone) {
   const auto lease = held(reading());
   const auto request = waiting_upgrade(lease);
-  EXPECT_EQ(engine_->cancel(*request, now_), Status::kCancelled);
+  EXPECT_EQ(client_->cancel(*request, now_), Status::kCancelled);
   ASSERT_EQ(next_script(), "cancel");
   push_grant(lease->token, 0, 3000, "12345678", protocol::Mode::kUpgrade);
   EXPECT_EQ(mode(lease), protocol::Mode::kRead);
@@ -246,7 +246,7 @@ TEST_F(UpgradingTest, upgrade_started_while_a_poll_is_under_way_is_asked_behind_
 TEST_F(UpgradingTest, upgrade_after_a_downgrade_without_an_answer_is_asked) {
   const auto lease = held();
   const auto request = downgrade(lease);
-  engine_->cancel(*request, now_);
+  client_->cancel(*request, now_);
   EXPECT_EQ(upgrade(lease)->status.load(), Status::kPending) << "others may read by now";
 }
 
@@ -258,7 +258,7 @@ TEST_F(UpgradingTest, release_takes_a_waiting_upgrade_along) {
   ASSERT_EQ(next_script(), "release") << "which drops the entry as well";
   reply_count("release", 1);
   EXPECT_EQ(released->status.load(), Status::kOk);
-  EXPECT_TRUE(engine_->is_idle());
+  EXPECT_TRUE(client_->is_idle());
 }
 
 TEST_F(UpgradingTest, lost_reader_ends_its_upgrade) {
@@ -273,7 +273,7 @@ TEST_F(UpgradingTest, lost_reader_ends_its_upgrade) {
 TEST_F(UpgradingTest, shut_down_ends_a_waiting_upgrade) {
   const auto lease = held(reading());
   const auto request = waiting_upgrade(lease);
-  engine_->shut_down(now_);
+  client_->shut_down(now_);
   EXPECT_EQ(request->status.load(), Status::kClosed);
   EXPECT_EQ(state(lease), Lease::kReleased);
 }
@@ -395,7 +395,7 @@ TEST_F(UpgradingTest, reentrant_holds_are_leases_of_their_own_with_one_owner) {
   const auto outer = release(first);
   reply_count("release", 1);
   EXPECT_EQ(outer->status.load(), Status::kOk);
-  EXPECT_TRUE(engine_->is_idle());
+  EXPECT_TRUE(client_->is_idle());
 }
 
 TEST_F(UpgradingTest, hash_format_without_an_owner_is_owned_by_its_token) {

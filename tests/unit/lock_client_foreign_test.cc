@@ -2,12 +2,12 @@
 // Copyright The redlatch authors
 //
 // Goal: beside other libraries on the same key: who looks when theirs goes, and when they have
-// turns. Method: an engine with made replies and a fake clock.
-#include "engine_world.h"
+// turns. Method: a client with made replies and a fake clock.
+#include "lock_client_world.h"
 
 namespace redlatch {
 
-class ForeignTest : public EngineWorld {
+class ForeignTest : public LockClientWorld {
  protected:
   ForeignTest() { connect(); }
 };
@@ -20,9 +20,9 @@ TEST_F(ForeignTest, head_behind_a_foreign_holder_is_told_of_its_release) {
   for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
   EXPECT_EQ(sent_.front()[0], "EXISTS");
   reply(MadeReply::integer(1));
-  engine_->on_invalidated(0, "other", now_);
+  client_->on_invalidated(0, "other", now_);
   EXPECT_EQ(next_script(), "");
-  engine_->on_invalidated(0, "lock", now_);
+  client_->on_invalidated(0, "lock", now_);
   reply_granted();
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
@@ -45,7 +45,7 @@ TEST_F(ForeignTest, turn_of_others_is_watched_and_not_asked_about_over_and_over)
   for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
   reply(MadeReply::integer(0));
   EXPECT_EQ(next_script(), "") << "that the key is free is no news";
-  engine_->on_invalidated(0, "lock", now_);
+  client_->on_invalidated(0, "lock", now_);
   EXPECT_EQ(next_script(), "acquire");
 }
 
@@ -57,7 +57,7 @@ TEST_F(ForeignTest, who_is_not_the_head_is_told_as_well_and_looks_a_little_later
   ASSERT_EQ(sent_.size(), 3u);  // CLIENT TRACKING, CLIENT CACHING, EXISTS
   for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
   reply(MadeReply::integer(1));
-  engine_->on_invalidated(0, "lock", now_);
+  client_->on_invalidated(0, "lock", now_);
   advance(6 * kMs);
   EXPECT_EQ(next_script(), "") << "the head comes first";
   advance(kMs);

@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// LockClient: from the call to the grant.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "lock/lock_client.h"
+#include "timing/lease_clock.h"
+
+namespace redlatch::lock {
+
+namespace {
+
+// .. and granted to the same token again: others held in between.
+constexpr char kForced[] = "it was taken by force";
+
+constexpr char kHeldAlone[] = "held";
+
+// How far a fence may be ahead of the server's clock, in us: as far as the clock may have gone back
+// while the fence key lives. A fence further ahead is taken from an answer only.
+constexpr int64_t kLargestFenceLead = 3600LL * 1'000'000;
+
+// Why a caller does not get the lock.
+std::string obstacle_in(const protocol::AcquireAnswer &answer) {
+  if (answer.is_left_to_others()) return "it is left to other lock libraries";
+  if (answer.type == "none") return "others wait for it";
+  if (answer.holder.empty()) {
+    return "its key holds a " + std::string(answer.type) + ": no lock, or one of another format";
+  }
+  if (answer.is_foreign()) return "held by another lock library";
+  return answer.is_shared() ? "held by readers" : kHeldAlone;
+}
+
+std::string busy_message(const LockState &lock, const protocol::AcquireAnswer &answer) {
+  const std::string message = "lock " + quoted(lock.name) + " is busy: " + lock.obstacle;
+  const std::string left = std::to_string(answer.pttl_ms) + " ms";
+  if (answer.is_left_to_others()) return message + " for " + left;
+  if (answer.holder.empty()) return message;
+  if (answer.pttl_ms < 0) return message + " without a time limit";
+  return message + ", its lease ends in " + left;
+}
+
+}  // namespace
+
+void LockClient::set_phase(TokenRecord &record, Phase phase) {
+  const auto is_waiting = [](Phase p) { return p == Phase::kAsking || p == Phase::kQueued; };
+  if (is_waiting(record.phase)) waiting_count_--;
+  if (is_waiting(phase)) waiting_count_++;
+  if (phase == Phase::kHeld) {
+    if (record.is_sharing) record.lock->has_sharers = true;
+    if (!record.is_sharing) record.lock->holder = &record;
+  } else if (record.lock->holder == &record) {
+    record.lock->holder = nullptr;
+  }
+  record.phase = phase;
+  note_waiting(record);
+}
+
+std::shared_ptr<LockState> LockClient::name_of(std::string_view name, protocol::Format format) {
+  if (const auto found = names_.find({format, name}); found != names_.end()) return found->second;
+  auto lock = std::make_shared<LockState>(settings_.name_space, name, format);
+  names_.emplace(id_of(*lock), lock);
+  return lock;
+}
+
+TokenRecord &LockClient::new_record(const std::shared_ptr<LockState> &lock, const Request &caller) {
+  const bool is_shared = shares_place(caller);
+  // Before the record is listed: what follows may fail, and costs no more than a slot.
+  timers_.admit();
+  last_id_ = std::max(last_id_ + 1, caller.rid);
+  auto record = std::make_shared<TokenRecord>(last_id_);
+  record->lock = lock;
+  record->is_vote = caller.rid != 0;
+  record->is_shared = is_shared;
+  record->token = protocol::make_token(cid_, record->is_vote ? caller.rid : record->id);
+  const AcquireOptions &options = caller.options;
+  const bool is_hash = options.format == protocol::Format::kHash;
+  record->mode = options.mode;
+  record->is_sharing =
+      options.format != protocol::Format::kString || options.mode == protocol::Mode::kRead;
+  record->owner = is_hash && options.owner.empty() ? record->token : options.owner;
+  // A shared place outlives the caller that opened it; it is cancelled when no caller is left.
+  const int64_t provisional_ms = std::min(options.lease / kMs, kClaimMs);
+  record->acquisition.open(waits(caller)
+                               ? protocol::make_member(record->token, options.mode, provisional_ms,
+                                                       is_shared ? -1 : caller.wait_ms,
+                                                       is_hash ? options.owner : std::string_view())
+                               : std::string(),
+                           provisional_ms, options.lease);
+  record->is_unfenced = options.is_unfenced;
+  record->foreign = caller.options.foreign;
+  records_.emplace_hint(records_.end(), record->id, record);
+  lock->record_count++;
+  waiting_count_++;
+  return *record;
+}
+
+Request *LockClient::front_of(const TokenRecord &record) {
+  if (!record.is_shared) return record.caller.get();
+  const Waitlist &waitlist = record.lock->waitlist;
+  return waitlist.is_empty() ? nullptr : &request_of(*waitlist.front());
+}
+
+Acquisition::Front LockClient::front_terms(const TokenRecord &record) {
+  const Request *front = front_of(record);
+  if (front == nullptr) return {};
+  return {true, front->options.is_confirmed, front->options.lease};
+}
+
+std::shared_ptr<Request> LockClient::take_front(TokenRecord &record) {
+  if (record.is_shared) return taken(*record.lock, record.lock->waitlist.take());
+  auto caller = std::exchange(record.caller, nullptr);
+  caller->record = nullptr;
+  return caller;
+}
+
+// The caller that a step takes off the waitlist; null: the step is a defect.
+std::shared_ptr<Request> LockClient::taken(const LockState &lock, const Waitlist::Step &step) {
+  verify(lock.waitlist);
+  assert(step.transition != Waitlist::Transition::kDefect);
+  if (step.caller != nullptr) return std::exchange(request_of(*step.caller).listed, nullptr);
+  (void)report_defect("waitlist");
+  return nullptr;
+}
+
+// Whether the owner has the lock already, so that it would wait for itself; then the request is
+// finished with why.
+bool LockClient::is_misused(Request &request, Nanos now) {
+  const AcquireOptions &options = request.options;
+  if (options.owner.empty() || options.format == protocol::Format::kHash) return false;
+  const auto found = names_.find({options.format, request.name});
+  const TokenRecord *record = found == names_.end() ? nullptr : found->second->owned;
+  const auto is_in_the_way = [&](const TokenRecord &other) {
+    const bool both_read = other.mode == protocol::Mode::kRead && !other.upgrader &&
+                           options.mode == protocol::Mode::kRead;
+    return other.owner == options.owner && !both_read && other.lease->state_at(now) == Lease::kHeld;
+  };
+  while (record != nullptr && !is_in_the_way(*record)) record = record->next_owned;
+  if (record == nullptr) return false;
+  const char *what = record->mode == protocol::Mode::kRead ? "reads already: upgrade that lease"
+                     : options.mode == protocol::Mode::kRead
+                         ? "writes already: downgrade that lease"
+                         : "has it already, and it is not reentrant";
+  finish(request, Status::kAlreadyHeld, "lock " + quoted(request.name) + ": its owner " + what);
+  return true;
+}
+
+// Another lease by which the owner of `record` reads already.
+std::string_view LockClient::sibling_of(const TokenRecord &record) {
+  if (record.mode != protocol::Mode::kRead || record.owner.empty()) return {};
+  const TokenRecord *other = record.lock->owned;
+  while (other != nullptr &&
+         (other->owner != record.owner || other->mode != protocol::Mode::kRead)) {
+    other = other->next_owned;
+  }
+  return other == nullptr ? std::string_view() : other->token;
+}
+
+void LockClient::start_acquire(const std::shared_ptr<Request> &request, Nanos now) {
+  if (is_misused(*request, now)) return;
+  const auto lock = name_of(request->name, request->options.format);
+  request->lock = lock;
+  request->lease->name = std::move(request->name);
+  request->lease->token.reserve(protocol::kTokenSize);  // a grant must not fail for want of memory
+  const bool is_shared = shares_place(*request);
+  TokenRecord *created = nullptr;
+  try {
+    const bool has_place = is_shared && lock->waitlist.place() != nullptr;
+    if (!has_place) created = &new_record(lock, *request);
+    if (is_shared) {
+      if (created != nullptr) (void)lock->waitlist.open(*created);
+      if (!join(*lock, request)) {
+        return finish(*request, Status::kInternal, report_defect("waitlist"));
+      }
+    } else {
+      created->caller = request;
+      request->record = created;
+    }
+  } catch (...) {
+    if (lock->record_count == 0) names_.erase(id_of(*lock));
+    throw;
+  }
+  if (request->wait_ms > 0) {
+    request->wait_until = after(now, request->wait_ms * kMs);
+    timers_.set(*request, now + timing::slow_after(request->wait_ms * kMs));
+  }
+  if (request->wait_ms == 0) connect_soon(now);
+  if (created != nullptr) ask(*created, now);
+}
+
+bool LockClient::join(LockState &lock, const std::shared_ptr<Request> &caller) {
+  const auto step = lock.waitlist.join(*caller);
+  verify(lock.waitlist);
+  assert(step.transition != Waitlist::Transition::kDefect);
+  if (step.transition == Waitlist::Transition::kDefect) return false;
+  caller->listed = caller;
+  return true;
+}
+
+// Send ACQUIRE: the first time, as a poll, or after a lost answer. The same token each time.
+void LockClient::ask(TokenRecord &record, Nanos now, protocol::EvalMode eval) {
+  if (!record.acquisition.may_ask(is_up()) || record.is_lined_up) return;
+  if (eval == protocol::EvalMode::kDigest && must_line_up(record)) return;
+  send_ask(record, now, eval);
+}
+
+void LockClient::send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval) {
+  Acquisition &acquisition = record.acquisition;
+  acquisition.prepare(front_terms(record));
+  const Nanos ttl = acquisition.ttl();
+  if (const Request *front = front_of(record)) {
+    record.foreign = front->options.foreign;
+  }
+  protocol::Command command;
+  protocol::acquire(command, features_, eval, record.lock->keys,
+                    {record.mode, record.identity(), ttl / kMs, acquisition.member(),
+                     acquisition.ticket(), sibling_of(record), record.is_unfenced});
+  timers_.remove(record);
+  if (try_send(command,
+               InFlight{CommandKind::kAcquire, eval, now, ttl, record.shared_from_this()})) {
+    return acquisition.sent();
+  }
+  const auto step = acquisition.not_sent(now);
+  if (step.transition != Acquisition::Transition::kFailed) return perform(record, step, now);
+  fail_callers(record, Status::kNoMemory, {}, now);
+}
+
+// Whether others have to be answered first. First come, first asked for.
+bool LockClient::must_line_up(TokenRecord &record) {
+  while (!lined_up_.empty() && lined_up_.back()->is_gone) lined_up_.pop_back();
+  const bool is_room = in_flight_.size() < kMaxInFlight && lined_up_.empty();
+  if (is_room) return false;
+  try {
+    lined_up_.push_back(record.shared_from_this());
+  } catch (const std::bad_alloc &) {
+    return false;  // a limit is a courtesy, a place is not
+  }
+  record.is_lined_up = true;
+  timers_.remove(record);
+  return true;
+}
+
+void LockClient::ask_next(Nanos now) {
+  while (!lined_up_.empty() && in_flight_.size() < kMaxInFlight) {
+    const auto record = std::move(lined_up_.front());
+    lined_up_.pop_front();
+    record->is_lined_up = false;
+    const bool is_wanted = record->phase == Phase::kAsking || record->phase == Phase::kQueued;
+    if (record->is_gone || !is_wanted) continue;
+    send_ask(*record, now, protocol::EvalMode::kDigest);
+  }
+}
+
+void LockClient::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
+  auto &record = static_cast<TokenRecord &>(*in_flight.subject);
+  record.acquisition.on_answered();
+  protocol::AcquireAnswer answer;
+  const auto refusal = record.is_unfenced ? decode_vote(reply, answer) : decode(reply, answer);
+  if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
+  if (record.is_gone) return;
+  switch (record.phase) {
+    case Phase::kAsking:
+    case Phase::kQueued:
+      if (wants_text(refusal, in_flight)) return ask(record, now, protocol::EvalMode::kText);
+      if (refusal) return on_acquire_refused(record, refusal, now);
+      return answer.is_granted ? on_granted(record, in_flight, answer, now)
+                               : on_queued(record, answer, now);
+    case Phase::kHeld:
+      // A poll that crossed a pushed grant. Refused, it may have put the token back into the queue.
+      if (record.held().is_over(now)) return on_record_due(record, now);
+      if (!refusal && answer.is_granted && answer.fence != record.held().granted_fence()) {
+        return lose(record, kForced, false, now);
+      }
+      if (!refusal && answer.is_granted) prolong(record, in_flight.sent_at, in_flight.lease, now);
+      if (!refusal && !answer.is_granted) record.acquisition.on_requeued();
+      // An upgrade that was started meanwhile has waited for this answer.
+      if (record.upgrader) resume_upgrade(record, now);
+      return;
+    case Phase::kDetaching:
+      if (!refusal && !answer.is_granted) record.acquisition.on_requeued();
+      return;
+    case Phase::kLeaving:
+      return;  // what was sent behind it decides
+  }
+}
+
+void LockClient::on_granted(TokenRecord &record, const InFlight &in_flight,
+                            const protocol::AcquireAnswer &answer, Nanos now) {
+  const auto step = record.acquisition.on_granted(
+      {in_flight.sent_at, in_flight.lease, answer.fence, answer.server_ms}, front_terms(record),
+      now);
+  if (step.transition == Acquisition::Transition::kTooShort) {
+    return fail_front(record, Status::kInvalid,
+                      "lease of " + std::to_string(front_of(record)->options.lease / kMs) +
+                          " ms is too short for this network: the answer took " +
+                          std::to_string((now - in_flight.sent_at) / kMs) + " ms",
+                      now);
+  }
+  if (step.transition == Acquisition::Transition::kGranted) {
+    front_of(record)->lease->hold_count = answer.hold_count;
+  }
+  perform(record, step, now);
+}
+
+void LockClient::perform(TokenRecord &record, const Acquisition::Step &step, Nanos now) {
+  using Transition = Acquisition::Transition;
+  verify(record.acquisition);
+  assert(step.transition != Transition::kDefect);
+  switch (step.transition) {
+    case Transition::kNone:
+      break;
+    case Transition::kGranted:
+      return serve_front(record, step.grant, now);
+    case Transition::kUnwanted:
+      return give_back(record, nullptr, now);
+    default:
+      return fail_callers(record, Status::kInternal, report_defect("acquisition"), now);
+  }
+  if (step.command == Acquisition::Command::kAcquire) return ask(record, now);
+  if (step.due != kNever) timers_.set(record, step.due);
+}
+
+void LockClient::on_queued(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now) {
+  // One call drops a limited number of dead waiters: the next call continues at once.
+  Acquisition &acquisition = record.acquisition;
+  if (!acquisition.is_queueable() && answer.has_more) return ask(record, now);
+  LockState &lock = *record.lock;
+  lock.blocker = answer.token().substr(0, protocol::kCidSize);
+  lock.obstacle = obstacle_in(answer);
+  if (!acquisition.is_queueable()) {
+    const std::string message = busy_message(lock, answer);
+    if (awaits_name(record, message, now)) return;
+    return refuse_try(record, message + words_of_blocker(lock.blocker), now);
+  }
+  ask_wanted_name(lock, now);
+  announce_by(now);
+  const auto queued = acquisition.on_queued(answer.ticket, answer.key_digest);
+  if (queued.transition != Acquisition::Transition::kNone) return perform(record, queued, now);
+  record.trouble.clear();
+  set_phase(record, Phase::kQueued);
+  record.watcher.set_rank(std::max<int64_t>(answer.rank, 0));
+  const Nanos delay = watch_key(record, answer, now);
+  perform(record, acquisition.wait(delay, answer.has_more, front_terms(record), now), now);
+}
+
+void LockClient::refuse_try(TokenRecord &record, std::string_view message, Nanos now) {
+  finish(*take_front(record), Status::kBusy, message);
+  if (record.is_vote) return give_back(record, nullptr, now);
+  clean_up_gone(record, now);
+}
+
+void LockClient::on_acquire_refused(TokenRecord &record, const protocol::Refusal &refusal,
+                                    Nanos now) {
+  const bool may_pass = refusal.kind == protocol::Refusal::Kind::kTransient;
+  if (!may_pass || !record.acquisition.is_queueable()) {
+    return fail_callers(record, refusal.status(), refusal.message, now);
+  }
+  record.trouble = refusal.message;
+  perform(record, record.acquisition.on_postponed(now, entropy_.next()), now);
+}
+
+// Whether a script of ours can have minted the fence of a pushed grant. Other users of the server
+// may be allowed to publish on our channel; an invented fence must not reach a resource, which
+// would then refuse all later holders.
+bool LockClient::is_fence_plausible(const TokenRecord &record, const protocol::Push &push) {
+  const int64_t us = push.server_ms * 1000;
+  if (push.fence > us + kLargestFenceLead) return false;
+  // Readers, and the holds of one owner, share a fence that was minted earlier.
+  const bool is_shared =
+      record.mode == protocol::Mode::kRead || record.lock->keys.format == protocol::Format::kHash;
+  if (is_shared) return push.fence >= record.lock->highest_fence;
+  return push.fence > record.lock->highest_fence && push.fence >= us;
+}
+
+void LockClient::on_grant_push(TokenRecord &record, const protocol::Push &push, Nanos now) {
+  if (record.phase == Phase::kDetaching) return;
+  if (record.phase == Phase::kLeaving) {
+    return perform(record, record.cleanup().on_grant(now, is_up()), now);
+  }
+  if (push.mode == protocol::Mode::kUpgrade) return on_upgrade_push(record, now);
+  if (push.mode != record.mode) return;
+  if (record.phase == Phase::kHeld) {
+    const bool is_later = push.fence > record.held().granted_fence();
+    if (is_later && push.key_digest == record.acquisition.key_digest())
+      lose(record, kForced, false, now);
+    return;
+  }
+  const auto granted_at = clock_offset_.local_time(push.server_ms, now);
+  const Acquisition::Message message{.key_digest = push.key_digest,
+                                     .provisional_ms = push.ms,
+                                     .granted_at = granted_at,
+                                     .fence = push.fence,
+                                     .server_ms = push.server_ms,
+                                     .is_plausible = is_fence_plausible(record, push)};
+  perform(record, record.acquisition.on_message(message, front_terms(record), now), now);
+}
+
+// The first caller leaves the queue, and uses up `record`. The others get a new place in the
+// server's queue, to be asked for afterwards.
+LockClient::Served LockClient::take_with_place(TokenRecord &record) {
+  if (!record.is_shared) return {take_front(record), nullptr};
+  LockState &lock = *record.lock;
+  Waitlist::Caller *second = lock.waitlist.second();
+  TokenRecord *next = second == nullptr ? nullptr : &new_record(record.lock, request_of(*second));
+  return {taken(lock, lock.waitlist.serve(record, next)), next};
+}
+
+void LockClient::serve_front(TokenRecord &record, const Grant &grant, Nanos now) {
+  lose_predecessor(record, now);
+  const auto [caller, next] = take_with_place(record);
+  if (!caller) return give_back(record, nullptr, now);
+  record.acquisition.served();
+  set_phase(record, Phase::kHeld);
+  give_lease(record, *caller, &grant, now);
+  if (next != nullptr) ask(*next, now);
+}
+
+// `grant`: of the server; null: handed off by the caller before.
+void LockClient::give_lease(TokenRecord &record, Request &caller, const Grant *grant, Nanos now) {
+  auto &options = caller.options;
+  Lease &lease = *caller.lease;
+  const LeaseTerms terms{.ttl = options.lease,
+                         .end_at = options.max_hold > 0 ? after(now, options.max_hold) : kNever,
+                         .is_renewed = options.is_renewed,
+                         .is_described = !record.is_sharing};
+  const auto step = grant != nullptr
+                        ? record.held().start(*grant, terms, options.label, now, is_up())
+                        : record.held().hand_off(terms, options.label, now, is_up());
+  lease.fence = record.held().fence();
+  record.lock->highest_fence = std::max(record.lock->highest_fence, lease.fence.load());
+  lease.mode = record.mode;
+  lease.token = record.token;
+  lease.end_at = terms.end_at;
+  lease.record = &record;
+  record.lease = caller.lease;
+  record.foreign = options.foreign;
+  if (record.lock->keys.format != protocol::Format::kHash) record.owner.swap(caller.options.owner);
+  if (!record.owner.empty()) record.next_owned = std::exchange(record.lock->owned, &record);
+  lease.state.store(Lease::kHeld, std::memory_order_release);
+  announce_held(now);
+  schedule(record, now);
+  finish(caller, Status::kOk);
+  const bool is_quiet =
+      step.command == HeldLease::Command::kNone && step.transition == HeldLease::Transition::kNone;
+  if (!is_quiet) send_extend(record, step, now);
+}
+
+void LockClient::fail_front(TokenRecord &record, Status status, std::string_view message,
+                            Nanos now) {
+  const auto [caller, next] = take_with_place(record);
+  if (caller) finish(*caller, status, message);
+  clean_up(record, now, true);
+  if (next != nullptr) ask(*next, now);
+}
+
+void LockClient::fail_callers(TokenRecord &record, Status status, std::string_view message,
+                              Nanos now) {
+  while (front_of(record) != nullptr) finish(*take_front(record), status, message);
+  clean_up(record, now);
+}
+
+// `caller` is finished; its place goes to the others, or back to the server.
+void LockClient::leave_queue(Request &caller, Nanos now) {
+  LockState &lock = *caller.lock;
+  TokenRecord &record = caller.record != nullptr ? *caller.record : *place_of(lock);
+  const auto keep =
+      record.is_shared ? taken(lock, lock.waitlist.leave(caller)) : take_front(record);
+  if (front_of(record) == nullptr) clean_up(record, now);
+}
+
+bool LockClient::is_queued(const Request &request) {
+  if (request.op == Request::Op::kUpgrade && request.record != nullptr) {
+    return request.record->upgrade->is_queued();
+  }
+  if (request.op != Request::Op::kAcquire || !request.lock) return false;
+  if (request.record != nullptr) return request.record->phase == Phase::kQueued;
+  const LockState &lock = *request.lock;
+  const TokenRecord *place = place_of(lock);
+  if (place == nullptr) return false;
+  return place->phase == Phase::kQueued || lock.waitlist.front() != &request;
+}
+
+Outcome LockClient::why_not_yet(const Request &request, const TokenRecord &record) const {
+  if (!record.trouble.empty()) return failure(Status::kServer, record.trouble);
+  if (record.phase == Phase::kAsking && record.acquisition.is_outcome_unknown()) {
+    return failure(Status::kOutcomeUnknown, "sent to " + settings_.address() +
+                                                ", but no answer came within the wait; a clean-up "
+                                                "goes on in the background");
+  }
+  if (link_ != Link::kUp) return link_failure_;
+  const LockState &lock = *record.lock;
+  const std::string holder = waits_for_itself(request) ? "; holder: the thread that waits"
+                                                       : words_of_blocker(lock.blocker);
+  const bool is_obvious = lock.obstacle.empty() || (lock.obstacle == kHeldAlone && !holder.empty());
+  return failure(Status::kTimeout, "lock " + quoted(lock.name) + " was not granted within " +
+                                       in_seconds(request.wait_ms) +
+                                       (is_obvious ? "" : ": " + lock.obstacle) + holder);
+}
+
+}  // namespace redlatch::lock

@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// LockClient: from the grant to the end.
+#include "base/text.h"
+#include "lock/lock_client.h"
+#include "timing/lease_clock.h"
+
+namespace redlatch::lock {
+
+// ---- held --------------------------------------------------------------------------------------
+
+// Set the lease's deadline and the record's timer from what is known now.
+void LockClient::schedule(TokenRecord &record, Nanos now) {
+  Lease &lease = *record.lease;
+  const Nanos end = record.held().deadline();
+  lease.deadline.store(end, std::memory_order_release);
+  const Nanos due = std::min(record.held().due(is_up()), record.upgrade_due());
+  timers_.set(record, std::min(std::max(now, due), end));
+  output_.lease_moved(lease);
+}
+
+void LockClient::write_extend(protocol::Command &out, const TokenRecord &record, Nanos lease,
+                              protocol::EvalMode eval, const protocol::HolderInfo *info) const {
+  if (record.is_sharing) {
+    return protocol::extend_shared(out, features_, eval, record.lock->keys, record.identity(),
+                                   lease / kMs, record.held().attach_count() > 0);
+  }
+  protocol::extend(out, features_, eval, record.lock->keys, record.token, lease / kMs,
+                   record.held().is_described() || info != nullptr, info);
+}
+
+void LockClient::send_extend(TokenRecord &record, const HeldLease::Step &step, Nanos now,
+                             protocol::EvalMode eval) {
+  verify(record.held());
+  assert(step.transition != HeldLease::Transition::kDefect);
+  if (step.transition == HeldLease::Transition::kDefect) {
+    return lose(record, std::string(report_defect("held lease")), false, now);
+  }
+  if (step.command == HeldLease::Command::kNone) return;
+  const protocol::HolderInfo info{settings_.holder, record.held().label(),
+                                  record.held().since_ms()};
+  protocol::Command command;
+  write_extend(command, record, step.ttl, eval, step.is_description ? &info : nullptr);
+  const bool is_sent = try_send(command, InFlight{CommandKind::kExtend, eval, now, step.ttl,
+                                                  record.shared_from_this(), step.is_description});
+  if (is_sent) {
+    record.held().sent(step.is_description);
+  } else {
+    record.held().not_sent(now);
+  }
+  verify(record.held());
+  schedule(record, now);
+}
+
+void LockClient::on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
+  auto &record = static_cast<TokenRecord &>(*in_flight.subject);
+  if (HeldLease *held = record.held_lease()) held->on_answered();
+  protocol::CountAnswer answer;
+  const auto refusal = decode(reply, answer);
+  if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
+  if (record.is_gone || record.phase != Phase::kHeld) return;
+  HeldLease &held = record.held();
+  // Callers were notified that it is lost: an answer that comes later does not bring it back.
+  if (held.is_over(now)) return on_record_due(record, now);
+  if (wants_text(refusal, in_flight)) {
+    const auto step = held.on_unknown_script(in_flight.is_description, now, is_up());
+    return send_extend(record, step, now, protocol::EvalMode::kText);
+  }
+  if (refusal) {
+    record.trouble = refusal.message;
+    held.on_refused(in_flight.is_description, now);
+    verify(held);
+    return schedule(record, now);
+  }
+  if (answer.result < 1) return lose(record, kTakenAway, true, now);
+  note_mode(record, answer.result == 2, now);
+  record.trouble.clear();
+  const auto step = held.on_confirmed(
+      {in_flight.sent_at, in_flight.lease, answer.server_ms, in_flight.is_description}, now,
+      is_up(), entropy_.next());
+  schedule(record, now);
+  send_extend(record, step, now);
+}
+
+// The server has confirmed `lease` to a message sent at `sent_at`.
+void LockClient::prolong(TokenRecord &record, Nanos sent_at, Nanos lease, Nanos now) {
+  const auto step = record.held().prolong(sent_at, lease, now, entropy_.next());
+  schedule(record, now);
+  send_extend(record, step, now);
+}
+
+void LockClient::on_record_due(TokenRecord &record, Nanos now) {
+  switch (record.phase) {
+    case Phase::kAsking:
+    case Phase::kQueued:
+      return front_of(record) == nullptr ? clean_up(record, now) : ask(record, now);
+    case Phase::kLeaving:
+      return perform(record, record.cleanup().on_due(now, is_up()), now);
+    case Phase::kDetaching:
+      return;  // the answer, or the end of the request, decides
+    case Phase::kHeld:
+      break;
+  }
+  if (!record.held().is_over(now)) {
+    timers_.set(record, record.held().deadline());
+    const bool is_upgrade_due = record.upgrade_due() <= now;
+    if (is_upgrade_due) resume_upgrade(record, now);
+    const bool is_renewal_due = !is_upgrade_due || record.held().renewal_at() <= now;
+    if (is_renewal_due) send_extend(record, record.held().on_due(now, is_up()), now);
+    return;
+  }
+  timers_.set(record, now + 10 * kMs);  // should the end fail for want of memory
+  lose(record, why_over(record, now), false, now);
+}
+
+// A watch is notified of the end even without memory for the reason.
+std::string LockClient::why_over(const TokenRecord &record, Nanos now) const noexcept {
+  try {
+    if (now >= record.held().end_at()) return "the longest hold was over";
+    std::string reason = "the lease ended before a renewal was confirmed";
+    if (!record.held().is_renewed()) reason = "the lease ended, and renewal is off";
+    if (!record.trouble.empty()) reason += ": " + record.trouble;
+    if (link_ != Link::kUp) reason += ": " + link_failure_.message;
+    return reason;
+  } catch (const std::bad_alloc &) {
+    return "its time ended";  // short: this needs no memory
+  }
+}
+
+void LockClient::start_extend(const std::shared_ptr<Request> &request, Nanos now) {
+  if (!is_held(*request, now)) return;
+  const bool is_rw_hash = request->lease->record->lock->keys.format == protocol::Format::kHashRw;
+  if (is_rw_hash && request->extend_to > kMaxHashRwLeaseMs * kMs) {
+    return finish(*request, Status::kInvalid,
+                  "lease of " + std::to_string(request->extend_to / kMs) +
+                      " ms: allowed in RL_FORMAT_HASH_RW are at most " +
+                      std::to_string(kMaxHashRwLeaseMs));
+  }
+  start_plain(request, now);
+}
+
+void LockClient::on_extended(Request &request, Nanos sent_at, bool is_held, Nanos now) {
+  TokenRecord *record = request.lease->record;
+  if (record != nullptr && record->phase == Phase::kHeld) {
+    if (record->held().is_over(now)) {
+      on_record_due(*record, now);
+    } else if (!is_held) {
+      lose(*record, kTakenAway, true, now);
+    } else {
+      const auto step = record->held().change_ttl(sent_at, request.extend_to, now, entropy_.next());
+      schedule(*record, now);
+      send_extend(*record, step, now);
+      if (!record->held().is_over(now)) return finish_plain(request, Status::kOk);
+      lose(*record, "the answer to an extension came after the lease had ended", false, now);
+    }
+  }
+  auto why = why_not_held(*request.lease);
+  finish_plain(request, why.status, why.message);
+}
+
+// ---- the end -----------------------------------------------------------------------------------
+
+// Whether the lease that `request` is about is still held; if not, the request is finished with
+// why.
+bool LockClient::is_held(Request &request, Nanos now) {
+  Lease &lease = *request.lease;
+  if (lease.record != nullptr && now >= lease.deadline.load()) on_record_due(*lease.record, now);
+  if (lease.record != nullptr && lease.record->phase == Phase::kHeld) return true;
+  const auto why = why_not_held(lease);
+  finish(request, why.status, why.message);
+  return false;
+}
+
+Outcome LockClient::why_not_held(const Lease &lease) {
+  const auto state = lease.state.load();
+  if (state == Lease::kLost || state == Lease::kHeld) {
+    const std::string reason = state == Lease::kHeld ? "its lease ended" : lease.reason;
+    return failure(Status::kLost, "lock " + quoted(lease.name) + " was lost: " + reason);
+  }
+  return failure(Status::kNotHeld,
+                 "lock " + quoted(lease.name) + " was released or detached before");
+}
+
+void LockClient::end_lease(TokenRecord &record, Lease::State state, std::string reason) {
+  const auto lease = std::move(record.lease);
+  lease->reason = std::move(reason);
+  lease->record = nullptr;
+  lease->state.store(state, std::memory_order_release);
+  TokenRecord **at = &record.lock->owned;
+  while (*at != nullptr && *at != &record) at = &(*at)->next_owned;
+  if (*at != nullptr) *at = record.next_owned;
+  // The entry of an upgrade goes with what the token has: the scripts drop one that does not read.
+  const bool is_lost = state == Lease::kLost;
+  finish_upgrade(record, is_lost ? Status::kLost : Status::kNotHeld,
+                 is_lost ? std::string_view(lease->reason) : "released or detached meanwhile");
+  if (record.upgrade) {
+    record.upgrade->end();
+    verify(*record.upgrade);
+  }
+  output_.lease_ended(*lease);
+}
+
+void LockClient::start_release(const std::shared_ptr<Request> &request, Nanos now) {
+  if (!is_held(*request, now)) return;
+  TokenRecord &record = *request->lease->record;
+  if (pass_on(record, now)) return finish(*request, Status::kOk);
+  give_back(record, request, now);
+}
+
+// Give the lock to the next caller of this client without asking the server, if its turn allows.
+bool LockClient::pass_on(TokenRecord &record, Nanos now) {
+  LockState &lock = *record.lock;
+  if (!record.is_shared || record.is_sharing || lock.waitlist.is_empty() || is_shut_) return false;
+  const AcquireOptions &next = request_of(*lock.waitlist.front()).options;
+  const int64_t limit = Waitlist::handoff_limit(next.local_burst, next.foreign.burst);
+  if (!record.held().may_hand_off(next.lease, next.is_confirmed, limit, now)) return false;
+  end_lease(record, Lease::kReleased, {});
+  const auto step = lock.waitlist.hand_off(now);
+  const auto caller = taken(lock, step);
+  if (!caller) {
+    give_back(record, nullptr, now);
+    return true;
+  }
+  TokenRecord *place = place_of(lock);
+  if (step.due != kNever && !place->acquisition.is_unanswered()) {
+    timers_.set(*place, std::min(place->due, step.due));
+  }
+  give_lease(record, *caller, nullptr, now);
+  return true;
+}
+
+// A place in the queue without a caller must be cancelled before the release, which would grant it.
+void LockClient::leave_vacant(LockState &lock, Nanos now) {
+  if (lock.waitlist.state() == Waitlist::State::kVacant) clean_up(*place_of(lock), now);
+}
+
+void LockClient::give_back(TokenRecord &record, std::shared_ptr<Request> releaser, Nanos now) {
+  if (record.lease) end_lease(record, Lease::kReleased, {});
+  record.releaser = std::move(releaser);
+  if (record.releaser) {
+    record.releaser->record = &record;
+    if (link_ != Link::kUp) timers_.set(*record.releaser, now + settings_.timeout);
+  }
+  if (record.lock->waitlist.place() != &record) leave_vacant(*record.lock, now);
+  clean_up(record, now, true);
+}
+
+// `record` is given up, with its place and its lock.
+void LockClient::clean_up(TokenRecord &record, Nanos now, bool may_be_held, Nanos not_before) {
+  const bool is_unanswered = record.upgrade && record.upgrade->is_unanswered();
+  ServerFootprint left = record.acquisition.give_up(is_unanswered, now);
+  left.may_be_held = left.may_be_held || may_be_held;
+  start_cleanup(record, left, not_before, now);
+}
+
+// The server has just said that it knows nothing of `record`.
+void LockClient::clean_up_gone(TokenRecord &record, Nanos now) {
+  ServerFootprint left = record.acquisition.give_up(false, now);
+  left.may_be_queued = left.may_be_held = false;
+  start_cleanup(record, left, 0, now);
+}
+
+void LockClient::start_cleanup(TokenRecord &record, ServerFootprint left, Nanos not_before,
+                               Nanos now) {
+  if (const HeldLease *held = record.held_lease()) {
+    if (held->state() == HeldLease::State::kHeld) held->leave(left);
+    record.stage.emplace<Cleanup>();
+  }
+  left.is_detached = record.phase == Phase::kDetaching;
+  record.lock->waitlist.close(record);
+  verify(record.lock->waitlist);
+  set_phase(record, Phase::kLeaving);
+  perform(record, record.cleanup().start(left, not_before, now, is_up()), now);
+}
+
+void LockClient::perform(TokenRecord &record, const Cleanup::Step &step, Nanos now,
+                         protocol::EvalMode eval) {
+  verify(record.cleanup());
+  assert(step.result != Cleanup::Result::kDefect);
+  if (step.result != Cleanup::Result::kNone) answer_release(record, step.result);
+  if (step.result == Cleanup::Result::kDefect) return;
+  if (step.is_over) return forget(record);
+  timers_.set(record, step.due);
+  if (step.command == Cleanup::Command::kNone) return;
+  const bool is_cancel = step.command == Cleanup::Command::kCancel;
+  protocol::Command command;
+  if (is_cancel) {
+    protocol::cancel(command, features_, eval, record.lock->keys, record.acquisition.member(),
+                     record.owner);
+  } else {
+    protocol::release(command, features_, eval, record.lock->keys, record.identity(),
+                      record.foreign, 1 + record.cleanup().handoff_count());
+  }
+  const CommandKind what = is_cancel ? CommandKind::kCancel : CommandKind::kRelease;
+  if (!try_send(command, InFlight{what, eval, now, 0, record.shared_from_this()})) return;
+  record.cleanup().sent(step.command);
+  verify(record.cleanup());
+}
+
+// The answer to CANCEL or RELEASE.
+void LockClient::on_cleanup_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
+  auto &record = static_cast<TokenRecord &>(*in_flight.subject);
+  protocol::CountAnswer answer;
+  const auto refusal = decode(reply, answer);
+  if (record.is_gone) return;
+  Cleanup &cleanup = record.cleanup();
+  if (wants_text(refusal, in_flight)) {
+    return perform(record, cleanup.on_unknown_script(now, is_up()), now, protocol::EvalMode::kText);
+  }
+  const bool is_cancel = in_flight.kind == CommandKind::kCancel;
+  if (refusal) {
+    perform(record, cleanup.on_refused(), now);
+    if (!is_cancel) answer_releaser(record, refusal.status(), refusal.message);
+    return;
+  }
+  note_time(in_flight.sent_at, now, answer.server_ms);
+  maybe_serve_queue(record.lock, answer.has_more, now);
+  perform(record,
+          is_cancel ? cleanup.on_cancel_answer(answer.result, now, is_up())
+                    : cleanup.on_release_answer(answer.result, now, is_up()),
+          now);
+}
+
+// The cleanup is over, or goes another way: the caller is answered even without memory for the
+// reason.
+void LockClient::answer_lost_release(TokenRecord &record) noexcept {
+  if (!record.releaser) return;
+  try {
+    const std::string message =
+        "lock " + quoted(record.lock->name) +
+        " was lost: before its release the server had another owner or none";
+    answer_releaser(record, Status::kLost, message);
+  } catch (const std::bad_alloc &) {
+    answer_releaser(record, Status::kLost, {});
+  }
+}
+
+void LockClient::answer_release(TokenRecord &record, Cleanup::Result result) {
+  switch (result) {
+    case Cleanup::Result::kNone:
+      return;
+    case Cleanup::Result::kReleased:
+      return answer_releaser(record, Status::kOk);
+    case Cleanup::Result::kStillHeld:
+      return answer_releaser(record, Status::kStillHeld);
+    case Cleanup::Result::kLost:
+      return answer_lost_release(record);
+    case Cleanup::Result::kUnknown:
+      return answer_releaser(record, Status::kOutcomeUnknown,
+                             "no answer until the lease had ended");
+    case Cleanup::Result::kDefect:
+      return answer_releaser(record, Status::kInternal, report_defect("cleanup"));
+  }
+}
+
+void LockClient::answer_releaser(TokenRecord &record, Status status, std::string_view message) {
+  if (!record.releaser) return;
+  const auto releaser = std::move(record.releaser);
+  releaser->record = nullptr;
+  finish(*releaser, status, message);
+}
+
+void LockClient::lose(TokenRecord &record, std::string reason, bool is_gone, Nanos now) {
+  const auto keep = record.shared_from_this();
+  // A token may still be queued if a message granted it that no script of ours may have sent, and
+  // queued again if a poll crossed the grant.
+  Acquisition &acquisition = record.acquisition;
+  if (is_gone && record.held().is_provisional()) acquisition.on_requeued();
+  const bool may_be_queued = acquisition.may_be_queued();
+  record.lease->is_gone = is_gone && !may_be_queued && acquisition.late_apply_until() <= now;
+  end_lease(record, Lease::kLost, std::move(reason));
+  leave_vacant(*record.lock, now);
+  if (is_gone && !may_be_queued) return clean_up_gone(record, now);
+  clean_up(record, now, !is_gone, is_gone ? 0 : now + timing::notice_of(record.held().ttl()));
+}
+
+// `record` was granted a lock that this client believes to hold already: that one was forced or
+// evicted, and would otherwise not know before its next renewal.
+void LockClient::lose_predecessor(const TokenRecord &record, Nanos now) {
+  TokenRecord *before = record.lock->holder;
+  if (before != nullptr && before != &record) lose(*before, kTakenAway, true, now);
+}
+
+void LockClient::drop(Lease &lease, Nanos now) {
+  if (lease.record == nullptr) return;
+  const auto record = lease.record->shared_from_this();
+  end_lease(*record, Lease::kDetached, {});
+  leave_vacant(*record->lock, now);
+  forget(*record);
+}
+
+void LockClient::abandon(Lease &lease, Nanos now) {
+  if (lease.record == nullptr || lease.record->phase == Phase::kDetaching) return;
+  if (now < lease.deadline.load() && pass_on(*lease.record, now)) return;
+  give_back(*lease.record, nullptr, now);
+}
+
+void LockClient::abandon_lost(Lease &lease, Nanos now) {
+  if (lease.record == nullptr || lease.record->phase == Phase::kDetaching) return;
+  lose(*lease.record, {}, false, now);
+}
+
+void LockClient::forget(TokenRecord &record) {
+  const auto keep = record.shared_from_this();
+  if (record.phase != Phase::kLeaving) set_phase(record, Phase::kLeaving);
+  record.is_gone = true;
+  timers_.remove(record);
+  timers_.dismiss();
+  record.lock->waitlist.close(record);
+  if (--record.lock->record_count == 0) names_.erase(id_of(*record.lock));
+  records_.erase(record.id);
+}
+
+}  // namespace redlatch::lock

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// What LockClient keeps: a LockState for each name, a TokenRecord for each acquisition.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "base/clock.h"
+#include "lock/acquisition.h"
+#include "lock/cleanup.h"
+#include "lock/held_lease.h"
+#include "lock/key_watch.h"
+#include "lock/lock_types.h"
+#include "lock/request.h"
+#include "lock/timer_queue.h"
+#include "lock/upgrade.h"
+#include "lock/waitlist.h"
+#include "protocol/command.h"
+#include "protocol/keys.h"
+
+namespace redlatch::lock {
+
+struct TokenRecord;
+
+// One name that this client has something to do with.
+struct LockState : Subject {
+  LockState(std::string_view name_space, std::string_view name_, protocol::Format format)
+      : name(name_), keys(name_space, name_, format) {}
+
+  const std::string name;
+  const protocol::LockKeys keys;
+  size_t record_count = 0;  // the name is forgotten at 0
+
+  Waitlist waitlist;              // of callers that share one record
+  TokenRecord *holder = nullptr;  // that has the lock alone, as far as this client knows
+  bool has_sharers = false;       // this client has shared the lock
+  TokenRecord *owned = nullptr;   // by named owners: a list by TokenRecord::next_owned
+  int64_t highest_fence = 0;      // the highest that a caller of this client got
+  KeyWatch key_watch;
+  std::string blocker;          // cid of the last known holder, for messages; empty: not known
+  std::string obstacle;         // .. and how it was kept then: "held by readers"
+  bool is_name_wanted = false;  // ask for its name at the next refusal
+  Nanos blocker_due = 0;        // earliest time of the next such poll
+};
+
+// A GET of a client's name, for an inspection, a refused try, or a later message.
+struct NameQuery : Subject {
+  std::string cid;
+  std::shared_ptr<Request> request;
+  std::shared_ptr<TokenRecord> record;
+  std::string message;  // of the refusal
+};
+
+// One token, from the first ACQUIRE to the last cleanup (docs/wire.md, "States"): its machines, and
+// which of them an event is for.
+//
+//   kAsking --granted--> kHeld --release, loss--> kLeaving --> forgotten
+//      |  \--queued--> kQueued --pushed--^ |          ^
+//      \-------------------\------ cancel -|---------/
+//                             refused ^   | detach
+//                                     |   v
+//                                   kDetaching --> forgotten
+//
+// A reader that waits to be the writer stays kHeld: see upgrade.h.
+//
+// A local hand-off keeps the record; only the lease changes.
+struct TokenRecord : Subject, Timed, Waitlist::Place, std::enable_shared_from_this<TokenRecord> {
+  enum class Phase : uint8_t { kAsking, kQueued, kHeld, kDetaching, kLeaving };
+
+  explicit TokenRecord(uint64_t id_) : Timed(Timed::Kind::kRecord), id(id_), watcher(id_) {}
+
+  const uint64_t id;  // the rid of its token, unless that was attached or asked for before
+  std::shared_ptr<LockState> lock;
+  std::string token;
+  std::string owner;                             // hash format: never empty; else of the caller
+  protocol::Mode mode = protocol::Mode::kWrite;  // what it asks for, or has
+  bool is_sharing = false;  // others may have it, too: extended as one of several
+  Phase phase = Phase::kAsking;
+  bool is_gone = false;             // forgotten; only a reply in flight still refers to it
+  bool is_shared = false;           // for the callers of LockState::waitlist
+  bool is_vote = false;             // one of several: a no is followed by a RELEASE as well
+  bool is_unfenced = false;         // acquired by VOTE
+  std::shared_ptr<Request> caller;  // else for this one
+  KeyWatch::Watcher watcher;        // while queued, and while it waits to upgrade
+
+  // While asking and queued.
+  Acquisition acquisition;
+  bool is_lined_up = false;
+  std::string trouble;  // the server's last refusal
+  protocol::ForeignTurn foreign;
+
+  protocol::Identity identity() const { return {token, owner}; }
+  bool is_head() const { return watcher.is_head(); }
+
+  // While held.
+  std::shared_ptr<Lease> lease;
+  std::unique_ptr<Upgrade> upgrade;   // since the first; most leases have none
+  std::shared_ptr<Request> upgrader;  // the request that waits to write
+  TokenRecord *next_owned = nullptr;
+  Nanos looked_at = 0;  // when its timer last ran
+
+  // While leaving.
+  std::shared_ptr<Request> releaser;  // the release whose result is not known yet
+
+  // One excludes the other. The cleanup begins when the lease, if there was one, has ended.
+  std::variant<HeldLease, Cleanup> stage;
+
+  HeldLease *held_lease() { return std::get_if<HeldLease>(&stage); }  // null: it is cleaned up
+  Cleanup *started_cleanup() { return std::get_if<Cleanup>(&stage); }
+  // Where the phase says which of them it is.
+  HeldLease &held() { return std::get<HeldLease>(stage); }
+  const HeldLease &held() const { return std::get<HeldLease>(stage); }
+  Cleanup &cleanup() { return std::get<Cleanup>(stage); }
+  const Cleanup &cleanup() const { return std::get<Cleanup>(stage); }
+  Nanos upgrade_due() const { return upgrade ? upgrade->due() : kNever; }
+};
+
+}  // namespace redlatch::lock

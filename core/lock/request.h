@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// What a caller sees of a lock: its requests and its leases. Both are shared with the caller that
+// made them. All but the fields marked atomic are guarded by the mutex of core/runtime.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/status.h"
+#include "lock/timer_queue.h"
+#include "lock/waitlist.h"
+#include "protocol/answer.h"
+#include "protocol/command.h"
+
+namespace redlatch::lock {
+
+struct AcquireOptions {
+  Nanos lease = kDefaultLeaseMs * kMs;
+  Nanos max_hold = 0;  // 0: no limit
+  bool is_renewed = true;
+  bool is_confirmed = false;
+  int local_burst = kDefaultLocalBurst;
+  protocol::ForeignTurn foreign{protocol::ForeignTurn::kAutomatic, kDefaultForeignWindowMs};
+  protocol::Format format = protocol::Format::kString;
+  protocol::Mode mode = protocol::Mode::kWrite;
+  bool is_unfenced = false;  // by VOTE
+  std::string owner;         // may acquire it again; empty: no owner
+  std::string label;
+};
+
+// Why a lease was lost, and when to try again what there was no memory for.
+inline constexpr char kTakenAway[] =
+    "the server has another owner or none: it expired there, was forced or evicted";
+inline constexpr Nanos kNoMemoryRetry = 20 * kMs;
+
+// What a reply in flight is about.
+struct Subject {
+  virtual ~Subject() = default;
+};
+
+struct LockState;
+struct TokenRecord;
+
+// A caller's view of an acquisition that was granted, and its deadline. It outlives the client.
+struct Lease : Subject {
+  enum State : int32_t { kHeld = 1, kReleased = 2, kLost = 3, kDetached = 4 };
+
+  std::atomic<int32_t> state{0};   // 0: not granted yet
+  std::atomic<Nanos> deadline{0};  // certain until then
+  Nanos end_at = kNever;           // of max_hold
+  std::atomic<int64_t> fence{0};   // rises when a reader becomes the writer
+  std::atomic<protocol::Mode> mode{protocol::Mode::kWrite};
+  int64_t hold_count = 1;         // of the owner, when it was granted; constant then
+  std::string name, token;        // constant once granted
+  std::string reason;             // of kLost; written before the state
+  bool is_gone = false;           // of kLost: the server has said so, and is sent no RELEASE
+  uint64_t starter = 0;           // the number of the thread that started the acquire; 0: not known
+  TokenRecord *record = nullptr;  // while kHeld
+
+  // The state as of `now`: a deadline that has passed is a loss, noticed or not.
+  State state_at(Nanos now) const {
+    const auto known = static_cast<State>(state.load(std::memory_order_acquire));
+    const bool is_over = known == kHeld && now >= deadline.load(std::memory_order_relaxed);
+    return is_over ? kLost : known;
+  }
+};
+
+// What only some requests ask and find out.
+struct Inquiry {
+  std::string token;                // attach, force
+  std::string call;                 // attach: a name that no other call has
+  int64_t fence = 0;                // raise fence
+  protocol::InspectAnswer earlier;  // inspect: what the format asked for before said
+  protocol::InspectAnswer info;     // inspect: the result
+  std::string pattern;              // list: of lock names
+  protocol::ListAnswer list;        // list: the cursor to go on from, then the result
+  protocol::Format format = protocol::Format::kString;  // inspect, force: as far as is known
+  size_t unnamed_count = 0;  // inspect: names of clients that are asked for
+};
+
+// Something a caller started. Finished once; the result does not change afterwards. Ten thousand of
+// them may wait: it is kept small.
+struct Request : Subject, Timed, Waitlist::Caller {
+  enum class Op : uint8_t {
+    kConnect,
+    kAcquire,
+    kRelease,
+    kExtend,
+    kUpgrade,
+    kDowngrade,
+    kAttach,
+    kInspect,
+    kForce,
+    kList,
+    kRaiseFence,
+    kDetach
+  };
+
+  explicit Request(Op what) : Timed(Timed::Kind::kRequest), op(what) {
+    const bool is_inquiry = op == Op::kAttach || op == Op::kInspect || op == Op::kForce ||
+                            op == Op::kList || op == Op::kRaiseFence;
+    if (is_inquiry) inquiry = std::make_unique<Inquiry>();
+  }
+
+  const Op op;
+  std::atomic<Status> status{Status::kPending};
+  std::string message;  // written before the status
+
+  int64_t wait_ms = -1;              // acquire, upgrade, connect
+  Nanos wait_until = 0;              // acquire
+  AcquireOptions options;            // acquire
+  std::shared_ptr<Lease> lease;      // acquire, attach: the result; else the lease it is about
+  Nanos extend_to = 0;               // extend
+  uint64_t rid = 0;                  // acquire: a vote, and the number of its token; 0: none
+  std::string name;                  // acquire (until started: then the lease has it), attach, ..
+  std::shared_ptr<LockState> lock;   // acquire, attach, inspect, force: its keys
+  std::unique_ptr<Inquiry> inquiry;  // attach, inspect, force, list, raise fence
+
+  // While it waits.
+  TokenRecord *record = nullptr;    // release, upgrade; acquire: its own place, if not shared
+  std::shared_ptr<Request> listed;  // itself, in a waitlist, which keeps no caller alive
+  std::list<std::shared_ptr<Request>>::iterator place;  // in the list of immediate requests
+  bool is_sent = false;                                 // the server may have carried it out
+  bool is_unanswered = false;                           // .. and an earlier copy got no answer
+  uint64_t waiter = 0;                                  // the number of the thread that waits
+  bool was_warned = false;  // the caller waits for itself and was warned
+
+  bool is_finished() const { return status.load(std::memory_order_acquire) != Status::kPending; }
+};
+
+}  // namespace redlatch::lock
