@@ -104,7 +104,7 @@ Acquisition::Step Acquisition::on_message(const Message &message, const Front &f
 
 bool Acquisition::keep_hint(Nanos at) {
   if (!is_unanswered_) return false;
-  poll_hint_at_ = std::min(poll_hint_at_, at);
+  if (waits()) poll_hint_at_ = std::min(poll_hint_at_, at);
   return true;
 }
 
@@ -120,6 +120,8 @@ ServerFootprint Acquisition::give_up(bool is_unanswered, Nanos now) {
   left.late_apply_until = late_apply_until_;
   left.ttl = ttl_;
   state_ = State::kOver;
+  may_be_queued_ = false;
+  poll_hint_at_ = kNever;
   return left;
 }
 
@@ -133,8 +135,11 @@ const char *Acquisition::check() const {
       if (may_be_queued_) return "it is queued again only behind a grant";
       return is_queueable() ? nullptr : "only a member can be queued";
     case State::kGranted:
+      if (ttl_ <= 0) return "a grant has a ttl";
+      return poll_hint_at_ != kNever ? "what is granted does not poll" : nullptr;
     case State::kOver:
-      return nullptr;
+      if (poll_hint_at_ != kNever) return "what is over does not poll";
+      return may_be_queued_ ? "what is left on the server is the cleanup's" : nullptr;
   }
   return "there is no such state";
 }

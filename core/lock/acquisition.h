@@ -70,10 +70,13 @@ class Acquisition {
 
   // A caller got the lease: after the transition kGranted, which may have failed for want of memory
   // before, or by ATTACH.
-  void served() { state_ = State::kGranted; }
+  void served() {
+    state_ = State::kGranted;
+    poll_hint_at_ = kNever;
+  }
 
   // ---- ACQUIRE. prepare(), then sent() or not_sent().
-  bool may_ask(bool is_up) const { return is_up && !is_unanswered_; }
+  bool may_ask(bool is_up) const { return is_up && waits() && !is_unanswered_; }
   void prepare(const Front &front);
   void sent() { is_unanswered_ = true; }
   Step not_sent(Nanos now);  // for want of memory

@@ -162,9 +162,11 @@ const char *HeldLease::check() const {
       return deadline_ != 0 ? "there is no deadline before the grant" : nullptr;
     case State::kHeld: {
       if (ttl_ <= 0) return "a lease has a ttl";
+      if (deadline_ <= 0) return "a lease has a deadline";
       const bool is_wanted = is_renewed_ || is_provisional_;
       if (!is_wanted && renewal_at_ != kNever) return "it is renewed only if that is wanted";
       if (deadline_ >= end_at_ && renewal_at_ != kNever) return "no renewal beyond max_hold";
+      if (is_wanted && deadline_ < end_at_ && renewal_at_ == kNever) return "a renewal is due";
       if (must_describe_ && !is_describable_) return "a shared lease has no description";
       return handoffs_.pass_count > kMaxLocalBurst ? "each hand-off has a fence" : nullptr;
     }
