@@ -75,21 +75,22 @@ TokenRecord &LockClient::new_record(const std::shared_ptr<LockState> &lock, cons
   record->lock = lock;
   record->is_vote = caller.rid != 0;
   record->is_shared = is_shared;
-  record->token = protocol::make_token(cid_, record->is_vote ? caller.rid : record->id);
+  Identity &identity = record->identity;
+  identity.token = protocol::make_token(cid_, record->is_vote ? caller.rid : record->id);
   const AcquireOptions &options = caller.options;
   const bool is_hash = options.format == protocol::Format::kHash;
-  record->mode = options.mode;
+  identity.mode = options.mode;
   record->is_sharing =
       options.format != protocol::Format::kString || options.mode == protocol::Mode::kRead;
-  record->owner = is_hash && options.owner.empty() ? record->token : options.owner;
+  identity.owner = is_hash && options.owner.empty() ? identity.token : options.owner;
   // A shared place outlives the caller that opened it; it is cancelled when no caller is left.
   const int64_t provisional_ms = std::min(options.lease / kMs, kClaimMs);
-  record->acquisition.open(waits(caller)
-                               ? protocol::make_member(record->token, options.mode, provisional_ms,
-                                                       is_shared ? -1 : caller.wait_ms,
-                                                       is_hash ? options.owner : std::string_view())
-                               : std::string(),
-                           provisional_ms, options.lease);
+  if (waits(caller)) {
+    identity.member = protocol::make_member(identity.token, options.mode, provisional_ms,
+                                            is_shared ? -1 : caller.wait_ms,
+                                            is_hash ? options.owner : std::string_view());
+  }
+  record->acquisition.open(waits(caller), provisional_ms, options.lease);
   record->is_unfenced = options.is_unfenced;
   record->foreign = caller.options.foreign;
   records_.emplace_hint(records_.end(), record->id, record);
@@ -134,29 +135,30 @@ bool LockClient::is_misused(Request &request, Nanos now) {
   const auto found = names_.find({options.format, request.name});
   const TokenRecord *record = found == names_.end() ? nullptr : found->second->owned;
   const auto is_in_the_way = [&](const TokenRecord &other) {
-    const bool both_read = other.mode == protocol::Mode::kRead && !other.upgrader &&
+    const bool both_read = other.identity.mode == protocol::Mode::kRead && !other.upgrader &&
                            options.mode == protocol::Mode::kRead;
-    return other.owner == options.owner && !both_read && other.lease->state_at(now) == Lease::kHeld;
+    return other.identity.owner == options.owner && !both_read &&
+           other.lease->state_at(now) == Lease::kHeld;
   };
   while (record != nullptr && !is_in_the_way(*record)) record = record->next_owned;
   if (record == nullptr) return false;
-  const char *what = record->mode == protocol::Mode::kRead ? "reads already: upgrade that lease"
-                     : options.mode == protocol::Mode::kRead
-                         ? "writes already: downgrade that lease"
-                         : "has it already, and it is not reentrant";
+  const char *what =
+      record->identity.mode == protocol::Mode::kRead ? "reads already: upgrade that lease"
+      : options.mode == protocol::Mode::kRead        ? "writes already: downgrade that lease"
+                                                     : "has it already, and it is not reentrant";
   finish(request, Status::kAlreadyHeld, "lock " + quoted(request.name) + ": its owner " + what);
   return true;
 }
 
 // Another lease by which the owner of `record` reads already.
 std::string_view LockClient::sibling_of(const TokenRecord &record) {
-  if (record.mode != protocol::Mode::kRead || record.owner.empty()) return {};
+  if (record.identity.mode != protocol::Mode::kRead || record.identity.owner.empty()) return {};
   const TokenRecord *other = record.lock->owned;
-  while (other != nullptr &&
-         (other->owner != record.owner || other->mode != protocol::Mode::kRead)) {
+  while (other != nullptr && (other->identity.owner != record.identity.owner ||
+                              other->identity.mode != protocol::Mode::kRead)) {
     other = other->next_owned;
   }
-  return other == nullptr ? std::string_view() : other->token;
+  return other == nullptr ? std::string_view() : other->identity.token;
 }
 
 void LockClient::start_acquire(const std::shared_ptr<Request> &request, Nanos now) {
@@ -216,7 +218,7 @@ void LockClient::send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eva
   }
   protocol::Command command;
   protocol::acquire(command, features_, eval, record.lock->keys,
-                    {record.mode, record.identity(), ttl / kMs, acquisition.member(),
+                    {record.identity.mode, record.proof(), ttl / kMs, record.identity.member,
                      acquisition.ticket(), sibling_of(record), record.is_unfenced});
   timers_.remove(record);
   if (try_send(command,
@@ -369,8 +371,8 @@ bool LockClient::is_fence_plausible(const TokenRecord &record, const protocol::P
   const int64_t us = push.server_ms * 1000;
   if (push.fence > us + kLargestFenceLead) return false;
   // Readers, and the holds of one owner, share a fence that was minted earlier.
-  const bool is_shared =
-      record.mode == protocol::Mode::kRead || record.lock->keys.format == protocol::Format::kHash;
+  const bool is_shared = record.identity.mode == protocol::Mode::kRead ||
+                         record.lock->keys.format == protocol::Format::kHash;
   if (is_shared) return push.fence >= record.lock->highest_fence;
   return push.fence > record.lock->highest_fence && push.fence >= us;
 }
@@ -381,7 +383,7 @@ void LockClient::on_grant_push(TokenRecord &record, const protocol::Push &push, 
     return perform(record, record.cleanup().on_grant(now, is_up()), now);
   }
   if (push.mode == protocol::Mode::kUpgrade) return on_upgrade_push(record, now);
-  if (push.mode != record.mode) return;
+  if (push.mode != record.identity.mode) return;
   if (record.phase == Phase::kHeld) {
     const bool is_later = push.fence > record.held().granted_fence();
     if (is_later && push.key_digest == record.acquisition.key_digest())
@@ -431,14 +433,15 @@ void LockClient::give_lease(TokenRecord &record, Request &caller, const Grant *g
                         : record.held().hand_off(terms, options.label, now, is_up());
   lease.fence = record.held().fence();
   record.lock->highest_fence = std::max(record.lock->highest_fence, lease.fence.load());
-  lease.mode = record.mode;
-  lease.token = record.token;
+  lease.mode = record.identity.mode;
+  lease.token = record.identity.token;
   lease.end_at = terms.end_at;
   lease.record = &record;
   record.lease = caller.lease;
   record.foreign = options.foreign;
-  if (record.lock->keys.format != protocol::Format::kHash) record.owner.swap(caller.options.owner);
-  if (!record.owner.empty()) record.next_owned = std::exchange(record.lock->owned, &record);
+  std::string &owner = record.identity.owner;
+  if (record.lock->keys.format != protocol::Format::kHash) owner.swap(options.owner);
+  if (!owner.empty()) record.next_owned = std::exchange(record.lock->owned, &record);
   lease.state.store(Lease::kHeld, std::memory_order_release);
   announce_held(now);
   schedule(record, now);

@@ -14,8 +14,8 @@ constexpr Nanos kMemoryRetry = 20 * kMs;
 
 }  // namespace
 
-void Acquisition::open(std::string member, int64_t provisional_ms, Nanos ttl) {
-  member_ = std::move(member);
+void Acquisition::open(bool is_queueable, int64_t provisional_ms, Nanos ttl) {
+  is_queueable_ = is_queueable;
   provisional_ms_ = provisional_ms;
   ttl_ = ttl;
 }

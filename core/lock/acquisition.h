@@ -65,8 +65,8 @@ class Acquisition {
     bool is_plausible = false;  // a script of ours can have minted the fence
   };
 
-  // `member` of the server's queue; empty: one try, never queued.
-  void open(std::string member, int64_t provisional_ms, Nanos ttl);
+  // `is_queueable`: its token has a member of the server's queue; else it is one try.
+  void open(bool is_queueable, int64_t provisional_ms, Nanos ttl);
 
   // A caller got the lease: after the transition kGranted, which may have failed for want of memory
   // before, or by ATTACH.
@@ -105,12 +105,11 @@ class Acquisition {
 
   // ---- what is known
   State state() const { return state_; }
-  bool is_queueable() const { return !member_.empty(); }
+  bool is_queueable() const { return is_queueable_; }
   bool is_unanswered() const { return is_unanswered_; }
   bool is_outcome_unknown() const { return is_unanswered_ || late_apply_until_ > 0; }
   bool may_be_queued() const { return may_be_queued_; }
   Nanos late_apply_until() const { return late_apply_until_; }
-  const std::string &member() const { return member_; }
   const std::string &ticket() const { return ticket_; }
   const std::string &key_digest() const { return key_digest_; }
   Nanos ttl() const { return ttl_; }
@@ -123,10 +122,11 @@ class Acquisition {
   static Step defect() { return {.transition = Transition::kDefect}; }
 
   State state_ = State::kAsking;
+  bool is_queueable_ = false;
   bool is_unanswered_ = false;
   bool may_be_queued_ = false;   // behind a grant
   uint8_t too_short_count_ = 0;  // grants in a row that left no validity
-  std::string member_, ticket_, key_digest_;
+  std::string ticket_, key_digest_;
   int64_t provisional_ms_ = 0;
   Nanos ttl_ = 0;                // of the last ACQUIRE
   Nanos poll_hint_at_ = kNever;  // a message that came before the answer

@@ -95,9 +95,9 @@ void LockClient::on_attached(Request &request, const InFlight &in_flight,
   request.lease->token = request.inquiry->token;
   const auto lock = name_of(request.name, protocol::Format::kString);
   TokenRecord &record = new_record(lock, request);
-  record.token = std::move(request.inquiry->token);
+  record.identity.token = std::move(request.inquiry->token);
   record.is_sharing = answer.result == 2;
-  if (record.is_sharing) record.mode = protocol::Mode::kRead;
+  if (record.is_sharing) record.identity.mode = protocol::Mode::kRead;
   record.acquisition.served();
   set_phase(record, Phase::kHeld);
   const auto keep = *request.place;

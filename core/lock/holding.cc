@@ -23,10 +23,10 @@ void LockClient::schedule(TokenRecord &record, Nanos now) {
 void LockClient::write_extend(protocol::Command &out, const TokenRecord &record, Nanos lease,
                               protocol::EvalMode eval, const protocol::HolderInfo *info) const {
   if (record.is_sharing) {
-    return protocol::extend_shared(out, features_, eval, record.lock->keys, record.identity(),
+    return protocol::extend_shared(out, features_, eval, record.lock->keys, record.proof(),
                                    lease / kMs, record.held().attach_count() > 0);
   }
-  protocol::extend(out, features_, eval, record.lock->keys, record.token, lease / kMs,
+  protocol::extend(out, features_, eval, record.lock->keys, record.identity.token, lease / kMs,
                    record.held().is_described() || info != nullptr, info);
 }
 
@@ -286,11 +286,11 @@ void LockClient::perform(TokenRecord &record, const Cleanup::Step &step, Nanos n
   const bool is_cancel = step.command == Cleanup::Command::kCancel;
   protocol::Command command;
   if (is_cancel) {
-    protocol::cancel(command, features_, eval, record.lock->keys, record.acquisition.member(),
-                     record.owner);
+    protocol::cancel(command, features_, eval, record.lock->keys, record.identity.member,
+                     record.identity.owner);
   } else {
-    protocol::release(command, features_, eval, record.lock->keys, record.identity(),
-                      record.foreign, 1 + record.cleanup().handoff_count());
+    protocol::release(command, features_, eval, record.lock->keys, record.proof(), record.foreign,
+                      1 + record.cleanup().handoff_count());
   }
   const CommandKind what = is_cancel ? CommandKind::kCancel : CommandKind::kRelease;
   if (!try_send(command, InFlight{what, eval, now, 0, record.shared_from_this()})) return;

@@ -179,14 +179,14 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
         write_extend(command, *record, lease, eval, nullptr);
       } else if (request->op == Request::Op::kDetach) {
         if (record->upgrader) give_up_upgrade(*record, Status::kNotHeld, "detached meanwhile", now);
-        protocol::detach(command, features_, eval, record->lock->keys, record->identity(),
+        protocol::detach(command, features_, eval, record->lock->keys, record->proof(),
                          record->held().attach_count());
       } else if (request->op == Request::Op::kRaiseFence) {
-        protocol::raise_fence(command, features_, eval, record->lock->keys, record->token,
+        protocol::raise_fence(command, features_, eval, record->lock->keys, record->identity.token,
                               request->inquiry->fence);
       } else {
         lease = timing::lease_within(record->held().ttl(), now, record->held().end_at());
-        protocol::downgrade(command, features_, eval, record->lock->keys, record->token,
+        protocol::downgrade(command, features_, eval, record->lock->keys, record->identity.token,
                             lease / kMs, record->held().granted_fence());
       }
       break;

@@ -75,9 +75,7 @@ struct TokenRecord : Subject, Timed, Waitlist::Place, std::enable_shared_from_th
 
   const uint64_t id;  // the rid of its token, unless that was attached or asked for before
   std::shared_ptr<LockState> lock;
-  std::string token;
-  std::string owner;                             // hash format: never empty; else of the caller
-  protocol::Mode mode = protocol::Mode::kWrite;  // what it asks for, or has
+  Identity identity;
   bool is_sharing = false;  // others may have it, too: extended as one of several
   Phase phase = Phase::kAsking;
   bool is_gone = false;             // forgotten; only a reply in flight still refers to it
@@ -93,7 +91,7 @@ struct TokenRecord : Subject, Timed, Waitlist::Place, std::enable_shared_from_th
   std::string trouble;  // the server's last refusal
   protocol::ForeignTurn foreign;
 
-  protocol::Identity identity() const { return {token, owner}; }
+  protocol::Identity proof() const { return {identity.token, identity.owner}; }
   bool is_head() const { return watcher.is_head(); }
 
   // While held.

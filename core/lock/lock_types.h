@@ -5,10 +5,20 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/clock.h"
+#include "protocol/token.h"
 
 namespace redlatch::lock {
+
+// By what the server knows an acquisition.
+struct Identity {
+  std::string token;
+  std::string member;  // of the server's queue; empty: one try, which is never queued
+  std::string owner;   // reentrant: never empty. Else that of the caller, and changes at a hand-off
+  protocol::Mode mode = protocol::Mode::kWrite;  // what it asks for, or has
+};
 
 // What the token of an acquisition may still have on the server.
 struct ServerFootprint {

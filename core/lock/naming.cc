@@ -194,8 +194,9 @@ bool LockClient::waits_for_itself(const Request &request) const {
     if (!record.lease || record.lease->starter != request.waiter) return false;
     const AcquireOptions &options = request.options;
     const bool is_again = lock.keys.format == protocol::Format::kHash;
-    return is_again ? record.owner != options.owner
-                    : record.mode != protocol::Mode::kRead || options.mode != protocol::Mode::kRead;
+    return is_again ? record.identity.owner != options.owner
+                    : record.identity.mode != protocol::Mode::kRead ||
+                          options.mode != protocol::Mode::kRead;
   };
   if (lock.holder != nullptr) return is_in_the_way(*lock.holder);
   return lock.has_sharers && std::any_of(records_.begin(), records_.end(), [&](const auto &entry) {

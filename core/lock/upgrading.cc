@@ -19,13 +19,13 @@ Upgrade &LockClient::upgrade_of(TokenRecord &record) {
 void LockClient::start_upgrade(const std::shared_ptr<Request> &request, Nanos now) {
   if (!is_held(*request, now)) return;
   TokenRecord &record = *request->lease->record;
-  if (record.mode == protocol::Mode::kWrite) return finish(*request, Status::kOk);
+  if (record.identity.mode == protocol::Mode::kWrite) return finish(*request, Status::kOk);
   if (record.upgrade && record.upgrade->is_wanted()) {
     return finish(*request, Status::kDeadlock,
                   "lock " + quoted(request->lease->name) + ": this lease waits to upgrade already");
   }
   for (const TokenRecord *other = record.lock->owned; other != nullptr; other = other->next_owned) {
-    if (other == &record || other->owner != record.owner) continue;
+    if (other == &record || other->identity.owner != record.identity.owner) continue;
     if (other->lease->state_at(now) != Lease::kHeld) continue;
     return finish(*request, Status::kDeadlock,
                   "lock " + quoted(request->lease->name) +
@@ -80,22 +80,22 @@ void LockClient::write_upgrade(protocol::Command &out, TokenRecord &record, Upgr
   const protocol::LockKeys &keys = record.lock->keys;
   Upgrade &upgrade = *record.upgrade;
   if (what == Upgrade::Command::kCancel) {
-    return protocol::cancel(out, features_, eval, keys, upgrade.member(), record.owner);
+    return protocol::cancel(out, features_, eval, keys, upgrade.member(), record.identity.owner);
   }
   if (what == Upgrade::Command::kDowngrade) {
-    return protocol::downgrade(out, features_, eval, keys, record.token, record.held().ttl() / kMs,
-                               0);
+    return protocol::downgrade(out, features_, eval, keys, record.identity.token,
+                               record.held().ttl() / kMs, 0);
   }
   if (upgrade.needs_member()) {
     upgrade.set_member(upgrade.is_one_try()
                            ? std::string()
-                           : protocol::make_member(record.token, protocol::Mode::kUpgrade,
+                           : protocol::make_member(record.identity.token, protocol::Mode::kUpgrade,
                                                    std::min(record.held().ttl() / kMs, kClaimMs),
                                                    record.upgrader->wait_ms));
   }
-  protocol::acquire(out, features_, eval, keys,
-                    {protocol::Mode::kUpgrade, record.identity(), lease / kMs, upgrade.member(),
-                     upgrade.ticket()});
+  protocol::acquire(
+      out, features_, eval, keys,
+      {protocol::Mode::kUpgrade, record.proof(), lease / kMs, upgrade.member(), upgrade.ticket()});
 }
 
 void LockClient::on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
@@ -144,17 +144,17 @@ void LockClient::on_upgrade_refused(TokenRecord &record, const protocol::Refusal
 }
 
 void LockClient::on_upgrade_push(TokenRecord &record, Nanos now) {
-  if (record.phase != Phase::kHeld || record.mode == protocol::Mode::kWrite) return;
+  if (record.phase != Phase::kHeld || record.identity.mode == protocol::Mode::kWrite) return;
   if (record.held().is_over(now)) return on_record_due(record, now);
   carry_out(record, upgrade_of(record).on_grant_pushed(now, link_of(record)), now);
 }
 
 void LockClient::become_writer(TokenRecord &record, int64_t fence, int64_t server_ms) {
-  record.mode = protocol::Mode::kWrite;
+  record.identity.mode = protocol::Mode::kWrite;
   record.held().on_upgraded(fence, server_ms);
   record.lease->fence = fence;
   record.lock->highest_fence = std::max(record.lock->highest_fence, fence);
-  record.lease->mode = record.mode;
+  record.lease->mode = record.identity.mode;
   record.lock->holder = &record;
   finish_upgrade(record, Status::kOk);
 }
@@ -197,7 +197,7 @@ void LockClient::start_downgrade(const std::shared_ptr<Request> &request, Nanos 
     return finish(*request, Status::kInvalid,
                   "lock " + quoted(record.lock->name) + " is reentrant: it has no readers");
   }
-  if (record.mode == protocol::Mode::kRead) return finish(*request, Status::kOk);
+  if (record.identity.mode == protocol::Mode::kRead) return finish(*request, Status::kOk);
   (void)upgrade_of(record);  // should it fail, it is rolled back, which must not need memory
   record.is_sharing = true;
   record.held().on_downgrade();
@@ -233,8 +233,8 @@ void LockClient::on_downgraded(Request &request, const InFlight &in_flight, bool
 }
 
 void LockClient::become_reader(TokenRecord &record) {
-  record.mode = protocol::Mode::kRead;
-  record.lease->mode = record.mode;
+  record.identity.mode = protocol::Mode::kRead;
+  record.lease->mode = record.identity.mode;
   if (record.lock->holder == &record) record.lock->holder = nullptr;
 }
 
@@ -242,7 +242,7 @@ void LockClient::become_reader(TokenRecord &record) {
 // been lost, or a late copy of UPGRADE have come into effect.
 void LockClient::note_mode(TokenRecord &record, bool is_reader, Nanos now) {
   if (!record.is_sharing || record.lock->keys.format == protocol::Format::kHash) return;
-  if (is_reader == (record.mode == protocol::Mode::kRead)) return;
+  if (is_reader == (record.identity.mode == protocol::Mode::kRead)) return;
   if (is_reader) return become_reader(record);
   carry_out(record, upgrade_of(record).on_found_writing(now, link_of(record)), now);
 }

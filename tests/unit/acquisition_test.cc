@@ -30,7 +30,7 @@ constexpr char kDigest[] = "12345678";
 
 class AcquisitionTest : public ::testing::Test {
  protected:
-  AcquisitionTest() { asked_.open("member", kProvisional / kMs, kTtl); }
+  AcquisitionTest() { asked_.open(true, kProvisional / kMs, kTtl); }
 
   Step checked(const Step &step) {
     EXPECT_STREQ(asked_.check(), nullptr);
@@ -82,7 +82,7 @@ class AcquisitionTest : public ::testing::Test {
 // One try: busy instead of queued.
 class OneTryTest : public AcquisitionTest {
  protected:
-  OneTryTest() { asked_.open({}, kProvisional / kMs, kTtl); }
+  OneTryTest() { asked_.open(false, kProvisional / kMs, kTtl); }
 };
 
 // ---- grants by reply ----------------------------------------------------------------------------
