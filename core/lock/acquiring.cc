@@ -204,8 +204,8 @@ bool LockClient::join(LockState &lock, const std::shared_ptr<Request> &caller) {
 
 // Send ACQUIRE: the first time, as a poll, or after a lost answer. The same token each time.
 void LockClient::ask(TokenRecord &record, Nanos now, protocol::EvalMode eval) {
-  if (!record.acquisition.may_ask(is_up()) || record.is_lined_up) return;
-  if (eval == protocol::EvalMode::kDigest && must_line_up(record)) return;
+  if (!record.acquisition.may_ask(is_up()) || record.is_throttled) return;
+  if (eval == protocol::EvalMode::kDigest && must_throttle(record)) return;
   send_ask(record, now, eval);
 }
 
@@ -230,26 +230,26 @@ void LockClient::send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eva
   fail_callers(record, Status::kNoMemory, {}, now);
 }
 
-// Whether others have to be answered first. First come, first asked for.
-bool LockClient::must_line_up(TokenRecord &record) {
-  while (!lined_up_.empty() && lined_up_.back()->is_gone) lined_up_.pop_back();
-  const bool is_room = in_flight_.size() < kMaxInFlight && lined_up_.empty();
+// Whether others have to be answered first: first come, first sent.
+bool LockClient::must_throttle(TokenRecord &record) {
+  while (!throttled_.empty() && throttled_.back()->is_gone) throttled_.pop_back();
+  const bool is_room = in_flight_.size() < kMaxInFlight && throttled_.empty();
   if (is_room) return false;
   try {
-    lined_up_.push_back(record.shared_from_this());
+    throttled_.push_back(record.shared_from_this());
   } catch (const std::bad_alloc &) {
-    return false;  // a limit is a courtesy, a place is not
+    return false;  // the limit may be exceeded; the place must not be lost
   }
-  record.is_lined_up = true;
+  record.is_throttled = true;
   timers_.remove(record);
   return true;
 }
 
-void LockClient::ask_next(Nanos now) {
-  while (!lined_up_.empty() && in_flight_.size() < kMaxInFlight) {
-    const auto record = std::move(lined_up_.front());
-    lined_up_.pop_front();
-    record->is_lined_up = false;
+void LockClient::send_throttled(Nanos now) {
+  while (!throttled_.empty() && in_flight_.size() < kMaxInFlight) {
+    const auto record = std::move(throttled_.front());
+    throttled_.pop_front();
+    record->is_throttled = false;
     const bool is_wanted = record->phase == Phase::kAsking || record->phase == Phase::kQueued;
     if (record->is_gone || !is_wanted) continue;
     send_ask(*record, now, protocol::EvalMode::kDigest);
@@ -284,7 +284,7 @@ void LockClient::on_acquire_reply(const InFlight &in_flight, const Reply &reply,
     case Phase::kDetaching:
       if (!refusal && !answer.is_granted) record.acquisition.on_requeued();
       return;
-    case Phase::kLeaving:
+    case Phase::kCleanup:
       return;  // what was sent behind it decides
   }
 }
@@ -335,7 +335,7 @@ void LockClient::on_queued(TokenRecord &record, const protocol::AcquireAnswer &a
   if (!acquisition.is_queueable()) {
     const std::string message = busy_message(lock, answer);
     if (awaits_name(record, message, now)) return;
-    return refuse_try(record, message + words_of_blocker(lock.blocker), now);
+    return refuse_try(record, message + holder_text(lock.blocker), now);
   }
   ask_wanted_name(lock, now);
   announce_by(now);
@@ -344,7 +344,7 @@ void LockClient::on_queued(TokenRecord &record, const protocol::AcquireAnswer &a
   record.trouble.clear();
   set_phase(record, Phase::kQueued);
   record.watcher.set_rank(std::max<int64_t>(answer.rank, 0));
-  const Nanos delay = watch_key(record, answer, now);
+  const Nanos delay = plan_recheck(record, answer, now);
   perform(record, acquisition.wait(delay, answer.has_more, front_terms(record), now), now);
 }
 
@@ -379,7 +379,7 @@ bool LockClient::is_fence_plausible(const TokenRecord &record, const protocol::P
 
 void LockClient::on_grant_push(TokenRecord &record, const protocol::Push &push, Nanos now) {
   if (record.phase == Phase::kDetaching) return;
-  if (record.phase == Phase::kLeaving) {
+  if (record.phase == Phase::kCleanup) {
     return perform(record, record.cleanup().on_grant(now, is_up()), now);
   }
   if (push.mode == protocol::Mode::kUpgrade) return on_upgrade_push(record, now);
@@ -466,7 +466,7 @@ void LockClient::fail_callers(TokenRecord &record, Status status, std::string_vi
 }
 
 // `caller` is finished; its place goes to the others, or back to the server.
-void LockClient::leave_queue(Request &caller, Nanos now) {
+void LockClient::leave_waitlist(Request &caller, Nanos now) {
   LockState &lock = *caller.lock;
   TokenRecord &record = caller.record != nullptr ? *caller.record : *place_of(lock);
   const auto keep =
@@ -495,8 +495,8 @@ Outcome LockClient::why_not_yet(const Request &request, const TokenRecord &recor
   }
   if (link_ != Link::kUp) return link_failure_;
   const LockState &lock = *record.lock;
-  const std::string holder = waits_for_itself(request) ? "; holder: the thread that waits"
-                                                       : words_of_blocker(lock.blocker);
+  const std::string holder =
+      waits_for_itself(request) ? "; holder: the thread that waits" : holder_text(lock.blocker);
   const bool is_obvious = lock.obstacle.empty() || (lock.obstacle == kHeldAlone && !holder.empty());
   return failure(Status::kTimeout, "lock " + quoted(lock.name) + " was not granted within " +
                                        in_seconds(request.wait_ms) +

@@ -13,7 +13,7 @@
 namespace redlatch::lock {
 
 void LockClient::start_detach(const std::shared_ptr<Request> &request, Nanos now) {
-  if (is_held(*request, now)) start_plain(request, now);
+  if (is_held(*request, now)) start_immediate(request, now);
 }
 
 void LockClient::on_detach_sent(TokenRecord &record) {
@@ -26,25 +26,25 @@ void LockClient::on_detach_sent(TokenRecord &record) {
 void LockClient::on_detach_reply(Request &request, int64_t result, Nanos now) {
   if (request.lease->record == nullptr) {
     const auto why = why_not_held(*request.lease);
-    return finish_plain(request, why.status, why.message);
+    return finish_immediate(request, why.status, why.message);
   }
   const auto record = request.lease->record->shared_from_this();
   // An earlier copy without an answer may have taken effect, and its mark may be used up.
   const bool is_attached = result == 2 && request.is_unanswered;
   if (result == 1 || is_attached) {
     end_lease(*record, Lease::kDetached, {});
-    leave_detached(*record, now);
-    return finish_plain(request, Status::kOk);
+    clean_up_detached(*record, now);
+    return finish_immediate(request, Status::kOk);
   }
   if (request.is_unanswered) {
-    return finish_plain(request, Status::kOutcomeUnknown,
-                        "the connection broke while the lease was detached: it may have been "
-                        "detached, attached elsewhere and ended since");
+    return finish_immediate(request, Status::kOutcomeUnknown,
+                            "the connection broke while the lease was detached: it may have been "
+                            "detached, attached elsewhere and ended since");
   }
   end_lease(*record, Lease::kLost, kTakenAway);
-  leave_detached(*record, now);
+  clean_up_detached(*record, now);
   const auto why = why_not_held(*request.lease);
-  finish_plain(request, why.status, why.message);
+  finish_immediate(request, why.status, why.message);
 }
 
 // The only copy was refused: the lease is held as before.
@@ -70,8 +70,8 @@ bool LockClient::end_detach(Request &request) noexcept {
 
 // The lease has ended for this client. A poll that crossed the grant may have queued its token
 // again.
-void LockClient::leave_detached(TokenRecord &record, Nanos now) {
-  leave_vacant(*record.lock, now);
+void LockClient::clean_up_detached(TokenRecord &record, Nanos now) {
+  give_up_vacant_place(*record.lock, now);
   if (!record.acquisition.may_be_queued()) return forget(record);
   clean_up(record, now);
 }
@@ -82,13 +82,13 @@ void LockClient::on_attached(Request &request, const InFlight &in_flight,
     const char *why = answer.result == 0 ? " is not held by that token"
                                          : " is held by that token, which was not detached: only "
                                            "its holder can detach it";
-    return finish_plain(request, Status::kNotHeld, "lock " + quoted(request.name) + why);
+    return finish_immediate(request, Status::kNotHeld, "lock " + quoted(request.name) + why);
   }
   const Nanos lease = request.options.lease;
   const Nanos deadline = timing::deadline_of(in_flight.sent_at, lease);
   if (deadline <= now) {
-    return finish_plain(request, Status::kOutcomeUnknown,
-                        "the answer came after the lease had ended");
+    return finish_immediate(request, Status::kOutcomeUnknown,
+                            "the answer came after the lease had ended");
   }
   // Everything that needs memory comes first: if it fails, the request ends by its time limit.
   request.lease->name = request.name;
@@ -101,7 +101,7 @@ void LockClient::on_attached(Request &request, const InFlight &in_flight,
   record.acquisition.served();
   set_phase(record, Phase::kHeld);
   const auto keep = *request.place;
-  plain_.erase(request.place);
+  immediate_.erase(request.place);
   const Grant grant{.deadline = deadline,
                     .renewal_at = timing::renewal_of(in_flight.sent_at, lease),
                     .attach_count = answer.handovers};

@@ -41,11 +41,11 @@ void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
         return resume_upgrade(record, now);
       case Phase::kDetaching:
         return;  // its request is sent again
-      case Phase::kLeaving:
+      case Phase::kCleanup:
         return on_record_due(record, now);  // which ends it, however often the connection breaks
     }
   });
-  for_each_plain([&](const std::shared_ptr<Request> &request) {
+  for_each_immediate([&](const std::shared_ptr<Request> &request) {
     const bool is_done = request->op == Request::Op::kForce && request->is_sent;
     if (!is_done) send_request(request, now);
   });
@@ -56,12 +56,13 @@ void LockClient::on_connect_failed(size_t, const Outcome &why, Nanos now) {
   connect_at_ = after(now, reconnect_.next(entropy_.next()));
   link_failure_ = why;
   const bool may_pass = why.status == Status::kUnavailable || why.status == Status::kServer;
-  if (!may_pass) return fail_everybody(why.status, why.message, now);
-  for_each_plain([&](const std::shared_ptr<Request> &request) {
+  if (!may_pass) return fail_all(why.status, why.message, now);
+  for_each_immediate([&](const std::shared_ptr<Request> &request) {
     const bool waits =
         is_about_lease(*request) || (request->op == Request::Op::kConnect && request->wait_ms != 0);
     if (waits) return;
-    finish_plain(*request, request->is_sent ? Status::kOutcomeUnknown : why.status, why.message);
+    finish_immediate(*request, request->is_sent ? Status::kOutcomeUnknown : why.status,
+                     why.message);
   });
   for_each_record([&](TokenRecord &record) {
     const bool is_one_try = record.phase == Phase::kAsking && !record.acquisition.is_queueable();
@@ -70,8 +71,8 @@ void LockClient::on_connect_failed(size_t, const Outcome &why, Nanos now) {
 }
 
 // Waiting longer would not help.
-void LockClient::fail_everybody(Status status, std::string_view message, Nanos now) {
-  while (!plain_.empty()) finish_plain(*plain_.front(), status, message);
+void LockClient::fail_all(Status status, std::string_view message, Nanos now) {
+  while (!immediate_.empty()) finish_immediate(*immediate_.front(), status, message);
   for_each_record([&](TokenRecord &record) {
     const bool is_waiting = record.phase == Phase::kAsking || record.phase == Phase::kQueued;
     if (is_waiting) fail_callers(record, status, message, now);
@@ -85,8 +86,8 @@ void LockClient::on_disconnected(size_t, Nanos now) noexcept {
   connect_at_ = after(now, reconnect_.next(entropy_.next()));
   clock_offset_.forget();
   is_tracking_ = false;
-  for (const auto &record : lined_up_) record->is_lined_up = false;
-  lined_up_.clear();
+  for (const auto &record : throttled_) record->is_throttled = false;
+  throttled_.clear();
   for (const auto &[name, lock] : names_) lock->key_watch.on_disconnected();
   link_failure_.status = link_lost_.status;
   try {
@@ -109,7 +110,7 @@ void LockClient::on_disconnected(size_t, Nanos now) noexcept {
 void LockClient::lose_answer(const InFlight &in_flight, Nanos now) {
   const bool is_repeated =
       in_flight.kind == CommandKind::kServeQueue || in_flight.kind == CommandKind::kTrack ||
-      in_flight.kind == CommandKind::kLook || in_flight.kind == CommandKind::kAnnounce;
+      in_flight.kind == CommandKind::kFindKey || in_flight.kind == CommandKind::kAnnounce;
   if (is_repeated) return;  // when it is needed again
   if (in_flight.kind == CommandKind::kName) return on_name(in_flight.subject, nullptr, now);
   if (in_flight.kind == CommandKind::kRequest) {
@@ -117,7 +118,7 @@ void LockClient::lose_answer(const InFlight &in_flight, Nanos now) {
     request.is_unanswered = true;
     // Sent twice it might remove the next holder; all others may be sent again.
     if (request.op != Request::Op::kForce || request.is_finished()) return;
-    return finish_plain(request, Status::kOutcomeUnknown, link_lost_.message);
+    return finish_immediate(request, Status::kOutcomeUnknown, link_lost_.message);
   }
   auto &record = static_cast<TokenRecord &>(*in_flight.subject);
   switch (in_flight.kind) {

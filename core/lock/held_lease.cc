@@ -40,7 +40,7 @@ HeldLease::Step HeldLease::hand_off(const LeaseTerms &terms, std::string &label,
 }
 
 // The description is written with the first extension. At once if the caller has set a label, or if
-// the description that stands there is of the caller before.
+// the description on the server is of the caller before.
 HeldLease::Step HeldLease::take(const LeaseTerms &terms, std::string &label, Nanos now,
                                 bool is_up) {
   const bool is_new = handoffs_.pass_count == 0 || label != label_;

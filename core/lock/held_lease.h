@@ -95,7 +95,7 @@ class HeldLease {
   int64_t fence() const { return fence_ + handoffs_.pass_count; }
   int handoff_count() const { return handoffs_.pass_count; }
   int64_t attach_count() const { return attach_count_; }
-  // Whether a description stands on the server, or is on its way there.
+  // Whether a description is on the server, or on its way there.
   bool is_described() const { return is_described_; }
   const std::string &label() const { return label_; }
   int64_t since_ms() const { return since_ms_; }

@@ -95,7 +95,7 @@ void LockClient::on_record_due(TokenRecord &record, Nanos now) {
     case Phase::kAsking:
     case Phase::kQueued:
       return front_of(record) == nullptr ? clean_up(record, now) : ask(record, now);
-    case Phase::kLeaving:
+    case Phase::kCleanup:
       return perform(record, record.cleanup().on_due(now, is_up()), now);
     case Phase::kDetaching:
       return;  // the answer, or the end of the request, decides
@@ -137,7 +137,7 @@ void LockClient::start_extend(const std::shared_ptr<Request> &request, Nanos now
                       " ms: allowed in RL_FORMAT_HASH_RW are at most " +
                       std::to_string(kMaxHashRwLeaseMs));
   }
-  start_plain(request, now);
+  start_immediate(request, now);
 }
 
 void LockClient::on_extended(Request &request, Nanos sent_at, bool is_held, Nanos now) {
@@ -151,12 +151,12 @@ void LockClient::on_extended(Request &request, Nanos sent_at, bool is_held, Nano
       const auto step = record->held().change_ttl(sent_at, request.extend_to, now, entropy_.next());
       schedule(*record, now);
       send_extend(*record, step, now);
-      if (!record->held().is_over(now)) return finish_plain(request, Status::kOk);
+      if (!record->held().is_over(now)) return finish_immediate(request, Status::kOk);
       lose(*record, "the answer to an extension came after the lease had ended", false, now);
     }
   }
   auto why = why_not_held(*request.lease);
-  finish_plain(request, why.status, why.message);
+  finish_immediate(request, why.status, why.message);
 }
 
 // ---- the end -----------------------------------------------------------------------------------
@@ -204,12 +204,12 @@ void LockClient::end_lease(TokenRecord &record, Lease::State state, std::string 
 void LockClient::start_release(const std::shared_ptr<Request> &request, Nanos now) {
   if (!is_held(*request, now)) return;
   TokenRecord &record = *request->lease->record;
-  if (pass_on(record, now)) return finish(*request, Status::kOk);
+  if (hand_off_locally(record, now)) return finish(*request, Status::kOk);
   give_back(record, request, now);
 }
 
 // Give the lock to the next caller of this client without asking the server, if its turn allows.
-bool LockClient::pass_on(TokenRecord &record, Nanos now) {
+bool LockClient::hand_off_locally(TokenRecord &record, Nanos now) {
   LockState &lock = *record.lock;
   if (!record.is_shared || record.is_sharing || lock.waitlist.is_empty() || is_shut_) return false;
   const AcquireOptions &next = request_of(*lock.waitlist.front()).options;
@@ -231,7 +231,7 @@ bool LockClient::pass_on(TokenRecord &record, Nanos now) {
 }
 
 // A place in the queue without a caller must be cancelled before the release, which would grant it.
-void LockClient::leave_vacant(LockState &lock, Nanos now) {
+void LockClient::give_up_vacant_place(LockState &lock, Nanos now) {
   if (lock.waitlist.state() == Waitlist::State::kVacant) clean_up(*place_of(lock), now);
 }
 
@@ -242,7 +242,7 @@ void LockClient::give_back(TokenRecord &record, std::shared_ptr<Request> release
     record.releaser->record = &record;
     if (link_ != Link::kUp) timers_.set(*record.releaser, now + settings_.timeout);
   }
-  if (record.lock->waitlist.place() != &record) leave_vacant(*record.lock, now);
+  if (record.lock->waitlist.place() != &record) give_up_vacant_place(*record.lock, now);
   clean_up(record, now, true);
 }
 
@@ -270,7 +270,7 @@ void LockClient::start_cleanup(TokenRecord &record, ServerFootprint left, Nanos 
   left.is_detached = record.phase == Phase::kDetaching;
   record.lock->waitlist.close(record);
   verify(record.lock->waitlist);
-  set_phase(record, Phase::kLeaving);
+  set_phase(record, Phase::kCleanup);
   perform(record, record.cleanup().start(left, not_before, now, is_up()), now);
 }
 
@@ -370,7 +370,7 @@ void LockClient::lose(TokenRecord &record, std::string reason, bool is_gone, Nan
   const bool may_be_queued = acquisition.may_be_queued();
   record.lease->is_gone = is_gone && !may_be_queued && acquisition.late_apply_until() <= now;
   end_lease(record, Lease::kLost, std::move(reason));
-  leave_vacant(*record.lock, now);
+  give_up_vacant_place(*record.lock, now);
   if (is_gone && !may_be_queued) return clean_up_gone(record, now);
   clean_up(record, now, !is_gone, is_gone ? 0 : now + timing::notice_of(record.held().ttl()));
 }
@@ -386,13 +386,13 @@ void LockClient::drop(Lease &lease, Nanos now) {
   if (lease.record == nullptr) return;
   const auto record = lease.record->shared_from_this();
   end_lease(*record, Lease::kDetached, {});
-  leave_vacant(*record->lock, now);
+  give_up_vacant_place(*record->lock, now);
   forget(*record);
 }
 
 void LockClient::abandon(Lease &lease, Nanos now) {
   if (lease.record == nullptr || lease.record->phase == Phase::kDetaching) return;
-  if (now < lease.deadline.load() && pass_on(*lease.record, now)) return;
+  if (now < lease.deadline.load() && hand_off_locally(*lease.record, now)) return;
   give_back(*lease.record, nullptr, now);
 }
 
@@ -403,7 +403,7 @@ void LockClient::abandon_lost(Lease &lease, Nanos now) {
 
 void LockClient::forget(TokenRecord &record) {
   const auto keep = record.shared_from_this();
-  if (record.phase != Phase::kLeaving) set_phase(record, Phase::kLeaving);
+  if (record.phase != Phase::kCleanup) set_phase(record, Phase::kCleanup);
   record.is_gone = true;
   timers_.remove(record);
   timers_.dismiss();

@@ -75,7 +75,7 @@ Nanos KeyWatch::poll_delay(Watcher &watcher, const Seen &seen, Link link, Entrop
 }
 
 // Not there: it went before the server began to track it.
-KeyWatch::Step KeyWatch::on_looked(const Watcher &watcher, bool is_there, Nanos now) {
+KeyWatch::Step KeyWatch::on_key_found(const Watcher &watcher, bool is_there, Nanos now) {
   if (is_there || watcher.is_key_awaited_) return {};
   return on_changed(now);
 }

@@ -80,7 +80,7 @@ class KeyWatch {
   Nanos poll_delay(Watcher &watcher, const Seen &seen, Link link, Entropy &random) const;
 
   // The server began to track the key for `watcher` and found it there or not.
-  Step on_looked(const Watcher &watcher, bool is_there, Nanos now);
+  Step on_key_found(const Watcher &watcher, bool is_there, Nanos now);
   // The server reports a change of the key. It does so once.
   Step on_changed(Nanos now);
   void on_disconnected() { tracked_for_ = 0; }

@@ -60,7 +60,7 @@ void LockClient::start(const std::shared_ptr<Request> &request, Nanos now) {
       case Request::Op::kDetach:
         return start_detach(request, now);
       default:
-        return start_plain(request, now);
+        return start_immediate(request, now);
     }
   } catch (...) {
     if (!request->is_finished()) timers_.dismiss();
@@ -73,7 +73,7 @@ Status LockClient::cancel(Request &request, Nanos now) {
   switch (request.op) {
     case Request::Op::kAcquire:
       finish(request, Status::kCancelled, "the request was cancelled");
-      leave_queue(request, now);
+      leave_waitlist(request, now);
       break;
     case Request::Op::kRelease:
       answer_releaser(*request.record, Status::kCancelled, "the request was cancelled");
@@ -83,8 +83,8 @@ Status LockClient::cancel(Request &request, Nanos now) {
       break;
     default: {
       const auto keep = *request.place;
-      finish_plain(request, Status::kCancelled, "the request was cancelled");
-      leave_downgrade(request, now);
+      finish_immediate(request, Status::kCancelled, "the request was cancelled");
+      roll_back_downgrade(request, now);
     }
   }
   return Status::kCancelled;
@@ -102,9 +102,10 @@ void LockClient::finish(Request &request, Status status, std::string_view messag
   output_.finished(request);
 }
 
-void LockClient::finish_plain(Request &request, Status status, std::string_view message) noexcept {
+void LockClient::finish_immediate(Request &request, Status status,
+                                  std::string_view message) noexcept {
   const auto keep = *request.place;
-  plain_.erase(request.place);
+  immediate_.erase(request.place);
   const bool may_be_marked = request.op == Request::Op::kDetach && end_detach(request);
   const bool is_given_up = status == Status::kCancelled || status == Status::kClosed;
   // No other status may say that the lease is held as before.
@@ -113,14 +114,14 @@ void LockClient::finish_plain(Request &request, Status status, std::string_view 
 }
 
 // A request that may not wait for long: it gets one attempt to connect and one command time limit.
-void LockClient::start_plain(const std::shared_ptr<Request> &request, Nanos now) {
+void LockClient::start_immediate(const std::shared_ptr<Request> &request, Nanos now) {
   const bool is_connect = request->op == Request::Op::kConnect;
   if (is_connect && link_ == Link::kUp) return finish(*request, Status::kOk);
   if (!request->name.empty()) {
     request->lock =
         std::make_shared<LockState>(settings_.name_space, request->name, protocol::Format::kString);
   }
-  request->place = plain_.insert(plain_.end(), request);
+  request->place = immediate_.insert(immediate_.end(), request);
   try {
     Nanos limit = settings_.connect_timeout + settings_.timeout;
     if (is_about_lease(*request)) limit = settings_.timeout;
@@ -133,7 +134,7 @@ void LockClient::start_plain(const std::shared_ptr<Request> &request, Nanos now)
     }
   } catch (...) {
     timers_.remove(*request);
-    plain_.erase(request->place);
+    immediate_.erase(request->place);
     throw;
   }
 }
@@ -144,7 +145,7 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
   Nanos lease = 0;
   switch (request->op) {
     case Request::Op::kConnect:
-      return finish_plain(*request, Status::kOk);
+      return finish_immediate(*request, Status::kOk);
     case Request::Op::kInspect:
       protocol::inspect(command, features_, eval, request->lock->keys);
       break;
@@ -172,7 +173,7 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
       const bool is_repeated = request->op == Request::Op::kDetach && request->is_sent;
       if (record == nullptr || (record->phase != Phase::kHeld && !is_repeated)) {
         auto why = why_not_held(*request->lease);
-        return finish_plain(*request, why.status, why.message);
+        return finish_immediate(*request, why.status, why.message);
       }
       if (request->op == Request::Op::kExtend) {
         lease = request->extend_to;
@@ -208,7 +209,8 @@ protocol::Refusal LockClient::read_answer(Request &request, const Reply &reply,
   return refusal;
 }
 
-// Who only knows a name asks for the usual format first, and for the next if another stands there.
+// A request that knows only the name asks for the usual format first, and for the next one if the
+// key has another.
 bool LockClient::is_of_other_format(Request &request, const protocol::CountAnswer &answer) {
   Inquiry &inquiry = *request.inquiry;
   const protocol::InspectAnswer &info = inquiry.info;
@@ -235,8 +237,8 @@ void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply,
   }
   if (refusal) {
     on_detach_refused(*request, now);
-    finish_plain(*request, refusal.status(), refusal.message);
-    return leave_downgrade(*request, now);
+    finish_immediate(*request, refusal.status(), refusal.message);
+    return roll_back_downgrade(*request, now);
   }
   note_time(in_flight.sent_at, now, answer.server_ms);
   if (request->inquiry && is_of_other_format(*request, answer)) {
@@ -252,8 +254,8 @@ void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply,
   switch (request->op) {
     case Request::Op::kForce:
       maybe_serve_queue(request->lock, answer.has_more, now);
-      if (answer.result == 1) return finish_plain(*request, Status::kOk);
-      return finish_plain(
+      if (answer.result == 1) return finish_immediate(*request, Status::kOk);
+      return finish_immediate(
           *request, Status::kNotHeld,
           "lock " + quoted(request->name) +
               (answer.result == 0                ? " is not held"
@@ -268,10 +270,10 @@ void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply,
     case Request::Op::kDowngrade:
       return on_downgraded(*request, in_flight, answer.result == 1, now);
     case Request::Op::kRaiseFence:
-      if (answer.result == 1) return finish_plain(*request, Status::kOk);
-      return finish_plain(*request, Status::kLost, kTakenAway);
+      if (answer.result == 1) return finish_immediate(*request, Status::kOk);
+      return finish_immediate(*request, Status::kLost, kTakenAway);
     default:
-      return finish_plain(*request, Status::kOk);
+      return finish_immediate(*request, Status::kOk);
   }
 }
 
@@ -287,15 +289,15 @@ void LockClient::on_request_due(Request &request, Nanos now) noexcept {
   switch (request.op) {
     case Request::Op::kAcquire:
       finish(request, why.status, why.message);
-      return leave_queue(request, now);
+      return leave_waitlist(request, now);
     case Request::Op::kRelease:
       return answer_releaser(*request.record, why.status, why.message);
     case Request::Op::kUpgrade:
       return give_up_upgrade(*request.record, why.status, why.message, now);
     default: {
       const auto keep = *request.place;
-      finish_plain(request, why.status, why.message);
-      return leave_downgrade(request, now);
+      finish_immediate(request, why.status, why.message);
+      return roll_back_downgrade(request, now);
     }
   }
 }
@@ -351,7 +353,7 @@ void LockClient::on_reply(size_t, const Reply &reply, Nanos now) {
   in_flight_.pop_front();
   reconnect_.reset();
   take_reply(in_flight, reply, now);
-  ask_next(now);
+  send_throttled(now);
 }
 
 void LockClient::take_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
@@ -372,8 +374,8 @@ void LockClient::take_reply(const InFlight &in_flight, const Reply &reply, Nanos
     case CommandKind::kTrack:
       can_track_ = can_track_ && !reply.is_error();
       return;
-    case CommandKind::kLook:
-      return on_looked(static_cast<TokenRecord &>(*in_flight.subject), reply, now);
+    case CommandKind::kFindKey:
+      return on_key_found(static_cast<TokenRecord &>(*in_flight.subject), reply, now);
     case CommandKind::kAnnounce:
       may_announce_ = may_announce_ && !reply.is_error();
       return;
@@ -410,7 +412,7 @@ void LockClient::on_push(size_t, std::string_view message, Nanos now) {
 }
 
 // A machine met an event that its state does not allow: a defect of this library. No caller is left
-// waiting for it, and the program goes its way.
+// waiting for it, and the program continues.
 std::string_view LockClient::report_defect(const char *machine) noexcept {
   constexpr std::string_view kText = "defect in redlatch: an event in the wrong state of the ";
   try {
@@ -461,19 +463,20 @@ void LockClient::on_timer(Nanos now) {
     Timed &timed = timers_.top();
     if (timed.kind == Timed::Kind::kRequest) {
       if (timed.due > now) return;
-      // A request with a timer stands in a list that keeps it.
+      // A request with a timer is in a list that keeps it.
       on_request_due(static_cast<Request &>(timed), now);
       continue;
     }
     const auto record = static_cast<TokenRecord &>(timed).shared_from_this();
     // Once for each: one that could not be renewed may still be due within the slack.
     const bool is_renewal = record->phase == Phase::kHeld &&
-                            record->due == record->held().renewal_at() && record->looked_at != now;
+                            record->due == record->held().renewal_at() &&
+                            record->timer_ran_at != now;
     const Nanos slack = is_renewing && is_renewal ? timing::renewal_slack(record->held().ttl()) : 0;
     if (timed.due > now + slack) return;
     is_renewing = is_renewing || is_renewal;
     timers_.remove(*record);
-    record->looked_at = now;
+    record->timer_ran_at = now;
     on_record_due(*record, now);
   }
 }
@@ -481,7 +484,7 @@ void LockClient::on_timer(Nanos now) {
 bool LockClient::is_drained() const {
   return std::all_of(records_.begin(), records_.end(), [](const auto &entry) {
     const TokenRecord &record = *entry.second;
-    return record.phase == Phase::kLeaving && record.cleanup().was_answered() && !record.releaser;
+    return record.phase == Phase::kCleanup && record.cleanup().was_answered() && !record.releaser;
   });
 }
 
@@ -493,11 +496,11 @@ void LockClient::give_up() {
 
 void LockClient::shut_down(Nanos now) {
   is_shut_ = true;
-  fail_everybody(Status::kClosed, "the client was shut down", now);
+  fail_all(Status::kClosed, "the client was shut down", now);
   withdraw_name(now);
   for_each_record([&](TokenRecord &record) {
     if (record.phase == Phase::kHeld) return give_back(record, nullptr, now);
-    if (record.phase == Phase::kLeaving) perform(record, record.cleanup().hurry(now, is_up()), now);
+    if (record.phase == Phase::kCleanup) perform(record, record.cleanup().hurry(now, is_up()), now);
   });
   connect_soon(now);
 }

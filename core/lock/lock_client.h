@@ -51,9 +51,9 @@ class LockClient final : public LockService {
 
   void start(const std::shared_ptr<Request> &request, Nanos now) override;
   Status cancel(Request &request, Nanos now) override;
-  // Leave `lease` to its ttl without asking the server; no client can attach it.
+  // Leaves `lease` to its ttl and asks the server nothing; no client can attach it.
   void drop(Lease &lease, Nanos now);
-  // Why `lease`, which is not held, is not.
+  // Why `lease` is not held.
   static Outcome why_not_held(const Lease &lease);
   void abandon(Lease &lease, Nanos now) override;
   // As abandon(), but the holder is only being notified now that it is lost.
@@ -81,10 +81,10 @@ class LockClient final : public LockService {
   size_t in_flight_count(size_t) const override { return in_flight_.size(); }
   bool expects_push() const override { return waiting_count_ > 0; }
   bool is_outstanding() const override { return !in_flight_.empty() || expects_push(); }
-  // Whether the answer to `request` depends on somebody else's release, and not on a reply.
+  // Whether `request` waits for a release by another holder, not for a reply.
   static bool is_queued(const Request &request);
-  // Whether this client holds the lock that `request` waits for. Whoever releases it will then most
-  // likely be the one who finishes the request.
+  // Whether this client holds the lock that `request` waits for. The thread that releases it then
+  // most likely finishes the request.
   static bool is_held_here(const Request &request) {
     return request.op == Request::Op::kAcquire && request.lock && request.lock->holder != nullptr;
   }
@@ -93,13 +93,13 @@ class LockClient final : public LockService {
   const Lease *lease_on(std::string_view name) const;
   // For users of several servers, which can do without this one.
   bool is_up() const { return link_ == Link::kUp; }
-  // Whether an attempt to connect goes on, or is due.
+  // Whether an attempt to connect is under way, or is due.
   bool is_connecting(Nanos now) const {
     return link_ == Link::kConnecting || (link_ == Link::kDown && has_work() && connect_at_ <= now);
   }
   // Why it is not up.
   const Outcome &link_failure() const { return link_failure_; }
-  // Do not sit out the pause between two attempts to connect.
+  // Skip the pause between two attempts to connect.
   void connect_soon(Nanos now);
   // Whether an answer is outstanding for longer than `limit`.
   bool is_late(Nanos limit, Nanos now) const {
@@ -112,7 +112,7 @@ class LockClient final : public LockService {
   // The client that had the lock `name` when the server was asked last; empty if not known.
   std::string_view blocker_of(std::string_view name) const;
   // "; holder: " and the name of a client; empty if not known.
-  std::string words_of_blocker(std::string_view cid) const;
+  std::string holder_text(std::string_view cid) const;
   // CommandKind again for what `request` waits for.
   void poll(Request &request, Nanos now) {
     if (request.record != nullptr) ask(*request.record, now);
@@ -130,8 +130,8 @@ class LockClient final : public LockService {
     kUpgrade,
     kRollBack,  // an upgrade
     kRequest,
-    kTrack,  // something that prepares kLook
-    kLook,
+    kTrack,    // prepares kFindKey
+    kFindKey,  // is the key that is tracked from now on still there?
     kAnnounce,
     kName,
   };
@@ -144,7 +144,7 @@ class LockClient final : public LockService {
     bool is_description = false;  // an extension that says who holds
   };
   // kBroken: given up, and not yet reported as disconnected.
-  // EVALSHA met a server that does not know the script. An answer to EVAL it is not.
+  // EVALSHA met a server that does not know the script. EVAL cannot.
   static bool wants_text(const protocol::Refusal &refusal, const InFlight &in_flight) {
     return refusal.kind == protocol::Refusal::Kind::kNoScript &&
            in_flight.eval == protocol::EvalMode::kDigest;
@@ -153,7 +153,7 @@ class LockClient final : public LockService {
 
   // lock_client.cc: requests and replies; connecting.cc: the connection
   void finish(Request &request, Status status, std::string_view message = {}) noexcept;
-  void finish_plain(Request &request, Status status, std::string_view message = {}) noexcept;
+  void finish_immediate(Request &request, Status status, std::string_view message = {}) noexcept;
   static bool waits(const Request &caller) {
     return caller.op == Request::Op::kAcquire && caller.wait_ms != 0;
   }
@@ -168,23 +168,23 @@ class LockClient final : public LockService {
            request.op == Request::Op::kRaiseFence || request.op == Request::Op::kDetach;
   }
   Nanos answer_due() const;
-  bool has_work() const { return !records_.empty() || !plain_.empty(); }
+  bool has_work() const { return !records_.empty() || !immediate_.empty(); }
   void send(protocol::Command &command, InFlight in_flight);
   [[nodiscard]] bool try_send(protocol::Command &command, InFlight in_flight) noexcept;
   void send_request(const std::shared_ptr<Request> &request, Nanos now,
                     protocol::EvalMode eval = protocol::EvalMode::kDigest);
-  void start_plain(const std::shared_ptr<Request> &request, Nanos now);
+  void start_immediate(const std::shared_ptr<Request> &request, Nanos now);
   static protocol::Refusal read_answer(Request &request, const Reply &reply,
                                        protocol::CountAnswer &answer);
   bool is_of_other_format(Request &request, const protocol::CountAnswer &answer);
   void on_request_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void on_request_due(Request &request, Nanos now) noexcept;
   Outcome why_late(const Request &request) const;
-  void fail_everybody(Status status, std::string_view message, Nanos now);
+  void fail_all(Status status, std::string_view message, Nanos now);
   template <class Action>
   void for_each_record(const Action &action);
   template <class Action>
-  void for_each_plain(const Action &action);
+  void for_each_immediate(const Action &action);
   void lose_answer(const InFlight &in_flight, Nanos now);
   // After each event of a machine. Builds with asserts check the whole of its model, all builds its
   // transitions: see report_defect().
@@ -220,8 +220,8 @@ class LockClient final : public LockService {
   static bool join(LockState &lock, const std::shared_ptr<Request> &caller);
   void ask(TokenRecord &record, Nanos now, protocol::EvalMode eval = protocol::EvalMode::kDigest);
   void send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval);
-  bool must_line_up(TokenRecord &record);
-  void ask_next(Nanos now);
+  bool must_throttle(TokenRecord &record);
+  void send_throttled(Nanos now);
   void on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void on_granted(TokenRecord &record, const InFlight &in_flight,
                   const protocol::AcquireAnswer &answer, Nanos now);
@@ -239,15 +239,15 @@ class LockClient final : public LockService {
   };
   Served take_with_place(TokenRecord &record);
   void fail_callers(TokenRecord &record, Status status, std::string_view message, Nanos now);
-  void leave_queue(Request &caller, Nanos now);
+  void leave_waitlist(Request &caller, Nanos now);
   Outcome why_not_yet(const Request &request, const TokenRecord &record) const;
   void set_phase(TokenRecord &record, Phase phase);
 
   // watching.cc: the key of a lock that others hold
   void note_waiting(TokenRecord &record);
-  Nanos watch_key(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now);
+  Nanos plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now);
   bool track_key(TokenRecord &record, Nanos now);
-  void on_looked(TokenRecord &record, const Reply &reply, Nanos now);
+  void on_key_found(TokenRecord &record, const Reply &reply, Nanos now);
   void recheck(const std::shared_ptr<LockState> &lock, const KeyWatch::Step &step, Nanos now);
 
   // upgrading.cc: between reading and writing
@@ -274,7 +274,7 @@ class LockClient final : public LockService {
   void on_upgrade_push(TokenRecord &record, Nanos now);
   void start_downgrade(const std::shared_ptr<Request> &request, Nanos now);
   void on_downgraded(Request &request, const InFlight &in_flight, bool is_held, Nanos now);
-  void leave_downgrade(Request &request, Nanos now);
+  void roll_back_downgrade(Request &request, Nanos now);
   static void become_reader(TokenRecord &record);
   void note_mode(TokenRecord &record, bool is_reader, Nanos now);
 
@@ -284,7 +284,7 @@ class LockClient final : public LockService {
   void on_detach_reply(Request &request, int64_t result, Nanos now);
   void on_detach_refused(Request &request, Nanos now);
   bool end_detach(Request &request) noexcept;
-  void leave_detached(TokenRecord &record, Nanos now);
+  void clean_up_detached(TokenRecord &record, Nanos now);
   void on_attached(Request &request, const InFlight &in_flight, const protocol::CountAnswer &answer,
                    Nanos now);
 
@@ -304,7 +304,7 @@ class LockClient final : public LockService {
   // holding.cc: from a grant to the end
   void start_release(const std::shared_ptr<Request> &request, Nanos now);
   void start_extend(const std::shared_ptr<Request> &request, Nanos now);
-  bool pass_on(TokenRecord &record, Nanos now);
+  bool hand_off_locally(TokenRecord &record, Nanos now);
   void give_back(TokenRecord &record, std::shared_ptr<Request> releaser, Nanos now);
   void clean_up(TokenRecord &record, Nanos now, bool may_be_held = false, Nanos not_before = 0);
   void clean_up_gone(TokenRecord &record, Nanos now);
@@ -312,7 +312,7 @@ class LockClient final : public LockService {
   void perform(TokenRecord &record, const Cleanup::Step &step, Nanos now,
                protocol::EvalMode eval = protocol::EvalMode::kDigest);
   void on_cleanup_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
-  void leave_vacant(LockState &lock, Nanos now);
+  void give_up_vacant_place(LockState &lock, Nanos now);
   void answer_release(TokenRecord &record, Cleanup::Result result);
   void answer_lost_release(TokenRecord &record) noexcept;
   void answer_releaser(TokenRecord &record, Status status, std::string_view message = {});
@@ -366,9 +366,9 @@ class LockClient final : public LockService {
   static NameId id_of(const LockState &lock) { return {lock.keys.format, lock.name}; }
   std::unordered_map<NameId, std::shared_ptr<LockState>, NameHash> names_;  // borrow their names
   std::map<uint64_t, std::shared_ptr<TokenRecord>> records_;  // by id: a fixed order for every run
-  std::list<std::shared_ptr<Request>> plain_;          // requests without a record, sent or not
-  std::deque<InFlight> in_flight_;                     // replies come in this order
-  std::deque<std::shared_ptr<TokenRecord>> lined_up_;  // to be asked for, when less is in flight
+  std::list<std::shared_ptr<Request>> immediate_;       // requests without a record, sent or not
+  std::deque<InFlight> in_flight_;                      // replies come in this order
+  std::deque<std::shared_ptr<TokenRecord>> throttled_;  // to be asked for, when less is in flight
   TimerQueue timers_;
   const std::string name_text_;  // value of this client's name key
   bool may_announce_ = true;     // false: the server refused to write it
@@ -392,8 +392,8 @@ void LockClient::for_each_record(const Action &action) {
 
 // `action` may finish its request, and no other.
 template <class Action>
-void LockClient::for_each_plain(const Action &action) {
-  for (auto at = plain_.begin(); at != plain_.end();) {
+void LockClient::for_each_immediate(const Action &action) {
+  for (auto at = immediate_.begin(); at != immediate_.end();) {
     const auto request = *at++;
     action(request);
   }

@@ -58,7 +58,7 @@ struct NameQuery : Subject {
 // One token, from the first ACQUIRE to the last cleanup (docs/wire.md, "States"): its machines, and
 // which of them an event is for.
 //
-//   kAsking --granted--> kHeld --release, loss--> kLeaving --> forgotten
+//   kAsking --granted--> kHeld --release, loss--> kCleanup --> forgotten
 //      |  \--queued--> kQueued --pushed--^ |          ^
 //      \-------------------\------ cancel -|---------/
 //                             refused ^   | detach
@@ -69,7 +69,7 @@ struct NameQuery : Subject {
 //
 // A local hand-off keeps the record; only the lease changes.
 struct TokenRecord : Subject, Timed, Waitlist::Place, std::enable_shared_from_this<TokenRecord> {
-  enum class Phase : uint8_t { kAsking, kQueued, kHeld, kDetaching, kLeaving };
+  enum class Phase : uint8_t { kAsking, kQueued, kHeld, kDetaching, kCleanup };
 
   explicit TokenRecord(uint64_t id_) : Timed(Timed::Kind::kRecord), id(id_), watcher(id_) {}
 
@@ -87,7 +87,7 @@ struct TokenRecord : Subject, Timed, Waitlist::Place, std::enable_shared_from_th
 
   // While asking and queued.
   Acquisition acquisition;
-  bool is_lined_up = false;
+  bool is_throttled = false;
   std::string trouble;  // the server's last refusal
   protocol::ForeignTurn foreign;
 
@@ -99,7 +99,7 @@ struct TokenRecord : Subject, Timed, Waitlist::Place, std::enable_shared_from_th
   std::unique_ptr<Upgrade> upgrade;   // since the first; most leases have none
   std::shared_ptr<Request> upgrader;  // the request that waits to write
   TokenRecord *next_owned = nullptr;
-  Nanos looked_at = 0;  // when its timer last ran
+  Nanos timer_ran_at = 0;  // when its timer last ran
 
   // While leaving.
   std::shared_ptr<Request> releaser;  // the release whose result is not known yet

@@ -179,7 +179,7 @@ void LockClient::on_name(const std::shared_ptr<Subject> &subject, const Reply *r
     refuse_try(*record, query.message, now);
   const auto &request = query.request;
   if (request && !request->is_finished() && --request->inquiry->unnamed_count == 0) {
-    finish_plain(*request, Status::kOk);
+    finish_immediate(*request, Status::kOk);
   }
 }
 
@@ -215,7 +215,7 @@ std::string_view LockClient::blocker_of(std::string_view name) const {
   return found == names_.end() ? std::string_view() : std::string_view(found->second->blocker);
 }
 
-std::string LockClient::words_of_blocker(std::string_view cid) const {
+std::string LockClient::holder_text(std::string_view cid) const {
   if (cid == cid_) return std::string(kHolderIs) + "this client";
   const std::string_view name = names_of_clients_.find(cid);
   return name.empty() ? std::string() : std::string(kHolderIs).append(name);

@@ -54,7 +54,7 @@ class LockService {
   virtual void start(const std::shared_ptr<Request> &request, Nanos now) = 0;
   // @return kCancelled, or the earlier result.
   virtual Status cancel(Request &request, Nanos now) = 0;
-  // No caller will release `lease` any more.
+  // No caller will release `lease` any more: it is released in the background.
   virtual void abandon(Lease &lease, Nanos now) = 0;
   // No further work is taken; held leases are released.
   virtual void shut_down(Nanos now) = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// TimerQueue: who is due next. An intrusive binary heap: arming, moving and disarming a timer
-// allocates nothing (but for the heap's own growth) and costs O(log n), so that ten thousand leases
-// need no more than one timer of the operating system.
+// TimerQueue: which timer is due next. An intrusive binary heap: arming, moving and disarming a
+// timer costs O(log n) and allocates nothing; the heap grows before. So ten thousand leases need
+// one timer of the operating system.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace redlatch::lock {
 
-// Something with at most one timer. Disarmed when it dies is its owner's duty.
+// An object with at most one timer. Its owner disarms it before it is destroyed.
 struct Timed {
   enum class Kind : uint8_t { kRequest, kRecord };
 

@@ -211,7 +211,8 @@ const char *Upgrade::check() const {
   if (is_rolling_back_ && rollback_ == Rollback::kNone) {
     return "a rollback is outstanding that nothing needs";
   }
-  if (!ticket_.empty() && !legal->may_have_ticket) return "only who asked has a ticket";
+  if (!ticket_.empty() && !legal->may_have_ticket)
+    return "only an upgrade that was asked for has a ticket";
   if (!ticket_.empty() && is_one_try_) return "one try is never queued";
   if (due_ != kNever && !legal->may_be_due) return "a timer without anything to do";
   if (rollback_ == Rollback::kCancel && member_.empty()) return "no member to cancel";

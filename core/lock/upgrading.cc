@@ -128,7 +128,7 @@ void LockClient::on_upgrade_reply(const InFlight &in_flight, const Reply &reply,
     return carry_out(record, step, now);
   }
   record.watcher.set_rank(0);  // before all other waiters
-  const Nanos delay = watch_key(record, answer, now);
+  const Nanos delay = plan_recheck(record, answer, now);
   carry_out(record, record.upgrade->on_queued(answer.ticket, now + delay), now);
 }
 
@@ -201,13 +201,13 @@ void LockClient::start_downgrade(const std::shared_ptr<Request> &request, Nanos 
   (void)upgrade_of(record);  // should it fail, it is rolled back, which must not need memory
   record.is_sharing = true;
   record.held().on_downgrade();
-  start_plain(request, now);
+  start_immediate(request, now);
   // From here on it is only certain that it reads; readers may enter before the answer comes.
   if (record.lease) become_reader(record);
 }
 
 // The answer to a downgrade no longer has a caller, or was a refusal: it continues by itself.
-void LockClient::leave_downgrade(Request &request, Nanos now) {
+void LockClient::roll_back_downgrade(Request &request, Nanos now) {
   if (request.op != Request::Op::kDowngrade) return;
   TokenRecord *record = request.lease->record;
   if (record == nullptr) return;
@@ -225,11 +225,11 @@ void LockClient::on_downgraded(Request &request, const InFlight &in_flight, bool
       lose(*record, kTakenAway, true, now);
     } else {
       prolong(*record, in_flight.sent_at, in_flight.lease, now);
-      return finish_plain(request, Status::kOk);
+      return finish_immediate(request, Status::kOk);
     }
   }
   auto why = why_not_held(*request.lease);
-  finish_plain(request, why.status, why.message);
+  finish_immediate(request, why.status, why.message);
 }
 
 void LockClient::become_reader(TokenRecord &record) {

@@ -17,7 +17,8 @@ void LockClient::note_waiting(TokenRecord &record) {
 }
 
 // @return when `record`, which was not granted, asks again if no message comes.
-Nanos LockClient::watch_key(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now) {
+Nanos LockClient::plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer,
+                               Nanos now) {
   KeyWatch &watch = record.lock->key_watch;
   const KeyWatch::Seen seen{answer.pttl_ms, answer.is_foreign(), answer.is_shared(),
                             answer.is_left_to_others()};
@@ -37,11 +38,11 @@ Nanos LockClient::watch_key(TokenRecord &record, const protocol::AcquireAnswer &
 bool LockClient::track_key(TokenRecord &record, Nanos now) {
   protocol::Command on;
   protocol::Command next;
-  protocol::Command look;
-  protocol::track(on, next, look, record.lock->keys);
-  for (protocol::Command *command : {&on, &next, &look}) {
+  protocol::Command find;
+  protocol::track(on, next, find, record.lock->keys);
+  for (protocol::Command *command : {&on, &next, &find}) {
     if (command == &on && is_tracking_) continue;
-    const CommandKind kind = command == &look ? CommandKind::kLook : CommandKind::kTrack;
+    const CommandKind kind = command == &find ? CommandKind::kFindKey : CommandKind::kTrack;
     const InFlight in_flight{kind, protocol::EvalMode::kText, now, 0, record.shared_from_this()};
     if (!try_send(*command, in_flight)) return false;  // polling does without
   }
@@ -49,10 +50,10 @@ bool LockClient::track_key(TokenRecord &record, Nanos now) {
   return true;
 }
 
-void LockClient::on_looked(TokenRecord &record, const Reply &reply, Nanos now) {
+void LockClient::on_key_found(TokenRecord &record, const Reply &reply, Nanos now) {
   const bool is_gone = reply.kind == Reply::Kind::kInteger && reply.integer == 0;
   const auto lock = record.lock;
-  recheck(lock, lock->key_watch.on_looked(record.watcher, !is_gone, now), now);
+  recheck(lock, lock->key_watch.on_key_found(record.watcher, !is_gone, now), now);
 }
 
 void LockClient::recheck(const std::shared_ptr<LockState> &lock, const KeyWatch::Step &step,

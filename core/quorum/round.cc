@@ -480,7 +480,7 @@ std::string QuorumClient::holder_words(const QuorumAcquire &acquire) const {
   }
   if (acquire.blocker.empty()) return {};
   for (const auto &node : nodes_) {
-    if (auto words = node->engine.words_of_blocker(acquire.blocker); !words.empty()) return words;
+    if (auto words = node->engine.holder_text(acquire.blocker); !words.empty()) return words;
   }
   return {};
 }

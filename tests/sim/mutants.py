@@ -210,8 +210,8 @@ ENGINE_MUTANTS = (
         1,
         Edit(
             "lock/holding.cc",
-            ": ask(record, now);\n    case Phase::kLeaving:\n",
-            ": ask(record, now);\n    case Phase::kLeaving:\n"
+            ": ask(record, now);\n    case Phase::kCleanup:\n",
+            ": ask(record, now);\n    case Phase::kCleanup:\n"
             "      if (IS_ON && record.cleanup().left_.may_be_held && is_up()) {\n"
             "        protocol::Command late;\n"
             "        const auto eval = protocol::EvalMode::kDigest;\n"
@@ -307,8 +307,8 @@ ENGINE_MUTANTS = (
         16,
         Edit(
             "lock/lock_client.cc",
-            "record->looked_at != now;",
-            "(IS_ON || record->looked_at != now);",
+            "record->timer_ran_at != now;",
+            "(IS_ON || record->timer_ran_at != now);",
         ),
         Edit(
             "lock/lock_client.cc",

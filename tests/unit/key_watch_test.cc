@@ -183,9 +183,9 @@ TEST_F(KeyWatchTest, without_memory_or_the_right_to_track_it_is_not_tracked) {
 TEST_F(KeyWatchTest, key_that_went_before_it_was_tracked_is_rechecked_at_once) {
   Watcher &head = waiter(1, 0);
   refuse(head, foreign());
-  EXPECT_EQ(watch_.on_looked(head, true, now_).recheck_id, 0u);
+  EXPECT_EQ(watch_.on_key_found(head, true, now_).recheck_id, 0u);
   EXPECT_TRUE(watch_.is_tracked());
-  EXPECT_EQ(watch_.on_looked(head, false, now_).recheck_id, 1u);
+  EXPECT_EQ(watch_.on_key_found(head, false, now_).recheck_id, 1u);
   EXPECT_FALSE(watch_.is_tracked());
 }
 
@@ -196,7 +196,7 @@ TEST_F(KeyWatchTest, free_key_that_is_left_to_others_is_tracked_by_the_head_alon
   EXPECT_EQ(track_count_, 0);
   refuse(head, left_to_others());
   EXPECT_EQ(track_count_, 1);
-  EXPECT_EQ(watch_.on_looked(head, false, now_).recheck_id, 0u) << "it is known to be free";
+  EXPECT_EQ(watch_.on_key_found(head, false, now_).recheck_id, 0u) << "it is known to be free";
   EXPECT_EQ(change().recheck_id, 1u) << "another library took it";
 }
 
