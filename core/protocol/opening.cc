@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+#include "protocol/opening.h"
+
+#include <cassert>
+
+namespace redlatch::protocol {
+
+void Opening::on_dialled(const Send &send, Nanos now) {
+  assert(is_dialling_ && !is_over_);
+  is_dialling_ = false;
+  limit_ = after(now, settings_.timeout);
+  current().start(send);
+}
+
+void Opening::on_reply(Wire from, const Reply &reply, const Send &send, Nanos now) {
+  if (from != wire_ || awaited_count() == 0) return;
+  const bool was_asking = current().stage() == Handshake::Stage::kIdentity;
+  current().on_reply(reply, send, now);
+  note_identity(was_asking, now);
+  if (current().stage() == Handshake::Stage::kMessages) {
+    messages_.emplace(Handshake::for_messages(commands_));
+    wire_ = Wire::kMessages;
+    is_dialling_ = true;
+    limit_ = after(now, settings_.connect_timeout);
+    return;
+  }
+  if (current().stage() != Handshake::Stage::kOver) return;
+  if (wire_ == Wire::kMessages && messages_->outcome().ok()) {
+    wire_ = Wire::kCommands;
+    limit_ = after(now, settings_.timeout);  // the other connection has used up the earlier one
+    commands_.on_messages(*messages_, send, now);
+  }
+  is_over_ = current().stage() == Handshake::Stage::kOver;
+}
+
+// A server may answer the questions about its identity late without being cut off for it.
+void Opening::note_identity(bool was_asking, Nanos now) {
+  const bool is_asking = current().stage() == Handshake::Stage::kIdentity;
+  if (was_asking == is_asking) return;
+  if (is_asking) remaining_ = limit_ - now;
+  limit_ = after(now, is_asking ? settings_.timeout : remaining_);
+}
+
+const char *Opening::check() const {
+  if (const char *broken = commands_.check()) return broken;
+  if (messages_) {
+    if (const char *broken = messages_->check()) return broken;
+  }
+  if (wire_ == Wire::kMessages && !messages_) return "a second connection has its handshake";
+  if (is_dialling_ && is_over_) return "what is over dials nothing";
+  if (!is_dialling_ && !is_over_ && awaited_count() == 0) return "a reply is awaited";
+  if (is_over_ && current().stage() != Handshake::Stage::kOver) return "both handshakes end first";
+  return nullptr;
+}
+
+}  // namespace redlatch::protocol
