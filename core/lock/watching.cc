@@ -22,9 +22,7 @@ Nanos LockClient::plan_recheck(TokenRecord &record, const protocol::AcquireAnswe
   KeyWatch &watch = record.lock->key_watch;
   const KeyWatch::Seen seen{answer.pttl_ms, answer.is_foreign(), answer.is_shared(),
                             answer.is_left_to_others()};
-  // Where messages may be missing, an upgrade polls only when the leases of the others can have
-  // ended: up to 15 s late, while it still reads.
-  const KeyWatch::Link link{can_track_, is_push_trusted_ || record.upgrader != nullptr};
+  const KeyWatch::Link link{can_track_, is_push_trusted_};
   const auto step = watch.on_refused(record.watcher, seen, now, link);
   verify(watch);
   if (step.command == KeyWatch::Command::kTrack && track_key(record, now)) {
@@ -34,7 +32,7 @@ Nanos LockClient::plan_recheck(TokenRecord &record, const protocol::AcquireAnswe
   return watch.poll_delay(record.watcher, seen, link, entropy_);
 }
 
-// CommandKind for a report of the next change of the lock key.
+// Ask for a report of the next change of the lock key.
 bool LockClient::track_key(TokenRecord &record, Nanos now) {
   protocol::Command on;
   protocol::Command next;

@@ -129,6 +129,19 @@ TEST_F(UpgradingTest, upgrade_polls_when_the_others_can_have_ended) {
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
+TEST_F(UpgradingTest, upgrade_polls_where_messages_do_not_arrive) {
+  disconnect();
+  ServerFacts facts;
+  facts.is_push_trusted = false;
+  engine_->on_connected(0, facts, now_);
+  const auto lease = held(reading());
+  const auto request = waiting_upgrade(lease, 5'000);
+  advance(300 * kMs);
+  ASSERT_EQ(next_script(), "upgrade") << "the other reader may have released";
+  reply_granted(kUpgradeFence);
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
 TEST_F(UpgradingTest, head_is_told_when_to_look_again) {
   const auto lease = held(reading());
   const auto request = waiting_upgrade(lease);
