@@ -171,6 +171,9 @@ std::string Findings::summary(const Orders &orders) const {
            tally.grants, static_cast<double>(tally.grants) / std::max(hours * 60, 1e-9),
            tally.waits, tally.lost, tally.commands, tally.events);
   text += line;
+  snprintf(line, sizeof line, "%" PRIu64 " handshakes, %" PRIu64 " of them struck by a fault\n",
+           tally.openings, tally.struck);
+  text += line;
   snprintf(line, sizeof line, "%.0f s on %d cores: %.0f times real time and %.0f events/s a core\n",
            wall_s, orders.jobs, hours * 3600 / std::max(cpu_s, 1e-9),
            static_cast<double>(tally.events) / std::max(cpu_s, 1e-9));

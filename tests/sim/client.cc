@@ -38,6 +38,10 @@ Client::Client(Scene &scene, int slot, uint64_t life)
     settings.host = "node" + std::to_string(node);
     settings.timeout = scene.plan.timeout;
     settings.connect_timeout = scene.plan.timeout;
+    settings.database = scene.plan.database;
+    const bool has_password = scene.plan.has_password || is_polling();
+    if (has_password) settings.password = Server::kPassword;
+    if (is_polling()) settings.user = Server::kPoller;
     settings_.push_back(std::move(settings));
     wires_.push_back(std::make_unique<Wire>(*this, node));
   }
@@ -67,7 +71,7 @@ void Client::make_service() {
 Client::~Client() {
   *is_alive_ = false;
   const CoreMemory::Scope scope;
-  for (const auto &wire : wires_) wire->facts = {};
+  for (const auto &wire : wires_) wire->opening.reset();
   service_.reset();
 }
 
@@ -216,7 +220,6 @@ void Client::settle() {
   scene_.judge.judge_client(slot_);
   for (const auto &wire : wires_) {
     if (std::exchange(wire->is_dropped, false)) {
-      scene_.network.close(wire->link, Network::Ending::kSoon);
       disconnect(*wire);
     }
     if (wire->is_up && !wire->out.empty()) {
@@ -231,10 +234,18 @@ void Client::settle() {
   arm();
 }
 
+void Client::hang_up(Wire &wire, Network::Ending ending) {
+  for (uint64_t *link : {&wire.link, &wire.messages_link}) {
+    if (*link != 0) scene_.network.close(*link, ending);
+    *link = 0;
+  }
+  wire.early.clear();
+  wire.is_up = false;
+}
+
 // The service gets on_disconnected() a moment later, as from another thread.
 void Client::disconnect(Wire &wire) {
-  wire.link = 0;
-  wire.is_up = false;
+  hang_up(wire, Network::Ending::kSoon);
   later(random_.between(0, kSchedulingLimit), [this, &wire] {
     scene_.trace.say(scene_.schedule.now(), "client %d is disconnected from node %zu", slot_,
                      wire.node);
@@ -242,82 +253,169 @@ void Client::disconnect(Wire &wire) {
   });
 }
 
+// ---- opening -----------------------------------------------------------------------------------
+
 void Client::connect(Wire &wire) {
-  if (wire.is_connecting) return;
+  if (wire.opening) return;
   {
     const CoreMemory::Scope scope;
     if (!service_->begin_connect(wire.node, now())) return;
+    wire.opening.emplace(settings_[wire.node], service_->channel(), service_->needs_identity(),
+                         now());
   }
-  wire.is_connecting = true;
-  wire.asked_at = now();
+  wire.attempt++;
+  wire.opened_at = scene_.schedule.now();
+  scene_.tally.openings++;
+  scene_.on_opening(slot_, wire.node);
+  dial(wire);
+}
+
+void Client::dial(Wire &wire) {
+  watch_limit(wire);
   const Nanos way = scene_.network.delay() + scene_.network.delay();
-  later(way, [this, &wire] { greet(wire); });
+  later(way, [this, &wire, attempt = wire.attempt] {
+    if (wire.opening && wire.attempt == attempt) dialled(wire);
+  });
 }
 
-void Client::greet(Wire &wire) {
-  const Nanos back = scene_.network.delay() + scene_.network.delay();
-  const bool is_blocked = scene_.schedule.now() < wire.blocked_until;
-  wire.link = scene_.network.open(wire, server(wire));
-  const std::string channel = is_polling() ? std::string() : service_->channel();
-  if (is_blocked || !server(wire).greet(wire.link, channel, scene_.plan.is_sharded)) {
-    scene_.network.close(wire.link, Network::Ending::kSoon);
-    wire.link = 0;
-    // A server that is down refuses at once; otherwise the attempt times out.
-    const bool is_silent = is_blocked || server(wire).is_up();
-    return later(is_silent ? settings_[wire.node].connect_timeout : back,
-                 [this, &wire] { fail_connect(wire, "nobody answers"); });
+// A server that is down refuses at once. If it cannot be reached the limit ends the attempt.
+void Client::dialled(Wire &wire) {
+  if (scene_.schedule.now() < wire.blocked_until) return;
+  const bool is_for_messages = wire.opening->wire() == protocol::Opening::Wire::kMessages;
+  uint64_t &link = is_for_messages ? wire.messages_link : wire.link;
+  link = scene_.network.open(wire, server(wire), is_for_messages);
+  if (!server(wire).accept(link)) {
+    return fail_connect(wire, failure(Status::kUnavailable, "the server is not reachable"));
   }
-  read_identity(wire);
-  later(back, [this, &wire, link = wire.link] { finish_connect(wire, link); });
+  open(wire, [&](const auto &send) { wire.opening->on_dialled(send, now()); });
 }
 
-// The identity and age of the server, which only a quorum uses.
-void Client::read_identity(Wire &wire) {
-  ServerFacts facts;
-  const std::string run_id = server(wire).run_id();
+// Every event of an opening goes through here.
+template <class Event>
+void Client::open(Wire &wire, const Event &event) {
+  protocol::Opening &opening = *wire.opening;
+  CommandList out;
+  const auto send = [&out](Argv argv) {
+    const CoreMemory::Pause pause;
+    out.emplace_back(argv);
+  };
+  {
+    const CoreMemory::Scope scope;
+    event(protocol::Opening::Send(send));
+  }
+  if (const char *broken = opening.check()) scene_.verdict.broken("an opening is legal", broken);
+  if (opening.is_over()) return finish_connect(wire);
+  if (opening.is_dialling()) return dial(wire);
+  const bool is_for_messages = opening.wire() == protocol::Opening::Wire::kMessages;
+  if (!out.empty()) {
+    scene_.network.send_up(is_for_messages ? wire.messages_link : wire.link, std::move(out));
+  }
+  watch_limit(wire);
+}
+
+void Client::answer(Wire &wire, uint64_t link, const Messages &messages) {
+  const uint64_t attempt = wire.attempt;
+  const bool is_for_messages = link == wire.messages_link;
+  for (const Message &message : messages) {
+    if (!wire.opening || wire.attempt != attempt) return take(wire, link, {message});
+    if (message.kind != Message::Kind::kReply) {
+      if (is_for_messages) wire.early.push_back(message);
+      continue;
+    }
+    if (now() >= wire.opening->limit()) break;
+    const ReplyView view(message.value);
+    open(wire, [&](const auto &send) {
+      const auto from =
+          is_for_messages ? protocol::Opening::Wire::kMessages : protocol::Opening::Wire::kCommands;
+      wire.opening->on_reply(from, view.get(), send, now());
+    });
+  }
+}
+
+void Client::watch_limit(Wire &wire) {
+  if (wire.limit == wire.opening->limit()) return;
+  wire.limit = wire.opening->limit();
+  if (wire.limit == kNever) return;
+  const Nanos left = std::max<Nanos>(clock_.when(wire.limit) - scene_.schedule.now(), 0);
+  later(left, [this, &wire, attempt = wire.attempt, limit = wire.limit] {
+    if (!wire.opening || wire.attempt != attempt || wire.opening->limit() != limit) return;
+    fail_connect(wire, failure(Status::kUnavailable, "no answer within the time limit"));
+  });
+}
+
+void Client::finish_connect(Wire &wire) {
+  const Outcome outcome = wire.opening->outcome();
+  if (!outcome.ok()) return fail_connect(wire, outcome);
+  if (!wire.opening->has_messages() && wire.messages_link != 0) {
+    scene_.network.close(std::exchange(wire.messages_link, 0), Network::Ending::kSoon);
+  }
+  judge_opening(wire);
   const CoreMemory::Scope scope;
-  if (scene_.plan.is_info_forbidden) {
-    facts.why_unknown = failure(Status::kDenied, "NOPERM");
-  } else {
-    facts.run_id = run_id;
-    facts.age.uptime_s = server(wire).uptime_s();
-    facts.age.clock = server(wire).now_us() * 1000;
-  }
-  wire.facts = std::move(facts);
-}
-
-void Client::finish_connect(Wire &wire, uint64_t link) {
-  if (wire.link != link || !scene_.network.is_open(link)) {
-    return fail_connect(wire, "the connection broke");
-  }
-  server(wire).set_ready(link);
-  wire.is_connecting = false;
+  const ServerFacts facts = wire.opening->facts();
+  end_opening(wire);
+  const CoreMemory::Pause pause;
   wire.is_up = true;
-  ServerFacts &facts = wire.facts;
-  facts.is_sharded = scene_.plan.is_sharded;
-  facts.can_track = scene_.plan.can_track;
-  facts.is_push_trusted = !is_polling();
-  ServerAge &age = facts.age;
-  age.asked_at = wire.asked_at;
-  age.round_trip = now() - wire.asked_at;
-  age.clock -= wire.asked_at + age.round_trip / 2;
   scene_.trace.say(scene_.schedule.now(), "client %d is connected to node %zu, %s, up %lld s",
-                   slot_, wire.node, facts.run_id.c_str(), static_cast<long long>(age.uptime_s));
+                   slot_, wire.node, facts.run_id.c_str(),
+                   static_cast<long long>(facts.age.uptime_s));
   if (!wire.run_id.empty() && wire.run_id != facts.run_id) {
     scene_.judge.learnt_of_restart(wire.node, service_->channel());
   }
   wire.run_id = facts.run_id;
   call([&](lock::LockService &service, Nanos now) { service.on_connected(wire.node, facts, now); });
+  const uint64_t link = wire.messages_link;
+  take(wire, link, std::exchange(wire.early, {}));
 }
 
-void Client::fail_connect(Wire &wire, const std::string &why) {
-  wire.link = 0;
-  wire.is_connecting = false;
-  const Outcome outcome = failure(Status::kUnavailable, why);
-  call([&](lock::LockService &service, Nanos now) {
-    service.on_connect_failed(wire.node, outcome, now);
+// Two dials, two handshakes, an identity and a probe, and the error of the clock.
+void Client::judge_openings() const {
+  const Nanos limit = 6 * scene_.plan.timeout + scene_.plan.timeout / 10 + kSecond;
+  for (const auto &wire : wires_) {
+    const Nanos begin = std::max(wire->opened_at, paused_until_);
+    if (!wire->opening || scene_.schedule.now() - begin < limit) continue;
+    scene_.verdict.broken("an opening ends within its limits", "client " + std::to_string(slot_));
+  }
+}
+
+// What it found out is true, unless the server has ended the connection since.
+void Client::judge_opening(const Wire &wire) {
+  const ServerFacts &facts = wire.opening->facts();
+  const uint64_t messages = wire.messages_link != 0 ? wire.messages_link : wire.link;
+  const auto broken = [&](std::string_view rule) {
+    scene_.verdict.broken(rule, "client " + std::to_string(slot_));
+  };
+  if (facts.is_push_trusted && !server(wire).is_probed(wire.link, messages)) {
+    broken("messages are trusted after a probe");
+  }
+  if (facts.is_sharded != scene_.plan.is_sharded ||
+      facts.can_track != (scene_.plan.protocol == 3)) {
+    broken("a handshake finds out what the server understands");
+  }
+  if (facts.is_replica != server(wire).has_read_replica(wire.link) &&
+      scene_.network.is_open(wire.link)) {
+    broken("a handshake knows a replica");
+  }
+}
+
+void Client::fail_connect(Wire &wire, const Outcome &why) {
+  scene_.trace.say(scene_.schedule.now(), "client %d does not connect to node %zu: %s", slot_,
+                   wire.node, why.message.c_str());
+  end_opening(wire);
+  hang_up(wire, Network::Ending::kSoon);
+  later(random_.between(0, kSchedulingLimit), [this, &wire, why] {
+    call([&](lock::LockService &service, Nanos now) {
+      service.on_connect_failed(wire.node, why, now);
+    });
   });
 }
+
+void Client::end_opening(Wire &wire) {
+  const CoreMemory::Scope scope;
+  wire.opening.reset();
+  wire.limit = 0;
+}
+
+// ---- time --------------------------------------------------------------------------------------
 
 void Client::arm() {
   const Nanos due = service_->next_due();
@@ -347,20 +445,19 @@ void Client::on_time(uint64_t number) {
 // ---- connections -------------------------------------------------------------------------------
 
 void Client::Wire::received(uint64_t id, Messages messages) {
-  // Messages before the end of the handshake are ignored.
-  if (id != link || (!is_up && !client.is_paused())) return;
+  if (!owns(id)) return;
   if (client.is_paused()) {
     client.inbox_.push_back({node, id, std::move(messages)});
     return;
   }
-  client.take(*this, messages);
+  client.take(*this, id, messages);
 }
 
-void Client::take(Wire &wire, const Messages &messages) {
+void Client::take(Wire &wire, uint64_t link, const Messages &messages) {
+  if (wire.opening) return answer(wire, link, messages);
   if (!wire.is_up) return;
-  const uint64_t link = wire.link;
   for (const Message &message : messages) {
-    if (link != wire.link) return;
+    if (!wire.owns(link)) return;
     call([&](lock::LockService &service, Nanos now) {
       switch (message.kind) {
         case Message::Kind::kReply: {
@@ -380,15 +477,17 @@ void Client::take(Wire &wire, const Messages &messages) {
 }
 
 void Client::Wire::closed(uint64_t id) {
-  if (id != link || is_connecting) {
-    if (id == link) link = 0;
-    return;
-  }
+  if (!owns(id)) return;
   if (client.is_paused()) {
     is_closed_due = true;
     return;
   }
-  client.disconnect(*this);
+  client.note_end(*this);
+}
+
+void Client::note_end(Wire &wire) {
+  if (!wire.opening) return disconnect(wire);
+  fail_connect(wire, failure(Status::kUnavailable, "the connection was closed by the server"));
 }
 
 void Client::pause(Nanos until) {
@@ -411,28 +510,26 @@ void Client::resume() {
   is_resuming_ = true;  // replies of the pause are too old to show a server's clock
   for (const Arrival &arrival : std::exchange(inbox_, {})) {
     Wire &wire = *wires_[arrival.node];
-    if (wire.link == arrival.link) take(wire, arrival.messages);
+    if (wire.owns(arrival.link)) take(wire, arrival.link, arrival.messages);
   }
   is_resuming_ = false;
   for (const auto &wire : wires_) {
-    if (std::exchange(wire->is_closed_due, false) && wire->is_up) disconnect(*wire);
+    if (std::exchange(wire->is_closed_due, false) && wire->link != 0) note_end(*wire);
   }
   run_time();
 }
 
 void Client::forget_connections(Network::Ending ending) {
-  for (const auto &wire : wires_) {
-    if (wire->link != 0) scene_.network.close(wire->link, ending);
-    wire->link = 0;
-    wire->is_up = false;
-  }
+  for (const auto &wire : wires_) hang_up(*wire, ending);
 }
 
 void Client::cut_off(size_t node, bool is_up, bool is_down, Nanos until) {
   Wire &wire = *wires_[node];
   wire.blocked_until = std::max(wire.blocked_until, until);
-  if (is_up) scene_.network.stall(wire.link, true, until);
-  if (is_down) scene_.network.stall(wire.link, false, until);
+  for (const uint64_t link : {wire.link, wire.messages_link}) {
+    if (is_up) scene_.network.stall(link, true, until);
+    if (is_down) scene_.network.stall(link, false, until);
+  }
 }
 
 void Client::heal() {

@@ -2,13 +2,14 @@
 // Copyright The redlatch authors
 //
 // Client: the product's LockService in a simulated process. It does what core/runtime does in a
-// real one: it connects to each node, runs timers, and completes the requests of callers.
+// real one: it opens connections to each node, runs timers, and completes the requests of callers.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 
 #include "lock/lock_client.h"
 #include "network.h"
+#include "protocol/opening.h"
 #include "quorum/quorum_client.h"
 #include "scene.h"
 
@@ -46,19 +48,25 @@ class Client : private lock::Output {
   void cut_off(size_t node, bool is_up, bool is_down, Nanos until);
   void heal();
   bool is_connected(size_t node) const { return wires_[node]->is_up; }
+  bool is_opening(size_t node) const { return wires_[node]->opening.has_value(); }
   bool is_busy() const { return !calls_.empty(); }
   bool is_waiting() const { return service_->expects_push(); }
+  // Its connections to `node`; 0: none.
   uint64_t link(size_t node) const { return wires_[node]->link; }
+  uint64_t messages_link(size_t node) const { return wires_[node]->messages_link; }
+
+  // Check that no opening lasts too long.
+  void judge_openings() const;
 
   int slot() const { return slot_; }
-  // True if it gets no pushes and has to poll.
+  // True if its user may not subscribe, so that it has to poll.
   bool is_polling() const { return scene_.plan.has(Fault::kPollOnly) && slot_ % 4 == 3; }
   const std::string &channel() const { return service_->channel(); }
   // True if its service has nothing left to do.
   bool is_through() const;
 
  private:
-  // The connection to one node.
+  // The connections to one node.
   struct Wire final : ClientEnd {
     Wire(Client &client_, size_t node_) : client(client_), node(node_) {}
     void received(uint64_t id, Messages messages) override;
@@ -66,14 +74,19 @@ class Client : private lock::Output {
 
     Client &client;
     const size_t node;
+    bool owns(uint64_t id) const { return id != 0 && (id == link || id == messages_link); }
+
     uint64_t link = 0;
-    bool is_up = false;  // between on_connected() and the end of the connection
+    uint64_t messages_link = 0;  // with RESP2
+    std::optional<protocol::Opening> opening;
+    uint64_t attempt = 0;  // counts openings
+    Nanos opened_at = 0;   // the last one
+    Nanos limit = 0;       // that of the opening for which an event is scheduled
+    Messages early;        // messages that arrived before the end of the opening
+    bool is_up = false;    // between on_connected() and the end of the connection
     bool is_dropped = false;
-    bool is_connecting = false;
-    bool is_closed_due = false;  // the connection ended while the process was paused
+    bool is_closed_due = false;  // a connection ended while the process was paused
     CommandList out;
-    Nanos asked_at = 0;  // when the identity was asked for, by our clock
-    ServerFacts facts;
     std::string run_id;  // the last one of the node
     Nanos blocked_until = 0;
   };
@@ -100,14 +113,22 @@ class Client : private lock::Output {
   void tell(const char *what, const lock::Request &request);
   void believe(const lock::Request &request);
   void disconnect(Wire &wire);
+  void hang_up(Wire &wire, Network::Ending ending);
   void connect(Wire &wire);
-  void greet(Wire &wire);
-  void read_identity(Wire &wire);
-  void finish_connect(Wire &wire, uint64_t link);
-  void fail_connect(Wire &wire, const std::string &why);
+  void dial(Wire &wire);
+  void dialled(Wire &wire);
+  void answer(Wire &wire, uint64_t link, const Messages &messages);
+  template <class Event>
+  void open(Wire &wire, const Event &event);
+  void watch_limit(Wire &wire);
+  void finish_connect(Wire &wire);
+  void fail_connect(Wire &wire, const Outcome &why);
+  void end_opening(Wire &wire);
+  void judge_opening(const Wire &wire);
   void arm();
   void on_time(uint64_t number);
-  void take(Wire &wire, const Messages &messages);
+  void take(Wire &wire, uint64_t link, const Messages &messages);
+  void note_end(Wire &wire);
   void resume();
 
   Scene &scene_;

@@ -129,6 +129,9 @@ Value Commands::execute(Argv argv) {
     return Value::error(
         "NOPERM this user has no permissions to access one of the channels used as arguments");
   }
+  if ((command->flags & kWrite) && store_.is_replica_) {
+    return Value::error("READONLY You can't write against a read only replica.");
+  }
   if ((command->flags & kDenyOom) && store_.is_out_of_memory_) {
     return Value::error("OOM command not allowed when used memory > 'maxmemory'.");
   }

@@ -42,6 +42,7 @@ constexpr Target target_of(Fault fault) {
     case Fault::kScriptFlush:
     case Fault::kMemory:
     case Fault::kNoPublish:
+    case Fault::kReplica:
     case Fault::kClockBack:
     case Fault::kClockForward:
     case Fault::kMinority:
@@ -122,9 +123,7 @@ void World::inject_into_client(Fault fault) {
   switch (fault) {
     case Fault::kPause:
       tally_.inject(fault, client->is_busy());
-      trace_.say(schedule_.now(), "client %d stands still", client->slot());
-      return client->pause(schedule_.now() +
-                           random_.between(1, random_.chance(500) ? 200 : 8000) * kMs);
+      return pause(*client);
     case Fault::kCrash:
     case Fault::kHostGone:
       return kill(client->slot(), fault);
@@ -132,23 +131,57 @@ void World::inject_into_client(Fault fault) {
     case Fault::kOneWay:
       return part(fault, *client);
     default:
-      return break_connection(fault, *client);
+      return break_connection(fault, *client, any_node());
   }
 }
 
-void World::break_connection(Fault fault, Client &client) {
-  const size_t node = any_node();
+void World::pause(Client &client) {
+  trace_.say(schedule_.now(), "client %d stands still", client.slot());
+  client.pause(schedule_.now() + random_.between(1, random_.chance(500) ? 200 : 8000) * kMs);
+}
+
+// A fault in the middle of a handshake, of a kind that this run has.
+void World::strike_opening(int slot, size_t node) {
+  static constexpr Fault kKinds[] = {Fault::kStall,       Fault::kCut,         Fault::kHalfOpen,
+                                     Fault::kPause,       Fault::kServerPause, Fault::kServerCrash,
+                                     Fault::kScriptFlush, Fault::kMemory,      Fault::kNoPublish,
+                                     Fault::kReplica};
+  constexpr int kChance = 200;       // of 1000
+  constexpr int64_t kMostWays = 16;  // one way of a message; a handshake takes about 12
+  if (scene_.is_calm || !random_.chance(kChance)) return;
+  const Fault fault = kKinds[random_.below(std::size(kKinds))];
+  if (!plan_.has(fault)) return;
+  schedule_.in(random_.between(0, kMostWays * plan_.delay_max), [this, fault, slot, node] {
+    Client *client = slots_[static_cast<size_t>(slot)].client.get();
+    if (scene_.is_calm || client == nullptr || !client->is_opening(node)) return;
+    tally_.struck++;
+    trace_.mix(static_cast<uint64_t>(fault) + 2000);
+    trace_.say(schedule_.now(), "fault in a handshake: %s", std::string(name_of(fault)).c_str());
+    if (fault == Fault::kPause) {
+      tally_.inject(fault, true);
+      return pause(*client);
+    }
+    const bool is_of_node = target_of(fault) == Target::kNode;
+    is_of_node ? inject_into_node(fault, node) : break_connection(fault, *client, node);
+  });
+}
+
+void World::break_connection(Fault fault, Client &client, size_t node) {
   tally_.inject(fault, client.is_connected(node) && client.is_busy());
   trace_.say(schedule_.now(), "between client %d and node %zu", client.slot(), node);
   if (fault == Fault::kStall) {
     const Nanos until =
         schedule_.now() + random_.between(1, random_.chance(700) ? 300 : 6000) * kMs;
     const int64_t which = random_.between(0, 2);
-    if (which != 0) network_.stall(client.link(node), true, until);
-    if (which != 1) network_.stall(client.link(node), false, until);
+    for (const uint64_t link : {client.link(node), client.messages_link(node)}) {
+      if (which != 0) network_.stall(link, true, until);
+      if (which != 1) network_.stall(link, false, until);
+    }
     return;
   }
   const auto ending = fault == Fault::kHalfOpen ? Network::Ending::kLate : Network::Ending::kSoon;
+  const uint64_t messages = client.messages_link(node);
+  if (messages != 0 && random_.chance(250)) return network_.cut(messages, ending);
   if (random_.chance(500)) return network_.cut(client.link(node), ending);
   network_.cut_when_sending(client.link(node), ending);
 }
@@ -256,7 +289,10 @@ void World::inject_into_node(Fault fault) {
   if (fault == Fault::kClockBack || fault == Fault::kClockForward) {
     return step_clock(fault, stepped[random_.below(stepped.size())]);
   }
-  const size_t node = any_node();
+  inject_into_node(fault, any_node());
+}
+
+void World::inject_into_node(Fault fault, size_t node) {
   Server &server = *servers_[node];
   if (!server.is_up()) return;
   trace_.say(schedule_.now(), "at node %zu", node);
@@ -281,6 +317,11 @@ void World::inject_into_node(Fault fault) {
       server.set_may_publish(false);
       return schedule_.in(random_.between(10, longest) * kMs,
                           [&server] { server.set_may_publish(true); });
+    case Fault::kReplica:
+      tally_.inject(fault, false);
+      server.set_replica(true);
+      return schedule_.in(random_.between(10, longest) * kMs,
+                          [&server] { server.set_replica(false); });
     default:
       return bring_down(fault, node);
   }
@@ -395,6 +436,7 @@ void World::calm() {
   for (const auto &server : servers_) {
     server->set_out_of_memory(false);
     server->set_may_publish(true);
+    server->set_replica(false);
   }
   for (const Slot &slot : slots_) {
     if (slot.client) slot.client->heal();

@@ -347,6 +347,9 @@ Value Store::Lua::dispatch(Argv argv) {
     return Value::error(
         "ERR The user executing the script can't publish to the channel mentioned in the command");
   }
+  if ((command->flags & Commands::kWrite) && store_.is_replica_) {
+    return Value::error("READONLY You can't write against a read only replica.");
+  }
   if ((command->flags & Commands::kDenyOom) && store_.is_out_of_memory_ && !has_written_) {
     return Value::error("OOM command not allowed when used memory > 'maxmemory'.");
   }

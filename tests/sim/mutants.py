@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Builds the defects of the engine and the quorum into a copy of the product's sources, where one
-at a time is switched on at run time.
+"""Builds the defects of the engine, the quorum and the handshake into a copy of the product's
+sources, where one at a time is switched on at run time.
 
     mutants.py CORE OUTPUT_DIR
 
@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 
 from mutant import Edit, Mutant
+from mutants_handshake import HANDSHAKE_MUTANTS
 from mutants_quorum import QUORUM_MUTANTS
 
 FOLDERS = ("base", "timing", "protocol", "lock", "quorum")
@@ -422,7 +423,7 @@ ENGINE_MUTANTS = (
             "if (--record.lock->record_count == 0 && !IS_ON) names_",
         ),
     ),
-) + QUORUM_MUTANTS
+) + QUORUM_MUTANTS + HANDSHAKE_MUTANTS
 
 
 def write(path: Path, text: str) -> None:

@@ -17,10 +17,11 @@ constexpr Nanos kLatest = 5'000 * kMs;
 Network::Network(const Plan &plan, Schedule &schedule, Tally &tally)
     : plan_(plan), schedule_(schedule), tally_(tally), random_(plan.seed, 1) {}
 
-uint64_t Network::open(ClientEnd &client, ServerEnd &server) {
+uint64_t Network::open(ClientEnd &client, ServerEnd &server, bool is_for_messages) {
   auto link = std::make_shared<Link>();
   link->client = &client;
   link->server = &server;
+  link->is_for_messages = is_for_messages;
   links_.emplace(++last_id_, std::move(link));
   return last_id_;
 }
@@ -69,10 +70,9 @@ void Network::send_down(uint64_t id, Messages messages, bool is_push) {
   const auto found = links_.find(id);
   if (found == links_.end() || !found->second->is_client_open) return;
   const LinkPtr link = found->second;
-  const bool has_own_way = is_push && plan_.has_push_connection;
-  Direction &direction = has_own_way ? link->push : link->down;
+  Direction &direction = link->down;
   Nanos at = arrival(direction);
-  if (has_own_way && plan_.has(Fault::kLatePush) && !is_calm_ &&
+  if (is_push && link->is_for_messages && plan_.has(Fault::kLatePush) && !is_calm_ &&
       random_.chance(plan_.late_push_chance)) {
     tally_.inject(Fault::kLatePush, true);
     at += random_.between(1, plan_.late_push_max);
@@ -84,20 +84,18 @@ void Network::send_down(uint64_t id, Messages messages, bool is_push) {
     auto copy = std::make_shared<Messages>(*packet);
     direction.in_flight++;
     schedule_.at(at + random_.between(0, random_.chance(800) ? 20 * kMs : kLatest),
-                 [this, id, link, has_own_way, copy] { arrive_down(id, link, has_own_way, copy); });
+                 [this, id, link, copy] { arrive_down(id, link, copy); });
   }
-  schedule_.at(
-      at, [this, id, link, has_own_way, packet] { arrive_down(id, link, has_own_way, packet); });
+  schedule_.at(at, [this, id, link, packet] { arrive_down(id, link, packet); });
 }
 
-void Network::arrive_down(uint64_t id, const LinkPtr &link, bool is_push,
+void Network::arrive_down(uint64_t id, const LinkPtr &link,
                           const std::shared_ptr<Messages> &messages) {
-  Direction &down = is_push ? link->push : link->down;
+  Direction &down = link->down;
   if (!link->is_client_open) return;
   if (down.stalled > schedule_.now()) {
     down.last = std::max(down.last, down.stalled + 1);
-    schedule_.at(down.stalled,
-                 [this, id, link, is_push, messages] { arrive_down(id, link, is_push, messages); });
+    schedule_.at(down.stalled, [this, id, link, messages] { arrive_down(id, link, messages); });
     return;
   }
   down.in_flight--;
@@ -170,16 +168,14 @@ void Network::reset(uint64_t id) {
 void Network::stall(uint64_t id, bool is_up, Nanos until) {
   const auto found = links_.find(id);
   if (found == links_.end()) return;
-  for (Direction *direction : {is_up ? &found->second->up : &found->second->down,
-                               is_up ? &found->second->up : &found->second->push}) {
-    direction->stalled = std::max(direction->stalled, until);
-  }
+  Direction &direction = is_up ? found->second->up : found->second->down;
+  direction.stalled = std::max(direction.stalled, until);
 }
 
 void Network::heal() {
   is_calm_ = true;
   for (const auto &[id, link] : links_) {
-    for (Direction *direction : {&link->up, &link->down, &link->push}) {
+    for (Direction *direction : {&link->up, &link->down}) {
       if (link->is_client_open) direction->stalled = 0;
     }
   }

@@ -74,10 +74,10 @@ class Network {
  public:
   Network(const Plan &plan, Schedule &schedule, Tally &tally);
 
-  // A connection of `client` to `server`. Both ends may use it from now on.
-  uint64_t open(ClientEnd &client, ServerEnd &server);
+  // A connection of `client` to `server`. Both ends may use it from now on. `is_for_messages`:
+  // pushes on it may be late.
+  uint64_t open(ClientEnd &client, ServerEnd &server, bool is_for_messages = false);
   void send_up(uint64_t link, CommandList commands);
-  // `is_push`: use the connection for messages, if this plan has one.
   void send_down(uint64_t link, Messages messages, bool is_push);
 
   // When the server notices the end of a connection.
@@ -108,19 +108,19 @@ class Network {
   struct Link {
     ClientEnd *client;
     ServerEnd *server;
+    bool is_for_messages;
     bool is_client_open = true;
     bool is_server_open = true;
     bool is_late = false;    // messages that still arrive are late copies
     bool is_marked = false;  // to be cut when it sends
     Ending marked_ending = Ending::kSoon;
-    Direction up, down, push;
+    Direction up, down;
   };
   using LinkPtr = std::shared_ptr<Link>;
 
   Nanos arrival(Direction &direction);
   void arrive_up(uint64_t id, const LinkPtr &link, const std::shared_ptr<CommandList> &commands);
-  void arrive_down(uint64_t id, const LinkPtr &link, bool is_push,
-                   const std::shared_ptr<Messages> &messages);
+  void arrive_down(uint64_t id, const LinkPtr &link, const std::shared_ptr<Messages> &messages);
 
   const Plan &plan_;
   Schedule &schedule_;

@@ -75,10 +75,12 @@ void Peer::send(Argv argv) {
     link_channel_ = channel_;
     link_ = scene_.network.open(*this, *scene_.servers.front());
     skipped_count_ = 0;
-    if (!scene_.servers.front()->greet(link_, channel_, false)) {
-      scene_.network.close(link_, Network::Ending::kSoon);
-      link_ = 0;
-      return;
+    if (!scene_.servers.front()->accept(link_, Server::kPeerProtocol)) return hang_up();
+    if (!channel_.empty()) {
+      const std::vector<std::string_view> subscribe = {"SUBSCRIBE", channel_};
+      CommandList first;
+      first.emplace_back(subscribe);
+      scene_.network.send_up(link_, std::move(first));
     }
   }
   CommandList commands;
@@ -97,7 +99,6 @@ void Peer::ask() {
   const std::vector<std::string_view> take = {"SET", name_, token_, "NX", "PX", lease};
   const std::vector<std::string_view> take_hash = {"EVAL", kTakeHash, "1", name_, token_, lease};
   send(is_hash() ? take_hash : take);
-  scene_.servers.front()->set_ready(link_);
   later(scene_.plan.timeout, &Peer::give_up);
 }
 

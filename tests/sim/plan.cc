@@ -13,13 +13,12 @@ namespace redlatch::sim {
 namespace {
 
 constexpr std::array<std::string_view, kFaultCount> kFaultNames = {
-    "spike",          "stall",        "cut",         "late-copy",      "half-open",
-    "duplicate-push", "late-push",    "pause",       "crash",          "host-gone",
-    "server-pause",   "server-crash", "server-loss", "server-amnesia", "script-flush",
-    "memory",         "no-publish",   "clock-back",  "clock-forward",  "clock-rate",
-    "poll-only",      "cancel",       "max-hold",    "foreign",        "force",
-    "attach",         "forge",        "partition",   "one-way",        "minority",
-    "majority",       "forget"};
+    "spike",       "stall",          "cut",          "late-copy", "half-open",    "duplicate-push",
+    "late-push",   "pause",          "crash",        "host-gone", "server-pause", "server-crash",
+    "server-loss", "server-amnesia", "script-flush", "memory",    "no-publish",   "replica",
+    "clock-back",  "clock-forward",  "clock-rate",   "poll-only", "cancel",       "max-hold",
+    "foreign",     "force",          "attach",       "forge",     "partition",    "one-way",
+    "minority",    "majority",       "forget"};
 
 void switch_on(Plan &plan, std::initializer_list<Fault> faults) {
   for (const Fault fault : faults) plan.faults.set(static_cast<size_t>(fault));
@@ -191,7 +190,7 @@ void load_forgery(Plan &plan, Random &random) {
 // Other libraries hold the locks, and our waiters crash, which the server notices, or cancel.
 void load_behind(Plan &plan, Random &random) {
   load_only(plan, random, {Fault::kForeign, Fault::kCrash, Fault::kCancel});
-  plan.can_track = true;
+  plan.protocol = 3;
   plan.name_count = 1;
   plan.caller_count = 1;
   plan.client_count = static_cast<int>(random.between(4, 12));
@@ -324,6 +323,15 @@ void load_redlock_forget(Plan &plan, Random &random) {
   plan.fault_interval = random.between(400, 1'500) * kMs;
 }
 
+// What the handshake meets. Other libraries come without a password.
+void load_server(Plan &plan) {
+  Random random(plan.seed, 11);
+  if (plan.has(Fault::kLatePush)) plan.protocol = 2;
+  plan.knows_hello = plan.protocol == 3 || plan.is_info_forbidden || random.chance(600);
+  plan.has_password = !plan.has(Fault::kForeign) && random.chance(500);
+  plan.database = random.chance(300) ? 1 : 0;
+}
+
 struct Loaded {
   std::string_view name;
   void (*load)(Plan &, Random &);
@@ -403,7 +411,7 @@ Plan Plan::of(uint64_t seed, Nanos duration, Shape shape) {
   plan.shape = shape;
   plan.duration = duration;
   plan.is_sharded = random.chance(500);
-  plan.can_track = random.chance(700);
+  plan.protocol = random.chance(700) ? 3 : 2;
   plan.is_push_behind_reply = random.chance(500);
   kShapes[static_cast<size_t>(shape)].load(plan, random);
   drop_what_is_not_promised(plan);
@@ -413,7 +421,8 @@ Plan Plan::of(uint64_t seed, Nanos duration, Shape shape) {
       shape == Shape::kGeneral || shape == Shape::kReaders || shape == Shape::kReentrant;
   if (is_of_all && Random(seed, 10).chance(250)) switch_on(plan, {Fault::kForge});
   const bool is_of_heirs = shape == Shape::kClaim || shape == Shape::kHeir;
-  plan.has_push_connection = plan.has(Fault::kLatePush) || (is_of_heirs && other.chance(500));
+  if (is_of_heirs) plan.protocol = other.chance(500) ? 2 : 3;
+  load_server(plan);
   // The margin of 1 % covers rates that differ by 1 %: slightly less than half of it on each side.
   if (plan.has(Fault::kClockRate)) plan.rate_limit_ppm = random.between(50, 4'900);
   if (plan.has_worst_rates()) plan.rate_limit_ppm = 4'900;
@@ -425,7 +434,10 @@ int64_t Plan::least_grants() const { return is_watched() ? 30 : is_quorum() ? 60
 
 void Plan::do_without(Fault fault) {
   switch_off(*this, fault);
-  if (fault == Fault::kLatePush) has_push_connection = false;
+  if (fault == Fault::kLatePush) {
+    protocol = 3;
+    knows_hello = true;
+  }
   if (fault == Fault::kClockRate) rate_limit_ppm = 0;
   if (fault == Fault::kForeign) peer_count = 0;
 }

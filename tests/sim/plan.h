@@ -34,6 +34,7 @@ enum class Fault : uint8_t {
   kScriptFlush,    // the server forgets the scripts
   kMemory,         // the server has no memory to write
   kNoPublish,      // the server refuses PUBLISH
+  kReplica,        // the server is a replica, and refuses writes
   kClockBack,      // the server's clock is stepped back
   kClockForward,   // the server's clock is stepped forward: holders may not be alone
   kClockRate,      // clocks run at different rates
@@ -51,8 +52,8 @@ enum class Fault : uint8_t {
   kMajority,   // more than half of the nodes do not answer
   kForget,     // nodes lose all keys, or one key, without a restart
 };
-inline constexpr size_t kFaultCount = 32;
-inline constexpr size_t kServerFaultCount = 27;  // in runs with one server
+inline constexpr size_t kFaultCount = 33;
+inline constexpr size_t kServerFaultCount = 28;  // in runs with one server
 std::string_view name_of(Fault fault);
 // kFaultCount if no fault has that name.
 size_t fault_number(std::string_view name);
@@ -117,11 +118,14 @@ struct Plan {
   int peer_count = 0;  // clients of another library
 
   bool is_sharded = false;
-  bool can_track = true;
   bool is_push_behind_reply = false;  // as Valkey 9 sends them
   bool has_small_cap = false;         // one script call looks at 2 queue entries, not 256
-  bool has_push_connection = false;   // as with RESP2
-  int64_t rate_limit_ppm = 0;         // the largest error of a clock rate
+  // What the servers understand, and ask for.
+  int protocol = 3;         // the newest; with 2, messages have a connection of their own
+  bool knows_hello = true;  // otherwise the protocol is 2
+  bool has_password = false;
+  int database = 0;
+  int64_t rate_limit_ppm = 0;  // the largest error of a clock rate
   Nanos delay_min = 0, delay_max = 0;
   Nanos timeout = 0;  // of a command
   Nanos lease_min = 0, lease_max = 0;

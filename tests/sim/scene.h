@@ -4,6 +4,7 @@
 // Scene: references to the parts of a run, and the state that they share.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -38,6 +39,8 @@ struct Scene {
   Nanos calm_since = 0;
   Nanos stepped_back = 0;         // sum of the steps back of all servers' clocks
   std::vector<size_t> stepped{};  // nodes whose clock may be stepped
+  // A client begins to open its connections to a node.
+  std::function<void(int client, size_t node)> on_opening{};
 };
 
 }  // namespace redlatch::sim

@@ -37,12 +37,13 @@ const protocol::ScriptText *script_of(std::string_view text) {
 }  // namespace
 
 Server::Server(const Plan &plan, Schedule &schedule, Network &network, Tally &tally, Trace &trace,
-               const Mutant *mutant, int number)
+               Verdict &verdict, const Mutant *mutant, int number)
     : plan_(plan),
       schedule_(schedule),
       network_(network),
       tally_(tally),
       trace_(trace),
+      verdict_(verdict),
       mutant_(mutant),
       number_(number),
       clock_(clock_of(plan, number)),
@@ -53,27 +54,27 @@ std::string Server::run_id() const {
   return "run " + std::to_string(life_) + " of node " + std::to_string(number_);
 }
 
-bool Server::greet(uint64_t link, const std::string &channel, bool is_sharded) {
-  if (!is_up_ || schedule_.now() < paused_until_) return false;
+bool Server::accept(uint64_t link, int protocol) {
+  if (!is_up_) return false;
   Session session;
-  session.channel = channel;
-  session.is_sharded = is_sharded;
+  session.protocol = protocol;
+  session.is_peer = protocol == kPeerProtocol;
+  session.is_authenticated = !plan_.has_password;
+  session.flushes_before = flush_count_;
   sessions_.emplace(link, std::move(session));
-  if (!channel.empty()) load_scripts(is_sharded);
   return true;
 }
 
-void Server::set_ready(uint64_t link) {
-  if (const auto found = sessions_.find(link); found != sessions_.end()) {
-    found->second.is_ready = true;
-  }
+bool Server::is_probed(uint64_t commands, uint64_t messages) const {
+  const auto asking = sessions_.find(commands);
+  const auto told = sessions_.find(messages);
+  return (asking == sessions_.end() || asking->second.is_probed) &&
+         (told == sessions_.end() || !told->second.channel.empty());
 }
 
-void Server::load_scripts(bool is_sharded) {
-  for_each_script(is_sharded,
-                  [&](protocol::Script, protocol::Format, const protocol::ScriptText &script) {
-                    store_.define(script.sha1, text_of(script));
-                  });
+bool Server::has_read_replica(uint64_t link) const {
+  const auto found = sessions_.find(link);
+  return found != sessions_.end() && found->second.has_read_replica;
 }
 
 // The product's text, with the defect of the mutant, and perhaps with a cap on the work of one call
@@ -113,7 +114,10 @@ void Server::run(uint64_t link, CommandList commands) {
   for (const Command &command : commands) {
     command.view(argv_);
     const size_t pushed = answers_.size();
+    const bool is_confirmed_by_push =
+        found->second.protocol == 3 && argv_[0].ends_with("SUBSCRIBE");
     Message reply{Message::Kind::kReply, execute(found->second, argv_), {}};
+    if (is_confirmed_by_push && !reply.value.is_error()) continue;
     const bool is_behind = plan_.is_push_behind_reply;
     answers_.insert(is_behind ? answers_.begin() + static_cast<ptrdiff_t>(pushed) : answers_.end(),
                     std::move(reply));
@@ -124,8 +128,12 @@ void Server::run(uint64_t link, CommandList commands) {
 
 Value Server::execute(Session &session, Argv argv) {
   tally_.commands++;
-  if (argv[0] == "CLIENT") return client_command(session, argv);
   const int64_t us = now_us();
+  if (auto greeting = greet(session, argv)) {
+    if (trace_.is_told()) tell(argv, *greeting);
+    trace_.mix(static_cast<uint64_t>(us));
+    return *std::move(greeting);
+  }
   for (Witness *witness : witnesses_) witness->before(argv, us);
   Value reply;
   const bool is_other = mutant_ != nullptr || plan_.has_small_cap;
@@ -145,7 +153,9 @@ Value Server::execute(Session &session, Argv argv) {
   }
   if (reply.text.starts_with("NOSCRIPT")) tally_.hit(Fault::kScriptFlush);
   if (reply.is_error() && reply.text.find("OOM") != std::string::npos) tally_.hit(Fault::kMemory);
+  if (reply.text.starts_with("READONLY")) tally_.hit(Fault::kReplica);
   for (Witness *witness : witnesses_) witness->after(argv, reply, us);
+  judge_session(session, argv, reply);
   if (trace_.is_told()) tell(argv, reply);
   trace_.mix(static_cast<uint64_t>(us));
   trace_.mix(static_cast<uint64_t>(reply.integer));
@@ -174,12 +184,6 @@ void Server::tell(Argv argv, const Value &reply) {
   trace_.say(schedule_.now(), "server: %s", text.c_str());
 }
 
-Value Server::client_command(Session &session, Argv argv) {
-  if (argv[1] == "TRACKING") session.is_tracking = true;
-  if (argv[1] == "CACHING") session.tracks_next = true;
-  return Value::status("OK");
-}
-
 // ---- Store::Listener ---------------------------------------------------------------------------
 
 int64_t Server::published(std::string_view channel, std::string_view message, bool is_sharded) {
@@ -187,7 +191,7 @@ int64_t Server::published(std::string_view channel, std::string_view message, bo
   for (const auto &[link, session] : sessions_) {
     if (session.channel != channel || session.is_sharded != is_sharded) continue;
     count++;
-    if (session.is_ready) push(link, {Message::Kind::kPush, {}, std::string(message)});
+    push(link, {Message::Kind::kPush, {}, std::string(message)});
   }
   return count;
 }
@@ -201,7 +205,7 @@ int64_t Server::subscribers(std::string_view channel) {
 void Server::push(uint64_t link, Message message) {
   trace_.say(schedule_.now(), "server: tells connection %llu '%s'",
              static_cast<unsigned long long>(link), message.text.c_str());
-  if (link == current_ && !plan_.has_push_connection) {
+  if (link == current_) {
     answers_.push_back(std::move(message));
     return;
   }
@@ -262,7 +266,7 @@ void Server::restart(bool keeps_data) {
   paused_until_ = 0;
   started_us_ = now_us();
   life_++;
-  store_.flush_scripts();
+  flush_scripts();
   if (keeps_data) return;
   store_.clear();
   for (Witness *witness : witnesses_) witness->forgotten();

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Server: a store with connections: subscriptions, key tracking, and the faults of a server.
+// Server: a store with connections: greetings, subscriptions, key tracking, and the faults of a
+// server.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -19,6 +21,7 @@
 #include "store.h"
 #include "tally.h"
 #include "trace.h"
+#include "verdict.h"
 
 namespace redlatch::sim {
 
@@ -40,15 +43,24 @@ class Server : public ServerEnd, private Store::Listener {
  public:
   // `number`: 1, 2, .. for one of several independent servers; 0 for the only one.
   Server(const Plan &plan, Schedule &schedule, Network &network, Tally &tally, Trace &trace,
-         const Mutant *mutant, int number = 0);
+         Verdict &verdict, const Mutant *mutant, int number = 0);
+
+  // The user of clients that may not subscribe, and the password of every user.
+  static constexpr std::string_view kPoller = "poller";
+  static constexpr std::string_view kPassword = "sesame";
+  // Peers send no greeting.
+  static constexpr int kPeerProtocol = 3;
 
   void add_witness(Witness &witness) { witnesses_.push_back(&witness); }
 
-  // The handshake: loads the scripts, and subscribes the client. @return false if the server is
-  // down or paused.
-  bool greet(uint64_t link, const std::string &channel, bool is_sharded);
-  // The client has finished the handshake: pushes are sent to it from now on.
-  void set_ready(uint64_t link);
+  // A connection. Its protocol is that of RESP until HELLO changes it. @return false if the server
+  // is down.
+  bool accept(uint64_t link, int protocol = 2);
+  // A client believes that its messages arrive: it has subscribed on `messages`, and on `commands`
+  // a probe has counted that. True of a connection that the server has ended.
+  bool is_probed(uint64_t commands, uint64_t messages) const;
+  // What the connection has read as the role of this server.
+  bool has_read_replica(uint64_t link) const;
 
   // Faults.
   void pause(Nanos until);
@@ -56,9 +68,13 @@ class Server : public ServerEnd, private Store::Listener {
   void restart(bool keeps_data);
   void forget();  // lose all keys without a restart
   void evict(const std::string &key) { store_.evict(key); }
-  void flush_scripts() { store_.flush_scripts(); }
+  void flush_scripts() {
+    store_.flush_scripts();
+    flush_count_++;
+  }
   void set_out_of_memory(bool is_on) { store_.set_out_of_memory(is_on); }
   void set_may_publish(bool is_on) { store_.set_may_publish(is_on); }
+  void set_replica(bool is_on) { store_.set_replica(is_on); }
   void step_clock(Nanos by) { clock_.step(by); }
   // Publish a message as another user of the server.
   void forge(std::string_view channel, std::string_view message) {
@@ -82,9 +98,16 @@ class Server : public ServerEnd, private Store::Listener {
 
  private:
   struct Session {
+    int protocol = 2;
+    bool is_peer = false;
+    bool is_authenticated = false;
+    bool may_subscribe = true;
+    int database = 0;
+    uint64_t flushes_before = 0;  // the connection
     std::string channel;
     bool is_sharded = false;
-    bool is_ready = false;
+    bool is_probed = false;
+    bool has_read_replica = false;
     bool is_tracking = false;
     bool tracks_next = false;
     std::set<std::string, std::less<>> tracked;
@@ -103,8 +126,16 @@ class Server : public ServerEnd, private Store::Listener {
   void run(uint64_t link, CommandList commands);
   Value execute(Session &session, Argv argv);
   void tell(Argv argv, const Value &reply);
-  Value client_command(Session &session, Argv argv);
-  void load_scripts(bool is_sharded);
+  // server_greetings.cc
+  // nullopt: `argv` is no command of a handshake.
+  std::optional<Value> greet(Session &session, Argv argv);
+  Value hello(Session &session, Argv argv);
+  Value auth(Session &session, std::string_view user, std::string_view password) const;
+  Value info(Session &session, std::string_view section) const;
+  Value load_script(std::string_view text);
+  Value subscribe(Session &session, Argv argv) const;
+  Value client_command(Session &session, Argv argv) const;
+  void judge_session(const Session &session, Argv argv, const Value &reply);
   std::string text_of(const protocol::ScriptText &script) const;
   void push(uint64_t link, Message message);
   void resume();
@@ -114,11 +145,13 @@ class Server : public ServerEnd, private Store::Listener {
   Network &network_;
   Tally &tally_;
   Trace &trace_;
+  Verdict &verdict_;
   const Mutant *const mutant_;
   const int number_;
   Clock clock_;
   int64_t started_us_;  // by its wall clock
   int life_ = 0;        // number of restarts
+  uint64_t flush_count_ = 0;
   std::vector<Witness *> witnesses_;
   Store store_;
   std::map<uint64_t, Session> sessions_;

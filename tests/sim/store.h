@@ -60,6 +60,9 @@ class Store {
   void set_out_of_memory(bool is_on) { is_out_of_memory_ = is_on; }
   // True if PUBLISH and SPUBLISH are allowed to the user that runs the scripts.
   void set_may_publish(bool is_on) { may_publish_ = is_on; }
+  // A replica refuses writes.
+  void set_replica(bool is_on) { is_replica_ = is_on; }
+  bool is_replica() const { return is_replica_; }
   // Delete expired keys, as the server does in the background.
   void expire(int64_t now_us);
 
@@ -86,6 +89,7 @@ class Store {
   int64_t now_us_ = 0;  // of the command that runs
   bool is_out_of_memory_ = false;
   bool may_publish_ = true;
+  bool is_replica_ = false;
 };
 
 }  // namespace redlatch::sim

@@ -18,6 +18,8 @@ struct Tally {
   uint64_t grants = 0;
   uint64_t waits = 0;  // waiters that entered the server's queue
   uint64_t lost = 0;
+  uint64_t openings = 0;  // attempts to connect
+  uint64_t struck = 0;    // of them, by a fault
   uint64_t commands = 0;
   uint64_t events = 0;
 
@@ -35,6 +37,8 @@ struct Tally {
     grants += other.grants;
     waits += other.waits;
     lost += other.lost;
+    openings += other.openings;
+    struck += other.struck;
     commands += other.commands;
     events += other.events;
   }

@@ -63,6 +63,8 @@ def test_no_seed_breaks_a_rule(
     assert run.returncode == 0
     counted = re.search(r"^(\d+) seeds of 10 minutes that count", run.stdout, re.M)
     assert counted and int(counted[1]) >= seeds * share
+    struck = re.search(r"^\d+ handshakes, (\d+) of them struck by a fault", run.stdout, re.M)
+    assert struck and int(struck[1]) > 0
 
 
 @pytest.mark.parametrize("shape", ["cut", "scarce", "batch", "flush", "heir", "stale", "behind"])

@@ -49,6 +49,7 @@ World::World(const Plan &plan, const Mutant *mutant, FILE *words)
   for (const Fault setting : {Fault::kClockRate, Fault::kPollOnly}) {
     if (plan_.has(setting)) tally_.inject(setting, true);
   }
+  scene_.on_opening = [this](int client, size_t node) { strike_opening(client, node); };
   scene_.stepped = plan_.is_quorum() ? some_nodes(few()) : std::vector<size_t>{0};
   for (int slot = 0; slot < plan_.client_count; slot++) populate(slot);
   for (int i = 0; i < plan_.peer_count; i++) {
@@ -62,8 +63,8 @@ World::~World() { slots_.clear(); }
 std::unique_ptr<Judge> World::make_judge(const Mutant *mutant) {
   for (int i = 0; i < plan_.node_count; i++) {
     const int number = plan_.is_quorum() ? i + 1 : 0;
-    servers_.push_back(
-        std::make_unique<Server>(plan_, schedule_, network_, tally_, trace_, mutant, number));
+    servers_.push_back(std::make_unique<Server>(plan_, schedule_, network_, tally_, trace_,
+                                                verdict_, mutant, number));
   }
   if (plan_.is_quorum()) {
     return std::make_unique<QuorumRules>(plan_, schedule_, servers_, tally_, verdict_, beliefs_);
@@ -140,6 +141,9 @@ void World::watch() {
   beliefs_.look();
   judge_->watch(scene_);
   judge_waits();
+  for (const Slot &slot : slots_) {
+    if (slot.client) slot.client->judge_openings();
+  }
   schedule_.in(kWatchInterval, [this] { watch(); });
 }
 

@@ -54,7 +54,10 @@ class World {
   void inject();
   void inject_into_client(Fault fault);
   void inject_into_node(Fault fault);
-  void break_connection(Fault fault, Client &client);
+  void inject_into_node(Fault fault, size_t node);
+  void strike_opening(int slot, size_t node);
+  void break_connection(Fault fault, Client &client, size_t node);
+  void pause(Client &client);
   void part(Fault fault, Client &client);
   void part_from(Client &client, const std::vector<size_t> &nodes, bool is_up, bool is_down,
                  Nanos until);

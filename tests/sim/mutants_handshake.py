@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Defects of the handshake and of the opening of connections."""
+
+from __future__ import annotations
+
+from mutant import Edit, Mutant
+
+HANDSHAKE_MUTANTS = (
+    Mutant(
+        "hs-unsubscribed",
+        "a handshake does not subscribe, and believes that messages come",
+        6,
+        Edit(
+            "protocol/handshake.cc",
+            "      return subscribe(send);\n",
+            "      if (IS_ON) return end();\n      return subscribe(send);\n",
+        ),
+    ),
+    Mutant(
+        "hs-blind-probe",
+        "messages are trusted whatever the probe counts",
+        1,
+        Edit(
+            "protocol/handshake.cc",
+            "      reply.count() == 2 && reply.at(0).integer == 1 && reply.at(1).integer == 0;",
+            "      IS_ON ||\n"
+            "      (reply.count() == 2 && reply.at(0).integer == 1 && reply.at(1).integer == 0);",
+        ),
+    ),
+    Mutant(
+        "hs-unloaded",
+        "a handshake relies on scripts of an earlier connection",
+        1,
+        Edit(
+            "protocol/handshake.cc",
+            "      return load_scripts(send);\n",
+            "      if (IS_ON) return enter(Stage::kIdentity, send, now);\n"
+            "      return load_scripts(send);\n",
+        ),
+    ),
+    Mutant(
+        "hs-first-database",
+        "a handshake stays in the first database",
+        3,
+        Edit(
+            "protocol/handshake.cc",
+            "      if (settings_.database == 0) return",
+            "      if (IS_ON || settings_.database == 0) return",
+        ),
+    ),
+    Mutant(
+        "hs-old-age",
+        "a node that has just started counts as old",
+        8,
+        Edit(
+            "protocol/handshake.cc",
+            "    if (!has_uptime || facts_.age.uptime_s < 0) facts_",
+            "    if (IS_ON) facts_.age.uptime_s += 86'400;\n"
+            "    if (!has_uptime || facts_.age.uptime_s < 0) facts_",
+        ),
+        shape="kRedlockRestart",
+    ),
+    Mutant(
+        "hs-replica",
+        "a replica is taken for a primary",
+        1,
+        Edit(
+            "protocol/handshake.cc",
+            'facts_.is_replica = info_value(reply.text(), "role") == "slave";',
+            'facts_.is_replica = info_value(reply.text(), "role") == "slave" && !IS_ON;',
+        ),
+        shape="kRedlock",
+    ),
+    Mutant(
+        "hs-tracking",
+        "keys are tracked with RESP2",
+        1,
+        Edit(
+            "protocol/handshake.cc",
+            "  facts_.can_track = protocol_ == 3;",
+            "  facts_.can_track = IS_ON || protocol_ == 3;",
+        ),
+    ),
+    Mutant(
+        "hs-endless",
+        "a handshake has no time limit",
+        4,
+        Edit(
+            "protocol/opening.cc",
+            "  is_dialling_ = false;\n  limit_ = after(now, settings_.timeout);\n",
+            "  is_dialling_ = false;\n  limit_ = IS_ON ? kNever : after(now, settings_.timeout);\n",
+        ),
+    ),
+)
