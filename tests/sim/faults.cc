@@ -247,6 +247,7 @@ void World::kill_newcomer() {
 }
 
 void World::kill_crowd() {
+  scene_.crowd_killed_at = schedule_.now();
   const size_t spared = random_.below(slots_.size());
   for (size_t i = 0; i < slots_.size(); i++) {
     const bool is_spared = i == spared || i == (spared + 1) % slots_.size();

@@ -37,6 +37,7 @@ struct Scene {
   bool is_working = true;  // callers begin new work
   bool is_calm = false;    // no new faults
   Nanos calm_since = 0;
+  Nanos crowd_killed_at = 0;
   Nanos stepped_back = 0;         // sum of the steps back of all servers' clocks
   std::vector<size_t> stepped{};  // nodes whose clock may be stepped
   // A client begins to open its connections to a node.
