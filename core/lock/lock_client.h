@@ -113,7 +113,7 @@ class LockClient final : public LockService {
   std::string_view blocker_of(std::string_view name) const;
   // "; holder: " and the name of a client; empty if not known.
   std::string holder_text(std::string_view cid) const;
-  // CommandKind again for what `request` waits for.
+  // Ask again for what `request` waits for.
   void poll(Request &request, Nanos now) {
     if (request.record != nullptr) ask(*request.record, now);
   }

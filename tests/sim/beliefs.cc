@@ -79,7 +79,7 @@ void Beliefs::begin(const std::string &name, Holder holder) {
   if (excused_.contains(holder.token)) holder.is_excused = true;
   if (holder.is_excused) excused_.insert(holder.token);  // also for later local hand-offs
   if (holder.lease) {
-    tally_.grants++;
+    stats_.grants++;
     judge_fence(name, entry, holder);
     entry.pass_count = entry.last_token == holder.token ? entry.pass_count + 1 : 0;
     entry.last_token = holder.token;

@@ -15,7 +15,7 @@
 
 #include "lock/request.h"
 #include "schedule.h"
-#include "tally.h"
+#include "stats.h"
 #include "value.h"
 #include "verdict.h"
 
@@ -25,8 +25,8 @@ class Judge;
 
 class Beliefs {
  public:
-  Beliefs(Schedule &schedule, Tally &tally, Trace &trace, Verdict &verdict)
-      : schedule_(schedule), tally_(tally), trace_(trace), verdict_(verdict) {}
+  Beliefs(Schedule &schedule, Stats &stats, Trace &trace, Verdict &verdict)
+      : schedule_(schedule), stats_(stats), trace_(trace), verdict_(verdict) {}
 
   struct Holder {
     int client;  // its slot; negative for a client of another library
@@ -92,7 +92,7 @@ class Beliefs {
   void judge_fence(const std::string &name, Name &entry, const Holder &holder);
 
   Schedule &schedule_;
-  Tally &tally_;
+  Stats &stats_;
   Trace &trace_;
   Verdict &verdict_;
   const Judge *judge_ = nullptr;

@@ -24,19 +24,19 @@ std::string lock_name(int number) {
   return kNames[number % 4];
 }
 
-Caller::Caller(Scene &scene, Client &client, uint64_t stream)
-    : scene_(scene),
+Caller::Caller(Context &context, Client &client, uint64_t stream)
+    : context_(context),
       client_(client),
-      random_(scene.plan.seed, stream),
+      random_(context.plan.seed, stream),
       is_alive_(std::make_shared<bool>(true)) {}
 
 Caller::~Caller() { *is_alive_ = false; }
 
 void Caller::later(Nanos delay, void (Caller::*action)()) {
-  scene_.schedule.in(delay, [this, action, turn = turn_, alive = is_alive_] {
+  context_.schedule.in(delay, [this, action, turn = turn_, alive = is_alive_] {
     if (!*alive || turn != turn_) return;
     if (client_.is_paused()) {
-      return later(client_.paused_until() - scene_.schedule.now(), action);
+      return later(client_.paused_until() - context_.schedule.now(), action);
     }
     (this->*action)();
   });
@@ -47,18 +47,18 @@ void Caller::begin() { later(random_.between(0, 200 * kMs), &Caller::act); }
 void Caller::think() {
   turn_++;
   const bool is_quick = random_.chance(300);
-  later(random_.between(0, is_quick ? 2 * kMs : scene_.plan.think_max), &Caller::act);
+  later(random_.between(0, is_quick ? 2 * kMs : context_.plan.think_max), &Caller::act);
 }
 
 std::string Caller::any_name() {
-  return lock_name(static_cast<int>(random_.below(static_cast<size_t>(scene_.plan.name_count))));
+  return lock_name(static_cast<int>(random_.below(static_cast<size_t>(context_.plan.name_count))));
 }
 
 void Caller::act() {
-  if (!scene_.is_working) return;
+  if (!context_.is_working) return;
   const int64_t what = random_.between(0, 99);
-  if (what < 2 && !scene_.plan.is_quorum()) return inspect();
-  if (what < 2 + scene_.plan.force_percent && scene_.plan.has(Fault::kForce)) return force();
+  if (what < 2 && !context_.plan.is_quorum()) return inspect();
+  if (what < 2 + context_.plan.force_percent && context_.plan.has(Fault::kForce)) return force();
   acquire();
 }
 
@@ -79,7 +79,7 @@ void Caller::start(Request::Op op, void (Caller::*then)(), const Fill &fill) {
 // ---- taking ------------------------------------------------------------------------------------
 
 lock::AcquireOptions Caller::options() {
-  const Plan &plan = scene_.plan;
+  const Plan &plan = context_.plan;
   lock::AcquireOptions options;
   const int64_t low = plan.lease_min / kMs;
   const int64_t high = random_.chance(600) ? std::min<int64_t>(plan.lease_max / kMs, low + 400)
@@ -89,7 +89,7 @@ lock::AcquireOptions Caller::options() {
   options.is_confirmed = random_.chance(100);
   options.local_burst =
       random_.chance(600) ? kDefaultLocalBurst : static_cast<int>(random_.between(0, 3));
-  if (scene_.plan.kills_crowds()) options.local_burst = 0;
+  if (context_.plan.kills_crowds()) options.local_burst = 0;
   if (random_.chance(200)) options.label = "deploy";
   if (plan.foreign_burst > 0) {
     options.foreign = {plan.foreign_burst, kDefaultForeignWindowMs};
@@ -103,7 +103,7 @@ lock::AcquireOptions Caller::options() {
 
 // Owners of a hash are shared by all clients; owners of a read-write lock belong to one client.
 void Caller::share(lock::AcquireOptions &options) {
-  const Plan &plan = scene_.plan;
+  const Plan &plan = context_.plan;
   options.format = plan.format;
   if (random_.chance(10 * plan.read_percent)) options.mode = protocol::Mode::kRead;
   const bool is_hash = plan.format == protocol::Format::kHash;
@@ -116,32 +116,32 @@ void Caller::acquire() {
   const int64_t limit_ms = random_.between(20, 5'000);
   auto chosen = options();
   name_ = any_name();
-  asked_at_ = scene_.schedule.now();
+  asked_at_ = context_.schedule.now();
   start(Request::Op::kAcquire, &Caller::on_acquired, [&](Request &request) {
     request.name = name_;
     request.wait_ms = kind < 55 ? -1 : kind < 80 ? limit_ms : 0;
     request.options = std::move(chosen);
     request.lease = std::make_shared<lock::Lease>();
   });
-  if (scene_.plan.has(Fault::kCancel) && random_.chance(150)) {
+  if (context_.plan.has(Fault::kCancel) && random_.chance(150)) {
     later(random_.between(0, 500 * kMs), &Caller::cancel);
   }
 }
 
 void Caller::cancel() {
   if (!request_ || request_->is_finished()) return;
-  scene_.tally.inject(Fault::kCancel, true);
+  context_.stats.inject(Fault::kCancel, true);
   client_.cancel(*request_);
 }
 
 // Rule: a wait ends within its limit. A process that was paused may be late.
 void Caller::judge_wait(const Request &request) {
-  const Nanos took = scene_.schedule.now() - asked_at_;
+  const Nanos took = context_.schedule.now() - asked_at_;
   const Nanos limit = request.wait_ms * kMs + request.wait_ms * kMs / 100 + kWaitSlack;
-  if (request.wait_ms <= 0 || scene_.plan.has(Fault::kPause) || took <= limit) return;
-  scene_.verdict.broken("a wait ends in time", name_ + ": " + std::to_string(took / kMs) +
-                                                   " ms instead of " +
-                                                   std::to_string(request.wait_ms));
+  if (request.wait_ms <= 0 || context_.plan.has(Fault::kPause) || took <= limit) return;
+  context_.verdict.broken("a wait ends in time", name_ + ": " + std::to_string(took / kMs) +
+                                                     " ms instead of " +
+                                                     std::to_string(request.wait_ms));
 }
 
 void Caller::on_acquired() {
@@ -149,7 +149,7 @@ void Caller::on_acquired() {
   if (request->op == Request::Op::kAcquire) judge_wait(*request);
   if (request->status.load() != Status::kOk) return think();
   lease_ = request->lease;
-  if (request->options.max_hold > 0) scene_.tally.inject(Fault::kMaxHold, true);
+  if (request->options.max_hold > 0) context_.stats.inject(Fault::kMaxHold, true);
   hold();
 }
 
@@ -157,7 +157,7 @@ bool Caller::take(const GivenLease &given) {
   if (!is_idle() || client_.is_paused()) return false;
   auto chosen = options();
   name_ = given.name;
-  scene_.tally.inject(Fault::kAttach, true);
+  context_.stats.inject(Fault::kAttach, true);
   start(Request::Op::kAttach, &Caller::on_acquired, [&](Request &request) {
     request.name = given.name;
     request.inquiry->token = given.token;
@@ -173,14 +173,14 @@ bool Caller::take(const GivenLease &given) {
 
 void Caller::hold() {
   turn_++;
-  Nanos time = random_.between(0, scene_.plan.hold_max);
+  Nanos time = random_.between(0, context_.plan.hold_max);
   // Some holds are longer than their lease, which ends if it is not renewed.
-  const bool is_long = random_.chance(scene_.plan.is_of_rates() ? 500 : 30);
-  if (scene_.is_working && is_long) time = random_.between(0, 2 * scene_.plan.lease_max);
-  const bool is_handed_over = scene_.plan.shape == Shape::kHandover && random_.chance(600);
+  const bool is_long = random_.chance(context_.plan.is_of_rates() ? 500 : 30);
+  if (context_.is_working && is_long) time = random_.between(0, 2 * context_.plan.lease_max);
+  const bool is_handed_over = context_.plan.scenario == Scenario::kHandover && random_.chance(600);
   if (is_handed_over) return later(time / 2, &Caller::detach);
   if (random_.chance(80)) return later(time / 2, &Caller::give_back);
-  const int climb_chance = 10 * scene_.plan.climb_percent;
+  const int climb_chance = 10 * context_.plan.climb_percent;
   if (climb_chance > 0 && random_.chance(climb_chance)) return later(time / 2, &Caller::climb);
   later(time, &Caller::release);
 }
@@ -191,7 +191,7 @@ void Caller::climb() {
   const bool is_up = lease_->mode.load() == protocol::Mode::kRead;
   const int64_t kind = random_.between(0, 99);
   const int64_t limit_ms = random_.between(20, 5'000);
-  asked_at_ = scene_.schedule.now();
+  asked_at_ = context_.schedule.now();
   const auto op = is_up ? Request::Op::kUpgrade : Request::Op::kDowngrade;
   start(op, &Caller::on_climbed, [&](Request &request) {
     request.lease = lease_;
@@ -199,7 +199,7 @@ void Caller::climb() {
     const int64_t longest_ms = client_.is_polling() ? limit_ms : -1;
     if (is_up) request.wait_ms = kind < 40 ? longest_ms : kind < 75 ? limit_ms : 0;
   });
-  if (is_up && scene_.plan.has(Fault::kCancel) && random_.chance(150)) {
+  if (is_up && context_.plan.has(Fault::kCancel) && random_.chance(150)) {
     later(random_.between(0, 500 * kMs), &Caller::cancel);
   }
 }
@@ -211,8 +211,8 @@ void Caller::on_climbed() {
   turn_++;
   const bool is_in_the_way = request->status.load() == Status::kDeadlock;
   const bool goes_back = !is_in_the_way && random_.chance(200);
-  const bool is_long = scene_.is_working && random_.chance(50);
-  const Nanos longest = is_long ? scene_.plan.lease_max : scene_.plan.hold_max / 2;
+  const bool is_long = context_.is_working && random_.chance(50);
+  const Nanos longest = is_long ? context_.plan.lease_max : context_.plan.hold_max / 2;
   const Nanos time = is_in_the_way ? 0 : random_.between(0, longest);
   later(time, goes_back ? &Caller::climb : &Caller::release);
 }
@@ -221,14 +221,14 @@ void Caller::on_climbed() {
 void Caller::give_back() {
   if (!lease_) return think();
   const int64_t way = random_.between(0, 9);
-  if (way < 5 || !scene_.is_working) {
+  if (way < 5 || !context_.is_working) {
     return start(Request::Op::kExtend, &Caller::on_extended, [&](Request &request) {
       request.lease = lease_;
       request.extend_to =
-          random_.between(scene_.plan.lease_min / kMs, scene_.plan.lease_max / kMs) * kMs;
+          random_.between(context_.plan.lease_min / kMs, context_.plan.lease_max / kMs) * kMs;
     });
   }
-  if (way >= 8 && scene_.plan.has(Fault::kAttach)) return detach();
+  if (way >= 8 && context_.plan.has(Fault::kAttach)) return detach();
   client_.abandon(*std::exchange(lease_, nullptr));
   think();
 }
@@ -242,7 +242,7 @@ void Caller::detach() {
   if (kind == 0 && on_given) {
     on_given(given);
     turn_++;
-    return later(random_.between(0, scene_.plan.hold_max), &Caller::release);
+    return later(random_.between(0, context_.plan.hold_max), &Caller::release);
   }
   start(Request::Op::kDetach, &Caller::on_detached,
         [&](Request &request) { request.lease = lease_; });
@@ -263,7 +263,7 @@ void Caller::on_detached() {
 void Caller::on_extended() {
   request_ = nullptr;
   turn_++;
-  later(random_.between(0, scene_.plan.hold_max / 2), &Caller::release);
+  later(random_.between(0, context_.plan.hold_max / 2), &Caller::release);
 }
 
 void Caller::release() {
@@ -286,7 +286,7 @@ void Caller::ask(Request::Op op) {
 void Caller::inspect() { ask(Request::Op::kInspect); }
 
 void Caller::force() {
-  scene_.tally.inject(Fault::kForce, false);
+  context_.stats.inject(Fault::kForce, false);
   ask(Request::Op::kForce);
 }
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "client.h"
+#include "context.h"
 #include "random.h"
-#include "scene.h"
 
 namespace redlatch::sim {
 
@@ -23,7 +23,7 @@ struct GivenLease {
 
 class Caller {
  public:
-  Caller(Scene &scene, Client &client, uint64_t stream);
+  Caller(Context &context, Client &client, uint64_t stream);
   ~Caller();
   Caller(const Caller &) = delete;
   Caller &operator=(const Caller &) = delete;
@@ -66,7 +66,7 @@ class Caller {
   void share(lock::AcquireOptions &options);
   std::string any_name();
 
-  Scene &scene_;
+  Context &context_;
   Client &client_;
   Random random_;
   const std::shared_ptr<bool> is_alive_;

@@ -22,7 +22,7 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// The report of a worker process: lines `kind seed text`, and a tally at the end.
+// The report of a worker process: lines `kind seed text`, and the stats at the end.
 class Report {
  public:
   explicit Report(FILE *out) : out_(out) {}
@@ -40,7 +40,7 @@ class Report {
     fwrite(&findings.counted, sizeof findings.counted, 1, out_);
     fwrite(&findings.simulated, sizeof findings.simulated, 1, out_);
     fwrite(&findings.cpu_s, sizeof findings.cpu_s, 1, out_);
-    fwrite(&findings.tally, sizeof findings.tally, 1, out_);
+    fwrite(&findings.stats, sizeof findings.stats, 1, out_);
   }
 
  private:
@@ -70,11 +70,11 @@ bool read_report(FILE *in, Findings &findings) {
     is_complete = fread(&part.counted, sizeof part.counted, 1, in) == 1 &&
                   fread(&part.simulated, sizeof part.simulated, 1, in) == 1 &&
                   fread(&part.cpu_s, sizeof part.cpu_s, 1, in) == 1 &&
-                  fread(&part.tally, sizeof part.tally, 1, in) == 1;
+                  fread(&part.stats, sizeof part.stats, 1, in) == 1;
     findings.counted += part.counted;
     findings.simulated += part.simulated;
     findings.cpu_s += part.cpu_s;
-    findings.tally.add(part.tally);
+    findings.stats.add(part.stats);
   }
   free(line);
   return is_complete;
@@ -110,7 +110,7 @@ void work(const Orders &orders, Begun &begun, FILE *out) {
     }
     mine.counted++;
     mine.simulated += result.simulated;
-    mine.tally.add(result.tally);
+    mine.stats.add(result.stats);
   }
   mine.cpu_s = static_cast<double>(clock()) / CLOCKS_PER_SEC;
   report.end(mine);
@@ -119,8 +119,9 @@ void work(const Orders &orders, Begun &begun, FILE *out) {
 }  // namespace
 
 Plan plan_of(uint64_t seed, const Orders &orders) {
-  const Shape usual = orders.is_redlock ? Plan::redlock_shape_of(seed) : Plan::shape_of(seed);
-  Plan plan = Plan::of(seed, orders.duration, orders.shape.value_or(usual));
+  const Scenario usual =
+      orders.is_redlock ? Plan::redlock_scenario_of(seed) : Plan::scenario_of(seed);
+  Plan plan = Plan::of(seed, orders.duration, orders.scenario.value_or(usual));
   for (const Fault fault : orders.without) plan.do_without(fault);
   return plan;
 }
@@ -168,20 +169,20 @@ std::string Findings::summary(const Orders &orders) const {
            "%" PRIu64 " grants (%.0f a minute; %" PRIu64
            " after a wait in the server's queue), %" PRIu64 " leases lost, %" PRIu64
            " commands, %" PRIu64 " events\n",
-           tally.grants, static_cast<double>(tally.grants) / std::max(hours * 60, 1e-9),
-           tally.waits, tally.lost, tally.commands, tally.events);
+           stats.grants, static_cast<double>(stats.grants) / std::max(hours * 60, 1e-9),
+           stats.waits, stats.lost, stats.commands, stats.events);
   text += line;
   snprintf(line, sizeof line, "%" PRIu64 " handshakes, %" PRIu64 " of them struck by a fault\n",
-           tally.openings, tally.struck);
+           stats.openings, stats.struck);
   text += line;
   snprintf(line, sizeof line, "%.0f s on %d cores: %.0f times real time and %.0f events/s a core\n",
            wall_s, orders.jobs, hours * 3600 / std::max(cpu_s, 1e-9),
-           static_cast<double>(tally.events) / std::max(cpu_s, 1e-9));
+           static_cast<double>(stats.events) / std::max(cpu_s, 1e-9));
   text += line;
   text += "fault            injected        hit something\n";
   for (size_t i = 0; i < kFaultCount; i++) {
     snprintf(line, sizeof line, "%-15s %9" PRIu64 "  %9" PRIu64 "\n",
-             std::string(name_of(static_cast<Fault>(i))).c_str(), tally.injected[i], tally.hits[i]);
+             std::string(name_of(static_cast<Fault>(i))).c_str(), stats.injected[i], stats.hits[i]);
     text += line;
   }
   std::map<std::string, int> reasons;

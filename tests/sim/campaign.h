@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "plan.h"
-#include "tally.h"
+#include "stats.h"
 #include "world.h"
 
 namespace redlatch::sim {
@@ -21,8 +21,8 @@ struct Orders {
   int wall_minutes = 0;  // if set, run as many seeds as fit, instead of seed_count
   int jobs = 1;
   Nanos duration = 0;
-  std::optional<Shape> shape;  // of every run; otherwise it follows from the seed
-  bool is_redlock = false;     // choose from the shapes of quorums only
+  std::optional<Scenario> scenario;  // of every run; otherwise it follows from the seed
+  bool is_redlock = false;           // choose from the scenarios of quorums only
   std::vector<Fault> without;
   const Mutant *mutant = nullptr;
 };
@@ -33,7 +33,7 @@ struct Findings {
   Nanos simulated = 0;     // simulated time of the runs that count
   double cpu_s = 0;
   double wall_s = 0;
-  Tally tally;  // of the runs that count
+  Stats stats;  // of the runs that count
   struct Broken {
     uint64_t seed;
     std::string text;

@@ -25,21 +25,21 @@ Clock clock_of(const Plan &plan, int slot, uint64_t life) {
 
 }  // namespace
 
-Client::Client(Scene &scene, int slot, uint64_t life)
-    : scene_(scene),
+Client::Client(Context &context, int slot, uint64_t life)
+    : context_(context),
       slot_(slot),
-      clock_(clock_of(scene.plan, slot, life)),
-      random_(scene.plan.seed, 500 + static_cast<uint64_t>(slot) + life * 1000),
+      clock_(clock_of(context.plan, slot, life)),
+      random_(context.plan.seed, 500 + static_cast<uint64_t>(slot) + life * 1000),
       is_alive_(std::make_shared<bool>(true)) {
-  for (size_t node = 0; node < scene.servers.size(); node++) {
+  for (size_t node = 0; node < context.servers.size(); node++) {
     Settings settings;
-    settings.name_space = "app:";
+    settings.name_space = kNamespace;
     settings.holder = "client " + std::to_string(slot);
     settings.host = "node" + std::to_string(node);
-    settings.timeout = scene.plan.timeout;
-    settings.connect_timeout = scene.plan.timeout;
-    settings.database = scene.plan.database;
-    const bool has_password = scene.plan.has_password || is_polling();
+    settings.timeout = context.plan.timeout;
+    settings.connect_timeout = context.plan.timeout;
+    settings.database = context.plan.database;
+    const bool has_password = context.plan.has_password || is_polling();
     if (has_password) settings.password = Server::kPassword;
     if (is_polling()) settings.user = Server::kPoller;
     settings_.push_back(std::move(settings));
@@ -49,7 +49,7 @@ Client::Client(Scene &scene, int slot, uint64_t life)
 }
 
 void Client::make_service() {
-  const Plan &plan = scene_.plan;
+  const Plan &plan = context_.plan;
   quorum_settings_.node_timeout = plan.node_timeout;
   quorum_settings_.restart_guard = plan.guard == Plan::Guard::kOff ? 0 : plan.restart_guard;
   quorum_settings_.is_durable = plan.guard == Plan::Guard::kDurable;
@@ -76,17 +76,17 @@ Client::~Client() {
 }
 
 void Client::tell(const char *what, const lock::Request &request) {
-  if (!scene_.trace.is_told()) return;
+  if (!context_.trace.is_told()) return;
   static const char *const kOps[] = {"connect", "acquire",   "release", "extend",
                                      "upgrade", "downgrade", "attach",  "inspect",
                                      "force",   "list",      "raise",   "detach"};
   const std::string &name =
       request.name.empty() && request.lease ? request.lease->name : request.name;
-  scene_.trace.say(scene_.schedule.now(), "client %d %s %s of %s, wait %lld, lease %lld ms: %d %s",
-                   slot_, what, kOps[static_cast<size_t>(request.op)], name.c_str(),
-                   static_cast<long long>(request.wait_ms),
-                   static_cast<long long>(request.options.lease / kMs),
-                   static_cast<int>(request.status.load()), request.message.c_str());
+  context_.trace.say(
+      context_.schedule.now(), "client %d %s %s of %s, wait %lld, lease %lld ms: %d %s", slot_,
+      what, kOps[static_cast<size_t>(request.op)], name.c_str(),
+      static_cast<long long>(request.wait_ms), static_cast<long long>(request.options.lease / kMs),
+      static_cast<int>(request.status.load()), request.message.c_str());
 }
 
 bool Client::is_through() const {
@@ -99,7 +99,7 @@ bool Client::is_through() const {
 // Every call of the service goes through here.
 template <class Call>
 void Client::call(const Call &call) {
-  scene_.beliefs.look();
+  context_.beliefs.look();
   {
     const CoreMemory::Scope scope;
     call(*service_, now());
@@ -110,9 +110,9 @@ void Client::call(const Call &call) {
 // Run an action of this process later: after a pause, and not if the process has ended.
 template <class Action>
 void Client::later(Nanos delay, Action action) {
-  scene_.schedule.in(delay, [this, action, alive = is_alive_] {
+  context_.schedule.in(delay, [this, action, alive = is_alive_] {
     if (!*alive) return;
-    if (is_paused()) return later(paused_until_ - scene_.schedule.now(), action);
+    if (is_paused()) return later(paused_until_ - context_.schedule.now(), action);
     action();
   });
 }
@@ -122,7 +122,7 @@ void Client::start(const RequestPtr &request, std::function<void()> done) {
   calls_.emplace(request.get(), std::pair(request, std::move(done)));
   // A caller that asks for a downgrade counts as a reader from now on.
   if (request->op == lock::Request::Op::kDowngrade) {
-    scene_.beliefs.change(*request->lease, protocol::Mode::kRead);
+    context_.beliefs.change(*request->lease, protocol::Mode::kRead);
   }
   call([&](lock::LockService &service, Nanos now) { service.start(request, now); });
 }
@@ -147,7 +147,7 @@ void Client::shut_down() {
 
 void Client::send(size_t node, std::span<const std::string_view> argv) {
   const CoreMemory::Pause pause;
-  scene_.judge.sent(node, slot_, argv);
+  context_.judge.sent(node, slot_, argv);
   wires_[node]->out.emplace_back(argv);
 }
 
@@ -163,26 +163,26 @@ void Client::finished(lock::Request &request) {
       break;
     case lock::Request::Op::kDetach:
       // The detach failed, and the lease is held as before.
-      if (is_held(*request.lease) && !scene_.beliefs.is_known(*request.lease)) {
+      if (is_held(*request.lease) && !context_.beliefs.is_known(*request.lease)) {
         Beliefs::Holder holder{slot_, &clock_, request.lease, 0, request.lease->token};
         holder.mode = request.lease->mode;
         holder.is_attached = true;
-        scene_.beliefs.begin(request.lease->name, std::move(holder));
+        context_.beliefs.begin(request.lease->name, std::move(holder));
       }
       break;
     case lock::Request::Op::kUpgrade:
-      if (is_ok) scene_.beliefs.change(*request.lease, protocol::Mode::kWrite);
+      if (is_ok) context_.beliefs.change(*request.lease, protocol::Mode::kWrite);
       [[fallthrough]];
     default:
-      if (is_ok) scene_.judge.succeeded(request);
+      if (is_ok) context_.judge.succeeded(request);
       break;
   }
   // The product's message for a reply that it cannot read.
   if (request.message.find("unexpected answer") != std::string::npos) {
-    scene_.verdict.broken("every answer is understood", request.message);
+    context_.verdict.broken("every answer is understood", request.message);
   }
   tell("ends", request);
-  scene_.trace.mix(static_cast<uint64_t>(request.status.load()) + 17);
+  context_.trace.mix(static_cast<uint64_t>(request.status.load()) + 17);
   done_.push_back(std::move(found->second.second));
   calls_.erase(found);
 }
@@ -193,42 +193,42 @@ void Client::believe(const lock::Request &request) {
   holder.mode = request.lease->mode;
   if (request.options.format == protocol::Format::kHash) holder.owner = request.options.owner;
   holder.is_attached = request.op == lock::Request::Op::kAttach;
-  scene_.judge.granted(request, heard_at_, holder);
-  scene_.beliefs.begin(request.lease->name, std::move(holder));
+  context_.judge.granted(request, heard_at_, holder);
+  context_.beliefs.begin(request.lease->name, std::move(holder));
   given_up_.erase(request.lease->token);
 }
 
 void Client::lease_ended(lock::Lease &lease) {
   const CoreMemory::Pause pause;
   const auto state = lease.state.load();
-  if (state == lock::Lease::kLost) scene_.tally.lost++;
+  if (state == lock::Lease::kLost) context_.stats.lost++;
   if (state != lock::Lease::kDetached) given_up_.insert(lease.token);
-  scene_.trace.say(scene_.schedule.now(), "%s: client %d ends %s: %s %s", lease.name.c_str(), slot_,
-                   lease.token.c_str(),
-                   state == lock::Lease::kLost ? "lost" : "given back or detached",
-                   lease.reason.c_str());
-  scene_.beliefs.end(lease);
+  context_.trace.say(context_.schedule.now(), "%s: client %d ends %s: %s %s", lease.name.c_str(),
+                     slot_, lease.token.c_str(),
+                     state == lock::Lease::kLost ? "lost" : "given back or detached",
+                     lease.reason.c_str());
+  context_.beliefs.end(lease);
 }
 
 // ---- the shell ---------------------------------------------------------------------------------
 
 void Client::settle() {
   // A local hand-off has erased its token from given_up_: it is held, and may be renewed.
-  for (const std::string &token : given_up_) scene_.judge.given_up(token);
+  for (const std::string &token : given_up_) context_.judge.given_up(token);
   given_up_.clear();
-  scene_.beliefs.judge();
-  scene_.judge.judge_client(slot_);
+  context_.beliefs.judge();
+  context_.judge.judge_client(slot_);
   for (const auto &wire : wires_) {
     if (std::exchange(wire->is_dropped, false)) {
       disconnect(*wire);
     }
     if (wire->is_up && !wire->out.empty()) {
-      scene_.network.send_up(wire->link, std::exchange(wire->out, {}));
+      context_.network.send_up(wire->link, std::exchange(wire->out, {}));
     }
     wire->out.clear();
   }
   for (auto &done : std::exchange(done_, {})) {
-    if (done) scene_.schedule.in(random_.between(0, kSchedulingLimit), std::move(done));
+    if (done) context_.schedule.in(random_.between(0, kSchedulingLimit), std::move(done));
   }
   for (const auto &wire : wires_) connect(*wire);
   arm();
@@ -236,7 +236,7 @@ void Client::settle() {
 
 void Client::hang_up(Wire &wire, Network::Ending ending) {
   for (uint64_t *link : {&wire.link, &wire.messages_link}) {
-    if (*link != 0) scene_.network.close(*link, ending);
+    if (*link != 0) context_.network.close(*link, ending);
     *link = 0;
   }
   wire.early.clear();
@@ -247,8 +247,8 @@ void Client::hang_up(Wire &wire, Network::Ending ending) {
 void Client::disconnect(Wire &wire) {
   hang_up(wire, Network::Ending::kSoon);
   later(random_.between(0, kSchedulingLimit), [this, &wire] {
-    scene_.trace.say(scene_.schedule.now(), "client %d is disconnected from node %zu", slot_,
-                     wire.node);
+    context_.trace.say(context_.schedule.now(), "client %d is disconnected from node %zu", slot_,
+                       wire.node);
     call([&](lock::LockService &service, Nanos now) { service.on_disconnected(wire.node, now); });
   });
 }
@@ -264,15 +264,15 @@ void Client::connect(Wire &wire) {
                          now());
   }
   wire.attempt++;
-  wire.opened_at = scene_.schedule.now();
-  scene_.tally.openings++;
-  scene_.on_opening(slot_, wire.node);
+  wire.opened_at = context_.schedule.now();
+  context_.stats.openings++;
+  context_.on_opening(slot_, wire.node);
   dial(wire);
 }
 
 void Client::dial(Wire &wire) {
   watch_limit(wire);
-  const Nanos way = scene_.network.delay() + scene_.network.delay();
+  const Nanos way = context_.network.delay() + context_.network.delay();
   later(way, [this, &wire, attempt = wire.attempt] {
     if (wire.opening && wire.attempt == attempt) dialled(wire);
   });
@@ -280,10 +280,10 @@ void Client::dial(Wire &wire) {
 
 // A server that is down refuses at once. If it cannot be reached the limit ends the attempt.
 void Client::dialled(Wire &wire) {
-  if (scene_.schedule.now() < wire.blocked_until) return;
+  if (context_.schedule.now() < wire.blocked_until) return;
   const bool is_for_messages = wire.opening->wire() == protocol::Opening::Wire::kMessages;
   uint64_t &link = is_for_messages ? wire.messages_link : wire.link;
-  link = scene_.network.open(wire, server(wire), is_for_messages);
+  link = context_.network.open(wire, server(wire), is_for_messages);
   if (!server(wire).accept(link)) {
     return fail_connect(wire, failure(Status::kUnavailable, "the server is not reachable"));
   }
@@ -303,12 +303,12 @@ void Client::open(Wire &wire, const Event &event) {
     const CoreMemory::Scope scope;
     event(protocol::Opening::Send(send));
   }
-  if (const char *broken = opening.check()) scene_.verdict.broken("an opening is legal", broken);
+  if (const char *broken = opening.check()) context_.verdict.broken("an opening is legal", broken);
   if (opening.is_over()) return finish_connect(wire);
   if (opening.is_dialling()) return dial(wire);
   const bool is_for_messages = opening.wire() == protocol::Opening::Wire::kMessages;
   if (!out.empty()) {
-    scene_.network.send_up(is_for_messages ? wire.messages_link : wire.link, std::move(out));
+    context_.network.send_up(is_for_messages ? wire.messages_link : wire.link, std::move(out));
   }
   watch_limit(wire);
 }
@@ -336,7 +336,7 @@ void Client::watch_limit(Wire &wire) {
   if (wire.limit == wire.opening->limit()) return;
   wire.limit = wire.opening->limit();
   if (wire.limit == kNever) return;
-  const Nanos left = std::max<Nanos>(clock_.when(wire.limit) - scene_.schedule.now(), 0);
+  const Nanos left = std::max<Nanos>(clock_.when(wire.limit) - context_.schedule.now(), 0);
   later(left, [this, &wire, attempt = wire.attempt, limit = wire.limit] {
     if (!wire.opening || wire.attempt != attempt || wire.opening->limit() != limit) return;
     fail_connect(wire, failure(Status::kUnavailable, "no answer within the time limit"));
@@ -347,7 +347,7 @@ void Client::finish_connect(Wire &wire) {
   const Outcome outcome = wire.opening->outcome();
   if (!outcome.ok()) return fail_connect(wire, outcome);
   if (!wire.opening->has_messages() && wire.messages_link != 0) {
-    scene_.network.close(std::exchange(wire.messages_link, 0), Network::Ending::kSoon);
+    context_.network.close(std::exchange(wire.messages_link, 0), Network::Ending::kSoon);
   }
   judge_opening(wire);
   const CoreMemory::Scope scope;
@@ -355,11 +355,11 @@ void Client::finish_connect(Wire &wire) {
   end_opening(wire);
   const CoreMemory::Pause pause;
   wire.is_up = true;
-  scene_.trace.say(scene_.schedule.now(), "client %d is connected to node %zu, %s, up %lld s",
-                   slot_, wire.node, facts.run_id.c_str(),
-                   static_cast<long long>(facts.age.uptime_s));
+  context_.trace.say(context_.schedule.now(), "client %d is connected to node %zu, %s, up %lld s",
+                     slot_, wire.node, facts.run_id.c_str(),
+                     static_cast<long long>(facts.age.uptime_s));
   if (!wire.run_id.empty() && wire.run_id != facts.run_id) {
-    scene_.judge.learnt_of_restart(wire.node, service_->channel());
+    context_.judge.learnt_of_restart(wire.node, service_->channel());
   }
   wire.run_id = facts.run_id;
   call([&](lock::LockService &service, Nanos now) { service.on_connected(wire.node, facts, now); });
@@ -369,11 +369,11 @@ void Client::finish_connect(Wire &wire) {
 
 // Two dials, two handshakes, an identity and a probe, and the error of the clock.
 void Client::judge_openings() const {
-  const Nanos limit = 6 * scene_.plan.timeout + scene_.plan.timeout / 10 + kSecond;
+  const Nanos limit = 6 * context_.plan.timeout + context_.plan.timeout / 10 + kSecond;
   for (const auto &wire : wires_) {
     const Nanos begin = std::max(wire->opened_at, paused_until_);
-    if (!wire->opening || scene_.schedule.now() - begin < limit) continue;
-    scene_.verdict.broken("an opening ends within its limits", "client " + std::to_string(slot_));
+    if (!wire->opening || context_.schedule.now() - begin < limit) continue;
+    context_.verdict.broken("an opening ends within its limits", "client " + std::to_string(slot_));
   }
 }
 
@@ -382,24 +382,24 @@ void Client::judge_opening(const Wire &wire) {
   const ServerFacts &facts = wire.opening->facts();
   const uint64_t messages = wire.messages_link != 0 ? wire.messages_link : wire.link;
   const auto broken = [&](std::string_view rule) {
-    scene_.verdict.broken(rule, "client " + std::to_string(slot_));
+    context_.verdict.broken(rule, "client " + std::to_string(slot_));
   };
   if (facts.is_push_trusted && !server(wire).is_probed(wire.link, messages)) {
     broken("messages are trusted after a probe");
   }
-  if (facts.is_sharded != scene_.plan.is_sharded ||
-      facts.can_track != (scene_.plan.protocol == 3)) {
+  if (facts.is_sharded != context_.plan.is_sharded ||
+      facts.can_track != (context_.plan.protocol == 3)) {
     broken("a handshake finds out what the server understands");
   }
   if (facts.is_replica != server(wire).has_read_replica(wire.link) &&
-      scene_.network.is_open(wire.link)) {
+      context_.network.is_open(wire.link)) {
     broken("a handshake knows a replica");
   }
 }
 
 void Client::fail_connect(Wire &wire, const Outcome &why) {
-  scene_.trace.say(scene_.schedule.now(), "client %d does not connect to node %zu: %s", slot_,
-                   wire.node, why.message.c_str());
+  context_.trace.say(context_.schedule.now(), "client %d does not connect to node %zu: %s", slot_,
+                     wire.node, why.message.c_str());
   end_opening(wire);
   hang_up(wire, Network::Ending::kSoon);
   later(random_.between(0, kSchedulingLimit), [this, &wire, why] {
@@ -421,12 +421,12 @@ void Client::arm() {
   const Nanos due = service_->next_due();
   if (due == kNever) return;
   // If an earlier timer event is pending, it arms the next one.
-  const Nanos soonest = std::max(clock_.when(due), scene_.schedule.now());
+  const Nanos soonest = std::max(clock_.when(due), context_.schedule.now());
   if (soonest >= timer_at_) return;
   const Nanos at = soonest + random_.between(0, 50'000);
   timer_at_ = at;
   timer_number_++;
-  scene_.schedule.at(at, [this, number = timer_number_, alive = is_alive_] {
+  context_.schedule.at(at, [this, number = timer_number_, alive = is_alive_] {
     if (*alive) on_time(number);
   });
 }
@@ -461,7 +461,7 @@ void Client::take(Wire &wire, uint64_t link, const Messages &messages) {
     call([&](lock::LockService &service, Nanos now) {
       switch (message.kind) {
         case Message::Kind::kReply: {
-          if (!is_resuming_) heard_at_ = scene_.schedule.now();
+          if (!is_resuming_) heard_at_ = context_.schedule.now();
           const CoreMemory::Pause pause;
           const ReplyView view(message.value);
           const CoreMemory::Scope scope;
@@ -492,7 +492,7 @@ void Client::note_end(Wire &wire) {
 
 void Client::pause(Nanos until) {
   paused_until_ = std::max(paused_until_, until);
-  scene_.schedule.at(paused_until_, [this, alive = is_alive_] {
+  context_.schedule.at(paused_until_, [this, alive = is_alive_] {
     if (*alive) resume();
   });
 }
@@ -500,7 +500,7 @@ void Client::pause(Nanos until) {
 // Handle the messages and the timers of the pause, in random order.
 void Client::resume() {
   if (is_paused()) return;
-  scene_.trace.say(scene_.schedule.now(), "client %d goes on", slot_);
+  context_.trace.say(context_.schedule.now(), "client %d goes on", slot_);
   const bool is_time_first = random_.chance(500);
   const auto run_time = [&] {
     if (!std::exchange(is_time_due_, false)) return;
@@ -527,8 +527,8 @@ void Client::cut_off(size_t node, bool is_up, bool is_down, Nanos until) {
   Wire &wire = *wires_[node];
   wire.blocked_until = std::max(wire.blocked_until, until);
   for (const uint64_t link : {wire.link, wire.messages_link}) {
-    if (is_up) scene_.network.stall(link, true, until);
-    if (is_down) scene_.network.stall(link, false, until);
+    if (is_up) context_.network.stall(link, true, until);
+    if (is_down) context_.network.stall(link, false, until);
   }
 }
 

@@ -15,11 +15,11 @@
 #include <utility>
 #include <vector>
 
+#include "context.h"
 #include "lock/lock_client.h"
 #include "network.h"
 #include "protocol/opening.h"
 #include "quorum/quorum_client.h"
-#include "scene.h"
 
 namespace redlatch::sim {
 
@@ -28,7 +28,7 @@ class Client : private lock::Output {
   using RequestPtr = std::shared_ptr<lock::Request>;
 
   // `slot`: its index among the processes; `life`: how many processes had this slot before.
-  Client(Scene &scene, int slot, uint64_t life);
+  Client(Context &context, int slot, uint64_t life);
   ~Client() override;
 
   // Calls of users.
@@ -41,7 +41,7 @@ class Client : private lock::Output {
 
   // Faults.
   void pause(Nanos until);
-  bool is_paused() const { return scene_.schedule.now() < paused_until_; }
+  bool is_paused() const { return context_.schedule.now() < paused_until_; }
   Nanos paused_until() const { return paused_until_; }
   void forget_connections(Network::Ending ending);  // the process has ended
   // Block messages to `node` (is_up), from it (is_down), and new connections, until `until`.
@@ -60,7 +60,7 @@ class Client : private lock::Output {
 
   int slot() const { return slot_; }
   // True if its user may not subscribe, so that it has to poll.
-  bool is_polling() const { return scene_.plan.has(Fault::kPollOnly) && slot_ % 4 == 3; }
+  bool is_polling() const { return context_.plan.has(Fault::kPollOnly) && slot_ % 4 == 3; }
   const std::string &channel() const { return service_->channel(); }
   // True if its service has nothing left to do.
   bool is_through() const;
@@ -102,8 +102,8 @@ class Client : private lock::Output {
   void lease_ended(lock::Lease &lease) override;
   void drop_link(size_t node) override { wires_[node]->is_dropped = true; }
 
-  Nanos now() const { return clock_.read(scene_.schedule.now()); }
-  Server &server(const Wire &wire) const { return *scene_.servers[wire.node]; }
+  Nanos now() const { return clock_.read(context_.schedule.now()); }
+  Server &server(const Wire &wire) const { return *context_.servers[wire.node]; }
   void make_service();
   template <class Call>
   void call(const Call &call);
@@ -131,7 +131,7 @@ class Client : private lock::Output {
   void note_end(Wire &wire);
   void resume();
 
-  Scene &scene_;
+  Context &context_;
   const int slot_;
   const Clock clock_;
   Random random_;

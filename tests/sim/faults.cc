@@ -64,14 +64,19 @@ std::string check_of(std::string_view key) {
   return text;
 }
 
+// The number of the request and its mode, which a message repeats.
+std::string request_of(const std::string &member) {
+  return member.substr(protocol::kCidSize, protocol::kTokenSize + 1 - protocol::kCidSize);
+}
+
 }  // namespace
 
 void World::schedule_fault() {
   const Nanos pause = random_.between(plan_.fault_interval / 2, plan_.fault_interval * 3 / 2);
   schedule_.in(pause, [this] {
-    const bool may_forget = scene_.is_working && plan_.has(Fault::kForget);
-    if (scene_.is_calm && !may_forget) return;
-    scene_.is_calm ? forget(any_node()) : inject();
+    const bool may_forget = context_.is_working && plan_.has(Fault::kForget);
+    if (context_.is_calm && !may_forget) return;
+    context_.is_calm ? forget(any_node()) : inject();
     schedule_fault();
   });
 }
@@ -122,7 +127,7 @@ void World::inject_into_client(Fault fault) {
   if (client == nullptr) return;
   switch (fault) {
     case Fault::kPause:
-      tally_.inject(fault, client->is_busy());
+      stats_.inject(fault, client->is_busy());
       return pause(*client);
     case Fault::kCrash:
     case Fault::kHostGone:
@@ -148,17 +153,17 @@ void World::strike_opening(int slot, size_t node) {
                                      Fault::kReplica};
   constexpr int kChance = 200;       // of 1000
   constexpr int64_t kMostWays = 16;  // one way of a message; a handshake takes about 12
-  if (scene_.is_calm || !random_.chance(kChance)) return;
+  if (context_.is_calm || !random_.chance(kChance)) return;
   const Fault fault = kKinds[random_.below(std::size(kKinds))];
   if (!plan_.has(fault)) return;
   schedule_.in(random_.between(0, kMostWays * plan_.delay_max), [this, fault, slot, node] {
     Client *client = slots_[static_cast<size_t>(slot)].client.get();
-    if (scene_.is_calm || client == nullptr || !client->is_opening(node)) return;
-    tally_.struck++;
+    if (context_.is_calm || client == nullptr || !client->is_opening(node)) return;
+    stats_.struck++;
     trace_.mix(static_cast<uint64_t>(fault) + 2000);
     trace_.say(schedule_.now(), "fault in a handshake: %s", std::string(name_of(fault)).c_str());
     if (fault == Fault::kPause) {
-      tally_.inject(fault, true);
+      stats_.inject(fault, true);
       return pause(*client);
     }
     const bool is_of_node = target_of(fault) == Target::kNode;
@@ -167,7 +172,7 @@ void World::strike_opening(int slot, size_t node) {
 }
 
 void World::break_connection(Fault fault, Client &client, size_t node) {
-  tally_.inject(fault, client.is_connected(node) && client.is_busy());
+  stats_.inject(fault, client.is_connected(node) && client.is_busy());
   trace_.say(schedule_.now(), "between client %d and node %zu", client.slot(), node);
   if (fault == Fault::kStall) {
     const Nanos until =
@@ -188,14 +193,14 @@ void World::break_connection(Fault fault, Client &client, size_t node) {
 
 // Cut a client off from some nodes, possibly from all.
 void World::part(Fault fault, Client &client) {
-  const int short_chance = plan_.shape == Shape::kRedlockRestart ? 200 : 700;
+  const int short_chance = plan_.scenario == Scenario::kRedlockRestart ? 200 : 700;
   const Nanos until =
       schedule_.now() + random_.between(50, random_.chance(short_chance) ? 500 : 9000) * kMs;
   const bool is_one_way = fault == Fault::kOneWay;
   const bool is_up = !is_one_way || random_.chance(500);
   const bool is_down = !is_one_way || !is_up;
-  tally_.inject(fault, client.is_busy());
-  if (plan_.shape == Shape::kRedlockRestart && random_.chance(300)) {
+  stats_.inject(fault, client.is_busy());
+  if (plan_.scenario == Scenario::kRedlockRestart && random_.chance(300)) {
     // All present clients lose the same minority; clients that start later reach it.
     const std::vector<size_t> nodes = some_nodes(few());
     for (Slot &slot : slots_) {
@@ -217,7 +222,7 @@ void World::part_from(Client &client, const std::vector<size_t> &nodes, bool is_
 void World::kill(int number, Fault fault) {
   Slot &slot = slots_[static_cast<size_t>(number)];
   if (!slot.client) return;
-  tally_.inject(fault, slot.client->is_busy());
+  stats_.inject(fault, slot.client->is_busy());
   trace_.say(schedule_.now(), "client %d is gone", number);
   slot.client->forget_connections(fault == Fault::kHostGone ? Network::Ending::kLate
                                                             : Network::Ending::kSoon);
@@ -227,11 +232,11 @@ void World::kill(int number, Fault fault) {
   const Nanos pause = plan_.kills_crowds() ? 5'000 * kMs : random_.between(10, 2000) * kMs;
   schedule_.in(pause, [this, number] {
     const auto &client = slots_[static_cast<size_t>(number)].client;
-    if (client || !scene_.is_working) return;
+    if (client || !context_.is_working) return;
     populate(number);
     // A new client sometimes cannot reach a few nodes.
-    if (scene_.is_calm || !plan_.has(Fault::kPartition) || !random_.chance(500)) return;
-    tally_.inject(Fault::kPartition, true);
+    if (context_.is_calm || !plan_.has(Fault::kPartition) || !random_.chance(500)) return;
+    stats_.inject(Fault::kPartition, true);
     part_from(*client, some_nodes(1 + random_.below(few())), true, true,
               schedule_.now() + random_.between(500, 9000) * kMs);
   });
@@ -247,7 +252,7 @@ void World::kill_newcomer() {
 }
 
 void World::kill_crowd() {
-  scene_.crowd_killed_at = schedule_.now();
+  context_.crowd_killed_at = schedule_.now();
   const size_t spared = random_.below(slots_.size());
   for (size_t i = 0; i < slots_.size(); i++) {
     const bool is_spared = i == spared || i == (spared + 1) % slots_.size();
@@ -260,7 +265,7 @@ void World::kill_crowd() {
 void World::forge() {
   Server &server = *servers_.front();
   const auto waiters = judge_->waiters();
-  tally_.inject(Fault::kForge, !waiters.empty());
+  stats_.inject(Fault::kForge, !waiters.empty());
   if (waiters.empty()) return;
   const auto &[lock, member] = waiters[random_.below(waiters.size())];
   const int64_t now_ms = server.now_us() / 1000;
@@ -272,21 +277,21 @@ void World::forge() {
   char numbers[64];
   snprintf(numbers, sizeof numbers, "%05lld%016lld%013lld", static_cast<long long>(claim_ms),
            static_cast<long long>(fence), static_cast<long long>(now_ms - random_.between(0, 50)));
-  const std::string message = "g" + member.substr(22, 11) + numbers + check_of(lock);
+  const std::string message = "g" + request_of(member) + numbers + check_of(lock);
   trace_.say(schedule_.now(), "forged for %s of %s: %s", member.c_str(), lock.c_str(),
              message.c_str());
   constexpr int64_t kLead = 3'600LL * 1'000'000;
   const Nanos slack = kSecond;  // for the delivery, and clock rates
-  beliefs_.forged(member.substr(0, 32), schedule_.now() + 3 * kSecond + slack,
+  beliefs_.forged(member.substr(0, protocol::kTokenSize), schedule_.now() + 3 * kSecond + slack,
                   server.now_us() + kLead);
-  server.forge("app:rl1:" + member.substr(0, 22), message);
+  server.forge(std::string(kChannelPrefix) + member.substr(0, protocol::kCidSize), message);
 }
 
 // ---- nodes -------------------------------------------------------------------------------------
 
 void World::inject_into_node(Fault fault) {
   if (fault == Fault::kMinority || fault == Fault::kMajority) return silence(fault);
-  const auto &stepped = scene_.stepped;
+  const auto &stepped = context_.stepped;
   if (fault == Fault::kClockBack || fault == Fault::kClockForward) {
     return step_clock(fault, stepped[random_.below(stepped.size())]);
   }
@@ -300,26 +305,26 @@ void World::inject_into_node(Fault fault, size_t node) {
   const int64_t longest = plan_.is_quorum() ? 3000 : 1500;  // in ms; shorter for the only server
   switch (fault) {
     case Fault::kServerPause:
-      tally_.inject(fault, false);
+      stats_.inject(fault, false);
       return server.pause(schedule_.now() +
                           random_.between(1, random_.chance(700) ? 300 : 4000) * kMs);
     case Fault::kScriptFlush:
-      tally_.inject(fault, false);
+      stats_.inject(fault, false);
       return server.flush_scripts();
     case Fault::kMemory:
-      tally_.inject(fault, false);
+      stats_.inject(fault, false);
       server.set_out_of_memory(true);
       return schedule_.in(random_.between(10, longest) * kMs,
                           [&server] { server.set_out_of_memory(false); });
     case Fault::kForget:
       return forget(node);
     case Fault::kNoPublish:
-      tally_.inject(fault, true);
+      stats_.inject(fault, true);
       server.set_may_publish(false);
       return schedule_.in(random_.between(10, longest) * kMs,
                           [&server] { server.set_may_publish(true); });
     case Fault::kReplica:
-      tally_.inject(fault, false);
+      stats_.inject(fault, false);
       server.set_replica(true);
       return schedule_.in(random_.between(10, longest) * kMs,
                           [&server] { server.set_replica(false); });
@@ -334,7 +339,7 @@ void World::silence(Fault fault) {
       fault == Fault::kMinority ? 1 + random_.below(few()) : few() + 1 + random_.below(few() + 1);
   const Nanos until = schedule_.now() + random_.between(20, random_.chance(500) ? 500 : 8000) * kMs;
   const int64_t way = random_.between(0, 2);
-  tally_.inject(fault, true);
+  stats_.inject(fault, true);
   for (const size_t node : some_nodes(count)) {
     Server &server = *servers_[node];
     if (!server.is_up()) continue;
@@ -355,7 +360,7 @@ void World::hide_restart(size_t node) {
   for (Slot &slot : slots_) {
     if (slot.client) part_from(*slot.client, {node}, true, true, until);
   }
-  const auto &stepped = scene_.stepped;
+  const auto &stepped = context_.stepped;
   const bool is_stepped = std::find(stepped.begin(), stepped.end(), node) != stepped.end();
   if (is_stepped && plan_.has(Fault::kClockForward)) {
     schedule_.in(random_.between(50, 300) * kMs,
@@ -365,9 +370,9 @@ void World::hide_restart(size_t node) {
 }
 
 void World::bring_down(Fault fault, size_t node) {
-  tally_.inject(fault, fault == Fault::kServerCrash || !servers_[node]->store().keys().empty());
+  stats_.inject(fault, fault == Fault::kServerCrash || !servers_[node]->store().keys().empty());
   Nanos pause = random_.between(1, 500) * kMs;
-  const bool is_hidden = plan_.shape == Shape::kRedlockRestart && random_.chance(500);
+  const bool is_hidden = plan_.scenario == Scenario::kRedlockRestart && random_.chance(500);
   if (is_hidden) pause = random_.between(1, 30) * kMs;
   if (is_hidden) hide_restart(node);
   // So long that every lease that was acknowledged ends first, by any clock within the margin.
@@ -393,7 +398,7 @@ void World::crash(size_t node, Nanos down_for, Fault fault) {
 void World::forget(size_t node) {
   if (!servers_[node]->is_up()) return;
   const auto locks = judge_->held_at(node);
-  tally_.inject(Fault::kForget, !locks.empty());
+  stats_.inject(Fault::kForget, !locks.empty());
   if (locks.empty() || random_.chance(600)) {
     trace_.say(schedule_.now(), "node %zu forgets all", node);
     judge_->forgets(node, Fault::kForget);
@@ -413,15 +418,15 @@ void World::forget(size_t node) {
 
 void World::step_clock(Fault fault, size_t node) {
   Server &server = *servers_[node];
-  tally_.inject(fault, true);
+  stats_.inject(fault, true);
   Nanos by = random_.between(10, random_.chance(500) ? 500 : 20'000) * kMs;
   trace_.say(schedule_.now(), "at node %zu, by %d ms", node, static_cast<int>(by / kMs));
   if (fault == Fault::kClockBack) {
-    scene_.stepped_back += by;
+    context_.stepped_back += by;
     by = -by;
   } else {
     // Large enough that every client notices the step by the next reply.
-    const bool is_far = plan_.shape == Shape::kRedlockRestart && random_.chance(500);
+    const bool is_far = plan_.scenario == Scenario::kRedlockRestart && random_.chance(500);
     by += 5 * kSecond + (is_far ? 2 * plan_.restart_guard : 0);
   }
   server.step_clock(by);
@@ -431,8 +436,8 @@ void World::step_clock(Fault fault, size_t node) {
 void World::calm() {
   if (verdict_.is_broken()) return;
   trace_.say(schedule_.now(), "calm");
-  scene_.is_calm = true;
-  scene_.calm_since = schedule_.now() + kAfterFaults;
+  context_.is_calm = true;
+  context_.calm_since = schedule_.now() + kAfterFaults;
   network_.heal();
   for (const auto &server : servers_) {
     server->set_out_of_memory(false);

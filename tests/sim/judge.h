@@ -16,7 +16,7 @@
 
 namespace redlatch::sim {
 
-struct Scene;
+struct Context;
 
 class Judge {
  public:
@@ -55,7 +55,7 @@ class Judge {
   virtual void stepped(size_t node, Nanos by) = 0;
 
   // Called twice a second; called when all clients have been gone for `gone_for`.
-  virtual void watch(const Scene &scene) = 0;
+  virtual void watch(const Context &context) = 0;
   virtual void judge_leftovers(Nanos gone_for) = 0;
 };
 

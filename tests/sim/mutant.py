@@ -15,9 +15,9 @@ class Edit:
 
 
 class Mutant:
-    def __init__(self, name: str, what: str, seed: int, *edits: Edit, shape: str = "") -> None:
+    def __init__(self, name: str, what: str, seed: int, *edits: Edit, scenario: str = "") -> None:
         self.name = name
         self.what = what
         self.seed = seed  # that finds it
         self.edits = edits
-        self.shape = shape  # of the run; '': as the seed says
+        self.scenario = scenario  # of the run; '': as the seed says

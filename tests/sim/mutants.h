@@ -19,15 +19,15 @@ namespace redlatch::sim {
 struct Mutant {
   std::string_view name;
   std::string_view what;  // a description of the defect
-  Shape shape;            // of the runs that look for it
-  bool follows_seed;      // the shape follows from the seed instead
+  Scenario scenario;      // of the runs that look for it
+  bool follows_seed;      // the scenario follows from the seed instead
   uint64_t seed;          // a seed that finds it
   // For a script: every `before` is replaced by `after`. Empty for the engine and the quorum.
   std::string_view before, after;
 
   bool is_of_script() const { return !before.empty(); }
-  Shape shape_of(uint64_t any_seed) const {
-    return follows_seed ? Plan::shape_of(any_seed) : shape;
+  Scenario scenario_of(uint64_t any_seed) const {
+    return follows_seed ? Plan::scenario_of(any_seed) : scenario;
   }
 };
 

@@ -27,7 +27,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "reply-lease",
         "the lease counts from the reply, not from the request",
-        21,
+        9,
         Edit(
             "lock/acquisition.cc",
             "timing::deadline_of(answer.sent_at, ttl);",
@@ -48,12 +48,12 @@ ENGINE_MUTANTS = (
             "return lease / 100 + 2 * kMs;",
             "return IS_ON ? 0 : lease / 100 + 2 * kMs;",
         ),
-        shape="kDrift",
+        scenario="kDrift",
     ),
     Mutant(
         "late-grant",
         "a grant that comes by message is believed however late it is",
-        4,
+        5,
         Edit(
             "lock/acquiring.cc",
             "const auto granted_at = clock_offset_.local_time(push.server_ms, now);",
@@ -64,7 +64,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "no-aging",
         "what is known of the server's clock never ages",
-        14,
+        2,
         Edit(
             "timing/clock_offset.cc",
             "return now / 100;",
@@ -75,7 +75,7 @@ ENGINE_MUTANTS = (
             "if (other.second > second - static_cast<int64_t>(kSlots)) best_",
             "if (IS_ON || other.second > second - static_cast<int64_t>(kSlots)) best_",
         ),
-        shape="kStale",
+        scenario="kStale",
     ),
     Mutant(
         "endless-hold",
@@ -90,7 +90,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "endless-burst",
         "a lock passes on inside its client without a limit",
-        3,
+        23,
         Edit(
             "timing/waiting.h",
             "return burst.pass_count < limit &&",
@@ -110,7 +110,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "new-token",
         "a request that is repeated after a lost answer has a new token",
-        1,
+        2,
         Edit(
             "lock/connecting.cc",
             "      case Phase::kQueued:\n"
@@ -132,12 +132,12 @@ ENGINE_MUTANTS = (
             " private:\n",
             " public:\n",
         ),
-        shape="kCut",
+        scenario="kCut",
     ),
     Mutant(
         "endless-release",
         "a release is repeated when its lease must have ended long ago",
-        11,
+        26,
         Edit(
             "lock/cleanup.cc",
             "if (now < std::max(expires_at_, left_.late_apply_until)) return next(now, is_up);",
@@ -157,12 +157,12 @@ ENGINE_MUTANTS = (
             "    record.lease->state.store(Lease::kDetached, std::memory_order_release);\n  }\n"
             "  timers_.remove(record);",
         ),
-        shape="kHandover",
+        scenario="kHandover",
     ),
     Mutant(
         "releasing-detach",
         "a detach without an answer gives the lock back",
-        5,
+        16,
         Edit(
             "lock/attaching.cc",
             "  end_lease(*record, Lease::kDetached, {});\n  forget(*record);",
@@ -171,7 +171,7 @@ ENGINE_MUTANTS = (
             "    clean_up(*record, 0, true);\n    return true;\n  }\n"
             "  forget(*record);",
         ),
-        shape="kHandover",
+        scenario="kHandover",
     ),
     Mutant(
         "long-claim",
@@ -182,7 +182,7 @@ ENGINE_MUTANTS = (
             "= std::min(message.provisional_ms, provisional_ms_) * kMs;",
             "= std::min(message.provisional_ms, IS_ON ? INT64_MAX : provisional_ms_) * kMs;",
         ),
-        shape="kForgery",
+        scenario="kForgery",
     ),
     Mutant(
         "any-fence",
@@ -197,13 +197,13 @@ ENGINE_MUTANTS = (
     Mutant(
         "left-over",
         "dead waiters beyond what one call looks at are left to the next poll",
-        20,
+        76,
         Edit(
             "lock/acquisition.cc",
             "if (has_more && front.is_there) return",
             "if (!IS_ON && has_more && front.is_there) return",
         ),
-        shape="kDeploy",
+        scenario="kDeploy",
     ),
     Mutant(
         "late-renewal",
@@ -233,7 +233,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "head-alone",
         "only the head looks when a holder of another library goes",
-        82,
+        319,
         Edit(
             "lock/key_watch.cc",
             "const bool is_of_others = seen.is_foreign ||",
@@ -244,7 +244,7 @@ ENGINE_MUTANTS = (
             "seen.is_foreign ? is_head || !is_reported",
             "seen.is_foreign ? is_head || !(is_reported || IS_ON)",
         ),
-        shape="kBehind",
+        scenario="kBehind",
     ),
     Mutant(
         "no-poll",
@@ -285,7 +285,7 @@ ENGINE_MUTANTS = (
             "      if (!IS_ON || !wants_text(refusal, in_flight)) return;\n"
             "      return ask(record, now, protocol::EvalMode::kText);",
         ),
-        shape="kFlush",
+        scenario="kFlush",
     ),
     Mutant(
         "shared-keys",
@@ -305,7 +305,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "endless-slack",
         "a renewal that is under way is due again and again (220f2fa)",
-        16,
+        6,
         Edit(
             "lock/lock_client.cc",
             "record->timer_ran_at != now;",
@@ -317,34 +317,34 @@ ENGINE_MUTANTS = (
             "  for (int turns = 0; !timers_.empty(); turns++) {\n"
             "    if (turns > 100'000) throw redlatch::sim::Endless{};\n",
         ),
-        shape="kBatch",
+        scenario="kBatch",
     ),
     Mutant(
         "forced-again",
         "a lease goes on that was taken by force and granted again (220f2fa)",
-        22,
+        5,
         Edit(
             "lock/acquiring.cc",
             "answer.fence != record.held().granted_fence()) {",
             "answer.fence != record.held().granted_fence() && !IS_ON) {",
         ),
-        shape="kCut",
+        scenario="kCut",
     ),
     Mutant(
         "lost-but-queued",
         "what is lost leaves its token in the queue (220f2fa)",
-        466,
+        4,
         Edit(
             "lock/holding.cc",
             "if (is_gone && !may_be_queued) return",
             "if (is_gone && (IS_ON || !may_be_queued)) return",
         ),
-        shape="kCut",
+        scenario="kCut",
     ),
     Mutant(
         "lost-comes-back",
         "a renewal that is confirmed after the lease brings it back",
-        122,
+        50,
         Edit(
             "lock/holding.cc",
             "if (held.is_over(now)) return on_record_due(record, now);",
@@ -361,7 +361,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "same-fence",
         "a lock that passes on inside a client keeps its fence",
-        3,
+        5,
         Edit(
             "lock/held_lease.h",
             "return fence_ + handoffs_.pass_count;",
@@ -378,7 +378,7 @@ ENGINE_MUTANTS = (
             "IS_ON ? Acquisition::Step{.due = now}\n"
             "                      : record.acquisition.on_postponed(now, entropy_.next())",
         ),
-        shape="kScarce",
+        scenario="kScarce",
     ),
     Mutant(
         "no-rollback",
@@ -395,12 +395,12 @@ ENGINE_MUTANTS = (
             "if (is_wanted() || rollback_ == Rollback::kCancel) return {};",
             "if (IS_ON || is_wanted() || rollback_ == Rollback::kCancel) return {};",
         ),
-        shape="kReaders",
+        scenario="kReaders",
     ),
     Mutant(
         "late-upgrade",
         "a message of an earlier upgrade is believed",
-        77,
+        83,
         Edit(
             "lock/upgrading.cc",
             "  carry_out(record, upgrade_of(record).on_grant_pushed(now, link_of(record)), now);",
@@ -411,7 +411,7 @@ ENGINE_MUTANTS = (
             "    return schedule(record, now);\n  }\n"
             "  carry_out(record, upgrade_of(record).on_grant_pushed(now, link_of(record)), now);",
         ),
-        shape="kReaders",
+        scenario="kReaders",
     ),
     Mutant(
         "unforgotten",
@@ -454,11 +454,11 @@ def patched(file: str, text: str) -> str:
 def table() -> str:
     lines = ["// Written by mutants.py. Do not edit."]
     for mutant in ENGINE_MUTANTS:
-        shape = mutant.shape or "kGeneral"
-        follows_seed = "false" if mutant.shape else "true"
+        scenario = mutant.scenario or "kGeneral"
+        follows_seed = "false" if mutant.scenario else "true"
         lines.append(
-            f'{{"{mutant.name}", "{mutant.what}", Shape::{shape}, {follows_seed}, {mutant.seed}, '
-            '"", ""},'
+            f'{{"{mutant.name}", "{mutant.what}", Scenario::{scenario}, {follows_seed}, '
+            f'{mutant.seed}, "", ""}},'
         )
     return "\n".join(lines) + "\n"
 

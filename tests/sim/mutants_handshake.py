@@ -59,7 +59,7 @@ HANDSHAKE_MUTANTS = (
             "    if (IS_ON) facts_.age.uptime_s += 86'400;\n"
             "    if (!has_uptime || facts_.age.uptime_s < 0) facts_",
         ),
-        shape="kRedlockRestart",
+        scenario="kRedlockRestart",
     ),
     Mutant(
         "hs-replica",
@@ -70,7 +70,7 @@ HANDSHAKE_MUTANTS = (
             'facts_.is_replica = info_value(reply.text(), "role") == "slave";',
             'facts_.is_replica = info_value(reply.text(), "role") == "slave" && !IS_ON;',
         ),
-        shape="kRedlock",
+        scenario="kRedlock",
     ),
     Mutant(
         "hs-tracking",

@@ -17,7 +17,7 @@ QUORUM_MUTANTS = (
             "return node_count / 2 + 1;",
             "return node_count / 2 + (IS_ON ? 0 : 1);",
         ),
-        shape="kRedlock",
+        scenario="kRedlock",
     ),
     Mutant(
         "rl-per-reply",
@@ -48,7 +48,7 @@ QUORUM_MUTANTS = (
             "  }\n"
             "  return timing::valid_until({deadlines.data(), count}, majority_);",
         ),
-        shape="kRedlock",
+        scenario="kRedlock",
     ),
     Mutant(
         "rl-no-drift",
@@ -59,7 +59,7 @@ QUORUM_MUTANTS = (
             " : lease / 100 + 2 * kMs;",
             " : IS_ON ? 0 : lease / 100 + 2 * kMs;",
         ),
-        shape="kRedlockDrift",
+        scenario="kRedlockDrift",
     ),
     Mutant(
         "rl-restart-votes",
@@ -70,7 +70,7 @@ QUORUM_MUTANTS = (
             "nodes_[node].refusal.ok() && nodes_[node].votes_at <= now;",
             "nodes_[node].refusal.ok() && (IS_ON || nodes_[node].votes_at <= now);",
         ),
-        shape="kRedlockRestart",
+        scenario="kRedlockRestart",
     ),
     Mutant(
         "rl-reply-lease",
@@ -86,7 +86,7 @@ QUORUM_MUTANTS = (
             " ? now : sent_at, ttl)",
             " || IS_ON ? now : sent_at, ttl)",
         ),
-        shape="kRedlock",
+        scenario="kRedlock",
     ),
     Mutant(
         "rl-late-reply",
@@ -113,7 +113,7 @@ QUORUM_MUTANTS = (
             "    if (IS_ON && vote.state == State::kYes) continue;\n"
             "    vote.state = State::kNone;\n",
         ),
-        shape="kRedlock",
+        scenario="kRedlock",
     ),
     Mutant(
         "rl-granted-only",
@@ -126,7 +126,7 @@ QUORUM_MUTANTS = (
             "  if (!IS_ON && request && !request->is_finished()) engine.cancel(*request, now);\n"
             "  if (!lease) return;\n",
         ),
-        shape="kRedlock",
+        scenario="kRedlock",
     ),
     Mutant(
         "rl-one-token",
@@ -137,18 +137,18 @@ QUORUM_MUTANTS = (
             "  acquire.rid = ++last_rid_;\n",
             "  if (!IS_ON || acquire.rid == 0) acquire.rid = ++last_rid_;\n",
         ),
-        shape="kRedlock",
+        scenario="kRedlock",
     ),
     Mutant(
         "rl-uptime",
         "the uptime is believed whatever the clock says",
-        77,
+        46,
         Edit(
             "timing/quorum.h",
             "const Nanos doubt = distance + age",
             "const Nanos doubt = (IS_ON ? 0 : distance) + age",
         ),
-        shape="kRedlockRestart",
+        scenario="kRedlockRestart",
     ),
     Mutant(
         "rl-old-votes",
@@ -159,7 +159,7 @@ QUORUM_MUTANTS = (
             "  if (eligibility_.note_restart(index, facts, now)) {",
             "  if (eligibility_.note_restart(index, facts, now) && !IS_ON) {",
         ),
-        shape="kRedlockRestart",
+        scenario="kRedlockRestart",
     ),
     Mutant(
         "rl-no-fence",
@@ -175,7 +175,7 @@ QUORUM_MUTANTS = (
             "    acquire.fence = std::max(acquire.fence, vote.lease->fence.load());\n"
             "  }\n",
         ),
-        shape="kRedlock",
+        scenario="kRedlock",
     ),
     Mutant(
         "rl-early-fence",
@@ -191,7 +191,7 @@ QUORUM_MUTANTS = (
             "  }\n"
             "  const size_t written = acquire.count(State::kYes);",
         ),
-        shape="kRedlock",
+        scenario="kRedlock",
     ),
     Mutant(
         "rl-first-fence",
@@ -205,12 +205,12 @@ QUORUM_MUTANTS = (
             "    if (vote.state != State::kYes) continue;\n"
             "    acquire.fence = std::max(acquire.fence,",
         ),
-        shape="kRedlock",
+        scenario="kRedlock",
     ),
     Mutant(
         "rl-kept-votes",
         "votes that were kept while queued are never released",
-        6,
+        4,
         Edit(
             "quorum/round.cc",
             "acquire.options.is_renewed && now < acquire.keep_until;",
@@ -227,7 +227,7 @@ QUORUM_MUTANTS = (
             "may_keep && i < place;",
             "may_keep && (IS_ON || i < place);",
         ),
-        shape="kRedlock",
+        scenario="kRedlock",
     ),
     Mutant(
         "rl-longest-vote",
@@ -238,7 +238,7 @@ QUORUM_MUTANTS = (
             "return sorted[needed - 1];",
             "return sorted[IS_ON ? 0 : needed - 1];",
         ),
-        shape="kRedlock",
+        scenario="kRedlock",
     ),
     Mutant(
         "rl-quick-release",
@@ -249,12 +249,12 @@ QUORUM_MUTANTS = (
             "  if (done >= majority) return Outcome{};\n",
             "  if (done >= (IS_ON ? 1 : majority)) return Outcome{};\n",
         ),
-        shape="kRedlock",
+        scenario="kRedlock",
     ),
     Mutant(
         "rl-worthless",
         "a lease is granted however little is left of it",
-        15,
+        14,
         Edit(
             "quorum/quorum_lease.cc",
             "  if (left <= settings_.min_validity) {\n",
@@ -265,7 +265,7 @@ QUORUM_MUTANTS = (
             "  if (valid <= now + settings_.min_validity) return",
             "  if (valid <= now + (IS_ON ? 0 : settings_.min_validity)) return",
         ),
-        shape="kRedlock",
+        scenario="kRedlock",
     ),
     Mutant(
         "rl-dead-queue",
@@ -276,18 +276,18 @@ QUORUM_MUTANTS = (
             "  if (is_gone) {\n",
             "  if (is_gone && !IS_ON) {\n",
         ),
-        shape="kRedlock",
+        scenario="kRedlock",
     ),
     Mutant(
         "rl-no-top-up",
         "votes that are missing are never asked for again",
-        3,
+        8,
         Edit(
             "quorum/quorum_lease.cc",
             "    if (!is_missing) continue;\n",
             "    if (IS_ON || !is_missing) continue;\n",
         ),
-        shape="kRedlockForget",
+        scenario="kRedlockForget",
     ),
     Mutant(
         "rl-top-up-alone",
@@ -312,7 +312,7 @@ QUORUM_MUTANTS = (
             "  }\n"
             '  std::string reason = "the longest hold was over";\n',
         ),
-        shape="kRedlockForget",
+        scenario="kRedlockForget",
     ),
     Mutant(
         "rl-top-up-revival",
@@ -332,7 +332,7 @@ QUORUM_MUTANTS = (
             "  }\n"
             "  if (was_valid) lease.deadline.store(valid, std::memory_order_release);\n",
         ),
-        shape="kRedlockForget",
+        scenario="kRedlockForget",
     ),
     Mutant(
         "rl-top-up-reply",
@@ -364,18 +364,18 @@ QUORUM_MUTANTS = (
             "  const Nanos end = record.held().deadline();\n",
             "  record.held().believed_ = 0;\n  const Nanos end = record.held().deadline();\n",
         ),
-        shape="kRedlockForget",
+        scenario="kRedlockForget",
     ),
     Mutant(
         "rl-top-up-blind",
         "one vote after the other is asked for again that was taken away everywhere",
-        14,
+        17,
         Edit(
             "quorum/quorum_lease.cc",
             "  if (is_gone) doubt(acquire, now);\n",
             "  if (is_gone && !IS_ON) doubt(acquire, now);\n",
         ),
-        shape="kRedlockForget",
+        scenario="kRedlockForget",
     ),
     Mutant(
         "rl-top-up-guard",
@@ -386,18 +386,18 @@ QUORUM_MUTANTS = (
             "    if (can_vote(node, now)) {\n",
             "    if (can_vote(node, now) || (IS_ON && node.engine.is_up())) {\n",
         ),
-        shape="kRedlockRestart",
+        scenario="kRedlockRestart",
     ),
     Mutant(
         "rl-top-up-token",
         "a missing vote is asked for by a token of which a RELEASE may come late",
-        9,
+        5,
         Edit(
             "quorum/round.cc",
             "  ask(acquire, node, acquire.votes[node].is_spent ? next : acquire.rid, now);",
             "  const bool is_spent = acquire.votes[node].is_spent && !IS_ON;\n"
             "  ask(acquire, node, is_spent ? next : acquire.rid, now);",
         ),
-        shape="kRedlock",
+        scenario="kRedlock",
     ),
 )

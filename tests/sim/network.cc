@@ -14,8 +14,8 @@ constexpr Nanos kLatest = 5'000 * kMs;
 
 }  // namespace
 
-Network::Network(const Plan &plan, Schedule &schedule, Tally &tally)
-    : plan_(plan), schedule_(schedule), tally_(tally), random_(plan.seed, 1) {}
+Network::Network(const Plan &plan, Schedule &schedule, Stats &stats)
+    : plan_(plan), schedule_(schedule), stats_(stats), random_(plan.seed, 1) {}
 
 uint64_t Network::open(ClientEnd &client, ServerEnd &server, bool is_for_messages) {
   auto link = std::make_shared<Link>();
@@ -29,7 +29,7 @@ uint64_t Network::open(ClientEnd &client, ServerEnd &server, bool is_for_message
 Nanos Network::delay() {
   const Nanos usual = random_.between(plan_.delay_min, plan_.delay_max);
   if (is_calm_ || !plan_.has(Fault::kSpike) || !random_.chance(3)) return usual;
-  tally_.inject(Fault::kSpike, true);
+  stats_.inject(Fault::kSpike, true);
   return usual + random_.between(1, random_.chance(500) ? 50 * kMs : kLongSpike);
 }
 
@@ -62,7 +62,7 @@ void Network::arrive_up(uint64_t id, const LinkPtr &link,
   up.in_flight--;
   if (!link->is_server_open || up.may_arrive <= 0) return;
   up.may_arrive--;
-  if (link->is_late) tally_.hit(Fault::kLateCopy);
+  if (link->is_late) stats_.hit(Fault::kLateCopy);
   link->server->received(id, std::move(*commands));
 }
 
@@ -74,13 +74,13 @@ void Network::send_down(uint64_t id, Messages messages, bool is_push) {
   Nanos at = arrival(direction);
   if (is_push && link->is_for_messages && plan_.has(Fault::kLatePush) && !is_calm_ &&
       random_.chance(plan_.late_push_chance)) {
-    tally_.inject(Fault::kLatePush, true);
+    stats_.inject(Fault::kLatePush, true);
     at += random_.between(1, plan_.late_push_max);
     direction.last = at;
   }
   auto packet = std::make_shared<Messages>(std::move(messages));
   if (is_push && !is_calm_ && plan_.has(Fault::kDuplicatePush) && random_.chance(50)) {
-    tally_.inject(Fault::kDuplicatePush, true);
+    stats_.inject(Fault::kDuplicatePush, true);
     auto copy = std::make_shared<Messages>(*packet);
     direction.in_flight++;
     schedule_.at(at + random_.between(0, random_.chance(800) ? 20 * kMs : kLatest),
@@ -118,7 +118,7 @@ void Network::close(uint64_t id, Ending ending) {
   const bool is_late =
       up.may_arrive > 0 && !is_calm_ && plan_.has(Fault::kLateCopy) && random_.chance(500);
   if (is_late) {
-    tally_.inject(Fault::kLateCopy, false);
+    stats_.inject(Fault::kLateCopy, false);
     link->is_late = true;
     up.stalled = std::max(up.stalled, schedule_.now() + random_.between(1 * kMs, kLatest));
     end = std::max(end, up.stalled) + 1;

@@ -16,7 +16,7 @@
 #include "plan.h"
 #include "random.h"
 #include "schedule.h"
-#include "tally.h"
+#include "stats.h"
 #include "value.h"
 
 namespace redlatch::sim {
@@ -72,7 +72,7 @@ class ServerEnd {
 
 class Network {
  public:
-  Network(const Plan &plan, Schedule &schedule, Tally &tally);
+  Network(const Plan &plan, Schedule &schedule, Stats &stats);
 
   // A connection of `client` to `server`. Both ends may use it from now on. `is_for_messages`:
   // pushes on it may be late.
@@ -124,7 +124,7 @@ class Network {
 
   const Plan &plan_;
   Schedule &schedule_;
-  Tally &tally_;
+  Stats &stats_;
   Random random_;
   std::map<uint64_t, LinkPtr> links_;
   std::map<uint64_t, LinkPtr> resets_;  // closed at the server; closed() of the client is due

@@ -25,8 +25,8 @@ class NetworkTest : public ::testing::Test {
 
   Plan plan_;
   Schedule schedule_;
-  Tally tally_;
-  Network network_{plan_, schedule_, tally_};
+  Stats stats_;
+  Network network_{plan_, schedule_, stats_};
   End client_, server_;
 };
 

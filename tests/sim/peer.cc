@@ -37,14 +37,14 @@ Clock clock_of(const Plan &plan, int number) {
 
 }  // namespace
 
-Peer::Peer(Scene &scene, int number)
-    : scene_(scene),
+Peer::Peer(Context &context, int number)
+    : context_(context),
       number_(number),
-      clock_(clock_of(scene.plan, number)),
-      random_(scene.plan.seed, 60 + static_cast<uint64_t>(number)) {}
+      clock_(clock_of(context.plan, number)),
+      random_(context.plan.seed, 60 + static_cast<uint64_t>(number)) {}
 
 void Peer::later(Nanos delay, void (Peer::*action)()) {
-  scene_.schedule.in(delay, [this, action, turn = ++turn_] {
+  context_.schedule.in(delay, [this, action, turn = ++turn_] {
     if (turn == turn_) (this->*action)();
   });
 }
@@ -59,47 +59,47 @@ void Peer::think() {
   char token[33];
   snprintf(token, sizeof token, "%016" PRIx64 "%016" PRIx64, high, low);
   token_ = token;
-  name_ = "app:" +
-          lock_name(static_cast<int>(random_.below(static_cast<size_t>(scene_.plan.name_count))));
+  name_ = std::string(kNamespace) +
+          lock_name(static_cast<int>(random_.below(static_cast<size_t>(context_.plan.name_count))));
   if (is_hash()) {
     const bool has_tag = name_.find('{') != std::string::npos;
     channel_ = "redisson_lock__channel:" + (has_tag ? name_ : "{" + name_ + "}");
   }
   lease_ = random_.between(200, 3000) * kMs;
-  later(random_.between(0, scene_.plan.think_max), &Peer::ask);
+  later(random_.between(0, context_.plan.think_max), &Peer::ask);
 }
 
 void Peer::send(Argv argv) {
   if (link_channel_ != channel_) hang_up();
-  if (!scene_.network.is_open(link_)) {
+  if (!context_.network.is_open(link_)) {
     link_channel_ = channel_;
-    link_ = scene_.network.open(*this, *scene_.servers.front());
+    link_ = context_.network.open(*this, *context_.servers.front());
     skipped_count_ = 0;
-    if (!scene_.servers.front()->accept(link_, Server::kPeerProtocol)) return hang_up();
+    if (!context_.servers.front()->accept(link_, Server::kPeerProtocol)) return hang_up();
     if (!channel_.empty()) {
       const std::vector<std::string_view> subscribe = {"SUBSCRIBE", channel_};
       CommandList first;
       first.emplace_back(subscribe);
-      scene_.network.send_up(link_, std::move(first));
+      context_.network.send_up(link_, std::move(first));
     }
   }
   CommandList commands;
   commands.emplace_back(argv);
-  scene_.network.send_up(link_, std::move(commands));
+  context_.network.send_up(link_, std::move(commands));
 }
 
 void Peer::ask() {
-  if (!scene_.is_working || ++attempt_count_ > kAttempts) {
-    if (scene_.is_working) think();
+  if (!context_.is_working || ++attempt_count_ > kAttempts) {
+    if (context_.is_working) think();
     return;
   }
   is_asking_ = true;
-  sent_at_ = clock_.read(scene_.schedule.now());
+  sent_at_ = clock_.read(context_.schedule.now());
   const std::string lease = std::to_string(lease_ / kMs);
   const std::vector<std::string_view> take = {"SET", name_, token_, "NX", "PX", lease};
   const std::vector<std::string_view> take_hash = {"EVAL", kTakeHash, "1", name_, token_, lease};
   send(is_hash() ? take_hash : take);
-  later(scene_.plan.timeout, &Peer::give_up);
+  later(context_.plan.timeout, &Peer::give_up);
 }
 
 // No reply within the timeout: close the connection, which drops late replies.
@@ -109,7 +109,7 @@ void Peer::give_up() {
 }
 
 void Peer::hang_up() {
-  if (link_ != 0) scene_.network.close(link_, Network::Ending::kSoon);
+  if (link_ != 0) context_.network.close(link_, Network::Ending::kSoon);
   link_ = 0;
 }
 
@@ -133,15 +133,16 @@ void Peer::take(const Message &message) {
   if (message.value.kind != Value::Kind::kStatus) return later(kPollInterval, &Peer::ask);
   // The same safety margin as ours; not all libraries have one.
   const Nanos deadline = sent_at_ + lease_ - lease_ / 100 - 2 * kMs;
-  scene_.beliefs.begin(name_.substr(4), {-number_ - 1, &clock_, nullptr, deadline, token_});
-  scene_.beliefs.judge();
-  scene_.tally.inject(Fault::kForeign, true);
+  context_.beliefs.begin(name_.substr(kNamespace.size()),
+                         {-number_ - 1, &clock_, nullptr, deadline, token_});
+  context_.beliefs.judge();
+  context_.stats.inject(Fault::kForeign, true);
   is_holding_ = true;
-  later(random_.between(0, scene_.plan.hold_max), &Peer::release);
+  later(random_.between(0, context_.plan.hold_max), &Peer::release);
 }
 
 void Peer::release() {
-  scene_.beliefs.end_foreign(name_.substr(4), -number_ - 1);
+  context_.beliefs.end_foreign(name_.substr(kNamespace.size()), -number_ - 1);
   is_holding_ = false;
   const std::vector<std::string_view> give = {"EVAL", kReleaseIfMine, "1", name_, token_};
   const std::vector<std::string_view> give_hash = {"EVAL", kGiveHash, "2", name_, channel_, token_};

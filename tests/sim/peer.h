@@ -8,15 +8,15 @@
 
 #include <string>
 
+#include "context.h"
 #include "network.h"
 #include "random.h"
-#include "scene.h"
 
 namespace redlatch::sim {
 
 class Peer : public ClientEnd {
  public:
-  Peer(Scene &scene, int number);
+  Peer(Context &context, int number);
 
   void begin();
   void received(uint64_t link, Messages messages) override;
@@ -30,10 +30,10 @@ class Peer : public ClientEnd {
   void think();
   void take(const Message &message);
   void send(Argv argv);
-  bool is_hash() const { return scene_.plan.format == protocol::Format::kHash; }
+  bool is_hash() const { return context_.plan.format == protocol::Format::kHash; }
   void hang_up();
 
-  Scene &scene_;
+  Context &context_;
   const int number_;
   const Clock clock_;
   Random random_;

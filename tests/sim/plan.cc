@@ -336,8 +336,8 @@ struct Loaded {
   std::string_view name;
   void (*load)(Plan &, Random &);
 };
-// In the order of Shape.
-constexpr Loaded kShapes[] = {
+// In the order of Scenario.
+constexpr Loaded kScenarios[] = {
     {"general", load_general},
     {"drift", load_drift},
     {"claim", load_claim},
@@ -358,7 +358,7 @@ constexpr Loaded kShapes[] = {
     {"redlock-restart", load_redlock_restart},
     {"redlock-forget", load_redlock_forget},
 };
-static_assert(std::size(kShapes) == static_cast<size_t>(Shape::kCount));
+static_assert(std::size(kScenarios) == static_cast<size_t>(Scenario::kCount));
 
 }  // namespace
 
@@ -369,58 +369,60 @@ size_t fault_number(std::string_view name) {
                              kFaultNames.begin());
 }
 
-std::string_view name_of(Shape shape) { return kShapes[static_cast<size_t>(shape)].name; }
+std::string_view name_of(Scenario scenario) {
+  return kScenarios[static_cast<size_t>(scenario)].name;
+}
 
-Shape Plan::shape_of(uint64_t seed) {
+Scenario Plan::scenario_of(uint64_t seed) {
   switch (seed % 16) {
     case 0:
     case 14:
-      return redlock_shape_of(seed);
+      return redlock_scenario_of(seed);
     case 5:
     case 8:
-      return Shape::kReaders;
+      return Scenario::kReaders;
     case 6:
     case 12:
-      return Shape::kReentrant;
+      return Scenario::kReentrant;
     case 7:
-      return Shape::kDrift;
+      return Scenario::kDrift;
     case 15:
-      return Shape::kClaim;
+      return Scenario::kClaim;
     default:
-      return Shape::kGeneral;
+      return Scenario::kGeneral;
   }
 }
 
-Shape Plan::redlock_shape_of(uint64_t seed) {
+Scenario Plan::redlock_scenario_of(uint64_t seed) {
   switch (seed % 5) {
     case 1:
-      return Shape::kRedlockDrift;
+      return Scenario::kRedlockDrift;
     case 3:
-      return Shape::kRedlockRestart;
+      return Scenario::kRedlockRestart;
     case 4:
-      return Shape::kRedlockForget;
+      return Scenario::kRedlockForget;
     default:
-      return Shape::kRedlock;
+      return Scenario::kRedlock;
   }
 }
 
-Plan Plan::of(uint64_t seed, Nanos duration, Shape shape) {
+Plan Plan::of(uint64_t seed, Nanos duration, Scenario scenario) {
   Random random(seed, 0);
   Plan plan;
   plan.seed = seed;
-  plan.shape = shape;
+  plan.scenario = scenario;
   plan.duration = duration;
   plan.is_sharded = random.chance(500);
   plan.protocol = random.chance(700) ? 3 : 2;
   plan.is_push_behind_reply = random.chance(500);
-  kShapes[static_cast<size_t>(shape)].load(plan, random);
+  kScenarios[static_cast<size_t>(scenario)].load(plan, random);
   drop_what_is_not_promised(plan);
   Random other(seed, 9);
   plan.has_small_cap = other.chance(125) || plan.kills_crowds();
-  const bool is_of_all =
-      shape == Shape::kGeneral || shape == Shape::kReaders || shape == Shape::kReentrant;
+  const bool is_of_all = scenario == Scenario::kGeneral || scenario == Scenario::kReaders ||
+                         scenario == Scenario::kReentrant;
   if (is_of_all && Random(seed, 10).chance(250)) switch_on(plan, {Fault::kForge});
-  const bool is_of_heirs = shape == Shape::kClaim || shape == Shape::kHeir;
+  const bool is_of_heirs = scenario == Scenario::kClaim || scenario == Scenario::kHeir;
   if (is_of_heirs) plan.protocol = other.chance(500) ? 2 : 3;
   load_server(plan);
   // The margin of 1 % covers rates that differ by 1 %: slightly less than half of it on each side.
@@ -443,9 +445,9 @@ void Plan::do_without(Fault fault) {
 }
 
 std::string Plan::describe() const {
-  std::string text = "shape " + std::string(name_of(shape)) + ", " + std::to_string(client_count) +
-                     " clients of " + std::to_string(caller_count) + " callers, " +
-                     std::to_string(name_count) + " names, delays " +
+  std::string text = "scenario " + std::string(name_of(scenario)) + ", " +
+                     std::to_string(client_count) + " clients of " + std::to_string(caller_count) +
+                     " callers, " + std::to_string(name_count) + " names, delays " +
                      std::to_string(delay_min / 1000) + " to " + std::to_string(delay_max / 1000) +
                      " us, leases " + std::to_string(lease_min / kMs) + " to " +
                      std::to_string(lease_max / kMs) + " ms, a fault each " +

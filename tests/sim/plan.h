@@ -15,6 +15,10 @@
 
 namespace redlatch::sim {
 
+// Of every lock key, and of the channels of clients.
+inline constexpr std::string_view kNamespace = "app:";
+inline constexpr std::string_view kChannelPrefix = "app:rl1:";
+
 // The kinds of faults. Each is on or off for a whole run; --shrink turns them off one by one.
 enum class Fault : uint8_t {
   kSpike,          // a message takes up to seconds
@@ -59,11 +63,11 @@ std::string_view name_of(Fault fault);
 size_t fault_number(std::string_view name);
 
 // The scenario of a run.
-enum class Shape : uint8_t {
+enum class Scenario : uint8_t {
   kGeneral,  // a bit of everything
   kDrift,    // clocks at the edge of what the drift margin covers; leases end unrenewed
   kClaim,    // waiters die one at a time when they are granted the lock, with calm in between
-  // For defects that the others rarely find; no seed has one of these shapes by itself.
+  // For defects that the others rarely find; no seed has one of these scenarios by itself.
   kHeir,      // as kClaim, with few waiters, which poll too rarely to help
   kStale,     // waiters hear nothing for long, and the push of a short grant is late
   kCut,       // connections break, locks are taken by force; replies are slow
@@ -84,31 +88,35 @@ enum class Shape : uint8_t {
   kRedlockForget,   // nodes lose keys without a restart; many leases begin with a bare majority
   kCount,
 };
-std::string_view name_of(Shape shape);
+std::string_view name_of(Scenario scenario);
 
 struct Plan {
-  // The shape follows from the seed unless it is given.
-  static Plan of(uint64_t seed, Nanos duration, Shape shape);
-  static Shape shape_of(uint64_t seed);
+  // The scenario follows from the seed unless it is given.
+  static Plan of(uint64_t seed, Nanos duration, Scenario scenario);
+  static Scenario scenario_of(uint64_t seed);
 
   // Switch a fault off, with the settings that belong to it.
   void do_without(Fault fault);
   bool has(Fault fault) const { return faults.test(static_cast<size_t>(fault)); }
-  static Shape redlock_shape_of(uint64_t seed);  // the shape if the run is of a quorum
+  static Scenario redlock_scenario_of(uint64_t seed);  // the scenario if the run is of a quorum
   // The server's clock is as fast as the margin covers, those of clients are as slow.
-  bool has_worst_rates() const { return is_of_rates() || shape == Shape::kStale; }
+  bool has_worst_rates() const { return is_of_rates() || scenario == Scenario::kStale; }
   // Leases expire without renewal while others wait for that.
-  bool is_of_rates() const { return shape == Shape::kDrift || shape == Shape::kRedlockDrift; }
+  bool is_of_rates() const {
+    return scenario == Scenario::kDrift || scenario == Scenario::kRedlockDrift;
+  }
   // Judge that a live waiter acquires a lock soon after another library has released it.
-  bool is_watched() const { return shape == Shape::kBehind; }
+  bool is_watched() const { return scenario == Scenario::kBehind; }
   // Many waiters die at once; the next live one must be served at once.
-  bool kills_crowds() const { return shape == Shape::kDeploy; }
+  bool kills_crowds() const { return scenario == Scenario::kDeploy; }
   // Waiters die, one at a time.
-  bool kills_newcomers() const { return shape == Shape::kClaim || shape == Shape::kHeir; }
+  bool kills_newcomers() const {
+    return scenario == Scenario::kClaim || scenario == Scenario::kHeir;
+  }
   std::string describe() const;
 
   uint64_t seed = 0;
-  Shape shape = Shape::kGeneral;
+  Scenario scenario = Scenario::kGeneral;
   Nanos duration = 0;
   std::bitset<kFaultCount> faults;
 

@@ -15,7 +15,6 @@ namespace redlatch::sim {
 
 namespace {
 
-constexpr std::string_view kNamespace = "app:";
 // After a clock step a client may date a pushed grant by the old clock until it gets a reply from
 // that node: the longest time between two polls, and a round trip.
 constexpr Nanos kUnheard = 25'000 * kMs;
@@ -51,9 +50,9 @@ std::string QuorumRules::id_of(std::string_view token, std::string_view lock) {
 }
 
 QuorumRules::QuorumRules(const Plan &plan, Schedule &schedule,
-                         const std::vector<std::unique_ptr<Server>> &servers, Tally &tally,
+                         const std::vector<std::unique_ptr<Server>> &servers, Stats &stats,
                          Verdict &verdict, Beliefs &beliefs)
-    : plan_(plan), schedule_(schedule), tally_(tally), verdict_(verdict), beliefs_(beliefs) {
+    : plan_(plan), schedule_(schedule), stats_(stats), verdict_(verdict), beliefs_(beliefs) {
   for (const auto &server : servers) {
     nodes_.push_back(std::make_unique<Node>(*this, nodes_.size(), *server));
     Node &node = *nodes_.back();
@@ -317,18 +316,18 @@ void QuorumRules::judge_strays(Nanos calm_since) {
 
 // ---- in the long run ---------------------------------------------------------------------------
 
-void QuorumRules::watch(const Scene &scene) {
-  judge_losses(scene);
-  judge_idle(scene);
-  if (!scene.is_calm) return;
-  judge_strays(scene.calm_since + plan_.lease_max);
-  judge_missing(scene, scene.calm_since + plan_.lease_max + plan_.restart_guard);
+void QuorumRules::watch(const Context &context) {
+  judge_losses(context);
+  judge_idle(context);
+  if (!context.is_calm) return;
+  judge_strays(context.calm_since + plan_.lease_max);
+  judge_missing(context, context.calm_since + plan_.lease_max + plan_.restart_guard);
 }
 
-void QuorumRules::judge_losses(const Scene &scene) {
+void QuorumRules::judge_losses(const Context &context) {
   beliefs_.for_each([&](const std::string &name, const Beliefs::Holder &holder) {
     const Nanos now = schedule_.now();
-    const auto &client = scene.slots[static_cast<size_t>(holder.client)].client;
+    const auto &client = context.slots[static_cast<size_t>(holder.client)].client;
     if (!client || now < client->paused_until() + kLossLimit) return;
     const Nanos late = holder.clock->read(now) - holder.lease->deadline.load();
     if (late > kLossLimit) {
@@ -339,13 +338,13 @@ void QuorumRules::judge_losses(const Scene &scene) {
 }
 
 // Rule: a holder asks for its missing votes where no other client has them.
-void QuorumRules::judge_missing(const Scene &scene, Nanos since) {
+void QuorumRules::judge_missing(const Context &context, Nanos since) {
   beliefs_.for_each([&](const std::string &name, const Beliefs::Holder &holder) {
-    const auto &client = scene.slots[static_cast<size_t>(holder.client)].client;
+    const auto &client = context.slots[static_cast<size_t>(holder.client)].client;
     if (!client || client->is_paused() || schedule_.now() < since) return;
     judge_taken(name, holder, since);
     for (const auto &node : nodes_) {
-      const auto &stepped = scene.stepped;
+      const auto &stepped = context.stepped;
       const bool is_stepped =
           std::find(stepped.begin(), stepped.end(), node->index) != stepped.end();
       const bool has_clock =
@@ -358,11 +357,11 @@ void QuorumRules::judge_missing(const Scene &scene, Nanos since) {
 }
 
 // Rule: a free lock with a waiter is acquired, whatever other clients do.
-void QuorumRules::judge_idle(const Scene &scene) {
+void QuorumRules::judge_idle(const Context &context) {
   std::map<std::string, bool> had;
   beliefs_.for_each([&](const std::string &name, const Beliefs::Holder &) { had[name] = true; });
   std::map<std::string, Nanos> idle;
-  for (const Slot &slot : scene.slots) {
+  for (const Slot &slot : context.slots) {
     if (!slot.client || slot.client->is_paused()) continue;
     for (const auto &caller : slot.callers) {
       const Nanos since = caller->waiting_since();
@@ -372,10 +371,10 @@ void QuorumRules::judge_idle(const Scene &scene) {
     }
   }
   idle_ = std::move(idle);
-  if (!scene.is_calm) return;
+  if (!context.is_calm) return;
   for (const auto &[name, since] : idle_) {
-    const Nanos begin = std::max(since, scene.calm_since + plan_.lease_max + plan_.restart_guard);
-    if (schedule_.now() - begin > kIdleLimit + scene.stepped_back) {
+    const Nanos begin = std::max(since, context.calm_since + plan_.lease_max + plan_.restart_guard);
+    if (schedule_.now() - begin > kIdleLimit + context.stepped_back) {
       verdict_.broken(
           "a lock that nobody has finds its waiter",
           name + ": free for " + std::to_string((schedule_.now() - begin) / kMs) + " ms");

@@ -29,7 +29,7 @@ class QuorumRules : public Judge {
  public:
   // Judges all servers together and, if the plan says so, also each by the rules of one server.
   QuorumRules(const Plan &plan, Schedule &schedule,
-              const std::vector<std::unique_ptr<Server>> &servers, Tally &tally, Verdict &verdict,
+              const std::vector<std::unique_ptr<Server>> &servers, Stats &stats, Verdict &verdict,
               Beliefs &beliefs);
 
   // Judge
@@ -48,7 +48,7 @@ class QuorumRules : public Judge {
   void is_taken(const std::string &lock) override { taken_[lock] = schedule_.now(); }
   std::vector<std::string> held_at(size_t node) const override;
   void stepped(size_t node, Nanos by) override;
-  void watch(const Scene &scene) override;
+  void watch(const Context &context) override;
   void judge_leftovers(Nanos gone_for) override;
 
  private:
@@ -69,7 +69,7 @@ class QuorumRules : public Judge {
         : all(all_),
           index(index_),
           server(server_),
-          rules(all_.plan_, all_.schedule_, server_, all_.tally_, all_.verdict_, all_.beliefs_),
+          rules(all_.plan_, all_.schedule_, server_, all_.stats_, all_.verdict_, all_.beliefs_),
           is_judged(all_.plan_.judges_each_node) {}
 
     void after(Argv argv, const Value &reply, int64_t now_us) override;
@@ -91,10 +91,10 @@ class QuorumRules : public Judge {
 
   void judge_release(const lock::Lease &lease);
   void judge_validity(const std::string &name, const Beliefs::Holder &holder);
-  void judge_losses(const Scene &scene);
-  void judge_idle(const Scene &scene);
+  void judge_losses(const Context &context);
+  void judge_idle(const Context &context);
   // Rule, from `since` on: a holder asks for the votes that it lacks and no other client has.
-  void judge_missing(const Scene &scene, Nanos since);
+  void judge_missing(const Context &context, Nanos since);
   void judge_missing(const std::string &name, const Beliefs::Holder &holder, size_t node,
                      Nanos since);
   // Rule, from `since` on: a lock that was removed from all nodes is lost, and not rebuilt.
@@ -112,7 +112,7 @@ class QuorumRules : public Judge {
 
   const Plan &plan_;
   Schedule &schedule_;
-  Tally &tally_;
+  Stats &stats_;
   Verdict &verdict_;
   Beliefs &beliefs_;
   std::vector<std::unique_ptr<Node>> nodes_;

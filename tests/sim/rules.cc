@@ -12,12 +12,12 @@ namespace redlatch::sim {
 
 namespace {
 
-constexpr std::string_view kChannelPrefix = "app:rl1:";
+constexpr size_t kClaimAt = kTokenSize + 1;  // in a queue member
+constexpr size_t kClaimSize = 5;
 constexpr Nanos kEnough = 1'000 * kMs;        // to be notified, while the connection works
 constexpr Nanos kReleaseSlack = 1'600 * kMs;  // a release is repeated each second
 constexpr Nanos kLatest = 12'000 * kMs;       // no lease is longer, so older grants have ended
-constexpr std::string_view kShared = "rl:shared";
-constexpr double kUpgradeTicket = 4e15;  // subtracted from the scores of waiting upgrades
+constexpr double kUpgradeTicket = 4e15;       // subtracted from the scores of waiting upgrades
 
 int64_t number(std::string_view text) {
   int64_t value = 0;
@@ -249,9 +249,10 @@ void Rules::note_holds(const Call &call, const Lock &was, const Lock &is) {
                 [&](const auto &entry) { return entry.second + kLatest < schedule_.now(); });
 }
 
-// Rule of the shape kCut: a client learns of a grant before the lease ends.
+// Rule of the scenario kCut: a client learns of a grant before the lease ends.
 void Rules::judge_runout(std::string_view lock, const Lock &was) {
-  if (plan_.shape != Shape::kCut || !was.holds.empty() || !asked_for_.contains(was.holder)) return;
+  if (plan_.scenario != Scenario::kCut || !was.holds.empty() || !asked_for_.contains(was.holder))
+    return;
   const auto told = told_.find(was.holder);
   if (told == told_.end() || told->second.at < was.granted_at) {
     verdict_.broken("nobody is granted a lock without knowing it",
@@ -259,10 +260,10 @@ void Rules::judge_runout(std::string_view lock, const Lock &was) {
   }
 }
 
-// Rule of the shape kCut: a lock that was taken by force is not renewed by its former lease, even
+// Rule of kCut: a lock that was taken by force is not renewed by its former lease, even
 // if the same token was granted it again.
 void Rules::judge_renewal(const Call &call, const Lock &is) {
-  if (plan_.shape != Shape::kCut || call.script != protocol::Script::kExtend) return;
+  if (plan_.scenario != Scenario::kCut || call.script != protocol::Script::kExtend) return;
   const auto told = told_.find(call.token);
   if (call.token != is.holder || told == told_.end() || told->second.fence == 0) return;
   if (told->second.fence < is.granted_fence && schedule_.now() > is.granted_at + kEnough) {
@@ -342,7 +343,7 @@ int64_t Rules::granted_ms(const Call &call, std::string_view token) const {
   if (is_asking && call.token == token) return call.lease_ms;
   for (const Gone &gone : gone_) {
     if (gone.key == call.queue && token_of(gone.member) == token)
-      return number(std::string_view(gone.member).substr(33, 5));
+      return number(std::string_view(gone.member).substr(kClaimAt, kClaimSize));
   }
   return 0;
 }
@@ -525,7 +526,7 @@ void Rules::queued(std::string_view key, std::string_view member, double score) 
     }
   }
   auto &tickets = tickets_[std::string(member)];
-  if (tickets.empty()) tally_.waits++;
+  if (tickets.empty()) stats_.waits++;
   if (call_.ticket.empty()) {
     if (score >= 0 && score <= last_ticket_) verdict_.broken("a new ticket is the last", how);
     tickets.insert(score);

@@ -28,18 +28,19 @@
 namespace redlatch::sim {
 
 using protocol::kCidSize;
+using protocol::kShared;
 using protocol::kTokenSize;
 
 inline constexpr Nanos kWatchInterval = 500 * kMs;  // between two calls of Judge::watch()
 
 class Rules : public Witness, public Judge {
  public:
-  Rules(const Plan &plan, Schedule &schedule, Server &server, Tally &tally, Verdict &verdict,
+  Rules(const Plan &plan, Schedule &schedule, Server &server, Stats &stats, Verdict &verdict,
         Beliefs &beliefs)
       : plan_(plan),
         schedule_(schedule),
         server_(server),
-        tally_(tally),
+        stats_(stats),
         verdict_(verdict),
         beliefs_(beliefs) {}
 
@@ -56,7 +57,7 @@ class Rules : public Witness, public Judge {
   void forgets(size_t node, Fault why) override;
   void stepped(size_t node, Nanos by) override;
   std::vector<std::pair<std::string, std::string>> waiters() const override;
-  void watch(const Scene &scene) override;
+  void watch(const Context &context) override;
   void judge_leftovers(Nanos gone_for) override;
 
   // Witness
@@ -120,7 +121,7 @@ class Rules : public Witness, public Judge {
   using Ends = std::map<std::string, int64_t>;
   static Ends ends_of(const Lock &lock);
   void judge_sharing(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
-  void judge_shape(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
+  void judge_scenario(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
   void judge_ended(const Call &call, const std::string &token, const Lock &is);
   void judge_changed(const Call &call, const std::string &token, int64_t before, int64_t after,
                      int64_t now_ms);
@@ -132,7 +133,7 @@ class Rules : public Witness, public Judge {
   void judge_descent(int client, const Call &call);
   // rules_others.cc
   Turn turn_at(std::string_view key, int64_t now_ms) const;
-  bool is_waited_for(const Scene &scene, const std::string &lock) const;
+  bool is_waited_for(const Context &context, const std::string &lock) const;
   void excuse_holders();
   void take_by_force(const std::string &token);
   void clock_went_back();
@@ -154,7 +155,7 @@ class Rules : public Witness, public Judge {
   const Plan &plan_;
   Schedule &schedule_;
   Server &server_;
-  Tally &tally_;
+  Stats &stats_;
   Verdict &verdict_;
   Beliefs &beliefs_;
   Nanos jumped_at_ = -kNever;  // the server's clock, forward

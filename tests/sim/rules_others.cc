@@ -75,7 +75,7 @@ void Rules::judge_turns(const Call &call, const Lock &was, const Lock &is, int64
   }
 }
 
-// Rule of the shape kBehind: another library's release sends no message to our clients, and still a
+// Rule of kBehind: another library's release sends no message to our clients, and still a
 // live waiter acquires the lock soon.
 void Rules::judge_freed(const Call &call, const Lock &was, Lock &lock, int64_t now_ms) {
   if (!plan_.is_watched()) return;
@@ -126,7 +126,7 @@ void Rules::judge_leftovers(Nanos gone_for) {
     if (entry.expires_ms >= 0 && entry.expires_ms < now_ms) continue;
     const bool is_aux = key.find(":rl1") != std::string::npos;
     int64_t limit_ms = std::max<int64_t>(plan_.lease_max / kMs, 3000);
-    if (key.starts_with("app:rl1:")) limit_ms = kNameLimitMs;
+    if (key.starts_with(kChannelPrefix)) limit_ms = kNameLimitMs;
     if (is_aux && (key.back() == 'q' || key.back() == 'w')) limit_ms = kQueueLimitMs;
     if (is_aux && key.back() == 'f') limit_ms = kFenceLimitMs;
     // The server's clock may have another rate.
@@ -154,7 +154,7 @@ void Rules::succeeded(const lock::Request &request) {
 }
 
 void Rules::take_by_force(const std::string &token) {
-  tally_.hit(Fault::kForce);
+  stats_.hit(Fault::kForce);
   beliefs_.excuse(token);
 }
 
@@ -197,7 +197,7 @@ void Rules::clock_went_back() {
 
 // True if a live, connected waiter could have the lock: any waiter if it is free, the head of the
 // queue if it is shared.
-bool Rules::is_waited_for(const Scene &scene, const std::string &lock) const {
+bool Rules::is_waited_for(const Context &context, const std::string &lock) const {
   const int64_t now_ms = server_.now_us() / 1000;
   const auto *queue = queue_at(queue_of_.at(lock));
   if (queue == nullptr) return false;
@@ -212,29 +212,29 @@ bool Rules::is_waited_for(const Scene &scene, const std::string &lock) const {
     const auto cid = std::string_view(member).substr(0, kCidSize);
     const bool may_enter = is.holder.empty() || can_enter(member, is);
     const auto is_its = [&](const Slot &slot) { return is_able(slot, cid); };
-    if (may_enter && std::any_of(scene.slots.begin(), scene.slots.end(), is_its)) return true;
+    if (may_enter && std::any_of(context.slots.begin(), context.slots.end(), is_its)) return true;
     if (!is.holder.empty()) return false;
   }
   return false;
 }
 
 // Rule: a free lock finds its live waiter, by a poll at the latest.
-void Rules::watch(const Scene &scene) {
+void Rules::watch(const Context &context) {
   Nanos limit = kLongestPoll + 2 * plan_.timeout + 2 * kSecond;
   // Nothing else fails there, so a waiter is notified when the dead one's provisional lease ends.
   if (plan_.kills_newcomers()) limit = 2 * kSecond;
-  const bool is_judged = scene.is_calm || plan_.kills_newcomers() || plan_.kills_crowds();
+  const bool is_judged = context.is_calm || plan_.kills_newcomers() || plan_.kills_crowds();
   for (const auto &[lock, queue_key] : queue_of_) {
     Nanos &since = locks_[lock].idle_since;
-    if (!is_waited_for(scene, lock)) {
+    if (!is_waited_for(context, lock)) {
       since = -1;
       continue;
     }
     if (since < 0) since = schedule_.now();
-    const Nanos idle = schedule_.now() - std::max(since, scene.calm_since);
+    const Nanos idle = schedule_.now() - std::max(since, context.calm_since);
     // The client that goes through the dead waiters may have died with them; then a poll finds the
     // lock.
-    const bool has_died = since - kWatchInterval <= scene.crowd_killed_at;
+    const bool has_died = since - kWatchInterval <= context.crowd_killed_at;
     const bool is_soon = plan_.kills_crowds() && !has_died;
     if (!is_judged || idle <= (is_soon ? kWatchInterval : limit)) continue;
     const auto *queue = queue_at(queue_key);

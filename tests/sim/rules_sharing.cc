@@ -11,12 +11,10 @@ namespace redlatch::sim {
 
 namespace {
 
-constexpr std::string_view kShared = "rl:shared";
-
 char mode_of(std::string_view member) { return member[kTokenSize]; }
 
 std::string owner_of(std::string_view member) {
-  const std::string_view owner = member.substr(51);
+  const std::string_view owner = member.substr(protocol::kMemberSize);
   return std::string(owner.empty() ? member.substr(0, kTokenSize) : owner);
 }
 
@@ -32,7 +30,7 @@ Rules::Ends Rules::ends_of(const Lock &lock) {
 }
 
 void Rules::judge_sharing(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
-  judge_shape(call, was, is, now_ms);
+  judge_scenario(call, was, is, now_ms);
   const Ends before = ends_of(was), after = ends_of(is);
   for (const auto &[token, end] : before) {
     if (end <= now_ms) continue;
@@ -59,7 +57,7 @@ void Rules::judge_sharing(const Call &call, const Lock &was, const Lock &is, int
 }
 
 // Rules for the lock's key: it agrees with the holds.
-void Rules::judge_shape(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
+void Rules::judge_scenario(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
   const std::string lock(call.lock);
   if (!is.hold_owners.empty() && !is.holds.empty()) {
     verdict_.broken("an owner has its lock alone",

@@ -36,12 +36,12 @@ const protocol::ScriptText *script_of(std::string_view text) {
 
 }  // namespace
 
-Server::Server(const Plan &plan, Schedule &schedule, Network &network, Tally &tally, Trace &trace,
+Server::Server(const Plan &plan, Schedule &schedule, Network &network, Stats &stats, Trace &trace,
                Verdict &verdict, const Mutant *mutant, int number)
     : plan_(plan),
       schedule_(schedule),
       network_(network),
-      tally_(tally),
+      stats_(stats),
       trace_(trace),
       verdict_(verdict),
       mutant_(mutant),
@@ -127,7 +127,7 @@ void Server::run(uint64_t link, CommandList commands) {
 }
 
 Value Server::execute(Session &session, Argv argv) {
-  tally_.commands++;
+  stats_.commands++;
   const int64_t us = now_us();
   if (auto greeting = greet(session, argv)) {
     if (trace_.is_told()) tell(argv, *greeting);
@@ -151,9 +151,9 @@ Value Server::execute(Session &session, Argv argv) {
   if (session.is_tracking && std::exchange(session.tracks_next, false) && argv.size() > 1) {
     session.tracked.emplace(argv[1]);
   }
-  if (reply.text.starts_with("NOSCRIPT")) tally_.hit(Fault::kScriptFlush);
-  if (reply.is_error() && reply.text.find("OOM") != std::string::npos) tally_.hit(Fault::kMemory);
-  if (reply.text.starts_with("READONLY")) tally_.hit(Fault::kReplica);
+  if (reply.text.starts_with("NOSCRIPT")) stats_.hit(Fault::kScriptFlush);
+  if (reply.is_error() && reply.text.find("OOM") != std::string::npos) stats_.hit(Fault::kMemory);
+  if (reply.text.starts_with("READONLY")) stats_.hit(Fault::kReplica);
   for (Witness *witness : witnesses_) witness->after(argv, reply, us);
   judge_session(session, argv, reply);
   if (trace_.is_told()) tell(argv, reply);
@@ -245,7 +245,7 @@ void Server::pause(Nanos until) {
 void Server::resume() {
   if (schedule_.now() < paused_until_) return;
   auto waiting = std::exchange(waiting_, {});
-  if (!waiting.empty()) tally_.hit(Fault::kServerPause);
+  if (!waiting.empty()) stats_.hit(Fault::kServerPause);
   for (Waiting &entry : waiting) run(entry.link, std::move(entry.commands));
 }
 

@@ -18,8 +18,8 @@
 #include "plan.h"
 #include "protocol/scripts.h"
 #include "schedule.h"
+#include "stats.h"
 #include "store.h"
-#include "tally.h"
 #include "trace.h"
 #include "verdict.h"
 
@@ -42,7 +42,7 @@ class Witness {
 class Server : public ServerEnd, private Store::Listener {
  public:
   // `number`: 1, 2, .. for one of several independent servers; 0 for the only one.
-  Server(const Plan &plan, Schedule &schedule, Network &network, Tally &tally, Trace &trace,
+  Server(const Plan &plan, Schedule &schedule, Network &network, Stats &stats, Trace &trace,
          Verdict &verdict, const Mutant *mutant, int number = 0);
 
   // The user of clients that may not subscribe, and the password of every user.
@@ -143,7 +143,7 @@ class Server : public ServerEnd, private Store::Listener {
   const Plan &plan_;
   Schedule &schedule_;
   Network &network_;
-  Tally &tally_;
+  Stats &stats_;
   Trace &trace_;
   Verdict &verdict_;
   const Mutant *const mutant_;

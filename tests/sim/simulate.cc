@@ -19,7 +19,7 @@ namespace {
 constexpr const char kUsage[] =
     "usage: simulate [--from SEED] [--seeds COUNT | --minutes N] [--jobs N]\n"
     "       simulate --seed N [--trace] [--shrink]\n"
-    "both:  [--simulated MINUTES] [--shape NAME | --redlock] [--without FAULT,..]\n"
+    "both:  [--simulated MINUTES] [--scenario NAME | --redlock] [--without FAULT,..]\n"
     "       [--mutant NAME] [--commit TEXT]\n";
 
 struct Arguments {
@@ -45,11 +45,11 @@ std::vector<Fault> faults_of(std::string_view text) {
   return faults;
 }
 
-Shape shape_of(const std::string &text) {
-  for (size_t i = 0; i < static_cast<size_t>(Shape::kCount); i++) {
-    if (name_of(static_cast<Shape>(i)) == text) return static_cast<Shape>(i);
+Scenario scenario_of(const std::string &text) {
+  for (size_t i = 0; i < static_cast<size_t>(Scenario::kCount); i++) {
+    if (name_of(static_cast<Scenario>(i)) == text) return static_cast<Scenario>(i);
   }
-  throw Wrong{"there is no shape '" + text + "'"};
+  throw Wrong{"there is no scenario '" + text + "'"};
 }
 
 constexpr uint64_t kMost = 1'000'000;  // minutes
@@ -82,8 +82,8 @@ void read_option(const std::string &option, const std::string &value, Arguments 
     orders.duration = static_cast<Nanos>(number_of(value, 2, kMost)) * 60'000 * kMs;
   } else if (option == "--without") {
     orders.without = faults_of(value);
-  } else if (option == "--shape") {
-    orders.shape = shape_of(value);
+  } else if (option == "--scenario") {
+    orders.scenario = scenario_of(value);
   } else if (option == "--mutant") {
     orders.mutant = mutant_of(value);
     if (orders.mutant == nullptr) throw Wrong{"there is no mutant '" + value + "'"};
@@ -124,7 +124,7 @@ void show_replay(uint64_t seed, const Orders &orders) {
   printf("replay: --seed %" PRIu64 " --simulated %lld", seed,
          static_cast<long long>(orders.duration / (60'000 * kMs)));
   if (!orders.without.empty()) printf(" --without %s", listed(orders.without).c_str());
-  if (orders.shape) printf(" --shape %s", std::string(name_of(*orders.shape)).c_str());
+  if (orders.scenario) printf(" --scenario %s", std::string(name_of(*orders.scenario)).c_str());
   if (orders.is_redlock) printf(" --redlock");
   if (orders.mutant != nullptr) printf(" --mutant %s", std::string(orders.mutant->name).c_str());
   printf("\n");
@@ -143,7 +143,7 @@ int run_one(const Arguments &arguments) {
   const Plan plan = plan_of(seed, orders);
   const Result result = run_seed(seed, orders, arguments.is_told ? stdout : nullptr);
   printf("seed %" PRIu64 ", commit %s: %s\nhash %016" PRIx64 ", %" PRIu64 " grants\n", seed,
-         arguments.commit.c_str(), plan.describe().c_str(), result.hash, result.tally.grants);
+         arguments.commit.c_str(), plan.describe().c_str(), result.hash, result.stats.grants);
   if (!result.is_broken) {
     const std::string missing = result.what_is_missing(plan);
     printf("no violation%s%s\n", missing.empty() ? "" : "; it does not count: ", missing.c_str());

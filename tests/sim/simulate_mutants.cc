@@ -5,7 +5,6 @@
 // is known to find it, then others, until a rule is broken; the same run without the defect must
 // break none. Prints a line for each mutant. Exit 0: all were found; 1: not; 2: it cannot say.
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -91,7 +90,7 @@ Result broken(std::string rule, std::string how) {
 }
 
 Result run(const Mutant &mutant, bool is_on, uint64_t seed, const Options &options) {
-  const Plan plan = Plan::of(seed, options.minutes * kMinute, mutant.shape_of(seed));
+  const Plan plan = Plan::of(seed, options.minutes * kMinute, mutant.scenario_of(seed));
   const Mutant *active = is_on ? &mutant : nullptr;
   switch_on(active);
   FILE *words = is_on != options.is_healthy && options.is_traced ? stdout : nullptr;
@@ -107,27 +106,19 @@ Result run(const Mutant &mutant, bool is_on, uint64_t seed, const Options &optio
 // Run a seed in a child process, because some defects use memory after its end, which may crash the
 // process. Only the broken rule comes back.
 Result run_apart(const Mutant &mutant, bool is_on, uint64_t seed, const Options &options) {
-  std::array<int, 2> ends{};
-  fflush(stdout);
-  const bool is_open = pipe(ends.data()) == 0;
-  const pid_t child = is_open ? fork() : -1;
-  if (child < 0) return broken("there is a process for each run", strerror(errno));
-  if (child == 0) {
+  const auto child = start_child([&](FILE *out) {
     const Result result = run(mutant, is_on, seed, options);
-    const std::string told = result.is_broken ? result.rule + "\n" + result.how : "";
-    const bool is_told = ::write(ends[1], told.data(), told.size()) == ssize_t(told.size());
-    fflush(stdout);
-    _exit(is_told ? 0 : 1);
-  }
-  close(ends[1]);
+    if (result.is_broken) fprintf(out, "%s\n%s", result.rule.c_str(), result.how.c_str());
+  });
+  if (!child) return broken("there is a process for each run", strerror(errno));
   std::string told;
   std::array<char, 4096> part{};
-  for (ssize_t n; (n = ::read(ends[0], part.data(), part.size())) > 0;) {
-    told.append(part.data(), static_cast<size_t>(n));
+  for (size_t n; (n = fread(part.data(), 1, part.size(), child->in)) > 0;) {
+    told.append(part.data(), n);
   }
-  close(ends[0]);
+  fclose(child->in);
   int status = 0;
-  waitpid(child, &status, 0);
+  waitpid(child->pid, &status, 0);
   if (WIFSIGNALED(status)) {
     return broken("no call of the engine ends the process", strsignal(WTERMSIG(status)));
   }
@@ -147,13 +138,13 @@ bool find(const Mutant &mutant, const Options &options, FILE *out) {
     if (const Result healthy = run_apart(mutant, false, seed, options); healthy.is_broken) {
       fprintf(stderr, "seed %llu, %s, breaks a rule without a mutant: %s: %s\n",
               static_cast<unsigned long long>(seed),
-              std::string(name_of(mutant.shape_of(seed))).c_str(), healthy.rule.c_str(),
+              std::string(name_of(mutant.scenario_of(seed))).c_str(), healthy.rule.c_str(),
               healthy.how.c_str());
       continue;
     }
     fprintf(out, "%-18s %-52s %6llu %-8s %5llu\n", std::string(mutant.name).c_str(),
             result.rule.c_str(), static_cast<unsigned long long>(seed),
-            std::string(name_of(mutant.shape_of(seed))).c_str(),
+            std::string(name_of(mutant.scenario_of(seed))).c_str(),
             static_cast<unsigned long long>(tried + 1));
     return true;
   }
@@ -209,7 +200,8 @@ bool find_all(const Options &options) {
       [&](FILE *in) { return read_rows(in, rows); });
   for (const std::string &trouble : troubles) fprintf(stderr, "%s\n", trouble.c_str());
   bool is_found = troubles.empty();
-  printf("%-18s %-52s %6s %-8s %5s\n", "mutant", "the rule that it broke", "seed", "shape", "runs");
+  printf("%-18s %-52s %6s %-8s %5s\n", "mutant", "the rule that it broke", "seed", "scenario",
+         "runs");
   for (const Row &row : rows) {
     fputs(row.line.c_str(), stdout);
     is_found = is_found && row.is_found;

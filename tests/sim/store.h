@@ -3,7 +3,7 @@
 //
 // Store: the memory of a simulated server. It has the commands that our scripts, and libraries that
 // share keys with us, use. Scripts run in a real Lua 5.1. It has no clock: each command gets the
-// time. store_honesty compares it with real servers.
+// time. store_fidelity compares it with real servers.
 //
 // One thread. Ordered containers only, so that runs of a seed are equal everywhere.
 #pragma once

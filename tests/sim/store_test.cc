@@ -2,7 +2,7 @@
 // Copyright The redlatch authors
 //
 // Goal: the store does what the simulator needs and no real server can be compared with. Replies of
-// commands are compared with real servers by store_honesty.
+// commands are compared with real servers by store_fidelity.
 #include "store.h"
 
 #include <gtest/gtest.h>

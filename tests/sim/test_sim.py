@@ -67,9 +67,9 @@ def test_no_seed_breaks_a_rule(
     assert struck and int(struck[1]) > 0
 
 
-@pytest.mark.parametrize("shape", ["cut", "scarce", "batch", "flush", "heir", "stale", "behind"])
-def test_no_seed_of_a_shape_for_mutants_breaks_a_rule(shape: str) -> None:
-    run = simulate("--shape", shape, "--seeds", 60, "--simulated", 2, "--jobs", 2)
+@pytest.mark.parametrize("scenario", ["cut", "scarce", "batch", "flush", "heir", "stale", "behind"])
+def test_no_seed_of_a_scenario_for_mutants_breaks_a_rule(scenario: str) -> None:
+    run = simulate("--scenario", scenario, "--seeds", 60, "--simulated", 2, "--jobs", 2)
     assert run.returncode == 0, run.stdout
 
 
@@ -91,7 +91,7 @@ def test_same_seed_is_the_same_run_in_every_build() -> None:
 def test_violation_says_how_to_repeat_it() -> None:
     run = simulate(*BROKEN, "--commit", "abc")
     assert run.returncode == 1
-    assert re.search(r"seed 4, commit abc: shape \w+, .* faults: ", run.stdout)
+    assert re.search(r"seed 4, commit abc: scenario \w+, .* faults: ", run.stdout)
     assert "violation at" in run.stdout and hash_in(run.stdout)
     many = simulate("--from", 4, "--seeds", 2, "--simulated", 2, "--mutant", "blind-delete")
     assert many.returncode == 1
@@ -125,7 +125,7 @@ def test_shrunk_run_breaks_the_same_rule_with_fewer_faults() -> None:
         (["--minutes", "4294967296"], "'4294967296' is no number from 1 to"),
         (["--jobs", "4294967296"], "'4294967296' is no number from 1 to"),
         (["--without", "cut,nothing"], "there is no fault 'nothing'"),
-        (["--shape", "round"], "there is no shape 'round'"),
+        (["--scenario", "round"], "there is no scenario 'round'"),
         (["--mutant", "none"], "there is no mutant 'none'"),
         (["--seed"], "--seed needs a value"),
         (["--odd", "1"], "there is no option '--odd'"),

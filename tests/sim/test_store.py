@@ -2,7 +2,7 @@
 # Copyright The redlatch authors
 """Goal: the simulated store answers as a real server does, so that simulations are valid.
 
-Method: store_honesty sends random sequences to both, the server under a clock that the program
+Method: store_fidelity sends random sequences to both, the server under a clock that the program
 sets; it compares replies, messages and keys. Each run takes sequences of its own, by a new seed
 that it prints.
 """
@@ -35,7 +35,7 @@ class Shimmed:
     clock: Path
 
     def run(self, *args: object) -> subprocess.CompletedProcess[str]:
-        command: list[object] = [built("tests/sim/store_honesty")]
+        command: list[object] = [built("tests/sim/store_fidelity")]
         command += ["--socket", self.server.unix_path]
         command += ["--clock", self.clock, "--steps", STEPS, *args]
         return subprocess.run(

@@ -21,12 +21,12 @@ constexpr uint64_t kBusySecond = 20'000;  // events
 
 std::string Result::what_is_missing(const Plan &plan) const {
   const auto needed = static_cast<uint64_t>(plan.least_grants() * (plan.duration / kSecond) / 60);
-  if (tally.grants < needed) {
-    return "only " + std::to_string(tally.grants) + " grants of " + std::to_string(needed);
+  if (stats.grants < needed) {
+    return "only " + std::to_string(stats.grants) + " grants of " + std::to_string(needed);
   }
   for (size_t i = 0; i < kFaultCount; i++) {
     const auto fault = static_cast<Fault>(i);
-    if (plan.has(fault) && tally.hits[i] == 0) {
+    if (plan.has(fault) && stats.hits[i] == 0) {
       return std::string(name_of(fault)) + " hit nothing";
     }
   }
@@ -37,23 +37,23 @@ World::World(const Plan &plan, const Mutant *mutant, FILE *words)
     : plan_(plan),
       trace_(words),
       verdict_(schedule_, trace_),
-      network_(plan_, schedule_, tally_),
-      beliefs_(schedule_, tally_, trace_, verdict_),
+      network_(plan_, schedule_, stats_),
+      beliefs_(schedule_, stats_, trace_, verdict_),
       judge_(make_judge(mutant)),
       slots_(static_cast<size_t>(plan_.client_count)),
-      scene_{plan_,  schedule_, network_, servers_, tally_,
-             trace_, verdict_,  beliefs_, *judge_,  slots_},
+      context_{plan_,  schedule_, network_, servers_, stats_,
+               trace_, verdict_,  beliefs_, *judge_,  slots_},
       random_(plan.seed, 3),
       bytes_before_(CoreMemory::bytes()) {
   beliefs_.judge_by(*judge_);
   for (const Fault setting : {Fault::kClockRate, Fault::kPollOnly}) {
-    if (plan_.has(setting)) tally_.inject(setting, true);
+    if (plan_.has(setting)) stats_.inject(setting, true);
   }
-  scene_.on_opening = [this](int client, size_t node) { strike_opening(client, node); };
-  scene_.stepped = plan_.is_quorum() ? some_nodes(few()) : std::vector<size_t>{0};
+  context_.on_opening = [this](int client, size_t node) { strike_opening(client, node); };
+  context_.stepped = plan_.is_quorum() ? some_nodes(few()) : std::vector<size_t>{0};
   for (int slot = 0; slot < plan_.client_count; slot++) populate(slot);
   for (int i = 0; i < plan_.peer_count; i++) {
-    peers_.push_back(std::make_unique<Peer>(scene_, i));
+    peers_.push_back(std::make_unique<Peer>(context_, i));
     peers_.back()->begin();
   }
 }
@@ -63,25 +63,25 @@ World::~World() { slots_.clear(); }
 std::unique_ptr<Judge> World::make_judge(const Mutant *mutant) {
   for (int i = 0; i < plan_.node_count; i++) {
     const int number = plan_.is_quorum() ? i + 1 : 0;
-    servers_.push_back(std::make_unique<Server>(plan_, schedule_, network_, tally_, trace_,
+    servers_.push_back(std::make_unique<Server>(plan_, schedule_, network_, stats_, trace_,
                                                 verdict_, mutant, number));
   }
   if (plan_.is_quorum()) {
-    return std::make_unique<QuorumRules>(plan_, schedule_, servers_, tally_, verdict_, beliefs_);
+    return std::make_unique<QuorumRules>(plan_, schedule_, servers_, stats_, verdict_, beliefs_);
   }
   auto rules =
-      std::make_unique<Rules>(plan_, schedule_, *servers_.front(), tally_, verdict_, beliefs_);
+      std::make_unique<Rules>(plan_, schedule_, *servers_.front(), stats_, verdict_, beliefs_);
   servers_.front()->add_witness(*rules);
   return rules;
 }
 
 void World::populate(int number) {
   Slot &slot = slots_[static_cast<size_t>(number)];
-  slot.client = std::make_unique<Client>(scene_, number, slot.life);
+  slot.client = std::make_unique<Client>(context_, number, slot.life);
   for (int i = 0; i < plan_.caller_count; i++) {
     const uint64_t stream = 10'000 + 100 * static_cast<uint64_t>(number) +
                             static_cast<uint64_t>(i) + slot.life * 100'000;
-    slot.callers.push_back(std::make_unique<Caller>(scene_, *slot.client, stream));
+    slot.callers.push_back(std::make_unique<Caller>(context_, *slot.client, stream));
     slot.callers.back()->on_given = [this, number](const GivenLease &given) {
       hand_over(number, given);
     };
@@ -129,8 +129,8 @@ Result World::run() {
   result.how = verdict_.how();
   result.at = verdict_.at();
   result.hash = trace_.hash();
-  tally_.events = schedule_.event_count();
-  result.tally = tally_;
+  stats_.events = schedule_.event_count();
+  result.stats = stats_;
   return result;
 }
 
@@ -139,7 +139,7 @@ Result World::run() {
 void World::watch() {
   for (const auto &server : servers_) server->expire();
   beliefs_.look();
-  judge_->watch(scene_);
+  judge_->watch(context_);
   judge_waits();
   for (const Slot &slot : slots_) {
     if (slot.client) slot.client->judge_openings();
@@ -149,15 +149,15 @@ void World::watch() {
 
 // Rule of the calm: every waiter is served.
 void World::judge_waits() {
-  if (!scene_.is_calm) return;
+  if (!context_.is_calm) return;
   const Nanos places = plan_.client_count * plan_.caller_count;
   const Nanos unheard = plan_.is_quorum() ? kSecond : kClaim + 100 * kMs;  // per dead waiter ahead
   const Nanos limit = 20 * kSecond + 2 * plan_.timeout + plan_.lease_max + plan_.restart_guard +
-                      scene_.stepped_back + places * (plan_.hold_max + unheard);
+                      context_.stepped_back + places * (plan_.hold_max + unheard);
   for (const Slot &slot : slots_) {
     for (const auto &caller : slot.callers) {
       if (caller->waiting_since() == kNever) continue;
-      const Nanos begin = std::max(caller->waiting_since(), scene_.calm_since);
+      const Nanos begin = std::max(caller->waiting_since(), context_.calm_since);
       if (schedule_.now() - begin > limit) {
         verdict_.broken("who waits is served",
                         caller->name() + ": client " + std::to_string(slot.client->slot()) +
@@ -179,7 +179,7 @@ bool World::is_quiet() const {
 
 // Callers begin nothing new. Every waiter is served, or its client is shut down.
 void World::end_work() {
-  scene_.is_working = false;
+  context_.is_working = false;
   for (const Slot &slot : slots_) {
     for (const auto &caller : slot.callers) caller->wind_up();
     if (slot.client && random_.chance(200)) slot.client->shut_down();
@@ -199,7 +199,7 @@ void World::end_everything() {
     if (slot.client && random_.chance(500)) slot.client->shut_down();
   }
   // A client undoes an ACQUIRE without a reply until its lease would have ended.
-  run_until(schedule_.now() + 2 * plan_.lease_max + 5 * kSecond + scene_.stepped_back);
+  run_until(schedule_.now() + 2 * plan_.lease_max + 5 * kSecond + context_.stepped_back);
   if (verdict_.is_broken()) return;
   for (const Slot &slot : slots_) {
     if (slot.client && !slot.client->is_through()) {
@@ -219,10 +219,10 @@ void World::end_everything() {
   const Nanos gone = schedule_.now();
   worked_until_ = gone;
   for (const Nanos later :
-       {plan_.lease_max + scene_.stepped_back + kSecond, 620 * kSecond, 3700 * kSecond}) {
+       {plan_.lease_max + context_.stepped_back + kSecond, 620 * kSecond, 3700 * kSecond}) {
     schedule_.skip_to(gone + later);
     for (const auto &server : servers_) server->expire();
-    judge_->judge_leftovers(later - scene_.stepped_back);
+    judge_->judge_leftovers(later - context_.stepped_back);
   }
 }
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "caller.h"
+#include "context.h"
 #include "mutants.h"
 #include "peer.h"
-#include "scene.h"
 
 namespace redlatch::sim {
 
@@ -24,7 +24,7 @@ struct Result {
   Nanos at = 0;
   uint64_t hash = 0;
   Nanos simulated = 0;
-  Tally tally;
+  Stats stats;
 
   // Why this run does not count; empty if it does.
   std::string what_is_missing(const Plan &plan) const;
@@ -79,7 +79,7 @@ class World {
 
   const Plan plan_;
   Schedule schedule_;
-  Tally tally_;
+  Stats stats_;
   Trace trace_;
   Verdict verdict_;
   Network network_;
@@ -87,7 +87,7 @@ class World {
   std::vector<std::unique_ptr<Server>> servers_;
   const std::unique_ptr<Judge> judge_;
   std::vector<Slot> slots_;
-  Scene scene_;
+  Context context_;
   Random random_;               // for the faults
   const int64_t bytes_before_;  // memory of the core before the run
   Nanos worked_until_ = 0;      // end of the simulation; later times are only skipped to

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-#include "honesty_steps.h"
+#include "fidelity_steps.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Tally: counts the events of a run. A run with few grants, or with a fault that never hit
+// Stats: counts the events of a run. A run with few grants, or with a fault that never hit
 // anything, proves nothing.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace redlatch::sim {
 
-struct Tally {
+struct Stats {
   std::array<uint64_t, kFaultCount> injected{};  // by kind
   std::array<uint64_t, kFaultCount> hits{};      // by kind: those that had an effect
   uint64_t grants = 0;
@@ -29,7 +29,7 @@ struct Tally {
   }
   void hit(Fault fault) { hits[static_cast<size_t>(fault)]++; }
 
-  void add(const Tally &other) {
+  void add(const Stats &other) {
     for (size_t i = 0; i < kFaultCount; i++) {
       injected[i] += other.injected[i];
       hits[i] += other.hits[i];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Scene: references to the parts of a run, and the state that they share.
+// Context: references to the parts of a run, and the state that they share.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 #include "plan.h"
 #include "schedule.h"
 #include "server.h"
-#include "tally.h"
+#include "stats.h"
 #include "trace.h"
 #include "verdict.h"
 
@@ -22,12 +22,12 @@ namespace redlatch::sim {
 
 struct Slot;
 
-struct Scene {
+struct Context {
   const Plan &plan;
   Schedule &schedule;
   Network &network;
   const std::vector<std::unique_ptr<Server>> &servers;  // the nodes
-  Tally &tally;
+  Stats &stats;
   Trace &trace;
   Verdict &verdict;
   Beliefs &beliefs;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "honesty_steps.h"
+#include "fidelity_steps.h"
 #include "protocol/scripts.h"
 #include "protocol/token.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-#include "honesty_server.h"
+#include "fidelity_server.h"
 
 #include <fcntl.h>
 #include <hiredis/hiredis.h>

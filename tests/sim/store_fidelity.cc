@@ -5,7 +5,7 @@
 // and scripts on both, with one clock; compare every reply, every message and, at the end, every
 // key.
 //
-//   store_honesty --socket PATH --clock FILE --seed N --sequences N --steps N
+//   store_fidelity --socket PATH --clock FILE --seed N --sequences N --steps N
 //       [--replay NUMBER] [--defect NAME]
 //
 // The server runs under clock_shim.c with FILE, does not expire keys on its own (DEBUG
@@ -22,8 +22,8 @@
 #include <set>
 
 #include "base/random.h"
-#include "honesty_server.h"
-#include "honesty_steps.h"
+#include "fidelity_server.h"
+#include "fidelity_steps.h"
 #include "protocol/scripts.h"
 #include "store.h"
 
@@ -273,7 +273,7 @@ void Honesty::differ(const Words &words, const Value &ours, const Value &theirs)
   std::printf(
       "difference: seed %llu, sequence %lld, about step %lld, at %lld us\n  %s\n"
       "    store:  %s\n    server: %s\n"
-      "replay: store_honesty --socket %s --clock %s --seed %llu --steps %lld --replay %lld\n",
+      "replay: store_fidelity --socket %s --clock %s --seed %llu --steps %lld --replay %lld\n",
       static_cast<unsigned long long>(options_.seed), static_cast<long long>(number_),
       static_cast<long long>(step_), static_cast<long long>(now_us_), shown(words).c_str(),
       shown(ours).c_str(), shown(theirs).c_str(), options_.socket.c_str(), options_.clock.c_str(),
@@ -408,14 +408,14 @@ int main(int argc, char **argv) {
   redlatch::sim::Options options;
   if (!redlatch::sim::parse(argc, argv, options)) {
     std::fprintf(stderr,
-                 "usage: store_honesty --socket PATH --clock FILE [--seed N] [--sequences N]\n"
+                 "usage: store_fidelity --socket PATH --clock FILE [--seed N] [--sequences N]\n"
                  "    [--steps N] [--replay NUMBER] [--defect NAME]\n");
     return 2;
   }
   try {
     return redlatch::sim::run(options);
   } catch (const std::exception &error) {
-    std::fprintf(stderr, "store_honesty: %s\n", error.what());
+    std::fprintf(stderr, "store_fidelity: %s\n", error.what());
     return 3;
   }
 }
