@@ -133,7 +133,7 @@ TEST_F(UpgradingTest, upgrade_polls_where_messages_do_not_arrive) {
   disconnect();
   ServerFacts facts;
   facts.is_push_trusted = false;
-  engine_->on_connected(0, facts, now_);
+  client_->on_connected(0, facts, now_);
   const auto lease = held(reading());
   const auto request = waiting_upgrade(lease, 5'000);
   advance(300 * kMs);

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine_world.h"
+#include "lock_client_world.h"
 #include "protocol/scripts.h"
 
 namespace redlatch::protocol {
