@@ -180,7 +180,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-early-fence",
         "the lock is entered before its fence is written",
-        3277,
+        3062,
         Edit(
             "quorum/quorum_lease.cc",
             "  const size_t written = acquire.count(State::kYes);",
