@@ -383,7 +383,7 @@ ENGINE_MUTANTS = (
     Mutant(
         "no-rollback",
         "an upgrade that was granted while it was taken back stays",
-        132,
+        430,
         Edit(
             "lock/upgrade.cc",
             "rollback_ = was_cancel && result == 2 ?",

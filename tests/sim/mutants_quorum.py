@@ -270,7 +270,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-dead-queue",
         "a queued acquire does not see that its node does not answer",
-        102,
+        272,
         Edit(
             "quorum/round.cc",
             "  if (is_gone) {\n",
@@ -337,7 +337,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-top-up-reply",
         "a vote that was missing counts from its answer, not from its request",
-        148,
+        220,
         Edit(
             "quorum/quorum_lease.cc",
             "  vote.fence.reset();\n  vote.why = {};\n",
