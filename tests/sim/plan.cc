@@ -149,6 +149,7 @@ void load_flush(Plan &plan, Random &random) {
   load_only(plan, random, {Fault::kScriptFlush, Fault::kCancel});
   plan.delay_min = kMs;
   plan.delay_max = 200 * kMs;
+  plan.timeout = 4000 * kMs;  // enough for the round trips of a handshake
   plan.fault_interval = 300 * kMs;
 }
 
