@@ -283,7 +283,7 @@ ENGINE_MUTANTS = (
             "lock/acquiring.cc",
             "      return;  // what was sent behind it decides",
             "      if (!IS_ON || !wants_text(refusal, in_flight)) return;\n"
-            "      return ask(record, now, protocol::EvalMode::kText);",
+            "      return send_ask(record, now, protocol::EvalMode::kText);",
         ),
         scenario="kFlush",
     ),
