@@ -68,7 +68,7 @@ ENCODER = "protocol/command.h"
 # What else a machine may not name: LockClient, what it keeps, its queues and its encoder.
 CLIENT_NAMES = (
     "LockClient|LockState|TokenRecord|Request|Lease|InFlight|Timed|TimerQueue|Output"
-    "|Output|LockService|protocol::Command"
+    "|LockService|protocol::Command"
 )
 # Users of the contract see nothing else of us.
 CONTRACT_ONLY = ("cli", "examples", "bindings", "go", "java", "tests/capi", "tests/conformance")
