@@ -68,7 +68,7 @@ std::shared_ptr<LockState> LockClient::name_of(std::string_view name, protocol::
 
 TokenRecord &LockClient::new_record(const std::shared_ptr<LockState> &lock, const Request &caller) {
   const bool is_shared = shares_place(caller);
-  // Before the record is listed: what follows may fail, and costs no more than a slot.
+  // First: if a later call throws, only a timer slot is wasted.
   timers_.admit();
   last_id_ = std::max(last_id_ + 1, caller.rid);
   auto record = std::make_shared<TokenRecord>(last_id_);
@@ -230,7 +230,7 @@ void LockClient::send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eva
   fail_callers(record, Status::kNoMemory, {}, now);
 }
 
-// Whether others have to be answered first: first come, first sent.
+// If as many commands as allowed are in flight, append `record` to throttled_ and return true.
 bool LockClient::must_throttle(TokenRecord &record) {
   while (!throttled_.empty() && throttled_.back()->is_gone) throttled_.pop_back();
   const bool is_room = in_flight_.size() < kMaxInFlight && throttled_.empty();
@@ -364,7 +364,7 @@ void LockClient::on_acquire_refused(TokenRecord &record, const protocol::Refusal
   perform(record, record.acquisition.on_postponed(now, entropy_.next()), now);
 }
 
-// Whether a script of ours can have minted the fence of a pushed grant. Other users of the server
+// True if one of our scripts can have minted the fence of a pushed grant. Other users of the server
 // may be allowed to publish on our channel; an invented fence must not reach a resource, which
 // would then refuse all later holders.
 bool LockClient::is_fence_plausible(const TokenRecord &record, const protocol::Push &push) {
@@ -413,7 +413,10 @@ LockClient::Served LockClient::take_with_place(TokenRecord &record) {
 void LockClient::serve_front(TokenRecord &record, const Grant &grant, Nanos now) {
   lose_predecessor(record, now);
   const auto [caller, next] = take_with_place(record);
-  if (!caller) return give_back(record, nullptr, now);
+  if (!caller) {  // a defect
+    if (next != nullptr) clean_up(*next, now);
+    return give_back(record, nullptr, now);
+  }
   record.acquisition.served();
   set_phase(record, Phase::kHeld);
   give_lease(record, *caller, &grant, now);

@@ -151,8 +151,12 @@ void LockClient::on_extended(Request &request, Nanos sent_at, bool is_held, Nano
       const auto step = record->held().change_ttl(sent_at, request.extend_to, now, entropy_.next());
       schedule(*record, now);
       send_extend(*record, step, now);
-      if (!record->held().is_over(now)) return finish_immediate(request, Status::kOk);
-      lose(*record, "the answer to an extension came after the lease had ended", false, now);
+      const bool is_held_still = record->phase == Phase::kHeld;  // not after a defect
+      if (is_held_still && !record->held().is_over(now)) {
+        return finish_immediate(request, Status::kOk);
+      }
+      if (is_held_still)
+        lose(*record, "the answer to an extension came after the lease had ended", false, now);
     }
   }
   auto why = why_not_held(*request.lease);

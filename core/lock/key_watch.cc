@@ -13,6 +13,7 @@ void KeyWatch::set_waiting(Watcher &watcher, bool waits) {
   if (watcher.waits_ == waits) return;
   watcher.waits_ = waits;
   if (waits) {
+    watcher.poll_.reset();
     watcher.next_ = first_;
     if (first_ != nullptr) first_->previous_ = &watcher;
     first_ = &watcher;

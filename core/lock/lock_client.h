@@ -143,12 +143,12 @@ class LockClient final : public LockService {
     std::shared_ptr<Subject> subject;
     bool is_description = false;  // an extension that says who holds
   };
-  // kBroken: given up, and not yet reported as disconnected.
   // EVALSHA met a server that does not know the script. EVAL cannot.
   static bool wants_text(const protocol::Refusal &refusal, const InFlight &in_flight) {
     return refusal.kind == protocol::Refusal::Kind::kNoScript &&
            in_flight.eval == protocol::EvalMode::kDigest;
   }
+  // kBroken: given up, and not yet reported as disconnected.
   enum class Link : uint8_t { kDown, kConnecting, kUp, kBroken };
 
   // lock_client.cc: requests and replies; connecting.cc: the connection

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// What LockClient keeps: a LockState for each name, a TokenRecord for each acquisition.
+// State of LockClient: a LockState for each name, a TokenRecord for each acquisition.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct LockState : Subject {
   size_t record_count = 0;  // the name is forgotten at 0
 
   Waitlist waitlist;              // of callers that share one record
-  TokenRecord *holder = nullptr;  // that has the lock alone, as far as this client knows
+  TokenRecord *holder = nullptr;  // the exclusive holder, if this client has it
   bool has_sharers = false;       // this client has shared the lock
   TokenRecord *owned = nullptr;   // by named owners: a list by TokenRecord::next_owned
   int64_t highest_fence = 0;      // the highest that a caller of this client got
@@ -101,7 +101,7 @@ struct TokenRecord : Subject, Timed, Waitlist::Place, std::enable_shared_from_th
   TokenRecord *next_owned = nullptr;
   Nanos timer_ran_at = 0;  // when its timer last ran
 
-  // While leaving.
+  // During cleanup.
   std::shared_ptr<Request> releaser;  // the release whose result is not known yet
 
   // One excludes the other. The cleanup begins when the lease, if there was one, has ended.
@@ -109,7 +109,7 @@ struct TokenRecord : Subject, Timed, Waitlist::Place, std::enable_shared_from_th
 
   HeldLease *held_lease() { return std::get_if<HeldLease>(&stage); }  // null: it is cleaned up
   Cleanup *started_cleanup() { return std::get_if<Cleanup>(&stage); }
-  // Where the phase says which of them it is.
+  // For code that has checked the phase.
   HeldLease &held() { return std::get<HeldLease>(stage); }
   const HeldLease &held() const { return std::get<HeldLease>(stage); }
   Cleanup &cleanup() { return std::get<Cleanup>(stage); }

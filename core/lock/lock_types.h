@@ -12,7 +12,7 @@
 
 namespace redlatch::lock {
 
-// By what the server knows an acquisition.
+// Identifies an acquisition to the server.
 struct Identity {
   std::string token;
   std::string member;  // of the server's queue; empty: one try, which is never queued
@@ -20,7 +20,7 @@ struct Identity {
   protocol::Mode mode = protocol::Mode::kWrite;  // what it asks for, or has
 };
 
-// What the token of an acquisition may still have on the server.
+// State that the token of an acquisition may still have on the server.
 struct ServerFootprint {
   bool has_member = false;      // it can stand in the queue
   bool may_be_queued = false;   // .. and may do so: CANCEL is due
@@ -33,7 +33,7 @@ struct ServerFootprint {
   Nanos ttl = 0;                // that was asked for last
 };
 
-// What a grant brings.
+// Result of a grant.
 struct Grant {
   Nanos deadline = 0;
   Nanos renewal_at = 0;
@@ -43,7 +43,7 @@ struct Grant {
   bool is_provisional = false;  // only a message says so, or its ttl is not the caller's
 };
 
-// What the caller that gets a lease has asked for.
+// Terms that the caller of a lease asked for.
 struct LeaseTerms {
   Nanos ttl = 0;
   Nanos end_at = kNever;  // by max_hold

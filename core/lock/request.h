@@ -35,12 +35,12 @@ struct AcquireOptions {
   std::string label;
 };
 
-// Why a lease was lost, and when to try again what there was no memory for.
+// The reason of a loss, and the delay of a retry after memory ran out.
 inline constexpr char kTakenAway[] =
     "the server has another owner or none: it expired there, was forced or evicted";
 inline constexpr Nanos kNoMemoryRetry = 20 * kMs;
 
-// What a reply in flight is about.
+// Base of the objects that a reply in flight refers to.
 struct Subject {
   virtual ~Subject() = default;
 };
@@ -72,15 +72,15 @@ struct Lease : Subject {
   }
 };
 
-// What only some requests ask and find out.
+// Arguments and results of attach, inspect, force, list and raise fence.
 struct Inquiry {
   std::string token;                // attach, force
   std::string call;                 // attach: a name that no other call has
   int64_t fence = 0;                // raise fence
-  protocol::InspectAnswer earlier;  // inspect: what the format asked for before said
+  protocol::InspectAnswer earlier;  // inspect: the answer in the previous format
   protocol::InspectAnswer info;     // inspect: the result
   std::string pattern;              // list: of lock names
-  protocol::ListAnswer list;        // list: the cursor to go on from, then the result
+  protocol::ListAnswer list;        // list: the next cursor, then the result
   protocol::Format format = protocol::Format::kString;  // inspect, force: as far as is known
   size_t unnamed_count = 0;  // inspect: names of clients that are asked for
 };

@@ -6,11 +6,11 @@
 // a new place. A lease that one of them releases may be handed off to the front caller without
 // asking the server.
 //
-//   kIdle --open--> kVacant <--leave, take, join--> kQueued --serve(none), close--> kIdle
-//                   kVacant --close--> kIdle         kQueued --serve(next)--> kQueued, kVacant
+//   kIdle --open--> kVacant --join--> kQueued --serve(none)--> kIdle
+//   kVacant --close--> kIdle          kQueued --serve(next)--> kQueued
+//   kQueued --leave, take, hand_off of the last caller--> kVacant
 //
-// The machine keeps no caller alive and knows a place by its address only: both are parts of what
-// the client keeps.
+// The machine keeps no caller alive and knows a place by its address only: LockClient owns both.
 #pragma once
 
 #include <cstddef>
@@ -58,12 +58,12 @@ class Waitlist {
 
   // ---- the place. It is opened before the first caller joins.
   Step open(Place &place);
-  // It is given up, or of no use; or another one was.
+  // Forget `place` if it is the open one.
   void close(const Place &place);
 
   // ---- callers
   Step join(Caller &caller);
-  // The caller wants the lock no more.
+  // The caller stops waiting.
   Step leave(Caller &caller);
   // The front caller is answered; the place stays.
   Step take();

@@ -63,10 +63,10 @@ void release(Command &out, const ServerFeatures &features, EvalMode eval, const 
   out.add(turn.burst).add(turn.window_ms).add(grant_count);
 }
 
-void track(Command &on, Command &next, Command &look, const LockKeys &keys) {
+void track(Command &on, Command &next, Command &find, const LockKeys &keys) {
   on.add("CLIENT").add("TRACKING").add("ON").add("OPTIN");
   next.add("CLIENT").add("CACHING").add("YES");
-  look.add("EXISTS").add(keys.lock);  // GET would transfer a value of any size
+  find.add("EXISTS").add(keys.lock);  // GET would transfer a value of any size
 }
 
 void cancel(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,

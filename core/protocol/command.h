@@ -61,8 +61,9 @@ struct HolderInfo {
 };
 
 // Each fills `out`, which borrows from the arguments.
+
 // Track the key: the server reports its next change. Three commands, to be sent together.
-void track(Command &on, Command &next, Command &look, const LockKeys &keys);
+void track(Command &on, Command &next, Command &find, const LockKeys &keys);
 // A holder of a lock, or a caller that requests it.
 struct Identity {
   std::string_view token;

@@ -42,7 +42,8 @@ bool is_client_name(std::string_view key) {
 }
 
 // The suffixes of both forms differ, so that the locks `a` and `{a}` share no key.
-LockKeys::LockKeys(std::string_view name_space, std::string_view name, Format eval) : format(eval) {
+LockKeys::LockKeys(std::string_view name_space, std::string_view name, Format lock_format)
+    : format(lock_format) {
   lock.reserve(name_space.size() + name.size());
   lock.append(name_space).append(name);
   std::string stem;

@@ -23,7 +23,7 @@ struct LockKeys {
   std::string info;     // the description of the holder, for people
   std::string turn;     // whose turn it is, ours or that of other libraries
 
-  LockKeys(std::string_view name_space, std::string_view name, Format eval);
+  LockKeys(std::string_view name_space, std::string_view name, Format lock_format);
 };
 
 // True if a key ends like the auxiliary keys of a lock.

@@ -2,6 +2,7 @@
 // Copyright The redlatch authors
 #include "protocol/opening.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace redlatch::protocol {
@@ -34,11 +35,12 @@ void Opening::on_reply(Wire from, const Reply &reply, const Send &send, Nanos no
   is_over_ = current().stage() == Handshake::Stage::kOver;
 }
 
-// A server may answer the questions about its identity late without being cut off for it.
+// The identity has a time limit of its own: a slow INFO does not use up that of the handshake.
 void Opening::note_identity(bool was_asking, Nanos now) {
   const bool is_asking = current().stage() == Handshake::Stage::kIdentity;
   if (was_asking == is_asking) return;
-  if (is_asking) remaining_ = limit_ - now;
+  // A limit that has just passed leaves no time: a negative delay would mean no limit.
+  if (is_asking) remaining_ = std::max<Nanos>(limit_ - now, 0);
   limit_ = after(now, is_asking ? settings_.timeout : remaining_);
 }
 

@@ -43,7 +43,7 @@ class Opening {
   // What `send` takes goes to wire(), as it is after the call.
   void on_dialled(const Send &send, Nanos now);
   // The next reply on a connection; pushes are not replies. With RESP2 messages look like replies:
-  // what comes unasked, or on the connection that is not wire(), changes nothing.
+  // unrequested replies, and replies on the other connection, are ignored.
   void on_reply(Wire from, const Reply &reply, const Send &send, Nanos now);
 
   // When it is over: whether the connections can be used.

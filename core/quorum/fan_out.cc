@@ -75,7 +75,6 @@ std::optional<Outcome> FanOut::result(size_t majority, size_t node_count) const 
   size_t done = 0;
   size_t open = 0;
   size_t unknown = 0;
-  std::string whys;
   for (const auto &node_request : requests) {
     const Status status = node_request->status.load();
     const bool is_gone = status == Status::kLost || status == Status::kNotHeld;
@@ -85,10 +84,14 @@ std::optional<Outcome> FanOut::result(size_t majority, size_t node_count) const 
     }
     if (status == Status::kOk) done++;
     if (status != Status::kOk && !is_gone) unknown++;
-    if (!node_request->message.empty()) whys += "; " + node_request->message;
   }
   if (done >= majority) return Outcome{};
   if (done + open >= majority) return std::nullopt;
+  std::string whys;  // needs memory, which a success must not
+  for (const auto &node_request : requests) {
+    const bool has_ended = node_request->status.load() != Status::kPending;
+    if (has_ended && !node_request->message.empty()) whys += "; " + node_request->message;
+  }
   if (done + unknown >= majority) {
     const bool is_release = request->op == Request::Op::kRelease;
     return failure(Status::kOutcomeUnknown, std::string(is_release ? "released" : "extended") +

@@ -43,9 +43,9 @@ bool NodeEligibility::on_connected(size_t index, const ServerFacts &facts) {
   if (!facts.run_id.empty()) node.run_id = facts.run_id;
   node.is_aged = !facts.run_id.empty();
   node.was_tried = true;
+  note_ages();  // before the refusal: without memory, the next connection reports it
   const bool is_news = set_refusal(node, validate_node(node));
   node.was_good = node.was_good || node.refusal.ok();
-  note_ages();
   return is_news;
 }
 
@@ -81,9 +81,11 @@ bool NodeEligibility::set_refusal(Node &node, Outcome why) {
 // The clock of one node may change how far the clocks of the others are trusted.
 void NodeEligibility::note_ages() {
   for (Node &node : nodes_) {
-    node.votes_at = 0;
-    if (!is_guarded() || !node.is_aged) continue;
-    std::vector<ServerAge> others;
+    if (!is_guarded() || !node.is_aged) {
+      node.votes_at = 0;
+      continue;
+    }
+    std::vector<ServerAge> others;  // may throw: before votes_at, which a guard relies on
     for (const Node &other : nodes_) {
       if (&other != &node && other.is_aged) others.push_back(other.facts.age);
     }

@@ -25,8 +25,8 @@ class NodeEligibility {
   // `settings` outlive it.
   NodeEligibility(std::span<const Settings> nodes, const QuorumSettings &settings);
 
-  // The node is connected. @return whether it has restarted since its last connection, so that it
-  // may have forgotten its votes.
+  // The node is connected. @return true if it restarted since its last connection and a guard is
+  // set: it may have forgotten its votes.
   [[nodiscard]] bool note_restart(size_t node, const ServerFacts &facts, Nanos now);
   // Validate the connected node. @return whether its refusal is a new one, or is gone.
   [[nodiscard]] bool on_connected(size_t node, const ServerFacts &facts);
@@ -38,12 +38,12 @@ class NodeEligibility {
   // The node is about to be connected. A fault that would end an acquire is checked again.
   void on_connecting(size_t node) noexcept;
 
-  // Whether an attempt to connect to the node has ended.
+  // True if an attempt to connect to the node has ended.
   bool was_tried(size_t node) const { return nodes_[node].was_tried; }
   // Why the server cannot be a node of a quorum; ok: it can, as far as is known.
   const Outcome &refusal_of(size_t node) const { return nodes_[node].refusal; }
   bool is_replica(size_t node) const { return nodes_[node].is_replica(); }
-  // Whether the node may vote while it is connected.
+  // True if the node may vote while it is connected.
   bool may_vote(size_t node, Nanos now) const {
     return nodes_[node].refusal.ok() && nodes_[node].votes_at <= now;
   }

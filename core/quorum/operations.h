@@ -19,7 +19,7 @@
 
 namespace redlatch::quorum {
 
-// An operation in progress; events of nodes refer to it. Owned by QuorumClient, by its id.
+// An operation in progress; events of nodes refer to it. Owned by QuorumClient, keyed by its id.
 struct Operation {
   Operation(bool is_acquire_, uint64_t id_, std::shared_ptr<lock::Request> request_)
       : is_acquire(is_acquire_), id(id_), request(std::move(request_)) {}

@@ -171,14 +171,14 @@ void Runtime::disconnect_broken(Lock &lock) {
   }
 }
 
-// The same as the leader for that time.
+// As disconnect_broken(), with `me` as the leader meanwhile.
 void Runtime::disconnect_as(Lock &lock, Waiter &me) {
   leader_ = &me;
   disconnect_broken(lock);
   leader_ = nullptr;
 }
 
-// The same without the background thread, unless another thread reads or sends.
+// As disconnect_broken(), unless another thread reads or sends.
 void Runtime::disconnect_unread(Lock &lock) {
   if (leader_ != nullptr || is_sending_ || !is_broken()) return;
   disconnect_as(lock, background_);

@@ -55,7 +55,7 @@ constexpr Mutant kMutants[] = {
     {"unannounced-claim", "who stands behind a claim is not told of it", Scenario::kHeir, false,
      109, "string.format('%05d', (left < 0 or",
      "string.format('%05d', (granted > 0 or left < 0 or"},
-    {"no-deadline", "a waiter is granted the lock after its wait", Scenario::kGeneral, true, 8,
+    {"no-deadline", "a waiter is granted the lock after its wait", Scenario::kGeneral, true, 4,
      "(claim > 0 and deadline >= now)", "(claim > 0)"},
     {"publish-error", "an error of PUBLISH is read as: the waiter is dead", Scenario::kGeneral,
      true, 2, "if type(receivers) == 'table' then\nredis.call('ZADD', Q, head[2], member)",
@@ -126,7 +126,7 @@ constexpr Mutant kMutants[] = {
      3, "if not is_mine then\nreturn {0, now}\nend\nif readers > 0 then",
      "if not is_mine and readers == 0 then\nreturn {0, now}\nend\nif readers > 0 then"},
     {"stale-readers", "readers of a lock that is gone come back with the next one",
-     Scenario::kReaders, false, 248,
+     Scenario::kReaders, false, 251,
      "if not holder then\nredis.call('DEL', R)\nend\nreaders = readers +", "readers = readers +"},
     // For owners that hold more than once.
     {"owner-joins", "another owner joins", Scenario::kReentrant, false, 1,

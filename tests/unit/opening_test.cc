@@ -173,5 +173,19 @@ TEST_F(OpeningTest, the_identity_has_a_limit_of_its_own) {
   EXPECT_EQ(opening.limit(), now_ + kSecond) << "what the handshake had left before";
 }
 
+// An answer that is read behind its limit leaves no time to what follows, and never all the time.
+TEST_F(OpeningTest, a_limit_that_has_passed_stays_passed) {
+  Opening opening(settings_, "c", true, now_);
+  dialled(opening);
+  reply(opening, hello());
+  for (size_t i = 1; i < kScriptCount; i++) reply(opening, ok(), 0);
+  reply(opening, ok(), opening.limit() - now_ + kMs);
+  EXPECT_EQ(opening.awaited_count(), 3U) << "the identity";
+  reply(opening, MadeReply::text(kInfo), 0);
+  reply(opening, MadeReply::text(kInfo), 0);
+  reply(opening, MadeReply::list(MadeReply::text("1000"), MadeReply::text("500000")), 0);
+  EXPECT_LE(opening.limit(), now_);
+}
+
 }  // namespace
 }  // namespace redlatch::protocol
