@@ -213,7 +213,7 @@ class LockClient final : public LockService {
   static std::shared_ptr<Request> take_front(TokenRecord &record);
   static std::shared_ptr<Request> taken(const LockState &lock, const Waitlist::Step &step);
   static Request &request_of(Waitlist::Caller &caller) { return static_cast<Request &>(caller); }
-  // The record that is queued at the server for the waitlist; nullptr: there is none.
+  // The record that is queued at the server for the waitlist; or nullptr.
   static TokenRecord *place_of(const LockState &lock) {
     return static_cast<TokenRecord *>(lock.waitlist.place());
   }

@@ -11,7 +11,7 @@ namespace redlatch::lock {
 namespace {
 
 // How long a vacant place is kept: long enough for callers that come and go, short enough not to
-// show a waiter where there is none.
+// show a waiter that does not exist.
 constexpr Nanos kVacancy = 200 * kMs;
 
 }  // namespace

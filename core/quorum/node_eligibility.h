@@ -48,7 +48,7 @@ class NodeEligibility {
     return nodes_[node].refusal.ok() && nodes_[node].votes_at <= now;
   }
   Outcome why_no_vote(size_t node, Nanos now) const;
-  // The fault for which no acquire can succeed; ok: there is none.
+  // The fault for which no acquire can succeed, or ok.
   Outcome fatal_fault() const;
   bool is_guarded() const { return settings_.restart_guard > 0 && !settings_.is_durable; }
 
