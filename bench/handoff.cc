@@ -6,7 +6,7 @@
 //   port               the server
 //   kind               lock, or blpop (the floor: a token in a list, a connection per worker)
 //   workers processes  threads in total, and the processes that they are spread over
-//   burst              local_burst of the acquisitions
+//   burst              max_local_handoffs of the acquisitions
 //   hold               seconds of sleep in the critical section
 //   warmup seconds     before and while it is measured
 //   pings              after a pause as long as the hold, and ten times as many back to back

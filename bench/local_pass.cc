@@ -5,7 +5,7 @@
 //
 //   port           the server
 //   threads        how many
-//   burst          local_burst
+//   burst          max_local_handoffs
 //   hold           seconds of sleep in the critical section; 0: back to back
 //   seconds        how long
 //

@@ -4,7 +4,7 @@
 // Many leases held at the same time: what keeping them alive costs.
 //
 //   port               the server
-//   leases lease_ms    how many, how long each
+//   leases ttl_ms    how many, how long each
 //   settle seconds     before and while it is measured
 #include <string>
 #include <vector>
@@ -36,11 +36,11 @@ std::vector<LeasePtr> take(const ClientPtr &client, int count, const OptionsPtr 
 void measure(const Arguments &arguments) {
   const int port = arguments.count("port");
   const int count = arguments.count("leases");
-  const int64_t lease_ms = arguments.count("lease_ms");
+  const int64_t ttl_ms = arguments.count("ttl_ms");
   Raw raw(port);
   const double threads_before = count_threads();
   const ClientPtr client = open_client(port);
-  const OptionsPtr options = make_options(lease_ms, 0);
+  const OptionsPtr options = make_options(ttl_ms, 0);
   const std::vector<LeasePtr> leases = take(client, count, options);
   sleep_for(arguments.duration("settle"));
 

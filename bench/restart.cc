@@ -5,7 +5,7 @@
 //
 //   port               the server
 //   processes threads  waiters: so many processes with so many threads each
-//   burst              local_burst
+//   burst              max_local_handoffs
 //
 // Prints the line `waiting` when everybody stands in line behind a holder, and goes on by itself;
 // run.py restarts the server then. Prints when (CLOCK_MONOTONIC) the first and the last waiter had

@@ -304,10 +304,10 @@ ClientPtr open_client(int port) {
   return client;
 }
 
-OptionsPtr make_options(int64_t lease_ms, int32_t local_burst) {
+OptionsPtr make_options(int64_t ttl_ms, int32_t max_local_handoffs) {
   OptionsPtr options(rl_acquire_options_new());
-  if (!options || rl_acquire_options_set_lease_ms(options.get(), lease_ms) != RL_OK ||
-      rl_acquire_options_set_local_burst(options.get(), local_burst) != RL_OK) {
+  if (!options || rl_acquire_options_set_ttl_ms(options.get(), ttl_ms) != RL_OK ||
+      rl_acquire_options_set_max_local_handoffs(options.get(), max_local_handoffs) != RL_OK) {
     die("the options were refused");
   }
   return options;

@@ -174,7 +174,7 @@ using QueuePtr = std::unique_ptr<rl_queue, Freed<rl_queue_free>>;
 using OptionsPtr = std::unique_ptr<rl_acquire_options, Freed<rl_acquire_options_free>>;
 
 ClientPtr open_client(int port);
-OptionsPtr make_options(int64_t lease_ms, int32_t local_burst);
+OptionsPtr make_options(int64_t ttl_ms, int32_t max_local_handoffs);
 inline constexpr int64_t kWaitMs = 60'000;
 LeasePtr acquire(const ClientPtr &client, std::string_view name, const OptionsPtr &options = {});
 void release(LeasePtr lease);

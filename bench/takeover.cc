@@ -6,7 +6,7 @@
 //
 //   port               the server
 //   runs               how often
-//   lease_ms waiters   of the holder; threads in one other process
+//   ttl_ms waiters   of the holder; threads in one other process
 //
 // The end of the lease is what PTTL says after the kill. It counts whole milliseconds, so a result
 // may be up to one below 0.
@@ -32,7 +32,7 @@ struct Shared {
 
 void hold_until_killed(Shared &shared, const Arguments &arguments, const std::string &name) {
   const ClientPtr client = open_client(arguments.count("port"));
-  const OptionsPtr options = make_options(arguments.count("lease_ms"), 0);
+  const OptionsPtr options = make_options(arguments.count("ttl_ms"), 0);
   const LeasePtr lease = acquire(client, name, options);
   shared.is_held = true;
   for (;;) pause();
@@ -40,7 +40,7 @@ void hold_until_killed(Shared &shared, const Arguments &arguments, const std::st
 
 void wait_in_line(Shared &shared, const Arguments &arguments, const std::string &name) {
   const ClientPtr client = open_client(arguments.count("port"));
-  const OptionsPtr options = make_options(arguments.count("lease_ms"), 0);
+  const OptionsPtr options = make_options(arguments.count("ttl_ms"), 0);
   std::vector<std::thread> threads;
   for (int i = 0; i < arguments.count("waiters"); i++) {
     threads.emplace_back([&] {
@@ -63,7 +63,7 @@ double run_once(Raw &raw, const Arguments &arguments, int run) {
   const std::string count = command({"ZCARD", "{" + name + "}:rl1:q"});
   while (raw.call(count)->integer != arguments.count("waiters")) sleep_for(kMs);
   // At another moment between two renewals each time.
-  const Nanos lease = arguments.count("lease_ms") * kMs;
+  const Nanos lease = arguments.count("ttl_ms") * kMs;
   sleep_for(lease / 3 + lease * (run % 7) / 20);
   kill(holder, SIGKILL);
   waitpid(holder, nullptr, 0);

@@ -265,7 +265,7 @@ def _handoff_cells(bench: Bench) -> list[dict[str, object]]:
 
 def _handoff_case(cell: dict[str, object]) -> str:
     place = "1 process" if cell["processes"] == 1 else f"{cell['processes']} processes"
-    what = "BLPOP token" if cell["kind"] == "blpop" else f"local_burst {cell['burst']}"
+    what = "BLPOP token" if cell["kind"] == "blpop" else f"max_local_handoffs {cell['burst']}"
     return f"{cell['workers']} workers, {place}, {what}"
 
 
@@ -394,11 +394,11 @@ def renewal(bench: Bench) -> list[Row]:
         (Metric("switches", unit="per s"), lambda r: r["switches_per_s"]),
     )
     rows = []
-    for case, leases, lease_ms, settle, seconds in cases:
+    for case, leases, ttl_ms, settle, seconds in cases:
         say(f"P6 {case}")
         with bench.session("P6", case) as session:
             rounds = session.run(
-                "renewal", leases=leases, lease_ms=lease_ms, settle=settle, seconds=seconds
+                "renewal", leases=leases, ttl_ms=ttl_ms, settle=settle, seconds=seconds
             )
         rows += rows_of("P6", case, rounds, columns)
     return rows
@@ -450,7 +450,7 @@ def takeover(bench: Bench) -> list[Row]:
     metric = Metric("beyond the lease", "its end", at_most=20, worst_counts=True, unit="ms")
     with bench.session("P10") as session:
         rounds = session.run(
-            "takeover", runs=int(bench.pick(2, 7)), lease_ms=2000, waiters=4
+            "takeover", runs=int(bench.pick(2, 7)), ttl_ms=2000, waiters=4
         )
     return rows_of("P10", "holder killed, 4 waiters", rounds, [(metric, lambda r: r["beyond_ms"])])
 
@@ -488,7 +488,7 @@ def restart(bench: Bench) -> list[Row]:
     )
     rows = []
     for burst in (0, 16):
-        case = f"100 waiters, 4 processes, local_burst {burst}"
+        case = f"100 waiters, 4 processes, max_local_handoffs {burst}"
         say(f"P11 {case}")
         with bench.session("P11", case) as session:
             rounds = [

@@ -48,8 +48,8 @@ type Option func(options rlc.AcquireOptions) error
 // at a third of that while it is held, whatever it is.
 func TTL(ttl time.Duration) Option {
 	return func(options rlc.AcquireOptions) error {
-		status := rlc.Acquire_options_set_lease_ms(options, ttl.Milliseconds())
-		return allowed(status, "TTL", ttl, ms(rlc.RL_MIN_LEASE_MS), ms(rlc.RL_MAX_LEASE_MS))
+		status := rlc.Acquire_options_set_ttl_ms(options, ttl.Milliseconds())
+		return allowed(status, "TTL", ttl, ms(rlc.RL_MIN_TTL_MS), ms(rlc.RL_MAX_TTL_MS))
 	}
 }
 
@@ -69,7 +69,7 @@ func MaxHold(limit time.Duration) Option {
 			limitMs = 1 // 0 is no limit.
 		}
 		status := rlc.Acquire_options_set_max_hold_ms(options, limitMs)
-		return allowed(status, "MaxHold", limit, time.Duration(0), ms(rlc.RL_MAX_LEASE_MS))
+		return allowed(status, "MaxHold", limit, time.Duration(0), ms(rlc.RL_MAX_TTL_MS))
 	}
 }
 
@@ -82,29 +82,29 @@ func Confirm() Option {
 	}
 }
 
-// LocalBurst is how many times in a row a lock may pass between callers of one client before
+// MaxLocalHandoffs is how many times in a row a lock may pass between callers of one client before
 // others have their turn: 0 to 31 (16). 0: all wait in strict order.
-func LocalBurst(grants int32) Option {
+func MaxLocalHandoffs(grants int32) Option {
 	return func(options rlc.AcquireOptions) error {
-		status := rlc.Acquire_options_set_local_burst(options, int(grants))
-		return allowed(status, "LocalBurst", grants, 0, rlc.RL_MAX_LOCAL_BURST)
+		status := rlc.Acquire_options_set_max_local_handoffs(options, int(grants))
+		return allowed(status, "MaxLocalHandoffs", grants, 0, rlc.RL_MAX_LOCAL_HANDOFFS)
 	}
 }
 
-// ForeignBurst is after how many grants in a row the lock is left free for a while, for libraries
+// YieldEvery is after how many grants in a row the lock is left free for a while, for libraries
 // that poll for it: 0 to 1,000,000, 0 for never (16, once one of them was seen to hold it).
-func ForeignBurst(grants int32) Option {
+func YieldEvery(grants int32) Option {
 	return func(options rlc.AcquireOptions) error {
-		status := rlc.Acquire_options_set_foreign_burst(options, int(grants))
-		return allowed(status, "ForeignBurst", grants, 0, 1000000)
+		status := rlc.Acquire_options_set_yield_every(options, int(grants))
+		return allowed(status, "YieldEvery", grants, 0, 1000000)
 	}
 }
 
-// ForeignWindow is for how long the lock is left free: 1 ms to a minute (150 ms).
-func ForeignWindow(window time.Duration) Option {
+// YieldFor is for how long the lock is left free: 1 ms to a minute (150 ms).
+func YieldFor(window time.Duration) Option {
 	return func(options rlc.AcquireOptions) error {
-		status := rlc.Acquire_options_set_foreign_window_ms(options, window.Milliseconds())
-		return allowed(status, "ForeignWindow", window, time.Millisecond, time.Minute)
+		status := rlc.Acquire_options_set_yield_ms(options, window.Milliseconds())
+		return allowed(status, "YieldFor", window, time.Millisecond, time.Minute)
 	}
 }
 

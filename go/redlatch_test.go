@@ -257,7 +257,7 @@ func TestBadInputIsNamed(t *testing.T) {
 	}{
 		{redlatch.TTL(time.Millisecond), "TTL(1ms): allowed are 10ms to 168h0m0s"},
 		{redlatch.MaxHold(-time.Second), "MaxHold(-1s): allowed are 0s to 168h0m0s"},
-		{redlatch.LocalBurst(32), "LocalBurst(32): allowed are 0 to 31"},
+		{redlatch.MaxLocalHandoffs(32), "MaxLocalHandoffs(32): allowed are 0 to 31"},
 		{redlatch.Label(strings.Repeat("x", 257)), "Label of 257 bytes: allowed are 0 to 256"},
 		{redlatch.Owner(""), "Owner of 0 bytes: allowed are 1 to 256"},
 		{redlatch.InFormat(9), "InFormat(9): allowed are 1 to 3"},

@@ -151,8 +151,8 @@ void bind_options(py::module_ &m) {
   m.def("client_options_set_from_env",
         [](ClientOptions &o, Error &e) { return rl_client_options_set_from_env(get(o), get(e)); });
   m.def("acquire_options_new", [] { return wrap<AcquireOptions>(rl_acquire_options_new()); });
-  m.def("acquire_options_set_lease_ms", [](AcquireOptions &o, int64_t lease_ms) {
-    return rl_acquire_options_set_lease_ms(get(o), lease_ms);
+  m.def("acquire_options_set_ttl_ms", [](AcquireOptions &o, int64_t ttl_ms) {
+    return rl_acquire_options_set_ttl_ms(get(o), ttl_ms);
   });
   m.def("acquire_options_set_renew", [](AcquireOptions &o, int32_t is_on) {
     return rl_acquire_options_set_renew(get(o), is_on);
@@ -163,14 +163,14 @@ void bind_options(py::module_ &m) {
   m.def("acquire_options_set_confirm", [](AcquireOptions &o, int32_t is_on) {
     return rl_acquire_options_set_confirm(get(o), is_on);
   });
-  m.def("acquire_options_set_local_burst", [](AcquireOptions &o, int32_t grant_count) {
-    return rl_acquire_options_set_local_burst(get(o), grant_count);
+  m.def("acquire_options_set_max_local_handoffs", [](AcquireOptions &o, int32_t grant_count) {
+    return rl_acquire_options_set_max_local_handoffs(get(o), grant_count);
   });
-  m.def("acquire_options_set_foreign_burst", [](AcquireOptions &o, int32_t grant_count) {
-    return rl_acquire_options_set_foreign_burst(get(o), grant_count);
+  m.def("acquire_options_set_yield_every", [](AcquireOptions &o, int32_t grant_count) {
+    return rl_acquire_options_set_yield_every(get(o), grant_count);
   });
-  m.def("acquire_options_set_foreign_window_ms", [](AcquireOptions &o, int64_t window_ms) {
-    return rl_acquire_options_set_foreign_window_ms(get(o), window_ms);
+  m.def("acquire_options_set_yield_ms", [](AcquireOptions &o, int64_t window_ms) {
+    return rl_acquire_options_set_yield_ms(get(o), window_ms);
   });
   m.def("acquire_options_set_label", [](AcquireOptions &o, const py::bytes &label) {
     return rl_acquire_options_set_label(get(o), Text(label).data, Text(label).size);
@@ -262,8 +262,8 @@ void bind_requests(py::module_ &m) {
   m.def("release", [](Lease &lease, Error &e) {
     return without_gil([&] { return rl_release(get(lease), get(e)); });
   });
-  m.def("extend", [](Lease &lease, int64_t lease_ms, Error &e) {
-    return without_gil([&] { return rl_extend(get(lease), lease_ms, get(e)); });
+  m.def("extend", [](Lease &lease, int64_t ttl_ms, Error &e) {
+    return without_gil([&] { return rl_extend(get(lease), ttl_ms, get(e)); });
   });
   m.def("request_wait", [](Request &request, int64_t wait_ms) {
     return without_gil([&] { return rl_request_wait(get(request), wait_ms); });
@@ -315,8 +315,8 @@ void bind_queues(py::module_ &m) {
   m.def("release_watched", [](Lease &lease, Queue &queue, int64_t tag) {
     return watched(rl_release_start(get(lease)), queue, tag);
   });
-  m.def("extend_watched", [](Lease &lease, int64_t lease_ms, Queue &queue, int64_t tag) {
-    return watched(rl_extend_start(get(lease), lease_ms), queue, tag);
+  m.def("extend_watched", [](Lease &lease, int64_t ttl_ms, Queue &queue, int64_t tag) {
+    return watched(rl_extend_start(get(lease), ttl_ms), queue, tag);
   });
   m.def("lease_detach_watched", [](Lease &lease, Queue &queue, int64_t tag) {
     return watched(rl_lease_detach_start(get(lease)), queue, tag);

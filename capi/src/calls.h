@@ -116,10 +116,10 @@ inline auto wait_of(int64_t wait_ms) {
     return runtime::check_wait(wait_ms);
   };
 }
-inline auto extension_to(int64_t lease_ms) {
-  return [lease_ms](Request &request) {
-    auto outcome = runtime::check_lease(lease_ms);
-    if (outcome.ok()) request.extend_to = lease_ms * kMs;
+inline auto extension_to(int64_t ttl_ms) {
+  return [ttl_ms](Request &request) {
+    auto outcome = runtime::check_lease(ttl_ms);
+    if (outcome.ok()) request.extend_to = ttl_ms * kMs;
     return outcome;
   };
 }

@@ -58,9 +58,9 @@ rl_acquire_options *rl_acquire_options_new(void) { return new (std::nothrow) rl_
 
 void rl_acquire_options_free(rl_acquire_options *options) { delete options; }
 
-rl_status rl_acquire_options_set_lease_ms(rl_acquire_options *options, int64_t lease_ms) {
-  if (options == nullptr || lease_ms < kMinLeaseMs || lease_ms > kMaxLeaseMs) return RL_E_INVALID;
-  options->options.lease = lease_ms * kMs;
+rl_status rl_acquire_options_set_ttl_ms(rl_acquire_options *options, int64_t ttl_ms) {
+  if (options == nullptr || ttl_ms < kMinTtlMs || ttl_ms > kMaxTtlMs) return RL_E_INVALID;
+  options->options.ttl = ttl_ms * kMs;
   return RL_OK;
 }
 
@@ -71,7 +71,7 @@ rl_status rl_acquire_options_set_renew(rl_acquire_options *options, int32_t is_o
 }
 
 rl_status rl_acquire_options_set_max_hold_ms(rl_acquire_options *options, int64_t max_hold_ms) {
-  if (options == nullptr || max_hold_ms < 0 || max_hold_ms > kMaxLeaseMs) return RL_E_INVALID;
+  if (options == nullptr || max_hold_ms < 0 || max_hold_ms > kMaxTtlMs) return RL_E_INVALID;
   options->options.max_hold = max_hold_ms * kMs;
   return RL_OK;
 }
@@ -82,21 +82,22 @@ rl_status rl_acquire_options_set_confirm(rl_acquire_options *options, int32_t is
   return RL_OK;
 }
 
-rl_status rl_acquire_options_set_local_burst(rl_acquire_options *options, int32_t grant_count) {
-  if (options == nullptr || grant_count < 0 || grant_count > kMaxLocalBurst) return RL_E_INVALID;
-  options->options.local_burst = grant_count;
+rl_status rl_acquire_options_set_max_local_handoffs(rl_acquire_options *options,
+                                                    int32_t grant_count) {
+  if (options == nullptr || grant_count < 0 || grant_count > kMaxLocalHandoffs) return RL_E_INVALID;
+  options->options.max_local_handoffs = grant_count;
   return RL_OK;
 }
 
-rl_status rl_acquire_options_set_foreign_burst(rl_acquire_options *options, int32_t grant_count) {
-  if (options == nullptr || grant_count < 0 || grant_count > kMaxForeignBurst) return RL_E_INVALID;
-  options->options.foreign.burst = grant_count;
+rl_status rl_acquire_options_set_yield_every(rl_acquire_options *options, int32_t grant_count) {
+  if (options == nullptr || grant_count < 0 || grant_count > kMaxYieldEvery) return RL_E_INVALID;
+  options->options.yield_policy.every = grant_count;
   return RL_OK;
 }
 
-rl_status rl_acquire_options_set_foreign_window_ms(rl_acquire_options *options, int64_t window_ms) {
-  if (options == nullptr || window_ms < 1 || window_ms > kMaxForeignWindowMs) return RL_E_INVALID;
-  options->options.foreign.window_ms = window_ms;
+rl_status rl_acquire_options_set_yield_ms(rl_acquire_options *options, int64_t window_ms) {
+  if (options == nullptr || window_ms < 1 || window_ms > kMaxYieldMs) return RL_E_INVALID;
+  options->options.yield_policy.for_ms = window_ms;
   return RL_OK;
 }
 

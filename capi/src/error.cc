@@ -18,10 +18,10 @@ namespace redlatch::capi {
 #undef RL_STATUS
 
 static_assert(RL_MAX_NAME_BYTES == kMaxNameBytes && RL_MAX_LABEL_BYTES == kMaxLabelBytes);
-static_assert(RL_MIN_LEASE_MS == kMinLeaseMs && RL_MAX_LEASE_MS == kMaxLeaseMs);
-static_assert(RL_DEFAULT_LEASE_MS == kDefaultLeaseMs && RL_CLAIM_MS == kClaimMs);
-static_assert(RL_DEFAULT_LOCAL_BURST == kDefaultLocalBurst);
-static_assert(RL_MAX_LOCAL_BURST == kMaxLocalBurst);
+static_assert(RL_MIN_TTL_MS == kMinTtlMs && RL_MAX_TTL_MS == kMaxTtlMs);
+static_assert(RL_DEFAULT_TTL_MS == kDefaultTtlMs && RL_PROVISIONAL_MS == kProvisionalMs);
+static_assert(RL_DEFAULT_LOCAL_HANDOFFS == kDefaultLocalHandoffs);
+static_assert(RL_MAX_LOCAL_HANDOFFS == kMaxLocalHandoffs);
 static_assert(RL_MAX_OWNER_BYTES == kMaxOwnerBytes);
 static_assert(RL_MAX_NODES == kMaxNodes);
 static_assert(RL_FORMAT_STRING == static_cast<int>(runtime::Format::kString));
@@ -69,12 +69,12 @@ constexpr Constant kConstants[] = {
     RL_CONSTANT(RL_MODE_WRITE),
     RL_CONSTANT(RL_MODE_READ),
     RL_CONSTANT(RL_MODE_UPGRADE),
-    RL_CONSTANT(RL_MIN_LEASE_MS),
-    RL_CONSTANT(RL_MAX_LEASE_MS),
-    RL_CONSTANT(RL_DEFAULT_LEASE_MS),
-    RL_CONSTANT(RL_CLAIM_MS),
-    RL_CONSTANT(RL_DEFAULT_LOCAL_BURST),
-    RL_CONSTANT(RL_MAX_LOCAL_BURST),
+    RL_CONSTANT(RL_MIN_TTL_MS),
+    RL_CONSTANT(RL_MAX_TTL_MS),
+    RL_CONSTANT(RL_DEFAULT_TTL_MS),
+    RL_CONSTANT(RL_PROVISIONAL_MS),
+    RL_CONSTANT(RL_DEFAULT_LOCAL_HANDOFFS),
+    RL_CONSTANT(RL_MAX_LOCAL_HANDOFFS),
     RL_CONSTANT(RL_LEASE_HELD),
     RL_CONSTANT(RL_LEASE_RELEASED),
     RL_CONSTANT(RL_LEASE_LOST),
@@ -151,10 +151,10 @@ Outcome fill_acquire(Request &request, const char *name, size_t name_len, int64_
   if (options != nullptr) request.options = options->options;
   request.lease = std::make_shared<Lease>();
   const auto &chosen = request.options;
-  if (chosen.format == runtime::Format::kHashRw && chosen.lease > kMaxHashRwLeaseMs * kMs) {
-    return failure(Status::kInvalid, "lease of " + std::to_string(chosen.lease / kMs) +
+  if (chosen.format == runtime::Format::kHashRw && chosen.ttl > kMaxHashRwTtlMs * kMs) {
+    return failure(Status::kInvalid, "lease of " + std::to_string(chosen.ttl / kMs) +
                                          " ms: allowed in RL_FORMAT_HASH_RW are at most " +
-                                         std::to_string(kMaxHashRwLeaseMs));
+                                         std::to_string(kMaxHashRwTtlMs));
   }
   return {};
 }

@@ -123,7 +123,7 @@ rl_info *inspect(runtime::Runtime &client, std::string_view name, rl_error *err)
   client.run(request);
   if (answer(err, *request) != RL_OK) return nullptr;
   info->name = std::move(request->name);
-  info->data = std::move(request->inquiry->info);
+  info->data = std::move(request->arguments->info);
   return info.release();
 }
 
@@ -144,14 +144,14 @@ struct rl_list {
 // After a failure nothing has changed: the step can be repeated.
 rl_status rl_list::find_more(rl_error *err) {
   const auto request = std::make_shared<Request>(Request::Op::kList);
-  request->inquiry->pattern = pattern;
-  request->inquiry->list.cursor = cursor;
+  request->arguments->pattern = pattern;
+  request->arguments->list.cursor = cursor;
   client->run(request);
   if (const rl_status status = answer(err, *request); status != RL_OK) return status;
-  for (auto &key : request->inquiry->list.keys) {
+  for (auto &key : request->arguments->list.keys) {
     if (seen_keys.insert(key).second) keys.push_back(std::move(key));
   }
-  cursor = std::move(request->inquiry->list.cursor);
+  cursor = std::move(request->arguments->list.cursor);
   is_last_step = cursor == "0";
   return RL_OK;
 }
@@ -288,7 +288,7 @@ rl_status rl_force_release(rl_client *client, const char *name, size_t name_len,
     if (outcome.ok() && token == nullptr && token_len > 0) outcome = is_null("token");
     if (!outcome.ok()) return outcome;
     request.name = text_of(name, name_len);
-    request.inquiry->token = text_of(token, token_len);
+    request.arguments->token = text_of(token, token_len);
     return outcome;
   });
 }

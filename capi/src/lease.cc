@@ -44,7 +44,7 @@ rl_lease *rl_lease_attach(rl_client *client, const char *name, size_t name_len, 
     if (outcome.ok()) outcome = runtime::check_token(text_of(token, token_len));
     if (!outcome.ok()) return outcome;
     request.name = text_of(name, name_len);
-    request.inquiry->token = text_of(token, token_len);
+    request.arguments->token = text_of(token, token_len);
     request.lease = std::make_shared<Lease>();
     return outcome;
   });
@@ -54,8 +54,8 @@ rl_status rl_release(rl_lease *lease, rl_error *err) {
   return run(lease, Request::Op::kRelease, err, no_arguments());
 }
 
-rl_status rl_extend(rl_lease *lease, int64_t lease_ms, rl_error *err) {
-  return run(lease, Request::Op::kExtend, err, extension_to(lease_ms));
+rl_status rl_extend(rl_lease *lease, int64_t ttl_ms, rl_error *err) {
+  return run(lease, Request::Op::kExtend, err, extension_to(ttl_ms));
 }
 
 rl_status rl_rw_upgrade(rl_lease *lease, int64_t wait_ms, rl_error *err) {
@@ -68,7 +68,7 @@ rl_status rl_rw_downgrade(rl_lease *lease, rl_error *err) {
 
 void rl_lease_free(rl_lease *lease) {
   if (lease == nullptr || lease->runtime->is_forked()) return;
-  guarded_status(nullptr, [&](rl_error *) { lease->runtime->abandon(*lease->lease); });
+  guarded_status(nullptr, [&](rl_error *) { lease->runtime->release_async(*lease->lease); });
   delete lease;
 }
 

@@ -65,8 +65,8 @@ rl_request *rl_release_start(rl_lease *lease) {
   return start(lease, Request::Op::kRelease, no_arguments());
 }
 
-rl_request *rl_extend_start(rl_lease *lease, int64_t lease_ms) {
-  return start(lease, Request::Op::kExtend, extension_to(lease_ms));
+rl_request *rl_extend_start(rl_lease *lease, int64_t ttl_ms) {
+  return start(lease, Request::Op::kExtend, extension_to(ttl_ms));
 }
 
 rl_request *rl_lease_detach_start(rl_lease *lease) {
@@ -120,8 +120,9 @@ void rl_request_free(rl_request *request) {
   if (request->is_watched.load()) rl_request_watch(request, nullptr, 0);
   if (request->runtime && !request->request->is_finished()) rl_request_cancel(request);
   if (is_grant(*request->request) && !request->is_taken.exchange(true)) {
-    guarded_status(nullptr,
-                   [&](rl_error *) { request->runtime->abandon(*lease_of(*request->request)); });
+    guarded_status(nullptr, [&](rl_error *) {
+      request->runtime->release_async(*lease_of(*request->request));
+    });
   }
   delete request;
 }

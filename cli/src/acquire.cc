@@ -84,7 +84,7 @@ AcquireOptionsHandle make_options(const RunOptions& run) {
   AcquireOptionsHandle options(not_null(rl_acquire_options_new()));
   // Confirmed, because the child must start under a full lease: a provisional lease lasts a few
   // seconds, and the child would be stopped before they end.
-  must(rl_acquire_options_set_lease_ms(options.get(), run.lease_ms));
+  must(rl_acquire_options_set_ttl_ms(options.get(), run.ttl_ms));
   must(rl_acquire_options_set_renew(options.get(), run.is_renewed ? 1 : 0));
   must(rl_acquire_options_set_max_hold_ms(options.get(), run.max_hold_ms));
   must(rl_acquire_options_set_confirm(options.get(), 1));
@@ -93,10 +93,10 @@ AcquireOptionsHandle make_options(const RunOptions& run) {
     must(rl_acquire_options_set_reentrant(options.get(), run.owner.data(), run.owner.size()));
   }
   if (run.yield_every) {
-    must(rl_acquire_options_set_foreign_burst(options.get(), *run.yield_every));
+    must(rl_acquire_options_set_yield_every(options.get(), *run.yield_every));
   }
   if (run.yield_for_ms) {
-    must(rl_acquire_options_set_foreign_window_ms(options.get(), *run.yield_for_ms));
+    must(rl_acquire_options_set_yield_ms(options.get(), *run.yield_for_ms));
   }
   return options;
 }
@@ -166,8 +166,8 @@ rl_status wait_for(rl_request* request, const Session& session, const Arguments&
 
 // A lease with less than half of its ttl left would count as one that cannot be renewed.
 void lengthen(const Session& session, rl_lease* lease, const Arguments& arguments) {
-  if (rl_lease_remaining_ms(lease) > arguments.run.longest_lease_ms() / 2) return;
-  const rl_status status = rl_extend(lease, arguments.run.lease_ms, session.error());
+  if (rl_lease_remaining_ms(lease) > arguments.run.longest_ttl_ms() / 2) return;
+  const rl_status status = rl_extend(lease, arguments.run.ttl_ms, session.error());
   if (status == RL_OK) return;
   if (status != RL_E_LOST) throw session.failure();
   throw Failure{arguments.run.conflict_exit_code, lock_words(arguments.names.front()) +
@@ -191,7 +191,7 @@ void report_acquired(const Session& session, const Arguments& arguments, const r
   JsonObject event = reports.events.make("acquired");
   event.number("fence", fence).text("holder", session.holder());
   event.text("mode", arguments.run.mode());
-  event.number("waited_ms", took_us / 1000).number("ttl_ms", arguments.run.lease_ms);
+  event.number("waited_ms", took_us / 1000).number("ttl_ms", arguments.run.ttl_ms);
   reports.events.send(event);
 }
 

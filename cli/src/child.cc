@@ -154,7 +154,7 @@ std::string Child::words() const {
 
 void Child::signal(int signal) const { kill(has_group_ ? -pid_ : pid_, signal); }
 
-void Child::pass_on(int number) const {
+void Child::forward(int number) const {
   signal(number);
   if (!ends_wait(number)) return;
   // poll() may not have reported a recent stop yet.

@@ -51,7 +51,7 @@ class Child {
 
   // Forwards a signal that was sent to us. A stopped group is continued if the signal should end
   // it.
-  void pass_on(int number) const;
+  void forward(int number) const;
 
   // The number of live processes in its own group. Zombies do not count: in a container whose
   // process 1 does not reap, a dead orphan remains one.

@@ -25,9 +25,9 @@ struct LeaseLimits {
   static constexpr std::int64_t kLeaseWorthAWarningMs = 1000;
 
   explicit LeaseLimits(const RunOptions& options)
-      : warn_below_ms(options.lease_ms >= kLeaseWorthAWarningMs ? options.lease_ms / 2 : 0),
+      : warn_below_ms(options.ttl_ms >= kLeaseWorthAWarningMs ? options.ttl_ms / 2 : 0),
         stop_below_ms(0),
-        margin_ms(std::min<std::int64_t>(500, options.longest_lease_ms() / 20)),
+        margin_ms(std::min<std::int64_t>(500, options.longest_ttl_ms() / 20)),
         kill_after_ms(options.kill_after_ms) {
     // A child that may continue without the lock is not stopped early.
     if (options.lost_signal != 0) stop_below_ms = kill_after_ms + margin_ms;

@@ -32,7 +32,7 @@ std::vector<std::pair<std::string, std::string>> variables(const Arguments& argu
   return {
       {"REDLATCH_LOCK", name},
       {"REDLATCH_FENCE", std::to_string(rl_lease_fence(lease))},
-      {"REDLATCH_TTL_MS", std::to_string(arguments.run.lease_ms)},
+      {"REDLATCH_TTL_MS", std::to_string(arguments.run.ttl_ms)},
       {"REDLATCH_HOLDER", session.holder()},
       {"REDLATCH_MODE", arguments.run.mode()},
       {"REDLATCH_PID", std::to_string(getpid())},
@@ -69,7 +69,7 @@ bool release(const Session& session, const std::string& name, rl_lease* lease,
 void leave_to_lease(const Session& session, rl_lease* lease, std::int64_t hold_left_ms,
                     const Log& log) {
   const std::int64_t remaining_ms = rl_lease_remaining_ms(lease);
-  const std::int64_t left_ms = std::max<std::int64_t>(hold_left_ms, RL_MIN_LEASE_MS);
+  const std::int64_t left_ms = std::max<std::int64_t>(hold_left_ms, RL_MIN_TTL_MS);
   if (remaining_ms < left_ms && rl_extend(lease, left_ms, session.error()) != RL_OK) {
     log.say("cannot keep the lock for the rest of --min-hold (" +
             escaped(rl_error_message(session.error())) + "); its lease ends in " +

@@ -32,8 +32,8 @@ std::int64_t duration(const std::string& option, const std::string& text) {
 std::int64_t lease_like(const std::string& option, const std::string& text) {
   // A text that is too long for duration() is too long here, too.
   const bool is_too_long = !parse_duration_ms(text) && is_duration(text);
-  const std::int64_t ms = is_too_long ? RL_MAX_LEASE_MS + 1 : duration(option, text);
-  if (ms >= RL_MIN_LEASE_MS && ms <= RL_MAX_LEASE_MS) return ms;
+  const std::int64_t ms = is_too_long ? RL_MAX_TTL_MS + 1 : duration(option, text);
+  if (ms >= RL_MIN_TTL_MS && ms <= RL_MAX_TTL_MS) return ms;
   throw UsageError(option + ": " + in_quotes(text) + " is not from 10ms to 7d");
 }
 
@@ -215,10 +215,10 @@ void RunParser::check_yield(RunOptions& options) const {
 }
 
 void RunParser::check_holding(RunOptions& options) const {
-  if (ttl_) options.lease_ms = lease_like("--ttl", *ttl_);
+  if (ttl_) options.ttl_ms = lease_like("--ttl", *ttl_);
   if (max_hold_) options.max_hold_ms = lease_like("--max-hold", *max_hold_);
   if (min_hold_) options.min_hold_ms = duration("--min-hold", *min_hold_);
-  if (options.min_hold_ms > RL_MAX_LEASE_MS) {
+  if (options.min_hold_ms > RL_MAX_TTL_MS) {
     throw UsageError("--min-hold: " + in_quotes(*min_hold_) + " is more than 7d");
   }
   if (max_hold_ && options.min_hold_ms > options.max_hold_ms) {
@@ -226,28 +226,28 @@ void RunParser::check_holding(RunOptions& options) const {
                      seconds_text(options.max_hold_ms) + " of --max-hold");
   }
   options.is_renewed = !is_not_renewed_;
-  if (is_not_renewed_ && options.min_hold_ms > options.lease_ms) {
+  if (is_not_renewed_ && options.min_hold_ms > options.ttl_ms) {
     throw UsageError("--min-hold: " + in_quotes(*min_hold_) + " is more than the " +
-                     seconds_text(options.lease_ms) + " of --ttl, which --no-renew makes the end");
+                     seconds_text(options.ttl_ms) + " of --ttl, which --no-renew makes the end");
   }
   if (!renew_) return;
   // The library's own renewal, at a third of the ttl and repeated, stays on.
   options.renew_every_ms = duration("--renew", *renew_);
-  if (options.renew_every_ms < RL_MIN_LEASE_MS || options.renew_every_ms > options.lease_ms / 3) {
+  if (options.renew_every_ms < RL_MIN_TTL_MS || options.renew_every_ms > options.ttl_ms / 3) {
     throw UsageError("--renew: " + in_quotes(*renew_) + " is not from 10ms to a third of the " +
-                     seconds_text(options.lease_ms) + " of --ttl");
+                     seconds_text(options.ttl_ms) + " of --ttl");
   }
 }
 
 void RunParser::check_loss(RunOptions& options) const {
   if (on_lost_) options.lost_signal = lost_signal(*on_lost_);
-  const std::int64_t longest_ms = options.longest_lease_ms() / 3;
+  const std::int64_t longest_ms = options.longest_ttl_ms() / 3;
   options.kill_after_ms = std::min(kDefaultKillAfterMs, longest_ms);
   if (kill_after_) options.kill_after_ms = duration("--kill-after", *kill_after_);
   if (options.kill_after_ms > longest_ms) {
     throw UsageError("--kill-after: " + in_quotes(*kill_after_) + " is more than a third of the " +
-                     seconds_text(options.longest_lease_ms()) + " of " +
-                     (options.longest_lease_ms() < options.lease_ms ? "--max-hold" : "--ttl"));
+                     seconds_text(options.longest_ttl_ms()) + " of " +
+                     (options.longest_ttl_ms() < options.ttl_ms ? "--max-hold" : "--ttl"));
   }
   if (options.lost_signal == SIGKILL) options.kill_after_ms = 0;
 }

@@ -34,7 +34,7 @@ struct RunOptions {
   std::optional<int> yield_every;  // Not given = as the library does by itself.
   std::optional<std::int64_t> yield_for_ms;
 
-  std::int64_t lease_ms = RL_DEFAULT_LEASE_MS;
+  std::int64_t ttl_ms = RL_DEFAULT_TTL_MS;
   bool is_renewed = true;
   std::int64_t renew_every_ms = 0;  // 0 = as often as the library does by itself.
   std::int64_t min_hold_ms = 0;
@@ -52,8 +52,8 @@ struct RunOptions {
   [[nodiscard]] const char* mode() const { return is_shared ? "shared" : "exclusive"; }
 
   // The longest validity of a lease, right after the grant.
-  [[nodiscard]] std::int64_t longest_lease_ms() const {
-    return max_hold_ms > 0 && max_hold_ms < lease_ms ? max_hold_ms : lease_ms;
+  [[nodiscard]] std::int64_t longest_ttl_ms() const {
+    return max_hold_ms > 0 && max_hold_ms < ttl_ms ? max_hold_ms : ttl_ms;
   }
 };
 

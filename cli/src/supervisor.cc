@@ -81,7 +81,7 @@ void Supervisor::on_signal(const Signals::Event& event) {
   } else if (event.signal != 0 && options_.forwards_signals) {
     // In the foreground the child gets the keys of the terminal by itself.
     if (options_.is_foreground && event.is_from_kernel) return;
-    child_->pass_on(event.signal);
+    child_->forward(event.signal);
     log_.trace("passed " + signal_name(event.signal) + " on to " + child_->words());
   }
 }
@@ -129,15 +129,15 @@ void Supervisor::go_on() {
 
 void Supervisor::look() {
   if (kill_at_us_) {
-    look_at_stopping();
+    check_stopping();
   } else if (child_exit_code_) {
-    look_at_hold();
+    check_hold();
   } else if (!is_lost_) {
-    look_at_lease();
+    check_lease();
   }
 }
 
-void Supervisor::look_at_lease() {
+void Supervisor::check_lease() {
   const std::int64_t remaining_ms = rl_lease_remaining_ms(lease_);
   if (rl_lease_check(lease_, error_.get()) != RL_OK) {
     lose(loss_reason(rl_error_message(error_.get())), limits_.kill_after_ms);
@@ -157,7 +157,7 @@ void Supervisor::look_at_lease() {
 }
 
 // The child is gone; --min-hold may not be over.
-void Supervisor::look_at_hold() {
+void Supervisor::check_hold() {
   const std::int64_t left_ms = hold_left_ms();
   if (left_ms <= 0 || is_lost_ || is_hold_over_) return;
   if (rl_lease_check(lease_, error_.get()) == RL_OK) return arm(left_ms);
@@ -172,7 +172,7 @@ void Supervisor::arm(std::int64_t delay_ms) {
   if (options_.renew_every_ms == 0) return timer_.arm(delay_ms);
   const std::int64_t now = now_us();
   if (now >= renew_at_us_) {
-    renewal_.reset(rl_extend_start(lease_, options_.lease_ms));
+    renewal_.reset(rl_extend_start(lease_, options_.ttl_ms));
     renew_at_us_ = now + options_.renew_every_ms * 1000;
   }
   timer_.arm(std::min(delay_ms, (renew_at_us_ - now) / 1000 + 1));
@@ -232,7 +232,7 @@ void Supervisor::lose(const std::string& reason, std::int64_t grace_ms) {
   events_.send(event.text("signal", signal));
 }
 
-void Supervisor::look_at_stopping() {
+void Supervisor::check_stopping() {
   if (is_killed_) return;
   const std::int64_t left_us = *kill_at_us_ - now_us();
   if (left_us > 0) {

@@ -47,9 +47,9 @@ class Supervisor {
   void name_survivors() const;
 
   void look();
-  void look_at_lease();
-  void look_at_hold();
-  void look_at_stopping();
+  void check_lease();
+  void check_hold();
+  void check_stopping();
   void warn(std::int64_t remaining_ms);
   void lose(const std::string& reason, std::int64_t grace_ms);
   void arm(std::int64_t delay_ms);

@@ -13,19 +13,19 @@ inline constexpr size_t kMaxNameBytes = 1024;
 inline constexpr size_t kMaxLabelBytes = 256;
 inline constexpr size_t kMaxOwnerBytes = 256;
 inline constexpr size_t kMaxNamespaceBytes = 128;
-inline constexpr int64_t kMinLeaseMs = 10;
-inline constexpr int64_t kMaxLeaseMs = 7LL * 24 * 3600 * 1000;
-inline constexpr int64_t kDefaultLeaseMs = 30'000;
-inline constexpr int64_t kClaimMs = 3'000;
-inline constexpr int kDefaultLocalBurst = 16;
+inline constexpr int64_t kMinTtlMs = 10;
+inline constexpr int64_t kMaxTtlMs = 7LL * 24 * 3600 * 1000;
+inline constexpr int64_t kDefaultTtlMs = 30'000;
+inline constexpr int64_t kProvisionalMs = 3'000;
+inline constexpr int kDefaultLocalHandoffs = 16;
 // A fence step of 32 leaves 31 numbers for hand-offs inside the holder's client.
-inline constexpr int kMaxLocalBurst = 31;
-inline constexpr int kMaxForeignBurst = 1'000'000;
+inline constexpr int kMaxLocalHandoffs = 31;
+inline constexpr int kMaxYieldEvery = 1'000'000;
 // redis-py polls every 100 ms plus a round trip: it would sometimes miss a window of 100 ms.
-inline constexpr int64_t kDefaultForeignWindowMs = 150;
-inline constexpr int64_t kMaxForeignWindowMs = 60'000;
+inline constexpr int64_t kDefaultYieldMs = 150;
+inline constexpr int64_t kMaxYieldMs = 60'000;
 // Redisson's lockWatchdogTimeout: its readers shorten the expiry of the shared lock key to this.
-inline constexpr int64_t kMaxHashRwLeaseMs = 30'000;
+inline constexpr int64_t kMaxHashRwTtlMs = 30'000;
 inline constexpr size_t kMaxNodes = 15;
 inline constexpr int64_t kDefaultRestartGuardMs = 60'000;
 // Longer waits have no limit: neither nanoseconds nor the 13 digits of the wire can hold them.

@@ -84,15 +84,15 @@ TokenRecord &LockClient::new_record(const std::shared_ptr<LockState> &lock, cons
       options.format != protocol::Format::kString || options.mode == protocol::Mode::kRead;
   identity.owner = is_hash && options.owner.empty() ? identity.token : options.owner;
   // A shared place outlives the caller that opened it; it is cancelled when no caller is left.
-  const int64_t provisional_ms = std::min(options.lease / kMs, kClaimMs);
+  const int64_t provisional_ms = std::min(options.ttl / kMs, kProvisionalMs);
   if (waits(caller)) {
     identity.member = protocol::make_member(identity.token, options.mode, provisional_ms,
                                             is_shared ? -1 : caller.wait_ms,
                                             is_hash ? options.owner : std::string_view());
   }
-  record->acquisition.open(waits(caller), provisional_ms, options.lease);
+  record->acquisition.open(waits(caller), provisional_ms, options.ttl);
   record->is_unfenced = options.is_unfenced;
-  record->foreign = caller.options.foreign;
+  record->yield_policy = caller.options.yield_policy;
   records_.emplace_hint(records_.end(), record->id, record);
   lock->record_count++;
   waiting_count_++;
@@ -108,7 +108,7 @@ Request *LockClient::front_of(const TokenRecord &record) {
 Acquisition::Front LockClient::front_terms(const TokenRecord &record) {
   const Request *front = front_of(record);
   if (front == nullptr) return {};
-  return {true, front->options.is_confirmed, front->options.lease};
+  return {true, front->options.is_confirmed, front->options.ttl};
 }
 
 std::shared_ptr<Request> LockClient::take_front(TokenRecord &record) {
@@ -214,7 +214,7 @@ void LockClient::send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eva
   acquisition.prepare(front_terms(record));
   const Nanos ttl = acquisition.ttl();
   if (const Request *front = front_of(record)) {
-    record.foreign = front->options.foreign;
+    record.yield_policy = front->options.yield_policy;
   }
   protocol::Command command;
   protocol::acquire(command, features_, eval, record.lock->keys,
@@ -296,7 +296,7 @@ void LockClient::on_granted(TokenRecord &record, const InFlight &in_flight,
       now);
   if (step.transition == Acquisition::Transition::kTooShort) {
     return fail_front(record, Status::kInvalid,
-                      "lease of " + std::to_string(front_of(record)->options.lease / kMs) +
+                      "lease of " + std::to_string(front_of(record)->options.ttl / kMs) +
                           " ms is too short for this network: the answer took " +
                           std::to_string((now - in_flight.sent_at) / kMs) + " ms",
                       now);
@@ -427,7 +427,7 @@ void LockClient::serve_front(TokenRecord &record, const Grant &grant, Nanos now)
 void LockClient::give_lease(TokenRecord &record, Request &caller, const Grant *grant, Nanos now) {
   auto &options = caller.options;
   Lease &lease = *caller.lease;
-  const LeaseTerms terms{.ttl = options.lease,
+  const LeaseTerms terms{.ttl = options.ttl,
                          .end_at = options.max_hold > 0 ? after(now, options.max_hold) : kNever,
                          .is_renewed = options.is_renewed,
                          .is_described = !record.is_sharing};
@@ -441,7 +441,7 @@ void LockClient::give_lease(TokenRecord &record, Request &caller, const Grant *g
   lease.end_at = terms.end_at;
   lease.record = &record;
   record.lease = caller.lease;
-  record.foreign = options.foreign;
+  record.yield_policy = options.yield_policy;
   std::string &owner = record.identity.owner;
   if (record.lock->keys.format != protocol::Format::kHash) owner.swap(options.owner);
   if (!owner.empty()) record.next_owned = std::exchange(record.lock->owned, &record);
@@ -469,7 +469,7 @@ void LockClient::fail_callers(TokenRecord &record, Status status, std::string_vi
 }
 
 // `caller` is finished; its place goes to the others, or back to the server.
-void LockClient::leave_waitlist(Request &caller, Nanos now) {
+void LockClient::remove_from_waitlist(Request &caller, Nanos now) {
   LockState &lock = *caller.lock;
   TokenRecord &record = caller.record != nullptr ? *caller.record : *place_of(lock);
   const auto keep =

@@ -84,7 +84,7 @@ void LockClient::on_attached(Request &request, const InFlight &in_flight,
                                            "its holder can detach it";
     return finish_immediate(request, Status::kNotHeld, "lock " + quoted(request.name) + why);
   }
-  const Nanos lease = request.options.lease;
+  const Nanos lease = request.options.ttl;
   const Nanos deadline = timing::deadline_of(in_flight.sent_at, lease);
   if (deadline <= now) {
     return finish_immediate(request, Status::kOutcomeUnknown,
@@ -92,10 +92,10 @@ void LockClient::on_attached(Request &request, const InFlight &in_flight,
   }
   // Everything that needs memory comes first: if it fails, the request ends by its time limit.
   request.lease->name = request.name;
-  request.lease->token = request.inquiry->token;
+  request.lease->token = request.arguments->token;
   const auto lock = name_of(request.name, protocol::Format::kString);
   TokenRecord &record = new_record(lock, request);
-  record.identity.token = std::move(request.inquiry->token);
+  record.identity.token = std::move(request.arguments->token);
   record.is_sharing = answer.result == 2;
   if (record.is_sharing) record.identity.mode = protocol::Mode::kRead;
   record.acquisition.served();
@@ -104,7 +104,7 @@ void LockClient::on_attached(Request &request, const InFlight &in_flight,
   immediate_.erase(request.place);
   const Grant grant{.deadline = deadline,
                     .renewal_at = timing::renewal_of(in_flight.sent_at, lease),
-                    .attach_count = answer.handovers};
+                    .attach_count = answer.attach_count};
   give_lease(record, request, &grant, now);
 }
 

@@ -116,7 +116,7 @@ Cleanup::Step Cleanup::on_due(Nanos now, bool is_up) {
   return {.result = Result::kUnknown, .is_over = true};
 }
 
-Cleanup::Step Cleanup::hurry(Nanos now, bool is_up) {
+Cleanup::Step Cleanup::retry_now(Nanos now, bool is_up) {
   if (state_ == State::kIdle || state_ == State::kOver) return defect();
   not_before_ = 0;
   return next(now, is_up);

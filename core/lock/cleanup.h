@@ -62,7 +62,7 @@ class Cleanup {
   // Also after each connect.
   Step on_due(Nanos now, bool is_up);
   // The client shuts down: holders get no more notice.
-  Step hurry(Nanos now, bool is_up);
+  Step retry_now(Nanos now, bool is_up);
 
   State state() const { return state_; }
   // Whether the server has answered all that was due, so that a client may end.

@@ -17,20 +17,20 @@ HeldLease::Step HeldLease::start(const Grant &grant, const LeaseTerms &terms, st
   since_ms_ = grant.since_ms;
   attach_count_ = grant.attach_count;
   is_provisional_ = grant.is_provisional;
-  handoffs_ = timing::Burst{0, now};
+  handoffs_ = timing::LocalHandoffs{0, now};
   return take(terms, label, now, is_up);
 }
 
 bool HeldLease::may_hand_off(Nanos next_ttl, bool must_be_confirmed, int64_t limit,
                              Nanos now) const {
   if (must_be_confirmed && is_provisional_) return false;
-  return timing::may_pass_on(handoffs_, limit, now, deadline_, ttl_, next_ttl);
+  return timing::may_hand_off(handoffs_, limit, now, deadline_, ttl_, next_ttl);
 }
 
 HeldLease::Step HeldLease::hand_off(const LeaseTerms &terms, std::string &label, Nanos now,
                                     bool is_up) {
   if (state_ != State::kHeld) return defect();
-  handoffs_.pass_count++;
+  handoffs_.count++;
   deadline_ = std::min(deadline_, now + terms.ttl);
   // Less than half of what the caller asked for: extend at once, in the background.
   const bool is_short = deadline_ - now < terms.ttl / 2;
@@ -43,7 +43,7 @@ HeldLease::Step HeldLease::hand_off(const LeaseTerms &terms, std::string &label,
 // the description on the server is of the caller before.
 HeldLease::Step HeldLease::take(const LeaseTerms &terms, std::string &label, Nanos now,
                                 bool is_up) {
-  const bool is_new = handoffs_.pass_count == 0 || label != label_;
+  const bool is_new = handoffs_.count == 0 || label != label_;
   const bool is_urgent = is_new && (!label.empty() || is_described_);
   is_describable_ = terms.is_described;
   must_describe_ = (must_describe_ || is_new) && is_describable_;
@@ -60,7 +60,7 @@ void HeldLease::leave(ServerFootprint &left) const {
   left.is_provisional = is_provisional_;
   left.held_until = deadline_;
   left.ttl = ttl_;
-  left.handoff_count = static_cast<int16_t>(handoffs_.pass_count);
+  left.handoff_count = static_cast<int16_t>(handoffs_.count);
 }
 
 HeldLease::Step HeldLease::renew(Nanos now, bool is_up) const {
@@ -168,7 +168,7 @@ const char *HeldLease::check() const {
       if (deadline_ >= end_at_ && renewal_at_ != kNever) return "no renewal beyond max_hold";
       if (is_wanted && deadline_ < end_at_ && renewal_at_ == kNever) return "a renewal is due";
       if (must_describe_ && !is_describable_) return "a shared lease has no description";
-      return handoffs_.pass_count > kMaxLocalBurst ? "each hand-off has a fence" : nullptr;
+      return handoffs_.count > kMaxLocalHandoffs ? "each hand-off has a fence" : nullptr;
     }
   }
   return "there is no such state";

@@ -92,8 +92,8 @@ class HeldLease {
   bool is_provisional() const { return is_provisional_; }
   // That of the grant, and that of this caller: each local hand-off has one of its own.
   int64_t granted_fence() const { return fence_; }
-  int64_t fence() const { return fence_ + handoffs_.pass_count; }
-  int handoff_count() const { return handoffs_.pass_count; }
+  int64_t fence() const { return fence_ + handoffs_.count; }
+  int handoff_count() const { return handoffs_.count; }
   int64_t attach_count() const { return attach_count_; }
   // Whether a description is on the server, or on its way there.
   bool is_described() const { return is_described_; }
@@ -126,7 +126,7 @@ class HeldLease {
   int64_t since_ms_ = 0;
   int64_t fence_ = 0;
   int64_t attach_count_ = 0;
-  timing::Burst handoffs_;
+  timing::LocalHandoffs handoffs_;
   std::string label_;
 };
 

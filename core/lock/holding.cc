@@ -131,11 +131,11 @@ std::string LockClient::why_over(const TokenRecord &record, Nanos now) const noe
 void LockClient::start_extend(const std::shared_ptr<Request> &request, Nanos now) {
   if (!is_held(*request, now)) return;
   const bool is_rw_hash = request->lease->record->lock->keys.format == protocol::Format::kHashRw;
-  if (is_rw_hash && request->extend_to > kMaxHashRwLeaseMs * kMs) {
+  if (is_rw_hash && request->extend_to > kMaxHashRwTtlMs * kMs) {
     return finish(*request, Status::kInvalid,
                   "lease of " + std::to_string(request->extend_to / kMs) +
                       " ms: allowed in RL_FORMAT_HASH_RW are at most " +
-                      std::to_string(kMaxHashRwLeaseMs));
+                      std::to_string(kMaxHashRwTtlMs));
   }
   start_immediate(request, now);
 }
@@ -217,8 +217,8 @@ bool LockClient::hand_off_locally(TokenRecord &record, Nanos now) {
   LockState &lock = *record.lock;
   if (!record.is_shared || record.is_sharing || lock.waitlist.is_empty() || is_shut_) return false;
   const AcquireOptions &next = request_of(*lock.waitlist.front()).options;
-  const int64_t limit = Waitlist::handoff_limit(next.local_burst, next.foreign.burst);
-  if (!record.held().may_hand_off(next.lease, next.is_confirmed, limit, now)) return false;
+  const int64_t limit = Waitlist::handoff_limit(next.max_local_handoffs, next.yield_policy.every);
+  if (!record.held().may_hand_off(next.ttl, next.is_confirmed, limit, now)) return false;
   end_lease(record, Lease::kReleased, {});
   const auto step = lock.waitlist.hand_off(now);
   const auto caller = taken(lock, step);
@@ -293,8 +293,8 @@ void LockClient::perform(TokenRecord &record, const Cleanup::Step &step, Nanos n
     protocol::cancel(command, features_, eval, record.lock->keys, record.identity.member,
                      record.identity.owner);
   } else {
-    protocol::release(command, features_, eval, record.lock->keys, record.proof(), record.foreign,
-                      1 + record.cleanup().handoff_count());
+    protocol::release(command, features_, eval, record.lock->keys, record.proof(),
+                      record.yield_policy, 1 + record.cleanup().handoff_count());
   }
   const CommandKind what = is_cancel ? CommandKind::kCancel : CommandKind::kRelease;
   if (!try_send(command, InFlight{what, eval, now, 0, record.shared_from_this()})) return;
@@ -394,13 +394,13 @@ void LockClient::drop(Lease &lease, Nanos now) {
   forget(*record);
 }
 
-void LockClient::abandon(Lease &lease, Nanos now) {
+void LockClient::release_async(Lease &lease, Nanos now) {
   if (lease.record == nullptr || lease.record->phase == Phase::kDetaching) return;
   if (now < lease.deadline.load() && hand_off_locally(*lease.record, now)) return;
   give_back(*lease.record, nullptr, now);
 }
 
-void LockClient::abandon_lost(Lease &lease, Nanos now) {
+void LockClient::release_after_notice(Lease &lease, Nanos now) {
   if (lease.record == nullptr || lease.record->phase == Phase::kDetaching) return;
   lose(*lease.record, {}, false, now);
 }

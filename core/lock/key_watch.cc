@@ -60,7 +60,7 @@ void KeyWatch::sent(Watcher &watcher, Nanos now) {
 Nanos KeyWatch::poll_delay(Watcher &watcher, const Seen &seen, Link link, Entropy &random) const {
   const bool is_head = watcher.is_head();
   Nanos delay = timing::poll_delay(seen.pttl_ms, seen.is_foreign ? 0 : watcher.rank_);
-  if (seen.is_foreign) delay += timing::look_behind(watcher.rank_);
+  if (seen.is_foreign) delay += timing::poll_spacing(watcher.rank_);
   const bool is_reported = link.can_track && is_tracked();
   const bool must_poll = seen.is_foreign ? is_head || !is_reported
                                          : is_head && watcher.is_key_awaited_ && !is_reported;
@@ -71,7 +71,7 @@ Nanos KeyWatch::poll_delay(Watcher &watcher, const Seen &seen, Link link, Entrop
     watcher.poll_.reset();
   }
   const bool may_be_shared = seen.is_shared || seen.is_foreign;
-  if (may_be_shared && !is_head) delay = std::min(delay, timing::look_past(watcher.rank_));
+  if (may_be_shared && !is_head) delay = std::min(delay, timing::poll_past_head(watcher.rank_));
   return delay;
 }
 
@@ -86,7 +86,7 @@ KeyWatch::Step KeyWatch::on_changed(Nanos now) {
   const Watcher *chosen = foremost();
   tracked_for_ = 0;
   if (chosen == nullptr) return {};
-  return {.recheck_id = chosen->id_, .recheck_at = now + timing::look_behind(chosen->rank_)};
+  return {.recheck_id = chosen->id_, .recheck_at = now + timing::poll_spacing(chosen->rank_)};
 }
 
 const char *KeyWatch::check() const {

@@ -73,7 +73,7 @@ Status LockClient::cancel(Request &request, Nanos now) {
   switch (request.op) {
     case Request::Op::kAcquire:
       finish(request, Status::kCancelled, "the request was cancelled");
-      leave_waitlist(request, now);
+      remove_from_waitlist(request, now);
       break;
     case Request::Op::kRelease:
       answer_releaser(*request.record, Status::kCancelled, "the request was cancelled");
@@ -150,20 +150,20 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
       protocol::inspect(command, features_, eval, request->lock->keys);
       break;
     case Request::Op::kList:
-      protocol::list(command, features_, eval, request->inquiry->list.cursor,
-                     request->inquiry->pattern);
+      protocol::list(command, features_, eval, request->arguments->list.cursor,
+                     request->arguments->pattern);
       break;
     case Request::Op::kForce:
       protocol::force_release(command, features_, eval, request->lock->keys,
-                              request->inquiry->token);
+                              request->arguments->token);
       break;
     case Request::Op::kAttach:
-      lease = request->options.lease;
-      if (request->inquiry->call.empty()) {
-        request->inquiry->call = protocol::make_token(cid_, ++last_id_);
+      lease = request->options.ttl;
+      if (request->arguments->call.empty()) {
+        request->arguments->call = protocol::make_token(cid_, ++last_id_);
       }
-      protocol::attach(command, features_, eval, request->lock->keys, request->inquiry->token,
-                       lease / kMs, request->inquiry->call);
+      protocol::attach(command, features_, eval, request->lock->keys, request->arguments->token,
+                       lease / kMs, request->arguments->call);
       break;
     case Request::Op::kExtend:
     case Request::Op::kRaiseFence:
@@ -184,7 +184,7 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
                          record->held().attach_count());
       } else if (request->op == Request::Op::kRaiseFence) {
         protocol::raise_fence(command, features_, eval, record->lock->keys, record->identity.token,
-                              request->inquiry->fence);
+                              request->arguments->fence);
       } else {
         lease = timing::lease_within(record->held().ttl(), now, record->held().end_at());
         protocol::downgrade(command, features_, eval, record->lock->keys, record->identity.token,
@@ -202,28 +202,28 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
 
 protocol::Refusal LockClient::read_answer(Request &request, const Reply &reply,
                                           protocol::CountAnswer &answer) {
-  if (request.op == Request::Op::kList) return decode(reply, request.inquiry->list);
+  if (request.op == Request::Op::kList) return decode(reply, request.arguments->list);
   if (request.op != Request::Op::kInspect) return decode(reply, answer);
-  auto refusal = decode(reply, request.inquiry->info);
-  answer.server_ms = request.inquiry->info.server_ms;
+  auto refusal = decode(reply, request.arguments->info);
+  answer.server_ms = request.arguments->info.server_ms;
   return refusal;
 }
 
 // A request that knows only the name asks for the usual format first, and for the next one if the
 // key has another.
 bool LockClient::is_of_other_format(Request &request, const protocol::CountAnswer &answer) {
-  Inquiry &inquiry = *request.inquiry;
-  const protocol::InspectAnswer &info = inquiry.info;
+  RequestArguments &arguments = *request.arguments;
+  const protocol::InspectAnswer &info = arguments.info;
   const bool is_other = request.op == Request::Op::kInspect
                             ? info.type == "hash" && info.value.empty()
                         : request.op == Request::Op::kForce ? answer.result == -1
                                                             : false;
-  if (!is_other || inquiry.format == protocol::Format::kHashRw) return false;
-  const bool was_string = inquiry.format == protocol::Format::kString;
-  inquiry.format = was_string ? protocol::Format::kHash : protocol::Format::kHashRw;
-  if (inquiry.info.waiter_count > 0) std::swap(inquiry.earlier, inquiry.info);
-  inquiry.info = {};
-  request.lock = std::make_shared<LockState>(settings_.name_space, request.name, inquiry.format);
+  if (!is_other || arguments.format == protocol::Format::kHashRw) return false;
+  const bool was_string = arguments.format == protocol::Format::kString;
+  arguments.format = was_string ? protocol::Format::kHash : protocol::Format::kHashRw;
+  if (arguments.info.waiter_count > 0) std::swap(arguments.earlier, arguments.info);
+  arguments.info = {};
+  request.lock = std::make_shared<LockState>(settings_.name_space, request.name, arguments.format);
   return true;
 }
 
@@ -241,26 +241,26 @@ void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply,
     return roll_back_downgrade(*request, now);
   }
   note_time(in_flight.sent_at, now, answer.server_ms);
-  if (request->inquiry && is_of_other_format(*request, answer)) {
+  if (request->arguments && is_of_other_format(*request, answer)) {
     return send_request(request, now);
   }
-  if (request->op == Request::Op::kInspect && request->inquiry->info.waiter_count == 0) {
+  if (request->op == Request::Op::kInspect && request->arguments->info.waiter_count == 0) {
     // Each format has a queue of its own: some may wait in one while another holds.
-    Inquiry &inquiry = *request->inquiry;
-    inquiry.info.waiter_count = inquiry.earlier.waiter_count;
-    inquiry.info.waiters = std::move(inquiry.earlier.waiters);
+    RequestArguments &arguments = *request->arguments;
+    arguments.info.waiter_count = arguments.earlier.waiter_count;
+    arguments.info.waiters = std::move(arguments.earlier.waiters);
   }
   if (request->op == Request::Op::kInspect && name_clients(request, now)) return;
   switch (request->op) {
     case Request::Op::kForce:
       maybe_serve_queue(request->lock, answer.has_more, now);
       if (answer.result == 1) return finish_immediate(*request, Status::kOk);
-      return finish_immediate(
-          *request, Status::kNotHeld,
-          "lock " + quoted(request->name) +
-              (answer.result == 0                ? " is not held"
-               : request->inquiry->token.empty() ? ": its key is of another type, which is no lock"
-                                                 : " is not held by that token"));
+      return finish_immediate(*request, Status::kNotHeld,
+                              "lock " + quoted(request->name) +
+                                  (answer.result == 0 ? " is not held"
+                                   : request->arguments->token.empty()
+                                       ? ": its key is of another type, which is no lock"
+                                       : " is not held by that token"));
     case Request::Op::kAttach:
       return on_attached(*request, in_flight, answer, now);
     case Request::Op::kDetach:
@@ -289,7 +289,7 @@ void LockClient::on_request_due(Request &request, Nanos now) noexcept {
   switch (request.op) {
     case Request::Op::kAcquire:
       finish(request, why.status, why.message);
-      return leave_waitlist(request, now);
+      return remove_from_waitlist(request, now);
     case Request::Op::kRelease:
       return answer_releaser(*request.record, why.status, why.message);
     case Request::Op::kUpgrade:
@@ -500,7 +500,8 @@ void LockClient::shut_down(Nanos now) {
   withdraw_name(now);
   for_each_record([&](TokenRecord &record) {
     if (record.phase == Phase::kHeld) return give_back(record, nullptr, now);
-    if (record.phase == Phase::kCleanup) perform(record, record.cleanup().hurry(now, is_up()), now);
+    if (record.phase == Phase::kCleanup)
+      perform(record, record.cleanup().retry_now(now, is_up()), now);
   });
   connect_soon(now);
 }

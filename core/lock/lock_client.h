@@ -55,9 +55,9 @@ class LockClient final : public LockService {
   void drop(Lease &lease, Nanos now);
   // Why `lease` is not held.
   static Outcome why_not_held(const Lease &lease);
-  void abandon(Lease &lease, Nanos now) override;
-  // As abandon(), but the holder is only being notified now that it is lost.
-  void abandon_lost(Lease &lease, Nanos now);
+  void release_async(Lease &lease, Nanos now) override;
+  // As release_async(), but the holder is only being notified now that it is lost.
+  void release_after_notice(Lease &lease, Nanos now);
   void shut_down(Nanos now) override;
   void give_up() override;
   // Whether everything that was given back has been answered.
@@ -159,8 +159,8 @@ class LockClient final : public LockService {
   }
   static bool shares_place(const Request &caller) {
     const auto &options = caller.options;
-    return waits(caller) && options.local_burst > 0 && options.mode == protocol::Mode::kWrite &&
-           options.format == protocol::Format::kString;
+    return waits(caller) && options.max_local_handoffs > 0 &&
+           options.mode == protocol::Mode::kWrite && options.format == protocol::Format::kString;
   }
   // A command about what is held: it may outlast a short outage.
   static bool is_about_lease(const Request &request) {
@@ -239,7 +239,7 @@ class LockClient final : public LockService {
   };
   Served take_with_place(TokenRecord &record);
   void fail_callers(TokenRecord &record, Status status, std::string_view message, Nanos now);
-  void leave_waitlist(Request &caller, Nanos now);
+  void remove_from_waitlist(Request &caller, Nanos now);
   Outcome why_not_yet(const Request &request, const TokenRecord &record) const;
   void set_phase(TokenRecord &record, Phase phase);
 

@@ -89,7 +89,7 @@ struct TokenRecord : Subject, Timed, Waitlist::Place, std::enable_shared_from_th
   Acquisition acquisition;
   bool is_throttled = false;
   std::string trouble;  // the server's last refusal
-  protocol::ForeignTurn foreign;
+  protocol::YieldPolicy yield_policy;
 
   protocol::Identity proof() const { return {identity.token, identity.owner}; }
   bool is_head() const { return watcher.is_head(); }

@@ -107,19 +107,19 @@ bool LockClient::ask_name(std::shared_ptr<NameQuery> query, Nanos now) {
 
 // @return whether the answer to an inspection waits for names.
 bool LockClient::name_clients(const std::shared_ptr<Request> &request, Nanos now) {
-  Inquiry &inquiry = *request->inquiry;
-  inquiry.unnamed_count = 0;
-  for (auto &cid : clients_in(inquiry.info)) {
+  RequestArguments &arguments = *request->arguments;
+  arguments.unnamed_count = 0;
+  for (auto &cid : clients_in(arguments.info)) {
     if (cid == cid_) {
-      fill(inquiry.info, cid, settings_.holder);
+      fill(arguments.info, cid, settings_.holder);
       continue;
     }
     auto query = std::make_shared<NameQuery>();
     query->cid = std::move(cid);
     query->request = request;
-    if (ask_name(std::move(query), now)) inquiry.unnamed_count++;
+    if (ask_name(std::move(query), now)) arguments.unnamed_count++;
   }
-  return inquiry.unnamed_count > 0;
+  return arguments.unnamed_count > 0;
 }
 
 // @return whether a refused try is answered later, when the name of the holder is known.
@@ -164,7 +164,7 @@ void LockClient::note_name(NameQuery &query, const Reply *reply, Nanos now) noex
     const std::string name = protocol::decode_name(*reply);
     names_of_clients_.note_answer(query.cid, name, now);
     if (!name.empty()) query.message.append(kHolderIs).append(name);
-    if (query.request) fill(query.request->inquiry->info, query.cid, name);
+    if (query.request) fill(query.request->arguments->info, query.cid, name);
   } catch (const std::bad_alloc &) {
     return;  // when to ask again was noted before
   }
@@ -178,7 +178,7 @@ void LockClient::on_name(const std::shared_ptr<Subject> &subject, const Reply *r
   if (record && !record->is_gone && front_of(*record) != nullptr)
     refuse_try(*record, query.message, now);
   const auto &request = query.request;
-  if (request && !request->is_finished() && --request->inquiry->unnamed_count == 0) {
+  if (request && !request->is_finished() && --request->arguments->unnamed_count == 0) {
     finish_immediate(*request, Status::kOk);
   }
 }

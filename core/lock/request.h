@@ -22,12 +22,12 @@
 namespace redlatch::lock {
 
 struct AcquireOptions {
-  Nanos lease = kDefaultLeaseMs * kMs;
+  Nanos ttl = kDefaultTtlMs * kMs;
   Nanos max_hold = 0;  // 0: no limit
   bool is_renewed = true;
   bool is_confirmed = false;
-  int local_burst = kDefaultLocalBurst;
-  protocol::ForeignTurn foreign{protocol::ForeignTurn::kAutomatic, kDefaultForeignWindowMs};
+  int max_local_handoffs = kDefaultLocalHandoffs;
+  protocol::YieldPolicy yield_policy{protocol::YieldPolicy::kAutomatic, kDefaultYieldMs};
   protocol::Format format = protocol::Format::kString;
   protocol::Mode mode = protocol::Mode::kWrite;
   bool is_unfenced = false;  // by VOTE
@@ -73,7 +73,7 @@ struct Lease : Subject {
 };
 
 // Arguments and results of attach, inspect, force, list and raise fence.
-struct Inquiry {
+struct RequestArguments {
   std::string token;                // attach, force
   std::string call;                 // attach: a name that no other call has
   int64_t fence = 0;                // raise fence
@@ -104,24 +104,24 @@ struct Request : Subject, Timed, Waitlist::Caller {
   };
 
   explicit Request(Op what) : Timed(Timed::Kind::kRequest), op(what) {
-    const bool is_inquiry = op == Op::kAttach || op == Op::kInspect || op == Op::kForce ||
-                            op == Op::kList || op == Op::kRaiseFence;
-    if (is_inquiry) inquiry = std::make_unique<Inquiry>();
+    const bool has_arguments = op == Op::kAttach || op == Op::kInspect || op == Op::kForce ||
+                               op == Op::kList || op == Op::kRaiseFence;
+    if (has_arguments) arguments = std::make_unique<RequestArguments>();
   }
 
   const Op op;
   std::atomic<Status> status{Status::kPending};
   std::string message;  // written before the status
 
-  int64_t wait_ms = -1;              // acquire, upgrade, connect
-  Nanos wait_until = 0;              // acquire
-  AcquireOptions options;            // acquire
-  std::shared_ptr<Lease> lease;      // acquire, attach: the result; else the lease it is about
-  Nanos extend_to = 0;               // extend
-  uint64_t rid = 0;                  // acquire: a vote, and the number of its token; 0: none
-  std::string name;                  // acquire (until started: then the lease has it), attach, ..
-  std::shared_ptr<LockState> lock;   // acquire, attach, inspect, force: its keys
-  std::unique_ptr<Inquiry> inquiry;  // attach, inspect, force, list, raise fence
+  int64_t wait_ms = -1;             // acquire, upgrade, connect
+  Nanos wait_until = 0;             // acquire
+  AcquireOptions options;           // acquire
+  std::shared_ptr<Lease> lease;     // acquire, attach: the result; else the lease it is about
+  Nanos extend_to = 0;              // extend
+  uint64_t rid = 0;                 // acquire: a vote, and the number of its token; 0: none
+  std::string name;                 // acquire (until started: then the lease has it), attach, ..
+  std::shared_ptr<LockState> lock;  // acquire, attach, inspect, force: its keys
+  std::unique_ptr<RequestArguments> arguments;  // attach, inspect, force, list, raise fence
 
   // While it waits.
   TokenRecord *record = nullptr;    // release, upgrade; acquire: its own place, if not shared

@@ -55,7 +55,7 @@ class LockService {
   // @return kCancelled, or the earlier result.
   virtual Status cancel(Request &request, Nanos now) = 0;
   // No caller will release `lease` any more: it is released in the background.
-  virtual void abandon(Lease &lease, Nanos now) = 0;
+  virtual void release_async(Lease &lease, Nanos now) = 0;
   // No further work is taken; held leases are released.
   virtual void shut_down(Nanos now) = 0;
   // Answer the callers that still wait for a release: the limit has passed.

@@ -87,11 +87,12 @@ void LockClient::write_upgrade(protocol::Command &out, TokenRecord &record, Upgr
                                record.held().ttl() / kMs, 0);
   }
   if (upgrade.needs_member()) {
-    upgrade.set_member(upgrade.is_one_try()
-                           ? std::string()
-                           : protocol::make_member(record.identity.token, protocol::Mode::kUpgrade,
-                                                   std::min(record.held().ttl() / kMs, kClaimMs),
-                                                   record.upgrader->wait_ms));
+    upgrade.set_member(
+        upgrade.is_one_try()
+            ? std::string()
+            : protocol::make_member(record.identity.token, protocol::Mode::kUpgrade,
+                                    std::min(record.held().ttl() / kMs, kProvisionalMs),
+                                    record.upgrader->wait_ms));
   }
   protocol::acquire(
       out, features_, eval, keys,

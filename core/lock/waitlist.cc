@@ -72,7 +72,7 @@ Waitlist::Step Waitlist::hand_off(Nanos now) {
 
 // Each local hand-off counts as a grant towards the turn of other libraries.
 int64_t Waitlist::handoff_limit(int64_t most, int64_t yield_every) {
-  most = std::min<int64_t>(most, kMaxLocalBurst);
+  most = std::min<int64_t>(most, kMaxLocalHandoffs);
   return yield_every > 0 ? std::min(most, yield_every - 1) : most;
 }
 

@@ -116,7 +116,7 @@ Refusal decode(const Reply &reply, CountAnswer &answer) {
   answer.result = reply.at(0).integer;
   answer.server_ms = reply.at(1).integer;
   answer.has_more = (reply.at(2).integer & 1) != 0;
-  answer.handovers = reply.at(2).integer;
+  answer.attach_count = reply.at(2).integer;
   return {};
 }
 

@@ -63,8 +63,8 @@ struct AcquireAnswer {
 struct CountAnswer {
   int64_t result = 0;
   int64_t server_ms = 0;
-  bool has_more = false;  // send SERVE QUEUE
-  int64_t handovers = 0;  // ATTACH: how often the lease was detached and attached
+  bool has_more = false;     // send SERVE QUEUE
+  int64_t attach_count = 0;  // ATTACH: how often the lease was detached and attached
 };
 
 struct InspectAnswer {

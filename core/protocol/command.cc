@@ -49,18 +49,18 @@ void acquire(Command &out, const ServerFeatures &features, EvalMode eval, const 
     const Script exclusive = call.is_unfenced ? Script::kVote : Script::kAcquire;
     begin_turn(out, features, eval, is_read ? Script::kAcquireRead : exclusive, keys);
   }
-  out.add(call.identity.token).add(call.lease_ms).add(call.member).add(call.ticket);
+  out.add(call.identity.token).add(call.ttl_ms).add(call.member).add(call.ticket);
   out.add(features.prefix);
   if (keys.format == Format::kHash) out.add(call.identity.owner);
   if (call.mode == Mode::kRead) out.add(call.sibling);
 }
 
 void release(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
-             const Identity &identity, const ForeignTurn &turn, int64_t grant_count) {
+             const Identity &identity, const YieldPolicy &yield_policy, int64_t grant_count) {
   begin_turn(out, features, eval, Script::kRelease, keys);
   out.add(identity.token).add(features.prefix);
   if (keys.format == Format::kHash) out.add(identity.owner);
-  out.add(turn.burst).add(turn.window_ms).add(grant_count);
+  out.add(yield_policy.every).add(yield_policy.for_ms).add(grant_count);
 }
 
 void track(Command &on, Command &next, Command &find, const LockKeys &keys) {
@@ -76,8 +76,8 @@ void cancel(Command &out, const ServerFeatures &features, EvalMode eval, const L
 }
 
 void downgrade(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
-               std::string_view token, int64_t lease_ms, int64_t fence) {
-  begin(out, features, eval, Script::kDowngrade, keys).add(token).add(lease_ms);
+               std::string_view token, int64_t ttl_ms, int64_t fence) {
+  begin(out, features, eval, Script::kDowngrade, keys).add(token).add(ttl_ms);
   out.add(features.prefix);
   if (fence > 0) out.add(fence);
 }
@@ -88,28 +88,27 @@ void serve_queue(Command &out, const ServerFeatures &features, EvalMode eval,
 }
 
 void extend(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
-            std::string_view token, int64_t lease_ms, bool is_described, const HolderInfo *info) {
+            std::string_view token, int64_t ttl_ms, bool is_described, const HolderInfo *info) {
   if (is_described) {
     begin(out, features, eval, Script::kExtend, keys.format, {keys.lock, keys.info});
   } else {
     begin(out, features, eval, Script::kExtend, keys.format, {keys.lock});
   }
-  out.add(token).add(lease_ms);
+  out.add(token).add(ttl_ms);
   if (info == nullptr) return;
   out.add("who").add(info->who).add("label").add(info->label);
   out.add("since").add(info->since_ms);
 }
 
 void extend_shared(Command &out, const ServerFeatures &features, EvalMode eval,
-                   const LockKeys &keys, const Identity &identity, int64_t lease_ms,
-                   bool is_marked) {
+                   const LockKeys &keys, const Identity &identity, int64_t ttl_ms, bool is_marked) {
   if (is_marked) {
     begin(out, features, eval, Script::kExtendShared, keys.format,
           {keys.lock, keys.readers, keys.info});
   } else {
     begin(out, features, eval, Script::kExtendShared, keys.format, {keys.lock, keys.readers});
   }
-  out.add(identity.token).add(lease_ms);
+  out.add(identity.token).add(ttl_ms);
   if (keys.format == Format::kHash) out.add(identity.owner);
 }
 
@@ -121,9 +120,9 @@ void detach(Command &out, const ServerFeatures &features, EvalMode eval, const L
 }
 
 void attach(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
-            std::string_view token, int64_t lease_ms, std::string_view call) {
+            std::string_view token, int64_t ttl_ms, std::string_view call) {
   begin(out, features, eval, Script::kAttach, keys.format, {keys.lock, keys.readers, keys.info});
-  out.add(token).add(lease_ms).add(call);
+  out.add(token).add(ttl_ms).add(call);
 }
 
 void raise_fence(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,

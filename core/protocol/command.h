@@ -72,7 +72,7 @@ struct Identity {
 struct AcquireCall {
   Mode mode;
   Identity identity;
-  int64_t lease_ms;
+  int64_t ttl_ms;
   std::string_view member, ticket;
   std::string_view sibling = {};  // kRead: a token of the same owner that reads already
   bool is_unfenced = false;       // kWrite
@@ -81,34 +81,33 @@ struct AcquireCall {
 void acquire(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
              const AcquireCall &call);
 // The number of grants in a row after which the lock is left to other libraries, and for how long.
-struct ForeignTurn {
+struct YieldPolicy {
   static constexpr int64_t kAutomatic = -1;
   // 0: never. kAutomatic: only after a foreign holder was seen.
-  int64_t burst = 0;
-  int64_t window_ms = 0;
+  int64_t every = 0;
+  int64_t for_ms = 0;
 };
 // `grant_count`: the number of callers that had the lock with this token, one after the other.
 void release(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
-             const Identity &identity, const ForeignTurn &turn, int64_t grant_count);
+             const Identity &identity, const YieldPolicy &yield_policy, int64_t grant_count);
 void cancel(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
             std::string_view member, std::string_view owner);
 // `fence`: of the writer, so that a late copy does not end a later upgrade; 0 for any writer.
 void downgrade(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
-               std::string_view token, int64_t lease_ms, int64_t fence);
+               std::string_view token, int64_t ttl_ms, int64_t fence);
 // Extend one of several holders. `is_marked`: it was attached.
 void extend_shared(Command &out, const ServerFeatures &features, EvalMode eval,
-                   const LockKeys &keys, const Identity &identity, int64_t lease_ms,
-                   bool is_marked);
+                   const LockKeys &keys, const Identity &identity, int64_t ttl_ms, bool is_marked);
 void serve_queue(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys);
 // `is_described`: the holder wrote its info, whose expiry is extended, too; `info`: write it now.
 void extend(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
-            std::string_view token, int64_t lease_ms, bool is_described, const HolderInfo *info);
+            std::string_view token, int64_t ttl_ms, bool is_described, const HolderInfo *info);
 // `count`: the number of earlier detaches and attaches of the lease, as ATTACH answered.
 void detach(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
             const Identity &identity, int64_t count);
 // `call`: a name of this call alone, so that the command can be repeated.
 void attach(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
-            std::string_view token, int64_t lease_ms, std::string_view call);
+            std::string_view token, int64_t ttl_ms, std::string_view call);
 // `fence`: the highest of those that the nodes of a quorum gave this token.
 void raise_fence(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
                  std::string_view token, int64_t fence);

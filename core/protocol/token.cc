@@ -62,12 +62,12 @@ std::string make_token(std::string_view cid, uint64_t rid) {
   return token;
 }
 
-std::string make_member(std::string_view token, Mode mode, int64_t claim_ms, int64_t wait_ms,
+std::string make_member(std::string_view token, Mode mode, int64_t provisional_ms, int64_t wait_ms,
                         std::string_view owner) {
   std::string member;
   member.reserve(kMemberSize + owner.size());
   member.append(token).append(1, static_cast<char>(mode));
-  append_padded(member, static_cast<uint64_t>(claim_ms), 5, 10);
+  append_padded(member, static_cast<uint64_t>(provisional_ms), 5, 10);
   if (wait_ms < 0 || wait_ms > kMaxWaitMs) {
     member.append(kNoLimit);
   } else {

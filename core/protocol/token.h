@@ -33,7 +33,7 @@ inline constexpr std::string_view kShared = "rl:shared";
 std::string make_cid(std::span<const uint8_t, 16> random);
 std::string make_token(std::string_view cid, uint64_t rid);
 // `wait_ms` < 0: no limit.
-std::string make_member(std::string_view token, Mode mode, int64_t claim_ms, int64_t wait_ms,
+std::string make_member(std::string_view token, Mode mode, int64_t provisional_ms, int64_t wait_ms,
                         std::string_view owner = {});
 
 // True if `value` has the form of our tokens. A holder of another form is foreign.

@@ -39,17 +39,17 @@ void QuorumClient::start_fan_out(const std::shared_ptr<Request> &request, Nanos 
     for (const size_t i : asked) acquire->votes[i].lease->operation = nullptr;
     end_lease(*acquire, Lease::kReleased, {});
   } else {
-    acquire->options.lease = request->extend_to;
+    acquire->options.ttl = request->extend_to;
     acquire->top_up_at = acquire->extended_at = now;
     mark(acquire);
   }
   for (size_t i = 0; i < asked.size(); i++) {
-    lock::LockClient &engine = nodes_[asked[i]]->engine;
+    lock::LockClient &client = nodes_[asked[i]]->client;
     try {
-      engine.start(fan_out->requests[i], now);
+      client.start(fan_out->requests[i], now);
     } catch (const std::bad_alloc &) {
       fan_out->requests[i]->status = Status::kNoMemory;
-      if (is_release) engine.abandon(*acquire->votes[asked[i]].lease, now);
+      if (is_release) client.release_async(*acquire->votes[asked[i]].lease, now);
     }
   }
   if (is_release) {

@@ -2,7 +2,7 @@
 // Copyright The redlatch authors
 //
 // NodeEligibility: which nodes of a quorum may vote, why the others may not, and the order in which
-// clients queue at them. Reports of connections and the time go in; it knows no engine.
+// clients queue at them. Reports of connections and the time go in; it knows no client.
 //
 // A refused node (a replica, a member of a cluster, a duplicate) is disconnected and has no vote.
 // With a guard, a node that restarted less than that ago has none either.

@@ -91,7 +91,7 @@ void QuorumClient::detach(Request &request, Nanos now) {
   }
   for (size_t i = 0; i < nodes_.size(); i++) {
     if (acquire->votes[i].state == Vote::State::kYes) {
-      nodes_[i]->engine.drop(*acquire->votes[i].lease, now);
+      nodes_[i]->client.drop(*acquire->votes[i].lease, now);
     }
   }
   end_lease(*acquire, Lease::kDetached, {});
@@ -100,7 +100,7 @@ void QuorumClient::detach(Request &request, Nanos now) {
   finish(request, Status::kOk);
 }
 
-void QuorumClient::abandon(Lease &lease, Nanos now) {
+void QuorumClient::release_async(Lease &lease, Nanos now) {
   QuorumAcquire *acquire = acquire_of(lease);
   if (acquire == nullptr) return;
   end_lease(*acquire, Lease::kReleased, {});
@@ -124,12 +124,12 @@ void QuorumClient::shut_down(Nanos now) {
     drop_votes(acquire, now);
     forget(acquire);
   }
-  for (const auto &node : nodes_) node->engine.shut_down(now);
+  for (const auto &node : nodes_) node->client.shut_down(now);
   settle(now);
 }
 
 void QuorumClient::give_up() {
-  for (const auto &node : nodes_) node->engine.give_up();
+  for (const auto &node : nodes_) node->client.give_up();
   settle(0);
   while (!operations_.empty()) {
     Operation &operation = *operations_.begin()->second;
@@ -141,30 +141,30 @@ void QuorumClient::give_up() {
 
 size_t QuorumClient::drained_count() const {
   return static_cast<size_t>(std::count_if(nodes_.begin(), nodes_.end(), [](const auto &node) {
-    return node->engine.is_drained() || !node->engine.is_up();
+    return node->client.is_drained() || !node->client.is_up();
   }));
 }
 
 bool QuorumClient::expects_push() const {
   return std::any_of(nodes_.begin(), nodes_.end(),
-                     [](const auto &node) { return node->engine.expects_push(); });
+                     [](const auto &node) { return node->client.expects_push(); });
 }
 
 bool QuorumClient::is_outstanding() const {
   return std::any_of(nodes_.begin(), nodes_.end(),
-                     [](const auto &node) { return node->engine.is_outstanding(); });
+                     [](const auto &node) { return node->client.is_outstanding(); });
 }
 
 // ---- time --------------------------------------------------------------------------------------
 
 Nanos QuorumClient::next_due() const {
   Nanos due = timers_.next_due();
-  for (const auto &node : nodes_) due = std::min(due, node->engine.next_due());
+  for (const auto &node : nodes_) due = std::min(due, node->client.next_due());
   return due;
 }
 
 void QuorumClient::on_timer(Nanos now) {
-  for (const auto &node : nodes_) node->engine.on_timer(now);
+  for (const auto &node : nodes_) node->client.on_timer(now);
   settle(now);
   while (timers_.next_due() <= now) {
     auto &acquire = static_cast<QuorumAcquire &>(timers_.top());
@@ -199,7 +199,7 @@ void QuorumClient::drop_link(size_t node) { output_.drop_link(node); }
 // ---- events of a connection --------------------------------------------------------------------
 
 bool QuorumClient::begin_connect(size_t node, Nanos now) {
-  return nodes_[node]->engine.begin_connect(node, now);
+  return nodes_[node]->client.begin_connect(node, now);
 }
 
 void QuorumClient::on_connected(size_t index, const ServerFacts &facts, Nanos now) {
@@ -210,7 +210,7 @@ void QuorumClient::on_connected(size_t index, const ServerFacts &facts, Nanos no
   }
   node.trouble.clear();
   node.last_reply_at = now;
-  node.engine.on_connected(index, facts, now);
+  node.client.on_connected(index, facts, now);
   on_validated(index, eligibility_.on_connected(index, facts), now);
   mark_waiting(node);
   settle(now);
@@ -218,14 +218,14 @@ void QuorumClient::on_connected(size_t index, const ServerFacts &facts, Nanos no
 
 void QuorumClient::on_connect_failed(size_t index, const Outcome &why, Nanos now) {
   Node &node = *nodes_[index];
-  node.engine.on_connect_failed(index, why, now);  // first: what follows may fail
+  node.client.on_connect_failed(index, why, now);  // first: what follows may fail
   eligibility_.on_connect_failed(index, why);
   mark_waiting(node);
   settle(now);
 }
 
 void QuorumClient::on_disconnected(size_t index, Nanos now) noexcept {
-  nodes_[index]->engine.on_disconnected(index, now);
+  nodes_[index]->client.on_disconnected(index, now);
   mark_waiting(*nodes_[index]);
   settle(now);
 }
@@ -233,24 +233,24 @@ void QuorumClient::on_disconnected(size_t index, Nanos now) noexcept {
 void QuorumClient::on_reply(size_t index, const Reply &reply, Nanos now) {
   Node &node = *nodes_[index];
   node.last_reply_at = now;
-  node.engine.on_reply(index, reply, now);
+  node.client.on_reply(index, reply, now);
   if (protocol::is_of_replica(reply)) on_validated(index, eligibility_.on_replica(index), now);
   settle(now);
 }
 
 void QuorumClient::on_push(size_t index, std::string_view message, Nanos now) {
   nodes_[index]->last_reply_at = now;
-  nodes_[index]->engine.on_push(index, message, now);
+  nodes_[index]->client.on_push(index, message, now);
   settle(now);
 }
 
 void QuorumClient::on_invalidated(size_t index, std::string_view key, Nanos now) {
-  nodes_[index]->engine.on_invalidated(index, key, now);
+  nodes_[index]->client.on_invalidated(index, key, now);
   settle(now);
 }
 
 void QuorumClient::on_all_invalidated(size_t index, Nanos now) {
-  nodes_[index]->engine.on_all_invalidated(index, now);
+  nodes_[index]->client.on_all_invalidated(index, now);
   settle(now);
 }
 
@@ -282,8 +282,8 @@ void QuorumClient::withdraw_votes(size_t node, const Outcome &why, Nanos now) {
 }
 
 Outcome QuorumClient::why_no_vote(const Node &node, Nanos now) const {
-  const bool is_away = !node.engine.is_up() && eligibility_.refusal_of(node.index).ok();
-  return is_away ? node.engine.link_failure() : eligibility_.why_no_vote(node.index, now);
+  const bool is_away = !node.client.is_up() && eligibility_.refusal_of(node.index).ok();
+  return is_away ? node.client.link_failure() : eligibility_.why_no_vote(node.index, now);
 }
 
 size_t QuorumClient::voter_count(Nanos now) const {
@@ -293,13 +293,13 @@ size_t QuorumClient::voter_count(Nanos now) const {
 
 // Start connecting a node that is not connected.
 void QuorumClient::keep_connected(Node &node, Nanos now) noexcept {
-  if (node.engine.is_up() && eligibility_.refusal_of(node.index).ok()) return;
+  if (node.client.is_up() && eligibility_.refusal_of(node.index).ok()) return;
   eligibility_.on_connecting(node.index);
-  if (node.engine.is_up()) return;  // its link is dropped first, then connected again
+  if (node.client.is_up()) return;  // its link is dropped first, then connected again
   if (node.connection && !node.connection->is_finished()) return;
   try {
     const auto connection = std::make_shared<Request>(Request::Op::kConnect);
-    node.engine.start(connection, now);
+    node.client.start(connection, now);
     node.connection = connection;
   } catch (const std::bad_alloc &) {
     eligibility_.on_no_attempt(node.index);  // the next round tries again
@@ -308,7 +308,7 @@ void QuorumClient::keep_connected(Node &node, Nanos now) noexcept {
 
 void QuorumClient::connect_now(Nanos now) {
   for (const auto &node : nodes_) {
-    if (!node->engine.is_up()) node->engine.connect_soon(now);
+    if (!node->client.is_up()) node->client.connect_soon(now);
   }
 }
 

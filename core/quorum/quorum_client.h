@@ -5,7 +5,7 @@
 // mutex, thread, socket or clock; one thread at a time calls it.
 //
 // It uses one engine for each node, and sends no command of its own: a vote is a lease of that
-// node's engine, which renews and releases it, cleans up after lost replies and reports a loss. The
+// node's client, which renews and releases it, cleans up after lost replies and reports a loss. The
 // quorum decides how many votes are enough and at which node to queue; NodeEligibility decides
 // which nodes may vote.
 //
@@ -46,13 +46,13 @@ class QuorumClient final : public lock::LockService, private lock::Output {
                std::span<const uint8_t, 16> random, uint64_t seed, lock::Output &output);
   ~QuorumClient() override;
 
-  const std::string &channel() const override { return nodes_.front()->engine.channel(); }
+  const std::string &channel() const override { return nodes_.front()->client.channel(); }
   bool needs_identity() const override { return true; }
 
   // Requests: kConnect, kAcquire, kRelease, kExtend, kDetach.
   void start(const std::shared_ptr<lock::Request> &request, Nanos now) override;
   Status cancel(lock::Request &request, Nanos now) override;
-  void abandon(lock::Lease &lease, Nanos now) override;
+  void release_async(lock::Lease &lease, Nanos now) override;
   void shut_down(Nanos now) override;
   void give_up() override;
   // A node that is not connected counts as drained.
@@ -71,7 +71,7 @@ class QuorumClient final : public lock::LockService, private lock::Output {
   Nanos next_due() const override;
 
   size_t in_flight_count(size_t node) const override {
-    return nodes_[node]->engine.in_flight_count(node);
+    return nodes_[node]->client.in_flight_count(node);
   }
   bool expects_push() const override;
   bool waits_for_itself(const lock::Request &request) const override;
@@ -83,11 +83,11 @@ class QuorumClient final : public lock::LockService, private lock::Output {
   struct Node {
     Node(lock::Output &output, size_t index_, const Settings &settings_,
          std::span<const uint8_t, 16> random, uint64_t seed)
-        : index(index_), settings(settings_), engine(settings_, random, seed, output, index_) {}
+        : index(index_), settings(settings_), client(settings_, random, seed, output, index_) {}
 
     const size_t index;
     const Settings &settings;
-    lock::LockClient engine;
+    lock::LockClient client;
     std::shared_ptr<lock::Request> connection;  // the request to connect, until it ends
     Nanos last_reply_at = 0;
     std::string trouble;  // why it did not vote when it was last asked
@@ -104,7 +104,7 @@ class QuorumClient final : public lock::LockService, private lock::Output {
   void on_validated(size_t node, bool is_news, Nanos now);
   void withdraw_votes(size_t node, const Outcome &why, Nanos now);
   bool can_vote(const Node &node, Nanos now) const {
-    return node.engine.is_up() && eligibility_.may_vote(node.index, now);
+    return node.client.is_up() && eligibility_.may_vote(node.index, now);
   }
   Outcome why_no_vote(const Node &node, Nanos now) const;
   size_t voter_count(Nanos now) const;
@@ -150,7 +150,7 @@ class QuorumClient final : public lock::LockService, private lock::Output {
   Outcome why_not(const QuorumAcquire &acquire, Nanos now) const;
   Nanos node_limit(const QuorumAcquire &acquire) const {
     return settings_.node_timeout > 0 ? settings_.node_timeout
-                                      : timing::node_limit(acquire.options.lease);
+                                      : timing::node_limit(acquire.options.ttl);
   }
 
   std::string of_nodes(size_t count) const {

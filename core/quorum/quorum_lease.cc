@@ -53,8 +53,8 @@ void QuorumClient::write_fence(QuorumAcquire &acquire, size_t node, Nanos now) {
   const auto node_request = std::make_shared<NodeRequest>(Request::Op::kRaiseFence);
   node_request->operation = &acquire;
   node_request->lease = vote.lease;
-  node_request->inquiry->fence = acquire.fence;
-  nodes_[node]->engine.start(node_request, now);
+  node_request->arguments->fence = acquire.fence;
+  nodes_[node]->client.start(node_request, now);
   vote.fence = node_request;
   vote.state = State::kRaising;
 }
@@ -91,7 +91,7 @@ void QuorumClient::grant(QuorumAcquire &acquire, Nanos now) {
   if (acquire.queued_at != QuorumAcquire::kNotQueued) drop_vote(acquire, acquire.queued_at, now);
   for (size_t i = 0; i < nodes_.size(); i++) {
     Vote &vote = acquire.votes[i];
-    if (vote.state == State::kUnavailable && !nodes_[i]->engine.is_up()) {
+    if (vote.state == State::kUnavailable && !nodes_[i]->client.is_up()) {
       vote.state = State::kConnecting;
     }
   }
@@ -117,13 +117,13 @@ void QuorumClient::succeed(QuorumAcquire &acquire) {
 bool QuorumClient::is_certain(const QuorumAcquire &acquire, Nanos now) const {
   if (now >= acquire.lease->deadline.load()) return false;
   const Nanos valid = valid_until(acquire, now);
-  return valid > now && valid >= timing::deadline_of(acquire.doubted_at, acquire.options.lease);
+  return valid > now && valid >= timing::deadline_of(acquire.doubted_at, acquire.options.ttl);
 }
 
 // With each renewal, earlier by a random time: leases taken together do not ask together.
 Nanos QuorumClient::next_top_up(const QuorumAcquire &acquire, Nanos now) {
   if (!acquire.options.is_renewed) return kNever;  // an extension by its user asks as well
-  const Nanos lease = acquire.options.lease;
+  const Nanos lease = acquire.options.ttl;
   const auto most = static_cast<uint64_t>(lease / 12 + 1);
   return timing::renewal_of(now, lease) - static_cast<Nanos>(entropy_.next() % most);
 }
@@ -143,7 +143,7 @@ void QuorumClient::top_up(QuorumAcquire &acquire, Nanos now) {
     keep_connected(node, now);
     if (can_vote(node, now)) {
       ask_later(acquire, i, now);
-    } else if (!node.engine.is_up()) {
+    } else if (!node.client.is_up()) {
       vote.state = State::kConnecting;
     }
   }
@@ -175,7 +175,7 @@ void QuorumClient::lose_vote(QuorumAcquire &acquire, size_t node, Nanos now) {
                    now);
   if (is_gone && vote.rid == acquire.rid) vote.is_spent = false;
   if (acquire.phase != Phase::kHeld) return;
-  const Nanos soonest = std::max(now, vote.asked_at + acquire.options.lease / 12);
+  const Nanos soonest = std::max(now, vote.asked_at + acquire.options.ttl / 12);
   if (acquire.options.is_renewed || is_gone) {
     acquire.top_up_at = std::min(acquire.top_up_at, soonest);
   }
@@ -190,8 +190,8 @@ void QuorumClient::doubt(QuorumAcquire &acquire, Nanos now) {
     if (acquire.votes[i].state != State::kYes) continue;
     const auto node_request = std::make_shared<NodeRequest>(Request::Op::kExtend);
     node_request->lease = acquire.votes[i].lease;
-    node_request->extend_to = acquire.options.lease;
-    nodes_[i]->engine.start(node_request, now);
+    node_request->extend_to = acquire.options.ttl;
+    nodes_[i]->client.start(node_request, now);
   }
 }
 

@@ -40,8 +40,7 @@ bool is_open(const Vote &vote) {
 // ---- the call ----------------------------------------------------------------------------------
 
 Outcome QuorumClient::check(const Request &request) const {
-  const Nanos lease =
-      request.op == Request::Op::kExtend ? request.extend_to : request.options.lease;
+  const Nanos lease = request.op == Request::Op::kExtend ? request.extend_to : request.options.ttl;
   const std::string shown = "lease of " + std::to_string(lease / kMs) + " ms";
   if (eligibility_.is_guarded() && lease > settings_.restart_guard) {
     return failure(Status::kInvalid, shown + ": allowed are at most the " +
@@ -69,10 +68,10 @@ void QuorumClient::start_acquire(const std::shared_ptr<Request> &request, Nanos 
   try {
     acquire = std::make_shared<QuorumAcquire>(++last_operation_, request, nodes_.size());
     acquire->options = request->options;
-    acquire->options.local_burst = 0;
+    acquire->options.max_local_handoffs = 0;
     // A label is written with the time of the grant, which ACQUIRE returns.
     acquire->options.is_unfenced = !settings_.is_fenced && acquire->options.label.empty();
-    acquire->options.foreign = {};
+    acquire->options.yield_policy = {};
     acquire->options.max_hold = 0;  // counted here, from the grant on
     acquire->is_try = request->wait_ms == 0;
     if (request->wait_ms > 0) acquire->wait_until = after(now, request->wait_ms * kMs);
@@ -125,7 +124,7 @@ void QuorumClient::review(QuorumAcquire &acquire, Nanos now) {
 // reported; for a node that does not answer no longer than for a vote.
 void QuorumClient::gather(QuorumAcquire &acquire, Nanos now) {
   for (const auto &node : nodes_) {
-    if (!eligibility_.was_tried(node->index) && !node->engine.is_up()) keep_connected(*node, now);
+    if (!eligibility_.was_tried(node->index) && !node->client.is_up()) keep_connected(*node, now);
   }
   const bool were_tried = std::all_of(nodes_.begin(), nodes_.end(), [this](const auto &node) {
     return eligibility_.was_tried(node->index);
@@ -151,7 +150,7 @@ void QuorumClient::begin_round(QuorumAcquire &acquire, Nanos now) {
   acquire.phase = Phase::kRound;
   acquire.rid = ++last_rid_;
   const auto is_there = [&](const auto &node) {
-    return node->engine.is_up() || node->engine.is_connecting(now);
+    return node->client.is_up() || node->client.is_connecting(now);
   };
   for (const auto &node : nodes_) keep_connected(*node, now);
   const auto there = std::count_if(nodes_.begin(), nodes_.end(), is_there);
@@ -165,7 +164,7 @@ void QuorumClient::begin_round(QuorumAcquire &acquire, Nanos now) {
     const Node &node = *nodes_[i];
     if (can_vote(node, now)) {
       ask(acquire, i, acquire.rid, now);
-    } else if (!node.engine.is_up() && node.engine.is_connecting(now)) {
+    } else if (!node.client.is_up() && node.client.is_connecting(now)) {
       vote.state = State::kConnecting;
       vote.due = now + node_limit(acquire);
     } else {
@@ -201,7 +200,7 @@ void QuorumClient::ask(QuorumAcquire &acquire, size_t node, uint64_t rid, Nanos 
     const bool is_limited = acquire.wait_until != kNever;
     node_request->wait_ms = is_limited ? (acquire.wait_until - now + kMs - 1) / kMs : -1;
   }
-  nodes_[node]->engine.start(node_request, now);
+  nodes_[node]->client.start(node_request, now);
   Vote &vote = acquire.votes[node];
   vote.request = node_request;
   vote.lease = node_lease;
@@ -226,7 +225,7 @@ void QuorumClient::take_answers(QuorumAcquire &acquire, Nanos now) {
       const Node &node = *nodes_[i];
       if (can_vote(node, now)) {
         ask_later(acquire, i, now);
-      } else if (node.engine.is_up() || (!is_held && !node.engine.is_connecting(now))) {
+      } else if (node.client.is_up() || (!is_held && !node.client.is_connecting(now))) {
         mark_unavailable(acquire, i, why_no_vote(node, now), now);
       }
     }
@@ -266,7 +265,7 @@ void QuorumClient::take_answer(QuorumAcquire &acquire, size_t node, Nanos now) {
     mark_unavailable(acquire, node, why_no_vote(*nodes_[node], now), now);
   } else if (is_taken) {
     // Read now: the engine forgets the lock when all of it is released.
-    vote.blocker = nodes_[node]->engine.blocker_of(acquire.name);
+    vote.blocker = nodes_[node]->client.blocker_of(acquire.name);
     if (was_queued && !vote.blocker.empty()) acquire.blocker = vote.blocker;
     vote.reset();
     vote.state = State::kNo;
@@ -360,7 +359,7 @@ void QuorumClient::check_queue(QuorumAcquire &acquire, Nanos now) {
   }
   Node &node = *nodes_[acquire.queued_at];
   const NodeRequest &node_request = *acquire.votes[acquire.queued_at].request;
-  const bool is_gone = !can_vote(node, now) || node.engine.is_late(node_limit(acquire), now);
+  const bool is_gone = !can_vote(node, now) || node.client.is_late(node_limit(acquire), now);
   if (is_gone) {
     drop_vote(acquire, acquire.queued_at, now);
     return begin_round(acquire, now);
@@ -368,7 +367,7 @@ void QuorumClient::check_queue(QuorumAcquire &acquire, Nanos now) {
   if (lock::LockClient::is_head(node_request)) return begin_round(acquire, now);
   acquire.check_at = now + kQueueCheck;
   if (now - node.last_reply_at >= kQueueCheck) {
-    node.engine.poll(*acquire.votes[acquire.queued_at].request, now);
+    node.client.poll(*acquire.votes[acquire.queued_at].request, now);
     acquire.check_at = now + node_limit(acquire);
   }
   if (now >= acquire.keep_until) {
@@ -402,13 +401,13 @@ void QuorumClient::drop_vote(QuorumAcquire &acquire, size_t node, Nanos now,
   const auto request = vote.request;
   const auto lease = vote.lease;
   vote.reset();
-  lock::LockClient &engine = nodes_[node]->engine;
-  if (request && !request->is_finished()) engine.cancel(*request, now);
+  lock::LockClient &client = nodes_[node]->client;
+  if (request && !request->is_finished()) client.cancel(*request, now);
   if (!lease) return;
   if (is_lost) {
-    engine.abandon_lost(*lease, now);
+    client.release_after_notice(*lease, now);
   } else {
-    engine.abandon(*lease, now);
+    client.release_async(*lease, now);
   }
 }
 
@@ -443,7 +442,7 @@ void QuorumClient::fail_late(QuorumAcquire &acquire, Nanos now) {
 void QuorumClient::note_blocker(QuorumAcquire &acquire) const {
   if (acquire.phase == Phase::kQueued) {
     if (acquire.queued_at == QuorumAcquire::kNotQueued) return;
-    const auto blocker = nodes_[acquire.queued_at]->engine.blocker_of(acquire.name);
+    const auto blocker = nodes_[acquire.queued_at]->client.blocker_of(acquire.name);
     if (!blocker.empty()) acquire.blocker = blocker;
     return;
   }
@@ -465,7 +464,7 @@ bool QuorumClient::waits_for_itself(const Request &request) const {
   const auto *acquire = is_waiting ? static_cast<QuorumAcquire *>(find(request)) : nullptr;
   if (acquire == nullptr || request.waiter == 0) return false;
   return std::any_of(nodes_.begin(), nodes_.end(), [&](const auto &node) {
-    const auto *node_lease = static_cast<const NodeLease *>(node->engine.lease_on(acquire->name));
+    const auto *node_lease = static_cast<const NodeLease *>(node->client.lease_on(acquire->name));
     const Operation *operation = node_lease != nullptr ? node_lease->operation : nullptr;
     if (operation == nullptr || !operation->is_acquire) return false;
     const auto &holder = static_cast<const QuorumAcquire &>(*operation);
@@ -480,7 +479,7 @@ std::string QuorumClient::holder_words(const QuorumAcquire &acquire) const {
   }
   if (acquire.blocker.empty()) return {};
   for (const auto &node : nodes_) {
-    if (auto words = node->engine.holder_text(acquire.blocker); !words.empty()) return words;
+    if (auto words = node->client.holder_text(acquire.blocker); !words.empty()) return words;
   }
   return {};
 }

@@ -24,11 +24,11 @@ Outcome check_wait(int64_t wait_ms) {
                                        std::to_string(wait_ms) + " ms)");
 }
 
-Outcome check_lease(int64_t lease_ms) {
-  if (lease_ms >= kMinLeaseMs && lease_ms <= kMaxLeaseMs) return {};
-  return failure(Status::kInvalid, "ttl must be " + std::to_string(kMinLeaseMs) + " ms to " +
-                                       std::to_string(kMaxLeaseMs) + " ms (got " +
-                                       std::to_string(lease_ms) + " ms)");
+Outcome check_lease(int64_t ttl_ms) {
+  if (ttl_ms >= kMinTtlMs && ttl_ms <= kMaxTtlMs) return {};
+  return failure(Status::kInvalid, "ttl must be " + std::to_string(kMinTtlMs) + " ms to " +
+                                       std::to_string(kMaxTtlMs) + " ms (got " +
+                                       std::to_string(ttl_ms) + " ms)");
 }
 
 std::string key_pattern(const Settings &settings, std::string_view pattern) {

@@ -151,10 +151,10 @@ Status Runtime::cancel(Request &request) {
   return status;
 }
 
-void Runtime::abandon(Lease &lease) {
+void Runtime::release_async(Lease &lease) {
   Lock lock(mutex_);
   lease.watcher.forget();
-  service_->abandon(lease, boot_now());
+  service_->release_async(lease, boot_now());
   call_background_in_time();
   end_turn(lock);
 }
@@ -207,7 +207,7 @@ void Runtime::wait_drained(Lock &lock) {
   for (const size_t count : {timing::majority_of(links_.size()), links_.size()}) {
     while (service_->drained_count() < count && boot_now() < limit)
       sleep(lock, drain_waiter_, limit);
-    limit = std::min(limit, boot_now() + timing::node_limit(kDefaultLeaseMs * kMs));
+    limit = std::min(limit, boot_now() + timing::node_limit(kDefaultTtlMs * kMs));
   }
   is_draining_ = false;
 }

@@ -78,7 +78,7 @@ class Runtime final : public Wakeup,
   // Wait until `request` is finished or `limit` has passed; kInterrupted after a signal.
   Status wait(Request &request, Nanos limit);
   Status cancel(Request &request);
-  void abandon(Lease &lease);
+  void release_async(Lease &lease);
   // Release everything, flush, stop the threads. A second call does nothing.
   void shut_down();
 

@@ -7,7 +7,7 @@
 // time >= t_send: t_send - S bounds the offset from below. The largest bound of the last minute is
 // the best one; each is lowered by 1 % of its age, because the rates of two clocks may differ by
 // that (if bounds never aged, 50 ppm would accept grants 4 s late after a day). It reads no clock;
-// owned by the engine; not thread-safe.
+// owned by the client; not thread-safe.
 #pragma once
 
 #include <array>

@@ -38,7 +38,7 @@ constexpr Nanos renewal_retry(Nanos now, Nanos deadline) {
 constexpr Nanos lease_within(Nanos lease, Nanos now, Nanos end_at) {
   if (end_at == kNever) return lease;
   const Nanos left = std::max<Nanos>(end_at - now, 0);
-  return std::min(lease, std::max<Nanos>(left + left / 50 + 4 * kMs, kMinLeaseMs * kMs));
+  return std::min(lease, std::max<Nanos>(left + left / 50 + 4 * kMs, kMinTtlMs * kMs));
 }
 
 // Renewals that are due within this time are sent together with one that is due now: fewer wake-ups

@@ -72,7 +72,7 @@ inline Nanos clock_doubt(const ServerAge &node, std::span<const ServerAge> other
 constexpr Nanos votes_from(const ServerAge &age, Nanos distance, Nanos guard) {
   if (distance == kNever) return kNever;
   const Nanos doubt = distance + age.round_trip + 1000 * kMs;  // uptime is in whole seconds
-  const Nanos uptime = std::min<int64_t>(age.uptime_s, kMaxLeaseMs) * 1000 * kMs;
+  const Nanos uptime = std::min<int64_t>(age.uptime_s, kMaxTtlMs) * 1000 * kMs;
   return age.asked_at + guard - std::clamp<Nanos>(uptime - doubt, 0, guard);
 }
 

@@ -27,7 +27,7 @@ inline constexpr Nanos kWatchPerRank = 20 * kMs;
 constexpr Nanos poll_delay(int64_t pttl_ms, int64_t rank) {
   const Nanos holder_left = pttl_ms == -2 ? kFreePoll
                             : pttl_ms < 0 ? kLongestPoll
-                                          : (std::min(pttl_ms, kMaxLeaseMs) + 1) * kMs;
+                                          : (std::min(pttl_ms, kMaxTtlMs) + 1) * kMs;
   const int64_t place = std::clamp<int64_t>(rank, 0, kLongestPoll / kLeastPollPerRank);
   const Nanos due = holder_left + std::min(place * kSpreadPerRank, kLongestSpread);
   return std::min(std::max(due, place * kLeastPollPerRank), kLongestPoll);
@@ -35,11 +35,13 @@ constexpr Nanos poll_delay(int64_t pttl_ms, int64_t rank) {
 
 // A writer that dies in the queue, before readers that could share the lock, sends no message. So
 // waiters behind readers poll now and then, those further back less often.
-constexpr Nanos look_past(int64_t rank) { return std::clamp<int64_t>(rank, 1, 500) * 1'000 * kMs; }
+constexpr Nanos poll_past_head(int64_t rank) {
+  return std::clamp<int64_t>(rank, 1, 500) * 1'000 * kMs;
+}
 
 // When a foreign holder is gone, the first live waiter polls and serves the queue for all. The
 // delay grows with the place, so that a live head is first.
-constexpr Nanos look_behind(int64_t rank) { return std::clamp<int64_t>(rank, 0, 25) * kMs; }
+constexpr Nanos poll_spacing(int64_t rank) { return std::clamp<int64_t>(rank, 0, 25) * kMs; }
 
 // How long a waiter behind the head stops tracking a foreign holder after a report: a thousand
 // waiters must not all poll at each release.
@@ -51,17 +53,17 @@ constexpr Nanos quiet_of(int64_t rank) {
 constexpr Nanos slow_after(Nanos wait) { return std::min<Nanos>(wait / 2, 1'000 * kMs); }
 
 // The local hand-offs of one lease, which keep the server's queue waiting.
-struct Burst {
-  int pass_count = 0;
+struct LocalHandoffs {
+  int count = 0;
   Nanos began_at = 0;
 };
 
-// True if a lease may be handed off locally. `lease`: its ttl; `next_lease` and `limit`: those of
+// True if a lease may be handed off locally. `lease`: its ttl; `next_ttl` and `limit`: those of
 // the caller that would get it. The remaining time must be at least half a provisional lease.
-constexpr bool may_pass_on(const Burst &burst, int64_t limit, Nanos now, Nanos deadline,
-                           Nanos lease, Nanos next_lease) {
-  const Nanos enough = std::min(next_lease, kClaimMs * kMs) / 2;
-  return burst.pass_count < limit && now - burst.began_at < lease && deadline - now >= enough;
+constexpr bool may_hand_off(const LocalHandoffs &local, int64_t limit, Nanos now, Nanos deadline,
+                            Nanos lease, Nanos next_ttl) {
+  const Nanos enough = std::min(next_ttl, kProvisionalMs * kMs) / 2;
+  return local.count < limit && now - local.began_at < lease && deadline - now >= enough;
 }
 
 }  // namespace redlatch::timing

@@ -13,7 +13,7 @@
 #include "redlatch/redlatch.h"
 
 /* The next one leads at the latest so long after this one has crashed. */
-enum { LEASE_MS = 3000, STEP_MS = 100 };
+enum { TTL_MS = 3000, STEP_MS = 100 };
 
 /* A process that is paused in a step goes on with it: the fence lets others refuse that. */
 static void work(int64_t fence) { printf("works, fence %lld\n", (long long)fence); }
@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
     return 64;
   }
   setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
-  rl_acquire_options_set_lease_ms(options, LEASE_MS);
+  rl_acquire_options_set_ttl_ms(options, TTL_MS);
   client = rl_client_open(argv[1], strlen(argv[1]), NULL, err);
   /* -1: it stands by as long as it takes, also while the server is away. */
   while (client != NULL && (lease = rl_acquire(client, "leader", 6, -1, options, err)) != NULL) {

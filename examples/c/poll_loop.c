@@ -157,7 +157,7 @@ int main(int argc, char** argv) {
   if (client != NULL) queue = rl_queue_new(err);
   options = rl_acquire_options_new();
   /* A lock that is taken away is noticed by its renewal, after a third of this. */
-  rl_acquire_options_set_lease_ms(options, 3000);
+  rl_acquire_options_set_ttl_ms(options, 3000);
   if (queue != NULL) {
     run_loop();
   } else {

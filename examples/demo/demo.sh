@@ -10,7 +10,7 @@
 set -u
 
 lock=demo:counter
-lease_ms=1500
+ttl_ms=1500
 shell_times=10  # Of each of the four.
 c_times=40
 expected=$((4 * shell_times + c_times))
@@ -90,7 +90,7 @@ export REDLATCH_URL=$url
 
 # guarded_step WHO: one increment under the lock. A killed one is repeated by its worker.
 guarded_step() {
-  "$redlatch" run --wait 20s --ttl "${lease_ms}ms" "$lock" -- "$self" --step "$1"
+  "$redlatch" run --wait 20s --ttl "${ttl_ms}ms" "$lock" -- "$self" --step "$1"
 }
 
 shell_worker() {
@@ -248,13 +248,13 @@ echo
 show_lanes
 echo
 recovered_ms=$(recovery_ms)
-limit_ms=$((lease_ms + 500)) # The lease, and time for a busy machine to notice its end.
+limit_ms=$((ttl_ms + 500)) # The lease, and time for a busy machine to notice its end.
 final=$(number_in_file)
 check "$expected increments made, the file says $final" [ "$final" = "$expected" ]
 check "every fence is higher than the one before" fences_rise
 check "nobody met anybody else" nobody_met
 recovery="next holder $(seconds "${recovered_ms:-0}") after the kill"
-check "$recovery; the lease is $(seconds $lease_ms)" \
+check "$recovery; the lease is $(seconds $ttl_ms)" \
   [ "${recovered_ms:-$((limit_ms + 1))}" -le "$limit_ms" ]
 
 printf '\n2. The same without the lock.\n\n'

@@ -203,12 +203,12 @@ def test_names_are_bytes(server: Server, client: redlatch.Client) -> None:
         ({"ttl": 1e9}, "604800"),
         ({"ttl": float("nan")}, "ttl is nan"),
         ({"max_hold": -1}, "max_hold=-1"),
-        ({"local_burst": 32}, "0 to 31"),
-        ({"foreign_burst": -1}, "0 .never. to 1000000"),
-        ({"foreign_burst": 1000001}, "1000000"),
-        ({"foreign_window": 0}, "0.001 to 60"),
-        ({"foreign_window": 60.1}, "0.001 to 60"),
-        ({"local_burst": 1 << 80}, "0 to 31"),
+        ({"max_local_handoffs": 32}, "0 to 31"),
+        ({"yield_every": -1}, "0 .never. to 1000000"),
+        ({"yield_every": 1000001}, "1000000"),
+        ({"yield_for": 0}, "0.001 to 60"),
+        ({"yield_for": 60.1}, "0.001 to 60"),
+        ({"max_local_handoffs": 1 << 80}, "0 to 31"),
         ({"label": "x" * 257}, "256"),
         ({"timeout": -3}, "timeout=-3: allowed are -1"),
     ],
@@ -231,14 +231,16 @@ def test_wrong_type_is_named(client: redlatch.Client, arguments: dict[str, objec
 
 
 def test_every_option_reaches_the_library(client: redlatch.Client, server: Server) -> None:
-    lease = client.acquire("report", ttl=1, max_hold=1.5, confirm=True, local_burst=0, label=b"x")
+    lease = client.acquire(
+        "report", ttl=1, max_hold=1.5, confirm=True, max_local_handoffs=0, label=b"x"
+    )
     assert lease is not None and lease.remaining <= 1
     wait_until(lambda: [holder.label for holder in client.inspect("report").holders] == ["x"])
     assert lease.wait_lost(timeout=30) is True
     # 31 is the most that is allowed: what is refused has come.
     with pytest.raises(redlatch.Invalid):
-        client.acquire("report", local_burst=32)
-    lease = client.acquire("report", renew=False, foreign_burst=1, foreign_window=50)
+        client.acquire("report", max_local_handoffs=32)
+    lease = client.acquire("report", renew=False, yield_every=1, yield_for=50)
     assert lease is not None
     lease.release()
     with server.connect() as connection:

@@ -337,7 +337,7 @@ def test_options_are_told(opened: Open) -> None:
 
 
 def test_options_of_a_mutex_alone_are_refused(redlock: redlatch.Redlock) -> None:
-    for keyword in ("confirm", "format", "local_burst", "foreign_burst", "owner"):
+    for keyword in ("confirm", "format", "max_local_handoffs", "yield_every", "owner"):
         with pytest.raises(TypeError, match=keyword):
             redlock.lock("words", **{keyword: 1})  # type: ignore[arg-type]
     with pytest.raises(redlatch.Invalid, match="options? .*Redlock|fenced"):

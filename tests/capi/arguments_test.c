@@ -81,7 +81,7 @@ static void rw_of_another_format(rl_client* client) {
   NO_HANDLE(rl_rw_acquire_write(client, TEXT("x"), 0, options, err));
   check_finished_request(rl_rw_acquire_read_start(client, TEXT("x"), 0, options));
   CHECK_INT(RL_OK, rl_acquire_options_set_format(options, RL_FORMAT_HASH_RW));
-  CHECK_INT(RL_OK, rl_acquire_options_set_lease_ms(options, 30001));
+  CHECK_INT(RL_OK, rl_acquire_options_set_ttl_ms(options, 30001));
   NO_HANDLE(rl_acquire(client, TEXT("x"), 0, options, err));
   rl_acquire_options_free(options);
 }
@@ -120,11 +120,11 @@ static void acquire_options(void) {
   rl_acquire_options* options = rl_acquire_options_new();
   REQUIRE(options != NULL);
   rl_acquire_options_free(NULL);
-  INVALID(rl_acquire_options_set_lease_ms(NULL, 1000));
+  INVALID(rl_acquire_options_set_ttl_ms(NULL, 1000));
   INVALID(rl_acquire_options_set_renew(NULL, 1));
   INVALID(rl_acquire_options_set_max_hold_ms(NULL, 1000));
   INVALID(rl_acquire_options_set_confirm(NULL, 1));
-  INVALID(rl_acquire_options_set_local_burst(NULL, 1));
+  INVALID(rl_acquire_options_set_max_local_handoffs(NULL, 1));
   INVALID(rl_acquire_options_set_label(NULL, TEXT("x")));
   INVALID(rl_acquire_options_set_renew(options, 2));
   INVALID(rl_acquire_options_set_renew(options, -1));
@@ -407,7 +407,7 @@ static void leases_of_a_redlock(void) {
   INVALID_WITH_ERROR(rl_rw_downgrade(lease, err));
   check_finished_request(rl_rw_upgrade_start(lease, 0));
   check_finished_request(rl_rw_downgrade_start(lease));
-  INVALID_WITH_ERROR(rl_extend(lease, RL_MIN_LEASE_MS - 1, err));
+  INVALID_WITH_ERROR(rl_extend(lease, RL_MIN_TTL_MS - 1, err));
   CHECK_INT(RL_LEASE_HELD, rl_lease_state(lease));
   CHECK_INT(0, rl_lease_fence(lease));
   CHECK_INT(RL_OK, rl_release(lease, err));
@@ -450,8 +450,8 @@ static void looking_and_operating(void) {
   NO_HANDLE(rl_inspect(client, NULL, 0, err));
   NO_HANDLE(rl_inspect(client, "x", SIZE_MAX, err));
   CHECK(rl_inspect(NULL, NULL, 7, NULL) == NULL);
-  INVALID(rl_acquire_options_set_foreign_burst(NULL, 1));
-  INVALID(rl_acquire_options_set_foreign_window_ms(NULL, 1));
+  INVALID(rl_acquire_options_set_yield_every(NULL, 1));
+  INVALID(rl_acquire_options_set_yield_ms(NULL, 1));
   NO_HANDLE(rl_list_open(NULL, NULL, 0, err));
   NO_HANDLE(rl_list_next(NULL, err));
   rl_list_close(NULL);

@@ -157,8 +157,9 @@ void options_reach_the_server() {
   CHECK(left_ms > 3000 && left_ms <= 5000);
   CHECK_INT(RL_E_INVALID,
             status_of([] { static_cast<void>(redlatch::acquire_options().lease(1ms)); }));
-  CHECK_INT(RL_E_INVALID,
-            status_of([] { static_cast<void>(redlatch::acquire_options().local_burst(99)); }));
+  CHECK_INT(RL_E_INVALID, status_of([] {
+              static_cast<void>(redlatch::acquire_options().max_local_handoffs(99));
+            }));
 }
 
 void two_mutexes_are_locked_together() {

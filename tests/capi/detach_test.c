@@ -115,7 +115,7 @@ static void a_lost_lease_cannot_be_detached(void) {
   char token[TOKEN_SIZE], known[TOKEN_SIZE];
   rl_acquire_options* options = rl_acquire_options_new();
   rl_lease* lease;
-  rl_acquire_options_set_lease_ms(options, 50);
+  rl_acquire_options_set_ttl_ms(options, 50);
   rl_acquire_options_set_renew(options, 0);
   lease = rl_acquire(client, TEXT("lost"), 0, options, NULL);
   rl_acquire_options_free(options);

@@ -34,7 +34,7 @@ struct handles {
 
 static void make_handles(struct handles* all) {
   rl_acquire_options* options = rl_acquire_options_new();
-  rl_acquire_options_set_lease_ms(options, 600);
+  rl_acquire_options_set_ttl_ms(options, 600);
   all->err = rl_error_new();
   all->client = server_client();
   all->lease = rl_acquire(all->client, TEXT("one"), 0, options, NULL);

@@ -12,6 +12,6 @@
 rl_status header_is_usable(rl_client *client, rl_error *err);
 
 rl_status header_is_usable(rl_client *client, rl_error *err) {
-  rl_lease *lease = rl_acquire(client, "x", 1, RL_CLAIM_MS, NULL, err);
+  rl_lease *lease = rl_acquire(client, "x", 1, RL_PROVISIONAL_MS, NULL, err);
   return lease == NULL ? rl_error_status(err) : rl_release(lease, err);
 }

@@ -19,32 +19,33 @@ static rl_client* client;
 
 static void acquire_options_have_edges(void) {
   static const int64_t bad_leases[] = {
-      RL_MIN_LEASE_MS - 1, 0, -1, RL_MAX_LEASE_MS + INT64_C(1), INT64_MAX, -30000, INT64_MIN};
-  static const int64_t bad_holds[] = {-1, RL_MAX_LEASE_MS + INT64_C(1), INT64_MAX, INT64_MIN};
+      RL_MIN_TTL_MS - 1, 0, -1, RL_MAX_TTL_MS + INT64_C(1), INT64_MAX, -30000, INT64_MIN};
+  static const int64_t bad_holds[] = {-1, RL_MAX_TTL_MS + INT64_C(1), INT64_MAX, INT64_MIN};
   char label[RL_MAX_LABEL_BYTES + 1] = {0};
   rl_acquire_options* options = rl_acquire_options_new();
   size_t i;
   REQUIRE(options != NULL);
   for (i = 0; i < TEST_COUNT(bad_leases); ++i) {
-    CHECK_INT(RL_E_INVALID, rl_acquire_options_set_lease_ms(options, bad_leases[i]));
+    CHECK_INT(RL_E_INVALID, rl_acquire_options_set_ttl_ms(options, bad_leases[i]));
   }
-  CHECK_INT(RL_OK, rl_acquire_options_set_lease_ms(options, RL_MIN_LEASE_MS));
-  CHECK_INT(RL_OK, rl_acquire_options_set_lease_ms(options, RL_MAX_LEASE_MS));
+  CHECK_INT(RL_OK, rl_acquire_options_set_ttl_ms(options, RL_MIN_TTL_MS));
+  CHECK_INT(RL_OK, rl_acquire_options_set_ttl_ms(options, RL_MAX_TTL_MS));
   for (i = 0; i < TEST_COUNT(bad_holds); ++i) {
     CHECK_INT(RL_E_INVALID, rl_acquire_options_set_max_hold_ms(options, bad_holds[i]));
   }
   CHECK_INT(RL_OK, rl_acquire_options_set_max_hold_ms(options, 0));
-  CHECK_INT(RL_OK, rl_acquire_options_set_max_hold_ms(options, RL_MAX_LEASE_MS));
-  CHECK_INT(RL_E_INVALID, rl_acquire_options_set_local_burst(options, -1));
-  CHECK_INT(RL_E_INVALID, rl_acquire_options_set_local_burst(options, RL_MAX_LOCAL_BURST + 1));
-  CHECK_INT(RL_OK, rl_acquire_options_set_local_burst(options, 0));
-  CHECK_INT(RL_E_INVALID, rl_acquire_options_set_foreign_burst(options, -1));
-  CHECK_INT(RL_E_INVALID, rl_acquire_options_set_foreign_burst(options, 1000001));
-  CHECK_INT(RL_OK, rl_acquire_options_set_foreign_burst(options, 1000000));
-  CHECK_INT(RL_E_INVALID, rl_acquire_options_set_foreign_window_ms(options, 0));
-  CHECK_INT(RL_E_INVALID, rl_acquire_options_set_foreign_window_ms(options, 60001));
-  CHECK_INT(RL_OK, rl_acquire_options_set_foreign_window_ms(options, 60000));
-  CHECK_INT(RL_OK, rl_acquire_options_set_local_burst(options, RL_MAX_LOCAL_BURST));
+  CHECK_INT(RL_OK, rl_acquire_options_set_max_hold_ms(options, RL_MAX_TTL_MS));
+  CHECK_INT(RL_E_INVALID, rl_acquire_options_set_max_local_handoffs(options, -1));
+  CHECK_INT(RL_E_INVALID,
+            rl_acquire_options_set_max_local_handoffs(options, RL_MAX_LOCAL_HANDOFFS + 1));
+  CHECK_INT(RL_OK, rl_acquire_options_set_max_local_handoffs(options, 0));
+  CHECK_INT(RL_E_INVALID, rl_acquire_options_set_yield_every(options, -1));
+  CHECK_INT(RL_E_INVALID, rl_acquire_options_set_yield_every(options, 1000001));
+  CHECK_INT(RL_OK, rl_acquire_options_set_yield_every(options, 1000000));
+  CHECK_INT(RL_E_INVALID, rl_acquire_options_set_yield_ms(options, 0));
+  CHECK_INT(RL_E_INVALID, rl_acquire_options_set_yield_ms(options, 60001));
+  CHECK_INT(RL_OK, rl_acquire_options_set_yield_ms(options, 60000));
+  CHECK_INT(RL_OK, rl_acquire_options_set_max_local_handoffs(options, RL_MAX_LOCAL_HANDOFFS));
   CHECK_INT(RL_E_INVALID, rl_acquire_options_set_label(options, label, RL_MAX_LABEL_BYTES + 1));
   CHECK_INT(RL_OK, rl_acquire_options_set_label(options, label, RL_MAX_LABEL_BYTES));
   rl_acquire_options_free(options);
@@ -55,17 +56,17 @@ static void a_refused_option_changes_nothing(void) {
   rl_acquire_options* options = rl_acquire_options_new();
   rl_lease* lease;
   REQUIRE(options != NULL);
-  CHECK_INT(RL_OK, rl_acquire_options_set_lease_ms(options, RL_MAX_LEASE_MS));
-  CHECK_INT(RL_E_INVALID, rl_acquire_options_set_lease_ms(options, INT64_MIN));
+  CHECK_INT(RL_OK, rl_acquire_options_set_ttl_ms(options, RL_MAX_TTL_MS));
+  CHECK_INT(RL_E_INVALID, rl_acquire_options_set_ttl_ms(options, INT64_MIN));
   lease = rl_acquire(client, TEXT("week"), 0, options, err);
   rl_acquire_options_free(options);
   REQUIRE(lease != NULL);
-  CHECK(server_number("PTTL", "week", NULL) > RL_MAX_LEASE_MS - 60000);
-  CHECK(rl_lease_remaining_ms(lease) > RL_MAX_LEASE_MS / 100 * 98);
-  CHECK_INT(RL_E_INVALID, rl_extend(lease, RL_MIN_LEASE_MS - 1, err));
-  CHECK_INT(RL_E_INVALID, rl_extend(lease, RL_MAX_LEASE_MS + INT64_C(1), err));
+  CHECK(server_number("PTTL", "week", NULL) > RL_MAX_TTL_MS - 60000);
+  CHECK(rl_lease_remaining_ms(lease) > RL_MAX_TTL_MS / 100 * 98);
+  CHECK_INT(RL_E_INVALID, rl_extend(lease, RL_MIN_TTL_MS - 1, err));
+  CHECK_INT(RL_E_INVALID, rl_extend(lease, RL_MAX_TTL_MS + INT64_C(1), err));
   CHECK_HAS("604800000", rl_error_message(err));
-  CHECK_INT(RL_OK, rl_extend(lease, RL_MAX_LEASE_MS, err));
+  CHECK_INT(RL_OK, rl_extend(lease, RL_MAX_TTL_MS, err));
   CHECK_INT(RL_OK, rl_release(lease, err));
   rl_lease_free(lease);
 }

@@ -119,7 +119,7 @@ static void log_tells_of_losses_and_keeps_long_lines(void) {
   size_t size;
   drop_log();
   CHECK_INT(0, rl_log_next(line, sizeof line));
-  CHECK_INT(RL_OK, rl_acquire_options_set_lease_ms(options, 500));
+  CHECK_INT(RL_OK, rl_acquire_options_set_ttl_ms(options, 500));
   CHECK_INT(RL_OK, rl_acquire_options_set_renew(options, 0));
   lease = rl_acquire(client, TEXT("short"), 0, options, err);
   CHECK_INT(RL_E_LOST, rl_lease_wait_lost(lease, 5000));

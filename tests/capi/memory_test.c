@@ -20,7 +20,7 @@
 #include "redlatch/redlatch.h"
 #include "server.h"
 
-enum { LEASE_MS = 200, WAITER_LIMIT_MS = 3000, MOST_CALLS = 5000 };
+enum { TTL_MS = 200, WAITER_LIMIT_MS = 3000, MOST_CALLS = 5000 };
 
 /* ---- scenarios ------------------------------------------------------------------------------- */
 
@@ -74,8 +74,8 @@ static void use_lease(rl_client* client, rl_lease* lease) {
   char text[40];
   if (info != NULL) rl_info_text(info, RL_INFO_HOLDER, 0, RL_INFO_TOKEN, text, sizeof text);
   rl_info_free(info);
-  check_honest(rl_extend(lease, LEASE_MS, NULL), "extend");
-  extension = rl_extend_start(lease, LEASE_MS);
+  check_honest(rl_extend(lease, TTL_MS, NULL), "extend");
+  extension = rl_extend_start(lease, TTL_MS);
   if (extension != NULL) check_honest(rl_request_wait(extension, 10000), "extend request");
   rl_request_free(extension);
 }
@@ -110,7 +110,7 @@ static void run_scenario(void) {
   rl_lease* second = NULL;
   rl_request* waiting = NULL;
   if (options == NULL) return;
-  CHECK_INT(RL_OK, rl_acquire_options_set_lease_ms(options, LEASE_MS));
+  CHECK_INT(RL_OK, rl_acquire_options_set_ttl_ms(options, TTL_MS));
   check_honest(rl_acquire_options_set_label(options, TEXT("a label that is no short string")),
                "label");
   client = open_for_scenario();
@@ -153,7 +153,7 @@ static void run_sharing_scenario(void) {
   rl_lease* leases[3] = {NULL, NULL, NULL};
   size_t i;
   if (client != NULL) {
-    rl_acquire_options_set_lease_ms(options, LEASE_MS);
+    rl_acquire_options_set_ttl_ms(options, TTL_MS);
     check_honest(rl_acquire_options_set_owner(options, TEXT("an owner, no short string")), "owner");
     leases[0] = rl_rw_acquire_read(client, TEXT("blocking"), 2000, options, NULL);
     if (leases[0] != NULL) climb(leases[0]);
@@ -238,12 +238,12 @@ static void run_redlock_scenario(void) {
   rl_request* waiting = NULL;
   char nodes[100];
   if (redlock != NULL) {
-    rl_acquire_options_set_lease_ms(options, LEASE_MS);
+    rl_acquire_options_set_ttl_ms(options, TTL_MS);
     check_honest(rl_redlock_connect(redlock, 2000, NULL), "connect");
     rl_redlock_option(redlock, TEXT("nodes"), nodes, sizeof nodes);
     lease = rl_redlock_acquire(redlock, TEXT("blocking"), 2000, options, NULL);
     waiting = rl_redlock_acquire_start(redlock, TEXT("blocking"), -1, options);
-    if (lease != NULL) check_honest(rl_extend(lease, LEASE_MS, NULL), "extend");
+    if (lease != NULL) check_honest(rl_extend(lease, TTL_MS, NULL), "extend");
     if (lease != NULL) release_in_the_end(lease);
     if (waiting != NULL) end_wait(waiting);
   }
@@ -368,7 +368,7 @@ static void run_queue_scenario(void) {
   if (queue == NULL && err != NULL) CHECK_INT(RL_E_NO_MEMORY, rl_error_status(err));
   if (options != NULL && queue != NULL) client = open_for_scenario();
   if (client != NULL) {
-    CHECK_INT(RL_OK, rl_acquire_options_set_lease_ms(options, LEASE_MS));
+    CHECK_INT(RL_OK, rl_acquire_options_set_ttl_ms(options, TTL_MS));
     use_queue(client, queue, options);
   }
   rl_queue_free(queue);
@@ -384,7 +384,7 @@ static void check_nothing_is_left(rl_client* looker, rl_error* err) {
   static const char* const names[] = {"blocking", "request"};
   size_t i;
   for (i = 0; i < TEST_COUNT(names); ++i) {
-    rl_lease* lease = rl_acquire(looker, names[i], strlen(names[i]), LEASE_MS + 1000, NULL, err);
+    rl_lease* lease = rl_acquire(looker, names[i], strlen(names[i]), TTL_MS + 1000, NULL, err);
     if (!CHECK(lease != NULL)) fprintf(stderr, "  %s\n", rl_error_message(err));
     if (lease != NULL) CHECK_INT(RL_OK, rl_release(lease, err));
     rl_lease_free(lease);
@@ -485,7 +485,7 @@ static void the_log_goes_on_being_watched(void) {
   rl_client* client = rl_client_open(url, strlen(url), NULL, NULL);
   rl_acquire_options* options = rl_acquire_options_new();
   long nth;
-  rl_acquire_options_set_lease_ms(options, 30);
+  rl_acquire_options_set_ttl_ms(options, 30);
   rl_acquire_options_set_renew(options, 0);
   atomic_store(&is_failing_on, 0);
   for (nth = 1; nth <= 12; ++nth) {
@@ -508,7 +508,7 @@ static void a_fork_needs_no_memory(void) {
   rl_acquire_options* options = rl_acquire_options_new();
   int status = -1;
   pid_t pid;
-  rl_acquire_options_set_lease_ms(options, 30);
+  rl_acquire_options_set_ttl_ms(options, 30);
   rl_acquire_options_set_renew(options, 0);
   lose_one(client, options, 0);
   atomic_store(&is_failing_on, 1);
@@ -534,7 +534,7 @@ static void a_log_watch_that_is_refused_changes_nothing(void) {
   rl_acquire_options* options = rl_acquire_options_new();
   rl_status status = RL_E_NO_MEMORY;
   long nth;
-  rl_acquire_options_set_lease_ms(options, 30);
+  rl_acquire_options_set_ttl_ms(options, 30);
   rl_acquire_options_set_renew(options, 0);
   for (nth = 1; nth < 20 && status != RL_OK; ++nth) {
     rl_queue* first = rl_queue_new(NULL);

@@ -170,7 +170,7 @@ static void a_late_look_loses_nothing(void) {
   rl_request* requests[COUNT];
   rl_acquire_options* options = rl_acquire_options_new();
   int i;
-  rl_acquire_options_set_lease_ms(options, 900);
+  rl_acquire_options_set_ttl_ms(options, 900);
   for (i = 0; i < COUNT; ++i) {
     char name[32];
     const int size = snprintf(name, sizeof name, "driven-late-%d", i);

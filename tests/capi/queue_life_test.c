@@ -389,7 +389,7 @@ static void a_child_leaves_the_queue_alone(void) {
 
 /* ---- leases that are lost -------------------------------------------------------------------- */
 
-enum { LEASE_COUNT = 1000, LEASE_MS = 4500 };
+enum { LEASE_COUNT = 1000, TTL_MS = 4500 };
 
 static rl_lease* watched_leases[LEASE_COUNT + 1];
 
@@ -419,9 +419,9 @@ static void a_thousand_losses_are_told_once(void) {
   rl_acquire_options* options = rl_acquire_options_new();
   int64_t killed_ms;
   int i;
-  rl_acquire_options_set_lease_ms(options, LEASE_MS);
+  rl_acquire_options_set_ttl_ms(options, TTL_MS);
   take_and_watch(client, queue, options);
-  sleep_ms(LEASE_MS / 2); /* By now each lives on a renewal. */
+  sleep_ms(TTL_MS / 2); /* By now each lives on a renewal. */
   CHECK_INT(0, rl_queue_next(queue, 0));
   server_kill();
   killed_ms = now_ms();
@@ -431,7 +431,7 @@ static void a_thousand_losses_are_told_once(void) {
     CHECK_INT(1, ++seen[tag]);
     CHECK_INT(RL_LEASE_LOST, rl_lease_state(watched_leases[tag]));
   }
-  CHECK(now_ms() - killed_ms < LEASE_MS + WAIT_MS);
+  CHECK(now_ms() - killed_ms < TTL_MS + WAIT_MS);
   CHECK_INT(0, rl_queue_next(queue, 50));
   for (i = 1; i <= LEASE_COUNT; ++i) rl_lease_free(watched_leases[i]);
   rl_acquire_options_free(options);
@@ -448,7 +448,7 @@ static void a_forced_release_is_told(void) {
   rl_queue* queue = rl_queue_new(NULL);
   rl_acquire_options* options = rl_acquire_options_new();
   rl_lease* lease;
-  rl_acquire_options_set_lease_ms(options, 6000);
+  rl_acquire_options_set_ttl_ms(options, 6000);
   lease = rl_acquire(client, TEXT("forced"), WAIT_MS, options, NULL);
   CHECK_INT(RL_OK, rl_lease_watch(lease, queue, 1));
   CHECK_INT(RL_OK, rl_force_release(helper, TEXT("forced"), NULL, 0, NULL));

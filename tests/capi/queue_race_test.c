@@ -80,7 +80,7 @@ static void check_handed_on(rl_request* next, rl_queue* queue, int64_t tag, int*
   CHECK_INT(tag, rl_queue_next(queue, WAIT_MS));
   CHECK_INT(RL_OK, rl_request_status(next));
   rl_request_free(next);
-  *slow_count += now_ms() - start_ms >= RL_CLAIM_MS - 500;
+  *slow_count += now_ms() - start_ms >= RL_PROVISIONAL_MS - 500;
 }
 
 static void race_many(rl_client* holder, rl_client* waiter, rl_client* behind, int is_watched) {

@@ -127,7 +127,7 @@ static void a_lease_tells_how_it_ends(void) {
   rl_lease* released = rl_acquire(client, TEXT("ends-1"), WAIT_MS, NULL, NULL);
   rl_lease* lost;
   rl_lease* shut = rl_acquire(client, TEXT("ends-3"), WAIT_MS, NULL, NULL);
-  rl_acquire_options_set_lease_ms(options, 200);
+  rl_acquire_options_set_ttl_ms(options, 200);
   rl_acquire_options_set_renew(options, 0);
   lost = rl_acquire(client, TEXT("ends-2"), WAIT_MS, options, NULL);
   CHECK_INT(RL_OK, rl_lease_watch(released, queue, 1));
@@ -299,7 +299,7 @@ static void the_log_can_be_watched(void) {
   char line[512];
   int i;
   while (rl_log_next(line, sizeof line) > 0) continue;
-  rl_acquire_options_set_lease_ms(options, 100);
+  rl_acquire_options_set_ttl_ms(options, 100);
   rl_acquire_options_set_renew(options, 0);
   CHECK_INT(RL_OK, rl_log_watch(RL_LOG_ERROR, queue, 1));
   CHECK_INT(0, rl_queue_next(queue, 0));

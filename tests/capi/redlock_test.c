@@ -171,7 +171,7 @@ static void a_lease_is_lost_with_the_majority(void) {
   rl_lease* lease;
   int i;
   REQUIRE(redlock != NULL);
-  rl_acquire_options_set_lease_ms(options, 3000);
+  rl_acquire_options_set_ttl_ms(options, 3000);
   lease = rl_redlock_acquire(redlock, TEXT("lost"), 0, options, err);
   REQUIRE(lease != NULL);
   CHECK(rl_lease_remaining_ms(lease) > 0);

@@ -196,7 +196,7 @@ static int wait_among_hogs(struct worker* guest) {
 }
 
 /* While one waits, the others get at most the rest of their burst, then one more turn of theirs. */
-static void local_burst_bounds_the_passing_on(void) {
+static void max_local_handoffs_bounds_the_passing_on(void) {
   struct worker hogs[THREAD_COUNT];
   struct worker guest;
   rl_client* client = open_client();
@@ -204,7 +204,7 @@ static void local_burst_bounds_the_passing_on(void) {
   size_t i;
   int round;
   int passed_count = 0;
-  CHECK_INT(RL_OK, rl_acquire_options_set_local_burst(options, BURST));
+  CHECK_INT(RL_OK, rl_acquire_options_set_max_local_handoffs(options, BURST));
   memset(hogs, 0, sizeof hogs);
   memset(&guest, 0, sizeof guest);
   guest.client = open_client();
@@ -236,7 +236,7 @@ static const struct test tests[] = {
     {"threads_of_two_clients_exclude_each_other", threads_of_two_clients_exclude_each_other},
     {"threads_of_two_clients_with_resp2", threads_of_two_clients_with_resp2},
     {"threads_with_their_own_names_never_wait", threads_with_their_own_names_never_wait},
-    {"local_burst_bounds_the_passing_on", local_burst_bounds_the_passing_on},
+    {"max_local_handoffs_bounds_the_passing_on", max_local_handoffs_bounds_the_passing_on},
 };
 
 int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), 120, argc, argv); }

@@ -329,9 +329,9 @@ def test_tsv_has_the_columns_of_one_server_and_two(quorum: Cli, name: str, nodes
 
 
 def test_another_library_is_told_apart(quorum: Cli, name: str, nodes: Nodes) -> None:
-    for node, lease_ms in zip(nodes, (60000, 30000)):
+    for node, ttl_ms in zip(nodes, (60000, 30000)):
         with node.connect() as connection:
-            connection.cmd("SET", name, "theirs", "PX", lease_ms)
+            connection.cmd("SET", name, "theirs", "PX", ttl_ms)
     answer = status(quorum, name)
     assert (answer["state"], answer["held_on"], answer["token"]) == ("foreign", 2, "theirs")
     # Until it has most of them no more.

@@ -130,7 +130,7 @@ class Run:
             if lock not in self.waiting and lock in self.held:
                 self._start(lock, kind)
             return
-        lengths = {"extend": f" lease_ms={30_000 + self.rng.randrange(30_000)}"}
+        lengths = {"extend": f" ttl_ms={30_000 + self.rng.randrange(30_000)}"}
         status = self.say(lock, kind + lengths.get(kind, " wait_ms=0" if kind == "upgrade" else ""))
         if kind in CHANGING and status == "OK":
             self.modes[lock] = "READ" if kind == "downgrade" else "WRITE"
@@ -232,7 +232,7 @@ def run_program(
     players = players or assigned(seed, sorted(able))
     rng = random.Random(seed)
     is_strict = rng.random() < 0.5
-    case: Case = parse(_header(" local_burst=0" if is_strict else ""), "random")[0]
+    case: Case = parse(_header(" max_local_handoffs=0" if is_strict else ""), "random")[0]
     folder.mkdir()
     history = History(folder)
     start: Callable[[list[str], str], RecordedRunner] = partial(RecordedRunner, folder=folder)

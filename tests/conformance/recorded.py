@@ -36,7 +36,7 @@ TAKING |= dict.fromkeys(("start", "start_read", "start_write"), "acquire") | {"a
 CHANGING = {name: name for name in ("upgrade", "downgrade", "extend", "release", "detach")}
 CHANGING |= {"start_upgrade": "upgrade"}
 GRANTING = {"acquire", "attach", "upgrade", "downgrade", "extend"}
-_OPTIONS = {"lease_ms": "lease_ms", "local_burst": "burst", "renew": "renew", "owner": "owner"}
+_OPTIONS = {"ttl_ms": "ttl_ms", "max_local_handoffs": "burst", "renew": "renew", "owner": "owner"}
 
 
 @dataclass
@@ -97,9 +97,9 @@ class RecordedRunner(Runner):
 
     def _take(self, lock: _Lock, op: str, values: dict[str, str]) -> str:
         if op == "attach":
-            token, lease_ms = values["token"], 30_000
+            token, ttl_ms = values["token"], 30_000
             return self._record.call(
-                op, client=self.pid, name=lock.name, token=token, lease_ms=lease_ms
+                op, client=self.pid, name=lock.name, token=token, ttl_ms=ttl_ms
             )
         mode = "read" if op.endswith("read") else "write"
         said = lock.said | {"wait_ms": values["wait_ms"], "mode": mode}
@@ -130,7 +130,7 @@ class RecordedRunner(Runner):
 
 
 def _made(values: dict[str, str]) -> _Lock:
-    said: dict[str, Value] = {"lease_ms": 30_000, "burst": 16, "renew": 1}
+    said: dict[str, Value] = {"ttl_ms": 30_000, "burst": 16, "renew": 1}
     said |= {_OPTIONS[k]: unquote_to_bytes(v) for k, v in values.items() if k in _OPTIONS}
     said["reentrant"] = int(values["kind"] == "reentrant")
     return _Lock(unquote_to_bytes(values["name"]), said)

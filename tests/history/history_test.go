@@ -114,7 +114,7 @@ func (w *writer) take(line string) {
 }
 
 func (w *writer) arguments(op string, r *record, lease string, call int64, token string) string {
-	who := fmt.Sprint("client=c lease_ms=", r.number("lease"))
+	who := fmt.Sprint("client=c ttl_ms=", r.number("lease"))
 	switch op {
 	case "acquire":
 		owner := ""
@@ -210,7 +210,7 @@ func storm(waiters, holds int, fenceOf func(i int) int) string {
 	}
 	for i := 0; i < holds; i++ {
 		begin := now + int64(i)*100
-		fmt.Fprintf(&out, "call %d.%d %d acquire client=c name=n wait_ms=-1 lease_ms=3000 burst=0"+
+		fmt.Fprintf(&out, "call %d.%d %d acquire client=c name=n wait_ms=-1 ttl_ms=3000 burst=0"+
 			" renew=1\n", i%waiters, i, called[i])
 		lease := fmt.Sprintf("token=t%d fence=%d until=%d", i, fenceOf(i), begin+2000*ms)
 		fmt.Fprintf(&out, "return %d.%d %d ok %s\n", i%waiters, i, begin+60, lease)
@@ -257,7 +257,7 @@ func played(plan []planned, wait int64) string {
 	var out strings.Builder
 	for i, p := range plan {
 		from := 1000000*ms + p.grant
-		fmt.Fprintf(&out, "call %d.1 %d acquire client=c name=n wait_ms=-1 lease_ms=3000 burst=0"+
+		fmt.Fprintf(&out, "call %d.1 %d acquire client=c name=n wait_ms=-1 ttl_ms=3000 burst=0"+
 			" renew=1 %s\n", i, from-wait, p.options)
 		lease := fmt.Sprintf("token=t%d fence=%d until=%d", i, p.fence, from+2000*ms)
 		fmt.Fprintf(&out, "return %d.1 %d ok %s\n", i, from+60, lease)
@@ -316,7 +316,7 @@ func TestStormsOfReadersAndOfOwners(t *testing.T) {
 }
 
 func TestUnusableInput(t *testing.T) {
-	call := "call 1.1 5 acquire name=n client=c wait_ms=0 lease_ms=9\n"
+	call := "call 1.1 5 acquire name=n client=c wait_ms=0 ttl_ms=9\n"
 	for _, text := range []string{
 		"nonsense\n",
 		"call 1.1 x acquire name=n\n",
@@ -325,7 +325,7 @@ func TestUnusableInput(t *testing.T) {
 		call + "return 1.1 6 busy\nreturn 1.1 7 busy\n",
 		call + "return 1.1 4 busy\n",
 		"call 1.1 5 release token=t fence=1 until=0\n",
-		"call 1.1 5 acquire name=n lease_ms=many\n",
+		"call 1.1 5 acquire name=n ttl_ms=many\n",
 	} {
 		path := filepath.Join(t.TempDir(), "log")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -352,14 +352,14 @@ func TestUnusableInput(t *testing.T) {
 
 func TestWhatTakesTooLongIsUndecided(t *testing.T) {
 	var text strings.Builder
-	text.WriteString("call a.1 0 acquire name=n wait_ms=0 lease_ms=100\n")
+	text.WriteString("call a.1 0 acquire name=n wait_ms=0 ttl_ms=100\n")
 	text.WriteString("return a.1 1 ok token=t fence=32 until=99\n")
 	// In every order of these the refusal is wrong.
 	for i := 0; i < 60; i++ {
-		fmt.Fprintf(&text, "call a.x%d 2 extend token=t fence=32 until=99 lease_ms=100\n", i)
+		fmt.Fprintf(&text, "call a.x%d 2 extend token=t fence=32 until=99 ttl_ms=100\n", i)
 		fmt.Fprintf(&text, "return a.x%d 100 ok token=t fence=32 until=99\n", i)
 	}
-	fmt.Fprintf(&text, "call b.1 %d acquire name=n wait_ms=0 lease_ms=9\n", 9000*ms)
+	fmt.Fprintf(&text, "call b.1 %d acquire name=n wait_ms=0 ttl_ms=9\n", 9000*ms)
 	fmt.Fprintf(&text, "return b.1 %d busy\n", 9001*ms)
 	path := filepath.Join(t.TempDir(), "log")
 	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {

@@ -182,7 +182,7 @@ func (l *loader) takeCall(id string, at int64, r *record, line string) error {
 	process, _, _ := strings.Cut(id, ".")
 	o := &op{kind: r.words[3], process: process, name: r.text("name"), client: r.text("client"),
 		token: r.text("token"), fence: r.number("fence"), waitMs: r.number("wait_ms"),
-		lease: r.number("lease_ms") * ms, burst: r.number("burst"),
+		lease: r.number("ttl_ms") * ms, burst: r.number("burst"),
 		isRenewed: r.number("renew") != 0, isRead: r.text("mode") == "read",
 		owner: r.text("owner"), isReentrant: r.number("reentrant") != 0,
 		isQuorum: r.number("quorum") != 0,

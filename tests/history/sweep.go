@@ -131,8 +131,8 @@ func (s *span) text() []string {
 }
 
 // checkOrder: who was seen in the queue is not overtaken by a call that was made later, but for the
-// passing-on inside a client (docs/guarantees.md): local_burst times for the present holder, and
-// once more for each place in front.
+// passing-on inside a client (docs/guarantees.md): max_local_handoffs times for the present holder,
+// and once more for each place in front.
 func checkOrder(h *history) []finding {
 	type place struct {
 		at    int64

@@ -29,7 +29,7 @@ from system.conftest import queue_length, queued_tokens
 from system.proxy import FaultProxy
 
 NAME = "m"
-MIN_LEASE_MS = 300
+MIN_TTL_MS = 300
 SERVE_MS = 2000
 
 
@@ -42,12 +42,12 @@ class Stage:
 
     def hold(self, actor: Actor, **options: int) -> Reply:
         """Acquire, or have it if it can be had soon."""
-        return actor.call("acquire", name=NAME, **{"wait": 0, "lease_ms": 5000, **options})
+        return actor.call("acquire", name=NAME, **{"wait": 0, "ttl_ms": 5000, **options})
 
     def queue(self, actor: Actor) -> Pending:
         """Wait in the queue, and be seen there."""
         length = queue_length(self.server, NAME)
-        waiting = actor.begin("acquire", name=NAME, wait=20_000, burst=0, lease_ms=5000)
+        waiting = actor.begin("acquire", name=NAME, wait=20_000, burst=0, ttl_ms=5000)
         wait_until(lambda: queue_length(self.server, NAME) == length + 1)
         self.history.record.queue(NAME, queued_tokens(self.server, NAME))
         return waiting
@@ -75,13 +75,13 @@ def tried_while_held(stage: Stage) -> None:
 
 
 def tried_during_a_lease(stage: Stage) -> None:
-    stage.hold(stage.a, lease_ms=600, renew=0)
+    stage.hold(stage.a, ttl_ms=600, renew=0)
     stage.try_for(stage.b, 0.4)
 
 
 def a_holder_wakes_up_late(stage: Stage) -> None:
     """Its release, which it sends when it sees that its time is over, meets another owner."""
-    stage.hold(stage.a, lease_ms=MIN_LEASE_MS, renew=0)
+    stage.hold(stage.a, ttl_ms=MIN_TTL_MS, renew=0)
     stage.a.pause()
     stage.hold(stage.b, wait=5000)
     stage.a.resume()
@@ -90,14 +90,14 @@ def a_holder_wakes_up_late(stage: Stage) -> None:
 
 
 def a_long_hold_with_renewals(stage: Stage) -> None:
-    stage.hold(stage.a, lease_ms=MIN_LEASE_MS)
-    stage.try_for(stage.b, 2.5 * MIN_LEASE_MS / 1000)
+    stage.hold(stage.a, ttl_ms=MIN_TTL_MS)
+    stage.try_for(stage.b, 2.5 * MIN_TTL_MS / 1000)
     stage.a.call("look")
     stage.a.call("release")
 
 
 def lost_or_not(stage: Stage) -> None:
-    stage.hold(stage.a, lease_ms=1200)
+    stage.hold(stage.a, ttl_ms=1200)
     stage.a.call("wait_lost", wait=700)
 
 
@@ -106,7 +106,7 @@ def extended_after_force(stage: Stage) -> None:
     waiting = stage.queue(stage.b)
     stage.c.call("force", name=NAME)
     waiting.get()
-    stage.a.call("extend", lease_ms=3000)
+    stage.a.call("extend", ttl_ms=3000)
     stage.b.call("release")
 
 
@@ -356,9 +356,9 @@ def test_a_client_that_ignores_its_deadline(
     runner = RecordedRunner(PREPARE["python"](tmp_path), defect, history.folder)
     with Actor(server.url) as other:
         assert runner.call(f"- open url={server.url}") == "OK"
-        assert runner.call(f"- lock id=m kind=mutex name={NAME} lease_ms=300 renew=0") == "OK"
+        assert runner.call(f"- lock id=m kind=mutex name={NAME} ttl_ms=300 renew=0") == "OK"
         assert runner.call("m acquire wait_ms=0").startswith("OK ")
-        other.ok("acquire", name=NAME, wait=5000, lease_ms=5000)
+        other.ok("acquire", name=NAME, wait=5000, ttl_ms=5000)
         runner.kill()
         note_gone(runner.pid)
         other.ok("release")

@@ -16,7 +16,7 @@ from support.wait import wait_until
 
 from .peer import Peer, Side
 
-LEASE_MS = 30_000
+TTL_MS = 30_000
 
 # What comes as a message, or with the next of some looks, is there by then; it is far from a lease.
 SOON_S = 5.0
@@ -113,7 +113,7 @@ def count_attempts(server: Server) -> int:
 def ours_of(processes: Farm, server: Server, name: str, *, namespace: str = "") -> Side:
     peer = processes.peer("python")
     client = processes.client(peer, kind="redlatch", url=server.url, namespace=namespace)
-    return Side(peer, client, name, LEASE_MS)
+    return Side(peer, client, name, TTL_MS)
 
 
 def queue_length(ours: Side) -> int:

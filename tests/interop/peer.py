@@ -4,7 +4,7 @@
 
     with Peer("go") as peer:
         peer.ok("open", client="a", kind="redsync", url=server.url)
-        waiting = peer.begin("acquire", client="a", name="x", wait_ms=5000, lease_ms=30_000)
+        waiting = peer.begin("acquire", client="a", name="x", wait_ms=5000, ttl_ms=30_000)
         assert waiting.get().value is True
 
 Each reads one JSON object per line and answers with one, in the order in which it is done. An
@@ -13,10 +13,10 @@ Times are CLOCK_MONOTONIC in all of them. An error is an answer, too.
 
     clock                               the present time, ns
     open     client, kind, url          a client of the library `kind`; further arguments as it has
-    acquire  client, name, wait_ms, lease_ms    -> whether it was taken; waiting -1: its own limit
+    acquire  client, name, wait_ms, ttl_ms    -> whether it was taken; waiting -1: its own limit
     release  client, name               what this owner took
-    extend   client, name, lease_ms
-    crowd    client, name, wait_ms, lease_ms, threads, run_ms, hold_ms, counter
+    extend   client, name, ttl_ms
+    crowd    client, name, wait_ms, ttl_ms, threads, run_ms, hold_ms, counter
              -> how often each of `threads` took the lock; each time it adds one to the number in
              the file `counter`, and between reading and writing that `hold_ms` pass; of kind read,
              it looks twice whether the number is the same
@@ -158,9 +158,9 @@ class Side:
     `name` is what the library is told; its key may be another.
     """
 
-    def __init__(self, peer: Peer, client: str, name: str, lease_ms: int, **options: Any) -> None:
+    def __init__(self, peer: Peer, client: str, name: str, ttl_ms: int, **options: Any) -> None:
         self.peer = peer
-        self._said = {"client": client, "name": name, "lease_ms": lease_ms, **options}
+        self._said = {"client": client, "name": name, "ttl_ms": ttl_ms, **options}
 
     def begin(self, do: str, *, owner: str = "main", **arguments: Any) -> Pending:
         # Those of different clients in one process are different, too.

@@ -20,7 +20,7 @@ from support.servers import Server
 from support.wait import wait_until
 
 from .conftest import (
-    LEASE_MS,
+    TTL_MS,
     SOON_S,
     Farm,
     compete,
@@ -47,14 +47,14 @@ LONG_MS = 12_000  # as in test_string.py
 def theirs_of(processes: Farm, server: Server, name: str, kind: str = "rlock") -> Side:
     peer = processes.peer("java")
     client = processes.client(peer, url=server.url, watchdog_ms=WATCHDOG_MS)
-    return Side(peer, client, name, LEASE_MS, kind=kind)
+    return Side(peer, client, name, TTL_MS, kind=kind)
 
 
 def hash_of(processes: Farm, server: Server, name: str, *, is_own: bool = False) -> Side:
     """Ours; in a process of its own, that can be killed."""
     peer = processes.new_peer("python") if is_own else processes.peer("python")
     client = processes.client(peer, kind="redlatch-hash", url=server.url)
-    return Side(peer, client, name, LEASE_MS, options={"owner": "ours"})
+    return Side(peer, client, name, TTL_MS, options={"owner": "ours"})
 
 
 @pytest.fixture(params=KINDS)
@@ -180,8 +180,8 @@ def test_each_wakes_the_other(
 def test_both_renew(theirs: Side, ours: Side) -> None:
     """Goal: a lock that is held for longer than its lease stays, on both sides.
     Method: leases of 1.5 s, held for two of them while the other waits."""
-    for holder, waiter, lease_ms in ((theirs, ours, WATCHDOG), (ours, theirs, WATCHDOG_MS)):
-        assert holder.tries(lease_ms=lease_ms)
+    for holder, waiter, ttl_ms in ((theirs, ours, WATCHDOG), (ours, theirs, WATCHDOG_MS)):
+        assert holder.tries(ttl_ms=ttl_ms)
         waiting = waiter.waits()
         time.sleep(2.2 * WATCHDOG_MS / 1000)
         assert not waiting.is_done
@@ -247,14 +247,14 @@ def test_nobody_gives_back_what_is_not_his(theirs: Side, ours: Side) -> None:
     ours.ok("extend")
     ours.release()
 
-    assert ours.tries(lease_ms=200, options={"owner": "ours", "renew": False})
+    assert ours.tries(ttl_ms=200, options={"owner": "ours", "renew": False})
     assert theirs.waits().get().value is True
     assert error_of(ours, "extend") == "LockLost"
     assert error_of(ours, "release") == "LockLost"
     assert theirs.ok("state")["is_held"]
     theirs.release()
 
-    assert theirs.tries(lease_ms=500)
+    assert theirs.tries(ttl_ms=500)
     assert ours.waits().get().value is True
     assert error_of(theirs, "release") == "IllegalMonitorStateException"
     ours.ok("check")
@@ -277,7 +277,7 @@ def test_we_are_killed(processes: Farm, theirs: Side, one_server: Server, name: 
     """Goal: what a process of ours held when it was killed is theirs at the end of its lease.
     Method: a renewed lease of 1.5 s, a waiter, SIGKILL."""
     ours = hash_of(processes, one_server, name, is_own=True)
-    assert ours.tries(lease_ms=WATCHDOG_MS)
+    assert ours.tries(ttl_ms=WATCHDOG_MS)
     waiting = theirs.waits()
     time.sleep(1.2 * WATCHDOG_MS / 1000)
     assert not waiting.is_done
@@ -318,7 +318,7 @@ def test_a_crowd_of_both(
     figure: Callable[[str], None],
 ) -> None:
     """Goal: in a crowd of both no two are inside at once, and each side has its turns, also the
-    spin lock, which is not told of a release: more of them with foreign_burst.
+    spin lock, which is not told of a release: more of them with yield_every.
     Method: ten of theirs and ten of ours in two processes, behind one of theirs, three seconds or
     more; a file that loses a count when two are inside."""
     is_by_itself = theirs_are == "spin" and burst is None
@@ -327,7 +327,7 @@ def test_a_crowd_of_both(
     theirs = theirs_of(processes, one_server, name, theirs_are)
     ours = [hash_of(processes, one_server, name, is_own=is_own) for is_own in (False, True)]
     # Each of our threads is an owner.
-    options = {} if burst is None else {"foreign_burst": burst}
+    options = {} if burst is None else {"yield_every": burst}
     half = {**said, "threads": MEMBERS // 2, "options": options}
     turns = [0, 0, 0]
     for _ in range(3 if is_by_itself else 1):  # a busy machine lets them try less often
@@ -336,7 +336,7 @@ def test_a_crowd_of_both(
         assert int(counter.read_text()) == sum(turns)
         if turns[2] >= FEW:
             break
-    figure(f"Redisson {theirs_are} to ours, foreign_burst {burst}: {turns[2]} to {sum(turns[:2])}")
+    figure(f"Redisson {theirs_are} to ours, yield_every {burst}: {turns[2]} to {sum(turns[:2])}")
     assert min(turns) > 0
     assert turns[2] >= (FEW if is_by_itself else sum(turns) / (4 * BURST))
 

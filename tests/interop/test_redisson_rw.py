@@ -19,7 +19,7 @@ import pytest
 from support.servers import Server
 from support.wait import wait_until
 
-from .conftest import LEASE_MS, SOON_S, Farm
+from .conftest import TTL_MS, SOON_S, Farm
 from .peer import Pending, Side
 from .test_redisson import (
     KINDS,
@@ -52,7 +52,7 @@ class Pair:
         """Ours; in a process of its own, that can be killed."""
         peer = self._processes.new_peer("python") if is_own else self._processes.peer("python")
         client = self._processes.client(peer, kind="redlatch-rw", url=self._server.url)
-        return Side(peer, client, self._name, LEASE_MS, kind=kind)
+        return Side(peer, client, self._name, TTL_MS, kind=kind)
 
     def own_theirs(self, kind: str) -> Side:
         """Theirs, in a JVM of its own, that can be killed."""
@@ -303,7 +303,7 @@ def test_each_renews(both: Pair, who: str, kind: str) -> None:
     """Goal: what is held for longer than its lease stays.
     Method: leases of 1.5 s, held for two of them while a writer of the other side waits."""
     holder = both.of(who, kind)
-    assert holder.tries(lease_ms=WATCHDOG if who == "theirs" else WATCHDOG_MS)
+    assert holder.tries(ttl_ms=WATCHDOG if who == "theirs" else WATCHDOG_MS)
     waiting = both.waits(other_of(who), "write")
     time.sleep(2.2 * WATCHDOG_MS / 1000)
     assert not waiting.is_done
@@ -318,8 +318,8 @@ def test_readers_renew_beside_each_other(both: Pair, who: str) -> None:
     Method: readers of both with leases of 1.5 s, for two of them; one goes, and the other stays
     for two more, with writers of both sides that wait."""
     theirs, ours = both.theirs("read"), both.ours("read")
-    assert theirs.tries(lease_ms=WATCHDOG)
-    assert ours.tries(lease_ms=WATCHDOG_MS)
+    assert theirs.tries(ttl_ms=WATCHDOG)
+    assert ours.tries(ttl_ms=WATCHDOG_MS)
     writers = {side: both.waits(side, "write") for side in ("theirs", "ours")}
     time.sleep(2.2 * WATCHDOG_MS / 1000)
     assert both.reading == 2
@@ -362,7 +362,7 @@ def test_we_are_killed(both: Pair, kind: str) -> None:
     """Goal: what a process of ours held when it was killed is theirs at the end of its lease.
     Method: a renewed lease of 1.5 s, a writer that waits, SIGKILL."""
     ours = both.ours(kind, is_own=True)
-    assert ours.tries(lease_ms=WATCHDOG_MS)
+    assert ours.tries(ttl_ms=WATCHDOG_MS)
     waiting = both.waits("theirs", "write")
     time.sleep(1.2 * WATCHDOG_MS / 1000)
     assert not waiting.is_done
@@ -392,8 +392,8 @@ def test_a_reader_is_killed_beside_another(both: Pair, who: str) -> None:
     Method: SIGKILL of one, two leases later the other releases; a writer of each side waits."""
     dead = both.own_theirs("read") if who == "theirs" else both.ours("read", is_own=True)
     alive = both.of(other_of(who), "read")
-    assert dead.tries(lease_ms=WATCHDOG if who == "theirs" else WATCHDOG_MS)
-    assert alive.tries(lease_ms=WATCHDOG if who == "ours" else WATCHDOG_MS)
+    assert dead.tries(ttl_ms=WATCHDOG if who == "theirs" else WATCHDOG_MS)
+    assert alive.tries(ttl_ms=WATCHDOG if who == "ours" else WATCHDOG_MS)
     writers = {side: both.waits(side, "write") for side in ("theirs", "ours")}
     dead.peer.kill()
     time.sleep(2.2 * WATCHDOG_MS / 1000)
@@ -456,14 +456,14 @@ def test_nobody_gives_back_what_is_not_his(both: Pair, kind: str) -> None:
     ours.ok("extend")
     ours.release()
 
-    assert ours.tries(lease_ms=200, options={"renew": False})
+    assert ours.tries(ttl_ms=200, options={"renew": False})
     assert both.theirs("write").waits().get().value is True
     assert error_of(ours, "extend") == "LockLost"
     assert error_of(ours, "release") == "LockLost"
     assert both.theirs("write").ok("state")["is_held"]
     both.theirs("write").release()
 
-    assert theirs.tries(lease_ms=500)
+    assert theirs.tries(ttl_ms=500)
     assert both.ours("write").waits().get().value is True
     assert error_of(theirs, "release") == "IllegalMonitorStateException"
     both.ours("write").ok("check")
@@ -523,7 +523,7 @@ def test_a_crowd_of_both(both: Pair, counter: Path, figure: Callable[[str], None
     write at once, and that must not change while one reads."""
     said = {"run_ms": RUN_MS, "hold_ms": 2, "counter": str(counter), "threads": MEMBERS // 2}
     running = {
-        (who, kind): both.of(who, kind).begin("crowd", owner=kind, wait_ms=LEASE_MS, **said)
+        (who, kind): both.of(who, kind).begin("crowd", owner=kind, wait_ms=TTL_MS, **said)
         for who in ("theirs", "ours")
         for kind in ("read", "write")
     }

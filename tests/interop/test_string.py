@@ -21,7 +21,7 @@ from support.servers import Server
 from support.wait import wait_until
 
 from .conftest import (
-    LEASE_MS,
+    TTL_MS,
     SOON_S,
     Farm,
     compete,
@@ -51,7 +51,7 @@ class Library:
 
     def waits(self, side: Side) -> Pending:
         if self.sleep_ms:
-            return side.waits(wait_ms=-1, lease_ms=self.sleep_ms)
+            return side.waits(wait_ms=-1, ttl_ms=self.sleep_ms)
         return side.waits()
 
 
@@ -73,7 +73,7 @@ def library(request: pytest.FixtureRequest) -> Library:
 def theirs_of(processes: Farm, server: Server, name: str, library: Library) -> Side:
     peer = processes.peer(library.language)
     client = processes.client(peer, kind=library.name, url=server.url)
-    return Side(peer, client, name, LEASE_MS)
+    return Side(peer, client, name, TTL_MS)
 
 
 def sides_of(processes: Farm, server: Server, name: str, library: Library) -> tuple[Side, Side]:
@@ -146,7 +146,7 @@ def test_their_lease_ends(one_sides: tuple[Side, Side]) -> None:
     Method: a lease of one second, which all of them can have, and a waiter."""
     theirs, ours = one_sides
     began = time.monotonic()
-    assert theirs.tries(lease_ms=1000)
+    assert theirs.tries(ttl_ms=1000)
     waiting = ours.waits()
     reply = waiting.get()
     assert reply.value is True
@@ -159,7 +159,7 @@ def test_our_lease_ends(one_sides: tuple[Side, Side], library: Library) -> None:
     Method: a lease of one second and a waiter."""
     theirs, ours = one_sides
     began = time.monotonic()
-    assert ours.tries(lease_ms=1000, options={"renew": False})
+    assert ours.tries(ttl_ms=1000, options={"renew": False})
     reply = library.waits(theirs).get()
     assert reply.value is True
     assert NEARLY_1_S <= reply.ended - began < 1 + SOON_S
@@ -172,23 +172,23 @@ def test_nobody_gives_back_what_is_not_his(
     """Goal: whoever has lost the lock to the other neither extends nor removes it.
     Method: a lease ends, the other takes over; both directions."""
     theirs, ours = one_sides
-    assert ours.tries(lease_ms=200, options={"renew": False})
+    assert ours.tries(ttl_ms=200, options={"renew": False})
     assert library.waits(theirs).get().value is True
     key = library.namespace + name
     with one_server.connect() as connection:
         before = connection.cmd("GET", key), connection.cmd("PTTL", key)
-        assert refuses(ours, "extend", ("LockLost",), lease_ms=LEASE_MS)
+        assert refuses(ours, "extend", ("LockLost",), ttl_ms=TTL_MS)
         assert refuses(ours, "release", ("LockLost",))
         assert connection.cmd("GET", key) == before[0]
         assert 0 < connection.cmd("PTTL", key) <= before[1]
     theirs.release()
 
-    assert theirs.tries(lease_ms=1000)
+    assert theirs.tries(ttl_ms=1000)
     assert ours.waits().get().value is True
-    assert refuses(theirs, "extend", library.refusals, lease_ms=LEASE_MS)
+    assert refuses(theirs, "extend", library.refusals, ttl_ms=TTL_MS)
     assert refuses(theirs, "release", library.refusals)
     ours.ok("check")
-    ours.ok("extend", lease_ms=LEASE_MS)
+    ours.ok("extend", ttl_ms=TTL_MS)
     ours.release()
 
 
@@ -196,11 +196,11 @@ def test_they_extend(sides: tuple[Side, Side], server: Server, name: str) -> Non
     """Goal: their extension counts: ours does not get in at the end of the first lease.
     Method: the expiry of the key; a try of ours."""
     theirs, ours = sides
-    assert theirs.tries(lease_ms=20_000)
+    assert theirs.tries(ttl_ms=20_000)
     with server.connect() as connection:
         (key,) = [key for key in connection.cmd("KEYS", f"*{name}") if b"rl1" not in key]
         connection.cmd("PEXPIRE", key, 5000)
-        theirs.ok("extend", lease_ms=20_000)
+        theirs.ok("extend", ttl_ms=20_000)
         assert connection.cmd("PTTL", key) > 10_000
     assert not ours.tries()
     theirs.release()
@@ -244,7 +244,7 @@ def test_who_sleeps_can_be_told(processes: Farm, one_server: Server, name: str) 
         connection.cmd("LPUSH", f"lock-signal:{name}", 1)
     reply = waiting.get()
     assert reply.value is True
-    assert reply.seconds < LEASE_MS / 1000 / 2
+    assert reply.seconds < TTL_MS / 1000 / 2
     theirs.release()
 
 
@@ -262,20 +262,20 @@ def test_neither_starves(
     counter: Path,
     figure: Callable[[str], None],
 ) -> None:
-    """Goal: in a crowd of both no two are inside at once, and with foreign_burst each side has
+    """Goal: in a crowd of both no two are inside at once, and with yield_every each side has
     its turns.
     Method: eight of theirs, eight of ours in two processes, three seconds; a file that loses a
     count when two are inside."""
     theirs, ours = sides_of(processes, one_server, name, library)
     other = processes.new_peer("python")
     opened = {"kind": "redlatch", "url": one_server.url, "namespace": library.namespace}
-    others = Side(other, processes.client(other, **opened), name, LEASE_MS)
+    others = Side(other, processes.client(other, **opened), name, TTL_MS)
     said = {"run_ms": RUN_MS, "hold_ms": 2, "counter": str(counter), "wait_ms": 20_000}
-    options = {"foreign_burst": BURST, "foreign_window": library.window_s}
+    options = {"yield_every": BURST, "yield_for": library.window_s}
     half = {**said, "threads": MEMBERS // 2, "options": options}
     running = [side.begin("crowd", owner="crowd", **half) for side in (ours, others)]
     if library.sleep_ms:
-        said |= {"wait_ms": -1, "lease_ms": library.sleep_ms}
+        said |= {"wait_ms": -1, "ttl_ms": library.sleep_ms}
     crowd = theirs.begin("crowd", owner="crowd", threads=MEMBERS, **said)
     counts = []
     for pending in running:
@@ -285,7 +285,7 @@ def test_neither_starves(
     reply = crowd.get(120)
     assert not reply.error, reply
     done = f"{sum(reply.value)} to {sum(counts)}"
-    figure(f"{library.name} to ours, foreign_burst {BURST}: {done}")
+    figure(f"{library.name} to ours, yield_every {BURST}: {done}")
     assert int(counter.read_text()) == sum(counts) + sum(reply.value)
     assert min(counts) > 0
     assert sum(reply.value) >= sum(counts) / (4 * BURST), reply.value
@@ -311,12 +311,12 @@ def test_each_has_turns_by_itself(
     theirs, ours = sides_of(processes, one_server, name, library)
     other = processes.new_peer("python")
     opened = {"kind": "redlatch", "url": one_server.url, "namespace": library.namespace}
-    others = Side(other, processes.client(other, **opened), name, LEASE_MS)
+    others = Side(other, processes.client(other, **opened), name, TTL_MS)
     said = {"run_ms": LONG_MS, "hold_ms": 2, "counter": str(counter), "wait_ms": 40_000}
     half = {**said, "threads": MEMBERS // 2}
     if library.sleep_ms:
-        half["options"] = {"foreign_window": library.window_s}
-        said |= {"wait_ms": -1, "lease_ms": library.sleep_ms}
+        half["options"] = {"yield_for": library.window_s}
+        said |= {"wait_ms": -1, "ttl_ms": library.sleep_ms}
     turns = [0, 0, 0]
     for _ in range(3):  # a busy machine lets them try less often
         crowd = {**said, "threads": MEMBERS}

@@ -23,13 +23,13 @@ from support.servers import Server
 
 from .invariants import AGREES, IMMORTAL
 from .texts import (  # noqa: F401: the tests take them from here
-    CLAIM_MS,
+    PROVISIONAL_MS,
     CLOCK_SLACK_MS,
     FENCE_STEP,
     FENCE_TTL_MS,
     HASH_NAMES,
     HASH_RW_NAMES,
-    LEASE_MS,
+    TTL_MS,
     MAX_ENTRIES,
     MORE,
     NAMES,
@@ -46,8 +46,8 @@ from .texts import (  # noqa: F401: the tests take them from here
     compose,
 )
 
-def member_of(token: str, claim_ms: int = CLAIM_MS, wait_ms: int = NO_LIMIT) -> str:
-    member = f"{token}x{claim_ms:05d}{wait_ms:013d}"
+def member_of(token: str, provisional_ms: int = PROVISIONAL_MS, wait_ms: int = NO_LIMIT) -> str:
+    member = f"{token}x{provisional_ms:05d}{wait_ms:013d}"
     assert len(member) == 51
     return member
 
@@ -84,7 +84,7 @@ class Grant:
     """A `g` message: the lock is yours."""
 
     rid: str
-    claim_ms: int
+    provisional_ms: int
     fence: str
     now: int
     mode: str = "x"
@@ -324,35 +324,35 @@ class Client:
         return [self.owner or token] if self.lock.is_hash else []
 
     def member(
-        self, token: str, mode: str = "x", claim_ms: int = CLAIM_MS, wait_ms: int = NO_LIMIT
-    ) -> str:
-        member = member_of(token, claim_ms, wait_ms)
+        self, token: str, mode: str = "x", provisional_ms: int = PROVISIONAL_MS, wait_ms: int =
+    NO_LIMIT ) -> str:
+        member = member_of(token, provisional_ms, wait_ms)
         return member[:32] + mode + member[33:] + self.owner
 
     def acquire(
         self,
         token: str,
         *,
-        lease_ms: int = LEASE_MS,
-        claim_ms: int = CLAIM_MS,
+        ttl_ms: int = TTL_MS,
+        provisional_ms: int = PROVISIONAL_MS,
         wait_ms: int = NO_LIMIT,
         ticket: str | int = "",
         connection: Connection | None = None,
     ) -> Held | Busy:
         """ACQUIRE that queues."""
-        member = self.member(token, "x", claim_ms, wait_ms)
-        return self._ask("acquire", token, lease_ms, member, ticket, connection)
+        member = self.member(token, "x", provisional_ms, wait_ms)
+        return self._ask("acquire", token, ttl_ms, member, ticket, connection)
 
-    def try_acquire(self, token: str, *, lease_ms: int = LEASE_MS) -> Held | Busy:
+    def try_acquire(self, token: str, *, ttl_ms: int = TTL_MS) -> Held | Busy:
         """ACQUIRE that never queues."""
-        return self._ask("acquire", token, lease_ms, "", "", None)
+        return self._ask("acquire", token, ttl_ms, "", "", None)
 
     def read(
         self,
         token: str,
         *,
-        lease_ms: int = LEASE_MS,
-        claim_ms: int = CLAIM_MS,
+        ttl_ms: int = TTL_MS,
+        provisional_ms: int = PROVISIONAL_MS,
         wait_ms: int = NO_LIMIT,
         ticket: str | int = "",
         sibling: str = "",
@@ -360,27 +360,27 @@ class Client:
         connection: Connection | None = None,
     ) -> Held | Busy:
         """ACQUIRE READ."""
-        member = self.member(token, "s", claim_ms, wait_ms) if queues else ""
+        member = self.member(token, "s", provisional_ms, wait_ms) if queues else ""
         name, more = "acquire_read", [sibling]
-        return self._ask(name, token, lease_ms, member, ticket, connection, more)
+        return self._ask(name, token, ttl_ms, member, ticket, connection, more)
 
     def upgrade(
         self,
         token: str,
         *,
-        lease_ms: int = LEASE_MS,
-        claim_ms: int = CLAIM_MS,
+        ttl_ms: int = TTL_MS,
+        provisional_ms: int = PROVISIONAL_MS,
         wait_ms: int = NO_LIMIT,
         ticket: str | int = "",
         queues: bool = True,
         connection: Connection | None = None,
     ) -> Held | Busy | int:
         """UPGRADE. -1: the token has nothing; -2: another reader waits to upgrade."""
-        member = self.member(token, "u", claim_ms, wait_ms) if queues else ""
+        member = self.member(token, "u", provisional_ms, wait_ms) if queues else ""
         keys, prefix = self.lock.keys, self.world.prefix
         on = connection or self.connection
         reply = self.world.run(
-            "upgrade", keys, token, lease_ms, member, ticket, prefix, connection=on
+            "upgrade", keys, token, ttl_ms, member, ticket, prefix, connection=on
         )
         if reply[0] < 0:
             assert len(reply) == 2 and len(str(reply[1])) == 13
@@ -390,29 +390,29 @@ class Client:
     def downgrade(
         self,
         token: str,
-        lease_ms: int = LEASE_MS,
+        ttl_ms: int = TTL_MS,
         connection: Connection | None = None,
         fence: str = "",
     ) -> tuple[int, int]:
         keys, prefix = self.lock.keys, self.world.prefix
         on = connection or self.connection
-        args = (token, lease_ms, prefix, fence)
+        args = (token, ttl_ms, prefix, fence)
         result, now, flags = self.world.run("downgrade", keys, *args, connection=on)
         assert len(str(now)) == 13
         return result, flags
 
     def extend_shared(
-        self, token: str, lease_ms: int = LEASE_MS, *, is_marked: bool = False
+        self, token: str, ttl_ms: int = TTL_MS, *, is_marked: bool = False
     ) -> int:
         keys, name = [self.lock.k, self.lock.r], self.lock.script("extend_shared")
         keys += [self.lock.i] if is_marked else []
-        return self._two(name, keys, token, lease_ms, *self.owner_of(token))
+        return self._two(name, keys, token, ttl_ms, *self.owner_of(token))
 
     def _ask(
         self,
         name: str,
         token: str,
-        lease_ms: int,
+        ttl_ms: int,
         member: str,
         ticket: str | int,
         connection: Connection | None,
@@ -422,7 +422,7 @@ class Client:
             self.lock.script(name),
             self.lock.keys,
             token,
-            lease_ms,
+            ttl_ms,
             member,
             ticket,
             self.world.prefix,
@@ -444,29 +444,29 @@ class Client:
         assert place == b"" if rank == -1 else len(place) == 16 and place.isdigit()
         return Busy(pttl, now, place.decode(), rank, holder, kind.decode(), flags, *reader)
 
-    def hold(self, *, lease_ms: int = LEASE_MS) -> str:
+    def hold(self, *, ttl_ms: int = TTL_MS) -> str:
         """Take the free lock; the token."""
         token = self.token()
-        assert isinstance(self.acquire(token, lease_ms=lease_ms), Held)
+        assert isinstance(self.acquire(token, ttl_ms=ttl_ms), Held)
         return token
 
-    def share(self, *, lease_ms: int = LEASE_MS) -> str:
+    def share(self, *, ttl_ms: int = TTL_MS) -> str:
         """Read, with those who do; the token."""
         token = self.token()
-        assert isinstance(self.read(token, lease_ms=lease_ms), Held)
+        assert isinstance(self.read(token, ttl_ms=ttl_ms), Held)
         return token
 
-    def wait_to_read(self, *, claim_ms: int = CLAIM_MS, wait_ms: int = NO_LIMIT) -> str:
+    def wait_to_read(self, *, provisional_ms: int = PROVISIONAL_MS, wait_ms: int = NO_LIMIT) -> str:
         """Stand in the queue as a reader; the token."""
         token = self.token()
-        reply = self.read(token, claim_ms=claim_ms, wait_ms=wait_ms)
+        reply = self.read(token, provisional_ms=provisional_ms, wait_ms=wait_ms)
         assert isinstance(reply, Busy) and reply.rank >= 0
         return token
 
-    def wait(self, *, claim_ms: int = CLAIM_MS, wait_ms: int = NO_LIMIT) -> str:
+    def wait(self, *, provisional_ms: int = PROVISIONAL_MS, wait_ms: int = NO_LIMIT) -> str:
         """Stand in the queue of the held lock; the token."""
         token = self.token()
-        reply = self.acquire(token, claim_ms=claim_ms, wait_ms=wait_ms)
+        reply = self.acquire(token, provisional_ms=provisional_ms, wait_ms=wait_ms)
         assert isinstance(reply, Busy) and reply.rank >= 0
         return token
 
@@ -504,9 +504,9 @@ class Client:
         assert len(str(now)) == 13 or (name == "release" and result == 1 and now == 0)
         return result, flags
 
-    def extend(self, token: str, lease_ms: int = LEASE_MS, *fields: str, info: bool = False) -> int:
+    def extend(self, token: str, ttl_ms: int = TTL_MS, *fields: str, info: bool = False) -> int:
         keys = [self.lock.k, self.lock.i] if info or fields else [self.lock.k]
-        return self._two("extend", keys, token, lease_ms, *fields)
+        return self._two("extend", keys, token, ttl_ms, *fields)
 
     def raise_fence(self, token: str, fence: Argument) -> int:
         return self._two("raise_fence", [self.lock.k, self.lock.f], token, fence)
@@ -528,7 +528,7 @@ class Client:
         self,
         token: str,
         call: str,
-        lease_ms: int = LEASE_MS,
+        ttl_ms: int = TTL_MS,
         connection: Connection | None = None,
     ) -> tuple[int, int]:
         lock = self.lock
@@ -536,7 +536,7 @@ class Client:
             "attach",
             [lock.k, lock.r, lock.i],
             token,
-            lease_ms,
+            ttl_ms,
             call,
             connection=connection or self.connection,
         )

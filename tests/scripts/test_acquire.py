@@ -10,7 +10,7 @@ from support.resp import Argument
 
 from .harness import (
     FENCE_TTL_MS,
-    LEASE_MS,
+    TTL_MS,
     QUEUE_TTL_MS,
     TURN,
     Busy,
@@ -30,7 +30,7 @@ def test_free_lock_is_taken_with_the_full_lease(world: World) -> None:
     client = world.client()
     token = client.token()
     before = world.now_us()
-    reply = client.acquire(token, lease_ms=20_000)
+    reply = client.acquire(token, ttl_ms=20_000)
     assert isinstance(reply, Held)
     assert world.holder() == token
     assert 19_000 < world.pttl() <= 20_000
@@ -85,7 +85,7 @@ def test_other_token_is_busy_and_queued(world: World) -> None:
     after = world.now_us()
     assert isinstance(reply, Busy)
     assert (reply.rank, reply.holder, reply.kind) == (0, held.encode(), "string")
-    assert LEASE_MS - 1000 < reply.pttl <= LEASE_MS
+    assert TTL_MS - 1000 < reply.pttl <= TTL_MS
     assert before <= int(reply.ticket) <= after
     assert QUEUE_TTL_MS - 5000 < world.pttl(world.lock.q) <= QUEUE_TTL_MS
     assert world.holder() == held
@@ -102,8 +102,8 @@ def test_own_token_is_refreshed_with_the_same_fence(world: World) -> None:
     # The first reply was lost; the caller sends again.
     client = world.client()
     token = client.token()
-    first = client.acquire(token, lease_ms=10_000)
-    again = client.acquire(token, lease_ms=20_000)
+    first = client.acquire(token, ttl_ms=10_000)
+    again = client.acquire(token, ttl_ms=20_000)
     assert isinstance(first, Held) and isinstance(again, Held)
     assert again.fence == first.fence
     assert 19_000 < world.pttl() <= 20_000
@@ -113,10 +113,10 @@ def test_own_token_is_refreshed_with_the_same_fence(world: World) -> None:
 @pytest.mark.parametrize("queueing", [True, False])
 def test_late_copy_of_own_acquire_never_shortens(world: World, queueing: bool) -> None:
     client = world.client()
-    token = client.hold(lease_ms=1000)
+    token = client.hold(ttl_ms=1000)
     assert client.extend(token, 60_000) == 1
     send = client.acquire if queueing else client.try_acquire
-    assert isinstance(send(token, lease_ms=1000), Held)
+    assert isinstance(send(token, ttl_ms=1000), Held)
     assert world.pttl() > 59_000
 
 
@@ -261,7 +261,7 @@ def test_try_takes_the_lock_when_all_queued_are_dead(world: World) -> None:
     dead.die()
     world.expire()
     token = other.token()
-    reply = other.try_acquire(token, lease_ms=20_000)
+    reply = other.try_acquire(token, ttl_ms=20_000)
     assert isinstance(reply, Held)
     assert world.holder() == token and 19_000 < world.pttl() <= 20_000
     assert world.keys() == {world.lock.k, world.lock.f}
@@ -283,9 +283,9 @@ def test_try_takes_the_lock_when_all_queued_are_overdue(world: World) -> None:
 def test_poll_by_the_head_of_a_free_lock_takes_it_by_reply(world: World) -> None:
     holder, waiter = world.client(), world.client()
     holder.hold()
-    token = waiter.wait(claim_ms=500)
+    token = waiter.wait(provisional_ms=500)
     world.expire()
-    reply = waiter.acquire(token, claim_ms=500, lease_ms=20_000)
+    reply = waiter.acquire(token, provisional_ms=500, ttl_ms=20_000)
     assert isinstance(reply, Held)
     assert 19_000 < world.pttl() <= 20_000, "the caller is alive: full lease, not a claim"
     assert waiter.messages() == [], "no message to myself"
@@ -295,7 +295,7 @@ def test_poll_by_the_head_of_a_free_lock_takes_it_by_reply(world: World) -> None
 def test_poll_by_the_second_grants_the_head(world: World) -> None:
     holder, head, second = world.client(), world.client(), world.client()
     holder.hold()
-    first = head.wait(claim_ms=1234)
+    first = head.wait(provisional_ms=1234)
     token = second.wait()
     world.expire()
     reply = second.acquire(token)
@@ -303,7 +303,7 @@ def test_poll_by_the_second_grants_the_head(world: World) -> None:
     assert (reply.rank, reply.holder, reply.kind) == (0, first.encode(), "string")
     assert 1000 < reply.pttl <= 1234
     (grant,) = head.messages()
-    assert isinstance(grant, Grant) and grant.claim_ms == 1234 and grant.now == reply.now
+    assert isinstance(grant, Grant) and grant.provisional_ms == 1234 and grant.now == reply.now
     assert world.holder() == first
     assert second.messages() == [], "the reply says already that it is the head, and for how long"
 
@@ -366,7 +366,7 @@ def test_new_head_after_a_dropped_overdue_one_is_told_when_to_look(world: World)
     # Otherwise the short claim that only the old head was told of would pass unnoticed.
     holder, late, second, other = (world.client() for _ in range(4))
     held = holder.hold()
-    granted = late.wait(claim_ms=700)
+    granted = late.wait(provisional_ms=700)
     overdue = late.token()
     ticket = world.now_us() - 10_000_000
     token = second.wait()
@@ -385,7 +385,7 @@ def test_own_grant_tells_the_new_head(world: World) -> None:
     token = waiter.wait()
     behind = second.wait()
     world.expire()
-    assert isinstance(waiter.acquire(token, lease_ms=2000), Held)
+    assert isinstance(waiter.acquire(token, ttl_ms=2000), Held)
     assert second.was_told(behind, 2000)
 
 
@@ -395,7 +395,7 @@ def test_lease_longer_than_five_digits_is_told_as_the_most_there_is(world: World
     token = waiter.wait()
     behind = second.wait()
     world.expire()
-    waiter.acquire(token, lease_ms=7 * 24 * 3600 * 1000)
+    waiter.acquire(token, ttl_ms=7 * 24 * 3600 * 1000)
     assert second.was_told(behind, 99_999)
 
 
@@ -464,7 +464,7 @@ def test_shared_mark_without_a_live_reader_is_free(world: World, queueing: bool)
     world.admin.cmd("ZADD", world.lock.r, world.now_us() // 1000 - 1, over)
     token = client.token()
     send = client.acquire if queueing else client.try_acquire
-    assert isinstance(send(token, lease_ms=20_000), Held)
+    assert isinstance(send(token, ttl_ms=20_000), Held)
     assert world.holder() == token and 19_000 < world.pttl() <= 20_000
     assert reader.extend_shared(over) == 0 and reader.release(over) == (-1, 0)
     assert world.holder() == token

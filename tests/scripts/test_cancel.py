@@ -81,7 +81,7 @@ def test_head_that_leaves_during_a_claim_passes_on_what_it_was_told(world: World
     # granted host is gone, nobody else would look in time.
     holder, paused, head, third = (world.client() for _ in range(4))
     held = holder.hold()
-    paused.wait(claim_ms=700)
+    paused.wait(provisional_ms=700)
     second = head.wait()
     behind = third.wait()
     holder.release(held)

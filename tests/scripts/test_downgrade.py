@@ -12,7 +12,7 @@ from .harness import FENCE_STEP, REFUSED, SHARED, Busy, Grant, Held, World, rid_
 
 def test_writer_becomes_the_one_reader(world: World) -> None:
     client, other = world.client(), world.client()
-    token = client.hold(lease_ms=5000)
+    token = client.hold(ttl_ms=5000)
     assert client.downgrade(token, 20_000) == (1, 0)
     assert world.holder() == SHARED and list(world.readers()) == [token]
     assert 19_000 < world.pttl() <= 20_000 and 19_000 < world.pttl(world.lock.r) <= 20_000
@@ -23,16 +23,16 @@ def test_writer_becomes_the_one_reader(world: World) -> None:
 
 def test_downgrade_keeps_what_is_left_of_a_longer_lease(world: World) -> None:
     client = world.client()
-    token = client.hold(lease_ms=60_000)
+    token = client.hold(ttl_ms=60_000)
     assert client.downgrade(token, 5000) == (1, 0)
     assert 59_000 < world.pttl() <= 60_000
 
 
 def test_resent_downgrade_changes_nothing_and_never_shortens(world: World) -> None:
     client, other = world.client(), world.client()
-    token = client.hold(lease_ms=60_000)
+    token = client.hold(ttl_ms=60_000)
     client.downgrade(token, 5000)
-    rest = other.share(lease_ms=1000)
+    rest = other.share(ttl_ms=1000)
     assert client.downgrade(token, 5000) == (1, 0)
     assert world.pttl() > 59_000 and set(world.readers()) == {token, rest}
     assert client.downgrade(token, 90_000) == (1, 0) and world.pttl() > 89_000
@@ -51,7 +51,7 @@ def test_late_copy_after_the_lease_has_gone_changes_nothing(world: World) -> Non
     client, other = world.client(), world.client()
     token = client.hold()
     world.expire()
-    held = other.hold(lease_ms=5000)
+    held = other.hold(ttl_ms=5000)
     assert client.downgrade(token) == (0, 0)
     assert world.holder() == held and world.readers() == {} and world.pttl() <= 5000
     other.release(held)
@@ -62,7 +62,7 @@ def test_readers_at_the_head_get_in_and_a_writer_behind_them_does_not(world: Wor
     client, first, second, writer, late = (world.client() for _ in range(5))
     token = client.token()
     held = client.acquire(token)
-    tokens = first.wait_to_read(), second.wait_to_read(claim_ms=900)
+    tokens = first.wait_to_read(), second.wait_to_read(provisional_ms=900)
     behind = writer.wait()
     late.wait_to_read()
     assert client.downgrade(token, 20_000) == (1, 0)
@@ -78,7 +78,7 @@ def test_readers_at_the_head_get_in_and_a_writer_behind_them_does_not(world: Wor
 
 def test_writer_at_the_head_keeps_waiting_and_is_told_how_long(world: World) -> None:
     client, writer, late = (world.client() for _ in range(3))
-    token = client.hold(lease_ms=5000)
+    token = client.hold(ttl_ms=5000)
     behind = writer.wait()
     late.wait_to_read()
     assert client.downgrade(token, 20_000) == (1, 0)
@@ -107,9 +107,9 @@ def test_refused_publish_keeps_the_readers_waiting(world: World) -> None:
 
 def test_readers_left_over_do_not_come_back(world: World) -> None:
     lost, client = world.client(), world.client()
-    over = lost.share(lease_ms=60_000)
+    over = lost.share(ttl_ms=60_000)
     world.admin.cmd("DEL", world.lock.k)
-    token = client.hold(lease_ms=5000)
+    token = client.hold(ttl_ms=5000)
     assert client.downgrade(token, 5000) == (1, 0)
     assert list(world.readers()) == [token] and lost.extend_shared(over) == 0
 
@@ -118,7 +118,7 @@ def test_late_copy_of_the_acquire_does_not_undo_the_downgrade(world: World) -> N
     client = world.client()
     token = client.hold()
     client.downgrade(token)
-    reply = client.acquire(token, lease_ms=1000)
+    reply = client.acquire(token, ttl_ms=1000)
     assert isinstance(reply, Held), "it has the lock, as a reader"
     assert client.extend(token, 60_000) == 0, "which only the writer may send"
     assert world.holder() == SHARED and list(world.readers()) == [token]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from .harness import LEASE_MS, Held, World, error_of
+from .harness import TTL_MS, Held, World, error_of
 
 
 def info_of(world: World) -> dict[str, str]:
@@ -17,7 +17,7 @@ def info_of(world: World) -> dict[str, str]:
 
 def test_extend_lengthens(world: World) -> None:
     client = world.client()
-    token = client.hold(lease_ms=1000)
+    token = client.hold(ttl_ms=1000)
     assert client.extend(token, 20_000) == 1
     assert 19_000 < world.pttl() <= 20_000
     assert world.keys() == {world.lock.k, world.lock.f}
@@ -25,7 +25,7 @@ def test_extend_lengthens(world: World) -> None:
 
 def test_late_copy_of_extend_never_shortens(world: World) -> None:
     client = world.client()
-    token = client.hold(lease_ms=60_000)
+    token = client.hold(ttl_ms=60_000)
     assert client.extend(token, 1000) == 1
     assert world.pttl() > 59_000
 
@@ -35,13 +35,13 @@ def test_extend_never_brings_back_a_lock(world: World) -> None:
     token = client.hold()
     world.expire()
     assert client.extend(token) == 0
-    assert client.extend(token, LEASE_MS, "host", "a", info=True) == 0
+    assert client.extend(token, TTL_MS, "host", "a", info=True) == 0
     assert world.keys() == {world.lock.f}
 
 
 def test_extend_by_other_token_writes_nothing(world: World) -> None:
     holder, other = world.client(), world.client()
-    held = holder.hold(lease_ms=5000)
+    held = holder.hold(ttl_ms=5000)
     assert other.extend(other.token(), 60_000, "host", "b") == 0
     assert world.holder() == held and world.pttl() <= 5000
     assert world.keys() == {world.lock.k, world.lock.f}
@@ -50,7 +50,7 @@ def test_extend_by_other_token_writes_nothing(world: World) -> None:
 def test_extend_after_release_does_not_prolong_the_next_holder(world: World) -> None:
     holder, waiter = world.client(), world.client()
     held = holder.hold()
-    waiter.wait(claim_ms=900)
+    waiter.wait(provisional_ms=900)
     holder.release(held)
     assert holder.extend(held, 60_000) == 0
     assert world.pttl() <= 900
@@ -62,7 +62,7 @@ def test_extend_by_nothing_deletes_nothing(world: World, lease: str) -> None:
     client = world.client()
     token = client.hold()
     assert world.run("extend", [world.lock.k], token, lease)[0] == 1
-    assert world.holder() == token and world.pttl() > LEASE_MS - 1000
+    assert world.holder() == token and world.pttl() > TTL_MS - 1000
 
 
 @pytest.mark.parametrize("lease", ["abc", ""])
@@ -70,7 +70,7 @@ def test_extend_by_no_number_is_an_error(world: World, lease: str) -> None:
     client = world.client()
     token = client.hold()
     assert error_of(lambda: world.run("extend", [world.lock.k], token, lease)) == "ERR"
-    assert world.holder() == token and world.pttl() > LEASE_MS - 1000
+    assert world.holder() == token and world.pttl() > TTL_MS - 1000
 
 
 def test_extend_keeps_the_fence(world: World) -> None:
@@ -84,7 +84,7 @@ def test_extend_keeps_the_fence(world: World) -> None:
 
 def test_description_is_written_with_the_token_and_follows_the_lease(world: World) -> None:
     client = world.client()
-    token = client.hold(lease_ms=5000)
+    token = client.hold(ttl_ms=5000)
     assert client.extend(token, 20_000, "host", "a", "pid", "7") == 1
     assert info_of(world) == {"token": token, "host": "a", "pid": "7"}
     assert 19_000 < world.pttl(world.lock.i) <= 20_000 and world.pttl() > 19_000
@@ -95,7 +95,7 @@ def test_description_is_written_with_the_token_and_follows_the_lease(world: Worl
 
 def test_description_lives_as_long_as_a_longer_lease(world: World) -> None:
     client = world.client()
-    token = client.hold(lease_ms=60_000)
+    token = client.hold(ttl_ms=60_000)
     assert client.extend(token, 1000, "host", "a") == 1
     assert world.pttl(world.lock.i) > 59_000
 
@@ -103,10 +103,10 @@ def test_description_lives_as_long_as_a_longer_lease(world: World) -> None:
 def test_description_of_an_earlier_holder_does_not_mix_in(world: World) -> None:
     first, second = world.client(), world.client()
     token = first.hold()
-    first.extend(token, LEASE_MS, "label", "old", "host", "a")
+    first.extend(token, TTL_MS, "label", "old", "host", "a")
     first.release(token)
     token = second.hold()
-    assert second.extend(token, LEASE_MS, "host", "b") == 1
+    assert second.extend(token, TTL_MS, "host", "b") == 1
     assert info_of(world) == {"token": token, "host": "b"}
 
 

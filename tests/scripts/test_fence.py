@@ -225,7 +225,7 @@ def test_fence_key_of_another_type_grants_nothing(world: World) -> None:
 
 def test_fence_survives_the_lease_and_ends_by_itself(world: World) -> None:
     client = world.client()
-    client.release(client.hold(lease_ms=1000))
+    client.release(client.hold(ttl_ms=1000))
     assert world.keys() == {world.lock.f}
     assert FENCE_TTL_MS - 5000 < world.pttl(world.lock.f) <= FENCE_TTL_MS
 

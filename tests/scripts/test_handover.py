@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from support.resp import RespError
 
-from .harness import LEASE_MS, World, error_of
+from .harness import TTL_MS, World, error_of
 
 
 def test_attach_uses_up_the_mark_of_a_detach(world: World) -> None:
@@ -17,7 +17,7 @@ def test_attach_uses_up_the_mark_of_a_detach(world: World) -> None:
     assert second.attach(token, "call-a") == (-1, 0)
     assert holder.detach(token) == 1
     assert second.attach(token, "call-a", 60_000) == (1, 2)
-    assert world.pttl() > LEASE_MS + 1000
+    assert world.pttl() > TTL_MS + 1000
     assert third.attach(token, "call-b") == (-1, 0)
     assert second.detach(token, 2) == 1
     assert third.attach(token, "call-b") == (1, 4)
@@ -49,7 +49,7 @@ def test_token_that_has_nothing_is_neither_detached_nor_attached(world: World) -
 
 def test_attach_never_shortens_and_the_mark_lasts_as_long(world: World) -> None:
     holder, other = world.client(), world.client()
-    token = holder.hold(lease_ms=60_000)
+    token = holder.hold(ttl_ms=60_000)
     assert holder.detach(token) == 1
     assert 59_000 < world.pttl(world.lock.i) <= 60_000
     assert other.attach(token, "call", 5000) == (1, 2)
@@ -59,10 +59,10 @@ def test_attach_never_shortens_and_the_mark_lasts_as_long(world: World) -> None:
 def test_description_of_the_new_holder_keeps_the_mark(world: World) -> None:
     holder, other = world.client(), world.client()
     token = holder.hold()
-    assert holder.extend(token, LEASE_MS, "who", "a", "label", "x", "since", "1") == 1
+    assert holder.extend(token, TTL_MS, "who", "a", "label", "x", "since", "1") == 1
     assert holder.detach(token) == 1
     assert other.attach(token, "call") == (1, 2)
-    assert other.extend(token, LEASE_MS, "who", "b", "label", "", "since", "2") == 1
+    assert other.extend(token, TTL_MS, "who", "b", "label", "", "since", "2") == 1
     info = world.inspect()[7]
     assert info[info.index(b"who") + 1] == b"b"
     assert holder.detach(token) == 2
@@ -97,8 +97,8 @@ def test_mark_of_an_attached_reader_lasts_as_long_as_its_lease(world: World) -> 
     token = holder.share()
     assert holder.detach(token) == 1
     assert second.attach(token, "call", 2_000) == (2, 2)
-    assert second.extend_shared(token, 2 * LEASE_MS, is_marked=True) == 2
-    assert world.pttl(world.lock.i) > 2 * LEASE_MS - 2_000
+    assert second.extend_shared(token, 2 * TTL_MS, is_marked=True) == 2
+    assert world.pttl(world.lock.i) > 2 * TTL_MS - 2_000
     assert holder.detach(token) == 2
     assert third.attach(token, "another call") == (-1, 0)
 
@@ -147,7 +147,7 @@ def test_without_the_right_to_mark_nothing_is_done(world: World) -> None:
 def test_marks_of_the_past_do_not_pile_up(world: World, is_reader: bool) -> None:
     stays = world.client()
     if is_reader:
-        stays.share(lease_ms=60_000)
+        stays.share(ttl_ms=60_000)
     for _ in range(100):
         holder, other = stays, stays
         token = holder.share() if is_reader else holder.hold()

@@ -19,7 +19,7 @@ def test_free_lock(world: World) -> None:
 def test_held_lock_with_waiters_and_description(world: World) -> None:
     holder, waiters = world.client(), [world.client() for _ in range(3)]
     token = holder.token()
-    held = holder.acquire(token, lease_ms=20_000)
+    held = holder.acquire(token, ttl_ms=20_000)
     holder.extend(token, 20_000, "who", "a")
     expected: list[bytes] = []
     for client in waiters:
@@ -109,8 +109,8 @@ def test_inspect_writes_nothing(world: World) -> None:
 
 def test_readers_are_listed_with_the_end_of_each(world: World) -> None:
     first, second, writer, ended = (world.client() for _ in range(4))
-    expected = [first.share(lease_ms=20_000), second.share(lease_ms=40_000)]
-    world.end_lease(ended.share(lease_ms=90_000))
+    expected = [first.share(ttl_ms=20_000), second.share(ttl_ms=40_000)]
+    world.end_lease(ended.share(ttl_ms=90_000))
     behind = writer.wait()
     reply = world.inspect()
     assert (reply[1], reply[2]) == (b"string", b"rl:shared") and 39_000 < reply[3] <= 40_000
@@ -134,7 +134,7 @@ def test_upgrade_is_shown_at_the_head_with_its_ticket(world: World) -> None:
 
 def test_owner_and_its_holds_are_shown(hashed: World) -> None:
     client = hashed.client(owner="worker 7")
-    tokens = [client.hold(lease_ms=20_000), client.hold(lease_ms=40_000)]
+    tokens = [client.hold(ttl_ms=20_000), client.hold(ttl_ms=40_000)]
     other = hashed.client(owner="worker 8")
     other.wait()
     reply = hashed.inspect()

@@ -40,9 +40,9 @@ def test_queueing_is_refused_and_leaves_nothing(world: World) -> None:
 
 def test_refresh_works(world: World) -> None:
     client = world.client()
-    token = client.hold(lease_ms=5000)
+    token = client.hold(ttl_ms=5000)
     with world.out_of_memory():
-        assert isinstance(client.acquire(token, lease_ms=20_000), Held)
+        assert isinstance(client.acquire(token, ttl_ms=20_000), Held)
     assert world.pttl() > 19_000
 
 
@@ -98,7 +98,7 @@ def test_release_with_a_refused_publish_keeps_the_waiter(world: World) -> None:
 
 def test_extend_works(world: World) -> None:
     client = world.client()
-    token = client.hold(lease_ms=5000)
+    token = client.hold(ttl_ms=5000)
     with world.out_of_memory():
         assert client.extend(token, 20_000) == 1
         assert client.extend(token, 30_000, "host", "a") == 1
@@ -180,7 +180,7 @@ def test_readers_are_served_like_writers(world: World) -> None:
 
 def test_readers_end_one_by_one_and_let_the_writer_in(world: World) -> None:
     first, second, writer = (world.client() for _ in range(3))
-    tokens = first.share(lease_ms=60_000), second.share(lease_ms=5000)
+    tokens = first.share(ttl_ms=60_000), second.share(ttl_ms=5000)
     behind = writer.wait()
     with world.out_of_memory():
         assert first.release(tokens[0]) == (1, 0) and world.pttl() <= 5000
@@ -247,10 +247,10 @@ def test_poll_by_a_reader_in_the_queue_works(world: World) -> None:
 
 def test_all_of_the_hash_format_but_acquire_works(hashed: World) -> None:
     client, waiter, second = (hashed.client(owner=name) for name in "opq")
-    tokens = [client.hold(), client.hold(), client.hold(lease_ms=5000)]
+    tokens = [client.hold(), client.hold(), client.hold(ttl_ms=5000)]
     behind, last = waiter.wait(), second.wait()
     with hashed.out_of_memory():
-        assert isinstance(client.acquire(tokens[0], lease_ms=90_000), Held)
+        assert isinstance(client.acquire(tokens[0], ttl_ms=90_000), Held)
         assert client.extend_shared(tokens[2], 60_000) == 1
         assert client.release(tokens[0]) == (0, 0) and hashed.owners() == {"o": 2}
         assert hashed.force_release(tokens[1]) == (1, 0) and hashed.owners() == {"o": 1}

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 from support.resp import Connection, RespError
 
-from .harness import LEASE_MS, Client, Grant, Lock, World
+from .harness import TTL_MS, Client, Grant, Lock, World
 from .test_acl import load_tool
 
 COMMANDS = [name for name in load_tool().script_commands() if name not in ("publish", "scan")]
@@ -41,7 +41,7 @@ def take_turns(world: World, limited: Connection) -> None:
         lambda: holder.release(token, limited),
         lambda: world.serve_queue(limited),
         lambda: first.upgrade(one, connection=limited),
-        lambda: first.extend_shared(one, LEASE_MS),
+        lambda: first.extend_shared(one, TTL_MS),
     )
     clear(world)
     token, behind = holder.hold(), first.wait()
@@ -51,7 +51,7 @@ def take_turns(world: World, limited: Connection) -> None:
         lambda: holder.extend(token, 60_000, "who", "a", "label", "b", "since", "1"),
         lambda: holder.detach(token, connection=limited),
         lambda: second.attach(token, "call", connection=limited),
-        lambda: holder.downgrade(token, LEASE_MS, limited),
+        lambda: holder.downgrade(token, TTL_MS, limited),
         lambda: first.cancel(first.member(behind), limited),
         lambda: world.force_release("", limited),
     )
@@ -61,7 +61,7 @@ def take_turns(world: World, limited: Connection) -> None:
 def describe(world: World, limited: Connection) -> None:
     """No renewal is due: PEXPIRE of K is not what is refused."""
     lock, holder = world.lock, world.client()
-    token = holder.hold(lease_ms=60_000)
+    token = holder.hold(ttl_ms=60_000)
     words = (token, 1000, "who", "a", "label", "b", "since", "1")
     attempt(lambda: world.run("extend", [lock.k, lock.i], *words, connection=limited))
 

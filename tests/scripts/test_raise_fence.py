@@ -113,7 +113,7 @@ def test_spoilt_fence_is_left_to_an_operator(world: World, spoilt: str) -> None:
 
 def test_lease_stays_as_it_is(world: World) -> None:
     client = world.client()
-    token = client.hold(lease_ms=5000)
+    token = client.hold(ttl_ms=5000)
     assert client.raise_fence(token, AHEAD) == 1
     assert 4000 < world.pttl() <= 5000 and world.holder() == token
 

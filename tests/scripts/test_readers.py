@@ -9,7 +9,7 @@ import pytest
 
 from .harness import (
     FENCE_STEP,
-    LEASE_MS,
+    TTL_MS,
     MAX_ENTRIES,
     MORE,
     REFUSED,
@@ -32,7 +32,7 @@ def fence_of(reply: Held | Busy | int) -> int:
 def test_first_reader_takes_the_free_lock(world: World) -> None:
     client = world.client()
     token = client.token()
-    reply = client.read(token, lease_ms=20_000)
+    reply = client.read(token, ttl_ms=20_000)
     assert isinstance(reply, Held) and world.holder() == SHARED
     assert list(world.readers()) == [token]
     assert reply.now + 19_990 <= world.readers()[token] <= reply.now + 20_000
@@ -42,9 +42,9 @@ def test_first_reader_takes_the_free_lock(world: World) -> None:
 
 def test_readers_share_and_the_key_lives_as_long_as_the_latest(world: World) -> None:
     first, second, third = (world.client() for _ in range(3))
-    tokens = {first.share(lease_ms=20_000), second.share(lease_ms=60_000)}
+    tokens = {first.share(ttl_ms=20_000), second.share(ttl_ms=60_000)}
     assert 59_000 < world.pttl() <= 60_000
-    tokens.add(third.share(lease_ms=10_000))
+    tokens.add(third.share(ttl_ms=10_000))
     assert 59_000 < world.pttl() <= 60_000 and set(world.readers()) == tokens
 
 
@@ -108,18 +108,18 @@ def test_low_fence_key_does_not_stop_readers(world: World) -> None:
 def test_resent_request_changes_nothing_and_never_shortens(world: World, queueing: bool) -> None:
     client, other = world.client(), world.client()
     token = client.token()
-    first = client.read(token, lease_ms=10_000, queues=queueing)
-    other.share(lease_ms=5000)
+    first = client.read(token, ttl_ms=10_000, queues=queueing)
+    other.share(ttl_ms=5000)
     assert client.extend_shared(token, 60_000) == 2
-    again = client.read(token, lease_ms=10_000, queues=queueing)
+    again = client.read(token, ttl_ms=10_000, queues=queueing)
     assert fence_of(again) == fence_of(first)
     assert len(world.readers()) == 2 and world.pttl() > 59_000 and world.queue() == []
 
 
 def test_resent_request_lengthens(world: World) -> None:
     client = world.client()
-    token = client.share(lease_ms=5000)
-    assert isinstance(client.read(token, lease_ms=60_000), Held)
+    token = client.share(ttl_ms=5000)
+    assert isinstance(client.read(token, ttl_ms=60_000), Held)
     assert world.pttl() > 59_000 and list(world.readers()) == [token]
 
 
@@ -182,7 +182,7 @@ def test_writer_lets_all_readers_at_the_head_in_and_stops_at_a_writer(world: Wor
     holder, writer = world.client(), world.client()
     held = holder.hold()
     readers = [world.client() for _ in range(3)]
-    tokens = [reader.wait_to_read(claim_ms=900) for reader in readers]
+    tokens = [reader.wait_to_read(provisional_ms=900) for reader in readers]
     behind = writer.wait()
     late = world.client()
     late.wait_to_read()
@@ -190,7 +190,7 @@ def test_writer_lets_all_readers_at_the_head_in_and_stops_at_a_writer(world: Wor
     assert set(world.readers()) == set(tokens) and 0 < world.pttl() <= 900
     for reader in readers:
         (grant,) = reader.messages()
-        assert isinstance(grant, Grant) and (grant.mode, grant.claim_ms) == ("s", 900)
+        assert isinstance(grant, Grant) and (grant.mode, grant.provisional_ms) == ("s", 900)
     assert writer.was_told(behind, 900), "it is the head now"
     assert late.messages() == [] and len(world.queue()) == 2
 
@@ -198,7 +198,7 @@ def test_writer_lets_all_readers_at_the_head_in_and_stops_at_a_writer(world: Wor
 def test_last_reader_lets_the_writer_in(world: World) -> None:
     first, second, writer, late = (world.client() for _ in range(4))
     tokens = first.share(), second.share()
-    behind = writer.wait(claim_ms=1234)
+    behind = writer.wait(provisional_ms=1234)
     last = late.wait_to_read()
     writer.messages()
     assert first.release(tokens[0]) == (1, 0)
@@ -214,8 +214,8 @@ def test_last_reader_lets_the_writer_in(world: World) -> None:
 
 def test_key_shrinks_when_its_longest_reader_leaves_and_the_head_is_told(world: World) -> None:
     first, second, writer = (world.client() for _ in range(3))
-    longest = first.share(lease_ms=60_000)
-    second.share(lease_ms=5000)
+    longest = first.share(ttl_ms=60_000)
+    second.share(ttl_ms=5000)
     behind = writer.wait()
     writer.messages()
     assert first.release(longest) == (1, 0)
@@ -236,7 +236,7 @@ def test_last_reader_frees_the_lock(world: World) -> None:
 
 def test_late_copy_of_a_release_leaves_the_other_readers_alone(world: World) -> None:
     first, second = world.client(), world.client()
-    over, token = first.share(), second.share(lease_ms=20_000)
+    over, token = first.share(), second.share(ttl_ms=20_000)
     assert first.release(over) == (1, 0)
     before = world.readers()
     assert first.release(over) == (-1, 0)
@@ -258,7 +258,7 @@ def test_late_copy_of_an_acquire_after_the_release_is_a_ghost_that_release_ends(
 
 def test_crashed_reader_ends_alone(world: World) -> None:
     first, second = world.client(), world.client()
-    over, token = first.share(lease_ms=60_000), second.share(lease_ms=20_000)
+    over, token = first.share(ttl_ms=60_000), second.share(ttl_ms=20_000)
     world.end_lease(over)
     assert first.extend_shared(over) == 0 and first.release(over) == (-1, 0)
     assert second.extend_shared(token, 30_000) == 2
@@ -283,7 +283,7 @@ def test_dead_writer_in_the_queue_does_not_hold_readers_up(world: World) -> None
     dead.wait()
     dead.die()
     other = late.token()
-    assert isinstance(late.read(other, lease_ms=20_000), Held)
+    assert isinstance(late.read(other, ttl_ms=20_000), Held)
     assert set(world.readers()) == {token, other} and world.queue() == []
     dead.subscribe()
     dead.wait()
@@ -324,29 +324,29 @@ def test_lock_is_free_when_all_readers_in_the_queue_are_dead(world: World) -> No
 def test_poll_of_a_free_lock_reads_with_the_full_lease_and_lets_the_next_in(world: World) -> None:
     holder, first, second, writer = (world.client() for _ in range(4))
     holder.hold()
-    tokens = first.wait_to_read(), second.wait_to_read(claim_ms=700)
+    tokens = first.wait_to_read(), second.wait_to_read(provisional_ms=700)
     writer.wait()
     world.expire()
-    assert isinstance(first.read(tokens[0], lease_ms=20_000), Held)
+    assert isinstance(first.read(tokens[0], ttl_ms=20_000), Held)
     assert set(world.readers()) == set(tokens) and 19_000 < world.pttl() <= 20_000
     assert first.messages() == [] and [type(one) for one in second.messages()] == [Grant]
 
 
 def test_late_copy_of_an_extend_never_shortens_and_never_brings_back(world: World) -> None:
     client, other = world.client(), world.client()
-    token = client.share(lease_ms=60_000)
+    token = client.share(ttl_ms=60_000)
     assert client.extend_shared(token, 1000) == 2
     assert world.pttl() > 59_000
     client.release(token)
     assert client.extend_shared(token) == 0 and world.keys() == {world.lock.f}
-    rest = other.share(lease_ms=5000)
+    rest = other.share(ttl_ms=5000)
     assert client.extend_shared(token) == 0
     assert list(world.readers()) == [rest] and world.pttl() <= 5000
 
 
 def test_extend_shared_of_a_writer_says_so(world: World) -> None:
     client, other = world.client(), world.client()
-    token = client.hold(lease_ms=5000)
+    token = client.hold(ttl_ms=5000)
     assert client.extend_shared(token, 60_000) == 1 and world.pttl() > 59_000
     assert client.extend_shared(token, 1000) == 1 and world.pttl() > 59_000
     assert other.extend_shared(other.token()) == 0
@@ -355,7 +355,7 @@ def test_extend_shared_of_a_writer_says_so(world: World) -> None:
 
 def test_plain_extend_of_a_reader_is_refused(world: World) -> None:
     client = world.client()
-    token = client.share(lease_ms=5000)
+    token = client.share(ttl_ms=5000)
     assert client.extend(token, 60_000) == 0 and world.pttl() <= 5000
 
 
@@ -421,11 +421,11 @@ def test_refused_publish_behind_a_granted_reader_keeps_the_grant(world: World) -
 def test_readers_left_over_by_a_lost_key_do_not_come_back(world: World) -> None:
     # K was evicted or deleted, a writer came and went: for the reader that is a gap.
     lost, writer, reader = (world.client() for _ in range(3))
-    over = lost.share(lease_ms=60_000)
+    over = lost.share(ttl_ms=60_000)
     world.admin.cmd("DEL", world.lock.k)
     assert lost.extend_shared(over) == 0
     writer.release(writer.hold())
-    token = reader.share(lease_ms=5000)
+    token = reader.share(ttl_ms=5000)
     assert list(world.readers()) == [token] and world.pttl() <= 5000
     assert lost.extend_shared(over) == 0 and lost.upgrade(over) == -1
     assert isinstance(reader.upgrade(token, queues=False), Held), "it reads alone"
@@ -433,7 +433,7 @@ def test_readers_left_over_by_a_lost_key_do_not_come_back(world: World) -> None:
 
 def test_readers_left_over_do_not_come_back_by_a_grant(world: World) -> None:
     lost, writer, reader = (world.client() for _ in range(3))
-    over = lost.share(lease_ms=60_000)
+    over = lost.share(ttl_ms=60_000)
     world.admin.cmd("DEL", world.lock.k)
     held = writer.hold()
     token = reader.wait_to_read()
@@ -443,7 +443,7 @@ def test_readers_left_over_do_not_come_back_by_a_grant(world: World) -> None:
 
 def test_writer_is_not_disturbed_by_readers_left_over(world: World) -> None:
     lost, writer = world.client(), world.client()
-    over = lost.share(lease_ms=60_000)
+    over = lost.share(ttl_ms=60_000)
     world.admin.cmd("DEL", world.lock.k)
     held = writer.hold()
     assert lost.extend_shared(over) == 0 and lost.release(over) == (-1, 0)
@@ -465,7 +465,7 @@ def test_cancel_of_the_writer_at_the_head_lets_readers_in(world: World) -> None:
 
 def test_cancel_of_a_reader_in_the_queue(world: World) -> None:
     holder, reader, writer = (world.client() for _ in range(3))
-    holder.hold(lease_ms=5000)
+    holder.hold(ttl_ms=5000)
     token = reader.wait_to_read()
     behind = writer.wait()
     assert reader.cancel(reader.member(token, "s")) == (1, 0)
@@ -476,7 +476,7 @@ def test_cancel_of_a_reader_in_the_queue(world: World) -> None:
 
 def test_forced_release_of_one_reader_leaves_the_others(world: World) -> None:
     first, second = world.client(), world.client()
-    token, rest = first.share(lease_ms=60_000), second.share(lease_ms=20_000)
+    token, rest = first.share(ttl_ms=60_000), second.share(ttl_ms=20_000)
     assert world.force_release(first.token()) == (-1, 0)
     assert world.force_release(token) == (1, 0)
     assert list(world.readers()) == [rest] and 19_000 < world.pttl() <= 20_000
@@ -556,7 +556,7 @@ def test_listing_shows_locks_that_are_read(world: World) -> None:
 
 def test_reader_extends_again_after_many_others(world: World) -> None:
     client = world.client()
-    tokens = [client.share(lease_ms=LEASE_MS) for _ in range(50)]
+    tokens = [client.share(ttl_ms=TTL_MS) for _ in range(50)]
     assert all(client.extend_shared(token) == 2 for token in tokens)
     for token in tokens[:-1]:
         assert client.release(token) == (1, 0)

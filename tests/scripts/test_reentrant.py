@@ -24,9 +24,9 @@ from .harness import (
 )
 
 
-def hold(client: Client, count: int, *, lease_ms: int = 30_000) -> str:
+def hold(client: Client, count: int, *, ttl_ms: int = 30_000) -> str:
     token = client.token()
-    reply = client.acquire(token, lease_ms=lease_ms)
+    reply = client.acquire(token, ttl_ms=ttl_ms)
     assert isinstance(reply, Held) and reply.count == count
     return token
 
@@ -38,7 +38,7 @@ def stranger(world: World, *fields: object, ms: int = 60_000) -> None:
 
 def test_free_lock_is_taken_for_the_owner(hashed: World) -> None:
     client = hashed.client(owner="worker 7")
-    token = hold(client, 1, lease_ms=20_000)
+    token = hold(client, 1, ttl_ms=20_000)
     assert hashed.owners() == {"worker 7": 1} and list(hashed.readers()) == [token]
     assert 19_000 < hashed.pttl() <= 20_000 and 19_000 < hashed.pttl(hashed.lock.r) <= 20_000
     assert hashed.keys() == {hashed.lock.k, hashed.lock.f, hashed.lock.r}
@@ -111,8 +111,8 @@ def test_resent_acquire_counts_once(hashed: World) -> None:
     client = hashed.client(owner="o")
     first = hold(client, 1)
     token = client.token()
-    held = client.acquire(token, lease_ms=60_000)
-    again = client.acquire(token, lease_ms=1000)
+    held = client.acquire(token, ttl_ms=60_000)
+    again = client.acquire(token, ttl_ms=1000)
     assert isinstance(held, Held) and isinstance(again, Held)
     assert (held.count, again.count, again.fence) == (2, 2, held.fence)
     assert hashed.owners() == {"o": 2} and set(hashed.readers()) == {first, token}
@@ -143,7 +143,7 @@ def test_release_names_the_token_and_the_owner(hashed: World) -> None:
 
 def test_crashed_process_takes_only_its_own_holds_along(hashed: World) -> None:
     crashed, living = hashed.client(owner="o"), hashed.client(owner="o")
-    over, token = hold(crashed, 1, lease_ms=60_000), hold(living, 2, lease_ms=20_000)
+    over, token = hold(crashed, 1, ttl_ms=60_000), hold(living, 2, ttl_ms=20_000)
     hashed.end_lease(over)
     assert crashed.extend_shared(over) == 0 and crashed.release(over) == (-1, 0)
     assert living.extend_shared(token, 30_000) == 1 and 29_000 < hashed.pttl() <= 30_000
@@ -154,8 +154,8 @@ def test_crashed_process_takes_only_its_own_holds_along(hashed: World) -> None:
 
 def test_key_lives_as_long_as_the_latest_hold(hashed: World) -> None:
     client, waiter = hashed.client(owner="o"), hashed.client(owner="p")
-    longest = hold(client, 1, lease_ms=60_000)
-    hold(client, 2, lease_ms=5000)
+    longest = hold(client, 1, ttl_ms=60_000)
+    hold(client, 2, ttl_ms=5000)
     assert hashed.pttl() > 59_000
     behind = waiter.wait()
     assert client.release(longest) == (0, 0)
@@ -167,8 +167,8 @@ def test_key_lives_as_long_as_the_latest_hold(hashed: World) -> None:
 def test_next_head_is_told_the_claim_of_who_got_it(hashed: World) -> None:
     # Not what the last owner had left: a host that is gone would cost the whole of that.
     client, granted, second = (hashed.client(owner=name) for name in "opq")
-    token = hold(client, 1, lease_ms=60_000)
-    granted.wait(claim_ms=700)
+    token = hold(client, 1, ttl_ms=60_000)
+    granted.wait(provisional_ms=700)
     behind = second.wait()
     assert client.release(token) == (2, 0)
     assert second.was_told(behind, 700) and 0 < hashed.pttl() <= 700
@@ -177,7 +177,7 @@ def test_next_head_is_told_the_claim_of_who_got_it(hashed: World) -> None:
 def test_next_head_of_a_free_lock_is_told_the_claim(hashed: World) -> None:
     client, granted, second = (hashed.client(owner=name) for name in "opq")
     hold(client, 1)
-    granted.wait(claim_ms=700)
+    granted.wait(provisional_ms=700)
     behind = second.wait()
     hashed.expire()
     assert hashed.serve_queue() == (1, 0)
@@ -196,11 +196,11 @@ def test_waiter_behind_a_crashed_owner_gets_in_at_its_expiry(hashed: World) -> N
 
 def test_late_copy_of_an_extend_never_shortens_and_never_brings_back(hashed: World) -> None:
     client, other = hashed.client(owner="o"), hashed.client(owner="p")
-    token = hold(client, 1, lease_ms=60_000)
+    token = hold(client, 1, ttl_ms=60_000)
     assert client.extend_shared(token, 1000) == 1 and hashed.pttl() > 59_000
     client.release(token)
     assert client.extend_shared(token) == 0 and hashed.keys() == {hashed.lock.f}
-    hold(other, 1, lease_ms=5000)
+    hold(other, 1, ttl_ms=5000)
     assert client.extend_shared(token) == 0 and hashed.owners() == {"p": 1}
     assert hashed.pttl() <= 5000
 
@@ -217,10 +217,10 @@ def test_late_copy_of_an_acquire_after_the_release_is_a_ghost_that_release_ends(
 
 def test_holds_left_over_by_a_lost_key_do_not_come_back(hashed: World) -> None:
     client, other = hashed.client(owner="o"), hashed.client(owner="p")
-    over = hold(client, 1, lease_ms=60_000)
+    over = hold(client, 1, ttl_ms=60_000)
     hashed.admin.cmd("DEL", hashed.lock.k)
     assert client.extend_shared(over) == 0
-    token = hold(other, 1, lease_ms=5000)
+    token = hold(other, 1, ttl_ms=5000)
     assert client.extend_shared(over) == 0 and client.release(over) == (-1, 0)
     assert list(hashed.readers()) == [token] and hashed.pttl() <= 5000
     other.release(token)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from .harness import (
-    LEASE_MS,
+    TTL_MS,
     MAX_ENTRIES,
     MORE,
     NO_LIMIT,
@@ -34,7 +34,7 @@ def test_release_by_other_token_is_refused(world: World) -> None:
     holder, other = world.client(), world.client()
     held = holder.hold()
     assert other.release(other.token()) == (-1, 0)
-    assert world.holder() == held and world.pttl() > LEASE_MS - 1000
+    assert world.holder() == held and world.pttl() > TTL_MS - 1000
 
 
 def test_release_by_other_token_is_refused_when_somebody_waits(world: World) -> None:
@@ -78,13 +78,13 @@ def test_release_hands_to_the_head_with_its_claim(world: World) -> None:
     holder, waiter = world.client(), world.client()
     token = holder.token()
     held = holder.acquire(token)
-    behind = waiter.wait(claim_ms=1234)
+    behind = waiter.wait(provisional_ms=1234)
     assert holder.release(token) == (2, 0)
     assert world.holder() == behind
     assert 1000 < world.pttl() <= 1234
     (grant,) = waiter.messages()
     assert isinstance(grant, Grant) and isinstance(held, Held)
-    assert (grant.rid, grant.claim_ms) == (rid_of(behind), 1234)
+    assert (grant.rid, grant.provisional_ms) == (rid_of(behind), 1234)
     assert grant.fence > held.fence
     assert grant.fence == world.admin.cmd("GET", world.lock.f).decode()
     assert abs(grant.now * 1000 - world.now_us()) < 5_000_000
@@ -114,7 +114,7 @@ def test_new_head_is_told_to_look_when_the_claim_has_passed(world: World) -> Non
     # The granted one's host may be gone without its kernel having said so.
     holder, granted, second, third = (world.client() for _ in range(4))
     held = holder.hold()
-    granted.wait(claim_ms=700)
+    granted.wait(provisional_ms=700)
     behind = second.wait()
     third.wait()
     assert holder.release(held) == (2, 0)
@@ -147,7 +147,7 @@ def test_lock_is_free_when_all_waiters_are_dead(world: World) -> None:
 def test_dead_second_head_is_skipped_when_it_is_told(world: World) -> None:
     holder, granted, dead, third = (world.client() for _ in range(4))
     held = holder.hold()
-    first = granted.wait(claim_ms=700)
+    first = granted.wait(provisional_ms=700)
     dead.wait()
     behind = third.wait()
     dead.die()
@@ -337,14 +337,14 @@ def test_waiter_that_ignores_its_grant_blocks_for_one_claim(world: World) -> Non
     holder, paused, second = world.client(), world.client(), world.client()
     held = holder.hold()
     token = paused.token()
-    queued = paused.acquire(token, claim_ms=30)
+    queued = paused.acquire(token, provisional_ms=30)
     behind = second.wait()
     holder.release(held)
     assert second.was_told(behind, 30)
     world.expire()
     assert isinstance(second.acquire(behind), Held)
     assert isinstance(queued, Busy)
-    again = paused.acquire(token, claim_ms=30, ticket=queued.ticket)
+    again = paused.acquire(token, provisional_ms=30, ticket=queued.ticket)
     assert isinstance(again, Busy) and (again.rank, again.ticket) == (0, queued.ticket)
 
 

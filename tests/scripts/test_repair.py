@@ -6,7 +6,7 @@ Method: locks left free with a queue, held by tokens, strangers and other format
 from __future__ import annotations
 
 from .harness import (
-    LEASE_MS,
+    TTL_MS,
     MAX_ENTRIES,
     MORE,
     Busy,
@@ -22,7 +22,7 @@ from .harness import (
 def test_kick_grants_a_free_lock_to_the_head(world: World) -> None:
     holder, waiter = world.client(), world.client()
     holder.hold()
-    token = waiter.wait(claim_ms=900)
+    token = waiter.wait(provisional_ms=900)
     world.expire()
     assert world.serve_queue() == (1, 0)
     assert world.holder() == token and 0 < world.pttl() <= 900
@@ -40,12 +40,12 @@ def test_kick_leaves_a_held_lock_alone(world: World) -> None:
     token = waiter.wait()
     assert world.serve_queue() == (0, 0)
     assert world.holder() == held and world.queue() == [member_of(token)]
-    assert world.pttl() > LEASE_MS - 1000
+    assert world.pttl() > TTL_MS - 1000
 
 
 def test_kick_of_a_held_lock_tells_the_first_live_head(world: World) -> None:
     holder, dead, waiter = world.client(), world.client(), world.client()
-    holder.hold(lease_ms=5000)
+    holder.hold(ttl_ms=5000)
     dead.wait()
     token = waiter.wait()
     dead.die()

@@ -21,8 +21,8 @@ from .harness import (
 )
 
 
-def wait_to_upgrade(client: Client, token: str, claim_ms: int = 3000) -> Busy:
-    reply = client.upgrade(token, claim_ms=claim_ms)
+def wait_to_upgrade(client: Client, token: str, provisional_ms: int = 3000) -> Busy:
+    reply = client.upgrade(token, provisional_ms=provisional_ms)
     assert isinstance(reply, Busy) and reply.rank == 0
     client.messages()
     return reply
@@ -32,8 +32,8 @@ def wait_to_upgrade(client: Client, token: str, claim_ms: int = 3000) -> Busy:
 def test_only_reader_becomes_the_writer_at_once(world: World, queueing: bool) -> None:
     client = world.client()
     token = client.token()
-    read = client.read(token, lease_ms=5000)
-    reply = client.upgrade(token, lease_ms=20_000, queues=queueing)
+    read = client.read(token, ttl_ms=5000)
+    reply = client.upgrade(token, ttl_ms=20_000, queues=queueing)
     assert isinstance(reply, Held) and isinstance(read, Held)
     assert int(reply.fence) > int(read.fence)
     assert reply.fence == world.admin.cmd("GET", world.lock.f).decode()
@@ -45,20 +45,20 @@ def test_only_reader_becomes_the_writer_at_once(world: World, queueing: bool) ->
 
 def test_upgrade_keeps_what_is_left_of_a_longer_lease(world: World) -> None:
     client = world.client()
-    token = client.share(lease_ms=60_000)
-    assert isinstance(client.upgrade(token, lease_ms=5000), Held)
+    token = client.share(ttl_ms=60_000)
+    assert isinstance(client.upgrade(token, ttl_ms=5000), Held)
     assert 59_000 < world.pttl() <= 60_000
 
 
 def test_resent_upgrade_changes_nothing_and_never_shortens(world: World) -> None:
     client = world.client()
     token = client.share()
-    first = client.upgrade(token, lease_ms=60_000)
-    again = client.upgrade(token, lease_ms=5000)
+    first = client.upgrade(token, ttl_ms=60_000)
+    again = client.upgrade(token, ttl_ms=5000)
     assert isinstance(first, Held) and isinstance(again, Held)
     assert again.fence == first.fence and world.pttl() > 59_000
     assert world.keys() == {world.lock.k, world.lock.f}
-    assert isinstance(client.upgrade(token, lease_ms=90_000, queues=False), Held)
+    assert isinstance(client.upgrade(token, ttl_ms=90_000, queues=False), Held)
     assert world.pttl() > 89_000
 
 
@@ -112,15 +112,15 @@ def test_late_copy_of_an_upgrade_after_the_release_changes_nothing(world: World)
 def test_late_copy_of_the_acquire_does_not_undo_the_upgrade(world: World) -> None:
     client = world.client()
     token = client.share()
-    client.upgrade(token, lease_ms=60_000)
-    assert isinstance(client.read(token, lease_ms=1000), Held)
+    client.upgrade(token, ttl_ms=60_000)
+    assert isinstance(client.read(token, ttl_ms=1000), Held)
     assert client.extend_shared(token, 1000) == 1
     assert world.holder() == token and world.pttl() > 59_000 and world.readers() == {}
 
 
 def test_upgrade_waits_at_the_head_and_goes_on_reading(world: World) -> None:
     client, other, writer = (world.client() for _ in range(3))
-    token, rest = client.share(lease_ms=60_000), other.share(lease_ms=20_000)
+    token, rest = client.share(ttl_ms=60_000), other.share(ttl_ms=20_000)
     writer.wait()
     before = world.now_us()
     reply = client.upgrade(token)
@@ -147,10 +147,10 @@ def test_resent_upgrade_that_waits_keeps_its_place_and_ticket(world: World) -> N
 
 def test_last_other_reader_hands_over_to_the_upgrade(world: World) -> None:
     client, other, third, writer = (world.client() for _ in range(4))
-    token, rest = client.share(lease_ms=2000), other.share()
+    token, rest = client.share(ttl_ms=2000), other.share()
     last = third.share()
     behind = writer.wait()
-    wait_to_upgrade(client, token, claim_ms=3000)
+    wait_to_upgrade(client, token, provisional_ms=3000)
     fence = int(world.admin.cmd("GET", world.lock.f))
     assert other.release(rest) == (1, 0) and world.holder() == SHARED
     client.messages(), writer.messages()
@@ -167,9 +167,9 @@ def test_last_other_reader_hands_over_to_the_upgrade(world: World) -> None:
 def test_granted_upgrade_keeps_what_is_left_of_its_lease(world: World) -> None:
     # The claim is shorter: what the reader relies on must not be cut.
     client, other, writer = (world.client() for _ in range(3))
-    token, rest = client.share(lease_ms=60_000), other.share()
+    token, rest = client.share(ttl_ms=60_000), other.share()
     behind = writer.wait()
-    wait_to_upgrade(client, token, claim_ms=1000)
+    wait_to_upgrade(client, token, provisional_ms=1000)
     writer.messages()
     assert other.release(rest) == (2, 0)
     assert 59_000 < world.pttl() <= 60_000
@@ -182,7 +182,7 @@ def test_upgrade_gets_in_when_the_other_reader_has_ended(world: World) -> None:
     token, over = client.share(), crashed.share()
     wait_to_upgrade(client, token)
     world.end_lease(over)
-    assert isinstance(client.upgrade(token, lease_ms=20_000), Held)
+    assert isinstance(client.upgrade(token, ttl_ms=20_000), Held)
     assert world.holder() == token and world.queue() == [] and client.messages() == []
     assert crashed.extend_shared(over) == 0
 
@@ -271,7 +271,7 @@ def test_queued_upgrade_behind_an_exclusive_holder_is_dropped(world: World) -> N
 def test_dead_waiter_to_upgrade_goes_on_reading(world: World) -> None:
     # Its connection may only be broken for a moment: the lease is what counts.
     client, second, writer = (world.client() for _ in range(3))
-    token, other = client.share(lease_ms=20_000), second.share(lease_ms=60_000)
+    token, other = client.share(ttl_ms=20_000), second.share(ttl_ms=60_000)
     behind = writer.wait()
     wait_to_upgrade(client, token)
     client.die()
@@ -287,7 +287,7 @@ def test_dead_waiter_to_upgrade_goes_on_reading(world: World) -> None:
 
 def test_refused_publish_keeps_the_upgrade_in_its_place(world: World) -> None:
     client, second = world.client(), world.client()
-    token, other = client.share(lease_ms=20_000), second.share(lease_ms=60_000)
+    token, other = client.share(ttl_ms=20_000), second.share(ttl_ms=60_000)
     wait_to_upgrade(client, token)
     queue = world.admin.cmd("ZRANGE", world.lock.q, 0, -1, "WITHSCORES")
     with world.user("~*", "resetchannels", "+@all") as limited:
@@ -311,9 +311,9 @@ def test_newcomers_wait_behind_an_upgrade_and_siblings_do_not(world: World) -> N
 
 def test_upgrade_at_the_head_is_told_how_long_the_others_may_read(world: World) -> None:
     client, second, third = (world.client() for _ in range(3))
-    token = client.share(lease_ms=90_000)
-    second.share(lease_ms=20_000)
-    last = third.share(lease_ms=60_000)
+    token = client.share(ttl_ms=90_000)
+    second.share(ttl_ms=20_000)
+    last = third.share(ttl_ms=60_000)
     wait_to_upgrade(client, token)
     assert third.release(last) == (1, 0)
     (head,) = client.messages()

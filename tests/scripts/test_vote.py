@@ -13,19 +13,19 @@ import pytest
 
 from support.resp import Argument
 
-from .harness import LEASE_MS, Busy, Client, Held, World
+from .harness import TTL_MS, Busy, Client, Held, World
 
 State = Callable[[World], None]
 
 
-def ask(client: Client, script: str, token: str, *, lease_ms: int = LEASE_MS) -> Any:
+def ask(client: Client, script: str, token: str, *, ttl_ms: int = TTL_MS) -> Any:
     lock = client.lock
-    args: list[Argument] = [token, lease_ms, "", "", client.world.prefix]
+    args: list[Argument] = [token, ttl_ms, "", "", client.world.prefix]
     return client.world.run(lock.script(script), [*lock.keys, lock.w], *args)
 
 
-def vote(client: Client, token: str, *, lease_ms: int = LEASE_MS) -> Any:
-    return ask(client, "vote", token, lease_ms=lease_ms)
+def vote(client: Client, token: str, *, ttl_ms: int = TTL_MS) -> Any:
+    return ask(client, "vote", token, ttl_ms=ttl_ms)
 
 
 def held(world: World) -> None:
@@ -52,19 +52,19 @@ def marked(world: World) -> None:
 
 
 def foreign(world: World) -> None:
-    world.admin.cmd("SET", world.lock.k, "of another library", "PX", LEASE_MS)
+    world.admin.cmd("SET", world.lock.k, "of another library", "PX", TTL_MS)
 
 
 def of_another_type(world: World) -> None:
     world.may_disagree = True
     world.admin.cmd("HSET", world.lock.k, "owner", 1)
-    world.admin.cmd("PEXPIRE", world.lock.k, LEASE_MS)
+    world.admin.cmd("PEXPIRE", world.lock.k, TTL_MS)
 
 
 def test_free_lock_is_taken_for_the_lease(world: World) -> None:
     client = world.client()
     token = client.token()
-    assert vote(client, token, lease_ms=5000) == 1
+    assert vote(client, token, ttl_ms=5000) == 1
     assert world.holder() == token and 4000 < world.pttl() <= 5000
     assert world.keys() == {world.lock.k}, "no fence, and nothing else"
     assert client.release(token)[0] == 1 and world.keys() == set()
@@ -93,8 +93,8 @@ def test_lock_that_is_not_simply_free_is_left_to_acquire(world: World, state: St
 def test_repetition_changes_nothing(world: World) -> None:
     client = world.client()
     token = client.token()
-    assert vote(client, token, lease_ms=20_000) == 1
-    late = vote(client, token, lease_ms=5000)
+    assert vote(client, token, ttl_ms=20_000) == 1
+    late = vote(client, token, ttl_ms=5000)
     assert isinstance(late, list) and late[0] == 1, "it is held"
     assert world.pttl() > 15_000 and world.holder() == token
     assert isinstance(client.try_acquire(token), Held)
@@ -105,7 +105,7 @@ def test_vote_is_a_hold_like_any_other(world: World) -> None:
     token = client.token()
     assert vote(client, token) == 1
     assert isinstance(other.try_acquire(other.token()), Busy)
-    assert client.extend(token, 60_000) == 1 and world.pttl() > LEASE_MS
+    assert client.extend(token, 60_000) == 1 and world.pttl() > TTL_MS
     waiting = other.wait()
     assert client.release(token)[0] == 2 and world.holder() == waiting
 

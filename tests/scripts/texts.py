@@ -27,8 +27,8 @@ TURN: tuple[Argument, ...] = (-1, 150, 1)
 NEVER: tuple[Argument, ...] = (0, 150, 1)
 SHARED = "rl:shared"
 
-LEASE_MS = 30_000
-CLAIM_MS = 3_000
+TTL_MS = 30_000
+PROVISIONAL_MS = 3_000
 NO_LIMIT = 9_999_999_999_999
 QUEUE_TTL_MS = 600_000
 FENCE_TTL_MS = 3_600_000

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "judge.h"
+#include "checker.h"
 
 namespace redlatch::sim {
 
@@ -40,11 +40,11 @@ void Beliefs::look() {
   }
 }
 
-void Beliefs::judge() {
-  for (auto &[name, entry] : names_) judge(name, entry);
+void Beliefs::check() {
+  for (auto &[name, entry] : names_) check(name, entry);
 }
 
-void Beliefs::judge(const std::string &name, Name &entry) {
+void Beliefs::check(const std::string &name, Name &entry) {
   const Belief *first = nullptr;  // the last holder to which exclusion is promised
   for (auto at = entry.beliefs.begin(); at != entry.beliefs.end();) {
     Belief &belief = *at;
@@ -64,8 +64,8 @@ void Beliefs::judge(const std::string &name, Name &entry) {
       verdict_.broken("a lost lease never comes back", name + ": " + shown(belief.holder));
     }
     const bool is_alone = first == nullptr || may_share(first->holder, belief.holder);
-    if (!is_alone && !belief.holder.is_excused && !judge_->is_let_off(name, first->holder) &&
-        !judge_->is_let_off(name, belief.holder)) {
+    if (!is_alone && !belief.holder.is_excused && !checker_->is_let_off(name, first->holder) &&
+        !checker_->is_let_off(name, belief.holder)) {
       verdict_.broken("two never believe at once",
                       name + ": " + shown(first->holder) + " and " + shown(belief.holder));
     }
@@ -80,10 +80,10 @@ void Beliefs::begin(const std::string &name, Holder holder) {
   if (holder.is_excused) excused_.insert(holder.token);  // also for later local hand-offs
   if (holder.lease) {
     stats_.grants++;
-    judge_fence(name, entry, holder);
+    check_fence(name, entry, holder);
     entry.pass_count = entry.last_token == holder.token ? entry.pass_count + 1 : 0;
     entry.last_token = holder.token;
-    if (holder.local_burst >= 0 && entry.pass_count > holder.local_burst) {
+    if (holder.max_local_handoffs >= 0 && entry.pass_count > holder.max_local_handoffs) {
       verdict_.broken("a lock is passed on no more often than allowed",
                       name + ": " + shown(holder));
     }
@@ -94,7 +94,7 @@ void Beliefs::begin(const std::string &name, Holder holder) {
 }
 
 // Readers may have the same fence, and so may all holds of an owner.
-void Beliefs::judge_fence(const std::string &name, Name &entry, const Holder &holder) {
+void Beliefs::check_fence(const std::string &name, Name &entry, const Holder &holder) {
   if (!holder.has_fence) return;
   const int64_t fence = holder.lease->fence;
   if (const auto found = forged_.find(holder.token); found != forged_.end()) {
@@ -104,12 +104,13 @@ void Beliefs::judge_fence(const std::string &name, Name &entry, const Holder &ho
     }
     return;
   }
-  const bool was_let_off = std::exchange(entry.is_fence_let_off, judge_->is_let_off(name, holder));
+  const bool was_let_off =
+      std::exchange(entry.is_fence_let_off, checker_->is_let_off(name, holder));
   const bool may_be_same = holder.mode == protocol::Mode::kRead ||
                            (!holder.owner.empty() && holder.owner == entry.last_owner);
-  const bool is_judged =
+  const bool is_checked =
       !holder.is_attached && !holder.is_excused && !was_let_off && !entry.is_fence_let_off;
-  if (is_judged && (may_be_same ? fence < entry.last_fence : fence <= entry.last_fence)) {
+  if (is_checked && (may_be_same ? fence < entry.last_fence : fence <= entry.last_fence)) {
     verdict_.broken("fences rise",
                     name + ": " + shown(holder) + " after " + std::to_string(entry.last_fence));
   }
@@ -126,7 +127,7 @@ void Beliefs::change(const lock::Lease &lease, protocol::Mode mode) {
     belief.holder.mode = mode;
     trace_.say(schedule_.now(), "%s: %s %s", lease.name.c_str(), shown(belief.holder).c_str(),
                mode == protocol::Mode::kRead ? "reads" : "writes");
-    if (mode == protocol::Mode::kWrite) judge_fence(found->first, found->second, belief.holder);
+    if (mode == protocol::Mode::kWrite) check_fence(found->first, found->second, belief.holder);
   }
 }
 
@@ -179,7 +180,7 @@ void Beliefs::forged(const std::string &token, Nanos until, int64_t highest_fenc
     for (const auto &[name, entry] : names_) {
       for (const Belief &belief : entry.beliefs) {
         const bool is_true = belief.holder.token != token || !is_held(belief);
-        if (is_true || judge_->was_granted(token)) continue;
+        if (is_true || checker_->was_granted(token)) continue;
         verdict_.broken("a forged grant is believed for a provisional lease at most",
                         name + ": " + shown(belief.holder));
       }

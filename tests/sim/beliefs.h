@@ -21,7 +21,7 @@
 
 namespace redlatch::sim {
 
-class Judge;
+class Checker;
 
 class Beliefs {
  public:
@@ -34,9 +34,9 @@ class Beliefs {
     std::shared_ptr<lock::Lease> lease;  // nullptr for another library, which uses `deadline`
     Nanos deadline = 0;
     std::string token;
-    bool is_excused = false;  // exclusion is not promised to it
-    Nanos end = kNever;       // of its max_hold, by its own clock
-    int local_burst = -1;     // the limit of local hand-offs before it; -1: not judged
+    bool is_excused = false;      // exclusion is not promised to it
+    Nanos end = kNever;           // of its max_hold, by its own clock
+    int max_local_handoffs = -1;  // the limit of local hand-offs before it; -1: not checked
     protocol::Mode mode = protocol::Mode::kWrite;
     std::string owner{};       // of a reentrant lock; '' otherwise
     bool is_attached = false;  // an attach does not return the fence of the lease
@@ -46,7 +46,7 @@ class Beliefs {
   // Called before a client acts: a lease that has ended by now must not be held again.
   void look();
   // Called after a client has acted: checks exclusion and the other rules of holders.
-  void judge();
+  void check();
 
   void begin(const std::string &name, Holder holder);
   bool is_known(const lock::Lease &lease) const;
@@ -66,8 +66,8 @@ class Beliefs {
   // after `until`, and only if the server can have issued its fence by then.
   void forged(const std::string &token, Nanos until, int64_t highest_fence);
 
-  // Set the judge, which knows what is promised.
-  void judge_by(const Judge &judge) { judge_ = &judge; }
+  // Set the checker, which knows what is promised.
+  void set_checker(const Checker &checker) { checker_ = &checker; }
 
   // Visit each holder whose client has not ended the lease, even if its deadline has passed.
   void for_each(
@@ -88,14 +88,14 @@ class Beliefs {
   };
 
   bool is_held(const Belief &belief) const;
-  void judge(const std::string &name, Name &entry);
-  void judge_fence(const std::string &name, Name &entry, const Holder &holder);
+  void check(const std::string &name, Name &entry);
+  void check_fence(const std::string &name, Name &entry, const Holder &holder);
 
   Schedule &schedule_;
   Stats &stats_;
   Trace &trace_;
   Verdict &verdict_;
-  const Judge *judge_ = nullptr;
+  const Checker *checker_ = nullptr;
   std::map<std::string, Name> names_;
   std::set<std::string> excused_;  // tokens
   struct Forged {

@@ -84,18 +84,18 @@ lock::AcquireOptions Caller::options() {
   const int64_t low = plan.lease_min / kMs;
   const int64_t high = random_.chance(600) ? std::min<int64_t>(plan.lease_max / kMs, low + 400)
                                            : plan.lease_max / kMs;
-  options.lease = random_.between(low, std::max(low, high)) * kMs;
+  options.ttl = random_.between(low, std::max(low, high)) * kMs;
   options.is_renewed = random_.chance(plan.is_of_rates() ? 100 : 850);
   options.is_confirmed = random_.chance(100);
-  options.local_burst =
-      random_.chance(600) ? kDefaultLocalBurst : static_cast<int>(random_.between(0, 3));
-  if (context_.plan.kills_crowds()) options.local_burst = 0;
+  options.max_local_handoffs =
+      random_.chance(600) ? kDefaultLocalHandoffs : static_cast<int>(random_.between(0, 3));
+  if (context_.plan.kills_crowds()) options.max_local_handoffs = 0;
   if (random_.chance(200)) options.label = "deploy";
-  if (plan.foreign_burst > 0) {
-    options.foreign = {plan.foreign_burst, kDefaultForeignWindowMs};
+  if (plan.yield_every > 0) {
+    options.yield_policy = {plan.yield_every, kDefaultYieldMs};
   }
   if (plan.has(Fault::kMaxHold) && random_.chance(150)) {
-    options.max_hold = random_.between(options.lease / 4 + 1, 2 * options.lease);
+    options.max_hold = random_.between(options.ttl / 4 + 1, 2 * options.ttl);
   }
   if (plan.is_shared()) share(options);
   return options;
@@ -135,7 +135,7 @@ void Caller::cancel() {
 }
 
 // Rule: a wait ends within its limit. A process that was paused may be late.
-void Caller::judge_wait(const Request &request) {
+void Caller::check_wait(const Request &request) {
   const Nanos took = context_.schedule.now() - asked_at_;
   const Nanos limit = request.wait_ms * kMs + request.wait_ms * kMs / 100 + kWaitSlack;
   if (request.wait_ms <= 0 || context_.plan.has(Fault::kPause) || took <= limit) return;
@@ -146,7 +146,7 @@ void Caller::judge_wait(const Request &request) {
 
 void Caller::on_acquired() {
   const auto request = std::exchange(request_, nullptr);
-  if (request->op == Request::Op::kAcquire) judge_wait(*request);
+  if (request->op == Request::Op::kAcquire) check_wait(*request);
   if (request->status.load() != Status::kOk) return think();
   lease_ = request->lease;
   if (request->options.max_hold > 0) context_.stats.inject(Fault::kMaxHold, true);
@@ -160,7 +160,7 @@ bool Caller::take(const GivenLease &given) {
   context_.stats.inject(Fault::kAttach, true);
   start(Request::Op::kAttach, &Caller::on_acquired, [&](Request &request) {
     request.name = given.name;
-    request.inquiry->token = given.token;
+    request.arguments->token = given.token;
     request.options = std::move(chosen);
     request.options.mode = protocol::Mode::kWrite;  // the attach sets the real one
     request.options.owner.clear();
@@ -180,20 +180,21 @@ void Caller::hold() {
   const bool is_handed_over = context_.plan.scenario == Scenario::kHandover && random_.chance(600);
   if (is_handed_over) return later(time / 2, &Caller::detach);
   if (random_.chance(80)) return later(time / 2, &Caller::give_back);
-  const int climb_chance = 10 * context_.plan.climb_percent;
-  if (climb_chance > 0 && random_.chance(climb_chance)) return later(time / 2, &Caller::climb);
+  const int mode_change_chance = 10 * context_.plan.mode_change_percent;
+  if (mode_change_chance > 0 && random_.chance(mode_change_chance))
+    return later(time / 2, &Caller::change_mode);
   later(time, &Caller::release);
 }
 
 // From reading to writing, or back.
-void Caller::climb() {
+void Caller::change_mode() {
   if (!lease_) return think();
   const bool is_up = lease_->mode.load() == protocol::Mode::kRead;
   const int64_t kind = random_.between(0, 99);
   const int64_t limit_ms = random_.between(20, 5'000);
   asked_at_ = context_.schedule.now();
   const auto op = is_up ? Request::Op::kUpgrade : Request::Op::kDowngrade;
-  start(op, &Caller::on_climbed, [&](Request &request) {
+  start(op, &Caller::on_mode_changed, [&](Request &request) {
     request.lease = lease_;
     // Two polling clients that wait for each other get no deadlock status.
     const int64_t longest_ms = client_.is_polling() ? limit_ms : -1;
@@ -205,16 +206,16 @@ void Caller::climb() {
 }
 
 // After a deadlock the caller releases its read lock at once, so that the other reader can upgrade.
-void Caller::on_climbed() {
+void Caller::on_mode_changed() {
   const auto request = std::exchange(request_, nullptr);
-  if (request->op == Request::Op::kUpgrade) judge_wait(*request);
+  if (request->op == Request::Op::kUpgrade) check_wait(*request);
   turn_++;
   const bool is_in_the_way = request->status.load() == Status::kDeadlock;
   const bool goes_back = !is_in_the_way && random_.chance(200);
   const bool is_long = context_.is_working && random_.chance(50);
   const Nanos longest = is_long ? context_.plan.lease_max : context_.plan.hold_max / 2;
   const Nanos time = is_in_the_way ? 0 : random_.between(0, longest);
-  later(time, goes_back ? &Caller::climb : &Caller::release);
+  later(time, goes_back ? &Caller::change_mode : &Caller::release);
 }
 
 // Other ways than a release.
@@ -229,7 +230,7 @@ void Caller::give_back() {
     });
   }
   if (way >= 8 && context_.plan.has(Fault::kAttach)) return detach();
-  client_.abandon(*std::exchange(lease_, nullptr));
+  client_.release_async(*std::exchange(lease_, nullptr));
   think();
 }
 

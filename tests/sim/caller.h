@@ -50,13 +50,13 @@ class Caller {
   void force();
   template <class Fill>
   void start(lock::Request::Op op, void (Caller::*then)(), const Fill &fill);
-  void judge_wait(const lock::Request &request);
+  void check_wait(const lock::Request &request);
   void on_acquired();
   void on_extended();
   void on_other();
   void hold();
-  void climb();
-  void on_climbed();
+  void change_mode();
+  void on_mode_changed();
   void give_back();
   void detach();
   void on_detached();

@@ -85,7 +85,7 @@ void Client::tell(const char *what, const lock::Request &request) {
   context_.trace.say(
       context_.schedule.now(), "client %d %s %s of %s, wait %lld, lease %lld ms: %d %s", slot_,
       what, kOps[static_cast<size_t>(request.op)], name.c_str(),
-      static_cast<long long>(request.wait_ms), static_cast<long long>(request.options.lease / kMs),
+      static_cast<long long>(request.wait_ms), static_cast<long long>(request.options.ttl / kMs),
       static_cast<int>(request.status.load()), request.message.c_str());
 }
 
@@ -131,8 +131,8 @@ void Client::cancel(lock::Request &request) {
   call([&](lock::LockService &service, Nanos now) { (void)service.cancel(request, now); });
 }
 
-void Client::abandon(lock::Lease &lease) {
-  call([&](lock::LockService &service, Nanos now) { service.abandon(lease, now); });
+void Client::release_async(lock::Lease &lease) {
+  call([&](lock::LockService &service, Nanos now) { service.release_async(lease, now); });
 }
 
 bool Client::is_held(const lock::Lease &lease) const {
@@ -147,7 +147,7 @@ void Client::shut_down() {
 
 void Client::send(size_t node, std::span<const std::string_view> argv) {
   const CoreMemory::Pause pause;
-  context_.judge.sent(node, slot_, argv);
+  context_.checker.sent(node, slot_, argv);
   wires_[node]->out.emplace_back(argv);
 }
 
@@ -174,7 +174,7 @@ void Client::finished(lock::Request &request) {
       if (is_ok) context_.beliefs.change(*request.lease, protocol::Mode::kWrite);
       [[fallthrough]];
     default:
-      if (is_ok) context_.judge.succeeded(request);
+      if (is_ok) context_.checker.succeeded(request);
       break;
   }
   // The product's message for a reply that it cannot read.
@@ -193,7 +193,7 @@ void Client::believe(const lock::Request &request) {
   holder.mode = request.lease->mode;
   if (request.options.format == protocol::Format::kHash) holder.owner = request.options.owner;
   holder.is_attached = request.op == lock::Request::Op::kAttach;
-  context_.judge.granted(request, heard_at_, holder);
+  context_.checker.granted(request, last_reply_at_, holder);
   context_.beliefs.begin(request.lease->name, std::move(holder));
   given_up_.erase(request.lease->token);
 }
@@ -214,10 +214,10 @@ void Client::lease_ended(lock::Lease &lease) {
 
 void Client::settle() {
   // A local hand-off has erased its token from given_up_: it is held, and may be renewed.
-  for (const std::string &token : given_up_) context_.judge.given_up(token);
+  for (const std::string &token : given_up_) context_.checker.given_up(token);
   given_up_.clear();
-  context_.beliefs.judge();
-  context_.judge.judge_client(slot_);
+  context_.beliefs.check();
+  context_.checker.check_client(slot_);
   for (const auto &wire : wires_) {
     if (std::exchange(wire->is_dropped, false)) {
       disconnect(*wire);
@@ -349,7 +349,7 @@ void Client::finish_connect(Wire &wire) {
   if (!wire.opening->has_messages() && wire.messages_link != 0) {
     context_.network.close(std::exchange(wire.messages_link, 0), Network::Ending::kSoon);
   }
-  judge_opening(wire);
+  check_opening(wire);
   const CoreMemory::Scope scope;
   const ServerFacts facts = wire.opening->facts();
   end_opening(wire);
@@ -359,7 +359,7 @@ void Client::finish_connect(Wire &wire) {
                      slot_, wire.node, facts.run_id.c_str(),
                      static_cast<long long>(facts.age.uptime_s));
   if (!wire.run_id.empty() && wire.run_id != facts.run_id) {
-    context_.judge.learnt_of_restart(wire.node, service_->channel());
+    context_.checker.learnt_of_restart(wire.node, service_->channel());
   }
   wire.run_id = facts.run_id;
   call([&](lock::LockService &service, Nanos now) { service.on_connected(wire.node, facts, now); });
@@ -368,7 +368,7 @@ void Client::finish_connect(Wire &wire) {
 }
 
 // Two dials, two handshakes, an identity and a probe, and the error of the clock.
-void Client::judge_openings() const {
+void Client::check_openings() const {
   const Nanos limit = 6 * context_.plan.timeout + context_.plan.timeout / 10 + kSecond;
   for (const auto &wire : wires_) {
     const Nanos begin = std::max(wire->opened_at, paused_until_);
@@ -378,7 +378,7 @@ void Client::judge_openings() const {
 }
 
 // What it found out is true, unless the server has ended the connection since.
-void Client::judge_opening(const Wire &wire) {
+void Client::check_opening(const Wire &wire) {
   const ServerFacts &facts = wire.opening->facts();
   const uint64_t messages = wire.messages_link != 0 ? wire.messages_link : wire.link;
   const auto broken = [&](std::string_view rule) {
@@ -461,7 +461,7 @@ void Client::take(Wire &wire, uint64_t link, const Messages &messages) {
     call([&](lock::LockService &service, Nanos now) {
       switch (message.kind) {
         case Message::Kind::kReply: {
-          if (!is_resuming_) heard_at_ = context_.schedule.now();
+          if (!is_resuming_) last_reply_at_ = context_.schedule.now();
           const CoreMemory::Pause pause;
           const ReplyView view(message.value);
           const CoreMemory::Scope scope;

@@ -34,7 +34,7 @@ class Client : private lock::Output {
   // Calls of users.
   void start(const RequestPtr &request, std::function<void()> done);
   void cancel(lock::Request &request);
-  void abandon(lock::Lease &lease);
+  void release_async(lock::Lease &lease);
   bool is_held(const lock::Lease &lease) const;
   // The process shuts the client down.
   void shut_down();
@@ -56,7 +56,7 @@ class Client : private lock::Output {
   uint64_t messages_link(size_t node) const { return wires_[node]->messages_link; }
 
   // Check that no opening lasts too long.
-  void judge_openings() const;
+  void check_openings() const;
 
   int slot() const { return slot_; }
   // True if its user may not subscribe, so that it has to poll.
@@ -124,7 +124,7 @@ class Client : private lock::Output {
   void finish_connect(Wire &wire);
   void fail_connect(Wire &wire, const Outcome &why);
   void end_opening(Wire &wire);
-  void judge_opening(const Wire &wire);
+  void check_opening(const Wire &wire);
   void arm();
   void on_time(uint64_t number);
   void take(Wire &wire, uint64_t link, const Messages &messages);
@@ -141,7 +141,7 @@ class Client : private lock::Output {
   std::unique_ptr<lock::LockService> service_;
   const std::shared_ptr<bool> is_alive_;  // events outlive the client
 
-  Nanos heard_at_ = 0;  // last reply that no pause of this process has delayed
+  Nanos last_reply_at_ = 0;  // last reply that no pause of this process has delayed
   bool is_resuming_ = false;
   Nanos timer_at_ = kNever;  // of the pending timer event
   uint64_t timer_number_ = 0;

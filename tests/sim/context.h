@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "beliefs.h"
-#include "judge.h"
+#include "checker.h"
 #include "network.h"
 #include "plan.h"
 #include "schedule.h"
@@ -31,7 +31,7 @@ struct Context {
   Trace &trace;
   Verdict &verdict;
   Beliefs &beliefs;
-  Judge &judge;
+  Checker &checker;
   const std::vector<Slot> &slots;  // processes
 
   bool is_working = true;  // callers begin new work

@@ -4,9 +4,9 @@
 // World: injects faults into clients, connections and nodes.
 //
 // The clocks of less than half of several nodes are stepped, because nothing would be promised
-// otherwise. Exclusion is not judged for a lease without a majority of votes that were not
-// forgotten (by a node without a guard, or without a restart). With one server it is not judged for
-// the present holders when the server loses its data at once, or when its clock is stepped.
+// otherwise. Exclusion is not checked for a lease without a majority of votes that were not
+// forgotten (by a node without a guard, or without a restart). With one server it is not checked
+// for the present holders when the server loses its data at once, or when its clock is stepped.
 #include <openssl/evp.h>
 
 #include <algorithm>
@@ -264,7 +264,7 @@ void World::kill_crowd() {
 // format.
 void World::forge() {
   Server &server = *servers_.front();
-  const auto waiters = judge_->waiters();
+  const auto waiters = checker_->waiters();
   stats_.inject(Fault::kForge, !waiters.empty());
   if (waiters.empty()) return;
   const auto &[lock, member] = waiters[random_.below(waiters.size())];
@@ -273,9 +273,9 @@ void World::forge() {
                                         9'007'199'254'740'992};
   const size_t which = random_.below(std::size(kFences));
   const int64_t fence = which < 3 ? server.now_us() + kFences[which] : kFences[which];
-  const int64_t claim_ms = random_.chance(500) ? 99'999 : random_.between(1, 9'999);
+  const int64_t provisional_ms = random_.chance(500) ? 99'999 : random_.between(1, 9'999);
   char numbers[64];
-  snprintf(numbers, sizeof numbers, "%05lld%016lld%013lld", static_cast<long long>(claim_ms),
+  snprintf(numbers, sizeof numbers, "%05lld%016lld%013lld", static_cast<long long>(provisional_ms),
            static_cast<long long>(fence), static_cast<long long>(now_ms - random_.between(0, 50)));
   const std::string message = "g" + request_of(member) + numbers + check_of(lock);
   trace_.say(schedule_.now(), "forged for %s of %s: %s", member.c_str(), lock.c_str(),
@@ -387,7 +387,7 @@ void World::crash(size_t node, Nanos down_for, Fault fault) {
   schedule_.in(down_for, [this, node, &server, fault] {
     if (std::find(gone_.begin(), gone_.end(), node) != gone_.end()) return;
     const bool keeps_data = fault == Fault::kServerCrash;
-    if (!keeps_data) judge_->forgets(node, fault);
+    if (!keeps_data) checker_->forgets(node, fault);
     trace_.say(schedule_.now(), "node %zu starts %s", node, keeps_data ? "again" : "empty");
     server.restart(keeps_data);
   });
@@ -397,21 +397,21 @@ void World::crash(size_t node, Nanos down_for, Fault fault) {
 // release.
 void World::forget(size_t node) {
   if (!servers_[node]->is_up()) return;
-  const auto locks = judge_->held_at(node);
+  const auto locks = checker_->held_at(node);
   stats_.inject(Fault::kForget, !locks.empty());
   if (locks.empty() || random_.chance(600)) {
     trace_.say(schedule_.now(), "node %zu forgets all", node);
-    judge_->forgets(node, Fault::kForget);
+    checker_->forgets(node, Fault::kForget);
     return servers_[node]->forget();
   }
   const std::string &lock = locks[random_.below(locks.size())];
   const bool is_everywhere = random_.chance(200);
   trace_.say(schedule_.now(), "node %zu forgets %s%s", node, lock.c_str(),
              is_everywhere ? ", as all do" : "");
-  if (is_everywhere) judge_->is_taken(lock);
+  if (is_everywhere) checker_->is_taken(lock);
   for (size_t i = 0; i < servers_.size(); i++) {
     if (i != node && !is_everywhere) continue;
-    judge_->evicts(i, lock);
+    checker_->evicts(i, lock);
     servers_[i]->evict(lock);
   }
 }
@@ -430,7 +430,7 @@ void World::step_clock(Fault fault, size_t node) {
     by += 5 * kSecond + (is_far ? 2 * plan_.restart_guard : 0);
   }
   server.step_clock(by);
-  judge_->stepped(node, by);
+  checker_->stepped(node, by);
 }
 
 void World::calm() {

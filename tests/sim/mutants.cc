@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "all_scripts.h"
-#ifdef REDLATCH_ENGINE_MUTANTS
+#ifdef REDLATCH_CORE_MUTANTS
 #include "defect.h"
 #endif
 
@@ -48,15 +48,15 @@ constexpr Mutant kMutants[] = {
     {"dead-waiter", "a waiter without receivers is granted the lock", Scenario::kGeneral, true, 3,
      "if type(receivers) == 'table' or receivers == 0 then", "if type(receivers) == 'table' then"},
     {"no-turn", "others are left no turn where they are about", Scenario::kGeneral, true, 9,
-     "if burst > 0 or missed <= 6 then", "if burst > 0 then"},
+     "if yield_every > 0 or missed <= 6 then", "if yield_every > 0 then"},
     {"taken-turn", "a turn that is left to others is taken", Scenario::kGeneral, true, 3,
      "if not holder and not window and redis.call('EXISTS', Q) == 0 then",
      "if not holder and redis.call('EXISTS', Q) == 0 then"},
-    {"unannounced-claim", "who stands behind a claim is not told of it", Scenario::kHeir, false,
-     109, "string.format('%05d', (left < 0 or",
+    {"unannounced-provisional", "the waiter behind a provisional lease is not notified of it",
+     Scenario::kHeir, false, 109, "string.format('%05d', (left < 0 or",
      "string.format('%05d', (granted > 0 or left < 0 or"},
     {"no-deadline", "a waiter is granted the lock after its wait", Scenario::kGeneral, true, 4,
-     "(claim > 0 and deadline >= now)", "(claim > 0)"},
+     "(provisional > 0 and deadline >= now)", "(provisional > 0)"},
     {"publish-error", "an error of PUBLISH is read as: the waiter is dead", Scenario::kGeneral,
      true, 2, "if type(receivers) == 'table' then\nredis.call('ZADD', Q, head[2], member)",
      "if type(receivers) == 'table' then\nreceivers = 0\nelseif false then"},
@@ -71,8 +71,8 @@ constexpr Mutant kMutants[] = {
      "local minted = string.format('%016d', us)\n",
      "us = 0\nlocal minted = string.format('%016d', 32)\n"},
     {"outside-fence", "a hand-over leaves it to another command to count the fence",
-     Scenario::kGeneral, true, 1, "local ms = is_me and tonumber(lease) or claim\n",
-     "local ms = is_me and tonumber(lease) or claim\n"
+     Scenario::kGeneral, true, 1, "local ms = is_me and tonumber(lease) or provisional\n",
+     "local ms = is_me and tonumber(lease) or provisional\n"
      "if mode == 'x' and not fence then\n"
      "local last = tonumber(redis.call('GET', F) or 0)\n"
      "fence = string.format('%016d', math.max(us, last + 32))\n"
@@ -88,8 +88,8 @@ constexpr Mutant kMutants[] = {
     {"endless-lease", "a lease has no end", Scenario::kGeneral, true, 1,
      "redis.call('SET', K, token, 'PX', ms)", "redis.call('SET', K, token)"},
     // For readers and writers.
-    {"upgrade-cuts", "an upgrade cuts its lease as a reader to the claim", Scenario::kReaders,
-     false, 1, "ms = math.max(ms, expiry - now)\n", ""},
+    {"upgrade-cuts", "an upgrade cuts its lease as a reader to the provisional lease",
+     Scenario::kReaders, false, 1, "ms = math.max(ms, expiry - now)\n", ""},
     {"upgrade-dead", "who does not hear of its upgrade is no reader any more", Scenario::kReaders,
      false, 4,
      "redis.call('ZADD', R, expiry, token)\n"
@@ -147,8 +147,8 @@ constexpr Mutant kMutants[] = {
      "readers = readers - 1"},
     {"hash-no-token", "whose hold an owner extends is not looked at", Scenario::kReentrant, false,
      1, "redis.call('ZSCORE', R, token .. owner) ~= false", "true"},
-#ifdef REDLATCH_ENGINE_MUTANTS
-#include "engine_mutants.inc"
+#ifdef REDLATCH_CORE_MUTANTS
+#include "core_mutants.inc"
 #endif
 };
 
@@ -188,7 +188,7 @@ const Mutant *outdated_mutant() {
 }
 
 void switch_on([[maybe_unused]] const Mutant *mutant) {
-#ifdef REDLATCH_ENGINE_MUTANTS
+#ifdef REDLATCH_CORE_MUTANTS
   // The mutants of the engine and the quorum are at the end of the list.
   const auto is_of_engine = [](const Mutant &other) { return !other.is_of_script(); };
   const auto *first = std::find_if(std::begin(kMutants), std::end(kMutants), is_of_engine);

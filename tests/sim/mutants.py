@@ -7,7 +7,7 @@ sources, where one at a time is switched on at run time.
     mutants.py CORE OUTPUT_DIR
 
 copies core/{base,timing,protocol,lock,quorum} to OUTPUT_DIR and changes there every place of
-ENGINE_MUTANTS; the product itself has no hooks. It also writes engine_mutants.inc, the list for
+CORE_MUTANTS; the product itself has no hooks. It also writes core_mutants.inc, the list for
 mutants.cc, and defect.h, the switch. Defects of the scripts need no copy: they are in mutants.cc.
 """
 
@@ -23,7 +23,7 @@ from mutants_quorum import QUORUM_MUTANTS
 
 FOLDERS = ("base", "timing", "protocol", "lock", "quorum")
 
-ENGINE_MUTANTS = (
+CORE_MUTANTS = (
     Mutant(
         "reply-lease",
         "the lease counts from the reply, not from the request",
@@ -88,13 +88,13 @@ ENGINE_MUTANTS = (
         ),
     ),
     Mutant(
-        "endless-burst",
+        "endless-handoffs",
         "a lock passes on inside its client without a limit",
         23,
         Edit(
             "timing/waiting.h",
-            "return burst.pass_count < limit &&",
-            "return (IS_ON || burst.pass_count < limit) &&",
+            "return local.count < limit &&",
+            "return (IS_ON || local.count < limit) &&",
         ),
     ),
     Mutant(
@@ -174,7 +174,7 @@ ENGINE_MUTANTS = (
         scenario="kHandover",
     ),
     Mutant(
-        "long-claim",
+        "long-provisional",
         "a pushed grant is believed for as long as the message says",
         1,
         Edit(
@@ -263,13 +263,13 @@ ENGINE_MUTANTS = (
         2,
         Edit(
             "lock/acquiring.cc",
-            "    record.foreign = front->options.foreign;\n  }\n",
-            "    record.foreign = front->options.foreign;\n"
+            "    record.yield_policy = front->options.yield_policy;\n  }\n",
+            "    record.yield_policy = front->options.yield_policy;\n"
             "    if (IS_ON && acquisition.is_queueable()) {\n"
             "      const bool is_limited = !record.is_shared && front->wait_ms > 0;\n"
             "      Identity &is = record.identity;\n"
             "      is.member = protocol::make_member(\n"
-            "          is.token, is.mode, std::min(ttl / kMs, kClaimMs),\n"
+            "          is.token, is.mode, std::min(ttl / kMs, kProvisionalMs),\n"
             "          is_limited ? std::max<Nanos>(front->due - now, 0) / kMs : -1);\n"
             "    }\n"
             "  }\n",
@@ -364,8 +364,8 @@ ENGINE_MUTANTS = (
         5,
         Edit(
             "lock/held_lease.h",
-            "return fence_ + handoffs_.pass_count;",
-            "return fence_ + (IS_ON ? 0 : handoffs_.pass_count);",
+            "return fence_ + handoffs_.count;",
+            "return fence_ + (IS_ON ? 0 : handoffs_.count);",
         ),
     ),
     Mutant(
@@ -434,7 +434,7 @@ def write(path: Path, text: str) -> None:
 
 
 def patched(file: str, text: str) -> str:
-    for number, mutant in enumerate(ENGINE_MUTANTS):
+    for number, mutant in enumerate(CORE_MUTANTS):
         for edit in mutant.edits:
             if edit.file != file:
                 continue
@@ -453,7 +453,7 @@ def patched(file: str, text: str) -> str:
 
 def table() -> str:
     lines = ["// Written by mutants.py. Do not edit."]
-    for mutant in ENGINE_MUTANTS:
+    for mutant in CORE_MUTANTS:
         scenario = mutant.scenario or "kGeneral"
         follows_seed = "false" if mutant.scenario else "true"
         lines.append(
@@ -477,7 +477,7 @@ struct Endless {};       // thrown where a defect would loop without end
 
 def main(core: Path, output: Path) -> None:
     known = {f"{folder}/{path.name}" for folder in FOLDERS for path in (core / folder).iterdir()}
-    for mutant in ENGINE_MUTANTS:
+    for mutant in CORE_MUTANTS:
         for edit in mutant.edits:
             if edit.file not in known:
                 sys.exit(f"mutants.py: {mutant.name}: there is no core/{edit.file}")
@@ -485,7 +485,7 @@ def main(core: Path, output: Path) -> None:
         for path in sorted((core / folder).glob("*.h")) + sorted((core / folder).glob("*.cc")):
             file = f"{folder}/{path.name}"
             write(output / file, patched(file, path.read_text()))
-    write(output / "engine_mutants.inc", table())
+    write(output / "core_mutants.inc", table())
     write(output / "defect.h", SWITCH)
 
 

@@ -94,17 +94,17 @@ QUORUM_MUTANTS = (
         2,
         Edit(
             "quorum/round.cc",
-            "  if (request && !request->is_finished()) engine.cancel(*request, now);",
+            "  if (request && !request->is_finished()) client.cancel(*request, now);",
             "  if (IS_ON && lease && lease->state.load() == Lease::kHeld) {\n"
             "    const Nanos until = lease->deadline.load();\n"
-            "    engine.abandon(*lease, now);\n"
+            "    client.release_async(*lease, now);\n"
             "    lease->state = Lease::kHeld;\n"
             "    lease->deadline = until;\n"
             "    vote.lease = lease;\n"
             "    vote.state = State::kYes;\n"
             "    return;\n"
             "  }\n"
-            "  if (request && !request->is_finished()) engine.cancel(*request, now);",
+            "  if (request && !request->is_finished()) client.cancel(*request, now);",
         ),
         Edit(
             "quorum/round.cc",
@@ -121,9 +121,9 @@ QUORUM_MUTANTS = (
         1,
         Edit(
             "quorum/round.cc",
-            "  if (request && !request->is_finished()) engine.cancel(*request, now);\n"
+            "  if (request && !request->is_finished()) client.cancel(*request, now);\n"
             "  if (!lease) return;\n",
-            "  if (!IS_ON && request && !request->is_finished()) engine.cancel(*request, now);\n"
+            "  if (!IS_ON && request && !request->is_finished()) client.cancel(*request, now);\n"
             "  if (!lease) return;\n",
         ),
         scenario="kRedlock",
@@ -342,7 +342,7 @@ QUORUM_MUTANTS = (
             "quorum/quorum_lease.cc",
             "  vote.fence.reset();\n  vote.why = {};\n",
             "  if (IS_ON && acquire.phase == Phase::kHeld) {\n"
-            "    vote.lease->deadline = timing::deadline_of(now, acquire.options.lease);\n"
+            "    vote.lease->deadline = timing::deadline_of(now, acquire.options.ttl);\n"
             "    if (auto *record = vote.lease->record) {\n"
             "      record->held().believed_ = vote.lease->deadline;\n    }\n"
             "  }\n"
@@ -384,7 +384,7 @@ QUORUM_MUTANTS = (
         Edit(
             "quorum/quorum_lease.cc",
             "    if (can_vote(node, now)) {\n",
-            "    if (can_vote(node, now) || (IS_ON && node.engine.is_up())) {\n",
+            "    if (can_vote(node, now) || (IS_ON && node.client.is_up())) {\n",
         ),
         scenario="kRedlockRestart",
     ),

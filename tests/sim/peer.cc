@@ -135,7 +135,7 @@ void Peer::take(const Message &message) {
   const Nanos deadline = sent_at_ + lease_ - lease_ / 100 - 2 * kMs;
   context_.beliefs.begin(name_.substr(kNamespace.size()),
                          {-number_ - 1, &clock_, nullptr, deadline, token_});
-  context_.beliefs.judge();
+  context_.beliefs.check();
   context_.stats.inject(Fault::kForeign, true);
   is_holding_ = true;
   later(random_.between(0, context_.plan.hold_max), &Peer::release);

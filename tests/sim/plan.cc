@@ -49,7 +49,7 @@ void load_general(Plan &plan, Random &random) {
   plan.hold_max = random.between(40, 300) * kMs;
   plan.think_max = 3500 * kMs * plan.client_count * plan.caller_count / 16;
   plan.fault_interval = random.between(800, 4000) * kMs;
-  plan.foreign_burst = random.chance(500) ? random.between(1, 6) : 0;
+  plan.yield_every = random.chance(500) ? random.between(1, 6) : 0;
 }
 
 // Only these faults; no locks are left free for libraries that poll.
@@ -57,7 +57,7 @@ void load_only(Plan &plan, Random &random, std::initializer_list<Fault> faults) 
   load_general(plan, random);
   plan.faults.reset();
   switch_on(plan, faults);
-  plan.foreign_burst = 0;
+  plan.yield_every = 0;
 }
 
 // Holders believe in leases without renewal until the last moment, while others wait.
@@ -208,7 +208,7 @@ void load_behind(Plan &plan, Random &random) {
 void load_readers(Plan &plan, Random &random) {
   load_general(plan, random);
   plan.read_percent = static_cast<int>(random.between(40, 85));
-  plan.climb_percent = static_cast<int>(random.between(5, 40));
+  plan.mode_change_percent = static_cast<int>(random.between(5, 40));
   plan.owner_count = 2;
   plan.name_count = static_cast<int>(random.between(1, 2));
   plan.think_max /= 2;
@@ -229,12 +229,12 @@ void load_nodes(Plan &plan, Random &random) {
   static constexpr int kCounts[] = {3, 5, 5, 7};
   plan.node_count = kCounts[random.below(4)];
   plan.caller_count = random.chance(800) ? 1 : 2;
-  plan.foreign_burst = 0;
+  plan.yield_every = 0;
   plan.guard = random.chance(600)   ? Plan::Guard::kOn
                : random.chance(500) ? Plan::Guard::kDurable
                                     : Plan::Guard::kOff;
   plan.is_fenced = random.chance(400);
-  plan.judges_each_node = random.chance(125);
+  plan.checks_each_node = random.chance(125);
   plan.is_info_forbidden = plan.guard == Plan::Guard::kOff && random.chance(500);
   if (random.chance(300)) plan.node_timeout = random.between(10, 60) * kMs;
   plan.think_max = 4'000 * kMs;
@@ -313,7 +313,7 @@ void load_redlock_forget(Plan &plan, Random &random) {
   }
   plan.caller_count = 1;
   plan.is_fenced = false;
-  plan.judges_each_node = false;
+  plan.checks_each_node = false;
   plan.name_count = 4;
   plan.lease_min = 300 * kMs;
   plan.lease_max = random.between(600, 1'500) * kMs;

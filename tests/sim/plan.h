@@ -105,7 +105,7 @@ struct Plan {
   bool is_of_rates() const {
     return scenario == Scenario::kDrift || scenario == Scenario::kRedlockDrift;
   }
-  // Judge that a live waiter acquires a lock soon after another library has released it.
+  // Checker that a live waiter acquires a lock soon after another library has released it.
   bool is_watched() const { return scenario == Scenario::kBehind; }
   // Many waiters die at once; the next live one must be served at once.
   bool kills_crowds() const { return scenario == Scenario::kDeploy; }
@@ -139,16 +139,16 @@ struct Plan {
   Nanos lease_min = 0, lease_max = 0;
   Nanos hold_max = 0, think_max = 0;
   Nanos fault_interval = 0;
-  int64_t foreign_burst = 0;
+  int64_t yield_every = 0;
   int late_push_chance = 20;  // of 1000
   Nanos late_push_max = 5'000 * kMs;
   int force_percent = 1;  // of the actions of callers
 
   // Other locks than mutexes.
   protocol::Format format = protocol::Format::kString;
-  int read_percent = 0;   // of acquires
-  int climb_percent = 0;  // of holders that upgrade or downgrade
-  int owner_count = 0;    // 0: callers name no owner
+  int read_percent = 0;         // of acquires
+  int mode_change_percent = 0;  // of holders that upgrade or downgrade
+  int owner_count = 0;          // 0: callers name no owner
   bool is_shared() const { return read_percent > 0 || format == protocol::Format::kHash; }
 
   // Locks on several servers.
@@ -157,7 +157,7 @@ struct Plan {
   Guard guard = Guard::kOn;
   Nanos restart_guard = 0;
   bool is_fenced = false;
-  bool judges_each_node = false;  // also by the rules of one server, which doubles the run time
+  bool checks_each_node = false;  // also by the rules of one server, which doubles the run time
   bool is_info_forbidden = false;
   Nanos node_timeout = 0;  // 0: the product's default
   Nanos min_validity = 0;

@@ -56,7 +56,7 @@ QuorumRules::QuorumRules(const Plan &plan, Schedule &schedule,
   for (const auto &server : servers) {
     nodes_.push_back(std::make_unique<Node>(*this, nodes_.size(), *server));
     Node &node = *nodes_.back();
-    if (node.is_judged) server->add_witness(node.rules);
+    if (node.is_checked) server->add_witness(node.rules);
     server->add_witness(node);
   }
 }
@@ -69,7 +69,7 @@ void QuorumRules::given_up(const std::string &token) {
   renewed_.erase(token);
   left_[token] = schedule_.now();
   for (const auto &node : nodes_) {
-    if (node->is_judged) node->rules.given_up(token);
+    if (node->is_checked) node->rules.given_up(token);
   }
 }
 
@@ -87,7 +87,7 @@ void QuorumRules::note(Node &node, std::string_view lock, Argv argv) {
     if (old.token == was && !old.is_forgotten) old.end = 0;
   }
   const bool is_new = was != token;
-  if (is_new) note_tenure(node, lock, !was.empty());
+  if (is_new) note_holding(node, lock, !was.empty());
   was = token;
   if (!is_held) return;
   Vote &vote = votes_[id_of(token, lock)][node.index];
@@ -128,7 +128,7 @@ Nanos QuorumRules::end_of(const std::string &name, const std::string &token,
 
 void QuorumRules::sent(size_t node, int client, Argv argv) {
   Node &asked = *nodes_[node];
-  if (asked.is_judged) asked.rules.sent(node, client, argv);
+  if (asked.is_checked) asked.rules.sent(node, client, argv);
   const auto token = token_of_acquire(argv);
   if (token.empty()) return;
   const auto guard = asked.guarded_until.find(token.substr(0, kCidSize));
@@ -163,18 +163,18 @@ void QuorumRules::granted(const lock::Request &request, Nanos, Beliefs::Holder &
 void QuorumRules::succeeded(const lock::Request &request) {
   // With several callers, another one of this client may hold the lock by now.
   const bool is_free = request.op == lock::Request::Op::kRelease && plan_.caller_count == 1;
-  if (is_free) judge_release(*request.lease);
+  if (is_free) check_release(*request.lease);
 }
 
-void QuorumRules::judge_client(int client) {
+void QuorumRules::check_client(int client) {
   beliefs_.for_each([&](const std::string &name, const Beliefs::Holder &holder) {
-    if (holder.client == client) judge_validity(name, holder);
+    if (holder.client == client) check_validity(name, holder);
   });
 }
 
 // Rule: after RL_OK a majority is free. Votes that this very release hands to an older request of
 // the same client do not count.
-void QuorumRules::judge_release(const lock::Lease &lease) {
+void QuorumRules::check_release(const lock::Lease &lease) {
   const auto found = votes_.find(id_of(lease.token, std::string(kNamespace) + lease.name));
   const auto left = left_.find(lease.token);
   if (found == votes_.end() || left == left_.end()) return;
@@ -185,7 +185,7 @@ void QuorumRules::judge_release(const lock::Lease &lease) {
   verdict_.broken("what was released is free", lease.name + ": " + lease.token);
 }
 
-void QuorumRules::judge_validity(const std::string &name, const Beliefs::Holder &holder) {
+void QuorumRules::check_validity(const std::string &name, const Beliefs::Holder &holder) {
   const Nanos deadline = holder.lease->deadline.load();
   if (holder.clock->read(schedule_.now()) >= deadline) return;
   const Nanos end = end_of(name, holder.token, true);
@@ -219,7 +219,7 @@ void QuorumRules::forget(size_t node, bool is_promised, std::string_view lock) {
   }
   for (auto &[held, token] : nodes_[node]->holders) {
     if (!lock.empty() && held != lock) continue;
-    if (!token.empty()) note_tenure(*nodes_[node], held, true);
+    if (!token.empty()) note_holding(*nodes_[node], held, true);
     token.clear();
   }
 }
@@ -252,14 +252,14 @@ void QuorumRules::stepped(size_t node, Nanos by) {
 
 // A client in a round holds a node for a moment. Such a brief holder does not excuse a holder that
 // does not ask for its missing vote.
-void QuorumRules::note_tenure(Node &node, std::string_view lock, bool was_held) {
-  auto &tenure = node.tenures[std::string(lock)];
-  const bool was_brief = was_held && schedule_.now() - tenure.since < kMoment;
-  if (was_held && !was_brief) tenure.free_since = schedule_.now();
-  tenure.since = schedule_.now();
+void QuorumRules::note_holding(Node &node, std::string_view lock, bool was_held) {
+  auto &holding = node.holdings[std::string(lock)];
+  const bool was_brief = was_held && schedule_.now() - holding.since < kMoment;
+  if (was_held && !was_brief) holding.free_since = schedule_.now();
+  holding.since = schedule_.now();
 }
 
-void QuorumRules::judge_missing(const std::string &name, const Beliefs::Holder &holder, size_t node,
+void QuorumRules::check_missing(const std::string &name, const Beliefs::Holder &holder, size_t node,
                                 Nanos since) {
   const auto granted = renewed_.find(holder.token);
   const std::string lock = std::string(kNamespace) + name;
@@ -267,10 +267,10 @@ void QuorumRules::judge_missing(const std::string &name, const Beliefs::Holder &
   if (granted == renewed_.end() || is_there) return;
   std::string &last = nodes_[node]->holders[lock];
   if (!last.empty()) {  // the key has expired
-    note_tenure(*nodes_[node], lock, true);
+    note_holding(*nodes_[node], lock, true);
     last.clear();
   }
-  const Nanos begin = std::max({granted->second, nodes_[node]->tenures[lock].free_since, since});
+  const Nanos begin = std::max({granted->second, nodes_[node]->holdings[lock].free_since, since});
   const Nanos missing = schedule_.now() - begin;
   if (missing <= plan_.lease_max + kAskLimit) return;
   verdict_.broken("a vote that is missing is asked for",
@@ -279,7 +279,7 @@ void QuorumRules::judge_missing(const std::string &name, const Beliefs::Holder &
                       " ms");
 }
 
-void QuorumRules::judge_taken(const std::string &name, const Beliefs::Holder &holder, Nanos since) {
+void QuorumRules::check_taken(const std::string &name, const Beliefs::Holder &holder, Nanos since) {
   const auto granted = renewed_.find(holder.token);
   const auto taken = taken_.find(std::string(kNamespace) + name);
   if (granted == renewed_.end() || taken == taken_.end()) return;
@@ -291,7 +291,7 @@ void QuorumRules::judge_taken(const std::string &name, const Beliefs::Holder &ho
                       std::to_string(believed / kMs) + " ms");
 }
 
-void QuorumRules::judge_strays(Nanos calm_since) {
+void QuorumRules::check_strays(Nanos calm_since) {
   std::map<std::string, bool> believed;  // client and lock
   beliefs_.for_each([&](const std::string &name, const Beliefs::Holder &holder) {
     believed[id_of(holder.token, std::string(kNamespace) + name)] = true;
@@ -317,14 +317,14 @@ void QuorumRules::judge_strays(Nanos calm_since) {
 // ---- in the long run ---------------------------------------------------------------------------
 
 void QuorumRules::watch(const Context &context) {
-  judge_losses(context);
-  judge_idle(context);
+  check_losses(context);
+  check_idle(context);
   if (!context.is_calm) return;
-  judge_strays(context.calm_since + plan_.lease_max);
-  judge_missing(context, context.calm_since + plan_.lease_max + plan_.restart_guard);
+  check_strays(context.calm_since + plan_.lease_max);
+  check_missing(context, context.calm_since + plan_.lease_max + plan_.restart_guard);
 }
 
-void QuorumRules::judge_losses(const Context &context) {
+void QuorumRules::check_losses(const Context &context) {
   beliefs_.for_each([&](const std::string &name, const Beliefs::Holder &holder) {
     const Nanos now = schedule_.now();
     const auto &client = context.slots[static_cast<size_t>(holder.client)].client;
@@ -338,11 +338,11 @@ void QuorumRules::judge_losses(const Context &context) {
 }
 
 // Rule: a holder asks for its missing votes where no other client has them.
-void QuorumRules::judge_missing(const Context &context, Nanos since) {
+void QuorumRules::check_missing(const Context &context, Nanos since) {
   beliefs_.for_each([&](const std::string &name, const Beliefs::Holder &holder) {
     const auto &client = context.slots[static_cast<size_t>(holder.client)].client;
     if (!client || client->is_paused() || schedule_.now() < since) return;
-    judge_taken(name, holder, since);
+    check_taken(name, holder, since);
     for (const auto &node : nodes_) {
       const auto &stepped = context.stepped;
       const bool is_stepped =
@@ -351,13 +351,13 @@ void QuorumRules::judge_missing(const Context &context, Nanos since) {
           !node->server.has_restarted() &&
           !(is_stepped && (plan_.has(Fault::kClockBack) || plan_.has(Fault::kClockForward)));
       const bool may_vote = plan_.guard != Plan::Guard::kOn || has_clock;
-      if (may_vote && node->server.is_up()) judge_missing(name, holder, node->index, since);
+      if (may_vote && node->server.is_up()) check_missing(name, holder, node->index, since);
     }
   });
 }
 
 // Rule: a free lock with a waiter is acquired, whatever other clients do.
-void QuorumRules::judge_idle(const Context &context) {
+void QuorumRules::check_idle(const Context &context) {
   std::map<std::string, bool> had;
   beliefs_.for_each([&](const std::string &name, const Beliefs::Holder &) { had[name] = true; });
   std::map<std::string, Nanos> idle;
@@ -382,8 +382,8 @@ void QuorumRules::judge_idle(const Context &context) {
   }
 }
 
-void QuorumRules::judge_leftovers(Nanos gone_for) {
-  for (const auto &node : nodes_) node->rules.judge_leftovers(gone_for);
+void QuorumRules::check_leftovers(Nanos gone_for) {
+  for (const auto &node : nodes_) node->rules.check_leftovers(gone_for);
 }
 
 }  // namespace redlatch::sim

@@ -16,7 +16,7 @@
 
 #include "base/limits.h"
 #include "beliefs.h"
-#include "judge.h"
+#include "checker.h"
 #include "plan.h"
 #include "rules.h"
 #include "schedule.h"
@@ -25,19 +25,19 @@
 
 namespace redlatch::sim {
 
-class QuorumRules : public Judge {
+class QuorumRules : public Checker {
  public:
   // Judges all servers together and, if the plan says so, also each by the rules of one server.
   QuorumRules(const Plan &plan, Schedule &schedule,
               const std::vector<std::unique_ptr<Server>> &servers, Stats &stats, Verdict &verdict,
               Beliefs &beliefs);
 
-  // Judge
+  // Checker
   void sent(size_t node, int client, Argv argv) override;
-  void granted(const lock::Request &request, Nanos heard_at, Beliefs::Holder &holder) override;
+  void granted(const lock::Request &request, Nanos last_reply_at, Beliefs::Holder &holder) override;
   void succeeded(const lock::Request &request) override;
   void given_up(const std::string &token) override;
-  void judge_client(int client) override;
+  void check_client(int client) override;
   // With a guard the client's votes on that node no longer count.
   void learnt_of_restart(size_t node, std::string_view channel) override;
   // True if the holder has no majority without votes that were lost in an unpromised way.
@@ -49,7 +49,7 @@ class QuorumRules : public Judge {
   std::vector<std::string> held_at(size_t node) const override;
   void stepped(size_t node, Nanos by) override;
   void watch(const Context &context) override;
-  void judge_leftovers(Nanos gone_for) override;
+  void check_leftovers(Nanos gone_for) override;
 
  private:
   // A vote that a node has given a client, also after the node has forgotten it.
@@ -60,7 +60,7 @@ class QuorumRules : public Judge {
     bool is_forgotten = false;  // the node lost it in a promised way: the guard covers it
     Nanos believed_until = 0;   // the node lost it in an unpromised way: the former end
   };
-  struct Tenure {
+  struct Holding {
     Nanos since = 0;       // when the key last got another holder, or none
     Nanos free_since = 0;  // since when no client has had it for longer than a moment
   };
@@ -70,7 +70,7 @@ class QuorumRules : public Judge {
           index(index_),
           server(server_),
           rules(all_.plan_, all_.schedule_, server_, all_.stats_, all_.verdict_, all_.beliefs_),
-          is_judged(all_.plan_.judges_each_node) {}
+          is_checked(all_.plan_.checks_each_node) {}
 
     void after(Argv argv, const Value &reply, int64_t now_us) override;
 
@@ -78,10 +78,10 @@ class QuorumRules : public Judge {
     const size_t index;
     Server &server;
     Rules rules;
-    const bool is_judged;                                         // by the rules of one server
+    const bool is_checked;                                        // by the rules of one server
     std::map<std::string, std::string, std::less<>> holders;      // lock key to token
     std::map<std::string, std::pair<std::string, Nanos>> strays;  // to unbelieved token, and when
-    std::map<std::string, Tenure> tenures;                        // by lock key
+    std::map<std::string, Holding> holdings;                      // by lock key
     // By client that knows of a restart: the end of the guard.
     std::map<std::string, Nanos, std::less<>> guarded_until;
     Nanos stepped_at = -kNever / 2;  // last step forward
@@ -89,20 +89,20 @@ class QuorumRules : public Judge {
   };
   using Votes = std::array<Vote, kMaxNodes>;
 
-  void judge_release(const lock::Lease &lease);
-  void judge_validity(const std::string &name, const Beliefs::Holder &holder);
-  void judge_losses(const Context &context);
-  void judge_idle(const Context &context);
+  void check_release(const lock::Lease &lease);
+  void check_validity(const std::string &name, const Beliefs::Holder &holder);
+  void check_losses(const Context &context);
+  void check_idle(const Context &context);
   // Rule, from `since` on: a holder asks for the votes that it lacks and no other client has.
-  void judge_missing(const Context &context, Nanos since);
-  void judge_missing(const std::string &name, const Beliefs::Holder &holder, size_t node,
+  void check_missing(const Context &context, Nanos since);
+  void check_missing(const std::string &name, const Beliefs::Holder &holder, size_t node,
                      Nanos since);
   // Rule, from `since` on: a lock that was removed from all nodes is lost, and not rebuilt.
-  void judge_taken(const std::string &name, const Beliefs::Holder &holder, Nanos since);
+  void check_taken(const std::string &name, const Beliefs::Holder &holder, Nanos since);
   // Rule of the calm: votes that no believer needs are given back.
-  void judge_strays(Nanos calm_since);
+  void check_strays(Nanos calm_since);
   void note(Node &node, std::string_view lock, Argv argv);
-  void note_tenure(Node &node, std::string_view lock, bool was_held);
+  void note_holding(Node &node, std::string_view lock, bool was_held);
   static void lose(Vote &vote);
   // A node loses the votes of `lock`, or of all locks; the guard covers it if `is_promised`.
   void forget(size_t node, bool is_promised, std::string_view lock = {});

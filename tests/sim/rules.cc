@@ -96,7 +96,7 @@ void Rules::read_arguments(Call &call, Argv args, bool is_hash) {
     case protocol::Script::kAcquireRead:
     case protocol::Script::kUpgrade:
       call.token = args[0];
-      call.lease_ms = number(args[1]);
+      call.ttl_ms = number(args[1]);
       call.member = args[2];
       call.ticket = args[3];
       if (is_hash) call.owner = args[5];
@@ -113,7 +113,7 @@ void Rules::read_arguments(Call &call, Argv args, bool is_hash) {
     case protocol::Script::kDowngrade:
     case protocol::Script::kAttach:
       call.token = args[0];
-      call.lease_ms = number(args[1]);
+      call.ttl_ms = number(args[1]);
       break;
     case protocol::Script::kCancel:
       call.member = args[0];
@@ -132,7 +132,7 @@ void Rules::sent(size_t, int client, Argv argv) {
   const auto who = [&] {
     return "client " + std::to_string(client) + ", token " + std::string(call.token);
   };
-  judge_descent(client, call);
+  check_downgrade(client, call);
   if (!call.owner.empty()) owners_.emplace(call.owner);
   switch (*call.script) {
     case protocol::Script::kAcquire:
@@ -146,7 +146,7 @@ void Rules::sent(size_t, int client, Argv argv) {
       return;
     case protocol::Script::kRelease:
       released_.emplace(call.token);
-      return judge_release(client, call);
+      return check_release(client, call);
     case protocol::Script::kExtend:
     case protocol::Script::kExtendShared:
     case protocol::Script::kDowngrade:
@@ -160,13 +160,13 @@ void Rules::sent(size_t, int client, Argv argv) {
 
 void Rules::note_lease(const Call &call) {
   Asked &asked = asked_[std::string(call.token)];
-  const Nanos lease = call.lease_ms * kMs;
+  const Nanos lease = call.ttl_ms * kMs;
   asked.until = std::max(asked.until, schedule_.now() + lease);
 }
 
 // Rule: a release is not repeated after the end of its lease plus the longest lease that a local
 // hand-off may have added. A process that was paused may be late.
-void Rules::judge_release(int client, const Call &call) {
+void Rules::check_release(int client, const Call &call) {
   Asked &asked = asked_[std::string(call.token)];
   if (asked.left_at < 0) asked.left_at = schedule_.now();
   const Nanos end = std::max(asked.until, asked.left_at) + plan_.lease_max;
@@ -193,7 +193,7 @@ void Rules::before(Argv argv, int64_t now_us) {
 void Rules::after(Argv, const Value &reply, int64_t now_us) {
   const int64_t now_ms = now_us / 1000;
   is_running_ = false;
-  judge_keys();
+  check_keys();
   if (call_.lock.empty()) return;
   // A client that knows only the name may ask in another format first.
   const bool is_of_plan = call_.format == plan_.format;
@@ -202,7 +202,7 @@ void Rules::after(Argv, const Value &reply, int64_t now_us) {
   Lock &lock = locks_[std::string(call_.lock)];
   Lock was = lock;
   if (was.expires_ms >= 0 && was.expires_ms < now_ms) {
-    judge_runout(call_.lock, was);
+    check_runout(call_.lock, was);
     was.holder.clear();
     was.holds.clear();
   }
@@ -222,20 +222,20 @@ void Rules::after(Argv, const Value &reply, int64_t now_us) {
   lock.is_foreign = is.is_foreign;
   if (!lock.holder.empty()) lock.idle_since = -1;
   note_holds(call_, was, lock);
-  judge_place(call_, reply);
+  check_place(call_, reply);
   if (was.holds.empty() && lock.holds.empty()) {
-    judge_holder(call_, was, lock, now_ms);
-    judge_expiry(call_, was, lock, now_ms);
+    check_holder(call_, was, lock, now_ms);
+    check_expiry(call_, was, lock, now_ms);
   } else {
-    judge_sharing(call_, was, lock, now_ms);
+    check_sharing(call_, was, lock, now_ms);
   }
-  judge_answer(call_, was, lock, reply, now_ms);
-  judge_served(call_, lock, reply, now_ms);
-  judge_others(call_, was, lock, now_ms);
-  judge_queue(call_, was, lock, now_ms);
-  judge_fence(call_, was, lock);
+  check_answer(call_, was, lock, reply, now_ms);
+  check_served(call_, lock, reply, now_ms);
+  check_others(call_, was, lock, now_ms);
+  check_queue(call_, was, lock, now_ms);
+  check_fence(call_, was, lock);
   if (lock.holder != was.holder) lock.granted_fence = lock.last_fence;
-  judge_renewal(call_, lock);
+  check_renewal(call_, lock);
 }
 
 void Rules::note_holds(const Call &call, const Lock &was, const Lock &is) {
@@ -250,7 +250,7 @@ void Rules::note_holds(const Call &call, const Lock &was, const Lock &is) {
 }
 
 // Rule of the scenario kCut: a client learns of a grant before the lease ends.
-void Rules::judge_runout(std::string_view lock, const Lock &was) {
+void Rules::check_runout(std::string_view lock, const Lock &was) {
   if (plan_.scenario != Scenario::kCut || !was.holds.empty() || !asked_for_.contains(was.holder))
     return;
   const auto told = told_.find(was.holder);
@@ -262,7 +262,7 @@ void Rules::judge_runout(std::string_view lock, const Lock &was) {
 
 // Rule of kCut: a lock that was taken by force is not renewed by its former lease, even
 // if the same token was granted it again.
-void Rules::judge_renewal(const Call &call, const Lock &is) {
+void Rules::check_renewal(const Call &call, const Lock &is) {
   if (plan_.scenario != Scenario::kCut || call.script != protocol::Script::kExtend) return;
   const auto told = told_.find(call.token);
   if (call.token != is.holder || told == told_.end() || told->second.fence == 0) return;
@@ -306,7 +306,7 @@ Rules::Lock Rules::lock_at(std::string_view lock, std::string_view readers, int6
   return is;
 }
 
-void Rules::judge_holder(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
+void Rules::check_holder(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
   if (was.holder == is.holder) return;
   const std::string lock(call.lock);
   if (!was.holder.empty()) {
@@ -333,14 +333,14 @@ void Rules::judge_holder(const Call &call, const Lock &was, const Lock &is, int6
   if (asked == asked_for_.end() || asked->second != lock) {
     verdict_.broken("who holds has asked for this lock", lock + ": " + is.holder);
   }
-  judge_grant(call, is.holder, was, is, now_ms);
+  check_grant(call, is.holder, was, is, now_ms);
 }
 
 int64_t Rules::granted_ms(const Call &call, std::string_view token) const {
   const bool is_asking = call.script == protocol::Script::kAcquire ||
                          call.script == protocol::Script::kAcquireRead ||
                          call.script == protocol::Script::kUpgrade;
-  if (is_asking && call.token == token) return call.lease_ms;
+  if (is_asking && call.token == token) return call.ttl_ms;
   for (const Gone &gone : gone_) {
     if (gone.key == call.queue && token_of(gone.member) == token)
       return number(std::string_view(gone.member).substr(kClaimAt, kClaimSize));
@@ -348,7 +348,7 @@ int64_t Rules::granted_ms(const Call &call, std::string_view token) const {
   return 0;
 }
 
-void Rules::judge_expiry(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
+void Rules::check_expiry(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
   if (is.holder.empty() || !call.script) return;
   const std::string lock = std::string(call.lock) + ": " + is.holder;
   if (is.expires_ms < 0) return verdict_.broken("every lease ends", lock);
@@ -361,7 +361,7 @@ void Rules::judge_expiry(const Call &call, const Lock &was, const Lock &is, int6
     }
     if (call.token != is.holder) return verdict_.broken("only its owner extends a lease", lock);
   }
-  const int64_t asked = was.holder == is.holder ? call.lease_ms : granted_ms(call, is.holder);
+  const int64_t asked = was.holder == is.holder ? call.ttl_ms : granted_ms(call, is.holder);
   if (is.expires_ms > now_ms + asked) {
     verdict_.broken("a lease is as long as was asked for",
                     lock + ": " + std::to_string(is.expires_ms - now_ms) + " ms, asked for " +
@@ -370,7 +370,7 @@ void Rules::judge_expiry(const Call &call, const Lock &was, const Lock &is, int6
 }
 
 // Rule: a waiter keeps its ticket, whatever copies of its requests did.
-void Rules::judge_place(const Call &call, const Value &reply) {
+void Rules::check_place(const Call &call, const Value &reply) {
   const bool is_asking =
       call.script == protocol::Script::kAcquire || call.script == protocol::Script::kAcquireRead;
   if (!is_asking || call.ticket.empty()) return;
@@ -385,7 +385,7 @@ void Rules::judge_place(const Call &call, const Value &reply) {
 }
 
 // Rules for a new holder: a live waiter, in its turn.
-void Rules::judge_grant(const Call &call, const std::string &token, const Lock &was, const Lock &is,
+void Rules::check_grant(const Call &call, const std::string &token, const Lock &was, const Lock &is,
                         int64_t now_ms) {
   granted_.insert(token);
   const std::string how = std::string(call.lock) + ": " + token;
@@ -414,10 +414,10 @@ void Rules::judge_grant(const Call &call, const std::string &token, const Lock &
   const bool is_once_more =
       call.token == token && (is_upgrade || was.holds.contains(std::string(call.sibling)) ||
                               (!call.owner.empty() && was.holder == call.owner));
-  if (!is_once_more) judge_turn(call, token, was, is, ticket == kNone ? 1e300 : ticket, now_ms);
+  if (!is_once_more) check_turn(call, token, was, is, ticket == kNone ? 1e300 : ticket, now_ms);
 }
 
-void Rules::judge_turn(const Call &call, const std::string &token, const Lock &was, const Lock &is,
+void Rules::check_turn(const Call &call, const std::string &token, const Lock &was, const Lock &is,
                        double ticket, int64_t now_ms) {
   const auto *queue = queue_at(call.queue);
   if (queue == nullptr) return;
@@ -432,7 +432,7 @@ void Rules::judge_turn(const Call &call, const std::string &token, const Lock &w
   }
 }
 
-void Rules::judge_queue(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
+void Rules::check_queue(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
   const auto *queue = queue_at(call.queue);
   for (const Gone &gone : gone_) {
     if (gone.key != call.queue) continue;
@@ -448,7 +448,7 @@ void Rules::judge_queue(const Call &call, const Lock &was, const Lock &is, int64
   }
 }
 
-void Rules::judge_fence(const Call &call, const Lock &was, Lock &is) {
+void Rules::check_fence(const Call &call, const Lock &was, Lock &is) {
   if (!call.script) return;
   const bool is_new = !is.holder.empty() && is.holder != was.holder && is.holder != kShared;
   if (call.fence.empty()) return;
@@ -468,7 +468,7 @@ void Rules::judge_fence(const Call &call, const Lock &was, Lock &is) {
   is.last_fence = std::max(was.last_fence, fence);
 }
 
-void Rules::judge_keys() {
+void Rules::check_keys() {
   for (const std::string &key : changed_) {
     const auto found = server_.store().keys().find(key);
     if (found != server_.store().keys().end() && found->second.expires_ms < 0) {
@@ -506,7 +506,7 @@ void Rules::changed(std::string_view key) {
   // The key has expired, for good, even if the clock is stepped back.
   const auto found = locks_.find(key);
   if (found == locks_.end() || server_.store().keys().contains(key)) return;
-  judge_runout(key, found->second);
+  check_runout(key, found->second);
   found->second.holder.clear();
   found->second.holds.clear();
   found->second.expires_ms = -1;

@@ -17,7 +17,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "judge.h"
+#include "checker.h"
 #include "plan.h"
 #include "protocol/scripts.h"
 #include "protocol/token.h"
@@ -31,9 +31,9 @@ using protocol::kCidSize;
 using protocol::kShared;
 using protocol::kTokenSize;
 
-inline constexpr Nanos kWatchInterval = 500 * kMs;  // between two calls of Judge::watch()
+inline constexpr Nanos kWatchInterval = 500 * kMs;  // between two calls of Checker::watch()
 
-class Rules : public Witness, public Judge {
+class Rules : public Witness, public Checker {
  public:
   Rules(const Plan &plan, Schedule &schedule, Server &server, Stats &stats, Verdict &verdict,
         Beliefs &beliefs)
@@ -44,9 +44,9 @@ class Rules : public Witness, public Judge {
         verdict_(verdict),
         beliefs_(beliefs) {}
 
-  // Judge
+  // Checker
   void sent(size_t node, int client, Argv argv) override;
-  void granted(const lock::Request &request, Nanos heard_at, Beliefs::Holder &holder) override;
+  void granted(const lock::Request &request, Nanos last_reply_at, Beliefs::Holder &holder) override;
   void succeeded(const lock::Request &request) override;
   // From now on the token must not be renewed.
   void given_up(const std::string &token) override {
@@ -58,7 +58,7 @@ class Rules : public Witness, public Judge {
   void stepped(size_t node, Nanos by) override;
   std::vector<std::pair<std::string, std::string>> waiters() const override;
   void watch(const Context &context) override;
-  void judge_leftovers(Nanos gone_for) override;
+  void check_leftovers(Nanos gone_for) override;
 
   // Witness
   void before(Argv argv, int64_t now_us) override;
@@ -76,7 +76,7 @@ class Rules : public Witness, public Judge {
     std::string_view member, ticket;
     std::string_view owner, sibling;
     protocol::Format format = protocol::Format::kString;
-    int64_t lease_ms = 0;
+    int64_t ttl_ms = 0;
     bool is_foreign_delete = false;
   };
   struct Lock {
@@ -107,45 +107,45 @@ class Rules : public Witness, public Judge {
   static Call read(Argv argv);
   static void read_arguments(Call &call, Argv args, bool is_hash);
   Lock lock_at(std::string_view lock, std::string_view readers, int64_t now_ms) const;
-  void judge_place(const Call &call, const Value &reply);
-  void judge_holder(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
-  void judge_expiry(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
-  void judge_grant(const Call &call, const std::string &token, const Lock &was, const Lock &is,
+  void check_place(const Call &call, const Value &reply);
+  void check_holder(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
+  void check_expiry(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
+  void check_grant(const Call &call, const std::string &token, const Lock &was, const Lock &is,
                    int64_t now_ms);
-  void judge_turn(const Call &call, const std::string &token, const Lock &was, const Lock &is,
+  void check_turn(const Call &call, const std::string &token, const Lock &was, const Lock &is,
                   double ticket, int64_t now_ms);
-  void judge_queue(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
-  void judge_fence(const Call &call, const Lock &was, Lock &is);
-  void judge_keys();
+  void check_queue(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
+  void check_fence(const Call &call, const Lock &was, Lock &is);
+  void check_keys();
   // rules_sharing.cc
   using Ends = std::map<std::string, int64_t>;
   static Ends ends_of(const Lock &lock);
-  void judge_sharing(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
-  void judge_scenario(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
-  void judge_ended(const Call &call, const std::string &token, const Lock &is);
-  void judge_changed(const Call &call, const std::string &token, int64_t before, int64_t after,
+  void check_sharing(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
+  void check_scenario(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
+  void check_ended(const Call &call, const std::string &token, const Lock &is);
+  void check_changed(const Call &call, const std::string &token, int64_t before, int64_t after,
                      int64_t now_ms);
-  void judge_new(const Call &call, const std::string &token, int64_t end, const Lock &was,
+  void check_new(const Call &call, const std::string &token, int64_t end, const Lock &was,
                  const Lock &is, int64_t now_ms);
-  void judge_answer(const Call &call, const Lock &was, const Lock &is, const Value &reply,
+  void check_answer(const Call &call, const Lock &was, const Lock &is, const Value &reply,
                     int64_t now_ms);
-  void judge_served(const Call &call, const Lock &is, const Value &reply, int64_t now_ms);
-  void judge_descent(int client, const Call &call);
+  void check_served(const Call &call, const Lock &is, const Value &reply, int64_t now_ms);
+  void check_downgrade(int client, const Call &call);
   // rules_others.cc
   Turn turn_at(std::string_view key, int64_t now_ms) const;
   bool is_waited_for(const Context &context, const std::string &lock) const;
   void excuse_holders();
   void take_by_force(const std::string &token);
   void clock_went_back();
-  void judge_others(const Call &call, const Lock &was, Lock &lock, int64_t now_ms);
-  void judge_turns(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
-  void judge_freed(const Call &call, const Lock &was, Lock &lock, int64_t now_ms);
+  void check_others(const Call &call, const Lock &was, Lock &lock, int64_t now_ms);
+  void check_turns(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
+  void check_freed(const Call &call, const Lock &was, Lock &lock, int64_t now_ms);
   bool is_for_nothing(std::string_view member, const Lock &was, const Lock &is) const;
   bool can_enter(std::string_view member, const Lock &is) const;
   void note_holds(const Call &call, const Lock &was, const Lock &is);
-  void judge_runout(std::string_view lock, const Lock &was);
-  void judge_renewal(const Call &call, const Lock &is);
-  void judge_release(int client, const Call &call);
+  void check_runout(std::string_view lock, const Lock &was);
+  void check_renewal(const Call &call, const Lock &is);
+  void check_release(int client, const Call &call);
   void note_lease(const Call &call);
   int64_t granted_ms(const Call &call, std::string_view token) const;
   bool is_overdue(std::string_view member, double score, int64_t now_ms) const;

@@ -48,12 +48,12 @@ Rules::Turn Rules::turn_at(std::string_view key, int64_t now_ms) const {
   return turn;
 }
 
-void Rules::judge_others(const Call &call, const Lock &was, Lock &lock, int64_t now_ms) {
-  judge_turns(call, was, lock, now_ms);
-  judge_freed(call, was, lock, now_ms);
+void Rules::check_others(const Call &call, const Lock &was, Lock &lock, int64_t now_ms) {
+  check_turns(call, was, lock, now_ms);
+  check_freed(call, was, lock, now_ms);
 }
 
-void Rules::judge_turns(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
+void Rules::check_turns(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
   const bool was_free = was.holder.empty() && was.holds.empty();
   const bool is_asking =
       call.script == protocol::Script::kAcquire || call.script == protocol::Script::kAcquireRead;
@@ -61,12 +61,12 @@ void Rules::judge_turns(const Call &call, const Lock &was, const Lock &is, int64
     verdict_.broken("what is left to others is not taken",
                     std::string(call.lock) + ": " + is.holder);
   }
-  // A hand-off by a release, when no client sets the turns of others (foreign_burst).
+  // A hand-off by a release, when no client sets the turns of others (yield_every).
   const bool gives = call.script == protocol::Script::kRelease && was.holder == call.token &&
-                     was.holds.empty() && plan_.foreign_burst == 0;
+                     was.holds.empty() && plan_.yield_every == 0;
   const bool is_handed_on = gives && !is.holder.empty() && is.holder != was.holder;
   if (!is_handed_on || !turn_.is_marked || turn_.missed >= kYieldLimit) return;
-  const bool is_due = now_ms >= turn_.since_ms + kDefaultForeignWindowMs;
+  const bool is_due = now_ms >= turn_.since_ms + kDefaultYieldMs;
   if (is_due && turn_.count + 1 >= kYieldEvery << turn_.missed) {
     verdict_.broken("libraries that poll have their turn",
                     std::string(call.lock) + ": " + std::to_string(turn_.count) +
@@ -77,7 +77,7 @@ void Rules::judge_turns(const Call &call, const Lock &was, const Lock &is, int64
 
 // Rule of kBehind: another library's release sends no message to our clients, and still a
 // live waiter acquires the lock soon.
-void Rules::judge_freed(const Call &call, const Lock &was, Lock &lock, int64_t now_ms) {
+void Rules::check_freed(const Call &call, const Lock &was, Lock &lock, int64_t now_ms) {
   if (!plan_.is_watched()) return;
   if (was.holder == lock.holder && !call.member.empty()) lock.lookers.emplace(call.member);
   const auto queue_key = queue_of_.find(call.lock);
@@ -119,7 +119,7 @@ std::vector<std::pair<std::string, std::string>> Rules::waiters() const {
   return found;
 }
 
-void Rules::judge_leftovers(Nanos gone_for) {
+void Rules::check_leftovers(Nanos gone_for) {
   const int64_t now_ms = server_.now_us() / 1000;
   const int64_t gone_ms = gone_for / kMs;
   for (const auto &[key, entry] : server_.store().keys()) {
@@ -139,11 +139,11 @@ void Rules::judge_leftovers(Nanos gone_for) {
 
 // ---- clients and faults ------------------------------------------------------------------------
 
-void Rules::granted(const lock::Request &request, Nanos heard_at, Beliefs::Holder &holder) {
+void Rules::granted(const lock::Request &request, Nanos last_reply_at, Beliefs::Holder &holder) {
   const auto &lease = *request.lease;
-  if (!holder.is_attached) holder.local_burst = request.options.local_burst;
+  if (!holder.is_attached) holder.max_local_handoffs = request.options.max_local_handoffs;
   // The client may still know the clock as it was before the jump.
-  holder.is_excused = heard_at - plan_.timeout < jumped_at_;
+  holder.is_excused = last_reply_at - plan_.timeout < jumped_at_;
   told_[lease.token] = {schedule_.now(), lease.fence};  // fence 0 after an attach
   if (holder.is_attached) given_up_.erase(lease.token);
 }
@@ -223,7 +223,7 @@ void Rules::watch(const Context &context) {
   Nanos limit = kLongestPoll + 2 * plan_.timeout + 2 * kSecond;
   // Nothing else fails there, so a waiter is notified when the dead one's provisional lease ends.
   if (plan_.kills_newcomers()) limit = 2 * kSecond;
-  const bool is_judged = context.is_calm || plan_.kills_newcomers() || plan_.kills_crowds();
+  const bool is_checked = context.is_calm || plan_.kills_newcomers() || plan_.kills_crowds();
   for (const auto &[lock, queue_key] : queue_of_) {
     Nanos &since = locks_[lock].idle_since;
     if (!is_waited_for(context, lock)) {
@@ -236,7 +236,7 @@ void Rules::watch(const Context &context) {
     // lock.
     const bool has_died = since - kWatchInterval <= context.crowd_killed_at;
     const bool is_soon = plan_.kills_crowds() && !has_died;
-    if (!is_judged || idle <= (is_soon ? kWatchInterval : limit)) continue;
+    if (!is_checked || idle <= (is_soon ? kWatchInterval : limit)) continue;
     const auto *queue = queue_at(queue_key);
     verdict_.broken("a free lock finds its waiter",
                     lock + ": free for " + std::to_string(idle / kMs) + " ms with " +

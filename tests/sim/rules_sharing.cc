@@ -29,26 +29,26 @@ Rules::Ends Rules::ends_of(const Lock &lock) {
   return {{lock.holder, lock.expires_ms}};
 }
 
-void Rules::judge_sharing(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
-  judge_scenario(call, was, is, now_ms);
+void Rules::check_sharing(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
+  check_scenario(call, was, is, now_ms);
   const Ends before = ends_of(was), after = ends_of(is);
   for (const auto &[token, end] : before) {
     if (end <= now_ms) continue;
     const auto found = after.find(token);
     if (found == after.end()) {
-      judge_ended(call, token, is);
+      check_ended(call, token, is);
     } else {
-      judge_changed(call, token, end, found->second, now_ms);
+      check_changed(call, token, end, found->second, now_ms);
     }
   }
   for (const auto &[token, end] : after) {
     const auto found = before.find(token);
     if (found == before.end() || found->second < now_ms) {
-      judge_new(call, token, end, was, is, now_ms);
+      check_new(call, token, end, was, is, now_ms);
     }
   }
   const bool is_writer_now = !is.is_hash && is.holds.empty() && was.holds.contains(is.holder);
-  if (is_writer_now) judge_grant(call, is.holder, was, is, now_ms);
+  if (is_writer_now) check_grant(call, is.holder, was, is, now_ms);
   const bool is_reader_now = !is.is_hash && was.holds.empty() && is.holds.contains(was.holder);
   if (is_reader_now && (call.script != protocol::Script::kDowngrade || call.token != was.holder)) {
     verdict_.broken("only a writer makes itself a reader",
@@ -57,7 +57,7 @@ void Rules::judge_sharing(const Call &call, const Lock &was, const Lock &is, int
 }
 
 // Rules for the lock's key: it agrees with the holds.
-void Rules::judge_scenario(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
+void Rules::check_scenario(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
   const std::string lock(call.lock);
   if (!is.hold_owners.empty() && !is.holds.empty()) {
     verdict_.broken("an owner has its lock alone",
@@ -88,7 +88,7 @@ void Rules::judge_scenario(const Call &call, const Lock &was, const Lock &is, in
   }
 }
 
-void Rules::judge_ended(const Call &call, const std::string &token, const Lock &is) {
+void Rules::check_ended(const Call &call, const std::string &token, const Lock &is) {
   const bool is_forced = call.script == protocol::Script::kForceRelease;
   if (is_forced && (call.token.empty() || call.token == token)) {
     return take_by_force(token);
@@ -100,7 +100,7 @@ void Rules::judge_ended(const Call &call, const std::string &token, const Lock &
                       std::string(call.token) + "'");
 }
 
-void Rules::judge_changed(const Call &call, const std::string &token, int64_t before, int64_t after,
+void Rules::check_changed(const Call &call, const std::string &token, int64_t before, int64_t after,
                           int64_t now_ms) {
   const std::string how = std::string(call.lock) + ": " + token;
   if (after < before) {
@@ -112,11 +112,11 @@ void Rules::judge_changed(const Call &call, const std::string &token, int64_t be
   if (call.token != token && granted == 0) {
     return verdict_.broken("only its owner extends a lease", how);
   }
-  const int64_t asked = std::max(granted, call.token == token ? call.lease_ms : 0);
+  const int64_t asked = std::max(granted, call.token == token ? call.ttl_ms : 0);
   if (after > now_ms + asked) verdict_.broken("a lease is as long as was asked for", how);
 }
 
-void Rules::judge_new(const Call &call, const std::string &token, int64_t end, const Lock &was,
+void Rules::check_new(const Call &call, const std::string &token, int64_t end, const Lock &was,
                       const Lock &is, int64_t now_ms) {
   if (!call.script) return;
   const std::string how = std::string(call.lock) + ": " + token;
@@ -135,11 +135,11 @@ void Rules::judge_new(const Call &call, const std::string &token, int64_t end, c
                     how + ": " + std::to_string(end - now_ms) + " ms, asked for " +
                         std::to_string(granted_ms(call, token)) + " ms");
   }
-  judge_grant(call, token, was, is, now_ms);
+  check_grant(call, token, was, is, now_ms);
 }
 
 // Rules for replies: they agree with the keys.
-void Rules::judge_answer(const Call &call, const Lock &was, const Lock &is, const Value &reply,
+void Rules::check_answer(const Call &call, const Lock &was, const Lock &is, const Value &reply,
                          int64_t now_ms) {
   if (!call.script || reply.items.empty()) return;
   const std::string how = std::string(call.lock) + ": " + std::string(call.token);
@@ -174,7 +174,7 @@ void Rules::judge_answer(const Call &call, const Lock &was, const Lock &is, cons
 
 // Rule: a release, a downgrade or a forced release grants the lock at once to the first live waiter
 // that can have it.
-void Rules::judge_served(const Call &call, const Lock &is, const Value &reply, int64_t now_ms) {
+void Rules::check_served(const Call &call, const Lock &is, const Value &reply, int64_t now_ms) {
   const bool serves = call.script == protocol::Script::kRelease ||
                       call.script == protocol::Script::kDowngrade ||
                       call.script == protocol::Script::kForceRelease;
@@ -199,7 +199,7 @@ void Rules::judge_served(const Call &call, const Lock &is, const Value &reply, i
 
 // Rule: a client whose cancelled upgrade was granted after all becomes a reader again. One renewal
 // may cross the reply, and if that is lost, the next connection begins with another renewal.
-void Rules::judge_descent(int client, const Call &call) {
+void Rules::check_downgrade(int client, const Call &call) {
   const auto found = descents_.find(call.token);
   if (found == descents_.end()) return;
   if (call.script != protocol::Script::kExtendShared) {

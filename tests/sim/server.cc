@@ -155,7 +155,7 @@ Value Server::execute(Session &session, Argv argv) {
   if (reply.is_error() && reply.text.find("OOM") != std::string::npos) stats_.hit(Fault::kMemory);
   if (reply.text.starts_with("READONLY")) stats_.hit(Fault::kReplica);
   for (Witness *witness : witnesses_) witness->after(argv, reply, us);
-  judge_session(session, argv, reply);
+  check_session(session, argv, reply);
   if (trace_.is_told()) tell(argv, reply);
   trace_.mix(static_cast<uint64_t>(us));
   trace_.mix(static_cast<uint64_t>(reply.integer));

@@ -135,7 +135,7 @@ class Server : public ServerEnd, private Store::Listener {
   Value load_script(std::string_view text);
   Value subscribe(Session &session, Argv argv) const;
   Value client_command(Session &session, Argv argv) const;
-  void judge_session(const Session &session, Argv argv, const Value &reply);
+  void check_session(const Session &session, Argv argv, const Value &reply);
   std::string text_of(const protocol::ScriptText &script) const;
   void push(uint64_t link, Message message);
   void resume();

@@ -141,7 +141,7 @@ Value Server::client_command(Session &session, Argv argv) const {
 }
 
 // Rules about what a handshake leaves behind.
-void Server::judge_session(const Session &session, Argv argv, const Value &reply) {
+void Server::check_session(const Session &session, Argv argv, const Value &reply) {
   if (session.is_peer) return;
   const auto broken = [&](std::string_view rule) {
     verdict_.broken(rule, "node " + std::to_string(number_) + ": " + std::string(argv[0]));

@@ -131,9 +131,9 @@ bool is_alike(Value ours, Value theirs, Likeness likeness) {
   return is_same(ours, theirs, likeness);
 }
 
-class Honesty : private Store::Listener {
+class StoreFidelity : private Store::Listener {
  public:
-  explicit Honesty(const Options &options)
+  explicit StoreFidelity(const Options &options)
       : options_(options), store_(*this), server_(options.socket, options.clock) {
     for (const bool is_sharded : {false, true}) {
       server_.subscribe(StepMaker::channels(is_sharded), is_sharded);
@@ -194,7 +194,7 @@ class Honesty : private Store::Listener {
   bool is_equal_ = true;
 };
 
-void Honesty::begin(int64_t number) {
+void StoreFidelity::begin(int64_t number) {
   number_ = number;
   step_ = 0;
   now_us_ = kBegin_us;
@@ -231,29 +231,29 @@ void Honesty::begin(int64_t number) {
 }
 
 // Keys that may exist: the usual ones, and those that nonsense arguments have made.
-std::set<std::string> Honesty::keys() const {
+std::set<std::string> StoreFidelity::keys() const {
   std::set<std::string> keys(StepMaker::keys().begin(), StepMaker::keys().end());
   for (const auto &[key, entry] : store_.keys()) keys.insert(key);
   return keys;
 }
 
-Value Honesty::on_store(const Words &words) {
+Value StoreFidelity::on_store(const Words &words) {
   const std::vector<std::string_view> argv(words.begin(), words.end());
   return store_.execute(argv, options_.defect == "clock" ? now_us_ + 1000 : now_us_);
 }
 
-void Honesty::on_both(const Words &words, Likeness likeness) {
+void StoreFidelity::on_both(const Words &words, Likeness likeness) {
   server_.send(words);
   expected_.push_back({words, on_store(words), likeness});
 }
 
 // For the server only.
-void Honesty::control(const Words &words) {
+void StoreFidelity::control(const Words &words) {
   server_.send(words);
   expected_.push_back({words, Value::status("OK"), Likeness::kExact});
 }
 
-void Honesty::catch_up() {
+void StoreFidelity::catch_up() {
   for (const Expected &expected : expected_) {
     const Value theirs = server_.receive();
     const bool is_equal = is_alike(expected.reply, theirs, expected.likeness);
@@ -268,7 +268,7 @@ void Honesty::catch_up() {
   expected_.clear();
 }
 
-void Honesty::differ(const Words &words, const Value &ours, const Value &theirs) {
+void StoreFidelity::differ(const Words &words, const Value &ours, const Value &theirs) {
   is_equal_ = false;
   std::printf(
       "difference: seed %llu, sequence %lld, about step %lld, at %lld us\n  %s\n"
@@ -281,7 +281,7 @@ void Honesty::differ(const Words &words, const Value &ours, const Value &theirs)
       static_cast<long long>(number_));
 }
 
-void Honesty::carry_out(const Step &step) {
+void StoreFidelity::carry_out(const Step &step) {
   step_++;
   switch (step.kind) {
     case Step::Kind::kTime:
@@ -314,14 +314,14 @@ void Honesty::carry_out(const Step &step) {
 }
 
 // The server has no command that expires keys: it expires a key when that is read.
-void Honesty::expire() {
+void StoreFidelity::expire() {
   Words words = {"EXISTS"};
   for (const std::string &key : keys()) words.push_back(key);
   store_.expire(now_us_);
   on_both(words, Likeness::kExact);
 }
 
-void Honesty::walk(const Step &step) {
+void StoreFidelity::walk(const Step &step) {
   expire();  // now, because servers differ in the expired keys that a walk notices
   catch_up();
   Value found[2];
@@ -347,7 +347,7 @@ void Honesty::walk(const Step &step) {
     differ(step.words, found[0], found[1]);
 }
 
-void Honesty::compare_keys() {
+void StoreFidelity::compare_keys() {
   for (const std::string &key : keys()) {
     on_both({"TYPE", key}, Likeness::kExact);
     on_both({"PTTL", key}, Likeness::kExact);
@@ -390,10 +390,10 @@ bool parse(int argc, char **argv, Options &options) {
 }
 
 int run(const Options &options) {
-  Honesty honesty(options);
-  if (options.replay >= 0) return honesty.run(options.replay) ? 0 : 1;
+  StoreFidelity store_fidelity(options);
+  if (options.replay >= 0) return store_fidelity.run(options.replay) ? 0 : 1;
   for (int64_t number = 0; number < options.sequences; number++) {
-    if (!honesty.run(number)) return 1;
+    if (!store_fidelity.run(number)) return 1;
   }
   std::printf("%lld sequences of %lld steps, no difference\n",
               static_cast<long long>(options.sequences), static_cast<long long>(options.steps));

@@ -39,13 +39,13 @@ World::World(const Plan &plan, const Mutant *mutant, FILE *words)
       verdict_(schedule_, trace_),
       network_(plan_, schedule_, stats_),
       beliefs_(schedule_, stats_, trace_, verdict_),
-      judge_(make_judge(mutant)),
+      checker_(make_checker(mutant)),
       slots_(static_cast<size_t>(plan_.client_count)),
-      context_{plan_,  schedule_, network_, servers_, stats_,
-               trace_, verdict_,  beliefs_, *judge_,  slots_},
+      context_{plan_,  schedule_, network_, servers_,  stats_,
+               trace_, verdict_,  beliefs_, *checker_, slots_},
       random_(plan.seed, 3),
       bytes_before_(CoreMemory::bytes()) {
-  beliefs_.judge_by(*judge_);
+  beliefs_.set_checker(*checker_);
   for (const Fault setting : {Fault::kClockRate, Fault::kPollOnly}) {
     if (plan_.has(setting)) stats_.inject(setting, true);
   }
@@ -60,7 +60,7 @@ World::World(const Plan &plan, const Mutant *mutant, FILE *words)
 
 World::~World() { slots_.clear(); }
 
-std::unique_ptr<Judge> World::make_judge(const Mutant *mutant) {
+std::unique_ptr<Checker> World::make_checker(const Mutant *mutant) {
   for (int i = 0; i < plan_.node_count; i++) {
     const int number = plan_.is_quorum() ? i + 1 : 0;
     servers_.push_back(std::make_unique<Server>(plan_, schedule_, network_, stats_, trace_,
@@ -139,16 +139,16 @@ Result World::run() {
 void World::watch() {
   for (const auto &server : servers_) server->expire();
   beliefs_.look();
-  judge_->watch(context_);
-  judge_waits();
+  checker_->watch(context_);
+  check_waits();
   for (const Slot &slot : slots_) {
-    if (slot.client) slot.client->judge_openings();
+    if (slot.client) slot.client->check_openings();
   }
   schedule_.in(kWatchInterval, [this] { watch(); });
 }
 
 // Rule of the calm: every waiter is served.
-void World::judge_waits() {
+void World::check_waits() {
   if (!context_.is_calm) return;
   const Nanos places = plan_.client_count * plan_.caller_count;
   const Nanos unheard = plan_.is_quorum() ? kSecond : kClaim + 100 * kMs;  // per dead waiter ahead
@@ -222,7 +222,7 @@ void World::end_everything() {
        {plan_.lease_max + context_.stepped_back + kSecond, 620 * kSecond, 3700 * kSecond}) {
     schedule_.skip_to(gone + later);
     for (const auto &server : servers_) server->expire();
-    judge_->judge_leftovers(later - context_.stepped_back);
+    checker_->check_leftovers(later - context_.stepped_back);
   }
 }
 

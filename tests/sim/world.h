@@ -39,11 +39,11 @@ class World {
 
  private:
   // world.cc
-  std::unique_ptr<Judge> make_judge(const Mutant *mutant);
+  std::unique_ptr<Checker> make_checker(const Mutant *mutant);
   void run_until(Nanos end);
   void populate(int slot);
   void watch();
-  void judge_waits();
+  void check_waits();
   void end_work();
   void end_everything();
   bool is_quiet() const;
@@ -85,7 +85,7 @@ class World {
   Network network_;
   Beliefs beliefs_;
   std::vector<std::unique_ptr<Server>> servers_;
-  const std::unique_ptr<Judge> judge_;
+  const std::unique_ptr<Checker> checker_;
   std::vector<Slot> slots_;
   Context context_;
   Random random_;               // for the faults

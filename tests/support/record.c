@@ -25,7 +25,7 @@ enum { TOKEN_SIZE = 64 };
 struct note {
   struct note *next;
   const void *key;
-  int64_t lease_ms;
+  int64_t ttl_ms;
   int burst, renew, format;
   char *owner; /* encoded */
   long id;     /* of the request's call */
@@ -33,8 +33,8 @@ struct note {
   const rl_lease *changed; /* by a request that is not an acquire */
 };
 
-static const struct note plain = {.lease_ms = RL_DEFAULT_LEASE_MS,
-                                  .burst = RL_DEFAULT_LOCAL_BURST,
+static const struct note plain = {.ttl_ms = RL_DEFAULT_TTL_MS,
+                                  .burst = RL_DEFAULT_LOCAL_HANDOFFS,
                                   .renew = 1,
                                   .format = RL_FORMAT_STRING};
 
@@ -223,9 +223,9 @@ static void forget(const void *key) {
   free(note);
 }
 
-rl_status recorded_set_lease_ms(rl_acquire_options *options, int64_t lease_ms) {
-  const rl_status status = rl_acquire_options_set_lease_ms(options, lease_ms);
-  if (status == RL_OK) note_of(options)->lease_ms = lease_ms;
+rl_status recorded_set_ttl_ms(rl_acquire_options *options, int64_t ttl_ms) {
+  const rl_status status = rl_acquire_options_set_ttl_ms(options, ttl_ms);
+  if (status == RL_OK) note_of(options)->ttl_ms = ttl_ms;
   return status;
 }
 
@@ -235,8 +235,8 @@ rl_status recorded_set_renew(rl_acquire_options *options, int32_t is_renewed) {
   return status;
 }
 
-rl_status recorded_set_local_burst(rl_acquire_options *options, int32_t grant_count) {
-  const rl_status status = rl_acquire_options_set_local_burst(options, grant_count);
+rl_status recorded_set_max_local_handoffs(rl_acquire_options *options, int32_t grant_count) {
+  const rl_status status = rl_acquire_options_set_max_local_handoffs(options, grant_count);
   if (status == RL_OK) note_of(options)->burst = grant_count;
   return status;
 }
@@ -285,15 +285,15 @@ static long call_acquire(const char *what, const void *client, const char *name,
   const struct note *said = options != NULL ? note_of(options) : &plain;
   const int is_reentrant = said->owner != NULL && said->format == RL_FORMAT_HASH;
   return put_call(
-      "acquire client=%p name=%s %s wait_ms=%lld lease_ms=%lld burst=%d renew=%d"
+      "acquire client=%p name=%s %s wait_ms=%lld ttl_ms=%lld burst=%d renew=%d"
       " owner=%s reentrant=%d",
-      client, encode(encoded, name, name_len), what, (long long)wait_ms, (long long)said->lease_ms,
+      client, encode(encoded, name, name_len), what, (long long)wait_ms, (long long)said->ttl_ms,
       said->burst, said->renew, said->owner != NULL ? said->owner : "", is_reentrant);
 }
 
-static long call_with(const char *op, const rl_lease *lease, int64_t lease_ms) {
+static long call_with(const char *op, const rl_lease *lease, int64_t ttl_ms) {
   const struct lease_text text = describe(lease);
-  return put_call("%s %s lease_ms=%lld", op, text.text, (long long)lease_ms);
+  return put_call("%s %s ttl_ms=%lld", op, text.text, (long long)ttl_ms);
 }
 
 rl_lease *recorded_acquire(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
@@ -331,8 +331,8 @@ rl_lease *recorded_attach(rl_client *client, const char *name, size_t name_len, 
   char encoded[NAME_SIZE];
   char shown[NAME_SIZE];
   if (!is_on()) return rl_lease_attach(client, name, name_len, token, token_len, err);
-  const long id = put_call("attach client=%p name=%s lease_ms=%d token=%s", (void *)client,
-                           encode(encoded, name, name_len), RL_DEFAULT_LEASE_MS,
+  const long id = put_call("attach client=%p name=%s ttl_ms=%d token=%s", (void *)client,
+                           encode(encoded, name, name_len), RL_DEFAULT_TTL_MS,
                            encode(shown, token, token_len < TOKEN_SIZE ? token_len : 0));
   return put_taken(id, rl_lease_attach(client, name, name_len, token, token_len, err), err);
 }
@@ -345,10 +345,10 @@ rl_status recorded_release(rl_lease *lease, rl_error *err) {
   return status;
 }
 
-rl_status recorded_extend(rl_lease *lease, int64_t lease_ms, rl_error *err) {
-  if (!is_on() || lease == NULL) return rl_extend(lease, lease_ms, err);
-  const long id = call_with("extend", lease, lease_ms);
-  return put_changed(id, lease, rl_extend(lease, lease_ms, err));
+rl_status recorded_extend(rl_lease *lease, int64_t ttl_ms, rl_error *err) {
+  if (!is_on() || lease == NULL) return rl_extend(lease, ttl_ms, err);
+  const long id = call_with("extend", lease, ttl_ms);
+  return put_changed(id, lease, rl_extend(lease, ttl_ms, err));
 }
 
 static long call_upgrade(const rl_lease *lease, int64_t wait_ms) {
@@ -443,10 +443,10 @@ rl_request *recorded_release_start(rl_lease *lease) {
   return start(rl_release_start(lease), id, 0, NULL);
 }
 
-rl_request *recorded_extend_start(rl_lease *lease, int64_t lease_ms) {
-  if (!is_on() || lease == NULL) return rl_extend_start(lease, lease_ms);
-  const long id = call_with("extend", lease, lease_ms);
-  return start(rl_extend_start(lease, lease_ms), id, 0, lease);
+rl_request *recorded_extend_start(rl_lease *lease, int64_t ttl_ms) {
+  if (!is_on() || lease == NULL) return rl_extend_start(lease, ttl_ms);
+  const long id = call_with("extend", lease, ttl_ms);
+  return start(rl_extend_start(lease, ttl_ms), id, 0, lease);
 }
 
 rl_request *recorded_upgrade_start(rl_lease *lease, int64_t wait_ms) {

@@ -15,9 +15,9 @@
 extern "C" {
 #endif
 
-rl_status recorded_set_lease_ms(rl_acquire_options *options, int64_t lease_ms);
+rl_status recorded_set_ttl_ms(rl_acquire_options *options, int64_t ttl_ms);
 rl_status recorded_set_renew(rl_acquire_options *options, int32_t is_on);
-rl_status recorded_set_local_burst(rl_acquire_options *options, int32_t grant_count);
+rl_status recorded_set_max_local_handoffs(rl_acquire_options *options, int32_t grant_count);
 rl_status recorded_set_format(rl_acquire_options *options, int32_t format);
 rl_status recorded_set_reentrant(rl_acquire_options *options, const char *owner, size_t owner_len);
 rl_status recorded_set_owner(rl_acquire_options *options, const char *owner, size_t owner_len);
@@ -34,7 +34,7 @@ rl_lease *recorded_redlock_acquire(rl_redlock *redlock, const char *name, size_t
 rl_lease *recorded_attach(rl_client *client, const char *name, size_t name_len, const char *token,
                           size_t token_len, rl_error *err);
 rl_status recorded_release(rl_lease *lease, rl_error *err);
-rl_status recorded_extend(rl_lease *lease, int64_t lease_ms, rl_error *err);
+rl_status recorded_extend(rl_lease *lease, int64_t ttl_ms, rl_error *err);
 rl_status recorded_upgrade(rl_lease *lease, int64_t wait_ms, rl_error *err);
 rl_status recorded_downgrade(rl_lease *lease, rl_error *err);
 void recorded_lease_free(rl_lease *lease);
@@ -50,7 +50,7 @@ rl_request *recorded_acquire_write_start(rl_client *client, const char *name, si
 rl_request *recorded_redlock_acquire_start(rl_redlock *redlock, const char *name, size_t name_len,
                                            int64_t wait_ms, const rl_acquire_options *options);
 rl_request *recorded_release_start(rl_lease *lease);
-rl_request *recorded_extend_start(rl_lease *lease, int64_t lease_ms);
+rl_request *recorded_extend_start(rl_lease *lease, int64_t ttl_ms);
 rl_request *recorded_upgrade_start(rl_lease *lease, int64_t wait_ms);
 rl_request *recorded_downgrade_start(rl_lease *lease);
 rl_request *recorded_detach_start(rl_lease *lease);
@@ -73,9 +73,9 @@ void recorded_redlock_close(rl_redlock *redlock);
 /* Macros without parameters, because redlatch.hpp also passes functions as arguments. record.c
  * itself calls the library. */
 #ifndef REDLATCH_TESTS_SUPPORT_RECORD_C
-#define rl_acquire_options_set_lease_ms recorded_set_lease_ms
+#define rl_acquire_options_set_ttl_ms recorded_set_ttl_ms
 #define rl_acquire_options_set_renew recorded_set_renew
-#define rl_acquire_options_set_local_burst recorded_set_local_burst
+#define rl_acquire_options_set_max_local_handoffs recorded_set_max_local_handoffs
 #define rl_acquire_options_set_format recorded_set_format
 #define rl_acquire_options_set_reentrant recorded_set_reentrant
 #define rl_acquire_options_set_owner recorded_set_owner

@@ -47,14 +47,14 @@ static void do_close(struct call *call) {
 rl_acquire_options *options_of(const struct call *call) {
   rl_acquire_options *options = rl_acquire_options_new();
   int32_t bad = 0;
-  if (find_argument(call, "lease_ms")) {
-    bad |= rl_acquire_options_set_lease_ms(options, number(call, "lease_ms", 0));
+  if (find_argument(call, "ttl_ms")) {
+    bad |= rl_acquire_options_set_ttl_ms(options, number(call, "ttl_ms", 0));
   }
   if (find_argument(call, "foreign")) {
-    bad |= rl_acquire_options_set_foreign_burst(options, (int32_t)number(call, "foreign", 0));
+    bad |= rl_acquire_options_set_yield_every(options, (int32_t)number(call, "foreign", 0));
   }
   if (find_argument(call, "burst")) {
-    bad |= rl_acquire_options_set_local_burst(options, (int32_t)number(call, "burst", 0));
+    bad |= rl_acquire_options_set_max_local_handoffs(options, (int32_t)number(call, "burst", 0));
   }
   if (find_argument(call, "renew")) {
     bad |= rl_acquire_options_set_renew(options, (int32_t)number(call, "renew", 0));
@@ -150,7 +150,7 @@ static void do_release(struct call *call) {
 }
 
 static void do_extend(struct call *call) {
-  rl_extend(leases[slot(call, "lease")], number(call, "lease_ms", 30000), call->err);
+  rl_extend(leases[slot(call, "lease")], number(call, "ttl_ms", 30000), call->err);
   say_result(call);
 }
 

@@ -38,7 +38,7 @@ def folder() -> Iterator[EmbeddedFolder]:
 def holder(spawn: Spawn, folder: EmbeddedFolder, name: str = "a", **options: int) -> Actor:
     """Its lock ends soon after it was killed, and the server only then."""
     actor = spawn(folder.url)
-    actor.ok("acquire", name=name, wait=-1, **({"lease_ms": 2000} | options))
+    actor.ok("acquire", name=name, wait=-1, **({"ttl_ms": 2000} | options))
     return actor
 
 
@@ -105,7 +105,7 @@ def test_it_stays_for_an_idle_client(folder: EmbeddedFolder, spawn: Spawn) -> No
 
 def test_it_stays_for_a_detached_lock(folder: EmbeddedFolder, spawn: Spawn) -> None:
     """Goal: a lock that was handed on without a holder keeps the server until its lease ends."""
-    actor = holder(spawn, folder, lease_ms=8000)
+    actor = holder(spawn, folder, ttl_ms=8000)
     token = actor.ok("look")["token"]
     actor.call("detach")
     actor.kill()
@@ -188,7 +188,7 @@ def test_a_stale_socket_is_no_obstacle(folder: EmbeddedFolder, spawn: Spawn) -> 
 
 def test_killed_clients_leave_nothing(folder: EmbeddedFolder, spawn: Spawn) -> None:
     """Method: SIGKILL for a holder, waiters, and one that has only just begun."""
-    actors = [holder(spawn, folder, lease_ms=1000)]
+    actors = [holder(spawn, folder, ttl_ms=1000)]
     for _ in range(5):
         actors.append(spawn(folder.url))
         actors[-1].begin("acquire", name="a", wait=-1)
@@ -204,7 +204,7 @@ def test_killed_while_it_starts_one(folder: EmbeddedFolder, spawn: Spawn) -> Non
     Method: SIGKILL at different moments after the first command was sent."""
     for _ in range(10):
         dying, other = spawn(folder.url), spawn(folder.url)
-        dying.begin("acquire", name="a", wait=0, lease_ms=200)
+        dying.begin("acquire", name="a", wait=0, ttl_ms=200)
         waiting = other.begin("acquire", name="b", wait=10_000)
         dying.kill()
         assert waiting.get().status == "RL_OK"
@@ -216,8 +216,8 @@ def test_killed_while_it_starts_one(folder: EmbeddedFolder, spawn: Spawn) -> Non
 
 def test_everybody_killed_in_any_order(folder: EmbeddedFolder, spawn: Spawn) -> None:
     for victims in (["server", "clients"], ["clients", "server"], ["supervisor", "clients"]):
-        actors = [holder(spawn, folder, name="a", lease_ms=500)]
-        actors.append(holder(spawn, folder, name="b", lease_ms=500))
+        actors = [holder(spawn, folder, name="a", ttl_ms=500)]
+        actors.append(holder(spawn, folder, name="b", ttl_ms=500))
         for victim in victims:
             if victim == "clients":
                 for actor in actors:
@@ -257,7 +257,7 @@ def test_a_start_that_takes_longer_than_a_limit(folder: EmbeddedFolder, spawn: S
     supervisors = folder.supervisors
     assert len(supervisors) == 1
     go.touch()
-    spawn(url).ok("acquire", name="a", wait=-1, lease_ms=2000)
+    spawn(url).ok("acquire", name="a", wait=-1, ttl_ms=2000)
     # Whoever it wanted to tell that it is ready is not listening any more.
     assert folder.supervisors == supervisors
     assert len(folder.servers) == 1

@@ -49,7 +49,7 @@ class Crowd:
     def _run(self) -> None:
         while not self._stop.is_set():
             lock = self._client.lock(self._name, timeout=THEIR_LEASE_S, blocking_timeout=60)
-            said = {"name": self._name, "wait_ms": 60_000, "lease_ms": int(THEIR_LEASE_S * 1000)}
+            said = {"name": self._name, "wait_ms": 60_000, "ttl_ms": int(THEIR_LEASE_S * 1000)}
             number = self._record.call("acquire", **said)
             if not lock.acquire():
                 self._record.returned(number, "timeout")
@@ -81,7 +81,7 @@ def test_neither_starves(
     history: History,
     figure: Callable[[str], None],
 ) -> None:
-    """Goal: in a crowd of both no two believe at once; with foreign_burst each side has its turns.
+    """Goal: in a crowd of both no two believe at once; with yield_every each side has its turns.
     Method: 8 threads of redis-py, 8 of ours, three seconds; one history of all of them."""
     crowd = Crowd(theirs, name, 8, history.record)
     actors = [spawn(shared_server.url) for _ in range(4)]
@@ -101,7 +101,7 @@ def test_neither_starves(
     crowd.stop()
     assert {reply.status for reply in replies} == {"RL_OK"}
     ours = [reply.number("count") for reply in replies]
-    figure(f"redis-py to ours, foreign_burst {burst}: {crowd.count} to {sum(ours)}")
+    figure(f"redis-py to ours, yield_every {burst}: {crowd.count} to {sum(ours)}")
     history.judge()
     # Nobody of either kind goes without.
     assert min(ours) > 0

@@ -92,7 +92,7 @@ def test_a_foreigner_takes_over(
     Method: SET over a held lock; extend, release, renewal."""
     actor = spawn(shared_server.url)
     for command in ("extend", "release", "wait_lost"):
-        actor.ok("acquire", name=name, wait=2000, lease_ms=600)
+        actor.ok("acquire", name=name, wait=2000, ttl_ms=600)
         connection.cmd("SET", name, "theirs", "PX", 20_000)
         assert actor.call(command, wait=-1).status == "RL_E_LOST"
         again = "RL_E_NOT_HELD" if command == "release" else "RL_E_LOST"
@@ -168,7 +168,7 @@ def test_spoiled_keys_beside_a_lock(
             if reply.status == "RL_E_SERVER":
                 assert "WRONGTYPE" in reply.message
         assert actor.call("inspect", name=name).status in ("RL_OK", "RL_E_SERVER")
-        actor.ok("extend", lease_ms=30_000)
+        actor.ok("extend", ttl_ms=30_000)
         assert actor.ok("look").number("remaining") > 20_000
     connection.cmd("DEL", aux_key(name, suffix))
     actor.ok("release")

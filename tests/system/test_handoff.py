@@ -66,7 +66,7 @@ def test_hand_off_between_many_processes(
     Method: 8 processes of 4 threads for 5 s; each hold up to 0.1 ms, then short commands."""
     holds, shorts = storm([one_server.url], spawn, bursts, ms=RUN_MS, hold_us=100, mixed=2)
     history.judge(is_fifo=True, serve_ms=SERVE_MS)
-    figure(f"storm, local_burst {bursts}: {holds} hand-offs, {shorts} short commands")
+    figure(f"storm, max_local_handoffs {bursts}: {holds} hand-offs, {shorts} short commands")
     assert holds > 1000
     assert shorts > 1000
 
@@ -125,9 +125,9 @@ def test_hand_off_over_both_protocols(
 
 @pytest.mark.parametrize("burst", [0, 4, 16])
 def test_local_passing_is_bounded(one_server: Server, spawn: Spawn, burst: int) -> None:
-    """Goal: the bound of docs/guarantees.md: a waiter is overtaken by at most `local_burst` later
-    callers for the present holder, and `local_burst` + 1 for each place in front of it; by none
-    with 0, which is strict order.
+    """Goal: the bound of docs/guarantees.md: a waiter is overtaken by at most `max_local_handoffs`
+    later callers for the present holder, and `max_local_handoffs` + 1 for each place in front of
+    it; by none with 0, which is strict order.
     Method: one process holds and has a place; another process queues behind it; then many more
     callers of the first come, and each gives the lock back as soon as it has it."""
     crowd, other = spawn(one_server.url), spawn(one_server.url)

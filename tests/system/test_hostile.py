@@ -236,6 +236,6 @@ def test_a_grant_long_ago(spawn: Spawn, name: str) -> None:
         return [granted()]
 
     with HostileServer(answer) as server:
-        reply = spawn(server.url).call("acquire", name=name, wait=3000, lease_ms=100)
+        reply = spawn(server.url).call("acquire", name=name, wait=3000, ttl_ms=100)
         assert reply.status == "RL_E_INVALID", reply
         assert "too short" in reply.message

@@ -82,7 +82,7 @@ class Driven:
         try:
             self._runner.call(f"- open url={url}")
             for key in range(KEYS):
-                made = f"- lock id=k{key} kind=mutex name=fleet%00{key} lease_ms={LEASE_S * 1000}"
+                made = f"- lock id=k{key} kind=mutex name=fleet%00{key} ttl_ms={LEASE_S * 1000}"
                 self._runner.call(made)
             while time.monotonic() < self._end:
                 self._hold_once()
@@ -125,7 +125,7 @@ class InC(Actor):
             keys=KEYS,
             wait=20_000,
             hold_us=5000,
-            lease_ms=LEASE_S * 1000,
+            ttl_ms=LEASE_S * 1000,
             ms=ms,
             seed=seed,
             patient=1,

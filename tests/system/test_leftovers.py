@@ -17,7 +17,7 @@ from .actor import Actor
 
 Spawn = Callable[[str], Actor]
 
-LEASE_MS = 700
+TTL_MS = 700
 QUEUE_MS, FENCE_MS = 600_000, 3_600_000
 
 
@@ -39,7 +39,7 @@ def test_no_key_outlives_its_lease(server: Server, spawn: Spawn, name: str) -> N
                 wait=chosen.choice([0, 100, -1]),
                 ms=500,
                 hold_us=3000,
-                lease_ms=LEASE_MS,
+                ttl_ms=TTL_MS,
                 label="left behind",
                 burst=chosen.choice([0, 16]),
             )
@@ -57,7 +57,7 @@ def test_no_key_outlives_its_lease(server: Server, spawn: Spawn, name: str) -> N
             return [key for key in keys if key[-6:] not in kept and not key.startswith(b"rl1:")]
 
         # What a killed holder left ends with its lease, or with the claim of a new one.
-        wait_until(lambda: not others(), 3.0 + LEASE_MS / 1000 + 2.0)
+        wait_until(lambda: not others(), 3.0 + TTL_MS / 1000 + 2.0)
         for key in connection.cmd("KEYS", "*"):
             left = connection.cmd("PTTL", key)
             limit = QUEUE_MS if key.endswith(b"q") else FENCE_MS

@@ -137,7 +137,7 @@ def test_a_place_in_the_queue(scene: Scene, lost: str, then_cut: bool) -> None:
 def test_a_poll(scene: Scene, then_cut: bool) -> None:
     """Goal: a lost answer to a waiter that looks again keeps its one place.
     Method: the holder's lease of 600 ms lets the waiter look often; lose one look."""
-    scene.other.ok("acquire", name=scene.name, wait=0, lease_ms=600)
+    scene.other.ok("acquire", name=scene.name, wait=0, ttl_ms=600)
     waiting = scene.queue(scene.actor)
     loss = scene.lose("reply", then_cut)
     assert loss.done.wait(5.0)
@@ -181,9 +181,9 @@ def test_a_release(scene: Scene, lost: str, then_cut: bool, has_heir: bool) -> N
 def test_an_extension(scene: Scene, lost: str, then_cut: bool) -> None:
     """Goal: an extension whose answer is lost is sent again or unknown; the lock stays held.
     Method: lose it; the server's time to live and the client's deadline agree."""
-    scene.actor.ok("acquire", name=scene.name, wait=0, lease_ms=2000)
+    scene.actor.ok("acquire", name=scene.name, wait=0, ttl_ms=2000)
     loss = scene.lose(lost, then_cut)
-    reply = scene.actor.call("extend", lease_ms=20_000)
+    reply = scene.actor.call("extend", ttl_ms=20_000)
     assert loss.done.is_set()
     assert reply.status in ("RL_OK", "RL_E_OUTCOME_UNKNOWN"), reply
     assert reply.status == "RL_OK" or not then_cut
@@ -204,7 +204,7 @@ def test_an_extension(scene: Scene, lost: str, then_cut: bool) -> None:
 def test_a_renewal(scene: Scene, then_cut: bool) -> None:
     """Goal: a renewal whose answer is lost does not lose the lock.
     Method: lose one renewal of a lease of 1200 ms; it is held for longer than that."""
-    scene.actor.ok("acquire", name=scene.name, wait=0, lease_ms=1200)
+    scene.actor.ok("acquire", name=scene.name, wait=0, ttl_ms=1200)
     loss = scene.lose("reply", then_cut)
     assert loss.done.wait(5.0)
     end = time.monotonic() + 1.4

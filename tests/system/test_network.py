@@ -39,7 +39,7 @@ def test_single_bytes(
     proxy.slices = True
     actor, other = spawn(proxy.url + "?timeout=10s"), spawn(shared_server.url)
     actor.ok("acquire", name=name, wait=0, label="sliced")
-    actor.ok("extend", lease_ms=20_000)
+    actor.ok("extend", ttl_ms=20_000)
     assert actor.ok("inspect", name=name)["holder"] == actor.ok("look")["token"]
     actor.ok("release")
     other.ok("acquire", name=name, wait=0)
@@ -59,14 +59,14 @@ def test_delay_is_taken_off_the_lease(proxy: FaultProxy, spawn: Spawn, name: str
     actor = spawn(proxy.url)
     actor.ok("connect")
     proxy.delay = 0.06
-    reply = actor.ok("acquire", name=name, wait=0, lease_ms=5000)
+    reply = actor.ok("acquire", name=name, wait=0, ttl_ms=5000)
     assert reply.seconds >= 0.12
     assert actor.ok("look").number("remaining") < 5000 - 120
     actor.ok("release")
-    reply = actor.call("acquire", name=name, wait=2000, lease_ms=100)
+    reply = actor.call("acquire", name=name, wait=2000, ttl_ms=100)
     assert reply.status == "RL_E_INVALID" and "too short" in reply.message, reply
     proxy.delay = 0.0
-    actor.ok("acquire", name=name, wait=2000, lease_ms=100)
+    actor.ok("acquire", name=name, wait=2000, ttl_ms=100)
 
 
 @pytest.mark.parametrize("fault", ["hang", "drops_replies", "garbles", "refuses"])
@@ -100,7 +100,7 @@ def test_a_network_that_recovers(
     if fault != "garbles":  # which looks like a server that speaks another protocol
         assert riding.get().status == "RL_OK"
         assert holder.ok("look").number("state") == HELD
-        holder.ok("extend", lease_ms=30_000)
+        holder.ok("extend", ttl_ms=30_000)
         other.ok("release")
         assert waiting.get().status == "RL_OK"
     wait_until(lambda: holder.call("inspect", name=name).status == "RL_OK")

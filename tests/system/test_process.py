@@ -42,7 +42,7 @@ def test_fork_while_holding_and_waiting(server: Server, spawn: Spawn, name: str)
     """Goal: in the child each call is RL_E_FORKED; lock, queue and waits of the parent go on.
     Method: fork with a held lease, a started request and a thread that waits."""
     actor, other = spawn(server.url), spawn(server.url)
-    actor.ok("acquire", name=name, wait=0, lease_ms=1500)
+    actor.ok("acquire", name=name, wait=0, ttl_ms=1500)
     other.ok("acquire", name="b", wait=0)
     actor.ok("start", name="b", wait=-1)
     waiting = actor.begin("acquire", thread=1, lease=1, name="b", wait=-1)
@@ -187,7 +187,7 @@ def test_many_reconnects_use_no_more(proxy: FaultProxy, spawn: Spawn, name: str)
     def reconnect(count: int) -> None:
         for _ in range(count):
             proxy.cut()
-            actor.ok("extend", lease_ms=30_000)
+            actor.ok("extend", ttl_ms=30_000)
 
     reconnect(20)
     memory, used = actor.memory_kib, usage(actor)

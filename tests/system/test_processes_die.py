@@ -58,7 +58,7 @@ def test_a_holder_that_dies_with_a_crowd_of_waiters_costs_its_lease_only(
     """Goal: behind any number of dead waiters a live one has the lock when the lease ends.
     Method: the entries of dead waiters are written by hand, behind a holder that is killed."""
     holder, waiter = spawn(server.url), spawn(server.url)
-    holder.ok("acquire", name=name, wait=0, lease_ms=3000)
+    holder.ok("acquire", name=name, wait=0, ttl_ms=3000)
     with server.connect() as admin:
         seconds, micros = admin.cmd("TIME")
         now_us = int(seconds) * 1_000_000 + int(micros)
@@ -80,7 +80,7 @@ def test_a_paused_holder_learns_that_it_lost(server: Server, spawn: Spawn, name:
     Method: SIGSTOP for longer than the lease while another waits; look and release are in the
     old holder's input before it goes on."""
     old, new = spawn(server.url), spawn(server.url)
-    old.ok("acquire", name=name, wait=0, lease_ms=500)
+    old.ok("acquire", name=name, wait=0, ttl_ms=500)
     waiting = new.begin("acquire", name=name, wait=-1)
     wait_until(lambda: queue_length(server, name) == 1)
     old.pause()
@@ -137,7 +137,7 @@ def test_a_killed_holder_blocks_for_its_lease(
     with server.connect() as connection:
         for round_number in range(6):
             holder = spawn(server.url)
-            holder.ok("acquire", name=name, wait=2000, lease_ms=300)
+            holder.ok("acquire", name=name, wait=2000, ttl_ms=300)
             waiting = waiter.begin("acquire", name=name, wait=-1)
             wait_until(lambda: queue_length(server, name) == 1)
             # At different moments between two renewals.

@@ -22,7 +22,7 @@ MAJORITY = 3
 CLIENT_SIZE = 22  # of a token, its beginning: whose it is
 NODE_LIMIT_S = 0.05  # The longest that it is by itself.
 SLACK_S = 0.7
-LEASE_MS = 1500
+TTL_MS = 1500
 
 
 def acquire(actor: Actor, name: str, **arguments: int) -> Reply:
@@ -66,7 +66,7 @@ def test_one_of_two_has_it(network: Network, name: str) -> None:
     wait_until(lambda: vote_count(network, name, token) == 5)
     assert acquire(second, name, wait=0).status == "RL_BUSY"
     assert acquire(second, name, wait=50).status == "RL_TIMEOUT"
-    first.ok("extend", lease_ms=60_000)
+    first.ok("extend", ttl_ms=60_000)
     assert first.ok("look").number("remaining") > 55_000
     assert voter_count(first) == 5
     first.ok("release")
@@ -103,7 +103,7 @@ def test_lease_is_renewed_by_most(network: Network, name: str) -> None:
     """Goal: a lease is held for much longer than it lasts, also when two nodes are gone.
     Method: a lease of half a second, two nodes killed in the middle."""
     holder, other = network.actor(0), network.actor(1)
-    take(holder, name, wait=0, lease_ms=500)
+    take(holder, name, wait=0, ttl_ms=500)
     for node in (None, 0, 1):
         if node is not None:
             network.nodes[node].kill()
@@ -178,10 +178,10 @@ def test_killed_nodes_cost_nothing(network: Network, name: str, count: int) -> N
     goes on holding, and nodes that come back vote again.
     Method: SIGKILL before and during a lease, and a restart."""
     actor, other = network.actor(0), network.actor(1)
-    take(actor, name, wait=0, lease_ms=1000)
+    take(actor, name, wait=0, ttl_ms=1000)
     for node in network.nodes[:count]:
         node.kill()
-    assert acquire(other, name, wait=0, lease_ms=1000).status == "RL_BUSY"
+    assert acquire(other, name, wait=0, ttl_ms=1000).status == "RL_BUSY"
     time.sleep(1.0)  # renewed without them
     assert actor.ok("look").number("state") == HELD
     release_and_free(actor)
@@ -208,7 +208,7 @@ def test_minority_cut_off(network: Network, name: str, lost: str) -> None:
     Method: partitions of one host's packets, in both directions or one."""
     ways = {"requests": lost != "replies", "replies": lost != "requests"}
     actor, other = network.actor(0), network.actor(1)
-    take(actor, name, wait=0, lease_ms=1000)
+    take(actor, name, wait=0, ttl_ms=1000)
     network.cut(0, 0, 1, **ways)
     time.sleep(1.2)
     assert actor.ok("look").number("state") == HELD
@@ -281,7 +281,7 @@ def test_holder_is_told_in_time(network: Network, name: str, fault: str) -> None
     its lease, whatever the other nodes confirm; who still has most nodes gets it.
     Method: three nodes go while it is held; another client that can reach them waits meanwhile."""
     holder, other = network.actor(0), network.actor(1)
-    take(holder, name, wait=0, lease_ms=1500)
+    take(holder, name, wait=0, ttl_ms=1500)
     holder.ok("look")
     waiting = other.begin("acquire", redlock=0, name=name, wait=20_000)
     if fault == "cut":
@@ -344,7 +344,7 @@ def give_and_forget(network: Network, name: str, guard: str) -> tuple[Actor, Act
         actor.ok("redlock_connect", wait=20_000)
     network.cut(0, 3, 4)
     network.cut(1, 0, 1)
-    take(holder, name, wait=10_000, lease_ms=1900)
+    take(holder, name, wait=10_000, ttl_ms=1900)
     network.cut(0, 0, 1, 2)
     network.nodes[2].restart()
     return holder, other
@@ -367,7 +367,7 @@ def test_a_node_that_forgot_does_not_vote_yet(network: Network, name: str) -> No
     over.
     Method: as above, with a guard of 2 s; the other one asks all the time."""
     holder, other = give_and_forget(network, name, "2s")
-    waiting = other.begin("acquire", redlock=0, name=name, wait=20_000, lease_ms=1900)
+    waiting = other.begin("acquire", redlock=0, name=name, wait=20_000, ttl_ms=1900)
     while not waiting.is_done:
         looked = holder.call("look")
         if looked.number("state") != HELD:
@@ -382,11 +382,11 @@ def test_guard_counts_from_the_start_of_a_node(network: Network, name: str) -> N
     """Goal: nodes that are too young are told from those that are gone, and vote in time.
     Method: new nodes and a guard of 2 s; the option `nodes`."""
     actor = network.actor(0, restart_guard="2s")
-    reply = acquire(actor, name, wait=0, lease_ms=1000)
+    reply = acquire(actor, name, wait=0, ttl_ms=1000)
     check_refused(reply, [network.url(0, i).removeprefix("redis://") for i in range(5)])
     assert reply.seconds < SLACK_S
     assert voter_count(actor) == 0
-    reply = take(actor, name, wait=20_000, lease_ms=1000)
+    reply = take(actor, name, wait=20_000, ttl_ms=1000)
     assert reply.seconds < 2 + 2 + SLACK_S, "uptime is in whole seconds, and they are rounded up"
     actor.ok("release")
 
@@ -395,7 +395,7 @@ def test_held_lease_loses_the_vote_of_a_node_that_restarted(network: Network, na
     """Goal: a lease does not count a node that forgot it, and asks it again when it may vote.
     Method: nodes start again, one after the other, while it is held; a guard of 2 s."""
     holder = network.actor(0, restart_guard="2s")
-    take(holder, name, wait=20_000, lease_ms=1000)
+    take(holder, name, wait=20_000, ttl_ms=1000)
     token = holder.ok("look")["token"]
     wait_until(lambda: vote_count(network, name, token) == 5)
     restarted = time.monotonic()
@@ -412,7 +412,7 @@ def test_held_lease_loses_the_vote_of_a_node_that_restarted(network: Network, na
         node.restart()
     told = holder.call("wait_lost", wait=5000)
     assert told.status == "RL_E_LOST", told
-    take(holder, name, lease=1, wait=20_000, lease_ms=1000)
+    take(holder, name, lease=1, wait=20_000, ttl_ms=1000)
 
 
 def barely_held(network: Network, name: str) -> tuple[Actor, str]:
@@ -421,7 +421,7 @@ def barely_held(network: Network, name: str) -> tuple[Actor, str]:
     for node in network.nodes[3:]:
         with node.connect() as connection:
             connection.cmd("SET", name, "theirs", "PX", 60_000)
-    take(holder, name, wait=5000, lease_ms=LEASE_MS)
+    take(holder, name, wait=5000, ttl_ms=TTL_MS)
     for node in network.nodes[3:]:
         with node.connect() as connection:
             connection.cmd("DEL", name)
@@ -473,7 +473,7 @@ def test_no_more_may_forget_than_is_said(network: Network, name: str, count: int
     holder = network.actor(0)
     other = network.actor(1)
     other.ok("redlock_connect", wait=5000)
-    take(holder, name, wait=0, lease_ms=30_000)
+    take(holder, name, wait=0, ttl_ms=30_000)
     token = holder.ok("look")["token"]
     wait_until(lambda: vote_count(network, name, token) == 5)
     forget(network, name, *range(count))
@@ -488,7 +488,7 @@ def test_a_vote_is_asked_for_no_more_when_it_is_released(network: Network, name:
     hangs just then; a shutdown."""
     holder = network.actor(0)
     for i in range(8):
-        take(holder, name, wait=5000, lease_ms=300)
+        take(holder, name, wait=5000, ttl_ms=300)
         forget(network, name, i % 5)
         if i % 2:
             network.nodes[(i + 1) % 5].pause()
@@ -499,7 +499,7 @@ def test_a_vote_is_asked_for_no_more_when_it_is_released(network: Network, name:
         wait_until(lambda: is_free(network, name))
         time.sleep(0.1)
         assert is_free(network, name), "an acquire came late"
-    take(holder, name, wait=5000, lease_ms=300)
+    take(holder, name, wait=5000, ttl_ms=300)
     forget(network, name, 0, 1)
     time.sleep(0.1)
     holder.ok("redlock_shutdown")

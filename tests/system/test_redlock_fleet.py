@@ -17,7 +17,7 @@ from support.history import History
 
 from .network import Network
 
-LEASE_MS = 1500
+TTL_MS = 1500
 GUARD_S = 2
 FAULT_S = 8
 
@@ -98,7 +98,7 @@ def test_histories_over_five_nodes(
             name=name,
             wait=20_000,
             hold_us=200_000,
-            lease_ms=LEASE_MS,
+            ttl_ms=TTL_MS,
             ms=(FAULT_S + 4) * 1000,
             seed=seed * 100 + number,
             patient=1,
@@ -114,4 +114,4 @@ def test_histories_over_five_nodes(
     done = weather.done
     figure(f"{sum(counts)} grants through {len(done)} faults: {', '.join(done)}")
     assert min(counts) > 0
-    history.judge(calm_ns=calm, serve_ms=LEASE_MS + 1000)
+    history.judge(calm_ns=calm, serve_ms=TTL_MS + 1000)

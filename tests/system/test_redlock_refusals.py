@@ -62,7 +62,7 @@ def check_refused(actor: Actor, name: str, status: str, *words: str) -> None:
     """Connecting, a try, a wait and another try all say so, at once."""
     calls = (("redlock_connect", 0), ("acquire", 0), ("acquire", 5000), ("acquire", 0))
     for command, wait in calls:
-        reply = actor.call(command, redlock=0, name=name, wait=wait, lease_ms=1000)
+        reply = actor.call(command, redlock=0, name=name, wait=wait, ttl_ms=1000)
         assert reply.status == status, reply
         for word in words:
             assert word in reply.message, (word, reply.message)
@@ -108,11 +108,11 @@ def test_bad_option_is_named(spawn: Callable[[str], Actor], option: str) -> None
 def test_lease_longer_than_the_guard(servers: list[Server], open_redlock: Open, name: str) -> None:
     """Goal: a lease that a node may forget is refused, whatever the state of the nodes."""
     actor = open_redlock(urls_of(servers), restart_guard="2s")
-    for lease_ms in (2001, 30_000):
-        reply = actor.call("acquire", redlock=0, name=name, wait=0, lease_ms=lease_ms)
+    for ttl_ms in (2001, 30_000):
+        reply = actor.call("acquire", redlock=0, name=name, wait=0, ttl_ms=ttl_ms)
         assert reply.status == "RL_E_INVALID" and "restart_guard" in reply.message, reply
-    actor.ok("acquire", redlock=0, name=name, wait=20_000, lease_ms=2000)
-    reply = actor.call("extend", lease_ms=30_000)
+    actor.ok("acquire", redlock=0, name=name, wait=20_000, ttl_ms=2000)
+    reply = actor.call("extend", ttl_ms=30_000)
     assert reply.status == "RL_E_INVALID", reply
     actor.ok("release")
 
@@ -121,7 +121,7 @@ def test_declared_durable_needs_no_guard(
     servers: list[Server], open_redlock: Open, name: str
 ) -> None:
     actor = open_redlock(urls_of(servers), restart_guard="60s", durable="yes")
-    actor.ok("acquire", redlock=0, name=name, wait=0, lease_ms=100_000)
+    actor.ok("acquire", redlock=0, name=name, wait=0, ttl_ms=100_000)
     actor.ok("release")
 
 
@@ -130,10 +130,10 @@ def test_min_validity_is_not_below_the_lease(
 ) -> None:
     """Goal: what can never be is refused at once; what can be is."""
     actor = open_redlock(urls_of(servers), min_validity="5s")
-    for lease_ms in (1000, 5000):
-        reply = actor.call("acquire", redlock=0, name=name, wait=0, lease_ms=lease_ms)
+    for ttl_ms in (1000, 5000):
+        reply = actor.call("acquire", redlock=0, name=name, wait=0, ttl_ms=ttl_ms)
         assert reply.status == "RL_E_INVALID" and "min_validity" in reply.message, reply
-    actor.ok("acquire", redlock=0, name=name, wait=0, lease_ms=10_000)
+    actor.ok("acquire", redlock=0, name=name, wait=0, ttl_ms=10_000)
     assert actor.ok("look").number("remaining") >= 5000
     actor.ok("release")
 
@@ -177,7 +177,7 @@ def test_replica(servers: list[Server], open_redlock: Open, name: str) -> None:
         for guard in ("2s", "off"):
             actor = open_redlock([*urls_of(servers[:2]), replica.url], restart_guard=guard)
             for wait in (20_000, 0):
-                actor.ok("acquire", redlock=0, name=name, wait=wait, lease_ms=1000)
+                actor.ok("acquire", redlock=0, name=name, wait=wait, ttl_ms=1000)
                 assert f"{address(replica.url)} is a replica" in nodes_of(actor)
                 actor.ok("release")
                 actor.ok("free")
@@ -186,14 +186,14 @@ def test_replica(servers: list[Server], open_redlock: Open, name: str) -> None:
             assert lines[0].startswith("warning "), lines
         servers[1].pause()
         try:
-            reply = actor.call("acquire", redlock=0, name=name, wait=0, lease_ms=1000)
+            reply = actor.call("acquire", redlock=0, name=name, wait=0, ttl_ms=1000)
             assert reply.status == "RL_E_UNAVAILABLE", reply
             for server in (servers[1], replica):
                 assert address(server.url) in reply.message, reply
         finally:
             servers[1].resume()
         promote(replica)
-        actor.ok("acquire", redlock=0, name=name, wait=5000, lease_ms=1000)
+        actor.ok("acquire", redlock=0, name=name, wait=5000, ttl_ms=1000)
         wait_until(lambda: log_of(actor, f"{address(replica.url)} may vote again"))
         client = actor.ok("look")["token"][:CLIENT_SIZE].encode()
         with replica.connect() as connection:
@@ -214,7 +214,7 @@ def test_too_many_replicas(servers: list[Server], open_redlock: Open, name: str)
             words = ("2 of 3 nodes are replicas", *map(address, urls_of(replicas)))
             check_refused(actor, name, "RL_E_UNSUPPORTED", *words)
         promote(replicas[1])
-        actor.ok("acquire", redlock=0, name=name, wait=5000, lease_ms=1000)
+        actor.ok("acquire", redlock=0, name=name, wait=5000, ttl_ms=1000)
         actor.ok("release")
     finally:
         for replica in replicas:
@@ -233,7 +233,7 @@ def test_node_becomes_a_replica_while_it_is_connected(open_redlock: Open, name: 
         actor = open_redlock(urls_of(nodes))
         other = open_redlock(urls_of(nodes))
         other.ok("redlock_connect", wait=5000)
-        actor.ok("acquire", redlock=0, name=name, wait=0, lease_ms=900)
+        actor.ok("acquire", redlock=0, name=name, wait=0, ttl_ms=900)
         make_replica(nodes[2], nodes[0])
         wait_until(lambda: f"{address(nodes[2].url)} is a replica" in nodes_of(actor))
         assert len(log_of(actor, "replica")) == 1
@@ -249,7 +249,7 @@ def test_node_becomes_a_replica_while_it_is_connected(open_redlock: Open, name: 
 
         def is_said_after_a_cycle() -> bool:
             # A token that has been replicated before it is asked for needs no write there.
-            other.ok("acquire", redlock=0, name=name, wait=5000, lease_ms=900)
+            other.ok("acquire", redlock=0, name=name, wait=5000, ttl_ms=900)
             other.ok("release")
             return f"{address(nodes[2].url)} is a replica" in nodes_of(other)
 
@@ -303,12 +303,12 @@ def test_info_is_forbidden(servers: list[Server], open_redlock: Open, name: str)
     actor = open_redlock(urls, restart_guard="2s")
     words = (address(servers[2].url), "restart_guard")
     for wait in (0, 5000):
-        reply = actor.call("acquire", redlock=0, name=name, wait=wait, lease_ms=1000)
+        reply = actor.call("acquire", redlock=0, name=name, wait=wait, ttl_ms=1000)
         assert reply.status == "RL_E_DENIED", reply
         assert all(word.lower() in reply.message.lower() for word in (*words, "info")), reply
         assert "pw" not in reply.message
     actor = open_redlock(urls)
-    actor.ok("acquire", redlock=0, name=name, wait=0, lease_ms=1000)
+    actor.ok("acquire", redlock=0, name=name, wait=0, ttl_ms=1000)
     token = actor.ok("look")["token"].encode()
     with servers[2].connect() as connection:
         wait_until(lambda: connection.cmd("GET", name) == token)
@@ -322,7 +322,7 @@ def test_wrong_password_at_one_node(servers: list[Server], open_redlock: Open, n
     for guard in ("2s", "off"):
         actor = open_redlock([*urls_of(servers[:2]), bad], restart_guard=guard)
         for wait in (0, 5000):
-            reply = actor.call("acquire", redlock=0, name=name, wait=wait, lease_ms=1000)
+            reply = actor.call("acquire", redlock=0, name=name, wait=wait, ttl_ms=1000)
             assert reply.status == "RL_E_DENIED", reply
             assert address(servers[2].url) in reply.message and "wrong-one" not in reply.message
             assert reply.seconds < 3.0

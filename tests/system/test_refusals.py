@@ -49,8 +49,8 @@ def test_without_memory(server: Server, spawn: Spawn, name: str) -> None:
     and who waits already is served.
     Method: maxmemory below what is used; all calls; then memory again."""
     holder, queued, late = (spawn(server.url + "?timeout=1s") for _ in range(3))
-    holder.ok("acquire", name=name, wait=0, lease_ms=900)
-    waiting = queued.begin("acquire", name=name, wait=-1, lease_ms=900)
+    holder.ok("acquire", name=name, wait=0, ttl_ms=900)
+    waiting = queued.begin("acquire", name=name, wait=-1, ttl_ms=900)
     wait_until(lambda: queue_length(server, name) == 1)
     late.ok("connect")
     with server.connect() as connection:
@@ -66,7 +66,7 @@ def test_without_memory(server: Server, spawn: Spawn, name: str) -> None:
         while time.monotonic() < end:
             assert holder.ok("look").number("state") == HELD
             time.sleep(0.05)
-        holder.ok("extend", lease_ms=2000)
+        holder.ok("extend", ttl_ms=2000)
         late.ok("inspect", name=name)
         holder.ok("release")
         assert waiting.get().status == "RL_OK"
@@ -192,7 +192,7 @@ def test_a_holder_whose_renewals_are_refused(
     reason; a refused release is tried again.
     Method: NOREPLICAS, which refuses all writes; then without it again."""
     holder, other = spawn(one_server.url), spawn(one_server.url)
-    holder.ok("acquire", name=name, wait=0, lease_ms=600)
+    holder.ok("acquire", name=name, wait=0, ttl_ms=600)
     holder.ok("acquire", name="released", wait=0, lease=1)
     with one_server.connect() as connection:
         connection.cmd("CONFIG", "SET", "min-replicas-to-write", 1)

@@ -94,7 +94,7 @@ def test_a_user_that_is_removed_is_told(server: Server, spawn: Spawn, name: str)
     Method: ACL DELUSER, which cuts the user's connections."""
     url = add_user(server, "leaver")
     holder, waiter = spawn(url), spawn(url)
-    holder.ok("acquire", name=name, wait=0, lease_ms=900)
+    holder.ok("acquire", name=name, wait=0, ttl_ms=900)
     waiting = waiter.begin("acquire", name=name, wait=-1)
     wait_until(lambda: own_queue(server, name) == 1)
     with server.connect() as connection:
@@ -111,13 +111,13 @@ def test_a_user_that_is_removed_is_told(server: Server, spawn: Spawn, name: str)
 def play_everything(server: Server, one: Actor, two: Actor, name: str) -> float:
     """Each call of the library once, between two clients. The seconds that a hand-off took."""
     one.ok("connect")
-    one.ok("acquire", name=name, wait=0, label="work", lease_ms=3000)
+    one.ok("acquire", name=name, wait=0, label="work", ttl_ms=3000)
     assert two.call("acquire", name=name, wait=0).status == "RL_BUSY"
     assert two.call("acquire", name=name, wait=50).status == "RL_TIMEOUT"
     wait_until(lambda: own_queue(server, name) == 0)
     waiting = two.begin("acquire", thread=1, lease=1, name=name, wait=-1)
     wait_until(lambda: own_queue(server, name) == 1)
-    one.ok("extend", lease_ms=30_000)
+    one.ok("extend", ttl_ms=30_000)
     seen = two.ok("inspect", name=name)
     assert seen["label"] == "work" and seen["waiting"] == "1"
     time.sleep(0.6)  # who looks again by itself does so less and less often

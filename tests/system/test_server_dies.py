@@ -172,14 +172,14 @@ def test_requests_are_driven_no_longer_than_asked(
     assert queue_length(one_server, name) == 0
 
 
-@pytest.mark.parametrize("lease_ms", [400, 1500])
+@pytest.mark.parametrize("ttl_ms", [400, 1500])
 def test_loss_is_told_before_the_lease_ends(
-    one_server: Server, spawn: Spawn, name: str, lease_ms: int
+    one_server: Server, spawn: Spawn, name: str, ttl_ms: int
 ) -> None:
     """Goal: a holder that cannot renew learns of it no later than its deadline.
     Method: SIGSTOP of the server; wait_lost() and the state at what was said to remain."""
     actor = spawn(one_server.url)
-    actor.ok("acquire", name=name, wait=0, lease_ms=lease_ms)
+    actor.ok("acquire", name=name, wait=0, ttl_ms=ttl_ms)
     one_server.pause()
     told = actor.begin("wait_lost", thread=1, wait=-1)
     look = actor.call("look", thread=2)
@@ -203,7 +203,7 @@ def test_a_lost_lease_stays_lost(one_server: Server, spawn: Spawn, name: str) ->
     Method: SIGSTOP until LOST is seen, with a renewal on its way; SIGCONT at once; four times."""
     actor = spawn(one_server.url)
     for lease in range(4):
-        actor.ok("acquire", lease=lease, name=f"{name}-{lease}", wait=2000, lease_ms=600)
+        actor.ok("acquire", lease=lease, name=f"{name}-{lease}", wait=2000, ttl_ms=600)
         one_server.pause()
         while actor.call("look", lease=lease).number("state") == HELD:
             pass  # The sooner it is seen the better.
@@ -251,7 +251,7 @@ def test_waiters_keep_their_places_over_killed_connections(
         assert kill_connections(server) >= 3
         wait_until(lambda: subscriber_count(server) >= 3)
         assert queue_length(server, name) == 3
-    holder.ok("extend", lease_ms=30_000)
+    holder.ok("extend", ttl_ms=30_000)
     wait_until(lambda: subscriber_count(server) == 4)
     holder.ok("release")
     for waiter, wait in zip(waiters, pending):
@@ -308,7 +308,7 @@ def test_forgotten_scripts_are_sent_again(server: Server, spawn: Spawn, name: st
         holder, waiter = spawn(server.url), spawn(server.url)
         waiter.ok("connect")
         flush()
-        holder.ok("acquire", name=name, wait=0, label="l", lease_ms=900)
+        holder.ok("acquire", name=name, wait=0, label="l", ttl_ms=900)
         flush()
         pending = waiter.begin("acquire", name=name, wait=-1)
         wait_until(lambda: queue_length(server, name) == 1)

@@ -233,7 +233,7 @@ def test_certificates_are_renewed_while_we_run(
     shutil.copy(certificate.ca, ours)
     with Server("redis", tls=certificate) as server:
         actor = spawn(f"{server.tls_url}?tls_ca={ours}&connect_timeout=1s")
-        actor.ok("acquire", name=name, wait=0, lease_ms=20_000)
+        actor.ok("acquire", name=name, wait=0, ttl_ms=20_000)
         with server.connect() as connection:
             names = ("tls-cert-file", "tls-key-file", "tls-ca-cert-file")
             pairs = zip(names, (new.cert, new.key, new.ca))
@@ -243,7 +243,7 @@ def test_certificates_are_renewed_while_we_run(
         assert actor.ok("look").number("state") == HELD
         shutil.copy(new.ca, ours)
         wait_until(lambda: actor.call("connect").status == "RL_OK")
-        actor.ok("extend", lease_ms=20_000)
+        actor.ok("extend", ttl_ms=20_000)
         actor.ok("release")
 
 
@@ -274,7 +274,7 @@ def test_single_bytes(tls_server: Server, spawn: Spawn, name: str) -> None:
         wait_until(lambda: queue_length(tls_server, name) == 1)
         other.ok("release")
         assert waiting.get().status == "RL_OK"
-        actor.ok("extend", lease_ms=20_000)
+        actor.ok("extend", ttl_ms=20_000)
         actor.ok("release")
 
 
@@ -302,7 +302,7 @@ def test_a_network_that_recovers(
     locks are taken again. Method: faults between us and the server while a lock is held."""
     with FaultProxy(tls_server.tls_port) as proxy:
         actor = spawn(through(proxy, tls_server) + "&timeout=300ms&connect_timeout=1s")
-        actor.ok("acquire", name=name, wait=5000, lease_ms=900)
+        actor.ok("acquire", name=name, wait=5000, ttl_ms=900)
         if fault == "hang":
             proxy.hang()
         elif fault == "garbles":

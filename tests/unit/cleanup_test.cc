@@ -307,12 +307,12 @@ TEST_F(CleanupTest, holder_has_time_to_stop_before_the_lock_is_given_back) {
 
 TEST_F(CleanupTest, shutdown_gives_no_notice) {
   start(held(), now_ + 300 * kMs);
-  EXPECT_EQ(take(cleanup_.hurry(now_, is_up_)).command, Command::kRelease);
+  EXPECT_EQ(take(cleanup_.retry_now(now_, is_up_)).command, Command::kRelease);
 }
 
 TEST_F(CleanupTest, shutdown_does_not_send_twice) {
   start(held());
-  EXPECT_EQ(take(cleanup_.hurry(now_, is_up_)).command, Command::kNone);
+  EXPECT_EQ(take(cleanup_.retry_now(now_, is_up_)).command, Command::kNone);
   EXPECT_EQ(sent_.size(), 1u);
 }
 
@@ -458,7 +458,7 @@ TEST_F(CleanupTest, answer_to_the_other_command_is_a_defect) {
 TEST_F(CleanupTest, events_before_the_start_and_a_second_start_are_defects) {
   EXPECT_EQ(cleanup_.on_due(now_, is_up_).result, Result::kDefect);
   EXPECT_EQ(cleanup_.on_grant(now_, is_up_).result, Result::kDefect);
-  EXPECT_EQ(cleanup_.hurry(now_, is_up_).result, Result::kDefect);
+  EXPECT_EQ(cleanup_.retry_now(now_, is_up_).result, Result::kDefect);
   start(held());
   EXPECT_EQ(cleanup_.start(held(), 0, now_, is_up_).result, Result::kDefect);
 }
@@ -468,7 +468,7 @@ TEST_F(CleanupTest, events_behind_the_end_are_defects) {
   answer(1);
   EXPECT_EQ(cleanup_.on_due(now_, is_up_).result, Result::kDefect);
   EXPECT_EQ(cleanup_.on_grant(now_, is_up_).result, Result::kDefect);
-  EXPECT_EQ(cleanup_.hurry(now_, is_up_).result, Result::kDefect);
+  EXPECT_EQ(cleanup_.retry_now(now_, is_up_).result, Result::kDefect);
   cleanup_.on_answer_lost(now_);
   EXPECT_EQ(state(), State::kOver);
 }

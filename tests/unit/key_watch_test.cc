@@ -118,7 +118,7 @@ TEST_F(KeyWatchTest, waiter_further_in_front_takes_the_recheck_over) {
   EXPECT_EQ(track_count_, 1);
   const Step step = change();
   EXPECT_EQ(step.recheck_id, 2u);
-  EXPECT_EQ(step.recheck_at, now_ + timing::look_behind(3)) << "a live head would be first";
+  EXPECT_EQ(step.recheck_at, now_ + timing::poll_spacing(3)) << "a live head would be first";
 }
 
 TEST_F(KeyWatchTest, tracking_outlives_the_waiter_that_asked_for_it) {
@@ -264,7 +264,7 @@ TEST_F(KeyWatchTest, end_of_a_foreign_ttl_is_polled_even_if_the_pause_is_longer)
 
 TEST_F(KeyWatchTest, waiter_behind_the_head_leaves_polling_to_the_report) {
   Watcher &second = waiter(1, 1);
-  EXPECT_EQ(refuse(second, foreign()), timing::look_past(1)) << "the head may be dead";
+  EXPECT_EQ(refuse(second, foreign()), timing::poll_past_head(1)) << "the head may be dead";
   link_.can_track = false;
   EXPECT_LE(refuse(second, foreign()), 10 * kMs + timing::quiet_of(1)) << "nothing is reported";
 }
@@ -297,8 +297,8 @@ TEST_F(KeyWatchTest, where_messages_do_not_arrive_every_holder_is_polled) {
 }
 
 TEST_F(KeyWatchTest, waiters_behind_readers_look_past_heads_that_may_be_dead) {
-  EXPECT_EQ(refuse(waiter(1, 1), readers()), timing::look_past(1));
-  EXPECT_EQ(refuse(waiter(2, 3), readers()), timing::look_past(3));
+  EXPECT_EQ(refuse(waiter(1, 1), readers()), timing::poll_past_head(1));
+  EXPECT_EQ(refuse(waiter(2, 3), readers()), timing::poll_past_head(3));
   EXPECT_EQ(refuse(waiter(3, 3), ours()), timing::kLongestPoll) << "a writer's release skips them";
 }
 
@@ -377,7 +377,7 @@ TEST_F(KeyWatchTest, change_reaches_a_waiter_whatever_came_before) {
           return ids[each] == step.recheck_id;
         });
         ASSERT_TRUE(waits) << "a change is lost: " << step.recheck_id;
-        ASSERT_LE(step.recheck_at, now_ + timing::look_behind(5));
+        ASSERT_LE(step.recheck_at, now_ + timing::poll_spacing(5));
       }
     }
     for (Watcher *watcher : waiting) leave(*watcher);

@@ -6,12 +6,12 @@
 
 namespace redlatch {
 
-class QueueTest : public LockClientWorld {
+class AcquiringTest : public LockClientWorld {
  protected:
-  QueueTest() { connect(); }
+  AcquiringTest() { connect(); }
 };
 
-TEST_F(QueueTest, validity_counts_from_sending) {
+TEST_F(AcquiringTest, validity_counts_from_sending) {
   const auto request = acquire();
   const Nanos sent_at = now_;
   now_ += 500 * kMs;
@@ -21,7 +21,7 @@ TEST_F(QueueTest, validity_counts_from_sending) {
   EXPECT_EQ(request->lease->fence, 1'700'000'000'000'000);
 }
 
-TEST_F(QueueTest, grant_without_validity_is_refreshed_once_then_given_back) {
+TEST_F(AcquiringTest, grant_without_validity_is_refreshed_once_then_given_back) {
   const auto request = acquire(-1, with_lease(100 * kMs));
   now_ += 99 * kMs;
   reply_granted();
@@ -33,7 +33,7 @@ TEST_F(QueueTest, grant_without_validity_is_refreshed_once_then_given_back) {
   EXPECT_EQ(next_script(), "release");
 }
 
-TEST_F(QueueTest, one_try_that_is_refused_is_busy_and_leaves_nothing) {
+TEST_F(AcquiringTest, one_try_that_is_refused_is_busy_and_leaves_nothing) {
   const auto request = acquire(0);
   EXPECT_EQ(argument(2), "") << "one try must not enqueue";
   reply_queued();
@@ -42,17 +42,17 @@ TEST_F(QueueTest, one_try_that_is_refused_is_busy_and_leaves_nothing) {
   EXPECT_TRUE(client_->is_drained());
 }
 
-TEST_F(QueueTest, busy_names_the_type_of_a_key_that_is_no_lock) {
+TEST_F(AcquiringTest, busy_names_the_type_of_a_key_that_is_no_lock) {
   const auto request = acquire(0);
   reply_queued(-1, 0, "", "list");
   EXPECT_EQ(request->status.load(), Status::kBusy);
   EXPECT_NE(request->message.find("list"), std::string::npos) << request->message;
 }
 
-TEST_F(QueueTest, member_and_ticket_stay_the_same_in_every_poll) {
+TEST_F(AcquiringTest, member_and_ticket_stay_the_same_in_every_poll) {
   acquire(60'000, [] {
     lock::AcquireOptions options;
-    options.local_burst = 0;
+    options.max_local_handoffs = 0;
     return options;
   }());
   const std::string token = argument(0);
@@ -67,7 +67,7 @@ TEST_F(QueueTest, member_and_ticket_stay_the_same_in_every_poll) {
   EXPECT_EQ(argument(3), "1700000000000001");
 }
 
-TEST_F(QueueTest, lock_that_was_taken_by_force_and_granted_again_is_not_the_same_one) {
+TEST_F(AcquiringTest, lock_that_was_taken_by_force_and_granted_again_is_not_the_same_one) {
   const auto request = acquire();
   const std::string token = argument(0);
   reply_queued(1'000);
@@ -80,7 +80,7 @@ TEST_F(QueueTest, lock_that_was_taken_by_force_and_granted_again_is_not_the_same
   EXPECT_EQ(next_script(), "release");
 }
 
-TEST_F(QueueTest, token_that_a_crossing_poll_queued_again_leaves_the_queue_with_the_loss) {
+TEST_F(AcquiringTest, token_that_a_crossing_poll_queued_again_leaves_the_queue_with_the_loss) {
   const auto request = acquire();
   const std::string token = argument(0);
   reply_queued(1'000);
@@ -94,7 +94,7 @@ TEST_F(QueueTest, token_that_a_crossing_poll_queued_again_leaves_the_queue_with_
   EXPECT_EQ(next_script(), "");
 }
 
-TEST_F(QueueTest, pushed_grant_in_time_is_held_until_its_claim_less_drift) {
+TEST_F(AcquiringTest, pushed_grant_in_time_is_held_until_its_claim_less_drift) {
   const auto request = acquire();
   const std::string token = argument(0);
   reply_queued();
@@ -110,7 +110,7 @@ TEST_F(QueueTest, pushed_grant_in_time_is_held_until_its_claim_less_drift) {
   EXPECT_EQ(next_script(), "extend");
 }
 
-TEST_F(QueueTest, pushed_grant_is_believed_no_longer_than_its_member_asked_for) {
+TEST_F(AcquiringTest, pushed_grant_is_believed_no_longer_than_its_member_asked_for) {
   const auto request = acquire(-1, with_lease(20'000 * kMs));
   const std::string token = argument(0);
   reply_queued();
@@ -125,7 +125,7 @@ TEST_F(QueueTest, pushed_grant_is_believed_no_longer_than_its_member_asked_for) 
   EXPECT_LE(brief->lease->deadline.load(), now_ + 500 * kMs);
 }
 
-TEST_F(QueueTest, pushed_fence_that_cannot_have_been_minted_is_a_hint) {
+TEST_F(AcquiringTest, pushed_fence_that_cannot_have_been_minted_is_a_hint) {
   // Below the clock at the grant, or more than an hour ahead of it.
   for (const char *fence :
        {"0000000000000001", "1699999999999999", "1700003700000000", "9007199254740991"}) {
@@ -140,7 +140,7 @@ TEST_F(QueueTest, pushed_fence_that_cannot_have_been_minted_is_a_hint) {
   }
 }
 
-TEST_F(QueueTest, pushed_fence_that_is_not_above_the_last_one_is_a_hint) {
+TEST_F(AcquiringTest, pushed_fence_that_is_not_above_the_last_one_is_a_hint) {
   const auto request = acquire(-1, with_lease(20'000 * kMs));
   const std::string token = argument(0);
   reply_queued();
@@ -154,7 +154,7 @@ TEST_F(QueueTest, pushed_fence_that_is_not_above_the_last_one_is_a_hint) {
   EXPECT_EQ(next_script(), "acquire");
 }
 
-TEST_F(QueueTest, dead_waiters_left_over_are_gone_on_with_at_once) {
+TEST_F(AcquiringTest, dead_waiters_left_over_are_gone_on_with_at_once) {
   const auto request = acquire();
   reply_queued(-2, 700, "", "none", 1);
   ASSERT_EQ(next_script(), "acquire");
@@ -169,7 +169,7 @@ TEST_F(QueueTest, dead_waiters_left_over_are_gone_on_with_at_once) {
   EXPECT_EQ(attempt->status.load(), Status::kOk);
 }
 
-TEST_F(QueueTest, pushed_grant_that_comes_too_late_is_asked_again) {
+TEST_F(AcquiringTest, pushed_grant_that_comes_too_late_is_asked_again) {
   const auto request = acquire();
   const std::string token = argument(0);
   reply_queued();
@@ -180,7 +180,7 @@ TEST_F(QueueTest, pushed_grant_that_comes_too_late_is_asked_again) {
   EXPECT_EQ(argument(0), token);
 }
 
-TEST_F(QueueTest, pushed_grant_without_a_fresh_clock_sample_is_a_hint) {
+TEST_F(AcquiringTest, pushed_grant_without_a_fresh_clock_sample_is_a_hint) {
   const auto request = acquire();
   const std::string token = argument(0);
   reply_queued(700'000'000);
@@ -190,7 +190,7 @@ TEST_F(QueueTest, pushed_grant_without_a_fresh_clock_sample_is_a_hint) {
   EXPECT_EQ(next_script(), "acquire");
 }
 
-TEST_F(QueueTest, pushed_grant_for_another_key_is_a_hint) {
+TEST_F(AcquiringTest, pushed_grant_for_another_key_is_a_hint) {
   const auto request = acquire();
   const std::string token = argument(0);
   reply_queued();
@@ -199,7 +199,7 @@ TEST_F(QueueTest, pushed_grant_for_another_key_is_a_hint) {
   EXPECT_EQ(next_script(), "acquire");
 }
 
-TEST_F(QueueTest, confirm_makes_every_push_a_hint) {
+TEST_F(AcquiringTest, confirm_makes_every_push_a_hint) {
   lock::AcquireOptions options;
   options.is_confirmed = true;
   const auto request = acquire(-1, options);
@@ -211,7 +211,7 @@ TEST_F(QueueTest, confirm_makes_every_push_a_hint) {
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
-TEST_F(QueueTest, malformed_and_unknown_pushes_change_nothing) {
+TEST_F(AcquiringTest, malformed_and_unknown_pushes_change_nothing) {
   const auto request = acquire();
   const std::string token = argument(0);
   reply_queued();
@@ -224,7 +224,7 @@ TEST_F(QueueTest, malformed_and_unknown_pushes_change_nothing) {
   EXPECT_EQ(next_script(), "");
 }
 
-TEST_F(QueueTest, head_is_told_of_a_claim_and_looks_when_it_is_over) {
+TEST_F(AcquiringTest, head_is_told_of_a_claim_and_looks_when_it_is_over) {
   acquire();
   const std::string token = argument(0);
   reply_queued(14'000, 1);
@@ -235,7 +235,7 @@ TEST_F(QueueTest, head_is_told_of_a_claim_and_looks_when_it_is_over) {
   EXPECT_EQ(next_script(), "acquire");
 }
 
-TEST_F(QueueTest, message_to_the_head_may_overtake_the_answer) {
+TEST_F(AcquiringTest, message_to_the_head_may_overtake_the_answer) {
   acquire();
   const std::string rid = argument(0).substr(22);
   client_->on_push(0, "n" + rid + "00500", now_);
@@ -246,7 +246,7 @@ TEST_F(QueueTest, message_to_the_head_may_overtake_the_answer) {
 
 // It cannot be believed, and nothing else will say it: the claim would run out, and then the next
 // poll be waited for.
-TEST_F(QueueTest, grant_that_overtakes_the_answer_is_asked_for_at_once) {
+TEST_F(AcquiringTest, grant_that_overtakes_the_answer_is_asked_for_at_once) {
   const auto request = acquire();
   const std::string token = argument(0);
   push_grant(token);
@@ -259,7 +259,7 @@ TEST_F(QueueTest, grant_that_overtakes_the_answer_is_asked_for_at_once) {
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
-TEST_F(QueueTest, wait_that_runs_out_is_cancelled_and_a_crossing_grant_goes_on) {
+TEST_F(AcquiringTest, wait_that_runs_out_is_cancelled_and_a_crossing_grant_goes_on) {
   const auto request = acquire(1'000);
   reply_queued();
   advance(500 * kMs);
@@ -271,7 +271,7 @@ TEST_F(QueueTest, wait_that_runs_out_is_cancelled_and_a_crossing_grant_goes_on) 
   EXPECT_TRUE(client_->is_drained());
 }
 
-TEST_F(QueueTest, cancel_is_decisive_and_a_late_push_is_released) {
+TEST_F(AcquiringTest, cancel_is_decisive_and_a_late_push_is_released) {
   const auto request = acquire();
   const std::string token = argument(0);
   reply_queued();
@@ -283,20 +283,20 @@ TEST_F(QueueTest, cancel_is_decisive_and_a_late_push_is_released) {
   reply_count("release", 1);
 }
 
-TEST_F(QueueTest, cancel_after_the_grant_leaves_the_result) {
+TEST_F(AcquiringTest, cancel_after_the_grant_leaves_the_result) {
   const auto request = acquire();
   reply_granted();
   EXPECT_EQ(client_->cancel(*request, now_), Status::kOk);
   EXPECT_EQ(state(request->lease), Lease::kHeld);
 }
 
-TEST_F(QueueTest, wait_without_any_answer_is_an_unknown_outcome) {
+TEST_F(AcquiringTest, wait_without_any_answer_is_an_unknown_outcome) {
   const auto request = acquire(1'000);
   advance(1'001 * kMs);
   EXPECT_EQ(request->status.load(), Status::kOutcomeUnknown);
 }
 
-TEST_F(QueueTest, callers_of_one_client_share_one_place) {
+TEST_F(AcquiringTest, callers_of_one_client_share_one_place) {
   const auto first = acquire();
   const auto second = acquire();
   const auto third = acquire();
@@ -313,10 +313,10 @@ TEST_F(QueueTest, callers_of_one_client_share_one_place) {
   EXPECT_EQ(second->lease->token, first->lease->token);
 }
 
-TEST_F(QueueTest, burst_ends_and_the_servers_queue_has_its_turn) {
+TEST_F(AcquiringTest, burst_ends_and_the_servers_queue_has_its_turn) {
   std::vector<RequestPtr> callers;
   lock::AcquireOptions options;
-  options.local_burst = 3;
+  options.max_local_handoffs = 3;
   for (int i = 0; i < 8; i++) callers.push_back(acquire(-1, options));
   reply_granted();
   reply_queued();
@@ -330,9 +330,9 @@ TEST_F(QueueTest, burst_ends_and_the_servers_queue_has_its_turn) {
   EXPECT_EQ(last->status.load(), Status::kOk);
 }
 
-TEST_F(QueueTest, without_local_burst_every_caller_has_a_place_of_its_own) {
+TEST_F(AcquiringTest, without_max_local_handoffs_every_caller_has_a_place_of_its_own) {
   lock::AcquireOptions options;
-  options.local_burst = 0;
+  options.max_local_handoffs = 0;
   const auto first = acquire(-1, options);
   const auto second = acquire(-1, options);
   ASSERT_EQ(sent_.size(), 2u);
@@ -344,7 +344,7 @@ TEST_F(QueueTest, without_local_burst_every_caller_has_a_place_of_its_own) {
   EXPECT_EQ(second->status.load(), Status::kPending);
 }
 
-TEST_F(QueueTest, vacant_place_is_cancelled_before_the_lock_is_released) {
+TEST_F(AcquiringTest, vacant_place_is_cancelled_before_the_lock_is_released) {
   const auto first = acquire();
   const auto second = acquire();
   reply_granted();
@@ -359,7 +359,7 @@ TEST_F(QueueTest, vacant_place_is_cancelled_before_the_lock_is_released) {
   EXPECT_TRUE(client_->is_drained());
 }
 
-TEST_F(QueueTest, vacant_place_is_given_up_soon) {
+TEST_F(AcquiringTest, vacant_place_is_given_up_soon) {
   const auto first = acquire();
   const auto second = acquire();
   reply_granted();
@@ -373,7 +373,7 @@ TEST_F(QueueTest, vacant_place_is_given_up_soon) {
   EXPECT_EQ(next_script(), "acquire") << "a new place";
 }
 
-TEST_F(QueueTest, caller_that_gives_up_leaves_the_others_their_place) {
+TEST_F(AcquiringTest, caller_that_gives_up_leaves_the_others_their_place) {
   const auto first = acquire();
   const auto second = acquire(100);
   const auto third = acquire();
@@ -389,7 +389,7 @@ TEST_F(QueueTest, caller_that_gives_up_leaves_the_others_their_place) {
   EXPECT_EQ(third->status.load(), Status::kOk);
 }
 
-TEST_F(QueueTest, lease_asked_for_by_a_caller_that_left_is_extended_to_the_next_ones) {
+TEST_F(AcquiringTest, lease_asked_for_by_a_caller_that_left_is_extended_to_the_next_ones) {
   const auto first = acquire(-1, with_lease(1'000 * kMs));
   lock::AcquireOptions options = with_lease(60'000 * kMs);
   options.is_renewed = false;
@@ -404,7 +404,7 @@ TEST_F(QueueTest, lease_asked_for_by_a_caller_that_left_is_extended_to_the_next_
   EXPECT_GT(second->lease->deadline.load(), now_ + 59'000 * kMs);
 }
 
-TEST_F(QueueTest, poll_that_crosses_a_grant_and_queues_again_is_cancelled_before_the_release) {
+TEST_F(AcquiringTest, poll_that_crosses_a_grant_and_queues_again_is_cancelled_before_the_release) {
   const auto request = acquire();
   const std::string token = argument(0);
   reply_queued(1'000);
@@ -418,7 +418,7 @@ TEST_F(QueueTest, poll_that_crosses_a_grant_and_queues_again_is_cancelled_before
   reply_count("release", -1);
 }
 
-TEST_F(QueueTest, script_that_is_not_known_is_sent_as_text_if_still_wanted) {
+TEST_F(AcquiringTest, script_that_is_not_known_is_sent_as_text_if_still_wanted) {
   const auto request = acquire();
   reply(MadeReply::error("NOSCRIPT No matching script."));
   EXPECT_EQ(next_script(), "acquire text");
@@ -426,7 +426,7 @@ TEST_F(QueueTest, script_that_is_not_known_is_sent_as_text_if_still_wanted) {
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
-TEST_F(QueueTest, script_that_is_not_known_is_not_sent_again_after_a_cancel) {
+TEST_F(AcquiringTest, script_that_is_not_known_is_not_sent_again_after_a_cancel) {
   const auto request = acquire();
   client_->cancel(*request, now_);
   reply(MadeReply::error("NOSCRIPT No matching script."));
@@ -434,7 +434,7 @@ TEST_F(QueueTest, script_that_is_not_known_is_not_sent_again_after_a_cancel) {
   EXPECT_EQ(next_script(), "") << "an acquire behind its cancel would hold the lock for nobody";
 }
 
-TEST_F(QueueTest, denied_fails_at_once_and_what_may_pass_is_tried_again) {
+TEST_F(AcquiringTest, denied_fails_at_once_and_what_may_pass_is_tried_again) {
   const auto denied = acquire(-1, {}, "one");
   reply(MadeReply::error("NOPERM this user has no permissions"));
   EXPECT_EQ(denied->status.load(), Status::kDenied);
@@ -451,7 +451,7 @@ TEST_F(QueueTest, denied_fails_at_once_and_what_may_pass_is_tried_again) {
   EXPECT_NE(patient->message.find("OOM"), std::string::npos) << patient->message;
 }
 
-TEST_F(QueueTest, nonsense_from_the_server_is_never_a_grant) {
+TEST_F(AcquiringTest, nonsense_from_the_server_is_never_a_grant) {
   for (int i = 0; i < 4; i++) {
     const auto request = acquire(-1, {}, "lock" + std::to_string(i));
     if (i == 0) reply(MadeReply::integer(1));
@@ -467,7 +467,7 @@ TEST_F(QueueTest, nonsense_from_the_server_is_never_a_grant) {
 
 // Callers who come and go faster than the server answers cost little: what was cancelled before its
 // turn is never asked for.
-TEST_F(QueueTest, no_more_is_asked_for_than_is_answered) {
+TEST_F(AcquiringTest, no_more_is_asked_for_than_is_answered) {
   std::vector<RequestPtr> requests;
   const auto count = static_cast<int>(kMaxInFlight) + 3;
   for (int i = 0; i < count; i++) requests.push_back(acquire(-1, {}, "n" + std::to_string(i)));
@@ -483,7 +483,7 @@ TEST_F(QueueTest, no_more_is_asked_for_than_is_answered) {
   for (const auto &request : requests) EXPECT_TRUE(request->is_finished());
 }
 
-TEST_F(QueueTest, what_lined_up_is_asked_for_on_the_next_connection) {
+TEST_F(AcquiringTest, what_lined_up_is_asked_for_on_the_next_connection) {
   std::vector<RequestPtr> requests;
   for (size_t i = 0; i < kMaxInFlight + 1; i++) {
     requests.push_back(acquire(-1, {}, "n" + std::to_string(i)));

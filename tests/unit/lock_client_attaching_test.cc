@@ -6,26 +6,26 @@
 
 namespace redlatch {
 
-class HandoverTest : public LockClientWorld {
+class AttachingTest : public LockClientWorld {
  protected:
   static constexpr std::string_view kToken = "aaaaaaaaaaaaaaaaaaaaaA0123456789";
 
-  HandoverTest() { connect(); }
+  AttachingTest() { connect(); }
 
   RequestPtr attach() {
     auto request = std::make_shared<Request>(Request::Op::kAttach);
     request->name = "lock";
-    request->inquiry->token = kToken;
+    request->arguments->token = kToken;
     request->lease = std::make_shared<Lease>();
     client_->start(request, now_);
     return request;
   }
-  void reply_attached(int64_t result, int64_t handovers = 2) {
-    reply_count("attach", result, handovers);
+  void reply_attached(int64_t result, int64_t attach_count = 2) {
+    reply_count("attach", result, attach_count);
   }
 };
 
-TEST_F(HandoverTest, detached_lease_is_left_alone) {
+TEST_F(AttachingTest, detached_lease_is_left_alone) {
   const auto lease = held();
   const auto request = detach(lease);
   EXPECT_EQ(argument(0), lease->token);
@@ -40,20 +40,20 @@ TEST_F(HandoverTest, detached_lease_is_left_alone) {
   EXPECT_EQ(release(lease)->status.load(), Status::kNotHeld);
 }
 
-TEST_F(HandoverTest, lease_is_not_believed_in_once_detach_is_sent) {
+TEST_F(AttachingTest, lease_is_not_believed_in_once_detach_is_sent) {
   const auto lease = held();
   detach(lease);
   EXPECT_EQ(state(lease), Lease::kDetached);
   EXPECT_EQ(release(lease)->status.load(), Status::kNotHeld);
   EXPECT_EQ(extend(lease, 5'000 * kMs)->status.load(), Status::kNotHeld);
   EXPECT_EQ(detach(lease)->status.load(), Status::kNotHeld);
-  client_->abandon(*lease, now_);
+  client_->release_async(*lease, now_);
   ASSERT_EQ(sent_.size(), 1u);
   advance(1'900 * kMs);
   EXPECT_EQ(sent_.size(), 1u) << "nothing about its token is sent behind it";
 }
 
-TEST_F(HandoverTest, lost_lease_cannot_be_detached) {
+TEST_F(AttachingTest, lost_lease_cannot_be_detached) {
   const auto lease = held();
   now_ += 30'000 * kMs;
   const auto request = detach(lease);
@@ -61,7 +61,7 @@ TEST_F(HandoverTest, lost_lease_cannot_be_detached) {
   EXPECT_EQ(next_script(), "");
 }
 
-TEST_F(HandoverTest, lease_that_the_server_has_taken_away_is_lost) {
+TEST_F(AttachingTest, lease_that_the_server_has_taken_away_is_lost) {
   const auto lease = held();
   const auto request = detach(lease);
   reply_count("detach", 0);
@@ -71,7 +71,7 @@ TEST_F(HandoverTest, lease_that_the_server_has_taken_away_is_lost) {
   EXPECT_EQ(next_script(), "") << "its token may be another client's: it is not released";
 }
 
-TEST_F(HandoverTest, refused_detach_leaves_the_lease_held) {
+TEST_F(AttachingTest, refused_detach_leaves_the_lease_held) {
   const auto lease = held();
   const auto request = detach(lease);
   reply(MadeReply::error("NOPERM this user has no permissions"));
@@ -85,7 +85,7 @@ TEST_F(HandoverTest, refused_detach_leaves_the_lease_held) {
   EXPECT_EQ(next_script(), "release");
 }
 
-TEST_F(HandoverTest, script_that_is_not_known_is_sent_as_text) {
+TEST_F(AttachingTest, script_that_is_not_known_is_sent_as_text) {
   const auto lease = held();
   const auto request = detach(lease);
   reply(MadeReply::error("NOSCRIPT No matching script."));
@@ -95,7 +95,7 @@ TEST_F(HandoverTest, script_that_is_not_known_is_sent_as_text) {
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
-TEST_F(HandoverTest, detach_without_an_answer_is_sent_again) {
+TEST_F(AttachingTest, detach_without_an_answer_is_sent_again) {
   const auto lease = held();
   const auto request = detach(lease);
   disconnect();
@@ -109,7 +109,7 @@ TEST_F(HandoverTest, detach_without_an_answer_is_sent_again) {
   EXPECT_EQ(sent_.size(), 0u);
 }
 
-TEST_F(HandoverTest, detach_whose_first_copy_may_have_been_carried_out_never_releases) {
+TEST_F(AttachingTest, detach_whose_first_copy_may_have_been_carried_out_never_releases) {
   for (const bool is_refused : {false, true}) {
     const auto lease = held();
     const auto request = detach(lease);
@@ -124,7 +124,7 @@ TEST_F(HandoverTest, detach_whose_first_copy_may_have_been_carried_out_never_rel
   }
 }
 
-TEST_F(HandoverTest, detach_that_is_never_answered_is_unknown_and_leaves_the_lock) {
+TEST_F(AttachingTest, detach_that_is_never_answered_is_unknown_and_leaves_the_lock) {
   const auto lease = held();
   const auto request = detach(lease);
   advance(settings_.timeout);
@@ -134,7 +134,7 @@ TEST_F(HandoverTest, detach_that_is_never_answered_is_unknown_and_leaves_the_loc
   EXPECT_EQ(sent_.size(), 1u);
 }
 
-TEST_F(HandoverTest, detach_that_cannot_be_sent_leaves_the_lease_held) {
+TEST_F(AttachingTest, detach_that_cannot_be_sent_leaves_the_lease_held) {
   const auto lease = held();
   disconnect();
   const auto request = detach(lease);
@@ -143,7 +143,7 @@ TEST_F(HandoverTest, detach_that_cannot_be_sent_leaves_the_lease_held) {
   EXPECT_EQ(state(lease), Lease::kHeld);
 }
 
-TEST_F(HandoverTest, only_one_of_two_detaches_is_sent) {
+TEST_F(AttachingTest, only_one_of_two_detaches_is_sent) {
   const auto lease = held();
   disconnect();
   const auto first = detach(lease);
@@ -157,7 +157,7 @@ TEST_F(HandoverTest, only_one_of_two_detaches_is_sent) {
   EXPECT_EQ(sent_.size(), 0u);
 }
 
-TEST_F(HandoverTest, shutdown_leaves_what_is_being_detached) {
+TEST_F(AttachingTest, shutdown_leaves_what_is_being_detached) {
   const auto lease = held();
   const auto request = detach(lease);
   client_->shut_down(now_);
@@ -167,7 +167,7 @@ TEST_F(HandoverTest, shutdown_leaves_what_is_being_detached) {
   EXPECT_TRUE(client_->is_drained());
 }
 
-TEST_F(HandoverTest, late_messages_for_a_detached_token_release_nothing) {
+TEST_F(AttachingTest, late_messages_for_a_detached_token_release_nothing) {
   auto options = with_lease(30'000 * kMs);
   const auto request = acquire(-1, options);
   const std::string token = argument(0);
@@ -181,7 +181,7 @@ TEST_F(HandoverTest, late_messages_for_a_detached_token_release_nothing) {
   EXPECT_EQ(sent_.size(), 0u);
 }
 
-TEST_F(HandoverTest, answer_to_an_extension_that_detach_overtook_releases_nothing) {
+TEST_F(AttachingTest, answer_to_an_extension_that_detach_overtook_releases_nothing) {
   const auto lease = held();
   const auto extension = extend(lease, 100 * kMs);
   const auto request = detach(lease);
@@ -194,7 +194,7 @@ TEST_F(HandoverTest, answer_to_an_extension_that_detach_overtook_releases_nothin
   EXPECT_EQ(next_script(), "");
 }
 
-TEST_F(HandoverTest, downgrade_is_not_repeated_behind_a_detach_unless_that_is_refused) {
+TEST_F(AttachingTest, downgrade_is_not_repeated_behind_a_detach_unless_that_is_refused) {
   for (const bool is_refused : {false, true}) {
     const auto lease = held();
     const auto down = downgrade(lease);
@@ -208,7 +208,7 @@ TEST_F(HandoverTest, downgrade_is_not_repeated_behind_a_detach_unless_that_is_re
   }
 }
 
-TEST_F(HandoverTest, upgrade_ends_when_detach_is_sent_and_not_before) {
+TEST_F(AttachingTest, upgrade_ends_when_detach_is_sent_and_not_before) {
   lock::AcquireOptions options;
   options.mode = protocol::Mode::kRead;
   const auto lease = held(options);
@@ -223,7 +223,7 @@ TEST_F(HandoverTest, upgrade_ends_when_detach_is_sent_and_not_before) {
   EXPECT_EQ(request->status.load(), Status::kPending);
 }
 
-TEST_F(HandoverTest, place_that_a_crossing_poll_took_is_given_up_without_a_release) {
+TEST_F(AttachingTest, place_that_a_crossing_poll_took_is_given_up_without_a_release) {
   const auto request = acquire();
   const std::string token = argument(0);
   reply_queued(2'000);
@@ -240,7 +240,7 @@ TEST_F(HandoverTest, place_that_a_crossing_poll_took_is_given_up_without_a_relea
   EXPECT_TRUE(client_->is_idle());
 }
 
-TEST_F(HandoverTest, callers_of_the_client_go_on_waiting) {
+TEST_F(AttachingTest, callers_of_the_client_go_on_waiting) {
   const auto lease = held();
   const auto other = acquire();
   reply_queued();
@@ -250,7 +250,7 @@ TEST_F(HandoverTest, callers_of_the_client_go_on_waiting) {
   EXPECT_EQ(sent_.size(), 0u);
 }
 
-TEST_F(HandoverTest, attached_lease_is_no_place_for_others_to_wait_at) {
+TEST_F(AttachingTest, attached_lease_is_no_place_for_others_to_wait_at) {
   const auto request = attach();
   reply_attached(1);
   ASSERT_EQ(request->status.load(), Status::kOk);
@@ -258,7 +258,7 @@ TEST_F(HandoverTest, attached_lease_is_no_place_for_others_to_wait_at) {
   EXPECT_EQ(next_script(), "acquire");
 }
 
-TEST_F(HandoverTest, attached_reader_extends_its_mark_too) {
+TEST_F(AttachingTest, attached_reader_extends_its_mark_too) {
   const auto request = attach();
   reply_attached(2);
   advance(10'000 * kMs);
@@ -266,7 +266,7 @@ TEST_F(HandoverTest, attached_reader_extends_its_mark_too) {
   EXPECT_EQ(sent_.front().at(2), "3") << "K, R and I";
 }
 
-TEST_F(HandoverTest, attached_reader_reads) {
+TEST_F(AttachingTest, attached_reader_reads) {
   const auto request = attach();
   reply_attached(2);
   ASSERT_EQ(request->status.load(), Status::kOk);
@@ -275,7 +275,7 @@ TEST_F(HandoverTest, attached_reader_reads) {
   EXPECT_EQ(next_script(), "extend_shared");
 }
 
-TEST_F(HandoverTest, lease_that_was_not_detached_is_not_attached) {
+TEST_F(AttachingTest, lease_that_was_not_detached_is_not_attached) {
   for (const int64_t result : {0, -1}) {
     const auto request = attach();
     reply_attached(result, 0);
@@ -285,7 +285,7 @@ TEST_F(HandoverTest, lease_that_was_not_detached_is_not_attached) {
   }
 }
 
-TEST_F(HandoverTest, attach_is_repeated_under_its_name_and_each_has_one_of_its_own) {
+TEST_F(AttachingTest, attach_is_repeated_under_its_name_and_each_has_one_of_its_own) {
   attach();
   const std::string name = argument(2);
   EXPECT_EQ(name.size(), protocol::kTokenSize);
@@ -298,7 +298,7 @@ TEST_F(HandoverTest, attach_is_repeated_under_its_name_and_each_has_one_of_its_o
   EXPECT_NE(argument(2), name);
 }
 
-TEST_F(HandoverTest, attached_lease_is_detached_by_its_count) {
+TEST_F(AttachingTest, attached_lease_is_detached_by_its_count) {
   const auto request = attach();
   reply_attached(1, 4);
   detach(request->lease);

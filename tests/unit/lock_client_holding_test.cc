@@ -6,12 +6,12 @@
 
 namespace redlatch {
 
-class TenureTest : public LockClientWorld {
+class HoldingTest : public LockClientWorld {
  protected:
-  TenureTest() { connect(); }
+  HoldingTest() { connect(); }
 };
 
-TEST_F(TenureTest, renewal_leaves_by_a_third_of_the_lease_and_moves_the_deadline) {
+TEST_F(HoldingTest, renewal_leaves_by_a_third_of_the_lease_and_moves_the_deadline) {
   const auto lease = held();
   const Nanos before = lease->deadline.load();
   advance(10'000 * kMs);
@@ -24,7 +24,7 @@ TEST_F(TenureTest, renewal_leaves_by_a_third_of_the_lease_and_moves_the_deadline
   EXPECT_LE(lease->deadline.load(), sent_at + 30'000 * kMs - 302 * kMs);
 }
 
-TEST_F(TenureTest, refused_renewal_is_a_loss) {
+TEST_F(HoldingTest, refused_renewal_is_a_loss) {
   const auto lease = held();
   advance(10'000 * kMs);
   reply_count("extend", 0);
@@ -35,7 +35,7 @@ TEST_F(TenureTest, refused_renewal_is_a_loss) {
   EXPECT_EQ(request->status.load(), Status::kLost);
 }
 
-TEST_F(TenureTest, renewal_that_the_server_cannot_do_is_retried_until_the_deadline) {
+TEST_F(HoldingTest, renewal_that_the_server_cannot_do_is_retried_until_the_deadline) {
   const auto lease = held(with_lease(3'000 * kMs));
   int tries = 0;
   while (state(lease) == Lease::kHeld && tries < 100) {
@@ -51,7 +51,7 @@ TEST_F(TenureTest, renewal_that_the_server_cannot_do_is_retried_until_the_deadli
   EXPECT_EQ(next_script(), "release") << "it may still be ours on the server";
 }
 
-TEST_F(TenureTest, lost_lock_is_given_back_when_its_holder_had_time_to_stop) {
+TEST_F(HoldingTest, lost_lock_is_given_back_when_its_holder_had_time_to_stop) {
   lock::AcquireOptions options = with_lease(1'000 * kMs);
   options.is_renewed = false;
   const auto lease = held(options);
@@ -66,7 +66,7 @@ TEST_F(TenureTest, lost_lock_is_given_back_when_its_holder_had_time_to_stop) {
   EXPECT_EQ(next_script(), "release");
 }
 
-TEST_F(TenureTest, longest_hold_ends_the_lease_and_no_renewal_reaches_past_it) {
+TEST_F(HoldingTest, longest_hold_ends_the_lease_and_no_renewal_reaches_past_it) {
   lock::AcquireOptions options = with_lease(3'000 * kMs);
   options.max_hold = 5'000 * kMs;
   const auto lease = held(options);
@@ -85,7 +85,7 @@ TEST_F(TenureTest, longest_hold_ends_the_lease_and_no_renewal_reaches_past_it) {
   EXPECT_EQ(next_script(), "release");
 }
 
-TEST_F(TenureTest, release_stops_the_renewal_before_it_is_sent) {
+TEST_F(HoldingTest, release_stops_the_renewal_before_it_is_sent) {
   const auto lease = held();
   const auto request = release(lease);
   EXPECT_EQ(state(lease), Lease::kReleased);
@@ -96,7 +96,7 @@ TEST_F(TenureTest, release_stops_the_renewal_before_it_is_sent) {
   EXPECT_EQ(next_script(), "");
 }
 
-TEST_F(TenureTest, second_release_is_not_held) {
+TEST_F(HoldingTest, second_release_is_not_held) {
   const auto lease = held();
   release(lease);
   reply_count("release", 1);
@@ -104,14 +104,14 @@ TEST_F(TenureTest, second_release_is_not_held) {
   EXPECT_EQ(next_script(), "");
 }
 
-TEST_F(TenureTest, release_of_what_the_server_took_away_is_a_loss) {
+TEST_F(HoldingTest, release_of_what_the_server_took_away_is_a_loss) {
   const auto lease = held();
   const auto request = release(lease);
   reply_count("release", -1);
   EXPECT_EQ(request->status.load(), Status::kLost);
 }
 
-TEST_F(TenureTest, release_without_an_answer_is_unknown_and_goes_on) {
+TEST_F(HoldingTest, release_without_an_answer_is_unknown_and_goes_on) {
   const auto lease = held();
   const auto request = release(lease);
   disconnect();
@@ -123,7 +123,7 @@ TEST_F(TenureTest, release_without_an_answer_is_unknown_and_goes_on) {
   EXPECT_TRUE(client_->is_drained());
 }
 
-TEST_F(TenureTest, extension_sets_the_lease_of_later_renewals) {
+TEST_F(HoldingTest, extension_sets_the_lease_of_later_renewals) {
   const auto lease = held();
   const auto request = extend(lease, 60'000 * kMs);
   EXPECT_EQ(argument(1), "60000");
@@ -135,7 +135,7 @@ TEST_F(TenureTest, extension_sets_the_lease_of_later_renewals) {
   EXPECT_EQ(argument(1), "60000");
 }
 
-TEST_F(TenureTest, expired_lease_is_lost_even_before_the_timer_ran) {
+TEST_F(HoldingTest, expired_lease_is_lost_even_before_the_timer_ran) {
   const auto lease = held(with_lease(100 * kMs));
   now_ += 98 * kMs;
   EXPECT_EQ(state(lease), Lease::kLost);
@@ -143,14 +143,14 @@ TEST_F(TenureTest, expired_lease_is_lost_even_before_the_timer_ran) {
   EXPECT_EQ(request->status.load(), Status::kLost);
 }
 
-TEST_F(TenureTest, abandoned_lease_is_released_in_the_background) {
+TEST_F(HoldingTest, abandoned_lease_is_released_in_the_background) {
   const auto lease = held();
-  client_->abandon(*lease, now_);
+  client_->release_async(*lease, now_);
   reply_count("release", 1);
   EXPECT_TRUE(client_->is_drained());
 }
 
-TEST_F(TenureTest, label_is_written_at_once_and_once) {
+TEST_F(HoldingTest, label_is_written_at_once_and_once) {
   lock::AcquireOptions options;
   options.label = "nightly";
   const auto lease = held(options);
@@ -165,7 +165,7 @@ TEST_F(TenureTest, label_is_written_at_once_and_once) {
   EXPECT_EQ(sent_.front().size(), 7u);
 }
 
-TEST_F(TenureTest, lock_passed_on_with_little_validity_is_extended_at_once) {
+TEST_F(HoldingTest, lock_passed_on_with_little_validity_is_extended_at_once) {
   const auto first = acquire();
   const auto second = acquire();
   const std::string token = argument(0);
@@ -179,9 +179,9 @@ TEST_F(TenureTest, lock_passed_on_with_little_validity_is_extended_at_once) {
   EXPECT_EQ(next_script(), "extend");
 }
 
-TEST_F(TenureTest, grant_of_a_lock_that_is_held_here_shows_the_loss) {
+TEST_F(HoldingTest, grant_of_a_lock_that_is_held_here_shows_the_loss) {
   lock::AcquireOptions strict;
-  strict.local_burst = 0;
+  strict.max_local_handoffs = 0;
   const auto first = acquire(-1, strict);
   reply_granted();
   const auto second = acquire(-1, strict);
@@ -194,7 +194,7 @@ TEST_F(TenureTest, grant_of_a_lock_that_is_held_here_shows_the_loss) {
   EXPECT_EQ(second->lease->state_at(now_), Lease::kHeld);
 }
 
-TEST_F(TenureTest, unconfirmed_claim_does_not_pass_to_a_caller_that_wants_confirmation) {
+TEST_F(HoldingTest, unconfirmed_claim_does_not_pass_to_a_caller_that_wants_confirmation) {
   lock::AcquireOptions confirmed;
   confirmed.is_confirmed = true;
   const auto first = acquire();
@@ -209,7 +209,7 @@ TEST_F(TenureTest, unconfirmed_claim_does_not_pass_to_a_caller_that_wants_confir
   EXPECT_EQ(next_script(), "release");
 }
 
-TEST_F(TenureTest, description_does_not_outlive_its_holder_when_the_lock_passes_on) {
+TEST_F(HoldingTest, description_does_not_outlive_its_holder_when_the_lock_passes_on) {
   lock::AcquireOptions labelled;
   labelled.label = "first";
   const auto first = acquire(-1, labelled);
@@ -224,7 +224,7 @@ TEST_F(TenureTest, description_does_not_outlive_its_holder_when_the_lock_passes_
   EXPECT_EQ(argument(5), "");
 }
 
-TEST_F(TenureTest, shut_down_gives_everything_back_and_takes_nothing_more) {
+TEST_F(HoldingTest, shut_down_gives_everything_back_and_takes_nothing_more) {
   const auto lease = held();
   const auto waiting = acquire(-1, {}, "other");
   reply_queued();
@@ -239,7 +239,7 @@ TEST_F(TenureTest, shut_down_gives_everything_back_and_takes_nothing_more) {
   EXPECT_EQ(release(lease)->status.load(), Status::kClosed);
 }
 
-TEST_F(TenureTest, work_that_one_script_left_over_is_served) {
+TEST_F(HoldingTest, work_that_one_script_left_over_is_served) {
   const auto lease = held();
   release(lease);
   reply_count("release", 1, 1);
@@ -250,7 +250,7 @@ TEST_F(TenureTest, work_that_one_script_left_over_is_served) {
   EXPECT_EQ(next_script(), "");
 }
 
-TEST_F(TenureTest, leases_taken_together_renew_apart_but_in_few_batches) {
+TEST_F(HoldingTest, leases_taken_together_renew_apart_but_in_few_batches) {
   std::vector<std::shared_ptr<Lease>> leases;
   for (int i = 0; i < 1'000; i++) {
     const auto request = acquire(-1, {}, "lock" + std::to_string(i));
@@ -273,7 +273,7 @@ TEST_F(TenureTest, leases_taken_together_renew_apart_but_in_few_batches) {
 }
 
 // Its timer is set to the end of the lease, which is when it would have been renewed.
-TEST_F(TenureTest, renewal_under_way_is_not_due_again_within_the_slack_of_another) {
+TEST_F(HoldingTest, renewal_under_way_is_not_due_again_within_the_slack_of_another) {
   acquire(-1, with_lease(1'500 * kMs), "other");
   reply_granted();
   auto options = with_lease(30'000 * kMs);

@@ -226,7 +226,7 @@ TEST_F(NamingTest, wait_for_what_this_client_holds_says_so) {
   reply_granted();
   const std::string token = token_of(first);
   lock::AcquireOptions options;
-  options.local_burst = 0;
+  options.max_local_handoffs = 0;
   const auto second = acquire(1'000, std::move(options));
   reply_queued(30'000, 0, token);
   advance(500 * kMs);
@@ -271,9 +271,9 @@ TEST_F(NamingTest, inspection_names_holder_and_waiters) {
   ASSERT_EQ(next_script(), "inspect");
   reply(info(std::string(kOther) + "0000000001"));
   ASSERT_EQ(request->status.load(), Status::kOk);
-  EXPECT_EQ(request->inquiry->info.who, "web-1/4711");
-  ASSERT_EQ(request->inquiry->info.waiters.size(), 1u);
-  EXPECT_EQ(request->inquiry->info.waiters[0].who, "web-1/4711");
+  EXPECT_EQ(request->arguments->info.who, "web-1/4711");
+  ASSERT_EQ(request->arguments->info.waiters.size(), 1u);
+  EXPECT_EQ(request->arguments->info.waiters[0].who, "web-1/4711");
   EXPECT_EQ(count("GETRANGE"), 1u) << "one for each client";
 }
 
@@ -285,7 +285,7 @@ TEST_F(NamingTest, inspection_goes_without_names_when_the_connection_ends) {
   EXPECT_EQ(request->status.load(), Status::kPending);
   disconnect();
   EXPECT_EQ(request->status.load(), Status::kOk);
-  EXPECT_EQ(request->inquiry->info.waiters.size(), 1u);
+  EXPECT_EQ(request->arguments->info.waiters.size(), 1u);
 }
 
 TEST_F(NamingTest, text_that_is_no_name_is_not_shown) {

@@ -383,7 +383,7 @@ TEST_F(UpgradingTest, owner_that_would_wait_for_itself_is_told) {
 
 TEST_F(UpgradingTest, owner_whose_lease_ended_may_acquire_again) {
   auto options = writing("me");
-  options.lease = 1'000 * kMs;
+  options.ttl = 1'000 * kMs;
   options.is_renewed = false;
   held(options);
   advance(1'000 * kMs);

@@ -104,7 +104,7 @@ TEST_F(QuorumTest, a_vote_that_was_missing_counts_from_its_request) {
   renew({1, 2});
   yes(3);
   count(0, "extend", 0);
-  const Nanos lease_time = kDefaultLeaseMs * kMs;
+  const Nanos lease_time = kDefaultTtlMs * kMs;
   EXPECT_LE(lease->deadline.load(), asked_at + lease_time - lease_time / 100 - 2 * kMs);
   EXPECT_GT(lease->deadline.load(), asked_at + lease_time - lease_time / 100 - 13 * kMs);
   EXPECT_EQ(lease->state_at(now_), Lease::kHeld);

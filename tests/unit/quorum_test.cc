@@ -69,7 +69,7 @@ TEST_F(QuorumTest, validity_counts_from_the_moment_of_sending) {
   const auto request = acquire();
   now_ += 20 * kMs;
   for (const size_t node : {0, 1, 2}) yes(node);
-  const Nanos lease = request->options.lease;
+  const Nanos lease = request->options.ttl;
   EXPECT_EQ(left(request->lease), lease - lease / 100 - 2 * kMs - 20 * kMs);
 }
 
@@ -242,10 +242,10 @@ TEST_F(QuorumTest, an_unsuitable_server_is_an_error_that_names_it) {
 TEST_F(QuorumTest, a_lease_is_not_longer_than_the_guard) {
   connect_all();
   auto options = lock::AcquireOptions();
-  options.lease = settings_.restart_guard + kMs;
+  options.ttl = settings_.restart_guard + kMs;
   EXPECT_EQ(acquire(0, options)->status.load(), Status::kInvalid);
   const auto lease = held();
-  EXPECT_EQ(ask(Request::Op::kExtend, lease, options.lease)->status.load(), Status::kInvalid);
+  EXPECT_EQ(ask(Request::Op::kExtend, lease, options.ttl)->status.load(), Status::kInvalid);
 }
 
 // ---- fences ------------------------------------------------------------------------------------

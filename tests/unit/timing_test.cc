@@ -26,7 +26,7 @@ TEST(LeaseClockTest, lease_within_a_longest_hold_reaches_it_and_hardly_more) {
   EXPECT_GE(deadline_of(0, lease), 4 * kSecond);
   EXPECT_LE(lease, 4'100 * kMs);
   EXPECT_EQ(lease_within(30 * kSecond, 0, kNever), 30 * kSecond);
-  EXPECT_EQ(lease_within(30 * kSecond, 5 * kSecond, 4 * kSecond), kMinLeaseMs * kMs);
+  EXPECT_EQ(lease_within(30 * kSecond, 5 * kSecond, 4 * kSecond), kMinTtlMs * kMs);
 }
 
 TEST(LeaseClockTest, retries_come_several_times_before_the_deadline) {
@@ -125,14 +125,14 @@ TEST(WaitingTest, poll_waits_for_the_holders_lease_and_for_those_before) {
 }
 
 TEST(WaitingTest, lock_passes_on_only_within_count_time_and_validity) {
-  const Burst fresh{0, 0};
+  const LocalHandoffs fresh{0, 0};
   const Nanos lease = 30 * kSecond;
-  EXPECT_TRUE(may_pass_on(fresh, 16, kSecond, 20 * kSecond, lease, lease));
-  EXPECT_FALSE(may_pass_on(fresh, 0, kSecond, 20 * kSecond, lease, lease));
-  EXPECT_FALSE(may_pass_on(Burst{16, 0}, 16, kSecond, 20 * kSecond, lease, lease));
-  EXPECT_FALSE(may_pass_on(fresh, 16, 31 * kSecond, 60 * kSecond, lease, lease));
-  EXPECT_FALSE(may_pass_on(fresh, 16, kSecond, 2 * kSecond, lease, lease));
-  EXPECT_TRUE(may_pass_on(fresh, 16, kSecond, kSecond + 10 * kMs, lease, 20 * kMs));
+  EXPECT_TRUE(may_hand_off(fresh, 16, kSecond, 20 * kSecond, lease, lease));
+  EXPECT_FALSE(may_hand_off(fresh, 0, kSecond, 20 * kSecond, lease, lease));
+  EXPECT_FALSE(may_hand_off(LocalHandoffs{16, 0}, 16, kSecond, 20 * kSecond, lease, lease));
+  EXPECT_FALSE(may_hand_off(fresh, 16, 31 * kSecond, 60 * kSecond, lease, lease));
+  EXPECT_FALSE(may_hand_off(fresh, 16, kSecond, 2 * kSecond, lease, lease));
+  EXPECT_TRUE(may_hand_off(fresh, 16, kSecond, kSecond + 10 * kMs, lease, 20 * kMs));
 }
 
 TEST(QuorumPolicyTest, valid_as_long_as_a_majority_is) {

@@ -204,7 +204,7 @@ TEST_F(WaitlistTest, turn_of_other_libraries_limits_hand_offs) {
   EXPECT_EQ(Waitlist::handoff_limit(4, 3), 2) << "the grant by the server is one of three";
   EXPECT_EQ(Waitlist::handoff_limit(4, 1), 0) << "each grant goes by the server";
   EXPECT_EQ(Waitlist::handoff_limit(4, 100), 4);
-  EXPECT_EQ(Waitlist::handoff_limit(1'000, 0), kMaxLocalBurst) << "each has a fence of its own";
+  EXPECT_EQ(Waitlist::handoff_limit(1'000, 0), kMaxLocalHandoffs) << "each has a fence of its own";
   EXPECT_EQ(Waitlist::handoff_limit(0, 0), 0);
 }
 

@@ -140,17 +140,17 @@ RL_API const char *rl_version(void);
 RL_API int32_t rl_abi_version(void);
 
 enum {
-  RL_MAX_NAME_BYTES = 1024,    /**< Lock name: 1 to this many bytes, any values. */
-  RL_MAX_LABEL_BYTES = 256,    /**< Label and holder text. */
-  RL_MAX_OWNER_BYTES = 256,    /**< Owner: 1 to this many bytes, any values. */
-  RL_MAX_NODES = 15,           /**< Nodes of a Redlock: an odd number up to this. */
-  RL_MIN_LEASE_MS = 10,        /**< Shortest lease. */
-  RL_MAX_LEASE_MS = 604800000, /**< Longest lease: 7 days. */
-  RL_DEFAULT_LEASE_MS = 30000, /**< Lease when none is asked for. */
-  RL_CLAIM_MS = 3000,          /**< A granted waiter has at most this long to confirm; also the
+  RL_MAX_NAME_BYTES = 1024,       /**< Lock name: 1 to this many bytes, any values. */
+  RL_MAX_LABEL_BYTES = 256,       /**< Label and holder text. */
+  RL_MAX_OWNER_BYTES = 256,       /**< Owner: 1 to this many bytes, any values. */
+  RL_MAX_NODES = 15,              /**< Nodes of a Redlock: an odd number up to this. */
+  RL_MIN_TTL_MS = 10,             /**< Shortest lease. */
+  RL_MAX_TTL_MS = 604800000,      /**< Longest lease: 7 days. */
+  RL_DEFAULT_TTL_MS = 30000,      /**< Lease when none is asked for. */
+  RL_PROVISIONAL_MS = 3000,       /**< A granted waiter has at most this long to confirm; also the
                                       price of a paused one. */
-  RL_DEFAULT_LOCAL_BURST = 16, /**< See rl_acquire_options_set_local_burst(). */
-  RL_MAX_LOCAL_BURST = 31
+  RL_DEFAULT_LOCAL_HANDOFFS = 16, /**< See rl_acquire_options_set_max_local_handoffs(). */
+  RL_MAX_LOCAL_HANDOFFS = 31
 };
 
 /**
@@ -274,10 +274,10 @@ RL_API rl_acquire_options *rl_acquire_options_new(void);
 /** Free `options`. NULL does nothing. */
 RL_API void rl_acquire_options_free(rl_acquire_options *options);
 /**
- * How long the server keeps the lock without renewal: RL_MIN_LEASE_MS to RL_MAX_LEASE_MS (30,000).
+ * How long the server keeps the lock without renewal: RL_MIN_TTL_MS to RL_MAX_TTL_MS (30,000).
  * @return RL_E_INVALID.
  */
-RL_API rl_status rl_acquire_options_set_lease_ms(rl_acquire_options *options, int64_t lease_ms);
+RL_API rl_status rl_acquire_options_set_ttl_ms(rl_acquire_options *options, int64_t ttl_ms);
 /**
  * Renew automatically at a third of the lease while held: 1 or 0 (1, whatever the lease). @return
  * RL_E_INVALID.
@@ -285,7 +285,7 @@ RL_API rl_status rl_acquire_options_set_lease_ms(rl_acquire_options *options, in
 RL_API rl_status rl_acquire_options_set_renew(rl_acquire_options *options, int32_t is_on);
 /**
  * Give up holding after `max_hold_ms` at the latest, 0 = no limit (0): the lease then ends as lost,
- * and no renewal reaches past it. Up to RL_MAX_LEASE_MS. @return RL_E_INVALID.
+ * and no renewal reaches past it. Up to RL_MAX_TTL_MS. @return RL_E_INVALID.
  */
 RL_API rl_status rl_acquire_options_set_max_hold_ms(rl_acquire_options *options,
                                                     int64_t max_hold_ms);
@@ -297,29 +297,28 @@ RL_API rl_status rl_acquire_options_set_confirm(rl_acquire_options *options, int
 /**
  * How many times in a row a released lock may pass between callers of one client before the
  * server's queue has its turn:
- * 0 to RL_MAX_LOCAL_BURST (16). 0: every caller stands in the server's queue itself, in strict
+ * 0 to RL_MAX_LOCAL_HANDOFFS (16). 0: every caller stands in the server's queue itself, in strict
  * order. @return RL_E_INVALID.
  */
-RL_API rl_status rl_acquire_options_set_local_burst(rl_acquire_options *options,
-                                                    int32_t grant_count);
+RL_API rl_status rl_acquire_options_set_max_local_handoffs(rl_acquire_options *options,
+                                                           int32_t grant_count);
 /**
  * For fleets in which other libraries poll for the same lock (redis-py, redsync): after how many
  * grants in a row, which pass the lock among redlatch clients, it is left free for them for a
  * while: 0 to 1,000,000, 0 = never. Not set: 16, but only after one of those libraries was seen to
  * hold the lock, after redlatch clients had it for at least as long as it is left free, and less
  * often while no other library takes it. A number applies even if no other library was seen. Local
- * hand-offs (local_burst) count as grants. In Redisson's formats, Redisson's waiters have turns in
- * any case. @return RL_E_INVALID.
+ * hand-offs (max_local_handoffs) count as grants. In Redisson's formats, Redisson's waiters have
+ * turns in any case. @return RL_E_INVALID.
  */
-RL_API rl_status rl_acquire_options_set_foreign_burst(rl_acquire_options *options,
-                                                      int32_t grant_count);
+RL_API rl_status rl_acquire_options_set_yield_every(rl_acquire_options *options,
+                                                    int32_t grant_count);
 /**
  * For how long the lock is left free, unless another library takes it before: 1 to 60,000 ms (150).
  * Should be at least the pause between two polls of that library: 100 ms for redis-py.
  * @return RL_E_INVALID.
  */
-RL_API rl_status rl_acquire_options_set_foreign_window_ms(rl_acquire_options *options,
-                                                          int64_t window_ms);
+RL_API rl_status rl_acquire_options_set_yield_ms(rl_acquire_options *options, int64_t window_ms);
 /**
  * A text that rl_inspect() shows for the holder, at most RL_MAX_LABEL_BYTES; not for readers, and
  * in RL_FORMAT_STRING alone. Costs a background command. @return RL_E_INVALID.
@@ -462,8 +461,8 @@ typedef struct rl_queue rl_queue;
  * Acquire the lock `name`.
  *
  * Waiters are served in the order in which the server saw them, but for the passing-on inside one
- * client (local_burst). A release hands the lock directly to the next live waiter. While held, the
- * lease is renewed in the background.
+ * client (max_local_handoffs). A release hands the lock directly to the next live waiter. While
+ * held, the lease is renewed in the background.
  *
  * @param name     1 to RL_MAX_NAME_BYTES bytes of any values; must not end in ":rl1:" or ":rl1."
  *                 and letters.
@@ -693,12 +692,12 @@ enum {
 RL_API rl_status rl_release(rl_lease *lease, rl_error *err);
 
 /**
- * Extend `lease` to `lease_ms` from now. Renewal uses the new lease from then on.
+ * Extend `lease` to `ttl_ms` from now. Renewal uses the new lease from then on.
  *
  * A shorter one than what is left shortens this client's own deadline only: the server never
  * shortens.
  *
- * @param lease_ms  RL_MIN_LEASE_MS to RL_MAX_LEASE_MS.
+ * @param ttl_ms  RL_MIN_TTL_MS to RL_MAX_TTL_MS.
  * @return RL_OK                 extended.
  *         RL_E_LOST             the lease had ended.
  *         RL_E_NOT_HELD         released or detached before.
@@ -707,7 +706,7 @@ RL_API rl_status rl_release(rl_lease *lease, rl_error *err);
  * Blocks: at most one command time limit.  Threads: any.  Server: scripts `extend`, and
  * `extend_shared` for what others may hold as well.  Since: 0.1.
  */
-RL_API rl_status rl_extend(rl_lease *lease, int64_t lease_ms, rl_error *err);
+RL_API rl_status rl_extend(rl_lease *lease, int64_t ttl_ms, rl_error *err);
 
 /**
  * Start what rl_release() does. @return the request; NULL only when out of memory. Blocks: never.
@@ -718,7 +717,7 @@ RL_API rl_request *rl_release_start(rl_lease *lease);
  * Start what rl_extend() does. @return the request; NULL only when out of memory. Blocks: never.
  * Since: 0.1.
  */
-RL_API rl_request *rl_extend_start(rl_lease *lease, int64_t lease_ms);
+RL_API rl_request *rl_extend_start(rl_lease *lease, int64_t ttl_ms);
 
 /**
  * Let the reader `lease` become the writer, without letting go in between.

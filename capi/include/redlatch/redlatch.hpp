@@ -149,7 +149,7 @@ class acquire_options {
 
   /** How long the server keeps the lock without renewal. */
   acquire_options& lease(std::chrono::milliseconds length) & {
-    return set("lease", rl_acquire_options_set_lease_ms(get(), length.count()));
+    return set("lease", rl_acquire_options_set_ttl_ms(get(), length.count()));
   }
   /** Renew automatically while held. */
   acquire_options& renew(bool is_on) & {
@@ -164,8 +164,8 @@ class acquire_options {
     return set("confirm", rl_acquire_options_set_confirm(get(), is_on ? 1 : 0));
   }
   /** How often in a row the lock may pass between callers of one client. */
-  acquire_options& local_burst(int32_t grant_count) & {
-    return set("local_burst", rl_acquire_options_set_local_burst(get(), grant_count));
+  acquire_options& max_local_handoffs(int32_t grant_count) & {
+    return set("max_local_handoffs", rl_acquire_options_set_max_local_handoffs(get(), grant_count));
   }
   /** A text that an inspection shows for the holder. */
   acquire_options& label(std::string_view text) & {
@@ -191,8 +191,8 @@ class acquire_options {
     return std::move(max_hold(limit));
   }
   acquire_options&& confirm(bool is_on) && { return std::move(confirm(is_on)); }
-  acquire_options&& local_burst(int32_t grant_count) && {
-    return std::move(local_burst(grant_count));
+  acquire_options&& max_local_handoffs(int32_t grant_count) && {
+    return std::move(max_local_handoffs(grant_count));
   }
   acquire_options&& label(std::string_view text) && { return std::move(label(text)); }
   acquire_options&& format(int32_t format) && { return std::move(this->format(format)); }

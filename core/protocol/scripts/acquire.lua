@@ -5,9 +5,9 @@
 -- harmless. In the hash format the owner that has the lock takes it once more, past the queue.
 --
 -- KEYS: K, Q, F, R, W.
--- ARGV: token, lease_ms, member ('' tries only and never queues), ticket ('' for a new one),
+-- ARGV: token, ttl_ms, member ('' tries only and never queues), ticket ('' for a new one),
 --       channel prefix; hash format: owner.
--- Returns {1, fence, now}: held by the token, for at least lease_ms from now. Hash format:
+-- Returns {1, fence, now}: held by the token, for at least ttl_ms from now. Hash format:
 --         {1, fence, now, count}: the holds of the owner, this one included.
 --      or {0, pttl, now, ticket, rank, check, holder, type, flags[, reader]}: not held. ticket:
 --         '' if not queued. rank: 0 is the head, -1 not queued. check: first 8 digits of sha1(K).

@@ -6,7 +6,7 @@
 -- sibling, another lease of its owner, reads already: it would wait for itself.
 --
 -- KEYS: K, Q, F, R, W.
--- ARGV: token, lease_ms, member ('' tries only and never queues), ticket ('' for a new one),
+-- ARGV: token, ttl_ms, member ('' tries only and never queues), ticket ('' for a new one),
 --       channel prefix, token of a sibling ('' for none).
 -- Returns as ACQUIRE does.
 -- Statuses: RL_OK; RL_BUSY or waiting.

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- ATTACH: take over a detached lease by using up its mark, and make it last at least lease_ms from
+-- ATTACH: take over a detached lease by using up its mark, and make it last at least ttl_ms from
 -- now. So no two clients hold the lock with one token. Resending it with the same name is harmless.
 --
 -- KEYS: K, R, I.
--- ARGV: token, lease_ms, a name of this call that no other one has.
+-- ARGV: token, ttl_ms, a name of this call that no other one has.
 -- Returns {result, now, count}. result: 1 the caller holds; 2 it holds, as a reader; 0 the token
 --         has nothing; -1 it has, and its holder has not detached it. count: see detach.lua.
 -- Statuses: RL_OK; 0 and -1 are RL_E_NOT_HELD.

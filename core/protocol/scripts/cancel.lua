@@ -26,8 +26,8 @@ if is_mine and (mode ~= 'u' or holder == token) then
 end
 local me, lease, fence, window
 if is_open or was_head then
-  -- Only the head knows when the holder's time ends (a grant's claim is far shorter than what the
-  -- others were told): that knowledge must not leave with it.
+  -- Only the head knows when the holder's time ends (a provisional lease is far shorter than what
+  -- the others were told): that knowledge must not leave with it.
   --@include fragments/grant.lua
   return {result, now, flags}
 end

@@ -5,8 +5,8 @@
 -- is harmless.
 --
 -- KEYS: K, Q, F, R.
--- ARGV: token, lease_ms, channel prefix, fence of the writer ('' for whichever it is).
--- Returns {result, now, flags}. result: 1 it reads, for at least lease_ms and for what was left of
+-- ARGV: token, ttl_ms, channel prefix, fence of the writer ('' for whichever it is).
+-- Returns {result, now, flags}. result: 1 it reads, for at least ttl_ms and for what was left of
 --         its lease; 0 the token has nothing, or writes by a later upgrade: this is a late copy.
 --         flags: see grant.lua.
 -- Statuses: RL_OK; RL_E_LOST.

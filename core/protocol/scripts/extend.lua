@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- EXTEND: make the lease of who has the lock alone last at least lease_ms from now. It never
+-- EXTEND: make the lease of who has the lock alone last at least ttl_ms from now. It never
 -- shortens a lease, because it may be a late copy, and never brings back a lock that was gone: a
 -- gap means lost for good.
 --
 -- KEYS: K, or K and I (few keys, so that it works while a slot is being moved).
--- ARGV: token, lease_ms, and for a new description of the holder: field, value, ...
+-- ARGV: token, ttl_ms, and for a new description of the holder: field, value, ...
 -- Returns {1, now} extended, or {0, now}: the token does not hold K, and nothing was written.
 -- Statuses: RL_OK; RL_E_LOST.
 local K, I = KEYS[1], KEYS[2]

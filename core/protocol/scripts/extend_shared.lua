@@ -2,13 +2,13 @@
 -- Copyright The redlatch authors
 --
 -- EXTEND SHARED: make the lease of one of several, reader or hold of an owner (hash format), or
--- of whoever has a lock in the formats of Redisson's, last at least lease_ms from now. It never
+-- of whoever has a lock in the formats of Redisson's, last at least ttl_ms from now. It never
 -- shortens a lease, because it may be a late copy, and never brings back a lock that was gone: a
 -- gap means lost for good.
 --
 -- KEYS: K, R, or K, R and I (few keys, so that it works while a slot is being moved). I of a lease
 --       that was attached: its mark must last as long as K.
--- ARGV: token, lease_ms; hash format: owner.
+-- ARGV: token, ttl_ms; hash format: owner.
 -- Returns {result, now}. result: 1 extended; 2 extended, as a reader; 0 the token has nothing.
 -- Statuses: RL_OK; RL_E_LOST.
 local K, R, I = KEYS[1], KEYS[2], KEYS[3]

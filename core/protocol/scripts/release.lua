@@ -15,7 +15,7 @@
 --           got no answer.
 local K, Q, F, R, W = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local token, prefix = ARGV[1], ARGV[2]
-local burst, length, grants = tonumber(ARGV[#ARGV - 2]), ARGV[#ARGV - 1], ARGV[#ARGV]
+local yield_every, length, grants = tonumber(ARGV[#ARGV - 2]), ARGV[#ARGV - 1], ARGV[#ARGV]
 --@only hash
 local owner = ARGV[3]
 --@end
@@ -26,7 +26,7 @@ local there
 -- The usual case first. Only what waits has use for the time.
 if holder == token then
   there = redis.call('EXISTS', W, Q, Q)
-  if there == 0 and burst <= 0 then
+  if there == 0 and yield_every <= 0 then
     redis.call('DEL', K)
     return {1, 0, 0}
   end
@@ -62,7 +62,7 @@ if is_mine and not holder then
   window = (theirs[2] or 0) + (theirs[4] or 0) + (theirs[6] or 0) > 0 and @REDISSON_TURN_MS@
   --@end
   there = there or redis.call('EXISTS', W, Q, Q)
-  if burst > 0 or window or there % 2 == 1 then
+  if yield_every > 0 or window or there % 2 == 1 then
     --@include fragments/turn.lua
   elseif there == 0 then
     --@include fragments/@FORMAT@/settle.lua
@@ -77,7 +77,7 @@ if is_mine and holder then
   -- Plain Redisson locks need a free K: redlatch readers do not join the remaining ones.
   local theirs = redis.pcall('PUBSUB', 'NUMSUB', plain_channel, fair_channel)
   if (theirs[2] or 0) + (theirs[4] or 0) > 0 then
-    burst, window = 0, @REDISSON_WAIT_MS@
+    yield_every, window = 0, @REDISSON_WAIT_MS@
     --@include fragments/turn.lua
   end
 end
@@ -87,7 +87,7 @@ if window then
   -- The head may have died, and K would be free until another waiter polls: the waiters next to the
   -- head do so when the window is over.
   for place, member in ipairs(redis.call('ZRANGE', Q, 1, 3)) do
-    local ms = (window == 0 and length or window) + place * @LOOK_APART_MS@
+    local ms = (window == 0 and length or window) + place * @POLL_APART_MS@
     redis.pcall('@PUBLISH@', prefix .. string.sub(member, 1, 22),
       'n' .. string.sub(member, 23, 32) .. string.format('%05d', ms))
   end

@@ -7,8 +7,8 @@
 -- Two readers that wait to upgrade would wait for each other: the second one is refused.
 --
 -- KEYS: K, Q, F, R.
--- ARGV: token, lease_ms, member ('' tries only), ticket ('' for a new one), channel prefix.
--- Returns {1, fence, now}: the token has the lock alone, for at least lease_ms and for what was
+-- ARGV: token, ttl_ms, member ('' tries only), ticket ('' for a new one), channel prefix.
+-- Returns {1, fence, now}: the token has the lock alone, for at least ttl_ms and for what was
 --         left of its lease as a reader.
 --      or {0, pttl, now, ticket, rank, check, holder, type, flags} as ACQUIRE: it still reads.
 --      or {-1, now}: the token has nothing; {-2, now}: another reader waits to upgrade.

@@ -5,7 +5,7 @@
 -- what a script costs counts five times: a free lock needs neither the clock nor a fence.
 --
 -- KEYS, ARGV: as ACQUIRE.
--- Returns 1: K was free, and is held by the token for lease_ms, without a fence; else as ACQUIRE.
+-- Returns 1: K was free, and is held by the token for ttl_ms, without a fence; else as ACQUIRE.
 -- Statuses: RL_OK; RL_BUSY or waiting.
 if redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[5]) == 0 then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])

@@ -119,13 +119,13 @@ extern swig_intgo _wrap_client_options_set_rlc_9ba605168e95a9a7(uintptr_t arg1, 
 extern swig_intgo _wrap_client_options_set_from_env_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
 extern uintptr_t _wrap_acquire_options_new_rlc_9ba605168e95a9a7(void);
 extern void _wrap_acquire_options_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_acquire_options_set_lease_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_4 arg2);
+extern swig_intgo _wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_4 arg2);
 extern swig_intgo _wrap_acquire_options_set_renew_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
 extern swig_intgo _wrap_acquire_options_set_max_hold_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_5 arg2);
 extern swig_intgo _wrap_acquire_options_set_confirm_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
-extern swig_intgo _wrap_acquire_options_set_local_burst_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
-extern swig_intgo _wrap_acquire_options_set_foreign_burst_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
-extern swig_intgo _wrap_acquire_options_set_foreign_window_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_6 arg2);
+extern swig_intgo _wrap_acquire_options_set_max_local_handoffs_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
+extern swig_intgo _wrap_acquire_options_set_yield_every_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
+extern swig_intgo _wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_6 arg2);
 extern swig_intgo _wrap_acquire_options_set_label_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_7 arg2);
 extern swig_intgo _wrap_acquire_options_set_format_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
 extern swig_intgo _wrap_acquire_options_set_reentrant_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_8 arg2);
@@ -393,12 +393,12 @@ func Acquire_options_free(arg1 AcquireOptions) {
 	C._wrap_acquire_options_free_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0))
 }
 
-func Acquire_options_set_lease_ms(arg1 AcquireOptions, arg2 int64) (_swig_ret int) {
+func Acquire_options_set_ttl_ms(arg1 AcquireOptions, arg2 int64) (_swig_ret int) {
 	var swig_r int
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_lease_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_4(_swig_i_1)))
+	swig_r = (int)(C._wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_4(_swig_i_1)))
 	return swig_r
 }
 
@@ -429,30 +429,30 @@ func Acquire_options_set_confirm(arg1 AcquireOptions, arg2 int) (_swig_ret int) 
 	return swig_r
 }
 
-func Acquire_options_set_local_burst(arg1 AcquireOptions, arg2 int) (_swig_ret int) {
+func Acquire_options_set_max_local_handoffs(arg1 AcquireOptions, arg2 int) (_swig_ret int) {
 	var swig_r int
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_local_burst_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1)))
+	swig_r = (int)(C._wrap_acquire_options_set_max_local_handoffs_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1)))
 	return swig_r
 }
 
-func Acquire_options_set_foreign_burst(arg1 AcquireOptions, arg2 int) (_swig_ret int) {
+func Acquire_options_set_yield_every(arg1 AcquireOptions, arg2 int) (_swig_ret int) {
 	var swig_r int
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_foreign_burst_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1)))
+	swig_r = (int)(C._wrap_acquire_options_set_yield_every_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1)))
 	return swig_r
 }
 
-func Acquire_options_set_foreign_window_ms(arg1 AcquireOptions, arg2 int64) (_swig_ret int) {
+func Acquire_options_set_yield_ms(arg1 AcquireOptions, arg2 int64) (_swig_ret int) {
 	var swig_r int
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_foreign_window_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_6(_swig_i_1)))
+	swig_r = (int)(C._wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_6(_swig_i_1)))
 	return swig_r
 }
 

@@ -420,7 +420,7 @@ void _wrap_acquire_options_free_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_g
 }
 
 
-intgo _wrap_acquire_options_set_lease_ms_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, long long _swig_go_1) {
+intgo _wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, long long _swig_go_1) {
   rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
   int64_t arg2 ;
   rl_status result;
@@ -429,7 +429,7 @@ intgo _wrap_acquire_options_set_lease_ms_rlc_9ba605168e95a9a7(rl_acquire_options
   arg1 = *(rl_acquire_options **)&_swig_go_0; 
   arg2 = (int64_t)_swig_go_1; 
   
-  result = (rl_status)rl_acquire_options_set_lease_ms(arg1,arg2);
+  result = (rl_status)rl_acquire_options_set_ttl_ms(arg1,arg2);
   _swig_go_result = result; 
   return _swig_go_result;
 }
@@ -480,7 +480,7 @@ intgo _wrap_acquire_options_set_confirm_rlc_9ba605168e95a9a7(rl_acquire_options 
 }
 
 
-intgo _wrap_acquire_options_set_local_burst_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, intgo _swig_go_1) {
+intgo _wrap_acquire_options_set_max_local_handoffs_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, intgo _swig_go_1) {
   rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
   int32_t arg2 ;
   rl_status result;
@@ -489,13 +489,13 @@ intgo _wrap_acquire_options_set_local_burst_rlc_9ba605168e95a9a7(rl_acquire_opti
   arg1 = *(rl_acquire_options **)&_swig_go_0; 
   arg2 = (int32_t)_swig_go_1; 
   
-  result = (rl_status)rl_acquire_options_set_local_burst(arg1,arg2);
+  result = (rl_status)rl_acquire_options_set_max_local_handoffs(arg1,arg2);
   _swig_go_result = result; 
   return _swig_go_result;
 }
 
 
-intgo _wrap_acquire_options_set_foreign_burst_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, intgo _swig_go_1) {
+intgo _wrap_acquire_options_set_yield_every_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, intgo _swig_go_1) {
   rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
   int32_t arg2 ;
   rl_status result;
@@ -504,13 +504,13 @@ intgo _wrap_acquire_options_set_foreign_burst_rlc_9ba605168e95a9a7(rl_acquire_op
   arg1 = *(rl_acquire_options **)&_swig_go_0; 
   arg2 = (int32_t)_swig_go_1; 
   
-  result = (rl_status)rl_acquire_options_set_foreign_burst(arg1,arg2);
+  result = (rl_status)rl_acquire_options_set_yield_every(arg1,arg2);
   _swig_go_result = result; 
   return _swig_go_result;
 }
 
 
-intgo _wrap_acquire_options_set_foreign_window_ms_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, long long _swig_go_1) {
+intgo _wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, long long _swig_go_1) {
   rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
   int64_t arg2 ;
   rl_status result;
@@ -519,7 +519,7 @@ intgo _wrap_acquire_options_set_foreign_window_ms_rlc_9ba605168e95a9a7(rl_acquir
   arg1 = *(rl_acquire_options **)&_swig_go_0; 
   arg2 = (int64_t)_swig_go_1; 
   
-  result = (rl_status)rl_acquire_options_set_foreign_window_ms(arg1,arg2);
+  result = (rl_status)rl_acquire_options_set_yield_ms(arg1,arg2);
   _swig_go_result = result; 
   return _swig_go_result;
 }

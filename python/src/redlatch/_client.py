@@ -60,10 +60,11 @@ class Client(Base[_core.Client]):
         renew           renew it in the background while it is held
         max_hold        lose it after this many seconds, however often it was renewed
         confirm         let the server confirm a lock that was handed over: one more round trip
-        local_burst     how often it may pass between callers of this client before others (16)
-        foreign_burst   after how many grants it is left free for libraries that poll: 0 is never
+        max_local_handoffs  hand-offs in a row between callers of this client, before other clients
+                        have their turn (16)
+        yield_every     after how many grants it is left free for libraries that poll: 0 is never
                         (16, once one of them was seen to hold it)
-        foreign_window  .. for how many seconds (0.15)
+        yield_for       .. for how many seconds (0.15)
         label           a text that inspect() shows; not of readers and reentrant locks
         format          "string"; "hash", as reentrant locks have it: to exclude these; "hash-rw",
                         as rwlock() may have it

@@ -82,9 +82,9 @@ class Keywords(RedlockKeywords, total=False):
     """Of all that acquires from one server."""
 
     confirm: bool
-    local_burst: Optional[int]
-    foreign_burst: Optional[int]
-    foreign_window: Optional[float]
+    max_local_handoffs: Optional[int]
+    yield_every: Optional[int]
+    yield_for: Optional[float]
 
 
 class LockKeywords(Keywords, total=False):
@@ -111,9 +111,9 @@ def make_options(
     renew: bool = True,
     max_hold: Optional[float] = None,
     confirm: bool = False,
-    local_burst: Optional[int] = None,
-    foreign_burst: Optional[int] = None,
-    foreign_window: Optional[float] = None,
+    max_local_handoffs: Optional[int] = None,
+    yield_every: Optional[int] = None,
+    yield_for: Optional[float] = None,
     label: Optional[Name] = None,
     format: Format = "string",
     **unknown: object,
@@ -122,22 +122,23 @@ def make_options(
     if unknown:
         raise _unexpected(next(iter(unknown)), LockKeywords)
     if ttl is None and max_hold is None and renew is True and confirm is False and label is None:
-        if local_burst is None and foreign_burst is None and foreign_window is None:
+        if max_local_handoffs is None and yield_every is None and yield_for is None:
             if format == "string":
                 return None
     made = new_options()
-    least, most = _bound("MIN_LEASE_MS") / 1000, _bound("MAX_LEASE_MS") // 1000
-    burst = f"0 to {_bound('MAX_LOCAL_BURST')}"
-    _set_ms(_core.acquire_options_set_lease_ms, made, "ttl", ttl, f"{least} to {most}")
+    least, most = _bound("MIN_TTL_MS") / 1000, _bound("MAX_TTL_MS") // 1000
+    burst = f"0 to {_bound('MAX_LOCAL_HANDOFFS')}"
+    _set_ms(_core.acquire_options_set_ttl_ms, made, "ttl", ttl, f"{least} to {most}")
     _set_ms(_core.acquire_options_set_max_hold_ms, made, "max_hold", max_hold, f"0 to {most}")
-    _set_count(_core.acquire_options_set_local_burst, made, "local_burst", local_burst, burst)
+    set_handoffs = _core.acquire_options_set_max_local_handoffs
+    _set_count(set_handoffs, made, "max_local_handoffs", max_local_handoffs, burst)
     foreign = "0 (never) to 1000000"
     _set_count(
-        _core.acquire_options_set_foreign_burst, made, "foreign_burst", foreign_burst, foreign
+        _core.acquire_options_set_yield_every, made, "yield_every", yield_every, foreign
     )
     window = "0.001 to 60"
     _set_ms(
-        _core.acquire_options_set_foreign_window_ms, made, "foreign_window", foreign_window, window
+        _core.acquire_options_set_yield_ms, made, "yield_for", yield_for, window
     )
     _set_count(_core.acquire_options_set_renew, made, "renew", renew, "True and False")
     _set_count(_core.acquire_options_set_confirm, made, "confirm", confirm, "True and False")

@@ -38,14 +38,14 @@ while true do
   looked = looked + 1
   local is_me = member == me
   local token, mode = string.sub(member, 1, @TOKEN_SIZE@), string.sub(member, 33, 33)
-  local claim = tonumber(string.sub(member, 34, 38)) or 0
+  local provisional = tonumber(string.sub(member, 34, 38)) or 0
   local deadline = head[2] % @UPGRADE_TICKET@ / 1000 + (tonumber(string.sub(member, 39, 51)) or 0)
   local receivers, was_given = 0, false
-  if is_me or (claim > 0 and deadline >= now) then
+  if is_me or (provisional > 0 and deadline >= now) then
     --@include fragments/@FORMAT@/can_have.lua
     if can_have and not window then
       redis.call('ZREM', Q, member)
-      local ms = is_me and tonumber(lease) or claim
+      local ms = is_me and tonumber(lease) or provisional
       --@include fragments/@FORMAT@/fence.lua
       if spoilt and is_me then
         return spoilt

@@ -37,7 +37,7 @@ static rl_request* start(struct job* job) {
   if (is(op, "upgrade")) return start_of(lock, "upgrade", wait_ms);
   if (is(op, "downgrade")) return rl_rw_downgrade_start(lock->lease);
   if (is(op, "detach")) return rl_lease_detach_start(lock->lease);
-  return is(op, "extend") ? rl_extend_start(lock->lease, number_of(&job->call, "lease_ms")) : NULL;
+  return is(op, "extend") ? rl_extend_start(lock->lease, number_of(&job->call, "ttl_ms")) : NULL;
 }
 
 /* @return whether something is under way that posts a tag. */

@@ -72,14 +72,15 @@ static rl_status set_option(rl_acquire_options* options, const char* kind, const
                             const char* text, size_t length) {
   const int64_t number = strtoll(text, NULL, 10);
   const int32_t small = (int32_t)number;
-  if (is(key, "lease_ms")) return rl_acquire_options_set_lease_ms(options, number);
+  if (is(key, "ttl_ms")) return rl_acquire_options_set_ttl_ms(options, number);
   if (is(key, "renew")) return rl_acquire_options_set_renew(options, small);
   if (is(key, "max_hold_ms")) return rl_acquire_options_set_max_hold_ms(options, number);
   if (is(key, "confirm")) return rl_acquire_options_set_confirm(options, small);
-  if (is(key, "local_burst")) return rl_acquire_options_set_local_burst(options, small);
-  if (is(key, "foreign_burst")) return rl_acquire_options_set_foreign_burst(options, small);
-  if (is(key, "foreign_window_ms")) {
-    return rl_acquire_options_set_foreign_window_ms(options, number);
+  if (is(key, "max_local_handoffs"))
+    return rl_acquire_options_set_max_local_handoffs(options, small);
+  if (is(key, "yield_every")) return rl_acquire_options_set_yield_every(options, small);
+  if (is(key, "yield_ms")) {
+    return rl_acquire_options_set_yield_ms(options, number);
   }
   if (is(key, "label")) return rl_acquire_options_set_label(options, text, length);
   if (is(key, "format")) return rl_acquire_options_set_format(options, format_of(text));
@@ -225,7 +226,7 @@ static rl_status use_lease(struct call* call, rl_lease* lease, rl_error* err) {
   /* C has no lock object: what never held has no lease, and there is nothing to call. */
   if (is(op, "release") && lease == NULL) return RL_E_NOT_HELD;
   if (is(op, "release")) return rl_release(lease, err);
-  if (is(op, "extend")) return rl_extend(lease, number_of(call, "lease_ms"), err);
+  if (is(op, "extend")) return rl_extend(lease, number_of(call, "ttl_ms"), err);
   if (is(op, "check")) return rl_lease_check(lease, err);
   if (is(op, "wait_lost")) return rl_lease_wait_lost(lease, number_of(call, "wait_ms"));
   if (is(op, "upgrade")) return rl_rw_upgrade(lease, number_of(call, "wait_ms"), err);

@@ -241,7 +241,7 @@ func doRelease(l *lock, _ values) answer {
 func doCheck(l *lock, _ values) answer { return answered(l.lease.Load().Check()) }
 
 func doExtend(l *lock, v values) answer {
-	return answered(l.lease.Load().Extend(context.Background(), v.duration("lease_ms")))
+	return answered(l.lease.Load().Extend(context.Background(), v.duration("ttl_ms")))
 }
 
 func doWaitLost(l *lock, v values) answer {

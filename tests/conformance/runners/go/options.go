@@ -31,16 +31,16 @@ func doLock(v values) answer {
 func (l *lock) option(key, value string) (option redlatch.Option, isAllowed bool) {
 	number, _ := strconv.ParseInt(value, 10, 32)
 	switch key {
-	case "lease_ms":
+	case "ttl_ms":
 		return redlatch.TTL(milliseconds(value)), true
 	case "max_hold_ms":
 		return redlatch.MaxHold(milliseconds(value)), true
-	case "local_burst":
-		return redlatch.LocalBurst(int32(number)), true
-	case "foreign_burst":
-		return redlatch.ForeignBurst(int32(number)), true
-	case "foreign_window_ms":
-		return redlatch.ForeignWindow(milliseconds(value)), true
+	case "max_local_handoffs":
+		return redlatch.MaxLocalHandoffs(int32(number)), true
+	case "yield_every":
+		return redlatch.YieldEvery(int32(number)), true
+	case "yield_ms":
+		return redlatch.YieldFor(milliseconds(value)), true
 	case "label":
 		return redlatch.Label(value), true
 	case "format":

@@ -34,7 +34,7 @@ final class Held {
         lease.checkHeld();
         return Answer.ok();
       case "extend":
-        lease.extend(values.duration("lease_ms"));
+        lease.extend(values.duration("ttl_ms"));
         return Answer.ok();
       case "wait_lost":
         return waitLost(values);

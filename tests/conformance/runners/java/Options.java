@@ -36,16 +36,16 @@ final class Options {
 
   private static LockOptions with(LockOptions options, String key, Values values) {
     switch (key) {
-      case "lease_ms":
+      case "ttl_ms":
         return options.ttl(values.duration(key));
       case "max_hold_ms":
         return options.maxHold(values.duration(key));
-      case "local_burst":
-        return options.localBurst(values.small(key));
-      case "foreign_burst":
-        return options.foreignBurst(values.small(key));
-      case "foreign_window_ms":
-        return options.foreignWindow(values.duration(key));
+      case "max_local_handoffs":
+        return options.maxLocalHandoffs(values.small(key));
+      case "yield_every":
+        return options.yieldEvery(values.small(key));
+      case "yield_ms":
+        return options.yieldFor(values.duration(key));
       case "label":
         return options.label(values.bytes(key));
       case "renew":

@@ -177,7 +177,7 @@ async def do_extend(lock: Lock, values: Values) -> Answer:
     lease: Any = runner.held(lock)
     if not isinstance(lease, redlatch.AsyncLease):
         return runner.do_extend(lock, values)
-    await lease.extend(int(values["lease_ms"]) / 1000)
+    await lease.extend(int(values["ttl_ms"]) / 1000)
     return Status.OK, {}
 
 

@@ -102,13 +102,13 @@ def in_seconds(value: bytes) -> float:
 
 
 OPTIONS: dict[str, tuple[str, Callable[[bytes], object]]] = {
-    "lease_ms": ("ttl", in_seconds),
+    "ttl_ms": ("ttl", in_seconds),
     "max_hold_ms": ("max_hold", in_seconds),
     "renew": ("renew", number),
     "confirm": ("confirm", number),
-    "local_burst": ("local_burst", number),
-    "foreign_burst": ("foreign_burst", number),
-    "foreign_window_ms": ("foreign_window", in_seconds),
+    "max_local_handoffs": ("max_local_handoffs", number),
+    "yield_every": ("yield_every", number),
+    "yield_ms": ("yield_for", in_seconds),
     "label": ("label", bytes),
     "format": ("format", bytes.decode),
 }
@@ -344,7 +344,7 @@ def do_check(lock: Lock, values: Values) -> Answer:
 
 
 def do_extend(lock: Lock, values: Values) -> Answer:
-    held(lock).extend(int(values["lease_ms"]) / 1000)
+    held(lock).extend(int(values["ttl_ms"]) / 1000)
     return Status.OK, {}
 
 

@@ -34,7 +34,7 @@ type request struct {
 	URL     string `json:"url"`
 	Name    string `json:"name"`
 	WaitMs  int64  `json:"wait_ms"`
-	LeaseMs int64  `json:"lease_ms"`
+	TtlMs int64  `json:"ttl_ms"`
 	Threads int    `json:"threads"`
 	RunMs   int64  `json:"run_ms"`
 	HoldMs  int64  `json:"hold_ms"`
@@ -180,7 +180,7 @@ func take(l library, r request) (held, error) {
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(r.WaitMs)*time.Millisecond)
 	}
 	defer cancel()
-	lease := time.Duration(r.LeaseMs) * time.Millisecond
+	lease := time.Duration(r.TtlMs) * time.Millisecond
 	return l.acquire(ctx, r.Name, lease, r.WaitMs != 0)
 }
 
@@ -206,7 +206,7 @@ func (p *process) do(r request) (any, error) {
 	case "release":
 		return nil, lock.release(context.Background())
 	case "extend":
-		return nil, lock.extend(context.Background(), time.Duration(r.LeaseMs)*time.Millisecond)
+		return nil, lock.extend(context.Background(), time.Duration(r.TtlMs)*time.Millisecond)
 	case "crowd":
 		return crowd(p.library(r), r)
 	}

@@ -24,7 +24,7 @@ import org.redisson.config.Config;
  *
  * <pre>
  *   open       watchdog_ms: what locks without a lease get
- *   acquire    kind: rlock, spin, fenced, nonreentrant, fair, read, write; lease_ms -1: none.
+ *   acquire    kind: rlock, spin, fenced, nonreentrant, fair, read, write; ttl_ms -1: none.
  *              Of a fenced lock the answer is its fence, or false
  *   state      -> is_locked, is_held (by this owner), hold_count (of this owner), remaining_ms
  *   downgrade  client, name: from the write lock to the read lock
@@ -86,7 +86,7 @@ public final class Peer {
         return state(lock(request));
       case "downgrade":
         clients.get(request.text("client")).getReadWriteLock(request.text("name")).readLock()
-            .lock(request.number("lease_ms"), MS);
+            .lock(request.number("ttl_ms"), MS);
         clients.get(request.text("client")).getReadWriteLock(request.text("name")).writeLock()
             .unlock();
         return null;
@@ -135,7 +135,7 @@ public final class Peer {
   /** True, or the fence, or false. Without a lease the watchdog keeps it. */
   private static Object take(RLock lock, Request request) throws InterruptedException {
     long waitMs = request.number("wait_ms");
-    long leaseMs = request.number("lease_ms");
+    long leaseMs = request.number("ttl_ms");
     if (lock instanceof RFencedLock && waitMs >= 0) {
       Long fence = ((RFencedLock) lock).tryLockAndGetToken(waitMs, leaseMs, MS);
       return fence == null ? Boolean.FALSE : fence;

@@ -20,7 +20,7 @@ const monotonic = () => Number(process.hrtime.bigint());
 
 const PAUSE_MS = 200; // of the library, of which it takes or adds up to 100
 
-async function take(client, { name, wait_ms: waitMs, lease_ms: leaseMs }) {
+async function take(client, { name, wait_ms: waitMs, ttl_ms: leaseMs }) {
   const retryCount = waitMs < 0 ? -1 : Math.ceil(waitMs / PAUSE_MS);
   try {
     return await client.acquire([name], leaseMs, { retryCount });
@@ -68,7 +68,7 @@ const commands = {
   },
   async extend(request) {
     const client = clients.get(request.client);
-    held.set(keyOf(request), await client.extend(held.get(keyOf(request)), request.lease_ms, ONCE));
+    held.set(keyOf(request), await client.extend(held.get(keyOf(request)), request.ttl_ms, ONCE));
   },
   crowd(request) {
     const end = performance.now() + request.run_ms;

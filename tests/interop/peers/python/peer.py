@@ -27,27 +27,27 @@ class Library(ABC):
     """One lock library with a connection."""
 
     @abstractmethod
-    def acquire(self, name: str, wait_ms: int, lease_ms: int, request: Request) -> Any:
+    def acquire(self, name: str, wait_ms: int, ttl_ms: int, request: Request) -> Any:
         """What was taken, or None: somebody else has it."""
 
     def release(self, held: Any) -> Any:
         held.release()
 
     @abstractmethod
-    def extend(self, held: Any, lease_ms: int) -> None: ...
+    def extend(self, held: Any, ttl_ms: int) -> None: ...
 
 
 class RedisPy(Library):
     def __init__(self, request: Request) -> None:
         self._client = redis.Redis.from_url(request["url"])
 
-    def acquire(self, name: str, wait_ms: int, lease_ms: int, request: Request) -> Any:
-        lock = self._client.lock(name, timeout=lease_ms / 1000)
+    def acquire(self, name: str, wait_ms: int, ttl_ms: int, request: Request) -> Any:
+        lock = self._client.lock(name, timeout=ttl_ms / 1000)
         limit = {"blocking_timeout": wait_ms / 1000} if wait_ms > 0 else {}
         return lock if lock.acquire(blocking=wait_ms != 0, **limit) else None
 
-    def extend(self, held: Any, lease_ms: int) -> None:
-        held.extend(lease_ms / 1000, replace_ttl=True)
+    def extend(self, held: Any, ttl_ms: int) -> None:
+        held.extend(ttl_ms / 1000, replace_ttl=True)
 
 
 class PythonRedisLock(Library):
@@ -56,26 +56,26 @@ class PythonRedisLock(Library):
     def __init__(self, request: Request) -> None:
         self._client = redis.Redis.from_url(request["url"])
 
-    def acquire(self, name: str, wait_ms: int, lease_ms: int, request: Request) -> Any:
-        lock = redis_lock.Lock(self._client, name, expire=math.ceil(lease_ms / 1000))
+    def acquire(self, name: str, wait_ms: int, ttl_ms: int, request: Request) -> Any:
+        lock = redis_lock.Lock(self._client, name, expire=math.ceil(ttl_ms / 1000))
         limit = {"timeout": math.ceil(wait_ms / 1000)} if wait_ms > 0 else {}
         return lock if lock.acquire(blocking=wait_ms != 0, **limit) else None
 
-    def extend(self, held: Any, lease_ms: int) -> None:
-        held.extend(math.ceil(lease_ms / 1000))
+    def extend(self, held: Any, ttl_ms: int) -> None:
+        held.extend(math.ceil(ttl_ms / 1000))
 
 
 class Redlatch(Library):
     def __init__(self, request: Request) -> None:
         self._client = redlatch.connect(request["url"], namespace=request.get("namespace"))
 
-    def acquire(self, name: str, wait_ms: int, lease_ms: int, request: Request) -> Any:
-        ttl, timeout = lease_ms / 1000, -1 if wait_ms < 0 else wait_ms / 1000
+    def acquire(self, name: str, wait_ms: int, ttl_ms: int, request: Request) -> Any:
+        ttl, timeout = ttl_ms / 1000, -1 if wait_ms < 0 else wait_ms / 1000
         options = request.get("options", {})
         return self._client.acquire(name, ttl=ttl, timeout=timeout, **options)
 
-    def extend(self, held: Any, lease_ms: int) -> None:
-        held.extend(lease_ms / 1000)
+    def extend(self, held: Any, ttl_ms: int) -> None:
+        held.extend(ttl_ms / 1000)
 
     def force(self, name: str) -> None:
         self._client.force_release(name)
@@ -88,8 +88,8 @@ class Redlatch(Library):
 class RedlatchHash(Redlatch):
     """Its reentrant locks."""
 
-    def acquire(self, name: str, wait_ms: int, lease_ms: int, request: Request) -> Any:
-        ttl, timeout = lease_ms / 1000, -1 if wait_ms < 0 else wait_ms / 1000
+    def acquire(self, name: str, wait_ms: int, ttl_ms: int, request: Request) -> Any:
+        ttl, timeout = ttl_ms / 1000, -1 if wait_ms < 0 else wait_ms / 1000
         options = dict(request.get("options", {}))
         # Of a crowd, each thread is an owner.
         owner = options.pop("owner", f"{os.getpid()}:{threading.get_native_id()}")
@@ -100,8 +100,8 @@ class RedlatchHash(Redlatch):
 class RedlatchRW(Redlatch):
     """What it has in the format of Redisson's read-write locks. `kind`: read, write or mutex."""
 
-    def acquire(self, name: str, wait_ms: int, lease_ms: int, request: Request) -> Any:
-        ttl, timeout = lease_ms / 1000, -1 if wait_ms < 0 else wait_ms / 1000
+    def acquire(self, name: str, wait_ms: int, ttl_ms: int, request: Request) -> Any:
+        ttl, timeout = ttl_ms / 1000, -1 if wait_ms < 0 else wait_ms / 1000
         options = {"ttl": ttl, "timeout": timeout, **request.get("options", {})}
         if request["kind"] == "mutex":
             return self._client.acquire(name, format="hash-rw", **options)
@@ -155,7 +155,7 @@ class Process:
         return self._libraries[request["client"]]
 
     def _take(self, request: Request) -> Any:
-        times = request["wait_ms"], request["lease_ms"]
+        times = request["wait_ms"], request["ttl_ms"]
         return self._library(request).acquire(request["name"], *times, request)
 
     def do_clock(self, _: Request) -> int:
@@ -174,7 +174,7 @@ class Process:
         return self._library(request).release(self._held[self._key(request)])
 
     def do_extend(self, request: Request) -> None:
-        self._library(request).extend(self._held[self._key(request)], request["lease_ms"])
+        self._library(request).extend(self._held[self._key(request)], request["ttl_ms"])
 
     def do_upgrade(self, request: Request) -> Any:
         return self._held[self._key(request)].upgrade(timeout=request["wait_ms"] / 1000)

@@ -3,7 +3,7 @@
 --
 -- Gives K to the owner, once more if it has it. The rest is written by settle.lua.
 --
--- In:  K, R, now, holder, readers, token, owner, ms (its lease or claim).
+-- In:  K, R, now, holder, readers, token, owner, ms (its lease, or a provisional one).
 -- Out: holder, readers.
 if not holder then
   redis.call('DEL', R)

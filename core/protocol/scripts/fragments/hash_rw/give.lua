@@ -3,7 +3,7 @@
 --
 -- Gives K to the token. The key beside a reader's field is what Redisson goes by.
 --
--- In:  K, R, stem, now, holder, readers, mode, token, ms (its lease or claim).
+-- In:  K, R, stem, now, holder, readers, mode, token, ms (its lease, or a provisional one).
 -- Out: holder, readers. expiry: of the reader that was upgraded.
 local expiry
 if mode == 's' then

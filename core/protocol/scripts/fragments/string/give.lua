@@ -5,9 +5,9 @@
 --
 -- The first reader clears R: who stands there still lost K, and a gap is for good.
 --
--- An upgrade keeps what is left of its lease as a reader: a claim alone could cut it.
+-- An upgrade keeps what is left of its lease as a reader: a provisional lease alone could cut it.
 --
--- In:  K, R, now, holder, readers, mode, token, ms (its lease or claim).
+-- In:  K, R, now, holder, readers, mode, token, ms (its lease, or a provisional one).
 -- Out: holder, readers. expiry: of the reader that was upgraded.
 local expiry
 if mode == 's' then

@@ -475,7 +475,7 @@ SWIGEXPORT void JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1f
 }
 
 
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1lease_1ms(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1ttl_1ms(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
   jint jresult = 0 ;
   rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
   int64_t arg2 ;
@@ -485,7 +485,7 @@ SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1s
   (void)jcls;
   arg1 = *(rl_acquire_options **)&jarg1; 
   arg2 = (int64_t)jarg2; 
-  result = (rl_status)rl_acquire_options_set_lease_ms(arg1,arg2);
+  result = (rl_status)rl_acquire_options_set_ttl_ms(arg1,arg2);
   jresult = (jint)result; 
   return jresult;
 }
@@ -539,7 +539,7 @@ SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1s
 }
 
 
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1local_1burst(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2) {
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1max_1local_1handoffs(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2) {
   jint jresult = 0 ;
   rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
   int32_t arg2 ;
@@ -549,13 +549,13 @@ SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1s
   (void)jcls;
   arg1 = *(rl_acquire_options **)&jarg1; 
   arg2 = (int32_t)jarg2; 
-  result = (rl_status)rl_acquire_options_set_local_burst(arg1,arg2);
+  result = (rl_status)rl_acquire_options_set_max_local_handoffs(arg1,arg2);
   jresult = (jint)result; 
   return jresult;
 }
 
 
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1foreign_1burst(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2) {
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1yield_1every(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2) {
   jint jresult = 0 ;
   rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
   int32_t arg2 ;
@@ -565,13 +565,13 @@ SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1s
   (void)jcls;
   arg1 = *(rl_acquire_options **)&jarg1; 
   arg2 = (int32_t)jarg2; 
-  result = (rl_status)rl_acquire_options_set_foreign_burst(arg1,arg2);
+  result = (rl_status)rl_acquire_options_set_yield_every(arg1,arg2);
   jresult = (jint)result; 
   return jresult;
 }
 
 
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1foreign_1window_1ms(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1yield_1ms(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
   jint jresult = 0 ;
   rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
   int64_t arg2 ;
@@ -581,7 +581,7 @@ SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1s
   (void)jcls;
   arg1 = *(rl_acquire_options **)&jarg1; 
   arg2 = (int64_t)jarg2; 
-  result = (rl_status)rl_acquire_options_set_foreign_window_ms(arg1,arg2);
+  result = (rl_status)rl_acquire_options_set_yield_ms(arg1,arg2);
   jresult = (jint)result; 
   return jresult;
 }

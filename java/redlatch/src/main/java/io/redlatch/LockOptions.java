@@ -52,7 +52,7 @@ public final class LockOptions {
   public LockOptions ttl(Duration ttl) {
     long ms = Text.ms(ttl);
     return with(
-        made -> Rlc.acquire_options_set_lease_ms(made, ms),
+        made -> Rlc.acquire_options_set_ttl_ms(made, ms),
         "ttl(" + ttl + "): allowed are 10 ms to 7 days");
   }
 
@@ -78,28 +78,28 @@ public final class LockOptions {
    * How many times in a row a lock may pass between callers of one client before others have their
    * turn: 0 to 31 (16). 0: all wait in strict order.
    */
-  public LockOptions localBurst(int grants) {
+  public LockOptions maxLocalHandoffs(int grants) {
     return with(
-        made -> Rlc.acquire_options_set_local_burst(made, grants),
-        "localBurst(" + grants + "): allowed are 0 to 31");
+        made -> Rlc.acquire_options_set_max_local_handoffs(made, grants),
+        "maxLocalHandoffs(" + grants + "): allowed are 0 to 31");
   }
 
   /**
    * After how many grants in a row the lock is left free for a while, for libraries that poll for
    * it: 0 to 1,000,000, 0 for never (16, once one of them was seen to hold it).
    */
-  public LockOptions foreignBurst(int grants) {
+  public LockOptions yieldEvery(int grants) {
     return with(
-        made -> Rlc.acquire_options_set_foreign_burst(made, grants),
-        "foreignBurst(" + grants + "): allowed are 0 to 1000000");
+        made -> Rlc.acquire_options_set_yield_every(made, grants),
+        "yieldEvery(" + grants + "): allowed are 0 to 1000000");
   }
 
   /** For how long the lock is left free: 1 ms to a minute (150 ms). */
-  public LockOptions foreignWindow(Duration window) {
+  public LockOptions yieldFor(Duration window) {
     long ms = Text.ms(window);
     return with(
-        made -> Rlc.acquire_options_set_foreign_window_ms(made, ms),
-        "foreignWindow(" + window + "): allowed are 1 ms to a minute");
+        made -> Rlc.acquire_options_set_yield_ms(made, ms),
+        "yieldFor(" + window + "): allowed are 1 ms to a minute");
   }
 
   /** A text that inspect() shows for the holder, of at most 256 bytes. */

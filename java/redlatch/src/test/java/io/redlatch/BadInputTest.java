@@ -30,10 +30,10 @@ class BadInputTest {
             "ttl(PT-0.001S): allowed", options.ttl(Duration.ofMillis(-1)),
             "ttl(PT169H): allowed", options.ttl(Duration.ofHours(169)),
             "maxHold(PT-1S): allowed are 0 to 7 days", options.maxHold(Duration.ofSeconds(-1)),
-            "localBurst(32): allowed are 0 to 31", options.localBurst(32),
-            "foreignBurst(-1): allowed are 0 to 1000000", options.foreignBurst(-1),
-            "foreignWindow(PT0S): allowed are 1 ms to a minute",
-                options.foreignWindow(Duration.ZERO),
+            "maxLocalHandoffs(32): allowed are 0 to 31", options.maxLocalHandoffs(32),
+            "yieldEvery(-1): allowed are 0 to 1000000", options.yieldEvery(-1),
+            "yieldFor(PT0S): allowed are 1 ms to a minute",
+                options.yieldFor(Duration.ZERO),
             "label of 257 bytes: allowed are 0 to 256", options.label("x".repeat(257)),
             "owner of 0 bytes: allowed are 1 to 256", options.owner(new byte[0]));
     try (Redlatch client = Redlatch.open("unix:///nowhere")) {

@@ -72,8 +72,8 @@ public class Rlc implements RlcConstants {
     RlcJNI.acquire_options_free(SWIGTYPE_p_rl_acquire_options.getCPtr(options));
   }
 
-  public static int acquire_options_set_lease_ms(SWIGTYPE_p_rl_acquire_options options, long lease_ms) {
-    return RlcJNI.acquire_options_set_lease_ms(SWIGTYPE_p_rl_acquire_options.getCPtr(options), lease_ms);
+  public static int acquire_options_set_ttl_ms(SWIGTYPE_p_rl_acquire_options options, long ttl_ms) {
+    return RlcJNI.acquire_options_set_ttl_ms(SWIGTYPE_p_rl_acquire_options.getCPtr(options), ttl_ms);
   }
 
   public static int acquire_options_set_renew(SWIGTYPE_p_rl_acquire_options options, int is_on) {
@@ -88,16 +88,16 @@ public class Rlc implements RlcConstants {
     return RlcJNI.acquire_options_set_confirm(SWIGTYPE_p_rl_acquire_options.getCPtr(options), is_on);
   }
 
-  public static int acquire_options_set_local_burst(SWIGTYPE_p_rl_acquire_options options, int grant_count) {
-    return RlcJNI.acquire_options_set_local_burst(SWIGTYPE_p_rl_acquire_options.getCPtr(options), grant_count);
+  public static int acquire_options_set_max_local_handoffs(SWIGTYPE_p_rl_acquire_options options, int grant_count) {
+    return RlcJNI.acquire_options_set_max_local_handoffs(SWIGTYPE_p_rl_acquire_options.getCPtr(options), grant_count);
   }
 
-  public static int acquire_options_set_foreign_burst(SWIGTYPE_p_rl_acquire_options options, int grant_count) {
-    return RlcJNI.acquire_options_set_foreign_burst(SWIGTYPE_p_rl_acquire_options.getCPtr(options), grant_count);
+  public static int acquire_options_set_yield_every(SWIGTYPE_p_rl_acquire_options options, int grant_count) {
+    return RlcJNI.acquire_options_set_yield_every(SWIGTYPE_p_rl_acquire_options.getCPtr(options), grant_count);
   }
 
-  public static int acquire_options_set_foreign_window_ms(SWIGTYPE_p_rl_acquire_options options, long window_ms) {
-    return RlcJNI.acquire_options_set_foreign_window_ms(SWIGTYPE_p_rl_acquire_options.getCPtr(options), window_ms);
+  public static int acquire_options_set_yield_ms(SWIGTYPE_p_rl_acquire_options options, long window_ms) {
+    return RlcJNI.acquire_options_set_yield_ms(SWIGTYPE_p_rl_acquire_options.getCPtr(options), window_ms);
   }
 
   public static int acquire_options_set_label(SWIGTYPE_p_rl_acquire_options options, byte[] label) {
@@ -221,8 +221,8 @@ public class Rlc implements RlcConstants {
     return RlcJNI.release(SWIGTYPE_p_rl_lease.getCPtr(lease), SWIGTYPE_p_rl_error.getCPtr(err));
   }
 
-  public static int extend(SWIGTYPE_p_rl_lease lease, long lease_ms, SWIGTYPE_p_rl_error err) {
-    return RlcJNI.extend(SWIGTYPE_p_rl_lease.getCPtr(lease), lease_ms, SWIGTYPE_p_rl_error.getCPtr(err));
+  public static int extend(SWIGTYPE_p_rl_lease lease, long ttl_ms, SWIGTYPE_p_rl_error err) {
+    return RlcJNI.extend(SWIGTYPE_p_rl_lease.getCPtr(lease), ttl_ms, SWIGTYPE_p_rl_error.getCPtr(err));
   }
 
   public static SWIGTYPE_p_rl_request release_start(SWIGTYPE_p_rl_lease lease) {
@@ -230,8 +230,8 @@ public class Rlc implements RlcConstants {
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
   }
 
-  public static SWIGTYPE_p_rl_request extend_start(SWIGTYPE_p_rl_lease lease, long lease_ms) {
-    long cPtr = RlcJNI.extend_start(SWIGTYPE_p_rl_lease.getCPtr(lease), lease_ms);
+  public static SWIGTYPE_p_rl_request extend_start(SWIGTYPE_p_rl_lease lease, long ttl_ms) {
+    long cPtr = RlcJNI.extend_start(SWIGTYPE_p_rl_lease.getCPtr(lease), ttl_ms);
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
   }
 

@@ -29,13 +29,13 @@ public class RlcJNI {
   public final static native int client_options_set_from_env(long jarg1, long jarg2);
   public final static native long acquire_options_new();
   public final static native void acquire_options_free(long jarg1);
-  public final static native int acquire_options_set_lease_ms(long jarg1, long jarg2);
+  public final static native int acquire_options_set_ttl_ms(long jarg1, long jarg2);
   public final static native int acquire_options_set_renew(long jarg1, int jarg2);
   public final static native int acquire_options_set_max_hold_ms(long jarg1, long jarg2);
   public final static native int acquire_options_set_confirm(long jarg1, int jarg2);
-  public final static native int acquire_options_set_local_burst(long jarg1, int jarg2);
-  public final static native int acquire_options_set_foreign_burst(long jarg1, int jarg2);
-  public final static native int acquire_options_set_foreign_window_ms(long jarg1, long jarg2);
+  public final static native int acquire_options_set_max_local_handoffs(long jarg1, int jarg2);
+  public final static native int acquire_options_set_yield_every(long jarg1, int jarg2);
+  public final static native int acquire_options_set_yield_ms(long jarg1, long jarg2);
   public final static native int acquire_options_set_label(long jarg1, byte[] jarg2);
   public final static native int acquire_options_set_format(long jarg1, int jarg2);
   public final static native int acquire_options_set_reentrant(long jarg1, byte[] jarg2);

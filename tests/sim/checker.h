@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Judge: checks the promises for locks on one server (Rules), or on most of several (QuorumRules).
-// The parts of a run report their actions to it. Nodes are numbered from 0.
+// Checker: checks the promises for locks on one server (Rules), or on most of several
+// (QuorumRules). The parts of a run report their actions to it. Nodes are numbered from 0.
 #pragma once
 
 #include <string>
@@ -18,22 +18,23 @@ namespace redlatch::sim {
 
 struct Context;
 
-class Judge {
+class Checker {
  public:
-  virtual ~Judge() = default;
+  virtual ~Checker() = default;
 
   // Actions of clients.
   // A client sends a command to a node.
   virtual void sent(size_t node, int client, Argv argv) = 0;
-  // A client learns that it holds a lock; its last reply came at `heard_at`. The judge completes
-  // `holder`, its belief from now on.
-  virtual void granted(const lock::Request &request, Nanos heard_at, Beliefs::Holder &holder) = 0;
+  // A client learns that it holds a lock; its last reply came at `last_reply_at`. The checker
+  // completes `holder`, its belief from now on.
+  virtual void granted(const lock::Request &request, Nanos last_reply_at,
+                       Beliefs::Holder &holder) = 0;
   // A request of another kind has succeeded.
   virtual void succeeded(const lock::Request &request) = 0;
   // The lease of this token has ended at its client.
   virtual void given_up(const std::string &token) = 0;
   // A client has done something.
-  virtual void judge_client(int) {}
+  virtual void check_client(int) {}
   // A client of this channel has learnt that `node` has restarted.
   virtual void learnt_of_restart(size_t, std::string_view) {}
   // True if exclusion is not promised to this holder. Asked when another one believes as well.
@@ -56,7 +57,7 @@ class Judge {
 
   // Called twice a second; called when all clients have been gone for `gone_for`.
   virtual void watch(const Context &context) = 0;
-  virtual void judge_leftovers(Nanos gone_for) = 0;
+  virtual void check_leftovers(Nanos gone_for) = 0;
 };
 
 }  // namespace redlatch::sim
