@@ -257,7 +257,7 @@ void LockClient::send_throttled(Nanos now) {
 }
 
 void LockClient::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  auto &record = static_cast<TokenRecord &>(*in_flight.subject);
+  TokenRecord &record = in_flight.record();
   record.acquisition.on_answered();
   protocol::AcquireAnswer answer;
   const auto refusal = record.is_unfenced ? decode_vote(reply, answer) : decode(reply, answer);

@@ -25,8 +25,7 @@ void LockClient::on_detach_sent(TokenRecord &record) {
 
 void LockClient::on_detach_reply(Request &request, int64_t result, Nanos now) {
   if (request.lease->record == nullptr) {
-    const auto why = why_not_held(*request.lease);
-    return finish_immediate(request, why.status, why.message);
+    return finish_not_held(request);
   }
   const auto record = request.lease->record->shared_from_this();
   // An earlier copy without an answer may have taken effect, and its mark may be used up.
@@ -43,8 +42,7 @@ void LockClient::on_detach_reply(Request &request, int64_t result, Nanos now) {
   }
   end_lease(*record, Lease::kLost, kTakenAway);
   clean_up_detached(*record, now);
-  const auto why = why_not_held(*request.lease);
-  finish_immediate(request, why.status, why.message);
+  finish_not_held(request);
 }
 
 // The only copy was refused: the lease is held as before.

@@ -112,15 +112,17 @@ void LockClient::lose_answer(const InFlight &in_flight, Nanos now) {
       in_flight.kind == CommandKind::kServeQueue || in_flight.kind == CommandKind::kTrack ||
       in_flight.kind == CommandKind::kFindKey || in_flight.kind == CommandKind::kAnnounce;
   if (is_repeated) return;  // when it is needed again
-  if (in_flight.kind == CommandKind::kName) return on_name(in_flight.subject, nullptr, now);
+  if (in_flight.kind == CommandKind::kName) {
+    return on_name(*in_flight.about<NameQuery>(), nullptr, now);
+  }
   if (in_flight.kind == CommandKind::kRequest) {
-    auto &request = static_cast<Request &>(*in_flight.subject);
+    Request &request = *in_flight.about<Request>();
     request.is_unanswered = true;
     // Sent twice it might remove the next holder; all others may be sent again.
     if (request.op != Request::Op::kForce || request.is_finished()) return;
     return finish_immediate(request, Status::kOutcomeUnknown, link_lost_.message);
   }
-  auto &record = static_cast<TokenRecord &>(*in_flight.subject);
+  TokenRecord &record = in_flight.record();
   switch (in_flight.kind) {
     case CommandKind::kAcquire: {
       const Nanos until = in_flight.sent_at + in_flight.lease;

@@ -54,7 +54,7 @@ void LockClient::send_extend(TokenRecord &record, const HeldLease::Step &step, N
 }
 
 void LockClient::on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  auto &record = static_cast<TokenRecord &>(*in_flight.subject);
+  TokenRecord &record = in_flight.record();
   if (HeldLease *held = record.held_lease()) held->on_answered();
   protocol::CountAnswer answer;
   const auto refusal = decode(reply, answer);
@@ -140,27 +140,32 @@ void LockClient::start_extend(const std::shared_ptr<Request> &request, Nanos now
   start_immediate(request, now);
 }
 
-void LockClient::on_extended(Request &request, Nanos sent_at, bool is_held, Nanos now) {
+// For an answer about a lease. Otherwise the request is finished with the reason.
+bool LockClient::is_held_still(Request &request, bool is_held_there, Nanos now) {
   TokenRecord *record = request.lease->record;
   if (record != nullptr && record->phase == Phase::kHeld) {
     if (record->held().is_over(now)) {
       on_record_due(*record, now);
-    } else if (!is_held) {
+    } else if (!is_held_there) {
       lose(*record, kTakenAway, true, now);
     } else {
-      const auto step = record->held().change_ttl(sent_at, request.extend_to, now, entropy_.next());
-      schedule(*record, now);
-      send_extend(*record, step, now);
-      const bool is_held_still = record->phase == Phase::kHeld;  // not after a defect
-      if (is_held_still && !record->held().is_over(now)) {
-        return finish_immediate(request, Status::kOk);
-      }
-      if (is_held_still)
-        lose(*record, "the answer to an extension came after the lease had ended", false, now);
+      return true;
     }
   }
-  auto why = why_not_held(*request.lease);
-  finish_immediate(request, why.status, why.message);
+  finish_not_held(request);
+  return false;
+}
+
+void LockClient::on_extended(Request &request, Nanos sent_at, bool is_held_there, Nanos now) {
+  if (!is_held_still(request, is_held_there, now)) return;
+  TokenRecord &record = *request.lease->record;
+  const auto step = record.held().change_ttl(sent_at, request.extend_to, now, entropy_.next());
+  schedule(record, now);
+  send_extend(record, step, now);
+  if (record.phase != Phase::kHeld) return finish_not_held(request);  // a defect was met
+  if (!record.held().is_over(now)) return finish_immediate(request, Status::kOk);
+  lose(record, "the answer to an extension came after the lease had ended", false, now);
+  finish_not_held(request);
 }
 
 // ---- the end -----------------------------------------------------------------------------------
@@ -304,7 +309,7 @@ void LockClient::perform(TokenRecord &record, const Cleanup::Step &step, Nanos n
 
 // The answer to CANCEL or RELEASE.
 void LockClient::on_cleanup_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  auto &record = static_cast<TokenRecord &>(*in_flight.subject);
+  TokenRecord &record = in_flight.record();
   protocol::CountAnswer answer;
   const auto refusal = decode(reply, answer);
   if (record.is_gone) return;

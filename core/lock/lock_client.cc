@@ -70,36 +70,37 @@ void LockClient::start(const std::shared_ptr<Request> &request, Nanos now) {
 
 Status LockClient::cancel(Request &request, Nanos now) {
   if (request.is_finished()) return request.status.load();
-  switch (request.op) {
-    case Request::Op::kAcquire:
-      finish(request, Status::kCancelled, "the request was cancelled");
-      remove_from_waitlist(request, now);
-      break;
-    case Request::Op::kRelease:
-      answer_releaser(*request.record, Status::kCancelled, "the request was cancelled");
-      break;
-    case Request::Op::kUpgrade:
-      give_up_upgrade(*request.record, Status::kCancelled, "the request was cancelled", now);
-      break;
-    default: {
-      const auto keep = *request.place;
-      finish_immediate(request, Status::kCancelled, "the request was cancelled");
-      roll_back_downgrade(request, now);
-    }
-  }
+  end_request(request, failure(Status::kCancelled, "the request was cancelled"), now);
   return Status::kCancelled;
 }
 
 void LockClient::finish(Request &request, Status status, std::string_view message) noexcept {
   timers_.remove(request);
   timers_.dismiss();
-  try {
-    request.message = clean(message);
-  } catch (const std::bad_alloc &) {
-    request.message.clear();  // the status says enough
-  }
-  request.status.store(status, std::memory_order_release);
+  request.complete(status, message);
   output_.finished(request);
+}
+
+void LockClient::end_request(Request &request, const Outcome &why, Nanos now) {
+  switch (request.op) {
+    case Request::Op::kAcquire:
+      finish(request, why.status, why.message);
+      return remove_from_waitlist(request, now);
+    case Request::Op::kRelease:
+      return answer_releaser(*request.record, why.status, why.message);
+    case Request::Op::kUpgrade:
+      return give_up_upgrade(*request.record, why.status, why.message, now);
+    default: {
+      const auto keep = *request.place;
+      finish_immediate(request, why.status, why.message);
+      return roll_back_downgrade(request, now);
+    }
+  }
+}
+
+void LockClient::finish_not_held(Request &request) {
+  const auto why = why_not_held(*request.lease);
+  finish_immediate(request, why.status, why.message);
 }
 
 void LockClient::finish_immediate(Request &request, Status status,
@@ -228,7 +229,7 @@ bool LockClient::is_of_other_format(Request &request, const protocol::CountAnswe
 }
 
 void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  const auto request = std::static_pointer_cast<Request>(in_flight.subject);
+  const auto &request = in_flight.about<Request>();
   if (request->is_finished()) return;
   protocol::CountAnswer answer;
   const auto refusal = read_answer(*request, reply, answer);
@@ -286,20 +287,7 @@ void LockClient::on_request_due(Request &request, Nanos now) noexcept {
   } catch (const std::bad_alloc &) {
     why.message.clear();
   }
-  switch (request.op) {
-    case Request::Op::kAcquire:
-      finish(request, why.status, why.message);
-      return remove_from_waitlist(request, now);
-    case Request::Op::kRelease:
-      return answer_releaser(*request.record, why.status, why.message);
-    case Request::Op::kUpgrade:
-      return give_up_upgrade(*request.record, why.status, why.message, now);
-    default: {
-      const auto keep = *request.place;
-      finish_immediate(request, why.status, why.message);
-      return roll_back_downgrade(request, now);
-    }
-  }
+  end_request(request, why, now);
 }
 
 Outcome LockClient::why_late(const Request &request) const {
@@ -375,17 +363,17 @@ void LockClient::take_reply(const InFlight &in_flight, const Reply &reply, Nanos
       can_track_ = can_track_ && !reply.is_error();
       return;
     case CommandKind::kFindKey:
-      return on_key_found(static_cast<TokenRecord &>(*in_flight.subject), reply, now);
+      return on_key_found(in_flight.record(), reply, now);
     case CommandKind::kAnnounce:
       may_announce_ = may_announce_ && !reply.is_error();
       return;
     case CommandKind::kName:
-      return on_name(in_flight.subject, &reply, now);
+      return on_name(*in_flight.about<NameQuery>(), &reply, now);
     case CommandKind::kServeQueue: {
       protocol::CountAnswer answer;
       if (decode(reply, answer)) return;
       note_time(in_flight.sent_at, now, answer.server_ms);
-      const auto lock = std::static_pointer_cast<LockState>(in_flight.subject);
+      const auto &lock = in_flight.about<LockState>();
       return maybe_serve_queue(lock, answer.has_more, now);
     }
   }

@@ -21,6 +21,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <variant>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -140,8 +141,19 @@ class LockClient final : public LockService {
     protocol::EvalMode eval;
     Nanos sent_at;
     Nanos lease;  // that was asked for
-    std::shared_ptr<Subject> subject;
+    // What the reply is about; a null record if that is nothing.
+    std::variant<std::shared_ptr<TokenRecord>, std::shared_ptr<Request>, std::shared_ptr<LockState>,
+                 std::shared_ptr<NameQuery>>
+        subject;
     bool is_description = false;  // an extension that says who holds
+
+    template <class T>
+    const std::shared_ptr<T> &about() const {
+      const auto *found = std::get_if<std::shared_ptr<T>>(&subject);
+      assert(found != nullptr && *found != nullptr);
+      return *found;
+    }
+    TokenRecord &record() const { return *about<TokenRecord>(); }
   };
   // EVALSHA met a server that does not know the script. EVAL cannot.
   static bool wants_text(const protocol::Refusal &refusal, const InFlight &in_flight) {
@@ -154,6 +166,9 @@ class LockClient final : public LockService {
   // lock_client.cc: requests and replies; connecting.cc: the connection
   void finish(Request &request, Status status, std::string_view message = {}) noexcept;
   void finish_immediate(Request &request, Status status, std::string_view message = {}) noexcept;
+  // End a request of a caller before its answer; what it began is undone.
+  void end_request(Request &request, const Outcome &why, Nanos now);
+  void finish_not_held(Request &request);  // with the reason
   static bool waits(const Request &caller) {
     return caller.op == Request::Op::kAcquire && caller.wait_ms != 0;
   }
@@ -273,7 +288,7 @@ class LockClient final : public LockService {
   void on_rollback_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void on_upgrade_push(TokenRecord &record, Nanos now);
   void start_downgrade(const std::shared_ptr<Request> &request, Nanos now);
-  void on_downgraded(Request &request, const InFlight &in_flight, bool is_held, Nanos now);
+  void on_downgraded(Request &request, const InFlight &in_flight, bool is_held_there, Nanos now);
   void roll_back_downgrade(Request &request, Nanos now);
   static void become_reader(TokenRecord &record);
   void note_mode(TokenRecord &record, bool is_reader, Nanos now);
@@ -299,7 +314,7 @@ class LockClient final : public LockService {
   void ask_wanted_name(LockState &lock, Nanos now);
   void on_slow(Request &request, Nanos now);
   void note_name(NameQuery &query, const Reply *reply, Nanos now) noexcept;
-  void on_name(const std::shared_ptr<Subject> &subject, const Reply *reply, Nanos now);
+  void on_name(NameQuery &query, const Reply *reply, Nanos now);
 
   // holding.cc: from a grant to the end
   void start_release(const std::shared_ptr<Request> &request, Nanos now);
@@ -321,7 +336,8 @@ class LockClient final : public LockService {
   void write_extend(protocol::Command &out, const TokenRecord &record, Nanos lease,
                     protocol::EvalMode eval, const protocol::HolderInfo *info) const;
   void on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
-  void on_extended(Request &request, Nanos sent_at, bool is_held, Nanos now);
+  bool is_held_still(Request &request, bool is_held_there, Nanos now);
+  void on_extended(Request &request, Nanos sent_at, bool is_held_there, Nanos now);
   bool is_held(Request &request, Nanos now);
   void prolong(TokenRecord &record, Nanos sent_at, Nanos lease, Nanos now);
   void schedule(TokenRecord &record, Nanos now);

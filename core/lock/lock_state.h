@@ -27,7 +27,7 @@ namespace redlatch::lock {
 struct TokenRecord;
 
 // One name that this client has something to do with.
-struct LockState : Subject {
+struct LockState {
   LockState(std::string_view name_space, std::string_view name_, protocol::Format format)
       : name(name_), keys(name_space, name_, format) {}
 
@@ -48,7 +48,7 @@ struct LockState : Subject {
 };
 
 // A GET of a client's name, for an inspection, a refused try, or a later message.
-struct NameQuery : Subject {
+struct NameQuery {
   std::string cid;
   std::shared_ptr<Request> request;
   std::shared_ptr<TokenRecord> record;
@@ -68,7 +68,7 @@ struct NameQuery : Subject {
 // A reader that waits to be the writer stays kHeld: see upgrade.h.
 //
 // A local hand-off keeps the record; only the lease changes.
-struct TokenRecord : Subject, Timed, Waitlist::Place, std::enable_shared_from_this<TokenRecord> {
+struct TokenRecord : Timed, Waitlist::Place, std::enable_shared_from_this<TokenRecord> {
   enum class Phase : uint8_t { kAsking, kQueued, kHeld, kDetaching, kCleanup };
 
   explicit TokenRecord(uint64_t id_) : Timed(Timed::Kind::kRecord), id(id_), watcher(id_) {}

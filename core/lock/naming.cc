@@ -75,8 +75,7 @@ void LockClient::announce(Nanos now) {
   }
   protocol::Command command;
   protocol::announce(command, channel_, name_text_, kNameExpiryMs);
-  if (try_send(command,
-               InFlight{CommandKind::kAnnounce, protocol::EvalMode::kText, now, 0, nullptr})) {
+  if (try_send(command, InFlight{CommandKind::kAnnounce, protocol::EvalMode::kText, now, 0, {}})) {
     announce_again_at_ = now + kNameRenewal;
   }
   announce_at_ = now + kNameRenewal;
@@ -89,8 +88,7 @@ void LockClient::withdraw_name(Nanos now) {
   protocol::Command command;
   protocol::withdraw_name(command, channel_);
   // Not sent, or not answered before the end: it expires.
-  (void)try_send(command,
-                 InFlight{CommandKind::kAnnounce, protocol::EvalMode::kText, now, 0, nullptr});
+  (void)try_send(command, InFlight{CommandKind::kAnnounce, protocol::EvalMode::kText, now, 0, {}});
 }
 
 // ---- the names of others -----------------------------------------------------------------------
@@ -171,8 +169,7 @@ void LockClient::note_name(NameQuery &query, const Reply *reply, Nanos now) noex
 }
 
 // With or without the name: otherwise the request or the try that waits for it would be stuck.
-void LockClient::on_name(const std::shared_ptr<Subject> &subject, const Reply *reply, Nanos now) {
-  NameQuery &query = static_cast<NameQuery &>(*subject);
+void LockClient::on_name(NameQuery &query, const Reply *reply, Nanos now) {
   note_name(query, reply, now);
   const auto record = std::exchange(query.record, nullptr);
   if (record && !record->is_gone && front_of(*record) != nullptr)

@@ -6,14 +6,18 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <new>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "lock/timer_queue.h"
 #include "lock/waitlist.h"
 #include "protocol/answer.h"
@@ -40,16 +44,11 @@ inline constexpr char kTakenAway[] =
     "the server has another owner or none: it expired there, was forced or evicted";
 inline constexpr Nanos kNoMemoryRetry = 20 * kMs;
 
-// Base of the objects that a reply in flight refers to.
-struct Subject {
-  virtual ~Subject() = default;
-};
-
 struct LockState;
 struct TokenRecord;
 
 // A caller's view of an acquisition that was granted, and its deadline. It outlives the client.
-struct Lease : Subject {
+struct Lease {
   enum State : int32_t { kHeld = 1, kReleased = 2, kLost = 3, kDetached = 4 };
 
   std::atomic<int32_t> state{0};   // 0: not granted yet
@@ -87,7 +86,7 @@ struct RequestArguments {
 
 // Something a caller started. Finished once; the result does not change afterwards. Ten thousand of
 // them may wait: it is kept small.
-struct Request : Subject, Timed, Waitlist::Caller {
+struct Request : Timed, Waitlist::Caller {
   enum class Op : uint8_t {
     kConnect,
     kAcquire,
@@ -107,6 +106,17 @@ struct Request : Subject, Timed, Waitlist::Caller {
     const bool has_arguments = op == Op::kAttach || op == Op::kInspect || op == Op::kForce ||
                                op == Op::kList || op == Op::kRaiseFence;
     if (has_arguments) arguments = std::make_unique<RequestArguments>();
+  }
+
+  // Set the result; once. Without memory the message stays empty: the status says enough.
+  void complete(Status result, std::string_view why) noexcept {
+    assert(!is_finished() && result != Status::kPending);
+    try {
+      message = clean(why);
+    } catch (const std::bad_alloc &) {
+      message.clear();
+    }
+    status.store(result, std::memory_order_release);
   }
 
   const Op op;

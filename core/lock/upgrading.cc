@@ -100,7 +100,7 @@ void LockClient::write_upgrade(protocol::Command &out, TokenRecord &record, Upgr
 }
 
 void LockClient::on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  auto &record = static_cast<TokenRecord &>(*in_flight.subject);
+  TokenRecord &record = in_flight.record();
   record.upgrade->on_answered();
   protocol::AcquireAnswer answer;
   const auto refusal = decode(reply, answer);
@@ -177,7 +177,7 @@ void LockClient::give_up_upgrade(TokenRecord &record, Status status, std::string
 }
 
 void LockClient::on_rollback_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  auto &record = static_cast<TokenRecord &>(*in_flight.subject);
+  TokenRecord &record = in_flight.record();
   record.upgrade->on_rollback_answered();
   protocol::CountAnswer answer;
   const auto refusal = decode(reply, answer);
@@ -216,21 +216,11 @@ void LockClient::roll_back_downgrade(Request &request, Nanos now) {
   if (record->phase == Phase::kHeld) resume_upgrade(*record, now);
 }
 
-void LockClient::on_downgraded(Request &request, const InFlight &in_flight, bool is_held,
+void LockClient::on_downgraded(Request &request, const InFlight &in_flight, bool is_held_there,
                                Nanos now) {
-  TokenRecord *record = request.lease->record;
-  if (record != nullptr && record->phase == Phase::kHeld) {
-    if (record->held().is_over(now)) {
-      on_record_due(*record, now);
-    } else if (!is_held) {
-      lose(*record, kTakenAway, true, now);
-    } else {
-      prolong(*record, in_flight.sent_at, in_flight.lease, now);
-      return finish_immediate(request, Status::kOk);
-    }
-  }
-  auto why = why_not_held(*request.lease);
-  finish_immediate(request, why.status, why.message);
+  if (!is_held_still(request, is_held_there, now)) return;
+  prolong(*request.lease->record, in_flight.sent_at, in_flight.lease, now);
+  finish_immediate(request, Status::kOk);
 }
 
 void LockClient::become_reader(TokenRecord &record) {

@@ -33,7 +33,7 @@ void QuorumClient::start_fan_out(const std::shared_ptr<Request> &request, Nanos 
     fan_out->requests.push_back(std::move(node_request));
     asked.push_back(i);
   }
-  keep(fan_out, *request);
+  keep(fan_out, request.get());
   if (is_release) {
     // The leases of the nodes belong to the fan-out from here on.
     for (const size_t i : asked) acquire->votes[i].lease->operation = nullptr;

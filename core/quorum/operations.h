@@ -32,7 +32,7 @@ struct Operation {
   Operation *next_marked = nullptr;
 };
 
-// A request to the engine of one node, and the lease of that node: what a vote is there.
+// A request to the client of one node, and the lease of that node: what a vote is there.
 struct NodeRequest final : lock::Request {
   using lock::Request::Request;
   Operation *operation = nullptr;  // nullptr: its result is ignored

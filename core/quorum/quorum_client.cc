@@ -30,7 +30,7 @@ QuorumClient::QuorumClient(std::span<const Settings> nodes, const QuorumSettings
   }
 }
 
-// The engines end the leases of nodes, which must not refer to operations any more. Leases of users
+// The clients of the nodes end their leases, which must not refer to operations any more. Leases of users
 // outlive the client.
 QuorumClient::~QuorumClient() {
   for (const auto &[id, operation] : operations_) {
@@ -69,7 +69,7 @@ void QuorumClient::start(const std::shared_ptr<Request> &request, Nanos now) {
 }
 
 Status QuorumClient::cancel(Request &request, Nanos now) {
-  Operation *operation = find(request);
+  Operation *operation = find(&request);
   if (request.is_finished() || operation == nullptr) return request.status.load();
   constexpr char kWhy[] = "the request was cancelled";
   if (operation->is_acquire) {
@@ -94,18 +94,21 @@ void QuorumClient::detach(Request &request, Nanos now) {
       nodes_[i]->client.drop(*acquire->votes[i].lease, now);
     }
   }
-  end_lease(*acquire, Lease::kDetached, {});
-  drop_votes(*acquire, now);
-  forget(*acquire);
+  end_acquire(*acquire, Lease::kDetached, now);
   finish(request, Status::kOk);
+}
+
+// The user gave up a held lease.
+void QuorumClient::end_acquire(QuorumAcquire &acquire, Lease::State state, Nanos now) {
+  end_lease(acquire, state, {});
+  drop_votes(acquire, now);
+  forget(acquire);
 }
 
 void QuorumClient::release_async(Lease &lease, Nanos now) {
   QuorumAcquire *acquire = acquire_of(lease);
   if (acquire == nullptr) return;
-  end_lease(*acquire, Lease::kReleased, {});
-  drop_votes(*acquire, now);
-  forget(*acquire);
+  end_acquire(*acquire, Lease::kReleased, now);
   settle(now);
 }
 
@@ -120,9 +123,7 @@ void QuorumClient::shut_down(Nanos now) {
       fail(acquire, Status::kClosed, "the Redlock was shut down", now);
       continue;
     }
-    end_lease(acquire, Lease::kReleased, {});
-    drop_votes(acquire, now);
-    forget(acquire);
+    end_acquire(acquire, Lease::kReleased, now);
   }
   for (const auto &node : nodes_) node->client.shut_down(now);
   settle(now);
@@ -174,7 +175,7 @@ void QuorumClient::on_timer(Nanos now) {
   }
 }
 
-// ---- reports of the engines --------------------------------------------------------------------
+// ---- reports of the nodes' clients --------------------------------------------------------------
 
 void QuorumClient::send(size_t node, std::span<const std::string_view> argv) {
   output_.send(node, argv);
@@ -315,12 +316,7 @@ void QuorumClient::connect_now(Nanos now) {
 // ---- operations --------------------------------------------------------------------------------
 
 void QuorumClient::finish(Request &request, Status status, std::string_view message) noexcept {
-  try {
-    request.message = clean(message);
-  } catch (const std::bad_alloc &) {
-    request.message.clear();  // the status says enough
-  }
-  request.status.store(status, std::memory_order_release);
+  request.complete(status, message);
   output_.finished(request);
 }
 
@@ -374,23 +370,23 @@ void QuorumClient::give_up(Operation &operation, Nanos now) noexcept {
   timers_.set(acquire, now + kNoMemoryRetry);
 }
 
-Operation *QuorumClient::find(const lock::Subject &subject) const {
-  const auto found = index_.find(&subject);
+Operation *QuorumClient::find(const void *subject) const {
+  const auto found = index_.find(subject);
   return found == index_.end() ? nullptr : found->second;
 }
 
 // The acquire that holds `lease`.
 QuorumAcquire *QuorumClient::acquire_of(const Lease &lease) const {
-  auto *acquire = static_cast<QuorumAcquire *>(find(lease));
+  auto *acquire = static_cast<QuorumAcquire *>(find(&lease));
   return acquire != nullptr && acquire->phase == Phase::kHeld ? acquire : nullptr;
 }
 
-void QuorumClient::keep(std::shared_ptr<Operation> operation, const lock::Subject &subject) {
-  index_.emplace(&subject, operation.get());
+void QuorumClient::keep(std::shared_ptr<Operation> operation, const void *subject) {
+  index_.emplace(subject, operation.get());
   try {
     operations_.emplace(operation->id, std::move(operation));
   } catch (...) {
-    index_.erase(&subject);
+    index_.erase(subject);
     throw;
   }
 }

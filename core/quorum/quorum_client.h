@@ -4,12 +4,12 @@
 // QuorumClient: a lock on most of several independent servers, the nodes (Redlock). It has no
 // mutex, thread, socket or clock; one thread at a time calls it.
 //
-// It uses one engine for each node, and sends no command of its own: a vote is a lease of that
+// It uses one lock client for each node, and sends no command of its own: a vote is a lease of that
 // node's client, which renews and releases it, cleans up after lost replies and reports a loss. The
 // quorum decides how many votes are enough and at which node to queue; NodeEligibility decides
 // which nodes may vote.
 //
-// Engines report through Output in the middle of their work. So a report only marks its operation,
+// The nodes' clients report through Output in the middle of their work. So a report only marks its operation,
 // and settle() reviews all marked operations before the call into the quorum returns.
 //
 // start() throws only before it has started anything.
@@ -93,7 +93,7 @@ class QuorumClient final : public lock::LockService, private lock::Output {
     std::string trouble;  // why it did not vote when it was last asked
   };
 
-  // Reports of the engines.
+  // Reports of the nodes' clients.
   void send(size_t node, std::span<const std::string_view> argv) override;
   void finished(lock::Request &request) override;
   void lease_ended(lock::Lease &lease) override;
@@ -117,10 +117,10 @@ class QuorumClient final : public lock::LockService, private lock::Output {
   void mark_waiting(const Node &node) noexcept;
   void settle(Nanos now) noexcept;
   void give_up(Operation &operation, Nanos now) noexcept;
-  Operation *find(const lock::Subject &subject) const;
+  Operation *find(const void *subject) const;
   QuorumAcquire *acquire_of(const lock::Lease &lease) const;
   void detach(lock::Request &request, Nanos now);
-  void keep(std::shared_ptr<Operation> operation, const lock::Subject &subject);
+  void keep(std::shared_ptr<Operation> operation, const void *subject);
   void forget(Operation &operation) noexcept;
 
   // round.cc: from a call to enough votes
@@ -172,6 +172,7 @@ class QuorumClient final : public lock::LockService, private lock::Output {
   void doubt(QuorumAcquire &acquire, Nanos now);
   void maintain(QuorumAcquire &acquire, Nanos now);
   void end_lease(QuorumAcquire &acquire, lock::Lease::State state, std::string reason) noexcept;
+  void end_acquire(QuorumAcquire &acquire, lock::Lease::State state, Nanos now);
 
   // fan_out.cc: requests to all votes of a lease
   void start_fan_out(const std::shared_ptr<lock::Request> &request, Nanos now);
@@ -188,7 +189,7 @@ class QuorumClient final : public lock::LockService, private lock::Output {
 
   std::map<uint64_t, std::shared_ptr<Operation>> operations_;  // by id: the same order in each run
   // By request or lease of the user.
-  std::unordered_map<const lock::Subject *, Operation *> index_;
+  std::unordered_map<const void *, Operation *> index_;
   uint64_t last_operation_ = 0;
   lock::TimerQueue timers_;
   Operation *first_marked_ = nullptr;

@@ -82,7 +82,7 @@ void QuorumClient::start_acquire(const std::shared_ptr<Request> &request, Nanos 
       acquire->lease->token.reserve(protocol::kTokenSize);
       index_.emplace(acquire->lease.get(), acquire.get());
     }
-    keep(acquire, *request);
+    keep(acquire, request.get());
   } catch (...) {
     if (acquire && acquire->lease) index_.erase(acquire->lease.get());
     timers_.dismiss();
@@ -178,7 +178,7 @@ void QuorumClient::begin_round(QuorumAcquire &acquire, Nanos now) {
 // Ask a node that was not asked in the round, or whose vote was lost. The token is that of the
 // round, unless a RELEASE of it may still arrive: no earlier message can release a new token.
 void QuorumClient::ask_later(QuorumAcquire &acquire, size_t node, Nanos now) {
-  const uint64_t next = ++last_rid_;  // always: engines number their acquisitions by it
+  const uint64_t next = ++last_rid_;  // always: the nodes' clients number their acquisitions by it
   ask(acquire, node, acquire.votes[node].is_spent ? next : acquire.rid, now);
 }
 
@@ -264,7 +264,7 @@ void QuorumClient::take_answer(QuorumAcquire &acquire, size_t node, Nanos now) {
   } else if (outcome.ok()) {
     mark_unavailable(acquire, node, why_no_vote(*nodes_[node], now), now);
   } else if (is_taken) {
-    // Read now: the engine forgets the lock when all of it is released.
+    // Read now: the node's client forgets the lock when all of it is released.
     vote.blocker = nodes_[node]->client.blocker_of(acquire.name);
     if (was_queued && !vote.blocker.empty()) acquire.blocker = vote.blocker;
     vote.reset();
@@ -461,7 +461,7 @@ void QuorumClient::note_blocker(QuorumAcquire &acquire) const {
 
 bool QuorumClient::waits_for_itself(const Request &request) const {
   const bool is_waiting = request.op == Request::Op::kAcquire && request.wait_ms != 0;
-  const auto *acquire = is_waiting ? static_cast<QuorumAcquire *>(find(request)) : nullptr;
+  const auto *acquire = is_waiting ? static_cast<QuorumAcquire *>(find(&request)) : nullptr;
   if (acquire == nullptr || request.waiter == 0) return false;
   return std::any_of(nodes_.begin(), nodes_.end(), [&](const auto &node) {
     const auto *node_lease = static_cast<const NodeLease *>(node->client.lease_on(acquire->name));

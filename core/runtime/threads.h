@@ -43,7 +43,7 @@ class NoThread : public std::bad_alloc {
   std::array<char, 128> text_{};
 };
 
-// The result of an attempt to connect that got no thread. The failure may be temporary: the engine
+// The result of an attempt to connect that got no thread. The failure may be temporary: the client
 // retries later, as without a server, and must get this result even without memory for the text.
 inline Outcome no_thread(int error) noexcept {
   try {
