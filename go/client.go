@@ -225,7 +225,7 @@ func (c *Client) Attach(ctx context.Context, name, token string) (*Lease, error)
 	if err != nil {
 		return nil, err
 	}
-	return newLease(ctx, c.session, c, name, handle), nil
+	return newLease(ctx, c.session, c, handle), nil
 }
 
 // handBack detaches a lease that was attached too late for its caller, so that another Attach can

@@ -74,7 +74,7 @@ func (o *origin) String() string {
 func leaveLease(l *Lease) {
 	if l.State() == StateHeld {
 		l.session.leaked.Add(1)
-		reportLeak("lease", l.name, l.origin)
+		reportLeak("lease", l.Name(), l.origin)
 		return
 	}
 	l.endContext() // Others may have it still, and the pump may not have told them yet.

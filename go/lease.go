@@ -71,7 +71,6 @@ type Lease struct {
 	hold    *hold
 	session *session
 	client  any // it must not be collected before its leases
-	name    string
 	base    context.Context // of whom acquired, without its end
 	origin  *origin
 }
@@ -85,12 +84,11 @@ type hold struct {
 	tag    int64 // of the watch for its end
 }
 
-func newLease(ctx context.Context, s *session, client any, name string, handle rlc.Lease) *Lease {
+func newLease(ctx context.Context, s *session, client any, handle rlc.Lease) *Lease {
 	lease := &Lease{
 		hold:    &hold{handle: handle},
 		session: s,
 		client:  client,
-		name:    name,
 		base:    context.WithoutCancel(ctx),
 		origin:  newOrigin(),
 	}
@@ -99,7 +97,14 @@ func newLease(ctx context.Context, s *session, client any, name string, handle r
 }
 
 // Name is the name of the lock.
-func (l *Lease) Name() string { return l.name }
+func (l *Lease) Name() string {
+	defer runtime.KeepAlive(l)
+	return nameOf(l.hold.handle)
+}
+
+func nameOf(handle rlc.Lease) string {
+	return text(func(buffer []byte) int64 { return rlc.Lease_name(handle, buffer) })
+}
 
 // Fence rises with every new owner of the lock. Hand it to what you write to, and let that refuse a
 // lower one. 0 if the lease was attached, and for a Redlock that is not fenced.
@@ -144,17 +149,17 @@ func (l *Lease) State() State {
 // why, or ErrNotHeld after Unlock and Detach. It does not ask the server.
 func (l *Lease) Check() error {
 	defer runtime.KeepAlive(l)
-	if err := check(l.name, l.hold.handle); err != nil {
+	if err := check(l.hold.handle); err != nil {
 		return err
 	}
 	return nil
 }
 
-func check(name string, handle rlc.Lease) *Error {
+func check(handle rlc.Lease) *Error {
 	if Status(rlc.Lease_check(handle, 0)) == OK {
 		return nil
 	}
-	c := newCall("check", name)
+	c := newCall("check", nameOf(handle))
 	defer c.free()
 	rlc.Lease_check(handle, c.handle)
 	return c.failure()
@@ -175,38 +180,35 @@ func (l *Lease) Context() context.Context {
 		return h.ctx
 	}
 	h.ctx, h.cancel = context.WithCancelCause(l.base)
-	// The pump keeps hold and name alive, not the lease.
-	name := l.name
-	end := func() { h.end(name) }
-	if check(name, h.handle) != nil {
-		h.cancel(whyEnded(name, h.handle))
+	if check(h.handle) != nil {
+		h.cancel(whyEnded(h.handle))
 		return h.ctx
 	}
 	tag, status := l.session.pump.watch(func(queue rlc.Queue, tag int64) int {
 		return rlc.Lease_watch(h.handle, queue, tag)
-	}, end)
+	}, h.end) // The pump keeps h alive, not the lease.
 	if h.tag = tag; status != OK {
 		// Whoever cannot be told of a loss must not rely on it.
-		h.cancel(&Error{Op: "watch", Name: name, Status: status})
+		h.cancel(&Error{Op: "watch", Name: nameOf(h.handle), Status: status})
 	}
 	return h.ctx
 }
 
 // end is called by the pump.
-func (h *hold) end(name string) {
+func (h *hold) end() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.handle != 0 {
-		h.cancel(whyEnded(name, h.handle))
+		h.cancel(whyEnded(h.handle))
 	}
 }
 
 // whyEnded is the cause for the context of a lease that is not held any more.
-func whyEnded(name string, handle rlc.Lease) error {
+func whyEnded(handle rlc.Lease) error {
 	if State(rlc.Lease_state(handle)) != StateLost {
 		return context.Canceled
 	}
-	err := check(name, handle)
+	err := check(handle)
 	err.Op = "hold"
 	return err
 }
@@ -220,7 +222,7 @@ func (l *Lease) endContext() {
 		return
 	}
 	l.session.pump.forget(h.tag)
-	h.cancel(whyEnded(l.name, h.handle))
+	h.cancel(whyEnded(h.handle))
 }
 
 // Unlock gives the lock back, and ends Context first. It is sent whatever ctx says: a ctx that has
@@ -278,7 +280,7 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 func (l *Lease) unlessEnded(ctx context.Context, op string, wait int64,
 	start func(rlc.Lease) rlc.Request) error {
 	if ctx.Err() != nil {
-		return &Error{Op: op, Name: l.name, Status: ErrCancelled, Cause: context.Cause(ctx)}
+		return &Error{Op: op, Name: l.Name(), Status: ErrCancelled, Cause: context.Cause(ctx)}
 	}
 	_, err := l.finish(ctx, op, wait, start)
 	return err
@@ -292,18 +294,18 @@ func (l *Lease) finish(ctx context.Context, op string, wait int64,
 	request := start(l.hold.handle)
 	l.session.calls.Unlock()
 	if request == 0 {
-		return ErrNoMemory, &Error{Op: op, Name: l.name, Status: ErrNoMemory}
+		return ErrNoMemory, &Error{Op: op, Name: l.Name(), Status: ErrNoMemory}
 	}
 	defer l.session.free(request)
 	status := l.session.pump.await(ctx, request)
 	isDetachUnsent := op == "detach" && l.State() == StateHeld
 	if status == ErrCancelled && op != "upgrade" && !isDetachUnsent {
 		// It is sent, and goes on by itself.
-		err := &Error{Op: op, Name: l.name, Status: ErrOutcomeUnknown, Cause: context.Cause(ctx)}
+		err := &Error{Op: op, Name: l.Name(), Status: ErrOutcomeUnknown, Cause: context.Cause(ctx)}
 		return err.Status, err
 	}
 	if status != OK && status != ErrStillHeld {
-		return status, failed(ctx, op, l.name, status, request, wait)
+		return status, failed(ctx, op, l.Name(), status, request, wait)
 	}
 	return status, nil
 }

@@ -81,7 +81,7 @@ func (s *session) take(ctx context.Context, client any, op, name string, wait in
 	if handle == 0 {
 		return nil, &Error{Op: op, Name: name, Status: ErrNoMemory}
 	}
-	return newLease(ctx, s, client, name, handle), nil
+	return newLease(ctx, s, client, handle), nil
 }
 
 func (s *session) free(request rlc.Request) {

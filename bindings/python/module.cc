@@ -351,6 +351,9 @@ void bind_lease(py::module_ &m) {
   m.def("lease_fence", [](const Lease &lease) { return rl_lease_fence(get(lease)); });
   m.def("lease_mode", [](const Lease &lease) { return rl_lease_mode(get(lease)); });
   m.def("lease_hold_count", [](const Lease &lease) { return rl_lease_hold_count(get(lease)); });
+  m.def("lease_name", [](const Lease &lease) {
+    return read_text([&](auto... b) { return rl_lease_name(get(lease), b...); });
+  });
   m.def("lease_token", [](const Lease &lease) {
     return read_text([&](auto... b) { return rl_lease_token(get(lease), b...); });
   });

@@ -112,6 +112,10 @@ int32_t rl_lease_mode(const rl_lease *lease) {
   return lease->lease->mode.load() == runtime::Mode::kRead ? RL_MODE_READ : RL_MODE_WRITE;
 }
 
+size_t rl_lease_name(const rl_lease *lease, char *buffer, size_t buffer_size) {
+  return copy_out(lease == nullptr ? std::string_view() : lease->lease->name, buffer, buffer_size);
+}
+
 size_t rl_lease_token(const rl_lease *lease, char *buffer, size_t buffer_size) {
   return copy_out(lease == nullptr ? std::string_view() : lease->lease->token, buffer, buffer_size);
 }

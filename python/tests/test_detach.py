@@ -31,7 +31,7 @@ def test_detached_lease_goes_on_elsewhere(client: redlatch.Client, other: redlat
     with pytest.raises(redlatch.Invalid):
         other.attach("report", token + "0")
     attached = other.attach("report", token)
-    assert attached.token == token and attached.fence == 0
+    assert attached.token == token and attached.fence == 0 and attached.name == "report"
     with pytest.raises(redlatch.NotHeld):
         client.attach("report", token)
     assert attached.detach() == token

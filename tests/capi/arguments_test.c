@@ -230,6 +230,13 @@ static void leases(void) {
   CHECK_INT(0, rl_lease_state(NULL));
   CHECK_INT(0, rl_lease_remaining_ms(NULL));
   CHECK_INT(0, rl_lease_fence(NULL));
+  CHECK_INT(0, rl_lease_name(NULL, buffer, sizeof buffer));
+  CHECK_INT(0, buffer[0]);
+  CHECK_INT(6, rl_lease_name(lease, buffer, sizeof buffer));
+  CHECK_INT(0, strcmp("leases", buffer));
+  CHECK_INT(6, rl_lease_name(lease, buffer, 4));
+  CHECK_INT(0, strcmp("lea", buffer));
+  CHECK_INT(6, rl_lease_name(lease, NULL, 0));
   CHECK_INT(0, rl_lease_token(NULL, buffer, sizeof buffer));
   CHECK_INT(32, rl_lease_token(lease, NULL, 0));
   CHECK_INT(32, rl_lease_token(lease, NULL, 64));

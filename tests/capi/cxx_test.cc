@@ -111,6 +111,7 @@ void names_may_hold_any_bytes() {
   const std::string first("a\0b", 3);
   const auto lease = client.acquire(first);
   CHECK(lease.has_value());
+  CHECK(lease && lease->name() == first);
   CHECK(client.acquire("a").has_value());
   CHECK(client.acquire(std::string("a\0c", 3)).has_value());
   CHECK(!client.acquire(first).has_value());
@@ -142,6 +143,7 @@ void a_detached_lease_is_attached_elsewhere() {
   }
   redlatch::lease attached = second.attach("detached", token);
   CHECK(attached.held());
+  CHECK(attached.name() == "detached");
   CHECK_INT(0, attached.fence());
   attached.release();
   CHECK(is_free("detached"));

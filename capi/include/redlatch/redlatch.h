@@ -842,6 +842,12 @@ enum {
 RL_API int32_t rl_lease_mode(const rl_lease *lease);
 
 /**
+ * Write the name of the lock, any bytes, into `buffer`. @return its full length; 0 for NULL. Blocks:
+ * never. Threads: any. Fork: works in a child. Since: 0.1.
+ */
+RL_API size_t rl_lease_name(const rl_lease *lease, char *buffer, size_t buffer_size);
+
+/**
  * Write the token (32 bytes, ASCII) into `buffer`. @return 32; 0 for NULL. Blocks: never. Since:
  * 0.1.
  */

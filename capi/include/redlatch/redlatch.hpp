@@ -280,12 +280,11 @@ class lease {
   /** The fence: pass it to what you write to, and let that refuse a lower one. 0 if attached. */
   [[nodiscard]] int64_t fence() const noexcept { return rl_lease_fence(get()); }
 
+  /** The name of the lock, any bytes. */
+  [[nodiscard]] std::string name() const { return text(rl_lease_name); }
+
   /** The token, 32 characters, for client::attach(). */
-  [[nodiscard]] std::string token() const {
-    std::string token(rl_lease_token(get(), nullptr, 0) + 1, '\0');
-    token.resize(rl_lease_token(get(), token.data(), token.size()));
-    return token;
-  }
+  [[nodiscard]] std::string token() const { return text(rl_lease_token); }
 
   /**
    * Hand the lease to another process, and return the token, with which one client::attach() can
@@ -302,6 +301,13 @@ class lease {
   [[nodiscard]] rl_lease* get() const noexcept { return handle_.get(); }
 
  private:
+  template <typename Write>
+  [[nodiscard]] std::string text(const Write& write) const {
+    std::string text(write(get(), nullptr, 0) + 1, '\0');
+    text.resize(write(get(), text.data(), text.size()));
+    return text;
+  }
+
   detail::owner<rl_lease, rl_lease_free> handle_;
 };
 

@@ -84,23 +84,25 @@ typedef long long swig_type_50;
 typedef long long swig_type_51;
 typedef _goslice_ swig_type_52;
 typedef long long swig_type_53;
-typedef long long swig_type_54;
+typedef _goslice_ swig_type_54;
 typedef long long swig_type_55;
 typedef long long swig_type_56;
 typedef long long swig_type_57;
 typedef long long swig_type_58;
 typedef long long swig_type_59;
-typedef _gostring_ swig_type_60;
+typedef long long swig_type_60;
 typedef long long swig_type_61;
-typedef long long swig_type_62;
-typedef _goslice_ swig_type_63;
-typedef _gostring_ swig_type_64;
-typedef _gostring_ swig_type_65;
+typedef _gostring_ swig_type_62;
+typedef long long swig_type_63;
+typedef long long swig_type_64;
+typedef _goslice_ swig_type_65;
 typedef _gostring_ swig_type_66;
 typedef _gostring_ swig_type_67;
-typedef long long swig_type_68;
-typedef _goslice_ swig_type_69;
+typedef _gostring_ swig_type_68;
+typedef _gostring_ swig_type_69;
 typedef long long swig_type_70;
+typedef _goslice_ swig_type_71;
+typedef long long swig_type_72;
 extern void _wrap_Swig_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_rlc_9ba605168e95a9a7(swig_intgo arg1);
 extern swig_voidp _wrap_status_name_rlc_9ba605168e95a9a7(swig_intgo arg1);
@@ -168,35 +170,36 @@ extern swig_type_48 _wrap_lease_remaining_ms_rlc_9ba605168e95a9a7(uintptr_t arg1
 extern swig_type_49 _wrap_lease_fence_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_type_50 _wrap_lease_hold_count_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_lease_mode_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_51 _wrap_lease_token_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_52 arg2);
+extern swig_type_51 _wrap_lease_name_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_52 arg2);
+extern swig_type_53 _wrap_lease_token_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_54 arg2);
 extern swig_intgo _wrap_lease_check_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
-extern swig_intgo _wrap_lease_wait_lost_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_53 arg2);
-extern swig_intgo _wrap_lease_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_54 arg3);
-extern swig_intgo _wrap_request_wait_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_55 arg2);
+extern swig_intgo _wrap_lease_wait_lost_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_55 arg2);
+extern swig_intgo _wrap_lease_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_56 arg3);
+extern swig_intgo _wrap_request_wait_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_57 arg2);
 extern swig_intgo _wrap_request_cancel_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_request_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_56 arg3);
+extern swig_intgo _wrap_request_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_58 arg3);
 extern swig_intgo _wrap_request_status_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_voidp _wrap_request_message_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_request_take_lease_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_request_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_queue_new_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_queue_fd_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_57 _wrap_queue_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_58 arg2);
-extern swig_intgo _wrap_queue_post_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_59 arg2);
+extern swig_type_59 _wrap_queue_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_60 arg2);
+extern swig_intgo _wrap_queue_post_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_61 arg2);
 extern swig_intgo _wrap_queue_drive_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
 extern void _wrap_queue_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern uintptr_t _wrap_inspect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_60 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_inspect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_62 arg2, uintptr_t arg3);
 extern swig_intgo _wrap_info_count_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
-extern swig_type_61 _wrap_info_number_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
-extern swig_type_62 _wrap_info_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4, swig_type_63 arg5);
+extern swig_type_63 _wrap_info_number_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
+extern swig_type_64 _wrap_info_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4, swig_type_65 arg5);
 extern void _wrap_info_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern uintptr_t _wrap_list_open_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_64 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_list_open_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_66 arg2, uintptr_t arg3);
 extern uintptr_t _wrap_list_next_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
 extern void _wrap_list_close_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_force_release_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_65 arg2, swig_type_66 arg3, uintptr_t arg4);
-extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_67 arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_68 _wrap_log_next_rlc_9ba605168e95a9a7(swig_type_69 arg1);
-extern swig_intgo _wrap_log_watch_rlc_9ba605168e95a9a7(swig_intgo arg1, uintptr_t arg2, swig_type_70 arg3);
+extern swig_intgo _wrap_force_release_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_67 arg2, swig_type_68 arg3, uintptr_t arg4);
+extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_69 arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_70 _wrap_log_next_rlc_9ba605168e95a9a7(swig_type_71 arg1);
+extern swig_intgo _wrap_log_watch_rlc_9ba605168e95a9a7(swig_intgo arg1, uintptr_t arg2, swig_type_72 arg3);
 #undef intgo
 */
 import "C"
@@ -965,12 +968,24 @@ func Lease_mode(arg1 Lease) (_swig_ret int) {
 	return swig_r
 }
 
+func Lease_name(arg1 Lease, arg2 []byte) (_swig_ret int64) {
+	var swig_r int64
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	swig_r = (int64)(C._wrap_lease_name_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_52)(unsafe.Pointer(&_swig_i_1))))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	return swig_r
+}
+
 func Lease_token(arg1 Lease, arg2 []byte) (_swig_ret int64) {
 	var swig_r int64
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_lease_token_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_52)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_lease_token_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_54)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -992,7 +1007,7 @@ func Lease_wait_lost(arg1 Lease, arg2 int64) (_swig_ret int) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_lease_wait_lost_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_53(_swig_i_1)))
+	swig_r = (int)(C._wrap_lease_wait_lost_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_55(_swig_i_1)))
 	return swig_r
 }
 
@@ -1003,7 +1018,7 @@ func Lease_watch(arg1 Lease, arg2 Queue, arg3 int64) (_swig_ret int) {
 	var _swig_i_1 uintptr
 	_swig_i_1 = uintptr(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_lease_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_54(_swig_i_2)))
+	swig_r = (int)(C._wrap_lease_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_56(_swig_i_2)))
 	return swig_r
 }
 
@@ -1012,7 +1027,7 @@ func Request_wait(arg1 Request, arg2 int64) (_swig_ret int) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_request_wait_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_55(_swig_i_1)))
+	swig_r = (int)(C._wrap_request_wait_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_57(_swig_i_1)))
 	return swig_r
 }
 
@@ -1031,7 +1046,7 @@ func Request_watch(arg1 Request, arg2 Queue, arg3 int64) (_swig_ret int) {
 	var _swig_i_1 uintptr
 	_swig_i_1 = uintptr(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_request_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_56(_swig_i_2)))
+	swig_r = (int)(C._wrap_request_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_58(_swig_i_2)))
 	return swig_r
 }
 
@@ -1092,7 +1107,7 @@ func Queue_next(arg1 Queue, arg2 int64) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_queue_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_58(_swig_i_1)))
+	swig_r = (int64)(C._wrap_queue_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_60(_swig_i_1)))
 	return swig_r
 }
 
@@ -1101,7 +1116,7 @@ func Queue_post(arg1 Queue, arg2 int64) (_swig_ret int) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_queue_post_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_59(_swig_i_1)))
+	swig_r = (int)(C._wrap_queue_post_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_61(_swig_i_1)))
 	return swig_r
 }
 
@@ -1128,7 +1143,7 @@ func Inspect(arg1 Client, arg2 string, arg3 Error) (_swig_ret Info) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_inspect_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_60)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_inspect_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_62)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1165,7 +1180,7 @@ func Info_text(arg1 Info, arg2 int, arg3 int, arg4 int, arg5 []byte) (_swig_ret 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int64)(C._wrap_info_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_intgo(_swig_i_3), *(*C.swig_type_63)(unsafe.Pointer(&_swig_i_4))))
+	swig_r = (int64)(C._wrap_info_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_intgo(_swig_i_3), *(*C.swig_type_65)(unsafe.Pointer(&_swig_i_4))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg5
 	}
@@ -1185,7 +1200,7 @@ func List_open(arg1 Client, arg2 string, arg3 Error) (_swig_ret List) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_list_open_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_64)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_list_open_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_66)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1220,7 +1235,7 @@ func Force_release(arg1 Client, arg2 string, arg3 string, arg4 Error) (_swig_ret
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (int)(C._wrap_force_release_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_65)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_66)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
+	swig_r = (int)(C._wrap_force_release_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_67)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_68)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1237,7 +1252,7 @@ func Embedded_inspect(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret In
 	_swig_i_1 = uintptr(arg2)
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_embedded_inspect_rlc_9ba605168e95a9a7(*(*C.swig_type_67)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_embedded_inspect_rlc_9ba605168e95a9a7(*(*C.swig_type_69)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1249,7 +1264,7 @@ func Embedded_inspect(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret In
 func Log_next(arg1 []byte) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_log_next_rlc_9ba605168e95a9a7(*(*C.swig_type_69)(unsafe.Pointer(&_swig_i_0))))
+	swig_r = (int64)(C._wrap_log_next_rlc_9ba605168e95a9a7(*(*C.swig_type_71)(unsafe.Pointer(&_swig_i_0))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1262,6 +1277,6 @@ func Log_watch(arg1 int, arg2 Queue, arg3 int64) (_swig_ret int) {
 	var _swig_i_1 uintptr
 	_swig_i_1 = uintptr(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_log_watch_rlc_9ba605168e95a9a7(C.swig_intgo(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_70(_swig_i_2)))
+	swig_r = (int)(C._wrap_log_watch_rlc_9ba605168e95a9a7(C.swig_intgo(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_72(_swig_i_2)))
 	return swig_r
 }

@@ -1264,6 +1264,25 @@ intgo _wrap_lease_mode_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0) {
 }
 
 
+long long _wrap_lease_name_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0, _goslice_ _swig_go_1) {
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  size_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(rl_lease **)&_swig_go_0; 
+  
+  arg2 = (char *)_swig_go_1.array;
+  arg3 = (size_t)_swig_go_1.len;
+  
+  
+  result = rl_lease_name((struct rl_lease const *)arg1,arg2,arg3);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
 long long _wrap_lease_token_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0, _goslice_ _swig_go_1) {
   rl_lease *arg1 = (rl_lease *) 0 ;
   char *arg2 = (char *) 0 ;

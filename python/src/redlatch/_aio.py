@@ -94,7 +94,7 @@ class AioBase(Generic[H]):
                     raise
             lease = _take_lease(request)
             if lease is not None:
-                return AsyncLease(lease, handle, name)
+                return AsyncLease(lease, handle)
             if _status_of(request) != _FORKED:
                 return refusal_of(request)
             handle = self._client._reopen(handle)

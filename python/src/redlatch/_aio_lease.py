@@ -38,11 +38,10 @@ class AsyncLease(LeaseBase):
 
     __slots__ = ("_end",)
 
-    def __init__(self, handle: _core.Lease, client: Handle, name: bytes) -> None:
+    def __init__(self, handle: _core.Lease, client: Handle) -> None:
         # Of LeaseBase, without the price of a call.
         self._handle = handle
         self._client = client
-        self._name = name
         self._is_given_back = False
         self._end: Optional[tuple[int, Future[None]]] = None
 

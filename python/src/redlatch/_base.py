@@ -190,7 +190,7 @@ class Base(Generic[H]):
             if status == _OK:
                 lease = _core.request_take_lease(request)
                 assert lease is not None
-                return Lease(lease, handle, name)
+                return Lease(lease, handle)
             if status != _FORKED:
                 return refusal_of(request)
             handle = self._reopen(handle)

@@ -130,7 +130,7 @@ class Client(Base[_core.Client]):
 
         def call(handle: _core.Client, err: _core.Error) -> Optional[Lease]:
             lease = _core.lease_attach(handle, name_bytes, token_bytes, err)
-            return None if lease is None else Lease(lease, handle, name_bytes)
+            return None if lease is None else Lease(lease, handle)
 
         return self._call(call)
 

@@ -42,18 +42,17 @@ Handle = Union[_core.Client, _core.Redlock]
 class LeaseBase:
     """What is known of a hold without asking the server."""
 
-    __slots__ = ("_handle", "_client", "_name", "_is_given_back", "__weakref__")
+    __slots__ = ("_handle", "_client", "_is_given_back", "__weakref__")
 
-    def __init__(self, handle: _core.Lease, client: Handle, name: bytes) -> None:
+    def __init__(self, handle: _core.Lease, client: Handle) -> None:
         self._handle = handle
         # As long as the lease is there, nobody collects the client, which would release it.
         self._client = client
-        self._name = name
         self._is_given_back = False
 
     @property
     def name(self) -> str:
-        return to_text(self._name)
+        return to_text(_core.lease_name(self._handle))
 
     @property
     def fence(self) -> int:

@@ -1523,6 +1523,30 @@ SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_lease_1mode(JNIEnv 
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_lease_1name(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2) {
+  jlong jresult = 0 ;
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  size_t result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_lease **)&jarg1; 
+  
+  arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+  if (!arg2) return 0;
+  arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  
+  result = rl_lease_name((struct rl_lease const *)arg1,arg2,arg3);
+  jresult = (jlong)result; 
+  
+  (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, 0);
+  
+  return jresult;
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_lease_1token(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2) {
   jlong jresult = 0 ;
   rl_lease *arg1 = (rl_lease *) 0 ;

@@ -44,12 +44,11 @@ public final class Lease implements AutoCloseable {
   }
 
   /** What the cleaner has: the handle, and not the lease. */
-  private record Hold(SWIGTYPE_p_rl_lease handle, String name, Session session)
-      implements Runnable {
+  private record Hold(SWIGTYPE_p_rl_lease handle, Session session) implements Runnable {
     /** When nobody has the lease. */
     @Override
     public void run() {
-      session.leave(handle, name);
+      session.leave(handle);
     }
   }
 
@@ -58,13 +57,9 @@ public final class Lease implements AutoCloseable {
   private final AtomicBoolean isClosed = new AtomicBoolean();
   private @Nullable CompletableFuture<LockLostException> lost;
 
-  Lease(NamedLock lock, Session session, SWIGTYPE_p_rl_lease handle) {
-    this(lock, lock.name(), session, handle);
-  }
-
-  Lease(Object client, String name, Session session, SWIGTYPE_p_rl_lease handle) {
+  Lease(Object client, Session session, SWIGTYPE_p_rl_lease handle) {
     this.client = client;
-    this.hold = new Hold(handle, name, session);
+    this.hold = new Hold(handle, session);
     session.enter();
     Session.CLEANER.register(this, hold);
     // It sees what others did under the lock: a call into the library promises nothing of that.
@@ -81,7 +76,11 @@ public final class Lease implements AutoCloseable {
 
   /** The name of the lock. */
   public String name() {
-    return hold.name;
+    return ask(Lease::nameOf);
+  }
+
+  static String nameOf(SWIGTYPE_p_rl_lease handle) {
+    return Text.of(Text.read(buffer -> Rlc.lease_name(handle, buffer)));
   }
 
   /**
@@ -133,20 +132,20 @@ public final class Lease implements AutoCloseable {
    * @throws RedlatchException with {@link Status#E_NOT_HELD} after close() and detach().
    */
   public void checkHeld() {
-    RedlatchException failure = ask(handle -> whyNotHeld(name(), handle));
+    RedlatchException failure = ask(Lease::whyNotHeld);
     if (failure != null) {
       throw failure;
     }
   }
 
-  private static @Nullable RedlatchException whyNotHeld(String name, SWIGTYPE_p_rl_lease handle) {
+  private static @Nullable RedlatchException whyNotHeld(SWIGTYPE_p_rl_lease handle) {
     if (Status.of(Rlc.lease_check(handle, null)) == Status.OK) {
       return null;
     }
     SWIGTYPE_p_rl_error err = Rlc.error_new();
     try {
       Status status = Status.of(Rlc.lease_check(handle, err));
-      return RedlatchException.of(status, "check", name, Text.of(Rlc.error_message(err)));
+      return RedlatchException.of(status, "check", nameOf(handle), Text.of(Rlc.error_message(err)));
     } finally {
       Rlc.error_free(err);
     }
@@ -195,7 +194,7 @@ public final class Lease implements AutoCloseable {
     Pump.watch(
         (queue, tag) -> ask(handle -> Rlc.lease_watch(handle, queue, tag)),
         () -> {
-          if (ask(handle -> whyNotHeld(name(), handle)) instanceof LockLostException reason) {
+          if (ask(Lease::whyNotHeld) instanceof LockLostException reason) {
             Threads.tell(() -> future.complete(reason));
           }
         });
@@ -335,7 +334,7 @@ public final class Lease implements AutoCloseable {
       String op, Function<SWIGTYPE_p_rl_lease, @Nullable SWIGTYPE_p_rl_request> start) {
     // And others see what was done under this one.
     VarHandle.releaseFence();
-    return Request.of(op, name(), start.apply(hold.handle));
+    return Request.of(op, this::name, start.apply(hold.handle));
   }
 
   private Status finish(

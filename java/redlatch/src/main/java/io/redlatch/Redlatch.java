@@ -182,7 +182,6 @@ public final class Redlatch implements AutoCloseable {
         client ->
             new Lease(
                 this,
-                shown,
                 session,
                 Errors.check(
                     "attach",

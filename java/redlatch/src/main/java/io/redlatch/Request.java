@@ -8,6 +8,7 @@ import io.redlatch.internal.rlc.SWIGTYPE_p_rl_request;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -25,20 +26,25 @@ final class Request implements AutoCloseable {
   private static final Semaphore DRIVING = new Semaphore(4);
 
   private final String op;
-  private final String name;
+  private final Supplier<String> name;
   private final SWIGTYPE_p_rl_request handle;
   private final AtomicBoolean isClaimed = new AtomicBoolean();
   private long watchTag;
 
-  private Request(String op, String name, SWIGTYPE_p_rl_request handle) {
+  private Request(String op, Supplier<String> name, SWIGTYPE_p_rl_request handle) {
     this.op = op;
     this.name = name;
     this.handle = handle;
   }
 
   static Request of(String op, String name, @Nullable SWIGTYPE_p_rl_request handle) {
+    return of(op, () -> name, handle);
+  }
+
+  /** `name` is asked only for a message. */
+  static Request of(String op, Supplier<String> name, @Nullable SWIGTYPE_p_rl_request handle) {
     if (handle == null) {
-      throw RedlatchException.of(Status.E_NO_MEMORY, op, name, "");
+      throw RedlatchException.of(Status.E_NO_MEMORY, op, name.get(), "");
     }
     return new Request(op, name, handle);
   }
@@ -141,7 +147,7 @@ final class Request implements AutoCloseable {
   private Status check() {
     Status status = status();
     if (status != Status.OK && status != Status.STILL_HELD) {
-      throw RedlatchException.of(status, op, name, Text.of(Rlc.request_message(handle)));
+      throw RedlatchException.of(status, op, name.get(), Text.of(Rlc.request_message(handle)));
     }
     return status;
   }
@@ -155,7 +161,7 @@ final class Request implements AutoCloseable {
     check();
     SWIGTYPE_p_rl_lease lease = Rlc.request_take_lease(handle);
     if (lease == null) {
-      throw RedlatchException.of(Status.E_NO_MEMORY, op, name, "");
+      throw RedlatchException.of(Status.E_NO_MEMORY, op, name.get(), "");
     }
     return lease;
   }

@@ -72,9 +72,9 @@ final class Session implements Runnable {
   }
 
   /** By the cleaner, when nobody has the lease. */
-  void leave(SWIGTYPE_p_rl_lease lease, String name) {
+  void leave(SWIGTYPE_p_rl_lease lease) {
     if (Rlc.lease_state(lease) == RlcConstants.RL_LEASE_HELD) {
-      Warnings.leaseDropped(name);
+      Warnings.leaseDropped(Lease.nameOf(lease));
       dropped.add(lease);
       if (isClosed) {
         freeDropped();

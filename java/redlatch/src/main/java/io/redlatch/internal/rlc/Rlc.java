@@ -286,6 +286,10 @@ public class Rlc implements RlcConstants {
     return RlcJNI.lease_mode(SWIGTYPE_p_rl_lease.getCPtr(lease));
   }
 
+  public static long lease_name(SWIGTYPE_p_rl_lease lease, byte[] buffer) {
+    return RlcJNI.lease_name(SWIGTYPE_p_rl_lease.getCPtr(lease), buffer);
+  }
+
   public static long lease_token(SWIGTYPE_p_rl_lease lease, byte[] buffer) {
     return RlcJNI.lease_token(SWIGTYPE_p_rl_lease.getCPtr(lease), buffer);
   }

@@ -78,6 +78,7 @@ public class RlcJNI {
   public final static native long lease_fence(long jarg1);
   public final static native long lease_hold_count(long jarg1);
   public final static native int lease_mode(long jarg1);
+  public final static native long lease_name(long jarg1, byte[] jarg2);
   public final static native long lease_token(long jarg1, byte[] jarg2);
   public final static native int lease_check(long jarg1, long jarg2);
   public final static native int lease_wait_lost(long jarg1, long jarg2);
