@@ -45,8 +45,8 @@ int32_t rl_queue_fd(const rl_queue *queue) {
 }
 
 int64_t rl_queue_next(rl_queue *queue, int64_t wait_ms) {
-  if (queue == nullptr || is_forked(queue)) return 0;
-  if (wait_ms == 0 || wait_ms < -1) return queue->queue->next();
+  if (queue == nullptr || wait_ms < -1 || is_forked(queue)) return 0;
+  if (wait_ms == 0) return queue->queue->next();
   return queue->queue->wait(runtime::limit_of(wait_ms));
 }
 

@@ -295,7 +295,10 @@ static void queues(void) {
   INVALID(rl_queue_post(NULL, 1));
   INVALID(rl_queue_post(queue, 0));
   CHECK_INT(0, rl_queue_next(NULL, -1));
+  CHECK_INT(RL_OK, rl_queue_post(queue, -7));
   CHECK_INT(0, rl_queue_next(queue, -2));
+  CHECK_INT(0, rl_queue_next(queue, INT64_MIN));
+  CHECK_INT(-7, rl_queue_next(queue, -1));
   CHECK_INT(-1, rl_queue_fd(NULL));
   INVALID(rl_queue_drive(NULL, client));
   INVALID(rl_queue_drive(NULL, NULL));

@@ -961,8 +961,10 @@ RL_API int32_t rl_queue_fd(const rl_queue *queue);
 /**
  * Take the oldest tag. Goes on after a signal.
  *
- * @return the tag; 0: there was none within `wait_ms`. With wait_ms 0 (and for what is no wait)
- *         that costs no system call, unless the queue drives. 0 for NULL and in a forked child.
+ * @param wait_ms  see convention 5. A wait that is not allowed takes no tag and returns 0 at once:
+ *                 every other number may be a tag (convention 10).
+ * @return the tag; 0: there was none within `wait_ms`. With wait_ms 0 that costs no system call,
+ *         unless the queue drives. 0 for NULL and in a forked child.
  * Blocks: wait_ms.  Threads: any, several at once: each tag goes to one.  Since: 0.1.
  */
 RL_API int64_t rl_queue_next(rl_queue *queue, int64_t wait_ms);
