@@ -37,7 +37,7 @@ void hold(Shared &shared, int port) {
   const ClientPtr client = open_client(port);
   const LeasePtr lease = acquire(client, kName);
   shared.is_held = true;
-  if (rl_lease_wait_lost(lease.get(), kWaitMs) != RL_E_LOST) die("the holder lost nothing");
+  if (rl_lease_wait_lost(lease.get(), kWaitMs) != RL_LEASE_LOST) die("the holder lost nothing");
 }
 
 void wait_in_line(Shared &shared, const Arguments &arguments) {

@@ -126,16 +126,14 @@ rl_status rl_lease_check(const rl_lease *lease, rl_error *err) {
   return guarded_status(err, [&](rl_error *e) { answer(e, lease->runtime->check(*lease->lease)); });
 }
 
-rl_status rl_lease_wait_lost(rl_lease *lease, int64_t wait_ms) {
+int32_t rl_lease_wait_lost(rl_lease *lease, int64_t wait_ms) {
   if (lease == nullptr || wait_ms < -1) return RL_E_INVALID;
   if (lease->runtime->is_forked()) return RL_E_FORKED;
-  return guarded_status(nullptr, [&](rl_error *e) {
+  const rl_status status = guarded_status(nullptr, [&](rl_error *e) {
     lease->runtime->wait_ended(*lease->lease, runtime::limit_of(wait_ms));
-    const auto state = lease->lease->state_at(boot_now());
-    answer(e, state == Lease::kHeld   ? Status::kPending
-              : state == Lease::kLost ? Status::kLost
-                                      : Status::kOk);
+    answer(e, Status::kOk);
   });
+  return status == RL_OK ? lease->lease->state_at(boot_now()) : status;
 }
 
 }  // extern "C"

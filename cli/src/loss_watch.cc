@@ -8,8 +8,7 @@ namespace redlatch::cli {
 
 LossWatch::LossWatch(rl_lease* lease)
     : lease_(lease), thread_([lease] {
-        rl_status status = RL_PENDING;
-        while (status == RL_PENDING) status = rl_lease_wait_lost(lease, -1);
+        while (rl_lease_wait_lost(lease, -1) == RL_LEASE_HELD) continue;
         Signals::wake();
       }) {}
 

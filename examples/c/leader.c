@@ -22,7 +22,7 @@ static void lead(rl_lease* lease, rl_error* err) {
   const int64_t fence = rl_lease_fence(lease);
   printf("leads, fence %lld\n", (long long)fence);
   /* A loss ends the wait at once. */
-  while (rl_lease_wait_lost(lease, STEP_MS) == RL_PENDING) work(fence);
+  while (rl_lease_wait_lost(lease, STEP_MS) == RL_LEASE_HELD) work(fence);
   rl_lease_check(lease, err);
   printf("stopped: %s\n", rl_error_message(err));
 }

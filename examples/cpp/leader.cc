@@ -20,7 +20,7 @@ static void work(int64_t fence) { std::cout << "works, fence " << fence << std::
 static void lead(redlatch::lease& lease) try {
   std::cout << "leads, fence " << lease.fence() << std::endl;
   // A loss ends the wait of 100 ms at once.
-  while (rl_lease_wait_lost(lease.get(), 100) == RL_PENDING) work(lease.fence());
+  while (rl_lease_wait_lost(lease.get(), 100) == RL_LEASE_HELD) work(lease.fence());
   lease.check();
 } catch (const redlatch::error& error) {
   std::cout << "stopped: " << error.what() << std::endl;

@@ -91,6 +91,7 @@ static void what_has_ended_cannot_be_detached(void) {
 
   lease = acquire(client, "ended");
   CHECK_INT(RL_OK, rl_lease_detach(lease, NULL, 0, NULL));
+  CHECK_INT(RL_LEASE_DETACHED, rl_lease_wait_lost(lease, -1));
   CHECK_INT(RL_E_NOT_HELD, rl_lease_detach(lease, token, sizeof token, err));
   CHECK_INT(0, token[0]);
   CHECK_INT(RL_E_NOT_HELD, rl_release(lease, NULL));
@@ -121,7 +122,7 @@ static void a_lost_lease_cannot_be_detached(void) {
   rl_acquire_options_free(options);
   REQUIRE(lease != NULL);
   rl_lease_token(lease, known, sizeof known);
-  CHECK_INT(RL_E_LOST, rl_lease_wait_lost(lease, 10000));
+  CHECK_INT(RL_LEASE_LOST, rl_lease_wait_lost(lease, 10000));
   token[0] = 'x';
   CHECK_INT(RL_E_LOST, rl_lease_detach(lease, token, sizeof token, err));
   CHECK_INT(0, token[0]);

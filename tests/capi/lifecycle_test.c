@@ -138,7 +138,7 @@ static void after_a_shutdown_everything_says_closed(void) {
   CHECK_INT(RL_LEASE_RELEASED, rl_lease_state(all.lease));
   CHECK_INT(0, rl_lease_remaining_ms(all.lease));
   CHECK_INT(RL_E_NOT_HELD, rl_lease_check(all.lease, err));
-  CHECK_INT(RL_OK, rl_lease_wait_lost(all.lease, -1));
+  CHECK_INT(RL_LEASE_RELEASED, rl_lease_wait_lost(all.lease, -1));
   CHECK_INT(RL_E_CLOSED, rl_release(all.lease, err));
   CHECK_INT(RL_E_CLOSED, rl_extend(all.lease, 1000, err));
   CHECK_INT(RL_E_CLOSED, rl_request_wait(all.pending, -1));

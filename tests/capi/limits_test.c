@@ -121,10 +121,10 @@ static void waits_have_edges(void) {
   lease = rl_acquire(client, TEXT("w"), INT64_MAX, NULL, err);
   REQUIRE(lease != NULL);
   CHECK_INT(RL_E_INVALID, rl_lease_wait_lost(lease, INT64_MIN));
-  CHECK_INT(RL_PENDING, rl_lease_wait_lost(lease, 0));
-  CHECK_INT(RL_PENDING, rl_lease_wait_lost(lease, 20));
+  CHECK_INT(RL_LEASE_HELD, rl_lease_wait_lost(lease, 0));
+  CHECK_INT(RL_LEASE_HELD, rl_lease_wait_lost(lease, 20));
   CHECK_INT(RL_OK, rl_release(lease, NULL));
-  CHECK_INT(RL_OK, rl_lease_wait_lost(lease, INT64_MAX));
+  CHECK_INT(RL_LEASE_RELEASED, rl_lease_wait_lost(lease, INT64_MAX));
   rl_lease_free(lease);
 }
 

@@ -122,7 +122,7 @@ static void log_tells_of_losses_and_keeps_long_lines(void) {
   CHECK_INT(RL_OK, rl_acquire_options_set_ttl_ms(options, 500));
   CHECK_INT(RL_OK, rl_acquire_options_set_renew(options, 0));
   lease = rl_acquire(client, TEXT("short"), 0, options, err);
-  CHECK_INT(RL_E_LOST, rl_lease_wait_lost(lease, 5000));
+  CHECK_INT(RL_LEASE_LOST, rl_lease_wait_lost(lease, 5000));
   EVENTUALLY(rl_log_next(NULL, 0) > 0, 5000);
   size = rl_log_next(line, 3);
   CHECK(size > 3);

@@ -279,12 +279,12 @@ static void have_trouble(void) {
   lease = rl_acquire(client, TEXT("quiet"), 0, options, NULL);
   CHECK(rl_acquire(client, TEXT("quiet"), 0, options, NULL) == NULL);
   CHECK(server_number("DEL", "quiet", NULL) == 1);
-  CHECK_INT(RL_E_LOST, rl_lease_wait_lost(lease, 5000));
+  CHECK_INT(RL_LEASE_LOST, rl_lease_wait_lost(lease, 5000));
   CHECK_INT(RL_E_LOST, rl_release(lease, NULL));
   rl_lease_free(lease);
   lease = rl_acquire(client, TEXT("quiet"), 0, options, NULL);
   server_kill();
-  CHECK_INT(RL_E_LOST, rl_lease_wait_lost(lease, 5000));
+  CHECK_INT(RL_LEASE_LOST, rl_lease_wait_lost(lease, 5000));
   CHECK(rl_acquire(client, TEXT("quiet"), 100, options, NULL) == NULL);
   rl_lease_free(lease);
   rl_acquire_options_free(options);

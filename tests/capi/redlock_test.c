@@ -181,7 +181,7 @@ static void a_lease_is_lost_with_the_majority(void) {
     server_number("DEL", "lost", NULL);
   }
   server_select(0);
-  CHECK_INT(RL_E_LOST, rl_lease_wait_lost(lease, LONGEST_MS));
+  CHECK_INT(RL_LEASE_LOST, rl_lease_wait_lost(lease, LONGEST_MS));
   CHECK_INT(RL_E_LOST, rl_release(lease, err));
   CHECK_HAS("2 of 5", rl_error_message(err));
   EVENTUALLY(key_count("lost") == 0, LONGEST_MS);

@@ -388,10 +388,10 @@ int32_t recorded_state(const rl_lease *lease) {
   return rl_lease_state(lease);
 }
 
-rl_status recorded_wait_lost(rl_lease *lease, int64_t wait_ms) {
-  const rl_status status = rl_lease_wait_lost(lease, wait_ms);
+int32_t recorded_wait_lost(rl_lease *lease, int64_t wait_ms) {
+  const int32_t state = rl_lease_wait_lost(lease, wait_ms);
   if (is_on() && lease != NULL) put_look(lease);
-  return status;
+  return state;
 }
 
 /* ---- requests ---- */

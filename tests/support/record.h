@@ -40,7 +40,7 @@ rl_status recorded_downgrade(rl_lease *lease, rl_error *err);
 void recorded_lease_free(rl_lease *lease);
 rl_status recorded_detach(rl_lease *lease, char *buffer, size_t buffer_size, rl_error *err);
 int32_t recorded_state(const rl_lease *lease);
-rl_status recorded_wait_lost(rl_lease *lease, int64_t wait_ms);
+int32_t recorded_wait_lost(rl_lease *lease, int64_t wait_ms);
 rl_request *recorded_acquire_start(rl_client *client, const char *name, size_t name_len,
                                    int64_t wait_ms, const rl_acquire_options *options);
 rl_request *recorded_acquire_read_start(rl_client *client, const char *name, size_t name_len,

@@ -181,7 +181,10 @@ static void do_look(struct call *call) {
 }
 
 static void do_wait_lost(struct call *call) {
-  say_status(call, rl_lease_wait_lost(leases[slot(call, "lease")], number(call, "wait", 0)));
+  const int32_t state =
+      rl_lease_wait_lost(leases[slot(call, "lease")], number(call, "wait", 0));
+  say_status(call, state < 0 ? state : RL_OK);
+  say_number(call, "state", state);
 }
 
 /* ---- looking and operating ---- */

@@ -19,7 +19,7 @@ from support.build import ROOT
 from support.servers import Server, available_kinds
 from support.wait import wait_until
 
-from .actor import HELD, Actor
+from .actor import HELD, LOST, Actor
 from .conftest import aux_key
 
 Spawn = Callable[[str], Actor]
@@ -100,7 +100,7 @@ def test_a_user_that_is_removed_is_told(server: Server, spawn: Spawn, name: str)
     with server.connect() as connection:
         connection.cmd("ACL", "DELUSER", "leaver")
     assert waiting.get().status == "RL_E_DENIED"
-    assert holder.call("wait_lost", wait=5000).status == "RL_E_LOST"
+    assert holder.call("wait_lost", wait=5000).number("state") == LOST
     reply = holder.call("release")
     assert reply.status == "RL_E_LOST" and "WRONGPASS" in reply.message, reply
 

@@ -860,15 +860,19 @@ RL_API size_t rl_lease_token(const rl_lease *lease, char *buffer, size_t buffer_
 RL_API rl_status rl_lease_check(const rl_lease *lease, rl_error *err);
 
 /**
- * Wait until the lease stops being held.
+ * Wait until the lease stops being held, by the local clock.
  *
- * @return RL_E_LOST    it was lost.
- *         RL_OK        it was released or detached.
- *         RL_PENDING   still held when `wait_ms` was over.
- *         RL_E_INVALID  RL_E_FORKED
- * Blocks: wait_ms.  Threads: any.  Since: 0.1.
+ * @param wait_ms  see convention 5.
+ * @return > 0: the state of the lease, as rl_lease_state() returns it:
+ *         RL_LEASE_HELD      still held when `wait_ms` was over.
+ *         RL_LEASE_LOST      lost; rl_lease_check() has the reason.
+ *         RL_LEASE_RELEASED  released, or the client was shut down.
+ *         RL_LEASE_DETACHED  detached.
+ *         < 0: a status: RL_E_INVALID (NULL, or `wait_ms`), RL_E_FORKED, RL_E_NO_MEMORY (it did not
+ *         wait).
+ * Blocks: wait_ms; goes on after a signal.  Threads: any, several at once.  Since: 0.1.
  */
-RL_API rl_status rl_lease_wait_lost(rl_lease *lease, int64_t wait_ms);
+RL_API int32_t rl_lease_wait_lost(rl_lease *lease, int64_t wait_ms);
 
 /**
  * Post `tag` to `queue`, once, when `lease` stops being held for any reason: lost, released,

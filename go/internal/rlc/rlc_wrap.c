@@ -1320,13 +1320,13 @@ intgo _wrap_lease_check_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0, rl_error *_sw
 intgo _wrap_lease_wait_lost_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0, long long _swig_go_1) {
   rl_lease *arg1 = (rl_lease *) 0 ;
   int64_t arg2 ;
-  rl_status result;
+  int32_t result;
   intgo _swig_go_result;
   
   arg1 = *(rl_lease **)&_swig_go_0; 
   arg2 = (int64_t)_swig_go_1; 
   
-  result = (rl_status)rl_lease_wait_lost(arg1,arg2);
+  result = (int32_t)rl_lease_wait_lost(arg1,arg2);
   _swig_go_result = result; 
   return _swig_go_result;
 }

@@ -15,7 +15,7 @@ from . import _core
 from ._convert import NO_LIMIT, Seconds, to_ms, to_wait_ms
 from ._errors import Error, error_of, invalid
 from ._holds import Holds
-from ._lease import Handle, LeaseBase
+from ._lease import LOST, Handle, LeaseBase
 from ._log import pass_on_log
 from ._pump import pump_here, pump_of
 from ._status import Status
@@ -118,11 +118,11 @@ class AsyncLease(LeaseBase):
         if wait_ms != 0:
             limit = None if wait_ms < 0 else wait_ms / 1000
             await asyncio.wait([self._watch()], timeout=limit)
-        status = _core.lease_wait_lost(self._handle, 0)
+        state = _core.lease_wait_lost(self._handle, 0)
         pass_on_log()
-        if status < 0 and status != Status.E_LOST:
-            raise error_of(status)
-        return status == Status.E_LOST
+        if state < 0:
+            raise error_of(state)
+        return state == LOST
 
     async def __aenter__(self) -> AsyncLease:
         return self

@@ -29,6 +29,7 @@ from ._status import Status
 from ._wait import SLICE_MS, finish, refusal_of, slice_ms
 
 _HELD = _core.constant(b"RL_LEASE_HELD", 0)
+LOST = _core.constant(b"RL_LEASE_LOST", 0)
 _DETACHED = _core.constant(b"RL_LEASE_DETACHED", 0)
 _WORDS = {
     _core.constant(f"RL_LEASE_{word.upper()}".encode(), 0): word
@@ -168,19 +169,19 @@ class Lease(LeaseBase):
         """Wait until it stops being held, for `timeout` seconds at most; whether it is lost."""
         wait_ms = to_wait_ms(timeout)
         end = None if wait_ms < 0 else time.monotonic() + wait_ms / 1000
-        status = int(Status.PENDING)
-        while status == Status.PENDING:
+        state = _HELD
+        while state == _HELD:
             left_ms = slice_ms()
             if end is not None:
                 rest_ms = max(to_ms(end - time.monotonic(), "timeout"), 0)
                 left_ms = rest_ms if left_ms < 0 else min(left_ms, rest_ms)
-            status = _core.lease_wait_lost(self._handle, left_ms)
+            state = _core.lease_wait_lost(self._handle, left_ms)
             if left_ms == 0:
                 break
         pass_on_log()
-        if status < 0 and status != Status.E_LOST:
-            raise error_of(status)
-        return status == Status.E_LOST
+        if state < 0:
+            raise error_of(state)
+        return state == LOST
 
     def release(self) -> bool:
         """Give the lock back; the next waiter has it at once. False: its owner has other leases.

@@ -73,8 +73,8 @@ static void finish(struct job* job) {
   job->is_done = 1;
   if (job->lease != NULL) {
     const int32_t state = rl_lease_state(job->lease);
-    job->status = state == RL_LEASE_LOST ? RL_E_LOST : state == RL_LEASE_HELD ? RL_PENDING : RL_OK;
-    if (job->status == RL_PENDING) rl_lease_watch(job->lease, NULL, 0);
+    if (state == RL_LEASE_HELD) rl_lease_watch(job->lease, NULL, 0);
+    job->status = show_state(&job->call, state);
     return;
   }
   job->status = rl_request_status(job->request);

@@ -205,8 +205,15 @@ static rl_status use_client(struct call* call, const char* op, rl_error* err) {
   return RL_OK;
 }
 
+static const char* const states[] = {"NONE", "HELD", "RELEASED", "LOST", "DETACHED"};
+
+rl_status show_state(struct call* call, int32_t state) {
+  if (state < 0) return state;
+  add(call, " state=%s", states[state]);
+  return RL_OK;
+}
+
 void show_lease(struct call* call, const rl_lease* lease, const char* token) {
-  static const char* const states[] = {"NONE", "HELD", "RELEASED", "LOST", "DETACHED"};
   add(call, " state=%s remaining_ms=%lld fence=%lld mode=%s", states[rl_lease_state(lease)],
       (long long)rl_lease_remaining_ms(lease), (long long)rl_lease_fence(lease),
       modes[rl_lease_mode(lease)]);
@@ -228,7 +235,9 @@ static rl_status use_lease(struct call* call, rl_lease* lease, rl_error* err) {
   if (is(op, "release")) return rl_release(lease, err);
   if (is(op, "extend")) return rl_extend(lease, number_of(call, "ttl_ms"), err);
   if (is(op, "check")) return rl_lease_check(lease, err);
-  if (is(op, "wait_lost")) return rl_lease_wait_lost(lease, number_of(call, "wait_ms"));
+  if (is(op, "wait_lost")) {
+    return show_state(call, rl_lease_wait_lost(lease, number_of(call, "wait_ms")));
+  }
   if (is(op, "upgrade")) return rl_rw_upgrade(lease, number_of(call, "wait_ms"), err);
   if (is(op, "downgrade")) return rl_rw_downgrade(lease, err);
   if (is(op, "detach")) return detach(call, lease, err);

@@ -250,11 +250,20 @@ func doWaitLost(l *lock, v values) answer {
 	if v.isTry() {
 		cancel()
 	}
-	err := l.lease.Load().WaitLost(ctx)
-	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
-		return answer{status: redlatch.ErrPending}
+	lease, done := l.lease.Load(), answer{}
+	err := lease.WaitLost(ctx)
+	cause := context.Cause(ctx)
+	switch {
+	case cause != nil && errors.Is(err, cause):
+		done.add("state", redlatch.StateHeld)
+	case errors.Is(err, redlatch.ErrLost):
+		done.add("state", redlatch.StateLost)
+	case err != nil:
+		return answered(err)
+	default:
+		done.add("state", lease.State())
 	}
-	return answered(err)
+	return done
 }
 
 func doShow(l *lock, _ values) answer {

@@ -93,10 +93,10 @@ final class Held {
         Lease.State state = lease.state();
         if (state == Lease.State.LOST) {
           lost.get();
-          return new Answer(Status.E_LOST);
+          return Answer.ok().add("state", state);
         }
         if (state != Lease.State.HELD) {
-          return Answer.ok();
+          return Answer.ok().add("state", state);
         }
         try {
           lost.get(values.isEndless() ? LOOK_NS : Math.min(leftNs, LOOK_NS), TimeUnit.NANOSECONDS);
@@ -107,7 +107,7 @@ final class Held {
     } catch (ExecutionException failure) {
       throw new AssertionError(failure);
     }
-    return new Answer(Status.PENDING);
+    return Answer.ok().add("state", Lease.State.HELD);
   }
 
   private Answer show() {

@@ -194,9 +194,8 @@ async def do_wait_lost(lock: Lock, values: Values) -> Answer:
     lease: Any = runner.held(lock)
     if not isinstance(lease, redlatch.AsyncLease):
         return runner.do_wait_lost(lock, values)
-    if await lease.wait_lost(timeout=seconds(values, "wait_ms")):
-        return Status.E_LOST, {}
-    return Status.PENDING if lease.held else Status.OK, {}
+    is_lost = await lease.wait_lost(timeout=seconds(values, "wait_ms"))
+    return Status.OK, {"state": "LOST" if is_lost else runner.state_of(lease)}
 
 
 # ---- lines ---------------------------------------------------------------------------------------

@@ -350,15 +350,17 @@ def do_extend(lock: Lock, values: Values) -> Answer:
 
 def do_wait_lost(lock: Lock, values: Values) -> Answer:
     lease = held(lock)
-    if lease.wait_lost(timeout=seconds(values, "wait_ms")):
-        return Status.E_LOST, {}
-    return Status.PENDING if lease.held else Status.OK, {}
+    is_lost = lease.wait_lost(timeout=seconds(values, "wait_ms"))
+    return Status.OK, {"state": "LOST" if is_lost else state_of(lease)}
+
+
+def state_of(lease: redlatch.LeaseBase) -> str:
+    return "HELD" if lease.held else repr(lease).split()[2].upper()
 
 
 def do_show(lock: Lock, values: Values) -> Answer:
     lease = held(lock)
-    state = "HELD" if lease.held else repr(lease).split()[2].upper()
-    shown = {"state": state, "remaining_ms": round(lease.remaining * 1000)}
+    shown = {"state": state_of(lease), "remaining_ms": round(lease.remaining * 1000)}
     return Status.OK, {**shown, "fence": lease.fence, "mode": lease.mode.upper()}
 
 

@@ -1591,13 +1591,13 @@ SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_lease_1wait_1lost(J
   jint jresult = 0 ;
   rl_lease *arg1 = (rl_lease *) 0 ;
   int64_t arg2 ;
-  rl_status result;
+  int32_t result;
   
   (void)jenv;
   (void)jcls;
   arg1 = *(rl_lease **)&jarg1; 
   arg2 = (int64_t)jarg2; 
-  result = (rl_status)rl_lease_wait_lost(arg1,arg2);
+  result = (int32_t)rl_lease_wait_lost(arg1,arg2);
   jresult = (jint)result; 
   return jresult;
 }
