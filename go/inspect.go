@@ -192,7 +192,7 @@ func (c *Client) List(ctx context.Context, pattern string) *List {
 		list.err = call.failure()
 		return list
 	}
-	runtime.SetFinalizer(list, func(l *List) { rlc.List_close(l.handle) })
+	runtime.SetFinalizer(list, func(l *List) { rlc.List_free(l.handle) })
 	return list
 }
 
@@ -201,11 +201,16 @@ func (l *List) Next() bool {
 	if l.err != nil {
 		return false
 	}
-	l.info, l.err = infoOf(l.ctx, l.client.session, "list", "", func(err rlc.Error) rlc.Info {
+	l.info, l.err = inThread(l.ctx, l.client.session, "list", "", func() (*Info, *Error) {
 		// It may go on after the end of ctx, and the list with it.
 		defer runtime.KeepAlive(l)
-		return rlc.List_next(l.handle, err)
-	})
+		c := newCall("list", "")
+		defer c.free()
+		if Status(rlc.List_next(l.handle, c.handle)) != OK {
+			return nil, c.failure()
+		}
+		return readInfo(rlc.List_info(l.handle)), nil
+	}, func(*Info) {})
 	return l.err == nil
 }
 

@@ -69,8 +69,19 @@ using Redlock = Handle<rl_redlock, rl_redlock_close, Freeing::kMayWait>;
 using Lease = Handle<rl_lease, rl_lease_free>;
 using Request = Handle<rl_request, rl_request_free>;
 using Queue = Handle<rl_queue, rl_queue_free>;
-using Info = Handle<rl_info, rl_info_free>;
-using List = Handle<rl_list, rl_list_close>;
+using List = Handle<rl_list, rl_list_free>;
+
+// An rl_info of its own, or the row of a list, which is read before the list goes on.
+class Info {
+ public:
+  explicit Info(rl_info *owned) : info_(owned), owned_(owned) {}
+  explicit Info(const rl_info *row) : info_(row), owned_(nullptr) {}
+  const rl_info *get() const { return info_; }
+
+ private:
+  const rl_info *info_;
+  Handle<rl_info, rl_info_free> owned_;
+};
 
 // None for NULL.
 template <class Object, class T>
@@ -382,8 +393,9 @@ void bind_info(py::module_ &m) {
     return wrap<List>(rl_list_open(get(client), Text(pattern).data, Text(pattern).size, get(e)));
   });
   m.def("list_next", [](List &list, Error &e) {
-    return wrap<Info>(without_gil([&] { return rl_list_next(get(list), get(e)); }));
+    return without_gil([&] { return rl_list_next(get(list), get(e)); });
   });
+  m.def("list_info", [](const List &list) { return wrap<Info>(rl_list_info(get(list))); });
 }
 
 }  // namespace

@@ -116,15 +116,15 @@ std::string_view holder_text(const rl_info &info, size_t index, int32_t field) {
   }
 }
 
-rl_info *inspect(runtime::Runtime &client, std::string_view name, rl_error *err) {
+std::unique_ptr<rl_info> inspect(runtime::Runtime &client, std::string_view name, rl_error *err) {
   const auto request = std::make_shared<Request>(Request::Op::kInspect);
   request->name = name;
   auto info = std::make_unique<rl_info>();
   client.run(request);
   if (answer(err, *request) != RL_OK) return nullptr;
   info->name = std::move(request->name);
-  info->data = std::move(request->arguments->info);
-  return info.release();
+  info->data = std::move(request->inquiry->info);
+  return info;
 }
 
 }  // namespace
@@ -137,8 +137,10 @@ struct rl_list {
   std::vector<std::string> keys;    // found and not yet inspected
   std::set<std::string> seen_keys;  // a server may find a key twice
 
+  std::unique_ptr<rl_info> row;
+
   rl_status find_more(rl_error *err);
-  rl_info *next(rl_error *err);
+  rl_status next(rl_error *err);
 };
 
 // After a failure nothing has changed: the step can be repeated.
@@ -156,19 +158,23 @@ rl_status rl_list::find_more(rl_error *err) {
   return RL_OK;
 }
 
-rl_info *rl_list::next(rl_error *err) {
+rl_status rl_list::next(rl_error *err) {
+  row.reset();
   for (;;) {
     while (keys.empty()) {
-      if (is_last_step) return answer(err, Status::kEnd), nullptr;
-      if (find_more(err) != RL_OK) return nullptr;
+      if (is_last_step) return answer(err, Status::kEnd);
+      const rl_status status = find_more(err);
+      if (status != RL_OK) return status;
     }
     const std::string name = keys.back().substr(client->settings().name_space.size());
     keys.pop_back();
     if (name.empty()) continue;
-    std::unique_ptr<rl_info> info(inspect(*client, name, err));
+    auto info = inspect(*client, name, err);
     // A key that cannot be inspected must not block the others.
-    if (!info) return nullptr;
-    if (info && info->state() == RL_STATE_HELD) return info.release();  // else released meanwhile
+    if (!info) return err->status;
+    if (info->state() != RL_STATE_HELD) continue;  // released meanwhile
+    row = std::move(info);
+    return RL_OK;
   }
 }
 
@@ -181,7 +187,7 @@ rl_info *rl_inspect(rl_client *client, const char *name, size_t name_len, rl_err
     if (auto outcome = runtime::check_name(text_of(name, name_len)); !outcome.ok()) {
       return answer(err, outcome), nullptr;
     }
-    return inspect(*client->runtime, text_of(name, name_len), err);
+    return inspect(*client->runtime, text_of(name, name_len), err).release();
   });
 }
 
@@ -205,13 +211,17 @@ rl_list *rl_list_open(rl_client *client, const char *pattern, size_t pattern_len
   });
 }
 
-rl_info *rl_list_next(rl_list *list, rl_error *err) {
-  if (list == nullptr) return null_argument(err, "list"), nullptr;
-  if (list->client->is_forked()) return forked(err), nullptr;
-  return guarded<rl_info *>(err, nullptr, [&] { return list->next(err); });
+rl_status rl_list_next(rl_list *list, rl_error *err) {
+  if (list == nullptr) return null_argument(err, "list");
+  if (list->client->is_forked()) return forked(err);
+  return guarded_status(err, [&](rl_error *e) { list->next(e); });
 }
 
-void rl_list_close(rl_list *list) { delete list; }
+const rl_info *rl_list_info(const rl_list *list) {
+  return list == nullptr ? nullptr : list->row.get();
+}
+
+void rl_list_free(rl_list *list) { delete list; }
 
 int32_t rl_info_count(const rl_info *info, int32_t part) {
   if (info == nullptr) return 0;

@@ -31,7 +31,7 @@ using RedlockHandle = std::unique_ptr<rl_redlock, Freer<rl_redlock_close>>;
 using RequestHandle = std::unique_ptr<rl_request, Freer<rl_request_free>>;
 using LeaseHandle = std::unique_ptr<rl_lease, Freer<rl_lease_free>>;
 using InfoHandle = std::unique_ptr<rl_info, Freer<rl_info_free>>;
-using ListHandle = std::unique_ptr<rl_list, Freer<rl_list_close>>;
+using ListHandle = std::unique_ptr<rl_list, Freer<rl_list_free>>;
 
 // For the functions that return NULL only when out of memory.
 template <typename T>

@@ -149,10 +149,11 @@ int list_locks(const Arguments& arguments, const Log& log) {
       rl_list_open(session.client(), pattern.data(), pattern.size(), session.error()));
   if (!list) throw session.failure();
   Writer writer(session, arguments);
-  while (const InfoHandle info{rl_list_next(list.get(), session.error())}) {
-    writer.add(LockReport(info.get()));
+  rl_status status = RL_OK;
+  while ((status = rl_list_next(list.get(), session.error())) == RL_OK) {
+    writer.add(LockReport(rl_list_info(list.get())));
   }
-  if (rl_error_status(session.error()) != RL_END) throw session.failure();
+  if (status != RL_END) throw session.failure();
   writer.finish();
   if (arguments.output == Output::kTable && writer.count() == 0) log.say("no lock is held");
   return arguments.tells_by_exit_code && writer.count() == 0 ? kExitNoneFound : 0;

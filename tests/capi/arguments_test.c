@@ -463,8 +463,10 @@ static void looking_and_operating(void) {
   INVALID(rl_acquire_options_set_yield_every(NULL, 1));
   INVALID(rl_acquire_options_set_yield_ms(NULL, 1));
   NO_HANDLE(rl_list_open(NULL, NULL, 0, err));
-  NO_HANDLE(rl_list_next(NULL, err));
-  rl_list_close(NULL);
+  INVALID_WITH_ERROR(rl_list_next(NULL, err));
+  INVALID(rl_list_next(NULL, NULL));
+  CHECK(rl_list_info(NULL) == NULL);
+  rl_list_free(NULL);
   CHECK_INT(0, rl_log_next(NULL, 99));
   NO_HANDLE(rl_embedded_inspect(NULL, 0, NULL, err));
   NO_HANDLE(rl_embedded_inspect(NULL, 7, NULL, err));

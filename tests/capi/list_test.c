@@ -30,17 +30,21 @@ static rl_client* open_client(const char* name_space) {
 /* How many locks a listing shows; the last name goes to `name`. */
 static int listed(rl_client* client, const char* pattern, char* name, size_t name_size) {
   rl_list* list = rl_list_open(client, pattern, strlen(pattern), err);
-  rl_info* info;
+  rl_status status;
   int count = 0;
   if (!CHECK(list != NULL)) return -1;
-  while ((info = rl_list_next(list, err)) != NULL) {
+  CHECK(rl_list_info(list) == NULL);
+  while ((status = rl_list_next(list, err)) == RL_OK) {
+    const rl_info* info = rl_list_info(list);
     count++;
     CHECK_INT(RL_STATE_HELD, rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_STATE));
     CHECK(rl_info_text(info, RL_INFO_LOCK, 0, RL_INFO_NAME, name, name_size) > 0);
-    rl_info_free(info);
+    CHECK(rl_list_info(list) == info);
   }
-  CHECK_INT(RL_END, rl_error_status(err));
-  rl_list_close(list);
+  CHECK_INT(RL_END, status);
+  CHECK_INT(RL_END, rl_list_next(list, NULL));
+  CHECK(rl_list_info(list) == NULL);
+  rl_list_free(list);
   return count;
 }
 
@@ -79,13 +83,13 @@ static void list_outlives_its_client_and_refuses_nonsense(void) {
   CHECK_INT(RL_E_INVALID, rl_error_status(err));
   CHECK(rl_list_open(NULL, NULL, 0, err) == NULL);
   CHECK_INT(RL_E_INVALID, rl_error_status(err));
-  CHECK(rl_list_next(NULL, err) == NULL);
+  CHECK_INT(RL_E_INVALID, rl_list_next(NULL, err));
   CHECK_INT(RL_E_INVALID, rl_error_status(err));
   rl_client_close(client);
-  CHECK(rl_list_next(list, err) == NULL);
+  CHECK_INT(RL_E_CLOSED, rl_list_next(list, err));
   CHECK_INT(RL_E_CLOSED, rl_error_status(err));
-  rl_list_close(list);
-  rl_list_close(NULL);
+  CHECK(rl_list_info(list) == NULL);
+  rl_list_free(list);
 }
 
 static void drop_log(void) {

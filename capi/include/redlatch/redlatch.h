@@ -1089,25 +1089,33 @@ typedef struct rl_list rl_list;
  *
  * @param pattern  of names, as in SCAN: * ? [a-z] and \ before one of these; empty = all. At most
  *                 RL_MAX_NAME_BYTES.
- * @return the list, freed by rl_list_close(); or NULL: RL_E_INVALID  RL_E_FORKED  RL_E_NO_MEMORY
+ * @return the list, freed by rl_list_free(); or NULL: RL_E_INVALID  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: never.  Threads: any.  Since: 0.1.
  */
 RL_API rl_list *rl_list_open(rl_client *client, const char *pattern, size_t pattern_len,
                              rl_error *err);
 
 /**
- * Return the next lock of `list`.
+ * Go to the next lock of `list`. The row stays in the list: rl_list_info() shows it.
  *
- * @return what rl_inspect() says of it, freed by rl_info_free(); or NULL:
- *         RL_END  no more.
- *         otherwise as rl_inspect(), for one lock, which is passed over; the next call goes on.
- * Blocks: for each of the steps that find nothing, at most one command time limit.  Server: scripts
- * `list`, `inspect`.  Since: 0.1.
+ * @return RL_OK   there is a row.
+ *         RL_END  no more locks; the list has no row, and every further call answers the same.
+ *         otherwise as rl_inspect(). The list has no row. A lock that cannot be inspected is
+ *         skipped, so the next call continues behind it.
+ * Blocks: for each of the steps that find nothing, at most one command time limit.  Threads: one at
+ * a time.  Server: scripts `list`, `inspect`.  Since: 0.1.
  */
-RL_API rl_info *rl_list_next(rl_list *list, rl_error *err);
+RL_API rl_status rl_list_next(rl_list *list, rl_error *err);
 
-/** Free `list`. NULL does nothing. Since: 0.1. */
-RL_API void rl_list_close(rl_list *list);
+/**
+ * Return the row of `list`: what rl_inspect() says of the lock that rl_list_next() went to. It
+ * belongs to the list, and is valid until the next call of rl_list_next() or rl_list_free(); never
+ * free it. @return NULL: there is no row. Blocks: never. Threads: one at a time. Since: 0.1.
+ */
+RL_API const rl_info *rl_list_info(const rl_list *list);
+
+/** Free `list` and its row. NULL does nothing. Blocks: never. Since: 0.1. */
+RL_API void rl_list_free(rl_list *list);
 
 /**
  * Remove the lock `name`, whoever holds it, and hand it to the next waiter. The fence rises; the

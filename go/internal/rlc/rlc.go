@@ -194,8 +194,9 @@ extern swig_type_63 _wrap_info_number_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_
 extern swig_type_64 _wrap_info_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4, swig_type_65 arg5);
 extern void _wrap_info_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_list_open_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_66 arg2, uintptr_t arg3);
-extern uintptr_t _wrap_list_next_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
-extern void _wrap_list_close_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_intgo _wrap_list_next_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
+extern uintptr_t _wrap_list_info_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern void _wrap_list_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_force_release_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_67 arg2, swig_type_68 arg3, uintptr_t arg4);
 extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_69 arg1, uintptr_t arg2, uintptr_t arg3);
 extern swig_type_70 _wrap_log_next_rlc_9ba605168e95a9a7(swig_type_71 arg1);
@@ -1209,22 +1210,30 @@ func List_open(arg1 Client, arg2 string, arg3 Error) (_swig_ret List) {
 	return swig_r_1
 }
 
-func List_next(arg1 List, arg2 Error) (_swig_ret Info) {
-	var swig_r uintptr
+func List_next(arg1 List, arg2 Error) (_swig_ret int) {
+	var swig_r int
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	var _swig_i_1 uintptr
 	_swig_i_1 = uintptr(arg2)
-	swig_r = (uintptr)(C._wrap_list_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1)))
+	swig_r = (int)(C._wrap_list_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1)))
+	return swig_r
+}
+
+func List_info(arg1 List) (_swig_ret Info) {
+	var swig_r uintptr
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	swig_r = (uintptr)(C._wrap_list_info_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0)))
 	var swig_r_1 Info
 	swig_r_1 = Info(swig_r)
 	return swig_r_1
 }
 
-func List_close(arg1 List) {
+func List_free(arg1 List) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
-	C._wrap_list_close_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0))
+	C._wrap_list_free_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0))
 }
 
 func Force_release(arg1 Client, arg2 string, arg3 string, arg4 Error) (_swig_ret int) {

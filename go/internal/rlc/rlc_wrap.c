@@ -1635,27 +1635,40 @@ rl_list *_wrap_list_open_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ 
 }
 
 
-rl_info *_wrap_list_next_rlc_9ba605168e95a9a7(rl_list *_swig_go_0, rl_error *_swig_go_1) {
+intgo _wrap_list_next_rlc_9ba605168e95a9a7(rl_list *_swig_go_0, rl_error *_swig_go_1) {
   rl_list *arg1 = (rl_list *) 0 ;
   rl_error *arg2 = (rl_error *) 0 ;
-  rl_info *result = 0 ;
-  rl_info *_swig_go_result;
+  rl_status result;
+  intgo _swig_go_result;
   
   arg1 = *(rl_list **)&_swig_go_0; 
   arg2 = *(rl_error **)&_swig_go_1; 
   
-  result = (rl_info *)rl_list_next(arg1,arg2);
+  result = (rl_status)rl_list_next(arg1,arg2);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+rl_info *_wrap_list_info_rlc_9ba605168e95a9a7(rl_list *_swig_go_0) {
+  rl_list *arg1 = (rl_list *) 0 ;
+  rl_info *result = 0 ;
+  rl_info *_swig_go_result;
+  
+  arg1 = *(rl_list **)&_swig_go_0; 
+  
+  result = (rl_info *)rl_list_info((struct rl_list const *)arg1);
   *(rl_info **)&_swig_go_result = (rl_info *)result; 
   return _swig_go_result;
 }
 
 
-void _wrap_list_close_rlc_9ba605168e95a9a7(rl_list *_swig_go_0) {
+void _wrap_list_free_rlc_9ba605168e95a9a7(rl_list *_swig_go_0) {
   rl_list *arg1 = (rl_list *) 0 ;
   
   arg1 = *(rl_list **)&_swig_go_0; 
   
-  rl_list_close(arg1);
+  rl_list_free(arg1);
   
 }
 

@@ -176,12 +176,13 @@ class Client(Base[_core.Client]):
     def _read_list(locks: _core.List) -> Iterator[LockInfo]:
         while True:
             err = new_error()
-            info = _core.list_next(locks, err)
+            status = _core.list_next(locks, err)
             pass_on_log()
-            if info is None:
-                if _core.error_status(err) != Status.END:
-                    raise_of(err)
+            if status == Status.END:
                 return
+            raise_of(err)
+            info = _core.list_info(locks)
+            assert info is not None
             yield read_info(info)
 
     def _inspect(self, name: bytes) -> LockInfo:

@@ -150,22 +150,21 @@ static rl_status list_locks(struct call* call, rl_error* err) {
   size_t pattern_length;
   const char* pattern = text_of(call, "pattern", &pattern_length);
   rl_list* list = rl_list_open(client, pattern, pattern_length, err);
-  rl_info* info;
+  rl_status status = list == NULL ? rl_error_status(err) : RL_OK;
   char first[TEXT_SIZE] = "", last[TEXT_SIZE] = "", name[TEXT_SIZE];
   int count = 0;
-  while (list != NULL && (info = rl_list_next(list, err)) != NULL) {
-    rl_info_text(info, RL_INFO_LOCK, 0, RL_INFO_NAME, name, sizeof name);
+  while (status == RL_OK && (status = rl_list_next(list, err)) == RL_OK) {
+    rl_info_text(rl_list_info(list), RL_INFO_LOCK, 0, RL_INFO_NAME, name, sizeof name);
     if (count == 0 || strcmp(name, first) < 0) strcpy(first, name);
     if (count == 0 || strcmp(name, last) > 0) strcpy(last, name);
     count++;
-    rl_info_free(info);
   }
-  rl_list_close(list);
+  rl_list_free(list);
   add(call, " rows=%d first=", count);
   add_text(call, first, strlen(first));
   add(call, " last=");
   add_text(call, last, strlen(last));
-  return rl_error_status(err) == RL_END ? RL_OK : rl_error_status(err);
+  return status == RL_END ? RL_OK : status;
 }
 
 static rl_status list_statuses(struct call* call) {

@@ -1948,29 +1948,43 @@ SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_list_1open(JNIEnv 
 }
 
 
-SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_list_1next(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
-  jlong jresult = 0 ;
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_list_1next(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
+  jint jresult = 0 ;
   rl_list *arg1 = (rl_list *) 0 ;
   rl_error *arg2 = (rl_error *) 0 ;
-  rl_info *result = 0 ;
+  rl_status result;
   
   (void)jenv;
   (void)jcls;
   arg1 = *(rl_list **)&jarg1; 
   arg2 = *(rl_error **)&jarg2; 
-  result = (rl_info *)rl_list_next(arg1,arg2);
+  result = (rl_status)rl_list_next(arg1,arg2);
+  jresult = (jint)result; 
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_list_1info(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jlong jresult = 0 ;
+  rl_list *arg1 = (rl_list *) 0 ;
+  rl_info *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_list **)&jarg1; 
+  result = (rl_info *)rl_list_info((struct rl_list const *)arg1);
   *(rl_info **)&jresult = result; 
   return jresult;
 }
 
 
-SWIGEXPORT void JNICALL Java_io_redlatch_internal_rlc_RlcJNI_list_1close(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+SWIGEXPORT void JNICALL Java_io_redlatch_internal_rlc_RlcJNI_list_1free(JNIEnv *jenv, jclass jcls, jlong jarg1) {
   rl_list *arg1 = (rl_list *) 0 ;
   
   (void)jenv;
   (void)jcls;
   arg1 = *(rl_list **)&jarg1; 
-  rl_list_close(arg1);
+  rl_list_free(arg1);
 }
 
 

@@ -66,22 +66,26 @@ final class InfoReader {
   /** Frees `info`. */
   static LockInfo of(SWIGTYPE_p_rl_info info) {
     try {
-      Row lock = new Row(info, RlcConstants.RL_INFO_LOCK, 0);
-      return new LockInfo(
-          lock.bytes(RlcConstants.RL_INFO_NAME),
-          LockInfo.State.values()[(int) lock.number(RlcConstants.RL_INFO_STATE)],
-          lock.text(RlcConstants.RL_INFO_TYPE),
-          lock.remaining(),
-          lock.number(RlcConstants.RL_INFO_FENCE),
-          lock.bytes(RlcConstants.RL_INFO_OWNER),
-          lock.number(RlcConstants.RL_INFO_HOLDING),
-          lock.number(RlcConstants.RL_INFO_WAITING),
-          Instant.ofEpochMilli(lock.number(RlcConstants.RL_INFO_SERVER_MS)),
-          rows(info, RlcConstants.RL_INFO_HOLDER).map(Row::holder).toList(),
-          rows(info, RlcConstants.RL_INFO_WAITER).map(Row::waiter).toList());
+      return read(info);
     } finally {
       Rlc.info_free(info);
     }
+  }
+
+  static LockInfo read(SWIGTYPE_p_rl_info info) {
+    Row lock = new Row(info, RlcConstants.RL_INFO_LOCK, 0);
+    return new LockInfo(
+        lock.bytes(RlcConstants.RL_INFO_NAME),
+        LockInfo.State.values()[(int) lock.number(RlcConstants.RL_INFO_STATE)],
+        lock.text(RlcConstants.RL_INFO_TYPE),
+        lock.remaining(),
+        lock.number(RlcConstants.RL_INFO_FENCE),
+        lock.bytes(RlcConstants.RL_INFO_OWNER),
+        lock.number(RlcConstants.RL_INFO_HOLDING),
+        lock.number(RlcConstants.RL_INFO_WAITING),
+        Instant.ofEpochMilli(lock.number(RlcConstants.RL_INFO_SERVER_MS)),
+        rows(info, RlcConstants.RL_INFO_HOLDER).map(Row::holder).toList(),
+        rows(info, RlcConstants.RL_INFO_WAITER).map(Row::waiter).toList());
   }
 
   private static Stream<Row> rows(SWIGTYPE_p_rl_info info, int part) {

@@ -4,6 +4,7 @@ package io.redlatch;
 
 import io.redlatch.internal.rlc.Rlc;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_client;
+import io.redlatch.internal.rlc.SWIGTYPE_p_rl_info;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_list;
 import java.lang.ref.Reference;
 import java.util.Iterator;
@@ -22,7 +23,7 @@ final class LockIterator implements Iterator<LockInfo> {
     SWIGTYPE_p_rl_list opened =
         Errors.check("list", "", err -> Rlc.list_open(handle, pattern, err));
     this.list = opened;
-    Session.CLEANER.register(this, () -> Rlc.list_close(opened));
+    Session.CLEANER.register(this, () -> Rlc.list_free(opened));
   }
 
   @Override
@@ -36,8 +37,8 @@ final class LockIterator implements Iterator<LockInfo> {
 
   private @Nullable LockInfo find() {
     try {
-      return InfoReader.of(
-          Threads.blocking(() -> Errors.check("list", "", err -> Rlc.list_next(list, err))));
+      return Threads.blocking(
+          () -> InfoReader.read(Errors.check("list", "", err -> row(Rlc.list_next(list, err)))));
     } catch (RedlatchException failure) {
       if (failure.status() == Status.END) {
         return null;
@@ -46,6 +47,11 @@ final class LockIterator implements Iterator<LockInfo> {
     } finally {
       Reference.reachabilityFence(this);
     }
+  }
+
+  /** The row that is the list's, if there is one. */
+  private @Nullable SWIGTYPE_p_rl_info row(int status) {
+    return Status.of(status) == Status.OK ? Rlc.list_info(list) : null;
   }
 
   @Override

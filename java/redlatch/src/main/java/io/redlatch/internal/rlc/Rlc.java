@@ -384,13 +384,17 @@ public class Rlc implements RlcConstants {
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_list(cPtr, false);
   }
 
-  public static SWIGTYPE_p_rl_info list_next(SWIGTYPE_p_rl_list list, SWIGTYPE_p_rl_error err) {
-    long cPtr = RlcJNI.list_next(SWIGTYPE_p_rl_list.getCPtr(list), SWIGTYPE_p_rl_error.getCPtr(err));
+  public static int list_next(SWIGTYPE_p_rl_list list, SWIGTYPE_p_rl_error err) {
+    return RlcJNI.list_next(SWIGTYPE_p_rl_list.getCPtr(list), SWIGTYPE_p_rl_error.getCPtr(err));
+  }
+
+  public static SWIGTYPE_p_rl_info list_info(SWIGTYPE_p_rl_list list) {
+    long cPtr = RlcJNI.list_info(SWIGTYPE_p_rl_list.getCPtr(list));
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_info(cPtr, false);
   }
 
-  public static void list_close(SWIGTYPE_p_rl_list list) {
-    RlcJNI.list_close(SWIGTYPE_p_rl_list.getCPtr(list));
+  public static void list_free(SWIGTYPE_p_rl_list list) {
+    RlcJNI.list_free(SWIGTYPE_p_rl_list.getCPtr(list));
   }
 
   public static int force_release(SWIGTYPE_p_rl_client client, byte[] name, byte[] token, SWIGTYPE_p_rl_error err) {

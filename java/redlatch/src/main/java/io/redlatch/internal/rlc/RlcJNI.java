@@ -102,8 +102,9 @@ public class RlcJNI {
   public final static native long info_text(long jarg1, int jarg2, int jarg3, int jarg4, byte[] jarg5);
   public final static native void info_free(long jarg1);
   public final static native long list_open(long jarg1, byte[] jarg2, long jarg4);
-  public final static native long list_next(long jarg1, long jarg2);
-  public final static native void list_close(long jarg1);
+  public final static native int list_next(long jarg1, long jarg2);
+  public final static native long list_info(long jarg1);
+  public final static native void list_free(long jarg1);
   public final static native int force_release(long jarg1, byte[] jarg2, byte[] jarg4, long jarg6);
   public final static native long embedded_inspect(byte[] jarg1, long jarg3, long jarg4);
   public final static native long log_next(byte[] jarg1);
