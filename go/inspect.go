@@ -107,43 +107,43 @@ func (r row) time(field int) time.Time {
 }
 
 func (r row) remaining() time.Duration {
-	if left := r.number(rlc.RL_INFO_REMAINING_MS); left >= 0 {
+	if left := r.number(rlc.RL_FIELD_REMAINING_MS); left >= 0 {
 		return ms(left)
 	}
 	return Forever
 }
 
 func readInfo(handle rlc.Info) *Info {
-	lock := row{handle, rlc.RL_INFO_LOCK, 0}
+	lock := row{handle, rlc.RL_PART_LOCK, 0}
 	info := &Info{
-		Name:       lock.text(rlc.RL_INFO_NAME),
-		State:      LockState(lock.number(rlc.RL_INFO_STATE)),
-		Type:       lock.text(rlc.RL_INFO_TYPE),
+		Name:       lock.text(rlc.RL_FIELD_NAME),
+		State:      LockState(lock.number(rlc.RL_FIELD_STATE)),
+		Type:       lock.text(rlc.RL_FIELD_TYPE),
 		Remaining:  lock.remaining(),
-		Fence:      lock.number(rlc.RL_INFO_FENCE),
-		Owner:      lock.text(rlc.RL_INFO_OWNER),
-		Holding:    lock.number(rlc.RL_INFO_HOLDING),
-		Waiting:    lock.number(rlc.RL_INFO_WAITING),
-		ServerTime: lock.time(rlc.RL_INFO_SERVER_MS),
+		Fence:      lock.number(rlc.RL_FIELD_FENCE),
+		Owner:      lock.text(rlc.RL_FIELD_OWNER),
+		Holding:    lock.number(rlc.RL_FIELD_HOLDING),
+		Waiting:    lock.number(rlc.RL_FIELD_WAITING),
+		ServerTime: lock.time(rlc.RL_FIELD_SERVER_MS),
 	}
-	for i := 0; i < rlc.Info_count(handle, rlc.RL_INFO_HOLDER); i++ {
-		one := row{handle, rlc.RL_INFO_HOLDER, i}
+	for i := 0; i < rlc.Info_count(handle, rlc.RL_PART_HOLDER); i++ {
+		one := row{handle, rlc.RL_PART_HOLDER, i}
 		info.Holders = append(info.Holders, Holder{
-			Token:     one.text(rlc.RL_INFO_TOKEN),
-			Who:       one.text(rlc.RL_INFO_WHO),
-			Label:     one.text(rlc.RL_INFO_LABEL),
-			Mode:      Mode(one.number(rlc.RL_INFO_MODE)),
-			Since:     one.time(rlc.RL_INFO_SINCE_MS),
+			Token:     one.text(rlc.RL_FIELD_TOKEN),
+			Who:       one.text(rlc.RL_FIELD_WHO),
+			Label:     one.text(rlc.RL_FIELD_LABEL),
+			Mode:      Mode(one.number(rlc.RL_FIELD_MODE)),
+			Since:     one.time(rlc.RL_FIELD_SINCE_MS),
 			Remaining: one.remaining(),
 		})
 	}
-	for i := 0; i < rlc.Info_count(handle, rlc.RL_INFO_WAITER); i++ {
-		one := row{handle, rlc.RL_INFO_WAITER, i}
+	for i := 0; i < rlc.Info_count(handle, rlc.RL_PART_WAITER); i++ {
+		one := row{handle, rlc.RL_PART_WAITER, i}
 		info.Waiters = append(info.Waiters, Waiter{
-			Token: one.text(rlc.RL_INFO_TOKEN),
-			Who:   one.text(rlc.RL_INFO_WHO),
-			Mode:  Mode(one.number(rlc.RL_INFO_MODE)),
-			Since: one.time(rlc.RL_INFO_SINCE_MS),
+			Token: one.text(rlc.RL_FIELD_TOKEN),
+			Who:   one.text(rlc.RL_FIELD_WHO),
+			Mode:  Mode(one.number(rlc.RL_FIELD_MODE)),
+			Since: one.time(rlc.RL_FIELD_SINCE_MS),
 		})
 	}
 	return info

@@ -2,7 +2,9 @@
 // Copyright The redlatch authors
 //
 // Inspection, listing and forced release.
+#include <algorithm>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "base/limits.h"
@@ -41,21 +43,62 @@ struct rl_info {
 
 namespace {
 
+constexpr uint32_t parts(int32_t one, int32_t other = 0) { return (1U << one) | (1U << other); }
+
+struct Field {
+  int32_t number;
+  uint32_t parts;  // a bit for each part that has it
+};
+
+constexpr Field kNumbers[] = {
+    {RL_FIELD_STATE, parts(RL_PART_LOCK)},
+    {RL_FIELD_REMAINING_MS, parts(RL_PART_LOCK, RL_PART_HOLDER)},
+    {RL_FIELD_FENCE, parts(RL_PART_LOCK)},
+    {RL_FIELD_WAITING, parts(RL_PART_LOCK)},
+    {RL_FIELD_SERVER_MS, parts(RL_PART_LOCK)},
+    {RL_FIELD_SINCE_MS, parts(RL_PART_HOLDER, RL_PART_WAITER)},
+    {RL_FIELD_HOLDING, parts(RL_PART_LOCK)},
+    {RL_FIELD_MODE, parts(RL_PART_HOLDER, RL_PART_WAITER)},
+    {RL_FIELD_PID, parts(RL_PART_SERVER)},
+    {RL_FIELD_CLIENT_COUNT, parts(RL_PART_SERVER)},
+    {RL_FIELD_LOCK_COUNT, parts(RL_PART_SERVER)},
+};
+
+constexpr Field kTexts[] = {
+    {RL_FIELD_TYPE, parts(RL_PART_LOCK)},
+    {RL_FIELD_NAME, parts(RL_PART_LOCK)},
+    {RL_FIELD_OWNER, parts(RL_PART_LOCK)},
+    {RL_FIELD_TOKEN, parts(RL_PART_HOLDER, RL_PART_WAITER)},
+    {RL_FIELD_WHO, parts(RL_PART_HOLDER, RL_PART_WAITER)},
+    {RL_FIELD_LABEL, parts(RL_PART_HOLDER)},
+    {RL_FIELD_FOLDER, parts(RL_PART_SERVER)},
+    {RL_FIELD_VERSION, parts(RL_PART_SERVER)},
+};
+
+// Whether row `index` of `part` exists and has `field`, which is one of `fields`.
+bool has(const rl_info *info, int32_t part, int32_t index, int32_t field,
+         std::span<const Field> fields) {
+  if (info == nullptr || !info->has_row(part, index)) return false;
+  return std::any_of(fields.begin(), fields.end(), [&](const Field &known) {
+    return known.number == field && (known.parts & (1U << part)) != 0;
+  });
+}
+
 int64_t lock_number(const rl_info &info, int32_t field) {
   switch (field) {
-    case RL_INFO_STATE:
+    case RL_FIELD_STATE:
       return info.state();
-    case RL_INFO_REMAINING_MS:
+    case RL_FIELD_REMAINING_MS:
       return info.state() == RL_STATE_FREE ? 0 : info.data.pttl_ms;
-    case RL_INFO_FENCE:
+    case RL_FIELD_FENCE:
       return info.data.fence;
-    case RL_INFO_WAITING:
+    case RL_FIELD_WAITING:
       return info.data.waiter_count;
-    case RL_INFO_SERVER_MS:
+    case RL_FIELD_SERVER_MS:
       return info.data.server_ms;
-    case RL_INFO_HOLDING:
+    case RL_FIELD_HOLDING:
       if (info.is_shared()) return info.data.holder_count;
-      return rl_info_count(&info, RL_INFO_HOLDER);
+      return rl_info_count(&info, RL_PART_HOLDER);
     default:
       return 0;
   }
@@ -63,12 +106,12 @@ int64_t lock_number(const rl_info &info, int32_t field) {
 
 int64_t holder_number(const rl_info &info, size_t index, int32_t field) {
   switch (field) {
-    case RL_INFO_REMAINING_MS:
+    case RL_FIELD_REMAINING_MS:
       if (info.is_shared()) return info.data.holders[index].expiry_ms - info.data.server_ms;
       return info.data.pttl_ms;
-    case RL_INFO_SINCE_MS:
+    case RL_FIELD_SINCE_MS:
       return info.since_ms();
-    case RL_INFO_MODE:
+    case RL_FIELD_MODE:
       return info.is_read() ? RL_MODE_READ : RL_MODE_WRITE;
     default:
       return 0;
@@ -76,8 +119,7 @@ int64_t holder_number(const rl_info &info, size_t index, int32_t field) {
 }
 
 int64_t waiter_number(const runtime::Info::Waiter &waiter, int32_t field) {
-  if (field == RL_INFO_SINCE_MS) return waiter.since_ms;
-  if (field != RL_INFO_MODE) return 0;
+  if (field == RL_FIELD_SINCE_MS) return waiter.since_ms;
   return waiter.mode == runtime::Mode::kRead      ? RL_MODE_READ
          : waiter.mode == runtime::Mode::kUpgrade ? RL_MODE_UPGRADE
                                                   : RL_MODE_WRITE;
@@ -85,11 +127,11 @@ int64_t waiter_number(const runtime::Info::Waiter &waiter, int32_t field) {
 
 int64_t server_number(const rl_info &info, int32_t field) {
   switch (field) {
-    case RL_INFO_PID:
+    case RL_FIELD_PID:
       return info.server.pid;
-    case RL_INFO_CLIENT_COUNT:
+    case RL_FIELD_CLIENT_COUNT:
       return info.server.client_count;
-    case RL_INFO_LOCK_COUNT:
+    case RL_FIELD_LOCK_COUNT:
       return info.server.lock_count;
     default:
       return 0;
@@ -97,19 +139,28 @@ int64_t server_number(const rl_info &info, int32_t field) {
 }
 
 std::string_view server_text(const rl_info &info, int32_t field) {
-  if (field == RL_INFO_FOLDER) return info.server.folder;
-  return field == RL_INFO_VERSION ? std::string_view(info.server.version) : std::string_view();
+  return field == RL_FIELD_FOLDER ? info.server.folder : info.server.version;
+}
+
+std::string_view lock_text(const rl_info &info, int32_t field) {
+  if (field == RL_FIELD_TYPE) return info.data.type;
+  if (field == RL_FIELD_NAME) return info.name;
+  return info.data.hold_count > 0 ? std::string_view(info.data.value) : std::string_view();
+}
+
+std::string_view waiter_text(const runtime::Info::Waiter &waiter, int32_t field) {
+  return field == RL_FIELD_TOKEN ? waiter.token : waiter.who;
 }
 
 std::string_view holder_text(const rl_info &info, size_t index, int32_t field) {
   switch (field) {
-    case RL_INFO_TOKEN:
+    case RL_FIELD_TOKEN:
       if (info.is_shared()) return info.data.holders[index].token;
       return info.data.value;
-    case RL_INFO_WHO:
+    case RL_FIELD_WHO:
       if (info.is_shared()) return info.data.holders[index].who;
       return info.data.who;
-    case RL_INFO_LABEL:
+    case RL_FIELD_LABEL:
       return info.data.label;
     default:
       return {};
@@ -225,46 +276,42 @@ void rl_list_free(rl_list *list) { delete list; }
 
 int32_t rl_info_count(const rl_info *info, int32_t part) {
   if (info == nullptr) return 0;
-  if (info->is_of_server) return part == RL_INFO_SERVER ? 1 : 0;
+  if (info->is_of_server) return part == RL_PART_SERVER ? 1 : 0;
   const int32_t state = info->state();
-  if (part == RL_INFO_LOCK) return 1;
-  if (part == RL_INFO_HOLDER && info->is_shared()) {
+  if (part == RL_PART_LOCK) return 1;
+  if (part == RL_PART_HOLDER && info->is_shared()) {
     return static_cast<int32_t>(info->data.holders.size());
   }
-  if (part == RL_INFO_HOLDER) return state == RL_STATE_HELD || state == RL_STATE_FOREIGN ? 1 : 0;
-  if (part == RL_INFO_WAITER) return static_cast<int32_t>(info->data.waiters.size());
+  if (part == RL_PART_HOLDER) return state == RL_STATE_HELD || state == RL_STATE_FOREIGN ? 1 : 0;
+  if (part == RL_PART_WAITER) return static_cast<int32_t>(info->data.waiters.size());
   return 0;
 }
 
+int32_t rl_info_has(const rl_info *info, int32_t part, int32_t index, int32_t field) {
+  return has(info, part, index, field, kNumbers) || has(info, part, index, field, kTexts) ? 1 : 0;
+}
+
 int64_t rl_info_number(const rl_info *info, int32_t part, int32_t index, int32_t field) {
-  if (info == nullptr || !info->has_row(part, index)) return 0;
-  if (part == RL_INFO_LOCK) return lock_number(*info, field);
-  if (part == RL_INFO_SERVER) return server_number(*info, field);
+  if (!has(info, part, index, field, kNumbers)) return RL_NO_NUMBER;
+  if (part == RL_PART_LOCK) return lock_number(*info, field);
+  if (part == RL_PART_SERVER) return server_number(*info, field);
   const auto row = static_cast<size_t>(index);
-  if (part == RL_INFO_HOLDER) return holder_number(*info, row, field);
+  if (part == RL_PART_HOLDER) return holder_number(*info, row, field);
   return waiter_number(info->data.waiters[row], field);
 }
 
 size_t rl_info_text(const rl_info *info, int32_t part, int32_t index, int32_t field, char *buffer,
                     size_t buffer_size) {
-  std::string_view text;
-  if (info != nullptr && info->has_row(part, index)) {
-    if (part == RL_INFO_LOCK && field == RL_INFO_TYPE) text = info->data.type;
-    if (part == RL_INFO_LOCK && field == RL_INFO_NAME) text = info->name;
-    if (part == RL_INFO_LOCK && field == RL_INFO_OWNER && info->data.hold_count > 0) {
-      text = info->data.value;
-    }
-    if (part == RL_INFO_HOLDER) {
-      text = holder_text(*info, static_cast<size_t>(index), field);
-    }
-    if (part == RL_INFO_SERVER) text = server_text(*info, field);
-    if (part == RL_INFO_WAITER && field == RL_INFO_TOKEN) {
-      text = info->data.waiters[static_cast<size_t>(index)].token;
-    }
-    if (part == RL_INFO_WAITER && field == RL_INFO_WHO) {
-      text = info->data.waiters[static_cast<size_t>(index)].who;
-    }
+  if (!has(info, part, index, field, kTexts)) {
+    copy_out({}, buffer, buffer_size);
+    return RL_NO_TEXT;
   }
+  const auto row = static_cast<size_t>(index);
+  std::string_view text;
+  if (part == RL_PART_LOCK) text = lock_text(*info, field);
+  if (part == RL_PART_HOLDER) text = holder_text(*info, row, field);
+  if (part == RL_PART_WAITER) text = waiter_text(info->data.waiters[row], field);
+  if (part == RL_PART_SERVER) text = server_text(*info, field);
   return copy_out(text, buffer, buffer_size);
 }
 

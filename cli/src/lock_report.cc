@@ -222,30 +222,30 @@ std::string report_line(const char* title, const std::string& text) {
 }
 
 LockReport::LockReport(const rl_info* info)
-    : name(text_field(info, RL_INFO_LOCK, 0, RL_INFO_NAME)),
-      type(text_field(info, RL_INFO_LOCK, 0, RL_INFO_TYPE)),
-      state(rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_STATE)),
-      remaining_ms(rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_REMAINING_MS)),
-      fence(rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_FENCE)),
-      holding_count(rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_HOLDING)),
-      waiting_count(rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_WAITING)),
-      server_ms(rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_SERVER_MS)) {
-  for (std::int32_t i = 0; i < rl_info_count(info, RL_INFO_HOLDER); ++i) {
+    : name(text_field(info, RL_PART_LOCK, 0, RL_FIELD_NAME)),
+      type(text_field(info, RL_PART_LOCK, 0, RL_FIELD_TYPE)),
+      state(rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_STATE)),
+      remaining_ms(rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_REMAINING_MS)),
+      fence(rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_FENCE)),
+      holding_count(rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_HOLDING)),
+      waiting_count(rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_WAITING)),
+      server_ms(rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_SERVER_MS)) {
+  for (std::int32_t i = 0; i < rl_info_count(info, RL_PART_HOLDER); ++i) {
     holders.push_back(
-        {.token = text_field(info, RL_INFO_HOLDER, i, RL_INFO_TOKEN),
-         .who = text_field(info, RL_INFO_HOLDER, i, RL_INFO_WHO),
-         .label = text_field(info, RL_INFO_HOLDER, i, RL_INFO_LABEL),
-         .mode = rl_info_number(info, RL_INFO_HOLDER, i, RL_INFO_MODE),
-         .since_ms = rl_info_number(info, RL_INFO_HOLDER, i, RL_INFO_SINCE_MS),
-         .remaining_ms = rl_info_number(info, RL_INFO_HOLDER, i, RL_INFO_REMAINING_MS)});
+        {.token = text_field(info, RL_PART_HOLDER, i, RL_FIELD_TOKEN),
+         .who = text_field(info, RL_PART_HOLDER, i, RL_FIELD_WHO),
+         .label = text_field(info, RL_PART_HOLDER, i, RL_FIELD_LABEL),
+         .mode = rl_info_number(info, RL_PART_HOLDER, i, RL_FIELD_MODE),
+         .since_ms = rl_info_number(info, RL_PART_HOLDER, i, RL_FIELD_SINCE_MS),
+         .remaining_ms = rl_info_number(info, RL_PART_HOLDER, i, RL_FIELD_REMAINING_MS)});
   }
-  for (std::int32_t i = 0; i < rl_info_count(info, RL_INFO_WAITER); ++i) {
-    waiters.push_back({.token = text_field(info, RL_INFO_WAITER, i, RL_INFO_TOKEN),
-                       .who = text_field(info, RL_INFO_WAITER, i, RL_INFO_WHO),
-                       .mode = rl_info_number(info, RL_INFO_WAITER, i, RL_INFO_MODE),
-                       .since_ms = rl_info_number(info, RL_INFO_WAITER, i, RL_INFO_SINCE_MS)});
+  for (std::int32_t i = 0; i < rl_info_count(info, RL_PART_WAITER); ++i) {
+    waiters.push_back({.token = text_field(info, RL_PART_WAITER, i, RL_FIELD_TOKEN),
+                       .who = text_field(info, RL_PART_WAITER, i, RL_FIELD_WHO),
+                       .mode = rl_info_number(info, RL_PART_WAITER, i, RL_FIELD_MODE),
+                       .since_ms = rl_info_number(info, RL_PART_WAITER, i, RL_FIELD_SINCE_MS)});
   }
-  owner = text_field(info, RL_INFO_LOCK, 0, RL_INFO_OWNER);
+  owner = text_field(info, RL_PART_LOCK, 0, RL_FIELD_OWNER);
   // A holder without a named owner: a mutex, in the other format, or that of another library.
   if (!holders.empty() && owner == holders.front().token) owner.clear();
 }

@@ -34,34 +34,34 @@ std::string embedded_url(const Arguments& arguments) {
 
 std::string text_field(const rl_info* info, std::int32_t field) {
   return read_text([&](char* buffer, std::size_t size) {
-    return rl_info_text(info, RL_INFO_SERVER, 0, field, buffer, size);
+    return rl_info_text(info, RL_PART_SERVER, 0, field, buffer, size);
   });
 }
 
 std::int64_t number_field(const rl_info* info, std::int32_t field) {
-  return rl_info_number(info, RL_INFO_SERVER, 0, field);
+  return rl_info_number(info, RL_PART_SERVER, 0, field);
 }
 
 std::string server_table(const rl_info* info, bool is_running) {
-  std::string out = "folder    " + escaped(text_field(info, RL_INFO_FOLDER)) + "\n";
+  std::string out = "folder    " + escaped(text_field(info, RL_FIELD_FOLDER)) + "\n";
   out += std::string("state     ") + (is_running ? "running" : "not running") +
          " (locks of this host only)\n";
   if (!is_running) return out;
-  out += "version   " + escaped(text_field(info, RL_INFO_VERSION)) + "\n";
-  out += "pid       " + std::to_string(number_field(info, RL_INFO_PID)) + "\n";
-  out += "clients   " + std::to_string(number_field(info, RL_INFO_CLIENT_COUNT)) + "\n";
-  return out + "locks     " + std::to_string(number_field(info, RL_INFO_LOCK_COUNT)) + "\n";
+  out += "version   " + escaped(text_field(info, RL_FIELD_VERSION)) + "\n";
+  out += "pid       " + std::to_string(number_field(info, RL_FIELD_PID)) + "\n";
+  out += "clients   " + std::to_string(number_field(info, RL_FIELD_CLIENT_COUNT)) + "\n";
+  return out + "locks     " + std::to_string(number_field(info, RL_FIELD_LOCK_COUNT)) + "\n";
 }
 
 std::string server_json(const rl_info* info, bool is_running) {
   JsonObject object;
-  object.number("schema", 1).text("folder", text_field(info, RL_INFO_FOLDER));
+  object.number("schema", 1).text("folder", text_field(info, RL_FIELD_FOLDER));
   object.text("state", is_running ? "running" : "not_running");
   if (is_running) {
-    object.text("version", text_field(info, RL_INFO_VERSION));
-    object.number("pid", number_field(info, RL_INFO_PID));
-    object.number("clients", number_field(info, RL_INFO_CLIENT_COUNT));
-    object.number("locks", number_field(info, RL_INFO_LOCK_COUNT));
+    object.text("version", text_field(info, RL_FIELD_VERSION));
+    object.number("pid", number_field(info, RL_FIELD_PID));
+    object.number("clients", number_field(info, RL_FIELD_CLIENT_COUNT));
+    object.number("locks", number_field(info, RL_FIELD_LOCK_COUNT));
   }
   return object.done() + "\n";
 }
@@ -74,7 +74,7 @@ int show(const std::string& url, Output output) {
     throw Failure{exit_code_of(rl_error_status(error.get())),
                   escaped(rl_error_message(error.get()))};
   }
-  const bool is_running = rl_info_number(info.get(), RL_INFO_SERVER, 0, RL_INFO_PID) > 0;
+  const bool is_running = rl_info_number(info.get(), RL_PART_SERVER, 0, RL_FIELD_PID) > 0;
   const bool is_json = output == Output::kJson || output == Output::kJsonLines;
   write_output(is_json ? server_json(info.get(), is_running)
                        : server_table(info.get(), is_running));

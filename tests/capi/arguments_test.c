@@ -428,9 +428,11 @@ static void leases_of_a_redlock(void) {
 
 static void check_no_such_field(const rl_info* info, int32_t part, int32_t index, int32_t field) {
   char buffer[4] = "xxx";
-  CHECK_INT(0, rl_info_number(info, part, index, field));
-  CHECK_INT(0, rl_info_text(info, part, index, field, buffer, sizeof buffer));
-  CHECK_INT(0, rl_info_text(info, part, index, field, NULL, 0));
+  CHECK_INT(0, rl_info_has(info, part, index, field));
+  CHECK_INT(RL_NO_NUMBER, rl_info_number(info, part, index, field));
+  CHECK(rl_info_text(info, part, index, field, buffer, sizeof buffer) == RL_NO_TEXT);
+  CHECK_INT(0, buffer[0]);
+  CHECK(rl_info_text(info, part, index, field, NULL, 0) == RL_NO_TEXT);
 }
 
 static void looking_and_operating(void) {
@@ -441,19 +443,26 @@ static void looking_and_operating(void) {
   REQUIRE(info != NULL);
   for (i = 0; i < TEST_COUNT(nonsense); ++i) {
     CHECK_INT(0, rl_info_count(info, nonsense[i]));
-    check_no_such_field(info, nonsense[i], 0, RL_INFO_STATE);
-    if (nonsense[i] != 0) check_no_such_field(info, RL_INFO_LOCK, nonsense[i], RL_INFO_NAME);
+    check_no_such_field(info, nonsense[i], 0, RL_FIELD_STATE);
+    if (nonsense[i] != 0) check_no_such_field(info, RL_PART_LOCK, nonsense[i], RL_FIELD_NAME);
   }
-  check_no_such_field(info, RL_INFO_LOCK, 0, 0);
-  check_no_such_field(info, RL_INFO_LOCK, 0, 12);
-  check_no_such_field(info, RL_INFO_LOCK, 0, INT32_MIN);
-  check_no_such_field(info, RL_INFO_LOCK, 0, RL_INFO_TOKEN);
-  check_no_such_field(info, RL_INFO_HOLDER, 0, RL_INFO_TOKEN);
-  check_no_such_field(NULL, RL_INFO_LOCK, 0, RL_INFO_NAME);
-  CHECK_INT(0, rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_NAME));
-  CHECK_INT(0, rl_info_text(info, RL_INFO_LOCK, 0, RL_INFO_SERVER_MS, NULL, 0));
-  CHECK_INT(4, rl_info_text(info, RL_INFO_LOCK, 0, RL_INFO_NAME, NULL, 99));
-  CHECK_INT(0, rl_info_count(NULL, RL_INFO_LOCK));
+  check_no_such_field(info, RL_PART_LOCK, 0, 0);
+  check_no_such_field(info, RL_PART_LOCK, 0, 12);
+  check_no_such_field(info, RL_PART_LOCK, 0, INT32_MIN);
+  check_no_such_field(info, RL_PART_LOCK, 0, RL_FIELD_TOKEN);
+  check_no_such_field(info, RL_PART_HOLDER, 0, RL_FIELD_TOKEN);
+  check_no_such_field(NULL, RL_PART_LOCK, 0, RL_FIELD_NAME);
+  check_no_such_field(info, RL_PART_LOCK, 1, RL_FIELD_NAME);
+  check_no_such_field(info, RL_PART_LOCK, 0, RL_PART_HOLDER);
+  check_no_such_field(info, RL_FIELD_STATE, 0, RL_FIELD_STATE);
+  check_no_such_field(info, RL_PART_SERVER, 0, RL_FIELD_PID);
+  CHECK_INT(1, rl_info_has(info, RL_PART_LOCK, 0, RL_FIELD_NAME));
+  CHECK_INT(RL_NO_NUMBER, rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_NAME));
+  CHECK_INT(1, rl_info_has(info, RL_PART_LOCK, 0, RL_FIELD_SERVER_MS));
+  CHECK(rl_info_text(info, RL_PART_LOCK, 0, RL_FIELD_SERVER_MS, NULL, 0) == RL_NO_TEXT);
+  CHECK_INT(0, rl_info_text(info, RL_PART_LOCK, 0, RL_FIELD_OWNER, NULL, 0));
+  CHECK_INT(4, rl_info_text(info, RL_PART_LOCK, 0, RL_FIELD_NAME, NULL, 99));
+  CHECK_INT(0, rl_info_count(NULL, RL_PART_LOCK));
   rl_info_free(info);
   rl_info_free(NULL);
   NO_HANDLE(rl_inspect(NULL, TEXT("x"), err));

@@ -32,9 +32,9 @@ static int entry_count(const char* path) {
 
 static int64_t server_field(int32_t field) {
   rl_info* info = rl_embedded_inspect(g_url, strlen(g_url), NULL, NULL);
-  const int64_t value = rl_info_number(info, RL_INFO_SERVER, 0, field);
-  CHECK_INT(info != NULL, rl_info_count(info, RL_INFO_SERVER));
-  CHECK_INT(0, rl_info_count(info, RL_INFO_LOCK));
+  const int64_t value = rl_info_number(info, RL_PART_SERVER, 0, field);
+  CHECK_INT(info != NULL, rl_info_count(info, RL_PART_SERVER));
+  CHECK_INT(0, rl_info_count(info, RL_PART_LOCK));
   rl_info_free(info);
   return value;
 }
@@ -44,15 +44,15 @@ static void use_it(void) {
   rl_client* client = rl_client_open(g_url, strlen(g_url), NULL, err);
   rl_lease* lease = rl_acquire(client, TEXT("a"), 20000, NULL, err);
   if (!CHECK(lease != NULL)) printf("%s\n", rl_error_message(err));
-  CHECK_INT(1, server_field(RL_INFO_LOCK_COUNT));
-  CHECK(server_field(RL_INFO_PID) > 0);
+  CHECK_INT(1, server_field(RL_FIELD_LOCK_COUNT));
+  CHECK(server_field(RL_FIELD_PID) > 0);
   rl_release(lease, err);
   rl_lease_free(lease);
   rl_client_close(client);
   rl_error_free(err);
 }
 
-static void end_it(void) { EVENTUALLY(server_field(RL_INFO_PID) == 0, 60000); }
+static void end_it(void) { EVENTUALLY(server_field(RL_FIELD_PID) == 0, 60000); }
 
 static void a_host_is_left_as_it_was(void) {
   int fd_count;
@@ -97,7 +97,7 @@ static void a_host_may_collect_all_children(void) {
 static void a_client_that_never_used_it_starts_nothing(void) {
   rl_client* client = rl_client_open(g_url, strlen(g_url), NULL, NULL);
   CHECK(client != NULL);
-  CHECK_INT(0, server_field(RL_INFO_PID));
+  CHECK_INT(0, server_field(RL_FIELD_PID));
   rl_client_close(client);
 }
 

@@ -245,7 +245,7 @@ static void freed_handles_give_back_what_they_hold(void) {
 
 static int64_t waiting_count(const char* name) {
   rl_info* info = rl_inspect(other, name, strlen(name), NULL);
-  const int64_t count = rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_WAITING);
+  const int64_t count = rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_WAITING);
   rl_info_free(info);
   return count;
 }

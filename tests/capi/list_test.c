@@ -37,8 +37,8 @@ static int listed(rl_client* client, const char* pattern, char* name, size_t nam
   while ((status = rl_list_next(list, err)) == RL_OK) {
     const rl_info* info = rl_list_info(list);
     count++;
-    CHECK_INT(RL_STATE_HELD, rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_STATE));
-    CHECK(rl_info_text(info, RL_INFO_LOCK, 0, RL_INFO_NAME, name, name_size) > 0);
+    CHECK_INT(RL_STATE_HELD, rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_STATE));
+    CHECK(rl_info_text(info, RL_PART_LOCK, 0, RL_FIELD_NAME, name, name_size) > 0);
     CHECK(rl_list_info(list) == info);
   }
   CHECK_INT(RL_END, status);

@@ -72,7 +72,7 @@ static void use_lease(rl_client* client, rl_lease* lease) {
   rl_info* info = rl_inspect(client, TEXT("blocking"), NULL);
   rl_request* extension;
   char text[40];
-  if (info != NULL) rl_info_text(info, RL_INFO_HOLDER, 0, RL_INFO_TOKEN, text, sizeof text);
+  if (info != NULL) rl_info_text(info, RL_PART_HOLDER, 0, RL_FIELD_TOKEN, text, sizeof text);
   rl_info_free(info);
   check_honest(rl_extend(lease, TTL_MS, NULL), "extend");
   extension = rl_extend_start(lease, TTL_MS);

@@ -145,8 +145,8 @@ static void* use_own_name(void* argument) {
     if (!CHECK(lease != NULL)) break;
     info = rl_inspect(self->client, self->name, strlen(self->name), NULL);
     rl_lease_token(lease, token, sizeof token);
-    rl_info_text(info, RL_INFO_HOLDER, 0, RL_INFO_TOKEN, holder, sizeof holder);
-    CHECK_INT(1, rl_info_count(info, RL_INFO_HOLDER));
+    rl_info_text(info, RL_PART_HOLDER, 0, RL_FIELD_TOKEN, holder, sizeof holder);
+    CHECK_INT(1, rl_info_count(info, RL_PART_HOLDER));
     CHECK_INT(0, strcmp(token, holder));
     rl_info_free(info);
     give_back(lease);

@@ -537,10 +537,10 @@ rl_status recorded_force_release(rl_client *client, const char *name, size_t nam
 rl_info *recorded_inspect(rl_client *client, const char *name, size_t name_len, rl_error *err) {
   char encoded[NAME_SIZE], tokens[WAITER_COUNT * (TOKEN_SIZE / 2 + 1) + 1] = "", token[TOKEN_SIZE];
   rl_info *info = rl_inspect(client, name, name_len, err);
-  const int32_t count = rl_info_count(info, RL_INFO_WAITER);
+  const int32_t count = rl_info_count(info, RL_PART_WAITER);
   if (!is_on() || count == 0) return info;
   for (int32_t i = 0; i < count && i < WAITER_COUNT; i++) {
-    rl_info_text(info, RL_INFO_WAITER, i, RL_INFO_TOKEN, token, TOKEN_SIZE / 2 + 1);
+    rl_info_text(info, RL_PART_WAITER, i, RL_FIELD_TOKEN, token, TOKEN_SIZE / 2 + 1);
     strcat(strcat(tokens, *tokens == '\0' ? "" : ","), token);
   }
   put("queue %d %lld name=%s tokens=%s\n", (int)getpid(), (long long)now_ns(),

@@ -181,8 +181,7 @@ static void do_look(struct call *call) {
 }
 
 static void do_wait_lost(struct call *call) {
-  const int32_t state =
-      rl_lease_wait_lost(leases[slot(call, "lease")], number(call, "wait", 0));
+  const int32_t state = rl_lease_wait_lost(leases[slot(call, "lease")], number(call, "wait", 0));
   say_status(call, state < 0 ? state : RL_OK);
   say_number(call, "state", state);
 }
@@ -194,14 +193,14 @@ static void do_inspect(struct call *call) {
   rl_info *info = rl_inspect(clients[slot(call, "client")], text(call, "name"),
                              text_size(call, "name"), call->err);
   say_result(call);
-  say_number(call, "state", rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_STATE));
-  say_number(call, "waiting", rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_WAITING));
-  say_number(call, "fence", rl_info_number(info, RL_INFO_LOCK, 0, RL_INFO_FENCE));
-  rl_info_text(info, RL_INFO_LOCK, 0, RL_INFO_TYPE, buffer, sizeof buffer);
+  say_number(call, "state", rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_STATE));
+  say_number(call, "waiting", rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_WAITING));
+  say_number(call, "fence", rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_FENCE));
+  rl_info_text(info, RL_PART_LOCK, 0, RL_FIELD_TYPE, buffer, sizeof buffer);
   say(call, "type", buffer);
-  rl_info_text(info, RL_INFO_HOLDER, 0, RL_INFO_TOKEN, buffer, sizeof buffer);
+  rl_info_text(info, RL_PART_HOLDER, 0, RL_FIELD_TOKEN, buffer, sizeof buffer);
   say(call, "holder", buffer);
-  rl_info_text(info, RL_INFO_HOLDER, 0, RL_INFO_LABEL, buffer, sizeof buffer);
+  rl_info_text(info, RL_PART_HOLDER, 0, RL_FIELD_LABEL, buffer, sizeof buffer);
   say(call, "label", buffer);
   rl_info_free(info);
 }

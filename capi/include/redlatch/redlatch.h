@@ -842,8 +842,8 @@ enum {
 RL_API int32_t rl_lease_mode(const rl_lease *lease);
 
 /**
- * Write the name of the lock, any bytes, into `buffer`. @return its full length; 0 for NULL. Blocks:
- * never. Threads: any. Fork: works in a child. Since: 0.1.
+ * Write the name of the lock, any bytes, into `buffer`. @return its full length; 0 for NULL.
+ * Blocks: never. Threads: any. Since: 0.1.
  */
 RL_API size_t rl_lease_name(const rl_lease *lease, char *buffer, size_t buffer_size);
 
@@ -1010,53 +1010,60 @@ RL_API void rl_queue_free(rl_queue *queue);
 /** What is known about one lock, or one embedded server, at one moment. One thread at a time. */
 typedef struct rl_info rl_info;
 
-/** Parts of an rl_info; each is a number of rows. */
+/** Parts of an rl_info; each is a number of rows. No part has the number of a field. */
 enum {
-  RL_INFO_LOCK = 1,   /**< One row: the lock. */
-  RL_INFO_HOLDER = 2, /**< A row for each holder: a reader, or a hold of an owner; at most 256. */
-  RL_INFO_WAITER = 3, /**< A row for each waiter, first in line first; at most 256. */
-  RL_INFO_SERVER = 4  /**< One row: the server, of rl_embedded_inspect(), which has no other. */
+  RL_PART_LOCK = 1,   /**< One row: the lock. */
+  RL_PART_HOLDER = 2, /**< A row for each holder: a reader, or a hold of an owner; at most 256. */
+  RL_PART_WAITER = 3, /**< A row for each waiter, in the order of the queue; at most 256. */
+  RL_PART_SERVER = 4  /**< One row: the server, of rl_embedded_inspect(), which has no other. */
 };
 
-/** States in the field RL_INFO_STATE. */
+/** States in the field RL_FIELD_STATE. */
 enum {
   RL_STATE_FREE = 0,    /**< Nobody holds it. */
   RL_STATE_HELD = 1,    /**< Held by a redlatch client. */
   RL_STATE_FOREIGN = 2, /**< Held by another lock library: a string that is no token of ours, or a
                              hash of one field that is no owner of ours. */
-  RL_STATE_NO_LOCK = 3  /**< The key is of another type; RL_INFO_TYPE names it. */
+  RL_STATE_NO_LOCK = 3  /**< The key is of another type; RL_FIELD_TYPE names it. */
 };
 
-/** Fields, with the parts that have them. */
+/** Fields that are numbers, for rl_info_number(), with the parts that have them. */
 enum {
-  RL_INFO_STATE = 1,         /**< number; lock: RL_STATE_*. */
-  RL_INFO_REMAINING_MS = 2,  /**< number; lock, holder: until the lease ends on the server; -1 =
-                                 never. */
-  RL_INFO_FENCE = 3,         /**< number; lock: the last fence the server minted, 0 = none known;
-                                 the holder's is up to 31 higher after hand-offs in its client. */
-  RL_INFO_WAITING = 4,       /**< number; lock: how many wait, also beyond the 256 rows. */
-  RL_INFO_SERVER_MS = 5,     /**< number; lock: the server's clock, ms since 1970. Only to be
-                                 shown. */
-  RL_INFO_SINCE_MS = 6,      /**< number; holder: held since, waiter: waits since, on the server's
-                                 clock; 0 = unknown. */
-  RL_INFO_TYPE = 7,          /**< text; lock: type of the key, "none" when free. */
-  RL_INFO_NAME = 8,          /**< text; lock: the name. */
-  RL_INFO_TOKEN = 9,         /**< text; holder, waiter: the token, or the value of a foreign key. */
-  RL_INFO_WHO = 10,          /**< text; holder, waiter: host name and process id, or the `holder`
-                                 option; "" = not known: the client has held or waited for less
-                                 than a second, or its user may not write its name. */
-  RL_INFO_LABEL = 11,        /**< text; holder: the label. */
-  RL_INFO_FOLDER = 12,       /**< text; server: where its files are. */
-  RL_INFO_VERSION = 13,      /**< text; server: name and version, such as Valkey 8.0.1; "" = none
-                                 runs. */
-  RL_INFO_PID = 14,          /**< number; server: its process id; 0 = none runs. */
-  RL_INFO_CLIENT_COUNT = 15, /**< number; server: connections to it. */
-  RL_INFO_LOCK_COUNT = 16,   /**< number; server: how many locks there are. */
-  RL_INFO_HOLDING = 17,      /**< number; lock: how many hold it, also beyond the 256 rows: readers,
-                                 or holds of the owner. */
-  RL_INFO_MODE = 18,         /**< number; holder, waiter: RL_MODE_*. */
-  RL_INFO_OWNER = 19         /**< text; lock: the owner, RL_FORMAT_HASH; at most 256 bytes. */
+  RL_FIELD_STATE = 101,        /**< lock: RL_STATE_*. */
+  RL_FIELD_REMAINING_MS = 102, /**< lock, holder: until the lease ends on the server; -1 =
+                                     never. */
+  RL_FIELD_FENCE = 103,        /**< lock: the last fence the server minted, 0 = none known; the
+                                     holder's is up to 31 higher after hand-offs in its client. */
+  RL_FIELD_WAITING = 104,      /**< lock: number of waiters, also beyond the 256 rows. */
+  RL_FIELD_SERVER_MS = 105,    /**< lock: the server's clock, ms since 1970. Only to be shown. */
+  RL_FIELD_SINCE_MS = 106,     /**< holder: held since, waiter: waits since, on the server's
+                                     clock; 0 = unknown. */
+  RL_FIELD_HOLDING = 107,      /**< lock: number of holders, also beyond the 256 rows: readers, or
+                                     holds of the owner. */
+  RL_FIELD_MODE = 108,         /**< holder, waiter: RL_MODE_*. */
+  RL_FIELD_PID = 109,          /**< server: its process id; 0 = none runs. */
+  RL_FIELD_CLIENT_COUNT = 110, /**< server: connections to it. */
+  RL_FIELD_LOCK_COUNT = 111    /**< server: how many locks there are. */
 };
+
+/** Fields that are text, for rl_info_text(), with the parts that have them. */
+enum {
+  RL_FIELD_TYPE = 201,   /**< lock: type of the key, "none" when free. */
+  RL_FIELD_NAME = 202,   /**< lock: the name. */
+  RL_FIELD_OWNER = 203,  /**< lock: the owner, RL_FORMAT_HASH; at most 256 bytes. Else "". */
+  RL_FIELD_TOKEN = 204,  /**< holder, waiter: the token, or the value of a foreign key. */
+  RL_FIELD_WHO = 205,    /**< holder, waiter: host name and process id, or the `holder` option; "" =
+                              not known: the client has held or waited for less than a second, or
+                              its user may not write its name. */
+  RL_FIELD_LABEL = 206,  /**< holder: the label. */
+  RL_FIELD_FOLDER = 207, /**< server: where its files are. */
+  RL_FIELD_VERSION = 208 /**< server: name and version, such as Valkey 8.0.1; "" = none runs. */
+};
+
+/** Returned by rl_info_number() where there is no such number. */
+#define RL_NO_NUMBER INT64_MIN
+/** Returned by rl_info_text() where there is no such text. */
+#define RL_NO_TEXT SIZE_MAX
 
 /**
  * Look at the lock `name`. Changes nothing.
@@ -1071,9 +1078,20 @@ enum {
 RL_API rl_info *rl_inspect(rl_client *client, const char *name, size_t name_len, rl_error *err);
 /** Return the number of rows of `part`; 0 for an unknown part and for NULL. Since: 0.1. */
 RL_API int32_t rl_info_count(const rl_info *info, int32_t part);
-/** Return a number field; 0 where there is none. Since: 0.1. */
+/**
+ * Return 1 if row `index` of `part` exists and has `field`, of either kind; else 0, also for NULL.
+ * Since: 0.1.
+ */
+RL_API int32_t rl_info_has(const rl_info *info, int32_t part, int32_t index, int32_t field);
+/**
+ * Return a number. RL_NO_NUMBER, which no field can be: NULL, no such row, a field that this part
+ * does not have, or one that is text. Since: 0.1.
+ */
 RL_API int64_t rl_info_number(const rl_info *info, int32_t part, int32_t index, int32_t field);
-/** Write a text field into `buffer`. @return its full length; 0 where there is none. Since: 0.1. */
+/**
+ * Write a text into `buffer`. @return its full length; RL_NO_TEXT, and `buffer` gets "": NULL, no
+ * such row, a field that this part does not have, or one that is a number. Since: 0.1.
+ */
 RL_API size_t rl_info_text(const rl_info *info, int32_t part, int32_t index, int32_t field,
                            char *buffer, size_t buffer_size);
 /** Free `info`. NULL does nothing. Since: 0.1. */
@@ -1139,7 +1157,7 @@ RL_API rl_status rl_force_release(rl_client *client, const char *name, size_t na
  * from ending.
  *
  * @param options  NULL, or as for rl_client_open().
- * @return the info, with a row RL_INFO_SERVER, also when none runs; freed by rl_info_free(); or
+ * @return the info, with a row RL_PART_SERVER, also when none runs; freed by rl_info_free(); or
  *         NULL:
  *         RL_E_INVALID      the URL or an option is wrong, or names another kind of server.
  *         RL_E_DENIED       the folder is one that others can get into, or somebody else's.

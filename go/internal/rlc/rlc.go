@@ -190,6 +190,7 @@ extern swig_intgo _wrap_queue_drive_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr
 extern void _wrap_queue_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_inspect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_62 arg2, uintptr_t arg3);
 extern swig_intgo _wrap_info_count_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
+extern swig_intgo _wrap_info_has_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
 extern swig_type_63 _wrap_info_number_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
 extern swig_type_64 _wrap_info_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4, swig_type_65 arg5);
 extern void _wrap_info_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
@@ -1159,6 +1160,17 @@ func Info_count(arg1 Info, arg2 int) (_swig_ret int) {
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
 	swig_r = (int)(C._wrap_info_count_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1)))
+	return swig_r
+}
+
+func Info_has(arg1 Info, arg2 int, arg3 int, arg4 int) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r = (int)(C._wrap_info_has_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_intgo(_swig_i_3)))
 	return swig_r
 }
 

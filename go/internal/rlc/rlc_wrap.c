@@ -1560,6 +1560,25 @@ intgo _wrap_info_count_rlc_9ba605168e95a9a7(rl_info *_swig_go_0, intgo _swig_go_
 }
 
 
+intgo _wrap_info_has_rlc_9ba605168e95a9a7(rl_info *_swig_go_0, intgo _swig_go_1, intgo _swig_go_2, intgo _swig_go_3) {
+  rl_info *arg1 = (rl_info *) 0 ;
+  int32_t arg2 ;
+  int32_t arg3 ;
+  int32_t arg4 ;
+  int32_t result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_info **)&_swig_go_0; 
+  arg2 = (int32_t)_swig_go_1; 
+  arg3 = (int32_t)_swig_go_2; 
+  arg4 = (int32_t)_swig_go_3; 
+  
+  result = (int32_t)rl_info_has((struct rl_info const *)arg1,arg2,arg3,arg4);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
 long long _wrap_info_number_rlc_9ba605168e95a9a7(rl_info *_swig_go_0, intgo _swig_go_1, intgo _swig_go_2, intgo _swig_go_3) {
   rl_info *arg1 = (rl_info *) 0 ;
   int32_t arg2 ;

@@ -111,13 +111,13 @@ static const struct field {
   int32_t number;
   char is_text;
   const char* name;
-} fields[] = {{RL_INFO_STATE, 0, "state"},         {RL_INFO_REMAINING_MS, 0, "remaining_ms"},
-              {RL_INFO_FENCE, 0, "fence"},         {RL_INFO_WAITING, 0, "waiting"},
-              {RL_INFO_SERVER_MS, 0, "server_ms"}, {RL_INFO_SINCE_MS, 0, "since_ms"},
-              {RL_INFO_TYPE, 1, "type"},           {RL_INFO_NAME, 1, "name"},
-              {RL_INFO_TOKEN, 1, "token"},         {RL_INFO_WHO, 1, "who"},
-              {RL_INFO_LABEL, 1, "label"},         {RL_INFO_HOLDING, 0, "holding"},
-              {RL_INFO_OWNER, 1, "owner"}};
+} fields[] = {{RL_FIELD_STATE, 0, "state"},         {RL_FIELD_REMAINING_MS, 0, "remaining_ms"},
+              {RL_FIELD_FENCE, 0, "fence"},         {RL_FIELD_WAITING, 0, "waiting"},
+              {RL_FIELD_SERVER_MS, 0, "server_ms"}, {RL_FIELD_SINCE_MS, 0, "since_ms"},
+              {RL_FIELD_TYPE, 1, "type"},           {RL_FIELD_NAME, 1, "name"},
+              {RL_FIELD_TOKEN, 1, "token"},         {RL_FIELD_WHO, 1, "who"},
+              {RL_FIELD_LABEL, 1, "label"},         {RL_FIELD_HOLDING, 0, "holding"},
+              {RL_FIELD_OWNER, 1, "owner"}};
 
 /* Every field of the first row of every part; what a part does not have is 0 or "". */
 static rl_status inspect(struct call* call, const char* name, size_t name_length, rl_error* err) {
@@ -126,15 +126,19 @@ static rl_status inspect(struct call* call, const char* name, size_t name_length
   char text[TEXT_SIZE];
   int part;
   rl_info* info = rl_inspect(client, name, name_length, err);
-  for (part = RL_INFO_LOCK; part <= RL_INFO_WAITER; ++part) {
+  for (part = RL_PART_LOCK; part <= RL_PART_WAITER; ++part) {
     add(call, " %srows=%d", parts[part], rl_info_count(info, part));
-    if (part != RL_INFO_LOCK) {
-      add(call, " %smode=%s", parts[part], modes[rl_info_number(info, part, 0, RL_INFO_MODE)]);
+    if (part != RL_PART_LOCK) {
+      const int has_mode = rl_info_has(info, part, 0, RL_FIELD_MODE);
+      add(call, " %smode=%s", parts[part],
+          modes[has_mode ? rl_info_number(info, part, 0, RL_FIELD_MODE) : 0]);
     }
     for (size_t i = 0; i < count; ++i) {
       const int32_t field = fields[i].number;
       add(call, " %s%s=", parts[part], fields[i].name);
-      if (fields[i].is_text) {
+      if (!rl_info_has(info, part, 0, field)) {
+        add(call, "%s", fields[i].is_text ? "" : "0");
+      } else if (fields[i].is_text) {
         add_text(call, text, rl_info_text(info, part, 0, field, text, sizeof text));
       } else {
         add(call, "%lld", (long long)rl_info_number(info, part, 0, field));
@@ -154,7 +158,7 @@ static rl_status list_locks(struct call* call, rl_error* err) {
   char first[TEXT_SIZE] = "", last[TEXT_SIZE] = "", name[TEXT_SIZE];
   int count = 0;
   while (status == RL_OK && (status = rl_list_next(list, err)) == RL_OK) {
-    rl_info_text(rl_list_info(list), RL_INFO_LOCK, 0, RL_INFO_NAME, name, sizeof name);
+    rl_info_text(rl_list_info(list), RL_PART_LOCK, 0, RL_FIELD_NAME, name, sizeof name);
     if (count == 0 || strcmp(name, first) < 0) strcpy(first, name);
     if (count == 0 || strcmp(name, last) > 0) strcpy(last, name);
     count++;

@@ -1858,6 +1858,26 @@ SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_info_1count(JNIEnv 
 }
 
 
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_info_1has(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2, jint jarg3, jint jarg4) {
+  jint jresult = 0 ;
+  rl_info *arg1 = (rl_info *) 0 ;
+  int32_t arg2 ;
+  int32_t arg3 ;
+  int32_t arg4 ;
+  int32_t result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_info **)&jarg1; 
+  arg2 = (int32_t)jarg2; 
+  arg3 = (int32_t)jarg3; 
+  arg4 = (int32_t)jarg4; 
+  result = (int32_t)rl_info_has((struct rl_info const *)arg1,arg2,arg3,arg4);
+  jresult = (jint)result; 
+  return jresult;
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_info_1number(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2, jint jarg3, jint jarg4) {
   jlong jresult = 0 ;
   rl_info *arg1 = (rl_info *) 0 ;

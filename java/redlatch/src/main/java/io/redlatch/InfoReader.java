@@ -35,31 +35,31 @@ final class InfoReader {
     }
 
     Optional<Duration> remaining() {
-      long left = number(RlcConstants.RL_INFO_REMAINING_MS);
+      long left = number(RlcConstants.RL_FIELD_REMAINING_MS);
       return left < 0 ? Optional.empty() : Optional.of(Duration.ofMillis(left));
     }
 
     /** RL_MODE_UPGRADE is the third. */
     Lease.Mode mode() {
-      return Lease.Mode.values()[(int) number(RlcConstants.RL_INFO_MODE) - 1];
+      return Lease.Mode.values()[(int) number(RlcConstants.RL_FIELD_MODE) - 1];
     }
 
     LockInfo.Holder holder() {
       return new LockInfo.Holder(
-          bytes(RlcConstants.RL_INFO_TOKEN),
-          text(RlcConstants.RL_INFO_WHO),
-          bytes(RlcConstants.RL_INFO_LABEL),
+          bytes(RlcConstants.RL_FIELD_TOKEN),
+          text(RlcConstants.RL_FIELD_WHO),
+          bytes(RlcConstants.RL_FIELD_LABEL),
           mode(),
-          time(RlcConstants.RL_INFO_SINCE_MS),
+          time(RlcConstants.RL_FIELD_SINCE_MS),
           remaining());
     }
 
     LockInfo.Waiter waiter() {
       return new LockInfo.Waiter(
-          text(RlcConstants.RL_INFO_TOKEN),
-          text(RlcConstants.RL_INFO_WHO),
+          text(RlcConstants.RL_FIELD_TOKEN),
+          text(RlcConstants.RL_FIELD_WHO),
           mode(),
-          time(RlcConstants.RL_INFO_SINCE_MS));
+          time(RlcConstants.RL_FIELD_SINCE_MS));
     }
   }
 
@@ -73,19 +73,19 @@ final class InfoReader {
   }
 
   static LockInfo read(SWIGTYPE_p_rl_info info) {
-    Row lock = new Row(info, RlcConstants.RL_INFO_LOCK, 0);
+    Row lock = new Row(info, RlcConstants.RL_PART_LOCK, 0);
     return new LockInfo(
-        lock.bytes(RlcConstants.RL_INFO_NAME),
-        LockInfo.State.values()[(int) lock.number(RlcConstants.RL_INFO_STATE)],
-        lock.text(RlcConstants.RL_INFO_TYPE),
+        lock.bytes(RlcConstants.RL_FIELD_NAME),
+        LockInfo.State.values()[(int) lock.number(RlcConstants.RL_FIELD_STATE)],
+        lock.text(RlcConstants.RL_FIELD_TYPE),
         lock.remaining(),
-        lock.number(RlcConstants.RL_INFO_FENCE),
-        lock.bytes(RlcConstants.RL_INFO_OWNER),
-        lock.number(RlcConstants.RL_INFO_HOLDING),
-        lock.number(RlcConstants.RL_INFO_WAITING),
-        Instant.ofEpochMilli(lock.number(RlcConstants.RL_INFO_SERVER_MS)),
-        rows(info, RlcConstants.RL_INFO_HOLDER).map(Row::holder).toList(),
-        rows(info, RlcConstants.RL_INFO_WAITER).map(Row::waiter).toList());
+        lock.number(RlcConstants.RL_FIELD_FENCE),
+        lock.bytes(RlcConstants.RL_FIELD_OWNER),
+        lock.number(RlcConstants.RL_FIELD_HOLDING),
+        lock.number(RlcConstants.RL_FIELD_WAITING),
+        Instant.ofEpochMilli(lock.number(RlcConstants.RL_FIELD_SERVER_MS)),
+        rows(info, RlcConstants.RL_PART_HOLDER).map(Row::holder).toList(),
+        rows(info, RlcConstants.RL_PART_WAITER).map(Row::waiter).toList());
   }
 
   private static Stream<Row> rows(SWIGTYPE_p_rl_info info, int part) {

@@ -367,6 +367,10 @@ public class Rlc implements RlcConstants {
     return RlcJNI.info_count(SWIGTYPE_p_rl_info.getCPtr(info), part);
   }
 
+  public static int info_has(SWIGTYPE_p_rl_info info, int part, int index, int field) {
+    return RlcJNI.info_has(SWIGTYPE_p_rl_info.getCPtr(info), part, index, field);
+  }
+
   public static long info_number(SWIGTYPE_p_rl_info info, int part, int index, int field) {
     return RlcJNI.info_number(SWIGTYPE_p_rl_info.getCPtr(info), part, index, field);
   }

@@ -32,35 +32,36 @@ public interface RlcConstants {
   int RL_MODE_READ = 2;
   int RL_MODE_UPGRADE = 3;
 
-  int RL_INFO_LOCK = 1;
-  int RL_INFO_HOLDER = 2;
-  int RL_INFO_WAITER = 3;
-  int RL_INFO_SERVER = 4;
+  int RL_PART_LOCK = 1;
+  int RL_PART_HOLDER = 2;
+  int RL_PART_WAITER = 3;
+  int RL_PART_SERVER = 4;
 
   int RL_STATE_FREE = 0;
   int RL_STATE_HELD = 1;
   int RL_STATE_FOREIGN = 2;
   int RL_STATE_NO_LOCK = 3;
 
-  int RL_INFO_STATE = 1;
-  int RL_INFO_REMAINING_MS = 2;
-  int RL_INFO_FENCE = 3;
-  int RL_INFO_WAITING = 4;
-  int RL_INFO_SERVER_MS = 5;
-  int RL_INFO_SINCE_MS = 6;
-  int RL_INFO_TYPE = 7;
-  int RL_INFO_NAME = 8;
-  int RL_INFO_TOKEN = 9;
-  int RL_INFO_WHO = 10;
-  int RL_INFO_LABEL = 11;
-  int RL_INFO_FOLDER = 12;
-  int RL_INFO_VERSION = 13;
-  int RL_INFO_PID = 14;
-  int RL_INFO_CLIENT_COUNT = 15;
-  int RL_INFO_LOCK_COUNT = 16;
-  int RL_INFO_HOLDING = 17;
-  int RL_INFO_MODE = 18;
-  int RL_INFO_OWNER = 19;
+  int RL_FIELD_STATE = 101;
+  int RL_FIELD_REMAINING_MS = 102;
+  int RL_FIELD_FENCE = 103;
+  int RL_FIELD_WAITING = 104;
+  int RL_FIELD_SERVER_MS = 105;
+  int RL_FIELD_SINCE_MS = 106;
+  int RL_FIELD_HOLDING = 107;
+  int RL_FIELD_MODE = 108;
+  int RL_FIELD_PID = 109;
+  int RL_FIELD_CLIENT_COUNT = 110;
+  int RL_FIELD_LOCK_COUNT = 111;
+
+  int RL_FIELD_TYPE = 201;
+  int RL_FIELD_NAME = 202;
+  int RL_FIELD_OWNER = 203;
+  int RL_FIELD_TOKEN = 204;
+  int RL_FIELD_WHO = 205;
+  int RL_FIELD_LABEL = 206;
+  int RL_FIELD_FOLDER = 207;
+  int RL_FIELD_VERSION = 208;
 
   int RL_LOG_ERROR = 1;
   int RL_LOG_WARNING = 2;

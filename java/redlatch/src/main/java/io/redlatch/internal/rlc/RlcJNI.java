@@ -98,6 +98,7 @@ public class RlcJNI {
   public final static native void queue_free(long jarg1);
   public final static native long inspect(long jarg1, byte[] jarg2, long jarg4);
   public final static native int info_count(long jarg1, int jarg2);
+  public final static native int info_has(long jarg1, int jarg2, int jarg3, int jarg4);
   public final static native long info_number(long jarg1, int jarg2, int jarg3, int jarg4);
   public final static native long info_text(long jarg1, int jarg2, int jarg3, int jarg4, byte[] jarg5);
   public final static native void info_free(long jarg1);
