@@ -106,7 +106,7 @@ void measure(const Arguments &arguments) {
   if (!is_own) {
     const Nanos freed_at = now();
     const std::string name = name_of(0, is_own);
-    if (rl_force_release(client.get(), name.data(), name.size(), nullptr, 0, nullptr) != RL_OK) {
+    if (rl_force_release_any(client.get(), name.data(), name.size(), nullptr) != RL_OK) {
       die("cannot take the lock away");
     }
     serve_all(queue, requests);

@@ -102,7 +102,7 @@ func ExampleLease_Context() {
 	defer lease.Unlock(ctx)
 
 	// An operator takes it away, and the next renewal finds out.
-	if err := client.ForceRelease(ctx, "leader", ""); err != nil {
+	if err := client.ForceReleaseAny(ctx, "leader"); err != nil {
 		log.Fatal(err)
 	}
 	<-lease.Context().Done()

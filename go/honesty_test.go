@@ -25,7 +25,7 @@ func TestUnlockOfALostLockerSparesTheNext(t *testing.T) {
 	locker := client.Locker("x")
 	locker.Lock()
 	lost := locker.Lease()
-	must(t, client.ForceRelease(background, "x", ""))
+	must(t, client.ForceReleaseAny(background, "x"))
 	entered := make(chan *redlatch.Lease)
 	go func() {
 		locker.Lock()
@@ -53,7 +53,7 @@ func TestLossIsNotHiddenByAnEndedContext(t *testing.T) {
 	client := startServer(t).client()
 	lease, err := client.Lock(background, "x")
 	must(t, err)
-	must(t, client.ForceRelease(background, "x", ""))
+	must(t, client.ForceReleaseAny(background, "x"))
 	err = lease.Unlock(ended())
 	is(t, errors.Is(err, redlatch.ErrLost) && !errors.Is(err, context.Canceled), "%v", err)
 }
@@ -63,7 +63,7 @@ func TestEndedContextSendsNothingButUnlocks(t *testing.T) {
 	lease, err := client.Lock(background, "x")
 	must(t, err)
 	for i := 0; i < 20; i++ {
-		err := client.ForceRelease(ended(), "x", "")
+		err := client.ForceReleaseAny(ended(), "x")
 		is(t, errors.Is(err, context.Canceled), "%v", err)
 		err = lease.Extend(ended(), time.Minute)
 		is(t, errors.Is(err, context.Canceled), "%v", err)

@@ -149,15 +149,28 @@ func readInfo(handle rlc.Info) *Info {
 	return info
 }
 
-// ForceRelease takes the lock from whoever holds it, or from the holder with this token alone if it
-// is not empty, and hands it to the next who waits. The fence rises; the holder learns of it as a
-// loss. ErrNotHeld if there is nothing to take. For operators.
+// ForceRelease takes the lock from the holder with this token, or foreign value, and hands it to
+// the next waiter. The fence rises; the holder learns of it as a loss. ErrNotHeld if that token
+// does not hold the lock; ErrInvalid if it is empty. For operators.
 func (c *Client) ForceRelease(ctx context.Context, name, token string) error {
+	return c.force(ctx, name, func(err rlc.Error) int {
+		return rlc.Force_release(c.handle, name, token, err)
+	})
+}
+
+// ForceReleaseAny is ForceRelease of all holders. ErrNotHeld if the lock is free.
+func (c *Client) ForceReleaseAny(ctx context.Context, name string) error {
+	return c.force(ctx, name, func(err rlc.Error) int {
+		return rlc.Force_release_any(c.handle, name, err)
+	})
+}
+
+func (c *Client) force(ctx context.Context, name string, ask func(rlc.Error) int) error {
 	_, err := inThread(ctx, c.session, "force-release", name, func() (struct{}, *Error) {
 		defer runtime.KeepAlive(c)
 		call := newCall("force-release", name)
 		defer call.free()
-		if Status(rlc.Force_release(c.handle, name, token, call.handle)) != OK {
+		if Status(ask(call.handle)) != OK {
 			return struct{}{}, call.failure()
 		}
 		return struct{}{}, nil

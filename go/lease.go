@@ -70,7 +70,7 @@ func (m Mode) String() string {
 type Lease struct {
 	hold    *hold
 	session *session
-	client  any // it must not be collected before its leases
+	client  any             // it must not be collected before its leases
 	base    context.Context // of whom acquired, without its end
 	origin  *origin
 }

@@ -102,7 +102,7 @@ func TestContextOfALeaseEndsWithIt(t *testing.T) {
 	is(t, lease.Context().Err() == nil, "the end of the wait's context is not that of the lease")
 	is(t, lease.Context().Value(key{}) == "kept", "it has the values")
 
-	must(t, client.ForceRelease(background, "x", ""))
+	must(t, client.ForceReleaseAny(background, "x"))
 	<-lease.Context().Done()
 	cause := context.Cause(lease.Context())
 	is(t, errors.Is(cause, redlatch.ErrLost), "%v", cause)
@@ -189,7 +189,7 @@ func TestDoHoldsTheLockAndJoinsALoss(t *testing.T) {
 
 	failure := errors.New("of the work")
 	err = client.Do(background, "x", func(ctx context.Context) error {
-		must(t, client.ForceRelease(background, "x", ""))
+		must(t, client.ForceReleaseAny(background, "x"))
 		must(t, redlatch.LeaseOf(ctx).Context().Err())
 		return failure
 	})
@@ -206,7 +206,7 @@ func TestContextOfDoEndsWithTheLease(t *testing.T) {
 	server := startServer(t)
 	client := server.client()
 	err := client.Do(background, "x", func(ctx context.Context) error {
-		must(t, client.ForceRelease(background, "x", ""))
+		must(t, client.ForceReleaseAny(background, "x"))
 		<-ctx.Done()
 		is(t, errors.Is(context.Cause(ctx), redlatch.ErrLost), "%v", context.Cause(ctx))
 		return nil
@@ -374,7 +374,7 @@ func TestDetachThatFailsSaysWhatIsHeld(t *testing.T) {
 	lease, err = client.Lock(background, "x")
 	must(t, err)
 	inside = lease.Context()
-	must(t, client.ForceRelease(background, "x", ""))
+	must(t, client.ForceReleaseAny(background, "x"))
 	_, err = lease.Detach(background)
 	is(t, errors.Is(err, redlatch.ErrLost), "%v", err)
 	is(t, errors.Is(context.Cause(inside), redlatch.ErrLost), "%v", context.Cause(inside))
@@ -478,7 +478,7 @@ func TestLooking(t *testing.T) {
 	must(t, err)
 	is(t, info.State == redlatch.LockFree && info.Type == "none", "%v", info)
 	is(t, len(info.Holders) == 0, "%v", info)
-	err = client.ForceRelease(background, "one", "")
+	err = client.ForceReleaseAny(background, "one")
 	is(t, errors.Is(err, redlatch.ErrNotHeld), "nobody holds it: %v", err)
 	_, err = client.Inspect(background, "")
 	is(t, errors.Is(err, redlatch.ErrInvalid), "%v", err)

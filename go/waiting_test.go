@@ -204,7 +204,7 @@ func TestLogTellsOfALoss(t *testing.T) {
 	client := server.client()
 	lease, err := client.Lock(background, "x", redlatch.TTL(100*time.Millisecond))
 	must(t, err)
-	must(t, client.ForceRelease(background, "x", ""))
+	must(t, client.ForceReleaseAny(background, "x"))
 	is(t, errors.Is(lease.WaitLost(background), redlatch.ErrLost), "it is lost")
 	eventually(t, func() bool { return strings.Contains(written.String(), "level=ERROR") })
 	is(t, strings.Contains(written.String(), "source=redlatch"), "%s", written.String())

@@ -217,6 +217,10 @@ void bind_client(py::module_ &m) {
             return rl_force_release(get(client), n.data, n.size, t.data, t.size, get(e));
           });
         });
+  m.def("force_release_any", [](Client &client, const py::bytes &name, Error &e) {
+    return without_gil(
+        [&, n = Text(name)] { return rl_force_release_any(get(client), n.data, n.size, get(e)); });
+  });
 }
 
 void bind_redlock(py::module_ &m) {

@@ -178,6 +178,12 @@ std::unique_ptr<rl_info> inspect(runtime::Runtime &client, std::string_view name
   return info;
 }
 
+Outcome fill_force(Request &request, const char *name, size_t name_len) {
+  auto outcome = runtime::check_name(text_of(name, name_len));
+  if (outcome.ok()) request.name = text_of(name, name_len);
+  return outcome;
+}
+
 }  // namespace
 
 struct rl_list {
@@ -341,13 +347,19 @@ rl_info *rl_embedded_inspect(const char *url, size_t url_len, const rl_client_op
 rl_status rl_force_release(rl_client *client, const char *name, size_t name_len, const char *token,
                            size_t token_len, rl_error *err) {
   return run(client, Request::Op::kForce, err, [&](Request &request) {
-    auto outcome = runtime::check_name(text_of(name, name_len));
-    if (outcome.ok() && token == nullptr && token_len > 0) outcome = is_null("token");
-    if (!outcome.ok()) return outcome;
-    request.name = text_of(name, name_len);
-    request.arguments->token = text_of(token, token_len);
+    auto outcome = fill_force(request, name, name_len);
+    if (outcome.ok() && text_of(token, token_len).empty()) {
+      outcome = failure(Status::kInvalid, "token must be that of a holder (got an empty text)");
+    }
+    if (outcome.ok()) request.inquiry->token = text_of(token, token_len);
     return outcome;
   });
+}
+
+rl_status rl_force_release_any(rl_client *client, const char *name, size_t name_len,
+                               rl_error *err) {
+  return run(client, Request::Op::kForce, err,
+             [&](Request &request) { return fill_force(request, name, name_len); });
 }
 
 }  // extern "C"

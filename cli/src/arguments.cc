@@ -384,6 +384,9 @@ class Parser {
                        " lock is missing" + hint());
     }
     if (command == "run") check_run();
+    if (arguments_.if_owner && arguments_.if_owner->empty()) {
+      throw UsageError("--if-owner must be a token (got an empty text)");
+    }
     if (arguments_.if_owner && count > 1) {
       throw UsageError("--if-owner goes with one NAME: a token holds one lock only");
     }

@@ -39,6 +39,18 @@ std::string removal_in_words(const LockReport& report, const std::string& name,
          " of " + lock_words(name);
 }
 
+// An empty --if-owner is refused before, so this is a decision. The value of a foreign key may be
+// empty, too: then there is no other way to name its holder.
+constexpr const char* kAnyHolder = "";
+
+rl_status remove(const Session& session, const std::string& name, const std::string& token) {
+  if (token == kAnyHolder) {
+    return rl_force_release_any(session.client(), name.data(), name.size(), session.error());
+  }
+  return rl_force_release(session.client(), name.data(), name.size(), token.data(), token.size(),
+                          session.error());
+}
+
 int force_release_one(const Session& session, const Arguments& arguments, const std::string& name,
                       const Log& log) {
   const InfoHandle info = session.inspect(name);
@@ -50,7 +62,7 @@ int force_release_one(const Session& session, const Arguments& arguments, const 
     return kExitFree;
   }
 
-  std::vector<std::string> tokens = {arguments.if_owner.value_or("")};
+  std::vector<std::string> tokens = {arguments.if_owner.value_or(kAnyHolder)};
   if (!arguments.is_confirmed) {
     if (!is_confirmed_by_name(name, log)) {
       log.say("that is not the name, nothing was changed");
@@ -61,8 +73,7 @@ int force_release_one(const Session& session, const Arguments& arguments, const 
   }
   std::int64_t removed_count = 0;
   for (const std::string& token : tokens) {
-    const rl_status status = rl_force_release(session.client(), name.data(), name.size(),
-                                              token.data(), token.size(), session.error());
+    const rl_status status = remove(session, name, token);
     if (status != RL_OK && status != RL_E_NOT_HELD) throw session.failure();
     if (status == RL_OK) removed_count += token.empty() ? report.holding_count : 1;
   }
@@ -78,15 +89,14 @@ int force_release_one(const Session& session, const Arguments& arguments, const 
 // RL_OK if the shown holder, with --yes any holder, was removed from this server.
 rl_status remove_from(const Session& node, const NodeReport& shown, const Arguments& arguments,
                       const std::string& name) {
-  std::string token = arguments.if_owner.value_or("");
+  std::string token = arguments.if_owner.value_or(kAnyHolder);
   // That client may have another token here.
   if (const auto* holder = holder_with(shown, token); holder != nullptr) token = holder->token;
   if (!shown.lock || shown.lock->is_free()) return shown.lock ? RL_E_NOT_HELD : RL_E_UNAVAILABLE;
   if (!arguments.is_confirmed && token.empty() && !shown.lock->holders.empty()) {
     token = shown.lock->holders.front().token;
   }
-  return rl_force_release(node.client(), name.data(), name.size(), token.data(), token.size(),
-                          node.error());
+  return remove(node, name, token);
 }
 
 // A holder on most servers keeps the lock, so servers that did not answer matter.

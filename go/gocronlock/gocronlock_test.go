@@ -188,7 +188,7 @@ func TestAJobSeesThatItsLockIsLost(t *testing.T) {
 		return context.Cause(lease.Context())
 	})
 	fence := await(t, began)
-	must(t, theirs.ForceRelease(ctx, "report", ""))
+	must(t, theirs.ForceReleaseAny(ctx, "report"))
 	lock, err := other.Lock(ctx, "report")
 	must(t, err)
 	held := other.Lease("report")
@@ -220,7 +220,7 @@ func TestALaterRunOfALostJobIsNotForgotten(t *testing.T) {
 	locker := gocronlock.New(client, 0)
 	first, err := locker.Lock(ctx, "report")
 	must(t, err)
-	must(t, client.ForceRelease(ctx, "report", ""))
+	must(t, client.ForceReleaseAny(ctx, "report"))
 	second, err := locker.Lock(ctx, "report")
 	must(t, err)
 	if err := first.Unlock(ctx); !errors.Is(err, redlatch.ErrLost) {

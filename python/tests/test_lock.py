@@ -167,6 +167,10 @@ def test_list_and_force_release(client: redlatch.Client, other: redlatch.Client)
     assert all(info.holder is not None for info in other.list(b"job-?"))
     with pytest.raises(redlatch.NotHeld):
         other.force_release("job-0", "of nobody")
+    with pytest.raises(redlatch.Invalid, match="token must be that of a holder"):
+        other.force_release("job-0", "")
+    with pytest.raises(TypeError, match="token"):
+        other.force_release("job-0", None)  # type: ignore[call-overload]
     other.force_release("job-0")
     other.force_release("job-1", held[1].token if held[1] else "")
     with pytest.raises(redlatch.NotHeld):

@@ -481,9 +481,15 @@ static void looking_and_operating(void) {
   NO_HANDLE(rl_embedded_inspect(NULL, 7, NULL, err));
   NO_HANDLE(rl_embedded_inspect(TEXT("unix:///tmp/x"), NULL, err));
   CHECK(rl_embedded_inspect(TEXT("embedded://host"), NULL, NULL) == NULL);
-  INVALID_WITH_ERROR(rl_force_release(NULL, TEXT("x"), NULL, 0, err));
-  INVALID_WITH_ERROR(rl_force_release(client, NULL, 1, NULL, 0, err));
-  INVALID_WITH_ERROR(rl_force_release(client, TEXT(""), NULL, 0, err));
+  INVALID_WITH_ERROR(rl_force_release(NULL, TEXT("x"), TEXT("t"), err));
+  INVALID_WITH_ERROR(rl_force_release(client, NULL, 1, TEXT("t"), err));
+  INVALID_WITH_ERROR(rl_force_release(client, TEXT(""), TEXT("t"), err));
+  INVALID_WITH_ERROR(rl_force_release(client, TEXT("x"), TEXT(""), err));
+  INVALID_WITH_ERROR(rl_force_release(client, TEXT("x"), NULL, 0, err));
+  INVALID_WITH_ERROR(rl_force_release_any(NULL, TEXT("x"), err));
+  INVALID_WITH_ERROR(rl_force_release_any(client, NULL, 1, err));
+  INVALID_WITH_ERROR(rl_force_release_any(client, TEXT(""), err));
+  INVALID(rl_force_release_any(NULL, NULL, 0, NULL));
   INVALID_WITH_ERROR(rl_force_release(client, TEXT("x"), NULL, 3, err));
   INVALID(rl_force_release(NULL, NULL, 0, NULL, 0, NULL));
   rl_client_close(client);

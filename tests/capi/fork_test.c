@@ -69,7 +69,8 @@ static void call_everything(struct handles* all) {
                             all->err));
   NO_HANDLE(rl_inspect(all->client, TEXT("one"), all->err));
   NO_HANDLE(rl_list_open(all->client, NULL, 0, all->err));
-  FORKED(rl_force_release(all->client, TEXT("one"), NULL, 0, all->err));
+  FORKED(rl_force_release(all->client, TEXT("one"), TEXT("x"), all->err));
+  FORKED(rl_force_release_any(all->client, TEXT("one"), all->err));
   CHECK_INT(0, rl_client_option(all->client, TEXT("delivery"), NULL, 0));
   CHECK_INT(0, rl_log_next(NULL, 0)); /* The parent's lines are the parent's. */
   FORKED(rl_release(all->lease, all->err));

@@ -153,7 +153,7 @@ static void after_a_shutdown_everything_says_closed(void) {
   CHECK_INT(RL_E_CLOSED, rl_client_connect(all.client, -1, err));
   CHECK(rl_inspect(all.client, TEXT("one"), err) == NULL);
   CHECK_INT(RL_E_CLOSED, rl_error_status(err));
-  CHECK_INT(RL_E_CLOSED, rl_force_release(all.client, TEXT("one"), NULL, 0, err));
+  CHECK_INT(RL_E_CLOSED, rl_force_release_any(all.client, TEXT("one"), err));
   CHECK(rl_lease_attach(all.client, TEXT("one"), TEXT("012345678901234567890Affffffffff"), err) ==
         NULL);
   CHECK_INT(RL_E_CLOSED, rl_error_status(err));

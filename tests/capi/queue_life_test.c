@@ -451,7 +451,7 @@ static void a_forced_release_is_told(void) {
   rl_acquire_options_set_ttl_ms(options, 6000);
   lease = rl_acquire(client, TEXT("forced"), WAIT_MS, options, NULL);
   CHECK_INT(RL_OK, rl_lease_watch(lease, queue, 1));
-  CHECK_INT(RL_OK, rl_force_release(helper, TEXT("forced"), NULL, 0, NULL));
+  CHECK_INT(RL_OK, rl_force_release_any(helper, TEXT("forced"), NULL));
   CHECK_INT(1, rl_queue_next(queue, 5000));
   CHECK_INT(RL_LEASE_LOST, rl_lease_state(lease));
   CHECK_INT(0, rl_queue_next(queue, 0));

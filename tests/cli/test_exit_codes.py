@@ -119,6 +119,7 @@ def test_name_may_look_like_an_option(cli: Cli) -> None:
         (["--askpass", "--password-file", "f", "ls"], "--password-file excludes --askpass"),
         (["force-release"], "the NAME of a lock is missing"),
         (["force-release", "--yes", "--if-owner", "t", "x", "y"], "--if-owner goes with one NAME"),
+        (["force-release", "--yes", "--if-owner", "", "x"], "--if-owner must be a token"),
         (["force-release", "x"], "force-release asks on a terminal only; elsewhere say --yes"),
         (["version", "x"], "unexpected 'x'"),
         (["help", "satus"], "unknown command 'satus', did you mean 'status'?"),

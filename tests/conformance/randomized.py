@@ -157,7 +157,7 @@ class Run:
         self.say(client, f"inspect name={name}")
 
     def _force_release(self, client: str, name: str) -> None:
-        self.say(client, f"force_release name={name}")
+        self.say(client, f"force_release_any name={name}")
 
     def _force_release_by_token(self, client: str, name: str) -> None:
         # The other holds of an owner have another fence from then on, which no checker knows.
@@ -194,10 +194,10 @@ class Run:
                 self._use(lock, "release")
             if not self.held:  # One that waits is behind a lease that was detached.
                 for name in {LOCKS[lock] for lock in self.waiting}:
-                    self.say("a", f"force_release name={name}")
+                    self.say("a", f"force_release_any name={name}")
             self._poll()
         for name in KINDS:
-            self.say("a", f"force_release name={name}")
+            self.say("a", f"force_release_any name={name}")
             end_line = f"until a inspect name={name} -> OK state=0 waiting=0"
             run_steps(self.world, parse(f"{_header()}{end_line}", "random")[0].steps[-1:])
 

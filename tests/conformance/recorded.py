@@ -64,7 +64,7 @@ class RecordedRunner(Runner):
         if op == "lock":
             self._locks[values["id"]] = _made(values)
         number = ""
-        if op == "force_release":
+        if op in ("force_release", "force_release_any"):
             number = self._record.call("force", name=unquote_to_bytes(values["name"]))
         elif op == "shutdown":
             self._record.call("close", client=self.pid)

@@ -533,6 +533,16 @@ rl_status recorded_force_release(rl_client *client, const char *name, size_t nam
   return status;
 }
 
+rl_status recorded_force_release_any(rl_client *client, const char *name, size_t name_len,
+                                     rl_error *err) {
+  char encoded[NAME_SIZE];
+  if (!is_on()) return rl_force_release_any(client, name, name_len, err);
+  const long id = put_call("force name=%s", encode(encoded, name, name_len));
+  const rl_status status = rl_force_release_any(client, name, name_len, err);
+  put_return(id, status);
+  return status;
+}
+
 /* The tokens in the server's queue, in their order. */
 rl_info *recorded_inspect(rl_client *client, const char *name, size_t name_len, rl_error *err) {
   char encoded[NAME_SIZE], tokens[WAITER_COUNT * (TOKEN_SIZE / 2 + 1) + 1] = "", token[TOKEN_SIZE];

@@ -60,6 +60,8 @@ rl_lease *recorded_take_lease(rl_request *request);
 void recorded_request_free(rl_request *request);
 rl_status recorded_force_release(rl_client *client, const char *name, size_t name_len,
                                  const char *token, size_t token_len, rl_error *err);
+rl_status recorded_force_release_any(rl_client *client, const char *name, size_t name_len,
+                                     rl_error *err);
 rl_info *recorded_inspect(rl_client *client, const char *name, size_t name_len, rl_error *err);
 void recorded_shutdown(rl_client *client);
 void recorded_close(rl_client *client);
@@ -107,6 +109,7 @@ void recorded_redlock_close(rl_redlock *redlock);
 #define rl_request_take_lease recorded_take_lease
 #define rl_request_free recorded_request_free
 #define rl_force_release recorded_force_release
+#define rl_force_release_any recorded_force_release_any
 #define rl_inspect recorded_inspect
 #define rl_client_shutdown recorded_shutdown
 #define rl_client_close recorded_close

@@ -206,8 +206,8 @@ static void do_inspect(struct call *call) {
 }
 
 static void do_force(struct call *call) {
-  rl_force_release(clients[slot(call, "client")], text(call, "name"), text_size(call, "name"),
-                   text(call, "token"), text_size(call, "token"), call->err);
+  rl_force_release_any(clients[slot(call, "client")], text(call, "name"), text_size(call, "name"),
+                       call->err);
   say_result(call);
 }
 

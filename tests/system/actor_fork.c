@@ -55,7 +55,7 @@ static void call_everything(struct child *child) {
   note(child, "request_cancel", rl_request_cancel(child->request));
   if (rl_inspect(child->client, "x", 1, err) != NULL) fail("inspected");
   note_err(child, "inspect");
-  note(child, "force", rl_force_release(child->client, "x", 1, "", 0, err));
+  note(child, "force", rl_force_release_any(child->client, "x", 1, err));
   note(child, "detach", rl_lease_detach(child->lease, NULL, 0, err));
   rl_client_shutdown(child->client);
   rl_request_free(child->request);

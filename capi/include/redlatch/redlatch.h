@@ -1136,21 +1136,32 @@ RL_API const rl_info *rl_list_info(const rl_list *list);
 RL_API void rl_list_free(rl_list *list);
 
 /**
- * Remove the lock `name`, whoever holds it, and hand it to the next waiter. The fence rises; the
- * holder learns of it with its next renewal or release (RL_E_LOST). For operators.
+ * Remove the holder with `token` from the lock `name`, and hand the lock to the next waiter if it
+ * is free then. The fence rises; the holder learns of it with its next renewal or release
+ * (RL_E_LOST). For operators.
  *
- * @param token  empty = whoever holds it; else only if this token (or foreign value) holds it.
+ * @param token  of the holder, as RL_FIELD_TOKEN shows it: a token, or the value of a foreign key.
+ *               Not empty, so that a variable that is not set forces no lock;
+ *               rl_force_release_any() removes any holder.
  * @return RL_OK          removed.
- *         RL_E_NOT_HELD  nobody holds it, or another token does, or the key is no lock; nothing was
+ *         RL_E_NOT_HELD  the lock is free, or has other holders, or the key is no lock; nothing was
  *                        changed.
- *         RL_E_UNAVAILABLE  RL_E_OUTCOME_UNKNOWN  RL_E_DENIED  RL_E_SERVER  RL_E_INVALID
- *                           RL_E_CLOSED  RL_E_FORKED
- *         RL_E_NO_MEMORY
+ *         RL_E_INVALID   name, or an empty token.
+ *         RL_E_OUTCOME_UNKNOWN  sent, and no answer. It is never sent twice, because the second
+ *                               one could remove the next holder.
+ *         RL_E_UNAVAILABLE  RL_E_DENIED  RL_E_SERVER  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: at most connect_timeout and two command time limits.  Threads: any.  Server: script
  * `force_release`.  Since: 0.1.
  */
 RL_API rl_status rl_force_release(rl_client *client, const char *name, size_t name_len,
                                   const char *token, size_t token_len, rl_error *err);
+
+/**
+ * Remove all holders from the lock `name`, of any library. Otherwise as rl_force_release().
+ * RL_E_NOT_HELD: the lock is free, or the key is no lock. Since: 0.1.
+ */
+RL_API rl_status rl_force_release_any(rl_client *client, const char *name, size_t name_len,
+                                      rl_error *err);
 
 /**
  * Look at the embedded server at `url`, which is an embedded:// one. Starts none, and keeps none

@@ -100,9 +100,10 @@ typedef _gostring_ swig_type_66;
 typedef _gostring_ swig_type_67;
 typedef _gostring_ swig_type_68;
 typedef _gostring_ swig_type_69;
-typedef long long swig_type_70;
-typedef _goslice_ swig_type_71;
-typedef long long swig_type_72;
+typedef _gostring_ swig_type_70;
+typedef long long swig_type_71;
+typedef _goslice_ swig_type_72;
+typedef long long swig_type_73;
 extern void _wrap_Swig_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_rlc_9ba605168e95a9a7(swig_intgo arg1);
 extern swig_voidp _wrap_status_name_rlc_9ba605168e95a9a7(swig_intgo arg1);
@@ -199,9 +200,10 @@ extern swig_intgo _wrap_list_next_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t
 extern uintptr_t _wrap_list_info_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_list_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_force_release_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_67 arg2, swig_type_68 arg3, uintptr_t arg4);
-extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_69 arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_70 _wrap_log_next_rlc_9ba605168e95a9a7(swig_type_71 arg1);
-extern swig_intgo _wrap_log_watch_rlc_9ba605168e95a9a7(swig_intgo arg1, uintptr_t arg2, swig_type_72 arg3);
+extern swig_intgo _wrap_force_release_any_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_69 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_70 arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_71 _wrap_log_next_rlc_9ba605168e95a9a7(swig_type_72 arg1);
+extern swig_intgo _wrap_log_watch_rlc_9ba605168e95a9a7(swig_intgo arg1, uintptr_t arg2, swig_type_73 arg3);
 #undef intgo
 */
 import "C"
@@ -1266,6 +1268,20 @@ func Force_release(arg1 Client, arg2 string, arg3 string, arg4 Error) (_swig_ret
 	return swig_r
 }
 
+func Force_release_any(arg1 Client, arg2 string, arg3 Error) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	var _swig_i_2 uintptr
+	_swig_i_2 = uintptr(arg3)
+	swig_r = (int)(C._wrap_force_release_any_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_69)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	return swig_r
+}
+
 func Embedded_inspect(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret Info) {
 	var swig_r uintptr
 	_swig_i_0 := arg1
@@ -1273,7 +1289,7 @@ func Embedded_inspect(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret In
 	_swig_i_1 = uintptr(arg2)
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_embedded_inspect_rlc_9ba605168e95a9a7(*(*C.swig_type_69)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_embedded_inspect_rlc_9ba605168e95a9a7(*(*C.swig_type_70)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1285,7 +1301,7 @@ func Embedded_inspect(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret In
 func Log_next(arg1 []byte) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_log_next_rlc_9ba605168e95a9a7(*(*C.swig_type_71)(unsafe.Pointer(&_swig_i_0))))
+	swig_r = (int64)(C._wrap_log_next_rlc_9ba605168e95a9a7(*(*C.swig_type_72)(unsafe.Pointer(&_swig_i_0))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1298,6 +1314,6 @@ func Log_watch(arg1 int, arg2 Queue, arg3 int64) (_swig_ret int) {
 	var _swig_i_1 uintptr
 	_swig_i_1 = uintptr(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_log_watch_rlc_9ba605168e95a9a7(C.swig_intgo(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_72(_swig_i_2)))
+	swig_r = (int)(C._wrap_log_watch_rlc_9ba605168e95a9a7(C.swig_intgo(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_73(_swig_i_2)))
 	return swig_r
 }

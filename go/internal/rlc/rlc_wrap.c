@@ -1719,6 +1719,27 @@ intgo _wrap_force_release_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_
 }
 
 
+intgo _wrap_force_release_any_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1, rl_error *_swig_go_2) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_error *arg4 = (rl_error *) 0 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_client **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  arg4 = *(rl_error **)&_swig_go_2; 
+  
+  result = (rl_status)rl_force_release_any(arg1,(char const *)arg2,arg3,arg4);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
 rl_info *_wrap_embedded_inspect_rlc_9ba605168e95a9a7(_gostring_ _swig_go_0, rl_client_options *_swig_go_1, rl_error *_swig_go_2) {
   char *arg1 = (char *) 0 ;
   size_t arg2 ;

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, Any, Optional, overload
 
 from . import _core
 from ._aio import Aio
@@ -24,6 +24,9 @@ from ._status import Status
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+# The token that was not passed.
+_ANY_HOLDER = object()
 
 _FUNCTIONS = Functions(
     open=_core.client_open,
@@ -149,14 +152,24 @@ class Client(Base[_core.Client]):
         """What the server knows about the lock `name`. Changes nothing."""
         return self._inspect(to_bytes(name, "name"))
 
-    def force_release(self, name: Name, token: Optional[Name] = None) -> None:
-        """Remove the lock `name`, whoever holds it, or only if `token` does; for operators.
+    @overload
+    def force_release(self, name: Name) -> None: ...
 
-        The holder learns of it with its next renewal or release. Raises NotHeld if there is nothing
-        to remove.
+    @overload
+    def force_release(self, name: Name, token: Name) -> None: ...
+
+    def force_release(self, name: Name, token: Any = _ANY_HOLDER) -> None:
+        """Remove all holders of the lock `name`, or only the one with `token`; for operators.
+
+        A token that is passed must not be empty, nor None, which is what a variable that was not
+        set may hold. The holder learns of it with its next renewal or release. Raises NotHeld if
+        there is nothing to remove.
         """
         name_bytes = to_bytes(name, "name")
-        token_bytes = b"" if token is None else to_bytes(token, "token")
+        if token is _ANY_HOLDER:
+            self._call(lambda handle, err: _core.force_release_any(handle, name_bytes, err))
+            return
+        token_bytes = to_bytes(token, "token")
         self._call(
             lambda handle, err: _core.force_release(handle, name_bytes, token_bytes, err)
         )

@@ -34,8 +34,11 @@ def expire(client: Client, name: Name) -> None:
     holds it.
     """
     holders = client.inspect(name).holders
-    # By its token one holder, and nobody who has come since.
-    client.force_release(name, holders[0].token if len(holders) == 1 else None)
+    if len(holders) == 1:
+        # By its token, so that a later holder is spared.
+        client.force_release(name, holders[0].token)
+    else:
+        client.force_release(name)
     _notice({holder.token for holder in holders})
 
 

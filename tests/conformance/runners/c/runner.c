@@ -203,6 +203,7 @@ static rl_status use_client(struct call* call, const char* op, rl_error* err) {
   if (is(op, "force_release")) {
     return rl_force_release(client, name, name_length, token, token_length, err);
   }
+  if (is(op, "force_release_any")) return rl_force_release_any(client, name, name_length, err);
   if (!is(op, "shutdown")) return NO_SUCH_OPERATION;
   shut_down();
   return RL_OK;

@@ -25,14 +25,15 @@ var (
 )
 
 var ofClient = map[string]func(values) answer{
-	"open":          doOpen,
-	"lock":          doLock,
-	"connect":       doConnect,
-	"shutdown":      doShutdown,
-	"inspect":       doInspect,
-	"force_release": doForceRelease,
-	"list":          doList,
-	"statuses":      doStatuses,
+	"open":              doOpen,
+	"lock":              doLock,
+	"connect":           doConnect,
+	"shutdown":          doShutdown,
+	"inspect":           doInspect,
+	"force_release":     doForceRelease,
+	"force_release_any": doForceReleaseAny,
+	"list":              doList,
+	"statuses":          doStatuses,
 }
 
 func doOpen(v values) answer {
@@ -119,6 +120,10 @@ func unixMs(at time.Time) int64 {
 
 func doForceRelease(v values) answer {
 	return answered(client.ForceRelease(context.Background(), cut(v["name"]), v["token"]))
+}
+
+func doForceReleaseAny(v values) answer {
+	return answered(client.ForceReleaseAny(context.Background(), cut(v["name"])))
 }
 
 func doList(v values) answer {

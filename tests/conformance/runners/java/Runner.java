@@ -62,6 +62,8 @@ final class Runner {
         return client.inspect(values);
       case "force_release":
         return client.forceRelease(values);
+      case "force_release_any":
+        return client.forceReleaseAny(values);
       case "list":
         return client.list(values);
       case "statuses":

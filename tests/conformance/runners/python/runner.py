@@ -193,7 +193,12 @@ def do_inspect(values: Values) -> Answer:
 
 
 def do_force_release(values: Values) -> Answer:
-    client.force_release(values["name"], values.get("token"))
+    client.force_release(values["name"], values["token"])
+    return Status.OK, {}
+
+
+def do_force_release_any(values: Values) -> Answer:
+    client.force_release(values["name"])
     return Status.OK, {}
 
 
@@ -384,6 +389,7 @@ OF_CLIENT: dict[str, Callable[[Values], Answer]] = {
     "shutdown": do_shutdown,
     "inspect": do_inspect,
     "force_release": do_force_release,
+    "force_release_any": do_force_release_any,
     "list": do_list,
     "statuses": do_statuses,
 }

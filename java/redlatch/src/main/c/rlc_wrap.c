@@ -2052,6 +2052,36 @@ SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_force_1release(JNIE
 }
 
 
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_force_1release_1any(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jlong jarg4) {
+  jint jresult = 0 ;
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_error *arg4 = (rl_error *) 0 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_client **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  arg4 = *(rl_error **)&jarg4; 
+  result = (rl_status)rl_force_release_any(arg1,(char const *)arg2,arg3,arg4);
+  jresult = (jint)result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  return jresult;
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_embedded_1inspect(JNIEnv *jenv, jclass jcls, jbyteArray jarg1, jlong jarg3, jlong jarg4) {
   jlong jresult = 0 ;
   char *arg1 = (char *) 0 ;

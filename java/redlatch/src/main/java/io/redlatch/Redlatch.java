@@ -5,12 +5,14 @@ package io.redlatch;
 import io.redlatch.internal.rlc.Rlc;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_acquire_options;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_client;
+import io.redlatch.internal.rlc.SWIGTYPE_p_rl_error;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_request;
 import java.lang.ref.Reference;
 import java.time.Duration;
 import java.util.UUID;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import java.util.function.ToIntBiFunction;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -225,19 +227,35 @@ public final class Redlatch implements AutoCloseable {
    * @throws RedlatchException with {@link Status#E_NOT_HELD} if there is nothing to take.
    */
   public void forceRelease(String name) {
-    forceRelease(Text.bytes(name, "name"), new byte[0]);
+    forceRelease(Text.bytes(name, "name"));
   }
 
-  /** As forceRelease(name), from the holder with this token or foreign value alone. */
+  /** As forceRelease(text), the name as bytes. */
+  public void forceRelease(byte[] name) {
+    Text.given(name, "name");
+    force(name, (client, err) -> Rlc.force_release_any(client, name, err));
+  }
+
+  /**
+   * As forceRelease(name), from the holder with this token or foreign value alone.
+   *
+   * @throws RedlatchException with {@link Status#E_INVALID} if the token is empty, {@link
+   *     Status#E_NOT_HELD} if it does not hold the lock.
+   */
   public void forceRelease(byte[] name, byte[] token) {
     Text.given(name, "name");
     Text.given(token, "token");
+    force(name, (client, err) -> Rlc.force_release(client, name, token, err));
+  }
+
+  private void force(
+      byte[] name, ToIntBiFunction<SWIGTYPE_p_rl_client, SWIGTYPE_p_rl_error> ask) {
     askServer(
         client ->
             Errors.check(
                 "force-release",
                 Text.of(name),
-                err -> Rlc.force_release(client, name, token, err) == 0 ? true : null));
+                err -> ask.applyAsInt(client, err) == 0 ? true : null));
   }
 
   /**

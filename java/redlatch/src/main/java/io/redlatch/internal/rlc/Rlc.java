@@ -405,6 +405,10 @@ public class Rlc implements RlcConstants {
     return RlcJNI.force_release(SWIGTYPE_p_rl_client.getCPtr(client), name, token, SWIGTYPE_p_rl_error.getCPtr(err));
   }
 
+  public static int force_release_any(SWIGTYPE_p_rl_client client, byte[] name, SWIGTYPE_p_rl_error err) {
+    return RlcJNI.force_release_any(SWIGTYPE_p_rl_client.getCPtr(client), name, SWIGTYPE_p_rl_error.getCPtr(err));
+  }
+
   public static SWIGTYPE_p_rl_info embedded_inspect(byte[] url, SWIGTYPE_p_rl_client_options options, SWIGTYPE_p_rl_error err) {
     long cPtr = RlcJNI.embedded_inspect(url, SWIGTYPE_p_rl_client_options.getCPtr(options), SWIGTYPE_p_rl_error.getCPtr(err));
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_info(cPtr, false);

@@ -107,6 +107,7 @@ public class RlcJNI {
   public final static native long list_info(long jarg1);
   public final static native void list_free(long jarg1);
   public final static native int force_release(long jarg1, byte[] jarg2, byte[] jarg4, long jarg6);
+  public final static native int force_release_any(long jarg1, byte[] jarg2, long jarg4);
   public final static native long embedded_inspect(byte[] jarg1, long jarg3, long jarg4);
   public final static native long log_next(byte[] jarg1);
   public final static native int log_watch(int jarg1, long jarg2, long jarg3);
