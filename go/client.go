@@ -206,40 +206,39 @@ func (c *Client) Locker(name string, options ...Option) *Locker {
 	return &Locker{locks: c, name: name, options: options}
 }
 
-// Attach goes on with a lease that was detached, here or in another process, and renews it for 30 s
-// at a time: once for each Detach. Its fence is 0: the number belongs to the acquisition.
+// Attach takes over a lease that was detached, here or in another process: once for each Detach. Of
+// the options TTL, NoRenew, MaxHold and Label count; those of the detached lease do not travel. Its
+// fence is 0: AttachFence has it.
+//
 // ErrNotHeld if the token does not hold the lock, was not detached, or was attached before;
-// ErrOutcomeUnknown if no answer came: the next Attach shows whether the lease is still detached.
-// If ctx ended after the call was sent, the lease is detached again in the background.
-func (c *Client) Attach(ctx context.Context, name, token string) (*Lease, error) {
-	handle, err := inThread(ctx, c.session, "attach", name, func() (rlc.Lease, *Error) {
-		defer runtime.KeepAlive(c)
-		call := newCall("attach", name)
-		defer call.free()
-		handle := rlc.Lease_attach(c.handle, name, token, call.handle)
-		if handle == 0 {
-			return 0, call.failure()
-		}
-		return handle, nil
-	}, c.handBack)
-	if err != nil {
-		return nil, err
-	}
-	return newLease(ctx, c.session, c, handle), nil
+// ErrOutcomeUnknown if no answer came, or ctx ended: the next Attach shows whether the lease is
+// still detached. If ctx ended after the call was sent, the lease is detached again in the
+// background.
+func (c *Client) Attach(ctx context.Context, name, token string, options ...Option) (*Lease,
+	error) {
+	return c.AttachFence(ctx, name, token, 0, options...)
 }
 
-// handBack detaches a lease that was attached too late for its caller, so that another Attach can
-// go on with it. It runs in a goroutine of its own. If the server refuses, the lock is released.
-func (c *Client) handBack(late rlc.Lease) {
+// AttachFence is Attach of a lease whose fence is known: fence is Fence of the detached lease, which
+// travels beside the token.
+func (c *Client) AttachFence(ctx context.Context, name, token string, fence int64,
+	options ...Option) (*Lease, error) {
 	defer runtime.KeepAlive(c)
-	defer rlc.Lease_free(late)
-	status := ErrUnavailable
-	for status == ErrUnavailable && Status(rlc.Lease_check(late, 0)) == OK {
-		request := rlc.Lease_detach_start(late)
-		if request == 0 {
-			return
-		}
-		status = c.session.pump.await(context.Background(), request)
-		c.session.free(request)
+	made, err := makeOptions(options)
+	if err != nil {
+		return nil, about(err, "attach", name)
 	}
+	request, err := c.session.ask(ctx, "attach", name, func() rlc.Request {
+		return rlc.Lease_attach_start(c.handle, name, token, fence, made)
+	})
+	rlc.Acquire_options_free(made)
+	if err != nil {
+		return nil, sent(err)
+	}
+	defer c.session.free(request)
+	handle := rlc.Request_take_lease(request)
+	if handle == 0 {
+		return nil, &Error{Op: "attach", Name: name, Status: ErrNoMemory}
+	}
+	return newLease(ctx, c.session, c, handle), nil
 }

@@ -64,25 +64,20 @@ type Waiter struct {
 
 // Inspect looks at the lock name, and changes nothing.
 func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
-	return infoOf(ctx, c.session, "inspect", name, func(err rlc.Error) rlc.Info {
-		defer runtime.KeepAlive(c)
-		return rlc.Inspect(c.handle, name, err)
+	defer runtime.KeepAlive(c)
+	request, err := c.session.ask(ctx, "inspect", name, func() rlc.Request {
+		return rlc.Inspect_start(c.handle, name)
 	})
-}
-
-// infoOf makes one of Go's of what ask returns.
-func infoOf(ctx context.Context, s *session, op, name string,
-	ask func(rlc.Error) rlc.Info) (*Info, error) {
-	return inThread(ctx, s, op, name, func() (*Info, *Error) {
-		c := newCall(op, name)
-		defer c.free()
-		handle := ask(c.handle)
-		if handle == 0 {
-			return nil, c.failure()
-		}
-		defer rlc.Info_free(handle)
-		return readInfo(handle), nil
-	}, func(*Info) {})
+	if err != nil {
+		return nil, err
+	}
+	defer c.session.free(request)
+	handle := rlc.Request_take_info(request)
+	if handle == 0 {
+		return nil, &Error{Op: "inspect", Name: name, Status: ErrNoMemory}
+	}
+	defer rlc.Info_free(handle)
+	return readInfo(handle), nil
 }
 
 // row is one row of one part of what the library knows.
@@ -153,29 +148,30 @@ func readInfo(handle rlc.Info) *Info {
 // the next waiter. The fence rises; the holder learns of it as a loss. ErrNotHeld if that token
 // does not hold the lock; ErrInvalid if it is empty. For operators.
 func (c *Client) ForceRelease(ctx context.Context, name, token string) error {
-	return c.force(ctx, name, func(err rlc.Error) int {
-		return rlc.Force_release(c.handle, name, token, err)
+	return c.force(ctx, name, func() rlc.Request {
+		return rlc.Force_release_start(c.handle, name, token)
 	})
 }
 
 // ForceReleaseAny is ForceRelease of all holders. ErrNotHeld if the lock is free.
 func (c *Client) ForceReleaseAny(ctx context.Context, name string) error {
-	return c.force(ctx, name, func(err rlc.Error) int {
-		return rlc.Force_release_any(c.handle, name, err)
+	return c.force(ctx, name, func() rlc.Request {
+		return rlc.Force_release_any_start(c.handle, name)
 	})
 }
 
-func (c *Client) force(ctx context.Context, name string, ask func(rlc.Error) int) error {
-	_, err := inThread(ctx, c.session, "force-release", name, func() (struct{}, *Error) {
-		defer runtime.KeepAlive(c)
-		call := newCall("force-release", name)
-		defer call.free()
-		if Status(ask(call.handle)) != OK {
-			return struct{}{}, call.failure()
-		}
-		return struct{}{}, nil
-	}, func(struct{}) {})
-	return err
+func (c *Client) force(ctx context.Context, name string, start func() rlc.Request) error {
+	defer runtime.KeepAlive(c)
+	if ctx.Err() != nil {
+		return &Error{Op: "force-release", Name: name, Status: ErrCancelled,
+			Cause: context.Cause(ctx)}
+	}
+	request, err := c.session.ask(ctx, "force-release", name, start)
+	if err != nil {
+		return sent(err)
+	}
+	c.session.free(request)
+	return nil
 }
 
 // List goes through the locks of a server. One goroutine at a time.
@@ -214,17 +210,17 @@ func (l *List) Next() bool {
 	if l.err != nil {
 		return false
 	}
-	l.info, l.err = inThread(l.ctx, l.client.session, "list", "", func() (*Info, *Error) {
-		// It may go on after the end of ctx, and the list with it.
-		defer runtime.KeepAlive(l)
-		c := newCall("list", "")
-		defer c.free()
-		if Status(rlc.List_next(l.handle, c.handle)) != OK {
-			return nil, c.failure()
-		}
-		return readInfo(rlc.List_info(l.handle)), nil
-	}, func(*Info) {})
-	return l.err == nil
+	defer runtime.KeepAlive(l)
+	request, err := l.client.session.ask(l.ctx, "list", "", func() rlc.Request {
+		return rlc.List_next_start(l.handle)
+	})
+	if l.err = err; err != nil {
+		l.info = nil
+		return false
+	}
+	l.client.session.free(request)
+	l.info = readInfo(rlc.List_info(l.handle))
+	return true
 }
 
 // Info is the lock that Next went to.

@@ -26,18 +26,13 @@ type session struct {
 	pump pump
 	// Calls wait for each other in the library too, but each with a thread.
 	calls sync.Mutex
-	// Calls that have no request behind them, which block a thread.
-	blocking chan struct{}
 	// Leases that were dropped while they are held. They stay held: see leaveLease().
 	leaked atomic.Int64
 	closed atomic.Bool
 }
 
-// Each of them holds a thread, also while a server does not answer.
-const maxBlocking = 4
-
 func newSession(drive func(rlc.Queue)) *session {
-	return &session{pump: pump{drive: drive}, blocking: make(chan struct{}, maxBlocking)}
+	return &session{pump: pump{drive: drive}}
 }
 
 // starter starts an acquisition.

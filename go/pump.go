@@ -5,6 +5,7 @@ package redlatch
 
 import (
 	"context"
+	"errors"
 	"os"
 	"sync"
 	"syscall"
@@ -198,42 +199,30 @@ func awaitInThread(ctx context.Context, request rlc.Request) Status {
 	return giveUp(ctx, request)
 }
 
-// inThread does call in a goroutine that may outlive ctx; its result is then dropped there.
-func inThread[T any](ctx context.Context, s *session, op, name string, call func() (T, *Error),
-	drop func(T)) (T, error) {
-	var none T
-	ended := func(status Status) (T, error) {
-		return none, &Error{Op: op, Name: name, Status: status, Cause: context.Cause(ctx)}
-	}
+// ask waits for what start starts. The request is the caller's to free, if there is no error.
+func (s *session) ask(ctx context.Context, op, name string, start func() rlc.Request) (rlc.Request,
+	error) {
 	if ctx.Err() != nil {
-		return ended(ErrCancelled)
+		return 0, &Error{Op: op, Name: name, Status: ErrCancelled, Cause: context.Cause(ctx)}
 	}
-	select {
-	case s.blocking <- struct{}{}:
-	case <-ctx.Done():
-		return ended(ErrCancelled)
+	s.calls.Lock()
+	request := start()
+	s.calls.Unlock()
+	if request == 0 {
+		return 0, &Error{Op: op, Name: name, Status: ErrNoMemory}
 	}
-	type answer struct {
-		result T
-		err    *Error
+	if status := s.pump.await(ctx, request); status != OK {
+		defer s.free(request)
+		return 0, failed(ctx, op, name, status, request, noWait)
 	}
-	done := make(chan answer)
-	go func() {
-		result, err := call()
-		<-s.blocking
-		select {
-		case done <- answer{result, err}:
-		case <-ctx.Done():
-			drop(result)
-		}
-	}()
-	select {
-	case found := <-done:
-		if found.err != nil {
-			return none, found.err
-		}
-		return found.result, nil
-	case <-ctx.Done():
-		return ended(ErrOutcomeUnknown)
+	return request, nil
+}
+
+// sent is err of a call that may have changed something: a ctx that ended takes nothing back.
+func sent(err error) error {
+	var found *Error
+	if errors.As(err, &found) && found.Status == ErrCancelled {
+		found.Status, found.Message = ErrOutcomeUnknown, ""
 	}
+	return err
 }

@@ -345,8 +345,14 @@ func TestDetachedLeaseIsAttached(t *testing.T) {
 	is(t, lease.State() == redlatch.StateDetached, "%v", lease.State())
 	_, err = lease.Detach(background)
 	is(t, errors.Is(err, redlatch.ErrNotHeld), "a second one: %v", err)
-	taken, err := b.Attach(background, "x", token)
+	_, err = b.AttachFence(background, "x", token, -1)
+	is(t, errors.Is(err, redlatch.ErrInvalid), "%v", err)
+	_, err = b.Attach(background, "x", token, redlatch.Owner("me"))
+	is(t, errors.Is(err, redlatch.ErrInvalid), "%v", err)
+	taken, err := b.AttachFence(background, "x", token, lease.Fence(), redlatch.TTL(time.Hour))
 	must(t, err)
+	is(t, taken.Fence() == lease.Fence() && taken.Name() == "x", "%d", taken.Fence())
+	is(t, taken.Remaining() > 50*time.Minute, "%v", taken.Remaining())
 	_, err = a.Attach(background, "x", token)
 	is(t, errors.Is(err, redlatch.ErrNotHeld), "attached before: %v", err)
 	must(t, taken.Unlock(background))
@@ -406,7 +412,7 @@ func TestOneOfManyAttachesIsGranted(t *testing.T) {
 	is(t, granted == 1, "%d were granted", granted)
 }
 
-// watchedContext tells when it is waited for: at the second time, the call of Attach is under way.
+// watchedContext tells when it is waited for: then the call of Attach is under way.
 type watchedContext struct {
 	context.Context
 	count  atomic.Int32
@@ -414,7 +420,7 @@ type watchedContext struct {
 }
 
 func (w *watchedContext) Done() <-chan struct{} {
-	if w.count.Add(1) == 2 {
+	if w.count.Add(1) == 1 {
 		close(w.asking)
 	}
 	return w.Context.Done()

@@ -288,6 +288,8 @@ void bind_requests(py::module_ &m) {
         [](const Request &request) { return read_message(rl_request_message(get(request))); });
   m.def("request_take_lease",
         [](Request &request) { return wrap<Lease>(rl_request_take_lease(get(request))); });
+  m.def("request_take_info",
+        [](Request &request) { return wrap<Info>(rl_request_take_info(get(request))); });
   m.def("request_free", [](Request &request) { request.reset(); });
 }
 
@@ -336,6 +338,31 @@ void bind_queues(py::module_ &m) {
   m.def("lease_detach_watched", [](Lease &lease, Queue &queue, int64_t tag) {
     return watched(rl_lease_detach_start(get(lease)), queue, tag);
   });
+  m.def("lease_attach_watched", [](Client &client, const py::bytes &name, const py::bytes &token,
+                                   int64_t fence, const AcquireOptions *options, Queue &queue,
+                                   int64_t tag) {
+    const Text n(name), t(token);
+    return watched(
+        rl_lease_attach_start(get(client), n.data, n.size, t.data, t.size, fence, get(options)),
+        queue, tag);
+  });
+  m.def("inspect_watched", [](Client &client, const py::bytes &name, Queue &queue, int64_t tag) {
+    const Text n(name);
+    return watched(rl_inspect_start(get(client), n.data, n.size), queue, tag);
+  });
+  m.def("list_next_watched", [](List &list, Queue &queue, int64_t tag) {
+    return watched(rl_list_next_start(get(list)), queue, tag);
+  });
+  m.def("force_release_watched", [](Client &client, const py::bytes &name, const py::bytes &token,
+                                    Queue &queue, int64_t tag) {
+    const Text n(name), t(token);
+    return watched(rl_force_release_start(get(client), n.data, n.size, t.data, t.size), queue, tag);
+  });
+  m.def("force_release_any_watched",
+        [](Client &client, const py::bytes &name, Queue &queue, int64_t tag) {
+          const Text n(name);
+          return watched(rl_force_release_any_start(get(client), n.data, n.size), queue, tag);
+        });
   m.def("client_connect_watched", [](Client &client, int64_t wait_ms, Queue &queue, int64_t tag) {
     return watched(rl_client_connect_start(get(client), wait_ms), queue, tag);
   });
@@ -352,12 +379,13 @@ void bind_queues(py::module_ &m) {
 }
 
 void bind_lease(py::module_ &m) {
-  m.def("lease_attach",
-        [](Client &client, const py::bytes &name, const py::bytes &token, Error &e) {
-          return wrap<Lease>(without_gil([&, n = Text(name), t = Text(token)] {
-            return rl_lease_attach(get(client), n.data, n.size, t.data, t.size, get(e));
-          }));
-        });
+  m.def("lease_attach", [](Client &client, const py::bytes &name, const py::bytes &token,
+                           int64_t fence, const AcquireOptions *options, Error &e) {
+    return wrap<Lease>(without_gil([&, n = Text(name), t = Text(token)] {
+      return rl_lease_attach(get(client), n.data, n.size, t.data, t.size, fence, get(options),
+                             get(e));
+    }));
+  });
   m.def("lease_detach", [](Lease &lease, Error &e) {
     return without_gil([&] { return rl_lease_detach(get(lease), nullptr, 0, get(e)); });
   });

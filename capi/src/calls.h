@@ -14,6 +14,7 @@ namespace redlatch::capi {
 inline const char *name_of(const rl_client *) { return "client"; }
 inline const char *name_of(const rl_redlock *) { return "redlock"; }
 inline const char *name_of(const rl_lease *) { return "lease"; }
+inline const char *name_of(const rl_list *) { return "list"; }
 
 template <class Handle>
 std::shared_ptr<Request> make_request(const Handle *handle, Request::Op op) {
@@ -32,6 +33,16 @@ bool is_good(const Handle *handle, rl_error *err) noexcept {
   return true;
 }
 
+// Some keep the request that they fill.
+template <class Fill>
+Outcome fill_in(const Fill &fill, const std::shared_ptr<Request> &request) {
+  if constexpr (std::is_invocable_v<const Fill &, const std::shared_ptr<Request> &>) {
+    return fill(request);
+  } else {
+    return fill(*request);
+  }
+}
+
 // Run a request and wait for it.
 template <class Handle, class Fill>
 rl_status run(const Handle *handle, Request::Op op, rl_error *err, const Fill &fill) {
@@ -40,7 +51,7 @@ rl_status run(const Handle *handle, Request::Op op, rl_error *err, const Fill &f
   if (!is_good(handle, err)) return err->status;
   return guarded_status(err, [&](rl_error *e) {
     const auto request = make_request(handle, op);
-    if (auto outcome = fill(*request); !outcome.ok()) return (void)answer(e, outcome);
+    if (auto outcome = fill_in(fill, request); !outcome.ok()) return (void)answer(e, outcome);
     handle->runtime->run(request);
     answer(e, *request);
   });
@@ -74,7 +85,7 @@ rl_request *start(const Handle *handle, Request::Op op, const Fill &fill) {
     } else if (handle->runtime->is_forked()) {
       outcome = failure(Status::kForked, rl_status_text(RL_E_FORKED));
     } else {
-      outcome = fill(*started->request);
+      outcome = fill_in(fill, started->request);
     }
     if (outcome.ok()) {
       try {

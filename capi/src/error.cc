@@ -172,6 +172,27 @@ Outcome fill_rw(Request &request, runtime::Mode mode, const char *name, size_t n
   return outcome;
 }
 
+Outcome fill_attach(Request &request, std::string_view name, std::string_view token, int64_t fence,
+                    const rl_acquire_options *options) {
+  if (auto outcome = runtime::check_name(name); !outcome.ok()) return outcome;
+  if (auto outcome = runtime::check_token(token); !outcome.ok()) return outcome;
+  if (fence < 0 || fence > kMaxFence) {
+    return failure(Status::kInvalid, "fence must be 0 to " + std::to_string(kMaxFence) + " (got " +
+                                         std::to_string(fence) + ")");
+  }
+  if (options != nullptr) request.options = options->options;
+  if (request.options.format != runtime::Format::kString || !request.options.owner.empty()) {
+    return failure(Status::kInvalid,
+                   "options of an attach must be ttl, renew, max_hold and label (got a format, an "
+                   "owner or reentrancy)");
+  }
+  request.name = name;
+  request.arguments->token = token;
+  request.arguments->fence = fence;
+  request.lease = std::make_shared<Lease>();
+  return {};
+}
+
 Outcome fill_redlock(Request &request, const char *name, size_t name_len, int64_t wait_ms,
                      const rl_acquire_options *options) {
   if (options != nullptr && options->options.format != runtime::Format::kString) {

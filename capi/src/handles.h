@@ -129,6 +129,9 @@ Outcome fill_acquire(Request &request, const char *name, size_t name_len, int64_
 Outcome fill_rw(Request &request, runtime::Mode mode, const char *name, size_t name_len,
                 int64_t wait_ms, const rl_acquire_options *options);
 
+// The same for taking over a detached lease.
+Outcome fill_attach(Request &request, std::string_view name, std::string_view token, int64_t fence,
+                    const rl_acquire_options *options);
 // The same for a Redlock.
 Outcome fill_redlock(Request &request, const char *name, size_t name_len, int64_t wait_ms,
                      const rl_acquire_options *options);

@@ -22,10 +22,9 @@ struct rl_info {
   int32_t state() const {
     if (data.type == "none") return RL_STATE_FREE;
     if (data.type != "string" && data.value.empty()) return RL_STATE_NO_LOCK;
-    if (data.value == runtime::kShared && !is_shared())
-      return RL_STATE_FREE;  // the leases have expired
-    const bool is_ours = !data.holders.empty() || runtime::is_token(data.value);
-    return is_ours ? RL_STATE_HELD : RL_STATE_FOREIGN;
+    if (protocol::is_held_by_client(data)) return RL_STATE_HELD;
+    const bool has_expired_readers = data.value == runtime::kShared && !is_shared();
+    return has_expired_readers ? RL_STATE_FREE : RL_STATE_FOREIGN;
   }
   // Held by readers, or by a reentrant owner.
   bool is_shared() const { return data.holder_count > 0; }
@@ -167,84 +166,97 @@ std::string_view holder_text(const rl_info &info, size_t index, int32_t field) {
   }
 }
 
-std::unique_ptr<rl_info> inspect(runtime::Runtime &client, std::string_view name, rl_error *err) {
-  const auto request = std::make_shared<Request>(Request::Op::kInspect);
-  request->name = name;
-  auto info = std::make_unique<rl_info>();
-  client.run(request);
-  if (answer(err, *request) != RL_OK) return nullptr;
-  info->name = std::move(request->name);
-  info->data = std::move(request->inquiry->info);
-  return info;
+// What a finished inspection has found.
+void read_result(Request &request, rl_info &info) noexcept {
+  info.name = std::move(request.name);
+  info.data = std::move(request.arguments->info);
 }
 
-Outcome fill_force(Request &request, const char *name, size_t name_len) {
+Outcome fill_name(Request &request, const char *name, size_t name_len) {
   auto outcome = runtime::check_name(text_of(name, name_len));
   if (outcome.ok()) request.name = text_of(name, name_len);
   return outcome;
 }
 
+auto force_with(const char *name, size_t name_len, const char *token, size_t token_len) {
+  return [=](Request &request) {
+    auto outcome = fill_name(request, name, name_len);
+    if (outcome.ok() && text_of(token, token_len).empty()) {
+      outcome = failure(Status::kInvalid, "token must be that of a holder (got an empty text)");
+    }
+    if (outcome.ok()) request.arguments->token = text_of(token, token_len);
+    return outcome;
+  };
+}
+
+auto force_any(const char *name, size_t name_len) {
+  return [=](Request &request) { return fill_name(request, name, name_len); };
+}
+
 }  // namespace
 
 struct rl_list {
-  std::shared_ptr<runtime::Runtime> client;
-  std::string pattern;  // of keys
-  std::string cursor = "0";
-  bool is_last_step = false;
-  std::vector<std::string> keys;    // found and not yet inspected
-  std::set<std::string> seen_keys;  // a server may find a key twice
+  std::shared_ptr<runtime::Runtime> runtime;
+  std::shared_ptr<lock::Listing> listing;
+  std::shared_ptr<Request> step;  // the latest
+  std::unique_ptr<rl_info> row;   // made before the step starts, and filled when it is asked for
+  bool is_filled = false;
 
-  std::unique_ptr<rl_info> row;
-
-  rl_status find_more(rl_error *err);
-  rl_status next(rl_error *err);
+  bool is_busy() const { return step && !step->is_finished(); }
+  const rl_info *info() {
+    const bool is_new = step && step->status.load(std::memory_order_acquire) == Status::kOk;
+    if (is_new && !is_filled) read_result(*step, *row);
+    is_filled = is_filled || is_new;
+    return is_filled ? row.get() : nullptr;
+  }
 };
 
-// After a failure nothing has changed: the step can be repeated.
-rl_status rl_list::find_more(rl_error *err) {
-  const auto request = std::make_shared<Request>(Request::Op::kList);
-  request->arguments->pattern = pattern;
-  request->arguments->list.cursor = cursor;
-  client->run(request);
-  if (const rl_status status = answer(err, *request); status != RL_OK) return status;
-  for (auto &key : request->arguments->list.keys) {
-    if (seen_keys.insert(key).second) keys.push_back(std::move(key));
-  }
-  cursor = std::move(request->arguments->list.cursor);
-  is_last_step = cursor == "0";
-  return RL_OK;
-}
-
-rl_status rl_list::next(rl_error *err) {
-  row.reset();
-  for (;;) {
-    while (keys.empty()) {
-      if (is_last_step) return answer(err, Status::kEnd);
-      const rl_status status = find_more(err);
-      if (status != RL_OK) return status;
+static auto next_step(rl_list *list) {
+  return [list](const std::shared_ptr<Request> &request) {
+    if (list->is_busy()) {
+      return failure(Status::kInvalid,
+                     "a list must have one request at a time (got a second one before the first "
+                     "was finished)");
     }
-    const std::string name = keys.back().substr(client->settings().name_space.size());
-    keys.pop_back();
-    if (name.empty()) continue;
-    auto info = inspect(*client, name, err);
-    // A key that cannot be inspected must not block the others.
-    if (!info) return err->status;
-    if (info->state() != RL_STATE_HELD) continue;  // released meanwhile
-    row = std::move(info);
-    return RL_OK;
-  }
+    list->row = std::make_unique<rl_info>();
+    list->is_filled = false;
+    list->step = request;
+    request->arguments->listing = list->listing;
+    return Outcome{};
+  };
 }
 
 extern "C" {
 
 rl_info *rl_inspect(rl_client *client, const char *name, size_t name_len, rl_error *err) {
-  if (client == nullptr) return null_argument(err, "client"), nullptr;
-  if (client->runtime->is_forked()) return forked(err), nullptr;
   return guarded<rl_info *>(err, nullptr, [&]() -> rl_info * {
-    if (auto outcome = runtime::check_name(text_of(name, name_len)); !outcome.ok()) {
-      return answer(err, outcome), nullptr;
-    }
-    return inspect(*client->runtime, text_of(name, name_len), err).release();
+    // Before the server is asked, as the lease of an acquire.
+    auto info = std::make_unique<rl_info>();
+    std::shared_ptr<Request> inspection;
+    const auto fill = [&](const std::shared_ptr<Request> &request) {
+      inspection = request;
+      return fill_name(*request, name, name_len);
+    };
+    if (run(client, Request::Op::kInspect, err, fill) != RL_OK) return nullptr;
+    read_result(*inspection, *info);
+    return info.release();
+  });
+}
+
+rl_request *rl_inspect_start(rl_client *client, const char *name, size_t name_len) {
+  return start(client, Request::Op::kInspect,
+               [&](Request &request) { return fill_name(request, name, name_len); });
+}
+
+rl_info *rl_request_take_info(rl_request *request) {
+  if (request == nullptr || !request->runtime || request->runtime->is_forked()) return nullptr;
+  Request &inspection = *request->request;
+  if (inspection.op != Request::Op::kInspect || rl_request_status(request) != RL_OK) return nullptr;
+  return guarded<rl_info *>(nullptr, nullptr, [&]() -> rl_info * {
+    auto info = std::make_unique<rl_info>();
+    if (request->is_taken.exchange(true)) return nullptr;
+    read_result(inspection, *info);
+    return info.release();
   });
 }
 
@@ -260,8 +272,9 @@ rl_list *rl_list_open(rl_client *client, const char *pattern, size_t pattern_len
              nullptr;
     }
     auto list = std::make_unique<rl_list>();
-    list->client = client->runtime;
-    list->pattern =
+    list->runtime = client->runtime;
+    list->listing = std::make_shared<lock::Listing>();
+    list->listing->pattern =
         runtime::key_pattern(client->runtime->settings(), text_of(pattern, pattern_len));
     answer(err, Status::kOk);
     return list.release();
@@ -269,13 +282,23 @@ rl_list *rl_list_open(rl_client *client, const char *pattern, size_t pattern_len
 }
 
 rl_status rl_list_next(rl_list *list, rl_error *err) {
-  if (list == nullptr) return null_argument(err, "list");
-  if (list->client->is_forked()) return forked(err);
-  return guarded_status(err, [&](rl_error *e) { list->next(e); });
+  const auto before = list == nullptr ? nullptr : list->step;
+  const rl_status status = run(list, Request::Op::kList, err, next_step(list));
+  // Not started for want of a thread or memory: the list is ready for the next call.
+  if (list != nullptr && list->step != before && list->is_busy()) list->step = nullptr;
+  return status;
+}
+
+rl_request *rl_list_next_start(rl_list *list) {
+  const auto before = list == nullptr ? nullptr : list->step;
+  rl_request *request = start(list, Request::Op::kList, next_step(list));
+  if (request == nullptr && list != nullptr && list->step != before) list->step = nullptr;
+  return request;
 }
 
 const rl_info *rl_list_info(const rl_list *list) {
-  return list == nullptr ? nullptr : list->row.get();
+  // Only the list reads its step, and one thread at a time uses it.
+  return list == nullptr ? nullptr : const_cast<rl_list *>(list)->info();
 }
 
 void rl_list_free(rl_list *list) { delete list; }
@@ -346,20 +369,21 @@ rl_info *rl_embedded_inspect(const char *url, size_t url_len, const rl_client_op
 
 rl_status rl_force_release(rl_client *client, const char *name, size_t name_len, const char *token,
                            size_t token_len, rl_error *err) {
-  return run(client, Request::Op::kForce, err, [&](Request &request) {
-    auto outcome = fill_force(request, name, name_len);
-    if (outcome.ok() && text_of(token, token_len).empty()) {
-      outcome = failure(Status::kInvalid, "token must be that of a holder (got an empty text)");
-    }
-    if (outcome.ok()) request.inquiry->token = text_of(token, token_len);
-    return outcome;
-  });
+  return run(client, Request::Op::kForce, err, force_with(name, name_len, token, token_len));
 }
 
 rl_status rl_force_release_any(rl_client *client, const char *name, size_t name_len,
                                rl_error *err) {
-  return run(client, Request::Op::kForce, err,
-             [&](Request &request) { return fill_force(request, name, name_len); });
+  return run(client, Request::Op::kForce, err, force_any(name, name_len));
+}
+
+rl_request *rl_force_release_start(rl_client *client, const char *name, size_t name_len,
+                                   const char *token, size_t token_len) {
+  return start(client, Request::Op::kForce, force_with(name, name_len, token, token_len));
+}
+
+rl_request *rl_force_release_any_start(rl_client *client, const char *name, size_t name_len) {
+  return start(client, Request::Op::kForce, force_any(name, name_len));
 }
 
 }  // extern "C"

@@ -38,15 +38,10 @@ rl_lease *rl_rw_acquire_write(rl_client *client, const char *name, size_t name_l
 }
 
 rl_lease *rl_lease_attach(rl_client *client, const char *name, size_t name_len, const char *token,
-                          size_t token_len, rl_error *err) {
+                          size_t token_len, int64_t fence, const rl_acquire_options *options,
+                          rl_error *err) {
   return run_for_lease(client, Request::Op::kAttach, err, [&](Request &request) {
-    auto outcome = runtime::check_name(text_of(name, name_len));
-    if (outcome.ok()) outcome = runtime::check_token(text_of(token, token_len));
-    if (!outcome.ok()) return outcome;
-    request.name = text_of(name, name_len);
-    request.arguments->token = text_of(token, token_len);
-    request.lease = std::make_shared<Lease>();
-    return outcome;
+    return fill_attach(request, text_of(name, name_len), text_of(token, token_len), fence, options);
   });
 }
 

@@ -10,7 +10,14 @@ using namespace redlatch::capi;
 namespace {
 
 bool is_grant(const Request &request) {
-  return request.op == Request::Op::kAcquire && request.status.load() == Status::kOk;
+  const bool has_lease = request.op == Request::Op::kAcquire || request.op == Request::Op::kAttach;
+  return has_lease && request.status.load() == Status::kOk;
+}
+
+// No caller will release the lease of `request`.
+void give_back(runtime::Runtime &runtime, const Request &request) {
+  if (request.op == Request::Op::kAttach) return runtime.detach_again(lease_of(request));
+  runtime.abandon(*lease_of(request));
 }
 
 }  // namespace
@@ -69,6 +76,14 @@ rl_request *rl_extend_start(rl_lease *lease, int64_t ttl_ms) {
   return start(lease, Request::Op::kExtend, extension_to(ttl_ms));
 }
 
+rl_request *rl_lease_attach_start(rl_client *client, const char *name, size_t name_len,
+                                  const char *token, size_t token_len, int64_t fence,
+                                  const rl_acquire_options *options) {
+  return start(client, Request::Op::kAttach, [&](Request &request) {
+    return fill_attach(request, text_of(name, name_len), text_of(token, token_len), fence, options);
+  });
+}
+
 rl_request *rl_lease_detach_start(rl_lease *lease) {
   return start(lease, Request::Op::kDetach, no_arguments());
 }
@@ -120,9 +135,7 @@ void rl_request_free(rl_request *request) {
   if (request->is_watched.load()) rl_request_watch(request, nullptr, 0);
   if (request->runtime && !request->request->is_finished()) rl_request_cancel(request);
   if (is_grant(*request->request) && !request->is_taken.exchange(true)) {
-    guarded_status(nullptr, [&](rl_error *) {
-      request->runtime->release_async(*lease_of(*request->request));
-    });
+    guarded_status(nullptr, [&](rl_error *) { give_back(*request->runtime, *request->request); });
   }
   delete request;
 }

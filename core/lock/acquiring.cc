@@ -434,8 +434,10 @@ void LockClient::give_lease(TokenRecord &record, Request &caller, const Grant *g
   const auto step = grant != nullptr
                         ? record.held().start(*grant, terms, options.label, now, is_up())
                         : record.held().hand_off(terms, options.label, now, is_up());
-  lease.fence = record.held().fence();
-  record.lock->highest_fence = std::max(record.lock->highest_fence, lease.fence.load());
+  // The fence of an attached lease is the caller's word: scripts and checks do not rely on it.
+  const bool is_attached = caller.op == Request::Op::kAttach;
+  lease.fence = is_attached ? caller.arguments->fence : record.held().fence();
+  record.lock->highest_fence = std::max(record.lock->highest_fence, record.held().fence());
   lease.mode = record.identity.mode;
   lease.token = record.identity.token;
   lease.end_at = terms.end_at;

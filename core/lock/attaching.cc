@@ -60,10 +60,15 @@ void LockClient::on_detach_refused(Request &request, Nanos now) {
 bool LockClient::end_detach(Request &request) noexcept {
   if (!request.is_sent || request.lease->record == nullptr) return false;
   if (request.lease->record->phase != Phase::kDetaching) return false;
-  const auto record = request.lease->record->shared_from_this();
+  leave_to_ttl(*request.lease);
+  return true;
+}
+
+void LockClient::leave_to_ttl(Lease &lease) noexcept {
+  if (lease.record == nullptr) return;
+  const auto record = lease.record->shared_from_this();
   end_lease(*record, Lease::kDetached, {});
   forget(*record);
-  return true;
 }
 
 // The lease has ended for this client. A poll that crossed the grant may have queued its token
@@ -74,6 +79,16 @@ void LockClient::clean_up_detached(TokenRecord &record, Nanos now) {
   clean_up(record, now);
 }
 
+// The caller has cancelled the attach, which used up the mark: mark the lease again. If no answer
+// comes, the lease ends with its ttl.
+void LockClient::undo_attach(const std::shared_ptr<Request> &request, int64_t attach_count,
+                             Nanos now, protocol::EvalMode eval) {
+  protocol::Command command;
+  protocol::detach(command, features_, eval, request->lock->keys, {request->arguments->token, {}},
+                   attach_count);
+  (void)try_send(command, InFlight{CommandKind::kUndoAttach, eval, now, attach_count, request});
+}
+
 void LockClient::on_attached(Request &request, const InFlight &in_flight,
                              const protocol::CountAnswer &answer, Nanos now) {
   if (answer.result < 1) {
@@ -82,7 +97,7 @@ void LockClient::on_attached(Request &request, const InFlight &in_flight,
                                            "its holder can detach it";
     return finish_immediate(request, Status::kNotHeld, "lock " + quoted(request.name) + why);
   }
-  const Nanos lease = request.options.ttl;
+  const Nanos lease = in_flight.lease;
   const Nanos deadline = timing::deadline_of(in_flight.sent_at, lease);
   if (deadline <= now) {
     return finish_immediate(request, Status::kOutcomeUnknown,

@@ -111,7 +111,8 @@ void LockClient::lose_answer(const InFlight &in_flight, Nanos now) {
   const bool is_repeated =
       in_flight.kind == CommandKind::kServeQueue || in_flight.kind == CommandKind::kTrack ||
       in_flight.kind == CommandKind::kFindKey || in_flight.kind == CommandKind::kAnnounce;
-  if (is_repeated) return;  // when it is needed again
+  if (is_repeated) return;                                 // when it is needed again
+  if (in_flight.kind == CommandKind::kUndoAttach) return;  // the lease ends with its ttl
   if (in_flight.kind == CommandKind::kName) {
     return on_name(*in_flight.about<NameQuery>(), nullptr, now);
   }

@@ -59,6 +59,8 @@ void LockClient::start(const std::shared_ptr<Request> &request, Nanos now) {
         return start_downgrade(request, now);
       case Request::Op::kDetach:
         return start_detach(request, now);
+      case Request::Op::kList:
+        return start_list(request, now);
       default:
         return start_immediate(request, now);
     }
@@ -111,6 +113,9 @@ void LockClient::finish_immediate(Request &request, Status status,
   const bool is_given_up = status == Status::kCancelled || status == Status::kClosed;
   // No other status may say that the lease is held as before.
   if (may_be_marked && !is_given_up) status = Status::kOutcomeUnknown;
+  if (request.must_end_lease) leave_to_ttl(*request.lease);
+  const bool was_inspected = request.op == Request::Op::kList && !request.name.empty();
+  if (was_inspected && status != Status::kCancelled) request.arguments->listing->keys.pop_back();
   finish(request, status, message);
 }
 
@@ -151,8 +156,12 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
       protocol::inspect(command, features_, eval, request->lock->keys);
       break;
     case Request::Op::kList:
-      protocol::list(command, features_, eval, request->arguments->list.cursor,
-                     request->arguments->pattern);
+      if (is_inspection(*request)) {
+        protocol::inspect(command, features_, eval, request->lock->keys);
+      } else {
+        const Listing &listing = *request->arguments->listing;
+        protocol::list(command, features_, eval, listing.cursor, listing.pattern);
+      }
       break;
     case Request::Op::kForce:
       protocol::force_release(command, features_, eval, request->lock->keys,
@@ -203,8 +212,10 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
 
 protocol::Refusal LockClient::read_answer(Request &request, const Reply &reply,
                                           protocol::CountAnswer &answer) {
-  if (request.op == Request::Op::kList) return decode(reply, request.arguments->list);
-  if (request.op != Request::Op::kInspect) return decode(reply, answer);
+  const bool is_inspected = is_inspection(request);
+  if (request.op == Request::Op::kList && !is_inspected)
+    return decode(reply, request.arguments->found);
+  if (!is_inspected) return decode(reply, answer);
   auto refusal = decode(reply, request.arguments->info);
   answer.server_ms = request.arguments->info.server_ms;
   return refusal;
@@ -215,8 +226,7 @@ protocol::Refusal LockClient::read_answer(Request &request, const Reply &reply,
 bool LockClient::is_of_other_format(Request &request, const protocol::CountAnswer &answer) {
   RequestArguments &arguments = *request.arguments;
   const protocol::InspectAnswer &info = arguments.info;
-  const bool is_other = request.op == Request::Op::kInspect
-                            ? info.type == "hash" && info.value.empty()
+  const bool is_other = is_inspection(request) ? info.type == "hash" && info.value.empty()
                         : request.op == Request::Op::kForce ? answer.result == -1
                                                             : false;
   if (!is_other || arguments.format == protocol::Format::kHashRw) return false;
@@ -230,8 +240,13 @@ bool LockClient::is_of_other_format(Request &request, const protocol::CountAnswe
 
 void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
   const auto &request = in_flight.about<Request>();
-  if (request->is_finished()) return;
   protocol::CountAnswer answer;
+  if (request->is_finished()) {
+    const bool is_unwanted =
+        request->op == Request::Op::kAttach && request->status.load() == Status::kCancelled;
+    if (!is_unwanted || read_answer(*request, reply, answer) || answer.result < 1) return;
+    return undo_attach(request, answer.attach_count, now);
+  }
   const auto refusal = read_answer(*request, reply, answer);
   if (wants_text(refusal, in_flight)) {
     return send_request(request, now, protocol::EvalMode::kText);
@@ -245,13 +260,16 @@ void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply,
   if (request->arguments && is_of_other_format(*request, answer)) {
     return send_request(request, now);
   }
-  if (request->op == Request::Op::kInspect && request->arguments->info.waiter_count == 0) {
+  if (is_inspection(*request) && request->arguments->info.waiter_count == 0) {
     // Each format has a queue of its own: some may wait in one while another holds.
     RequestArguments &arguments = *request->arguments;
     arguments.info.waiter_count = arguments.earlier.waiter_count;
     arguments.info.waiters = std::move(arguments.earlier.waiters);
   }
-  if (request->op == Request::Op::kInspect && name_clients(request, now)) return;
+  if (request->op == Request::Op::kList && !protocol::is_held_by_client(request->arguments->info)) {
+    return on_list_reply(request, now);
+  }
+  if (is_inspection(*request) && name_clients(request, now)) return;
   switch (request->op) {
     case Request::Op::kForce:
       maybe_serve_queue(request->lock, answer.has_more, now);
@@ -369,6 +387,14 @@ void LockClient::take_reply(const InFlight &in_flight, const Reply &reply, Nanos
       return;
     case CommandKind::kName:
       return on_name(*in_flight.about<NameQuery>(), &reply, now);
+    case CommandKind::kUndoAttach: {
+      protocol::CountAnswer answer;
+      const bool is_unknown = wants_text(decode(reply, answer), in_flight);
+      if (is_unknown) {
+        undo_attach(in_flight.about<Request>(), in_flight.lease, now, protocol::EvalMode::kText);
+      }
+      return;
+    }
     case CommandKind::kServeQueue: {
       protocol::CountAnswer answer;
       if (decode(reply, answer)) return;

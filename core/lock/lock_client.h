@@ -135,6 +135,7 @@ class LockClient final : public LockService {
     kFindKey,  // is the key that is tracked from now on still there?
     kAnnounce,
     kName,
+    kUndoAttach,
   };
   struct InFlight {
     CommandKind kind;
@@ -192,6 +193,11 @@ class LockClient final : public LockService {
   static protocol::Refusal read_answer(Request &request, const Reply &reply,
                                        protocol::CountAnswer &answer);
   bool is_of_other_format(Request &request, const protocol::CountAnswer &answer);
+  // A listing first asks for keys, and then looks at one of them after the other.
+  static bool is_inspection(const Request &request) {
+    return request.op == Request::Op::kInspect ||
+           (request.op == Request::Op::kList && !request.name.empty());
+  }
   void on_request_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void on_request_due(Request &request, Nanos now) noexcept;
   Outcome why_late(const Request &request) const;
@@ -299,9 +305,18 @@ class LockClient final : public LockService {
   void on_detach_reply(Request &request, int64_t result, Nanos now);
   void on_detach_refused(Request &request, Nanos now);
   bool end_detach(Request &request) noexcept;
+  void leave_to_ttl(Lease &lease) noexcept;
   void clean_up_detached(TokenRecord &record, Nanos now);
   void on_attached(Request &request, const InFlight &in_flight, const protocol::CountAnswer &answer,
                    Nanos now);
+
+  void undo_attach(const std::shared_ptr<Request> &request, int64_t attach_count, Nanos now,
+                   protocol::EvalMode eval = protocol::EvalMode::kDigest);
+
+  // listing.cc: the locks of a server
+  void start_list(const std::shared_ptr<Request> &request, Nanos now);
+  void choose_key(Request &request);
+  void on_list_reply(const std::shared_ptr<Request> &request, Nanos now);
 
   // naming.cc: the names of clients
   void announce_by(Nanos due);

@@ -11,8 +11,10 @@
 #include <list>
 #include <memory>
 #include <new>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/limits.h"
@@ -71,15 +73,24 @@ struct Lease {
   }
 };
 
+// A listing of the locks of a server. Its requests follow one another; each goes to one lock.
+struct Listing {
+  std::string pattern;  // of keys
+  std::string cursor = "0";
+  bool is_last_step = false;
+  std::vector<std::string> keys;    // found, and not yet inspected
+  std::set<std::string> seen_keys;  // a server may find a key twice
+};
+
 // Arguments and results of attach, inspect, force, list and raise fence.
 struct RequestArguments {
-  std::string token;                // attach, force
-  std::string call;                 // attach: a name that no other call has
-  int64_t fence = 0;                // raise fence
-  protocol::InspectAnswer earlier;  // inspect: the answer in the previous format
-  protocol::InspectAnswer info;     // inspect: the result
-  std::string pattern;              // list: of lock names
-  protocol::ListAnswer list;        // list: the next cursor, then the result
+  std::string token;                 // attach, force
+  std::string call;                  // attach: a name that no other call has
+  int64_t fence = 0;                 // raise fence; attach: what the lease shows
+  protocol::InspectAnswer earlier;   // inspect, list: the answer in the previous format
+  protocol::InspectAnswer info;      // inspect, list: the result
+  std::shared_ptr<Listing> listing;  // list
+  protocol::ListAnswer found;        // list: the keys of one step
   protocol::Format format = protocol::Format::kString;  // inspect, force: as far as is known
   size_t unnamed_count = 0;  // inspect: names of clients that are asked for
 };
@@ -141,6 +152,8 @@ struct Request : Timed, Waitlist::Caller {
   bool is_unanswered = false;                           // .. and an earlier copy got no answer
   uint64_t waiter = 0;                                  // the number of the thread that waits
   bool was_warned = false;  // the caller waits for itself and was warned
+  bool must_end_lease =
+      false;  // detach: of a lease that no caller has; if it fails, the ttl ends it
 
   bool is_finished() const { return status.load(std::memory_order_acquire) != Status::kPending; }
 };

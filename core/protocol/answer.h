@@ -92,6 +92,14 @@ struct InspectAnswer {
   int64_t since_ms = 0;
 };
 
+// Whether a redlatch client holds the lock, as far as its key shows it.
+inline bool is_held_by_client(const InspectAnswer &info) {
+  const bool is_known_type = info.type == "string" || !info.value.empty();
+  if (info.type == "none" || !is_known_type) return false;
+  const bool has_expired_readers = info.value == kShared && info.holder_count == 0;
+  return !has_expired_readers && (!info.holders.empty() || is_token(info.value));
+}
+
 struct ListAnswer {
   std::string cursor;  // "0": this was the last step
   std::vector<std::string> keys;

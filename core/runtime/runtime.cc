@@ -159,6 +159,16 @@ void Runtime::release_async(Lease &lease) {
   end_turn(lock);
 }
 
+void Runtime::detach_again(const std::shared_ptr<Lease> &lease) {
+  const auto request = std::make_shared<Request>(Request::Op::kDetach);
+  request->lease = lease;
+  request->must_end_lease = true;
+  Lock lock(mutex_);
+  lease->watcher.forget();
+  begin(request);
+  end_turn(lock);
+}
+
 std::string Runtime::handoff_mode() {
   const Lock lock(mutex_);
   return only_link().handoff_mode;

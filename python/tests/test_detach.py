@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Coroutine
+from typing import Any, Callable
 
 import pytest
 import redlatch
@@ -22,16 +24,24 @@ from .test_aio import lease_of
 def test_detached_lease_goes_on_elsewhere(client: redlatch.Client, other: redlatch.Client) -> None:
     lease = client.acquire("report")
     assert lease is not None
-    token = lease.detach()
-    assert "detached" in repr(lease)
+    token, fence = lease.detach(), lease.fence
+    assert "detached" in repr(lease) and fence > 0
     with pytest.raises(redlatch.NotHeld):
         lease.detach()
     with pytest.raises(redlatch.NotHeld):
         other.attach("other", token)
     with pytest.raises(redlatch.Invalid):
         other.attach("report", token + "0")
-    attached = other.attach("report", token)
-    assert attached.token == token and attached.fence == 0 and attached.name == "report"
+    for wrong in (-1, 1 << 53, 1 << 70):
+        with pytest.raises(redlatch.Invalid, match="fence must be 0 to 9007199254740991"):
+            other.attach("report", token, fence=wrong)
+    with pytest.raises(TypeError, match="fence"):
+        other.attach("report", token, fence="7")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="format"):
+        other.attach("report", token, format="hash")  # type: ignore[call-arg]
+    attached = other.attach("report", token, fence=fence, ttl=3600, label="next")
+    assert attached.token == token and attached.fence == fence and attached.name == "report"
+    assert attached.remaining > 3000
     with pytest.raises(redlatch.NotHeld):
         client.attach("report", token)
     assert attached.detach() == token
@@ -137,6 +147,66 @@ def test_detach_does_not_hold_up_the_loop(run: Run, server: Server) -> None:
             return client.attach("report", token).release()
         except redlatch.NotHeld:
             return False
+
+    run(main())
+
+
+def test_asking_does_not_hold_up_the_loop(run: Run, server: Server) -> None:
+    """Method: the server is stopped, and time goes on in the loop while each call is under way."""
+
+    async def names(aio: Any, pattern: str) -> list[str]:
+        return [info.name async for info in aio.list(pattern)]
+
+    async def main() -> None:
+        with redlatch.connect(server.url) as client, redlatch.connect(server.url) as other:
+            lease = await lease_of(client, "report")
+            token, fence, aio = await lease.detach(), lease.fence, other.aio
+            calls: list[Callable[[], Coroutine[Any, Any, Any]]] = [
+                lambda: aio.inspect("report"),
+                lambda: names(aio, "rep*"),
+                lambda: aio.attach("report", token, fence=fence, ttl=600),
+                lambda: aio.force_release("report", token),
+            ]
+            await aio.connect()
+            results = []
+            for call in calls:
+                server.pause()
+                task = asyncio.ensure_future(call())
+                await asyncio.sleep(0.02)
+                assert not task.done()
+                server.resume()
+                results.append(await task)
+            info, listed, attached, _ = results
+            assert info.holders[0].token == token and listed == ["report"]
+            assert attached.fence == fence
+            await raises(redlatch.LockLost, attached.release())
+            await raises(redlatch.NotHeld, aio.force_release("report"))
+            await raises(redlatch.Invalid, aio.force_release("report", ""))
+            assert await names(aio, "rep*") == [] and (await aio.inspect("report")).is_free
+
+    run(main())
+
+
+def test_cancelled_attach_is_undone(run: Run, server: Server) -> None:
+    async def main() -> None:
+        with redlatch.connect(server.url) as client, redlatch.connect(server.url) as other:
+            lease = await lease_of(client, "report")
+            token = await lease.detach()
+            await other.aio.connect()
+            server.pause()
+            task = asyncio.ensure_future(other.aio.attach("report", token))
+            await asyncio.sleep(0.02)
+            task.cancel()
+            await raises(asyncio.CancelledError, task)
+            server.resume()
+
+            def is_attached() -> bool:
+                try:
+                    return client.attach("report", token).release()
+                except redlatch.NotHeld:
+                    return False
+
+            await until(is_attached)
 
     run(main())
 

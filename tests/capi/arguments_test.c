@@ -195,13 +195,15 @@ static void acquisitions(void) {
   check_finished_request(rl_rw_acquire_write_start(NULL, TEXT("x"), 0, NULL));
   check_finished_request(rl_rw_acquire_write_start(client, NULL, 5, 0, NULL));
   rw_of_another_format(client);
-  NO_HANDLE(rl_lease_attach(NULL, TEXT("x"), TEXT(token), err));
-  NO_HANDLE(rl_lease_attach(client, NULL, 1, TEXT(token), err));
-  NO_HANDLE(rl_lease_attach(client, TEXT("x"), NULL, 32, err));
-  NO_HANDLE(rl_lease_attach(client, TEXT("x"), NULL, 0, err));
-  NO_HANDLE(rl_lease_attach(client, TEXT("x"), token, SIZE_MAX, err));
-  NO_HANDLE(rl_lease_attach(client, TEXT("x"), TEXT("0123456789012345678901234567890"), err));
-  NO_HANDLE(rl_lease_attach(client, TEXT("x"), TEXT("012345678901234567890123456789012"), err));
+  NO_HANDLE(rl_lease_attach(NULL, TEXT("x"), TEXT(token), 0, NULL, err));
+  NO_HANDLE(rl_lease_attach(client, NULL, 1, TEXT(token), 0, NULL, err));
+  NO_HANDLE(rl_lease_attach(client, TEXT("x"), NULL, 32, 0, NULL, err));
+  NO_HANDLE(rl_lease_attach(client, TEXT("x"), NULL, 0, 0, NULL, err));
+  NO_HANDLE(rl_lease_attach(client, TEXT("x"), token, SIZE_MAX, 0, NULL, err));
+  NO_HANDLE(
+      rl_lease_attach(client, TEXT("x"), TEXT("0123456789012345678901234567890"), 0, NULL, err));
+  NO_HANDLE(
+      rl_lease_attach(client, TEXT("x"), TEXT("012345678901234567890123456789012"), 0, NULL, err));
   CHECK_INT(0, server_number("EXISTS", "x", NULL));
   rl_client_close(client);
 }
@@ -471,6 +473,16 @@ static void looking_and_operating(void) {
   CHECK(rl_inspect(NULL, NULL, 7, NULL) == NULL);
   INVALID(rl_acquire_options_set_yield_every(NULL, 1));
   INVALID(rl_acquire_options_set_yield_ms(NULL, 1));
+  check_finished_request(rl_inspect_start(NULL, TEXT("x")));
+  check_finished_request(rl_inspect_start(client, NULL, 1));
+  CHECK(rl_request_take_info(NULL) == NULL);
+  check_finished_request(rl_list_next_start(NULL));
+  check_finished_request(rl_force_release_start(NULL, TEXT("x"), TEXT("t")));
+  check_finished_request(rl_force_release_start(client, TEXT("x"), NULL, 3));
+  check_finished_request(rl_force_release_any_start(NULL, TEXT("x")));
+  check_finished_request(rl_force_release_any_start(client, "x", SIZE_MAX));
+  check_finished_request(rl_lease_attach_start(NULL, TEXT("x"), TEXT("t"), 0, NULL));
+  check_finished_request(rl_lease_attach_start(client, TEXT("x"), NULL, 32, 0, NULL));
   NO_HANDLE(rl_list_open(NULL, NULL, 0, err));
   INVALID_WITH_ERROR(rl_list_next(NULL, err));
   INVALID(rl_list_next(NULL, NULL));

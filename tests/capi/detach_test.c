@@ -29,7 +29,7 @@ static rl_lease* acquire(rl_client* client, const char* name) {
 
 static rl_status status_of_attach(rl_client* client, const char* name, const char* token) {
   rl_error* err = rl_error_new();
-  rl_lease* lease = rl_lease_attach(client, name, strlen(name), token, strlen(token), err);
+  rl_lease* lease = rl_lease_attach(client, name, strlen(name), token, strlen(token), 0, NULL, err);
   const rl_status status = rl_error_status(err);
   CHECK((lease != NULL) == (status == RL_OK));
   rl_lease_free(lease);
@@ -281,7 +281,7 @@ static void a_waiting_upgrade_ends(void) {
   CHECK_INT(RL_OK, rl_release(beside, NULL));
   rl_lease_free(beside);
   rl_lease_free(lease);
-  lease = rl_lease_attach(client, TEXT("upgrading"), token, strlen(token), NULL);
+  lease = rl_lease_attach(client, TEXT("upgrading"), token, strlen(token), 0, NULL, NULL);
   REQUIRE(lease != NULL);
   CHECK_INT(RL_MODE_READ, rl_lease_mode(lease));
   CHECK_INT(RL_OK, rl_rw_upgrade(lease, 0, NULL));
@@ -305,7 +305,8 @@ static void* attach(void* argument) {
   struct race* self = (struct race*)argument;
   rl_error* err = rl_error_new();
   pthread_barrier_wait(self->barrier);
-  self->lease = rl_lease_attach(self->client, TEXT("raced"), self->token, strlen(self->token), err);
+  self->lease =
+      rl_lease_attach(self->client, TEXT("raced"), self->token, strlen(self->token), 0, NULL, err);
   self->status = rl_error_status(err);
   rl_error_free(err);
   return NULL;

@@ -65,10 +65,14 @@ static void call_everything(struct handles* all) {
   FORKED(rl_client_connect(all->client, -1, all->err));
   FORKED(rl_error_status(all->err));
   NO_HANDLE(rl_acquire(all->client, TEXT("one"), -1, NULL, all->err));
-  NO_HANDLE(rl_lease_attach(all->client, TEXT("one"), TEXT("012345678901234567890Affffffffff"),
-                            all->err));
+  NO_HANDLE(rl_lease_attach(all->client, TEXT("one"), TEXT("012345678901234567890Affffffffff"), 0,
+                            NULL, all->err));
   NO_HANDLE(rl_inspect(all->client, TEXT("one"), all->err));
   NO_HANDLE(rl_list_open(all->client, NULL, 0, all->err));
+  check_forked_request(rl_inspect_start(all->client, TEXT("one")));
+  check_forked_request(rl_force_release_any_start(all->client, TEXT("one")));
+  check_forked_request(rl_lease_attach_start(all->client, TEXT("one"),
+                                             TEXT("012345678901234567890Affffffffff"), 0, NULL));
   FORKED(rl_force_release(all->client, TEXT("one"), TEXT("x"), all->err));
   FORKED(rl_force_release_any(all->client, TEXT("one"), all->err));
   CHECK_INT(0, rl_client_option(all->client, TEXT("delivery"), NULL, 0));

@@ -154,8 +154,8 @@ static void after_a_shutdown_everything_says_closed(void) {
   CHECK(rl_inspect(all.client, TEXT("one"), err) == NULL);
   CHECK_INT(RL_E_CLOSED, rl_error_status(err));
   CHECK_INT(RL_E_CLOSED, rl_force_release_any(all.client, TEXT("one"), err));
-  CHECK(rl_lease_attach(all.client, TEXT("one"), TEXT("012345678901234567890Affffffffff"), err) ==
-        NULL);
+  CHECK(rl_lease_attach(all.client, TEXT("one"), TEXT("012345678901234567890Affffffffff"), 0, NULL,
+                        err) == NULL);
   CHECK_INT(RL_E_CLOSED, rl_error_status(err));
   rl_request_free(all.granted);
   rl_request_free(all.releasing);

@@ -190,7 +190,7 @@ static void run_detach_scenario(void) {
   if (client != NULL) leases[0] = rl_acquire(client, TEXT("left"), 2000, NULL, NULL);
   if (leases[0] != NULL) status = detach(leases[0], token, sizeof token);
   if (status == RL_OK) {
-    leases[1] = rl_lease_attach(client, TEXT("left"), token, strlen(token), err);
+    leases[1] = rl_lease_attach(client, TEXT("left"), token, strlen(token), 0, NULL, err);
     if (leases[1] == NULL && err != NULL) check_honest(rl_error_status(err), "attach");
   }
   if (leases[1] != NULL) request = rl_lease_detach_start(leases[1]);

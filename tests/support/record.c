@@ -327,14 +327,19 @@ rl_lease *recorded_redlock_acquire(rl_redlock *redlock, const char *name, size_t
 }
 
 rl_lease *recorded_attach(rl_client *client, const char *name, size_t name_len, const char *token,
-                          size_t token_len, rl_error *err) {
+                          size_t token_len, int64_t fence, const rl_acquire_options *options,
+                          rl_error *err) {
   char encoded[NAME_SIZE];
   char shown[NAME_SIZE];
-  if (!is_on()) return rl_lease_attach(client, name, name_len, token, token_len, err);
-  const long id = put_call("attach client=%p name=%s ttl_ms=%d token=%s", (void *)client,
-                           encode(encoded, name, name_len), RL_DEFAULT_TTL_MS,
+  if (!is_on()) {
+    return rl_lease_attach(client, name, name_len, token, token_len, fence, options, err);
+  }
+  const struct note *said = options != NULL ? note_of(options) : &plain;
+  const long id = put_call("attach client=%p name=%s ttl_ms=%lld token=%s", (void *)client,
+                           encode(encoded, name, name_len), (long long)said->ttl_ms,
                            encode(shown, token, token_len < TOKEN_SIZE ? token_len : 0));
-  return put_taken(id, rl_lease_attach(client, name, name_len, token, token_len, err), err);
+  return put_taken(
+      id, rl_lease_attach(client, name, name_len, token, token_len, fence, options, err), err);
 }
 
 rl_status recorded_release(rl_lease *lease, rl_error *err) {

@@ -32,7 +32,8 @@ rl_lease *recorded_redlock_acquire(rl_redlock *redlock, const char *name, size_t
                                    int64_t wait_ms, const rl_acquire_options *options,
                                    rl_error *err);
 rl_lease *recorded_attach(rl_client *client, const char *name, size_t name_len, const char *token,
-                          size_t token_len, rl_error *err);
+                          size_t token_len, int64_t fence, const rl_acquire_options *options,
+                          rl_error *err);
 rl_status recorded_release(rl_lease *lease, rl_error *err);
 rl_status recorded_extend(rl_lease *lease, int64_t ttl_ms, rl_error *err);
 rl_status recorded_upgrade(rl_lease *lease, int64_t wait_ms, rl_error *err);

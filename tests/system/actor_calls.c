@@ -107,7 +107,7 @@ static void do_start(struct call *call) {
 static void do_attach(struct call *call) {
   leases[slot(call, "lease")] =
       rl_lease_attach(clients[slot(call, "client")], text(call, "name"), text_size(call, "name"),
-                      text(call, "token"), text_size(call, "token"), call->err);
+                      text(call, "token"), text_size(call, "token"), 0, NULL, call->err);
   say_result(call);
 }
 

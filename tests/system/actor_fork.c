@@ -43,7 +43,7 @@ static void call_everything(struct child *child) {
   if (rl_acquire(child->client, "x", 1, 0, NULL, err) != NULL) fail("acquired in a child");
   note_err(child, "acquire");
   note_request(child, "acquire_start", rl_acquire_start(child->client, "x", 1, -1, NULL));
-  if (rl_lease_attach(child->client, "x", 1, token, strlen(token), err)) fail("attached");
+  if (rl_lease_attach(child->client, "x", 1, token, strlen(token), 0, NULL, err)) fail("attached");
   note_err(child, "attach");
   note(child, "check", rl_lease_check(child->lease, err));
   note(child, "wait_lost", rl_lease_wait_lost(child->lease, 100));

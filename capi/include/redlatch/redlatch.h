@@ -543,23 +543,40 @@ RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t 
 /**
  * Take over a lease that was detached, here or in another process.
  *
- * Uses up the mark of rl_lease_detach(), extends the lease to the default ttl (30 s; never shorter
- * than the rest of its ttl), and renews it from then on. For RL_FORMAT_STRING, to read or to write.
- * Each rl_lease_detach() allows one attach. The new holder may detach the lease again.
+ * Uses up the mark of rl_lease_detach() and extends the lease to the ttl of `options`, never to less
+ * than the rest of its ttl. For RL_FORMAT_STRING, to read or to write. Each rl_lease_detach() allows
+ * one attach. The new holder may detach the lease again.
  *
- * @param token  as rl_lease_detach() gave it: 32 bytes.
+ * @param token    as rl_lease_detach() gave it: 32 bytes.
+ * @param fence    rl_lease_fence() of the detached lease, which travels beside the token; 0 if it is
+ *                 not known; at most 2^53 - 1. The new lease shows this number, and the server is
+ *                 not asked about it.
+ * @param options  NULL = defaults. ttl, renew, max_hold (from the attach on) and label count.
+ *                 Options about the wait mean nothing here. A format other than RL_FORMAT_STRING, an
+ *                 owner or reentrancy is RL_E_INVALID.
  * @return the lease, freed by rl_lease_free(); or NULL:
  *         RL_E_NOT_HELD         that token does not hold the lock, was not detached, or was
  *                               attached before.
  *         RL_E_OUTCOME_UNKNOWN  no answer; the mark may be used up. The lock ends with its ttl.
  *         RL_E_UNAVAILABLE  RL_E_DENIED  RL_E_SERVER  RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED
  *                           RL_E_NO_MEMORY
- * Its fence is 0: the number belongs to the acquisition.
  * Blocks: at most connect_timeout and two command time limits.  Threads: any.  Server: script
  * `attach`.  Since: 0.1.
  */
 RL_API rl_lease *rl_lease_attach(rl_client *client, const char *name, size_t name_len,
-                                 const char *token, size_t token_len, rl_error *err);
+                                 const char *token, size_t token_len, int64_t fence,
+                                 const rl_acquire_options *options, rl_error *err);
+
+/**
+ * Start what rl_lease_attach() does, without waiting. Otherwise as rl_acquire_start().
+ *
+ * Cancelled after it was sent, or freed before its lease was taken: the lease is detached again in
+ * the background, so that another attach can take it over. If no answer comes, it ends with its ttl.
+ * Since: 0.1.
+ */
+RL_API rl_request *rl_lease_attach_start(rl_client *client, const char *name, size_t name_len,
+                                         const char *token, size_t token_len, int64_t fence,
+                                         const rl_acquire_options *options);
 
 /* ---- redlock --------------------------------------------------------------------------------- */
 
@@ -777,7 +794,8 @@ RL_API void rl_lease_free(rl_lease *lease);
 
 /**
  * Hand the lease to another process: stop renewing it, and mark it on the server so that one
- * rl_lease_attach() with its token can take it over. The lock stays until its ttl ends.
+ * rl_lease_attach() with its token can take it over. The lock stays until its ttl ends. Store
+ * rl_lease_fence() beside the token: the server does not keep it.
  *
  * The lease is not held by this process from the moment the mark is sent. Leases of the formats
  * RL_FORMAT_HASH and RL_FORMAT_HASH_RW, and those of a Redlock, can be detached, to leave the lock
@@ -818,8 +836,8 @@ RL_API int64_t rl_lease_remaining_ms(const rl_lease *lease);
 /**
  * Return the fence: it rises with every change of the owner of this name. Pass it to what you write
  * to, and let that refuse a lower one. Below 2^53. Readers may share one: it is not below those of
- * the writers before them, and below those of all writers after them. 0 for an attached lease, and
- * for NULL. Blocks: never. Since: 0.1.
+ * the writers before them, and below those of all writers after them. An attached lease has the number
+ * that was passed to rl_lease_attach(). 0 for NULL. Blocks: never. Since: 0.1.
  */
 RL_API int64_t rl_lease_fence(const rl_lease *lease);
 
@@ -898,8 +916,9 @@ RL_API rl_status rl_request_wait(rl_request *request, int64_t wait_ms);
 /**
  * Cancel `request`. Local, immediate and decisive.
  *
- * @return RL_CANCELLED  the caller won: a grant that crosses is handed on. (A release or an
- *                       extension goes on by itself.)
+ * @return RL_CANCELLED  the caller won: a grant that crosses is handed on. What was sent to change
+ *                       a lease or a lock, such as a release, an extension or a forced release,
+ *                       is not taken back.
  *         otherwise     it was finished before, and that result stands.
  * Blocks: never.  Threads: any.  Since: 0.1.
  */
@@ -926,15 +945,15 @@ RL_API rl_status rl_request_status(const rl_request *request);
 RL_API const char *rl_request_message(const rl_request *request);
 
 /**
- * Take the lease of a finished acquire, once. @return the lease, freed by rl_lease_free(); NULL if
- * there is none. Since: 0.1.
+ * Take the lease of a finished acquire or attach, once. @return the lease, freed by
+ * rl_lease_free(); NULL if there is none. Since: 0.1.
  */
 RL_API rl_lease *rl_request_take_lease(rl_request *request);
 
 /**
  * Free `request`. Pending: it is cancelled. It posts no tag from then on; one that it has posted
- * stays in the queue. A lease that was not taken is released. NULL does nothing. Blocks: never.
- * Since: 0.1.
+ * stays in the queue. A lease that was not taken is released; one that was attached is detached
+ * again. NULL does nothing. Blocks: never. Since: 0.1.
  */
 RL_API void rl_request_free(rl_request *request);
 
@@ -1076,6 +1095,16 @@ enum {
  * `inspect`, and GETRANGE for the name of each client.  Since: 0.1.
  */
 RL_API rl_info *rl_inspect(rl_client *client, const char *name, size_t name_len, rl_error *err);
+/**
+ * Start what rl_inspect() does, without waiting; rl_request_take_info() has the info. Otherwise as
+ * rl_acquire_start(). Since: 0.1.
+ */
+RL_API rl_request *rl_inspect_start(rl_client *client, const char *name, size_t name_len);
+/**
+ * Take the info of a finished rl_inspect_start(), once. @return the info, freed by rl_info_free();
+ * NULL if there is none. Blocks: never. Threads: any. Since: 0.1.
+ */
+RL_API rl_info *rl_request_take_info(rl_request *request);
 /** Return the number of rows of `part`; 0 for an unknown part and for NULL. Since: 0.1. */
 RL_API int32_t rl_info_count(const rl_info *info, int32_t part);
 /**
@@ -1124,6 +1153,13 @@ RL_API rl_list *rl_list_open(rl_client *client, const char *pattern, size_t patt
  * a time.  Server: scripts `list`, `inspect`.  Since: 0.1.
  */
 RL_API rl_status rl_list_next(rl_list *list, rl_error *err);
+/**
+ * Start what rl_list_next() does, without waiting: RL_OK, RL_END or a failure is the result of the
+ * request, and rl_list_info() shows the row once it is finished. Until then the list takes no other
+ * call but rl_list_free(): a second start is a request that is finished with RL_E_INVALID. A
+ * cancelled request skips no lock. Otherwise as rl_acquire_start(). Since: 0.1.
+ */
+RL_API rl_request *rl_list_next_start(rl_list *list);
 
 /**
  * Return the row of `list`: what rl_inspect() says of the lock that rl_list_next() went to. It
@@ -1162,6 +1198,12 @@ RL_API rl_status rl_force_release(rl_client *client, const char *name, size_t na
  */
 RL_API rl_status rl_force_release_any(rl_client *client, const char *name, size_t name_len,
                                       rl_error *err);
+
+/** Start what rl_force_release() does. Otherwise as rl_acquire_start(). Since: 0.1. */
+RL_API rl_request *rl_force_release_start(rl_client *client, const char *name, size_t name_len,
+                                          const char *token, size_t token_len);
+/** Start what rl_force_release_any() does. Otherwise as rl_acquire_start(). Since: 0.1. */
+RL_API rl_request *rl_force_release_any_start(rl_client *client, const char *name, size_t name_len);
 
 /**
  * Look at the embedded server at `url`, which is an embedded:// one. Starts none, and keeps none

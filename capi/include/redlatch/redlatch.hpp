@@ -277,7 +277,7 @@ class lease {
     return std::chrono::milliseconds(rl_lease_remaining_ms(get()));
   }
 
-  /** The fence: pass it to what you write to, and let that refuse a lower one. 0 if attached. */
+  /** The fence: pass it to what you write to, and let that refuse a lower one. */
   [[nodiscard]] int64_t fence() const noexcept { return rl_lease_fence(get()); }
 
   /** The name of the lock, any bytes. */
@@ -395,13 +395,17 @@ class client {
     return detail::take(rl_rw_acquire_write, get(), name, wait, options.get());
   }
 
-  /** Go on with a detached lease, as rl_lease_attach() does. @throws error RL_E_NOT_HELD, .. */
-  [[nodiscard]] redlatch::lease attach(std::string_view name, std::string_view token) {
-    const detail::outcome outcome;
-    redlatch::lease attached(
-        rl_lease_attach(get(), name.data(), name.size(), token.data(), token.size(), outcome));
-    if (attached.get() == nullptr) outcome.raise();
-    return attached;
+  /**
+   * Take over a detached lease, as rl_lease_attach() does. `fence` is lease::fence() of the detached
+   * one. @throws error RL_E_NOT_HELD, ..
+   */
+  [[nodiscard]] redlatch::lease attach(std::string_view name, std::string_view token,
+                                       int64_t fence = 0) {
+    return attach_with(name, token, fence, nullptr);
+  }
+  [[nodiscard]] redlatch::lease attach(std::string_view name, std::string_view token, int64_t fence,
+                                       const acquire_options& options) {
+    return attach_with(name, token, fence, options.get());
   }
 
   /** Release all leases and end all waits with RL_E_CLOSED; the object stays valid. */
@@ -410,6 +414,15 @@ class client {
   [[nodiscard]] rl_client* get() const noexcept { return handle_.get(); }
 
  private:
+  redlatch::lease attach_with(std::string_view name, std::string_view token, int64_t fence,
+                              const rl_acquire_options* options) {
+    const detail::outcome outcome;
+    redlatch::lease attached(rl_lease_attach(get(), name.data(), name.size(), token.data(),
+                                             token.size(), fence, options, outcome));
+    if (attached.get() == nullptr) outcome.raise();
+    return attached;
+  }
+
   client(std::string_view url, const rl_client_options* options) {
     const detail::outcome outcome;
     handle_.reset(rl_client_open(url.data(), url.size(), options, outcome));

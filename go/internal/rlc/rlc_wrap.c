@@ -862,13 +862,15 @@ rl_request *_wrap_acquire_start_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gos
 }
 
 
-rl_lease *_wrap_lease_attach_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2, rl_error *_swig_go_3) {
+rl_lease *_wrap_lease_attach_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2, long long _swig_go_3, rl_acquire_options *_swig_go_4, rl_error *_swig_go_5) {
   rl_client *arg1 = (rl_client *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
   char *arg4 = (char *) 0 ;
   size_t arg5 ;
-  rl_error *arg6 = (rl_error *) 0 ;
+  int64_t arg6 ;
+  rl_acquire_options *arg7 = (rl_acquire_options *) 0 ;
+  rl_error *arg8 = (rl_error *) 0 ;
   rl_lease *result = 0 ;
   rl_lease *_swig_go_result;
   
@@ -881,10 +883,41 @@ rl_lease *_wrap_lease_attach_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostri
   arg4 = _swig_go_2.p;
   arg5 = (size_t)_swig_go_2.n;
   
-  arg6 = *(rl_error **)&_swig_go_3; 
+  arg6 = (int64_t)_swig_go_3; 
+  arg7 = *(rl_acquire_options **)&_swig_go_4; 
+  arg8 = *(rl_error **)&_swig_go_5; 
   
-  result = (rl_lease *)rl_lease_attach(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6);
+  result = (rl_lease *)rl_lease_attach(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6,(struct rl_acquire_options const *)arg7,arg8);
   *(rl_lease **)&_swig_go_result = (rl_lease *)result; 
+  return _swig_go_result;
+}
+
+
+rl_request *_wrap_lease_attach_start_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2, long long _swig_go_3, rl_acquire_options *_swig_go_4) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  int64_t arg6 ;
+  rl_acquire_options *arg7 = (rl_acquire_options *) 0 ;
+  rl_request *result = 0 ;
+  rl_request *_swig_go_result;
+  
+  arg1 = *(rl_client **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  
+  arg4 = _swig_go_2.p;
+  arg5 = (size_t)_swig_go_2.n;
+  
+  arg6 = (int64_t)_swig_go_3; 
+  arg7 = *(rl_acquire_options **)&_swig_go_4; 
+  
+  result = (rl_request *)rl_lease_attach_start(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6,(struct rl_acquire_options const *)arg7);
+  *(rl_request **)&_swig_go_result = (rl_request *)result; 
   return _swig_go_result;
 }
 
@@ -1545,6 +1578,38 @@ rl_info *_wrap_inspect_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _s
 }
 
 
+rl_request *_wrap_inspect_start_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_request *result = 0 ;
+  rl_request *_swig_go_result;
+  
+  arg1 = *(rl_client **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  
+  result = (rl_request *)rl_inspect_start(arg1,(char const *)arg2,arg3);
+  *(rl_request **)&_swig_go_result = (rl_request *)result; 
+  return _swig_go_result;
+}
+
+
+rl_info *_wrap_request_take_info_rlc_9ba605168e95a9a7(rl_request *_swig_go_0) {
+  rl_request *arg1 = (rl_request *) 0 ;
+  rl_info *result = 0 ;
+  rl_info *_swig_go_result;
+  
+  arg1 = *(rl_request **)&_swig_go_0; 
+  
+  result = (rl_info *)rl_request_take_info(arg1);
+  *(rl_info **)&_swig_go_result = (rl_info *)result; 
+  return _swig_go_result;
+}
+
+
 intgo _wrap_info_count_rlc_9ba605168e95a9a7(rl_info *_swig_go_0, intgo _swig_go_1) {
   rl_info *arg1 = (rl_info *) 0 ;
   int32_t arg2 ;
@@ -1669,6 +1734,19 @@ intgo _wrap_list_next_rlc_9ba605168e95a9a7(rl_list *_swig_go_0, rl_error *_swig_
 }
 
 
+rl_request *_wrap_list_next_start_rlc_9ba605168e95a9a7(rl_list *_swig_go_0) {
+  rl_list *arg1 = (rl_list *) 0 ;
+  rl_request *result = 0 ;
+  rl_request *_swig_go_result;
+  
+  arg1 = *(rl_list **)&_swig_go_0; 
+  
+  result = (rl_request *)rl_list_next_start(arg1);
+  *(rl_request **)&_swig_go_result = (rl_request *)result; 
+  return _swig_go_result;
+}
+
+
 rl_info *_wrap_list_info_rlc_9ba605168e95a9a7(rl_list *_swig_go_0) {
   rl_list *arg1 = (rl_list *) 0 ;
   rl_info *result = 0 ;
@@ -1736,6 +1814,50 @@ intgo _wrap_force_release_any_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostr
   
   result = (rl_status)rl_force_release_any(arg1,(char const *)arg2,arg3,arg4);
   _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+rl_request *_wrap_force_release_start_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  rl_request *result = 0 ;
+  rl_request *_swig_go_result;
+  
+  arg1 = *(rl_client **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  
+  arg4 = _swig_go_2.p;
+  arg5 = (size_t)_swig_go_2.n;
+  
+  
+  result = (rl_request *)rl_force_release_start(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5);
+  *(rl_request **)&_swig_go_result = (rl_request *)result; 
+  return _swig_go_result;
+}
+
+
+rl_request *_wrap_force_release_any_start_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_request *result = 0 ;
+  rl_request *_swig_go_result;
+  
+  arg1 = *(rl_client **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  
+  result = (rl_request *)rl_force_release_any_start(arg1,(char const *)arg2,arg3);
+  *(rl_request **)&_swig_go_result = (rl_request *)result; 
   return _swig_go_result;
 }
 

@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, Optional, Union
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any, Callable, Generic, Optional, Union, overload
 
 from . import _core
 from ._aio_lease import AsyncLease, OnLost, new_guards
 from ._aio_locks import AsyncLock, AsyncRLock, AsyncRWLock
-from ._convert import NO_LIMIT, Name, Seconds, to_bytes, to_wait_ms
+from ._convert import ANY_HOLDER, NO_LIMIT, Name, Seconds, check_fence, to_bytes, to_wait_ms
 from ._errors import error_of
+from ._info import LockInfo, read_info
 from ._options import (
     Keywords,
     LockKeywords,
@@ -54,18 +56,25 @@ class AioBase(Generic[H]):
         Of a Redlock: most of the nodes, as Redlock.connect() does.
         """
         wait_ms = to_wait_ms(wait, "wait")
-        connect, handle = self._client._functions.connect_watched, self._client._handle
-        pump = pump_here()
-        while True:
-            tag = pump.next_tag()
-            started = connect(handle, wait_ms, pump.queue, tag)
-            request = await pump.finish(started, tag)
-            if _status_of(request) != _FORKED:
-                return raise_unless_ok(request)
-            handle = self._client._reopen(handle)
+        connect = self._client._functions.connect_watched
+        await self._ask(lambda handle, queue, tag: connect(handle, wait_ms, queue, tag))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._client!r}>"
+
+    async def _ask(
+        self, start: Callable[[H, _core.Queue, int], Optional[_core.Request]]
+    ) -> tuple[_core.Request, H]:
+        """What `start` starts, when it has gone well, and the handle that did it."""
+        handle = self._client._handle
+        pump = pump_here()
+        while True:
+            tag = pump.next_tag()
+            request = await pump.finish(start(handle, pump.queue, tag), tag)
+            if _status_of(request) != _FORKED:
+                raise_unless_ok(request)
+                return request, handle
+            handle = self._client._reopen(handle)
 
     async def _take(
         self,
@@ -167,6 +176,79 @@ class Aio(AioBase[_core.Client]):
         """The read-write lock `name`. Sends nothing. As Client.rwlock()."""
         named = None if owner is None else check_owner(owner)
         return AsyncRWLock(self._client, to_bytes(name, "name"), named, format, self)
+
+    async def attach(
+        self, name: Name, token: Name, *, fence: int = 0, **keywords: Unpack[RedlockKeywords]
+    ) -> AsyncLease:
+        """Take over a lease that was detached. As Client.attach().
+
+        Cancelled after it was sent: the lease is detached again in the background.
+        """
+        name_bytes, token_bytes = to_bytes(name, "name"), to_bytes(token, "token")
+        number, options = check_fence(fence), make_redlock_options(**keywords)
+        request, handle = await self._ask(
+            lambda handle, queue, tag: _core.lease_attach_watched(
+                handle, name_bytes, token_bytes, number, options, queue, tag
+            )
+        )
+        lease = _take_lease(request)
+        if lease is None:
+            raise error_of(Status.E_NO_MEMORY)
+        return AsyncLease(lease, handle)
+
+    # ---- looking and operating ----
+
+    async def inspect(self, name: Name) -> LockInfo:
+        """What the server knows about the lock `name`. Changes nothing."""
+        name_bytes = to_bytes(name, "name")
+        request, _ = await self._ask(
+            lambda handle, queue, tag: _core.inspect_watched(handle, name_bytes, queue, tag)
+        )
+        info = _core.request_take_info(request)
+        if info is None:
+            raise error_of(Status.E_NO_MEMORY)
+        return read_info(info)
+
+    @overload
+    async def force_release(self, name: Name) -> None: ...
+
+    @overload
+    async def force_release(self, name: Name, token: Name) -> None: ...
+
+    async def force_release(self, name: Name, token: Any = ANY_HOLDER) -> None:
+        """Remove all holders of the lock `name`, or only the one with `token`; for operators.
+
+        As Client.force_release(). What was sent is not taken back by cancelling.
+        """
+        name_bytes = to_bytes(name, "name")
+        if token is ANY_HOLDER:
+            await self._ask(
+                lambda handle, queue, tag: _core.force_release_any_watched(
+                    handle, name_bytes, queue, tag
+                )
+            )
+            return
+        token_bytes = to_bytes(token, "token")
+        await self._ask(
+            lambda handle, queue, tag: _core.force_release_watched(
+                handle, name_bytes, token_bytes, queue, tag
+            )
+        )
+
+    async def list(self, pattern: Name = "") -> AsyncIterator[LockInfo]:
+        """The locks that redlatch clients hold, for `async for`. As Client.list()."""
+        locks = self._client._open_list(to_bytes(pattern, "pattern"))
+        pump = pump_here()
+        while True:
+            tag = pump.next_tag()
+            started = _core.list_next_watched(locks, pump.queue, tag)
+            request = await pump.finish(started, tag)
+            if _status_of(request) == Status.END:
+                return
+            raise_unless_ok(request)
+            info = _core.list_info(locks)
+            assert info is not None
+            yield read_info(info)
 
 
 class RedlockAio(AioBase[_core.Redlock]):

@@ -11,22 +11,27 @@ from typing import TYPE_CHECKING, Any, Optional, overload
 from . import _core
 from ._aio import Aio
 from ._base import Base, Functions, Option, options_from_env, options_of
-from ._convert import NO_LIMIT, Name, Seconds, to_bytes, to_wait_ms
+from ._convert import ANY_HOLDER, NO_LIMIT, Name, Seconds, check_fence, to_bytes, to_wait_ms
 from ._errors import new_error, raise_of
 from ._info import LockInfo, read_info
 from ._lease import Lease
 from ._lock import Lock
 from ._log import pass_on_log
-from ._options import Keywords, LockKeywords, RWFormat, check_owner, make_options
+from ._options import (
+    Keywords,
+    LockKeywords,
+    RedlockKeywords,
+    RWFormat,
+    check_owner,
+    make_options,
+    make_redlock_options,
+)
 from ._rlock import RLock
 from ._rwlock import RWLock
 from ._status import Status
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-# The token that was not passed.
-_ANY_HOLDER = object()
 
 _FUNCTIONS = Functions(
     open=_core.client_open,
@@ -121,18 +126,25 @@ class Client(Base[_core.Client]):
         named = None if owner is None else check_owner(owner)
         return RWLock(self, to_bytes(name, "name"), named, format)
 
-    def attach(self, name: Name, token: Name) -> Lease:
+    def attach(
+        self, name: Name, token: Name, *, fence: int = 0, **keywords: Unpack[RedlockKeywords]
+    ) -> Lease:
         """Take over a lease that was detached, here or in another process: once for each detach().
 
-        It is renewed for 30 s at a time; its fence is 0. Raises NotHeld if the token does not hold
-        the lock, was not detached, or was attached before. After OutcomeUnknown the mark of the
-        detach() may be used up, and the lock ends with its ttl.
+        fence  that of the detached lease, which travels beside the token; 0 if it is not known
+        ttl, renew, max_hold, label  as those of lock(); the detached lease's own do not travel
+
+        Raises NotHeld if the token does not hold the lock, was not detached, or was attached
+        before. After OutcomeUnknown the mark of the detach() may be used up, and the lock ends with
+        its ttl.
         """
-        name_bytes = to_bytes(name, "name")
-        token_bytes = to_bytes(token, "token")
+        name_bytes, token_bytes = to_bytes(name, "name"), to_bytes(token, "token")
+        fence_number, options = check_fence(fence), make_redlock_options(**keywords)
 
         def call(handle: _core.Client, err: _core.Error) -> Optional[Lease]:
-            lease = _core.lease_attach(handle, name_bytes, token_bytes, err)
+            lease = _core.lease_attach(
+                handle, name_bytes, token_bytes, fence_number, options, err
+            )
             return None if lease is None else Lease(lease, handle)
 
         return self._call(call)
@@ -158,7 +170,7 @@ class Client(Base[_core.Client]):
     @overload
     def force_release(self, name: Name, token: Name) -> None: ...
 
-    def force_release(self, name: Name, token: Any = _ANY_HOLDER) -> None:
+    def force_release(self, name: Name, token: Any = ANY_HOLDER) -> None:
         """Remove all holders of the lock `name`, or only the one with `token`; for operators.
 
         A token that is passed must not be empty, nor None, which is what a variable that was not
@@ -166,7 +178,7 @@ class Client(Base[_core.Client]):
         there is nothing to remove.
         """
         name_bytes = to_bytes(name, "name")
-        if token is _ANY_HOLDER:
+        if token is ANY_HOLDER:
             self._call(lambda handle, err: _core.force_release_any(handle, name_bytes, err))
             return
         token_bytes = to_bytes(token, "token")
@@ -180,10 +192,10 @@ class Client(Base[_core.Client]):
         A lock that is held all the time is found; one that comes or goes meanwhile may be. Not
         reentrant ones, whose keys may be anybody's: inspect() shows them by name.
         """
-        pattern_bytes = to_bytes(pattern, "pattern")
-        return self._read_list(
-            self._call(lambda handle, err: _core.list_open(handle, pattern_bytes, err))
-        )
+        return self._read_list(self._open_list(to_bytes(pattern, "pattern")))
+
+    def _open_list(self, pattern: bytes) -> _core.List:
+        return self._call(lambda handle, err: _core.list_open(handle, pattern, err))
 
     @staticmethod
     def _read_list(locks: _core.List) -> Iterator[LockInfo]:

@@ -32,6 +32,17 @@ def to_bytes(value: Name, what: str) -> bytes:
         raise invalid(f"{what} cannot be UTF-8: {reason}") from None
 
 
+# The token of a forced release that was not passed.
+ANY_HOLDER = object()
+
+
+def check_fence(fence: int) -> int:
+    """The library says which numbers are allowed, of those that it can be passed."""
+    if isinstance(fence, bool) or not isinstance(fence, int):
+        raise TypeError(f"fence must be int (got {type(fence).__name__})")
+    return max(-1, min(fence, 1 << 53))
+
+
 def shown(value: object) -> str:
     """`text` for a message, shortened if it is long."""
     text = repr(value)

@@ -20,15 +20,34 @@ static int64_t now_ms(void) {
   return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* Listing is left to the runner that waits: it is many requests. */
+static rl_request* start_on_client(struct call* call, const char* op) {
+  size_t name_length, token_length;
+  const char* name = text_of(call, "name", &name_length);
+  const char* token = text_of(call, "token", &token_length);
+  if (is(op, "inspect")) return rl_inspect_start(client, name, name_length);
+  if (is(op, "force_release_any")) return rl_force_release_any_start(client, name, name_length);
+  if (!is(op, "force_release")) return NULL;
+  return rl_force_release_start(client, name, name_length, token, token_length);
+}
+
 static rl_request* start(struct job* job) {
   const struct lock* lock = job->lock;
   const char* op = job->call.op;
   const int64_t wait_ms = number_of(&job->call, "wait_ms");
+  const char* token;
+  size_t length;
   if (lock == NULL && is(op, "connect")) {
     return redlock == NULL ? rl_client_connect_start(client, wait_ms)
                            : rl_redlock_connect_start(redlock, wait_ms);
   }
+  if (lock == NULL && redlock == NULL) return start_on_client(&job->call, op);
   if (lock == NULL) return NULL;
+  if (is(op, "attach")) {
+    token = text_of(&job->call, "token", &length);
+    return rl_lease_attach_start(client, lock->name, lock->name_length, token, length,
+                                 number_of(&job->call, "fence"), lock->options);
+  }
   if (is(op, "acquire")) return start_of(lock, "", wait_ms);
   if (is(op, "acquire_read")) return start_of(lock, "read", wait_ms);
   if (is(op, "acquire_write")) return start_of(lock, "write", wait_ms);
@@ -80,6 +99,7 @@ static void finish(struct job* job) {
   job->status = rl_request_status(job->request);
   if (job->status == RL_PENDING) rl_request_watch(job->request, NULL, 0);
   if (is(job->call.op, "detach") && job->status == RL_OK) show_detached(job);
+  if (is(job->call.op, "inspect")) show_info(&job->call, rl_request_take_info(job->request));
   /* One that ends only now is taken by the next poll, which says that it is granted. */
   if (job->status != RL_PENDING) {
     keep_lease(&job->call, job->lock, rl_request_take_lease(job->request));

@@ -120,12 +120,11 @@ static const struct field {
               {RL_FIELD_OWNER, 1, "owner"}};
 
 /* Every field of the first row of every part; what a part does not have is 0 or "". */
-static rl_status inspect(struct call* call, const char* name, size_t name_length, rl_error* err) {
+void show_info(struct call* call, rl_info* info) {
   static const char* const parts[] = {"", "", "holder_", "first_"};
   const size_t count = sizeof fields / sizeof fields[0];
   char text[TEXT_SIZE];
   int part;
-  rl_info* info = rl_inspect(client, name, name_length, err);
   for (part = RL_PART_LOCK; part <= RL_PART_WAITER; ++part) {
     add(call, " %srows=%d", parts[part], rl_info_count(info, part));
     if (part != RL_PART_LOCK) {
@@ -146,6 +145,10 @@ static rl_status inspect(struct call* call, const char* name, size_t name_length
     }
   }
   rl_info_free(info);
+}
+
+static rl_status inspect(struct call* call, const char* name, size_t name_length, rl_error* err) {
+  show_info(call, rl_inspect(client, name, name_length, err));
   return rl_error_status(err);
 }
 
@@ -266,7 +269,7 @@ static void* attach(void* argument) {
   rl_error* err = rl_error_new();
   pthread_barrier_wait(one->barrier);
   one->lease = rl_lease_attach(client, one->lock->name, one->lock->name_length, one->token,
-                               one->token_length, err);
+                               one->token_length, 0, one->lock->options, err);
   one->status = rl_error_status(err);
   rl_error_free(err);
   return NULL;
@@ -336,7 +339,8 @@ static rl_status take(struct call* call, struct lock* lock, rl_error* err, rl_le
   }
   if (is(op, "attach")) {
     const char* token = text_of(call, "token", &length);
-    *lease = rl_lease_attach(client, lock->name, lock->name_length, token, length, err);
+    *lease = rl_lease_attach(client, lock->name, lock->name_length, token, length,
+                             number_of(call, "fence"), lock->options, err);
     return rl_error_status(err);
   }
   if (is(op, "attach_all")) return attach_all(call, lock, lease);

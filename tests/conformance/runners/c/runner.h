@@ -48,6 +48,8 @@ rl_request* start_of(const struct lock* lock, const char* kind, int64_t wait_ms)
 /* Make `lease`, if there is one, the lock's, and answer with its numbers. */
 void keep_lease(struct call* call, struct lock* lock, rl_lease* lease);
 /* Answer with what a lease is like, and with `token`, unless it is NULL. */
+/* Every field of `info`, which it frees. */
+void show_info(struct call* call, rl_info* info);
 /* A state of RL_LEASE_*, or the status that there is instead. */
 rl_status show_state(struct call* call, int32_t state);
 void show_lease(struct call* call, const rl_lease* lease, const char* token);

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -101,11 +102,15 @@ func acquiring(op string) func(*lock, values) answer {
 	}
 }
 
-func (l *lock) attach(token string) (*redlatch.Lease, error) {
-	return client.Attach(context.Background(), cut(l.name), token)
+func (l *lock) attach(v values) (*redlatch.Lease, error) {
+	fence, _ := strconv.ParseInt(v["fence"], 10, 64)
+	if _, isGiven := v["fence"]; !isGiven {
+		return client.Attach(context.Background(), cut(l.name), v["token"], l.options...)
+	}
+	return client.AttachFence(context.Background(), cut(l.name), v["token"], fence, l.options...)
 }
 
-func doAttach(l *lock, v values) answer { return l.granted(l.attach(v["token"])) }
+func doAttach(l *lock, v values) answer { return l.granted(l.attach(v)) }
 
 func doAttachAll(l *lock, v values) answer {
 	var refused atomic.Int32
@@ -117,7 +122,7 @@ func doAttachAll(l *lock, v values) answer {
 		go func() {
 			defer all.Done()
 			<-begin
-			lease, err := l.attach(v["token"])
+			lease, err := l.attach(v)
 			if err == nil {
 				leases <- lease
 			} else if errors.Is(err, redlatch.ErrNotHeld) {

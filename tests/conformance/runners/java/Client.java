@@ -3,6 +3,7 @@
 
 import io.redlatch.Lease;
 import io.redlatch.LockInfo;
+import io.redlatch.LockOptions;
 import io.redlatch.NamedLock;
 import io.redlatch.NamedReadWriteLock;
 import io.redlatch.Redlatch;
@@ -40,8 +41,8 @@ final class Client {
     return redlatch.readWriteLock(name);
   }
 
-  Lease attach(byte[] name, String token) {
-    return redlatch.attach(name, token);
+  Lease attach(byte[] name, Values values, LockOptions options) {
+    return redlatch.attach(name, values.text("token"), values.number("fence"), options);
   }
 
   Answer open(Values values) {

@@ -54,7 +54,7 @@ final class Lock {
       case "cancel":
         return started.cancel();
       case "attach":
-        return granted(attach(values.text("token")));
+        return granted(attach(values));
       case "attach_all":
         return attachAll(values);
       case "release":
@@ -99,12 +99,11 @@ final class Lock {
     return new Answer(Status.PENDING);
   }
 
-  private Lease attach(String token) {
-    return client.attach(Defects.cut(name), token);
+  private Lease attach(Values values) {
+    return client.attach(Defects.cut(name), values, options);
   }
 
   private Answer attachAll(Values values) throws InterruptedException {
-    String token = values.text("token");
     ConcurrentLinkedQueue<Lease> granted = new ConcurrentLinkedQueue<>();
     AtomicInteger refused = new AtomicInteger();
     CountDownLatch begin = new CountDownLatch(1);
@@ -115,7 +114,7 @@ final class Lock {
               () -> {
                 try {
                   begin.await();
-                  granted.add(attach(token));
+                  granted.add(attach(values));
                 } catch (InterruptedException | RedlatchException failure) {
                   if (failure instanceof RedlatchException known
                       && known.status() == Status.E_NOT_HELD) {

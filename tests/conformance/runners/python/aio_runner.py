@@ -2,8 +2,7 @@
 # Copyright The redlatch authors
 """The Python runner of the conformance suite, with asyncio: what waits is awaited, `&N` is a task.
 
-What asyncio has nothing of its own for (inspection, attaching, ..) is done as the Python runner
-does it. REDLATCH_RUNNER_DEFECT plants a defect in this half of the package.
+What asyncio has nothing of its own for is done as the Python runner does it. REDLATCH_RUNNER_DEFECT plants a defect in this half of the package.
 """
 
 from __future__ import annotations
@@ -53,6 +52,24 @@ async def do_shutdown(values: Values) -> Answer:
     # The waits have ended, each in its own task, which is yet to say so.
     await asyncio.sleep(0)
     return answer
+
+
+async def do_inspect(values: Values) -> Answer:
+    return runner.shown_of(await runner.client.aio.inspect(values["name"]))
+
+
+async def do_force_release(values: Values) -> Answer:
+    await runner.client.aio.force_release(values["name"], values["token"])
+    return Status.OK, {}
+
+
+async def do_force_release_any(values: Values) -> Answer:
+    await runner.client.aio.force_release(values["name"])
+    return Status.OK, {}
+
+
+async def do_list(values: Values) -> Answer:
+    return runner.names_of([info async for info in runner.client.aio.list(values["pattern"])])
 
 
 # ---- of a lock -----------------------------------------------------------------------------------
@@ -190,6 +207,14 @@ async def do_detach(lock: Lock, values: Values) -> Answer:
     return status, {**shown, "token": token}
 
 
+async def do_attach(lock: Lock, values: Values) -> Answer:
+    terms = runner.terms_of(lock, values)
+    lease = await runner.client.aio.attach(lock.name, values["token"], **terms)
+    lock.async_block = AsyncExitStack()
+    await lock.async_block.enter_async_context(lease)
+    return runner.granted(lock, lease)
+
+
 async def do_wait_lost(lock: Lock, values: Values) -> Answer:
     lease: Any = runner.held(lock)
     if not isinstance(lease, redlatch.AsyncLease):
@@ -202,6 +227,10 @@ async def do_wait_lost(lock: Lock, values: Values) -> Answer:
 
 OF_CLIENT: dict[str, Callable[[Values], Awaitable[Answer]]] = {
     "connect": do_connect,
+    "force_release": do_force_release,
+    "force_release_any": do_force_release_any,
+    "inspect": do_inspect,
+    "list": do_list,
     "shutdown": do_shutdown,
 }
 OF_LOCK: dict[str, Callable[[Lock, Values], Awaitable[Answer]]] = {
@@ -218,6 +247,7 @@ OF_LOCK: dict[str, Callable[[Lock, Values], Awaitable[Answer]]] = {
     "cancel": do_cancel,
     "release": do_release,
     "extend": do_extend,
+    "attach": do_attach,
     "detach": do_detach,
     "wait_lost": do_wait_lost,
 }

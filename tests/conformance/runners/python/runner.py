@@ -14,7 +14,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from functools import partial
@@ -80,6 +80,7 @@ def refusal(wait: float) -> Status:
 
 
 ATTACH_COUNT = 64
+ATTACH_OPTIONS = ("ttl", "renew", "max_hold", "label")
 
 client: Any  # a redlatch.Client, or a Redlock, whose locks are as the mutexes of a client
 locks: dict[str, Lock] = {}
@@ -178,7 +179,10 @@ def ms_of(time: datetime | None) -> int:
 
 
 def do_inspect(values: Values) -> Answer:
-    info = client.inspect(values["name"])
+    return shown_of(client.inspect(values["name"]))
+
+
+def shown_of(info: redlatch.LockInfo) -> Answer:
     shown = fields("", info)
     shown["rows"] = 1
     for prefix, key in (("holder_", "holders"), ("first_", "waiters")):
@@ -203,7 +207,11 @@ def do_force_release_any(values: Values) -> Answer:
 
 
 def do_list(values: Values) -> Answer:
-    names = sorted(info.name for info in client.list(values["pattern"]))
+    return names_of(client.list(values["pattern"]))
+
+
+def names_of(locks: Iterable[redlatch.LockInfo]) -> Answer:
+    names = sorted(info.name for info in locks)
     return Status.OK, {
         "rows": len(names),
         "first": names[0] if names else "",
@@ -298,8 +306,14 @@ def do_downgrade(lock: Lock, values: Values) -> Answer:
     return Status.OK, {}
 
 
+def terms_of(lock: Lock, values: Values) -> dict[str, Any]:
+    """Those of an attach."""
+    terms = {key: lock.options[key] for key in ATTACH_OPTIONS if key in lock.options}
+    return {**terms, "fence": int(values.get("fence", 0))}
+
+
 def do_attach(lock: Lock, values: Values) -> Answer:
-    lease = client.attach(lock.name, values["token"])
+    lease = client.attach(lock.name, values["token"], **terms_of(lock, values))
     lock.block = ExitStack()
     lock.block.enter_context(lease)
     return granted(lock, lease)
@@ -313,7 +327,7 @@ def do_attach_all(lock: Lock, values: Values) -> Answer:
     def attach() -> None:
         barrier.wait()
         try:
-            granted.append(client.attach(lock.name, values["token"]))
+            granted.append(client.attach(lock.name, values["token"], **terms_of(lock, values)))
         except redlatch.NotHeld as error:
             refused.append(error)
 

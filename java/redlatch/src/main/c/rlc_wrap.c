@@ -1043,14 +1043,16 @@ SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1start(JNI
 }
 
 
-SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_lease_1attach(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jbyteArray jarg4, jlong jarg6) {
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_lease_1attach(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jbyteArray jarg4, jlong jarg6, jlong jarg7, jlong jarg8) {
   jlong jresult = 0 ;
   rl_client *arg1 = (rl_client *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
   char *arg4 = (char *) 0 ;
   size_t arg5 ;
-  rl_error *arg6 = (rl_error *) 0 ;
+  int64_t arg6 ;
+  rl_acquire_options *arg7 = (rl_acquire_options *) 0 ;
+  rl_error *arg8 = (rl_error *) 0 ;
   rl_lease *result = 0 ;
   
   (void)jenv;
@@ -1074,9 +1076,57 @@ SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_lease_1attach(JNIE
     arg5 = (size_t)(*jenv)->GetArrayLength(jenv, jarg4);
   }
   
-  arg6 = *(rl_error **)&jarg6; 
-  result = (rl_lease *)rl_lease_attach(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6);
+  arg6 = (int64_t)jarg6; 
+  arg7 = *(rl_acquire_options **)&jarg7; 
+  arg8 = *(rl_error **)&jarg8; 
+  result = (rl_lease *)rl_lease_attach(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6,(struct rl_acquire_options const *)arg7,arg8);
   *(rl_lease **)&jresult = result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  
+  if (jarg4) (*jenv)->ReleaseByteArrayElements(jenv, jarg4, (jbyte *)arg4, JNI_ABORT);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_lease_1attach_1start(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jbyteArray jarg4, jlong jarg6, jlong jarg7) {
+  jlong jresult = 0 ;
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  int64_t arg6 ;
+  rl_acquire_options *arg7 = (rl_acquire_options *) 0 ;
+  rl_request *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_client **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  
+  arg4 = NULL;
+  arg5 = 0;
+  if (jarg4) {
+    arg4 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg4, NULL);
+    if (!arg4) return 0;
+    arg5 = (size_t)(*jenv)->GetArrayLength(jenv, jarg4);
+  }
+  
+  arg6 = (int64_t)jarg6; 
+  arg7 = *(rl_acquire_options **)&jarg7; 
+  result = (rl_request *)rl_lease_attach_start(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6,(struct rl_acquire_options const *)arg7);
+  *(rl_request **)&jresult = result; 
   
   if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
   
@@ -1842,6 +1892,48 @@ SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_inspect(JNIEnv *je
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_inspect_1start(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2) {
+  jlong jresult = 0 ;
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_request *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_client **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  result = (rl_request *)rl_inspect_start(arg1,(char const *)arg2,arg3);
+  *(rl_request **)&jresult = result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_request_1take_1info(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jlong jresult = 0 ;
+  rl_request *arg1 = (rl_request *) 0 ;
+  rl_info *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_request **)&jarg1; 
+  result = (rl_info *)rl_request_take_info(arg1);
+  *(rl_info **)&jresult = result; 
+  return jresult;
+}
+
+
 SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_info_1count(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2) {
   jint jresult = 0 ;
   rl_info *arg1 = (rl_info *) 0 ;
@@ -1984,6 +2076,20 @@ SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_list_1next(JNIEnv *
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_list_1next_1start(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jlong jresult = 0 ;
+  rl_list *arg1 = (rl_list *) 0 ;
+  rl_request *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_list **)&jarg1; 
+  result = (rl_request *)rl_list_next_start(arg1);
+  *(rl_request **)&jresult = result; 
+  return jresult;
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_list_1info(JNIEnv *jenv, jclass jcls, jlong jarg1) {
   jlong jresult = 0 ;
   rl_list *arg1 = (rl_list *) 0 ;
@@ -2075,6 +2181,76 @@ SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_force_1release_1any
   arg4 = *(rl_error **)&jarg4; 
   result = (rl_status)rl_force_release_any(arg1,(char const *)arg2,arg3,arg4);
   jresult = (jint)result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_force_1release_1start(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jbyteArray jarg4) {
+  jlong jresult = 0 ;
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  rl_request *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_client **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  
+  arg4 = NULL;
+  arg5 = 0;
+  if (jarg4) {
+    arg4 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg4, NULL);
+    if (!arg4) return 0;
+    arg5 = (size_t)(*jenv)->GetArrayLength(jenv, jarg4);
+  }
+  
+  result = (rl_request *)rl_force_release_start(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5);
+  *(rl_request **)&jresult = result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  
+  if (jarg4) (*jenv)->ReleaseByteArrayElements(jenv, jarg4, (jbyte *)arg4, JNI_ABORT);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_force_1release_1any_1start(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2) {
+  jlong jresult = 0 ;
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_request *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_client **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  result = (rl_request *)rl_force_release_any_start(arg1,(char const *)arg2,arg3);
+  *(rl_request **)&jresult = result; 
   
   if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
   

@@ -4,7 +4,6 @@ package io.redlatch;
 
 import io.redlatch.internal.rlc.Rlc;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_client;
-import io.redlatch.internal.rlc.SWIGTYPE_p_rl_info;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_list;
 import java.lang.ref.Reference;
 import java.util.Iterator;
@@ -36,9 +35,9 @@ final class LockIterator implements Iterator<LockInfo> {
   }
 
   private @Nullable LockInfo find() {
-    try {
-      return Threads.blocking(
-          () -> InfoReader.read(Errors.check("list", "", err -> row(Rlc.list_next(list, err)))));
+    try (Request request = Request.of("list", "", Rlc.list_next_start(list))) {
+      request.awaitUninterruptibly();
+      return InfoReader.read(Rlc.list_info(list));
     } catch (RedlatchException failure) {
       if (failure.status() == Status.END) {
         return null;
@@ -47,11 +46,6 @@ final class LockIterator implements Iterator<LockInfo> {
     } finally {
       Reference.reachabilityFence(this);
     }
-  }
-
-  /** The row that is the list's, if there is one. */
-  private @Nullable SWIGTYPE_p_rl_info row(int status) {
-    return Status.of(status) == Status.OK ? Rlc.list_info(list) : null;
   }
 
   @Override

@@ -5,14 +5,12 @@ package io.redlatch;
 import io.redlatch.internal.rlc.Rlc;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_acquire_options;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_client;
-import io.redlatch.internal.rlc.SWIGTYPE_p_rl_error;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_request;
 import java.lang.ref.Reference;
 import java.time.Duration;
 import java.util.UUID;
 import java.util.function.Function;
 import java.util.function.Supplier;
-import java.util.function.ToIntBiFunction;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -109,9 +107,11 @@ public final class Redlatch implements AutoCloseable {
     }
   }
 
-  /** As ask(), of what waits for the server. */
-  private <T> T askServer(Function<SWIGTYPE_p_rl_client, T> question) {
-    return Threads.blocking(() -> ask(question));
+  private Request start(
+      String op,
+      String name,
+      Function<SWIGTYPE_p_rl_client, @Nullable SWIGTYPE_p_rl_request> start) {
+    return ask(client -> Request.of(op, name, start.apply(client)));
   }
 
   private NamedLock lock(byte[] name, Start start, @Nullable Supplier<byte[]> owner) {
@@ -170,30 +170,49 @@ public final class Redlatch implements AutoCloseable {
   }
 
   /**
-   * Goes on with a lease that was detached, here or in another process, and renews it for 30 s at a
-   * time: once for each detach(). Its fence is 0: the number belongs to the acquisition.
+   * Takes over a lease that was detached, here or in another process: once for each detach(). Of
+   * the options ttl, renew, maxHold and label count; those of the detached lease do not travel.
    *
+   * @param fence that of the detached lease, which travels beside the token; 0 if it is not known.
    * @throws RedlatchException with {@link Status#E_NOT_HELD} if the token does not hold the lock,
    *     was not detached, or was attached before; with {@link Status#E_OUTCOME_UNKNOWN} if no
-   *     answer came: the next attach says whether the lease is still detached.
+   *     answer came: the next attach says whether the lease is still detached; with {@link
+   *     Status#E_INVALID} for an option that is not possible here.
    */
-  public Lease attach(byte[] name, String token) {
+  public Lease attach(byte[] name, String token, long fence, LockOptions options) {
     String shown = Text.of(Text.given(name, "name"));
     byte[] proof = Text.bytes(token, "token");
-    return askServer(
-        client ->
-            new Lease(
-                this,
-                session,
-                Errors.check(
-                    "attach",
-                    shown,
-                    err -> Rlc.lease_attach(client, name, proof, err))));
+    SWIGTYPE_p_rl_acquire_options made = Text.given(options, "options").make(null);
+    try (Request request =
+        start(
+            "attach",
+            shown,
+            client -> Rlc.lease_attach_start(client, name, proof, fence, made))) {
+      request.awaitUninterruptibly();
+      return new Lease(this, session, request.takeLease());
+    } finally {
+      Rlc.acquire_options_free(made);
+    }
   }
 
-  /** As attach(bytes, token), the name as UTF-8. */
+  /** As attach(bytes, token, fence, options), the name as UTF-8. */
+  public Lease attach(String name, String token, long fence, LockOptions options) {
+    return attach(Text.bytes(name, "name"), token, fence, options);
+  }
+
+  /** As attach(name, token, fence, options), with all the defaults. */
+  public Lease attach(String name, String token, long fence) {
+    return attach(name, token, fence, LockOptions.DEFAULT);
+  }
+
+  /** As attach(name, token, 0). */
+  public Lease attach(byte[] name, String token) {
+    return attach(name, token, 0, LockOptions.DEFAULT);
+  }
+
+  /** As attach(name, token, 0). */
   public Lease attach(String name, String token) {
-    return attach(Text.bytes(name, "name"), token);
+    return attach(name, token, 0);
   }
 
   /** Looks at the lock `name`, and changes nothing. */
@@ -204,9 +223,11 @@ public final class Redlatch implements AutoCloseable {
   /** As inspect(name), of any bytes. */
   public LockInfo inspect(byte[] name) {
     String shown = Text.of(Text.given(name, "name"));
-    return askServer(
-        client ->
-            InfoReader.of(Errors.check("inspect", shown, err -> Rlc.inspect(client, name, err))));
+    try (Request request =
+        start("inspect", shown, client -> Rlc.inspect_start(client, name))) {
+      request.awaitUninterruptibly();
+      return InfoReader.of(request.takeInfo());
+    }
   }
 
   /**
@@ -233,7 +254,7 @@ public final class Redlatch implements AutoCloseable {
   /** As forceRelease(text), the name as bytes. */
   public void forceRelease(byte[] name) {
     Text.given(name, "name");
-    force(name, (client, err) -> Rlc.force_release_any(client, name, err));
+    force(name, client -> Rlc.force_release_any_start(client, name));
   }
 
   /**
@@ -245,17 +266,14 @@ public final class Redlatch implements AutoCloseable {
   public void forceRelease(byte[] name, byte[] token) {
     Text.given(name, "name");
     Text.given(token, "token");
-    force(name, (client, err) -> Rlc.force_release(client, name, token, err));
+    force(name, client -> Rlc.force_release_start(client, name, token));
   }
 
   private void force(
-      byte[] name, ToIntBiFunction<SWIGTYPE_p_rl_client, SWIGTYPE_p_rl_error> ask) {
-    askServer(
-        client ->
-            Errors.check(
-                "force-release",
-                Text.of(name),
-                err -> ask.applyAsInt(client, err) == 0 ? true : null));
+      byte[] name, Function<SWIGTYPE_p_rl_client, @Nullable SWIGTYPE_p_rl_request> start) {
+    try (Request request = start("force-release", Text.of(name), start)) {
+      request.awaitUninterruptibly();
+    }
   }
 
   /**

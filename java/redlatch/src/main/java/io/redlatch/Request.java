@@ -3,6 +3,7 @@
 package io.redlatch;
 
 import io.redlatch.internal.rlc.Rlc;
+import io.redlatch.internal.rlc.SWIGTYPE_p_rl_info;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_lease;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_request;
 import java.util.concurrent.CountDownLatch;
@@ -164,6 +165,15 @@ final class Request implements AutoCloseable {
       throw RedlatchException.of(Status.E_NO_MEMORY, op, name.get(), "");
     }
     return lease;
+  }
+
+  /** That of an inspection that has ended; once. */
+  SWIGTYPE_p_rl_info takeInfo() {
+    SWIGTYPE_p_rl_info info = Rlc.request_take_info(handle);
+    if (info == null) {
+      throw RedlatchException.of(Status.E_NO_MEMORY, op, name.get(), "");
+    }
+    return info;
   }
 
   /** Cancels what has not finished, and gives back what was not taken. */

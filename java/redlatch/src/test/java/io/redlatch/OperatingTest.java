@@ -165,9 +165,14 @@ class OperatingTest extends ServerTest {
     lease.close();
     one.close();
     assertTrue(server.has("x"));
-    try (Lease attached = other.attach("x", token)) {
+    assertFails(Status.E_INVALID, () -> other.attach("x", token, -1));
+    LockOptions owned = LockOptions.DEFAULT.owner("me".getBytes(UTF_8));
+    assertFails(Status.E_INVALID, () -> other.attach("x", token, 0, owned));
+    LockOptions hour = LockOptions.DEFAULT.ttl(Duration.ofHours(1));
+    try (Lease attached = other.attach("x", token, lease.fence(), hour)) {
       attached.checkHeld();
-      assertEquals(0, attached.fence());
+      assertEquals(lease.fence(), attached.fence());
+      assertTrue(attached.remaining().toMinutes() > 50);
       assertEquals(token, attached.token());
       assertEquals("x", attached.name());
       assertFails(Status.E_NOT_HELD, () -> other.attach("x", token));

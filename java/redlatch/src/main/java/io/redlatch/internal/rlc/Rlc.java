@@ -176,9 +176,14 @@ public class Rlc implements RlcConstants {
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
   }
 
-  public static SWIGTYPE_p_rl_lease lease_attach(SWIGTYPE_p_rl_client client, byte[] name, byte[] token, SWIGTYPE_p_rl_error err) {
-    long cPtr = RlcJNI.lease_attach(SWIGTYPE_p_rl_client.getCPtr(client), name, token, SWIGTYPE_p_rl_error.getCPtr(err));
+  public static SWIGTYPE_p_rl_lease lease_attach(SWIGTYPE_p_rl_client client, byte[] name, byte[] token, long fence, SWIGTYPE_p_rl_acquire_options options, SWIGTYPE_p_rl_error err) {
+    long cPtr = RlcJNI.lease_attach(SWIGTYPE_p_rl_client.getCPtr(client), name, token, fence, SWIGTYPE_p_rl_acquire_options.getCPtr(options), SWIGTYPE_p_rl_error.getCPtr(err));
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_lease(cPtr, false);
+  }
+
+  public static SWIGTYPE_p_rl_request lease_attach_start(SWIGTYPE_p_rl_client client, byte[] name, byte[] token, long fence, SWIGTYPE_p_rl_acquire_options options) {
+    long cPtr = RlcJNI.lease_attach_start(SWIGTYPE_p_rl_client.getCPtr(client), name, token, fence, SWIGTYPE_p_rl_acquire_options.getCPtr(options));
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
   }
 
   public static SWIGTYPE_p_rl_redlock redlock_open(byte[] urls, SWIGTYPE_p_rl_client_options options, SWIGTYPE_p_rl_error err) {
@@ -363,6 +368,16 @@ public class Rlc implements RlcConstants {
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_info(cPtr, false);
   }
 
+  public static SWIGTYPE_p_rl_request inspect_start(SWIGTYPE_p_rl_client client, byte[] name) {
+    long cPtr = RlcJNI.inspect_start(SWIGTYPE_p_rl_client.getCPtr(client), name);
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
+  }
+
+  public static SWIGTYPE_p_rl_info request_take_info(SWIGTYPE_p_rl_request request) {
+    long cPtr = RlcJNI.request_take_info(SWIGTYPE_p_rl_request.getCPtr(request));
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_info(cPtr, false);
+  }
+
   public static int info_count(SWIGTYPE_p_rl_info info, int part) {
     return RlcJNI.info_count(SWIGTYPE_p_rl_info.getCPtr(info), part);
   }
@@ -392,6 +407,11 @@ public class Rlc implements RlcConstants {
     return RlcJNI.list_next(SWIGTYPE_p_rl_list.getCPtr(list), SWIGTYPE_p_rl_error.getCPtr(err));
   }
 
+  public static SWIGTYPE_p_rl_request list_next_start(SWIGTYPE_p_rl_list list) {
+    long cPtr = RlcJNI.list_next_start(SWIGTYPE_p_rl_list.getCPtr(list));
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
+  }
+
   public static SWIGTYPE_p_rl_info list_info(SWIGTYPE_p_rl_list list) {
     long cPtr = RlcJNI.list_info(SWIGTYPE_p_rl_list.getCPtr(list));
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_info(cPtr, false);
@@ -407,6 +427,16 @@ public class Rlc implements RlcConstants {
 
   public static int force_release_any(SWIGTYPE_p_rl_client client, byte[] name, SWIGTYPE_p_rl_error err) {
     return RlcJNI.force_release_any(SWIGTYPE_p_rl_client.getCPtr(client), name, SWIGTYPE_p_rl_error.getCPtr(err));
+  }
+
+  public static SWIGTYPE_p_rl_request force_release_start(SWIGTYPE_p_rl_client client, byte[] name, byte[] token) {
+    long cPtr = RlcJNI.force_release_start(SWIGTYPE_p_rl_client.getCPtr(client), name, token);
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
+  }
+
+  public static SWIGTYPE_p_rl_request force_release_any_start(SWIGTYPE_p_rl_client client, byte[] name) {
+    long cPtr = RlcJNI.force_release_any_start(SWIGTYPE_p_rl_client.getCPtr(client), name);
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
   }
 
   public static SWIGTYPE_p_rl_info embedded_inspect(byte[] url, SWIGTYPE_p_rl_client_options options, SWIGTYPE_p_rl_error err) {

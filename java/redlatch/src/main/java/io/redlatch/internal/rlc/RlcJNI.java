@@ -53,7 +53,8 @@ public class RlcJNI {
   public final static native long rw_acquire_write_start(long jarg1, byte[] jarg2, long jarg4, long jarg5);
   public final static native long client_connect_start(long jarg1, long jarg2);
   public final static native long acquire_start(long jarg1, byte[] jarg2, long jarg4, long jarg5);
-  public final static native long lease_attach(long jarg1, byte[] jarg2, byte[] jarg4, long jarg6);
+  public final static native long lease_attach(long jarg1, byte[] jarg2, byte[] jarg4, long jarg6, long jarg7, long jarg8);
+  public final static native long lease_attach_start(long jarg1, byte[] jarg2, byte[] jarg4, long jarg6, long jarg7);
   public final static native long redlock_open(byte[] jarg1, long jarg3, long jarg4);
   public final static native int redlock_connect(long jarg1, long jarg2, long jarg3);
   public final static native long redlock_connect_start(long jarg1, long jarg2);
@@ -97,6 +98,8 @@ public class RlcJNI {
   public final static native int queue_drive(long jarg1, long jarg2);
   public final static native void queue_free(long jarg1);
   public final static native long inspect(long jarg1, byte[] jarg2, long jarg4);
+  public final static native long inspect_start(long jarg1, byte[] jarg2);
+  public final static native long request_take_info(long jarg1);
   public final static native int info_count(long jarg1, int jarg2);
   public final static native int info_has(long jarg1, int jarg2, int jarg3, int jarg4);
   public final static native long info_number(long jarg1, int jarg2, int jarg3, int jarg4);
@@ -104,10 +107,13 @@ public class RlcJNI {
   public final static native void info_free(long jarg1);
   public final static native long list_open(long jarg1, byte[] jarg2, long jarg4);
   public final static native int list_next(long jarg1, long jarg2);
+  public final static native long list_next_start(long jarg1);
   public final static native long list_info(long jarg1);
   public final static native void list_free(long jarg1);
   public final static native int force_release(long jarg1, byte[] jarg2, byte[] jarg4, long jarg6);
   public final static native int force_release_any(long jarg1, byte[] jarg2, long jarg4);
+  public final static native long force_release_start(long jarg1, byte[] jarg2, byte[] jarg4);
+  public final static native long force_release_any_start(long jarg1, byte[] jarg2);
   public final static native long embedded_inspect(byte[] jarg1, long jarg3, long jarg4);
   public final static native long log_next(byte[] jarg1);
   public final static native int log_watch(int jarg1, long jarg2, long jarg3);

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// LockClient: the locks of a server, one after the other. LIST finds keys, in steps; INSPECT looks
+// at one of them. A request asks until there is a lock that is held, or the end.
+#include <utility>
+
+#include "lock/lock_client.h"
+
+namespace redlatch::lock {
+
+void LockClient::start_list(const std::shared_ptr<Request> &request, Nanos now) {
+  choose_key(*request);
+  if (request->name.empty() && request->arguments->listing->is_last_step) {
+    return finish(*request, Status::kEnd);
+  }
+  start_immediate(request, now);
+}
+
+// The last key that was found is to be inspected. It stays in the list until then, because a request
+// that is cancelled has looked at nothing. Without a key, LIST is to be sent.
+void LockClient::choose_key(Request &request) {
+  RequestArguments &arguments = *request.arguments;
+  Listing &listing = *arguments.listing;
+  request.name.clear();
+  arguments.format = protocol::Format::kString;
+  arguments.earlier = arguments.info = {};
+  while (!listing.keys.empty() && request.name.empty()) {
+    request.name = listing.keys.back().substr(settings_.name_space.size());
+    if (request.name.empty()) listing.keys.pop_back();
+  }
+  if (request.name.empty()) return;
+  request.lock = std::make_shared<LockState>(settings_.name_space, request.name, arguments.format);
+}
+
+// The answer had keys, or a lock that is not held any more.
+void LockClient::on_list_reply(const std::shared_ptr<Request> &request, Nanos now) {
+  Listing &listing = *request->arguments->listing;
+  if (!request->name.empty()) {
+    listing.keys.pop_back();
+  } else {
+    auto &found = request->arguments->found;
+    listing.keys.reserve(listing.keys.size() + found.keys.size());
+    for (auto &key : found.keys) {
+      if (listing.seen_keys.insert(key).second) listing.keys.push_back(std::move(key));
+    }
+    listing.cursor = std::move(found.cursor);
+    listing.is_last_step = listing.cursor == "0";
+  }
+  choose_key(*request);
+  if (request->name.empty() && listing.is_last_step) {
+    return finish_immediate(*request, Status::kEnd);
+  }
+  timers_.set(*request, after(now, settings_.timeout));
+  send_request(request, now);
+}
+
+}  // namespace redlatch::lock
