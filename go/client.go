@@ -219,8 +219,8 @@ func (c *Client) Attach(ctx context.Context, name, token string, options ...Opti
 	return c.AttachFence(ctx, name, token, 0, options...)
 }
 
-// AttachFence is Attach of a lease whose fence is known: fence is Fence of the detached lease, which
-// travels beside the token.
+// AttachFence is Attach of a lease whose fence is known: fence is Fence of the detached lease,
+// which travels beside the token.
 func (c *Client) AttachFence(ctx context.Context, name, token string, fence int64,
 	options ...Option) (*Lease, error) {
 	defer runtime.KeepAlive(c)

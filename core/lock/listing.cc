@@ -17,8 +17,8 @@ void LockClient::start_list(const std::shared_ptr<Request> &request, Nanos now) 
   start_immediate(request, now);
 }
 
-// The last key that was found is to be inspected. It stays in the list until then, because a request
-// that is cancelled has looked at nothing. Without a key, LIST is to be sent.
+// The last key that was found is to be inspected. It stays in the list until then, because a
+// request that is cancelled has looked at nothing. Without a key, LIST is to be sent.
 void LockClient::choose_key(Request &request) {
   RequestArguments &arguments = *request.arguments;
   Listing &listing = *arguments.listing;

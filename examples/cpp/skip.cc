@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
   }
   try {
     auto client = redlatch::client::open(argv[1]);
-    if (auto lease = client.acquire("report")) {  // One try.
+    if (auto lease = client.try_acquire("report")) {  // One try.
       std::cout << "begun" << std::endl;
       report();
       // Throws if the lock was lost meanwhile: somebody else may have done it too.

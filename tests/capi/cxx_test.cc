@@ -60,38 +60,38 @@ void open_throws_what_is_wrong() {
   redlatch::client nowhere = redlatch::client::open(
       "redis://127.0.0.1:1", redlatch::client_options().set("connect_timeout", "100ms"));
   CHECK_INT(RL_E_UNAVAILABLE, status_of([&] { nowhere.connect(); }));
-  CHECK_INT(RL_E_UNAVAILABLE, status_of([&] { static_cast<void>(nowhere.acquire("x")); }));
+  CHECK_INT(RL_E_UNAVAILABLE, status_of([&] { static_cast<void>(nowhere.try_acquire("x")); }));
 }
 
 void an_empty_attempt_names_the_holder() {
   redlatch::client client =
       redlatch::client::open(server_url(), redlatch::client_options().set("holder", "web-1/4711"));
   redlatch::client other = open_client();
-  const auto lease = client.acquire("named");
+  const auto lease = client.try_acquire("named");
   if (!CHECK(lease.has_value())) return;
   // A client writes its name only for a lock that it holds for longer than a moment.
-  while (other.acquire("named").why().find("holder: web-1/4711") == std::string::npos) {
+  while (other.try_acquire("named").why().find("holder: web-1/4711") == std::string::npos) {
     std::this_thread::sleep_for(1ms);
   }
   const redlatch::attempt late = other.acquire("named", 20ms);
   CHECK(!late);
   CHECK_INT(RL_TIMEOUT, late.status());
   CHECK(late.why().find("holder: web-1/4711") != std::string::npos);
-  const std::optional<redlatch::lease> plain = other.acquire("named");
+  const std::optional<redlatch::lease> plain = other.try_acquire("named");
   CHECK(!plain.has_value());
 }
 
 void acquire_is_empty_when_busy() {
   redlatch::client client = open_client();
-  auto lease = client.acquire("cxx");
+  auto lease = client.try_acquire("cxx");
   if (!CHECK(lease.has_value())) return;
   CHECK_INT(RL_OK, lease.status());
   CHECK(lease.why().empty());
-  CHECK(!client.acquire("cxx"));
+  CHECK(!client.try_acquire("cxx"));
   const auto start = std::chrono::steady_clock::now();
   CHECK(!client.acquire("cxx", 50ms));
   CHECK(std::chrono::steady_clock::now() - start >= 50ms);
-  CHECK_INT(RL_E_INVALID, status_of([&] { static_cast<void>(client.acquire("")); }));
+  CHECK_INT(RL_E_INVALID, status_of([&] { static_cast<void>(client.try_acquire("")); }));
   CHECK(lease->held());
   CHECK(lease->fence() > 0);
   CHECK(lease->remaining() > 20s && lease->remaining() < 30s);
@@ -106,21 +106,50 @@ void acquire_is_empty_when_busy() {
   CHECK_INT(RL_E_NOT_HELD, status_of([&] { lease->check(); }));
 }
 
+// A call that waits says for how long: none has a default that tries once, or waits for ever.
+template <typename T, typename = void>
+constexpr bool kWaitsByDefault = false;
+template <typename T>
+constexpr bool
+    kWaitsByDefault<T, std::void_t<decltype(std::declval<T&>().acquire(std::string_view()))>> =
+        true;
+static_assert(!kWaitsByDefault<redlatch::client> && !kWaitsByDefault<redlatch::redlock>);
+static_assert(!std::is_convertible_v<decltype(redlatch::forever), std::chrono::milliseconds>);
+static_assert(!std::is_convertible_v<int, redlatch::wait_limit>);
+
+void a_wait_that_has_passed_is_one_try() {
+  redlatch::client client = open_client();
+  auto lease = client.try_acquire("limit");
+  CHECK(lease.has_value());
+  CHECK_INT(RL_BUSY, client.acquire("limit", -1ms).status());
+  CHECK_INT(RL_BUSY, client.acquire("limit", std::chrono::hours::min()).status());
+  CHECK_INT(RL_BUSY, client.try_acquire_read("limit").status());
+  CHECK_INT(RL_BUSY, client.try_acquire_write("limit", redlatch::acquire_options()).status());
+  CHECK_INT(RL_TIMEOUT, client.acquire("limit", 100us).status());
+  CHECK_INT(0, redlatch::wait_limit(0s).ms());
+  CHECK_INT(1, redlatch::wait_limit(1ns).ms());
+  CHECK_INT(-1, redlatch::wait_limit(redlatch::forever).ms());
+  CHECK_INT(-1, redlatch::wait_limit(std::chrono::hours::max()).ms());
+  std::thread waiting([&] { CHECK(client.acquire("limit", redlatch::forever).has_value()); });
+  lease->release();
+  waiting.join();
+}
+
 void names_may_hold_any_bytes() {
   redlatch::client client = open_client();
   const std::string first("a\0b", 3);
-  const auto lease = client.acquire(first);
+  const auto lease = client.try_acquire(first);
   CHECK(lease.has_value());
   CHECK(lease && lease->name() == first);
-  CHECK(client.acquire("a").has_value());
-  CHECK(client.acquire(std::string("a\0c", 3)).has_value());
-  CHECK(!client.acquire(first).has_value());
+  CHECK(client.try_acquire("a").has_value());
+  CHECK(client.try_acquire(std::string("a\0c", 3)).has_value());
+  CHECK(!client.try_acquire(first).has_value());
 }
 
 void a_lease_releases_at_the_end_of_its_scope() {
   redlatch::client client = open_client();
   {
-    auto lease = client.acquire("scope");
+    auto lease = client.try_acquire("scope");
     CHECK(lease.has_value());
     const auto moved = std::move(lease);
     CHECK(moved->held());
@@ -134,7 +163,7 @@ void a_detached_lease_is_attached_elsewhere() {
   redlatch::client second = open_client();
   std::string token;
   {
-    auto lease = first.acquire("detached");
+    auto lease = first.try_acquire("detached");
     if (!CHECK(lease.has_value())) return;
     token = lease->token();
     CHECK(token == lease->detach());
@@ -153,7 +182,7 @@ void a_detached_lease_is_attached_elsewhere() {
 void options_reach_the_server() {
   redlatch::client client = open_client();
   const auto options = redlatch::acquire_options().lease(5s).renew(false).label("nightly");
-  const auto lease = client.acquire("options", 0ms, options);
+  const auto lease = client.try_acquire("options", options);
   CHECK(lease.has_value());
   const int64_t left_ms = server_number("PTTL", "options", nullptr);
   CHECK(left_ms > 3000 && left_ms <= 5000);
@@ -223,7 +252,7 @@ bool is_refused(const Try& try_it) {
 void unique_lock_tries_and_waits() {
   redlatch::client client = open_client();
   redlatch::mutex mutex(client, "unique");
-  auto holder = client.acquire("unique");
+  auto holder = client.try_acquire("unique");
   if (!CHECK(holder.has_value())) return;
   CHECK(!std::unique_lock(mutex, std::try_to_lock).owns_lock());
   const auto start = std::chrono::steady_clock::now();
@@ -289,7 +318,7 @@ void shared_mutex_is_read_together_and_written_alone() {
     CHECK(!shared.try_lock());
   }).join();
   CHECK_INT(RL_E_ALREADY_HELD, status_of([&] { static_cast<void>(shared.try_lock_shared()); }));
-  CHECK(shared.lease().upgrade(0ms));
+  CHECK(shared.lease().try_upgrade());
   CHECK_INT(RL_MODE_WRITE, shared.lease().mode());
   std::thread([&] { CHECK(!shared.try_lock_shared_for(10ms)); }).join();
   shared.lease().downgrade();
@@ -305,11 +334,11 @@ void shared_mutex_is_read_together_and_written_alone() {
 void reentrant_lease_says_whether_others_are_left() {
   redlatch::client client = open_client();
   const auto options = redlatch::acquire_options().reentrant("me");
-  auto outer = client.acquire("reentrant", 0ms, options);
-  auto inner = client.acquire("reentrant", 0ms, options);
+  auto outer = client.try_acquire("reentrant", options);
+  auto inner = client.try_acquire("reentrant", options);
   if (!CHECK(outer && inner)) return;
   CHECK_INT(2, inner->hold_count());
-  CHECK(!client.acquire("reentrant", 0ms, redlatch::acquire_options().reentrant("you")));
+  CHECK(!client.try_acquire("reentrant", redlatch::acquire_options().reentrant("you")));
   CHECK(!inner->release());
   CHECK(outer->release());
   CHECK(is_free("reentrant"));
@@ -317,14 +346,15 @@ void reentrant_lease_says_whether_others_are_left() {
 
 void readers_of_one_client_upgrade_one_at_a_time() {
   redlatch::client client = open_client();
-  auto first = client.acquire_read("upgrade");
-  auto second = client.acquire_read("upgrade");
+  auto first = client.try_acquire_read("upgrade");
+  auto second = client.try_acquire_read("upgrade");
   if (!CHECK(first && second)) return;
-  CHECK(!client.acquire_write("upgrade"));
-  CHECK(!first->upgrade(0ms));
+  CHECK(!client.try_acquire_write("upgrade"));
+  CHECK(!first->try_upgrade());
   std::thread waiting([&] { CHECK(first->upgrade(10s)); });
   rl_status status = RL_OK;
-  EVENTUALLY((status = status_of([&] { static_cast<void>(second->upgrade(0ms)); })) != RL_OK, 5000);
+  EVENTUALLY((status = status_of([&] { static_cast<void>(second->try_upgrade()); })) != RL_OK,
+             5000);
   CHECK_INT(RL_E_DEADLOCK, status);
   second->release();
   waiting.join();
@@ -343,11 +373,11 @@ void redlock_is_used_as_a_client() {
   redlatch::redlock redlock = open_redlock();
   redlatch::redlock other = open_redlock();
   redlock.connect(5s);
-  auto lease = redlock.acquire("redlock");
+  auto lease = redlock.try_acquire("redlock");
   if (!CHECK(lease.has_value())) return;
   CHECK(lease->held());
   CHECK_INT(0, lease->fence());
-  CHECK(!other.acquire("redlock"));
+  CHECK(!other.try_acquire("redlock"));
   CHECK(!other.acquire("redlock", 20ms, redlatch::acquire_options().label("other")));
   lease->release();
   CHECK(is_free("redlock"));
@@ -355,7 +385,7 @@ void redlock_is_used_as_a_client() {
   CHECK(lease && lease->remaining() > 40s);
   redlock.shutdown();
   CHECK(is_free("redlock"));
-  CHECK_INT(RL_E_CLOSED, status_of([&] { static_cast<void>(redlock.acquire("redlock")); }));
+  CHECK_INT(RL_E_CLOSED, status_of([&] { static_cast<void>(redlock.try_acquire("redlock")); }));
 }
 
 void redlock_says_what_is_wrong() {
@@ -370,7 +400,7 @@ void redlock_says_what_is_wrong() {
   CHECK_INT(RL_E_INVALID, status_of_urls({url + "?db=1", url + "?db=2", "redis://a"}));
   redlatch::redlock nowhere =
       redlatch::redlock::open({"redis://127.0.0.1:1", "redis://127.0.0.1:2", url});
-  CHECK_INT(RL_E_UNAVAILABLE, status_of([&] { static_cast<void>(nowhere.acquire("x")); }));
+  CHECK_INT(RL_E_UNAVAILABLE, status_of([&] { static_cast<void>(nowhere.try_acquire("x")); }));
 }
 
 void redlock_mutexes_are_lockables() {
@@ -395,6 +425,7 @@ constexpr test kTests[] = {
     {"open_throws_what_is_wrong", open_throws_what_is_wrong},
     {"acquire_is_empty_when_busy", acquire_is_empty_when_busy},
     {"an_empty_attempt_names_the_holder", an_empty_attempt_names_the_holder},
+    {"a_wait_that_has_passed_is_one_try", a_wait_that_has_passed_is_one_try},
     {"names_may_hold_any_bytes", names_may_hold_any_bytes},
     {"a_lease_releases_at_the_end_of_its_scope", a_lease_releases_at_the_end_of_its_scope},
     {"a_detached_lease_is_attached_elsewhere", a_detached_lease_is_attached_elsewhere},

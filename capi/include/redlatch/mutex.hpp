@@ -7,7 +7,6 @@
 #define REDLATCH_MUTEX_HPP
 
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -22,16 +21,6 @@
 namespace redlatch {
 
 namespace detail {
-
-/** Milliseconds, rounded up so that no wait is cut short; what no int64 holds has no limit. */
-template <typename Rep, typename Period>
-std::chrono::milliseconds to_wait(const std::chrono::duration<Rep, Period>& duration) {
-  constexpr double kLongestMs = 1e15;
-  const double ms = std::ceil(std::chrono::duration<double, std::milli>(duration).count());
-  if (!(ms > 0)) return std::chrono::milliseconds(0);
-  if (ms > kLongestMs) return forever;
-  return std::chrono::milliseconds(static_cast<int64_t>(ms));
-}
 
 /**
  * What std::lock() needs of a fair lock. It holds one lock, tries the next, and when that is
@@ -167,12 +156,13 @@ class basic_mutex {
    */
   void lock() {
     detail::crowd::mine().step_aside();
-    if (!take(forever)) throw detail::error_of(RL_BUSY, name_, " is held by others");
+    if (!take([&] { return owner_->acquire(name_, forever, options_); }))
+      throw detail::error_of(RL_BUSY, name_, " is held by others");
   }
 
   /** Try once. @return false: somebody else holds it. */
   [[nodiscard]] bool try_lock() {
-    const bool is_taken = take(std::chrono::milliseconds(0));
+    const bool is_taken = take([&] { return owner_->try_acquire(name_, options_); });
     detail::crowd::mine().tried(is_taken);
     return is_taken;
   }
@@ -180,7 +170,7 @@ class basic_mutex {
   /** Try for `duration`. @return false: the time is over. */
   template <typename Rep, typename Period>
   [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& duration) {
-    return take(detail::to_wait(duration));
+    return take([&] { return owner_->acquire(name_, duration, options_); });
   }
 
   /** Try until `time`, of the steady clock only: steps of the wall clock must not decide. */
@@ -200,8 +190,9 @@ class basic_mutex {
   [[nodiscard]] redlatch::lease& lease() { return holdings_.mine(name_); }
 
  private:
-  bool take(std::chrono::milliseconds wait) {
-    return holdings_.take(name_, [&] { return owner_->acquire(name_, wait, options_); });
+  template <typename Acquire>
+  bool take(const Acquire& acquire) {
+    return holdings_.take(name_, acquire);
   }
 
  protected:
@@ -226,16 +217,19 @@ class shared_mutex : public mutex {
 
   /** Lock to read, however long it takes. */
   void lock_shared() {
-    if (!take_shared(forever)) throw detail::error_of(RL_BUSY, name_, " is held by others");
+    if (!take_shared([&] { return owner_->acquire_read(name_, forever, options_); }))
+      throw detail::error_of(RL_BUSY, name_, " is held by others");
   }
 
   /** Try once to read. @return false: somebody writes, or waits to. */
-  [[nodiscard]] bool try_lock_shared() { return take_shared(std::chrono::milliseconds(0)); }
+  [[nodiscard]] bool try_lock_shared() {
+    return take_shared([&] { return owner_->try_acquire_read(name_, options_); });
+  }
 
   /** Try to read for `duration`. @return false: the time is over. */
   template <typename Rep, typename Period>
   [[nodiscard]] bool try_lock_shared_for(const std::chrono::duration<Rep, Period>& duration) {
-    return take_shared(detail::to_wait(duration));
+    return take_shared([&] { return owner_->acquire_read(name_, duration, options_); });
   }
 
   /** Try to read until `time`, of the steady clock only. */
@@ -249,8 +243,9 @@ class shared_mutex : public mutex {
   void unlock_shared() noexcept { unlock(); }
 
  private:
-  bool take_shared(std::chrono::milliseconds wait) {
-    return holdings_.take(name_, [&] { return owner_->acquire_read(name_, wait, options_); });
+  template <typename Acquire>
+  bool take_shared(const Acquire& acquire) {
+    return holdings_.take(name_, acquire);
   }
 };
 

@@ -26,13 +26,15 @@
  *     redlatch.h has. A moved-from object may be destroyed and assigned to, nothing else.
  *  3. Threads and fork are as redlatch.h says: client, lease and mutex may be used by any thread at
  *     the same time, options by one that changes them or by many that only read.
- *  4. Durations are of std::chrono, in milliseconds; a wait of redlatch::forever has no limit.
+ *  4. Durations are of std::chrono, in milliseconds. A call that waits says for how long: a duration,
+ *     or redlatch::forever for no limit. No call waits by default; try_acquire() does not wait.
  *  5. Destructors never throw: a lease that is still held is released in the background.
  */
 #ifndef REDLATCH_HPP
 #define REDLATCH_HPP
 
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -47,8 +49,38 @@
 
 namespace redlatch {
 
-/** A wait without limit. Since: 0.1. */
-inline constexpr std::chrono::milliseconds forever{-1};
+/** The type of redlatch::forever. */
+struct forever_t {
+  explicit forever_t() = default;
+};
+/** A wait without limit. No duration is taken for it, however long or negative. Since: 0.1. */
+inline constexpr forever_t forever{};
+
+/**
+ * How long a call may wait: made of a duration or of redlatch::forever. A duration is rounded up to
+ * milliseconds, so that no wait is cut short; one of zero or less, such as the rest of a time that
+ * has passed, does not wait. Since: 0.1.
+ */
+class wait_limit {
+ public:
+  template <typename Rep, typename Period>
+  wait_limit(const std::chrono::duration<Rep, Period>& duration) noexcept : ms_(to_ms(duration)) {}
+  wait_limit(forever_t) noexcept : ms_(-1) {}
+
+  /** As redlatch.h takes it: -1 has no limit. */
+  [[nodiscard]] int64_t ms() const noexcept { return ms_; }
+
+ private:
+  template <typename Rep, typename Period>
+  static int64_t to_ms(const std::chrono::duration<Rep, Period>& duration) noexcept {
+    constexpr double kLongestMs = 1e15;  // longer ones have no limit
+    const double ms = std::ceil(std::chrono::duration<double, std::milli>(duration).count());
+    if (!(ms > 0)) return 0;
+    return ms > kLongestMs ? -1 : static_cast<int64_t>(ms);
+  }
+
+  int64_t ms_;
+};
 
 /** A failure: the status, and the library's message as what(). Since: 0.1. */
 class error : public std::runtime_error {
@@ -244,12 +276,15 @@ class lease {
   /**
    * Let the reader become the writer, as rl_rw_upgrade() does.
    * @return false: others read, and the wait is over; it reads on.
-   * @throws error RL_E_DEADLOCK, RL_E_LOST, ..  Blocks: `wait`.
+   * @throws error RL_E_DEADLOCK, RL_E_LOST, ..  Blocks: `limit`.
    */
-  [[nodiscard]] bool upgrade(std::chrono::milliseconds wait) {
+  [[nodiscard]] bool upgrade(wait_limit limit) {
     const detail::outcome outcome;
-    return outcome.answer(rl_rw_upgrade(get(), wait.count(), outcome), RL_BUSY, RL_TIMEOUT);
+    return outcome.answer(rl_rw_upgrade(get(), limit.ms(), outcome), RL_BUSY, RL_TIMEOUT);
   }
+
+  /** upgrade() without a wait. @return false: others read; it reads on. */
+  [[nodiscard]] bool try_upgrade() { return upgrade(std::chrono::milliseconds(0)); }
 
   /** Let the writer become a reader, as rl_rw_downgrade() does. @throws error RL_E_LOST, .. */
   void downgrade() {
@@ -334,10 +369,10 @@ namespace detail {
 
 /** What `acquire`, which is rl_acquire() or a twin of it, is granted; nothing if it is busy. */
 template <typename Acquire, typename Handle>
-attempt take(const Acquire& acquire, Handle* handle, std::string_view name,
-             std::chrono::milliseconds wait, const rl_acquire_options* options) {
+attempt take(const Acquire& acquire, Handle* handle, std::string_view name, wait_limit limit,
+             const rl_acquire_options* options) {
   const outcome outcome;
-  redlatch::lease got(acquire(handle, name.data(), name.size(), wait.count(), options, outcome));
+  redlatch::lease got(acquire(handle, name.data(), name.size(), limit.ms(), options, outcome));
   if (got.get() != nullptr) return attempt(std::move(got));
   if (outcome.status() != RL_BUSY && outcome.status() != RL_TIMEOUT) outcome.raise();
   return {outcome.status(), rl_error_message(outcome)};
@@ -354,45 +389,64 @@ class client {
     return client(url, options.get());
   }
 
-  /** Connect now, trying again until `wait` is over. @throws error RL_E_UNAVAILABLE, .. */
-  void connect(std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
+  /** Connect now, trying again within `limit`; with 0, once. @throws error RL_E_UNAVAILABLE, .. */
+  void connect(wait_limit limit = std::chrono::milliseconds(0)) {
     const detail::outcome outcome;
-    outcome.require(rl_client_connect(get(), wait.count(), outcome));
+    outcome.require(rl_client_connect(get(), limit.ms(), outcome));
   }
 
   /**
-   * Acquire the lock `name` (any bytes) within `wait`: 0 = one try, redlatch::forever = no limit.
+   * Acquire the lock `name` (any bytes) within `limit`: a duration, or redlatch::forever.
    * @return the lease, or nothing and why: another holder has it and the wait is over.
    * @throws error as rl_acquire() lists them.
-   * Blocks: `wait`; with 0 at most connect_timeout and one command time limit.
+   * Blocks: `limit`; with 0 at most connect_timeout and two command time limits.
    */
-  [[nodiscard]] attempt acquire(std::string_view name,
-                                std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
-    return detail::take(rl_acquire, get(), name, wait, nullptr);
+  [[nodiscard]] attempt acquire(std::string_view name, wait_limit limit) {
+    return detail::take(rl_acquire, get(), name, limit, nullptr);
   }
-  [[nodiscard]] attempt acquire(std::string_view name, std::chrono::milliseconds wait,
+  [[nodiscard]] attempt acquire(std::string_view name, wait_limit limit,
                                 const acquire_options& options) {
-    return detail::take(rl_acquire, get(), name, wait, options.get());
+    return detail::take(rl_acquire, get(), name, limit, options.get());
+  }
+
+  /** Acquire without a wait: one try. Otherwise as acquire(). */
+  [[nodiscard]] attempt try_acquire(std::string_view name) {
+    return acquire(name, std::chrono::milliseconds(0));
+  }
+  [[nodiscard]] attempt try_acquire(std::string_view name, const acquire_options& options) {
+    return acquire(name, std::chrono::milliseconds(0), options);
   }
 
   /** Acquire for reading, together with other readers, as rl_rw_acquire_read() does. */
-  [[nodiscard]] attempt acquire_read(
-      std::string_view name, std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
-    return detail::take(rl_rw_acquire_read, get(), name, wait, nullptr);
+  [[nodiscard]] attempt acquire_read(std::string_view name, wait_limit limit) {
+    return detail::take(rl_rw_acquire_read, get(), name, limit, nullptr);
   }
-  [[nodiscard]] attempt acquire_read(std::string_view name, std::chrono::milliseconds wait,
+  [[nodiscard]] attempt acquire_read(std::string_view name, wait_limit limit,
                                      const acquire_options& options) {
-    return detail::take(rl_rw_acquire_read, get(), name, wait, options.get());
+    return detail::take(rl_rw_acquire_read, get(), name, limit, options.get());
+  }
+  /** .. without a wait. */
+  [[nodiscard]] attempt try_acquire_read(std::string_view name) {
+    return acquire_read(name, std::chrono::milliseconds(0));
+  }
+  [[nodiscard]] attempt try_acquire_read(std::string_view name, const acquire_options& options) {
+    return acquire_read(name, std::chrono::milliseconds(0), options);
   }
 
   /** Acquire for writing, alone, as rl_rw_acquire_write() does. */
-  [[nodiscard]] attempt acquire_write(
-      std::string_view name, std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
-    return detail::take(rl_rw_acquire_write, get(), name, wait, nullptr);
+  [[nodiscard]] attempt acquire_write(std::string_view name, wait_limit limit) {
+    return detail::take(rl_rw_acquire_write, get(), name, limit, nullptr);
   }
-  [[nodiscard]] attempt acquire_write(std::string_view name, std::chrono::milliseconds wait,
+  [[nodiscard]] attempt acquire_write(std::string_view name, wait_limit limit,
                                       const acquire_options& options) {
-    return detail::take(rl_rw_acquire_write, get(), name, wait, options.get());
+    return detail::take(rl_rw_acquire_write, get(), name, limit, options.get());
+  }
+  /** .. without a wait. */
+  [[nodiscard]] attempt try_acquire_write(std::string_view name) {
+    return acquire_write(name, std::chrono::milliseconds(0));
+  }
+  [[nodiscard]] attempt try_acquire_write(std::string_view name, const acquire_options& options) {
+    return acquire_write(name, std::chrono::milliseconds(0), options);
   }
 
   /**
@@ -448,19 +502,25 @@ class redlock {
   }
 
   /** Connect now, until most of the servers may vote. @throws error RL_E_UNAVAILABLE, .. */
-  void connect(std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
+  void connect(wait_limit limit = std::chrono::milliseconds(0)) {
     const detail::outcome outcome;
-    outcome.require(rl_redlock_connect(get(), wait.count(), outcome));
+    outcome.require(rl_redlock_connect(get(), limit.ms(), outcome));
   }
 
   /** Acquire the lock `name` on most of the servers, as client::acquire() does on one. */
-  [[nodiscard]] attempt acquire(std::string_view name,
-                                std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
-    return detail::take(rl_redlock_acquire, get(), name, wait, nullptr);
+  [[nodiscard]] attempt acquire(std::string_view name, wait_limit limit) {
+    return detail::take(rl_redlock_acquire, get(), name, limit, nullptr);
   }
-  [[nodiscard]] attempt acquire(std::string_view name, std::chrono::milliseconds wait,
+  [[nodiscard]] attempt acquire(std::string_view name, wait_limit limit,
                                 const acquire_options& options) {
-    return detail::take(rl_redlock_acquire, get(), name, wait, options.get());
+    return detail::take(rl_redlock_acquire, get(), name, limit, options.get());
+  }
+  /** .. without a wait. */
+  [[nodiscard]] attempt try_acquire(std::string_view name) {
+    return acquire(name, std::chrono::milliseconds(0));
+  }
+  [[nodiscard]] attempt try_acquire(std::string_view name, const acquire_options& options) {
+    return acquire(name, std::chrono::milliseconds(0), options);
   }
 
   /** Release all leases and end all waits with RL_E_CLOSED; the object stays valid. */

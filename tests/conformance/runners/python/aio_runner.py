@@ -2,7 +2,8 @@
 # Copyright The redlatch authors
 """The Python runner of the conformance suite, with asyncio: what waits is awaited, `&N` is a task.
 
-What asyncio has nothing of its own for is done as the Python runner does it. REDLATCH_RUNNER_DEFECT plants a defect in this half of the package.
+What asyncio has nothing of its own for is done as the Python runner does it. REDLATCH_RUNNER_DEFECT
+plants a defect in this half of the package.
 """
 
 from __future__ import annotations
