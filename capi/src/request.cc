@@ -17,7 +17,7 @@ bool is_grant(const Request &request) {
 // No caller will release the lease of `request`.
 void give_back(runtime::Runtime &runtime, const Request &request) {
   if (request.op == Request::Op::kAttach) return runtime.detach_again(lease_of(request));
-  runtime.abandon(*lease_of(request));
+  runtime.release_async(*lease_of(request));
 }
 
 }  // namespace

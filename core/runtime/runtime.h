@@ -78,8 +78,8 @@ class Runtime final : public Wakeup,
   // Wait until `request` is finished or `limit` has passed; kInterrupted after a signal.
   Status wait(Request &request, Nanos limit);
   Status cancel(Request &request);
-  void abandon(Lease &lease);
-  // As abandon(), for a lease that was attached: another attach may take it over.
+  void release_async(Lease &lease);
+  // As release_async(), for a lease that was attached: another attach may take it over.
   void detach_again(const std::shared_ptr<Lease> &lease);
   // Release everything, flush, stop the threads. A second call does nothing.
   void shut_down();
