@@ -120,6 +120,12 @@ const StatusRow *find_status(rl_status status) {
   return nullptr;
 }
 
+char *end_text(std::string_view text, char *at) {
+  at = std::copy(text.begin(), text.end(), at);
+  *at = '\0';
+  return at;
+}
+
 }  // namespace
 
 rl_status answer(rl_error *err, Status status, std::string_view message) noexcept {
@@ -127,9 +133,7 @@ rl_status answer(rl_error *err, Status status, std::string_view message) noexcep
   if (err == nullptr) return number;
   err->status = number;
   if (message.empty() && number != RL_OK) message = rl_status_text(number);
-  message = cut(message, err->message.size() - 1);
-  std::copy(message.begin(), message.end(), err->message.begin());
-  err->message[message.size()] = '\0';
+  err->set_message(message);
   return number;
 }
 
@@ -209,6 +213,20 @@ Outcome fill_redlock(Request &request, const char *name, size_t name_len, int64_
 
 using namespace redlatch::capi;
 
+void rl_error::set_message(std::string_view text) noexcept {
+  static constexpr std::string_view kCut = ".. (no memory for the rest)";
+  std::unique_ptr<char[]> longer;
+  if (text.size() < short_text.size()) {
+    end_text(text, short_text.data());
+  } else if (longer.reset(new (std::nothrow) char[text.size() + 1]); longer) {
+    end_text(text, longer.get());
+  } else {
+    const std::string_view kept = redlatch::cut(text, short_text.size() - kCut.size() - 1);
+    end_text(kCut, end_text(kept, short_text.data()));
+  }
+  long_text = std::move(longer);  // `text` may be that of this error
+}
+
 extern "C" {
 
 const char *rl_status_name(rl_status status) {
@@ -250,7 +268,7 @@ rl_status rl_error_status(const rl_error *err) {
 }
 
 const char *rl_error_message(const rl_error *err) {
-  return err == nullptr ? "" : err->message.data();
+  return err == nullptr ? "" : err->message();
 }
 
 }  // extern "C"

@@ -17,11 +17,16 @@
 #include "runtime/runtime.h"
 #include "runtime/threads.h"
 
+// A status and its message.
 struct rl_error {
-  rl_error() { message[0] = '\0'; }  // every call makes one: clearing the rest would cost time
+  rl_error() { short_text[0] = '\0'; }  // every call makes one: clearing the rest would cost time
+
+  void set_message(std::string_view text) noexcept;
+  const char *message() const { return long_text ? long_text.get() : short_text.data(); }
 
   rl_status status = RL_OK;
-  std::array<char, 1024> message;
+  std::array<char, 252> short_text;   // most messages fit
+  std::unique_ptr<char[]> long_text;  // a longer one, such as that of a quorum of 15 nodes
 };
 
 struct rl_client_options {
@@ -63,7 +68,8 @@ namespace redlatch::capi {
 using runtime::Lease;
 using runtime::Request;
 
-// Set `err`, if there is one. One line, cut at the end of the buffer. @return the status.
+// Set `err`, if there is one. Without memory for a long message it gets the beginning of it.
+// @return the status.
 rl_status answer(rl_error *err, Status status, std::string_view message = {}) noexcept;
 inline rl_status answer(rl_error *err, const Outcome &outcome) noexcept {
   return answer(err, outcome.status, outcome.message);

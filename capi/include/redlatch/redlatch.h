@@ -177,8 +177,12 @@ RL_API void rl_error_free(rl_error *err);
 /** Return the status of the last call that `err` was passed to; RL_E_INVALID for NULL. */
 RL_API rl_status rl_error_status(const rl_error *err);
 /**
- * Return its message: one line, "" for RL_OK; valid until `err` is used again or freed. Never holds
- * a password.
+ * Return its message: one line of UTF-8, "" for RL_OK. It has any length: a quorum names each node
+ * that did not answer. Never holds a password.
+ *
+ * Lifetime: the text belongs to `err`, and is valid until a call is given `err` again or `err` is
+ * freed; copy it to keep it. Without memory for a long text, `err` has the status and the beginning
+ * of the text, which then ends in "(no memory for the rest)".
  */
 RL_API const char *rl_error_message(const rl_error *err);
 

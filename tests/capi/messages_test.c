@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Copyright The redlatch authors
+ *
+ * Goal: a message has any length, and keeps its status and its beginning without memory. Method: a
+ * quorum of 15 nodes none of which exists; a message about a long URL, while this program's own
+ * malloc fails the Nth call.
+ *
+ * Not built with sanitizers, which need malloc for themselves, nor without glibc.
+ */
+#include <stdatomic.h>
+
+#include "calls.h"
+#include "failures.h"
+#include "harness.h"
+#include "redlatch/redlatch.h"
+
+enum { MOST_CALLS = 5000 };
+
+/* A quorum of 15 nodes: its message names each, at more than 1,023 bytes. */
+static void a_message_names_every_node(void) {
+  enum { MANY = 15 };
+  rl_error* err = rl_error_new();
+  char urls[4096] = "";
+  char path[128];
+  rl_redlock* redlock;
+  int i;
+  for (i = 0; i < MANY; ++i) {
+    snprintf(path, sizeof path, "unix:///no-such-folder/%080d ", i);
+    strcat(urls, path);
+  }
+  redlock = rl_redlock_open(urls, strlen(urls), NULL, err);
+  REQUIRE(redlock != NULL);
+  CHECK_INT(RL_E_UNAVAILABLE, rl_redlock_connect(redlock, 0, err));
+  for (i = 0; i < MANY; ++i) {
+    snprintf(path, sizeof path, "/no-such-folder/%080d", i);
+    CHECK_HAS(path, rl_error_message(err));
+  }
+  CHECK(strlen(rl_error_message(err)) > 1023);
+  /* The same object, and a short message: nothing of the long one is left. */
+  CHECK(rl_redlock_open(TEXT("nonsense"), NULL, err) == NULL);
+  CHECK(strlen(rl_error_message(err)) < 252 && strstr(rl_error_message(err), "folder") == NULL);
+  rl_redlock_close(redlock);
+  rl_error_free(err);
+}
+
+/* The status stays, and the text is as much of the message as there is room for. */
+static void a_long_message_loses_its_end_only(void) {
+  static const char end[] = "(no memory for the rest)";
+  rl_error* err = rl_error_new();
+  char url[300], whole[1024];
+  int cut_count = 0, is_whole = 0;
+  long nth;
+  snprintf(url, sizeof url, "redis://%0250d:99999", 0); /* The message shows the host. */
+  CHECK(rl_client_open(url, strlen(url), NULL, err) == NULL);
+  REQUIRE(strlen(rl_error_message(err)) > 300 && strlen(rl_error_message(err)) < sizeof whole);
+  strcpy(whole, rl_error_message(err));
+  for (nth = 1; nth < MOST_CALLS && !is_whole; ++nth) {
+    const char* text;
+    rl_status status;
+    atomic_store(&calls_left, nth);
+    CHECK(rl_client_open(url, strlen(url), NULL, err) == NULL);
+    atomic_store(&calls_left, 0);
+    text = rl_error_message(err);
+    status = rl_error_status(err);
+    CHECK(status == RL_E_NO_MEMORY || status == RL_E_INVALID);
+    is_whole = strcmp(text, whole) == 0;
+    if (status != RL_E_INVALID || is_whole) continue;
+    ++cut_count;
+    CHECK(strlen(text) > 200 && strncmp(text, whole, 200) == 0);
+    CHECK(strcmp(text + strlen(text) - (sizeof end - 1), end) == 0);
+  }
+  CHECK(is_whole);
+  CHECK_INT(1, cut_count);
+  CHECK(rl_client_open(TEXT("nonsense"), NULL, err) == NULL);
+  CHECK(strlen(rl_error_message(err)) < 250 && strstr(rl_error_message(err), "memory") == NULL);
+  rl_error_free(err);
+}
+
+static const struct test tests[] = {
+    {"a_message_names_every_node", a_message_names_every_node},
+    {"a_long_message_loses_its_end_only", a_long_message_loses_its_end_only},
+};
+
+int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), 60, argc, argv); }
