@@ -68,7 +68,7 @@ std::string how_it_ended(int wait_status) {
 Supervisor::Supervisor(const std::string &folder, std::string binary) : binary_(std::move(binary)) {
   settings_.folder = folder;
   settings_.socket_path = folder + "/" + std::string(kSocketFile);
-  settings_.timeout = kAnswerWithin;
+  settings_.command_timeout = kAnswerWithin;
   sigemptyset(&signals_);
   for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals_, signal);
   sigprocmask(SIG_BLOCK, &signals_, nullptr);

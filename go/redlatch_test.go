@@ -255,23 +255,25 @@ func TestBadInputIsNamed(t *testing.T) {
 		option redlatch.Option
 		says   string
 	}{
-		{redlatch.TTL(time.Millisecond), "TTL(1ms): allowed are 10ms to 168h0m0s"},
-		{redlatch.MaxHold(-time.Second), "MaxHold(-1s): allowed are 0s to 168h0m0s"},
-		{redlatch.MaxLocalHandoffs(32), "MaxLocalHandoffs(32): allowed are 0 to 31"},
-		{redlatch.Label(strings.Repeat("x", 257)), "Label of 257 bytes: allowed are 0 to 256"},
-		{redlatch.Owner(""), "Owner of 0 bytes: allowed are 1 to 256"},
-		{redlatch.InFormat(9), "InFormat(9): allowed are 1 to 3"},
+		{redlatch.TTL(time.Millisecond), "option 'ttl' must be 10 ms to 7 days (got '1ms')"},
+		{redlatch.MaxHold(-time.Second), "option 'max_hold' must be 0 or 1 ms to 7 days"},
+		{redlatch.MaxLocalHandoffs(32), "'max_local_handoffs' must be 0 to 31"},
+		{redlatch.Label(strings.Repeat("x", 257)), "'label' must be at most 256 bytes (got 257"},
+		{redlatch.Owner(""), "option 'owner' must be 1 to 256 bytes (got 0 bytes)"},
+		{redlatch.InFormat("set"), "must be auto, string, hash or hash-rw (got 'set')"},
+		{redlatch.Set("nonsense", "1"), "unknown option 'nonsense'"},
 	} {
 		_, err := client.TryLock(background, "x", one.option)
 		is(t, errors.Is(err, redlatch.ErrInvalid) && strings.Contains(err.Error(), one.says), "%v", err)
 		is(t, strings.Contains(err.Error(), `lock`), "%v", err)
 	}
-	for _, url := range []string{"", "http://x", "redis://h?tiemout=1s"} {
+	for _, url := range []string{"", "http://x", "redis://h?comand_timeout=1s"} {
 		_, err := redlatch.Open(url)
 		is(t, errors.Is(err, redlatch.ErrInvalid), "%q: %v", url, err)
 	}
-	_, err = redlatch.Open("redis://h", redlatch.WithOption("tiemout", "1s"))
-	is(t, errors.Is(err, redlatch.ErrInvalid) && strings.Contains(err.Error(), "timeout"), "%v", err)
+	_, err = redlatch.Open("redis://h", redlatch.WithOption("comand_timeout", "1s"))
+	is(t, errors.Is(err, redlatch.ErrInvalid) && strings.Contains(err.Error(), "command_timeout"),
+		"%v", err)
 	_, err = client.TryLock(background, "")
 	is(t, errors.Is(err, redlatch.ErrInvalid), "%v", err)
 	_, err = client.TryLock(background, strings.Repeat("x", 10_000))
@@ -295,7 +297,7 @@ func TestAnEmptyURLIsNotLeftOut(t *testing.T) {
 
 func TestNoPasswordIsInAnError(t *testing.T) {
 	for _, url := range []string{"redis://h&password=canary", "redis://h;password=canary",
-		"redis://h?db=1;password=canary", "redis://h?timeout=2s,password=canary",
+		"redis://h?db=1;password=canary", "redis://h?command_timeout=2s,password=canary",
 		"redis://h#password=canary", "canary"} {
 		_, err := redlatch.Open(url)
 		is(t, errors.Is(err, redlatch.ErrInvalid) && !strings.Contains(err.Error(), "canary"), "%v", err)

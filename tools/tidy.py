@@ -73,7 +73,7 @@ CLIENT_NAMES = (
 # Users of the contract see nothing else of us.
 CONTRACT_ONLY = ("cli", "examples", "bindings", "go", "java", "tests/capi", "tests/conformance")
 CONTRACT = ("redlatch/redlatch.h", "redlatch/redlatch.hpp")
-STATUS_LIST = "statuses.def"  # data, not code: the compiler compares core's enum with it
+LISTS = ("statuses.def", "options.def")  # data, not code: any folder may read them
 
 # (headers, where the rule holds, where it does not, what is allowed)
 HEADER_RULES = (
@@ -192,7 +192,7 @@ def check_includes(path, lines):
                 yield number, f"includes {name}; {allowed}"
         top = name.split("/")[0]
         ours = top in CORE or top in ("core", "capi", "redlatch", "..")
-        if not ours or "/" not in name or os.path.basename(name) == STATUS_LIST:
+        if not ours or "/" not in name or os.path.basename(name) in LISTS:
             continue
         if contract_only and name not in CONTRACT:
             if top in ("..", "redlatch") or top in CORE + ("core", "capi"):
@@ -223,7 +223,8 @@ def reached_headers(root, path):
         with open(full, encoding="utf-8", errors="replace") as file:
             names = [(n, INCLUDE.match(text)) for n, text in enumerate(file, 1)]
         for number, name in ((n, m.group(1)) for n, m in names if m):
-            if name.split("/")[0] in CORE and name not in found:
+            is_list = os.path.basename(name) in LISTS
+            if name.split("/")[0] in CORE and name not in found and not is_list:
                 found[name] = (line or number, way + (name,))
                 open_ends.append(("core/" + name, line or number, way + (name,)))
     return found.values()

@@ -149,6 +149,11 @@ void bind_handles(py::module_ &m) {
   m.def("constant", [](const py::bytes &name, int32_t if_unknown) {
     return rl_constant(Text(name).data, Text(name).size, if_unknown);
   });
+  m.def("nearest_word", [](const py::bytes &word, const py::bytes &words) {
+    return read_text([w = Text(word), all = Text(words)](auto... b) {
+      return rl_nearest_word(w.data, w.size, all.data, all.size, b...);
+    });
+  });
   m.def("log_next", [] { return read_text([](auto... b) { return rl_log_next(b...); }); });
 }
 
@@ -162,39 +167,11 @@ void bind_options(py::module_ &m) {
   m.def("client_options_set_from_env",
         [](ClientOptions &o, Error &e) { return rl_client_options_set_from_env(get(o), get(e)); });
   m.def("acquire_options_new", [] { return wrap<AcquireOptions>(rl_acquire_options_new()); });
-  m.def("acquire_options_set_ttl_ms", [](AcquireOptions &o, int64_t ttl_ms) {
-    return rl_acquire_options_set_ttl_ms(get(o), ttl_ms);
-  });
-  m.def("acquire_options_set_renew", [](AcquireOptions &o, int32_t is_on) {
-    return rl_acquire_options_set_renew(get(o), is_on);
-  });
-  m.def("acquire_options_set_max_hold_ms", [](AcquireOptions &o, int64_t max_hold_ms) {
-    return rl_acquire_options_set_max_hold_ms(get(o), max_hold_ms);
-  });
-  m.def("acquire_options_set_confirm", [](AcquireOptions &o, int32_t is_on) {
-    return rl_acquire_options_set_confirm(get(o), is_on);
-  });
-  m.def("acquire_options_set_max_local_handoffs", [](AcquireOptions &o, int32_t grant_count) {
-    return rl_acquire_options_set_max_local_handoffs(get(o), grant_count);
-  });
-  m.def("acquire_options_set_yield_every", [](AcquireOptions &o, int32_t grant_count) {
-    return rl_acquire_options_set_yield_every(get(o), grant_count);
-  });
-  m.def("acquire_options_set_yield_ms", [](AcquireOptions &o, int64_t window_ms) {
-    return rl_acquire_options_set_yield_ms(get(o), window_ms);
-  });
-  m.def("acquire_options_set_label", [](AcquireOptions &o, const py::bytes &label) {
-    return rl_acquire_options_set_label(get(o), Text(label).data, Text(label).size);
-  });
-  m.def("acquire_options_set_format", [](AcquireOptions &o, int32_t format) {
-    return rl_acquire_options_set_format(get(o), format);
-  });
-  m.def("acquire_options_set_reentrant", [](AcquireOptions &o, const py::bytes &owner) {
-    return rl_acquire_options_set_reentrant(get(o), Text(owner).data, Text(owner).size);
-  });
-  m.def("acquire_options_set_owner", [](AcquireOptions &o, const py::bytes &owner) {
-    return rl_acquire_options_set_owner(get(o), Text(owner).data, Text(owner).size);
-  });
+  m.def("acquire_options_set",
+        [](AcquireOptions &o, const py::bytes &name, const py::bytes &value, Error &e) {
+          const Text n(name), v(value);
+          return rl_acquire_options_set(get(o), n.data, n.size, v.data, v.size, get(e));
+        });
 }
 
 void bind_client(py::module_ &m) {

@@ -32,6 +32,8 @@ REDLATCH_TEXT(token)
 REDLATCH_TEXT(pattern)
 REDLATCH_TEXT(label)
 REDLATCH_TEXT(owner)
+REDLATCH_TEXT(word)
+REDLATCH_TEXT(words)
 %apply (char *BUFFER, size_t BUFFER_SIZE) { (char *buffer, size_t buffer_size) };
 
 REDLATCH_HANDLE(rl_error, Error)

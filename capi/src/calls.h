@@ -129,7 +129,7 @@ inline auto wait_of(int64_t wait_ms) {
 }
 inline auto extension_to(int64_t ttl_ms) {
   return [ttl_ms](Request &request) {
-    auto outcome = runtime::check_lease(ttl_ms);
+    auto outcome = config::check_ttl(ttl_ms);
     if (outcome.ok()) request.extend_to = ttl_ms * kMs;
     return outcome;
   };

@@ -27,6 +27,38 @@ Handle *open(const rl_client_options *options, rl_error *err, const Resolve &res
   });
 }
 
+// Set an acquire option by `set_it`. The first mistake is kept for the acquire that uses `options`,
+// because most callers of a setter do not look at its status.
+template <class Set>
+rl_status set(rl_acquire_options *options, rl_error *err, const Set &set_it) {
+  if (options == nullptr) return null_argument(err, "options");
+  const rl_status status = guarded_status(err, [&](rl_error *e) {
+    auto outcome = set_it(options->options);
+    answer(e, outcome);
+    if (!outcome.ok() && options->mistake.ok()) options->mistake = std::move(outcome);
+  });
+  // Also one that leaves no memory for its message.
+  if (status != RL_OK && options->mistake.ok()) {
+    options->mistake.status = static_cast<Status>(status);
+  }
+  return status;
+}
+
+template <class Field>
+rl_status set_number(rl_acquire_options *options, Field AcquireSettings::*field, int64_t number) {
+  return set(options, nullptr, [&](AcquireSettings &settings) {
+    return config::set_number(settings, field, number);
+  });
+}
+
+rl_status set_text(rl_acquire_options *options, std::string AcquireSettings::*field,
+                   const char *name, const char *text, size_t size) {
+  return set(options, nullptr, [&](AcquireSettings &settings) {
+    if (text == nullptr && size > 0) return is_null(name);
+    return config::set_text(settings, field, text_of(text, size));
+  });
+}
+
 std::string urls_of(const runtime::Runtime &redlock) {
   std::string urls;
   for (const Settings &node : redlock.nodes()) urls += (urls.empty() ? "" : "\n") + node.shown_url;
@@ -58,87 +90,58 @@ rl_acquire_options *rl_acquire_options_new(void) { return new (std::nothrow) rl_
 
 void rl_acquire_options_free(rl_acquire_options *options) { delete options; }
 
+rl_status rl_acquire_options_set(rl_acquire_options *options, const char *name, size_t name_len,
+                                 const char *value, size_t value_len, rl_error *err) {
+  return set(options, err, [&](AcquireSettings &settings) {
+    return config::set_option(settings, text_of(name, name_len), text_of(value, value_len));
+  });
+}
+
 rl_status rl_acquire_options_set_ttl_ms(rl_acquire_options *options, int64_t ttl_ms) {
-  if (options == nullptr || ttl_ms < kMinTtlMs || ttl_ms > kMaxTtlMs) return RL_E_INVALID;
-  options->options.ttl = ttl_ms * kMs;
-  return RL_OK;
+  return set_number(options, &AcquireSettings::ttl, ttl_ms);
 }
 
 rl_status rl_acquire_options_set_renew(rl_acquire_options *options, int32_t is_on) {
-  if (options == nullptr || is_on < 0 || is_on > 1) return RL_E_INVALID;
-  options->options.is_renewed = is_on == 1;
-  return RL_OK;
+  return set_number(options, &AcquireSettings::is_renewed, is_on);
 }
 
 rl_status rl_acquire_options_set_max_hold_ms(rl_acquire_options *options, int64_t max_hold_ms) {
-  if (options == nullptr || max_hold_ms < 0 || max_hold_ms > kMaxTtlMs) return RL_E_INVALID;
-  options->options.max_hold = max_hold_ms * kMs;
-  return RL_OK;
+  return set_number(options, &AcquireSettings::max_hold, max_hold_ms);
 }
 
 rl_status rl_acquire_options_set_confirm(rl_acquire_options *options, int32_t is_on) {
-  if (options == nullptr || is_on < 0 || is_on > 1) return RL_E_INVALID;
-  options->options.is_confirmed = is_on == 1;
-  return RL_OK;
+  return set_number(options, &AcquireSettings::is_confirmed, is_on);
 }
 
 rl_status rl_acquire_options_set_max_local_handoffs(rl_acquire_options *options,
                                                     int32_t grant_count) {
-  if (options == nullptr || grant_count < 0 || grant_count > kMaxLocalHandoffs) return RL_E_INVALID;
-  options->options.max_local_handoffs = grant_count;
-  return RL_OK;
+  return set_number(options, &AcquireSettings::max_local_handoffs, grant_count);
 }
 
 rl_status rl_acquire_options_set_yield_every(rl_acquire_options *options, int32_t grant_count) {
-  if (options == nullptr || grant_count < 0 || grant_count > kMaxYieldEvery) return RL_E_INVALID;
-  options->options.yield_policy.every = grant_count;
-  return RL_OK;
+  return set_number(options, &AcquireSettings::yield_every, grant_count);
 }
 
-rl_status rl_acquire_options_set_yield_ms(rl_acquire_options *options, int64_t window_ms) {
-  if (options == nullptr || window_ms < 1 || window_ms > kMaxYieldMs) return RL_E_INVALID;
-  options->options.yield_policy.for_ms = window_ms;
-  return RL_OK;
+rl_status rl_acquire_options_set_yield_ms(rl_acquire_options *options, int64_t yield_ms) {
+  return set_number(options, &AcquireSettings::yield_for, yield_ms);
 }
 
 rl_status rl_acquire_options_set_label(rl_acquire_options *options, const char *label,
                                        size_t label_len) {
-  if (options == nullptr || (label == nullptr && label_len > 0) || label_len > kMaxLabelBytes) {
-    return RL_E_INVALID;
-  }
-  return guarded_status(nullptr, [&](rl_error *e) {
-    options->options.label = text_of(label, label_len);
-    answer(e, Status::kOk);
-  });
-}
-
-static rl_status set_owner(rl_acquire_options *options, const char *owner, size_t owner_len,
-                           runtime::Format format) {
-  if (options == nullptr || owner == nullptr) return RL_E_INVALID;
-  if (owner_len == 0 || owner_len > kMaxOwnerBytes) return RL_E_INVALID;
-  return guarded_status(nullptr, [&](rl_error *e) {
-    options->options.owner = text_of(owner, owner_len);
-    options->options.format = format;
-    answer(e, Status::kOk);
-  });
-}
-
-rl_status rl_acquire_options_set_reentrant(rl_acquire_options *options, const char *owner,
-                                           size_t owner_len) {
-  return set_owner(options, owner, owner_len, runtime::Format::kHash);
+  return set_text(options, &AcquireSettings::label, "label", label, label_len);
 }
 
 rl_status rl_acquire_options_set_owner(rl_acquire_options *options, const char *owner,
                                        size_t owner_len) {
-  if (options == nullptr) return RL_E_INVALID;
-  return set_owner(options, owner, owner_len, options->options.format);
+  return set_text(options, &AcquireSettings::owner, "owner", owner, owner_len);
+}
+
+rl_status rl_acquire_options_set_reentrant(rl_acquire_options *options, int32_t is_on) {
+  return set_number(options, &AcquireSettings::is_reentrant, is_on);
 }
 
 rl_status rl_acquire_options_set_format(rl_acquire_options *options, int32_t format) {
-  if (options == nullptr) return RL_E_INVALID;
-  if (format < RL_FORMAT_STRING || format > RL_FORMAT_HASH_RW) return RL_E_INVALID;
-  options->options.format = static_cast<runtime::Format>(format);
-  return RL_OK;
+  return set_number(options, &AcquireSettings::format_number, format);
 }
 
 rl_client *rl_client_open(const char *url, size_t url_len, const rl_client_options *options,
@@ -202,6 +205,19 @@ size_t rl_url_redact(const char *url, size_t url_len, char *buffer, size_t buffe
   if (url == nullptr) return copy_out({}, buffer, buffer_size);
   return guarded(nullptr, size_t{0}, [&] {
     return copy_out(config::redact_url(text_of(url, url_len)), buffer, buffer_size);
+  });
+}
+
+size_t rl_nearest_word(const char *word, size_t word_len, const char *words, size_t words_len,
+                       char *buffer, size_t buffer_size) {
+  return guarded(nullptr, size_t{0}, [&] {
+    std::vector<std::string_view> known;
+    for (auto rest = text_of(words, words_len); !rest.empty();) {
+      const auto one = rest.substr(0, rest.find(' '));
+      if (!one.empty()) known.push_back(one);
+      rest.remove_prefix(std::min(one.size() + 1, rest.size()));
+    }
+    return copy_out(config::nearest(known, text_of(word, word_len)), buffer, buffer_size);
   });
 }
 

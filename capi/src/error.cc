@@ -17,13 +17,9 @@ namespace redlatch::capi {
 #include "../statuses.def"
 #undef RL_STATUS
 
-static_assert(RL_MAX_NAME_BYTES == kMaxNameBytes && RL_MAX_LABEL_BYTES == kMaxLabelBytes);
-static_assert(RL_MIN_TTL_MS == kMinTtlMs && RL_MAX_TTL_MS == kMaxTtlMs);
-static_assert(RL_DEFAULT_TTL_MS == kDefaultTtlMs && RL_PROVISIONAL_MS == kProvisionalMs);
-static_assert(RL_DEFAULT_LOCAL_HANDOFFS == kDefaultLocalHandoffs);
-static_assert(RL_MAX_LOCAL_HANDOFFS == kMaxLocalHandoffs);
-static_assert(RL_MAX_OWNER_BYTES == kMaxOwnerBytes);
-static_assert(RL_MAX_NODES == kMaxNodes);
+#define RL_LIMIT(NAME, type, constant, value, text) \
+  static_assert(RL_##NAME == int64_t{constant}, "redlatch.h and options.def");
+#include "config/options.def"
 static_assert(RL_FORMAT_STRING == static_cast<int>(runtime::Format::kString));
 static_assert(RL_FORMAT_HASH == static_cast<int>(runtime::Format::kHash));
 static_assert(RL_FORMAT_HASH_RW == static_cast<int>(runtime::Format::kHashRw));
@@ -57,24 +53,16 @@ struct Constant {
 // One entry in each line.
 // clang-format off
 constexpr Constant kConstants[] = {
+#define RL_LIMIT(NAME, type, constant, value, text) {"RL_" #NAME, value},
+#include "config/options.def"
     RL_CONSTANT(RL_MAYBE_APPLIED),
     RL_CONSTANT(RL_RETRYABLE),
-    RL_CONSTANT(RL_MAX_NAME_BYTES),
-    RL_CONSTANT(RL_MAX_LABEL_BYTES),
-    RL_CONSTANT(RL_MAX_OWNER_BYTES),
-    RL_CONSTANT(RL_MAX_NODES),
     RL_CONSTANT(RL_FORMAT_STRING),
     RL_CONSTANT(RL_FORMAT_HASH),
     RL_CONSTANT(RL_FORMAT_HASH_RW),
     RL_CONSTANT(RL_MODE_WRITE),
     RL_CONSTANT(RL_MODE_READ),
     RL_CONSTANT(RL_MODE_UPGRADE),
-    RL_CONSTANT(RL_MIN_TTL_MS),
-    RL_CONSTANT(RL_MAX_TTL_MS),
-    RL_CONSTANT(RL_DEFAULT_TTL_MS),
-    RL_CONSTANT(RL_PROVISIONAL_MS),
-    RL_CONSTANT(RL_DEFAULT_LOCAL_HANDOFFS),
-    RL_CONSTANT(RL_MAX_LOCAL_HANDOFFS),
     RL_CONSTANT(RL_LEASE_HELD),
     RL_CONSTANT(RL_LEASE_RELEASED),
     RL_CONSTANT(RL_LEASE_LOST),
@@ -152,28 +140,21 @@ Outcome fill_acquire(Request &request, const char *name, size_t name_len, int64_
   if (auto outcome = runtime::check_wait(wait_ms); !outcome.ok()) return outcome;
   request.name = text_of(name, name_len);
   request.wait_ms = wait_ms;
-  if (options != nullptr) request.options = options->options;
   request.lease = std::make_shared<Lease>();
-  const auto &chosen = request.options;
-  if (chosen.format == runtime::Format::kHashRw && chosen.ttl > kMaxHashRwTtlMs * kMs) {
-    return failure(Status::kInvalid, "lease of " + std::to_string(chosen.ttl / kMs) +
-                                         " ms: allowed in RL_FORMAT_HASH_RW are at most " +
-                                         std::to_string(kMaxHashRwTtlMs));
-  }
-  return {};
+  if (options == nullptr) return {};
+  if (!options->mistake.ok()) return options->mistake;
+  request.options = options->options;
+  return config::settle(request.options, request.options.format);
 }
 
 Outcome fill_rw(Request &request, runtime::Mode mode, const char *name, size_t name_len,
                 int64_t wait_ms, const rl_acquire_options *options) {
-  if (options != nullptr && options->options.format == runtime::Format::kHash) {
-    return failure(
-        Status::kInvalid,
-        "a read-write lock has the format RL_FORMAT_STRING or RL_FORMAT_HASH_RW: neither "
-        "the option 'reentrant' nor RL_FORMAT_HASH are allowed");
-  }
   auto outcome = fill_acquire(request, name, name_len, wait_ms, options);
   request.options.mode = mode;
-  return outcome;
+  if (!outcome.ok() || request.options.format != runtime::Format::kHash) return outcome;
+  return failure(Status::kInvalid,
+                 "option 'format' must be string or hash-rw for a read-write lock, which is not "
+                 "reentrant (got hash)");
 }
 
 Outcome fill_attach(Request &request, std::string_view name, std::string_view token, int64_t fence,
@@ -199,14 +180,14 @@ Outcome fill_attach(Request &request, std::string_view name, std::string_view to
 
 Outcome fill_redlock(Request &request, const char *name, size_t name_len, int64_t wait_ms,
                      const rl_acquire_options *options) {
-  if (options != nullptr && options->options.format != runtime::Format::kString) {
+  auto outcome = fill_acquire(request, name, name_len, wait_ms, options);
+  if (!outcome.ok()) return outcome;
+  if (request.options.format != runtime::Format::kString) {
     return failure(Status::kInvalid,
-                   "a Redlock has the format RL_FORMAT_STRING, and is not reentrant");
+                   "option 'format' must be string for a Redlock, which is not reentrant");
   }
-  if (options != nullptr && !options->options.owner.empty()) {
-    return failure(Status::kInvalid, "the option 'owner' is not possible with a Redlock");
-  }
-  return fill_acquire(request, name, name_len, wait_ms, options);
+  if (request.options.owner.empty()) return outcome;
+  return failure(Status::kInvalid, "option 'owner' must not be set for a Redlock");
 }
 
 }  // namespace redlatch::capi

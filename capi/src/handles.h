@@ -35,6 +35,7 @@ struct rl_client_options {
 
 struct rl_acquire_options {
   redlatch::runtime::AcquireOptions options;
+  redlatch::Outcome mistake;  // the first one of a setter, for the acquire that uses the options
 };
 
 // A client of one server, or a Redlock of several.

@@ -84,20 +84,10 @@ AcquireOptionsHandle make_options(const RunOptions& run) {
   AcquireOptionsHandle options(not_null(rl_acquire_options_new()));
   // Confirmed, because the child must start under a full lease: a provisional lease lasts a few
   // seconds, and the child would be stopped before they end.
-  must(rl_acquire_options_set_ttl_ms(options.get(), run.ttl_ms));
-  must(rl_acquire_options_set_renew(options.get(), run.is_renewed ? 1 : 0));
-  must(rl_acquire_options_set_max_hold_ms(options.get(), run.max_hold_ms));
   must(rl_acquire_options_set_confirm(options.get(), 1));
   must(rl_acquire_options_set_label(options.get(), run.label.data(), run.label.size()));
-  if (!run.owner.empty()) {
-    must(rl_acquire_options_set_reentrant(options.get(), run.owner.data(), run.owner.size()));
-  }
-  if (run.yield_every) {
-    must(rl_acquire_options_set_yield_every(options.get(), *run.yield_every));
-  }
-  if (run.yield_for_ms) {
-    must(rl_acquire_options_set_yield_ms(options.get(), *run.yield_for_ms));
-  }
+  must(rl_acquire_options_set_reentrant(options.get(), run.owner.empty() ? 0 : 1));
+  run.lock_options.apply(options.get());
   return options;
 }
 

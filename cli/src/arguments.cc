@@ -112,8 +112,6 @@ class Parser {
       root_.add_subcommand(command.name, command.summary)->group("Commands");
     }
     add_global_options();
-    add_quorum_options();
-    add_tls_options();
     run_.add_to(*root_.get_subcommand("run"));
     root_.get_subcommand("run")->footer(kExitCodes);
     root_.get_subcommand("ls")->add_flag("--exit-code", arguments_.tells_by_exit_code,
@@ -155,17 +153,12 @@ class Parser {
         .add_flag("--local", arguments_.is_local,
                   "A server of this host, started when needed: locks for this host only")
         ->excludes(url);
+    arguments_.options.add_client_options(root_);
     root_
-        .add_option("--namespace", arguments_.name_space,
-                    "Prefix of every key (REDLATCH_NAMESPACE)")
-        ->type_name("TEXT");
-    root_.add_option("--user", arguments_.user, "User for AUTH")->type_name("NAME");
-    auto* password_file = root_.add_option("--password-file", arguments_.password_file,
-                                           "Its first line is the password "
-                                           "(REDLATCH_PASSWORD_FILE, REDISCLI_AUTH)");
-    password_file->type_name("FILE");
+        .add_flag("--insecure", is_insecure_, "Do not check who the server is (--tls-verify none)")
+        ->group("Of TLS (rediss://)");
     root_.add_flag("--askpass", arguments_.asks_password, "Ask for the password on the terminal")
-        ->excludes(password_file);
+        ->excludes(root_.get_option("--password-file"));
     root_
         .add_option("-o,--output", raw_.output,
                     "table, json, jsonl, tsv (REDLATCH_OUTPUT; table on a terminal, else tsv)")
@@ -176,52 +169,6 @@ class Parser {
                    "Say nothing, but how a call is wrong; twice: not even that");
     root_.add_flag("-v,--verbose", raw_.verbose_count,
                    "Say also what goes well; twice: all that happens");
-  }
-
-  void add_quorum_options() {
-    constexpr const char* kGroup = "Of a quorum";
-    QuorumOptions& quorum = arguments_.quorum;
-    root_
-        .add_option("--restart-guard", quorum.restart_guard,
-                    "A server that started less than this ago has no vote; or off (60s)")
-        ->type_name("DUR")
-        ->group(kGroup);
-    root_
-        .add_flag("--durable", quorum.is_durable,
-                  "Servers forget nothing when they restart: no guard")
-        ->group(kGroup);
-    root_.add_flag("--fenced", quorum.is_fenced, "A fence that rises, for one more round trip")
-        ->group(kGroup);
-    root_
-        .add_option("--node-timeout", quorum.node_timeout,
-                    "Wait so long for one server (auto: 5 % of the lease, 5ms to 50ms)")
-        ->type_name("DUR")
-        ->group(kGroup);
-    root_
-        .add_option("--min-validity", quorum.min_validity, "Give a grant back that leaves less (0)")
-        ->type_name("DUR")
-        ->group(kGroup);
-  }
-
-  // The names are those of redis-cli.
-  void add_tls_options() {
-    constexpr const char* kGroup = "Of TLS (rediss://)";
-    TlsOptions& tls = arguments_.tls;
-    root_
-        .add_option("--cacert", tls.cacert,
-                    "Authorities to trust, a file or a folder (those of the system)")
-        ->type_name("PATH")
-        ->group(kGroup);
-    root_.add_option("--cert", tls.cert, "Certificate to show to the server")
-        ->type_name("FILE")
-        ->group(kGroup);
-    root_.add_option("--key", tls.key, "Private key of that certificate")
-        ->type_name("FILE")
-        ->group(kGroup);
-    root_.add_option("--sni", tls.sni, "Whom to ask for, and to check (the host)")
-        ->type_name("NAME")
-        ->group(kGroup);
-    root_.add_flag("--insecure", tls.is_insecure, "Do not check who the server is")->group(kGroup);
   }
 
   void add_force_release_options(CLI::App& command) {
@@ -374,6 +321,7 @@ class Parser {
     const std::string& command = arguments_.command;
     const std::size_t count = arguments_.names.size();
     check_urls();
+    if (is_insecure_) arguments_.options.set("tls_verify", "none");
     if (command.empty()) throw UsageError("a command is missing" + hint());
     const bool takes_none = command == "version" || command == "server";
     const std::size_t most = takes_none ? 0 : command == "ls" ? 1 : count;
@@ -429,6 +377,7 @@ class Parser {
 
   Arguments& arguments_;
   RawOptions raw_;
+  bool is_insecure_ = false;
   RunParser run_;
   CLI::App root_{"A lock that many hosts share, over Redis or Valkey.", "redlatch"};
   std::vector<std::string> words_;

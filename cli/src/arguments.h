@@ -9,41 +9,20 @@
 #include <string>
 #include <vector>
 
+#include "option_flags.h"
 #include "run_options.h"
 
 namespace redlatch::cli {
 
 enum class Output { kTable, kJson, kJsonLines, kTsv };
 
-// As they were typed. Of several servers only.
-struct QuorumOptions {
-  std::optional<std::string> restart_guard;
-  bool is_durable = false;
-  bool is_fenced = false;
-  std::optional<std::string> node_timeout;
-  std::optional<std::string> min_validity;
-};
-
-// As they were typed. Of rediss:// only.
-struct TlsOptions {
-  std::optional<std::string> cacert;
-  std::optional<std::string> cert;
-  std::optional<std::string> key;
-  std::optional<std::string> sni;
-  bool is_insecure = false;
-};
-
 struct Arguments {
   std::string command;  // "run", "status", ..; "print" when only `text` is to be printed.
   std::string text;     // Help, or the version.
 
   std::vector<std::string> urls;  // Several are the nodes of a quorum.
-  QuorumOptions quorum;
-  TlsOptions tls;
-  bool is_local = false;  // The embedded server of this host.
-  std::optional<std::string> name_space;
-  std::optional<std::string> user;
-  std::optional<std::string> password_file;
+  OptionFlags options;            // Of clients and quorums.
+  bool is_local = false;          // The embedded server of this host.
   bool asks_password = false;
   std::optional<std::string> password;  // The answer to the prompt.
   int verbosity = 0;

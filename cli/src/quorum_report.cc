@@ -152,7 +152,7 @@ std::string node_tsv(const QuorumReport& report, const NodeReport& node) {
 
 // Connecting may take as long as the slowest server needs: a slow one must not be shown as away.
 Arguments with_patience(Arguments arguments) {
-  arguments.quorum.node_timeout = "1m";
+  arguments.options.set("node_timeout", "1m");
   return arguments;
 }
 

@@ -85,11 +85,8 @@ void leave_to_lease(const Session& session, rl_lease* lease, std::int64_t hold_l
 void check_for_quorum(const RunOptions& run) {
   if (run.is_shared) throw UsageError("--shared: a lock on several servers has no readers");
   if (!run.owner.empty()) throw UsageError("--owner: a lock on several servers is not reentrant");
-  if (run.yield_every || run.yield_for_ms) {
-    throw UsageError(
-        std::string(run.yield_every ? "--yield-every" : "--yield-for") +
-        ": not possible for a lock on several servers, which is free after each release");
-  }
+  const std::string flag = run.lock_options.given_of_one_server();
+  if (!flag.empty()) throw UsageError(flag + " is not possible for a lock on several servers");
 }
 
 int run_reported(const Arguments& arguments, const Reports& reports) {

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "duration.h"
+#include "handles.h"
 #include "label.h"
 #include "text.h"
 
@@ -18,8 +19,6 @@ namespace redlatch::cli {
 namespace {
 
 constexpr std::int64_t kDefaultKillAfterMs = 5000;
-constexpr int kMaxYieldEvery = 1'000'000;
-constexpr std::int64_t kMaxYieldForMs = 60'000;
 
 std::int64_t duration(const std::string& option, const std::string& text) {
   const std::optional<std::int64_t> ms = parse_duration_ms(text);
@@ -27,14 +26,6 @@ std::int64_t duration(const std::string& option, const std::string& text) {
   if (is_duration(text)) throw UsageError(option + ": " + in_quotes(text) + " is more than 36500d");
   throw UsageError(option + ": " + in_quotes(text) +
                    " is no duration: a number with ms, s, m, h or d, such as 500ms, 30s or 2m");
-}
-
-std::int64_t lease_like(const std::string& option, const std::string& text) {
-  // A text that is too long for duration() is too long here, too.
-  const bool is_too_long = !parse_duration_ms(text) && is_duration(text);
-  const std::int64_t ms = is_too_long ? RL_MAX_TTL_MS + 1 : duration(option, text);
-  if (ms >= RL_MIN_TTL_MS && ms <= RL_MAX_TTL_MS) return ms;
-  throw UsageError(option + ": " + in_quotes(text) + " is not from 10ms to 7d");
 }
 
 // "USR1", "SIGUSR1" or "10"; 0 for anything else.
@@ -66,7 +57,7 @@ int lost_signal(const std::string& text) {
 void RunParser::add_to(CLI::App& run) {
   add_mode_options(run);
   add_waiting_options(run);
-  add_yield_options(run);
+  lock_options_.add_acquire_options(run);
   add_holding_options(run);
   add_child_options(run);
   add_flock_options(run);
@@ -75,8 +66,6 @@ void RunParser::add_to(CLI::App& run) {
 void RunParser::add_mode_options(CLI::App& run) {
   run.add_flag("-s,--shared", is_shared_, "Hold it to read: together with others that say so");
   run.add_flag("-x,-e,--exclusive", is_exclusive_, "Hold it to write: alone (the default)");
-  run.add_option("--owner", owner_, "Enter at once if this owner holds it already (reentrant)")
-      ->type_name("TEXT");
 }
 
 void RunParser::add_waiting_options(CLI::App& run) {
@@ -93,25 +82,11 @@ void RunParser::add_waiting_options(CLI::App& run) {
       ->type_name("DUR");
 }
 
-void RunParser::add_yield_options(CLI::App& run) {
-  run.add_option(
-         "--yield-every", yield_every_,
-         "Leave the lock to libraries that poll after N grants, 0 = never (if one was seen)")
-      ->check(CLI::Range(0, kMaxYieldEvery))
-      ->type_name("N");
-  run.add_option("--yield-for", yield_for_, ".. for so long, unless one takes it before (150ms)")
-      ->type_name("DUR");
-}
-
 void RunParser::add_holding_options(CLI::App& run) {
-  run.add_option("--ttl", ttl_, "Lease, renewed while COMMAND runs (30s)")->type_name("DUR");
-  auto* no_renew = run.add_flag("--no-renew", is_not_renewed_, "COMMAND must end within the lease");
   run.add_option("--renew", renew_, "Renew this often, at most ttl/3 (ttl/3)")
       ->type_name("DUR")
-      ->excludes(no_renew);
+      ->excludes(run.get_option("--no-renew"));
   run.add_option("--min-hold", min_hold_, "Keep the lock so long, also if COMMAND ends before (0)")
-      ->type_name("DUR");
-  run.add_option("--max-hold", max_hold_, "End COMMAND as on loss before this is over (no limit)")
       ->type_name("DUR");
   run.add_option("--on-lost", on_lost_, "term, kill, signal:NAME or ignore (term)")
       ->type_name("HOW");
@@ -126,8 +101,6 @@ void RunParser::add_child_options(CLI::App& run) {
   run.add_flag("--foreground", is_foreground_, "Stay in the process group of redlatch");
   run.add_flag("--no-forward-signals", forwards_no_signals_,
                "Pass nothing on to COMMAND, and go on until it ends");
-  run.add_option("--holder", holder_, "Who holds, as others see it (host name/process id)")
-      ->type_name("TEXT");
   run.add_option("--label", labels_, "KEY=VALUE, as others see it; may be repeated")
       ->type_name("TEXT")
       ->expected(1)
@@ -152,7 +125,6 @@ RunOptions RunParser::checked(const std::vector<std::string>& words) const {
   }
   RunOptions options;
   options.words = checked_words(words);
-  options.holder = holder_;
   options.label = checked_label(options);
   options.preserves_status = preserves_status_;
   options.is_foreground = is_foreground_;
@@ -164,7 +136,6 @@ RunOptions RunParser::checked(const std::vector<std::string>& words) const {
   }
   check_mode(options);
   check_waiting(options);
-  check_yield(options);
   check_holding(options);
   check_loss(options);
   return options;
@@ -175,15 +146,10 @@ void RunParser::check_mode(RunOptions& options) const {
     throw UsageError("--shared excludes --exclusive: a lock is held to read or to write");
   }
   options.is_shared = is_shared_;
-  if (!owner_) return;
-  if (is_shared_) {
+  options.owner = lock_options_.value("owner").value_or("");
+  if (!options.owner.empty() && is_shared_) {
     throw UsageError("--owner excludes --shared: a reentrant lock has no readers");
   }
-  if (owner_->empty() || owner_->size() > RL_MAX_OWNER_BYTES) {
-    throw UsageError("--owner: " + std::to_string(owner_->size()) + " bytes; 1 to " +
-                     std::to_string(RL_MAX_OWNER_BYTES) + " are possible");
-  }
-  options.owner = *owner_;
 }
 
 void RunParser::check_waiting(RunOptions& options) const {
@@ -205,28 +171,25 @@ void RunParser::check_waiting(RunOptions& options) const {
   if (is_nonblock_) options.wait_ms = 0;  // as flock has it
 }
 
-void RunParser::check_yield(RunOptions& options) const {
-  options.yield_every = yield_every_;
-  if (!yield_for_) return;
-  options.yield_for_ms = duration("--yield-for", *yield_for_);
-  if (*options.yield_for_ms < 1 || *options.yield_for_ms > kMaxYieldForMs) {
-    throw UsageError("--yield-for: " + in_quotes(*yield_for_) + " is not from 1ms to 1m");
-  }
-}
-
 void RunParser::check_holding(RunOptions& options) const {
-  if (ttl_) options.ttl_ms = lease_like("--ttl", *ttl_);
-  if (max_hold_) options.max_hold_ms = lease_like("--max-hold", *max_hold_);
+  const AcquireOptionsHandle scratch(not_null(rl_acquire_options_new()));
+  lock_options_.apply(scratch.get());
+  options.lock_options = lock_options_;
+  const auto ttl = lock_options_.value("ttl");
+  const auto max_hold = lock_options_.value("max_hold");
+  if (ttl) options.ttl_ms = parse_duration_ms(*ttl).value_or(0);
+  if (max_hold) options.max_hold_ms = parse_duration_ms(*max_hold).value_or(0);
   if (min_hold_) options.min_hold_ms = duration("--min-hold", *min_hold_);
   if (options.min_hold_ms > RL_MAX_TTL_MS) {
-    throw UsageError("--min-hold: " + in_quotes(*min_hold_) + " is more than 7d");
+    throw UsageError("--min-hold: " + in_quotes(*min_hold_) + " is more than " +
+                     std::to_string(RL_MAX_TTL_MS / 86'400'000) + "d");
   }
-  if (max_hold_ && options.min_hold_ms > options.max_hold_ms) {
+  if (options.max_hold_ms > 0 && options.min_hold_ms > options.max_hold_ms) {
     throw UsageError("--min-hold: " + in_quotes(*min_hold_) + " is more than the " +
                      seconds_text(options.max_hold_ms) + " of --max-hold");
   }
-  options.is_renewed = !is_not_renewed_;
-  if (is_not_renewed_ && options.min_hold_ms > options.ttl_ms) {
+  options.is_renewed = !lock_options_.value("renew");
+  if (!options.is_renewed && options.min_hold_ms > options.ttl_ms) {
     throw UsageError("--min-hold: " + in_quotes(*min_hold_) + " is more than the " +
                      seconds_text(options.ttl_ms) + " of --ttl, which --no-renew makes the end");
   }
@@ -234,7 +197,8 @@ void RunParser::check_holding(RunOptions& options) const {
   // The library's own renewal, at a third of the ttl and repeated, stays on.
   options.renew_every_ms = duration("--renew", *renew_);
   if (options.renew_every_ms < RL_MIN_TTL_MS || options.renew_every_ms > options.ttl_ms / 3) {
-    throw UsageError("--renew: " + in_quotes(*renew_) + " is not from 10ms to a third of the " +
+    throw UsageError("--renew: " + in_quotes(*renew_) + " is not from " +
+                     std::to_string(RL_MIN_TTL_MS) + "ms to a third of the " +
                      seconds_text(options.ttl_ms) + " of --ttl");
   }
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "exit_code.h"
+#include "option_flags.h"
 #include "redlatch/redlatch.h"
 
 namespace CLI {
@@ -22,7 +23,6 @@ namespace redlatch::cli {
 struct RunOptions {
   std::vector<std::string> words;  // The child's.
   std::string label;
-  std::optional<std::string> holder;
 
   bool is_shared = false;
   std::string owner;  // Empty = the lock is not reentrant.
@@ -31,9 +31,8 @@ struct RunOptions {
   std::int64_t wait_ms = -1;
   bool skips_busy = false;  // A busy lock is not a failure.
   int conflict_exit_code = kExitNotAcquired;
-  std::optional<int> yield_every;  // Not given = as the library does by itself.
-  std::optional<std::int64_t> yield_for_ms;
 
+  OptionFlags lock_options;
   std::int64_t ttl_ms = RL_DEFAULT_TTL_MS;
   bool is_renewed = true;
   std::int64_t renew_every_ms = 0;  // 0 = as often as the library does by itself.
@@ -70,41 +69,33 @@ class RunParser {
 
   void add_mode_options(CLI::App& run);
   void add_waiting_options(CLI::App& run);
-  void add_yield_options(CLI::App& run);
   void add_holding_options(CLI::App& run);
   void add_child_options(CLI::App& run);
   void add_flock_options(CLI::App& run);
 
   void check_mode(RunOptions& options) const;
   void check_waiting(RunOptions& options) const;
-  void check_yield(RunOptions& options) const;
   void check_holding(RunOptions& options) const;
   void check_loss(RunOptions& options) const;
   [[nodiscard]] std::vector<std::string> checked_words(const std::vector<std::string>& words) const;
   [[nodiscard]] std::string checked_label(const RunOptions& options) const;
 
+  OptionFlags lock_options_;
   bool is_exclusive_ = false;
   bool is_shared_ = false;
-  Text owner_;
   bool is_nonblock_ = false;
   Text wait_;
   Text if_busy_;
   std::optional<int> conflict_exit_code_;
   Text start_jitter_;
-  std::optional<int> yield_every_;
-  Text yield_for_;
-  Text ttl_;
   Text renew_;
-  bool is_not_renewed_ = false;
   Text min_hold_;
-  Text max_hold_;
   Text on_lost_;
   Text kill_after_;
   bool preserves_status_ = false;
   bool is_foreground_ = false;
   bool forwards_no_signals_ = false;
   Text command_;
-  Text holder_;
   std::vector<std::string> labels_;
   std::optional<int> status_fd_;
   bool is_closing_ = false;

@@ -55,37 +55,10 @@ std::vector<std::string> split_lines(const std::string& text) {
   return urls;
 }
 
-struct QuorumOption {
-  const char* flag;
-  const char* name;  // Of the library.
-  std::optional<std::string> value;
-};
-
-// The library's durations are whole numbers without days. A word that is not a duration is passed
-// to the library, which checks it.
-std::optional<std::string> in_ms(const std::optional<std::string>& text) {
-  const auto ms = text ? parse_duration_ms(*text) : std::nullopt;
-  return ms ? std::to_string(*ms) + "ms" : text;
-}
-
-std::optional<std::string> yes_if(bool is_on) {
-  return is_on ? std::optional<std::string>("yes") : std::nullopt;
-}
-
-std::array<QuorumOption, 5> quorum_options(const QuorumOptions& options) {
-  return {{{"--restart-guard", "restart_guard", in_ms(options.restart_guard)},
-           {"--durable", "durable", yes_if(options.is_durable)},
-           {"--fenced", "fenced", yes_if(options.is_fenced)},
-           {"--node-timeout", "node_timeout", in_ms(options.node_timeout)},
-           {"--min-validity", "min_validity", in_ms(options.min_validity)}}};
-}
-
-void check_no_quorum_options(const QuorumOptions& options) {
-  for (const QuorumOption& option : quorum_options(options)) {
-    if (!option.value) continue;
-    throw UsageError(std::string(option.flag) +
-                     " is for a quorum of several servers: name each by its own --url");
-  }
+void check_no_quorum_options(const OptionFlags& options) {
+  const std::string flag = options.given_of_quorum();
+  if (flag.empty()) return;
+  throw UsageError(flag + " is for a quorum of several servers: name each by its own --url");
 }
 
 std::string joined(const std::vector<std::string>& words, const char* between) {
@@ -103,8 +76,14 @@ class Options {
 
   [[nodiscard]] rl_client_options* get() const { return handle_.get(); }
 
-  void set(std::string_view name, const std::optional<std::string>& value) {
-    if (value) check(set_option(get(), name, *value, error_), name);
+  void set(const OptionFlags& flags) {
+    std::string refused;
+    const rl_status status = flags.apply(get(), error_, refused);
+    check(status, refused);
+  }
+
+  void set_password(const std::optional<std::string>& password) {
+    if (password) check(set_option(get(), "password", *password, error_), "password");
   }
 
  private:
@@ -134,7 +113,7 @@ std::vector<std::string> server_urls(const Arguments& arguments) {
 
 Session::Session(const Arguments& arguments) : error_(not_null(rl_error_new())) {
   const std::vector<std::string> urls = server_urls(arguments);
-  if (urls.size() == 1) check_no_quorum_options(arguments.quorum);
+  if (urls.size() == 1) check_no_quorum_options(arguments.options);
   open(arguments, urls);
 }
 
@@ -149,27 +128,16 @@ Session Session::of_one(const Arguments& arguments, const char* command) {
     throw UsageError(std::string(command) + " is about one server, and " +
                      std::to_string(urls.size()) + " are named: name one of them by --url");
   }
-  check_no_quorum_options(arguments.quorum);
+  check_no_quorum_options(arguments.options);
   return Session(arguments, urls.front());
 }
 
 void Session::open(const Arguments& arguments, const std::vector<std::string>& urls) {
   Options options(error_.get());
-  options.set("namespace", arguments.name_space);
-  options.set("holder", arguments.run.holder);
-  options.set("user", arguments.user);
-  options.set("password", arguments.password);
-  options.set(kPasswordFile, arguments.password_file);
-  options.set("tls_ca", arguments.tls.cacert);
-  options.set("tls_cert", arguments.tls.cert);
-  options.set("tls_key", arguments.tls.key);
-  options.set("tls_sni", arguments.tls.sni);
-  if (arguments.tls.is_insecure) options.set("tls_verify", "none");
+  options.set(arguments.options);
+  options.set_password(arguments.password);
   const std::string text = joined(urls, "\n");
   if (urls.size() > 1) {
-    for (const QuorumOption& option : quorum_options(arguments.quorum)) {
-      options.set(option.name, option.value);
-    }
     redlock_.reset(rl_redlock_open(text.data(), text.size(), options.get(), error_.get()));
   } else {
     client_.reset(rl_client_open(text.data(), text.size(), options.get(), error_.get()));

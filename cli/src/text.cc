@@ -67,23 +67,6 @@ void append_escaped_byte(std::string& out, char c) {
   }
 }
 
-// The edit distance of two words; a swap of neighbours is one edit.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
-  for (std::size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t change = a[i - 1] == b[j - 1] ? 0 : 1;
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + change});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
-      }
-    }
-  }
-  return d[a.size()][b.size()];
-}
-
 }  // namespace
 
 bool is_utf8(std::string_view text) {
@@ -207,20 +190,11 @@ std::string not_one_of(std::string_view option, std::string_view value,
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& known) {
-  constexpr std::size_t kLongestWord = 64;  // The distance costs the product of both lengths.
-  if (word.size() > kLongestWord) return "";
-  std::string best;
-  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
-  for (const std::string& candidate : known) {
-    constexpr std::size_t kTellingBytes = 4;
-    if (word.size() > kTellingBytes && candidate.starts_with(word)) return candidate;
-    const std::size_t edits = distance(word, candidate);
-    if (edits < best_distance && edits < candidate.size()) {
-      best = candidate;
-      best_distance = edits;
-    }
-  }
-  return best;
+  std::string words;
+  for (const std::string& one : known) words += (words.empty() ? "" : " ") + one;
+  return read_text([&](char* buffer, std::size_t size) {
+    return rl_nearest_word(word.data(), word.size(), words.data(), words.size(), buffer, size);
+  });
 }
 
 }  // namespace redlatch::cli

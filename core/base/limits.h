@@ -9,25 +9,10 @@
 
 namespace redlatch {
 
-inline constexpr size_t kMaxNameBytes = 1024;
-inline constexpr size_t kMaxLabelBytes = 256;
-inline constexpr size_t kMaxOwnerBytes = 256;
-inline constexpr size_t kMaxNamespaceBytes = 128;
-inline constexpr int64_t kMinTtlMs = 10;
-inline constexpr int64_t kMaxTtlMs = 7LL * 24 * 3600 * 1000;
-inline constexpr int64_t kDefaultTtlMs = 30'000;
-inline constexpr int64_t kProvisionalMs = 3'000;
-inline constexpr int kDefaultLocalHandoffs = 16;
-// A fence step of 32 leaves 31 numbers for hand-offs inside the holder's client.
-inline constexpr int kMaxLocalHandoffs = 31;
-inline constexpr int kMaxYieldEvery = 1'000'000;
-// redis-py polls every 100 ms plus a round trip: it would sometimes miss a window of 100 ms.
-inline constexpr int64_t kDefaultYieldMs = 150;
-inline constexpr int64_t kMaxYieldMs = 60'000;
-// Redisson's lockWatchdogTimeout: its readers shorten the expiry of the shared lock key to this.
-inline constexpr int64_t kMaxHashRwTtlMs = 30'000;
-inline constexpr size_t kMaxNodes = 15;
-inline constexpr int64_t kDefaultRestartGuardMs = 60'000;
+// Those of users, by options.def: RL_MAX_NAME_BYTES of redlatch.h is kMaxNameBytes here.
+#define RL_LIMIT(NAME, type, constant, value, text) inline constexpr type constant = value;
+#include "config/options.def"
+
 // Longer waits have no limit: neither nanoseconds nor the 13 digits of the wire can hold them.
 inline constexpr int64_t kMaxWaitMs = 9'000'000'000'000;
 
@@ -44,9 +29,5 @@ inline constexpr size_t kMaxInFlight = 4096;
 inline constexpr size_t kMaxReplyBytes = 1 << 20;
 inline constexpr int kMaxReplyDepth = 8;
 inline constexpr size_t kMaxReplyElements = 4096;
-
-inline constexpr int64_t kDefaultTimeoutMs = 2'000;
-inline constexpr int64_t kMaxTimeoutMs = 3'600'000;
-inline constexpr int kMaxDatabase = 16'383;
 
 }  // namespace redlatch

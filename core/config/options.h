@@ -6,13 +6,11 @@
 #pragma once
 
 #include <map>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/settings.h"
-#include "base/status.h"
+#include "config/option_table.h"
 
 namespace redlatch::config {
 
@@ -39,23 +37,5 @@ class Options {
   std::string_view env(std::string_view name) const;
   bool names_tls() const;
 };
-
-// The value of the option `name` in `settings`, or "url"; empty for a secret or an unknown name.
-std::string option_of(const Settings &settings, std::string_view name);
-std::string option_of(const QuorumSettings &settings, std::string_view name);
-
-// ---- what options and URLs share ---------------------------------------------------------------
-
-// True if `name` is an option of one server, or of a whole Redlock.
-bool is_option(std::string_view name);
-bool is_quorum_option(std::string_view name);
-// Set one option of one server. Messages name the option and what is allowed, never the value.
-Outcome set_option(Settings &settings, std::string_view name, std::string_view value);
-// A failure that suggests the nearest name, or lists all. It quotes `name` only if that has the
-// form of a name, because it may be a part of a secret.
-Outcome unknown_option(std::string_view name);
-// The word of `known` that is nearest to `word`; empty if none is near.
-std::string nearest(std::span<const std::string_view> known, std::string_view word);
-std::string nearest_option(std::string_view name);
 
 }  // namespace redlatch::config

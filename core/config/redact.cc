@@ -18,29 +18,9 @@ std::string shown_if(bool is_shown, std::string_view text) {
   return std::string(is_shown ? text : kHidden);
 }
 
-bool is_duration(std::string_view text) {
-  const std::string_view unit =
-      text.substr(std::min(text.find_first_not_of("0123456789"), text.size()));
-  return unit.size() < text.size() && text.size() < 16 &&
-         (unit.empty() || unit == "ms" || unit == "s" || unit == "m" || unit == "h");
-}
-
 bool is_small_number(std::string_view text) {
   int number = 0;
   return parse_number(text, number) && number >= 0 && number <= kMaxDatabase;
-}
-
-// True if the value of this option, as written in a URL, may be shown.
-bool is_shown_value(std::string_view name, std::string_view value) {
-  if (name == "db" || name == "protocol") return is_small_number(value);
-  if (name == "timeout" || name == "connect_timeout") return is_duration(value);
-  if (name == "tls_sni") return is_host(value);
-  if (name == "tls_verify") return value == "full" || value == "ca" || value == "none";
-  if (name == "namespace" || name == "holder" || name == "client_name") {
-    return is_plain_value(value);
-  }
-  // Some users give the secret itself instead of its file.
-  return is_option(name) && name != "user" && name != "password" && is_shown_path(value);
 }
 
 // "user:password" before the '@'. A name alone may be a password without its ':'.
@@ -88,7 +68,9 @@ std::string redact_query(std::string_view query) {
     const std::string_view name = pair.substr(0, equals);
     const std::string_view value =
         equals == pair.npos ? pair.substr(0, 0) : pair.substr(equals + 1);
-    const bool is_plain = equals != std::string_view::npos && is_shown_value(name, value);
+    const Option *option = find_option(name);
+    const bool is_plain = equals != std::string_view::npos && option != nullptr &&
+                          option->is_of_servers() && is_shown_value(*option, value);
     if (is_shown_name(pair, is_behind_secret)) {
       shown.append(name).append("=").append(shown_if(is_plain, value));
     } else if (!pair.empty()) {

@@ -6,11 +6,10 @@
 
 #include <string>
 
+#include "base/limits.h"
 #include "base/status.h"
 
 namespace redlatch::config {
-
-inline constexpr size_t kMaxPasswordBytes = 64 * 1024;
 
 // Read the first line of `path` to `secret`; it has at most kMaxPasswordBytes. If `path` is a pipe
 // with a writer, wait for its line for at most a second.

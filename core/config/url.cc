@@ -17,7 +17,6 @@ namespace redlatch::config {
 namespace {
 
 constexpr size_t kMaxSocketPath = 107;  // sockaddr_un::sun_path, less its NUL
-constexpr size_t kMaxHostBytes = 253;
 constexpr size_t kMaxShownWord = 32;
 
 constexpr std::array<std::string_view, 6> kSchemes = {"redis",   "rediss", "valkey",
@@ -312,20 +311,23 @@ Outcome UrlParser::take_option(std::string_view pair, bool is_behind_secret) {
   if (equals == std::string_view::npos) return wrong("a parameter has no '='");
   const std::string_view name = pair.substr(0, equals);
   const std::string_view raw = pair.substr(equals + 1);
-  if (is_quorum_option(name)) {
+  const Option *option = find_option(name);
+  if (option != nullptr && option->scope == Scope::kQuorum) {
     return wrong("option " + quoted(name) + " is for the whole Redlock and not allowed");
   }
-  if (!is_option(name)) {
+  if (option == nullptr || option->is_of_acquisitions()) {
     return wrong(unknown_option(is_shown_name(pair, is_behind_secret) ? name : "").message);
   }
-  if (name != "password" && !is_plain_value(raw)) {
+  if (option->kind != Kind::kPASSWORD && !is_plain_value(raw)) {
     return wrong("a space, control character, '%', ';', ',', '=', '?', '@' or '|' in option " +
                  quoted(name) + " must be percent-encoded");
   }
   std::string value;
   if (!percent_decode(raw, value)) return wrong("malformed %-code");
   auto outcome = set_option(settings_, name, value);
-  if (!outcome.ok()) outcome.message += " (in " + shown_ + ")";
+  if (outcome.ok()) return outcome;
+  if (is_shown_value(*option, raw)) outcome.message += got(*option, value);
+  outcome.message += " (in " + shown_ + ")";
   return outcome;
 }
 

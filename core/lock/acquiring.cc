@@ -92,7 +92,7 @@ TokenRecord &LockClient::new_record(const std::shared_ptr<LockState> &lock, cons
   }
   record->acquisition.open(waits(caller), provisional_ms, options.ttl);
   record->is_unfenced = options.is_unfenced;
-  record->yield_policy = caller.options.yield_policy;
+  record->yield_policy = caller.options.yield_policy();
   records_.emplace_hint(records_.end(), record->id, record);
   lock->record_count++;
   waiting_count_++;
@@ -214,7 +214,7 @@ void LockClient::send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eva
   acquisition.prepare(front_terms(record));
   const Nanos ttl = acquisition.ttl();
   if (const Request *front = front_of(record)) {
-    record.yield_policy = front->options.yield_policy;
+    record.yield_policy = front->options.yield_policy();
   }
   protocol::Command command;
   protocol::acquire(command, features_, eval, record.lock->keys,
@@ -443,7 +443,7 @@ void LockClient::give_lease(TokenRecord &record, Request &caller, const Grant *g
   lease.end_at = terms.end_at;
   lease.record = &record;
   record.lease = caller.lease;
-  record.yield_policy = options.yield_policy;
+  record.yield_policy = options.yield_policy();
   std::string &owner = record.identity.owner;
   if (record.lock->keys.format != protocol::Format::kHash) owner.swap(options.owner);
   if (!owner.empty()) record.next_owned = std::exchange(record.lock->owned, &record);

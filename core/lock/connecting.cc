@@ -155,7 +155,8 @@ void LockClient::lose_answer(const InFlight &in_flight, Nanos now) {
     default:
       record.cleanup().on_answer_lost(in_flight.sent_at);
       verify(record.cleanup());
-      if (record.releaser) timers_.set(*record.releaser, in_flight.sent_at + settings_.timeout);
+      if (record.releaser)
+        timers_.set(*record.releaser, in_flight.sent_at + settings_.command_timeout);
   }
 }
 

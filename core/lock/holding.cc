@@ -222,7 +222,7 @@ bool LockClient::hand_off_locally(TokenRecord &record, Nanos now) {
   LockState &lock = *record.lock;
   if (!record.is_shared || record.is_sharing || lock.waitlist.is_empty() || is_shut_) return false;
   const AcquireOptions &next = request_of(*lock.waitlist.front()).options;
-  const int64_t limit = Waitlist::handoff_limit(next.max_local_handoffs, next.yield_policy.every);
+  const int64_t limit = Waitlist::handoff_limit(next.max_local_handoffs, next.yield_every);
   if (!record.held().may_hand_off(next.ttl, next.is_confirmed, limit, now)) return false;
   end_lease(record, Lease::kReleased, {});
   const auto step = lock.waitlist.hand_off(now);
@@ -249,7 +249,7 @@ void LockClient::give_back(TokenRecord &record, std::shared_ptr<Request> release
   record.releaser = std::move(releaser);
   if (record.releaser) {
     record.releaser->record = &record;
-    if (link_ != Link::kUp) timers_.set(*record.releaser, now + settings_.timeout);
+    if (link_ != Link::kUp) timers_.set(*record.releaser, now + settings_.command_timeout);
   }
   if (record.lock->waitlist.place() != &record) give_up_vacant_place(*record.lock, now);
   clean_up(record, now, true);

@@ -129,8 +129,8 @@ void LockClient::start_immediate(const std::shared_ptr<Request> &request, Nanos 
   }
   request->place = immediate_.insert(immediate_.end(), request);
   try {
-    Nanos limit = settings_.connect_timeout + settings_.timeout;
-    if (is_about_lease(*request)) limit = settings_.timeout;
+    Nanos limit = settings_.connect_timeout + settings_.command_timeout;
+    if (is_about_lease(*request)) limit = settings_.command_timeout;
     if (is_connect) limit = request->wait_ms == 0 ? kNever : request->wait_ms * kMs;
     timers_.set(*request, after(now, limit));
     if (link_ == Link::kUp) {
@@ -463,7 +463,7 @@ Nanos LockClient::next_due() const {
 // When the oldest answer in flight is late.
 Nanos LockClient::answer_due() const {
   if (link_ != Link::kUp || in_flight_.empty()) return kNever;
-  return after(in_flight_.front().sent_at, settings_.timeout);
+  return after(in_flight_.front().sent_at, settings_.command_timeout);
 }
 
 void LockClient::on_timer(Nanos now) {

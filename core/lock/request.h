@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/limits.h"
+#include "base/settings.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "lock/timer_queue.h"
@@ -27,18 +27,12 @@
 
 namespace redlatch::lock {
 
-struct AcquireOptions {
-  Nanos ttl = kDefaultTtlMs * kMs;
-  Nanos max_hold = 0;  // 0: no limit
-  bool is_renewed = true;
-  bool is_confirmed = false;
-  int max_local_handoffs = kDefaultLocalHandoffs;
-  protocol::YieldPolicy yield_policy{protocol::YieldPolicy::kAutomatic, kDefaultYieldMs};
+struct AcquireOptions : AcquireSettings {
   protocol::Format format = protocol::Format::kString;
   protocol::Mode mode = protocol::Mode::kWrite;
   bool is_unfenced = false;  // by VOTE
-  std::string owner;         // may acquire it again; empty: no owner
-  std::string label;
+
+  protocol::YieldPolicy yield_policy() const { return {yield_every, yield_for / kMs}; }
 };
 
 // The reason of a loss, and the delay of a retry after memory ran out.

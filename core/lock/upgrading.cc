@@ -36,7 +36,7 @@ void LockClient::start_upgrade(const std::shared_ptr<Request> &request, Nanos no
   note_waiting(record);
   request->record = &record;
   waiting_count_++;
-  const Nanos limit = request->wait_ms == 0 ? settings_.timeout : request->wait_ms * kMs;
+  const Nanos limit = request->wait_ms == 0 ? settings_.command_timeout : request->wait_ms * kMs;
   if (request->wait_ms >= 0) timers_.set(*request, after(now, limit));
   if (request->wait_ms == 0) connect_soon(now);
   const auto step = upgrade.start(request->wait_ms == 0, now, link_of(record));

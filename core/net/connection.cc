@@ -120,7 +120,7 @@ Outcome Connection::dial(const Settings &settings, Nanos limit, int wake_fd) {
       continue;
     }
     error = connect_within(fd, at->ai_addr, at->ai_addrlen, limit, wake_fd);
-    if (error == 0 && prepare(fd, is_tcp, settings.timeout)) {
+    if (error == 0 && prepare(fd, is_tcp, settings.command_timeout)) {
       fd_ = fd;
       return settings.tls.is_on ? start_tls(settings, limit, wake_fd) : Outcome{};
     }

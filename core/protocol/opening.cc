@@ -10,7 +10,7 @@ namespace redlatch::protocol {
 void Opening::on_dialled(const Send &send, Nanos now) {
   assert(is_dialling_ && !is_over_);
   is_dialling_ = false;
-  limit_ = after(now, settings_.timeout);
+  limit_ = after(now, settings_.command_timeout);
   current().start(send);
 }
 
@@ -29,7 +29,8 @@ void Opening::on_reply(Wire from, const Reply &reply, const Send &send, Nanos no
   if (current().stage() != Handshake::Stage::kOver) return;
   if (wire_ == Wire::kMessages && messages_->outcome().ok()) {
     wire_ = Wire::kCommands;
-    limit_ = after(now, settings_.timeout);  // the other connection has used up the earlier one
+    limit_ =
+        after(now, settings_.command_timeout);  // the other connection has used up the earlier one
     commands_.on_messages(*messages_, send, now);
   }
   is_over_ = current().stage() == Handshake::Stage::kOver;
@@ -41,7 +42,7 @@ void Opening::note_identity(bool was_asking, Nanos now) {
   if (was_asking == is_asking) return;
   // A limit that has just passed leaves no time: a negative delay would mean no limit.
   if (is_asking) remaining_ = std::max<Nanos>(limit_ - now, 0);
-  limit_ = after(now, is_asking ? settings_.timeout : remaining_);
+  limit_ = after(now, is_asking ? settings_.command_timeout : remaining_);
 }
 
 const char *Opening::check() const {

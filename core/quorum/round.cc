@@ -71,7 +71,7 @@ void QuorumClient::start_acquire(const std::shared_ptr<Request> &request, Nanos 
     acquire->options.max_local_handoffs = 0;
     // A label is written with the time of the grant, which ACQUIRE returns.
     acquire->options.is_unfenced = !settings_.is_fenced && acquire->options.label.empty();
-    acquire->options.yield_policy = {};
+    acquire->options.yield_every = 0;
     acquire->options.max_hold = 0;  // counted here, from the grant on
     acquire->is_try = request->wait_ms == 0;
     if (request->wait_ms > 0) acquire->wait_until = after(now, request->wait_ms * kMs);

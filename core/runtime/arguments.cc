@@ -24,13 +24,6 @@ Outcome check_wait(int64_t wait_ms) {
                                        std::to_string(wait_ms) + " ms)");
 }
 
-Outcome check_lease(int64_t ttl_ms) {
-  if (ttl_ms >= kMinTtlMs && ttl_ms <= kMaxTtlMs) return {};
-  return failure(Status::kInvalid, "ttl must be " + std::to_string(kMinTtlMs) + " ms to " +
-                                       std::to_string(kMaxTtlMs) + " ms (got " +
-                                       std::to_string(ttl_ms) + " ms)");
-}
-
 std::string key_pattern(const Settings &settings, std::string_view pattern) {
   return protocol::key_pattern(settings.name_space, pattern.empty() ? "*" : pattern);
 }

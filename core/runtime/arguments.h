@@ -21,7 +21,6 @@ using protocol::is_token;
 
 Outcome check_token(std::string_view token);
 Outcome check_wait(int64_t wait_ms);
-Outcome check_lease(int64_t ttl_ms);
 
 // The glob for keys of locks in this client's namespace whose names match `pattern`; empty: all.
 std::string key_pattern(const Settings &settings, std::string_view pattern);

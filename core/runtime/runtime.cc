@@ -29,7 +29,7 @@ uint64_t thread_number() {
 
 Nanos longest_timeout(std::span<const Settings> nodes) {
   Nanos longest = 0;
-  for (const Settings &node : nodes) longest = std::max(longest, node.timeout);
+  for (const Settings &node : nodes) longest = std::max(longest, node.command_timeout);
   return longest;
 }
 

@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
   try {
     auto client = redlatch::client::open(argv[1]);
     // The next one leads at the latest so long after this one has crashed.
-    const auto options = redlatch::acquire_options().lease(3s);
+    const auto options = redlatch::acquire_options().ttl(3s);
     // It stands by as long as it takes, also while the server is away.
     while (auto lease = client.acquire("leader", redlatch::forever, options)) lead(*lease);
   } catch (const redlatch::error& error) {

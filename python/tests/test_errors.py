@@ -106,8 +106,8 @@ def test_connecting_waits_for_the_server(server: Server) -> None:
         ("redis://localhost?namespcae=x", {}, "namespace"),
         ("redis://localhost", {"namespcae": "x"}, "namespace"),
         ("http://localhost", {}, "redis"),
-        ("redis://localhost", {"timeout": "fast"}, "timeout"),
-        ("redis://localhost", {"timeout": 0.0}, "timeout"),
+        ("redis://localhost", {"command_timeout": "fast"}, "command_timeout"),
+        ("redis://localhost", {"command_timeout": 0.0}, "command_timeout"),
         ("redis://localhost", {"db": -1}, "db"),
     ],
 )
@@ -124,11 +124,13 @@ def test_messages_quote_any_bytes() -> None:
 
 
 def test_options_reach_the_library(server: Server) -> None:
-    options: dict[str, Any] = {"namespace": "a:", "timeout": 1.5, "connect_timeout": "3s", "db": 2}
+    options: dict[str, Any] = {"namespace": "a:", "command_timeout": 1.5, "db": 2}
+    options["connect_timeout"] = "3s"
     with redlatch.connect(server.url, holder="me", user=None, **options) as client:
         assert client.option("namespace") == "a:" and client.option("db") == "2"
         assert client.option("holder") == "me"
-        assert client.option("timeout") == "1500ms" and client.option("connect_timeout") == "3000ms"
+        assert client.option("command_timeout") == "1500ms"
+        assert client.option("connect_timeout") == "3000ms"
         with client.lock("report"), server.connect() as connection:
             connection.cmd("SELECT", 2)
             assert connection.cmd("EXISTS", "a:report") == 1
@@ -153,11 +155,11 @@ def test_environment_is_read_when_asked(server: Server, monkeypatch: pytest.Monk
         ("redis://h&password=hunter2", {}),
         ("redis://h;password=hunter2", {}),
         ("redis://h?db=1;password=hunter2", {}),
-        ("redis://h?timeout=2s,password=hunter2", {}),
+        ("redis://h?command_timeout=2s,password=hunter2", {}),
         ("redis://h#password=hunter2", {}),
         ("redis://:hunter2\ud800@h", {}),
         ("redis://h", {"password": "hunter2\ud800"}),
-        ("redis://h", {"timeout": "2s;password=hunter2"}),
+        ("redis://h", {"command_timeout": "2s;password=hunter2"}),
         ("redis://h", {"password=hunter2": "x"}),
         ("redis://h", {"password_file": "hunter2"}),
         ("hunter2", {}),

@@ -224,7 +224,7 @@ def sockets():
             pass  # that of the folder
     return {one for one in found if one.startswith("socket:")}
 others = sockets()
-client = redlatch.connect(url, timeout=0.3)
+client = redlatch.connect(url, command_timeout=0.3)
 lease = client.acquire("renewed", ttl=3)
 mine = sockets() - others
 assert mine

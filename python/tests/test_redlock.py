@@ -140,7 +140,7 @@ def test_a_thread_that_waits_for_itself_is_told(
 
 def test_a_try_at_one_node_that_hangs_ends_in_time(nodes: Nodes) -> None:
     """By the limit of a node, not by that of a command."""
-    options = {**OPTIONS, "node_timeout": 0.1, "timeout": 60}
+    options = {**OPTIONS, "node_timeout": 0.1, "command_timeout": 60}
     with redlatch.Redlock([nodes[0].url], **options) as redlock:
         redlock.connect()
         nodes[0].pause()

@@ -121,7 +121,7 @@ def test_ctrl_c_comes_after_a_release(
     holder = script(
         """
 import sys, threading
-client = redlatch.connect(url, timeout="60s")
+client = redlatch.connect(url, command_timeout="60s")
 lease = client.acquire("report", ttl=60)
 main = threading.get_ident()
 def watch():

@@ -76,10 +76,13 @@ static void statuses_and_constants(void) {
 
 static void rw_of_another_format(rl_client* client) {
   rl_acquire_options* options = rl_acquire_options_new();
-  CHECK_INT(RL_OK, rl_acquire_options_set_reentrant(options, TEXT("me")));
+  CHECK_INT(RL_OK, rl_acquire_options_set_owner(options, TEXT("me")));
+  CHECK_INT(RL_OK, rl_acquire_options_set_reentrant(options, 1));
   NO_HANDLE(rl_rw_acquire_read(client, TEXT("x"), 0, options, err));
   NO_HANDLE(rl_rw_acquire_write(client, TEXT("x"), 0, options, err));
   check_finished_request(rl_rw_acquire_read_start(client, TEXT("x"), 0, options));
+  rl_acquire_options_free(options);
+  options = rl_acquire_options_new();
   CHECK_INT(RL_OK, rl_acquire_options_set_format(options, RL_FORMAT_HASH_RW));
   CHECK_INT(RL_OK, rl_acquire_options_set_ttl_ms(options, 30001));
   NO_HANDLE(rl_acquire(client, TEXT("x"), 0, options, err));
@@ -136,10 +139,20 @@ static void acquire_options(void) {
   INVALID(rl_acquire_options_set_format(NULL, RL_FORMAT_HASH));
   INVALID(rl_acquire_options_set_format(options, 0));
   INVALID(rl_acquire_options_set_format(options, 77));
-  INVALID(rl_acquire_options_set_reentrant(NULL, TEXT("me")));
-  INVALID(rl_acquire_options_set_reentrant(options, NULL, 0));
-  INVALID(rl_acquire_options_set_reentrant(options, "", 0));
-  INVALID(rl_acquire_options_set_reentrant(options, "me", RL_MAX_OWNER_BYTES + 1));
+  INVALID(rl_acquire_options_set_reentrant(NULL, 1));
+  INVALID(rl_acquire_options_set_reentrant(options, 2));
+  INVALID(rl_acquire_options_set_owner(options, "me", RL_MAX_OWNER_BYTES + 1));
+  char buffer[8];
+  INVALID_WITH_ERROR(rl_acquire_options_set(NULL, TEXT("ttl"), TEXT("1s"), err));
+  INVALID_WITH_ERROR(rl_acquire_options_set(options, NULL, 0, TEXT("1s"), err));
+  INVALID_WITH_ERROR(rl_acquire_options_set(options, TEXT("ttl"), NULL, 0, err));
+  INVALID_WITH_ERROR(rl_acquire_options_set(options, TEXT("nonsense"), TEXT("1s"), err));
+  INVALID(rl_acquire_options_set(options, TEXT("ttl"), TEXT("500"), NULL));
+  CHECK_INT(RL_OK, rl_acquire_options_set(options, TEXT("ttl"), TEXT("5s"), err));
+  CHECK_INT(3, rl_nearest_word(TEXT("tll"), TEXT("renew ttl"), buffer, sizeof buffer));
+  CHECK_INT(0, strcmp("ttl", buffer));
+  CHECK_INT(0, rl_nearest_word(TEXT("nonsense"), TEXT("renew ttl"), NULL, 0));
+  CHECK_INT(0, rl_nearest_word(NULL, 3, NULL, 4, NULL, 0));
   INVALID(rl_acquire_options_set_owner(NULL, TEXT("me")));
   INVALID(rl_acquire_options_set_owner(options, NULL, 2));
   INVALID(rl_acquire_options_set_owner(options, "", 0));
@@ -395,7 +408,8 @@ static void redlocks(void) {
   CHECK_INT(3, rl_redlock_option(redlock, TEXT("restart_guard"), NULL, 99));
   rl_redlock_shutdown(NULL);
   rl_redlock_close(NULL);
-  CHECK_INT(RL_OK, rl_acquire_options_set_reentrant(options, TEXT("me")));
+  CHECK_INT(RL_OK, rl_acquire_options_set_owner(options, TEXT("me")));
+  CHECK_INT(RL_OK, rl_acquire_options_set_reentrant(options, 1));
   NO_HANDLE(rl_redlock_acquire(redlock, TEXT("x"), 0, options, err));
   check_finished_request(rl_redlock_acquire_start(redlock, TEXT("x"), 0, options));
   rl_acquire_options_free(options);

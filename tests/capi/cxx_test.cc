@@ -54,7 +54,7 @@ void open_throws_what_is_wrong() {
     CHECK(false);
   } catch (const redlatch::error& error) {
     CHECK_INT(RL_E_INVALID, error.status());
-    CHECK_HAS("timeout", error.what());
+    CHECK_HAS("command_timeout", error.what());
     CHECK(!error.is(RL_RETRYABLE));
   }
   redlatch::client nowhere = redlatch::client::open(
@@ -181,13 +181,13 @@ void a_detached_lease_is_attached_elsewhere() {
 
 void options_reach_the_server() {
   redlatch::client client = open_client();
-  const auto options = redlatch::acquire_options().lease(5s).renew(false).label("nightly");
+  const auto options = redlatch::acquire_options().ttl(5s).renew(false).label("nightly");
   const auto lease = client.try_acquire("options", options);
   CHECK(lease.has_value());
   const int64_t left_ms = server_number("PTTL", "options", nullptr);
   CHECK(left_ms > 3000 && left_ms <= 5000);
   CHECK_INT(RL_E_INVALID,
-            status_of([] { static_cast<void>(redlatch::acquire_options().lease(1ms)); }));
+            status_of([] { static_cast<void>(redlatch::acquire_options().ttl(1ms)); }));
   CHECK_INT(RL_E_INVALID, status_of([] {
               static_cast<void>(redlatch::acquire_options().max_local_handoffs(99));
             }));
@@ -274,7 +274,7 @@ void unique_lock_tries_and_waits() {
 
 void a_mutex_reports_misuse_and_loss() {
   redlatch::client client = open_client();
-  redlatch::mutex mutex(client, "loss", redlatch::acquire_options().lease(300ms));
+  redlatch::mutex mutex(client, "loss", redlatch::acquire_options().ttl(300ms));
   mutex.lock();
   CHECK_INT(RL_E_ALREADY_HELD, status_of([&] { mutex.lock(); }));
   CHECK_INT(RL_E_ALREADY_HELD, status_of([&] { static_cast<void>(mutex.try_lock()); }));
@@ -333,12 +333,13 @@ void shared_mutex_is_read_together_and_written_alone() {
 
 void reentrant_lease_says_whether_others_are_left() {
   redlatch::client client = open_client();
-  const auto options = redlatch::acquire_options().reentrant("me");
+  const auto options = redlatch::acquire_options().owner("me").reentrant(true);
   auto outer = client.try_acquire("reentrant", options);
   auto inner = client.try_acquire("reentrant", options);
   if (!CHECK(outer && inner)) return;
   CHECK_INT(2, inner->hold_count());
-  CHECK(!client.try_acquire("reentrant", redlatch::acquire_options().reentrant("you")));
+  CHECK(!client.try_acquire("reentrant",
+                            redlatch::acquire_options().owner("you").reentrant(true)));
   CHECK(!inner->release());
   CHECK(outer->release());
   CHECK(is_free("reentrant"));
@@ -381,7 +382,7 @@ void redlock_is_used_as_a_client() {
   CHECK(!other.acquire("redlock", 20ms, redlatch::acquire_options().label("other")));
   lease->release();
   CHECK(is_free("redlock"));
-  lease = redlock.acquire("redlock", 5s, redlatch::acquire_options().lease(50s));
+  lease = redlock.acquire("redlock", 5s, redlatch::acquire_options().ttl(50s));
   CHECK(lease && lease->remaining() > 40s);
   redlock.shutdown();
   CHECK(is_free("redlock"));
@@ -406,7 +407,7 @@ void redlock_says_what_is_wrong() {
 void redlock_mutexes_are_lockables() {
   redlatch::redlock redlock = open_redlock();
   redlatch::redlock_mutex first(redlock, "redlock-1");
-  redlatch::redlock_mutex second(redlock, "redlock-2", redlatch::acquire_options().lease(60s));
+  redlatch::redlock_mutex second(redlock, "redlock-2", redlatch::acquire_options().ttl(60s));
   {
     const std::scoped_lock hold(first, second);
     CHECK(!is_free("redlock-1") && !is_free("redlock-2"));

@@ -19,7 +19,7 @@ enum { TOKEN_SIZE = 33, THREAD_COUNT = 64, CLIENT_COUNT = 4, ROUND_COUNT = 20 };
 
 static rl_client* open_client(void) {
   char url[256];
-  snprintf(url, sizeof url, "%s?timeout=500ms&connect_timeout=500ms", server_url());
+  snprintf(url, sizeof url, "%s?command_timeout=500ms&connect_timeout=500ms", server_url());
   return rl_client_open(url, strlen(url), NULL, NULL);
 }
 

@@ -51,13 +51,21 @@ static void acquire_options_have_edges(void) {
   rl_acquire_options_free(options);
 }
 
-/* A refused setting leaves the former one as it was. */
-static void a_refused_option_changes_nothing(void) {
+/* A refused setting is reported by the acquire, and a longest lease is one. */
+static void a_refused_option_is_reported_by_the_acquire(void) {
   rl_acquire_options* options = rl_acquire_options_new();
   rl_lease* lease;
   REQUIRE(options != NULL);
   CHECK_INT(RL_OK, rl_acquire_options_set_ttl_ms(options, RL_MAX_TTL_MS));
   CHECK_INT(RL_E_INVALID, rl_acquire_options_set_ttl_ms(options, INT64_MIN));
+  lease = rl_acquire(client, TEXT("week"), 0, options, err);
+  CHECK(lease == NULL);
+  CHECK_INT(RL_E_INVALID, rl_error_status(err));
+  CHECK_HAS("option 'ttl' must be 10 ms to 7 days", rl_error_message(err));
+  rl_acquire_options_free(options);
+  options = rl_acquire_options_new();
+  REQUIRE(options != NULL);
+  CHECK_INT(RL_OK, rl_acquire_options_set_ttl_ms(options, RL_MAX_TTL_MS));
   lease = rl_acquire(client, TEXT("week"), 0, options, err);
   rl_acquire_options_free(options);
   REQUIRE(lease != NULL);
@@ -65,7 +73,7 @@ static void a_refused_option_changes_nothing(void) {
   CHECK(rl_lease_remaining_ms(lease) > RL_MAX_TTL_MS / 100 * 98);
   CHECK_INT(RL_E_INVALID, rl_extend(lease, RL_MIN_TTL_MS - 1, err));
   CHECK_INT(RL_E_INVALID, rl_extend(lease, RL_MAX_TTL_MS + INT64_C(1), err));
-  CHECK_HAS("604800000", rl_error_message(err));
+  CHECK_HAS("ttl must be 10 ms to 7 days", rl_error_message(err));
   CHECK_INT(RL_OK, rl_extend(lease, RL_MAX_TTL_MS, err));
   CHECK_INT(RL_OK, rl_release(lease, err));
   rl_lease_free(lease);
@@ -142,18 +150,19 @@ static const struct option_row option_rows[] = {
     {"db", "-1", RL_E_INVALID, "db"},
     {"db", "1x", RL_E_INVALID, "1x"},
     {"db", "99999999999999999999", RL_E_INVALID, "db"},
-    {"timeout", "1ms", RL_OK, NULL},
-    {"timeout", "1h", RL_OK, NULL},
-    {"timeout", "3600", RL_OK, NULL},
-    {"timeout", "5m", RL_OK, NULL},
-    {"timeout", "0", RL_E_INVALID, "1ms"},
-    {"timeout", "0ms", RL_E_INVALID, "timeout"},
-    {"timeout", "3601", RL_E_INVALID, "1h"},
-    {"timeout", "3600001ms", RL_E_INVALID, "1h"},
-    {"timeout", "-1s", RL_E_INVALID, "-1s"},
-    {"timeout", "soon", RL_E_INVALID, "soon"},
-    {"timeout", "2 s", RL_E_INVALID, "timeout"},
-    {"timeout", "9223372036854775807h", RL_E_INVALID, "timeout"},
+    {"command_timeout", "1ms", RL_OK, NULL},
+    {"command_timeout", "1h", RL_OK, NULL},
+    {"command_timeout", "3600s", RL_OK, NULL},
+    {"command_timeout", "500", RL_E_INVALID, "500ms or 500s (got '500')"},
+    {"command_timeout", "5m", RL_OK, NULL},
+    {"command_timeout", "0", RL_E_INVALID, "1 ms to 1 hour"},
+    {"command_timeout", "0ms", RL_E_INVALID, "timeout"},
+    {"command_timeout", "3601s", RL_E_INVALID, "1 hour"},
+    {"command_timeout", "3600001ms", RL_E_INVALID, "1 hour"},
+    {"command_timeout", "-1s", RL_E_INVALID, "-1s"},
+    {"command_timeout", "soon", RL_E_INVALID, "soon"},
+    {"command_timeout", "2 s", RL_E_INVALID, "timeout"},
+    {"command_timeout", "9223372036854775807h", RL_E_INVALID, "timeout"},
     {"connect_timeout", "500ms", RL_OK, NULL},
     {"connect_timeout", "2d", RL_E_INVALID, "2d"},
     {"protocol", "3", RL_OK, NULL},
@@ -166,7 +175,8 @@ static const struct option_row option_rows[] = {
     {"password", "", RL_OK, NULL},
     {"client_name", "worker", RL_OK, NULL},
     /* An unknown name: what was asked for, and the nearest that exists. */
-    {"timout", "1s", RL_E_INVALID, "timeout"},
+    {"comand_timeout", "1s", RL_E_INVALID, "command_timeout"},
+    {"timeout", "1s", RL_E_INVALID, "command_timeout"},
     {"timout", "1s", RL_E_INVALID, "timout"},
     {"conect_timeout", "1s", RL_E_INVALID, "connect_timeout"},
     {"name_space", "x", RL_E_INVALID, "namespace"},
@@ -207,7 +217,7 @@ struct url_row {
 
 static const struct url_row url_rows[] = {
     {"redis://localhost", RL_OK, NULL, NULL},
-    {"redis://localhost:6379/3?timeout=500ms&namespace=app:", RL_OK, NULL, NULL},
+    {"redis://localhost:6379/3?command_timeout=500ms&namespace=app:", RL_OK, NULL, NULL},
     {"valkey://user:" CANARY "@10.1.2.3:7000", RL_OK, NULL, NULL},
     {"redis://:" CANARY "@localhost", RL_OK, NULL, NULL},
     {"unix:///run/redis.sock?db=2", RL_OK, NULL, NULL},
@@ -237,12 +247,13 @@ static const struct url_row url_rows[] = {
     {"redis://localhost/" CANARY, RL_E_INVALID, "database", NULL},
     {"redis://localhost?" CANARY, RL_E_INVALID, "=", NULL},
     {"redis://localhost/16384", RL_E_INVALID, "database", "16383"},
-    {"redis://localhost?timout=2s", RL_E_INVALID, "timout", "timeout"},
-    {"redis://localhost?timeout=soon", RL_E_INVALID, "timeout", "500ms"},
+    {"redis://localhost?comand_timeout=2s", RL_E_INVALID, "comand_timeout", "command_timeout"},
+    {"redis://localhost?command_timeout=soon", RL_E_INVALID, "timeout", "500ms"},
     {"redis://localhost&password=" CANARY, RL_E_INVALID, "host", NULL},
     {"redis://localhost;password=" CANARY, RL_E_INVALID, "host", NULL},
     {"redis://localhost?db=1;password=" CANARY, RL_E_INVALID, "'db'", NULL},
-    {"redis://localhost?timeout=2s,password=" CANARY, RL_E_INVALID, "'timeout'", NULL},
+    {"redis://localhost?command_timeout=2s,password=" CANARY, RL_E_INVALID, "'command_timeout'",
+     NULL},
     {"redis://localhost#password=" CANARY, RL_E_INVALID, "%23", NULL},
     {"redis://localhost/0#password=" CANARY, RL_E_INVALID, "%23", NULL},
     {"unix:///run/redis.sock#password=" CANARY, RL_E_INVALID, "%23", NULL},
@@ -278,8 +289,8 @@ static void urls_are_explained(void) {
 }
 
 static void redacted_urls_keep_the_rest(void) {
-  static const char url[] = "redis://user:" CANARY "@localhost:1/2?timeout=1s";
-  static const char expected[] = "redis://user:***@localhost:1/2?timeout=1s";
+  static const char url[] = "redis://user:" CANARY "@localhost:1/2?command_timeout=1s";
+  static const char expected[] = "redis://user:***@localhost:1/2?command_timeout=1s";
   char shown[64];
   char small[12];
   memset(small, '#', sizeof small);
@@ -368,7 +379,7 @@ static void unreachable_servers_are_named(void) {
 
 static const struct test tests[] = {
     {"acquire_options_have_edges", acquire_options_have_edges},
-    {"a_refused_option_changes_nothing", a_refused_option_changes_nothing},
+    {"a_refused_option_is_reported_by_the_acquire", a_refused_option_is_reported_by_the_acquire},
     {"names_have_edges", names_have_edges},
     {"names_of_our_own_keys_are_refused", names_of_our_own_keys_are_refused},
     {"waits_have_edges", waits_have_edges},

@@ -42,7 +42,7 @@ static rl_client* open_for_scenario(void) {
   rl_error* err = rl_error_new();
   rl_client* client;
   /* Without memory nothing is answered, and every limit is waited for. */
-  snprintf(url, sizeof url, "%s?timeout=30ms&connect_timeout=30ms", server_url());
+  snprintf(url, sizeof url, "%s?command_timeout=30ms&connect_timeout=30ms", server_url());
   client = rl_client_open(url, strlen(url), NULL, err);
   if (client == NULL && err != NULL) check_honest(rl_error_status(err), "open");
   rl_error_free(err);
@@ -157,8 +157,7 @@ static void run_sharing_scenario(void) {
     check_honest(rl_acquire_options_set_owner(options, TEXT("an owner, no short string")), "owner");
     leases[0] = rl_rw_acquire_read(client, TEXT("blocking"), 2000, options, NULL);
     if (leases[0] != NULL) climb(leases[0]);
-    check_honest(rl_acquire_options_set_reentrant(options, TEXT("an owner, no short string")),
-                 "reentrant");
+    check_honest(rl_acquire_options_set_reentrant(options, 1), "reentrant");
     leases[1] = rl_acquire(client, TEXT("request"), 2000, options, NULL);
     leases[2] = rl_acquire(client, TEXT("request"), 2000, options, NULL);
   }
@@ -210,7 +209,7 @@ static void run_detach_scenario(void) {
 static rl_redlock* open_redlock(void) {
   static const char* const set[][2] = {{"restart_guard", "off"},
                                        {"fenced", "yes"},
-                                       {"timeout", "30ms"},
+                                       {"command_timeout", "30ms"},
                                        {"connect_timeout", "30ms"}};
   rl_client_options* options = rl_client_options_new();
   rl_redlock* redlock = NULL;

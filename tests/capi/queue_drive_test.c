@@ -26,7 +26,7 @@ static rl_client* open_client(const char* options) {
   return rl_client_open(url, strlen(url), NULL, NULL);
 }
 
-static rl_client* open_patient(void) { return open_client("timeout=60s"); }
+static rl_client* open_patient(void) { return open_client("command_timeout=60s"); }
 
 static int is_readable_within(const rl_queue* queue, int limit_ms) {
   struct pollfd pollfd = {rl_queue_fd(queue), POLLIN, 0};
@@ -162,7 +162,7 @@ static void each_tag_goes_to_one_of_many_takers(void) {
 /* Three leases long. The library's thread reads before it finds that something is too late, with a
    command time limit below the time between renewals, and with one above a lease. */
 static void a_late_look_loses_nothing(void) {
-  static const char* const limits[] = {"timeout=200ms", "timeout=5s"};
+  static const char* const limits[] = {"command_timeout=200ms", "command_timeout=5s"};
   enum { COUNT = 2 };
   rl_client* clients[COUNT];
   rl_queue* queues[COUNT];

@@ -247,7 +247,7 @@ static void run_mix(const char* protocol, int is_dropping, int is_driving) {
   mix.is_dropping = is_dropping;
   mix.is_driving = is_driving;
   /* With this limit of a command the library's thread has no other reason to look for a minute. */
-  snprintf(url, sizeof url, "%s?timeout=60s&protocol=%s", server_url(), protocol);
+  snprintf(url, sizeof url, "%s?command_timeout=60s&protocol=%s", server_url(), protocol);
   mix.client = rl_client_open(url, strlen(url), NULL, NULL);
   mix.queue = rl_queue_new(NULL);
   if (is_driving) CHECK_INT(RL_OK, rl_queue_drive(mix.queue, mix.client));
@@ -295,7 +295,7 @@ static void whoever_leaves_passes_the_watch_on(void) {
   rl_request* request;
   char url[256];
   size_t i;
-  snprintf(url, sizeof url, "%s?timeout=60s", server_url());
+  snprintf(url, sizeof url, "%s?command_timeout=60s", server_url());
   for (i = 0; i < 2; ++i) clients[i] = rl_client_open(url, strlen(url), NULL, NULL);
   lease = rl_acquire(clients[0], name, 4, WAIT_MS, NULL, NULL);
   request = rl_acquire_start(clients[1], name, 4, -1, NULL);
@@ -328,7 +328,7 @@ static void a_reader_sends_what_was_left_to_it(void) {
   pthread_t waiters[2];
   char url[256];
   size_t i;
-  snprintf(url, sizeof url, "%s?timeout=60s", server_url());
+  snprintf(url, sizeof url, "%s?command_timeout=60s", server_url());
   mix.client = rl_client_open(url, strlen(url), NULL, NULL);
   for (i = 0; i < 2; ++i) leases[i] = rl_acquire(holder, names[i], 1, WAIT_MS, NULL, NULL);
   REQUIRE(pthread_create(&waiters[0], NULL, wait_for_lock, names[0]) == 0);

@@ -253,7 +253,7 @@ static void starting_never_waits_for_the_server(void) {
   int64_t started_ms;
   int i;
   memset(name, 'x', sizeof name);
-  rl_client_options_set(slow, TEXT("timeout"), TEXT("20s"), NULL);
+  rl_client_options_set(slow, TEXT("command_timeout"), TEXT("20s"), NULL);
   client = rl_client_open(server_url(), strlen(server_url()), slow, NULL);
   first = rl_acquire_start(client, TEXT("pile"), WAIT_MS, NULL);
   CHECK_INT(RL_OK, rl_request_wait(first, WAIT_MS));

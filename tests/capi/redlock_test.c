@@ -149,7 +149,7 @@ static void hung_nodes_hold_nobody_up(void) {
 /* By the limit of a node, not by that of a command. */
 static void a_try_at_one_hung_node_ends(void) {
   rl_error* err = rl_error_new();
-  rl_redlock* redlock = open_redlock(1, "timeout", "60s", err);
+  rl_redlock* redlock = open_redlock(1, "command_timeout", "60s", err);
   int64_t began_ms;
   REQUIRE(redlock != NULL);
   CHECK_INT(RL_OK, rl_redlock_connect(redlock, LONGEST_MS, err));

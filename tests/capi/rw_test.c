@@ -158,7 +158,8 @@ static void* reenter(void* argument) {
   rl_acquire_options* options = rl_acquire_options_new();
   unsigned state = (unsigned)number + 1;
   int round;
-  CHECK_INT(RL_OK, rl_acquire_options_set_reentrant(options, &name, 1));
+  CHECK_INT(RL_OK, rl_acquire_options_set_owner(options, &name, 1));
+  CHECK_INT(RL_OK, rl_acquire_options_set_reentrant(options, 1));
   for (round = 0; round < ROUND_COUNT / 4; ++round) {
     const unsigned depth = next_random(&state) % 3 + 1;
     rl_lease* leases[3];

@@ -43,7 +43,7 @@ def cli(binary: str, shared_server: Server) -> Cli:
 @pytest.fixture
 def own_cli(binary: str, own_server: Server) -> Cli:
     """Its time limits are short: these tests are about servers that do not answer."""
-    return Cli(binary, f"{own_server.url}?timeout=300ms&connect_timeout=300ms")
+    return Cli(binary, f"{own_server.url}?command_timeout=300ms&connect_timeout=300ms")
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ NO_GUARD = "--restart-guard=off"
 # A busy machine leaves none out of a round.
 EVERYWHERE = (NO_GUARD, "--node-timeout=5s")
 # These tests are about servers that do not answer, too.
-LIMITS = "?timeout=300ms&connect_timeout=300ms"
+LIMITS = "?command_timeout=300ms&connect_timeout=300ms"
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +149,7 @@ def test_signal_ends_the_wait(quorum: Cli, name: str) -> None:
 def test_signal_ends_the_attempt_to_connect(binary: str, name: str) -> None:
     with ExitStack() as stack:
         silent = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
-        limits = "?timeout=1h&connect_timeout=1h"
+        limits = "?command_timeout=1h&connect_timeout=1h"
         urls = [f"redis://127.0.0.1:{one.getsockname()[1]}{limits}" for one in silent]
         with Cli(binary, " ".join(urls)).start("run", NO_GUARD, name, "true") as running:
             silent[0].settimeout(LIMIT)

@@ -43,7 +43,7 @@ def test_a_signal_ends_a_wait_beside_a_server_that_hangs(
 ) -> None:
     """Goal: Ctrl-C costs one command time limit, also while the line is being renewed."""
     limit_s = 2
-    cli = Cli(binary, f"{own_server.url}?timeout={limit_s}s&connect_timeout={limit_s}s")
+    cli = Cli(binary, f"{own_server.url}?command_timeout={limit_s}s&connect_timeout={limit_s}s")
     with cli.hold(name), Terminal([binary, "run", name, "--", "true"], cli.env) as terminal:
         terminal.wait_for("place 1 of 1: held by")
         own_server.pause()

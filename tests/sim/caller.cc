@@ -92,7 +92,7 @@ lock::AcquireOptions Caller::options() {
   if (context_.plan.kills_crowds()) options.max_local_handoffs = 0;
   if (random_.chance(200)) options.label = "deploy";
   if (plan.yield_every > 0) {
-    options.yield_policy = {plan.yield_every, kDefaultYieldMs};
+    options.yield_every = static_cast<int>(plan.yield_every);
   }
   if (plan.has(Fault::kMaxHold) && random_.chance(150)) {
     options.max_hold = random_.between(options.ttl / 4 + 1, 2 * options.ttl);

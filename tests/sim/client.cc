@@ -36,7 +36,7 @@ Client::Client(Context &context, int slot, uint64_t life)
     settings.name_space = kNamespace;
     settings.holder = "client " + std::to_string(slot);
     settings.host = "node" + std::to_string(node);
-    settings.timeout = context.plan.timeout;
+    settings.command_timeout = context.plan.timeout;
     settings.connect_timeout = context.plan.timeout;
     settings.database = context.plan.database;
     const bool has_password = context.plan.has_password || is_polling();

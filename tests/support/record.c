@@ -255,11 +255,9 @@ rl_status recorded_set_format(rl_acquire_options *options, int32_t format) {
   return status;
 }
 
-rl_status recorded_set_reentrant(rl_acquire_options *options, const char *owner, size_t owner_len) {
-  const rl_status status = rl_acquire_options_set_reentrant(options, owner, owner_len);
-  if (status != RL_OK) return status;
-  note_owner(options, owner, owner_len);
-  note_of(options)->format = RL_FORMAT_HASH;
+rl_status recorded_set_reentrant(rl_acquire_options *options, int32_t is_on) {
+  const rl_status status = rl_acquire_options_set_reentrant(options, is_on);
+  if (status == RL_OK && is_on) note_of(options)->format = RL_FORMAT_HASH;
   return status;
 }
 

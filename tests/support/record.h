@@ -19,7 +19,7 @@ rl_status recorded_set_ttl_ms(rl_acquire_options *options, int64_t ttl_ms);
 rl_status recorded_set_renew(rl_acquire_options *options, int32_t is_on);
 rl_status recorded_set_max_local_handoffs(rl_acquire_options *options, int32_t grant_count);
 rl_status recorded_set_format(rl_acquire_options *options, int32_t format);
-rl_status recorded_set_reentrant(rl_acquire_options *options, const char *owner, size_t owner_len);
+rl_status recorded_set_reentrant(rl_acquire_options *options, int32_t is_on);
 rl_status recorded_set_owner(rl_acquire_options *options, const char *owner, size_t owner_len);
 void recorded_options_free(rl_acquire_options *options);
 rl_lease *recorded_acquire(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,

@@ -30,7 +30,7 @@ constexpr auto kLease = 1s;
 void hold_once(redlatch::client& client, const std::string& name, std::mt19937& random) {
   const std::string key = name + '\0' + std::to_string(random() % kKeys);
   const auto wait = random() % kOneTryIn == 0 ? 0s : kWait;
-  auto lease = client.acquire(key, wait, redlatch::acquire_options().lease(kLease));
+  auto lease = client.acquire(key, wait, redlatch::acquire_options().ttl(kLease));
   if (!lease) return;
   std::this_thread::sleep_for(std::chrono::microseconds(random() % kLongestHoldUs));
   lease->release();

@@ -23,7 +23,7 @@ from .hostile import Command, HostileServer, array, bulk, granted, integer, poli
 Spawn = Callable[[str], Actor]
 
 LIMIT_S = 0.1
-LIMITS = "?timeout=100ms&connect_timeout=100ms"
+LIMITS = "?command_timeout=100ms&connect_timeout=100ms"
 SLACK_S = 0.7
 # A reply may take 1 MiB; an allocator keeps some more.
 MEMORY_KIB = 8 * 1024

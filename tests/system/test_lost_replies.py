@@ -24,7 +24,7 @@ from .proxy import FaultProxy, Loss
 Spawn = Callable[[str], Actor]
 
 # Of one command: what is waited for when the proxy is silent.
-TIMEOUT = "?timeout=300ms"
+TIMEOUT = "?command_timeout=300ms"
 CLEAN_UP_S = 3.0
 CUT, SILENT = True, False
 

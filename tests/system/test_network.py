@@ -24,7 +24,7 @@ from .proxy import FaultProxy
 Spawn = Callable[[str], Actor]
 
 LIMIT_S = 0.3
-LIMITS = "?timeout=300ms&connect_timeout=300ms"
+LIMITS = "?command_timeout=300ms&connect_timeout=300ms"
 SLACK_S = 0.7
 
 
@@ -37,7 +37,7 @@ def test_single_bytes(
     """Goal: how replies and requests are cut into packets makes no difference.
     Method: one byte at a time in both directions; every script, a push among them."""
     proxy.slices = True
-    actor, other = spawn(proxy.url + "?timeout=10s"), spawn(shared_server.url)
+    actor, other = spawn(proxy.url + "?command_timeout=10s"), spawn(shared_server.url)
     actor.ok("acquire", name=name, wait=0, label="sliced")
     actor.ok("extend", ttl_ms=20_000)
     assert actor.ok("inspect", name=name)["holder"] == actor.ok("look")["token"]
@@ -215,6 +215,6 @@ def test_each_connection_of_resp2_has_a_limit_of_its_own(
         return command
 
     proxy.rewrite = slowly
-    actor = spawn(f"{proxy.url}?protocol=2&timeout={limit_s:.0f}s")
+    actor = spawn(f"{proxy.url}?protocol=2&command_timeout={limit_s:.0f}s")
     actor.ok("connect")
     assert actor.ok("acquire", name=name, wait=0).status == "RL_OK"

@@ -48,7 +48,7 @@ def test_without_memory(server: Server, spawn: Spawn, name: str) -> None:
     """Goal: OOM is RL_E_SERVER with the server's words; what is held can be kept and given back,
     and who waits already is served.
     Method: maxmemory below what is used; all calls; then memory again."""
-    holder, queued, late = (spawn(server.url + "?timeout=1s") for _ in range(3))
+    holder, queued, late = (spawn(server.url + "?command_timeout=1s") for _ in range(3))
     holder.ok("acquire", name=name, wait=0, ttl_ms=900)
     waiting = queued.begin("acquire", name=name, wait=-1, ttl_ms=900)
     wait_until(lambda: queue_length(server, name) == 1)

@@ -23,7 +23,7 @@ Spawn = Callable[[str], Actor]
 
 # Limits of connecting and of one command in tests where neither can succeed.
 SHORT_S = 0.3
-SHORT = "?timeout=300ms&connect_timeout=300ms"
+SHORT = "?command_timeout=300ms&connect_timeout=300ms"
 # For scheduling on a busy machine.
 SLACK_S = 0.7
 

@@ -267,7 +267,7 @@ def test_single_bytes(tls_server: Server, spawn: Spawn, name: str) -> None:
     """Goal: how records are cut into packets makes no difference. Method: one byte at a time."""
     with FaultProxy(tls_server.tls_port) as proxy:
         proxy.slices = True
-        actor = spawn(through(proxy, tls_server) + "&timeout=10s&connect_timeout=10s")
+        actor = spawn(through(proxy, tls_server) + "&command_timeout=10s&connect_timeout=10s")
         other = spawn(tls_server.url)
         other.ok("acquire", name=name, wait=0)
         waiting = actor.begin("acquire", name=name, wait=-1)
@@ -301,7 +301,7 @@ def test_a_network_that_recovers(
     """Goal: a loss is told in time, nothing is believed that was changed on the way, and afterwards
     locks are taken again. Method: faults between us and the server while a lock is held."""
     with FaultProxy(tls_server.tls_port) as proxy:
-        actor = spawn(through(proxy, tls_server) + "&timeout=300ms&connect_timeout=1s")
+        actor = spawn(through(proxy, tls_server) + "&command_timeout=300ms&connect_timeout=1s")
         actor.ok("acquire", name=name, wait=5000, ttl_ms=900)
         if fault == "hang":
             proxy.hang()

@@ -127,7 +127,7 @@ TEST_F(AttachingTest, detach_whose_first_copy_may_have_been_carried_out_never_re
 TEST_F(AttachingTest, detach_that_is_never_answered_is_unknown_and_leaves_the_lock) {
   const auto lease = held();
   const auto request = detach(lease);
-  advance(settings_.timeout);
+  advance(settings_.command_timeout);
   EXPECT_EQ(request->status.load(), Status::kOutcomeUnknown);
   EXPECT_EQ(state(lease), Lease::kDetached);
   EXPECT_EQ(ended_count_, 1);

@@ -39,7 +39,7 @@ TEST_F(ForeignTest, key_that_went_before_it_was_tracked_is_asked_for_at_once) {
 TEST_F(ForeignTest, turn_of_others_is_watched_and_not_asked_about_over_and_over) {
   connect_with_tracking();
   lock::AcquireOptions options;
-  options.yield_policy.every = 1;
+  options.yield_every = 1;
   acquire(-1, options);
   reply_queued(150, 0, "", "none");
   for (int i = 0; i < 2; i++) reply(MadeReply::text("OK"));
@@ -83,7 +83,7 @@ TEST_F(ForeignTest, release_says_how_many_had_the_lock_by_it) {
 
 TEST_F(ForeignTest, lock_that_is_left_to_others_each_time_does_not_pass_on) {
   lock::AcquireOptions options;
-  options.yield_policy.every = 1;
+  options.yield_every = 1;
   const auto first = acquire(-1, options);
   const auto second = acquire(-1, options);
   reply_granted();

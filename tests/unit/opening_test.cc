@@ -36,7 +36,7 @@ class OpeningTest : public ::testing::Test {
   OpeningTest() {
     settings_.host = "db";
     settings_.connect_timeout = 3 * kSecond;
-    settings_.timeout = 2 * kSecond;
+    settings_.command_timeout = 2 * kSecond;
   }
 
   void dialled(Opening &opening) {

@@ -24,16 +24,16 @@ Settings parsed(std::string_view url) {
 TEST(OptionsTest, urls_give_server_user_and_options) {
   EXPECT_EQ(parsed("redis://localhost").port, "6379");
   EXPECT_EQ(parsed("valkey://h:7000/3").database, 3);
-  const Settings full = parsed("redis://us%40er:p%3Aw@h:1/2?timeout=500ms&namespace=a%3A");
+  const Settings full = parsed("redis://us%40er:p%3Aw@h:1/2?command_timeout=500ms&namespace=a%3A");
   EXPECT_EQ(full.user, "us@er");
   EXPECT_EQ(full.password, "p:w");
-  EXPECT_EQ(full.timeout, 500 * kMs);
+  EXPECT_EQ(full.command_timeout, 500 * kMs);
   EXPECT_EQ(full.name_space, "a:");
   EXPECT_EQ(parsed("redis://:secret@h").password, "secret");
   EXPECT_EQ(parsed("redis://[::1]:7000").host, "::1");
   EXPECT_EQ(parsed("unix:///run/r.sock?db=4").database, 4);
   EXPECT_EQ(parsed("unix://u:p@/run/r.sock").socket_path, "/run/r.sock");
-  EXPECT_EQ(parsed("redis://h?connect_timeout=3").connect_timeout, 3'000 * kMs);
+  EXPECT_EQ(parsed("redis://h?connect_timeout=3s").connect_timeout, 3'000 * kMs);
 }
 
 TEST(OptionsTest, embedded_urls_give_a_folder) {
@@ -43,7 +43,7 @@ TEST(OptionsTest, embedded_urls_give_a_folder) {
   EXPECT_EQ(own.address(), "embedded://" + own.folder);
   EXPECT_EQ(parsed("embedded:///").folder, "/");
   EXPECT_EQ(parsed("embedded:///a/b%20c//").folder, "/a/b c");
-  EXPECT_EQ(parsed("embedded://?timeout=1s").folder, own.folder);
+  EXPECT_EQ(parsed("embedded://?command_timeout=1s").folder, own.folder);
   EXPECT_EQ(parsed("embedded:///a?server=/usr/bin/x&db=3").server, "/usr/bin/x");
   EXPECT_TRUE(parsed("unix:///a").folder.empty());
 }
@@ -116,16 +116,31 @@ TEST(OptionsTest, wrong_urls_name_the_input_and_what_is_allowed) {
            Row{"redis://h?tls_verify=full", Status::kInvalid, "rediss:// and valkeys:// only"},
            Row{"unix:///s?tls_sni=x", Status::kInvalid, "only, not with unix:///s"},
            Row{"rediss://h?tls_ca=/none", Status::kInvalid, "'/none' cannot be read: No such"},
-           Row{"rediss://h?tls_ca=", Status::kInvalid, "not a path of 1 to 4095 bytes"},
-           Row{"rediss://h?tls_ca=/dev/null", Status::kInvalid, "neither a file nor a folder"},
-           Row{"rediss://h?tls_cert=/", Status::kInvalid, "not a file"},
-           Row{"rediss://h?tls_sni=.example", Status::kInvalid, "not the name of a host"},
+           Row{"rediss://h?tls_ca=", Status::kInvalid, "must be a path of 1 to 4095 bytes"},
+           Row{"rediss://h?tls_ca=/dev/null", Status::kInvalid, "must be a file or a folder"},
+           Row{"rediss://h?tls_cert=/", Status::kInvalid, "must be a file"},
+           Row{"rediss://h?tls_sni=.example", Status::kInvalid, "must be a host name"},
            Row{"rediss://h?tls_cert=/proc/self/exe", Status::kInvalid, "needs 'tls_key'"},
            Row{"rediss://h?tls_key=/proc/self/exe", Status::kInvalid, "needs 'tls_cert'"},
-           Row{"rediss://h?tls_verify=yes", Status::kInvalid, "full, ca and none"},
+           Row{"rediss://h?tls_verify=yes", Status::kInvalid, "must be full, ca or none"},
            Row{"rediss://h?tls_verify=none&tls_ca=/", Status::kInvalid, "checks nothing"},
-           Row{"rediss://h?tls_sni=a%20b", Status::kInvalid, "not the name of a host"},
+           Row{"rediss://h?tls_sni=a%20b", Status::kInvalid, "must be a host name"},
            Row{"rediss://h?tls_certs=x", Status::kInvalid, "'tls_cert'"},
+       }) {
+    Settings settings;
+    const auto outcome = Options().resolve(row.url, settings);
+    EXPECT_EQ(outcome.status, row.status) << row.url;
+    EXPECT_NE(outcome.message.find(row.says), std::string::npos) << outcome.message;
+  }
+}
+
+TEST(OptionsTest, wrong_parts_and_values_are_named) {
+  struct Row {
+    const char *url;
+    Status status;
+    const char *says;
+  };
+  for (const Row &row : {
            Row{"redis://", Status::kInvalid, "host"},
            Row{"redis://h:0", Status::kInvalid, "port"},
            Row{"redis://h:99999", Status::kInvalid, "65535"},
@@ -133,12 +148,18 @@ TEST(OptionsTest, wrong_urls_name_the_input_and_what_is_allowed) {
            Row{"redis://h/abc", Status::kInvalid, "database"},
            Row{"redis://h/-1", Status::kInvalid, "16383"},
            Row{"redis://[::1", Status::kInvalid, "]"},
-           Row{"redis://h?time_out=5", Status::kInvalid, "'timeout'"},
-           Row{"redis://h?timeout=5x", Status::kInvalid, "500ms"},
-           Row{"redis://h?timeout=0", Status::kInvalid, "1ms"},
-           Row{"redis://h?timeout=99999999999999999999h", Status::kInvalid, "1h"},
+           Row{"redis://h?comand_timeout=5", Status::kInvalid, "'command_timeout'"},
+           Row{"redis://h?command_timeout=5x", Status::kInvalid, "500ms"},
+           Row{"redis://h?command_timeout=0", Status::kInvalid, "1 ms to 1 hour"},
+           Row{"redis://h?command_timeout=99999999999999999999h", Status::kInvalid, "1 hour"},
+           Row{"redis://h?command_timeout=500", Status::kInvalid,
+               "must be a duration with a unit, such as 500ms or 500s (got '500')"},
+           Row{"redis://h?"
+               "timeout=5s",
+               Status::kInvalid, "unknown option 'timeout' (known are"},
+           Row{"redis://h?ttl=5s", Status::kInvalid, "it is an option of an acquisition"},
            Row{"redis://h?db", Status::kInvalid, "="},
-           Row{"redis://h?protocol=4", Status::kInvalid, "2 or 3"},
+           Row{"redis://h?protocol=4", Status::kInvalid, "must be 2 or 3 (got '4')"},
            Row{"redis://%zz@h", Status::kInvalid, "%-code"},
            Row{"redis://h?namespace=a{b", Status::kInvalid, "brace"},
            Row{"redis://h#x", Status::kInvalid, "fragment"},
@@ -237,13 +258,13 @@ TEST(OptionsTest, password_is_in_no_message) {
 TEST(OptionsTest, option_wins_over_the_url) {
   Options options;
   EXPECT_TRUE(options.set("db", "5").ok());
-  EXPECT_TRUE(options.set("timeout", "1m").ok());
+  EXPECT_TRUE(options.set("command_timeout", "1m").ok());
   Settings settings;
-  ASSERT_TRUE(options.resolve("redis://h/2?timeout=3s", settings).ok());
+  ASSERT_TRUE(options.resolve("redis://h/2?command_timeout=3s", settings).ok());
   EXPECT_EQ(settings.database, 5);
-  EXPECT_EQ(settings.timeout, 60'000 * kMs);
+  EXPECT_EQ(settings.command_timeout, 60'000 * kMs);
   EXPECT_EQ(options.set("db", "x").status, Status::kInvalid);
-  EXPECT_EQ(options.set("tiemout", "1").status, Status::kInvalid);
+  EXPECT_EQ(options.set("comand_timeout", "1").status, Status::kInvalid);
 }
 
 // A variable for the time of a test.
@@ -345,9 +366,9 @@ TEST(OptionsTest, resolved_values_are_shown_but_no_secrets) {
   Options options;
   ASSERT_TRUE(options.set("password", "canary").ok());
   Settings settings;
-  ASSERT_TRUE(options.resolve("redis://u:canary@h/2?timeout=3s", settings).ok());
-  EXPECT_EQ(option_of(settings, "url"), "redis://u:***@h/2?timeout=3s");
-  EXPECT_EQ(option_of(settings, "timeout"), "3000ms");
+  ASSERT_TRUE(options.resolve("redis://u:canary@h/2?command_timeout=3s", settings).ok());
+  EXPECT_EQ(option_of(settings, "url"), "redis://u:***@h/2?command_timeout=3s");
+  EXPECT_EQ(option_of(settings, "command_timeout"), "3000ms");
   EXPECT_EQ(option_of(settings, "db"), "2");
   EXPECT_EQ(option_of(settings, "user"), "u");
   EXPECT_EQ(option_of(settings, "password"), "");

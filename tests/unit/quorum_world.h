@@ -23,7 +23,8 @@ class QuorumTest : public ::testing::Test, protected lock::Output {
   QuorumTest() : nodes_(kNodes), sent_(kNodes), is_dropped_(kNodes) {
     for (size_t i = 0; i < kNodes; i++) {
       nodes_[i].host = "node" + std::to_string(i);
-      nodes_[i].timeout = 5 * kSecond;  // renewals are answered some time after they were sent
+      // Renewals are answered some time after they were sent.
+      nodes_[i].command_timeout = 5 * kSecond;
     }
   }
 

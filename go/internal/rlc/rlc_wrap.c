@@ -420,6 +420,33 @@ void _wrap_acquire_options_free_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_g
 }
 
 
+intgo _wrap_acquire_options_set_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2, rl_error *_swig_go_3) {
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  rl_error *arg6 = (rl_error *) 0 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_acquire_options **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  
+  arg4 = _swig_go_2.p;
+  arg5 = (size_t)_swig_go_2.n;
+  
+  arg6 = *(rl_error **)&_swig_go_3; 
+  
+  result = (rl_status)rl_acquire_options_set(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
 intgo _wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, long long _swig_go_1) {
   rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
   int64_t arg2 ;
@@ -544,40 +571,6 @@ intgo _wrap_acquire_options_set_label_rlc_9ba605168e95a9a7(rl_acquire_options *_
 }
 
 
-intgo _wrap_acquire_options_set_format_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, intgo _swig_go_1) {
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  int32_t arg2 ;
-  rl_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(rl_acquire_options **)&_swig_go_0; 
-  arg2 = (int32_t)_swig_go_1; 
-  
-  result = (rl_status)rl_acquire_options_set_format(arg1,arg2);
-  _swig_go_result = result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_acquire_options_set_reentrant_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, _gostring_ _swig_go_1) {
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  char *arg2 = (char *) 0 ;
-  size_t arg3 ;
-  rl_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(rl_acquire_options **)&_swig_go_0; 
-  
-  arg2 = _swig_go_1.p;
-  arg3 = (size_t)_swig_go_1.n;
-  
-  
-  result = (rl_status)rl_acquire_options_set_reentrant(arg1,(char const *)arg2,arg3);
-  _swig_go_result = result; 
-  return _swig_go_result;
-}
-
-
 intgo _wrap_acquire_options_set_owner_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, _gostring_ _swig_go_1) {
   rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
   char *arg2 = (char *) 0 ;
@@ -592,6 +585,36 @@ intgo _wrap_acquire_options_set_owner_rlc_9ba605168e95a9a7(rl_acquire_options *_
   
   
   result = (rl_status)rl_acquire_options_set_owner(arg1,(char const *)arg2,arg3);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_acquire_options_set_reentrant_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, intgo _swig_go_1) {
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  int32_t arg2 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_acquire_options **)&_swig_go_0; 
+  arg2 = (int32_t)_swig_go_1; 
+  
+  result = (rl_status)rl_acquire_options_set_reentrant(arg1,arg2);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_acquire_options_set_format_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, intgo _swig_go_1) {
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  int32_t arg2 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_acquire_options **)&_swig_go_0; 
+  arg2 = (int32_t)_swig_go_1; 
+  
+  result = (rl_status)rl_acquire_options_set_format(arg1,arg2);
   _swig_go_result = result; 
   return _swig_go_result;
 }
@@ -698,6 +721,35 @@ long long _wrap_url_redact_rlc_9ba605168e95a9a7(_gostring_ _swig_go_0, _goslice_
   
   
   result = rl_url_redact((char const *)arg1,arg2,arg3,arg4);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+long long _wrap_nearest_word_rlc_9ba605168e95a9a7(_gostring_ _swig_go_0, _gostring_ _swig_go_1, _goslice_ _swig_go_2) {
+  char *arg1 = (char *) 0 ;
+  size_t arg2 ;
+  char *arg3 = (char *) 0 ;
+  size_t arg4 ;
+  char *arg5 = (char *) 0 ;
+  size_t arg6 ;
+  size_t result;
+  long long _swig_go_result;
+  
+  
+  arg1 = _swig_go_0.p;
+  arg2 = (size_t)_swig_go_0.n;
+  
+  
+  arg3 = _swig_go_1.p;
+  arg4 = (size_t)_swig_go_1.n;
+  
+  
+  arg5 = (char *)_swig_go_2.array;
+  arg6 = (size_t)_swig_go_2.len;
+  
+  
+  result = rl_nearest_word((char const *)arg1,arg2,(char const *)arg3,arg4,arg5,arg6);
   _swig_go_result = result; 
   return _swig_go_result;
 }

@@ -13,15 +13,8 @@ from ._aio_locks import AsyncLock, AsyncRLock, AsyncRWLock
 from ._convert import ANY_HOLDER, NO_LIMIT, Name, Seconds, check_fence, to_bytes, to_wait_ms
 from ._errors import error_of
 from ._info import LockInfo, read_info
-from ._options import (
-    Keywords,
-    LockKeywords,
-    RedlockKeywords,
-    RWFormat,
-    check_owner,
-    make_options,
-    make_redlock_options,
-)
+from ._option_table import Keywords, LockKeywords, RedlockKeywords
+from ._options import RWFormat, check_owner, make_options, make_redlock_options
 from ._pump import Start, pump_here
 from ._status import Status
 from ._wait import PENDING, H, Refusal, raise_unless_ok, refusal_of

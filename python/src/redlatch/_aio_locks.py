@@ -14,7 +14,8 @@ from ._convert import NO_LIMIT, Seconds, to_wait_ms
 from ._errors import AlreadyHeld, Error
 from ._holds import Hold, number_of
 from ._lock import LockBase
-from ._options import Keywords, LockKeywords, RWFormat
+from ._option_table import Keywords, LockKeywords
+from ._options import RWFormat
 from ._pump import Start
 from ._rlock import RLockBase
 from ._rwlock import RWLockBase, RWOwner, RWSideBase

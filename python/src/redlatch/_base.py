@@ -19,6 +19,7 @@ from ._errors import Error, error_of, new_error, raise_of
 from ._holds import new_number
 from ._lease import Lease
 from ._log import pass_on_log
+from ._options import Value, option_text
 from ._pump import Start as WatchedStart
 from ._status import Status
 from ._wait import SLICE_MS, H, Refusal, Start, finish, refusal_of
@@ -26,7 +27,7 @@ from ._wait import SLICE_MS, H, Refusal, Start, finish, refusal_of
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Option = Union[str, bytes, int, float, None]
+Option = Value
 T = TypeVar("T")
 
 _OK = int(Status.OK)
@@ -196,17 +197,6 @@ class Base(Generic[H]):
             handle = self._reopen(handle)
 
 
-def _option_text(name: str, value: Union[str, bytes, int, float]) -> bytes:
-    """As it stands in a URL. Numbers of seconds may be fractions, which a URL has not."""
-    if isinstance(value, bool):
-        return b"yes" if value else b"no"
-    if isinstance(value, float) and math.isfinite(value):
-        return f"{to_ms(value, name)}ms".encode()
-    if isinstance(value, (int, float)):
-        return str(value).encode()
-    return to_bytes(value, name)
-
-
 def options_of(options: dict[str, Option]) -> _core.ClientOptions:
     """Those that are not None."""
     made = _core.client_options_new()
@@ -215,7 +205,7 @@ def options_of(options: dict[str, Option]) -> _core.ClientOptions:
     for name, value in options.items():
         if value is not None:
             err = new_error()
-            _core.client_options_set(made, name.encode(), _option_text(name, value), err)
+            _core.client_options_set(made, name.encode(), option_text(name, value), err)
             raise_of(err)
     return made
 

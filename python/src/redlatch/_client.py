@@ -17,15 +17,8 @@ from ._info import LockInfo, read_info
 from ._lease import Lease
 from ._lock import Lock
 from ._log import pass_on_log
-from ._options import (
-    Keywords,
-    LockKeywords,
-    RedlockKeywords,
-    RWFormat,
-    check_owner,
-    make_options,
-    make_redlock_options,
-)
+from ._option_table import Keywords, LockKeywords, RedlockKeywords
+from ._options import RWFormat, check_owner, documented, make_options, make_redlock_options
 from ._rlock import RLock
 from ._rwlock import RWLock
 from ._status import Status
@@ -58,24 +51,14 @@ class Client(Base[_core.Client]):
 
     # ---- locks ----
 
+    @documented
     def lock(
         self, name: Name, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[LockKeywords]
     ) -> Lock:
         """The lock `name`, for `with` and in the shape of threading.Lock. Sends nothing.
 
-        ttl             seconds that the server keeps it without renewal (30)
-        timeout         seconds to wait for it, -1 or None for no limit; 0 is one try
-        renew           renew it in the background while it is held
-        max_hold        lose it after this many seconds, however often it was renewed
-        confirm         let the server confirm a lock that was handed over: one more round trip
-        max_local_handoffs  hand-offs in a row between callers of this client, before other clients
-                        have their turn (16)
-        yield_every     after how many grants it is left free for libraries that poll: 0 is never
-                        (16, once one of them was seen to hold it)
-        yield_for       .. for how many seconds (0.15)
-        label           a text that inspect() shows; not of readers and reentrant locks
-        format          "string"; "hash", as reentrant locks have it: to exclude these; "hash-rw",
-                        as rwlock() may have it
+        timeout             seconds to wait for it, -1 or None for no limit; 0 is one try
+        {acquire}
         """
         options = make_options(**keywords)
         return Lock(self, to_bytes(name, "name"), to_wait_ms(timeout), options)
@@ -107,8 +90,6 @@ class Client(Base[_core.Client]):
         The other keywords are those of lock(). Its key is of another type than a lock()'s: of one
         name there should be one kind, because to each the other one is busy.
         """
-        if "format" in keywords:
-            raise TypeError("a reentrant lock has one format: 'format' is not allowed here")
         named = None if owner is None else check_owner(owner)
         return RLock(self, to_bytes(name, "name"), to_wait_ms(timeout), named, keywords)
 
@@ -217,13 +198,15 @@ class Client(Base[_core.Client]):
         return self._inspect(name).is_free
 
 
+@documented
 def connect(url: Name, *, wait: Seconds = 0, **options: Option) -> Client:
     """A client of the server at `url`, which is reached before this returns.
 
     wait     seconds to keep trying when the server is not there; 0 is one attempt, -1 is no limit,
              and None leaves it to the first call
-    options  those of a URL, which they win over: namespace, user, password, password_file, db,
-             holder, client_name, connect_timeout, timeout, protocol, server
+    options  those of a URL, which they win over:
+
+        {client}
 
     Raises Invalid, Unavailable, Denied, Unsupported or ServerError.
     """

@@ -4,175 +4,102 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from difflib import get_close_matches
-from typing import Callable, Literal, Optional, TypedDict, Union
+from collections.abc import Mapping
+from typing import Any, Callable, Literal, Optional, TypeVar, Union
 
 from . import _core
-from ._convert import Name, shown, to_bytes, to_ms
-from ._errors import error_of, invalid
+from ._convert import Name, shown, to_bytes, to_ms, to_text
+from ._errors import error_of, new_error, raise_of
+from ._option_table import KINDS, MANUAL, Keywords, LockKeywords, RedlockKeywords
 from ._status import Status
 
-Format = Literal["string", "hash", "hash-rw"]
+Value = Union[str, bytes, int, float, None]
+T = TypeVar("T", bound=Callable[..., Any])
+
+# The formats of a read-write lock.
 RWFormat = Literal["string", "hash-rw"]
 
-_FORMATS = {
-    "string": _core.constant(b"RL_FORMAT_STRING", 0),
-    "hash": _core.constant(b"RL_FORMAT_HASH", 0),
-    "hash-rw": _core.constant(b"RL_FORMAT_HASH_RW", 0),
-}
-_INT32 = 2**31
+_OFF = {"DURATION": b"off", "SWITCH": b"no"}
 
 
-def _bound(name: str) -> int:
-    return _core.constant(f"RL_{name}".encode(), 0)
+def _names(known: Any) -> list[str]:
+    """Those of a TypedDict and of its bases."""
+    bases = getattr(known, "__orig_bases__", ())
+    return [*known.__annotations__, *(name for base in bases for name in _names_of_base(base))]
 
 
-def _set(setter: Callable[..., int], options: _core.AcquireOptions, value: object) -> bool:
-    status = setter(options, value)
-    if status == Status.E_NO_MEMORY:
-        raise error_of(status)
-    return status == Status.OK
+def _names_of_base(base: Any) -> list[str]:
+    return _names(base) if hasattr(base, "__total__") else []
 
 
-def _set_ms(
-    setter: Callable[..., int],
-    options: _core.AcquireOptions,
-    what: str,
-    value: Optional[float],
-    allowed: str,
-) -> None:
-    if value is not None and not _set(setter, options, to_ms(value, what)):
-        raise invalid(f"{what}={value!r}: allowed are {allowed} seconds")
+_OF_LOCK = frozenset(_names(LockKeywords))
+_OF_REDLOCK = frozenset(_names(RedlockKeywords))
 
 
-def _set_count(
-    setter: Callable[..., int],
-    options: _core.AcquireOptions,
-    what: str,
-    value: Optional[int],
-    allowed: str,
-) -> None:
-    if value is None:
-        return
-    if not isinstance(value, int):
-        raise TypeError(f"{what} is {type(value).__name__}: allowed are {allowed}")
-    if not -_INT32 <= value < _INT32 or not _set(setter, options, value):
-        raise invalid(f"{what}={value!r}: allowed are {allowed}")
+def documented(function: T) -> T:
+    """Put the manual of options.def in the place of {client}, {acquire}, .. of a docstring."""
+    for scope, manual in MANUAL.items():
+        function.__doc__ = (function.__doc__ or "").replace(f"{{{scope}}}", manual.strip())
+    return function
 
 
-def _set_text(
-    setter: Callable[..., int], options: _core.AcquireOptions, what: str, value: Name, allowed: str
-) -> None:
-    text = to_bytes(value, what)
-    if not _set(setter, options, text):
-        raise invalid(f"{what} of {len(text)} bytes: allowed are {allowed}")
+def option_text(name: str, value: Union[str, bytes, int, float]) -> bytes:
+    """As it is written in a URL. In Python a duration is a number of seconds."""
+    kind = KINDS.get(name, "TEXT")
+    if isinstance(value, bool) or (kind == "SWITCH" and value in (0, 1)):
+        return b"yes" if value else _OFF.get(kind, b"no")
+    if isinstance(value, (int, float)):
+        is_time = kind == "DURATION" and not math.isinf(value)
+        return f"{to_ms(value, name)}ms".encode() if is_time else str(value).encode()
+    return to_bytes(value, name)
 
 
-class RedlockKeywords(TypedDict, total=False):
-    """Of all that acquires. Client.lock() says what they do."""
-
-    ttl: Optional[float]
-    renew: bool
-    max_hold: Optional[float]
-    label: Optional[Name]
-
-
-class Keywords(RedlockKeywords, total=False):
-    """Of all that acquires from one server."""
-
-    confirm: bool
-    max_local_handoffs: Optional[int]
-    yield_every: Optional[int]
-    yield_for: Optional[float]
+def keyword_text(name: str, value: object) -> bytes:
+    """The value of a keyword, of the type that it has in Python."""
+    kind = KINDS[name]
+    if kind == "DURATION":
+        return f"{to_ms(value, name)}ms".encode()  # type: ignore[arg-type]
+    if kind in ("COUNT", "SWITCH"):
+        if not isinstance(value, int):
+            raise TypeError(f"{name} is {type(value).__name__}: allowed is a number")
+        return option_text(name, value)
+    return to_bytes(value, name)  # type: ignore[arg-type]
 
 
-class LockKeywords(Keywords, total=False):
-    """Of mutexes, and of what has its format."""
-
-    format: Format
-
-
-def _unexpected(keyword: str, known: type) -> TypeError:
+def _unexpected(keyword: str, known: frozenset[str]) -> TypeError:
     """In Python's words, about the function that the user called."""
     called, frame = "", sys._getframe(1)
     while frame and frame.f_globals.get("__name__", "").startswith("redlatch."):
         called, frame = frame.f_code.co_name, frame.f_back  # type: ignore[assignment]
-    names = ["timeout", *known.__annotations__]
-    for base in getattr(known, "__orig_bases__", ()):
-        names += getattr(base, "__annotations__", {})
-    near = get_close_matches(keyword, names, 1)
-    hint = f". Did you mean '{near[0]}'?" if near else ""
+    names = " ".join(["timeout", *sorted(known)]).encode()
+    near = to_text(_core.nearest_word(to_bytes(keyword, "keyword"), names))
+    hint = f". Did you mean '{near}'?" if near else ""
     return TypeError(f"{called}() got an unexpected keyword argument {shown(keyword)}{hint}")
 
 
-def make_options(
-    ttl: Optional[float] = None,
-    renew: bool = True,
-    max_hold: Optional[float] = None,
-    confirm: bool = False,
-    max_local_handoffs: Optional[int] = None,
-    yield_every: Optional[int] = None,
-    yield_for: Optional[float] = None,
-    label: Optional[Name] = None,
-    format: Format = "string",
-    **unknown: object,
-) -> Optional[_core.AcquireOptions]:
+def make_options(**keywords: Value) -> Optional[_core.AcquireOptions]:
     """None if all are the defaults."""
-    if unknown:
-        raise _unexpected(next(iter(unknown)), LockKeywords)
-    if ttl is None and max_hold is None and renew is True and confirm is False and label is None:
-        if max_local_handoffs is None and yield_every is None and yield_for is None:
-            if format == "string":
-                return None
-    made = new_options()
-    least, most = _bound("MIN_TTL_MS") / 1000, _bound("MAX_TTL_MS") // 1000
-    burst = f"0 to {_bound('MAX_LOCAL_HANDOFFS')}"
-    _set_ms(_core.acquire_options_set_ttl_ms, made, "ttl", ttl, f"{least} to {most}")
-    _set_ms(_core.acquire_options_set_max_hold_ms, made, "max_hold", max_hold, f"0 to {most}")
-    set_handoffs = _core.acquire_options_set_max_local_handoffs
-    _set_count(set_handoffs, made, "max_local_handoffs", max_local_handoffs, burst)
-    foreign = "0 (never) to 1000000"
-    _set_count(
-        _core.acquire_options_set_yield_every, made, "yield_every", yield_every, foreign
-    )
-    window = "0.001 to 60"
-    _set_ms(
-        _core.acquire_options_set_yield_ms, made, "yield_for", yield_for, window
-    )
-    _set_count(_core.acquire_options_set_renew, made, "renew", renew, "True and False")
-    _set_count(_core.acquire_options_set_confirm, made, "confirm", confirm, "True and False")
-    if label is not None:
-        most_bytes = f"at most {_bound('MAX_LABEL_BYTES')}"
-        _set_text(_core.acquire_options_set_label, made, "label", label, most_bytes)
-    check_format(format, *_FORMATS)
-    _core.acquire_options_set_format(made, _FORMATS[format])
-    return made
+    return _made(keywords, _OF_LOCK) if keywords else None
 
 
-def make_redlock_options(
-    ttl: Optional[float] = None,
-    renew: bool = True,
-    max_hold: Optional[float] = None,
-    label: Optional[Name] = None,
-    **unknown: object,
-) -> Optional[_core.AcquireOptions]:
+def make_redlock_options(**keywords: Value) -> Optional[_core.AcquireOptions]:
     """Those of a Redlock, which has no others."""
-    if unknown:
-        raise _unexpected(next(iter(unknown)), RedlockKeywords)
-    return make_options(ttl=ttl, renew=renew, max_hold=max_hold, label=label)
+    return _made(keywords, _OF_REDLOCK) if keywords else None
 
 
-def check_format(format: str, *allowed: str) -> None:
-    if format not in allowed:
-        named = ", ".join(f'"{one}"' for one in allowed)
-        raise invalid(f"format={shown(format)}: allowed are {named}")
-
-
-def new_options() -> _core.AcquireOptions:
+def _made(keywords: Mapping[str, Value], known: frozenset[str]) -> _core.AcquireOptions:
     made = _core.acquire_options_new()
     if made is None:
         raise error_of(Status.E_NO_MEMORY)
+    err = new_error()
+    for name, value in keywords.items():
+        if name not in known:
+            raise _unexpected(name, known)
+        if value is not None:
+            _core.acquire_options_set(made, name.encode(), keyword_text(name, value), err)
+            raise_of(err)
     return made
 
 
@@ -182,30 +109,28 @@ class OwnedOptions:
     Those of the last owner are kept: one who takes a lock again and again pays for them once.
     """
 
-    __slots__ = ("_setter", "_keywords", "_last")
+    __slots__ = ("_is_reentrant", "_keywords", "_last")
 
-    def __init__(self, setter: Callable[..., int], keywords: Union[Keywords, LockKeywords]) -> None:
-        self._setter = setter
+    def __init__(self, is_reentrant: bool, keywords: Union[Keywords, LockKeywords]) -> None:
+        self._is_reentrant = is_reentrant
         self._keywords = keywords
-        make_options(**keywords)  # What is wrong with them shows now.
+        make_options(**keywords)  # A mistake shows now.
         self._last: tuple[Optional[bytes], Optional[_core.AcquireOptions]] = (None, None)
 
     def of(self, owner: Optional[bytes]) -> Optional[_core.AcquireOptions]:
-        """None: of nobody."""
+        """Without an owner if it is None."""
         last, options = self._last
         if owner != last or options is None:
-            options = make_options(**self._keywords)
+            keywords: dict[str, Any] = {**self._keywords}
             if owner is not None:
-                options = options if options is not None else new_options()
-                if not _set(self._setter, options, owner):
-                    raise error_of(Status.E_INTERNAL)
+                keywords.update(owner=owner, reentrant=self._is_reentrant)
+            options = make_options(**keywords)
             # One step: threads share this object, and none of them changes what is in there.
             self._last = (owner, options)
         return options
 
 
 def check_owner(owner: Name) -> bytes:
-    """What was named as the owner."""
-    allowed = f"1 to {_bound('MAX_OWNER_BYTES')}"
-    _set_text(_core.acquire_options_set_owner, new_options(), "owner", owner, allowed)
+    """The owner that was named."""
+    make_options(owner=owner)
     return to_bytes(owner, "owner")

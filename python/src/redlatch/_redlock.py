@@ -15,7 +15,8 @@ from ._convert import NO_LIMIT, Name, Seconds, to_bytes, to_wait_ms
 from ._errors import invalid
 from ._lease import Lease
 from ._lock import Lock
-from ._options import RedlockKeywords, make_redlock_options
+from ._option_table import RedlockKeywords
+from ._options import documented, make_redlock_options
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -43,21 +44,16 @@ class Redlock(Base[_core.Redlock]):
 
     __slots__ = ()
 
+    @documented
     def __init__(self, urls: Iterable[Name], **options: Option) -> None:
-        """`urls` are an odd number of them, 1 to 15.
+        """`urls` are an odd number of them.
 
-        restart_guard  a node that started less than this many seconds ago has no vote, and no ttl
-                       may be longer (60); False for none. One value for all who use these nodes
-        durable        True: nodes forget nothing when they restart, so that no guard is needed
-        fenced         True: the fence of a lease rises, for one more round trip
-        node_timeout   how many seconds one node is waited for in a round ("auto": 5 % of the ttl,
-                       0.005 to 0.05)
-        min_validity   a grant that leaves fewer seconds than this is given back (0)
+        {quorum}
 
         The other options are those of connect(), and count for every node. Raises Invalid if a URL
         or an option is wrong, or the number of URLs is even.
         """
-        super().__init__(_FUNCTIONS, _joined(urls), options_of(_translated(options)))
+        super().__init__(_FUNCTIONS, _joined(urls), options_of(options))
 
     @classmethod
     def from_env(cls, **options: Option) -> Self:
@@ -67,7 +63,7 @@ class Redlock(Base[_core.Redlock]):
         the URLs nor `options` say.
         """
         made = cls.__new__(cls)
-        Base.__init__(made, _FUNCTIONS, b"", options_from_env(_translated(options)))
+        Base.__init__(made, _FUNCTIONS, b"", options_from_env(options))
         return made
 
     def connect(self, *, wait: Seconds = 0) -> None:
@@ -79,16 +75,14 @@ class Redlock(Base[_core.Redlock]):
         """
         self._connect(wait)
 
+    @documented
     def lock(
         self, name: Name, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[RedlockKeywords]
     ) -> Lock:
         """The lock `name`, for `with` and in the shape of threading.Lock. Sends nothing.
 
-        ttl       seconds that the nodes keep it without renewal (30)
         timeout   seconds to wait for it, -1 or None for no limit; 0 is one round
-        renew     renew it in the background while it is held
-        max_hold  lose it after this many seconds, however often it was renewed
-        label     a text that the nodes show
+        {redlock}
         """
         options = make_redlock_options(**keywords)
         return Lock(self, to_bytes(name, "name"), to_wait_ms(timeout), options)
@@ -117,13 +111,6 @@ class Redlock(Base[_core.Redlock]):
         return True  # As far as is known here: the nodes are not asked.
 
 
-def _translated(options: dict[str, Option]) -> dict[str, Option]:
-    """With the words of the C ABI."""
-    if options.get("restart_guard") is False:
-        return {**options, "restart_guard": "off"}
-    return options
-
-
 def _joined(urls: Iterable[Name]) -> bytes:
     """As the C ABI takes them."""
     if isinstance(urls, (str, bytes)):
@@ -133,5 +120,5 @@ def _joined(urls: Iterable[Name]) -> bytes:
         if text.split() != [text]:  # Which is not shown: it may hold a password.
             raise invalid(f"urls[{i}] is empty or has spaces: allowed is one URL")
     if not texts:
-        raise invalid("urls is empty: allowed are 1 to 15 URLs, an odd number")
+        raise invalid("urls is empty: allowed is an odd number of URLs")
     return b"\n".join(texts)

@@ -14,7 +14,8 @@ from ._errors import Error
 from ._holds import Hold, Holds, L, ThreadKey, owner_of, this_thread
 from ._lease import Lease
 from ._lock import NamedLock
-from ._options import Keywords, OwnedOptions
+from ._option_table import Keywords
+from ._options import OwnedOptions
 from ._status import Status
 from ._wait import Refusal
 
@@ -37,7 +38,7 @@ class RLockBase(NamedLock[L]):
     ) -> None:
         super().__init__(client, name, wait_ms)
         self._owner = owner
-        self._options = OwnedOptions(_core.acquire_options_set_reentrant, keywords)
+        self._options = OwnedOptions(True, keywords)
         self._holds: Holds[L] = Holds()
 
     def _leases(self) -> Iterator[L]:

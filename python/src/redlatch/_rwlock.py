@@ -6,15 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Optional, Union
+from typing import TYPE_CHECKING, Optional, Union, cast, get_args
 
 from . import _core
 from ._convert import NO_LIMIT, Seconds, shown, to_text, to_wait_ms
-from ._errors import AlreadyHeld
+from ._errors import AlreadyHeld, invalid
 from ._holds import Holds, L, new_number, owner_of, this_thread
 from ._lease import Lease
 from ._lock import NamedLock
-from ._options import Keywords, LockKeywords, OwnedOptions, RWFormat, check_format
+from ._option_table import Keywords, LockKeywords
+from ._options import OwnedOptions, RWFormat, make_options
 from ._status import Status
 from ._wait import Refusal, Start
 
@@ -51,7 +52,7 @@ class RWSideBase(NamedLock[L]):
     ) -> None:
         super().__init__(client, name, wait_ms)
         self._owner = owner
-        self._options = OwnedOptions(_core.acquire_options_set_owner, keywords)
+        self._options = OwnedOptions(False, keywords)
         self._holds: Holds[L] = Holds()
 
     def _leases(self) -> Iterator[L]:
@@ -121,7 +122,9 @@ class RWLockBase:
     def __init__(
         self, client: Client, name: bytes, owner: Optional[bytes], format: RWFormat
     ) -> None:
-        check_format(format, "string", "hash-rw")
+        make_options(format=format)  # A mistake shows now.
+        if format not in get_args(RWFormat):
+            raise invalid(f"option 'format' must be string or hash-rw here (got {shown(format)})")
         self._client = client
         self._name = name
         self._owner = RWOwner(owner)
@@ -139,11 +142,11 @@ class RWLockBase:
         return f"<{type(self).__name__} {shown(self.name)}>"
 
     def _with_format(self, keywords: Keywords) -> LockKeywords:
-        return {**keywords, "format": self._format}
+        return cast(LockKeywords, {**keywords, "format": self._format})
 
     def _options_of(self, keywords: Keywords) -> Optional[_core.AcquireOptions]:
         """The options of a lease without a block."""
-        options = OwnedOptions(_core.acquire_options_set_owner, self._with_format(keywords))
+        options = OwnedOptions(False, self._with_format(keywords))
         return options.of(self._owner.named)
 
 

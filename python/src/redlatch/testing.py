@@ -21,7 +21,7 @@ from ._convert import Name, shown
 from ._errors import new_error
 from ._info import LockInfo
 from ._lease import Lease
-from ._options import Format
+from ._option_table import Format
 
 __all__ = ["assert_free", "assert_locked", "expire", "steal"]
 

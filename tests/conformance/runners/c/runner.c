@@ -59,7 +59,7 @@ static rl_status set_owner(rl_acquire_options* options, const char* kind, const 
     text = own;
     length += (size_t)size;
   }
-  if (is(kind, "reentrant")) return rl_acquire_options_set_reentrant(options, text, length);
+  if (is(kind, "reentrant")) rl_acquire_options_set_reentrant(options, 1);
   return rl_acquire_options_set_owner(options, text, length);
 }
 

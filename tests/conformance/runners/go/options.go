@@ -44,7 +44,7 @@ func (l *lock) option(key, value string) (option redlatch.Option, isAllowed bool
 	case "label":
 		return redlatch.Label(value), true
 	case "format":
-		return redlatch.InFormat(formatOf(value, number)), true
+		return redlatch.InFormat(redlatch.Format(value)), true
 	case "owner":
 		if l.kind == "reentrant" {
 			return nil, true
@@ -62,16 +62,6 @@ func (l *lock) option(key, value string) (option redlatch.Option, isAllowed bool
 		return nil, number == 0
 	}
 	return nil, key == "id" || key == "kind" || key == "name"
-}
-
-func formatOf(name string, number int64) redlatch.Format {
-	switch name {
-	case "string":
-		return redlatch.FormatString
-	case "hash":
-		return redlatch.FormatHash
-	}
-	return redlatch.Format(number)
 }
 
 // checkOptions asks a client that was closed: it looks at them first.

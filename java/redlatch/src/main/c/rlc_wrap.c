@@ -475,6 +475,50 @@ SWIGEXPORT void JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1f
 }
 
 
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jbyteArray jarg4, jlong jarg6) {
+  jint jresult = 0 ;
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  rl_error *arg6 = (rl_error *) 0 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_acquire_options **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  
+  arg4 = NULL;
+  arg5 = 0;
+  if (jarg4) {
+    arg4 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg4, NULL);
+    if (!arg4) return 0;
+    arg5 = (size_t)(*jenv)->GetArrayLength(jenv, jarg4);
+  }
+  
+  arg6 = *(rl_error **)&jarg6; 
+  result = (rl_status)rl_acquire_options_set(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6);
+  jresult = (jint)result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  
+  if (jarg4) (*jenv)->ReleaseByteArrayElements(jenv, jarg4, (jbyte *)arg4, JNI_ABORT);
+  
+  return jresult;
+}
+
+
 SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1ttl_1ms(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
   jint jresult = 0 ;
   rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
@@ -615,50 +659,6 @@ SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1s
 }
 
 
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1format(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2) {
-  jint jresult = 0 ;
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  int32_t arg2 ;
-  rl_status result;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_acquire_options **)&jarg1; 
-  arg2 = (int32_t)jarg2; 
-  result = (rl_status)rl_acquire_options_set_format(arg1,arg2);
-  jresult = (jint)result; 
-  return jresult;
-}
-
-
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1reentrant(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2) {
-  jint jresult = 0 ;
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  char *arg2 = (char *) 0 ;
-  size_t arg3 ;
-  rl_status result;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_acquire_options **)&jarg1; 
-  
-  arg2 = NULL;
-  arg3 = 0;
-  if (jarg2) {
-    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
-    if (!arg2) return 0;
-    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
-  }
-  
-  result = (rl_status)rl_acquire_options_set_reentrant(arg1,(char const *)arg2,arg3);
-  jresult = (jint)result; 
-  
-  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
-  
-  return jresult;
-}
-
-
 SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1owner(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2) {
   jint jresult = 0 ;
   rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
@@ -683,6 +683,38 @@ SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1s
   
   if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
   
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1reentrant(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2) {
+  jint jresult = 0 ;
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  int32_t arg2 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_acquire_options **)&jarg1; 
+  arg2 = (int32_t)jarg2; 
+  result = (rl_status)rl_acquire_options_set_reentrant(arg1,arg2);
+  jresult = (jint)result; 
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1format(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2) {
+  jint jresult = 0 ;
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  int32_t arg2 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_acquire_options **)&jarg1; 
+  arg2 = (int32_t)jarg2; 
+  result = (rl_status)rl_acquire_options_set_format(arg1,arg2);
+  jresult = (jint)result; 
   return jresult;
 }
 
@@ -824,6 +856,56 @@ SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_url_1redact(JNIEnv
   
   
   (*jenv)->ReleaseByteArrayElements(jenv, jarg3, (jbyte *)arg3, 0);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_nearest_1word(JNIEnv *jenv, jclass jcls, jbyteArray jarg1, jbyteArray jarg3, jbyteArray jarg5) {
+  jlong jresult = 0 ;
+  char *arg1 = (char *) 0 ;
+  size_t arg2 ;
+  char *arg3 = (char *) 0 ;
+  size_t arg4 ;
+  char *arg5 = (char *) 0 ;
+  size_t arg6 ;
+  size_t result;
+  
+  (void)jenv;
+  (void)jcls;
+  
+  arg1 = NULL;
+  arg2 = 0;
+  if (jarg1) {
+    arg1 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg1, NULL);
+    if (!arg1) return 0;
+    arg2 = (size_t)(*jenv)->GetArrayLength(jenv, jarg1);
+  }
+  
+  
+  arg3 = NULL;
+  arg4 = 0;
+  if (jarg3) {
+    arg3 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg3, NULL);
+    if (!arg3) return 0;
+    arg4 = (size_t)(*jenv)->GetArrayLength(jenv, jarg3);
+  }
+  
+  
+  arg5 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg5, NULL);
+  if (!arg5) return 0;
+  arg6 = (size_t)(*jenv)->GetArrayLength(jenv, jarg5);
+  
+  result = rl_nearest_word((char const *)arg1,arg2,(char const *)arg3,arg4,arg5,arg6);
+  jresult = (jlong)result; 
+  
+  if (jarg1) (*jenv)->ReleaseByteArrayElements(jenv, jarg1, (jbyte *)arg1, JNI_ABORT);
+  
+  
+  if (jarg3) (*jenv)->ReleaseByteArrayElements(jenv, jarg3, (jbyte *)arg3, JNI_ABORT);
+  
+  
+  (*jenv)->ReleaseByteArrayElements(jenv, jarg5, (jbyte *)arg5, 0);
   
   return jresult;
 }

@@ -27,9 +27,8 @@ public final class ClientOptions {
   }
 
   /**
-   * An option by the name that it has in a URL: "timeout", "holder", "password_file". docs/url.md
-   * has them all; those that only a Redlock has are in docs/redlock.md. It is looked at when a
-   * client is made.
+   * An option by the name that it has in a URL: "command_timeout", "holder", "password_file".
+   * docs/options.md has them all. The library checks it when a client is made.
    */
   public ClientOptions with(String name, String value) {
     Map<String, String> all = new LinkedHashMap<>(values);
@@ -43,10 +42,8 @@ public final class ClientOptions {
   }
 
   /**
-   * Takes what the environment says for what neither the URL nor another option says: the server
-   * from REDLATCH_URL, else VALKEY_URL, else REDIS_URL, if the URL is empty; REDLATCH_NAMESPACE;
-   * and the password from the file REDLATCH_PASSWORD_FILE, else REDISCLI_AUTH. Nothing else here
-   * looks at the environment.
+   * Reads the variables of docs/options.md, for what neither the URL nor another option sets.
+   * Nothing else here reads the environment.
    */
   public ClientOptions fromEnv() {
     return new ClientOptions(values, true);

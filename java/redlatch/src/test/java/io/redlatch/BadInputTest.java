@@ -26,16 +26,15 @@ class BadInputTest {
     LockOptions options = LockOptions.DEFAULT;
     Map<String, LockOptions> wrong =
         Map.of(
-            "ttl(PT0.009S): allowed are 10 ms to 7 days", options.ttl(Duration.ofMillis(9)),
-            "ttl(PT-0.001S): allowed", options.ttl(Duration.ofMillis(-1)),
-            "ttl(PT169H): allowed", options.ttl(Duration.ofHours(169)),
-            "maxHold(PT-1S): allowed are 0 to 7 days", options.maxHold(Duration.ofSeconds(-1)),
-            "maxLocalHandoffs(32): allowed are 0 to 31", options.maxLocalHandoffs(32),
-            "yieldEvery(-1): allowed are 0 to 1000000", options.yieldEvery(-1),
-            "yieldFor(PT0S): allowed are 1 ms to a minute",
-                options.yieldFor(Duration.ZERO),
-            "label of 257 bytes: allowed are 0 to 256", options.label("x".repeat(257)),
-            "owner of 0 bytes: allowed are 1 to 256", options.owner(new byte[0]));
+            "option 'ttl' must be 10 ms to 7 days (got '9ms')", options.ttl(Duration.ofMillis(9)),
+            "option 'ttl' must be 10 ms to 7 days, such as", options.ttl(Duration.ofMillis(-1)),
+            "(got '608400000ms')", options.ttl(Duration.ofHours(169)),
+            "'max_hold' must be 0 or 1 ms to 7 days", options.maxHold(Duration.ofSeconds(-1)),
+            "'max_local_handoffs' must be 0 to 31 (got '32')", options.maxLocalHandoffs(32),
+            "option 'yield_every' must be 0 to 1000000", options.yieldEvery(-1),
+            "option 'yield_for' must be 1 ms to 1 minute", options.yieldFor(Duration.ZERO),
+            "'label' must be at most 256 bytes (got 257 bytes)", options.label("x".repeat(257)),
+            "option 'owner' must be 1 to 256 bytes (got 0 bytes)", options.owner(new byte[0]));
     try (Redlatch client = Redlatch.open("unix:///nowhere")) {
       wrong.forEach(
           (text, given) -> {
@@ -44,7 +43,7 @@ class BadInputTest {
             assertSays(text, assertThrows(RedlatchException.class, lock::acquireAsync));
           });
       NamedLock lock = client.reentrantLock("x", "");
-      assertSays("owner of 0 bytes", assertThrows(RedlatchException.class, lock::tryAcquire));
+      assertSays("must be 1 to 256 bytes", assertThrows(RedlatchException.class, lock::tryAcquire));
       lock = client.lock("");
       assertSays("acquire: ", assertThrows(RedlatchException.class, lock::tryAcquire));
     }
@@ -52,15 +51,16 @@ class BadInputTest {
 
   @Test
   void urlsAndOptionsOfAClient() {
-    for (String url : List.of("", "http://x", "redis://h?tiemout=1s", "\0")) {
+    for (String url : List.of("", "http://x", "redis://h?comand_timeout=1s", "\0")) {
       assertSays("open: ", assertThrows(RedlatchException.class, () -> Redlatch.open(url)));
     }
-    ClientOptions wrong = ClientOptions.DEFAULT.with("tiemout", "1s");
+    ClientOptions wrong = ClientOptions.DEFAULT.with("comand_timeout", "1s");
     assertSays(
-        "timeout", assertThrows(RedlatchException.class, () -> Redlatch.open("redis://h", wrong)));
-    ClientOptions much = ClientOptions.DEFAULT.with("timeout", "2h");
+        "command_timeout",
+        assertThrows(RedlatchException.class, () -> Redlatch.open("redis://h", wrong)));
+    ClientOptions much = ClientOptions.DEFAULT.with("command_timeout", "2h");
     assertSays(
-        "1h", assertThrows(RedlatchException.class, () -> Redlatch.open("redis://h", much)));
+        "1 hour", assertThrows(RedlatchException.class, () -> Redlatch.open("redis://h", much)));
   }
 
   @Test
@@ -103,7 +103,7 @@ class BadInputTest {
     assertNames("options", () -> Redlatch.open("redis://h", null));
     assertNames("urls", () -> Redlock.open(null, options));
     assertNames("a URL of the list", () -> Redlock.open(Arrays.asList("redis://a", null), options));
-    assertNames("value", () -> options.with("timeout", null));
+    assertNames("value", () -> options.with("command_timeout", null));
     try (Redlatch client = Redlatch.open("unix:///nowhere")) {
       assertNames("name", () -> client.lock((String) null));
       assertNames("name", () -> client.lock((byte[]) null));
@@ -155,7 +155,7 @@ class BadInputTest {
             "redis://h&password=canary",
             "redis://h;password=canary",
             "redis://h?db=1;password=canary",
-            "redis://h?timeout=2s,password=canary",
+            "redis://h?command_timeout=2s,password=canary",
             "redis://h#password=canary",
             "redis://:canary\uD83D@h",
             "canary")) {

@@ -36,8 +36,12 @@ class OperatingTest extends ServerTest {
   @Test
   void inspectShowsHoldersAndWaiters() throws Exception {
     Redlatch client =
-        client(ClientOptions.DEFAULT.namespace("app:").with("holder", "me").with("timeout", "3s"));
-    assertEquals("3000ms", client.option("timeout"));
+        client(
+            ClientOptions.DEFAULT
+                .namespace("app:")
+                .with("holder", "me")
+                .with("command_timeout", "3s"));
+    assertEquals("3000ms", client.option("command_timeout"));
     assertEquals("push", client.option("delivery"));
     LockInfo free = client.inspect("x");
     assertEquals(LockInfo.State.FREE, free.state());

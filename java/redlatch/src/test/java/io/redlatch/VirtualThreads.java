@@ -40,7 +40,7 @@ final class VirtualThreads {
 
   /** What has no answer is to wait for it, also when the machine is busy. */
   private static Redlatch connect(String url) {
-    ClientOptions options = ClientOptions.DEFAULT.with("timeout", "1m");
+    ClientOptions options = ClientOptions.DEFAULT.with("command_timeout", "1m");
     return Redlatch.connect(url, options, Duration.ZERO);
   }
 

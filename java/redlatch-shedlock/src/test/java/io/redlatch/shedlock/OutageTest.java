@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Test;
 class OutageTest extends NodesTest {
   @Override
   ClientOptions options() {
-    return ClientOptions.DEFAULT.with("timeout", "1s");
+    return ClientOptions.DEFAULT.with("command_timeout", "1s");
   }
 
   private SimpleLock lock(String name) {
@@ -55,7 +55,7 @@ class OutageTest extends NodesTest {
     int threads = ForkJoinPool.getCommonPoolParallelism();
     assertEquals(2, threads);
     Duration soon = Duration.ofMillis(500);
-    ClientOptions patient = ClientOptions.DEFAULT.with("timeout", "20s");
+    ClientOptions patient = ClientOptions.DEFAULT.with("command_timeout", "20s");
     try (Redlatch patientClient = Redlatch.connect(server.url(), patient, LONG)) {
       RedlatchLockProvider provider = new RedlatchLockProvider(patientClient);
       for (int i = 0; i < threads; i++) {

@@ -72,6 +72,10 @@ public class Rlc implements RlcConstants {
     RlcJNI.acquire_options_free(SWIGTYPE_p_rl_acquire_options.getCPtr(options));
   }
 
+  public static int acquire_options_set(SWIGTYPE_p_rl_acquire_options options, byte[] name, byte[] value, SWIGTYPE_p_rl_error err) {
+    return RlcJNI.acquire_options_set(SWIGTYPE_p_rl_acquire_options.getCPtr(options), name, value, SWIGTYPE_p_rl_error.getCPtr(err));
+  }
+
   public static int acquire_options_set_ttl_ms(SWIGTYPE_p_rl_acquire_options options, long ttl_ms) {
     return RlcJNI.acquire_options_set_ttl_ms(SWIGTYPE_p_rl_acquire_options.getCPtr(options), ttl_ms);
   }
@@ -96,24 +100,24 @@ public class Rlc implements RlcConstants {
     return RlcJNI.acquire_options_set_yield_every(SWIGTYPE_p_rl_acquire_options.getCPtr(options), grant_count);
   }
 
-  public static int acquire_options_set_yield_ms(SWIGTYPE_p_rl_acquire_options options, long window_ms) {
-    return RlcJNI.acquire_options_set_yield_ms(SWIGTYPE_p_rl_acquire_options.getCPtr(options), window_ms);
+  public static int acquire_options_set_yield_ms(SWIGTYPE_p_rl_acquire_options options, long yield_ms) {
+    return RlcJNI.acquire_options_set_yield_ms(SWIGTYPE_p_rl_acquire_options.getCPtr(options), yield_ms);
   }
 
   public static int acquire_options_set_label(SWIGTYPE_p_rl_acquire_options options, byte[] label) {
     return RlcJNI.acquire_options_set_label(SWIGTYPE_p_rl_acquire_options.getCPtr(options), label);
   }
 
-  public static int acquire_options_set_format(SWIGTYPE_p_rl_acquire_options options, int format) {
-    return RlcJNI.acquire_options_set_format(SWIGTYPE_p_rl_acquire_options.getCPtr(options), format);
-  }
-
-  public static int acquire_options_set_reentrant(SWIGTYPE_p_rl_acquire_options options, byte[] owner) {
-    return RlcJNI.acquire_options_set_reentrant(SWIGTYPE_p_rl_acquire_options.getCPtr(options), owner);
-  }
-
   public static int acquire_options_set_owner(SWIGTYPE_p_rl_acquire_options options, byte[] owner) {
     return RlcJNI.acquire_options_set_owner(SWIGTYPE_p_rl_acquire_options.getCPtr(options), owner);
+  }
+
+  public static int acquire_options_set_reentrant(SWIGTYPE_p_rl_acquire_options options, int is_on) {
+    return RlcJNI.acquire_options_set_reentrant(SWIGTYPE_p_rl_acquire_options.getCPtr(options), is_on);
+  }
+
+  public static int acquire_options_set_format(SWIGTYPE_p_rl_acquire_options options, int format) {
+    return RlcJNI.acquire_options_set_format(SWIGTYPE_p_rl_acquire_options.getCPtr(options), format);
   }
 
   public static SWIGTYPE_p_rl_client client_open(byte[] url, SWIGTYPE_p_rl_client_options options, SWIGTYPE_p_rl_error err) {
@@ -139,6 +143,10 @@ public class Rlc implements RlcConstants {
 
   public static long url_redact(byte[] url, byte[] buffer) {
     return RlcJNI.url_redact(url, buffer);
+  }
+
+  public static long nearest_word(byte[] word, byte[] words, byte[] buffer) {
+    return RlcJNI.nearest_word(word, words, buffer);
   }
 
   public static SWIGTYPE_p_rl_lease acquire(SWIGTYPE_p_rl_client client, byte[] name, long wait_ms, SWIGTYPE_p_rl_acquire_options options, SWIGTYPE_p_rl_error err) {

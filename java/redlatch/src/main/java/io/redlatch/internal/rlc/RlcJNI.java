@@ -29,6 +29,7 @@ public class RlcJNI {
   public final static native int client_options_set_from_env(long jarg1, long jarg2);
   public final static native long acquire_options_new();
   public final static native void acquire_options_free(long jarg1);
+  public final static native int acquire_options_set(long jarg1, byte[] jarg2, byte[] jarg4, long jarg6);
   public final static native int acquire_options_set_ttl_ms(long jarg1, long jarg2);
   public final static native int acquire_options_set_renew(long jarg1, int jarg2);
   public final static native int acquire_options_set_max_hold_ms(long jarg1, long jarg2);
@@ -37,15 +38,16 @@ public class RlcJNI {
   public final static native int acquire_options_set_yield_every(long jarg1, int jarg2);
   public final static native int acquire_options_set_yield_ms(long jarg1, long jarg2);
   public final static native int acquire_options_set_label(long jarg1, byte[] jarg2);
-  public final static native int acquire_options_set_format(long jarg1, int jarg2);
-  public final static native int acquire_options_set_reentrant(long jarg1, byte[] jarg2);
   public final static native int acquire_options_set_owner(long jarg1, byte[] jarg2);
+  public final static native int acquire_options_set_reentrant(long jarg1, int jarg2);
+  public final static native int acquire_options_set_format(long jarg1, int jarg2);
   public final static native long client_open(byte[] jarg1, long jarg3, long jarg4);
   public final static native int client_connect(long jarg1, long jarg2, long jarg3);
   public final static native void client_shutdown(long jarg1);
   public final static native void client_close(long jarg1);
   public final static native long client_option(long jarg1, byte[] jarg2, byte[] jarg4);
   public final static native long url_redact(byte[] jarg1, byte[] jarg3);
+  public final static native long nearest_word(byte[] jarg1, byte[] jarg3, byte[] jarg5);
   public final static native long acquire(long jarg1, byte[] jarg2, long jarg4, long jarg5, long jarg6);
   public final static native long rw_acquire_read(long jarg1, byte[] jarg2, long jarg4, long jarg5, long jarg6);
   public final static native long rw_acquire_write(long jarg1, byte[] jarg2, long jarg4, long jarg5, long jarg6);

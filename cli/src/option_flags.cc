@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+#include "option_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <type_traits>
+#include <utility>
+
+#include "duration.h"
+#include "exit_code.h"
+#include "handles.h"
+#include "text.h"
+
+namespace redlatch::cli {
+namespace {
+
+// A password does not belong on a command line. `run` decides the rest by itself.
+constexpr std::array<std::string_view, 4> kWithoutFlag = {"password", "label", "confirm",
+                                                          "reentrant"};
+// As redis-cli has them.
+constexpr std::array<std::pair<std::string_view, const char*>, 4> kSpellings = {
+    {{"tls_ca", "--cacert"}, {"tls_cert", "--cert"}, {"tls_key", "--key"}, {"tls_sni", "--sni"}}};
+
+std::string spelling_of(std::string_view name) {
+  for (const auto& [known, spelling] : kSpellings) {
+    if (known == name) return spelling;
+  }
+  std::string spelling = "--" + std::string(name);
+  std::replace(spelling.begin(), spelling.end(), '_', '-');
+  return spelling;
+}
+
+std::string type_of(std::string_view kind) {
+  if (kind == "DURATION") return "DUR";
+  if (kind == "COUNT") return "N";
+  if (kind == "CHOICE") return "WORD";
+  if (kind.starts_with("FILE") || kind == "PROGRAM" || kind == "PASSWORD_FILE") return "PATH";
+  return "TEXT";
+}
+
+// The library's durations have a unit and no fraction. A word is passed on as it is.
+std::string in_ms(const std::string& text) {
+  const auto ms = parse_duration_ms(text);
+  return ms ? std::to_string(*ms) + "ms" : text;
+}
+
+#define RL_LIMIT(NAME, type, constant, value, text) \
+  [[maybe_unused]] constexpr type constant = value;
+#include "../../core/config/options.def"
+
+// The default as it is typed; "" if there is none, or if the text says it.
+std::string number_default(std::string_view kind, std::int64_t initial, std::string_view words) {
+  if (kind == "DURATION" && initial > 0) {
+    return initial % 1000 == 0 ? std::to_string(initial / 1000) + "s"
+                               : std::to_string(initial) + "ms";
+  }
+  if (kind == "COUNT" && initial >= 0) return std::to_string(initial);
+  if (kind == "SWITCH") return initial == 1 ? "yes" : "";
+  return std::string(words.substr(0, words.find(' ')));
+}
+template <typename Initial>
+std::string default_of(std::string_view kind, Initial initial, std::string_view words) {
+  if constexpr (std::is_integral_v<Initial>) {
+    return number_default(kind, initial, words);
+  } else {
+    return initial;
+  }
+}
+
+std::string upper_first(std::string text) {
+  if (text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
+}  // namespace
+
+std::optional<std::string> OptionFlags::Flag::value() const {
+  if (is_switch && is_on) return text_of_switch;
+  return text && is_duration ? in_ms(*text) : text;
+}
+
+void OptionFlags::add(CLI::App& app, char scope, const char* name, std::string_view kind,
+                      const std::string& initial, const std::string& text, const char* group) {
+  if (std::count(kWithoutFlag.begin(), kWithoutFlag.end(), name) > 0) return;
+  Flag& flag = flags_.emplace_back();
+  flag.scope = scope;
+  flag.name = name;
+  flag.spelling = spelling_of(name);
+  flag.is_duration = kind == "DURATION";
+  flag.is_switch = kind == "SWITCH";
+  const std::string help = kind == "CHOICE" ? text : upper_first(text);
+  if (flag.is_switch) {
+    const bool is_default = initial == "yes";
+    flag.text_of_switch = is_default ? "no" : "yes";
+    if (is_default) flag.spelling = "--no-" + flag.spelling.substr(2);
+    app.add_flag(flag.spelling, flag.is_on, is_default ? "Do not: " + text : help)->group(group);
+  } else {
+    app.add_option(flag.spelling, flag.text, initial.empty() ? help : help + " (" + initial + ")")
+        ->type_name(type_of(kind))
+        ->group(group);
+  }
+}
+
+void OptionFlags::add_client_options(CLI::App& app) {
+#define RL_FLAG(scope, group, name, KIND, initial, words, text) \
+  add(app, scope, #name, #KIND, default_of(#KIND, initial, words), text, group);
+#define RL_CLIENT_OPTION(name, field, KIND, least, most, initial, words, since, text) \
+  RL_FLAG('C', "Of a client", name, KIND, initial, words, text)
+#define RL_TLS_OPTION(name, field, KIND, least, most, initial, words, since, text) \
+  RL_FLAG('T', "Of TLS (rediss://)", name, KIND, initial, words, text)
+#define RL_QUORUM_OPTION(name, field, KIND, least, most, initial, words, since, text) \
+  RL_FLAG('Q', "Of a quorum", name, KIND, initial, words, text)
+#include "../../core/config/options.def"
+}
+
+void OptionFlags::add_acquire_options(CLI::App& app){
+#define RL_ACQUIRE_OPTION(name, field, KIND, least, most, initial, words, since, text) \
+  RL_FLAG('A', "Of the lock", name, KIND, initial, words, text)
+#define RL_LOCK_OPTION(name, field, KIND, least, most, initial, words, since, text) \
+  RL_FLAG('L', "Of the lock", name, KIND, initial, words, text)
+#include "../../core/config/options.def"
+#undef RL_FLAG
+}
+
+std::optional<std::string> OptionFlags::value(std::string_view name) const {
+  for (const Flag& flag : flags_) {
+    if (flag.name == name) return flag.value();
+  }
+  return std::nullopt;
+}
+
+void OptionFlags::set(std::string_view name, const std::string& text) {
+  for (Flag& flag : flags_) {
+    if (flag.name == name) flag.text = text;
+  }
+}
+
+std::string OptionFlags::given(char scope) const {
+  for (const Flag& flag : flags_) {
+    if (flag.scope == scope && flag.value()) return flag.spelling;
+  }
+  return "";
+}
+
+void OptionFlags::apply(rl_acquire_options* options) const {
+  const ErrorHandle error(not_null(rl_error_new()));
+  for (const Flag& flag : flags_) {
+    const auto text = flag.value();
+    if (!text || rl_acquire_options_set(options, flag.name.data(), flag.name.size(), text->data(),
+                                        text->size(), error.get()) == RL_OK) {
+      continue;
+    }
+    const std::string prefix = "option '" + flag.name + "'";
+    std::string message = escaped(rl_error_message(error.get()));
+    if (message.starts_with(prefix)) message.erase(0, prefix.size());
+    // The value as it was typed, which the library has not seen.
+    const std::size_t got = message.rfind(" (got ");
+    if (flag.is_duration && got != std::string::npos) {
+      message.replace(got, std::string::npos, " (got " + in_quotes(*flag.text) + ")");
+    }
+    throw UsageError(flag.spelling + message);
+  }
+}
+
+rl_status OptionFlags::apply(rl_client_options* options, rl_error* error,
+                             std::string& refused) const {
+  for (const Flag& flag : flags_) {
+    const auto text = flag.value();
+    if (!text) continue;
+    refused = flag.name;
+    const rl_status status = rl_client_options_set(options, flag.name.data(), flag.name.size(),
+                                                   text->data(), text->size(), error);
+    if (status != RL_OK) return status;
+  }
+  return RL_OK;
+}
+
+}  // namespace redlatch::cli

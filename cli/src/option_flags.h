@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// The library's options as flags of the command: one for each row of options.def.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "redlatch/redlatch.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace redlatch::cli {
+
+class OptionFlags {
+ public:
+  // Of a client and of a quorum, or of an acquisition. Must outlive the parsing.
+  void add_client_options(CLI::App& app);
+  void add_acquire_options(CLI::App& app);
+
+  // As it was typed, or set.
+  [[nodiscard]] std::optional<std::string> value(std::string_view name) const;
+  void set(std::string_view name, const std::string& text);
+  // The first given flag that is for a quorum only, or on one server only; "" = none.
+  [[nodiscard]] std::string given_of_quorum() const { return given('Q'); }
+  [[nodiscard]] std::string given_of_one_server() const { return given('L'); }
+
+  // Set the given options by name. Throws UsageError with the library's message.
+  void apply(rl_acquire_options* options) const;
+  // The status of the library, whose message is in `error`; `refused` is the option.
+  rl_status apply(rl_client_options* options, rl_error* error, std::string& refused) const;
+
+ private:
+  struct Flag {
+    char scope = 0;  // C, T, Q, A or L: the first letter of the scope in options.def.
+    std::string name;
+    std::string spelling;
+    bool is_duration = false;
+    bool is_switch = false;
+    bool is_on = false;  // The switch was given.
+    std::string text_of_switch;
+    std::optional<std::string> text;
+
+    [[nodiscard]] std::optional<std::string> value() const;
+  };
+
+  void add(CLI::App& app, char scope, const char* name, std::string_view kind,
+           const std::string& initial, const std::string& text, const char* group);
+  [[nodiscard]] std::string given(char scope) const;
+
+  std::deque<Flag> flags_;  // CLI11 has pointers to them.
+};
+
+}  // namespace redlatch::cli

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "config/option_table.h"
+
+#include <algorithm>
+#include <array>
+#include <variant>
+#include <vector>
+
+#include "base/text.h"
+#include "config/option_values.h"
+#include "config/url.h"
+
+namespace redlatch::config {
+
+namespace {
+
+template <class Owner>
+struct Row {
+  Option option;
+  std::variant<std::string Owner::*, Nanos Owner::*, int Owner::*, bool Owner::*, uint8_t Owner::*>
+      field;
+};
+
+#define RL_ROW(Owner, scope, name, field, KIND, least, most, words) \
+  Row<Owner>{{Scope::scope, #name, Kind::k##KIND, least, most, words}, &Owner::field},
+
+constexpr auto kClientRows = std::to_array<Row<Settings>>({
+#define RL_CLIENT_OPTION(name, field, KIND, least, most, initial, words, ...) \
+  RL_ROW(Settings, kClient, name, field, KIND, least, most, words)
+#include "config/options.def"
+});
+constexpr auto kTlsRows = std::to_array<Row<TlsSettings>>({
+#define RL_TLS_OPTION(name, field, KIND, least, most, initial, words, ...) \
+  RL_ROW(TlsSettings, kTls, name, field, KIND, least, most, words)
+#include "config/options.def"
+});
+constexpr auto kQuorumRows = std::to_array<Row<QuorumSettings>>({
+#define RL_QUORUM_OPTION(name, field, KIND, least, most, initial, words, ...) \
+  RL_ROW(QuorumSettings, kQuorum, name, field, KIND, least, most, words)
+#include "config/options.def"
+});
+constexpr auto kAcquireRows = std::to_array<Row<AcquireSettings>>({
+#define RL_ACQUIRE_OPTION(name, field, KIND, least, most, initial, words, ...) \
+  RL_ROW(AcquireSettings, kAcquire, name, field, KIND, least, most, words)
+#define RL_LOCK_OPTION(name, field, KIND, least, most, initial, words, ...) \
+  RL_ROW(AcquireSettings, kLock, name, field, KIND, least, most, words)
+#include "config/options.def"
+});
+
+#undef RL_ROW
+
+template <class Rows>
+auto find_in(const Rows &rows, std::string_view name) {
+  const auto *row = std::find_if(rows.begin(), rows.end(),
+                                 [name](const auto &one) { return one.option.name == name; });
+  return row == rows.end() ? nullptr : row;
+}
+
+template <class Owner>
+Outcome set(const Row<Owner> &row, Owner &settings, std::string_view value) {
+  return std::visit([&](auto field) { return read_value(row.option, value, settings.*field); },
+                    row.field);
+}
+
+template <class Owner>
+std::string show(const Row<Owner> &row, const Owner &settings) {
+  return std::visit([&](auto field) { return shown_value(row.option, settings.*field); },
+                    row.field);
+}
+
+template <class Field>
+const Option &row_of(Field AcquireSettings::*field) {
+  const auto *row =
+      std::find_if(kAcquireRows.begin(), kAcquireRows.end(), [field](const auto &one) {
+        const auto *known = std::get_if<Field AcquireSettings::*>(&one.field);
+        return known != nullptr && *known == field;
+      });
+  return row->option;  // each field has one
+}
+
+Outcome not_number(const Option &option, int64_t number, std::string_view unit) {
+  auto outcome = must_be(option, allowed_of(option));
+  outcome.message += " (got " + std::to_string(number) + std::string(unit) + ")";
+  return outcome;
+}
+
+// The edit distance of two words; a swap of neighbours is one edit.
+size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); i++) d[i][0] = i;
+  for (size_t j = 0; j <= b.size(); j++) d[0][j] = j;
+  for (size_t i = 1; i <= a.size(); i++) {
+    for (size_t j = 1; j <= b.size(); j++) {
+      const size_t change = a[i - 1] == b[j - 1] ? 0 : 1;
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + change});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+template <class... Rows>
+std::vector<std::string_view> names_of(const Rows &...rows) {
+  std::vector<std::string_view> names;
+  const auto add = [&names](const auto &some) {
+    for (const auto &row : some) names.push_back(row.option.name);
+  };
+  (add(rows), ...);
+  return names;
+}
+
+}  // namespace
+
+const Option *find_option(std::string_view name) {
+  if (const auto *row = find_in(kClientRows, name)) return &row->option;
+  if (const auto *row = find_in(kTlsRows, name)) return &row->option;
+  if (const auto *row = find_in(kQuorumRows, name)) return &row->option;
+  const auto *row = find_in(kAcquireRows, name);
+  return row == nullptr ? nullptr : &row->option;
+}
+
+Outcome set_option(Settings &settings, std::string_view name, std::string_view value) {
+  if (const auto *row = find_in(kClientRows, name)) return set(*row, settings, value);
+  const auto *row = find_in(kTlsRows, name);
+  if (row == nullptr) return unknown_option(name);
+  settings.tls.is_asked_for = true;
+  return set(*row, settings.tls, value);
+}
+
+Outcome set_option(QuorumSettings &settings, std::string_view name, std::string_view value) {
+  const auto *row = find_in(kQuorumRows, name);
+  return row == nullptr ? unknown_option(name) : set(*row, settings, value);
+}
+
+Outcome set_option(AcquireSettings &settings, std::string_view name, std::string_view value) {
+  const auto *row = find_in(kAcquireRows, name);
+  if (row == nullptr) return unknown_option(name, true);
+  auto outcome = set(*row, settings, value);
+  if (!outcome.ok()) outcome.message += got(row->option, value);
+  return outcome;
+}
+
+Outcome set_number(AcquireSettings &settings, Nanos AcquireSettings::*field, int64_t ms) {
+  const Option &option = row_of(field);
+  const bool is_none = ms == 0 && !option.words.empty();
+  if (!is_none && (ms < option.least || ms > option.most)) return not_number(option, ms, " ms");
+  settings.*field = ms * kMs;
+  return {};
+}
+
+Outcome set_number(AcquireSettings &settings, int AcquireSettings::*field, int64_t count) {
+  const Option &option = row_of(field);
+  if (count < option.least || count > option.most) return not_number(option, count, "");
+  settings.*field = static_cast<int>(count);
+  return {};
+}
+
+Outcome set_number(AcquireSettings &settings, bool AcquireSettings::*field, int64_t is_on) {
+  const Option &option = row_of(field);
+  if (is_on != 0 && is_on != 1) {
+    return failure(Status::kInvalid, "option " + quoted(option.name) + " must be 0 or 1 (got " +
+                                         std::to_string(is_on) + ")");
+  }
+  settings.*field = is_on == 1;
+  return {};
+}
+
+Outcome set_number(AcquireSettings &settings, uint8_t AcquireSettings::*field, int64_t place) {
+  const Option &option = row_of(field);
+  if (place < option.least || place > option.most) return not_number(option, place, "");
+  settings.*field = static_cast<uint8_t>(place);
+  return {};
+}
+
+Outcome set_text(AcquireSettings &settings, std::string AcquireSettings::*field,
+                 std::string_view text) {
+  const Option &option = row_of(field);
+  auto outcome = read_value(option, text, settings.*field);
+  if (!outcome.ok()) outcome.message += got(option, text);
+  return outcome;
+}
+
+Outcome check_ttl(int64_t ttl_ms) {
+  AcquireSettings scratch;
+  auto outcome = set_number(scratch, &AcquireSettings::ttl, ttl_ms);
+  if (!outcome.ok()) outcome.message.replace(0, std::string_view("option 'ttl'").size(), "ttl");
+  return outcome;
+}
+
+Outcome settle(const AcquireSettings &settings, protocol::Format &format) {
+  using protocol::Format;
+  const auto named = static_cast<Format>(settings.format_number);
+  const bool is_open = settings.format_number == 0;
+  if (settings.is_reentrant && !is_open && named != Format::kHash) {
+    const Option &option = row_of(&AcquireSettings::format_number);
+    auto outcome = must_be(option, "auto or hash for a reentrant lock");
+    outcome.message += " (got " + shown_value(option, settings.format_number) + ")";
+    return outcome;
+  }
+  if (settings.is_reentrant && settings.owner.empty()) {
+    return failure(Status::kInvalid, "option 'owner' must be set for a reentrant lock");
+  }
+  if (named == Format::kHash && !settings.owner.empty() && !settings.is_reentrant) {
+    return failure(Status::kInvalid,
+                   "option 'reentrant' must be yes for an owner with the format hash");
+  }
+  format = is_open ? (settings.is_reentrant ? Format::kHash : Format::kString) : named;
+  if (format == Format::kHashRw && settings.ttl > kMaxHashRwTtlMs * kMs) {
+    Option option = row_of(&AcquireSettings::ttl);
+    option.most = kMaxHashRwTtlMs;
+    auto outcome = must_be(option, allowed_of(option) + " with the format hash-rw");
+    outcome.message += " (got " + std::to_string(settings.ttl / kMs) + " ms)";
+    return outcome;
+  }
+  return {};
+}
+
+std::string option_of(const Settings &settings, std::string_view name) {
+  if (name == "url") return settings.shown_url;
+  if (const auto *row = find_in(kClientRows, name)) return show(*row, settings);
+  const auto *row = find_in(kTlsRows, name);
+  return row == nullptr ? std::string() : show(*row, settings.tls);
+}
+
+std::string option_of(const QuorumSettings &settings, std::string_view name) {
+  const auto *row = find_in(kQuorumRows, name);
+  return row == nullptr ? std::string() : show(*row, settings);
+}
+
+std::string nearest(std::span<const std::string_view> known, std::string_view word) {
+  constexpr size_t kMaxDistance = 2;
+  constexpr size_t kMaxWord = 32;  // the distance costs the product of both lengths
+  if (word.size() > kMaxWord) return {};
+  std::string_view best;
+  size_t least = kMaxDistance + 1;
+  for (const std::string_view one : known) {
+    const size_t edits = distance(one, word);
+    if (edits < least && 2 * edits < one.size()) {
+      best = one;
+      least = edits;
+    }
+  }
+  return std::string(best);
+}
+
+std::string nearest_option(std::string_view name) {
+  return nearest(names_of(kClientRows, kTlsRows, kQuorumRows), name);
+}
+
+Outcome unknown_option(std::string_view name, bool is_of_acquisition) {
+  std::string text = "unknown option";
+  if (is_option_name(name)) text += " " + quoted(name);
+  const auto known = is_of_acquisition ? names_of(kAcquireRows) : names_of(kClientRows, kTlsRows);
+  const std::string near = is_of_acquisition ? nearest(known, name) : nearest_option(name);
+  const Option *other = find_option(name);
+  if (other != nullptr && other->is_of_acquisitions() != is_of_acquisition) {
+    text +=
+        is_of_acquisition ? ": it is an option of a client" : ": it is an option of an acquisition";
+    return failure(Status::kInvalid, text);
+  }
+  if (!near.empty()) return failure(Status::kInvalid, text + " (did you mean '" + near + "'?)");
+  for (const std::string_view one : known) {
+    text += (one == known.front() ? " (known are " : ", ") + std::string(one);
+  }
+  text += is_of_acquisition ? ")" : "; for those of a Redlock see docs/redlock.md)";
+  return failure(Status::kInvalid, text);
+}
+
+}  // namespace redlatch::config

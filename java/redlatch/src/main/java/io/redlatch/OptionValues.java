@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+package io.redlatch;
+
+import io.redlatch.internal.rlc.Rlc;
+import io.redlatch.internal.rlc.SWIGTYPE_p_rl_acquire_options;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import org.jspecify.annotations.Nullable;
+
+/** The options of an acquisition by name. The library checks the values when they are used. */
+abstract class OptionValues<Self> {
+  private record Value(byte[] name, byte[] text) {}
+
+  private final List<Value> values;
+
+  OptionValues() {
+    values = List.of();
+  }
+
+  OptionValues(OptionValues<Self> before, String name, byte[] value) {
+    List<Value> all = new ArrayList<>(before.values);
+    all.add(new Value(Text.bytes(name, "name"), value));
+    values = List.copyOf(all);
+  }
+
+  /** The same options with another one. */
+  abstract Self and(String name, byte[] value);
+
+  /** An option by its name, as in docs/options.md. */
+  public Self with(String name, String value) {
+    return and(Text.given(name, "name"), Text.bytes(value, name));
+  }
+
+  /** As with(name, text), of bytes of any values. */
+  public Self with(String name, byte[] value) {
+    return and(name, Text.copy(value, name));
+  }
+
+  Self with(String name, Duration value) {
+    return with(name, Text.ms(value) + "ms");
+  }
+
+  Self with(String name, int value) {
+    return with(name, Integer.toString(value));
+  }
+
+  Self with(String name, boolean isOn) {
+    return with(name, isOn ? "yes" : "no");
+  }
+
+  Self with(String name, Enum<?> value) {
+    return with(name, Text.given(value, name).name().toLowerCase(Locale.ROOT).replace('_', '-'));
+  }
+
+  /** For one call; freed by the caller. Null for all the defaults. */
+  @Nullable SWIGTYPE_p_rl_acquire_options make(byte @Nullable [] reentrantOwner) {
+    if (values.isEmpty() && reentrantOwner == null) {
+      return null;
+    }
+    SWIGTYPE_p_rl_acquire_options made = Rlc.acquire_options_new();
+    if (made == null) {
+      throw RedlatchException.of(Status.E_NO_MEMORY, "acquire", "", "");
+    }
+    for (Value value : values) {
+      Rlc.acquire_options_set(made, value.name, value.text, null); // the acquire has the mistake
+    }
+    if (reentrantOwner != null) {
+      Rlc.acquire_options_set_owner(made, reentrantOwner);
+      Rlc.acquire_options_set_reentrant(made, 1);
+    }
+    return made;
+  }
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Goal: each row of options.def is an option with its default, range and messages.
+// Method: all rows, and tables of values.
+#include "config/option_table.h"
+
+#include <gtest/gtest.h>
+
+#include "config/options.h"
+
+namespace redlatch::config {
+
+TEST(OptionTableTest, each_row_is_found_by_its_name) {
+  int count = 0;
+  for (const char *name : {
+#define RL_CLIENT_OPTION(name, ...) #name,
+#define RL_TLS_OPTION(name, ...) #name,
+#define RL_QUORUM_OPTION(name, ...) #name,
+#define RL_ACQUIRE_OPTION(name, ...) #name,
+#define RL_LOCK_OPTION(name, ...) #name,
+#include "config/options.def"
+       }) {
+    const Option *option = find_option(name);
+    ASSERT_NE(option, nullptr) << name;
+    EXPECT_EQ(option->name, name);
+    EXPECT_LE(option->least, option->most) << name;
+    count++;
+  }
+  EXPECT_GE(count, 32);
+  EXPECT_EQ(find_option("url"), nullptr);
+  EXPECT_EQ(find_option(""), nullptr);
+}
+
+TEST(OptionTableTest, defaults_are_those_of_the_rows) {
+  const Settings settings;
+  EXPECT_EQ(option_of(settings, "connect_timeout"), "2000ms");
+  EXPECT_EQ(option_of(settings, "command_timeout"), "2000ms");
+  EXPECT_EQ(option_of(settings, "protocol"), "3");
+  EXPECT_EQ(option_of(settings, "client_name"), "redlatch");
+  EXPECT_EQ(option_of(settings, "tls_verify"), "full");
+  const QuorumSettings quorum;
+  EXPECT_EQ(option_of(quorum, "restart_guard"), "60000ms");
+  EXPECT_EQ(option_of(quorum, "node_timeout"), "auto");
+  EXPECT_EQ(option_of(quorum, "min_validity"), "0");
+  EXPECT_EQ(option_of(quorum, "durable"), "no");
+  const AcquireSettings acquire;
+  EXPECT_EQ(acquire.ttl, kDefaultTtlMs * kMs);
+  EXPECT_EQ(acquire.yield_for, 150 * kMs);
+  EXPECT_EQ(acquire.max_local_handoffs, 16);
+  EXPECT_LT(acquire.yield_every, 0) << "the library chooses";
+  EXPECT_TRUE(acquire.is_renewed);
+}
+
+TEST(OptionTableTest, acquire_options_are_set_by_name) {
+  AcquireSettings settings;
+  ASSERT_TRUE(set_option(settings, "ttl", "7d").ok());
+  ASSERT_TRUE(set_option(settings, "renew", "no").ok());
+  ASSERT_TRUE(set_option(settings, "max_hold", "0").ok());
+  ASSERT_TRUE(set_option(settings, "max_hold", "0ms").ok());
+  ASSERT_TRUE(set_option(settings, "yield_for", "1m").ok());
+  ASSERT_TRUE(set_option(settings, "max_local_handoffs", "31").ok());
+  ASSERT_TRUE(set_option(settings, "format", "hash-rw").ok());
+  ASSERT_TRUE(set_option(settings, "owner", "o").ok());
+  EXPECT_EQ(settings.ttl, kMaxTtlMs * kMs);
+  EXPECT_FALSE(settings.is_renewed);
+  EXPECT_EQ(settings.max_hold, 0);
+  EXPECT_EQ(settings.yield_for, 60'000 * kMs);
+  EXPECT_EQ(settings.max_local_handoffs, 31);
+  EXPECT_EQ(settings.format_number, 3);
+  EXPECT_EQ(settings.owner, "o");
+}
+
+TEST(OptionTableTest, messages_say_what_is_allowed_and_what_was_given) {
+  struct Row {
+    const char *name;
+    std::string value;
+    const char *says;
+  };
+  const std::string long_text(257, 'x');
+  for (const Row &row : {
+           Row{"ttl", "5ms", "option 'ttl' must be 10 ms to 7 days (got '5ms')"},
+           Row{"ttl", "8d", "option 'ttl' must be 10 ms to 7 days (got '8d')"},
+           Row{"ttl", "99999999999999999999d",
+               "must be 10 ms to 7 days (got '99999999999999999999d')"},
+           Row{"ttl", "500",
+               "option 'ttl' must be a duration with a unit, such as 500ms or 500s (got '500')"},
+           Row{"ttl", "", "option 'ttl' must be 10 ms to 7 days, such as 500ms"},
+           Row{"ttl", "-5ms", "such as 500ms, 2s or 1m (got '-5ms')"},
+           Row{"ttl", "1.5s", "(got '1.5s')"},
+           Row{"max_hold", "8d", "option 'max_hold' must be 0 or 1 ms to 7 days (got '8d')"},
+           Row{"renew", "maybe", "option 'renew' must be yes or no (got 'maybe')"},
+           Row{"max_local_handoffs", "32", "must be 0 to 31 (got '32')"},
+           Row{"yield_every", "-1", "must be 0 to 1000000 (got '-1')"},
+           Row{"format", "list", "must be auto, string, hash or hash-rw (got 'list')"},
+           Row{"label", long_text, "option 'label' must be at most 256 bytes (got 257 bytes)"},
+           Row{"owner", "", "option 'owner' must be 1 to 256 bytes (got 0 bytes)"},
+           Row{"lease", "5s", "unknown option 'lease' (known are ttl, renew"},
+           Row{"max_hodl", "5s", "unknown option 'max_hodl' (did you mean 'max_hold'?)"},
+           Row{"db", "1", "unknown option 'db': it is an option of a client"},
+       }) {
+    AcquireSettings settings;
+    const auto outcome = set_option(settings, row.name, row.value);
+    EXPECT_EQ(outcome.status, Status::kInvalid) << row.name << "=" << row.value;
+    EXPECT_NE(outcome.message.find(row.says), std::string::npos) << outcome.message;
+  }
+}
+
+TEST(OptionTableTest, typed_values_have_the_same_ranges) {
+  AcquireSettings settings;
+  EXPECT_TRUE(set_number(settings, &AcquireSettings::ttl, 10).ok());
+  EXPECT_EQ(set_number(settings, &AcquireSettings::ttl, 9).message,
+            "option 'ttl' must be 10 ms to 7 days (got 9 ms)");
+  EXPECT_FALSE(set_number(settings, &AcquireSettings::ttl, INT64_MAX).ok());
+  EXPECT_EQ(settings.ttl, 10 * kMs) << "a mistake changes nothing";
+  EXPECT_TRUE(set_number(settings, &AcquireSettings::max_hold, 0).ok());
+  EXPECT_FALSE(set_number(settings, &AcquireSettings::max_hold, -1).ok());
+  EXPECT_EQ(set_number(settings, &AcquireSettings::is_renewed, 2).message,
+            "option 'renew' must be 0 or 1 (got 2)");
+  EXPECT_EQ(set_number(settings, &AcquireSettings::yield_every, -1).message,
+            "option 'yield_every' must be 0 to 1000000 (got -1)");
+  EXPECT_EQ(check_ttl(5).message, "ttl must be 10 ms to 7 days (got 5 ms)");
+}
+
+TEST(OptionTableTest, the_format_follows_from_the_other_options_in_any_order) {
+  using protocol::Format;
+  const auto settled = [](uint8_t format, bool is_reentrant, const char *owner, Format &result) {
+    AcquireSettings settings;
+    settings.format_number = format;
+    settings.is_reentrant = is_reentrant;
+    settings.owner = owner;
+    return settle(settings, result).message;
+  };
+  Format format{};
+  EXPECT_EQ(settled(0, false, "", format), "");
+  EXPECT_EQ(format, Format::kString);
+  EXPECT_EQ(settled(0, true, "o", format), "");
+  EXPECT_EQ(format, Format::kHash);
+  EXPECT_EQ(settled(2, true, "o", format), "");
+  EXPECT_EQ(settled(1, true, "o", format),
+            "option 'format' must be auto or hash for a reentrant lock (got string)");
+  EXPECT_EQ(settled(3, true, "o", format),
+            "option 'format' must be auto or hash for a reentrant lock (got hash-rw)");
+  EXPECT_EQ(settled(0, true, "", format), "option 'owner' must be set for a reentrant lock");
+  EXPECT_EQ(settled(2, false, "o", format),
+            "option 'reentrant' must be yes for an owner with the format hash");
+  EXPECT_EQ(settled(2, false, "", format), "");
+  EXPECT_EQ(format, Format::kHash);
+  AcquireSettings settings;
+  settings.format_number = 3;
+  settings.ttl = 30'001 * kMs;
+  EXPECT_EQ(settle(settings, format).message,
+            "option 'ttl' must be 10 ms to 30 s with the format hash-rw (got 30001 ms)");
+}
+
+TEST(OptionTableTest, secrets_are_in_no_message_and_cannot_be_read) {
+  for (const char *name : {"user", "password", "password_file"}) {
+    const Option *option = find_option(name);
+    ASSERT_NE(option, nullptr);
+    EXPECT_EQ(got(*option, "canary"), "") << name;
+    EXPECT_FALSE(is_shown_value(*option, "canary")) << name;
+  }
+  Settings settings;
+  settings.password = "canary";
+  EXPECT_EQ(option_of(settings, "password"), "");
+  EXPECT_EQ(option_of(settings, "password_file"), "");
+}
+
+}  // namespace redlatch::config
