@@ -22,7 +22,7 @@ struct rl_info {
   int32_t state() const {
     if (data.type == "none") return RL_STATE_FREE;
     if (data.type != "string" && data.value.empty()) return RL_STATE_NO_LOCK;
-    if (protocol::is_held_by_client(data)) return RL_STATE_HELD;
+    if (runtime::is_held_by_client(data)) return RL_STATE_HELD;
     const bool has_expired_readers = data.value == runtime::kShared && !is_shared();
     return has_expired_readers ? RL_STATE_FREE : RL_STATE_FOREIGN;
   }
@@ -197,7 +197,7 @@ auto force_any(const char *name, size_t name_len) {
 
 struct rl_list {
   std::shared_ptr<runtime::Runtime> runtime;
-  std::shared_ptr<lock::Listing> listing;
+  std::shared_ptr<runtime::Listing> listing;
   std::shared_ptr<Request> step;  // the latest
   std::unique_ptr<rl_info> row;   // made before the step starts, and filled when it is asked for
   bool is_filled = false;
@@ -273,7 +273,7 @@ rl_list *rl_list_open(rl_client *client, const char *pattern, size_t pattern_len
     }
     auto list = std::make_unique<rl_list>();
     list->runtime = client->runtime;
-    list->listing = std::make_shared<lock::Listing>();
+    list->listing = std::make_shared<runtime::Listing>();
     list->listing->pattern =
         runtime::key_pattern(client->runtime->settings(), text_of(pattern, pattern_len));
     answer(err, Status::kOk);

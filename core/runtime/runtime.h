@@ -48,7 +48,9 @@ namespace redlatch::runtime {
 
 // Names of core/lock, core/protocol and core/embedded for the users of this folder.
 using lock::AcquireOptions;
+using lock::Listing;
 using protocol::Format;
+using protocol::is_held_by_client;
 using protocol::kShared;
 using protocol::kTokenSize;
 using protocol::Mode;

@@ -164,7 +164,7 @@ static void an_attach_is_started(void) {
   CHECK_INT(RL_E_INVALID, ended(attach(client, "attached", token, fence, options)));
   rl_acquire_options_free(options);
   options = rl_acquire_options_new();
-  CHECK_INT(RL_OK, rl_acquire_options_set_lease_ms(options, 3600000));
+  CHECK_INT(RL_OK, rl_acquire_options_set_ttl_ms(options, 3600000));
   request = attach(client, "attached", token, fence, options);
   rl_acquire_options_free(options);
   CHECK_INT(RL_OK, watched(request));

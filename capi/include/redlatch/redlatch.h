@@ -608,17 +608,17 @@ RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t 
 /**
  * Take over a lease that was detached, here or in another process.
  *
- * Uses up the mark of rl_lease_detach() and extends the lease to the ttl of `options`, never to less
- * than the rest of its ttl. For RL_FORMAT_STRING, to read or to write. Each rl_lease_detach() allows
- * one attach. The new holder may detach the lease again.
+ * Uses up the mark of rl_lease_detach() and extends the lease to the ttl of `options`, never to
+ * less than the rest of its ttl. For RL_FORMAT_STRING, to read or to write. Each rl_lease_detach()
+ * allows one attach. The new holder may detach the lease again.
  *
  * @param token    as rl_lease_detach() gave it: 32 bytes.
  * @param fence    rl_lease_fence() of the detached lease, which travels beside the token; 0 if it is
  *                 not known; at most 2^53 - 1. The new lease shows this number, and the server is
  *                 not asked about it.
  * @param options  NULL = defaults. ttl, renew, max_hold (from the attach on) and label count.
- *                 Options about the wait mean nothing here. A format other than RL_FORMAT_STRING, an
- *                 owner or reentrancy is RL_E_INVALID.
+ *                 Options about the wait mean nothing here. A format other than RL_FORMAT_STRING,
+ *                 an owner or reentrancy is RL_E_INVALID.
  * @return the lease, freed by rl_lease_free(); or NULL:
  *         RL_E_NOT_HELD         that token does not hold the lock, was not detached, or was
  *                               attached before.
@@ -636,8 +636,8 @@ RL_API rl_lease *rl_lease_attach(rl_client *client, const char *name, size_t nam
  * Start what rl_lease_attach() does, without waiting. Otherwise as rl_acquire_start().
  *
  * Cancelled after it was sent, or freed before its lease was taken: the lease is detached again in
- * the background, so that another attach can take it over. If no answer comes, it ends with its ttl.
- * Since: 0.1.
+ * the background, so that another attach can take it over. If no answer comes, it ends with its
+ * ttl. Since: 0.1.
  */
 RL_API rl_request *rl_lease_attach_start(rl_client *client, const char *name, size_t name_len,
                                          const char *token, size_t token_len, int64_t fence,
@@ -901,8 +901,8 @@ RL_API int64_t rl_lease_remaining_ms(const rl_lease *lease);
 /**
  * Return the fence: it rises with every change of the owner of this name. Pass it to what you write
  * to, and let that refuse a lower one. Below 2^53. Readers may share one: it is not below those of
- * the writers before them, and below those of all writers after them. An attached lease has the number
- * that was passed to rl_lease_attach(). 0 for NULL. Blocks: never. Since: 0.1.
+ * the writers before them, and below those of all writers after them. An attached lease has the
+ * number that was passed to rl_lease_attach(). 0 for NULL. Blocks: never. Since: 0.1.
  */
 RL_API int64_t rl_lease_fence(const rl_lease *lease);
 

@@ -26,8 +26,9 @@
  *     redlatch.h has. A moved-from object may be destroyed and assigned to, nothing else.
  *  3. Threads and fork are as redlatch.h says: client, lease and mutex may be used by any thread at
  *     the same time, options by one that changes them or by many that only read.
- *  4. Durations are of std::chrono, in milliseconds. A call that waits says for how long: a duration,
- *     or redlatch::forever for no limit. No call waits by default; try_acquire() does not wait.
+ *  4. Durations are of std::chrono, in milliseconds. A call that waits says for how long: a
+ *     duration, or redlatch::forever for no limit. No call waits by default; try_acquire() does not
+ *     wait.
  *  5. Destructors never throw: a lease that is still held is released in the background.
  */
 #ifndef REDLATCH_HPP
@@ -501,8 +502,8 @@ class client {
   }
 
   /**
-   * Take over a detached lease, as rl_lease_attach() does. `fence` is lease::fence() of the detached
-   * one. @throws error RL_E_NOT_HELD, ..
+   * Take over a detached lease, as rl_lease_attach() does. `fence` is lease::fence() of the
+   * detached one. @throws error RL_E_NOT_HELD, ..
    */
   [[nodiscard]] redlatch::lease attach(std::string_view name, std::string_view token,
                                        int64_t fence = 0) {
