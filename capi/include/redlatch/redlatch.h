@@ -613,9 +613,9 @@ RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t 
  * allows one attach. The new holder may detach the lease again.
  *
  * @param token    as rl_lease_detach() gave it: 32 bytes.
- * @param fence    rl_lease_fence() of the detached lease, which travels beside the token; 0 if it is
- *                 not known; at most 2^53 - 1. The new lease shows this number, and the server is
- *                 not asked about it.
+ * @param fence    rl_lease_fence() of the detached lease, which travels beside the token; 0 if it
+ *                 is not known; at most 2^53 - 1. The new lease shows this number, and the server
+ *                 is not asked about it.
  * @param options  NULL = defaults. ttl, renew, max_hold (from the attach on) and label count.
  *                 Options about the wait mean nothing here. A format other than RL_FORMAT_STRING,
  *                 an owner or reentrancy is RL_E_INVALID.
