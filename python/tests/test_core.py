@@ -61,7 +61,7 @@ def test_every_function_is_used_or_has_a_reason() -> None:
 def test_missing_function_is_found() -> None:
     assert differences(HEADER + "\nRL_API int rl_new(void);\n", GLUE) == {"rl_new"}
     assert differences(HEADER, GLUE + "\nrl_acquire();\n") == {"rl_acquire"}
-    assert differences(HEADER, GLUE.replace("rl_inspect", "rl_look")) == {"rl_inspect"}
+    assert differences(HEADER, GLUE.replace("rl_info_count", "rl_look")) == {"rl_info_count"}
 
 
 # ---- the stub ------------------------------------------------------------------------------------
