@@ -134,6 +134,14 @@ size_t copy_out(std::string_view text, char *buffer, size_t buffer_size) {
   return text.size();
 }
 
+// The first mistake of a setter is told by the call that uses the options.
+static Outcome take_options(Request &request, const rl_acquire_options *options) {
+  if (options == nullptr) return {};
+  if (!options->mistake.ok()) return options->mistake;
+  request.options = options->options;
+  return config::settle(request.options, request.options.format);
+}
+
 Outcome fill_acquire(Request &request, const char *name, size_t name_len, int64_t wait_ms,
                      const rl_acquire_options *options) {
   if (auto outcome = runtime::check_name(text_of(name, name_len)); !outcome.ok()) return outcome;
@@ -141,10 +149,7 @@ Outcome fill_acquire(Request &request, const char *name, size_t name_len, int64_
   request.name = text_of(name, name_len);
   request.wait_ms = wait_ms;
   request.lease = std::make_shared<Lease>();
-  if (options == nullptr) return {};
-  if (!options->mistake.ok()) return options->mistake;
-  request.options = options->options;
-  return config::settle(request.options, request.options.format);
+  return take_options(request, options);
 }
 
 Outcome fill_rw(Request &request, runtime::Mode mode, const char *name, size_t name_len,
@@ -165,11 +170,13 @@ Outcome fill_attach(Request &request, std::string_view name, std::string_view to
     return failure(Status::kInvalid, "fence must be 0 to " + std::to_string(kMaxFence) + " (got " +
                                          std::to_string(fence) + ")");
   }
-  if (options != nullptr) request.options = options->options;
-  if (request.options.format != runtime::Format::kString || !request.options.owner.empty()) {
+  if (auto outcome = take_options(request, options); !outcome.ok()) return outcome;
+  if (request.options.format != runtime::Format::kString) {
     return failure(Status::kInvalid,
-                   "options of an attach must be ttl, renew, max_hold and label (got a format, an "
-                   "owner or reentrancy)");
+                   "option 'format' must be string for an attach, which is not reentrant");
+  }
+  if (!request.options.owner.empty()) {
+    return failure(Status::kInvalid, "option 'owner' must not be set for an attach");
   }
   request.name = name;
   request.arguments->token = token;
@@ -248,8 +255,6 @@ rl_status rl_error_status(const rl_error *err) {
   return err == nullptr ? static_cast<rl_status>(RL_E_INVALID) : err->status;
 }
 
-const char *rl_error_message(const rl_error *err) {
-  return err == nullptr ? "" : err->message();
-}
+const char *rl_error_message(const rl_error *err) { return err == nullptr ? "" : err->message(); }
 
 }  // extern "C"

@@ -164,6 +164,13 @@ static void an_attach_is_started(void) {
   CHECK_INT(RL_E_INVALID, ended(attach(client, "attached", token, fence, options)));
   rl_acquire_options_free(options);
   options = rl_acquire_options_new();
+  CHECK_INT(RL_E_INVALID, rl_acquire_options_set_ttl_ms(options, 5));
+  request = attach(client, "attached", token, fence, options);
+  CHECK_INT(RL_E_INVALID, rl_request_status(request));
+  CHECK_HAS("ttl", rl_request_message(request));
+  rl_request_free(request);
+  rl_acquire_options_free(options);
+  options = rl_acquire_options_new();
   CHECK_INT(RL_OK, rl_acquire_options_set_ttl_ms(options, 3600000));
   request = attach(client, "attached", token, fence, options);
   rl_acquire_options_free(options);
