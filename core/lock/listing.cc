@@ -51,7 +51,7 @@ void LockClient::on_list_reply(const std::shared_ptr<Request> &request, Nanos no
   if (request->name.empty() && listing.is_last_step) {
     return finish_immediate(*request, Status::kEnd);
   }
-  timers_.set(*request, after(now, settings_.timeout));
+  timers_.set(*request, after(now, settings_.command_timeout));
   send_request(request, now);
 }
 

@@ -373,7 +373,7 @@ def do_wait_lost(lock: Lock, values: Values) -> Answer:
     return Status.OK, {"state": "LOST" if is_lost else state_of(lease)}
 
 
-def state_of(lease: redlatch.LeaseBase) -> str:
+def state_of(lease: redlatch.Lease | redlatch.AsyncLease) -> str:
     return "HELD" if lease.held else repr(lease).split()[2].upper()
 
 
