@@ -52,6 +52,8 @@ const (
 	ErrNoMemory Status = -14
 	// ErrInternal: a bug in redlatch: please report it with the message.
 	ErrInternal Status = -15
+	// ErrWrongType: the key of the lock has a type that no lock has.
+	ErrWrongType Status = -16
 )
 
 var statusNames = map[Status]string{
@@ -78,4 +80,5 @@ var statusNames = map[Status]string{
 	ErrForked:         "E_FORKED",
 	ErrNoMemory:       "E_NO_MEMORY",
 	ErrInternal:       "E_INTERNAL",
+	ErrWrongType:      "E_WRONG_TYPE",
 }

@@ -52,6 +52,7 @@ ADVICE = {
     "E_FORKED": "Open a client in the child; free the parent's handles there.",
     "E_NO_MEMORY": "Free something. What was held is still held.",
     "E_INTERNAL": "Report it, with the message.",
+    "E_WRONG_TYPE": "Use another name or namespace: the key holds data, and no wait ends that.",
 }
 
 HEAD = """\

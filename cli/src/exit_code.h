@@ -22,7 +22,7 @@ enum ExitCode : int {
   kExitSystem = 71,       // The system has no memory, thread, process or descriptor left.
   kExitNotAcquired = 75,  // Busy, or the wait was used up.
   kExitDenied = 77,       // User, password or rights.
-  kExitConfig = 78,       // An unsuitable server or file.
+  kExitConfig = 78,       // An unsuitable server, file or key.
   kExitLost = 79,         // The lock was lost while the command ran.
   kExitNotExecutable = 126,
   kExitNotFound = 127,
@@ -64,6 +64,7 @@ inline int exit_code_of(rl_status status) {
     case RL_E_DENIED:
       return kExitDenied;
     case RL_E_UNSUPPORTED:
+    case RL_E_WRONG_TYPE:
       return kExitConfig;
     case RL_E_INVALID:
       return kExitUsage;

@@ -38,6 +38,7 @@ enum class Status : int32_t {
   kForked = -13,
   kNoMemory = -14,
   kInternal = -15,
+  kWrongType = -16,
 };
 
 // A status with a message of one line. Errors are values: core throws only std::bad_alloc and what

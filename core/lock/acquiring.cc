@@ -330,12 +330,17 @@ void LockClient::on_queued(TokenRecord &record, const protocol::AcquireAnswer &a
   Acquisition &acquisition = record.acquisition;
   if (!acquisition.is_queueable() && answer.has_more) return ask(record, now);
   LockState &lock = *record.lock;
+  if (answer.is_wrong_type()) {
+    const std::string message = wrong_type_message(lock.name, answer.type);
+    if (!acquisition.is_queueable()) return refuse_try(record, Status::kWrongType, message, now);
+    return fail_callers(record, Status::kWrongType, message, now);
+  }
   lock.blocker = answer.token().substr(0, protocol::kCidSize);
   lock.obstacle = obstacle_in(answer);
   if (!acquisition.is_queueable()) {
     const std::string message = busy_message(lock, answer);
     if (awaits_name(record, message, now)) return;
-    return refuse_try(record, message + holder_text(lock.blocker), now);
+    return refuse_try(record, Status::kBusy, message + holder_text(lock.blocker), now);
   }
   ask_wanted_name(lock, now);
   announce_by(now);
@@ -348,8 +353,9 @@ void LockClient::on_queued(TokenRecord &record, const protocol::AcquireAnswer &a
   perform(record, acquisition.wait(delay, answer.has_more, front_terms(record), now), now);
 }
 
-void LockClient::refuse_try(TokenRecord &record, std::string_view message, Nanos now) {
-  finish(*take_front(record), Status::kBusy, message);
+void LockClient::refuse_try(TokenRecord &record, Status status, std::string_view message,
+                            Nanos now) {
+  finish(*take_front(record), status, message);
   if (record.is_vote) return give_back(record, nullptr, now);
   clean_up_gone(record, now);
 }

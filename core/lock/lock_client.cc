@@ -274,6 +274,10 @@ void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply,
     case Request::Op::kForce:
       maybe_serve_queue(request->lock, answer.has_more, now);
       if (answer.result == 1) return finish_immediate(*request, Status::kOk);
+      if (answer.result == -2) {
+        return finish_immediate(*request, Status::kWrongType,
+                                wrong_type_message(request->name, answer.wrong_type));
+      }
       return finish_immediate(*request, Status::kNotHeld,
                               "lock " + quoted(request->name) +
                                   (answer.result == 0 ? " is not held"

@@ -247,7 +247,7 @@ class LockClient final : public LockService {
   void on_granted(TokenRecord &record, const InFlight &in_flight,
                   const protocol::AcquireAnswer &answer, Nanos now);
   void on_queued(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now);
-  void refuse_try(TokenRecord &record, std::string_view message, Nanos now);
+  void refuse_try(TokenRecord &record, Status status, std::string_view message, Nanos now);
   void on_acquire_refused(TokenRecord &record, const protocol::Refusal &refusal, Nanos now);
   static bool is_fence_plausible(const TokenRecord &record, const protocol::Push &push);
   void on_grant_push(TokenRecord &record, const protocol::Push &push, Nanos now);

@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "lock/acquisition.h"
 #include "lock/cleanup.h"
 #include "lock/held_lease.h"
@@ -46,6 +47,12 @@ struct LockState {
   bool is_name_wanted = false;  // ask for its name at the next refusal
   Nanos blocker_due = 0;        // earliest time of the next such poll
 };
+
+// Why a key of `type`, which no lock has, is refused.
+inline std::string wrong_type_message(std::string_view name, std::string_view type) {
+  return "the key of lock " + quoted(name) + " must be a string or a hash (got " +
+         std::string(cut(type, 64)) + ")";
+}
 
 // A GET of a client's name, for an inspection, a refused try, or a later message.
 struct NameQuery {

@@ -173,7 +173,7 @@ void LockClient::on_name(NameQuery &query, const Reply *reply, Nanos now) {
   note_name(query, reply, now);
   const auto record = std::exchange(query.record, nullptr);
   if (record && !record->is_gone && front_of(*record) != nullptr)
-    refuse_try(*record, query.message, now);
+    refuse_try(*record, Status::kBusy, query.message, now);
   const auto &request = query.request;
   if (request && !request->is_finished() && --request->arguments->unnamed_count == 0) {
     finish_immediate(*request, Status::kOk);

@@ -75,6 +75,10 @@ Refusal refusal_of(const Reply &reply) {
 
 bool AcquireAnswer::is_shared() const { return !is_granted && holder == kShared; }
 
+bool AcquireAnswer::is_wrong_type() const {
+  return !type.empty() && type != "none" && type != "string" && type != "hash";
+}
+
 bool AcquireAnswer::is_foreign() const {
   return !is_granted && type != "none" && !is_token(holder) && !is_shared();
 }
@@ -117,6 +121,7 @@ Refusal decode(const Reply &reply, CountAnswer &answer) {
   answer.server_ms = reply.at(1).integer;
   answer.has_more = (reply.at(2).integer & 1) != 0;
   answer.attach_count = reply.at(2).integer;
+  answer.wrong_type = reply.at(3).text();
   return {};
 }
 

@@ -56,6 +56,8 @@ struct AcquireAnswer {
   // The token of the only holder; empty if not known.
   std::string_view token() const { return is_token(holder) ? holder : reader; }
   bool is_foreign() const;  // held by another lock library
+  // The key holds data: no lock has its type, and nothing was queued.
+  bool is_wrong_type() const;
   bool is_left_to_others() const { return !is_granted && type == "none" && pttl_ms >= 0; }
 };
 
@@ -63,8 +65,9 @@ struct AcquireAnswer {
 struct CountAnswer {
   int64_t result = 0;
   int64_t server_ms = 0;
-  bool has_more = false;     // send SERVE QUEUE
-  int64_t attach_count = 0;  // ATTACH: how often the lease was detached and attached
+  bool has_more = false;        // send SERVE QUEUE
+  int64_t attach_count = 0;     // ATTACH: how often the lease was detached and attached
+  std::string_view wrong_type;  // FORCE RELEASE, -2: the type of the key, which no lock has
 };
 
 struct InspectAnswer {

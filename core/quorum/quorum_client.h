@@ -153,6 +153,8 @@ class QuorumClient final : public lock::LockService, private lock::Output {
                                       : timing::node_limit(acquire.options.ttl);
   }
 
+  // kWrongType if the key holds data on so many nodes that the others are no majority.
+  Outcome wrong_type(const QuorumAcquire &acquire) const;
   std::string of_nodes(size_t count) const {
     return std::to_string(count) + " of " + std::to_string(nodes_.size()) + " nodes";
   }

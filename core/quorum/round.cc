@@ -248,7 +248,8 @@ void QuorumClient::take_answer(QuorumAcquire &acquire, size_t node, Nanos now) {
   Vote &vote = acquire.votes[node];
   const Outcome outcome{vote.request->status.load(), vote.request->message};
   const bool is_taken = outcome.status == Status::kBusy || outcome.status == Status::kTimeout;
-  const bool is_answer = outcome.ok() || is_taken;
+  const bool is_wrong_type = outcome.status == Status::kWrongType;
+  const bool is_answer = outcome.ok() || is_taken || is_wrong_type;
   nodes_[node]->trouble = is_answer ? std::string() : outcome.message;
   const bool was_queued = acquire.queued_at == node;
   if (was_queued) {
@@ -270,6 +271,9 @@ void QuorumClient::take_answer(QuorumAcquire &acquire, size_t node, Nanos now) {
     vote.reset();
     vote.state = State::kNo;
     vote.why = outcome;
+  } else if (is_wrong_type) {
+    const std::string where = nodes_[node]->settings.address() + ": ";
+    mark_unavailable(acquire, node, failure(outcome.status, where + outcome.message), now);
   } else {
     mark_unavailable(acquire, node, outcome, now);
   }
@@ -304,6 +308,9 @@ void QuorumClient::count_votes(QuorumAcquire &acquire, Nanos now) {
 
 void QuorumClient::end_round(QuorumAcquire &acquire, Nanos now) {
   const size_t answered = acquire.count(State::kYes) + acquire.count(State::kNo);
+  if (const Outcome wrong = wrong_type(acquire); !wrong.ok()) {
+    return fail(acquire, wrong.status, wrong.message, now);
+  }
   if (acquire.is_try) return fail_late(acquire, now);
   note_blocker(acquire);
   const auto order = eligibility_.order_of(acquire.name);
@@ -482,6 +489,18 @@ std::string QuorumClient::holder_words(const QuorumAcquire &acquire) const {
     if (auto words = node->client.holder_text(acquire.blocker); !words.empty()) return words;
   }
   return {};
+}
+
+Outcome QuorumClient::wrong_type(const QuorumAcquire &acquire) const {
+  size_t count = 0;
+  std::string whys;
+  for (const Vote &vote : acquire.votes) {
+    if (vote.state != State::kUnavailable || vote.why.status != Status::kWrongType) continue;
+    whys += (count++ == 0 ? ": " : "; ") + vote.why.message;
+  }
+  if (count + majority_ <= nodes_.size()) return {};
+  return failure(Status::kWrongType, "lock " + quoted(acquire.name) + " has data in its place on " +
+                                         of_nodes(count) + whys);
 }
 
 Outcome QuorumClient::why_not(const QuorumAcquire &acquire, Nanos now) const {

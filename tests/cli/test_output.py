@@ -81,12 +81,13 @@ def test_busy_by_another_library(cli: Cli, name: str, shared_server: Server) -> 
     assert f"lock '{name}' is busy: held by another lock library" in done.stderr
 
 
-def test_busy_because_the_key_is_no_lock(cli: Cli, name: str, shared_server: Server) -> None:
+def test_data_in_place_of_the_lock(cli: Cli, name: str, shared_server: Server) -> None:
     with shared_server.connect() as connection:
         connection.cmd("RPUSH", name, "x")
-    done = cli.run("run", "-n", name, "--", "true")
-    assert done.returncode == 75
-    assert "type list and no lock" in done.stderr
+    for how in (["-n"], ["-w", "60"], ["--if-busy", "skip"]):
+        done = cli.run("run", *how, name, "--", "true")
+        assert done.returncode == 78
+        assert f"the key of lock '{name}' must be a string or a hash (got list)" in done.stderr
 
 
 def test_unreachable_says_where_and_what_to_check(own_cli: Cli, own_server: Server) -> None:

@@ -27,7 +27,7 @@ PROXIED = "proxied=1"
 # .. it goes by TLS, and the server is one that it trusts, or not.
 TRUSTING, DISTRUSTING = "tls=trusting", "tls=distrusting"
 # Commands of the server that make a key which is none of ours, and may have no expiry.
-WRITING = {"set", "rpush", "lpush", "hset", "sadd", "zadd"}
+WRITING = {"set", "rpush", "lpush", "hset", "sadd", "zadd", "xadd"}
 
 
 class CaseFailed(AssertionError):

@@ -113,19 +113,29 @@ def test_a_key_that_is_no_lock(
     kind: str,
     command: tuple[Argument, ...],
 ) -> None:
-    """Goal: data of another type is busy, named, never touched; and noticed when it goes.
-    Method: make it, try, wait, look, force, remove."""
+    """Goal: data of another type is named at once and never touched; a hash is busy, as it may be
+    a lock, and it is noticed when it goes. Method: make it, try, wait, inspect, force, remove."""
     name = FOREIGN + name
     actor = spawn(shared_server.url)
     connection.cmd(command[0], name, *command[1:])
     before = connection.cmd("DUMP", name)
+    is_data = kind != "hash"
     reply = actor.call("acquire", name=name, wait=0)
-    assert reply.status == "RL_BUSY"
+    assert reply.status == ("RL_E_WRONG_TYPE" if is_data else "RL_BUSY")
     assert kind in reply.message
-    assert actor.call("acquire", name=name, wait=100).status == "RL_TIMEOUT"
+    reply = actor.call("acquire", name=name, wait=-1 if is_data else 100)
+    assert reply.status == ("RL_E_WRONG_TYPE" if is_data else "RL_TIMEOUT")
     look = actor.ok("inspect", name=name)
     assert look.number("state") == NO_LOCK and look["type"] == kind
-    assert actor.call("force", name=name).status == "RL_E_NOT_HELD"
+    refused = "RL_E_WRONG_TYPE" if is_data else "RL_E_NOT_HELD"
+    assert actor.call("force", name=name).status == refused
+    assert connection.cmd("DUMP", name) == before
+    if is_data:
+        assert queue_length(shared_server, name) == 0
+        connection.cmd("DEL", name)
+        actor.ok("acquire", name=name, wait=0)
+        actor.ok("release")
+        return
     waiting = actor.begin("acquire", name=name, wait=-1)
     wait_until(lambda: queue_length(shared_server, name) == 1)
     assert connection.cmd("DUMP", name) == before
@@ -142,13 +152,14 @@ def test_a_held_lock_becomes_other_data(
     Method: DEL and RPUSH while held, then release, extend, and a waiter's look."""
     holder, waiter = spawn(shared_server.url), spawn(shared_server.url)
     holder.ok("acquire", name=name, wait=0)
-    waiting = waiter.begin("acquire", name=name, wait=300)
+    waiting = waiter.begin("acquire", name=name, wait=-1)
     wait_until(lambda: queue_length(shared_server, name) == 1)
     connection.cmd("DEL", name)
     connection.cmd("RPUSH", name, "v")
     assert holder.call("extend").status == "RL_E_LOST"
     assert holder.call("release").status == "RL_E_LOST"
-    assert waiting.get().status == "RL_TIMEOUT"
+    reply = waiting.get()
+    assert (reply.status, "list" in reply.message) == ("RL_E_WRONG_TYPE", True)
     assert connection.cmd("TYPE", name) == "list"
     connection.cmd("DEL", name)
 

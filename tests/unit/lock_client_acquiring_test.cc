@@ -42,11 +42,35 @@ TEST_F(AcquiringTest, one_try_that_is_refused_is_busy_and_leaves_nothing) {
   EXPECT_TRUE(client_->is_drained());
 }
 
-TEST_F(AcquiringTest, busy_names_the_type_of_a_key_that_is_no_lock) {
+TEST_F(AcquiringTest, a_key_of_another_format_is_busy) {
+  const auto request = acquire(0);
+  reply_queued(-1, 0, "", "hash");
+  EXPECT_EQ(request->status.load(), Status::kBusy);
+  EXPECT_NE(request->message.find("hash"), std::string::npos) << request->message;
+}
+
+TEST_F(AcquiringTest, a_try_at_data_names_its_type_and_leaves_nothing) {
   const auto request = acquire(0);
   reply_queued(-1, 0, "", "list");
-  EXPECT_EQ(request->status.load(), Status::kBusy);
-  EXPECT_NE(request->message.find("list"), std::string::npos) << request->message;
+  EXPECT_EQ(request->status.load(), Status::kWrongType);
+  EXPECT_EQ(request->message, "the key of lock 'lock' must be a string or a hash (got list)");
+  EXPECT_EQ(next_script(), "");
+  EXPECT_TRUE(client_->is_drained());
+}
+
+TEST_F(AcquiringTest, all_callers_that_share_a_place_learn_at_once_that_the_key_became_data) {
+  const auto first = acquire(-1);
+  const auto second = acquire(-1);
+  reply_queued(5'000);
+  ASSERT_EQ(first->status.load(), Status::kPending);
+  advance(5'002 * kMs);
+  ASSERT_EQ(next_script(), "acquire");
+  reply_queued(-1, 0, "", "ReJSON-RL");
+  for (const auto &request : {first, second}) {
+    EXPECT_EQ(request->status.load(), Status::kWrongType);
+    EXPECT_NE(request->message.find("ReJSON-RL"), std::string::npos) << request->message;
+  }
+  EXPECT_EQ(next_script(), "cancel");  // which notifies the next waiter
 }
 
 TEST_F(AcquiringTest, member_and_ticket_stay_the_same_in_every_poll) {

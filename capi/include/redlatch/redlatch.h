@@ -104,7 +104,9 @@ enum {
   RL_E_CLOSED = -12,         /**< The client was shut down. */
   RL_E_FORKED = -13,         /**< This process is a fork of the one that opened the client. */
   RL_E_NO_MEMORY = -14,      /**< Out of memory; nothing was taken, nothing was lost. */
-  RL_E_INTERNAL = -15        /**< A bug in redlatch. */
+  RL_E_INTERNAL = -15,       /**< A bug in redlatch. */
+  RL_E_WRONG_TYPE = -16      /**< The key of the lock is data: a list, a set, a sorted set, a stream
+                                   or a type of a module. No wait ends that. */
 };
 
 /** Traits of a status, for rl_status_is(). */
@@ -534,8 +536,8 @@ typedef struct rl_queue rl_queue;
  * @param wait_ms  see convention 5. Outages of the server are ridden out within it.
  * @param options  NULL = defaults.
  * @return the lease, freed by rl_lease_free(); or NULL:
- *         RL_BUSY                 wait_ms is 0 and somebody else holds it, or waits for it; or the
- *                                 key is no lock.
+ *         RL_BUSY                 wait_ms is 0, and it is held or waited for. A string or a hash
+ *                                 that redlatch did not write is a lock of another library.
  *         RL_TIMEOUT              the wait ran out; nothing is left on the server.
  *         RL_E_UNAVAILABLE        cannot reach the server: at once for wait_ms 0, else when the
  *                                 wait runs out.
@@ -543,6 +545,9 @@ typedef struct rl_queue rl_queue;
  *                                 background.
  *         RL_E_ALREADY_HELD       the owner that the options name has it already, and it is not
  *                                 reentrant; the message says what to do instead.
+ *         RL_E_WRONG_TYPE         the key has a type that no lock has; the message names it. At
+ *                                 once, also for wait_ms -1. If a held key becomes such data,
+ *                                 with the next poll: at the latest when the holder's ttl ends.
  *         RL_E_DENIED  RL_E_UNSUPPORTED  RL_E_SERVER   the server's refusal.
  *         RL_E_INVALID            name, wait or options; or the lease is too short for this
  *                                 network.
@@ -722,6 +727,9 @@ RL_API size_t rl_redlock_option(const rl_redlock *redlock, const char *name, siz
  * @return the lease, freed by rl_lease_free(); or NULL:
  *         RL_BUSY            wait_ms is 0, and others have a vote too many.
  *         RL_TIMEOUT         the wait ran out; what was granted is given back.
+ *         RL_E_WRONG_TYPE    the key is data (see rl_acquire()) on so many nodes that the others
+ *                            are no majority; the message names each. On fewer nodes, these just
+ *                            have no vote.
  *         RL_E_UNAVAILABLE   most nodes did not answer within the node time limit, or may not
  *                            vote; the message names each and why.
  *         RL_E_DENIED        RL_E_UNSUPPORTED  RL_E_INVALID  the node that the message names: see
@@ -1245,8 +1253,8 @@ RL_API void rl_list_free(rl_list *list);
  *               Not empty, so that a variable that is not set forces no lock;
  *               rl_force_release_any() removes any holder.
  * @return RL_OK          removed.
- *         RL_E_NOT_HELD  the lock is free, or has other holders, or the key is no lock; nothing was
- *                        changed.
+ *         RL_E_NOT_HELD  the lock is free, or has other holders; nothing was changed.
+ *         RL_E_WRONG_TYPE  the key has a type that no lock has; nothing was changed.
  *         RL_E_INVALID   name, or an empty token.
  *         RL_E_OUTCOME_UNKNOWN  sent, and no answer. It is never sent twice, because the second
  *                               one could remove the next holder.

@@ -16,8 +16,9 @@
 --         holders. type: that of K; 'none' means that K is free and could not be given away in
 --         this call, so poll soon (SERVE QUEUE, or ACQUIRE); with a pttl >= 0 it is left to others
 --         for that long. flags: see grant.lua. reader: the token of the only one that shares K;
---         for people.
--- Statuses: RL_OK; RL_BUSY or waiting.
+--         for people. A type that no lock has (not string, hash or none): the caller was not
+--         queued, and nothing was written.
+-- Statuses: RL_OK; RL_BUSY or waiting; RL_E_WRONG_TYPE.
 local K, Q, F, R, W = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local token, lease, me, ticket, prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local mode, fence = 'x', nil
@@ -61,6 +62,11 @@ end
 if not holder and not window and redis.call('EXISTS', Q) == 0 then
   --@include fragments/take.lua
   --@include fragments/granted.lua
+end
+--@include fragments/wrong_type.lua
+if wrong_type then
+  return {0, redis.call('PTTL', K), now, '', -1, string.sub(redis.sha1hex(K), 1, 8), '',
+    wrong_type, 0}
 end
 --@include fragments/line_up.lua
 local served = 0

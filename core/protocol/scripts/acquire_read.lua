@@ -9,7 +9,7 @@
 -- ARGV: token, ttl_ms, member ('' tries only and never queues), ticket ('' for a new one),
 --       channel prefix, token of a sibling ('' for none).
 -- Returns as ACQUIRE does.
--- Statuses: RL_OK; RL_BUSY or waiting.
+-- Statuses: RL_OK; RL_BUSY or waiting; RL_E_WRONG_TYPE.
 local K, Q, F, R, W = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local token, lease, me, ticket, prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local mode, fence, sibling = 's', nil, ARGV[6]
@@ -40,6 +40,11 @@ if may_pass or is_first or (is_open and not window and redis.call('EXISTS', Q) =
   end
   --@include fragments/take.lua
   --@include fragments/granted.lua
+end
+--@include fragments/wrong_type.lua
+if wrong_type then
+  return {0, redis.call('PTTL', K), now, '', -1, string.sub(redis.sha1hex(K), 1, 8), '',
+    wrong_type, 0}
 end
 --@include fragments/line_up.lua
 local served = 0

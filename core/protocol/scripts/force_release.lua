@@ -8,12 +8,17 @@
 -- ARGV: expected token ('' for everybody), channel prefix.
 -- Returns {result, now, flags}. result: 1 done, 0 nothing was held, -1 held by another token than
 --         expected or in another format, and untouched. flags: see grant.lua.
--- Statuses: RL_OK; 0 and -1 are RL_E_NOT_HELD.
+--      or {-2, now, 0, type}: K has a type that no lock has, and is untouched.
+-- Statuses: RL_OK; 0 and -1 are RL_E_NOT_HELD; -2 is RL_E_WRONG_TYPE.
 local K, Q, F, R = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local token, prefix, me, lease, fence, window = ARGV[1], ARGV[2], nil, nil, nil, nil
 --@include fragments/@FORMAT@/holder.lua
 --@include fragments/time.lua
 --@include fragments/@FORMAT@/readers.lua
+--@include fragments/wrong_type.lua
+if wrong_type then
+  return {-2, now, 0, wrong_type}
+end
 --@only hash
 -- The owner of every hold in R is the holder: it need not be named.
 local owner = holder

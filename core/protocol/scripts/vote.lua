@@ -6,7 +6,7 @@
 --
 -- KEYS, ARGV: as ACQUIRE.
 -- Returns 1: K was free, and is held by the token for ttl_ms, without a fence; else as ACQUIRE.
--- Statuses: RL_OK; RL_BUSY or waiting.
+-- Statuses: RL_OK; RL_BUSY or waiting; RL_E_WRONG_TYPE.
 if redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[5]) == 0 then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
   return 1

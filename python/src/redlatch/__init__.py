@@ -34,6 +34,7 @@ from ._errors import (
     ServerError,
     Unavailable,
     Unsupported,
+    WrongType,
 )
 from ._info import Holder, LockInfo, LockState, Waiter
 from ._lease import Lease
@@ -82,6 +83,7 @@ __all__ = [
     "Unavailable",
     "Unsupported",
     "Waiter",
+    "WrongType",
     "connect",
     "from_env",
 ]

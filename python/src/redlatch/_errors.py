@@ -89,6 +89,10 @@ class InternalError(Error):
     """A bug in redlatch: please report it, with the message."""
 
 
+class WrongType(Error):
+    """The key of the lock holds data of a type that no lock has; the message names the type."""
+
+
 CLASSES: dict[Status, type[Error]] = {
     Status.BUSY: NotAcquired,
     Status.TIMEOUT: NotAcquired,
@@ -107,6 +111,7 @@ CLASSES: dict[Status, type[Error]] = {
     Status.E_FORKED: Forked,
     Status.E_NO_MEMORY: NoMemory,
     Status.E_INTERNAL: InternalError,
+    Status.E_WRONG_TYPE: WrongType,
 }
 
 

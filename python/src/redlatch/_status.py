@@ -39,6 +39,7 @@ class Status(IntEnum):
     E_FORKED = -13
     E_NO_MEMORY = -14
     E_INTERNAL = -15
+    E_WRONG_TYPE = -16
 
     @property
     def text(self) -> str:
