@@ -8,7 +8,7 @@ package redlatch
 const (
 	// OK: done.
 	OK Status = 0
-	// ErrBusy: somebody else holds the lock.
+	// ErrBusy: another holder has the lock.
 	ErrBusy Status = 1
 	// ErrTimeout: the wait ran out before the lock was granted.
 	ErrTimeout Status = 2
@@ -32,11 +32,11 @@ const (
 	ErrDeadlock Status = -4
 	// ErrUnavailable: cannot reach the server.
 	ErrUnavailable Status = -5
-	// ErrOutcomeUnknown: sent, but no answer came; a clean-up goes on in the background.
+	// ErrOutcomeUnknown: sent, but no answer came; a clean-up continues in the background.
 	ErrOutcomeUnknown Status = -6
 	// ErrNotReplicated: granted, but too few replicas confirmed; it was released.
 	ErrNotReplicated Status = -7
-	// ErrDenied: the server refused the user, the password or the command, or did not prove who it is.
+	// ErrDenied: the server refused the user, the password or the command, or did not prove its identity.
 	ErrDenied Status = -8
 	// ErrUnsupported: not possible with this server, this build or this host.
 	ErrUnsupported Status = -9

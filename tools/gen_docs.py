@@ -27,27 +27,27 @@ ENTRY = re.compile(
 
 # What a caller does about it. A status that nobody acts on in its own way is one too many.
 ADVICE = {
-    "OK": "Go on.",
+    "OK": "Continue.",
     "BUSY": "Do something else, or call again with a wait.",
     "TIMEOUT": "As for `RL_BUSY`. Nothing is left on the server.",
     "PENDING": "Wait again, or cancel.",
     "END": "Stop reading.",
-    "CANCELLED": "Go on without the lock.",
+    "CANCELLED": "Continue without the lock.",
     "STILL_HELD": "Release the other holds too.",
     "INTERRUPTED": "Look at what the signal was for; then wait again.",
-    "E_ALREADY_HELD": "Mend the program: it would wait for itself.",
-    "E_NOT_HELD": "Mend the program: it releases twice, or what it never had.",
-    "E_LOST": "Stop at once, and assume that somebody else works on the same thing.",
+    "E_ALREADY_HELD": "Fix the program: it would wait for itself.",
+    "E_NOT_HELD": "Fix the program: it releases twice, or what it never had.",
+    "E_LOST": "Stop at once, and assume that another holder works on the same thing.",
     "E_DEADLOCK": "Release the read lock, start again as a writer, and read again.",
     "E_UNAVAILABLE": "Try again later.",
     "E_OUTCOME_UNKNOWN": (
-        "After an acquire: do not work; a new one waits for what may be left. Else: go on."
+        "After an acquire: do not work; a new one waits for what may be left. Else: continue."
     ),
     "E_NOT_REPLICATED": "Try again when the replicas are back.",
     "E_DENIED": "Correct the password, the user, its rights or the certificates.",
     "E_UNSUPPORTED": "Use a newer server, or do without the option.",
     "E_SERVER": "Read the message: it has the server's words.",
-    "E_INVALID": "Mend the call: the message says which argument, and what is allowed.",
+    "E_INVALID": "Fix the call: the message says which argument, and what is allowed.",
     "E_CLOSED": "Open another client.",
     "E_FORKED": "Open a client in the child; free the parent's handles there.",
     "E_NO_MEMORY": "Free something. What was held is still held.",

@@ -125,6 +125,15 @@ WORDS = (
 )
 
 
+# Where texts for users are, and words in them that name no part and have no second meaning.
+MESSAGES = ("core", "capi", "cli", "embedded", "bindings", "python/src", "go", "java")
+REFUSED_WORDS = re.compile(
+    r"\b(somebody|nobody|anybody|everybody|whoever|whom|likewise|for ever|is none|lets? go"
+    r"|by TLS|goes on|mend(ed|s)?|given back)\b",
+    re.I,
+)
+
+
 def under(path, folder):
     return folder == "" or path == folder or path.startswith(folder + "/")
 
@@ -354,6 +363,32 @@ def check_functions(path, text):
         yield error.lineno or 1, f"does not parse: {error.msg}; only Python that does"
 
 
+def c_literals(text):
+    for found in BLANKED.finditer(text):
+        if found.group(0).startswith(('"', 'R"', "`")):
+            yield text.count("\n", 0, found.start()) + 1, found.group(0)
+
+
+def python_literals(text):
+    """String literals that are no docstrings."""
+    nodes = list(ast.walk(ast.parse(text)))
+    docs = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+            yield node.lineno, node.value
+
+
+def check_messages(path, text):
+    if not any(under(path, folder) for folder in MESSAGES) or "/test/" in path:
+        return
+    if path.endswith(("_test.go", ".i")) or not path.endswith((*BRACE_SUFFIXES, ".def", ".py")):
+        return
+    for number, literal in (python_literals if path.endswith(".py") else c_literals)(text):
+        found = REFUSED_WORDS.search(literal)
+        if found:
+            yield number, f"`{found.group(0)}` in a message; name the part (docs/glossary.md)"
+
+
 def check_file(root, path):
     if os.path.basename(path) in NOT_OURS:
         return
@@ -376,6 +411,7 @@ def check_file(root, path):
         yield from check_names(path, text)
     if not is_generated(lines):
         yield from check_functions(path, text)
+        yield from check_messages(path, text)
 
 
 def findings(root):
@@ -463,6 +499,15 @@ PLANTED = (
     ("core/base/note.h", SPDX + "// TOD" "O: later\n", "nobody will find"),
     ("docs/latin.md", b"caf\xe9\n", "not UTF-8"),
     ("docs/table.md", "| " + "x " * 80 + "|\n", None),
+    ("core/lock/say.cc", SPDX + 'auto a = f("it is fine") + " and nobo" "dy waits";\n', None),
+    ("core/lock/who.cc", SPDX + 'auto a = f("fine", "and nobody waits");\n', "`nobody` in a mess"),
+    ("cli/src/on.cc", SPDX + '// "goes on"\nauto a = "it Goes on";\n', "3: `Goes on` in a message"),
+    ("go/raw.go", SPDX + "var a = `it was given back`\n", "`given back` in a message"),
+    ("go/raw_test.go", SPDX + "var a = `it was given back`\n", None),
+    ("capi/list.def", SPDX + 'A("whoever")\n', "`whoever` in a message"),
+    ("python/src/a.py", SPDX_HASH + 'def f():\n    """Nobody."""\n    g(1)\n', None),
+    ("python/src/b.py", SPDX_HASH + 'f(f"{a} is mended")\n', "`mended` in a message"),
+    ("tests/unit/who.cc", SPDX + 'auto a = "nobody";\n', None),
     ("core/base/gen.h", SPDX + "// @generated\n" + "int x;\n" * 700, None),
 )
 

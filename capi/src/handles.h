@@ -84,7 +84,7 @@ inline rl_status forked(rl_error *err) noexcept {
                 "the client was opened before fork(): open another one in this process");
 }
 inline Outcome is_null(const char *name) {
-  return failure(Status::kInvalid, std::string(name) + " is NULL, which is not allowed here");
+  return failure(Status::kInvalid, std::string(name) + " must not be NULL");
 }
 inline rl_status null_argument(rl_error *err, const char *name) noexcept {
   try {

@@ -267,8 +267,8 @@ rl_list *rl_list_open(rl_client *client, const char *pattern, size_t pattern_len
     if (pattern_len > kMaxNameBytes) {
       const auto size = std::to_string(pattern_len);
       return answer(err, Status::kInvalid,
-                    "pattern has " + size + " bytes: allowed are at most " +
-                        std::to_string(kMaxNameBytes)),
+                    "pattern must be at most " + std::to_string(kMaxNameBytes) + " bytes (got " +
+                        size + " bytes)"),
              nullptr;
     }
     auto list = std::make_unique<rl_list>();
@@ -354,9 +354,10 @@ rl_info *rl_embedded_inspect(const char *url, size_t url_len, const rl_client_op
     const auto &chosen = options == nullptr ? kNone : options->options;
     auto outcome = chosen.resolve(text_of(url, url_len), settings);
     if (outcome.ok() && settings.folder.empty()) {
-      outcome = failure(Status::kInvalid, settings.address() +
-                                              " is no embedded server: embedded:// is the user's "
-                                              "own, embedded:///a/folder that of a folder");
+      outcome = failure(Status::kInvalid,
+                        "the URL of an embedded server must be embedded:// or embedded:///FOLDER "
+                        "(got " +
+                            settings.address() + ")");
     }
     if (!outcome.ok()) return answer(err, outcome), nullptr;
     auto info = std::make_unique<rl_info>();

@@ -2,7 +2,10 @@
 // Copyright The redlatch authors
 //
 // Completion queues and watches.
+#include <cerrno>
+
 #include "base/log.h"
+#include "base/text.h"
 #include "handles.h"
 
 using namespace redlatch;
@@ -32,7 +35,8 @@ rl_queue *rl_queue_new(rl_error *err) {
     auto handle = std::make_unique<rl_queue>();
     handle->queue = std::make_shared<runtime::Queue>();
     if (!handle->queue->is_open()) {
-      answer(err, Status::kNoMemory, "the kernel gives no descriptor");
+      answer(err, Status::kNoMemory,
+             "cannot create event descriptor: " + redlatch::reason_of(errno));
       return nullptr;
     }
     answer(err, Status::kOk);

@@ -27,7 +27,7 @@ constexpr std::array<Command, 7> kCommands = {{
     {"run", "NAME [--] COMMAND [ARGUMENT..]", "Hold the lock NAME while COMMAND runs"},
     {"status", "NAME..", "Show locks; exit code 0 = all are held, 1 = one is free"},
     {"ls", "[PATTERN]", "List the held locks but reentrant ones; PATTERN has * ? [a-z]"},
-    {"force-release", "NAME..", "Remove locks, whoever holds them"},
+    {"force-release", "NAME..", "Remove locks of any holder"},
     {"server", "", "Show or keep the embedded server; exit code 0 = it runs, 1 = it does not"},
     {"version", "", "Print the version"},
     {"help", "[COMMAND]", "Print this help, or that of a command"},
@@ -142,7 +142,7 @@ class Parser {
  private:
   void add_global_options() {
     root_.add_flag("-h,--help", raw_.is_help, "Print help");
-    root_.footer("What stands in parentheses is the default, or the variable that is read.");
+    root_.footer("Parentheses show the default, or the variable that is read.");
     root_.add_flag("-V,--version", raw_.is_version, "Print the version");
     auto* url = root_.add_option("-u,--url", arguments_.urls,
                                  "redis[s]://HOST:PORT/DB, unix:///PATH or embedded://[/FOLDER] "

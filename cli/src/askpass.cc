@@ -78,7 +78,7 @@ std::string read_line(int fd) {
 std::string ask_password() {
   const FileDescriptor terminal(open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY));
   if (!terminal.is_open()) {
-    throw UsageError("--askpass asks on a terminal, and there is none; use --password-file");
+    throw UsageError("--askpass needs a terminal; without one use --password-file");
   }
   constexpr std::string_view kPrompt = "redlatch: password: ";
   std::string password;

@@ -24,7 +24,7 @@ std::string without_last_line_end(std::string text) {
 // Asks the user to type the name: a "y" is often typed before the question was read.
 bool is_confirmed_by_name(const std::string& name, const Log& log) {
   log.always("this takes the lock away from a holder that may still be working. Type the name of " +
-             std::string("the lock to go on:"));
+             std::string("the lock to continue:"));
   std::string line;
   std::getline(std::cin, line);
   return line == name || line == escaped(name);
@@ -58,7 +58,7 @@ int force_release_one(const Session& session, const Arguments& arguments, const 
   log.say(without_last_line_end(report_table(report, false)));
   const std::string lock = lock_words(name);
   if (report.is_free()) {
-    log.say("nobody holds " + lock + ", nothing was changed");
+    log.say(lock + " is not held; nothing was changed");
     return kExitFree;
   }
 
@@ -106,7 +106,7 @@ int force_release_all(const QuorumView& view, const Arguments& arguments, const 
   log.say(without_last_line_end(quorum_table(report, false)));
   const std::string lock = lock_words(name);
   if (report.state() == QuorumReport::State::kFree) {
-    log.say("nobody holds " + lock + ", nothing was changed");
+    log.say(lock + " is not held; nothing was changed");
     return kExitFree;
   }
   if (!arguments.is_confirmed && !is_confirmed_by_name(name, log)) {

@@ -332,7 +332,7 @@ std::string report_sentence(const LockReport& report) {
   std::string out = "held by another lock library";
   if (report.state == RL_STATE_FREE) {
     // It may have been released meanwhile.
-    out = "nobody holds it any more";
+    out = "it is not held any more";
   } else if (report.state == RL_STATE_NO_LOCK) {
     out = "its key is of the type " + escaped(report.type) + " and no lock";
   } else if (report.state == RL_STATE_HELD && !report.holders.empty()) {

@@ -100,7 +100,7 @@ void RunParser::add_child_options(CLI::App& run) {
       ->type_name("TEXT");
   run.add_flag("--foreground", is_foreground_, "Stay in the process group of redlatch");
   run.add_flag("--no-forward-signals", forwards_no_signals_,
-               "Pass nothing on to COMMAND, and go on until it ends");
+               "Pass nothing on to COMMAND, and continue until it ends");
   run.add_option("--label", labels_, "KEY=VALUE, as others see it; may be repeated")
       ->type_name("TEXT")
       ->expected(1)
@@ -219,7 +219,7 @@ void RunParser::check_loss(RunOptions& options) const {
 std::vector<std::string> RunParser::checked_words(const std::vector<std::string>& words) const {
   if (!command_) return words;
   if (!words.empty()) {
-    throw UsageError("--command excludes COMMAND: it stands in its place");
+    throw UsageError("--command excludes COMMAND, which it replaces");
   }
   const char* shell = std::getenv("SHELL");
   return {shell != nullptr && *shell != '\0' ? shell : "/bin/sh", "-c", *command_};

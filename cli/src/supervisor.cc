@@ -112,7 +112,7 @@ void Supervisor::on_child_stopped(int signal) {
   }
   // The shell must see its job stopped before it reads commands. Nothing renews the lock meanwhile.
   terminal_.take_back();
-  log_.say("stopped; " + lock_text() + " is not renewed until the job goes on, and ends in " +
+  log_.say("stopped; " + lock_text() + " is not renewed until the job continues, and ends in " +
            seconds_text(rl_lease_remaining_ms(lease_)));
   flush_line_writers();
   Signals::stop_self(signal);
@@ -213,7 +213,7 @@ void Supervisor::lose(const std::string& reason, std::int64_t grace_ms) {
   JsonObject event = events_.make("lost");
   event.number("fence", rl_lease_fence(lease_)).text("reason", reason);
   if (options_.lost_signal == 0) {
-    log_.say(text + "; the command goes on without it");
+    log_.say(text + "; the command continues without it");
     events_.send(event);
     return;
   }

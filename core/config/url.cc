@@ -284,9 +284,9 @@ Outcome UrlParser::take_folder(std::string_view path) {
         "embedded:///a/folder (three slashes) that of a folder,");
   }
   if (folder.size() > embedded::kMaxFolderPath) {
-    return wrong("the folder's path has " + std::to_string(folder.size()) +
-                 " bytes: allowed are at most " + std::to_string(embedded::kMaxFolderPath) +
-                 ", because the name of a socket in it is limited");
+    return wrong("the folder's path must be at most " + std::to_string(embedded::kMaxFolderPath) +
+                 " bytes, because the name of a socket in it is limited (got " +
+                 std::to_string(folder.size()) + " bytes)");
   }
   settings_.socket_path = folder + "/" + std::string(embedded::kSocketFile);
   return {};

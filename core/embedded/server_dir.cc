@@ -73,21 +73,21 @@ Outcome ServerDir::look(const std::string &path, ServerDir &dir, bool &is_there)
 // Refuses a folder where other users could put a socket of their own, or lock the files.
 Outcome ServerDir::check() const {
   struct stat info {};
-  if (fstat(handle_.get(), &info) != 0) return refuse("cannot be seen: " + reason_of(errno));
-  if (S_ISLNK(info.st_mode)) return refuse("is a symbolic link: name what it points to");
+  if (fstat(handle_.get(), &info) != 0) return refuse("cannot be accessed: " + reason_of(errno));
+  if (S_ISLNK(info.st_mode)) return refuse("must not be a symbolic link: name its target");
   if (!S_ISDIR(info.st_mode)) return refuse("is not a folder");
   if (info.st_uid != geteuid()) {
-    return refuse("belongs to user " + std::to_string(info.st_uid) + ": it must be that of user " +
-                  std::to_string(geteuid()) + ", who runs this");
+    return refuse("must belong to user " + std::to_string(geteuid()) + " (got user " +
+                  std::to_string(info.st_uid) + ")");
   }
   if ((info.st_mode & 0077) != 0) {
-    return refuse("has the mode " + octal(info.st_mode) +
-                  ": others must not get in, so it must be 0700");
+    return refuse("must have the mode 0700, which keeps other users out (got " +
+                  octal(info.st_mode) + ")");
   }
   // A umask may have removed the owner's rights, now or when another process made the folder.
   if ((info.st_mode & 0700) == 0700 || set_mode(handle_, 0700)) return {};
-  return refuse("has the mode " + octal(info.st_mode) +
-                ", must be 0700, and cannot be changed: " + reason_of(errno));
+  return refuse("must have the mode 0700, and that cannot be set: " + reason_of(errno) + " (got " +
+                octal(info.st_mode) + ")");
 }
 
 // Make a file of ours readable and writable again, as check() does with the folder.

@@ -28,7 +28,7 @@ std::string obstacle_in(const protocol::AcquireAnswer &answer) {
   if (answer.is_left_to_others()) return "it is left to other lock libraries";
   if (answer.type == "none") return "others wait for it";
   if (answer.holder.empty()) {
-    return "its key holds a " + std::string(answer.type) + ": no lock, or one of another format";
+    return "its key is a " + std::string(answer.type) + ": a lock of another format";
   }
   if (answer.is_foreign()) return "held by another lock library";
   return answer.is_shared() ? "held by readers" : kHeldAlone;
@@ -296,9 +296,10 @@ void LockClient::on_granted(TokenRecord &record, const InFlight &in_flight,
       now);
   if (step.transition == Acquisition::Transition::kTooShort) {
     return fail_front(record, Status::kInvalid,
-                      "lease of " + std::to_string(front_of(record)->options.ttl / kMs) +
-                          " ms is too short for this network: the answer took " +
-                          std::to_string((now - in_flight.sent_at) / kMs) + " ms",
+                      "ttl must be well above the " +
+                          std::to_string((now - in_flight.sent_at) / kMs) +
+                          " ms that the answer took (got " +
+                          std::to_string(front_of(record)->options.ttl / kMs) + " ms)",
                       now);
   }
   if (step.transition == Acquisition::Transition::kGranted) {
@@ -502,7 +503,7 @@ Outcome LockClient::why_not_yet(const Request &request, const TokenRecord &recor
   if (record.phase == Phase::kAsking && record.acquisition.is_outcome_unknown()) {
     return failure(Status::kOutcomeUnknown, "sent to " + settings_.address() +
                                                 ", but no answer came within the wait; a clean-up "
-                                                "goes on in the background");
+                                                "continues in the background");
   }
   if (link_ != Link::kUp) return link_failure_;
   const LockState &lock = *record.lock;

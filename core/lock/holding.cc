@@ -117,14 +117,14 @@ void LockClient::on_record_due(TokenRecord &record, Nanos now) {
 // A watch is notified of the end even without memory for the reason.
 std::string LockClient::why_over(const TokenRecord &record, Nanos now) const noexcept {
   try {
-    if (now >= record.held().end_at()) return "the longest hold was over";
+    if (now >= record.held().end_at()) return "max_hold was reached";
     std::string reason = "the lease ended before a renewal was confirmed";
     if (!record.held().is_renewed()) reason = "the lease ended, and renewal is off";
     if (!record.trouble.empty()) reason += ": " + record.trouble;
     if (link_ != Link::kUp) reason += ": " + link_failure_.message;
     return reason;
   } catch (const std::bad_alloc &) {
-    return "its time ended";  // short: this needs no memory
+    return "its ttl ended";  // short: this needs no memory
   }
 }
 
@@ -133,9 +133,9 @@ void LockClient::start_extend(const std::shared_ptr<Request> &request, Nanos now
   const bool is_rw_hash = request->lease->record->lock->keys.format == protocol::Format::kHashRw;
   if (is_rw_hash && request->extend_to > kMaxHashRwTtlMs * kMs) {
     return finish(*request, Status::kInvalid,
-                  "lease of " + std::to_string(request->extend_to / kMs) +
-                      " ms: allowed in RL_FORMAT_HASH_RW are at most " +
-                      std::to_string(kMaxHashRwTtlMs));
+                  "ttl must be at most " + std::to_string(kMaxHashRwTtlMs) +
+                      " ms in the format hash-rw (got " + std::to_string(request->extend_to / kMs) +
+                      " ms)");
   }
   start_immediate(request, now);
 }
@@ -338,7 +338,7 @@ void LockClient::answer_lost_release(TokenRecord &record) noexcept {
   try {
     const std::string message =
         "lock " + quoted(record.lock->name) +
-        " was lost: before its release the server had another owner or none";
+        " was lost: before its release the server had another holder or none";
     answer_releaser(record, Status::kLost, message);
   } catch (const std::bad_alloc &) {
     answer_releaser(record, Status::kLost, {});

@@ -278,12 +278,12 @@ void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply,
         return finish_immediate(*request, Status::kWrongType,
                                 wrong_type_message(request->name, answer.wrong_type));
       }
-      return finish_immediate(*request, Status::kNotHeld,
-                              "lock " + quoted(request->name) +
-                                  (answer.result == 0 ? " is not held"
-                                   : request->arguments->token.empty()
-                                       ? ": its key is of another type, which is no lock"
-                                       : " is not held by that token"));
+      return finish_immediate(
+          *request, Status::kNotHeld,
+          "lock " + quoted(request->name) +
+              (answer.result == 0                  ? " is not held"
+               : request->arguments->token.empty() ? " is not held: its key is a hash of no format"
+                                                   : " is not held by that token"));
     case Request::Op::kAttach:
       return on_attached(*request, in_flight, answer, now);
     case Request::Op::kDetach:
@@ -320,11 +320,11 @@ Outcome LockClient::why_late(const Request &request) const {
     case Request::Op::kUpgrade:
       if (link_ != Link::kUp) return link_failure_;
       return failure(Status::kTimeout, "lock " + quoted(request.lease->name) +
-                                           " was not upgraded within the wait: the lease goes on "
-                                           "reading");
+                                           " was not upgraded within the wait: the lease "
+                                           "continues to read");
     case Request::Op::kRelease:
       return failure(Status::kOutcomeUnknown,
-                     "no answer within the command time limit; the release goes on in the "
+                     "no answer within the command time limit; the release continues in the "
                      "background until the lease would have ended");
     default:
       if (!request.is_sent && link_ != Link::kUp) return link_failure_;

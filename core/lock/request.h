@@ -37,7 +37,7 @@ struct AcquireOptions : AcquireSettings {
 
 // The reason of a loss, and the delay of a retry after memory ran out.
 inline constexpr char kTakenAway[] =
-    "the server has another owner or none: it expired there, was forced or evicted";
+    "the server has another holder or none: it expired there, was forced or evicted";
 inline constexpr Nanos kNoMemoryRetry = 20 * kMs;
 
 struct LockState;

@@ -64,26 +64,26 @@ LockKeys::LockKeys(std::string_view name_space, std::string_view name, Format lo
 
 Outcome check_name(std::string_view name) {
   if (name.empty() || name.size() > kMaxNameBytes) {
-    return failure(Status::kInvalid, "name has " + std::to_string(name.size()) +
-                                         " bytes: allowed are 1 to " +
-                                         std::to_string(kMaxNameBytes));
+    return failure(Status::kInvalid, "name must be 1 to " + std::to_string(kMaxNameBytes) +
+                                         " bytes (got " + std::to_string(name.size()) + " bytes)");
   }
   if (is_auxiliary(name)) {
-    return failure(Status::kInvalid, "name " + quoted(name) +
-                                         " ends like a key that redlatch itself makes: a name must "
-                                         "not end in ':rl1:' or ':rl1.' and letters");
+    return failure(Status::kInvalid,
+                   "name must not end in ':rl1:' or ':rl1.' and letters, as the "
+                   "keys of redlatch do (got " +
+                       quoted(name) + ")");
   }
   return {};
 }
 
 Outcome check_namespace(std::string_view name_space) {
   if (name_space.size() > kMaxNamespaceBytes) {
-    return failure(Status::kInvalid, "namespace has " + std::to_string(name_space.size()) +
-                                         " bytes: allowed are at most " +
-                                         std::to_string(kMaxNamespaceBytes));
+    return failure(Status::kInvalid, "namespace must be at most " +
+                                         std::to_string(kMaxNamespaceBytes) + " bytes (got " +
+                                         std::to_string(name_space.size()) + " bytes)");
   }
   if (name_space.find_first_of("{}") != std::string_view::npos) {
-    return failure(Status::kInvalid, "namespace must be without a brace");
+    return failure(Status::kInvalid, "namespace must be without '{' and '}'");
   }
   return {};
 }

@@ -63,7 +63,7 @@ void QuorumClient::start(const std::shared_ptr<Request> &request, Nanos now) {
       break;
     default:
       finish(*request, Status::kInvalid,
-             "a lease of a Redlock is neither a reader's nor one that can become it");
+             "the lease must be that of a read-write lock (got one of a Redlock)");
   }
   settle(now);
 }

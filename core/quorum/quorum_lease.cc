@@ -24,7 +24,7 @@ void QuorumClient::accept(QuorumAcquire &acquire, Nanos now) {
     return fail(acquire, Status::kUnavailable,
                 "lock " + quoted(acquire.name) + " was granted by " + of_nodes(majority_) +
                     ", too late: " + std::to_string(std::max<Nanos>(left, 0) / kMs) +
-                    " ms of its lease were left, and given back",
+                    " ms of its ttl were left; it was released",
                 now);
   }
   if (settings_.is_fenced) return raise_fence(acquire, now);
@@ -69,7 +69,7 @@ void QuorumClient::check_fence(QuorumAcquire &acquire, Nanos now) {
   if (!acquire.is_try) return pause(acquire, now);
   fail(acquire, Status::kUnavailable,
        "lock " + quoted(acquire.name) + " was granted, but its fence was written to " +
-           of_nodes(written) + " only: it was given back",
+           of_nodes(written) + " only; it was released",
        now);
 }
 
@@ -208,7 +208,7 @@ void QuorumClient::maintain(QuorumAcquire &acquire, Nanos now) {
     const bool is_awaited = now >= acquire.top_up_at || acquire.count(State::kYes) == nodes_.size();
     return timers_.set(acquire, is_awaited ? valid : std::min(valid, acquire.top_up_at));
   }
-  std::string reason = "the longest hold was over";
+  std::string reason = "max_hold was reached";
   if (now < lease.end_at) {
     reason = "only " + of_nodes(acquire.count(State::kYes)) + " still have it";
     for (const Vote &vote : acquire.votes) {

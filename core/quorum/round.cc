@@ -41,17 +41,18 @@ bool is_open(const Vote &vote) {
 
 Outcome QuorumClient::check(const Request &request) const {
   const Nanos lease = request.op == Request::Op::kExtend ? request.extend_to : request.options.ttl;
-  const std::string shown = "lease of " + std::to_string(lease / kMs) + " ms";
+  const std::string got = " (got " + std::to_string(lease / kMs) + " ms)";
   if (eligibility_.is_guarded() && lease > settings_.restart_guard) {
-    return failure(Status::kInvalid, shown + ": allowed are at most the " +
+    return failure(Status::kInvalid, "ttl must be at most the " +
                                          std::to_string(settings_.restart_guard / kMs) +
                                          " ms of restart_guard, within which a node that restarted "
-                                         "has no vote");
+                                         "has no vote" +
+                                         got);
   }
   if (settings_.min_validity >= lease) {
-    return failure(Status::kInvalid, shown + ": it must be longer than the " +
+    return failure(Status::kInvalid, "ttl must be longer than the " +
                                          std::to_string(settings_.min_validity / kMs) +
-                                         " ms of min_validity");
+                                         " ms of min_validity" + got);
   }
   return {};
 }

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <new>
 #include <utility>
 
@@ -44,7 +45,7 @@ std::shared_ptr<Runtime> Runtime::open(std::vector<Settings> nodes,
   }
   std::shared_ptr<Runtime> runtime(new Runtime(std::move(nodes), quorum));
   if (!runtime->is_open()) {
-    why = failure(Status::kNoMemory, "cannot create epoll and event descriptors");
+    why = failure(Status::kNoMemory, "cannot create epoll descriptor: " + reason_of(errno));
     return nullptr;
   }
   uint64_t seed = 0;

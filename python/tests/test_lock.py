@@ -205,7 +205,7 @@ def test_names_are_bytes(server: Server, client: redlatch.Client) -> None:
         ({"name": "\ud800"}, "UTF-8"),
         ({"ttl": 0}, "option 'ttl' must be 10 ms to 7 days .got '0ms'"),
         ({"ttl": 1e9}, "7 days"),
-        ({"ttl": float("nan")}, "ttl is nan"),
+        ({"ttl": float("nan")}, "ttl must be a number of seconds .got nan"),
         ({"max_hold": -1}, "option 'max_hold' must be 0 or 1 ms to 7 days"),
         ({"max_local_handoffs": 32}, "0 to 31"),
         ({"yield_every": -1}, "0 to 1000000"),
@@ -214,7 +214,7 @@ def test_names_are_bytes(server: Server, client: redlatch.Client) -> None:
         ({"yield_for": 60.1}, "1 ms to 1 minute"),
         ({"max_local_handoffs": 1 << 80}, "0 to 31"),
         ({"label": "x" * 257}, "256"),
-        ({"timeout": -3}, "timeout=-3: allowed are -1"),
+        ({"timeout": -3}, "timeout must be -1 .no limit., 0 .one try. or more .got -3"),
     ],
 )
 def test_bad_argument_is_named(

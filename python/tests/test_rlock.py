@@ -308,7 +308,7 @@ def test_options_are_those_of_each_acquisition(client: redlatch.Client) -> None:
         ({"owner": ""}, "'owner' must be 1 to 256 bytes .got 0 bytes"),
         ({"owner": "x" * 257}, "'owner' must be 1 to 256 bytes .got 257 bytes"),
         ({"ttl": 0}, "'ttl' must be 10 ms to 7 days"),
-        ({"timeout": -3}, "timeout=-3: allowed are -1"),
+        ({"timeout": -3}, "timeout must be -1 .no limit., 0 .one try. or more .got -3"),
     ],
 )
 def test_bad_argument_is_named(

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright The redlatch authors
  *
- * Goal: a message has any length, and keeps its status and its beginning without memory. Method: a
- * quorum of 15 nodes none of which exists; a message about a long URL, while this program's own
- * malloc fails the Nth call.
+ * Goal: a message has any length, keeps its status and its beginning without memory, and has the
+ * kernel's reason. Method: a quorum of 15 nodes none of which exists; a message about a long URL,
+ * while this program's own malloc fails the Nth call; no descriptors.
  *
  * Not built with sanitizers, which need malloc for themselves, nor without glibc.
  */
 #include <stdatomic.h>
+#include <sys/resource.h>
 
 #include "calls.h"
 #include "failures.h"
@@ -76,8 +77,27 @@ static void a_long_message_loses_its_end_only(void) {
   rl_error_free(err);
 }
 
+/* The kernel's reason: an operator raises another limit for each. */
+static void the_reason_of_the_kernel_is_kept(void) {
+  rl_error* err = rl_error_new();
+  struct rlimit none, before;
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  none = before;
+  none.rlim_cur = 0;
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  CHECK(rl_client_open(TEXT("redis://localhost"), NULL, err) == NULL);
+  CHECK_INT(RL_E_NO_MEMORY, rl_error_status(err));
+  CHECK_HAS("cannot create epoll descriptor: Too many open files", rl_error_message(err));
+  CHECK(rl_queue_new(err) == NULL);
+  CHECK_INT(RL_E_NO_MEMORY, rl_error_status(err));
+  CHECK_HAS("cannot create event descriptor: Too many open files", rl_error_message(err));
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  rl_error_free(err);
+}
+
 static const struct test tests[] = {
     {"a_message_names_every_node", a_message_names_every_node},
+    {"the_reason_of_the_kernel_is_kept", the_reason_of_the_kernel_is_kept},
     {"a_long_message_loses_its_end_only", a_long_message_loses_its_end_only},
 };
 

@@ -115,7 +115,7 @@ def test_name_may_look_like_an_option(cli: Cli) -> None:
         (["run", "--owner", "", "x", "true"], "--owner must be 1 to 256 bytes (got 0 bytes)"),
         (["run", "--owner", "o" * 257, "x", "true"], "--owner must be 1 to 256 bytes"),
         (["run", "-F", "x", "true"], "--no-fork: redlatch stays beside the command"),
-        (["--askpass", "ls"], "--askpass asks on a terminal, and there is none"),
+        (["--askpass", "ls"], "--askpass needs a terminal"),
         (["--askpass", "--password-file", "f", "ls"], "--password-file excludes --askpass"),
         (["force-release"], "the NAME of a lock is missing"),
         (["force-release", "--yes", "--if-owner", "t", "x", "y"], "--if-owner goes with one NAME"),

@@ -256,7 +256,7 @@ def test_on_lost_ignore_lets_the_command_end(cli: Cli, name: str) -> None:
         hold = ["--ttl", "300ms", "--on-lost", "ignore", *options]
         with cli.hold(name, *hold, words=words) as held:
             assert cli.run("force-release", "--yes", name).returncode == 0
-            held.err.wait_for("lost lock .*; the command goes on without it")
+            held.err.wait_for("lost lock .*; the command continues without it")
             held.close_stdin()
             assert held.wait_output() == code
             assert "done" in held.out.text and "sent SIG" not in held.err.text

@@ -125,7 +125,7 @@ def test_force_release_of_nothing_and_of_no_lock(
     cli: Cli, name: str, shared_server: Server
 ) -> None:
     done = cli.run("force-release", "--yes", name)
-    assert (done.returncode, "nobody holds" in done.stderr) == (1, True)
+    assert (done.returncode, "is not held" in done.stderr) == (1, True)
     with shared_server.connect() as connection:
         connection.cmd("SADD", name, "x")
         done = cli.run("force-release", "--yes", name)

@@ -79,7 +79,7 @@ def test_ctrl_z_stops_the_job_and_fg_goes_on(cli: Cli, name: str, options: str) 
     with Terminal(shell_words(cli, name, script, options), cli.env) as terminal:
         terminal.wait_for("ready")
         terminal.write(CTRL_Z)
-        terminal.wait_for(r"redlatch: stopped; lock .* is not renewed until the job goes on")
+        terminal.wait_for(r"redlatch: stopped; lock .* is not renewed until the job continues")
         terminal.wait_for(r"stopped 148")  # 128 + SIGTSTP, as the shell says it.
         terminal.write(b"hello\n")
         terminal.wait_for("got:hello")

@@ -29,7 +29,7 @@ TEST_F(AcquiringTest, grant_without_validity_is_refreshed_once_then_given_back) 
   now_ += 99 * kMs;
   reply_granted();
   EXPECT_EQ(request->status.load(), Status::kInvalid);
-  EXPECT_NE(request->message.find("too short"), std::string::npos) << request->message;
+  EXPECT_NE(request->message.find("ttl must be well above"), std::string::npos) << request->message;
   EXPECT_EQ(next_script(), "release");
 }
 

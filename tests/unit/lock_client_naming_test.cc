@@ -216,8 +216,7 @@ TEST_F(NamingTest, wait_behind_another_format_says_so) {
     advance(300 * kMs);
   }
   EXPECT_EQ(request->message,
-            "lock 'lock' was not granted within 1 s: its key holds a hash: no lock, or one of "
-            "another format");
+            "lock 'lock' was not granted within 1 s: its key is a hash: a lock of another format");
 }
 
 TEST_F(NamingTest, wait_for_what_this_client_holds_says_so) {

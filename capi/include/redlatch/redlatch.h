@@ -263,7 +263,7 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *   fenced         fences rise, for one more round trip (no)
  *   node_timeout   limit of the wait for one node in a round; auto: 5 % of the ttl, 5 ms to 50 ms:
  *                  auto, or 1 ms to 1 minute (auto)
- *   min_validity   a grant with less validity than this is given back: 0, or 1 ms to 1 hour (0)
+ *   min_validity   a grant with less validity than this is released: 0, or 1 ms to 1 hour (0)
  *   ---- end of Redlock options ----
  *
  * A duration is a whole number with a unit: 500ms, 2s, 5m, 1h or 7d. A number without a unit is an
@@ -1267,7 +1267,7 @@ RL_API rl_status rl_force_release(rl_client *client, const char *name, size_t na
 
 /**
  * Remove all holders from the lock `name`, of any library. Otherwise as rl_force_release().
- * RL_E_NOT_HELD: the lock is free, or the key is no lock. Since: 0.1.
+ * RL_E_NOT_HELD: the lock is free. Since: 0.1.
  */
 RL_API rl_status rl_force_release_any(rl_client *client, const char *name, size_t name_len,
                                       rl_error *err);

@@ -156,8 +156,8 @@ class AsyncLease(LeaseBase):
                 return end
             if not end.get_loop().is_closed():
                 raise invalid(
-                    f"{self!r} is waited for in another event loop: allowed is one loop for the"
-                    ' wait_lost() and on_lost="cancel" of a lease'
+                    f"wait_lost() and on_lost='cancel' of a lease must be in one event loop (got"
+                    f" another one for {self!r})"
                 )
         tag = pump.next_tag()
         status = _core.lease_watch(self._handle, pump.queue, tag)
@@ -227,7 +227,7 @@ Guards = Optional[dict[AsyncLease, Guard]]
 
 def new_guards(on_lost: OnLost) -> Guards:
     if on_lost not in ("ignore", "cancel"):
-        raise invalid(f'on_lost={on_lost!r}: allowed are "ignore" and "cancel"')
+        raise invalid(f'on_lost must be "ignore" or "cancel" (got {on_lost!r})')
     return {} if on_lost == "cancel" else None
 
 

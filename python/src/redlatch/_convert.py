@@ -23,13 +23,13 @@ def to_bytes(value: Name, what: str) -> bytes:
     if isinstance(value, bytes):
         return value
     if not isinstance(value, str):
-        raise TypeError(f"{what} is {type(value).__name__}: allowed are str and bytes")
+        raise TypeError(f"{what} must be str or bytes (got {type(value).__name__})")
     try:
         return value.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
         # The text is not shown: it may be a password.
         reason = f"{error.reason} (character {error.start})"
-        raise invalid(f"{what} cannot be UTF-8: {reason}") from None
+        raise invalid(f"{what} must be valid as UTF-8: {reason}") from None
 
 
 # The token of a forced release that was not passed.
@@ -56,9 +56,9 @@ def to_text(value: bytes) -> str:
 def to_ms(value: float, what: str) -> int:
     """Whole milliseconds, upwards: a short time must not become none."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{what} is {type(value).__name__}: allowed are numbers of seconds")
+        raise TypeError(f"{what} must be a number of seconds (got {type(value).__name__})")
     if math.isnan(value):
-        raise invalid(f"{what} is nan: allowed are numbers of seconds")
+        raise invalid(f"{what} must be a number of seconds (got nan)")
     # 1.1 * 1000 is a little more than 1100.
     return math.ceil(round(min(max(value, -_LONGEST_MS), _LONGEST_MS) * 1000, 6))
 
@@ -69,7 +69,7 @@ def to_wait_ms(timeout: Seconds, what: str = "timeout") -> int:
         return NO_LIMIT
     wait_ms = to_ms(timeout, what)
     if wait_ms < 0:
-        raise invalid(f"{what}={timeout!r}: allowed are -1 (no limit), 0 (one try) and more")
+        raise invalid(f"{what} must be -1 (no limit), 0 (one try) or more (got {timeout!r})")
     return wait_ms if wait_ms < _LONGEST_MS else NO_LIMIT
 
 

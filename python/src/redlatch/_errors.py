@@ -26,7 +26,7 @@ class Error(Exception):
 
 
 class NotAcquired(Error, TimeoutError):
-    """Somebody else holds the lock, and the time to wait for it is over."""
+    """Another holder has the lock, and the time to wait for it is over."""
 
 
 class AlreadyHeld(Error, RuntimeError):
@@ -38,7 +38,7 @@ class NotHeld(Error, RuntimeError):
 
 
 class LockLost(Error):
-    """The lock was held and is not certain any more. Stop: somebody else may have it."""
+    """The lock was held and is not certain any more. Stop: another holder may have it."""
 
 
 class Deadlock(Error):
@@ -50,7 +50,7 @@ class Unavailable(Error):
 
 
 class OutcomeUnknown(Error):
-    """Sent, but no answer came; a clean-up goes on in the background."""
+    """Sent, but no answer came; a clean-up continues in the background."""
 
 
 class NotReplicated(Error):
@@ -58,7 +58,7 @@ class NotReplicated(Error):
 
 
 class Denied(Error):
-    """The server refused the user, the password or the command, or did not prove who it is."""
+    """The server refused the user, the password or the command, or did not prove its identity."""
 
 
 class Unsupported(Error):

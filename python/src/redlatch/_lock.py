@@ -66,7 +66,7 @@ class NamedLock(Generic[L]):
     def _wait_of(self, blocking: bool, timeout: Seconds) -> int:
         """What the arguments of acquire() mean."""
         if not blocking and timeout is not None and timeout != NO_LIMIT:
-            raise invalid(f"timeout={timeout!r} with blocking=False: allowed is one of them")
+            raise invalid(f"timeout must not be given with blocking=False (got {timeout!r})")
         wait_ms = self._wait_ms if timeout is None else to_wait_ms(timeout)
         check_limit(timeout)
         return wait_ms if blocking else 0

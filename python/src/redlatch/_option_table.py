@@ -103,7 +103,7 @@ MANUAL = {
         fenced         fences rise, for one more round trip (False)
         node_timeout   limit of the wait for one node in a round; auto: 5 % of the ttl, 5 ms to 50
                        ms [s] (auto)
-        min_validity   a grant with less validity than this is given back [s] (0)
+        min_validity   a grant with less validity than this is released [s] (0)
 """,
     "acquire": """\
         ttl                 how long the server keeps the lock without renewal [s] (30)

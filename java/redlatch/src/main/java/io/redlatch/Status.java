@@ -15,7 +15,7 @@ public enum Status {
   /** Done. */
   OK(0),
 
-  /** Somebody else holds the lock. */
+  /** Another holder has the lock. */
   BUSY(1),
 
   /** The wait ran out before the lock was granted. */
@@ -51,13 +51,13 @@ public enum Status {
   /** Cannot reach the server. */
   E_UNAVAILABLE(-5),
 
-  /** Sent, but no answer came; a clean-up goes on in the background. */
+  /** Sent, but no answer came; a clean-up continues in the background. */
   E_OUTCOME_UNKNOWN(-6),
 
   /** Granted, but too few replicas confirmed; it was released. */
   E_NOT_REPLICATED(-7),
 
-  /** The server refused the user, the password or the command, or did not prove who it is. */
+  /** The server refused the user, the password or the command, or did not prove its identity. */
   E_DENIED(-8),
 
   /** Not possible with this server, this build or this host. */

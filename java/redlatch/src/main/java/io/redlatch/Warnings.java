@@ -14,7 +14,7 @@ final class Warnings {
 
   /** The release goes on by itself: `failure` says why it is not known how it went. */
   static void unanswered(RedlatchException failure) {
-    warn("a release goes on in the background", failure);
+    warn("a release continues in the background", failure);
   }
 
   static void clientDropped() {

@@ -146,7 +146,7 @@ class CloseTest extends ServerTest {
     unlocking.end();
     downgrading.end();
     logger.setFilter(null);
-    assertEquals(Collections.nCopies(3, "a release goes on in the background"), warnings);
+    assertEquals(Collections.nCopies(3, "a release continues in the background"), warnings);
     client.close();
     server.resume();
   }

@@ -123,7 +123,7 @@ public final class RedlatchLockProvider implements ExtensibleLockProvider {
       // No provider of ShedLock fails a task that has done its work, though others may have run.
       if (lease.state() == Lease.State.RELEASED) {
         LOGGER.log(
-            Level.WARNING, "the client of a task of ShedLock was closed, and its lock given back");
+            Level.WARNING, "the client of a task of ShedLock was closed, and its lock released");
         return;
       }
       try {

@@ -89,7 +89,8 @@ class OutageTest extends NodesTest {
     lock.unlock();
     Wait.until(() -> logged.size() == 2);
     assertEquals(
-        List.of("a lock is kept for all its lockAtMostFor", "a release goes on in the background"),
+        List.of(
+            "a lock is kept for all its lockAtMostFor", "a release continues in the background"),
         logged.stream().map(LogRecord::getMessage).sorted().toList());
   }
 }

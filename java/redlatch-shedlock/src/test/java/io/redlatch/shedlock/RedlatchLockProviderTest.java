@@ -100,7 +100,7 @@ class RedlatchLockProviderTest extends NodesTest {
     assertTrue(gets(other, "y"));
     lock.unlock();
     keeping.unlock();
-    String message = "the client of a task of ShedLock was closed, and its lock given back";
+    String message = "the client of a task of ShedLock was closed, and its lock released";
     assertEquals(List.of(message, message), logged.stream().map(LogRecord::getMessage).toList());
   }
 
