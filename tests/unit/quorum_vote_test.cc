@@ -41,6 +41,38 @@ TEST_F(QuorumTest, a_malformed_answer_is_no_vote) {
   EXPECT_NE(request->message.find("unexpected answer"), std::string::npos) << request->message;
 }
 
+// The key holds data: no vote, whatever the caller would wait.
+MadeReply data() {
+  return MadeReply::list(MadeReply::integer(0), MadeReply::integer(-1),
+                         MadeReply::integer(1'700'000'000'000), MadeReply::text(""),
+                         MadeReply::integer(-1), MadeReply::text("12345678"), MadeReply::text(""),
+                         MadeReply::text("list"), MadeReply::integer(0));
+}
+
+TEST_F(QuorumTest, data_on_a_minority_costs_its_votes_only) {
+  connect_all();
+  const auto request = acquire(-1);
+  for (size_t i = 0; i < 2; i++) reply(i, data());
+  for (size_t i = 2; i < kNodes; i++) yes(i);
+  EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
+}
+
+TEST_F(QuorumTest, data_on_too_many_nodes_ends_the_wait_and_releases_the_votes) {
+  connect_all();
+  for (const int64_t wait_ms : {int64_t{0}, int64_t{-1}}) {
+    const auto request = acquire(wait_ms);
+    for (size_t i = 0; i < 3; i++) reply(i, data());
+    yes(3);
+    yes(4);
+    ASSERT_EQ(request->status.load(), Status::kWrongType) << request->message;
+    EXPECT_NE(request->message.find("has data in its place on 3 of 5 nodes"), std::string::npos)
+        << request->message;
+    EXPECT_NE(request->message.find("(got list)"), std::string::npos) << request->message;
+    count(3, "release", 1);
+    count(4, "release", 1);
+  }
+}
+
 TEST_F(QuorumTest, a_label_needs_the_time_of_the_grant) {
   connect_all();
   lock::AcquireOptions options;
