@@ -36,7 +36,6 @@ namespace redlatch::bench {
 
 namespace {
 
-using RedlockPtr = std::unique_ptr<rl_redlock, Freed<rl_redlock_close>>;
 using ClientOptionsPtr = std::unique_ptr<rl_client_options, Freed<rl_client_options_free>>;
 using ErrorPtr = std::unique_ptr<rl_error, Freed<rl_error_free>>;
 
@@ -245,7 +244,7 @@ class Quorum {
       die(rl_error_message(error_.get()));
     }
     redlock_.reset(rl_redlock_open(urls.data(), urls.size(), options.get(), error_.get()));
-    if (!redlock_ || rl_redlock_connect(redlock_.get(), 5000, error_.get()) != RL_OK) {
+    if (!redlock_ || rl_client_connect(redlock_.get(), 5000, error_.get()) != RL_OK) {
       die(std::string("cannot open: ") + rl_error_message(error_.get()));
     }
   }
@@ -260,8 +259,8 @@ class Quorum {
   }
 
   void cycle(const std::string &name) {
-    LeasePtr lease(rl_redlock_acquire(redlock_.get(), name.data(), name.size(), kWaitMs, nullptr,
-                                      error_.get()));
+    LeasePtr lease(
+        rl_acquire(redlock_.get(), name.data(), name.size(), kWaitMs, nullptr, error_.get()));
     if (!lease) die(std::string("acquire: ") + rl_error_message(error_.get()));
     if (rl_release(lease.get(), error_.get()) != RL_OK) {
       die(std::string("release: ") + rl_error_message(error_.get()));
@@ -271,7 +270,7 @@ class Quorum {
   Nanos refused(const std::string &name) {
     const Nanos start = now();
     const LeasePtr lease(
-        rl_redlock_acquire(redlock_.get(), name.data(), name.size(), 0, nullptr, error_.get()));
+        rl_acquire(redlock_.get(), name.data(), name.size(), 0, nullptr, error_.get()));
     const Nanos end = now();
     if (lease) die("granted by a minority");
     return end - start;
@@ -297,7 +296,7 @@ class Quorum {
   const ErrorPtr error_;
   std::vector<std::unique_ptr<Raw>> watchers_;
   std::vector<LockScripts> scripts_;
-  RedlockPtr redlock_;
+  ClientPtr redlock_;
   std::vector<Candidate> candidates_;
   bool is_hung_ = false;
   const std::string ping_ = command({"PING"});

@@ -12,7 +12,10 @@ import (
 
 // Client takes locks from one server. Any goroutine may use it, and one is enough for a process: it
 // holds one connection.
-type Client struct {
+type Client struct{ base }
+
+// base is what a Client and a Redlock share.
+type base struct {
 	session *session
 	handle  rlc.Client // freed by the finalizer only, so that any call may be under way
 	origin  *origin
@@ -33,8 +36,8 @@ func Open(url string, options ...ClientOption) (*Client, error) {
 		return nil, c.failure()
 	}
 	drive := func(queue rlc.Queue) { rlc.Queue_drive(queue, handle) }
-	client := &Client{newSession(drive), handle, newOrigin()}
-	runtime.SetFinalizer(client, leaveClient)
+	client := &Client{base{newSession(drive), handle, newOrigin()}}
+	runtime.SetFinalizer(client, func(c *Client) { c.leave("client") })
 	return client, nil
 }
 
@@ -52,16 +55,10 @@ func Dial(ctx context.Context, url string, options ...ClientOption) (*Client, er
 	return client, nil
 }
 
-// Connect connects now, so that a wrong address or password shows at once. It tries again until ctx
-// ends; without a deadline it tries once.
-func (c *Client) Connect(ctx context.Context) error {
+// Connect connects now, so that a wrong address or password shows at once; a Redlock until most of
+// the servers may vote. It tries again until ctx ends; without a deadline it tries once.
+func (c *base) Connect(ctx context.Context) error {
 	defer runtime.KeepAlive(c)
-	return c.session.connect(ctx, func(wait int64) rlc.Request {
-		return rlc.Client_connect_start(c.handle, wait)
-	})
-}
-
-func (s *session) connect(ctx context.Context, start func(int64) rlc.Request) error {
 	if ctx.Err() != nil {
 		return &Error{Op: "connect", Status: ErrCancelled, Cause: context.Cause(ctx)}
 	}
@@ -69,12 +66,12 @@ func (s *session) connect(ctx context.Context, start func(int64) rlc.Request) er
 	if wait < 0 {
 		wait = noWait
 	}
-	request := start(wait)
+	request := rlc.Client_connect_start(c.handle, wait)
 	if request == 0 {
 		return &Error{Op: "connect", Status: ErrNoMemory}
 	}
-	defer s.free(request)
-	if status := s.pump.await(ctx, request); status != OK {
+	defer c.session.free(request)
+	if status := c.session.pump.await(ctx, request); status != OK {
 		return failed(ctx, "connect", "", status, request, wait)
 	}
 	return nil
@@ -83,21 +80,18 @@ func (s *session) connect(ctx context.Context, start func(int64) rlc.Request) er
 // Close ends the client's work: what is held is released, which is waited for at most one command
 // time limit (2 s), and calls that wait end with ErrClosed. A second Close does nothing. The error
 // is always nil.
-func (c *Client) Close() error {
+func (c *base) Close() error {
 	defer runtime.KeepAlive(c)
-	c.session.close(func() { rlc.Client_shutdown(c.handle) })
+	rlc.Client_shutdown(c.handle)
+	c.session.closed.Store(true)
+	c.session.pump.close()
 	return nil
 }
 
-func (s *session) close(shutdown func()) {
-	shutdown()
-	s.closed.Store(true)
-	s.pump.close()
-}
-
 // Option is what the client was told, by any way, under the name of an option; or its "url",
-// without secrets; or "delivery": "push", or why waiting is slower than that.
-func (c *Client) Option(name string) string {
+// without secrets; or "delivery": "push", or why waiting is slower than that. Of a Redlock "url" is
+// a line for each server, and so is "nodes": its address, and "votes" or why it does not.
+func (c *base) Option(name string) string {
 	defer runtime.KeepAlive(c)
 	return text(func(buffer []byte) int64 { return rlc.Client_option(c.handle, name, buffer) })
 }
@@ -118,15 +112,18 @@ func text(write func([]byte) int64) string {
 // rides out outages of the server meanwhile. The lock is held until it is unlocked or lost; ctx has
 // no part in that.
 //
+// A Redlock takes it on most of its servers; only TTL, NoRenew, MaxHold and Label count there, the
+// fence is 0 without the option "fenced", and the lease cannot be attached.
+//
 // A wait that ctx has ended leaves nothing behind; its error Is context.Cause(ctx). What was in the
 // way is its status: ErrTimeout (and ErrBusy) for others, ErrUnavailable for the server.
-func (c *Client) Lock(ctx context.Context, name string, options ...Option) (*Lease, error) {
+func (c *base) Lock(ctx context.Context, name string, options ...Option) (*Lease, error) {
 	defer runtime.KeepAlive(c)
 	return c.session.take(ctx, c, "lock", name, waitMs(ctx), options, c.startLock)
 }
 
 // TryLock is Lock without waiting: ErrBusy if somebody else holds it, or waits for it.
-func (c *Client) TryLock(ctx context.Context, name string, options ...Option) (*Lease, error) {
+func (c *base) TryLock(ctx context.Context, name string, options ...Option) (*Lease, error) {
 	defer runtime.KeepAlive(c)
 	return c.session.take(ctx, c, "lock", name, noWait, options, c.startLock)
 }
@@ -157,7 +154,7 @@ func (c *Client) TryWLock(ctx context.Context, name string, options ...Option) (
 	return c.session.take(ctx, c, "write-lock", name, noWait, options, c.startWLock)
 }
 
-func (c *Client) startLock(name string, wait int64, options rlc.AcquireOptions) rlc.Request {
+func (c *base) startLock(name string, wait int64, options rlc.AcquireOptions) rlc.Request {
 	return rlc.Acquire_start(c.handle, name, wait, options)
 }
 
@@ -196,13 +193,13 @@ func (r Reentrant) TryLock(ctx context.Context, name string, options ...Option) 
 // that Is ErrLost when the lock is lost. The error is that of work, joined with ErrLost if others
 // may have worked at the same time, or ErrClosed if Close gave it back meanwhile; or that of Lock,
 // and then work was not begun. A Do of the same name in the work would wait for itself.
-func (c *Client) Do(ctx context.Context, name string, work func(context.Context) error,
+func (c *base) Do(ctx context.Context, name string, work func(context.Context) error,
 	options ...Option) error {
 	return do(ctx, c, name, work, options)
 }
 
 // Locker gives the lock name as a sync.Locker.
-func (c *Client) Locker(name string, options ...Option) *Locker {
+func (c *base) Locker(name string, options ...Option) *Locker {
 	return &Locker{locks: c, name: name, options: options}
 }
 

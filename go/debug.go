@@ -85,20 +85,16 @@ func leaveLease(l *Lease) {
 	h.handle = 0
 }
 
-// leaveClient runs when nobody has the client, nor a lease of it.
-func leaveClient(c *Client) {
-	c.session.leave("client", c.origin, func() { rlc.Client_close(c.handle) })
-}
-
-func (s *session) leave(what string, made *origin, free func()) {
-	s.pump.close()
-	if !s.closed.Load() {
-		reportLeak(what, "", made)
+// leave runs when nobody has the client or Redlock, nor a lease of it.
+func (c *base) leave(what string) {
+	c.session.pump.close()
+	if !c.session.closed.Load() {
+		reportLeak(what, "", c.origin)
 		// It goes on renewing for them.
-		if s.leaked.Load() > 0 {
+		if c.session.leaked.Load() > 0 {
 			return
 		}
 	}
 	// It waits for the server, and all finalizers share a goroutine.
-	go free()
+	go rlc.Client_close(c.handle)
 }

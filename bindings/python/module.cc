@@ -65,7 +65,6 @@ using Error = Handle<rl_error, rl_error_free>;
 using ClientOptions = Handle<rl_client_options, rl_client_options_free>;
 using AcquireOptions = Handle<rl_acquire_options, rl_acquire_options_free>;
 using Client = Handle<rl_client, rl_client_close, Freeing::kMayWait>;
-using Redlock = Handle<rl_redlock, rl_redlock_close, Freeing::kMayWait>;
 using Lease = Handle<rl_lease, rl_lease_free>;
 using Request = Handle<rl_request, rl_request_free>;
 using Queue = Handle<rl_queue, rl_queue_free>;
@@ -134,7 +133,6 @@ void bind_handles(py::module_ &m) {
   py::class_<ClientOptions>(m, "ClientOptions");
   py::class_<AcquireOptions>(m, "AcquireOptions");
   py::class_<Client>(m, "Client");
-  py::class_<Redlock>(m, "Redlock");
   py::class_<Lease>(m, "Lease");
   py::class_<Request>(m, "Request");
   py::class_<Queue>(m, "Queue");
@@ -178,6 +176,9 @@ void bind_client(py::module_ &m) {
   m.def("client_open", [](const py::bytes &url, const ClientOptions *options, Error &e) {
     return wrap<Client>(rl_client_open(Text(url).data, Text(url).size, get(options), get(e)));
   });
+  m.def("redlock_open", [](const py::bytes &urls, const ClientOptions *options, Error &e) {
+    return wrap<Client>(rl_redlock_open(Text(urls).data, Text(urls).size, get(options), get(e)));
+  });
   m.def("client_connect", [](Client &client, int64_t wait_ms, Error &e) {
     return without_gil([&] { return rl_client_connect(get(client), wait_ms, get(e)); });
   });
@@ -200,22 +201,6 @@ void bind_client(py::module_ &m) {
   });
 }
 
-void bind_redlock(py::module_ &m) {
-  m.def("redlock_open", [](const py::bytes &urls, const ClientOptions *options, Error &e) {
-    return wrap<Redlock>(rl_redlock_open(Text(urls).data, Text(urls).size, get(options), get(e)));
-  });
-  m.def("redlock_connect", [](Redlock &redlock, int64_t wait_ms, Error &e) {
-    return without_gil([&] { return rl_redlock_connect(get(redlock), wait_ms, get(e)); });
-  });
-  m.def("redlock_shutdown",
-        [](Redlock &redlock) { run_without_gil([&] { rl_redlock_shutdown(get(redlock)); }); });
-  m.def("redlock_option", [](const Redlock &redlock, const py::bytes &name) {
-    return read_text([&redlock, t = Text(name)](auto... b) {
-      return rl_redlock_option(get(redlock), t.data, t.size, b...);
-    });
-  });
-}
-
 // Starting and the first wait go together: giving the GIL up twice costs twice when others compute.
 template <class Start>
 std::unique_ptr<Request> driven(int64_t drive_ms, const Start &start) {
@@ -227,12 +212,11 @@ std::unique_ptr<Request> driven(int64_t drive_ms, const Start &start) {
 }
 
 // rl_acquire_start() and its twins.
-template <class T>
-using AcquireStart = rl_request *(T *, const char *, size_t, int64_t, const rl_acquire_options *);
+using AcquireStart = rl_request *(rl_client *, const char *, size_t, int64_t,
+                                  const rl_acquire_options *);
 
-template <class Object, class T>
-void bind_acquire(py::module_ &m, const char *function, AcquireStart<T> *start) {
-  m.def(function, [start](Object &from, const py::bytes &name, int64_t wait_ms,
+void bind_acquire(py::module_ &m, const char *function, AcquireStart *start) {
+  m.def(function, [start](Client &from, const py::bytes &name, int64_t wait_ms,
                           const AcquireOptions *options, int64_t drive_ms) {
     return driven(drive_ms, [&, n = Text(name)] {
       return start(get(from), n.data, n.size, wait_ms, get(options));
@@ -241,10 +225,9 @@ void bind_acquire(py::module_ &m, const char *function, AcquireStart<T> *start) 
 }
 
 void bind_requests(py::module_ &m) {
-  bind_acquire<Client>(m, "acquire_start", rl_acquire_start);
-  bind_acquire<Client>(m, "rw_acquire_read_start", rl_rw_acquire_read_start);
-  bind_acquire<Client>(m, "rw_acquire_write_start", rl_rw_acquire_write_start);
-  bind_acquire<Redlock>(m, "redlock_acquire_start", rl_redlock_acquire_start);
+  bind_acquire(m, "acquire_start", rl_acquire_start);
+  bind_acquire(m, "rw_acquire_read_start", rl_rw_acquire_read_start);
+  bind_acquire(m, "rw_acquire_write_start", rl_rw_acquire_write_start);
   m.def("rw_upgrade_start", [](Lease &lease, int64_t wait_ms, int64_t drive_ms) {
     return driven(drive_ms, [&] { return rl_rw_upgrade_start(get(lease), wait_ms); });
   });
@@ -279,9 +262,8 @@ std::unique_ptr<Request> watched(rl_request *request, Queue &queue, int64_t tag)
   return result;
 }
 
-template <class Object, class T>
-void bind_acquire_watched(py::module_ &m, const char *function, AcquireStart<T> *start) {
-  m.def(function, [start](Object &from, const py::bytes &name, int64_t wait_ms,
+void bind_acquire_watched(py::module_ &m, const char *function, AcquireStart *start) {
+  m.def(function, [start](Client &from, const py::bytes &name, int64_t wait_ms,
                           const AcquireOptions *options, Queue &queue, int64_t tag) {
     const Text n(name);
     return watched(start(get(from), n.data, n.size, wait_ms, get(options)), queue, tag);
@@ -296,10 +278,9 @@ void bind_queues(py::module_ &m) {
     while (const int64_t tag = rl_queue_next(get(queue), 0)) tags.append(tag);
     return tags;
   });
-  bind_acquire_watched<Client>(m, "acquire_watched", rl_acquire_start);
-  bind_acquire_watched<Client>(m, "rw_acquire_read_watched", rl_rw_acquire_read_start);
-  bind_acquire_watched<Client>(m, "rw_acquire_write_watched", rl_rw_acquire_write_start);
-  bind_acquire_watched<Redlock>(m, "redlock_acquire_watched", rl_redlock_acquire_start);
+  bind_acquire_watched(m, "acquire_watched", rl_acquire_start);
+  bind_acquire_watched(m, "rw_acquire_read_watched", rl_rw_acquire_read_start);
+  bind_acquire_watched(m, "rw_acquire_write_watched", rl_rw_acquire_write_start);
   m.def("rw_upgrade_watched", [](Lease &lease, int64_t wait_ms, Queue &queue, int64_t tag) {
     return watched(rl_rw_upgrade_start(get(lease), wait_ms), queue, tag);
   });
@@ -343,10 +324,6 @@ void bind_queues(py::module_ &m) {
   m.def("client_connect_watched", [](Client &client, int64_t wait_ms, Queue &queue, int64_t tag) {
     return watched(rl_client_connect_start(get(client), wait_ms), queue, tag);
   });
-  m.def("redlock_connect_watched",
-        [](Redlock &redlock, int64_t wait_ms, Queue &queue, int64_t tag) {
-          return watched(rl_redlock_connect_start(get(redlock), wait_ms), queue, tag);
-        });
   m.def("lease_watch", [](Lease &lease, Queue &queue, int64_t tag) {
     return rl_lease_watch(get(lease), get(queue), tag);
   });
@@ -415,7 +392,6 @@ PYBIND11_MODULE(_core_unchecked, m) {
   bind_handles(m);
   bind_options(m);
   bind_client(m);
-  bind_redlock(m);
   bind_requests(m);
   bind_queues(m);
   bind_lease(m);

@@ -12,7 +12,6 @@
 namespace redlatch::capi {
 
 inline const char *name_of(const rl_client *) { return "client"; }
-inline const char *name_of(const rl_redlock *) { return "redlock"; }
 inline const char *name_of(const rl_lease *) { return "lease"; }
 inline const char *name_of(const rl_list *) { return "list"; }
 
@@ -101,20 +100,6 @@ rl_request *start(const Handle *handle, Request::Op op, const Fill &fill) {
     }
     return started.release();
   });
-}
-
-template <class Handle>
-void shut_down(const Handle *handle) noexcept {
-  if (handle == nullptr || handle->runtime->is_forked()) return;
-  guarded_status(nullptr, [&](rl_error *) { handle->runtime->shut_down(); });
-}
-
-// In a forked child the objects are left alone: their locks and threads are the parent's.
-template <class Handle>
-void close(Handle *handle) noexcept {
-  if (handle == nullptr || handle->runtime->is_forked()) return;
-  shut_down(handle);
-  delete handle;
 }
 
 // Arguments, for a call that waits and for one that starts.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Options, clients and Redlocks.
+// Options and clients.
 #include "base/log.h"
 #include "calls.h"
 #include "config/url.h"
@@ -11,19 +11,19 @@ using namespace redlatch::capi;
 
 namespace {
 
-// A client or a Redlock, once `resolve` has made its settings.
-template <class Handle, class Resolve>
-Handle *open(const rl_client_options *options, rl_error *err, const Resolve &resolve) {
-  return guarded<Handle *>(err, nullptr, [&]() -> Handle * {
+// A client, once `resolve` has made its settings.
+template <class Resolve>
+rl_client *open(const rl_client_options *options, rl_error *err, const Resolve &resolve) {
+  return guarded<rl_client *>(err, nullptr, [&]() -> rl_client * {
     static const config::Options kNone;
     std::vector<Settings> nodes;
     std::optional<QuorumSettings> quorum;
     Outcome outcome = resolve(options == nullptr ? kNone : options->options, nodes, quorum);
     if (!outcome.ok()) return answer(err, outcome), nullptr;
-    auto handle = std::make_unique<Handle>();
-    handle->runtime = runtime::Runtime::open(std::move(nodes), quorum, outcome);
+    auto client = std::make_unique<rl_client>();
+    client->runtime = runtime::Runtime::open(std::move(nodes), quorum, outcome);
     answer(err, outcome);
-    return handle->runtime ? handle.release() : nullptr;
+    return client->runtime ? client.release() : nullptr;
   });
 }
 
@@ -59,9 +59,9 @@ rl_status set_text(rl_acquire_options *options, std::string AcquireSettings::*fi
   });
 }
 
-std::string urls_of(const runtime::Runtime &redlock) {
+std::string urls_of(const runtime::Runtime &client) {
   std::string urls;
-  for (const Settings &node : redlock.nodes()) urls += (urls.empty() ? "" : "\n") + node.shown_url;
+  for (const Settings &node : client.nodes()) urls += (urls.empty() ? "" : "\n") + node.shown_url;
   return urls;
 }
 
@@ -146,14 +146,14 @@ rl_status rl_acquire_options_set_format(rl_acquire_options *options, int32_t for
 
 rl_client *rl_client_open(const char *url, size_t url_len, const rl_client_options *options,
                           rl_error *err) {
-  return open<rl_client>(options, err, [&](const auto &chosen, auto &nodes, auto &) {
+  return open(options, err, [&](const auto &chosen, auto &nodes, auto &) {
     return chosen.resolve(text_of(url, url_len), nodes.emplace_back());
   });
 }
 
-rl_redlock *rl_redlock_open(const char *urls, size_t urls_len, const rl_client_options *options,
-                            rl_error *err) {
-  return open<rl_redlock>(options, err, [&](const auto &chosen, auto &nodes, auto &quorum) {
+rl_client *rl_redlock_open(const char *urls, size_t urls_len, const rl_client_options *options,
+                           rl_error *err) {
+  return open(options, err, [&](const auto &chosen, auto &nodes, auto &quorum) {
     return chosen.resolve(text_of(urls, urls_len), nodes, quorum.emplace());
   });
 }
@@ -162,41 +162,34 @@ rl_status rl_client_connect(rl_client *client, int64_t wait_ms, rl_error *err) {
   return run(client, Request::Op::kConnect, err, wait_of(wait_ms));
 }
 
-void rl_client_shutdown(rl_client *client) { shut_down(client); }
+void rl_client_shutdown(rl_client *client) {
+  if (client == nullptr || client->runtime->is_forked()) return;
+  guarded_status(nullptr, [&](rl_error *) { client->runtime->shut_down(); });
+}
 
-void rl_client_close(rl_client *client) { close(client); }
+// In a forked child the object is left alone: its locks and threads are the parent's.
+void rl_client_close(rl_client *client) {
+  if (client == nullptr || client->runtime->is_forked()) return;
+  rl_client_shutdown(client);
+  delete client;
+}
+
+void rl_redlock_close(rl_client *client) { rl_client_close(client); }
 
 size_t rl_client_option(const rl_client *client, const char *name, size_t name_len, char *buffer,
                         size_t buffer_size) {
   if (client == nullptr) return copy_out({}, buffer, buffer_size);
   return guarded(nullptr, size_t{0}, [&] {
     const auto wanted = text_of(name, name_len);
-    runtime::Runtime &told = *client->runtime;
-    if (wanted != "delivery") {
-      return copy_out(config::option_of(told.settings(), wanted), buffer, buffer_size);
+    runtime::Runtime &runtime = *client->runtime;
+    std::string value;
+    if (wanted == "url") value = urls_of(runtime);
+    if (wanted == "delivery" && !runtime.is_forked()) value = runtime.handoff_mode();
+    if (wanted == "nodes" && !runtime.is_forked()) value = runtime.describe();
+    if (value.empty() && runtime.is_quorum()) {
+      value = config::option_of(runtime.quorum_settings(), wanted);
     }
-    return copy_out(told.is_forked() ? std::string() : told.handoff_mode(), buffer, buffer_size);
-  });
-}
-
-rl_status rl_redlock_connect(rl_redlock *redlock, int64_t wait_ms, rl_error *err) {
-  return run(redlock, Request::Op::kConnect, err, wait_of(wait_ms));
-}
-
-void rl_redlock_shutdown(rl_redlock *redlock) { shut_down(redlock); }
-
-void rl_redlock_close(rl_redlock *redlock) { close(redlock); }
-
-size_t rl_redlock_option(const rl_redlock *redlock, const char *name, size_t name_len, char *buffer,
-                         size_t buffer_size) {
-  if (redlock == nullptr) return copy_out({}, buffer, buffer_size);
-  return guarded(nullptr, size_t{0}, [&] {
-    const auto wanted = text_of(name, name_len);
-    runtime::Runtime &told = *redlock->runtime;
-    std::string value = config::option_of(told.quorum_settings(), wanted);
-    if (wanted == "url") value = urls_of(told);
-    if (wanted == "nodes" && !told.is_forked()) value = told.describe();
-    if (value.empty()) value = config::option_of(told.nodes().front(), wanted);
+    if (value.empty()) value = config::option_of(runtime.settings(), wanted);
     return copy_out(value, buffer, buffer_size);
   });
 }

@@ -142,19 +142,31 @@ static Outcome take_options(Request &request, const rl_acquire_options *options)
   return config::settle(request.options, request.options.format);
 }
 
-Outcome fill_acquire(Request &request, const char *name, size_t name_len, int64_t wait_ms,
-                     const rl_acquire_options *options) {
+// Refuse the options that only a client of one server has.
+static Outcome check_for_quorum(const Request &request) {
+  if (request.options.format != runtime::Format::kString) {
+    return failure(Status::kInvalid,
+                   "option 'format' must be string for a Redlock, which is not reentrant");
+  }
+  if (request.options.owner.empty()) return {};
+  return failure(Status::kInvalid, "option 'owner' must not be set for a Redlock");
+}
+
+Outcome fill_acquire(const rl_client &client, Request &request, const char *name, size_t name_len,
+                     int64_t wait_ms, const rl_acquire_options *options) {
   if (auto outcome = runtime::check_name(text_of(name, name_len)); !outcome.ok()) return outcome;
   if (auto outcome = runtime::check_wait(wait_ms); !outcome.ok()) return outcome;
   request.name = text_of(name, name_len);
   request.wait_ms = wait_ms;
   request.lease = std::make_shared<Lease>();
-  return take_options(request, options);
+  auto outcome = take_options(request, options);
+  return outcome.ok() && client.runtime->is_quorum() ? check_for_quorum(request) : outcome;
 }
 
-Outcome fill_rw(Request &request, runtime::Mode mode, const char *name, size_t name_len,
-                int64_t wait_ms, const rl_acquire_options *options) {
-  auto outcome = fill_acquire(request, name, name_len, wait_ms, options);
+Outcome fill_rw(const rl_client &client, Request &request, runtime::Mode mode, const char *name,
+                size_t name_len, int64_t wait_ms, const rl_acquire_options *options) {
+  if (client.runtime->is_quorum()) return runtime::needs_one_server("a read-write lock");
+  auto outcome = fill_acquire(client, request, name, name_len, wait_ms, options);
   request.options.mode = mode;
   if (!outcome.ok() || request.options.format != runtime::Format::kHash) return outcome;
   return failure(Status::kInvalid,
@@ -183,18 +195,6 @@ Outcome fill_attach(Request &request, std::string_view name, std::string_view to
   request.arguments->fence = fence;
   request.lease = std::make_shared<Lease>();
   return {};
-}
-
-Outcome fill_redlock(Request &request, const char *name, size_t name_len, int64_t wait_ms,
-                     const rl_acquire_options *options) {
-  auto outcome = fill_acquire(request, name, name_len, wait_ms, options);
-  if (!outcome.ok()) return outcome;
-  if (request.options.format != runtime::Format::kString) {
-    return failure(Status::kInvalid,
-                   "option 'format' must be string for a Redlock, which is not reentrant");
-  }
-  if (request.options.owner.empty()) return outcome;
-  return failure(Status::kInvalid, "option 'owner' must not be set for a Redlock");
 }
 
 }  // namespace redlatch::capi

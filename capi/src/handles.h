@@ -38,12 +38,8 @@ struct rl_acquire_options {
   redlatch::Outcome mistake;  // the first one of a setter, for the acquire that uses the options
 };
 
-// A client of one server, or a Redlock of several.
+// Of one server, or of a quorum of several.
 struct rl_client {
-  std::shared_ptr<redlatch::runtime::Runtime> runtime;
-};
-
-struct rl_redlock {
   std::shared_ptr<redlatch::runtime::Runtime> runtime;
 };
 
@@ -129,19 +125,15 @@ rl_status guarded_status(rl_error *err, const Body &body) noexcept {
 // Copy `text` to a caller's buffer, with a NUL, as much as fits. @return the full length.
 size_t copy_out(std::string_view text, char *buffer, size_t buffer_size);
 
-// Check the arguments of an acquisition, and write them to `request`.
-Outcome fill_acquire(Request &request, const char *name, size_t name_len, int64_t wait_ms,
-                     const rl_acquire_options *options);
+// Check the arguments of an acquisition by `client`, and write them to `request`.
+Outcome fill_acquire(const rl_client &client, Request &request, const char *name, size_t name_len,
+                     int64_t wait_ms, const rl_acquire_options *options);
 // The same for a read-write lock.
-Outcome fill_rw(Request &request, runtime::Mode mode, const char *name, size_t name_len,
-                int64_t wait_ms, const rl_acquire_options *options);
-
+Outcome fill_rw(const rl_client &client, Request &request, runtime::Mode mode, const char *name,
+                size_t name_len, int64_t wait_ms, const rl_acquire_options *options);
 // The same for taking over a detached lease.
 Outcome fill_attach(Request &request, std::string_view name, std::string_view token, int64_t fence,
                     const rl_acquire_options *options);
-// The same for a Redlock.
-Outcome fill_redlock(Request &request, const char *name, size_t name_len, int64_t wait_ms,
-                     const rl_acquire_options *options);
 
 // Every lease behind this ABI is made here.
 inline std::shared_ptr<Lease> lease_of(const Request &request) {

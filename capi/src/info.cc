@@ -264,6 +264,9 @@ rl_list *rl_list_open(rl_client *client, const char *pattern, size_t pattern_len
   if (client == nullptr) return null_argument(err, "client"), nullptr;
   if (client->runtime->is_forked()) return forked(err), nullptr;
   return guarded<rl_list *>(err, nullptr, [&]() -> rl_list * {
+    if (client->runtime->is_quorum()) {
+      return answer(err, runtime::needs_one_server("listing locks")), nullptr;
+    }
     if (pattern_len > kMaxNameBytes) {
       const auto size = std::to_string(pattern_len);
       return answer(err, Status::kInvalid,

@@ -12,28 +12,26 @@ extern "C" {
 rl_lease *rl_acquire(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
                      const rl_acquire_options *options, rl_error *err) {
   return run_for_lease(client, Request::Op::kAcquire, err, [&](Request &request) {
-    return fill_acquire(request, name, name_len, wait_ms, options);
+    return fill_acquire(*client, request, name, name_len, wait_ms, options);
   });
 }
 
-rl_lease *rl_redlock_acquire(rl_redlock *redlock, const char *name, size_t name_len,
-                             int64_t wait_ms, const rl_acquire_options *options, rl_error *err) {
-  return run_for_lease(redlock, Request::Op::kAcquire, err, [&](Request &request) {
-    return fill_redlock(request, name, name_len, wait_ms, options);
-  });
+rl_lease *rl_redlock_acquire(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
+                             const rl_acquire_options *options, rl_error *err) {
+  return rl_acquire(client, name, name_len, wait_ms, options, err);
 }
 
 rl_lease *rl_rw_acquire_read(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
                              const rl_acquire_options *options, rl_error *err) {
   return run_for_lease(client, Request::Op::kAcquire, err, [&](Request &request) {
-    return fill_rw(request, runtime::Mode::kRead, name, name_len, wait_ms, options);
+    return fill_rw(*client, request, runtime::Mode::kRead, name, name_len, wait_ms, options);
   });
 }
 
 rl_lease *rl_rw_acquire_write(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
                               const rl_acquire_options *options, rl_error *err) {
   return run_for_lease(client, Request::Op::kAcquire, err, [&](Request &request) {
-    return fill_rw(request, runtime::Mode::kWrite, name, name_len, wait_ms, options);
+    return fill_rw(*client, request, runtime::Mode::kWrite, name, name_len, wait_ms, options);
   });
 }
 

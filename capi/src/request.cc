@@ -31,32 +31,26 @@ rl_request *rl_client_connect_start(rl_client *client, int64_t wait_ms) {
 rl_request *rl_acquire_start(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
                              const rl_acquire_options *options) {
   return start(client, Request::Op::kAcquire, [&](Request &request) {
-    return fill_acquire(request, name, name_len, wait_ms, options);
+    return fill_acquire(*client, request, name, name_len, wait_ms, options);
   });
 }
 
-rl_request *rl_redlock_connect_start(rl_redlock *redlock, int64_t wait_ms) {
-  return start(redlock, Request::Op::kConnect, wait_of(wait_ms));
-}
-
-rl_request *rl_redlock_acquire_start(rl_redlock *redlock, const char *name, size_t name_len,
+rl_request *rl_redlock_acquire_start(rl_client *client, const char *name, size_t name_len,
                                      int64_t wait_ms, const rl_acquire_options *options) {
-  return start(redlock, Request::Op::kAcquire, [&](Request &request) {
-    return fill_redlock(request, name, name_len, wait_ms, options);
-  });
+  return rl_acquire_start(client, name, name_len, wait_ms, options);
 }
 
 rl_request *rl_rw_acquire_read_start(rl_client *client, const char *name, size_t name_len,
                                      int64_t wait_ms, const rl_acquire_options *options) {
   return start(client, Request::Op::kAcquire, [&](Request &request) {
-    return fill_rw(request, runtime::Mode::kRead, name, name_len, wait_ms, options);
+    return fill_rw(*client, request, runtime::Mode::kRead, name, name_len, wait_ms, options);
   });
 }
 
 rl_request *rl_rw_acquire_write_start(rl_client *client, const char *name, size_t name_len,
                                       int64_t wait_ms, const rl_acquire_options *options) {
   return start(client, Request::Op::kAcquire, [&](Request &request) {
-    return fill_rw(request, runtime::Mode::kWrite, name, name_len, wait_ms, options);
+    return fill_rw(*client, request, runtime::Mode::kWrite, name, name_len, wait_ms, options);
   });
 }
 

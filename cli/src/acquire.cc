@@ -123,12 +123,9 @@ rl_status trial_connect(const Session& session, const Log& log) {
 RequestHandle start(const Session& session, const Arguments& arguments, std::int64_t wait_ms,
                     const rl_acquire_options* options) {
   const std::string& name = arguments.names.front();
-  const auto started = [&](auto function, auto* handle) {
-    return RequestHandle(not_null(function(handle, name.data(), name.size(), wait_ms, options)));
-  };
-  if (session.is_quorum()) return started(rl_redlock_acquire_start, session.redlock());
-  return started(arguments.run.is_shared ? rl_rw_acquire_read_start : rl_acquire_start,
-                 session.client());
+  const auto function = arguments.run.is_shared ? rl_rw_acquire_read_start : rl_acquire_start;
+  return RequestHandle(
+      not_null(function(session.client(), name.data(), name.size(), wait_ms, options)));
 }
 
 rl_status wait_for(rl_request* request, const Session& session, const Arguments& arguments,

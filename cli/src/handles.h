@@ -27,7 +27,6 @@ using ErrorHandle = std::unique_ptr<rl_error, Freer<rl_error_free>>;
 using ClientOptionsHandle = std::unique_ptr<rl_client_options, Freer<rl_client_options_free>>;
 using AcquireOptionsHandle = std::unique_ptr<rl_acquire_options, Freer<rl_acquire_options_free>>;
 using ClientHandle = std::unique_ptr<rl_client, Freer<rl_client_close>>;
-using RedlockHandle = std::unique_ptr<rl_redlock, Freer<rl_redlock_close>>;
 using RequestHandle = std::unique_ptr<rl_request, Freer<rl_request_free>>;
 using LeaseHandle = std::unique_ptr<rl_lease, Freer<rl_lease_free>>;
 using InfoHandle = std::unique_ptr<rl_info, Freer<rl_info_free>>;

@@ -17,7 +17,7 @@
 namespace redlatch::cli {
 namespace {
 
-// The end of a line of rl_redlock_option() for a node that votes. Each line begins with an address.
+// The end of a line of rl_client_option() for a node that votes. Each line begins with an address.
 constexpr std::string_view kVotes = ": votes";
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -216,7 +216,7 @@ QuorumView::QuorumView(const Arguments& arguments) : quorum_(with_patience(argum
 }
 
 QuorumReport QuorumView::look_at(const std::string& name) const {
-  const RequestHandle connection(not_null(rl_redlock_connect_start(quorum_.redlock(), 0)));
+  const RequestHandle connection(not_null(rl_client_connect_start(quorum_.client(), 0)));
   std::vector<std::future<InfoHandle>> infos;
   for (const Session& node : nodes_) {
     infos.push_back(std::async(std::launch::async, [&] { return node.try_inspect(name); }));

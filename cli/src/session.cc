@@ -137,12 +137,10 @@ void Session::open(const Arguments& arguments, const std::vector<std::string>& u
   options.set(arguments.options);
   options.set_password(arguments.password);
   const std::string text = joined(urls, "\n");
-  if (urls.size() > 1) {
-    redlock_.reset(rl_redlock_open(text.data(), text.size(), options.get(), error_.get()));
-  } else {
-    client_.reset(rl_client_open(text.data(), text.size(), options.get(), error_.get()));
-  }
-  if (client_ || redlock_) return;
+  is_quorum_ = urls.size() > 1;
+  const auto open_client = is_quorum_ ? rl_redlock_open : rl_client_open;
+  client_.reset(open_client(text.data(), text.size(), options.get(), error_.get()));
+  if (client_) return;
   const Failure reason = failure();
   if (is_bad_password_file(std::getenv("REDLATCH_PASSWORD_FILE"))) {
     throw Failure{kExitConfig, reason.text + ". Check REDLATCH_PASSWORD_FILE"};
@@ -161,13 +159,10 @@ std::string Session::server() const {
 }
 
 rl_status Session::connect(std::int64_t wait_ms) const {
-  return is_quorum() ? rl_redlock_connect(redlock(), wait_ms, error())
-                     : rl_client_connect(client(), wait_ms, error());
+  return rl_client_connect(client(), wait_ms, error());
 }
 
-void Session::shut_down() const {
-  is_quorum() ? rl_redlock_shutdown(redlock()) : rl_client_shutdown(client());
-}
+void Session::shut_down() const { rl_client_shutdown(client()); }
 
 Failure Session::failure(rl_status status, const std::string& message,
                          std::int64_t tried_ms) const {
@@ -177,7 +172,7 @@ Failure Session::failure(rl_status status, const std::string& message,
   const bool is_about_server =
       is_away || status == RL_E_DENIED || status == RL_E_SERVER || status == RL_E_UNSUPPORTED;
   // The library's message mostly names the server already.
-  if (client_ && is_about_server && text.find("://") == std::string::npos) {
+  if (!is_quorum() && is_about_server && text.find("://") == std::string::npos) {
     text = server() + ": " + text;
   }
   if (is_away) {
@@ -212,8 +207,7 @@ std::string Session::why_polling() const {
 
 std::string Session::option(std::string_view name) const {
   return read_text([&](char* buffer, std::size_t size) {
-    return is_quorum() ? rl_redlock_option(redlock(), name.data(), name.size(), buffer, size)
-                       : rl_client_option(client(), name.data(), name.size(), buffer, size);
+    return rl_client_option(client(), name.data(), name.size(), buffer, size);
   });
 }
 

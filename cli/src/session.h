@@ -27,9 +27,8 @@ class Session {
   // A session of one server, for `command`. Throws UsageError if there are several.
   [[nodiscard]] static Session of_one(const Arguments& arguments, const char* command);
 
-  [[nodiscard]] bool is_quorum() const { return redlock_ != nullptr; }
-  [[nodiscard]] rl_client* client() const { return client_.get(); }     // NULL of a quorum.
-  [[nodiscard]] rl_redlock* redlock() const { return redlock_.get(); }  // NULL of one server.
+  [[nodiscard]] bool is_quorum() const { return is_quorum_; }
+  [[nodiscard]] rl_client* client() const { return client_.get(); }
   [[nodiscard]] rl_error* error() const { return error_.get(); }
   // The URL without its password; of a quorum all of them.
   [[nodiscard]] std::string server() const;
@@ -42,10 +41,10 @@ class Session {
   // Our name as a holder.
   [[nodiscard]] std::string holder() const { return option("holder"); }
 
-  // For the text of an option see rl_client_option() and rl_redlock_option().
+  // For the text of an option see rl_client_option().
   [[nodiscard]] std::string option(std::string_view name) const;
 
-  // Those of a client or of a Redlock; the status is also in error().
+  // The status is also in error().
   [[nodiscard]] rl_status connect(std::int64_t wait_ms) const;
   void shut_down() const;
 
@@ -64,9 +63,8 @@ class Session {
   void open(const Arguments& arguments, const std::vector<std::string>& urls);
 
   ErrorHandle error_;
-  // One of them.
+  bool is_quorum_ = false;
   ClientHandle client_;
-  RedlockHandle redlock_;
 };
 
 }  // namespace redlatch::cli

@@ -22,6 +22,13 @@
 
 namespace redlatch::lock {
 
+// The failure of what is possible with one server only, such as "listing locks".
+inline Outcome needs_one_server(std::string_view what) {
+  return failure(Status::kUnsupported, std::string(what) +
+                                           " is not possible with a Redlock: use a client of one "
+                                           "server");
+}
+
 // Where the actions of a service go. No call comes back into the service from here.
 class Output {
  public:
@@ -50,7 +57,7 @@ class LockService {
   virtual bool needs_identity() const = 0;
 
   // Calls of users. Arguments were checked. Results arrive by Output::finished(), maybe at once.
-  // What this service cannot do is kInvalid.
+  // What this service cannot do is kUnsupported.
   virtual void start(const std::shared_ptr<Request> &request, Nanos now) = 0;
   // @return kCancelled, or the earlier result.
   virtual Status cancel(Request &request, Nanos now) = 0;

@@ -17,6 +17,30 @@ using lock::Lease;
 using lock::Request;
 using Phase = QuorumAcquire::Phase;
 
+namespace {
+
+// For messages.
+std::string_view what_of(Request::Op op) {
+  switch (op) {
+    case Request::Op::kUpgrade:
+      return "upgrading a lease";
+    case Request::Op::kDowngrade:
+      return "downgrading a lease";
+    case Request::Op::kAttach:
+      return "attaching a lease";
+    case Request::Op::kInspect:
+      return "inspecting a lock";
+    case Request::Op::kForce:
+      return "a forced release";
+    case Request::Op::kList:
+      return "listing locks";
+    default:
+      return "this call";
+  }
+}
+
+}  // namespace
+
 QuorumClient::QuorumClient(std::span<const Settings> nodes, const QuorumSettings &settings,
                            std::span<const uint8_t, 16> random, uint64_t seed, lock::Output &output)
     : settings_(settings),
@@ -62,8 +86,8 @@ void QuorumClient::start(const std::shared_ptr<Request> &request, Nanos now) {
       detach(*request, now);
       break;
     default:
-      finish(*request, Status::kInvalid,
-             "the lease must be that of a read-write lock (got one of a Redlock)");
+      const auto why = lock::needs_one_server(what_of(request->op));
+      finish(*request, why.status, why.message);
   }
   settle(now);
 }

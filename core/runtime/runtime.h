@@ -57,6 +57,7 @@ using protocol::Mode;
 using Info = protocol::InspectAnswer;
 using ServerInfo = embedded::ServerStatus;
 using embedded::read_status;
+using lock::needs_one_server;
 
 class Runtime final : public Wakeup,
                       public Source,
@@ -71,6 +72,8 @@ class Runtime final : public Wakeup,
 
   std::span<const Settings> nodes() const { return nodes_; }
   const Settings &settings() const { return nodes_.front(); }
+  // Whether it locks on most of its nodes; only then it has these settings.
+  bool is_quorum() const { return quorum_.has_value(); }
   const QuorumSettings &quorum_settings() const { return *quorum_; }
 
   // Start `request` and wait until it is finished, whatever signals come.

@@ -327,8 +327,8 @@ static void queues(void) {
   rl_client_close(client);
 }
 
-static rl_redlock* open_redlock(void) {
-  rl_redlock* redlock;
+static rl_client* open_redlock(void) {
+  rl_client* redlock;
   rl_client_options* options = rl_client_options_new();
   const char* url = server_url();
   CHECK_INT(RL_OK, rl_client_options_set(options, TEXT("restart_guard"), TEXT("off"), err));
@@ -387,13 +387,13 @@ static void redlock_urls(void) {
 }
 
 static void redlocks(void) {
-  rl_redlock* redlock = open_redlock();
+  rl_client* redlock = open_redlock();
   rl_acquire_options* options = rl_acquire_options_new();
   char buffer[4] = "xxx";
-  INVALID_WITH_ERROR(rl_redlock_connect(NULL, 0, err));
-  INVALID_WITH_ERROR(rl_redlock_connect(redlock, -2, err));
-  check_finished_request(rl_redlock_connect_start(NULL, 0));
-  check_finished_request(rl_redlock_connect_start(redlock, -2));
+  INVALID_WITH_ERROR(rl_client_connect(NULL, 0, err));
+  INVALID_WITH_ERROR(rl_client_connect(redlock, -2, err));
+  check_finished_request(rl_client_connect_start(NULL, 0));
+  check_finished_request(rl_client_connect_start(redlock, -2));
   NO_HANDLE(rl_redlock_acquire(NULL, TEXT("x"), 0, NULL, err));
   NO_HANDLE(rl_redlock_acquire(redlock, NULL, 0, 0, NULL, err));
   NO_HANDLE(rl_redlock_acquire(redlock, "x", SIZE_MAX, 0, NULL, err));
@@ -402,11 +402,11 @@ static void redlocks(void) {
   check_finished_request(rl_redlock_acquire_start(NULL, TEXT("x"), 0, NULL));
   check_finished_request(rl_redlock_acquire_start(redlock, NULL, 1, 0, NULL));
   check_finished_request(rl_redlock_acquire_start(redlock, TEXT("x"), -2, NULL));
-  CHECK_INT(0, rl_redlock_option(NULL, TEXT("url"), buffer, sizeof buffer));
-  CHECK_INT(0, rl_redlock_option(redlock, NULL, 7, NULL, 0));
-  CHECK_INT(0, rl_redlock_option(redlock, TEXT("nonsense"), NULL, 0));
-  CHECK_INT(3, rl_redlock_option(redlock, TEXT("restart_guard"), NULL, 99));
-  rl_redlock_shutdown(NULL);
+  CHECK_INT(0, rl_client_option(NULL, TEXT("url"), buffer, sizeof buffer));
+  CHECK_INT(0, rl_client_option(redlock, NULL, 7, NULL, 0));
+  CHECK_INT(0, rl_client_option(redlock, TEXT("nonsense"), NULL, 0));
+  CHECK_INT(3, rl_client_option(redlock, TEXT("restart_guard"), NULL, 99));
+  rl_client_shutdown(NULL);
   rl_redlock_close(NULL);
   CHECK_INT(RL_OK, rl_acquire_options_set_owner(options, TEXT("me")));
   CHECK_INT(RL_OK, rl_acquire_options_set_reentrant(options, 1));
@@ -424,15 +424,77 @@ static void redlocks(void) {
   rl_redlock_close(redlock);
 }
 
+#define UNSUPPORTED(call) CHECK_INT(RL_E_UNSUPPORTED, call)
+#define NO_UNSUPPORTED_HANDLE(call)                 \
+  do {                                              \
+    CHECK((call) == NULL);                          \
+    UNSUPPORTED(rl_error_status(err));              \
+    CHECK_HAS("one server", rl_error_message(err)); \
+  } while (0)
+
+/* The calls of a client of one server that a Redlock answers, and those that it cannot. */
+static void a_redlock_is_a_client(void) {
+  rl_client* redlock = open_redlock();
+  rl_queue* queue = rl_queue_new(err);
+  rl_acquire_options* options = rl_acquire_options_new();
+  rl_request* request;
+  rl_lease* lease;
+  char token[33];
+  CHECK_INT(RL_OK, rl_client_connect(redlock, 5000, err));
+  lease = rl_acquire(redlock, TEXT("one handle"), 0, NULL, err);
+  REQUIRE(lease != NULL);
+  CHECK(rl_redlock_acquire(redlock, TEXT("one handle"), 0, NULL, err) == NULL);
+  CHECK_INT(RL_BUSY, rl_error_status(err));
+  CHECK_INT(32, rl_lease_token(lease, token, sizeof token));
+  CHECK_INT(RL_OK, rl_release(lease, err));
+  rl_lease_free(lease);
+  request = rl_acquire_start(redlock, TEXT("one handle"), 5000, NULL);
+  CHECK_INT(RL_OK, rl_request_wait(request, -1));
+  rl_request_free(request);
+  CHECK_INT(RL_OK, rl_acquire_options_set_owner(options, TEXT("me")));
+  NO_HANDLE(rl_acquire(redlock, TEXT("x"), 0, options, err));
+  check_finished_request(rl_acquire_start(redlock, TEXT("x"), 0, options));
+  NO_UNSUPPORTED_HANDLE(rl_rw_acquire_read(redlock, TEXT("x"), 0, NULL, err));
+  NO_UNSUPPORTED_HANDLE(rl_rw_acquire_write(redlock, TEXT("x"), 0, NULL, err));
+  request = rl_rw_acquire_read_start(redlock, TEXT("x"), 0, NULL);
+  UNSUPPORTED(rl_request_status(request));
+  rl_request_free(request);
+  NO_UNSUPPORTED_HANDLE(rl_lease_attach(redlock, TEXT("x"), token, 32, 0, NULL, err));
+  NO_UNSUPPORTED_HANDLE(rl_inspect(redlock, TEXT("x"), err));
+  NO_UNSUPPORTED_HANDLE(rl_list_open(redlock, TEXT("*"), err));
+  UNSUPPORTED(rl_force_release(redlock, TEXT("x"), TEXT("token"), err));
+  CHECK_HAS("one server", rl_error_message(err));
+  UNSUPPORTED(rl_queue_drive(queue, redlock));
+  rl_acquire_options_free(options);
+  rl_queue_free(queue);
+  rl_client_close(redlock);
+}
+
+/* A call of a Redlock with a client of one server is the call of the client. */
+static void a_client_takes_calls_of_a_redlock(void) {
+  rl_client* client = rl_client_open(server_url(), strlen(server_url()), NULL, err);
+  rl_lease* lease;
+  rl_request* request;
+  REQUIRE(client != NULL);
+  lease = rl_redlock_acquire(client, TEXT("one handle"), 5000, NULL, err);
+  REQUIRE(lease != NULL);
+  CHECK(rl_lease_fence(lease) > 0);
+  CHECK(rl_acquire(client, TEXT("one handle"), 0, NULL, err) == NULL);
+  request = rl_redlock_acquire_start(client, TEXT("another"), 5000, NULL);
+  CHECK_INT(RL_OK, rl_request_wait(request, -1));
+  rl_request_free(request);
+  rl_lease_free(lease);
+  rl_redlock_close(client);
+}
+
 /* What leases of a client can do, and those of a Redlock cannot. */
 static void leases_of_a_redlock(void) {
-  rl_redlock* redlock = open_redlock();
+  rl_client* redlock = open_redlock();
   rl_lease* lease = rl_redlock_acquire(redlock, TEXT("redlock"), 0, NULL, err);
   REQUIRE(lease != NULL);
-  INVALID_WITH_ERROR(rl_rw_upgrade(lease, 0, err));
-  INVALID_WITH_ERROR(rl_rw_downgrade(lease, err));
-  check_finished_request(rl_rw_upgrade_start(lease, 0));
-  check_finished_request(rl_rw_downgrade_start(lease));
+  UNSUPPORTED(rl_rw_upgrade(lease, 0, err));
+  CHECK_HAS("upgrading a lease", rl_error_message(err));
+  UNSUPPORTED(rl_rw_downgrade(lease, err));
   INVALID_WITH_ERROR(rl_extend(lease, RL_MIN_TTL_MS - 1, err));
   CHECK_INT(RL_LEASE_HELD, rl_lease_state(lease));
   CHECK_INT(0, rl_lease_fence(lease));
@@ -535,6 +597,8 @@ static const struct test tests[] = {
     {"redlock_urls", redlock_urls},
     {"redlocks", redlocks},
     {"leases_of_a_redlock", leases_of_a_redlock},
+    {"a_redlock_is_a_client", a_redlock_is_a_client},
+    {"a_client_takes_calls_of_a_redlock", a_client_takes_calls_of_a_redlock},
     {"looking_and_operating", looking_and_operating},
 };
 

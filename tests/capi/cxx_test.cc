@@ -406,8 +406,8 @@ void redlock_says_what_is_wrong() {
 
 void redlock_mutexes_are_lockables() {
   redlatch::redlock redlock = open_redlock();
-  redlatch::redlock_mutex first(redlock, "redlock-1");
-  redlatch::redlock_mutex second(redlock, "redlock-2", redlatch::acquire_options().ttl(60s));
+  redlatch::mutex first(redlock, "redlock-1");
+  redlatch::mutex second(redlock, "redlock-2", redlatch::acquire_options().ttl(60s));
   {
     const std::scoped_lock hold(first, second);
     CHECK(!is_free("redlock-1") && !is_free("redlock-2"));
@@ -415,7 +415,7 @@ void redlock_mutexes_are_lockables() {
     CHECK_INT(RL_E_ALREADY_HELD, status_of([&] { first.lock(); }));
     std::thread([&] {
       CHECK(!first.try_lock());
-      CHECK(!std::unique_lock<redlatch::redlock_mutex>(first, 10ms).owns_lock());
+      CHECK(!std::unique_lock<redlatch::mutex>(first, 10ms).owns_lock());
     }).join();
   }
   CHECK(is_free("redlock-1") && is_free("redlock-2"));

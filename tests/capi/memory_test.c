@@ -206,13 +206,13 @@ static void run_detach_scenario(void) {
 
 /* ---- a Redlock ------------------------------------------------------------------------------- */
 
-static rl_redlock* open_redlock(void) {
+static rl_client* open_redlock(void) {
   static const char* const set[][2] = {{"restart_guard", "off"},
                                        {"fenced", "yes"},
                                        {"command_timeout", "30ms"},
                                        {"connect_timeout", "30ms"}};
   rl_client_options* options = rl_client_options_new();
-  rl_redlock* redlock = NULL;
+  rl_client* redlock = NULL;
   rl_error* err = rl_error_new();
   int is_set = options != NULL;
   size_t i;
@@ -232,14 +232,14 @@ static rl_redlock* open_redlock(void) {
 /* With one node: what a call allocates is the same with more. */
 static void run_redlock_scenario(void) {
   rl_acquire_options* options = rl_acquire_options_new();
-  rl_redlock* redlock = options == NULL ? NULL : open_redlock();
+  rl_client* redlock = options == NULL ? NULL : open_redlock();
   rl_lease* lease = NULL;
   rl_request* waiting = NULL;
   char nodes[100];
   if (redlock != NULL) {
     rl_acquire_options_set_ttl_ms(options, TTL_MS);
-    check_honest(rl_redlock_connect(redlock, 2000, NULL), "connect");
-    rl_redlock_option(redlock, TEXT("nodes"), nodes, sizeof nodes);
+    check_honest(rl_client_connect(redlock, 2000, NULL), "connect");
+    rl_client_option(redlock, TEXT("nodes"), nodes, sizeof nodes);
     lease = rl_redlock_acquire(redlock, TEXT("blocking"), 2000, options, NULL);
     waiting = rl_redlock_acquire_start(redlock, TEXT("blocking"), -1, options);
     if (lease != NULL) check_honest(rl_extend(lease, TTL_MS, NULL), "extend");
@@ -283,13 +283,13 @@ static void run_without_a_thread(void) { run_with_threads(0); }
 static void run_with_one_thread(void) { run_with_threads(1); }
 
 static void run_redlock_with_one_thread(void) {
-  rl_redlock* redlock = open_redlock();
+  rl_client* redlock = open_redlock();
   if (redlock == NULL) return;
   atomic_store(&threads_left, 1);
-  check_honest(rl_redlock_connect(redlock, 15, NULL), "connect");
+  check_honest(rl_client_connect(redlock, 15, NULL), "connect");
   rl_lease_free(rl_redlock_acquire(redlock, TEXT("blocking"), 15, NULL, NULL));
   end_all_failures();
-  CHECK_INT(RL_OK, rl_redlock_connect(redlock, 10000, NULL));
+  CHECK_INT(RL_OK, rl_client_connect(redlock, 10000, NULL));
   rl_redlock_close(redlock);
 }
 

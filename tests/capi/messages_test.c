@@ -23,7 +23,7 @@ static void a_message_names_every_node(void) {
   rl_error* err = rl_error_new();
   char urls[4096] = "";
   char path[128];
-  rl_redlock* redlock;
+  rl_client* redlock;
   int i;
   for (i = 0; i < MANY; ++i) {
     snprintf(path, sizeof path, "unix:///no-such-folder/%080d ", i);
@@ -31,7 +31,7 @@ static void a_message_names_every_node(void) {
   }
   redlock = rl_redlock_open(urls, strlen(urls), NULL, err);
   REQUIRE(redlock != NULL);
-  CHECK_INT(RL_E_UNAVAILABLE, rl_redlock_connect(redlock, 0, err));
+  CHECK_INT(RL_E_UNAVAILABLE, rl_client_connect(redlock, 0, err));
   for (i = 0; i < MANY; ++i) {
     snprintf(path, sizeof path, "/no-such-folder/%080d", i);
     CHECK_HAS(path, rl_error_message(err));

@@ -26,10 +26,10 @@ static void select_and_signal(int node, int number) {
 }
 
 /* The unix sockets of the first `count` nodes. */
-static rl_redlock* open_redlock(int count, const char* name, const char* value, rl_error* err) {
+static rl_client* open_redlock(int count, const char* name, const char* value, rl_error* err) {
   rl_client_options* options = rl_client_options_new();
   char urls[1024] = "";
-  rl_redlock* redlock;
+  rl_client* redlock;
   int i;
   for (i = 0; i < count; ++i) {
     server_select((size_t)i);
@@ -103,7 +103,7 @@ static void* request(void* redlock) {
 
 static void threads_exclude_each_other(void) {
   pthread_t threads[THREAD_COUNT];
-  rl_redlock* redlocks[2];
+  rl_client* redlocks[2];
   int i;
   for (i = 0; i < 2; ++i) {
     redlocks[i] = open_redlock(NODE_COUNT, NULL, NULL, NULL);
@@ -121,12 +121,12 @@ static void threads_exclude_each_other(void) {
 
 static void hung_nodes_hold_nobody_up(void) {
   rl_error* err = rl_error_new();
-  rl_redlock* redlock = open_redlock(NODE_COUNT, "node_timeout", "300ms", err);
+  rl_client* redlock = open_redlock(NODE_COUNT, "node_timeout", "300ms", err);
   rl_lease* lease;
   int64_t began_ms;
   int i;
   REQUIRE(redlock != NULL);
-  CHECK_INT(RL_OK, rl_redlock_connect(redlock, LONGEST_MS, err));
+  CHECK_INT(RL_OK, rl_client_connect(redlock, LONGEST_MS, err));
   for (i = 0; i < 2; ++i) select_and_signal(i, SIGSTOP);
   for (i = 0; i < 20; ++i) {
     lease = rl_redlock_acquire(redlock, TEXT("hung"), 0, NULL, err);
@@ -149,10 +149,10 @@ static void hung_nodes_hold_nobody_up(void) {
 /* By the limit of a node, not by that of a command. */
 static void a_try_at_one_hung_node_ends(void) {
   rl_error* err = rl_error_new();
-  rl_redlock* redlock = open_redlock(1, "command_timeout", "60s", err);
+  rl_client* redlock = open_redlock(1, "command_timeout", "60s", err);
   int64_t began_ms;
   REQUIRE(redlock != NULL);
-  CHECK_INT(RL_OK, rl_redlock_connect(redlock, LONGEST_MS, err));
+  CHECK_INT(RL_OK, rl_client_connect(redlock, LONGEST_MS, err));
   select_and_signal(0, SIGSTOP);
   began_ms = now_ms();
   CHECK(rl_redlock_acquire(redlock, TEXT("alone"), 0, NULL, err) == NULL);
@@ -167,7 +167,7 @@ static void a_try_at_one_hung_node_ends(void) {
 static void a_lease_is_lost_with_the_majority(void) {
   rl_error* err = rl_error_new();
   rl_acquire_options* options = rl_acquire_options_new();
-  rl_redlock* redlock = open_redlock(NODE_COUNT, NULL, NULL, err);
+  rl_client* redlock = open_redlock(NODE_COUNT, NULL, NULL, err);
   rl_lease* lease;
   int i;
   REQUIRE(redlock != NULL);
@@ -192,7 +192,7 @@ static void a_lease_is_lost_with_the_majority(void) {
 }
 
 static void fences_rise_if_asked_for(void) {
-  rl_redlock* redlock = open_redlock(3, "fenced", "yes", NULL);
+  rl_client* redlock = open_redlock(3, "fenced", "yes", NULL);
   int64_t last = 0;
   int i;
   REQUIRE(redlock != NULL);
@@ -208,8 +208,8 @@ static void fences_rise_if_asked_for(void) {
 }
 
 static void closing_ends_waits_and_gives_back(void) {
-  rl_redlock* holder = open_redlock(3, NULL, NULL, NULL);
-  rl_redlock* other = open_redlock(3, NULL, NULL, NULL);
+  rl_client* holder = open_redlock(3, NULL, NULL, NULL);
+  rl_client* other = open_redlock(3, NULL, NULL, NULL);
   rl_lease* lease;
   rl_request* waiting;
   REQUIRE(holder != NULL && other != NULL);
@@ -217,7 +217,7 @@ static void closing_ends_waits_and_gives_back(void) {
   REQUIRE(lease != NULL);
   waiting = rl_redlock_acquire_start(other, TEXT("closed"), -1, NULL);
   CHECK_INT(RL_PENDING, rl_request_wait(waiting, 20));
-  rl_redlock_shutdown(other);
+  rl_client_shutdown(other);
   CHECK_INT(RL_E_CLOSED, rl_request_status(waiting));
   CHECK(rl_redlock_acquire(other, TEXT("closed"), 0, NULL, NULL) == NULL);
   rl_request_free(waiting);
@@ -233,7 +233,7 @@ static void closing_at_any_moment_returns(void) {
   rl_queue* queue = rl_queue_new(NULL);
   int i;
   for (i = 0; i < 400; ++i) {
-    rl_redlock* redlock = open_redlock(3, "restart_guard", i % 2 ? "1h" : "off", NULL);
+    rl_client* redlock = open_redlock(3, "restart_guard", i % 2 ? "1h" : "off", NULL);
     rl_request* request;
     REQUIRE(redlock != NULL);
     request = rl_redlock_acquire_start(redlock, TEXT("closed early"), 0, NULL);

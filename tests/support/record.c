@@ -274,7 +274,11 @@ void recorded_options_free(rl_acquire_options *options) {
 
 /* ---- calls that wait ---- */
 
-static const char quorum[] = "mode=write quorum=1";
+static const char *mode_of(const rl_client *client) {
+  static const char option[] = "restart_guard"; /* which only a quorum has */
+  return rl_client_option(client, option, sizeof option - 1, NULL, 0) > 0 ? "mode=write quorum=1"
+                                                                          : "mode=write";
+}
 
 /* `what`: more keys of the record, the mode among them. */
 static long call_acquire(const char *what, const void *client, const char *name, size_t name_len,
@@ -297,7 +301,7 @@ static long call_with(const char *op, const rl_lease *lease, int64_t ttl_ms) {
 rl_lease *recorded_acquire(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
                            const rl_acquire_options *options, rl_error *err) {
   if (!is_on()) return rl_acquire(client, name, name_len, wait_ms, options, err);
-  const long id = call_acquire("mode=write", client, name, name_len, wait_ms, options);
+  const long id = call_acquire(mode_of(client), client, name, name_len, wait_ms, options);
   return put_taken(id, rl_acquire(client, name, name_len, wait_ms, options, err), err);
 }
 
@@ -316,12 +320,10 @@ rl_lease *recorded_acquire_write(rl_client *client, const char *name, size_t nam
   return put_taken(id, rl_rw_acquire_write(client, name, name_len, wait_ms, options, err), err);
 }
 
-rl_lease *recorded_redlock_acquire(rl_redlock *redlock, const char *name, size_t name_len,
+rl_lease *recorded_redlock_acquire(rl_client *client, const char *name, size_t name_len,
                                    int64_t wait_ms, const rl_acquire_options *options,
                                    rl_error *err) {
-  if (!is_on()) return rl_redlock_acquire(redlock, name, name_len, wait_ms, options, err);
-  const long id = call_acquire(quorum, redlock, name, name_len, wait_ms, options);
-  return put_taken(id, rl_redlock_acquire(redlock, name, name_len, wait_ms, options, err), err);
+  return recorded_acquire(client, name, name_len, wait_ms, options, err);
 }
 
 rl_lease *recorded_attach(rl_client *client, const char *name, size_t name_len, const char *token,
@@ -415,7 +417,7 @@ static rl_request *start(rl_request *request, long id, int is_acquire, const rl_
 rl_request *recorded_acquire_start(rl_client *client, const char *name, size_t name_len,
                                    int64_t wait_ms, const rl_acquire_options *options) {
   if (!is_on()) return rl_acquire_start(client, name, name_len, wait_ms, options);
-  const long id = call_acquire("mode=write", client, name, name_len, wait_ms, options);
+  const long id = call_acquire(mode_of(client), client, name, name_len, wait_ms, options);
   return start(rl_acquire_start(client, name, name_len, wait_ms, options), id, 1, NULL);
 }
 
@@ -433,11 +435,9 @@ rl_request *recorded_acquire_write_start(rl_client *client, const char *name, si
   return start(rl_rw_acquire_write_start(client, name, name_len, wait_ms, options), id, 1, NULL);
 }
 
-rl_request *recorded_redlock_acquire_start(rl_redlock *redlock, const char *name, size_t name_len,
+rl_request *recorded_redlock_acquire_start(rl_client *client, const char *name, size_t name_len,
                                            int64_t wait_ms, const rl_acquire_options *options) {
-  if (!is_on()) return rl_redlock_acquire_start(redlock, name, name_len, wait_ms, options);
-  const long id = call_acquire(quorum, redlock, name, name_len, wait_ms, options);
-  return start(rl_redlock_acquire_start(redlock, name, name_len, wait_ms, options), id, 1, NULL);
+  return recorded_acquire_start(client, name, name_len, wait_ms, options);
 }
 
 rl_request *recorded_release_start(rl_lease *lease) {
@@ -571,12 +571,4 @@ void recorded_close(rl_client *client) {
   rl_client_close(client);
 }
 
-void recorded_redlock_shutdown(rl_redlock *redlock) {
-  if (is_on() && redlock != NULL) put_call("close client=%p", (void *)redlock);
-  rl_redlock_shutdown(redlock);
-}
-
-void recorded_redlock_close(rl_redlock *redlock) {
-  if (is_on() && redlock != NULL) put_call("close client=%p", (void *)redlock);
-  rl_redlock_close(redlock);
-}
+void recorded_redlock_close(rl_client *client) { recorded_close(client); }

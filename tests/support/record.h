@@ -28,7 +28,7 @@ rl_lease *recorded_acquire_read(rl_client *client, const char *name, size_t name
                                 int64_t wait_ms, const rl_acquire_options *options, rl_error *err);
 rl_lease *recorded_acquire_write(rl_client *client, const char *name, size_t name_len,
                                  int64_t wait_ms, const rl_acquire_options *options, rl_error *err);
-rl_lease *recorded_redlock_acquire(rl_redlock *redlock, const char *name, size_t name_len,
+rl_lease *recorded_redlock_acquire(rl_client *client, const char *name, size_t name_len,
                                    int64_t wait_ms, const rl_acquire_options *options,
                                    rl_error *err);
 rl_lease *recorded_attach(rl_client *client, const char *name, size_t name_len, const char *token,
@@ -48,7 +48,7 @@ rl_request *recorded_acquire_read_start(rl_client *client, const char *name, siz
                                         int64_t wait_ms, const rl_acquire_options *options);
 rl_request *recorded_acquire_write_start(rl_client *client, const char *name, size_t name_len,
                                          int64_t wait_ms, const rl_acquire_options *options);
-rl_request *recorded_redlock_acquire_start(rl_redlock *redlock, const char *name, size_t name_len,
+rl_request *recorded_redlock_acquire_start(rl_client *client, const char *name, size_t name_len,
                                            int64_t wait_ms, const rl_acquire_options *options);
 rl_request *recorded_release_start(rl_lease *lease);
 rl_request *recorded_extend_start(rl_lease *lease, int64_t ttl_ms);
@@ -66,8 +66,7 @@ rl_status recorded_force_release_any(rl_client *client, const char *name, size_t
 rl_info *recorded_inspect(rl_client *client, const char *name, size_t name_len, rl_error *err);
 void recorded_shutdown(rl_client *client);
 void recorded_close(rl_client *client);
-void recorded_redlock_shutdown(rl_redlock *redlock);
-void recorded_redlock_close(rl_redlock *redlock);
+void recorded_redlock_close(rl_client *client);
 
 #ifdef __cplusplus
 }
@@ -114,7 +113,6 @@ void recorded_redlock_close(rl_redlock *redlock);
 #define rl_inspect recorded_inspect
 #define rl_client_shutdown recorded_shutdown
 #define rl_client_close recorded_close
-#define rl_redlock_shutdown recorded_redlock_shutdown
 #define rl_redlock_close recorded_redlock_close
 #endif
 

@@ -42,8 +42,8 @@ size_t slot(const struct call *call, const char *name);
 /* NULL for all defaults; else freed by rl_acquire_options_free(). */
 rl_acquire_options *options_of(const struct call *call);
 
-/* That of the argument `redlock`, or NULL. */
-rl_redlock *redlock_of(const struct call *call);
+/* The client or the redlock that the call names. */
+rl_client *client_of(const struct call *call);
 
 /* Append to the reply. */
 void say(struct call *call, const char *name, const char *value);

@@ -75,15 +75,8 @@ rl_acquire_options *options_of(const struct call *call) {
 static void do_acquire(struct call *call) {
   const size_t index = slot(call, "lease");
   rl_acquire_options *options = options_of(call);
-  rl_redlock *redlock = redlock_of(call);
-  if (redlock != NULL) {
-    leases[index] = rl_redlock_acquire(redlock, text(call, "name"), text_size(call, "name"),
-                                       number(call, "wait", 0), options, call->err);
-  } else {
-    leases[index] =
-        rl_acquire(clients[slot(call, "client")], text(call, "name"), text_size(call, "name"),
-                   number(call, "wait", 0), options, call->err);
-  }
+  leases[index] = rl_acquire(client_of(call), text(call, "name"), text_size(call, "name"),
+                             number(call, "wait", 0), options, call->err);
   rl_acquire_options_free(options);
   say_result(call);
   say_number(call, "fence", rl_lease_fence(leases[index]));
@@ -91,15 +84,9 @@ static void do_acquire(struct call *call) {
 
 static void do_start(struct call *call) {
   rl_acquire_options *options = options_of(call);
-  rl_redlock *redlock = redlock_of(call);
-  if (redlock != NULL) {
-    requests[slot(call, "request")] = rl_redlock_acquire_start(
-        redlock, text(call, "name"), text_size(call, "name"), number(call, "wait", 0), options);
-  } else {
-    requests[slot(call, "request")] =
-        rl_acquire_start(clients[slot(call, "client")], text(call, "name"), text_size(call, "name"),
-                         number(call, "wait", 0), options);
-  }
+  requests[slot(call, "request")] =
+      rl_acquire_start(client_of(call), text(call, "name"), text_size(call, "name"),
+                       number(call, "wait", 0), options);
   rl_acquire_options_free(options);
   say_status(call, RL_OK);
 }

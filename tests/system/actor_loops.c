@@ -19,7 +19,7 @@ enum { LOOK_US = 2000 };
 
 struct loop {
   rl_client *client;
-  rl_redlock *redlock; /* in place of the client */
+  int is_quorum;
   const char *name;
   size_t name_size;
   int64_t keys; /* of so many locks one at a time: a digit behind the name; 0 = the name itself */
@@ -52,7 +52,7 @@ static void pass_time(int64_t us) {
 static void hold_for(struct loop *loop, const rl_lease *lease) {
   const int64_t end =
       monotonic_ns() + (int64_t)(next_random(loop) % (uint64_t)loop->hold_us) * 1000;
-  while (loop->redlock != NULL && end - monotonic_ns() > LOOK_US * 1000) {
+  while (loop->is_quorum && end - monotonic_ns() > LOOK_US * 1000) {
     pass_time(LOOK_US);
     if (rl_lease_state(lease) != RL_LEASE_HELD) return;
   }
@@ -65,9 +65,6 @@ static rl_lease *acquire(struct loop *loop) {
   size_t size = loop->name_size;
   memcpy(name, loop->name, size);
   if (loop->keys > 0) name[size++] = (char)('0' + next_random(loop) % (uint64_t)loop->keys);
-  if (loop->redlock != NULL) {
-    return rl_redlock_acquire(loop->redlock, name, size, loop->wait_ms, loop->options, loop->err);
-  }
   return rl_acquire(loop->client, name, size, loop->wait_ms, loop->options, loop->err);
 }
 
@@ -109,8 +106,8 @@ static int is_passing(rl_status status) {
  * not told to be patient. */
 static void do_loop(struct call *call) {
   struct loop loop = {0};
-  loop.client = clients[slot(call, "client")];
-  loop.redlock = redlock_of(call);
+  loop.client = client_of(call);
+  loop.is_quorum = find_argument(call, "redlock") != NULL;
   loop.name = text(call, "name");
   loop.name_size = text_size(call, "name");
   loop.keys = number(call, "keys", 0);

@@ -10,10 +10,11 @@
 
 enum { NODES_SIZE = 4096 };
 
-static rl_redlock *redlocks[MAX_HANDLES];
+static rl_client *redlocks[MAX_HANDLES];
 
-rl_redlock *redlock_of(const struct call *call) {
-  return find_argument(call, "redlock") == NULL ? NULL : redlocks[slot(call, "redlock")];
+rl_client *client_of(const struct call *call) {
+  return find_argument(call, "redlock") == NULL ? clients[slot(call, "client")]
+                                                : redlocks[slot(call, "redlock")];
 }
 
 static void set(rl_client_options *options, const char *name, size_t name_size, const char *value,
@@ -44,12 +45,12 @@ static void do_open(struct call *call) {
 }
 
 static void do_connect(struct call *call) {
-  rl_redlock_connect(redlocks[slot(call, "redlock")], number(call, "wait", 0), call->err);
+  rl_client_connect(redlocks[slot(call, "redlock")], number(call, "wait", 0), call->err);
   say_result(call);
 }
 
 static void do_shutdown(struct call *call) {
-  rl_redlock_shutdown(redlocks[slot(call, "redlock")]);
+  rl_client_shutdown(redlocks[slot(call, "redlock")]);
   say_status(call, RL_OK);
 }
 
@@ -63,8 +64,8 @@ static void do_close(struct call *call) {
 /* What an option is: "nodes" has a line for each node. */
 static void do_option(struct call *call) {
   char buffer[NODES_SIZE];
-  rl_redlock_option(redlocks[slot(call, "redlock")], text(call, "name"), text_size(call, "name"),
-                    buffer, sizeof buffer);
+  rl_client_option(redlocks[slot(call, "redlock")], text(call, "name"), text_size(call, "name"),
+                   buffer, sizeof buffer);
   say_status(call, RL_OK);
   say(call, "value", buffer);
 }

@@ -143,14 +143,13 @@ class holdings {
  * holder: RL_E_UNAVAILABLE, RL_E_DENIED, ..; RL_E_ALREADY_HELD when this thread has locked it.
  * Since: 0.1.
  */
-template <typename Owner>
-class basic_mutex {
+class mutex {
  public:
-  /** `owner` must outlive the mutex. `name` is any bytes. */
-  basic_mutex(Owner& owner, std::string_view name, acquire_options options = acquire_options())
+  /** `owner`, a client or a redlock, must outlive the mutex. `name` is any bytes. */
+  mutex(client& owner, std::string_view name, acquire_options options = acquire_options())
       : owner_(&owner), name_(name), options_(std::move(options)) {}
-  basic_mutex(const basic_mutex&) = delete;
-  basic_mutex& operator=(const basic_mutex&) = delete;
+  mutex(const mutex&) = delete;
+  mutex& operator=(const mutex&) = delete;
 
   /** Lock, however long it takes. Outages of the server are ridden out. May be given to std::lock.
    */
@@ -196,16 +195,11 @@ class basic_mutex {
   }
 
  protected:
-  Owner* owner_;
+  client* owner_;
   std::string name_;
   acquire_options options_;
   detail::holdings holdings_;
 };
-
-/** .. over one server. Since: 0.1. */
-using mutex = basic_mutex<client>;
-/** .. over most of several. Since: 0.1. */
-using redlock_mutex = basic_mutex<redlock>;
 
 /**
  * A SharedTimedLockable over one read-write lock: a mutex, which writes, that std::shared_lock

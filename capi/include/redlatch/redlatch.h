@@ -417,8 +417,9 @@ RL_API rl_status rl_acquire_options_set_format(rl_acquire_options *options, int3
 /* ---- client ---------------------------------------------------------------------------------- */
 
 /**
- * One server. Any thread. Holds one connection, and a thread that starts when it is first needed
- * (convention 8).
+ * Locks on one server (rl_client_open()), or on most of several (rl_redlock_open()). Any thread.
+ * Holds one connection to each server, and a thread that starts when it is first needed (convention
+ * 8), with another one for each server it connects to.
  */
 typedef struct rl_client rl_client;
 
@@ -452,14 +453,23 @@ RL_API rl_client *rl_client_open(const char *url, size_t url_len, const rl_clien
  * Connect now, so that a wrong address or password shows at once. Optional: the first command
  * connects.
  *
- * @param wait_ms  0 = one attempt; n = try again until n ms are over; -1 = no limit.
+ * A quorum is connected when most of its nodes may vote; a message about it names each node that
+ * may not.
+ *
+ * @param wait_ms  0 = one attempt with each server; n = try again until n ms have passed; -1 = no
+ *                 limit.
  * @return RL_OK              connected.
- *         RL_E_UNAVAILABLE   no attempt succeeded; the message names host, port and reason.
+ *         RL_E_UNAVAILABLE   no attempt succeeded; the message names host, port and reason. Of a
+ *                            quorum: too few nodes can be reached, or may vote.
  *         RL_E_DENIED        AUTH or ACL refused; or by TLS the server did not prove who it is, or
- *                            refused our certificate: no further attempt is made.
- *         RL_E_UNSUPPORTED   the server is too old; or rediss:// without OpenSSL 3 on this host.
+ *                            refused our certificate: no further attempt is made. Of a quorum also:
+ *                            a node refused to say when it started (INFO).
+ *         RL_E_UNSUPPORTED   the server is too old; or rediss:// without OpenSSL 3 on this host. Of
+ *                            a quorum also: a node is a member of a cluster, or too few nodes are
+ *                            primaries for a majority (a replica has no vote).
  *         RL_E_SERVER        the server answered with an error.
- *         RL_E_INVALID       a file for TLS cannot be used.
+ *         RL_E_INVALID       a file for TLS cannot be used; two nodes are the same server; or
+ *                            `wait_ms`.
  *         RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: until `wait_ms`, with 0 at most connect_timeout and two command time limits.  Threads:
  * any.  Since: 0.1.
@@ -486,8 +496,9 @@ RL_API void rl_client_close(rl_client *client);
 
 /**
  * Write what `client` was told, by any way, under the name of an option into `buffer`; or its "url"
- * (without secrets); or "delivery": "push", "poll: " and why when waiting is slower than it should
- * be (rights, a proxy), "" before the first connection.
+ * (without secrets; those of a quorum one a line); or "delivery": "push", "poll: " and why when
+ * waiting is slower than it should be (rights, a proxy), "" before the first connection; or
+ * "nodes", one line for each node of a quorum: its address, and "votes" or why it does not.
  *
  * @return the full length without the NUL; 0 for a secret, an unknown name and NULL.
  * Blocks: never.  Threads: any.  Since: 0.1.
@@ -525,7 +536,7 @@ typedef struct rl_request rl_request;
 typedef struct rl_queue rl_queue;
 
 /**
- * Acquire the lock `name`.
+ * Acquire the lock `name`. What is different with a quorum: rl_redlock_acquire().
  *
  * Waiters are served in the order in which the server saw them, apart from local hand-offs inside
  * one client (max_local_handoffs). A release hands the lock directly to the next live waiter. While
@@ -566,7 +577,8 @@ RL_API rl_lease *rl_acquire(rl_client *client, const char *name, size_t name_len
  * readers that are next to each other enter together, so that neither starves. Each reader has a
  * lease of its own; one that dies delays the others by at most that.
  *
- * Arguments, statuses and the rest as rl_acquire(). Server: script `acquire_read`. Since: 0.1.
+ * Arguments, statuses and the rest as rl_acquire(); RL_E_UNSUPPORTED with a quorum. Server: script
+ * `acquire_read`. Since: 0.1.
  */
 RL_API rl_lease *rl_rw_acquire_read(rl_client *client, const char *name, size_t name_len,
                                     int64_t wait_ms, const rl_acquire_options *options,
@@ -651,14 +663,12 @@ RL_API rl_request *rl_lease_attach_start(rl_client *client, const char *name, si
 /* ---- redlock --------------------------------------------------------------------------------- */
 
 /**
- * Several independent servers, the nodes: a lock on most of them outlives the failure of the
- * others. What that gives and what it does not: docs/redlock.md. Any thread. Holds one connection
- * to each node, and one thread (convention 8), with another one for each node it connects to.
- */
-typedef struct rl_redlock rl_redlock;
-
-/**
- * Open a Redlock over the servers at `urls`. Does not touch the network.
+ * Open a client of several independent servers, the nodes of a quorum: a lock on most of them
+ * outlives the failure of the others. What that gives and what it does not: docs/redlock.md. Does
+ * not touch the network.
+ *
+ * It is used as any other client. What needs one server is RL_E_UNSUPPORTED: read-write locks,
+ * rl_lease_attach(), rl_inspect(), rl_list_open(), rl_force_release(), rl_queue_drive().
  *
  * An odd number of URLs, 1 to RL_MAX_NODES, each as for rl_client_open(), with spaces or newlines
  * between them. An empty line is refused, because it is a missing URL. The namespace must be the
@@ -666,48 +676,21 @@ typedef struct rl_redlock rl_redlock;
  *
  * @param urls     empty: those of rl_client_options_set_from_env(), REDLATCH_URL.
  * @param options  NULL, or copied; they count for every node.
- * @return the Redlock, freed by rl_redlock_close(); or NULL:
+ * @return the client, freed by rl_client_close(); or NULL:
  *         RL_E_INVALID      a URL or an option is wrong, the number of nodes is even, or two URLs
  *                           are the same; the message names it and what is allowed.
  *         RL_E_UNSUPPORTED  RL_E_NO_MEMORY  RL_E_INTERNAL   as rl_client_open().
  * Blocks: never.  Threads: any.  Since: 0.1.
  */
-RL_API rl_redlock *rl_redlock_open(const char *urls, size_t urls_len,
-                                   const rl_client_options *options, rl_error *err);
+RL_API rl_client *rl_redlock_open(const char *urls, size_t urls_len,
+                                  const rl_client_options *options, rl_error *err);
+
+/** The same as rl_client_close(). Since: 0.1. */
+RL_API void rl_redlock_close(rl_client *client);
 
 /**
- * Connect now, until most of the nodes may vote. Optional: the first acquire connects.
- *
- * @param wait_ms  0 = one attempt with each node; n = try again until n ms are over; -1 = no limit.
- * @return RL_OK              a quorum may vote.
- *         RL_E_UNAVAILABLE   too few nodes can be reached, or may vote; the message names each.
- *         RL_E_DENIED        a node refused user, password, or to say when it started (INFO).
- *         RL_E_UNSUPPORTED   a node is too old, or a member of a cluster; or too few nodes are
- *                            primaries for a majority (a replica has no vote).
- *         RL_E_INVALID       two nodes are the same server; or `wait_ms`.
- *         RL_E_SERVER  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
- * Blocks: until `wait_ms`, with 0 at most connect_timeout and two command time limits.  Threads:
- * any.  Since: 0.1.
- */
-RL_API rl_status rl_redlock_connect(rl_redlock *redlock, int64_t wait_ms, rl_error *err);
-/** Start what rl_redlock_connect() does. Otherwise as rl_acquire_start(). Since: 0.1. */
-RL_API rl_request *rl_redlock_connect_start(rl_redlock *redlock, int64_t wait_ms);
-
-/** As rl_client_shutdown(). Since: 0.1. */
-RL_API void rl_redlock_shutdown(rl_redlock *redlock);
-/** As rl_client_close(). Since: 0.1. */
-RL_API void rl_redlock_close(rl_redlock *redlock);
-
-/**
- * As rl_client_option(). "url" are all of them, one a line; "nodes" is one line for each node: its
- * address, and "votes" or why it does not.
- */
-RL_API size_t rl_redlock_option(const rl_redlock *redlock, const char *name, size_t name_len,
-                                char *buffer, size_t buffer_size);
-
-/**
- * Acquire the lock `name` on most of the nodes. The lease is one as any other: rl_release(),
- * rl_extend(), rl_lease_*().
+ * The same as rl_acquire(), which says what counts for every client. With a quorum, the lease is
+ * one as any other: rl_release(), rl_extend(), rl_lease_*().
  *
  * All nodes are asked at once; what they grant in a round that fails is given back on all of them.
  * The lease is valid as long as most nodes have confirmed it, each counted from the moment its
@@ -733,21 +716,20 @@ RL_API size_t rl_redlock_option(const rl_redlock *redlock, const char *name, siz
  *         RL_E_UNAVAILABLE   most nodes did not answer within the node time limit, or may not
  *                            vote; the message names each and why.
  *         RL_E_DENIED        RL_E_UNSUPPORTED  RL_E_INVALID  the node that the message names: see
- *                            rl_redlock_connect(). RL_E_INVALID is also a lease that is longer
+ *                            rl_client_connect(). RL_E_INVALID is also a lease that is longer
  *                            than the restart guard, or not longer than min_validity.
  *         RL_E_SERVER  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY  RL_E_INTERNAL
  * Blocks: wait_ms; with 0 one node time limit (two with fenced), the first time also for the
  * connections.  Threads: any.  Fork: RL_E_FORKED.  Server: script `acquire`, and `raise_fence` if
  * fenced.  Since: 0.1.
  */
-RL_API rl_lease *rl_redlock_acquire(rl_redlock *redlock, const char *name, size_t name_len,
+RL_API rl_lease *rl_redlock_acquire(rl_client *client, const char *name, size_t name_len,
                                     int64_t wait_ms, const rl_acquire_options *options,
                                     rl_error *err);
 /**
- * Start what rl_redlock_acquire() does, without waiting. Otherwise as rl_acquire_start(). Since:
- * 0.1.
+ * The same as rl_acquire_start(). Since: 0.1.
  */
-RL_API rl_request *rl_redlock_acquire_start(rl_redlock *redlock, const char *name, size_t name_len,
+RL_API rl_request *rl_redlock_acquire_start(rl_client *client, const char *name, size_t name_len,
                                             int64_t wait_ms, const rl_acquire_options *options);
 
 /* ---- lease ----------------------------------------------------------------------------------- */
@@ -827,6 +809,7 @@ RL_API rl_request *rl_extend_start(rl_lease *lease, int64_t ttl_ms);
  *                         was sent is taken back.
  *         RL_E_LOST       the lease had ended: an expired reader cannot upgrade.
  *         RL_E_NOT_HELD   released or detached before, or meanwhile.
+ *         RL_E_UNSUPPORTED  a lease of a quorum.
  *         RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: wait_ms; with 0 at most one command time limit.  Threads: any.  Server: script `upgrade`.
  * Since: 0.1.
@@ -843,6 +826,7 @@ RL_API rl_status rl_rw_upgrade(rl_lease *lease, int64_t wait_ms, rl_error *err);
  *         RL_E_OUTCOME_UNKNOWN  no answer. Here and when it is refused or cancelled it counts as a
  *                               reader from now on, and the server is told again in the background.
  *         RL_E_INVALID          also for a reentrant lock.
+ *         RL_E_UNSUPPORTED      a lease of a quorum.
  *         RL_E_SERVER  RL_E_DENIED  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: at most one command time limit.  Threads: any.  Server: script `downgrade`.  Since: 0.1.
  */
@@ -1086,7 +1070,8 @@ RL_API rl_status rl_queue_post(rl_queue *queue, int64_t tag);
  *
  * @param client  NULL = none: the library's thread reads again, as after rl_queue_free(). A queue
  *                drives one client; if another queue drives `client`, this one replaces it.
- * @return RL_OK; RL_E_INVALID  `queue` is NULL, or drives another client; RL_E_FORKED.
+ * @return RL_OK; RL_E_INVALID  `queue` is NULL, or drives another client; RL_E_UNSUPPORTED  a
+ *         quorum; RL_E_FORKED.
  * Blocks: never. Threads: any. Since: 0.1.
  */
 RL_API rl_status rl_queue_drive(rl_queue *queue, rl_client *client);

@@ -17,7 +17,7 @@
  *     std::shared_lock reading(cache);
  *
  *     auto several = redlatch::redlock::open({"redis://a", "redis://b", "redis://c"});
- *     redlatch::redlock_mutex job(several, "job");
+ *     redlatch::mutex job(several, "job");
  *
  * Conventions
  *  1. An answer that is not yes (RL_BUSY, RL_TIMEOUT) is `false`, or an empty redlatch::attempt,
@@ -432,13 +432,18 @@ attempt take(const Acquire& acquire, Handle* handle, std::string_view name, wait
 
 }  // namespace detail
 
-/** One server. Its destructor shuts it down, which releases its leases. Any thread. Since: 0.1. */
+/**
+ * One server, or with redlock most of several. Its destructor shuts it down, which releases its
+ * leases. Any thread. Since: 0.1.
+ */
 class client {
  public:
   /** Open a client for `url`, without touching the network. @throws error RL_E_INVALID, .. */
-  [[nodiscard]] static client open(std::string_view url) { return client(url, nullptr); }
+  [[nodiscard]] static client open(std::string_view url) {
+    return client(rl_client_open, url, nullptr);
+  }
   [[nodiscard]] static client open(std::string_view url, const client_options& options) {
-    return client(url, options.get());
+    return client(rl_client_open, url, options.get());
   }
 
   /** Connect now, trying again within `limit`; with 0, once. @throws error RL_E_UNAVAILABLE, .. */
@@ -519,6 +524,15 @@ class client {
 
   [[nodiscard]] rl_client* get() const noexcept { return handle_.get(); }
 
+ protected:
+  /** By `open`, which is rl_client_open() or rl_redlock_open(). */
+  template <typename Open>
+  client(const Open& open, std::string_view urls, const rl_client_options* options) {
+    const detail::outcome outcome;
+    handle_.reset(open(urls.data(), urls.size(), options, outcome));
+    if (!handle_) outcome.raise();
+  }
+
  private:
   redlatch::lease attach_with(std::string_view name, std::string_view token, int64_t fence,
                               const rl_acquire_options* options) {
@@ -529,20 +543,15 @@ class client {
     return attached;
   }
 
-  client(std::string_view url, const rl_client_options* options) {
-    const detail::outcome outcome;
-    handle_.reset(rl_client_open(url.data(), url.size(), options, outcome));
-    if (!handle_) outcome.raise();
-  }
-
   detail::owner<rl_client, rl_client_close> handle_;
 };
 
 /**
- * Several independent servers: a lock on most of them outlives the failure of the others, as
- * rl_redlock_open() says. Otherwise it is as client. Since: 0.1.
+ * A client of several independent servers: a lock on most of them outlives the failure of the
+ * others, as rl_redlock_open() says. What needs one server throws error RL_E_UNSUPPORTED. Since:
+ * 0.1.
  */
-class redlock {
+class redlock : public client {
  public:
   /** Open one over the servers at `urls`, an odd number. @throws error RL_E_INVALID, .. */
   [[nodiscard]] static redlock open(const std::vector<std::string>& urls) {
@@ -553,43 +562,15 @@ class redlock {
     return redlock(urls, options.get());
   }
 
-  /** Connect now, until most of the servers may vote. @throws error RL_E_UNAVAILABLE, .. */
-  void connect(wait_limit limit = std::chrono::milliseconds(0)) {
-    const detail::outcome outcome;
-    outcome.require(rl_redlock_connect(get(), limit.ms(), outcome));
-  }
-
-  /** Acquire the lock `name` on most of the servers, as client::acquire() does on one. */
-  [[nodiscard]] attempt acquire(std::string_view name, wait_limit limit) {
-    return detail::take(rl_redlock_acquire, get(), name, limit, nullptr);
-  }
-  [[nodiscard]] attempt acquire(std::string_view name, wait_limit limit,
-                                const acquire_options& options) {
-    return detail::take(rl_redlock_acquire, get(), name, limit, options.get());
-  }
-  /** .. without a wait. */
-  [[nodiscard]] attempt try_acquire(std::string_view name) {
-    return acquire(name, std::chrono::milliseconds(0));
-  }
-  [[nodiscard]] attempt try_acquire(std::string_view name, const acquire_options& options) {
-    return acquire(name, std::chrono::milliseconds(0), options);
-  }
-
-  /** Release all leases and end all waits with RL_E_CLOSED; the object stays valid. */
-  void shutdown() noexcept { rl_redlock_shutdown(get()); }
-
-  [[nodiscard]] rl_redlock* get() const noexcept { return handle_.get(); }
-
  private:
-  redlock(const std::vector<std::string>& urls, const rl_client_options* options) {
+  redlock(const std::vector<std::string>& urls, const rl_client_options* options)
+      : client(rl_redlock_open, joined(urls), options) {}
+
+  static std::string joined(const std::vector<std::string>& urls) {
     std::string text;
     for (const std::string& url : urls) text += url + '\n';
-    const detail::outcome outcome;
-    handle_.reset(rl_redlock_open(text.data(), text.size(), options, outcome));
-    if (!handle_) outcome.raise();
+    return text;
   }
-
-  detail::owner<rl_redlock, rl_redlock_close> handle_;
 };
 
 }  // namespace redlatch

@@ -270,8 +270,6 @@ type AcquireOptions uintptr
 
 type Client uintptr
 
-type Redlock uintptr
-
 type Lease uintptr
 
 type Request uintptr
@@ -805,8 +803,8 @@ func Redlock_open(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret Redloc
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
-	var swig_r_1 Redlock
-	swig_r_1 = Redlock(swig_r)
+	var swig_r_1 Client
+	swig_r_1 = Client(swig_r)
 	return swig_r_1
 }
 
@@ -879,7 +877,7 @@ func Redlock_acquire(arg1 Redlock, arg2 string, arg3 int64, arg4 AcquireOptions,
 	return swig_r_1
 }
 
-func Redlock_acquire_start(arg1 Redlock, arg2 string, arg3 int64, arg4 AcquireOptions) (_swig_ret Request) {
+func Redlock_acquire_start(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOptions) (_swig_ret Request) {
 	var swig_r uintptr
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)

@@ -979,8 +979,8 @@ rl_redlock *_wrap_redlock_open_rlc_9ba605168e95a9a7(_gostring_ _swig_go_0, rl_cl
   size_t arg2 ;
   rl_client_options *arg3 = (rl_client_options *) 0 ;
   rl_error *arg4 = (rl_error *) 0 ;
-  rl_redlock *result = 0 ;
-  rl_redlock *_swig_go_result;
+  rl_client *result = 0 ;
+  rl_client *_swig_go_result;
   
   
   arg1 = _swig_go_0.p;
@@ -989,91 +989,24 @@ rl_redlock *_wrap_redlock_open_rlc_9ba605168e95a9a7(_gostring_ _swig_go_0, rl_cl
   arg3 = *(rl_client_options **)&_swig_go_1; 
   arg4 = *(rl_error **)&_swig_go_2; 
   
-  result = (rl_redlock *)rl_redlock_open((char const *)arg1,arg2,(struct rl_client_options const *)arg3,arg4);
-  *(rl_redlock **)&_swig_go_result = (rl_redlock *)result; 
+  result = (rl_client *)rl_redlock_open((char const *)arg1,arg2,(struct rl_client_options const *)arg3,arg4);
+  *(rl_client **)&_swig_go_result = (rl_client *)result; 
   return _swig_go_result;
 }
 
 
-intgo _wrap_redlock_connect_rlc_9ba605168e95a9a7(rl_redlock *_swig_go_0, long long _swig_go_1, rl_error *_swig_go_2) {
-  rl_redlock *arg1 = (rl_redlock *) 0 ;
-  int64_t arg2 ;
-  rl_error *arg3 = (rl_error *) 0 ;
-  rl_status result;
-  intgo _swig_go_result;
+void _wrap_redlock_close_rlc_9ba605168e95a9a7(rl_client *_swig_go_0) {
+  rl_client *arg1 = (rl_client *) 0 ;
   
-  arg1 = *(rl_redlock **)&_swig_go_0; 
-  arg2 = (int64_t)_swig_go_1; 
-  arg3 = *(rl_error **)&_swig_go_2; 
-  
-  result = (rl_status)rl_redlock_connect(arg1,arg2,arg3);
-  _swig_go_result = result; 
-  return _swig_go_result;
-}
-
-
-rl_request *_wrap_redlock_connect_start_rlc_9ba605168e95a9a7(rl_redlock *_swig_go_0, long long _swig_go_1) {
-  rl_redlock *arg1 = (rl_redlock *) 0 ;
-  int64_t arg2 ;
-  rl_request *result = 0 ;
-  rl_request *_swig_go_result;
-  
-  arg1 = *(rl_redlock **)&_swig_go_0; 
-  arg2 = (int64_t)_swig_go_1; 
-  
-  result = (rl_request *)rl_redlock_connect_start(arg1,arg2);
-  *(rl_request **)&_swig_go_result = (rl_request *)result; 
-  return _swig_go_result;
-}
-
-
-void _wrap_redlock_shutdown_rlc_9ba605168e95a9a7(rl_redlock *_swig_go_0) {
-  rl_redlock *arg1 = (rl_redlock *) 0 ;
-  
-  arg1 = *(rl_redlock **)&_swig_go_0; 
-  
-  rl_redlock_shutdown(arg1);
-  
-}
-
-
-void _wrap_redlock_close_rlc_9ba605168e95a9a7(rl_redlock *_swig_go_0) {
-  rl_redlock *arg1 = (rl_redlock *) 0 ;
-  
-  arg1 = *(rl_redlock **)&_swig_go_0; 
+  arg1 = *(rl_client **)&_swig_go_0; 
   
   rl_redlock_close(arg1);
   
 }
 
 
-long long _wrap_redlock_option_rlc_9ba605168e95a9a7(rl_redlock *_swig_go_0, _gostring_ _swig_go_1, _goslice_ _swig_go_2) {
-  rl_redlock *arg1 = (rl_redlock *) 0 ;
-  char *arg2 = (char *) 0 ;
-  size_t arg3 ;
-  char *arg4 = (char *) 0 ;
-  size_t arg5 ;
-  size_t result;
-  long long _swig_go_result;
-  
-  arg1 = *(rl_redlock **)&_swig_go_0; 
-  
-  arg2 = _swig_go_1.p;
-  arg3 = (size_t)_swig_go_1.n;
-  
-  
-  arg4 = (char *)_swig_go_2.array;
-  arg5 = (size_t)_swig_go_2.len;
-  
-  
-  result = rl_redlock_option((struct rl_redlock const *)arg1,(char const *)arg2,arg3,arg4,arg5);
-  _swig_go_result = result; 
-  return _swig_go_result;
-}
-
-
-rl_lease *_wrap_redlock_acquire_rlc_9ba605168e95a9a7(rl_redlock *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, rl_acquire_options *_swig_go_3, rl_error *_swig_go_4) {
-  rl_redlock *arg1 = (rl_redlock *) 0 ;
+rl_lease *_wrap_redlock_acquire_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, rl_acquire_options *_swig_go_3, rl_error *_swig_go_4) {
+  rl_client *arg1 = (rl_client *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
   int64_t arg4 ;
@@ -1082,7 +1015,7 @@ rl_lease *_wrap_redlock_acquire_rlc_9ba605168e95a9a7(rl_redlock *_swig_go_0, _go
   rl_lease *result = 0 ;
   rl_lease *_swig_go_result;
   
-  arg1 = *(rl_redlock **)&_swig_go_0; 
+  arg1 = *(rl_client **)&_swig_go_0; 
   
   arg2 = _swig_go_1.p;
   arg3 = (size_t)_swig_go_1.n;
@@ -1097,8 +1030,8 @@ rl_lease *_wrap_redlock_acquire_rlc_9ba605168e95a9a7(rl_redlock *_swig_go_0, _go
 }
 
 
-rl_request *_wrap_redlock_acquire_start_rlc_9ba605168e95a9a7(rl_redlock *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, rl_acquire_options *_swig_go_3) {
-  rl_redlock *arg1 = (rl_redlock *) 0 ;
+rl_request *_wrap_redlock_acquire_start_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, rl_acquire_options *_swig_go_3) {
+  rl_client *arg1 = (rl_client *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
   int64_t arg4 ;
@@ -1106,7 +1039,7 @@ rl_request *_wrap_redlock_acquire_start_rlc_9ba605168e95a9a7(rl_redlock *_swig_g
   rl_request *result = 0 ;
   rl_request *_swig_go_result;
   
-  arg1 = *(rl_redlock **)&_swig_go_0; 
+  arg1 = *(rl_client **)&_swig_go_0; 
   
   arg2 = _swig_go_1.p;
   arg3 = (size_t)_swig_go_1.n;

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, Callable, Generic, Optional, Union, overload
+from typing import TYPE_CHECKING, Any, Callable, Optional, Union, overload
 
 from . import _core
 from ._aio_lease import AsyncLease, OnLost, new_guards
@@ -17,7 +17,7 @@ from ._option_table import Keywords, LockKeywords, RedlockKeywords
 from ._options import RWFormat, check_owner, make_options, make_redlock_options
 from ._pump import Start, pump_here
 from ._status import Status
-from ._wait import PENDING, H, Refusal, raise_unless_ok, refusal_of
+from ._wait import PENDING, Refusal, raise_unless_ok, refusal_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -31,7 +31,7 @@ _status_of = _core.request_status
 _take_lease = _core.request_take_lease
 
 
-class AioBase(Generic[H]):
+class AioBase:
     """What both kinds share.
 
     A wait costs no thread. Waits end by cancelling their task, by asyncio.timeout() too: what was
@@ -40,7 +40,7 @@ class AioBase(Generic[H]):
 
     __slots__ = ("_client", "__weakref__")
 
-    def __init__(self, client: Base[H]) -> None:
+    def __init__(self, client: Base) -> None:
         self._client = client
 
     async def connect(self, *, wait: Seconds = 0) -> None:
@@ -49,15 +49,16 @@ class AioBase(Generic[H]):
         Of a Redlock: most of the nodes, as Redlock.connect() does.
         """
         wait_ms = to_wait_ms(wait, "wait")
-        connect = self._client._functions.connect_watched
-        await self._ask(lambda handle, queue, tag: connect(handle, wait_ms, queue, tag))
+        await self._ask(
+            lambda handle, queue, tag: _core.client_connect_watched(handle, wait_ms, queue, tag)
+        )
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._client!r}>"
 
     async def _ask(
-        self, start: Callable[[H, _core.Queue, int], Optional[_core.Request]]
-    ) -> tuple[_core.Request, H]:
+        self, start: Callable[[_core.Client, _core.Queue, int], Optional[_core.Request]]
+    ) -> tuple[_core.Request, _core.Client]:
         """What `start` starts, when it has gone well, and the handle that did it."""
         handle = self._client._handle
         pump = pump_here()
@@ -74,11 +75,9 @@ class AioBase(Generic[H]):
         name: bytes,
         wait_ms: int,
         options: Optional[_core.AcquireOptions],
-        start: Optional[Start[H]] = None,
+        start: Start = _core.acquire_watched,
     ) -> Union[AsyncLease, Refusal]:
         """Acquire: the lease, or BUSY or TIMEOUT."""
-        if start is None:
-            start = self._client._functions.acquire_watched
         handle = self._client._handle
         pump = pump_here()
         while True:
@@ -102,7 +101,7 @@ class AioBase(Generic[H]):
             handle = self._client._reopen(handle)
 
 
-class Aio(AioBase[_core.Client]):
+class Aio(AioBase):
     """What a client does in asyncio, in any number of event loops. It is Client.aio.
 
     A wait costs no thread. Waits end by cancelling their task, by asyncio.timeout() too: what was
@@ -244,7 +243,7 @@ class Aio(AioBase[_core.Client]):
             yield read_info(info)
 
 
-class RedlockAio(AioBase[_core.Redlock]):
+class RedlockAio(AioBase):
     """What a Redlock does in asyncio, in any number of event loops. It is Redlock.aio.
 
     Otherwise it is as Client.aio.

@@ -15,7 +15,7 @@ from . import _core
 from ._convert import NO_LIMIT, Seconds, to_ms, to_wait_ms
 from ._errors import Error, error_of, invalid
 from ._holds import Holds
-from ._lease import LOST, Handle, LeaseBase
+from ._lease import LOST, LeaseBase
 from ._log import pass_on_log
 from ._pump import pump_here, pump_of
 from ._status import Status
@@ -38,7 +38,7 @@ class AsyncLease(LeaseBase):
 
     __slots__ = ("_end",)
 
-    def __init__(self, handle: _core.Lease, client: Handle) -> None:
+    def __init__(self, handle: _core.Lease, client: _core.Client) -> None:
         # Of LeaseBase, without the price of a call.
         self._handle = handle
         self._client = client

@@ -66,11 +66,11 @@ class AsyncLock(AsyncShape, LockBase[AsyncLease]):
 
     def __init__(
         self,
-        client: Base[Any],
+        client: Base,
         name: bytes,
         wait_ms: int,
         options: Optional[_core.AcquireOptions],
-        aio: AioBase[Any],
+        aio: AioBase,
         guards: Guards,
     ) -> None:
         super().__init__(client, name, wait_ms, options)
@@ -249,7 +249,7 @@ class AsyncRWSide(AsyncShape, RWSideBase[AsyncLease]):
         keywords: LockKeywords,
         aio: Aio,
         guards: Guards,
-        start: Start[_core.Client],
+        start: Start,
     ) -> None:
         super().__init__(client, name, wait_ms, owner, keywords)
         self._aio = aio
@@ -328,14 +328,14 @@ class AsyncRWLock(RWLockBase):
         return await self._acquire(_core.rw_acquire_write_watched, timeout, keywords)
 
     def _side(
-        self, start: Start[_core.Client], timeout: Seconds, on_lost: OnLost, keywords: Keywords
+        self, start: Start, timeout: Seconds, on_lost: OnLost, keywords: Keywords
     ) -> AsyncRWSide:
         guards, wait_ms = new_guards(on_lost), to_wait_ms(timeout)
         name, owner, said = self._name, self._owner, self._with_format(keywords)
         return AsyncRWSide(self._client, name, wait_ms, owner, said, self._aio, guards, start)
 
     async def _acquire(
-        self, start: Start[_core.Client], timeout: Seconds, keywords: Keywords
+        self, start: Start, timeout: Seconds, keywords: Keywords
     ) -> Optional[AsyncLease]:
         options, wait_ms = self._options_of(keywords), to_wait_ms(timeout)
         got = await self._aio._take(self._name, wait_ms, options, start)

@@ -8,10 +8,9 @@ import math
 import os
 import threading
 import time
-from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, Generic, Optional, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 
 from . import _core
 from ._convert import Seconds, to_bytes, to_ms, to_text, to_wait_ms
@@ -20,9 +19,8 @@ from ._holds import new_number
 from ._lease import Lease
 from ._log import pass_on_log
 from ._options import Value, option_text
-from ._pump import Start as WatchedStart
 from ._status import Status
-from ._wait import SLICE_MS, H, Refusal, Start, finish, refusal_of
+from ._wait import SLICE_MS, Refusal, Start, finish, refusal_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -49,24 +47,15 @@ class _Fork:
 os.register_at_fork(after_in_child=_Fork.forget)
 
 
-@dataclass(frozen=True)
-class Functions(Generic[H]):
-    """Those of the C ABI for one kind of handle."""
-
-    open: Callable[[bytes, Optional[_core.ClientOptions], _core.Error], Optional[H]]
-    connect: Callable[[H, int, _core.Error], int]
-    connect_watched: Callable[[H, int, _core.Queue, int], Optional[_core.Request]]
-    acquire_start: Start[H]
-    acquire_watched: WatchedStart[H]
-    shutdown: Callable[[H], None]
-    option: Callable[[H, bytes], bytes]
+# client_open() of _core, or redlock_open().
+Opener = Callable[[bytes, Optional[_core.ClientOptions], _core.Error], Optional[_core.Client]]
 
 
 def _none() -> None:
     return None
 
 
-class Base(Generic[H]):
+class Base:
     """A handle that acquires, for any number of threads.
 
     In a forked process it is opened anew with the first call; the leases of the parent are the
@@ -74,7 +63,7 @@ class Base(Generic[H]):
     """
 
     __slots__ = (
-        "_functions",
+        "_opener",
         "_url",
         "_options",
         "_handle",
@@ -84,8 +73,8 @@ class Base(Generic[H]):
         "__weakref__",
     )
 
-    def __init__(self, functions: Functions[H], url: bytes, options: _core.ClientOptions) -> None:
-        self._functions = functions
+    def __init__(self, opener: Opener, url: bytes, options: _core.ClientOptions) -> None:
+        self._opener = opener
         self._url = url
         self._options = options
         self._is_closed = False
@@ -97,7 +86,7 @@ class Base(Generic[H]):
     def close(self) -> None:
         """Release what is held and end all waits with Closed. Twice does nothing."""
         self._is_closed = True
-        self._functions.shutdown(self._handle)
+        _core.client_shutdown(self._handle)
         pass_on_log()
 
     def __enter__(self) -> Self:
@@ -113,7 +102,7 @@ class Base(Generic[H]):
 
     def option(self, name: str) -> str:
         """What was told under the name of an option; "url", without secrets."""
-        return to_text(self._functions.option(self._handle, to_bytes(name, "name")))
+        return to_text(_core.client_option(self._handle, to_bytes(name, "name")))
 
     def __repr__(self) -> str:
         closed = " closed" if self._is_closed else ""
@@ -125,15 +114,15 @@ class Base(Generic[H]):
         """Whether nobody else is known to hold the lock."""
         raise NotImplementedError
 
-    def _open(self) -> H:
+    def _open(self) -> _core.Client:
         err = new_error()
-        handle = self._functions.open(self._url, self._options, err)
+        handle = self._opener(self._url, self._options, err)
         if handle is None:
             raise_of(err)
             raise error_of(Status.E_INTERNAL)
         return handle
 
-    def _reopen(self, stale: H) -> H:
+    def _reopen(self, stale: _core.Client) -> _core.Client:
         """A handle of this process, in the place of that of its parent."""
         with _Fork.lock:
             if self._handle is stale:
@@ -155,10 +144,10 @@ class Base(Generic[H]):
                 if not error.status.retryable or time.monotonic() >= end:
                     raise
 
-    def _connect_once(self, wait_ms: int, handle: H, err: _core.Error) -> int:
-        return self._functions.connect(handle, wait_ms, err)
+    def _connect_once(self, wait_ms: int, handle: _core.Client, err: _core.Error) -> int:
+        return _core.client_connect(handle, wait_ms, err)
 
-    def _call(self, call: Callable[[H, _core.Error], Optional[T]]) -> T:
+    def _call(self, call: Callable[[_core.Client, _core.Error], Optional[T]]) -> T:
         """What `call` returns; in a forked process, with a handle of its own."""
         handle = self._handle
         while True:
@@ -177,11 +166,9 @@ class Base(Generic[H]):
         name: bytes,
         wait_ms: int,
         options: Optional[_core.AcquireOptions],
-        start: Optional[Start[H]] = None,
+        start: Start = _core.acquire_start,
     ) -> Union[Lease, Refusal]:
         """Acquire: the lease, or BUSY or TIMEOUT."""
-        if start is None:
-            start = self._functions.acquire_start
         handle = self._handle
         while True:
             request = start(handle, name, wait_ms, options, SLICE_MS)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Optional, overload
 
 from . import _core
 from ._aio import Aio
-from ._base import Base, Functions, Option, options_from_env, options_of
+from ._base import Base, Option, options_from_env, options_of
 from ._convert import ANY_HOLDER, NO_LIMIT, Name, Seconds, check_fence, to_bytes, to_wait_ms
 from ._errors import new_error, raise_of
 from ._info import LockInfo, read_info
@@ -26,18 +26,8 @@ from ._status import Status
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-_FUNCTIONS = Functions(
-    open=_core.client_open,
-    connect=_core.client_connect,
-    connect_watched=_core.client_connect_watched,
-    acquire_start=_core.acquire_start,
-    acquire_watched=_core.acquire_watched,
-    shutdown=_core.client_shutdown,
-    option=_core.client_option,
-)
 
-
-class Client(Base[_core.Client]):
+class Client(Base):
     """One server, for any number of threads. Made by connect() and from_env().
 
     In a forked process it opens a connection of its own with the first call; the leases of the
@@ -47,7 +37,7 @@ class Client(Base[_core.Client]):
     __slots__ = ()
 
     def __init__(self, url: bytes, options: _core.ClientOptions) -> None:
-        super().__init__(_FUNCTIONS, url, options)
+        super().__init__(_core.client_open, url, options)
 
     # ---- locks ----
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 import warnings
 from types import TracebackType
-from typing import Callable, Optional, Union
+from typing import Callable, Optional
 
 from . import _core
 from ._convert import NO_LIMIT, Seconds, shown, to_ms, to_text, to_wait_ms
@@ -37,15 +37,13 @@ _WORDS = {
 }
 _OK = int(Status.OK)
 
-Handle = Union[_core.Client, _core.Redlock]
-
 
 class LeaseBase:
     """What is known of a hold without asking the server."""
 
     __slots__ = ("_handle", "_client", "_is_given_back", "__weakref__")
 
-    def __init__(self, handle: _core.Lease, client: Handle) -> None:
+    def __init__(self, handle: _core.Lease, client: _core.Client) -> None:
         self._handle = handle
         # As long as the lease is there, nobody collects the client, which would release it.
         self._client = client

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Optional, Union
+from typing import TYPE_CHECKING, Generic, Optional, Union
 
 from . import _core
 from ._convert import NO_LIMIT, Seconds, check_limit, shown, to_text, to_wait_ms
@@ -25,7 +25,7 @@ class NamedLock(Generic[L]):
 
     __slots__ = ("_client", "_name", "_wait_ms", "__weakref__")
 
-    def __init__(self, client: Base[Any], name: bytes, wait_ms: int) -> None:
+    def __init__(self, client: Base, name: bytes, wait_ms: int) -> None:
         self._client = client
         self._name = name
         self._wait_ms = wait_ms
@@ -97,7 +97,7 @@ class LockBase(NamedLock[L]):
 
     def __init__(
         self,
-        client: Base[Any],
+        client: Base,
         name: bytes,
         wait_ms: int,
         options: Optional[_core.AcquireOptions],

@@ -13,11 +13,11 @@ from . import _core
 from ._errors import error_of, new_error, raise_of
 from ._log import pass_on_log
 from ._status import Status
-from ._wait import PENDING, H
+from ._wait import PENDING
 
 # acquire_watched() of _core and its twins.
 Start = Callable[
-    [H, bytes, int, Optional[_core.AcquireOptions], _core.Queue, int],
+    [_core.Client, bytes, int, Optional[_core.AcquireOptions], _core.Queue, int],
     Optional[_core.Request],
 ]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Optional
 
 from . import _core
 from ._aio import RedlockAio
-from ._base import Base, Functions, Option, options_from_env, options_of
+from ._base import Base, Option, options_from_env, options_of
 from ._convert import NO_LIMIT, Name, Seconds, to_bytes, to_wait_ms
 from ._errors import invalid
 from ._lease import Lease
@@ -21,18 +21,8 @@ from ._options import documented, make_redlock_options
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-_FUNCTIONS = Functions(
-    open=_core.redlock_open,
-    connect=_core.redlock_connect,
-    connect_watched=_core.redlock_connect_watched,
-    acquire_start=_core.redlock_acquire_start,
-    acquire_watched=_core.redlock_acquire_watched,
-    shutdown=_core.redlock_shutdown,
-    option=_core.redlock_option,
-)
 
-
-class Redlock(Base[_core.Redlock]):
+class Redlock(Base):
     """Several independent servers, the nodes, for any number of threads.
 
     A lock on most of them outlives the failure of the others. docs/redlock.md says what that gives,
@@ -53,7 +43,7 @@ class Redlock(Base[_core.Redlock]):
         The other options are those of connect(), and count for every node. Raises Invalid if a URL
         or an option is wrong, or the number of URLs is even.
         """
-        super().__init__(_FUNCTIONS, _joined(urls), options_of(options))
+        super().__init__(_core.redlock_open, _joined(urls), options_of(options))
 
     @classmethod
     def from_env(cls, **options: Option) -> Self:
@@ -63,7 +53,7 @@ class Redlock(Base[_core.Redlock]):
         the URLs nor `options` say.
         """
         made = cls.__new__(cls)
-        Base.__init__(made, _FUNCTIONS, b"", options_from_env(options))
+        Base.__init__(made, _core.redlock_open, b"", options_from_env(options))
         return made
 
     def connect(self, *, wait: Seconds = 0) -> None:

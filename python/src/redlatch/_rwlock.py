@@ -86,7 +86,7 @@ class RWSide(RWSideBase[Lease]):
         wait_ms: int,
         owner: RWOwner,
         keywords: LockKeywords,
-        start: Start[_core.Client],
+        start: Start,
     ) -> None:
         super().__init__(client, name, wait_ms, owner, keywords)
         self._start = start
@@ -187,12 +187,12 @@ class RWLock(RWLockBase):
         """Acquire to write, otherwise as acquire_read()."""
         return self._acquire(_core.rw_acquire_write_start, timeout, keywords)
 
-    def _side(self, start: Start[_core.Client], timeout: Seconds, keywords: Keywords) -> RWSide:
+    def _side(self, start: Start, timeout: Seconds, keywords: Keywords) -> RWSide:
         said, wait_ms = self._with_format(keywords), to_wait_ms(timeout)
         return RWSide(self._client, self._name, wait_ms, self._owner, said, start)
 
     def _acquire(
-        self, start: Start[_core.Client], timeout: Seconds, keywords: Keywords
+        self, start: Start, timeout: Seconds, keywords: Keywords
     ) -> Optional[Lease]:
         options, wait_ms = self._options_of(keywords), to_wait_ms(timeout)
         got = self._client._take(self._name, wait_ms, options, start)

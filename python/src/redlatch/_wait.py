@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Callable, NamedTuple, Optional, TypeVar, Union
+from typing import Callable, NamedTuple, Optional
 
 from . import _core
 from ._errors import error_of
@@ -16,10 +16,11 @@ from ._status import Status
 # just before the wait begins does not, and is seen when this is over.
 SLICE_MS = 250
 
-# What acquires.
-H = TypeVar("H", bound=Union[_core.Client, _core.Redlock])
 # acquire_start() of _core and its twins.
-Start = Callable[[H, bytes, int, Optional[_core.AcquireOptions], int], Optional[_core.Request]]
+Start = Callable[
+    [_core.Client, bytes, int, Optional[_core.AcquireOptions], int],
+    Optional[_core.Request],
+]
 
 BUSY = int(Status.BUSY)
 TIMEOUT = int(Status.TIMEOUT)

@@ -38,8 +38,7 @@ static rl_request* start(struct job* job) {
   const char* token;
   size_t length;
   if (lock == NULL && is(op, "connect")) {
-    return redlock == NULL ? rl_client_connect_start(client, wait_ms)
-                           : rl_redlock_connect_start(redlock, wait_ms);
+    return rl_client_connect_start(client, wait_ms);
   }
   if (lock == NULL && redlock == NULL) return start_on_client(&job->call, op);
   if (lock == NULL) return NULL;

@@ -15,7 +15,6 @@
 #include "runner.h"
 
 rl_client* client;
-rl_redlock* redlock;
 struct job* jobs[JOB_COUNT];
 const char* defect = "";
 
@@ -42,7 +41,7 @@ static rl_status open_client(struct call* call, rl_error* err) {
     if (rl_error_status(err) != RL_OK) break;
   }
   if (i == call->argument_count && is_quorum) {
-    redlock = rl_redlock_open(url, length, options, err);
+    client = rl_redlock_open(url, length, options, err);
   } else if (i == call->argument_count) {
     client = rl_client_open(url, length, options, err);
   }
@@ -185,10 +184,7 @@ static rl_status list_statuses(struct call* call) {
   return RL_OK;
 }
 
-static void shut_down(void) {
-  rl_client_shutdown(client);
-  rl_redlock_shutdown(redlock);
-}
+static void shut_down(void) { rl_client_shutdown(client); }
 
 static rl_status use_client(struct call* call, const char* op, rl_error* err) {
   size_t name_length, token_length;
@@ -199,9 +195,6 @@ static rl_status use_client(struct call* call, const char* op, rl_error* err) {
   if (is(op, "inspect")) return inspect(call, name, name_length, err);
   if (is(op, "list")) return list_locks(call, err);
   if (is(op, "statuses")) return list_statuses(call);
-  if (is(op, "connect") && redlock != NULL) {
-    return rl_redlock_connect(redlock, number_of(call, "wait_ms"), err);
-  }
   if (is(op, "connect")) return rl_client_connect(client, number_of(call, "wait_ms"), err);
   if (is(op, "force_release")) {
     return rl_force_release(client, name, name_length, token, token_length, err);
@@ -303,9 +296,6 @@ static rl_status attach_all(struct call* call, const struct lock* lock, rl_lease
 static rl_lease* acquire(const struct lock* lock, const char* op, int64_t wait_ms, rl_error* err) {
   const char* name = lock->name;
   const size_t length = lock->name_length;
-  if (redlock != NULL) {
-    return rl_redlock_acquire(redlock, name, length, wait_ms, lock->options, err);
-  }
   if (is(op, "acquire")) return rl_acquire(client, name, length, wait_ms, lock->options, err);
   if (is(op, is(defect, "write_as_read") ? "" : "acquire_write") || is(defect, "read_as_write")) {
     return rl_rw_acquire_write(client, name, length, wait_ms, lock->options, err);
@@ -316,9 +306,6 @@ static rl_lease* acquire(const struct lock* lock, const char* op, int64_t wait_m
 rl_request* start_of(const struct lock* lock, const char* kind, int64_t wait_ms) {
   const char* name = lock->name;
   const size_t length = lock->name_length;
-  if (redlock != NULL) {
-    return rl_redlock_acquire_start(redlock, name, length, wait_ms, lock->options);
-  }
   if (is(kind, "")) return rl_acquire_start(client, name, length, wait_ms, lock->options);
   if (is(kind, "upgrade")) return rl_rw_upgrade_start(lock->lease, wait_ms);
   if (is(defect, "write_as_read") || (is(kind, "read") && !is(defect, "read_as_write"))) {
@@ -443,6 +430,5 @@ int main(int argc, char** argv) {
     rl_acquire_options_free(locks[i].options);
   }
   rl_client_close(client);
-  rl_redlock_close(redlock);
   return 0;
 }

@@ -38,7 +38,6 @@ struct job {
 
 /* One of them. */
 extern rl_client* client;
-extern rl_redlock* redlock;
 extern struct job* jobs[JOB_COUNT]; /* By the N of `&N`. */
 extern const char* defect;
 

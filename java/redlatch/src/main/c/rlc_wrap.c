@@ -1225,7 +1225,7 @@ SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_redlock_1open(JNIE
   size_t arg2 ;
   rl_client_options *arg3 = (rl_client_options *) 0 ;
   rl_error *arg4 = (rl_error *) 0 ;
-  rl_redlock *result = 0 ;
+  rl_client *result = 0 ;
   
   (void)jenv;
   (void)jcls;
@@ -1240,8 +1240,8 @@ SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_redlock_1open(JNIE
   
   arg3 = *(rl_client_options **)&jarg3; 
   arg4 = *(rl_error **)&jarg4; 
-  result = (rl_redlock *)rl_redlock_open((char const *)arg1,arg2,(struct rl_client_options const *)arg3,arg4);
-  *(rl_redlock **)&jresult = result; 
+  result = (rl_client *)rl_redlock_open((char const *)arg1,arg2,(struct rl_client_options const *)arg3,arg4);
+  *(rl_client **)&jresult = result; 
   
   if (jarg1) (*jenv)->ReleaseByteArrayElements(jenv, jarg1, (jbyte *)arg1, JNI_ABORT);
   
@@ -1249,101 +1249,19 @@ SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_redlock_1open(JNIE
 }
 
 
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_redlock_1connect(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jlong jarg3) {
-  jint jresult = 0 ;
-  rl_redlock *arg1 = (rl_redlock *) 0 ;
-  int64_t arg2 ;
-  rl_error *arg3 = (rl_error *) 0 ;
-  rl_status result;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_redlock **)&jarg1; 
-  arg2 = (int64_t)jarg2; 
-  arg3 = *(rl_error **)&jarg3; 
-  result = (rl_status)rl_redlock_connect(arg1,arg2,arg3);
-  jresult = (jint)result; 
-  return jresult;
-}
-
-
-SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_redlock_1connect_1start(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
-  jlong jresult = 0 ;
-  rl_redlock *arg1 = (rl_redlock *) 0 ;
-  int64_t arg2 ;
-  rl_request *result = 0 ;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_redlock **)&jarg1; 
-  arg2 = (int64_t)jarg2; 
-  result = (rl_request *)rl_redlock_connect_start(arg1,arg2);
-  *(rl_request **)&jresult = result; 
-  return jresult;
-}
-
-
-SWIGEXPORT void JNICALL Java_io_redlatch_internal_rlc_RlcJNI_redlock_1shutdown(JNIEnv *jenv, jclass jcls, jlong jarg1) {
-  rl_redlock *arg1 = (rl_redlock *) 0 ;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_redlock **)&jarg1; 
-  rl_redlock_shutdown(arg1);
-}
-
-
 SWIGEXPORT void JNICALL Java_io_redlatch_internal_rlc_RlcJNI_redlock_1close(JNIEnv *jenv, jclass jcls, jlong jarg1) {
-  rl_redlock *arg1 = (rl_redlock *) 0 ;
+  rl_client *arg1 = (rl_client *) 0 ;
   
   (void)jenv;
   (void)jcls;
-  arg1 = *(rl_redlock **)&jarg1; 
+  arg1 = *(rl_client **)&jarg1; 
   rl_redlock_close(arg1);
-}
-
-
-SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_redlock_1option(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jbyteArray jarg4) {
-  jlong jresult = 0 ;
-  rl_redlock *arg1 = (rl_redlock *) 0 ;
-  char *arg2 = (char *) 0 ;
-  size_t arg3 ;
-  char *arg4 = (char *) 0 ;
-  size_t arg5 ;
-  size_t result;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_redlock **)&jarg1; 
-  
-  arg2 = NULL;
-  arg3 = 0;
-  if (jarg2) {
-    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
-    if (!arg2) return 0;
-    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
-  }
-  
-  
-  arg4 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg4, NULL);
-  if (!arg4) return 0;
-  arg5 = (size_t)(*jenv)->GetArrayLength(jenv, jarg4);
-  
-  result = rl_redlock_option((struct rl_redlock const *)arg1,(char const *)arg2,arg3,arg4,arg5);
-  jresult = (jlong)result; 
-  
-  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
-  
-  
-  (*jenv)->ReleaseByteArrayElements(jenv, jarg4, (jbyte *)arg4, 0);
-  
-  return jresult;
 }
 
 
 SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_redlock_1acquire(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jlong jarg4, jlong jarg5, jlong jarg6) {
   jlong jresult = 0 ;
-  rl_redlock *arg1 = (rl_redlock *) 0 ;
+  rl_client *arg1 = (rl_client *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
   int64_t arg4 ;
@@ -1353,7 +1271,7 @@ SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_redlock_1acquire(J
   
   (void)jenv;
   (void)jcls;
-  arg1 = *(rl_redlock **)&jarg1; 
+  arg1 = *(rl_client **)&jarg1; 
   
   arg2 = NULL;
   arg3 = 0;
@@ -1377,7 +1295,7 @@ SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_redlock_1acquire(J
 
 SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_redlock_1acquire_1start(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jlong jarg4, jlong jarg5) {
   jlong jresult = 0 ;
-  rl_redlock *arg1 = (rl_redlock *) 0 ;
+  rl_client *arg1 = (rl_client *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
   int64_t arg4 ;
@@ -1386,7 +1304,7 @@ SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_redlock_1acquire_1
   
   (void)jenv;
   (void)jcls;
-  arg1 = *(rl_redlock **)&jarg1; 
+  arg1 = *(rl_client **)&jarg1; 
   
   arg2 = NULL;
   arg3 = 0;

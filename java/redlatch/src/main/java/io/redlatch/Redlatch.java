@@ -42,7 +42,7 @@ public final class Redlatch implements AutoCloseable {
 
   private Redlatch(SWIGTYPE_p_rl_client handle) {
     this.handle = handle;
-    session = new Session(() -> Rlc.client_shutdown(handle), () -> Rlc.client_close(handle));
+    session = new Session(handle);
     Session.CLEANER.register(this, session);
   }
 
@@ -94,7 +94,7 @@ public final class Redlatch implements AutoCloseable {
     long ms = Text.waitMs(wait);
     ask(
         client -> {
-          Session.connect(Rlc.client_connect_start(client, ms));
+          session.connect(ms);
           return true;
         });
   }
@@ -294,8 +294,7 @@ public final class Redlatch implements AutoCloseable {
    */
   public String option(String name) {
     byte[] bytes = Text.bytes(name, "name");
-    return ask(
-        client -> Text.of(Text.read(buffer -> Rlc.client_option(client, bytes, buffer))));
+    return ask(client -> session.option(bytes));
   }
 
   /**

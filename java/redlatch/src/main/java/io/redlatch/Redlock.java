@@ -3,7 +3,7 @@
 package io.redlatch;
 
 import io.redlatch.internal.rlc.Rlc;
-import io.redlatch.internal.rlc.SWIGTYPE_p_rl_redlock;
+import io.redlatch.internal.rlc.SWIGTYPE_p_rl_client;
 import java.lang.ref.Reference;
 import java.time.Duration;
 import java.util.Collection;
@@ -14,12 +14,10 @@ import java.util.function.Function;
  * others. docs/redlock.md says what that gives, and what not. Any thread may use it.
  */
 public final class Redlock implements AutoCloseable {
-  private final SWIGTYPE_p_rl_redlock handle;
   private final Session session;
 
-  private Redlock(SWIGTYPE_p_rl_redlock handle) {
-    this.handle = handle;
-    session = new Session(() -> Rlc.redlock_shutdown(handle), () -> Rlc.redlock_close(handle));
+  private Redlock(SWIGTYPE_p_rl_client handle) {
+    session = new Session(handle);
     Session.CLEANER.register(this, session);
   }
 
@@ -67,14 +65,14 @@ public final class Redlock implements AutoCloseable {
     long ms = Text.waitMs(wait);
     ask(
         redlock -> {
-          Session.connect(Rlc.redlock_connect_start(redlock, ms));
+          redlock.connect(ms);
           return true;
         });
   }
 
-  private <T> T ask(Function<SWIGTYPE_p_rl_redlock, T> question) {
+  private <T> T ask(Function<Session, T> question) {
     try {
-      return question.apply(handle);
+      return question.apply(session);
     } finally {
       Reference.reachabilityFence(this);
     }
@@ -93,7 +91,7 @@ public final class Redlock implements AutoCloseable {
   public NamedLock lock(byte[] name) {
     NamedLock.Starter starter =
         (bytes, waitMs, options) ->
-            ask(redlock -> Rlc.redlock_acquire_start(redlock, bytes, waitMs, options));
+            ask(redlock -> Rlc.acquire_start(redlock.handle(), bytes, waitMs, options));
     byte[] copy = Text.copy(name, "name");
     return new NamedLock(this, session, starter, copy, LockOptions.DEFAULT, null);
   }
@@ -104,8 +102,7 @@ public final class Redlock implements AutoCloseable {
    */
   public String option(String name) {
     byte[] bytes = Text.bytes(name, "name");
-    return ask(
-        redlock -> Text.of(Text.read(buffer -> Rlc.redlock_option(redlock, bytes, buffer))));
+    return ask(redlock -> redlock.option(bytes));
   }
 
   /** As that of a client. */

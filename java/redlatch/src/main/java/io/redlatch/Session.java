@@ -4,13 +4,12 @@ package io.redlatch;
 
 import io.redlatch.internal.rlc.Rlc;
 import io.redlatch.internal.rlc.RlcConstants;
+import io.redlatch.internal.rlc.SWIGTYPE_p_rl_client;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_lease;
-import io.redlatch.internal.rlc.SWIGTYPE_p_rl_request;
 import java.lang.ref.Cleaner;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
-import org.jspecify.annotations.Nullable;
 
 /**
  * The life of a client or a Redlock, and its cleaner: it has no way to them, so that they can be
@@ -19,8 +18,7 @@ import org.jspecify.annotations.Nullable;
 final class Session implements Runnable {
   static final Cleaner CLEANER = Cleaner.create();
 
-  private final Runnable shutdown;
-  private final Runnable free;
+  private final SWIGTYPE_p_rl_client handle;
   private volatile boolean isClosed;
 
   /** The client, and its leases: the collector finds them in any order. */
@@ -29,15 +27,18 @@ final class Session implements Runnable {
   /** Leases that were dropped while they were held. They stay held until close(). */
   private final Queue<SWIGTYPE_p_rl_lease> dropped = new ConcurrentLinkedQueue<>();
 
-  Session(Runnable shutdown, Runnable free) {
-    this.shutdown = shutdown;
-    this.free = free;
+  Session(SWIGTYPE_p_rl_client handle) {
+    this.handle = handle;
+  }
+
+  SWIGTYPE_p_rl_client handle() {
+    return handle;
   }
 
   void close() {
     Threads.blocking(
         () -> {
-          shutdown.run();
+          Rlc.client_shutdown(handle);
           return true;
         });
     isClosed = true;
@@ -67,7 +68,7 @@ final class Session implements Runnable {
   private void leave() {
     if (users.decrementAndGet() == 0 && (isClosed || dropped.isEmpty())) {
       // It waits for the server, and all cleaning shares a thread.
-      Threads.daemon("redlatch-close", free).start();
+      Threads.daemon("redlatch-close", () -> Rlc.client_close(handle)).start();
     }
   }
 
@@ -85,9 +86,10 @@ final class Session implements Runnable {
     leave();
   }
 
-  /** Waits for what connects. An interrupt ends that, and the thread stays interrupted. */
-  static void connect(@Nullable SWIGTYPE_p_rl_request started) {
-    try (Request request = Request.of("connect", "", started)) {
+  /** Connects. An interrupt ends that, and the thread stays interrupted. */
+  void connect(long waitMs) {
+    try (Request request =
+        Request.of("connect", "", Rlc.client_connect_start(handle, waitMs))) {
       if (Thread.interrupted()) {
         throw new InterruptedException();
       }
@@ -96,5 +98,10 @@ final class Session implements Runnable {
       Thread.currentThread().interrupt();
       throw RedlatchException.of(Status.CANCELLED, "connect", "", "");
     }
+  }
+
+  /** The text of an option, "" for none. */
+  String option(byte[] name) {
+    return Text.of(Text.read(buffer -> Rlc.client_option(handle, name, buffer)));
   }
 }

@@ -196,37 +196,20 @@ public class Rlc implements RlcConstants {
 
   public static SWIGTYPE_p_rl_redlock redlock_open(byte[] urls, SWIGTYPE_p_rl_client_options options, SWIGTYPE_p_rl_error err) {
     long cPtr = RlcJNI.redlock_open(urls, SWIGTYPE_p_rl_client_options.getCPtr(options), SWIGTYPE_p_rl_error.getCPtr(err));
-    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_redlock(cPtr, false);
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_client(cPtr, false);
   }
 
-  public static int redlock_connect(SWIGTYPE_p_rl_redlock redlock, long wait_ms, SWIGTYPE_p_rl_error err) {
-    return RlcJNI.redlock_connect(SWIGTYPE_p_rl_redlock.getCPtr(redlock), wait_ms, SWIGTYPE_p_rl_error.getCPtr(err));
+  public static void redlock_close(SWIGTYPE_p_rl_client client) {
+    RlcJNI.redlock_close(SWIGTYPE_p_rl_client.getCPtr(client));
   }
 
-  public static SWIGTYPE_p_rl_request redlock_connect_start(SWIGTYPE_p_rl_redlock redlock, long wait_ms) {
-    long cPtr = RlcJNI.redlock_connect_start(SWIGTYPE_p_rl_redlock.getCPtr(redlock), wait_ms);
-    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
-  }
-
-  public static void redlock_shutdown(SWIGTYPE_p_rl_redlock redlock) {
-    RlcJNI.redlock_shutdown(SWIGTYPE_p_rl_redlock.getCPtr(redlock));
-  }
-
-  public static void redlock_close(SWIGTYPE_p_rl_redlock redlock) {
-    RlcJNI.redlock_close(SWIGTYPE_p_rl_redlock.getCPtr(redlock));
-  }
-
-  public static long redlock_option(SWIGTYPE_p_rl_redlock redlock, byte[] name, byte[] buffer) {
-    return RlcJNI.redlock_option(SWIGTYPE_p_rl_redlock.getCPtr(redlock), name, buffer);
-  }
-
-  public static SWIGTYPE_p_rl_lease redlock_acquire(SWIGTYPE_p_rl_redlock redlock, byte[] name, long wait_ms, SWIGTYPE_p_rl_acquire_options options, SWIGTYPE_p_rl_error err) {
-    long cPtr = RlcJNI.redlock_acquire(SWIGTYPE_p_rl_redlock.getCPtr(redlock), name, wait_ms, SWIGTYPE_p_rl_acquire_options.getCPtr(options), SWIGTYPE_p_rl_error.getCPtr(err));
+  public static SWIGTYPE_p_rl_lease redlock_acquire(SWIGTYPE_p_rl_client client, byte[] name, long wait_ms, SWIGTYPE_p_rl_acquire_options options, SWIGTYPE_p_rl_error err) {
+    long cPtr = RlcJNI.redlock_acquire(SWIGTYPE_p_rl_client.getCPtr(client), name, wait_ms, SWIGTYPE_p_rl_acquire_options.getCPtr(options), SWIGTYPE_p_rl_error.getCPtr(err));
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_lease(cPtr, false);
   }
 
-  public static SWIGTYPE_p_rl_request redlock_acquire_start(SWIGTYPE_p_rl_redlock redlock, byte[] name, long wait_ms, SWIGTYPE_p_rl_acquire_options options) {
-    long cPtr = RlcJNI.redlock_acquire_start(SWIGTYPE_p_rl_redlock.getCPtr(redlock), name, wait_ms, SWIGTYPE_p_rl_acquire_options.getCPtr(options));
+  public static SWIGTYPE_p_rl_request redlock_acquire_start(SWIGTYPE_p_rl_client client, byte[] name, long wait_ms, SWIGTYPE_p_rl_acquire_options options) {
+    long cPtr = RlcJNI.redlock_acquire_start(SWIGTYPE_p_rl_client.getCPtr(client), name, wait_ms, SWIGTYPE_p_rl_acquire_options.getCPtr(options));
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
   }
 

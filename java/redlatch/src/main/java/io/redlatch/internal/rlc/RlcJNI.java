@@ -58,11 +58,7 @@ public class RlcJNI {
   public final static native long lease_attach(long jarg1, byte[] jarg2, byte[] jarg4, long jarg6, long jarg7, long jarg8);
   public final static native long lease_attach_start(long jarg1, byte[] jarg2, byte[] jarg4, long jarg6, long jarg7);
   public final static native long redlock_open(byte[] jarg1, long jarg3, long jarg4);
-  public final static native int redlock_connect(long jarg1, long jarg2, long jarg3);
-  public final static native long redlock_connect_start(long jarg1, long jarg2);
-  public final static native void redlock_shutdown(long jarg1);
   public final static native void redlock_close(long jarg1);
-  public final static native long redlock_option(long jarg1, byte[] jarg2, byte[] jarg4);
   public final static native long redlock_acquire(long jarg1, byte[] jarg2, long jarg4, long jarg5, long jarg6);
   public final static native long redlock_acquire_start(long jarg1, byte[] jarg2, long jarg4, long jarg5);
   public final static native int release(long jarg1, long jarg2);
