@@ -83,6 +83,10 @@ func (c *base) Connect(ctx context.Context) error {
 func (c *base) Close() error {
 	defer runtime.KeepAlive(c)
 	rlc.Client_shutdown(c.handle)
+	if lines := c.session.lines.Load(); lines != nil {
+		lines.writeAll()
+		lines.stop()
+	}
 	c.session.closed.Store(true)
 	c.session.pump.close()
 	return nil

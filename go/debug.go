@@ -88,6 +88,9 @@ func leaveLease(l *Lease) {
 // leave runs when nobody has the client or Redlock, nor a lease of it.
 func (c *base) leave(what string) {
 	c.session.pump.close()
+	if lines := c.session.lines.Load(); lines != nil {
+		lines.stop()
+	}
 	if !c.session.closed.Load() {
 		reportLeak(what, "", c.origin)
 		// It goes on renewing for them.

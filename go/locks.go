@@ -28,6 +28,7 @@ type session struct {
 	calls sync.Mutex
 	// Leases that were dropped while they are held. They stay held: see leaveLease().
 	leaked atomic.Int64
+	lines  atomic.Pointer[logLines] // what LogTo has started
 	closed atomic.Bool
 }
 

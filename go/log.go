@@ -6,31 +6,31 @@ package redlatch
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
 
 	"redlatch.io/redlatch/internal/rlc"
 )
 
-var logMutex sync.Mutex
-var stopLog = func() {}
-
-// LogTo writes what no call reports to logger: outages, lost locks (as errors), slower waiting. The
-// library has one log for the process, so that another LogTo takes the place of the one before.
-// Without it, nothing is ever written. stop ends it, after the
-// line that is being written.
-func LogTo(logger *slog.Logger) (stop func()) {
-	logMutex.Lock()
-	defer logMutex.Unlock()
-	stopLog()
-	lines := &logLines{logger: logger}
+// LogTo writes to logger what no call reports: outages, lost locks (as errors), slower waiting. Each
+// client has its own log; another LogTo of this client takes the place of the one before. Without
+// it, nothing is ever written. stop ends it, after the line that is being written; Close ends it
+// after the last line.
+func (c *base) LogTo(logger *slog.Logger) (stop func()) {
+	defer runtime.KeepAlive(c)
+	lines := &logLines{client: c.handle, logger: logger}
+	if before := c.session.lines.Swap(lines); before != nil {
+		before.stop()
+	}
 	lines.watch()
-	stopLog = lines.stop
 	return lines.stop
 }
 
+// logLines has the handle of its client only, so that the client can be collected, which stops it.
 type logLines struct {
 	pump   pump
+	client rlc.Client
 	logger *slog.Logger
 
 	mu      sync.Mutex
@@ -38,7 +38,7 @@ type logLines struct {
 	stopped bool
 }
 
-// watch is told once, until all lines were taken.
+// watch has write called once, until all lines were taken.
 func (l *logLines) watch() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,30 +46,28 @@ func (l *logLines) watch() {
 		return
 	}
 	l.tag, _ = l.pump.watch(func(queue rlc.Queue, tag int64) int {
-		return rlc.Log_watch(rlc.RL_LOG_INFO, queue, tag)
-	}, l.write)
+		return rlc.Client_log_watch(l.client, rlc.RL_LOG_INFO, queue, tag)
+	}, func() {
+		l.writeAll()
+		l.watch()
+	})
 }
 
-func (l *logLines) write() {
-	for {
-		line := l.next()
-		if line == "" {
-			break
-		}
+func (l *logLines) writeAll() {
+	for line := l.next(); line != ""; line = l.next() {
 		kind, message, _ := strings.Cut(line, " ")
 		l.logger.Log(context.Background(), levelOf(kind), message, "source", "redlatch")
 	}
-	l.watch()
 }
 
-// next is the oldest line; none after stop, when they are those of another.
+// next is the oldest line; none after stop.
 func (l *logLines) next() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stopped {
 		return ""
 	}
-	return text(func(buffer []byte) int64 { return rlc.Log_next(buffer) })
+	return text(func(buffer []byte) int64 { return rlc.Client_log_next(l.client, buffer) })
 }
 
 func (l *logLines) stop() {
@@ -79,9 +77,8 @@ func (l *logLines) stop() {
 		return
 	}
 	l.stopped = true
-	rlc.Log_watch(rlc.RL_LOG_INFO, 0, 0)
 	l.pump.forget(l.tag)
-	l.pump.close()
+	l.pump.close() // which ends the watch, as the queue is freed
 }
 
 func levelOf(kind string) slog.Level {

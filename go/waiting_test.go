@@ -199,9 +199,9 @@ func dropClients(t *testing.T, server *server) {
 func TestLogTellsOfALoss(t *testing.T) {
 	server := startServer(t)
 	var written syncedBuffer
-	stop := redlatch.LogTo(slog.New(slog.NewTextHandler(&written, nil)))
-	defer stop()
 	client := server.client()
+	stop := client.LogTo(slog.New(slog.NewTextHandler(&written, nil)))
+	defer stop()
 	lease, err := client.Lock(background, "x", redlatch.TTL(100*time.Millisecond))
 	must(t, err)
 	must(t, client.ForceReleaseAny(background, "x"))
@@ -210,6 +210,26 @@ func TestLogTellsOfALoss(t *testing.T) {
 	is(t, strings.Contains(written.String(), "source=redlatch"), "%s", written.String())
 	stop()
 	stop()
+}
+
+func TestEachClientHasItsOwnLog(t *testing.T) {
+	server := startServer(t)
+	var written [2]syncedBuffer
+	for i := range written {
+		client := server.client()
+		client.LogTo(slog.New(slog.NewTextHandler(&written[i], nil)))
+		name := fmt.Sprintf("lock-%d", i)
+		lease, err := client.Lock(background, name, redlatch.TTL(100*time.Millisecond))
+		must(t, err)
+		must(t, client.ForceRelease(background, name, ""))
+		is(t, errors.Is(lease.WaitLost(background), redlatch.ErrLost), "it is lost")
+		must(t, client.Close()) // which writes what is left
+	}
+	for i := range written {
+		text := written[i].String()
+		is(t, strings.Contains(text, fmt.Sprintf("lock-%d", i)), "its own line: %s", text)
+		is(t, !strings.Contains(text, fmt.Sprintf("lock-%d", 1-i)), "no other: %s", text)
+	}
 }
 
 type syncedBuffer struct {

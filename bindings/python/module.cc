@@ -152,7 +152,6 @@ void bind_handles(py::module_ &m) {
       return rl_nearest_word(w.data, w.size, all.data, all.size, b...);
     });
   });
-  m.def("log_next", [] { return read_text([](auto... b) { return rl_log_next(b...); }); });
 }
 
 void bind_options(py::module_ &m) {
@@ -184,6 +183,9 @@ void bind_client(py::module_ &m) {
   });
   m.def("client_shutdown",
         [](Client &client) { run_without_gil([&] { rl_client_shutdown(get(client)); }); });
+  m.def("client_log_next", [](Client &client) {
+    return read_text([&](auto... b) { return rl_client_log_next(get(client), b...); });
+  });
   m.def("client_option", [](const Client &client, const py::bytes &name) {
     return read_text([&client, t = Text(name)](auto... b) {
       return rl_client_option(get(client), t.data, t.size, b...);
@@ -327,8 +329,8 @@ void bind_queues(py::module_ &m) {
   m.def("lease_watch", [](Lease &lease, Queue &queue, int64_t tag) {
     return rl_lease_watch(get(lease), get(queue), tag);
   });
-  m.def("log_watch", [](int32_t level, Queue &queue, int64_t tag) {
-    return rl_log_watch(level, get(queue), tag);
+  m.def("client_log_watch", [](Client &client, int32_t level, Queue &queue, int64_t tag) {
+    return rl_client_log_watch(get(client), level, get(queue), tag);
   });
 }
 

@@ -2,7 +2,6 @@
 // Copyright The redlatch authors
 //
 // Options and clients.
-#include "base/log.h"
 #include "calls.h"
 #include "config/url.h"
 
@@ -214,11 +213,12 @@ size_t rl_nearest_word(const char *word, size_t word_len, const char *words, siz
   });
 }
 
-size_t rl_log_next(char *buffer, size_t buffer_size) {
+size_t rl_client_log_next(rl_client *client, char *buffer, size_t buffer_size) {
+  if (client == nullptr || client->runtime->is_forked()) return copy_out({}, buffer, buffer_size);
   return guarded(nullptr, size_t{0}, [&] {
     std::string line;
     const bool has_room = buffer != nullptr && buffer_size > 0;
-    const size_t size = take_log_line(has_room ? buffer_size - 1 : 0, line);
+    const size_t size = client->runtime->log().take(has_room ? buffer_size - 1 : 0, line);
     return line.empty() ? size : copy_out(line, buffer, buffer_size);
   });
 }

@@ -23,6 +23,8 @@ namespace redlatch::capi {
 static_assert(RL_FORMAT_STRING == static_cast<int>(runtime::Format::kString));
 static_assert(RL_FORMAT_HASH == static_cast<int>(runtime::Format::kHash));
 static_assert(RL_FORMAT_HASH_RW == static_cast<int>(runtime::Format::kHashRw));
+static_assert(RL_LOG_ERROR == static_cast<int>(runtime::LogLevel::kError));
+static_assert(RL_LOG_INFO == static_cast<int>(runtime::LogLevel::kInfo));
 static_assert(int{RL_LEASE_HELD} == int{Lease::kHeld});
 static_assert(int{RL_LEASE_LOST} == int{Lease::kLost});
 static_assert(int{RL_LEASE_RELEASED} == int{Lease::kReleased});
@@ -67,6 +69,7 @@ constexpr Constant kConstants[] = {
     RL_CONSTANT(RL_LEASE_RELEASED),
     RL_CONSTANT(RL_LEASE_LOST),
     RL_CONSTANT(RL_LEASE_DETACHED),
+    RL_CONSTANT(RL_LOG_NONE),
     RL_CONSTANT(RL_LOG_ERROR),
     RL_CONSTANT(RL_LOG_WARNING),
     RL_CONSTANT(RL_LOG_INFO),

@@ -4,7 +4,6 @@
 // Completion queues and watches.
 #include <cerrno>
 
-#include "base/log.h"
 #include "base/text.h"
 #include "handles.h"
 
@@ -101,13 +100,17 @@ rl_status rl_lease_watch(rl_lease *lease, rl_queue *queue, int64_t tag) {
   });
 }
 
-rl_status rl_log_watch(int32_t level, rl_queue *queue, int64_t tag) {
-  if (level < RL_LOG_ERROR || level > RL_LOG_INFO || !is_good(queue, tag)) return RL_E_INVALID;
-  if (is_forked(queue)) return RL_E_FORKED;
+rl_status rl_client_log_watch(rl_client *client, int32_t level, rl_queue *queue, int64_t tag) {
+  if (client == nullptr || level < RL_LOG_NONE || level > RL_LOG_INFO) return RL_E_INVALID;
+  if (level != RL_LOG_NONE && !is_good(queue, tag)) return RL_E_INVALID;
+  if (is_forked(queue) || client->runtime->is_forked()) return RL_E_FORKED;
   return guarded_status(nullptr, [&](rl_error *e) {
-    LogListener listener;
-    if (queue != nullptr) listener = [target = queue->queue, tag] { target->post(tag); };
-    watch_log(static_cast<LogLevel>(level - RL_LOG_ERROR), std::move(listener));
+    runtime::ClientLog &log = client->runtime->log();
+    if (queue == nullptr) {
+      log.end_watches();
+    } else {
+      log.watch(static_cast<runtime::LogLevel>(level), queue->queue, tag);
+    }
     answer(e, Status::kOk);
   });
 }

@@ -98,7 +98,7 @@ rl_status trial_connect(const Session& session, const Log& log) {
   if (status == RL_OK || rl_status_is(status, RL_RETRYABLE) == 0) return status;
   const std::string message = rl_error_message(session.error());
   log.say(session.failure(status, message, 0).text + "; still trying");
-  drop_library_lines();
+  drop_library_lines(session.client());
   return RL_OK;
 }
 
@@ -142,7 +142,7 @@ rl_status wait_for(rl_request* request, const Session& session, const Arguments&
   // RL_INTERRUPTED: a stop and a continuation look like a signal; those that matter are blocked.
   while (status == RL_PENDING || status == RL_INTERRUPTED) {
     report.clear();
-    reports.log.say_library_lines();
+    reports.log.say_library_lines(session.client());
     // A quorum knows the name of its holder some time after the grant.
     if (session.is_quorum()) report.warn_of_itself();
     report.show();
@@ -173,7 +173,7 @@ void report_acquired(const Session& session, const Arguments& arguments, const r
   if (arguments.run.is_shared) text += ", shared";
   const std::int64_t hold_count = rl_lease_hold_count(lease);
   if (hold_count > 1) text += ", held " + std::to_string(hold_count) + " times by its owner";
-  reports.log.say_library_lines();
+  reports.log.say_library_lines(session.client());
   reports.log.detail(text + ")" + (session.is_local() ? ", on this host only" : ""));
   JsonObject event = reports.events.make("acquired");
   event.number("fence", fence).text("holder", session.holder());

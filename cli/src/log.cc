@@ -11,7 +11,6 @@
 #include "exit_code.h"
 #include "handles.h"
 #include "line_writer.h"
-#include "redlatch/redlatch.h"
 #include "text.h"
 
 namespace redlatch::cli {
@@ -19,7 +18,10 @@ namespace {
 
 constexpr long kPatienceMs = 100;
 
-std::string take_library_line() { return read_text(rl_log_next); }
+std::string take_library_line(rl_client* client) {
+  return read_text(
+      [&](char* buffer, std::size_t size) { return rl_client_log_next(client, buffer, size); });
+}
 
 }  // namespace
 
@@ -31,9 +33,9 @@ void Log::print(int verbosity, std::string_view text) const {
   write_in_time(STDERR_FILENO, lines);
 }
 
-void Log::say_library_lines() const {
+void Log::say_library_lines(rl_client* client) const {
   std::string line;
-  while (!(line = take_library_line()).empty()) {
+  while (!(line = take_library_line(client)).empty()) {
     const std::string_view text = line;
     constexpr std::string_view kWarning = "warning ";
     constexpr std::string_view kInfo = "info ";
@@ -43,8 +45,8 @@ void Log::say_library_lines() const {
   }
 }
 
-void drop_library_lines() {
-  while (!take_library_line().empty()) {
+void drop_library_lines(rl_client* client) {
+  while (!take_library_line(client).empty()) {
   }
 }
 

@@ -7,6 +7,8 @@
 
 #include <string_view>
 
+#include "redlatch/redlatch.h"
+
 namespace redlatch::cli {
 
 class Log {
@@ -23,8 +25,8 @@ class Log {
   // Printed under -vv only.
   void trace(std::string_view text) const { print(2, text); }
 
-  // The library's lines about background events, such as slower waiting.
-  void say_library_lines() const;
+  // The lines of `client` about background events, such as slower waiting.
+  void say_library_lines(rl_client* client) const;
 
  private:
   void print(int verbosity, std::string_view text) const;
@@ -32,8 +34,8 @@ class Log {
   int verbosity_ = 0;
 };
 
-// Drops the library's lines: the command has reported the event itself.
-void drop_library_lines();
+// Drops the lines of `client`: the command has reported the event itself.
+void drop_library_lines(rl_client* client);
 
 // Writes `text`, whole lines, to `fd`, or drops it if the reader is stuck. After
 // start_line_writer() it never waits; before that, only the answer of the command could be late.

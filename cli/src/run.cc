@@ -99,7 +99,7 @@ int run_reported(const Arguments& arguments, const Reports& reports) {
   const std::int64_t begin_us = now_us();
   signals.begin_child();
   Terminal terminal;
-  Supervisor supervisor(arguments, lease.get(), signals, terminal, reports);
+  Supervisor supervisor(arguments, session.client(), lease.get(), signals, terminal, reports);
   flush_line_writers();
   Child child(arguments.run, variables(arguments, session, lease.get()), signals, terminal);
   reports.log.trace("started " + escaped(joined_command(arguments.run.words)) + " as " +

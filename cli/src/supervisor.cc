@@ -21,8 +21,8 @@ bool is_job_control(int signal) {
 
 }  // namespace
 
-Supervisor::Supervisor(const Arguments& arguments, rl_lease* lease, const Signals& signals,
-                       Terminal& terminal, const Reports& reports)
+Supervisor::Supervisor(const Arguments& arguments, rl_client* client, rl_lease* lease,
+                       const Signals& signals, Terminal& terminal, const Reports& reports)
     : name_(arguments.names.front()),
       options_(arguments.run),
       signals_(signals),
@@ -30,6 +30,7 @@ Supervisor::Supervisor(const Arguments& arguments, rl_lease* lease, const Signal
       events_(reports.events),
       limits_(options_),
       begin_us_(now_us()),
+      client_(client),
       lease_(lease),
       terminal_(terminal),
       error_(not_null(rl_error_new())),
@@ -44,7 +45,7 @@ Supervisor::Outcome Supervisor::watch(Child& child) {
   while (!is_over()) {
     on_signal(signals_.wait());
     look();
-    log_.say_library_lines();
+    log_.say_library_lines(client_);
   }
   terminal_.take_back();
   name_survivors();

@@ -32,7 +32,7 @@ class Supervisor {
   };
 
   // Everything that can fail is made here, before there is a child.
-  Supervisor(const Arguments& arguments, rl_lease* lease, const Signals& signals,
+  Supervisor(const Arguments& arguments, rl_client* client, rl_lease* lease, const Signals& signals,
              Terminal& terminal, const Reports& reports);
 
   Outcome watch(Child& child);
@@ -65,6 +65,7 @@ class Supervisor {
   const Events& events_;
   const LeaseLimits limits_;
   const std::int64_t begin_us_;
+  rl_client* client_;
   rl_lease* lease_;
   Terminal& terminal_;
   ErrorHandle error_;

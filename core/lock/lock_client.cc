@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <new>
 
-#include "base/log.h"
 #include "base/text.h"
 #include "timing/lease_clock.h"
 
@@ -434,9 +433,9 @@ void LockClient::on_push(size_t, std::string_view message, Nanos now) {
 std::string_view LockClient::report_defect(const char *machine) noexcept {
   constexpr std::string_view kText = "defect in redlatch: an event in the wrong state of the ";
   try {
-    log(LogLevel::kError, std::string(kText) + machine);
+    output_.defect_found(std::string(kText) + machine);
   } catch (const std::bad_alloc &) {
-    log(LogLevel::kError, kText);
+    output_.defect_found(kText);
   }
   return "defect in redlatch; the log has more";
 }

@@ -217,7 +217,7 @@ class LockClient final : public LockService {
     assert(broken == nullptr);
 #endif
   }
-  static std::string_view report_defect(const char *machine) noexcept;
+  std::string_view report_defect(const char *machine) noexcept;
   void take_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void note_time(Nanos sent_at, Nanos now, int64_t server_ms);
   void maybe_serve_queue(const std::shared_ptr<LockState> &lock, bool has_more, Nanos now);
@@ -231,8 +231,8 @@ class LockClient final : public LockService {
   static Request *front_of(const TokenRecord &record);
   static Acquisition::Front front_terms(const TokenRecord &record);
   void perform(TokenRecord &record, const Acquisition::Step &step, Nanos now);
-  static std::shared_ptr<Request> take_front(TokenRecord &record);
-  static std::shared_ptr<Request> taken(const LockState &lock, const Waitlist::Step &step);
+  std::shared_ptr<Request> take_front(TokenRecord &record);
+  std::shared_ptr<Request> taken(const LockState &lock, const Waitlist::Step &step);
   static Request &request_of(Waitlist::Caller &caller) { return static_cast<Request &>(caller); }
   // The record that is queued at the server for the waitlist; or nullptr.
   static TokenRecord *place_of(const LockState &lock) {

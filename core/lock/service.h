@@ -41,6 +41,8 @@ class Output {
   virtual void lease_moved(Lease &) {}
   // The connection is of no use any more; on_disconnected() is to follow.
   virtual void drop_link(size_t node) = 0;
+  // A machine met an event that its state does not allow: a defect of this library.
+  virtual void defect_found(std::string_view) noexcept {}
   // A fault of a connected node was found, or is gone.
   virtual void node_validated(size_t, const Outcome &) {}
 };

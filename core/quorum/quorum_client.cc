@@ -221,6 +221,8 @@ void QuorumClient::lease_moved(lock::Lease &lease) {
 
 void QuorumClient::drop_link(size_t node) { output_.drop_link(node); }
 
+void QuorumClient::defect_found(std::string_view what) noexcept { output_.defect_found(what); }
+
 // ---- events of a connection --------------------------------------------------------------------
 
 bool QuorumClient::begin_connect(size_t node, Nanos now) {

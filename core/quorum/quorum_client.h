@@ -99,6 +99,7 @@ class QuorumClient final : public lock::LockService, private lock::Output {
   void lease_ended(lock::Lease &lease) override;
   void lease_moved(lock::Lease &lease) override;
   void drop_link(size_t node) override;
+  void defect_found(std::string_view what) noexcept override;
 
   // Nodes.
   void on_validated(size_t node, bool is_news, Nanos now);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <new>
 
-#include "base/log.h"
 #include "runtime/runtime.h"
 #include "runtime/threads.h"
 
@@ -204,17 +203,17 @@ void Runtime::read_messages(Lock &lock, Link &link) {
 // Logs changes only: an outage of an hour is one line.
 void Runtime::note_connection(Link &link, const Outcome &outcome, const ServerFacts &facts) {
   if (!outcome.ok()) {
-    if (!link.is_away) log(LogLevel::kWarning, outcome.message);
+    if (!link.is_away) log_.add(LogLevel::kWarning, outcome.message);
     link.is_away = true;
     return;
   }
-  if (link.is_away) log(LogLevel::kInfo, "connected to " + link.settings.address() + " again");
+  if (link.is_away) log_.add(LogLevel::kInfo, "connected to " + link.settings.address() + " again");
   link.is_away = false;
   std::string mode = "push";
   if (!facts.is_push_trusted) mode = "poll: " + facts.why_not_trusted;
   const bool is_news = !has_several_ && !facts.is_push_trusted && mode != link.handoff_mode;
   if (is_news) {
-    log(LogLevel::kWarning, "waiting by polling, which is slower: " + facts.why_not_trusted);
+    log_.add(LogLevel::kWarning, "waiting by polling, which is slower: " + facts.why_not_trusted);
   }
   link.handoff_mode = std::move(mode);
 }

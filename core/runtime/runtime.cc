@@ -10,7 +10,6 @@
 #include <new>
 #include <utility>
 
-#include "base/log.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "lock/lock_client.h"
@@ -99,8 +98,8 @@ void Runtime::note_caller(Request &request) {
   }
   request.was_warned = true;
   try {
-    log(LogLevel::kWarning,
-        "lock " + quoted(request.lease->name) + ": a thread waits for a lock that it holds itself");
+    log_.add(LogLevel::kWarning, "lock " + quoted(request.lease->name) +
+                                     ": a thread waits for a lock that it holds itself");
   } catch (const std::bad_alloc &) {
     return;  // the message of the timeout says so, too
   }
@@ -239,9 +238,11 @@ void Runtime::lease_ended(lock::Lease &lease) { notify_ended(static_cast<Lease &
 
 void Runtime::drop_link(size_t node) { links_[node].drop(); }
 
+void Runtime::defect_found(std::string_view what) noexcept { log_.add(LogLevel::kError, what); }
+
 void Runtime::node_validated(size_t node, const Outcome &why) {
-  if (!why.ok()) return log(LogLevel::kWarning, why.message);
-  log(LogLevel::kInfo, nodes_[node].address() + " may vote again");
+  if (!why.ok()) return log_.add(LogLevel::kWarning, why.message);
+  log_.add(LogLevel::kInfo, nodes_[node].address() + " may vote again");
 }
 
 // The end of every call that may leave commands to send, free roles or sleepers to wake.

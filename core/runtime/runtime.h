@@ -107,6 +107,7 @@ class Runtime final : public Wakeup,
   void finished(lock::Request &request) override;
   void lease_ended(lock::Lease &lease) override;
   void drop_link(size_t node) override;
+  void defect_found(std::string_view what) noexcept override;
   void node_validated(size_t node, const Outcome &why) override;
 
   // runtime.cc: calls

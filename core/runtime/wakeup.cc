@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <new>
 
-#include "base/log.h"
 #include "lock/lock_client.h"
 
 namespace redlatch::runtime {
@@ -95,7 +94,7 @@ size_t Wakeup::notify_finished(Request &request) noexcept {
 void Wakeup::notify_ended(Lease &lease) noexcept {
   try {
     if (lease.state.load() == lock::Lease::kLost) {
-      log(LogLevel::kError, lock::LockClient::why_not_held(lease).message);
+      log_.add(LogLevel::kError, lock::LockClient::why_not_held(lease).message);
     }
   } catch (const std::bad_alloc &) {
     // Waiters and the queue are notified all the same.

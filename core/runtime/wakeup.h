@@ -19,6 +19,7 @@
 #include "base/status.h"
 #include "lock/request.h"
 #include "net/epoll_set.h"
+#include "runtime/client_log.h"
 #include "runtime/completion_queue.h"
 
 namespace redlatch::runtime {
@@ -82,6 +83,8 @@ class Wakeup {
   // True in a process forked from the one that opened the client: nothing else may be called there.
   bool is_forked() const { return fork_count_ != fork_count(); }
 
+  ClientLog &log() { return log_; }
+
   // kOk if `lease` is held by the local clock, else why it is not.
   Outcome check(const Lease &lease);
   // Wait until `lease` has ended or `limit` has passed.
@@ -122,6 +125,7 @@ class Wakeup {
   void notify_ended(Lease &lease) noexcept;
 
   const uint32_t fork_count_;
+  ClientLog log_;
   std::mutex mutex_;
   std::mutex shutdown_mutex_;  // one shut_down() at a time; locked before mutex_
 

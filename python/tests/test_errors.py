@@ -234,9 +234,11 @@ def test_no_password_is_shown(server: Server) -> None:
 
 
 @pytest.fixture
-def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+def log(
+    client: redlatch.Client, caplog: pytest.LogCaptureFixture
+) -> Iterator[pytest.LogCaptureFixture]:
     with caplog.at_level(logging.INFO, logger="redlatch"):
-        redlatch._log.pass_on_log()  # What other tests have left.
+        redlatch._log.pass_on_log(client._handle)
         caplog.clear()
         yield caplog
 

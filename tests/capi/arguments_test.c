@@ -303,10 +303,13 @@ static void queues(void) {
   INVALID(rl_request_watch(request, queue, 0));
   INVALID(rl_lease_watch(NULL, queue, 1));
   INVALID(rl_lease_watch(lease, queue, 0));
-  INVALID(rl_log_watch(0, queue, 1));
-  INVALID(rl_log_watch(RL_LOG_INFO + 1, queue, 1));
-  INVALID(rl_log_watch(INT32_MIN, NULL, 0));
-  INVALID(rl_log_watch(RL_LOG_INFO, queue, 0));
+  INVALID(rl_client_log_watch(NULL, RL_LOG_INFO, queue, 1));
+  INVALID(rl_client_log_watch(client, -1, queue, 1));
+  INVALID(rl_client_log_watch(client, RL_LOG_INFO + 1, queue, 1));
+  INVALID(rl_client_log_watch(client, INT32_MIN, NULL, 0));
+  INVALID(rl_client_log_watch(client, RL_LOG_INFO, queue, 0));
+  CHECK_INT(RL_OK, rl_client_log_watch(client, RL_LOG_NONE, queue, 0));
+  CHECK_INT(RL_OK, rl_client_log_watch(client, RL_LOG_INFO, NULL, 0));
   INVALID(rl_queue_post(NULL, 1));
   INVALID(rl_queue_post(queue, 0));
   CHECK_INT(0, rl_queue_next(NULL, -1));
@@ -564,7 +567,7 @@ static void looking_and_operating(void) {
   INVALID(rl_list_next(NULL, NULL));
   CHECK(rl_list_info(NULL) == NULL);
   rl_list_free(NULL);
-  CHECK_INT(0, rl_log_next(NULL, 99));
+  CHECK_INT(0, rl_client_log_next(NULL, NULL, 99));
   NO_HANDLE(rl_embedded_inspect(NULL, 0, NULL, err));
   NO_HANDLE(rl_embedded_inspect(NULL, 7, NULL, err));
   NO_HANDLE(rl_embedded_inspect(TEXT("unix:///tmp/x"), NULL, err));

@@ -24,7 +24,7 @@ int is_readable(const rl_queue* queue) {
   return poll(&pollfd, 1, 0) == 1;
 }
 
-void empty_log(void) {
+void empty_log(rl_client* client) {
   char line[1024];
-  while (rl_log_next(line, sizeof line) > 0) continue;
+  while (rl_client_log_next(client, line, sizeof line) > 0) continue;
 }

@@ -17,6 +17,6 @@ rl_client* server_client(void);
 void give_back(rl_lease* lease);
 int is_readable(const rl_queue* queue);
 /* Take all lines of the log. */
-void empty_log(void);
+void empty_log(rl_client* client);
 
 #endif

@@ -92,24 +92,24 @@ static void list_outlives_its_client_and_refuses_nonsense(void) {
   rl_list_free(list);
 }
 
-static void drop_log(void) {
+static void drop_log(rl_client* client) {
   char line[1024];
-  while (rl_log_next(line, sizeof line) > 0) continue;
+  while (rl_client_log_next(client, line, sizeof line) > 0) continue;
 }
 
 /* Until a line with `part` comes; other lines are dropped. */
-static int log_has(const char* part) {
+static int log_has(rl_client* client, const char* part) {
   char line[1024];
-  while (rl_log_next(line, sizeof line) > 0) {
+  while (rl_client_log_next(client, line, sizeof line) > 0) {
     if (strstr(line, part) != NULL) return 1;
   }
   return 0;
 }
 
-static int log_gets(const char* part) {
+static int log_gets(rl_client* client, const char* part) {
   const int64_t limit = now_ms() + 20000;
   while (now_ms() < limit) {
-    if (log_has(part)) return 1;
+    if (log_has(client, part)) return 1;
     sleep_ms(2);
   }
   return 0;
@@ -121,16 +121,16 @@ static void log_tells_of_losses_and_keeps_long_lines(void) {
   rl_lease* lease;
   char line[1024];
   size_t size;
-  drop_log();
-  CHECK_INT(0, rl_log_next(line, sizeof line));
+  drop_log(client);
+  CHECK_INT(0, rl_client_log_next(client, line, sizeof line));
   CHECK_INT(RL_OK, rl_acquire_options_set_ttl_ms(options, 500));
   CHECK_INT(RL_OK, rl_acquire_options_set_renew(options, 0));
   lease = rl_acquire(client, TEXT("short"), 0, options, err);
   CHECK_INT(RL_LEASE_LOST, rl_lease_wait_lost(lease, 5000));
-  EVENTUALLY(rl_log_next(NULL, 0) > 0, 5000);
-  size = rl_log_next(line, 3);
+  EVENTUALLY(rl_client_log_next(client, NULL, 0) > 0, 5000);
+  size = rl_client_log_next(client, line, 3);
   CHECK(size > 3);
-  CHECK_INT(size, rl_log_next(line, sizeof line));
+  CHECK_INT(size, rl_client_log_next(client, line, sizeof line));
   CHECK_HAS("error lock 'short' was lost", line);
   rl_lease_free(lease);
   rl_acquire_options_free(options);
@@ -141,16 +141,16 @@ static void log_tells_of_an_outage_once(void) {
   rl_client* client = open_client("log:");
   rl_lease* lease;
   CHECK_INT(RL_OK, rl_client_connect(client, -1, err));
-  drop_log();
+  drop_log(client);
   server_kill();
   /* Until it has noticed, it counts as connected. */
   EVENTUALLY(rl_client_connect(client, 100, err) == RL_E_UNAVAILABLE, 20000);
-  CHECK(log_gets("warning cannot reach"));
-  CHECK(!log_has("warning cannot reach"));
+  CHECK(log_gets(client, "warning cannot reach"));
+  CHECK(!log_has(client, "warning cannot reach"));
   CHECK(server_url() != NULL);
   lease = rl_acquire(client, TEXT("back"), 20000, NULL, err);
   CHECK(lease != NULL);
-  CHECK(log_gets("info connected to"));
+  CHECK(log_gets(client, "info connected to"));
   rl_lease_free(lease);
   rl_client_close(client);
 }

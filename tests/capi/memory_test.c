@@ -489,12 +489,12 @@ static void the_log_goes_on_being_watched(void) {
   atomic_store(&is_failing_on, 0);
   for (nth = 1; nth <= 12; ++nth) {
     rl_queue* queue = rl_queue_new(NULL);
-    empty_log();
-    CHECK_INT(RL_OK, rl_log_watch(RL_LOG_ERROR, queue, 1));
+    empty_log(client);
+    CHECK_INT(RL_OK, rl_client_log_watch(client, RL_LOG_ERROR, queue, 1));
     lose_one(client, options, nth);
     lose_one(client, options, 0);
     if (!CHECK_INT(1, rl_queue_next(queue, 2000))) fprintf(stderr, "  at call %ld\n", nth);
-    CHECK_INT(RL_OK, rl_log_watch(RL_LOG_ERROR, NULL, 0));
+    CHECK_INT(RL_OK, rl_client_log_watch(client, RL_LOG_ERROR, NULL, 0));
     rl_queue_free(queue);
   }
   rl_acquire_options_free(options);
@@ -515,9 +515,9 @@ static void a_fork_needs_no_memory(void) {
   pid = fork();
   if (pid == 0) {
     char line[1024];
-    const int is_empty = rl_log_next(line, sizeof line) == 0;
+    const int is_empty = rl_client_log_next(client, line, sizeof line) == 0;
     atomic_store(&calls_left, 0);
-    _exit(is_empty && rl_log_next(line, sizeof line) == 0 ? 0 : 1);
+    _exit(is_empty && rl_client_log_next(client, line, sizeof line) == 0 ? 0 : 1);
   }
   atomic_store(&calls_left, 0);
   atomic_store(&is_failing_on, 0);
@@ -538,18 +538,19 @@ static void a_log_watch_that_is_refused_changes_nothing(void) {
   for (nth = 1; nth < 20 && status != RL_OK; ++nth) {
     rl_queue* first = rl_queue_new(NULL);
     rl_queue* second = rl_queue_new(NULL);
-    empty_log();
-    CHECK_INT(RL_OK, rl_log_watch(RL_LOG_ERROR, first, 1));
+    empty_log(client);
+    CHECK_INT(RL_OK, rl_client_log_watch(client, RL_LOG_ERROR, first, 1));
     lose_one(client, options, 0);
     CHECK_INT(1, rl_queue_next(first, 2000));
     atomic_store(&calls_left, nth);
-    status = rl_log_watch(RL_LOG_ERROR, second, 2);
+    status = rl_client_log_watch(client, RL_LOG_ERROR, second, 2);
     atomic_store(&calls_left, 0);
     CHECK_INT(status == RL_OK ? 2 : 0, rl_queue_next(second, 0));
-    empty_log();
+    empty_log(client);
     lose_one(client, options, 0);
-    CHECK_INT(status == RL_OK ? 2 : 1, rl_queue_next(status == RL_OK ? second : first, 2000));
-    CHECK_INT(RL_OK, rl_log_watch(RL_LOG_ERROR, NULL, 0));
+    CHECK_INT(1, rl_queue_next(first, 2000));
+    CHECK_INT(status == RL_OK ? 2 : 0, rl_queue_next(second, status == RL_OK ? 2000 : 0));
+    CHECK_INT(RL_OK, rl_client_log_watch(client, RL_LOG_ERROR, NULL, 0));
     rl_queue_free(first);
     rl_queue_free(second);
   }

@@ -60,10 +60,15 @@ struct estate {
 
 static void end_part(struct estate* all, int part) {
   int i;
-  if (part == 0) rl_client_close(all->client);
+  if (part == 0) {
+    rl_client_close(all->client);
+    all->client = NULL;
+  }
   if (part == 1) rl_queue_free(all->queue);
   if (part == 2) rl_lease_free(all->lease);
-  if (part == 3) CHECK_INT(RL_OK, rl_log_watch(RL_LOG_ERROR, NULL, 0));
+  if (part == 3 && all->client != NULL) {
+    CHECK_INT(RL_OK, rl_client_log_watch(all->client, RL_LOG_NONE, NULL, 0));
+  }
   if (part != 4) return;
   for (i = 0; i < PENDING_COUNT; ++i) rl_request_free(all->pending[i]);
 }
@@ -88,7 +93,7 @@ static void end_one_way(rl_client* holder, const int* order) {
   if (++number % 2 == 0) CHECK_INT(RL_OK, rl_queue_drive(all.queue, all.client));
   all.lease = rl_acquire(all.client, TEXT("end-own"), WAIT_MS, NULL, NULL);
   CHECK_INT(RL_OK, rl_lease_watch(all.lease, all.queue, 100));
-  CHECK_INT(RL_OK, rl_log_watch(RL_LOG_INFO, all.queue, 200));
+  CHECK_INT(RL_OK, rl_client_log_watch(all.client, RL_LOG_INFO, all.queue, 200));
   for (i = 0; i < PENDING_COUNT; ++i) {
     all.pending[i] = rl_acquire_start(all.client, TEXT("end"), -1, NULL);
     CHECK_INT(RL_OK, rl_request_watch(all.pending[i], all.queue, i + 1));
@@ -121,7 +126,6 @@ static void everything_may_end_in_any_order(void) {
   int order[PART_COUNT] = {0, 1, 2, 3, 4};
   rl_client* holder = server_client();
   int fds, threads;
-  empty_log();
   CHECK_INT(RL_OK, rl_client_connect(holder, WAIT_MS, NULL));
   end_one_way(holder, order); /* What is made once for the process is there from here on. */
   fds = fd_count();
@@ -131,7 +135,6 @@ static void everything_may_end_in_any_order(void) {
   end_in_all_orders(holder, order, PART_COUNT);
   CHECK_INT(fds, fd_count());
   EVENTUALLY(thread_count() == threads, 5000); /* /proc shows one that was joined for a moment. */
-  CHECK_INT(RL_OK, rl_log_watch(RL_LOG_INFO, NULL, 0));
   rl_client_close(holder);
   EVENTUALLY(server_number("EXISTS", "end", "end-own", NULL) == 0, 2000);
 }
@@ -202,6 +205,7 @@ static void ends_are_told_to_those_who_take(void) {
 
 struct silent {
   void (*body)(struct silent*);
+  rl_client* client;
   rl_queue* queue;
   rl_request* pending;
   rl_lease* lease;
@@ -260,7 +264,7 @@ static void look_at_queue(struct silent* silent) {
     if (rl_queue_next(silent->queue, -7) != 0) abort(); /* No wait. */
     if (rl_queue_fd(silent->queue) < 0) abort();
     if (rl_request_status(silent->pending) != RL_PENDING) abort();
-    if (rl_log_next(NULL, 0) != 0) abort();
+    if (rl_client_log_next(silent->client, NULL, 0) != 0) abort();
   }
 }
 
@@ -283,6 +287,7 @@ static void looking_costs_no_system_call(void) {
     return;
   }
   memset(&silent, 0, sizeof silent);
+  silent.client = client;
   silent.queue = rl_queue_new(NULL);
   /* A renewal meanwhile would hold the mutex that a look at a lease takes. */
   options = rl_acquire_options_new();
@@ -293,7 +298,6 @@ static void looking_costs_no_system_call(void) {
   CHECK_INT(RL_OK, rl_request_watch(silent.pending, silent.queue, 1));
   rl_queue_post(silent.queue, 5); /* Once full, it must be quiet again when it is empty. */
   CHECK_INT(5, rl_queue_next(silent.queue, 0));
-  empty_log();
   /* One that was killed holds what it held: end the test there. */
   if (is_silent(&silent, make_a_call) != 0) {
     printf(" (no seccomp here)");
@@ -334,12 +338,12 @@ static void call_everything(struct family* all) {
   CHECK_INT(RL_E_FORKED, rl_request_watch(all->pending, NULL, 0));
   CHECK_INT(RL_E_FORKED, rl_lease_watch(all->lease, all->queue, 5));
   CHECK_INT(RL_E_FORKED, rl_lease_watch(all->lease, own, 5));
-  CHECK_INT(RL_E_FORKED, rl_log_watch(RL_LOG_INFO, all->queue, 6));
+  CHECK_INT(RL_E_FORKED, rl_client_log_watch(all->client, RL_LOG_INFO, all->queue, 6));
   CHECK(rl_queue_fd(own) >= 0);
   CHECK_INT(RL_OK, rl_queue_post(own, 7));
   CHECK(is_readable(own));
   CHECK_INT(7, rl_queue_next(own, -1));
-  CHECK_INT(RL_OK, rl_log_watch(RL_LOG_INFO, own, 8));
+  CHECK_INT(RL_E_FORKED, rl_client_log_watch(all->client, RL_LOG_INFO, own, 8));
   rl_request_free(rl_client_connect_start(all->client, 0));
   rl_request_free(all->pending);
   rl_lease_free(all->lease);
@@ -438,7 +442,6 @@ static void a_thousand_losses_are_told_once(void) {
   rl_queue_free(queue);
   rl_client_close(client);
   server_url();
-  empty_log();
 }
 
 /* Noticed by the renewal, at a third of the lease: long before the lease itself would end. */
@@ -460,7 +463,6 @@ static void a_forced_release_is_told(void) {
   rl_queue_free(queue);
   rl_client_close(client);
   rl_client_close(helper);
-  empty_log();
 }
 
 static const struct test tests[] = {

@@ -292,27 +292,83 @@ static void whoever_waits_is_woken(void) {
   rl_queue_free(queue);
 }
 
+/* A lease of `client` that is lost, which is a line of its log. */
+static void lose(rl_client* client, const char* name, int count) {
+  rl_acquire_options* options = rl_acquire_options_new();
+  rl_queue* ends = rl_queue_new(NULL);
+  int i;
+  rl_acquire_options_set_ttl_ms(options, 100);
+  rl_acquire_options_set_renew(options, 0);
+  for (i = 0; i < count; ++i) {
+    rl_lease* lease = rl_acquire(client, name, strlen(name), WAIT_MS, options, NULL);
+    REQUIRE(lease != NULL);
+    CHECK_INT(RL_OK, rl_lease_watch(lease, ends, 1));
+    CHECK_INT(1, rl_queue_next(ends, WAIT_MS)); /* The line comes before the tag. */
+    rl_lease_free(lease);
+  }
+  rl_queue_free(ends);
+  rl_acquire_options_free(options);
+}
+
+/* The lines of `client`, all of which have `name`. */
+static int line_count(rl_client* client, const char* name) {
+  char line[512];
+  int count = 0;
+  for (; rl_client_log_next(client, line, sizeof line) > 0; ++count) CHECK_HAS(name, line);
+  return count;
+}
+
+static void each_client_has_its_own_lines(void) {
+  rl_client* one = server_client();
+  rl_client* other = server_client();
+  rl_queue *queue = rl_queue_new(NULL), *second = rl_queue_new(NULL);
+  CHECK_INT(RL_OK, rl_client_log_watch(one, RL_LOG_INFO, queue, 1));
+  CHECK_INT(RL_OK, rl_client_log_watch(other, RL_LOG_INFO, queue, 2));
+  CHECK_INT(RL_OK, rl_client_log_watch(one, RL_LOG_INFO, second, 3));
+  lose(one, "log-one", 1);
+  CHECK_INT(1, rl_queue_next(queue, WAIT_MS));
+  CHECK_INT(3, rl_queue_next(second, WAIT_MS)); /* Any number of watches. */
+  lose(other, "log-other", 2);
+  CHECK_INT(2, rl_queue_next(queue, WAIT_MS));
+  CHECK_INT(2, line_count(other, "log-other"));
+  CHECK_INT(1, line_count(one, "log-one"));
+  /* No more of the first watch; the second one stays, and again after all lines were taken. */
+  CHECK_INT(RL_OK, rl_client_log_watch(one, RL_LOG_NONE, queue, 0));
+  lose(one, "log-one", 1);
+  CHECK_INT(3, rl_queue_next(second, WAIT_MS));
+  CHECK_INT(0, rl_queue_next(queue, 0));
+  CHECK_INT(0, line_count(other, "log-other"));
+  /* A queue that was freed, and a client that was shut down. */
+  rl_queue_free(second);
+  lose(one, "log-one", 1);
+  rl_client_shutdown(one);
+  CHECK_INT(2, line_count(one, "log-one"));
+  rl_client_close(other);
+  rl_client_close(one);
+  rl_queue_free(queue);
+}
+
 static void the_log_can_be_watched(void) {
   rl_client* client = server_client();
   rl_queue* queue = rl_queue_new(NULL);
   rl_acquire_options* options = rl_acquire_options_new();
   char line[512];
   int i;
-  while (rl_log_next(line, sizeof line) > 0) continue;
+  while (rl_client_log_next(client, line, sizeof line) > 0) continue;
   rl_acquire_options_set_ttl_ms(options, 100);
   rl_acquire_options_set_renew(options, 0);
-  CHECK_INT(RL_OK, rl_log_watch(RL_LOG_ERROR, queue, 1));
+  CHECK_INT(RL_OK, rl_client_log_watch(client, RL_LOG_ERROR, queue, 1));
   CHECK_INT(0, rl_queue_next(queue, 0));
   for (i = 0; i < 2; ++i) {
     rl_lease* lease = rl_acquire(client, TEXT("log"), WAIT_MS, options, NULL);
     CHECK_INT(1, rl_queue_next(queue, WAIT_MS));
-    CHECK(rl_log_next(line, sizeof line) > 0);
+    CHECK(rl_client_log_next(client, line, sizeof line) > 0);
     CHECK_HAS("error lock 'log' was lost", line);
-    while (rl_log_next(line, sizeof line) > 0) continue;
+    while (rl_client_log_next(client, line, sizeof line) > 0) continue;
     CHECK_INT(0, rl_queue_next(queue, 0));
     rl_lease_free(lease);
   }
-  CHECK_INT(RL_OK, rl_log_watch(RL_LOG_ERROR, NULL, 0));
+  CHECK_INT(RL_OK, rl_client_log_watch(client, RL_LOG_NONE, queue, 0));
   rl_acquire_options_free(options);
   rl_queue_free(queue);
   rl_client_close(client);
@@ -332,6 +388,7 @@ static const struct test tests[] = {
     {"starting_never_waits_for_the_server", starting_never_waits_for_the_server},
     {"whoever_waits_is_woken", whoever_waits_is_woken},
     {"the_log_can_be_watched", the_log_can_be_watched},
+    {"each_client_has_its_own_lines", each_client_has_its_own_lines},
 };
 
 int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), 120, argc, argv); }

@@ -72,9 +72,10 @@ static void do_option(struct call *call) {
 
 /* What no call has reported since the last time. */
 static void do_log(struct call *call) {
+  rl_client *client = client_of(call);
   char buffer[NODES_SIZE] = "";
   size_t size = 0;
-  for (size_t n; (n = rl_log_next(buffer + size, sizeof buffer - size)) > 0;) {
+  for (size_t n; (n = rl_client_log_next(client, buffer + size, sizeof buffer - size)) > 0;) {
     if (n + 1 >= sizeof buffer - size) fail("too many lines in the log");
     size += n;
     buffer[size++] = '\n';

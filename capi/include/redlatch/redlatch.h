@@ -1018,7 +1018,7 @@ RL_API void rl_request_free(rl_request *request);
 
 /**
  * Make a queue: it tells a thread that waits for many things which of them has happened, by the
- * tags that were given to rl_request_watch(), rl_lease_watch() and rl_log_watch(). Results stay
+ * tags that were given to rl_request_watch(), rl_lease_watch() and rl_client_log_watch(). Results stay
  * where they are: in the request, the lease, the log.
  *
  * In an event loop: poll rl_queue_fd(); when it is readable, take tags by rl_queue_next(queue, 0)
@@ -1281,31 +1281,42 @@ RL_API rl_info *rl_embedded_inspect(const char *url, size_t url_len,
 
 /* ---- log ------------------------------------------------------------------------------------- */
 
-/**
- * Take the oldest line of the log: what no call reports, such as an outage, a lost lease, slower
- * waiting. It begins with "error ", "warning " or "info ". One log for the process; the last 256
- * lines are kept. Nothing is ever printed.
- *
- * @return the line's full length without the NUL, and it was taken; or longer than what `buffer`
- *         holds, and it stays; 0: there is none, found out without a system call.
- * Blocks: never.  Threads: any.  Since: 0.1.
- */
-RL_API size_t rl_log_next(char *buffer, size_t buffer_size);
-
-/** Levels of lines, for rl_log_watch(). */
+/** Levels of lines. */
 enum {
+  RL_LOG_NONE = 0,    /**< For rl_client_log_watch() only: no lines. */
   RL_LOG_ERROR = 1,   /**< A lock was lost. */
   RL_LOG_WARNING = 2, /**< Something is slower or weaker than it should be. */
-  RL_LOG_INFO = 3     /**< Something is well again. */
+  RL_LOG_INFO = 3     /**< Something works again. */
 };
 
 /**
- * Post `tag` to `queue` when there are lines of `level` or a graver one to take by rl_log_next():
- * once, until all were taken; at once if there are any lines. It takes the place of a call before,
- * by whomever: one watch for the process. @return also RL_E_INVALID for an unknown level.
- * Otherwise as rl_request_watch(). Blocks: never. Threads: any. Since: 0.1.
+ * Take the oldest line of the log of `client`: background events that no call reports, such as an
+ * outage, a lost lease, slower waiting. It begins with "error ", "warning " or "info ". Each client
+ * has a log of its own, with the last 256 lines; if older ones were dropped, the oldest line says
+ * how many. Nothing is ever printed. Lines can be taken until rl_client_close(), also after
+ * rl_client_shutdown().
+ *
+ * @return the line's full length without the NUL, and it was taken; or longer than what `buffer`
+ *         holds, and it stays; 0: there is none, or `client` is NULL or a parent's. It costs no
+ *         system call to find no line.
+ * Blocks: never.  Threads: any, several at once: each line goes to one.  Since: 0.1.
  */
-RL_API rl_status rl_log_watch(int32_t level, rl_queue *queue, int64_t tag);
+RL_API size_t rl_client_log_next(rl_client *client, char *buffer, size_t buffer_size);
+
+/**
+ * Post `tag` to `queue` when there are lines of `level` or a graver one to take by
+ * rl_client_log_next(): once, until all were taken; at once if there are any lines. Any number of
+ * queues may watch one client. A queue has one watch of a client: another call with this queue
+ * replaces it, and RL_LOG_NONE ends it.
+ *
+ * @param queue  NULL = end the watches of all queues.
+ * @param tag    any number but 0; with RL_LOG_NONE it is not used.
+ * @return RL_OK; RL_E_INVALID (NULL, an unknown level, or the tag 0), RL_E_FORKED, RL_E_NO_MEMORY
+ *         (nothing changed).
+ * Blocks: never.  Threads: any.  Since: 0.1.
+ */
+RL_API rl_status rl_client_log_watch(rl_client *client, int32_t level, rl_queue *queue,
+                                     int64_t tag);
 
 #ifdef __cplusplus
 }

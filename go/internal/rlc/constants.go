@@ -97,6 +97,7 @@ const (
 )
 
 const (
+	RL_LOG_NONE    = 0
 	RL_LOG_ERROR   = 1
 	RL_LOG_WARNING = 2
 	RL_LOG_INFO    = 3

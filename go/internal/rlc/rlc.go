@@ -1440,17 +1440,17 @@ func Embedded_inspect(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret In
 	return swig_r_1
 }
 
-func Log_next(arg1 []byte) (_swig_ret int64) {
+func Client_log_next(arg1 Client, arg2 []byte) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
 	swig_r = (int64)(C._wrap_log_next_rlc_9ba605168e95a9a7(*(*C.swig_type_85)(unsafe.Pointer(&_swig_i_0))))
 	if Swig_escape_always_false {
-		Swig_escape_val = arg1
+		Swig_escape_val = arg2
 	}
 	return swig_r
 }
 
-func Log_watch(arg1 int, arg2 Queue, arg3 int64) (_swig_ret int) {
+func Client_log_watch(arg1 Client, arg2 int, arg3 Queue, arg4 int64) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	var _swig_i_1 uintptr

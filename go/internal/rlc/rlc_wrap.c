@@ -1868,35 +1868,39 @@ rl_info *_wrap_embedded_inspect_rlc_9ba605168e95a9a7(_gostring_ _swig_go_0, rl_c
 }
 
 
-long long _wrap_log_next_rlc_9ba605168e95a9a7(_goslice_ _swig_go_0) {
-  char *arg1 = (char *) 0 ;
-  size_t arg2 ;
+long long _wrap_client_log_next_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _goslice_ _swig_go_1) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
   size_t result;
   long long _swig_go_result;
   
+  arg1 = *(rl_client **)&_swig_go_0; 
   
-  arg1 = (char *)_swig_go_0.array;
-  arg2 = (size_t)_swig_go_0.len;
+  arg2 = (char *)_swig_go_1.array;
+  arg3 = (size_t)_swig_go_1.len;
   
   
-  result = rl_log_next(arg1,arg2);
+  result = rl_client_log_next(arg1,arg2,arg3);
   _swig_go_result = result; 
   return _swig_go_result;
 }
 
 
-intgo _wrap_log_watch_rlc_9ba605168e95a9a7(intgo _swig_go_0, rl_queue *_swig_go_1, long long _swig_go_2) {
-  int32_t arg1 ;
-  rl_queue *arg2 = (rl_queue *) 0 ;
-  int64_t arg3 ;
+intgo _wrap_client_log_watch_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, intgo _swig_go_1, rl_queue *_swig_go_2, long long _swig_go_3) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  int32_t arg2 ;
+  rl_queue *arg3 = (rl_queue *) 0 ;
+  int64_t arg4 ;
   rl_status result;
   intgo _swig_go_result;
   
-  arg1 = (int32_t)_swig_go_0; 
-  arg2 = *(rl_queue **)&_swig_go_1; 
-  arg3 = (int64_t)_swig_go_2; 
+  arg1 = *(rl_client **)&_swig_go_0; 
+  arg2 = (int32_t)_swig_go_1; 
+  arg3 = *(rl_queue **)&_swig_go_2; 
+  arg4 = (int64_t)_swig_go_3; 
   
-  result = (rl_status)rl_log_watch(arg1,arg2,arg3);
+  result = (rl_status)rl_client_log_watch(arg1,arg2,arg3,arg4);
   _swig_go_result = result; 
   return _swig_go_result;
 }

@@ -15,7 +15,7 @@ from ._errors import error_of
 from ._info import LockInfo, read_info
 from ._option_table import Keywords, LockKeywords, RedlockKeywords
 from ._options import RWFormat, check_owner, make_options, make_redlock_options
-from ._pump import Start, pump_here
+from ._pump import Pump, Start, pump_here
 from ._status import Status
 from ._wait import PENDING, Refusal, raise_unless_ok, refusal_of
 
@@ -43,6 +43,10 @@ class AioBase:
     def __init__(self, client: Base) -> None:
         self._client = client
 
+    def _watch_log(self, pump: Pump) -> None:
+        self._client._log_pump = pump.number
+        pump.watch_log(self._client._handle)
+
     async def connect(self, *, wait: Seconds = 0) -> None:
         """Reach the server now, as redlatch.connect() does: for a client made with wait=None.
 
@@ -62,6 +66,8 @@ class AioBase:
         """What `start` starts, when it has gone well, and the handle that did it."""
         handle = self._client._handle
         pump = pump_here()
+        if self._client._log_pump != pump.number:
+            self._watch_log(pump)
         while True:
             tag = pump.next_tag()
             request = await pump.finish(start(handle, pump.queue, tag), tag)
@@ -69,6 +75,7 @@ class AioBase:
                 raise_unless_ok(request)
                 return request, handle
             handle = self._client._reopen(handle)
+            self._watch_log(pump)
 
     async def _take(
         self,
@@ -80,6 +87,8 @@ class AioBase:
         """Acquire: the lease, or BUSY or TIMEOUT."""
         handle = self._client._handle
         pump = pump_here()
+        if self._client._log_pump != pump.number:
+            self._watch_log(pump)
         while True:
             pump.last_tag = tag = pump.last_tag + 1
             request = start(handle, name, wait_ms, options, pump.queue, tag)
@@ -99,6 +108,7 @@ class AioBase:
             if _status_of(request) != _FORKED:
                 return refusal_of(request)
             handle = self._client._reopen(handle)
+            self._watch_log(pump)
 
 
 class Aio(AioBase):

@@ -119,7 +119,7 @@ class AsyncLease(LeaseBase):
             limit = None if wait_ms < 0 else wait_ms / 1000
             await asyncio.wait([self._watch()], timeout=limit)
         state = _core.lease_wait_lost(self._handle, 0)
-        pass_on_log()
+        pass_on_log(self._client)
         if state < 0:
             raise error_of(state)
         return state == LOST

@@ -70,6 +70,7 @@ class Base:
         "_is_closed",
         "_aio",
         "_number",
+        "_log_pump",
         "__weakref__",
     )
 
@@ -79,6 +80,7 @@ class Base:
         self._options = options
         self._is_closed = False
         self._number = new_number()
+        self._log_pump = 0  # the number of the event loop's pump that watches the log
         # Weak: what is forgotten goes at once, and is not kept by what it made.
         self._aio: Callable[[], Any] = _none
         self._handle = self._open()
@@ -87,7 +89,7 @@ class Base:
         """Release what is held and end all waits with Closed. Twice does nothing."""
         self._is_closed = True
         _core.client_shutdown(self._handle)
-        pass_on_log()
+        pass_on_log(self._handle)
 
     def __enter__(self) -> Self:
         return self
@@ -156,7 +158,7 @@ class Base:
             if _core.error_status(err) != _FORKED:
                 break
             handle = self._reopen(handle)
-        pass_on_log()
+        pass_on_log(handle)
         raise_of(err)
         assert result is not None
         return result
@@ -174,7 +176,7 @@ class Base:
             request = start(handle, name, wait_ms, options, SLICE_MS)
             if request is None:
                 raise error_of(Status.E_NO_MEMORY)
-            status = finish(request)
+            status = finish(request, handle)
             if status == _OK:
                 lease = _core.request_take_lease(request)
                 assert lease is not None

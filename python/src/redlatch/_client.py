@@ -168,12 +168,11 @@ class Client(Base):
     def _open_list(self, pattern: bytes) -> _core.List:
         return self._call(lambda handle, err: _core.list_open(handle, pattern, err))
 
-    @staticmethod
-    def _read_list(locks: _core.List) -> Iterator[LockInfo]:
+    def _read_list(self, locks: _core.List) -> Iterator[LockInfo]:
         while True:
             err = new_error()
             status = _core.list_next(locks, err)
-            pass_on_log()
+            pass_on_log(self._handle)
             if status == Status.END:
                 return
             raise_of(err)

@@ -97,7 +97,7 @@ class LeaseBase:
     def check(self) -> None:
         """Raise LockLost, with the reason, if the lock is not certainly ours any more."""
         error = self._loss()
-        pass_on_log()
+        pass_on_log(self._client)
         if error is not None:
             raise error
 
@@ -176,7 +176,7 @@ class Lease(LeaseBase):
             state = _core.lease_wait_lost(self._handle, left_ms)
             if left_ms == 0:
                 break
-        pass_on_log()
+        pass_on_log(self._client)
         if state < 0:
             raise error_of(state)
         return state == LOST
@@ -191,7 +191,7 @@ class Lease(LeaseBase):
         self._is_given_back = True
         err = new_error()
         status = _core.release(self._handle, err)
-        pass_on_log()
+        pass_on_log(self._client)
         if status < 0:
             raise_of(err)
         return status == _OK
@@ -208,20 +208,20 @@ class Lease(LeaseBase):
         if request is None:
             raise error_of(Status.E_NO_MEMORY)
         # refusal_of() raises what is neither yes nor no.
-        return finish(request) == _OK or not refusal_of(request)
+        return finish(request, self._client) == _OK or not refusal_of(request)
 
     def downgrade(self) -> None:
         """Let this writer become a reader, without letting go in between; other readers enter."""
         err = new_error()
         _core.rw_downgrade(self._handle, err)
-        pass_on_log()
+        pass_on_log(self._client)
         raise_of(err)
 
     def extend(self, ttl: float) -> None:
         """Let the lease last `ttl` seconds from now; renewal uses it from then on."""
         err = new_error()
         _core.extend(self._handle, to_ms(ttl, "ttl"), err)
-        pass_on_log()
+        pass_on_log(self._client)
         raise_of(err)
 
     def detach(self) -> str:
@@ -237,7 +237,7 @@ class Lease(LeaseBase):
             _core.lease_detach(self._handle, err)
         finally:
             self._note_detached()
-        pass_on_log()
+        pass_on_log(self._client)
         raise_of(err)
         return self.token
 

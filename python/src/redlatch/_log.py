@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""The library's log, line by line, to the logger `redlatch`."""
+"""The log of a client, line by line, to the logger `redlatch`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ logger.addHandler(logging.NullHandler())
 
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "info": logging.INFO}
 
-_log_next = _core.log_next
+_log_next = _core.client_log_next
 
 
-def pass_on_log() -> None:
+def pass_on_log(client: _core.Client) -> None:
     """Pass on what was noted since the last call. Every call of a client ends with this."""
-    while line := _log_next():
+    while line := _log_next(client):
         level, _, text = line.decode("utf-8", "replace").partition(" ")
         logger.log(_LEVELS.get(level, logging.WARNING), "%s", text)

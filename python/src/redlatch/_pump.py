@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import weakref
 from asyncio import AbstractEventLoop, Future, get_running_loop
@@ -22,8 +23,8 @@ Start = Callable[
 ]
 
 _OK = int(Status.OK)
+_numbers = itertools.count(1)
 _LOG_INFO = _core.constant(b"RL_LOG_INFO", 0)
-_LOG_TAG = 1
 
 _status_of = _core.request_status
 _take = _core.queue_take
@@ -36,7 +37,7 @@ class Pump:
     closed or collected.
     """
 
-    __slots__ = ("loop", "queue", "waiting", "last_tag", "__weakref__")
+    __slots__ = ("loop", "queue", "waiting", "last_tag", "number", "clients", "__weakref__")
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         err = new_error()
@@ -46,11 +47,20 @@ class Pump:
         self.loop = loop
         self.queue = queue
         self.waiting: dict[int, Future[None]] = {}
-        self.last_tag = _LOG_TAG
+        self.last_tag = 0
+        self.number = next(_numbers)
+        # Whose log is watched, by the tag. Weak: a client that is dropped goes at once.
+        self.clients: dict[int, weakref.ref[_core.Client]] = {}
         loop.add_reader(_core.queue_fd(queue), self.drain)
-        # So that an idle loop hears of an outage. There is one watch for the process; without it
-        # the lines wait for the next call.
-        _core.log_watch(_LOG_INFO, queue, _LOG_TAG)
+
+    def watch_log(self, client: _core.Client) -> None:
+        """Let an idle loop hear of an outage of `client`; else its lines wait for the next call."""
+        tag = self.next_tag()
+        for other, found in list(self.clients.items()):
+            if found() is None or found() is client:
+                del self.clients[other]
+        self.clients[tag] = weakref.ref(client)
+        _core.client_log_watch(client, _LOG_INFO, self.queue, tag)
 
     def next_tag(self) -> int:
         self.last_tag = tag = self.last_tag + 1
@@ -65,10 +75,17 @@ class Pump:
         pop = self.waiting.pop
         for tag in _take(self.queue):
             future = pop(tag, None)
-            # None: nobody waits for it any more.
-            if future is not None and not future.done():
+            if future is None:
+                # A client has lines, or nothing waits for it any more.
+                self.pass_on_log(tag)
+            elif not future.done():
                 future.set_result(None)
-        pass_on_log()
+
+    def pass_on_log(self, tag: int) -> None:
+        found = self.clients.get(tag)
+        client = found() if found is not None else None
+        if client is not None:
+            pass_on_log(client)
 
     async def finish(self, request: Optional[_core.Request], tag: int) -> _core.Request:
         """Wait for the request, which limits its time itself.

@@ -34,8 +34,8 @@ def slice_ms() -> int:
     return SLICE_MS if is_main else -1
 
 
-def finish(request: _core.Request) -> int:
-    """Wait for the request, which limits its time itself; its status.
+def finish(request: _core.Request, client: _core.Client) -> int:
+    """Wait for the request of `client`, which limits its time itself; its status.
 
     Whatever ends the wait early (a signal handler raised) ends the request too: nobody would take
     what it is granted.
@@ -46,7 +46,7 @@ def finish(request: _core.Request) -> int:
             limit_ms = slice_ms()
             while status in (PENDING, INTERRUPTED):
                 status = _core.request_wait(request, limit_ms)
-        pass_on_log()
+        pass_on_log(client)
         return status
     except BaseException:
         _core.request_free(request)

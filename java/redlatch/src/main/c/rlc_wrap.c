@@ -2288,41 +2288,45 @@ SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_embedded_1inspect(
 }
 
 
-SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_log_1next(JNIEnv *jenv, jclass jcls, jbyteArray jarg1) {
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1log_1next(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2) {
   jlong jresult = 0 ;
-  char *arg1 = (char *) 0 ;
-  size_t arg2 ;
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
   size_t result;
   
   (void)jenv;
   (void)jcls;
+  arg1 = *(rl_client **)&jarg1; 
   
-  arg1 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg1, NULL);
-  if (!arg1) return 0;
-  arg2 = (size_t)(*jenv)->GetArrayLength(jenv, jarg1);
+  arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+  if (!arg2) return 0;
+  arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
   
-  result = rl_log_next(arg1,arg2);
+  result = rl_client_log_next(arg1,arg2,arg3);
   jresult = (jlong)result; 
   
-  (*jenv)->ReleaseByteArrayElements(jenv, jarg1, (jbyte *)arg1, 0);
+  (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, 0);
   
   return jresult;
 }
 
 
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_log_1watch(JNIEnv *jenv, jclass jcls, jint jarg1, jlong jarg2, jlong jarg3) {
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1log_1watch(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2, jlong jarg3, jlong jarg4) {
   jint jresult = 0 ;
-  int32_t arg1 ;
-  rl_queue *arg2 = (rl_queue *) 0 ;
-  int64_t arg3 ;
+  rl_client *arg1 = (rl_client *) 0 ;
+  int32_t arg2 ;
+  rl_queue *arg3 = (rl_queue *) 0 ;
+  int64_t arg4 ;
   rl_status result;
   
   (void)jenv;
   (void)jcls;
-  arg1 = (int32_t)jarg1; 
-  arg2 = *(rl_queue **)&jarg2; 
-  arg3 = (int64_t)jarg3; 
-  result = (rl_status)rl_log_watch(arg1,arg2,arg3);
+  arg1 = *(rl_client **)&jarg1; 
+  arg2 = (int32_t)jarg2; 
+  arg3 = *(rl_queue **)&jarg3; 
+  arg4 = (int64_t)jarg4; 
+  result = (rl_status)rl_client_log_watch(arg1,arg2,arg3,arg4);
   jresult = (jint)result; 
   return jresult;
 }

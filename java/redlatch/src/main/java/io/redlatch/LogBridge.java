@@ -2,61 +2,52 @@
 // Copyright The redlatch authors
 package io.redlatch;
 
-import io.redlatch.internal.NativeLibrary;
 import io.redlatch.internal.rlc.Rlc;
 import io.redlatch.internal.rlc.RlcConstants;
+import io.redlatch.internal.rlc.SWIGTYPE_p_rl_client;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
-import org.jspecify.annotations.Nullable;
 
-/** Writes the log of the library to a logger of Java's: {@link Redlatch#logTo}. */
+/** Writes the log of a client to a logger of Java's: {@link Redlatch#logTo}. */
 public final class LogBridge implements AutoCloseable {
-  private static @Nullable LogBridge current;
+  /** Not the client, which can be collected: that ends this. */
+  private final SWIGTYPE_p_rl_client handle;
 
   private final Logger logger;
+  private boolean isClosed;
   private long tag;
 
-  private LogBridge(Logger logger) {
+  LogBridge(SWIGTYPE_p_rl_client handle, Logger logger) {
+    this.handle = handle;
     this.logger = logger;
   }
 
-  static LogBridge to(Logger logger) {
-    NativeLibrary.load();
-    LogBridge bridge = new LogBridge(logger);
-    synchronized (LogBridge.class) {
-      end();
-      current = bridge;
-      bridge.watch();
-    }
-    return bridge;
-  }
-
   /** It is told once, until all lines were taken. A logger may wait, which the pump may not. */
-  private void watch() {
+  synchronized void watch() {
+    if (isClosed) {
+      return;
+    }
     tag =
         Pump.watch(
-            (queue, tag) -> Rlc.log_watch(RlcConstants.RL_LOG_INFO, queue, tag),
+            (queue, tag) ->
+                Rlc.client_log_watch(handle, RlcConstants.RL_LOG_INFO, queue, tag),
             () -> Threads.tell(this::write));
   }
 
   private void write() {
+    writeAll();
+    watch();
+  }
+
+  void writeAll() {
     for (String line; !(line = next()).isEmpty(); ) {
       write(line);
     }
   }
 
-  /** After the last line it watches for more. What comes after its end is for whoever is next. */
-  private String next() {
-    synchronized (LogBridge.class) {
-      if (current != this) {
-        return "";
-      }
-      String line = Text.of(Text.read(Rlc::log_next));
-      if (line.isEmpty()) {
-        watch();
-      }
-      return line;
-    }
+  /** "" after the last line, and after the end, when the lines are for another bridge. */
+  private synchronized String next() {
+    return isClosed ? "" : Text.of(Text.read(buffer -> Rlc.client_log_next(handle, buffer)));
   }
 
   private void write(String line) {
@@ -64,7 +55,7 @@ public final class LogBridge implements AutoCloseable {
     try {
       logger.log(levelOf(line.substring(0, space)), line.substring(space + 1));
     } catch (RuntimeException | Error ofTheLogger) {
-      // Whom else could it be told. It is not the end of the log.
+      // There is nothing else that could report it. It is not the end of the log.
     }
   }
 
@@ -79,21 +70,12 @@ public final class LogBridge implements AutoCloseable {
     }
   }
 
-  private static void end() {
-    if (current != null) {
-      Rlc.log_watch(RlcConstants.RL_LOG_INFO, null, 0);
-      Pump.forget(current.tag);
-      current = null;
-    }
-  }
-
-  /** Writes no more. A second close() does nothing, nor does one when another has its place. */
+  /** Writes no more. A second close() does nothing. */
   @Override
-  public void close() {
-    synchronized (LogBridge.class) {
-      if (current == this) {
-        end();
-      }
+  public synchronized void close() {
+    if (!isClosed) {
+      isClosed = true;
+      Pump.forget(tag);
     }
   }
 }

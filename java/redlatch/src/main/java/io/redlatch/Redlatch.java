@@ -277,15 +277,15 @@ public final class Redlatch implements AutoCloseable {
   }
 
   /**
-   * Writes what no call reports to `logger`: outages, lost locks (as errors), slower waiting. The
-   * library has one log for the process, so that another logTo() takes the place of the one before.
+   * Writes what no call reports to `logger`: outages, lost locks (as errors), slower waiting. Each
+   * client has its own log, and another logTo() of this client takes the place of the one before.
    * It is written to in a thread of redlatch's. Without it, nothing is ever written.
    * `System.getLogger("io.redlatch")` is what one may give it, and where else this package writes.
    *
-   * @return what ends it when it is closed.
+   * @return what ends it when it is closed; close() of the client does so after the last line.
    */
-  public static LogBridge logTo(System.Logger logger) {
-    return LogBridge.to(logger);
+  public LogBridge logTo(System.Logger logger) {
+    return ask(client -> session.logTo(logger));
   }
 
   /**

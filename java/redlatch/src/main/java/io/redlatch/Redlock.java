@@ -106,6 +106,11 @@ public final class Redlock implements AutoCloseable {
   }
 
   /** As that of a client. */
+  public LogBridge logTo(System.Logger logger) {
+    return ask(redlock -> redlock.logTo(logger));
+  }
+
+  /** As that of a client. */
   @Override
   public void close() {
     try {

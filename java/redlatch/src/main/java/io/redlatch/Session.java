@@ -10,6 +10,7 @@ import java.lang.ref.Cleaner;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The life of a client or a Redlock, and its cleaner: it has no way to them, so that they can be
@@ -20,6 +21,7 @@ final class Session implements Runnable {
 
   private final SWIGTYPE_p_rl_client handle;
   private volatile boolean isClosed;
+  private @Nullable LogBridge bridge;
 
   /** The client, and its leases: the collector finds them in any order. */
   private final AtomicInteger users = new AtomicInteger(1);
@@ -43,6 +45,32 @@ final class Session implements Runnable {
         });
     isClosed = true;
     freeDropped();
+    endLog(true);
+  }
+
+  LogBridge logTo(System.Logger logger) {
+    LogBridge made = new LogBridge(handle, Text.given(logger, "logger"));
+    synchronized (this) {
+      if (bridge != null) {
+        bridge.close();
+      }
+      bridge = made;
+    }
+    made.watch();
+    return made;
+  }
+
+  private void endLog(boolean isWritten) {
+    LogBridge last;
+    synchronized (this) {
+      last = bridge;
+    }
+    if (last != null) {
+      if (isWritten) {
+        last.writeAll();
+      }
+      last.close();
+    }
   }
 
   private void freeDropped() {
@@ -67,6 +95,7 @@ final class Session implements Runnable {
   /** Whoever comes to this last has nobody beside it. */
   private void leave() {
     if (users.decrementAndGet() == 0 && (isClosed || dropped.isEmpty())) {
+      endLog(false);
       // It waits for the server, and all cleaning shares a thread.
       Threads.daemon("redlatch-close", () -> Rlc.client_close(handle)).start();
     }

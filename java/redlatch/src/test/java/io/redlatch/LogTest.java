@@ -51,8 +51,8 @@ class LogTest extends ServerTest {
   @Test
   void lossIsLoggedAsAnError() throws Exception {
     Lines lines = new Lines();
-    try (LogBridge bridge = Redlatch.logTo(lines)) {
-      Redlatch client = client();
+    Redlatch client = client();
+    try (LogBridge bridge = client.logTo(lines)) {
       loseALock(client, "first");
       Wait.until(() -> has(lines, "ERROR lock 'first' ", "lost"));
       // It goes on, with lines of any length and with braces.
@@ -66,8 +66,8 @@ class LogTest extends ServerTest {
   @Test
   void outageIsLogged() throws Exception {
     Lines lines = new Lines();
-    try (LogBridge bridge = Redlatch.logTo(lines)) {
-      Redlatch client = client();
+    Redlatch client = client();
+    try (LogBridge bridge = client.logTo(lines)) {
       assertTrue(client.lock("x").acquire().isHeld() && bridge != null);
       server.kill();
       Wait.until(() -> has(lines, "WARNING ", ""));
@@ -79,8 +79,8 @@ class LogTest extends ServerTest {
     Lines first = new Lines();
     Lines second = new Lines();
     Redlatch client = client();
-    LogBridge replaced = Redlatch.logTo(first);
-    LogBridge bridge = Redlatch.logTo(second);
+    LogBridge replaced = client.logTo(first);
+    LogBridge bridge = client.logTo(second);
     replaced.close();
     loseALock(client, "x");
     Wait.until(() -> has(second, "ERROR", "'x'"));
@@ -88,7 +88,7 @@ class LogTest extends ServerTest {
     bridge.close();
     loseALock(client, "y");
     Lines third = new Lines();
-    try (LogBridge last = Redlatch.logTo(third)) {
+    try (LogBridge last = client.logTo(third)) {
       Wait.until(() -> has(third, "ERROR", "'y'"));
       assertTrue(last != null);
     }
@@ -111,14 +111,32 @@ class LogTest extends ServerTest {
             bridge.join().close();
           }
         };
-    bridge.complete(Redlatch.logTo(closing));
+    bridge.complete(client.logTo(closing));
     Wait.until(() -> !closing.all.isEmpty());
     Lines next = new Lines();
-    try (LogBridge last = Redlatch.logTo(next)) {
+    try (LogBridge last = client.logTo(next)) {
       Wait.until(() -> has(next, "ERROR", "'y'"));
       assertTrue(last != null);
     }
     assertEquals(1, closing.all.size(), closing.all::toString);
+  }
+
+  @Test
+  void eachClientHasItsOwnLines() throws Exception {
+    Lines first = new Lines();
+    Lines second = new Lines();
+    Redlatch one = client();
+    Redlatch other = client();
+    try (LogBridge ofOne = one.logTo(first);
+        LogBridge ofOther = other.logTo(second)) {
+      loseALock(one, "of one");
+      loseALock(other, "of the other");
+      Wait.until(() -> has(first, "ERROR", "'of one'"));
+      Wait.until(() -> has(second, "ERROR", "'of the other'"));
+      assertTrue(ofOne != ofOther);
+    }
+    assertEquals(1, first.all.size(), first.all::toString);
+    assertEquals(1, second.all.size(), second.all::toString);
   }
 
   /** A logger that fails is not the end of the log. */
@@ -133,7 +151,7 @@ class LogTest extends ServerTest {
             throw new IllegalStateException("of the logger");
           }
         };
-    try (LogBridge bridge = Redlatch.logTo(lines)) {
+    try (LogBridge bridge = client.logTo(lines)) {
       loseALock(client, "x");
       Wait.until(() -> has(lines, "ERROR", "'x'"));
       loseALock(client, "y");

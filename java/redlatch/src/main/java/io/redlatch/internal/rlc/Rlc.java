@@ -435,12 +435,12 @@ public class Rlc implements RlcConstants {
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_info(cPtr, false);
   }
 
-  public static long log_next(byte[] buffer) {
-    return RlcJNI.log_next(buffer);
+  public static long client_log_next(SWIGTYPE_p_rl_client client, byte[] buffer) {
+    return RlcJNI.client_log_next(SWIGTYPE_p_rl_client.getCPtr(client), buffer);
   }
 
-  public static int log_watch(int level, SWIGTYPE_p_rl_queue queue, long tag) {
-    return RlcJNI.log_watch(level, SWIGTYPE_p_rl_queue.getCPtr(queue), tag);
+  public static int client_log_watch(SWIGTYPE_p_rl_client client, int level, SWIGTYPE_p_rl_queue queue, long tag) {
+    return RlcJNI.client_log_watch(SWIGTYPE_p_rl_client.getCPtr(client), level, SWIGTYPE_p_rl_queue.getCPtr(queue), tag);
   }
 
 }

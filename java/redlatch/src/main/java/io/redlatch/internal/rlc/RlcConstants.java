@@ -77,6 +77,7 @@ public interface RlcConstants {
   int RL_FIELD_FOLDER = 207;
   int RL_FIELD_VERSION = 208;
 
+  int RL_LOG_NONE = 0;
   int RL_LOG_ERROR = 1;
   int RL_LOG_WARNING = 2;
   int RL_LOG_INFO = 3;

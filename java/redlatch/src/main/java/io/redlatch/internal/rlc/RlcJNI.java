@@ -113,6 +113,6 @@ public class RlcJNI {
   public final static native long force_release_start(long jarg1, byte[] jarg2, byte[] jarg4);
   public final static native long force_release_any_start(long jarg1, byte[] jarg2);
   public final static native long embedded_inspect(byte[] jarg1, long jarg3, long jarg4);
-  public final static native long log_next(byte[] jarg1);
-  public final static native int log_watch(int jarg1, long jarg2, long jarg3);
+  public final static native long client_log_next(long jarg1, byte[] jarg2);
+  public final static native int client_log_watch(long jarg1, int jarg2, long jarg3, long jarg4);
 }

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// ClientLog: the last lines about background events of one client, which no call reports, until the
+// program takes them. Any thread. The library prints nothing itself.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/completion_queue.h"
+
+namespace redlatch::runtime {
+
+enum class LogLevel : uint8_t { kNone, kError, kWarning, kInfo };
+
+// A full log drops its oldest line, and a line with the number of dropped lines replaces them.
+inline constexpr size_t kMaxLogLines = 256;
+
+class ClientLog {
+ public:
+  // Add one line: the name of its level, then `text`. Without memory the line is lost.
+  void add(LogLevel level, std::string_view text) noexcept;
+
+  // Post `tag` to `queue` when a line of `level` or a graver one is added, once until all lines
+  // were taken; now if the log has lines of any level. A queue has one watch: it replaces the watch
+  // before, and kNone ends it. Throws std::bad_alloc, and then nothing has changed.
+  void watch(LogLevel level, const std::shared_ptr<Queue> &queue, int64_t tag);
+  // End the watches of all queues.
+  void end_watches();
+
+  // Move the oldest line to `line`, if it has at most `limit` bytes. @return its size; 0 if the log
+  // is empty.
+  size_t take(size_t limit, std::string &line);
+
+ private:
+  struct Watch {
+    std::weak_ptr<Queue> queue;
+    LogLevel level;
+    int64_t tag;
+    bool is_posted;  // since the log was empty
+  };
+
+  std::mutex mutex_;  // guards what follows, except has_lines_
+  std::deque<std::string> lines_;
+  size_t dropped_count_ = 0;
+  std::vector<Watch> watches_;
+  std::atomic<bool> has_lines_{false};  // so that reading an empty log takes no lock
+};
+
+}  // namespace redlatch::runtime
