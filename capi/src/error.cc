@@ -137,7 +137,7 @@ size_t copy_out(std::string_view text, char *buffer, size_t buffer_size) {
   return text.size();
 }
 
-// The first mistake of a setter is told by the call that uses the options.
+// The first mistake of a setter is the answer of the call that uses the options.
 static Outcome take_options(Request &request, const rl_acquire_options *options) {
   if (options == nullptr) return {};
   if (!options->mistake.ok()) return options->mistake;
