@@ -263,8 +263,8 @@ CORE_MUTANTS = (
         2,
         Edit(
             "lock/acquiring.cc",
-            "    record.yield_policy = front->options.yield_policy;\n  }\n",
-            "    record.yield_policy = front->options.yield_policy;\n"
+            "    record.yield_policy = front->options.yield_policy();\n  }\n",
+            "    record.yield_policy = front->options.yield_policy();\n"
             "    if (IS_ON && acquisition.is_queueable()) {\n"
             "      const bool is_limited = !record.is_shared && front->wait_ms > 0;\n"
             "      Identity &is = record.identity;\n"

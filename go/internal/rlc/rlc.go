@@ -73,50 +73,45 @@ typedef _gostring_ swig_type_39;
 typedef _gostring_ swig_type_40;
 typedef long long swig_type_41;
 typedef _gostring_ swig_type_42;
-typedef long long swig_type_43;
+typedef _gostring_ swig_type_43;
 typedef long long swig_type_44;
-typedef long long swig_type_45;
-typedef _gostring_ swig_type_46;
-typedef _goslice_ swig_type_47;
-typedef _gostring_ swig_type_48;
+typedef _gostring_ swig_type_45;
+typedef long long swig_type_46;
+typedef long long swig_type_47;
+typedef long long swig_type_48;
 typedef long long swig_type_49;
-typedef _gostring_ swig_type_50;
-typedef long long swig_type_51;
+typedef long long swig_type_50;
+typedef _goslice_ swig_type_51;
 typedef long long swig_type_52;
 typedef long long swig_type_53;
 typedef long long swig_type_54;
 typedef long long swig_type_55;
 typedef _goslice_ swig_type_56;
 typedef long long swig_type_57;
-typedef long long swig_type_58;
+typedef _goslice_ swig_type_58;
 typedef long long swig_type_59;
 typedef long long swig_type_60;
-typedef _goslice_ swig_type_61;
+typedef long long swig_type_61;
 typedef long long swig_type_62;
-typedef _goslice_ swig_type_63;
+typedef long long swig_type_63;
 typedef long long swig_type_64;
 typedef long long swig_type_65;
-typedef long long swig_type_66;
-typedef long long swig_type_67;
+typedef _gostring_ swig_type_66;
+typedef _gostring_ swig_type_67;
 typedef long long swig_type_68;
 typedef long long swig_type_69;
-typedef long long swig_type_70;
+typedef _goslice_ swig_type_70;
 typedef _gostring_ swig_type_71;
 typedef _gostring_ swig_type_72;
-typedef long long swig_type_73;
-typedef long long swig_type_74;
-typedef _goslice_ swig_type_75;
+typedef _gostring_ swig_type_73;
+typedef _gostring_ swig_type_74;
+typedef _gostring_ swig_type_75;
 typedef _gostring_ swig_type_76;
 typedef _gostring_ swig_type_77;
 typedef _gostring_ swig_type_78;
-typedef _gostring_ swig_type_79;
-typedef _gostring_ swig_type_80;
-typedef _gostring_ swig_type_81;
-typedef _gostring_ swig_type_82;
-typedef _gostring_ swig_type_83;
-typedef long long swig_type_84;
-typedef _goslice_ swig_type_85;
-typedef long long swig_type_86;
+typedef long long swig_type_79;
+typedef _goslice_ swig_type_80;
+typedef long long swig_type_81;
 extern void _wrap_Swig_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_rlc_9ba605168e95a9a7(swig_intgo arg1);
 extern swig_voidp _wrap_status_name_rlc_9ba605168e95a9a7(swig_intgo arg1);
@@ -164,67 +159,63 @@ extern uintptr_t _wrap_acquire_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_t
 extern uintptr_t _wrap_lease_attach_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_36 arg2, swig_type_37 arg3, swig_type_38 arg4, uintptr_t arg5, uintptr_t arg6);
 extern uintptr_t _wrap_lease_attach_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_39 arg2, swig_type_40 arg3, swig_type_41 arg4, uintptr_t arg5);
 extern uintptr_t _wrap_redlock_open_rlc_9ba605168e95a9a7(swig_type_42 arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_intgo _wrap_redlock_connect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_43 arg2, uintptr_t arg3);
-extern uintptr_t _wrap_redlock_connect_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_44 arg2);
-extern void _wrap_redlock_shutdown_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_redlock_close_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_45 _wrap_redlock_option_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_46 arg2, swig_type_47 arg3);
-extern uintptr_t _wrap_redlock_acquire_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_48 arg2, swig_type_49 arg3, uintptr_t arg4, uintptr_t arg5);
-extern uintptr_t _wrap_redlock_acquire_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_50 arg2, swig_type_51 arg3, uintptr_t arg4);
+extern uintptr_t _wrap_redlock_acquire_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_43 arg2, swig_type_44 arg3, uintptr_t arg4, uintptr_t arg5);
+extern uintptr_t _wrap_redlock_acquire_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_45 arg2, swig_type_46 arg3, uintptr_t arg4);
 extern swig_intgo _wrap_release_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
-extern swig_intgo _wrap_extend_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_52 arg2, uintptr_t arg3);
+extern swig_intgo _wrap_extend_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_47 arg2, uintptr_t arg3);
 extern uintptr_t _wrap_release_start_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern uintptr_t _wrap_extend_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_53 arg2);
-extern swig_intgo _wrap_rw_upgrade_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_54 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_extend_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_48 arg2);
+extern swig_intgo _wrap_rw_upgrade_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_49 arg2, uintptr_t arg3);
 extern swig_intgo _wrap_rw_downgrade_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
-extern uintptr_t _wrap_rw_upgrade_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_55 arg2);
+extern uintptr_t _wrap_rw_upgrade_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_50 arg2);
 extern uintptr_t _wrap_rw_downgrade_start_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_lease_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_lease_detach_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_56 arg2, uintptr_t arg3);
+extern swig_intgo _wrap_lease_detach_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_51 arg2, uintptr_t arg3);
 extern uintptr_t _wrap_lease_detach_start_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_lease_state_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_57 _wrap_lease_remaining_ms_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_58 _wrap_lease_fence_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_59 _wrap_lease_hold_count_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_type_52 _wrap_lease_remaining_ms_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_type_53 _wrap_lease_fence_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_type_54 _wrap_lease_hold_count_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_lease_mode_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_60 _wrap_lease_name_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_61 arg2);
-extern swig_type_62 _wrap_lease_token_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_63 arg2);
+extern swig_type_55 _wrap_lease_name_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_56 arg2);
+extern swig_type_57 _wrap_lease_token_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_58 arg2);
 extern swig_intgo _wrap_lease_check_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
-extern swig_intgo _wrap_lease_wait_lost_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_64 arg2);
-extern swig_intgo _wrap_lease_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_65 arg3);
-extern swig_intgo _wrap_request_wait_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_66 arg2);
+extern swig_intgo _wrap_lease_wait_lost_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_59 arg2);
+extern swig_intgo _wrap_lease_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_60 arg3);
+extern swig_intgo _wrap_request_wait_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_61 arg2);
 extern swig_intgo _wrap_request_cancel_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_request_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_67 arg3);
+extern swig_intgo _wrap_request_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_62 arg3);
 extern swig_intgo _wrap_request_status_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_voidp _wrap_request_message_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_request_take_lease_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_request_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_queue_new_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_queue_fd_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_68 _wrap_queue_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_69 arg2);
-extern swig_intgo _wrap_queue_post_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_70 arg2);
+extern swig_type_63 _wrap_queue_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_64 arg2);
+extern swig_intgo _wrap_queue_post_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_65 arg2);
 extern swig_intgo _wrap_queue_drive_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
 extern void _wrap_queue_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern uintptr_t _wrap_inspect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_71 arg2, uintptr_t arg3);
-extern uintptr_t _wrap_inspect_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_72 arg2);
+extern uintptr_t _wrap_inspect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_66 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_inspect_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_67 arg2);
 extern uintptr_t _wrap_request_take_info_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_info_count_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
 extern swig_intgo _wrap_info_has_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
-extern swig_type_73 _wrap_info_number_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
-extern swig_type_74 _wrap_info_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4, swig_type_75 arg5);
+extern swig_type_68 _wrap_info_number_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
+extern swig_type_69 _wrap_info_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4, swig_type_70 arg5);
 extern void _wrap_info_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern uintptr_t _wrap_list_open_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_76 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_list_open_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_71 arg2, uintptr_t arg3);
 extern swig_intgo _wrap_list_next_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
 extern uintptr_t _wrap_list_next_start_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_list_info_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_list_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_force_release_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_77 arg2, swig_type_78 arg3, uintptr_t arg4);
-extern swig_intgo _wrap_force_release_any_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_79 arg2, uintptr_t arg3);
-extern uintptr_t _wrap_force_release_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_80 arg2, swig_type_81 arg3);
-extern uintptr_t _wrap_force_release_any_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_82 arg2);
-extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_83 arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_84 _wrap_log_next_rlc_9ba605168e95a9a7(swig_type_85 arg1);
-extern swig_intgo _wrap_log_watch_rlc_9ba605168e95a9a7(swig_intgo arg1, uintptr_t arg2, swig_type_86 arg3);
+extern swig_intgo _wrap_force_release_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_72 arg2, swig_type_73 arg3, uintptr_t arg4);
+extern swig_intgo _wrap_force_release_any_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_74 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_force_release_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_75 arg2, swig_type_76 arg3);
+extern uintptr_t _wrap_force_release_any_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_77 arg2);
+extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_78 arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_79 _wrap_client_log_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_80 arg2);
+extern swig_intgo _wrap_client_log_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, uintptr_t arg3, swig_type_81 arg4);
 #undef intgo
 */
 import "C"
@@ -792,7 +783,7 @@ func Lease_attach_start(arg1 Client, arg2 string, arg3 string, arg4 int64, arg5 
 	return swig_r_1
 }
 
-func Redlock_open(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret Redlock) {
+func Redlock_open(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret Client) {
 	var swig_r uintptr
 	_swig_i_0 := arg1
 	var _swig_i_1 uintptr
@@ -808,57 +799,13 @@ func Redlock_open(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret Redloc
 	return swig_r_1
 }
 
-func Redlock_connect(arg1 Redlock, arg2 int64, arg3 Error) (_swig_ret int) {
-	var swig_r int
-	var _swig_i_0 uintptr
-	_swig_i_0 = uintptr(arg1)
-	_swig_i_1 := arg2
-	var _swig_i_2 uintptr
-	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_redlock_connect_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_43(_swig_i_1), C.uintptr_t(_swig_i_2)))
-	return swig_r
-}
-
-func Redlock_connect_start(arg1 Redlock, arg2 int64) (_swig_ret Request) {
-	var swig_r uintptr
-	var _swig_i_0 uintptr
-	_swig_i_0 = uintptr(arg1)
-	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_redlock_connect_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_44(_swig_i_1)))
-	var swig_r_1 Request
-	swig_r_1 = Request(swig_r)
-	return swig_r_1
-}
-
-func Redlock_shutdown(arg1 Redlock) {
-	var _swig_i_0 uintptr
-	_swig_i_0 = uintptr(arg1)
-	C._wrap_redlock_shutdown_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0))
-}
-
-func Redlock_close(arg1 Redlock) {
+func Redlock_close(arg1 Client) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	C._wrap_redlock_close_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0))
 }
 
-func Redlock_option(arg1 Redlock, arg2 string, arg3 []byte) (_swig_ret int64) {
-	var swig_r int64
-	var _swig_i_0 uintptr
-	_swig_i_0 = uintptr(arg1)
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	swig_r = (int64)(C._wrap_redlock_option_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_46)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_47)(unsafe.Pointer(&_swig_i_2))))
-	if Swig_escape_always_false {
-		Swig_escape_val = arg2
-	}
-	if Swig_escape_always_false {
-		Swig_escape_val = arg3
-	}
-	return swig_r
-}
-
-func Redlock_acquire(arg1 Redlock, arg2 string, arg3 int64, arg4 AcquireOptions, arg5 Error) (_swig_ret Lease) {
+func Redlock_acquire(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOptions, arg5 Error) (_swig_ret Lease) {
 	var swig_r uintptr
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
@@ -868,7 +815,7 @@ func Redlock_acquire(arg1 Redlock, arg2 string, arg3 int64, arg4 AcquireOptions,
 	_swig_i_3 = uintptr(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = uintptr(arg5)
-	swig_r = (uintptr)(C._wrap_redlock_acquire_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_48)(unsafe.Pointer(&_swig_i_1)), C.swig_type_49(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uintptr)(C._wrap_redlock_acquire_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_43)(unsafe.Pointer(&_swig_i_1)), C.swig_type_44(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -885,7 +832,7 @@ func Redlock_acquire_start(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOpt
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (uintptr)(C._wrap_redlock_acquire_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_50)(unsafe.Pointer(&_swig_i_1)), C.swig_type_51(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uintptr)(C._wrap_redlock_acquire_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_45)(unsafe.Pointer(&_swig_i_1)), C.swig_type_46(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -911,7 +858,7 @@ func Extend(arg1 Lease, arg2 int64, arg3 Error) (_swig_ret int) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_extend_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_52(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (int)(C._wrap_extend_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_47(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	return swig_r
 }
 
@@ -930,7 +877,7 @@ func Extend_start(arg1 Lease, arg2 int64) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_extend_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_53(_swig_i_1)))
+	swig_r = (uintptr)(C._wrap_extend_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_48(_swig_i_1)))
 	var swig_r_1 Request
 	swig_r_1 = Request(swig_r)
 	return swig_r_1
@@ -943,7 +890,7 @@ func Rw_upgrade(arg1 Lease, arg2 int64, arg3 Error) (_swig_ret int) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_rw_upgrade_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_54(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (int)(C._wrap_rw_upgrade_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_49(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	return swig_r
 }
 
@@ -962,7 +909,7 @@ func Rw_upgrade_start(arg1 Lease, arg2 int64) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_rw_upgrade_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_55(_swig_i_1)))
+	swig_r = (uintptr)(C._wrap_rw_upgrade_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_50(_swig_i_1)))
 	var swig_r_1 Request
 	swig_r_1 = Request(swig_r)
 	return swig_r_1
@@ -991,7 +938,7 @@ func Lease_detach(arg1 Lease, arg2 []byte, arg3 Error) (_swig_ret int) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_lease_detach_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_56)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (int)(C._wrap_lease_detach_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_51)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1053,7 +1000,7 @@ func Lease_name(arg1 Lease, arg2 []byte) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_lease_name_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_61)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_lease_name_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_56)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1065,7 +1012,7 @@ func Lease_token(arg1 Lease, arg2 []byte) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_lease_token_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_63)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_lease_token_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_58)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1087,7 +1034,7 @@ func Lease_wait_lost(arg1 Lease, arg2 int64) (_swig_ret int) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_lease_wait_lost_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_64(_swig_i_1)))
+	swig_r = (int)(C._wrap_lease_wait_lost_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_59(_swig_i_1)))
 	return swig_r
 }
 
@@ -1098,7 +1045,7 @@ func Lease_watch(arg1 Lease, arg2 Queue, arg3 int64) (_swig_ret int) {
 	var _swig_i_1 uintptr
 	_swig_i_1 = uintptr(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_lease_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_65(_swig_i_2)))
+	swig_r = (int)(C._wrap_lease_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_60(_swig_i_2)))
 	return swig_r
 }
 
@@ -1107,7 +1054,7 @@ func Request_wait(arg1 Request, arg2 int64) (_swig_ret int) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_request_wait_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_66(_swig_i_1)))
+	swig_r = (int)(C._wrap_request_wait_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_61(_swig_i_1)))
 	return swig_r
 }
 
@@ -1126,7 +1073,7 @@ func Request_watch(arg1 Request, arg2 Queue, arg3 int64) (_swig_ret int) {
 	var _swig_i_1 uintptr
 	_swig_i_1 = uintptr(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_request_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_67(_swig_i_2)))
+	swig_r = (int)(C._wrap_request_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_62(_swig_i_2)))
 	return swig_r
 }
 
@@ -1187,7 +1134,7 @@ func Queue_next(arg1 Queue, arg2 int64) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_queue_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_69(_swig_i_1)))
+	swig_r = (int64)(C._wrap_queue_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_64(_swig_i_1)))
 	return swig_r
 }
 
@@ -1196,7 +1143,7 @@ func Queue_post(arg1 Queue, arg2 int64) (_swig_ret int) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_queue_post_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_70(_swig_i_1)))
+	swig_r = (int)(C._wrap_queue_post_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_65(_swig_i_1)))
 	return swig_r
 }
 
@@ -1223,7 +1170,7 @@ func Inspect(arg1 Client, arg2 string, arg3 Error) (_swig_ret Info) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_inspect_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_71)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_inspect_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_66)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1237,7 +1184,7 @@ func Inspect_start(arg1 Client, arg2 string) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_inspect_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uintptr)(C._wrap_inspect_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_67)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1295,7 +1242,7 @@ func Info_text(arg1 Info, arg2 int, arg3 int, arg4 int, arg5 []byte) (_swig_ret 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int64)(C._wrap_info_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_intgo(_swig_i_3), *(*C.swig_type_75)(unsafe.Pointer(&_swig_i_4))))
+	swig_r = (int64)(C._wrap_info_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_intgo(_swig_i_3), *(*C.swig_type_70)(unsafe.Pointer(&_swig_i_4))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg5
 	}
@@ -1315,7 +1262,7 @@ func List_open(arg1 Client, arg2 string, arg3 Error) (_swig_ret List) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_list_open_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_76)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_list_open_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_71)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1368,7 +1315,7 @@ func Force_release(arg1 Client, arg2 string, arg3 string, arg4 Error) (_swig_ret
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (int)(C._wrap_force_release_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_77)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_78)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
+	swig_r = (int)(C._wrap_force_release_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_73)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1385,7 +1332,7 @@ func Force_release_any(arg1 Client, arg2 string, arg3 Error) (_swig_ret int) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_force_release_any_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_79)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (int)(C._wrap_force_release_any_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1398,7 +1345,7 @@ func Force_release_start(arg1 Client, arg2 string, arg3 string) (_swig_ret Reque
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (uintptr)(C._wrap_force_release_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_80)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_81)(unsafe.Pointer(&_swig_i_2))))
+	swig_r = (uintptr)(C._wrap_force_release_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_75)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_76)(unsafe.Pointer(&_swig_i_2))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1415,7 +1362,7 @@ func Force_release_any_start(arg1 Client, arg2 string) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_force_release_any_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_82)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uintptr)(C._wrap_force_release_any_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_77)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1431,7 +1378,7 @@ func Embedded_inspect(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret In
 	_swig_i_1 = uintptr(arg2)
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_embedded_inspect_rlc_9ba605168e95a9a7(*(*C.swig_type_83)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_embedded_inspect_rlc_9ba605168e95a9a7(*(*C.swig_type_78)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1442,8 +1389,10 @@ func Embedded_inspect(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret In
 
 func Client_log_next(arg1 Client, arg2 []byte) (_swig_ret int64) {
 	var swig_r int64
-	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_log_next_rlc_9ba605168e95a9a7(*(*C.swig_type_85)(unsafe.Pointer(&_swig_i_0))))
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	swig_r = (int64)(C._wrap_client_log_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_80)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1452,10 +1401,12 @@ func Client_log_next(arg1 Client, arg2 []byte) (_swig_ret int64) {
 
 func Client_log_watch(arg1 Client, arg2 int, arg3 Queue, arg4 int64) (_swig_ret int) {
 	var swig_r int
-	_swig_i_0 := arg1
-	var _swig_i_1 uintptr
-	_swig_i_1 = uintptr(arg2)
-	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_log_watch_rlc_9ba605168e95a9a7(C.swig_intgo(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_86(_swig_i_2)))
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	var _swig_i_2 uintptr
+	_swig_i_2 = uintptr(arg3)
+	_swig_i_3 := arg4
+	swig_r = (int)(C._wrap_client_log_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_81(_swig_i_3)))
 	return swig_r
 }

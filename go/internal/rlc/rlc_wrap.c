@@ -974,7 +974,7 @@ rl_request *_wrap_lease_attach_start_rlc_9ba605168e95a9a7(rl_client *_swig_go_0,
 }
 
 
-rl_redlock *_wrap_redlock_open_rlc_9ba605168e95a9a7(_gostring_ _swig_go_0, rl_client_options *_swig_go_1, rl_error *_swig_go_2) {
+rl_client *_wrap_redlock_open_rlc_9ba605168e95a9a7(_gostring_ _swig_go_0, rl_client_options *_swig_go_1, rl_error *_swig_go_2) {
   char *arg1 = (char *) 0 ;
   size_t arg2 ;
   rl_client_options *arg3 = (rl_client_options *) 0 ;

@@ -194,7 +194,7 @@ public class Rlc implements RlcConstants {
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
   }
 
-  public static SWIGTYPE_p_rl_redlock redlock_open(byte[] urls, SWIGTYPE_p_rl_client_options options, SWIGTYPE_p_rl_error err) {
+  public static SWIGTYPE_p_rl_client redlock_open(byte[] urls, SWIGTYPE_p_rl_client_options options, SWIGTYPE_p_rl_error err) {
     long cPtr = RlcJNI.redlock_open(urls, SWIGTYPE_p_rl_client_options.getCPtr(options), SWIGTYPE_p_rl_error.getCPtr(err));
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_client(cPtr, false);
   }
