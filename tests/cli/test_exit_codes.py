@@ -151,9 +151,9 @@ def test_64_no_server_named(binary: str) -> None:
 
 
 def test_64_unknown_url_parameter_names_the_nearest(cli: Cli) -> None:
-    done = cli.run("-u", "redis://127.0.0.1?time_out=5", "status", "x")
+    done = cli.run("-u", "redis://127.0.0.1?comand_timeout=5", "status", "x")
     assert done.returncode == 64
-    assert "time_out" in done.stderr and "'timeout'" in done.stderr
+    assert "comand_timeout" in done.stderr and "'command_timeout'" in done.stderr
 
 
 @pytest.mark.parametrize("bad", ["", "x" * 1025])
