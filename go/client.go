@@ -93,8 +93,7 @@ func (c *base) Close() error {
 }
 
 // Option is what the client was told, by any way, under the name of an option; or its "url",
-// without secrets; or "delivery": "push", or why waiting is slower than that. Of a Redlock "url" is
-// a line for each server, and so is "nodes": its address, and "votes" or why it does not.
+// without secrets, those of a Redlock one to a line.
 func (c *base) Option(name string) string {
 	defer runtime.KeepAlive(c)
 	return text(func(buffer []byte) int64 { return rlc.Client_option(c.handle, name, buffer) })

@@ -233,3 +233,76 @@ func (l *List) Err() error {
 	}
 	return l.err
 }
+
+// NodeState is what a client knows about one of its servers.
+type NodeState int
+
+const (
+	// NodeUnknown is one of which no attempt to connect has ended yet.
+	NodeUnknown NodeState = rlc.RL_NODE_UNKNOWN
+	// NodeUp is connected; of a Redlock: it may vote.
+	NodeUp NodeState = rlc.RL_NODE_UP
+	// NodePolled is the same, but waiting is by polling, which is slower.
+	NodePolled NodeState = rlc.RL_NODE_POLLED
+	// NodeNoVote is one of a Redlock that must not vote now.
+	NodeNoVote NodeState = rlc.RL_NODE_NO_VOTE
+	// NodeAway cannot be reached.
+	NodeAway NodeState = rlc.RL_NODE_AWAY
+)
+
+// NodeRole is the role of a server.
+type NodeRole int
+
+const (
+	// RoleUnknown is not known.
+	RoleUnknown NodeRole = rlc.RL_ROLE_UNKNOWN
+	// RolePrimary is a primary.
+	RolePrimary NodeRole = rlc.RL_ROLE_PRIMARY
+	// RoleReplica is a replica, which has no vote.
+	RoleReplica NodeRole = rlc.RL_ROLE_REPLICA
+	// RoleClusterMember is a member of a cluster.
+	RoleClusterMember NodeRole = rlc.RL_ROLE_CLUSTER_MEMBER
+)
+
+// NodeInfo is what a client knows about one of its servers.
+type NodeInfo struct {
+	Address string
+	State   NodeState
+	Reason  string // of NodePolled, NodeNoVote and NodeAway
+	Role    NodeRole
+	Version string // such as "Valkey 8.0.1", "" if not known
+	// ClockDifference is how far its clock was ahead of that of this host; 0 unless HasClock.
+	ClockDifference time.Duration
+	HasClock        bool
+}
+
+// Votes reports whether the server is connected and, in a Redlock, may vote.
+func (n NodeInfo) Votes() bool { return n.State == NodeUp || n.State == NodePolled }
+
+// Info is what is known about each server, in the order of the URLs. It asks none of them.
+func (c *base) Info() ([]NodeInfo, error) {
+	defer runtime.KeepAlive(c)
+	call := newCall("info", "")
+	defer call.free()
+	handle := rlc.Client_info(c.handle, call.handle)
+	if handle == 0 {
+		return nil, call.failure()
+	}
+	defer rlc.Info_free(handle)
+	nodes := make([]NodeInfo, rlc.Info_count(handle, rlc.RL_PART_NODE))
+	for i := range nodes {
+		node := row{handle, rlc.RL_PART_NODE, i}
+		nodes[i] = NodeInfo{
+			Address: node.text(rlc.RL_FIELD_ADDRESS),
+			State:   NodeState(node.number(rlc.RL_FIELD_STATE)),
+			Reason:  node.text(rlc.RL_FIELD_REASON),
+			Role:    NodeRole(node.number(rlc.RL_FIELD_ROLE)),
+			Version: node.text(rlc.RL_FIELD_VERSION),
+		}
+		if rlc.Info_has(handle, rlc.RL_PART_NODE, i, rlc.RL_FIELD_CLOCK_MS) != 0 {
+			nodes[i].HasClock = true
+			nodes[i].ClockDifference = ms(node.number(rlc.RL_FIELD_CLOCK_MS))
+		}
+	}
+	return nodes, nil
+}

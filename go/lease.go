@@ -96,6 +96,38 @@ func newLease(ctx context.Context, s *session, client any, handle rlc.Lease) *Le
 	return lease
 }
 
+// LostReason is why a lease was lost.
+type LostReason int
+
+const (
+	// LostNone is not lost.
+	LostNone LostReason = rlc.RL_LOST_NONE
+	// LostExpired had no renewal that was confirmed in time.
+	LostExpired LostReason = rlc.RL_LOST_EXPIRED
+	// LostTakenOver has another holder on the server, or none.
+	LostTakenOver LostReason = rlc.RL_LOST_TAKEN_OVER
+	// LostForced was released by force, as far as the server has said so.
+	LostForced LostReason = rlc.RL_LOST_FORCED
+	// LostMaxHold was held for as long as MaxHold allows.
+	LostMaxHold LostReason = rlc.RL_LOST_MAX_HOLD
+	// LostNoMajority is left on too few servers of a Redlock.
+	LostNoMajority LostReason = rlc.RL_LOST_NO_MAJORITY
+	// LostClosed has lost its client.
+	LostClosed LostReason = rlc.RL_LOST_CLOSED
+	// LostDefect is a defect of redlatch; the log has more.
+	LostDefect LostReason = rlc.RL_LOST_DEFECT
+)
+
+// LostReason is why the lease was lost, also in words; LostNone and "" if it was not.
+func (l *Lease) LostReason() (LostReason, string) {
+	defer runtime.KeepAlive(l)
+	l.hold.mu.Lock()
+	defer l.hold.mu.Unlock()
+	handle := l.hold.handle
+	return LostReason(rlc.Lease_lost_reason(handle)),
+		text(func(buffer []byte) int64 { return rlc.Lease_lost_text(handle, buffer) })
+}
+
 // Name is the name of the lock.
 func (l *Lease) Name() string {
 	defer runtime.KeepAlive(l)

@@ -13,10 +13,10 @@ import (
 	"redlatch.io/redlatch/internal/rlc"
 )
 
-// LogTo writes to logger what no call reports: outages, lost locks (as errors), slower waiting. Each
-// client has its own log; another LogTo of this client takes the place of the one before. Without
-// it, nothing is ever written. stop ends it, after the line that is being written; Close ends it
-// after the last line.
+// LogTo writes to logger what no call reports: outages, lost locks (as errors), slower waiting.
+// Each client has its own log; another LogTo of this client takes the place of the one before.
+// Without it, nothing is ever written. stop ends it, after the line that is being written; Close
+// ends it after the last line.
 func (c *base) LogTo(logger *slog.Logger) (stop func()) {
 	defer runtime.KeepAlive(c)
 	lines := &logLines{client: c.handle, logger: logger}

@@ -494,7 +494,12 @@ func TestLooking(t *testing.T) {
 	cancel()
 	_, err = client.Inspect(ended, "one")
 	is(t, errors.Is(err, context.Canceled), "%v", err)
-	is(t, client.Option("namespace") == "app:" && client.Option("delivery") == "push", "options")
+	is(t, client.Option("namespace") == "app:", "options")
+	nodes, err := client.Info()
+	must(t, err)
+	is(t, len(nodes) == 1 && nodes[0].State == redlatch.NodeUp && nodes[0].Votes(), "%v", nodes)
+	is(t, nodes[0].Role == redlatch.RolePrimary && nodes[0].HasClock, "%v", nodes)
+	is(t, nodes[0].Version != "" && strings.Contains(server.url(), nodes[0].Address), "%v", nodes)
 }
 
 func TestFromEnv(t *testing.T) {
@@ -532,5 +537,8 @@ func TestRedlock(t *testing.T) {
 	is(t, errors.Is(err, redlatch.ErrUnavailable), "%v", err)
 	_, err = redlatch.OpenRedlock(urls[:2])
 	is(t, errors.Is(err, redlatch.ErrInvalid), "an even number: %v", err)
-	is(t, strings.Count(redlock.Option("nodes"), "\n") >= 2, "%q", redlock.Option("nodes"))
+	nodes, err := redlock.Info()
+	must(t, err)
+	is(t, len(nodes) == 3 && nodes[2].State == redlatch.NodeUp, "%v", nodes)
+	is(t, nodes[1].State == redlatch.NodeAway && nodes[1].Reason != "", "%v", nodes)
 }

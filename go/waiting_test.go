@@ -207,6 +207,8 @@ func TestLogTellsOfALoss(t *testing.T) {
 	must(t, client.ForceReleaseAny(background, "x"))
 	is(t, errors.Is(lease.WaitLost(background), redlatch.ErrLost), "it is lost")
 	eventually(t, func() bool { return strings.Contains(written.String(), "level=ERROR") })
+	reason, words := lease.LostReason()
+	is(t, reason == redlatch.LostTakenOver && words != "", "%v %q", reason, words)
 	is(t, strings.Contains(written.String(), "source=redlatch"), "%s", written.String())
 	stop()
 	stop()

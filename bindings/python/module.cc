@@ -183,6 +183,8 @@ void bind_client(py::module_ &m) {
   });
   m.def("client_shutdown",
         [](Client &client) { run_without_gil([&] { rl_client_shutdown(get(client)); }); });
+  m.def("client_info",
+        [](Client &client, Error &e) { return wrap<Info>(rl_client_info(get(client), get(e))); });
   m.def("client_log_next", [](Client &client) {
     return read_text([&](auto... b) { return rl_client_log_next(get(client), b...); });
   });
@@ -356,6 +358,10 @@ void bind_lease(py::module_ &m) {
   m.def("lease_token", [](const Lease &lease) {
     return read_text([&](auto... b) { return rl_lease_token(get(lease), b...); });
   });
+  m.def("lease_lost_reason", [](const Lease &lease) { return rl_lease_lost_reason(get(lease)); });
+  m.def("lease_lost_text", [](const Lease &lease) {
+    return read_text([&](auto... b) { return rl_lease_lost_text(get(lease), b...); });
+  });
   m.def("lease_check", [](const Lease &lease, Error &e) {
     return without_gil([&] { return rl_lease_check(get(lease), get(e)); });
   });
@@ -371,6 +377,9 @@ void bind_info(py::module_ &m) {
   });
   m.def("info_count",
         [](const Info &info, int32_t part) { return rl_info_count(get(info), part); });
+  m.def("info_has", [](const Info &info, int32_t part, int32_t index, int32_t field) {
+    return rl_info_has(get(info), part, index, field);
+  });
   m.def("info_number", [](const Info &info, int32_t part, int32_t index, int32_t field) {
     return rl_info_number(get(info), part, index, field);
   });

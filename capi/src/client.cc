@@ -183,8 +183,6 @@ size_t rl_client_option(const rl_client *client, const char *name, size_t name_l
     runtime::Runtime &runtime = *client->runtime;
     std::string value;
     if (wanted == "url") value = urls_of(runtime);
-    if (wanted == "delivery" && !runtime.is_forked()) value = runtime.handoff_mode();
-    if (wanted == "nodes" && !runtime.is_forked()) value = runtime.describe();
     if (value.empty() && runtime.is_quorum()) {
       value = config::option_of(runtime.quorum_settings(), wanted);
     }

@@ -23,6 +23,9 @@ namespace redlatch::capi {
 static_assert(RL_FORMAT_STRING == static_cast<int>(runtime::Format::kString));
 static_assert(RL_FORMAT_HASH == static_cast<int>(runtime::Format::kHash));
 static_assert(RL_FORMAT_HASH_RW == static_cast<int>(runtime::Format::kHashRw));
+static_assert(RL_NODE_AWAY == static_cast<int>(NodeState::kAway));
+static_assert(RL_ROLE_CLUSTER_MEMBER == static_cast<int>(NodeRole::kClusterMember));
+static_assert(RL_LOST_DEFECT == static_cast<int>(runtime::LossReason::kDefect));
 static_assert(RL_LOG_ERROR == static_cast<int>(runtime::LogLevel::kError));
 static_assert(RL_LOG_INFO == static_cast<int>(runtime::LogLevel::kInfo));
 static_assert(int{RL_LEASE_HELD} == int{Lease::kHeld});
@@ -100,6 +103,28 @@ constexpr Constant kConstants[] = {
     RL_CONSTANT(RL_FIELD_HOLDING),
     RL_CONSTANT(RL_FIELD_MODE),
     RL_CONSTANT(RL_FIELD_OWNER),
+    RL_CONSTANT(RL_PART_NODE),
+    RL_CONSTANT(RL_FIELD_ROLE),
+    RL_CONSTANT(RL_FIELD_CLOCK_MS),
+    RL_CONSTANT(RL_FIELD_ADDRESS),
+    RL_CONSTANT(RL_FIELD_REASON),
+    RL_CONSTANT(RL_NODE_UNKNOWN),
+    RL_CONSTANT(RL_NODE_UP),
+    RL_CONSTANT(RL_NODE_POLLED),
+    RL_CONSTANT(RL_NODE_NO_VOTE),
+    RL_CONSTANT(RL_NODE_AWAY),
+    RL_CONSTANT(RL_ROLE_UNKNOWN),
+    RL_CONSTANT(RL_ROLE_PRIMARY),
+    RL_CONSTANT(RL_ROLE_REPLICA),
+    RL_CONSTANT(RL_ROLE_CLUSTER_MEMBER),
+    RL_CONSTANT(RL_LOST_NONE),
+    RL_CONSTANT(RL_LOST_EXPIRED),
+    RL_CONSTANT(RL_LOST_TAKEN_OVER),
+    RL_CONSTANT(RL_LOST_FORCED),
+    RL_CONSTANT(RL_LOST_MAX_HOLD),
+    RL_CONSTANT(RL_LOST_NO_MAJORITY),
+    RL_CONSTANT(RL_LOST_CLOSED),
+    RL_CONSTANT(RL_LOST_DEFECT),
 };
 // clang-format on
 #undef RL_CONSTANT

@@ -18,6 +18,7 @@ struct rl_info {
   runtime::Info data;
   bool is_of_server = false;
   runtime::ServerInfo server;
+  std::vector<NodeStatus> nodes;  // of rl_client_info()
 
   int32_t state() const {
     if (data.type == "none") return RL_STATE_FREE;
@@ -50,7 +51,7 @@ struct Field {
 };
 
 constexpr Field kNumbers[] = {
-    {RL_FIELD_STATE, parts(RL_PART_LOCK)},
+    {RL_FIELD_STATE, parts(RL_PART_LOCK, RL_PART_NODE)},
     {RL_FIELD_REMAINING_MS, parts(RL_PART_LOCK, RL_PART_HOLDER)},
     {RL_FIELD_FENCE, parts(RL_PART_LOCK)},
     {RL_FIELD_WAITING, parts(RL_PART_LOCK)},
@@ -61,6 +62,8 @@ constexpr Field kNumbers[] = {
     {RL_FIELD_PID, parts(RL_PART_SERVER)},
     {RL_FIELD_CLIENT_COUNT, parts(RL_PART_SERVER)},
     {RL_FIELD_LOCK_COUNT, parts(RL_PART_SERVER)},
+    {RL_FIELD_ROLE, parts(RL_PART_NODE)},
+    {RL_FIELD_CLOCK_MS, parts(RL_PART_NODE)},
 };
 
 constexpr Field kTexts[] = {
@@ -71,13 +74,19 @@ constexpr Field kTexts[] = {
     {RL_FIELD_WHO, parts(RL_PART_HOLDER, RL_PART_WAITER)},
     {RL_FIELD_LABEL, parts(RL_PART_HOLDER)},
     {RL_FIELD_FOLDER, parts(RL_PART_SERVER)},
-    {RL_FIELD_VERSION, parts(RL_PART_SERVER)},
+    {RL_FIELD_VERSION, parts(RL_PART_SERVER, RL_PART_NODE)},
+    {RL_FIELD_ADDRESS, parts(RL_PART_NODE)},
+    {RL_FIELD_REASON, parts(RL_PART_NODE)},
 };
 
 // Whether row `index` of `part` exists and has `field`, which is one of `fields`.
 bool has(const rl_info *info, int32_t part, int32_t index, int32_t field,
          std::span<const Field> fields) {
   if (info == nullptr || !info->has_row(part, index)) return false;
+  if (field == RL_FIELD_CLOCK_MS && part == RL_PART_NODE &&
+      !info->nodes[static_cast<size_t>(index)].clock_difference) {
+    return false;
+  }
   return std::any_of(fields.begin(), fields.end(), [&](const Field &known) {
     return known.number == field && (known.parts & (1U << part)) != 0;
   });
@@ -149,6 +158,17 @@ std::string_view lock_text(const rl_info &info, int32_t field) {
 
 std::string_view waiter_text(const runtime::Info::Waiter &waiter, int32_t field) {
   return field == RL_FIELD_TOKEN ? waiter.token : waiter.who;
+}
+
+int64_t node_number(const NodeStatus &node, int32_t field) {
+  if (field == RL_FIELD_STATE) return static_cast<int64_t>(node.state);
+  if (field == RL_FIELD_ROLE) return static_cast<int64_t>(node.role);
+  return node.clock_difference.value_or(0) / kMs;
+}
+
+std::string_view node_text(const NodeStatus &node, int32_t field) {
+  if (field == RL_FIELD_ADDRESS) return node.address;
+  return field == RL_FIELD_REASON ? node.reason : node.version;
 }
 
 std::string_view holder_text(const rl_info &info, size_t index, int32_t field) {
@@ -260,6 +280,17 @@ rl_info *rl_request_take_info(rl_request *request) {
   });
 }
 
+rl_info *rl_client_info(rl_client *client, rl_error *err) {
+  if (client == nullptr) return null_argument(err, "client"), nullptr;
+  if (client->runtime->is_forked()) return forked(err), nullptr;
+  return guarded<rl_info *>(err, nullptr, [&]() -> rl_info * {
+    auto info = std::make_unique<rl_info>();
+    info->nodes = client->runtime->describe();
+    answer(err, Status::kOk);
+    return info.release();
+  });
+}
+
 rl_list *rl_list_open(rl_client *client, const char *pattern, size_t pattern_len, rl_error *err) {
   if (client == nullptr) return null_argument(err, "client"), nullptr;
   if (client->runtime->is_forked()) return forked(err), nullptr;
@@ -308,6 +339,8 @@ void rl_list_free(rl_list *list) { delete list; }
 
 int32_t rl_info_count(const rl_info *info, int32_t part) {
   if (info == nullptr) return 0;
+  if (part == RL_PART_NODE) return static_cast<int32_t>(info->nodes.size());
+  if (!info->nodes.empty()) return 0;
   if (info->is_of_server) return part == RL_PART_SERVER ? 1 : 0;
   const int32_t state = info->state();
   if (part == RL_PART_LOCK) return 1;
@@ -328,6 +361,7 @@ int64_t rl_info_number(const rl_info *info, int32_t part, int32_t index, int32_t
   if (part == RL_PART_LOCK) return lock_number(*info, field);
   if (part == RL_PART_SERVER) return server_number(*info, field);
   const auto row = static_cast<size_t>(index);
+  if (part == RL_PART_NODE) return node_number(info->nodes[row], field);
   if (part == RL_PART_HOLDER) return holder_number(*info, row, field);
   return waiter_number(info->data.waiters[row], field);
 }
@@ -344,6 +378,7 @@ size_t rl_info_text(const rl_info *info, int32_t part, int32_t index, int32_t fi
   if (part == RL_PART_HOLDER) text = holder_text(*info, row, field);
   if (part == RL_PART_WAITER) text = waiter_text(info->data.waiters[row], field);
   if (part == RL_PART_SERVER) text = server_text(*info, field);
+  if (part == RL_PART_NODE) text = node_text(info->nodes[row], field);
   return copy_out(text, buffer, buffer_size);
 }
 

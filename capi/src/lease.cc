@@ -119,6 +119,22 @@ rl_status rl_lease_check(const rl_lease *lease, rl_error *err) {
   return guarded_status(err, [&](rl_error *e) { answer(e, lease->runtime->check(*lease->lease)); });
 }
 
+int32_t rl_lease_lost_reason(const rl_lease *lease) {
+  if (lease == nullptr || lease->runtime->is_forked()) return RL_LOST_NONE;
+  return guarded(nullptr, int32_t{RL_LOST_NONE}, [&] {
+    return static_cast<int32_t>(lease->runtime->lost_reason(*lease->lease, nullptr));
+  });
+}
+
+size_t rl_lease_lost_text(const rl_lease *lease, char *buffer, size_t buffer_size) {
+  if (lease == nullptr || lease->runtime->is_forked()) return copy_out({}, buffer, buffer_size);
+  return guarded(nullptr, size_t{0}, [&] {
+    std::string words;
+    lease->runtime->lost_reason(*lease->lease, &words);
+    return copy_out(words, buffer, buffer_size);
+  });
+}
+
 int32_t rl_lease_wait_lost(rl_lease *lease, int64_t wait_ms) {
   if (lease == nullptr || wait_ms < -1) return RL_E_INVALID;
   if (lease->runtime->is_forked()) return RL_E_FORKED;

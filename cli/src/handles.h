@@ -74,4 +74,10 @@ std::string read_text(const Read& read) {
   return text;
 }
 
+// Why `lease` is not held, for a message; unusual bytes are still to be escaped.
+inline std::string loss_reason(const rl_lease* lease) {
+  return read_text(
+      [&](char* buffer, std::size_t size) { return rl_lease_lost_text(lease, buffer, size); });
+}
+
 }  // namespace redlatch::cli

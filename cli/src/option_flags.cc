@@ -137,6 +137,14 @@ void OptionFlags::set(std::string_view name, const std::string& text) {
   }
 }
 
+void OptionFlags::drop_those_of_quorum() {
+  for (Flag& flag : flags_) {
+    if (flag.scope != 'Q') continue;
+    flag.is_on = false;
+    flag.text.reset();
+  }
+}
+
 std::string OptionFlags::given(char scope) const {
   for (const Flag& flag : flags_) {
     if (flag.scope == scope && flag.value()) return flag.spelling;

@@ -26,6 +26,8 @@ class OptionFlags {
   // As it was typed, or set.
   [[nodiscard]] std::optional<std::string> value(std::string_view name) const;
   void set(std::string_view name, const std::string& text);
+  // As if none was given that is for a quorum only.
+  void drop_those_of_quorum();
   // The first given flag that is for a quorum only, or on one server only; "" = none.
   [[nodiscard]] std::string given_of_quorum() const { return given('Q'); }
   [[nodiscard]] std::string given_of_one_server() const { return given('L'); }

@@ -6,7 +6,6 @@
 #include <functional>
 #include <future>
 #include <map>
-#include <sstream>
 #include <utility>
 
 #include "duration.h"
@@ -16,22 +15,6 @@
 
 namespace redlatch::cli {
 namespace {
-
-// The end of a line of rl_client_option() for a node that votes. Each line begins with an address.
-constexpr std::string_view kVotes = ": votes";
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
-std::string why_no_vote(const std::string& line) {
-  if (line.ends_with(kVotes)) return "";
-  const std::size_t colon = line.find(": ");
-  return colon == std::string::npos ? line : line.substr(colon + 2);
-}
 
 // A client has another token on the node where it queued, and where it was late. The client's part
 // of all of them is the same.
@@ -233,9 +216,10 @@ QuorumReport QuorumView::look_at(const std::string& name) const {
   }
   // That has tried each, too.
   while (rl_request_wait(connection.get(), -1) == RL_INTERRUPTED) continue;
-  const std::vector<std::string> votes = lines_of(quorum_.option("nodes"));
+  const std::vector<NodeStatus> statuses = quorum_.nodes();
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    nodes[i].why_no_vote = i < votes.size() ? why_no_vote(votes[i]) : "not known";
+    if (statuses[i].votes()) continue;
+    nodes[i].why_no_vote = statuses[i].reason.empty() ? "not known" : statuses[i].reason;
   }
   return {name, std::move(nodes)};
 }

@@ -57,7 +57,7 @@ bool release(const Session& session, const std::string& name, rl_lease* lease,
     return true;
   }
   const std::int64_t fence = rl_lease_fence(lease);
-  const std::string reason = loss_reason(message);
+  const std::string reason = escaped(loss_reason(lease));
   reports.log.say("lost " + lock_words(name) + " (fence " + std::to_string(fence) + "): " + reason +
                   "; the command had ended by the time this was seen");
   JsonObject event = reports.events.make("lost");

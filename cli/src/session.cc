@@ -119,7 +119,9 @@ Session::Session(const Arguments& arguments) : error_(not_null(rl_error_new())) 
 
 Session::Session(const Arguments& arguments, const std::string& url)
     : error_(not_null(rl_error_new())) {
-  open(arguments, {url});
+  Arguments of_server = arguments;
+  of_server.options.drop_those_of_quorum();
+  open(of_server, {url});
 }
 
 Session Session::of_one(const Arguments& arguments, const char* command) {
@@ -199,10 +201,23 @@ InfoHandle Session::try_inspect(const std::string& name) const {
   return InfoHandle(rl_inspect(client_.get(), name.data(), name.size(), error_.get()));
 }
 
+std::vector<NodeStatus> Session::nodes() const {
+  const InfoHandle info(rl_client_info(client(), error()));
+  if (!info) throw failure();
+  std::vector<NodeStatus> nodes;
+  for (std::int32_t i = 0; i < rl_info_count(info.get(), RL_PART_NODE); ++i) {
+    const auto state = rl_info_number(info.get(), RL_PART_NODE, i, RL_FIELD_STATE);
+    nodes.push_back({state, read_text([&](char* buffer, std::size_t size) {
+                       return rl_info_text(info.get(), RL_PART_NODE, i, RL_FIELD_REASON, buffer,
+                                           size);
+                     })});
+  }
+  return nodes;
+}
+
 std::string Session::why_polling() const {
-  constexpr std::string_view kPoll = "poll: ";
-  const std::string delivery = option("delivery");
-  return delivery.starts_with(kPoll) ? delivery.substr(kPoll.size()) : std::string();
+  const NodeStatus node = nodes().front();
+  return node.state == RL_NODE_POLLED ? node.reason : std::string();
 }
 
 std::string Session::option(std::string_view name) const {

@@ -141,7 +141,7 @@ void Supervisor::look() {
 void Supervisor::check_lease() {
   const std::int64_t remaining_ms = rl_lease_remaining_ms(lease_);
   if (rl_lease_check(lease_, error_.get()) != RL_OK) {
-    lose(loss_reason(rl_error_message(error_.get())), limits_.kill_after_ms);
+    lose(escaped(loss_reason(lease_)), limits_.kill_after_ms);
   } else if (remaining_ms <= limits_.stop_below_ms) {
     lose(reason_to_stop(remaining_ms), limits_.grace_ms(remaining_ms));
   } else if (remaining_ms <= limits_.warn_below_ms) {
@@ -164,7 +164,7 @@ void Supervisor::check_hold() {
   if (rl_lease_check(lease_, error_.get()) == RL_OK) return arm(left_ms);
   is_hold_lost_ = is_hold_over_ = true;
   log_.say(lock_text() + " was lost while it was kept for --min-hold: " +
-           loss_reason(rl_error_message(error_.get())) + "; the command had ended before");
+           escaped(loss_reason(lease_)) + "; the command had ended before");
 }
 
 // Sets the timer, and renews as often as --renew asks. The library renews, too, when it becomes

@@ -172,12 +172,6 @@ std::string joined_command(const std::vector<std::string>& words) {
   return out;
 }
 
-std::string loss_reason(std::string_view message) {
-  constexpr std::string_view kBegin = " was lost: ";
-  const std::size_t at = message.find(kBegin);
-  return escaped(at == std::string_view::npos ? message : message.substr(at + kBegin.size()));
-}
-
 std::string not_one_of(std::string_view option, std::string_view value,
                        const std::vector<std::string>& known) {
   std::string text = std::string(option) + ": " + in_quotes(value) + " is not one of ";

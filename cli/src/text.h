@@ -41,9 +41,6 @@ namespace redlatch::cli {
 // A command line for a shell: words with blanks or quotes are quoted.
 [[nodiscard]] std::string joined_command(const std::vector<std::string>& words);
 
-// The reason in the library's message on a lost lock, without its beginning, which ours has, too.
-[[nodiscard]] std::string loss_reason(std::string_view message);
-
 // "--on: 'maybe' is not one of yes and no", with the probable correction.
 [[nodiscard]] std::string not_one_of(std::string_view option, std::string_view value,
                                      const std::vector<std::string>& known);

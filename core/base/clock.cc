@@ -19,6 +19,12 @@ Nanos boot_now() {
   return static_cast<Nanos>(t.tv_sec) * kSecond + t.tv_nsec;
 }
 
+Nanos wall_now() {
+  timespec t{};
+  clock_gettime(CLOCK_REALTIME, &t);
+  return static_cast<Nanos>(t.tv_sec) * kSecond + t.tv_nsec;
+}
+
 const timespec *remaining_time(Nanos limit, timespec &left) {
   if (limit == kNever) return nullptr;
   const Nanos ns = std::max<Nanos>(limit - boot_now(), 0);

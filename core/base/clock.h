@@ -19,6 +19,9 @@ inline constexpr Nanos kNever = INT64_MAX;
 // lease that expired meanwhile is lost before anything else happens.
 Nanos boot_now();
 
+// CLOCK_REALTIME, since 1970. Only to be shown: it may be stepped.
+Nanos wall_now();
+
 // The time until `limit`, at least 0, as system calls take it; nullptr if there is no limit.
 const timespec *remaining_time(Nanos limit, timespec &left);
 

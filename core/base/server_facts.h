@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/node_status.h"
 #include "base/status.h"
 
 namespace redlatch {
@@ -25,6 +26,9 @@ struct ServerFacts {
   bool can_track = false;       // notifies of changed keys
   bool is_push_trusted = true;  // subscribed, and receivers are counted rightly
   std::string why_not_trusted;
+
+  std::string version;  // "Valkey 8.0.1"; empty: not known
+  NodeRole role = NodeRole::kUnknown;
 
   // Its identity. Asked for only by a service that needs_identity().
   std::string run_id;  // empty: the user has no right to ask

@@ -15,7 +15,7 @@ namespace redlatch::lock {
 namespace {
 
 // .. and granted to the same token again: others held in between.
-constexpr char kForced[] = "it was taken by force";
+constexpr LossText kForced{LossReason::kForced, "it was taken by force"};
 
 constexpr char kHeldAlone[] = "held";
 

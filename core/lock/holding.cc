@@ -35,7 +35,8 @@ void LockClient::send_extend(TokenRecord &record, const HeldLease::Step &step, N
   verify(record.held());
   assert(step.transition != HeldLease::Transition::kDefect);
   if (step.transition == HeldLease::Transition::kDefect) {
-    return lose(record, std::string(report_defect("held lease")), false, now);
+    return lose(record, {LossReason::kDefect, std::string(report_defect("held lease"))}, false,
+                now);
   }
   if (step.command == HeldLease::Command::kNone) return;
   const protocol::HolderInfo info{settings_.holder, record.held().label(),
@@ -115,16 +116,16 @@ void LockClient::on_record_due(TokenRecord &record, Nanos now) {
 }
 
 // A watch is notified of the end even without memory for the reason.
-std::string LockClient::why_over(const TokenRecord &record, Nanos now) const noexcept {
+Loss LockClient::why_over(const TokenRecord &record, Nanos now) const noexcept {
   try {
-    if (now >= record.held().end_at()) return "max_hold was reached";
+    if (now >= record.held().end_at()) return {LossReason::kMaxHold, "max_hold was reached"};
     std::string reason = "the lease ended before a renewal was confirmed";
     if (!record.held().is_renewed()) reason = "the lease ended, and renewal is off";
     if (!record.trouble.empty()) reason += ": " + record.trouble;
     if (link_ != Link::kUp) reason += ": " + link_failure_.message;
-    return reason;
+    return {LossReason::kExpired, std::move(reason)};
   } catch (const std::bad_alloc &) {
-    return "its ttl ended";  // short: this needs no memory
+    return {LossReason::kExpired, "its ttl ended"};  // short: this needs no memory
   }
 }
 
@@ -164,7 +165,9 @@ void LockClient::on_extended(Request &request, Nanos sent_at, bool is_held_there
   send_extend(record, step, now);
   if (record.phase != Phase::kHeld) return finish_not_held(request);  // a defect was met
   if (!record.held().is_over(now)) return finish_immediate(request, Status::kOk);
-  lose(record, "the answer to an extension came after the lease had ended", false, now);
+  lose(record,
+       {LossReason::kExpired, "the answer to an extension came after the lease had ended"}, false,
+       now);
   finish_not_held(request);
 }
 
@@ -181,19 +184,24 @@ bool LockClient::is_held(Request &request, Nanos now) {
   return false;
 }
 
+// Of a lease that is lost, noticed or not.
+std::string LockClient::lost_words(const Lease &lease) {
+  return lease.state.load() == Lease::kHeld ? "its lease ended" : lease.reason;
+}
+
 Outcome LockClient::why_not_held(const Lease &lease) {
   const auto state = lease.state.load();
   if (state == Lease::kLost || state == Lease::kHeld) {
-    const std::string reason = state == Lease::kHeld ? "its lease ended" : lease.reason;
-    return failure(Status::kLost, "lock " + quoted(lease.name) + " was lost: " + reason);
+    return failure(Status::kLost, "lock " + quoted(lease.name) + " was lost: " + lost_words(lease));
   }
   return failure(Status::kNotHeld,
                  "lock " + quoted(lease.name) + " was released or detached before");
 }
 
-void LockClient::end_lease(TokenRecord &record, Lease::State state, std::string reason) {
+void LockClient::end_lease(TokenRecord &record, Lease::State state, Loss loss) {
   const auto lease = std::move(record.lease);
-  lease->reason = std::move(reason);
+  lease->reason = std::move(loss.text);
+  lease->loss = loss.reason;
   lease->record = nullptr;
   lease->state.store(state, std::memory_order_release);
   TokenRecord **at = &record.lock->owned;
@@ -336,9 +344,10 @@ void LockClient::on_cleanup_reply(const InFlight &in_flight, const Reply &reply,
 void LockClient::answer_lost_release(TokenRecord &record) noexcept {
   if (!record.releaser) return;
   try {
-    const std::string message =
-        "lock " + quoted(record.lock->name) +
-        " was lost: before its release the server had another holder or none";
+    Lease &lease = *record.releaser->lease;
+    lease.loss = LossReason::kTakenOver;
+    lease.reason = "before its release the server had another holder or none";
+    const std::string message = "lock " + quoted(record.lock->name) + " was lost: " + lease.reason;
     answer_releaser(record, Status::kLost, message);
   } catch (const std::bad_alloc &) {
     answer_releaser(record, Status::kLost, {});
@@ -370,7 +379,7 @@ void LockClient::answer_releaser(TokenRecord &record, Status status, std::string
   finish(*releaser, status, message);
 }
 
-void LockClient::lose(TokenRecord &record, std::string reason, bool is_gone, Nanos now) {
+void LockClient::lose(TokenRecord &record, Loss loss, bool is_gone, Nanos now) {
   const auto keep = record.shared_from_this();
   // A token may still be queued if a message granted it that no script of ours may have sent, and
   // queued again if a poll crossed the grant.
@@ -378,7 +387,7 @@ void LockClient::lose(TokenRecord &record, std::string reason, bool is_gone, Nan
   if (is_gone && record.held().is_provisional()) acquisition.on_requeued();
   const bool may_be_queued = acquisition.may_be_queued();
   record.lease->is_gone = is_gone && !may_be_queued && acquisition.late_apply_until() <= now;
-  end_lease(record, Lease::kLost, std::move(reason));
+  end_lease(record, Lease::kLost, std::move(loss));
   give_up_vacant_place(*record.lock, now);
   if (is_gone && !may_be_queued) return clean_up_gone(record, now);
   clean_up(record, now, !is_gone, is_gone ? 0 : now + timing::notice_of(record.held().ttl()));

@@ -31,7 +31,8 @@ LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> ra
 // other.
 LockClient::~LockClient() {
   for (auto &[id, record] : records_) {
-    if (record->lease) end_lease(*record, Lease::kLost, "the client is gone");
+    if (record->lease)
+      end_lease(*record, Lease::kLost, {LossReason::kClosed, "the client is gone"});
     while (!record->lock->waitlist.is_empty()) taken(*record->lock, record->lock->waitlist.take());
     record->caller.reset();
     record->releaser.reset();
@@ -293,7 +294,7 @@ void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply,
       return on_downgraded(*request, in_flight, answer.result == 1, now);
     case Request::Op::kRaiseFence:
       if (answer.result == 1) return finish_immediate(*request, Status::kOk);
-      return finish_immediate(*request, Status::kLost, kTakenAway);
+      return finish_immediate(*request, Status::kLost, kTakenAwayText);
     default:
       return finish_immediate(*request, Status::kOk);
   }

@@ -56,6 +56,7 @@ class LockClient final : public LockService {
   void drop(Lease &lease, Nanos now);
   // Why `lease` is not held.
   static Outcome why_not_held(const Lease &lease);
+  static std::string lost_words(const Lease &lease);
   void release_async(Lease &lease, Nanos now) override;
   // As release_async(), but the holder is only being notified now that it is lost.
   void release_after_notice(Lease &lease, Nanos now);
@@ -99,6 +100,10 @@ class LockClient final : public LockService {
     return link_ == Link::kConnecting || (link_ == Link::kDown && has_work() && connect_at_ <= now);
   }
   // Why it is not up.
+  void describe(std::span<NodeStatus> nodes, Nanos now) override {
+    nodes.front().clock_difference = clock_offset_.offset(now);
+  }
+
   const Outcome &link_failure() const { return link_failure_; }
   // Skip the pause between two attempts to connect.
   void connect_soon(Nanos now);
@@ -357,10 +362,10 @@ class LockClient final : public LockService {
   void prolong(TokenRecord &record, Nanos sent_at, Nanos lease, Nanos now);
   void schedule(TokenRecord &record, Nanos now);
   void on_record_due(TokenRecord &record, Nanos now);
-  void end_lease(TokenRecord &record, Lease::State state, std::string reason);
+  void end_lease(TokenRecord &record, Lease::State state, Loss loss);
   void lose_predecessor(const TokenRecord &record, Nanos now);
-  void lose(TokenRecord &record, std::string reason, bool is_gone, Nanos now);
-  std::string why_over(const TokenRecord &record, Nanos now) const noexcept;
+  void lose(TokenRecord &record, Loss loss, bool is_gone, Nanos now);
+  Loss why_over(const TokenRecord &record, Nanos now) const noexcept;
   void forget(TokenRecord &record);
 
   const Settings &settings_;

@@ -14,6 +14,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -35,9 +36,37 @@ struct AcquireOptions : AcquireSettings {
   protocol::YieldPolicy yield_policy() const { return {yield_every, yield_for / kMs}; }
 };
 
-// The reason of a loss, and the delay of a retry after memory ran out.
-inline constexpr char kTakenAway[] =
+// Why a lease was lost. The numbers are those of redlatch.h.
+enum class LossReason : int32_t {
+  kNone,
+  kExpired,
+  kTakenOver,
+  kForced,
+  kMaxHold,
+  kNoMajority,
+  kClosed,
+  kDefect,
+};
+
+struct LossText {
+  LossReason reason;
+  std::string_view text;
+};
+
+struct Loss {
+  Loss() = default;
+  Loss(const LossText &why) : reason(why.reason), text(why.text) {}
+  Loss(LossReason why, std::string words) : reason(why), text(std::move(words)) {}
+
+  LossReason reason = LossReason::kNone;
+  std::string text;
+};
+
+inline constexpr std::string_view kTakenAwayText =
     "the server has another holder or none: it expired there, was forced or evicted";
+inline constexpr LossText kTakenAway{LossReason::kTakenOver, kTakenAwayText};
+
+// The delay of a retry after memory ran out.
 inline constexpr Nanos kNoMemoryRetry = 20 * kMs;
 
 struct LockState;
@@ -52,9 +81,10 @@ struct Lease {
   Nanos end_at = kNever;           // of max_hold
   std::atomic<int64_t> fence{0};   // rises when a reader becomes the writer
   std::atomic<protocol::Mode> mode{protocol::Mode::kWrite};
-  int64_t hold_count = 1;         // of the owner, when it was granted; constant then
-  std::string name, token;        // constant once granted
-  std::string reason;             // of kLost; written before the state
+  int64_t hold_count = 1;   // of the owner, when it was granted; constant then
+  std::string name, token;  // constant once granted
+  std::string reason;       // of a loss; written before the state
+  LossReason loss = LossReason::kNone;
   bool is_gone = false;           // of kLost: the server has said so, and is sent no RELEASE
   uint64_t starter = 0;           // the number of the thread that started the acquire; 0: not known
   TokenRecord *record = nullptr;  // while kHeld
@@ -64,6 +94,13 @@ struct Lease {
     const auto known = static_cast<State>(state.load(std::memory_order_acquire));
     const bool is_over = known == kHeld && now >= deadline.load(std::memory_order_relaxed);
     return is_over ? kLost : known;
+  }
+  // Why it is lost as of `now`; kNone if it is not. Also of one that was released, and was lost
+  // before that, as the release has shown.
+  LossReason loss_at(Nanos now) const {
+    const bool is_noticed = state.load(std::memory_order_acquire) != kHeld;
+    if (is_noticed || state_at(now) != kLost) return loss;
+    return now >= end_at ? LossReason::kMaxHold : LossReason::kExpired;
   }
 };
 

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "base/node_status.h"
 #include "base/reply.h"
 #include "base/server_facts.h"
 #include "base/status.h"
@@ -96,8 +97,8 @@ class LockService {
   virtual bool is_outstanding() const = 0;
   // Whether the thread that waits for `request` has that lock itself.
   virtual bool waits_for_itself(const Request &request) const = 0;
-  // One line for each node of several: whether it votes, or why not.
-  virtual std::string describe(Nanos) const { return {}; }
+  // Add what only the service knows about its nodes. Clock differences are to the clock of `now`.
+  virtual void describe(std::span<NodeStatus>, Nanos) {}
 
  protected:
   LockService() = default;

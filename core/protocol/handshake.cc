@@ -177,10 +177,14 @@ void Handshake::on_hello(const Reply &reply, const Send &send, Nanos now) {
   }
   std::string_view server;
   std::string_view version;
+  bool is_cluster = false;
   for (size_t i = 0; i + 1 < reply.count(); i += 2) {
     if (reply.at(i).text() == "server") server = reply.at(i + 1).text();
     if (reply.at(i).text() == "version") version = reply.at(i + 1).text();
+    if (reply.at(i).text() == "role") note_role(reply.at(i + 1).text());
+    if (reply.at(i).text() == "mode" && reply.at(i + 1).text() == "cluster") is_cluster = true;
   }
+  if (is_cluster) facts_.role = NodeRole::kClusterMember;
   if (auto outcome = check_version(server, version); !outcome.ok()) return end(std::move(outcome));
   greeted(send, now);
 }
@@ -221,6 +225,7 @@ Outcome Handshake::check_version(std::string_view server, std::string_view versi
   const bool is_valkey = server == "valkey";
   const Version known = parse_version(version);
   if (!is_for_messages_) facts_.is_sharded = known >= kShardedChannels;
+  facts_.version = (is_valkey ? "Valkey " : "Redis ") + clean(version);
   if (known >= (is_valkey ? kOldestValkey : kOldestRedis)) return {};
   return failure(Status::kUnsupported, settings_.address() + " runs " + quoted(server) +
                                            " version " + quoted(version) +
@@ -288,16 +293,23 @@ void Handshake::note_identity(const Reply &reply, Nanos now) {
   if (awaited_count_ == kReplicationIsNext) {
     facts_.run_id = info_value(reply.text(), "run_id");
     facts_.is_cluster_member = info_value(reply.text(), "redis_mode") == "cluster";
+    if (facts_.is_cluster_member) facts_.role = NodeRole::kClusterMember;
     const bool has_uptime =
         parse_number(info_value(reply.text(), "uptime_in_seconds"), facts_.age.uptime_s);
     if (!has_uptime || facts_.age.uptime_s < 0) facts_.run_id.clear();
   } else if (awaited_count_ == kTimeIsNext) {
     facts_.is_replica = info_value(reply.text(), "role") == "slave";
+    if (facts_.role != NodeRole::kClusterMember) note_role(info_value(reply.text(), "role"));
   } else {
     is_clear = !facts_.run_id.empty() && note_time(reply, now);
   }
   if (is_clear) return;
   facts_.why_unknown = failure(Status::kUnsupported, "INFO without run_id or uptime_in_seconds");
+}
+
+void Handshake::note_role(std::string_view role) {
+  if (role == "master") facts_.role = NodeRole::kPrimary;
+  if (role == "replica" || role == "slave") facts_.role = NodeRole::kReplica;
 }
 
 bool Handshake::note_time(const Reply &reply, Nanos now) {

@@ -82,6 +82,7 @@ class Handshake {
   void on_subscription(const Reply &reply, const Send &send, Nanos now);
   void on_probe(const Reply &reply);
   void note_identity(const Reply &reply, Nanos now);
+  void note_role(std::string_view role);
   bool note_time(const Reply &reply, Nanos now);
 
   void greeted(const Send &send, Nanos now);

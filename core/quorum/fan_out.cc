@@ -99,8 +99,12 @@ std::optional<Outcome> FanOut::result(size_t majority, size_t node_count) const 
                                                 std::to_string(node_count) +
                                                 " nodes; the others did not answer" + whys);
   }
-  return failure(Status::kLost, "lock " + quoted(request->lease->name) +
-                                    " was lost: too few nodes still had it" + whys);
+  const std::string reason = "too few nodes still had it" + whys;
+  if (request->op == Request::Op::kRelease) {
+    request->lease->loss = lock::LossReason::kNoMajority;
+    request->lease->reason = reason;
+  }
+  return failure(Status::kLost, "lock " + quoted(request->lease->name) + " was lost: " + reason);
 }
 
 }  // namespace redlatch::quorum

@@ -19,6 +19,14 @@ using Phase = QuorumAcquire::Phase;
 
 namespace {
 
+// A message that begins with the address, without it: that is a field of its own.
+std::string_view without_address(std::string_view message, std::string_view address) {
+  if (!message.starts_with(address)) return message;
+  message.remove_prefix(address.size());
+  message.remove_prefix(std::min(message.find_first_not_of(": "), message.size()));
+  return message;
+}
+
 // For messages.
 std::string_view what_of(Request::Op op) {
   switch (op) {
@@ -54,8 +62,8 @@ QuorumClient::QuorumClient(std::span<const Settings> nodes, const QuorumSettings
   }
 }
 
-// The clients of the nodes end their leases, which must not refer to operations any more. Leases of users
-// outlive the client.
+// The clients of the nodes end their leases, which must not refer to operations any more. Leases of
+// users outlive the client.
 QuorumClient::~QuorumClient() {
   for (const auto &[id, operation] : operations_) {
     if (!operation->is_acquire) {
@@ -64,7 +72,8 @@ QuorumClient::~QuorumClient() {
     }
     auto &acquire = static_cast<QuorumAcquire &>(*operation);
     for (Vote &vote : acquire.votes) vote.reset();
-    if (acquire.phase == Phase::kHeld) end_lease(acquire, Lease::kLost, {});
+    if (acquire.phase == Phase::kHeld)
+      end_lease(acquire, Lease::kLost, {lock::LossReason::kClosed, {}});
   }
 }
 
@@ -442,19 +451,21 @@ void QuorumClient::forget(Operation &operation) noexcept {
   operations_.erase(operation.id);
 }
 
-std::string QuorumClient::describe(Nanos now) const {
-  std::string lines;
+void QuorumClient::describe(std::span<NodeStatus> nodes, Nanos now) {
   for (const auto &node : nodes_) {
+    NodeStatus &status = nodes[node->index];
     const Outcome why = why_no_vote(*node, now);
-    if (!lines.empty()) lines += '\n';
-    const std::string address = node->settings.address();
+    if (why.ok() && node->trouble.empty()) continue;
+    const bool is_away = !node->client.is_up() && eligibility_.refusal_of(node->index).ok();
     if (!why.ok()) {
-      lines += why.message;
+      if (is_away && status.state == NodeState::kUnknown && why.message.empty()) continue;
+      status.state = is_away ? NodeState::kAway : NodeState::kNoVote;
+      status.reason = without_address(why.message, status.address);
     } else {
-      lines += address + ": " + (node->trouble.empty() ? "votes" : "refused: " + node->trouble);
+      status.state = NodeState::kNoVote;
+      status.reason = node->trouble;
     }
   }
-  return lines;
 }
 
 }  // namespace redlatch::quorum

@@ -9,8 +9,8 @@
 // quorum decides how many votes are enough and at which node to queue; NodeEligibility decides
 // which nodes may vote.
 //
-// The nodes' clients report through Output in the middle of their work. So a report only marks its operation,
-// and settle() reviews all marked operations before the call into the quorum returns.
+// The nodes' clients report through Output in the middle of their work. So a report only marks its
+// operation, and settle() reviews all marked operations before the call into the quorum returns.
 //
 // start() throws only before it has started anything.
 #pragma once
@@ -76,7 +76,7 @@ class QuorumClient final : public lock::LockService, private lock::Output {
   bool expects_push() const override;
   bool waits_for_itself(const lock::Request &request) const override;
   bool is_outstanding() const override;
-  std::string describe(Nanos now) const override;
+  void describe(std::span<NodeStatus> nodes, Nanos now) override;
 
  private:
   // One server, and its last reports.
@@ -174,7 +174,7 @@ class QuorumClient final : public lock::LockService, private lock::Output {
   void lose_vote(QuorumAcquire &acquire, size_t node, Nanos now);
   void doubt(QuorumAcquire &acquire, Nanos now);
   void maintain(QuorumAcquire &acquire, Nanos now);
-  void end_lease(QuorumAcquire &acquire, lock::Lease::State state, std::string reason) noexcept;
+  void end_lease(QuorumAcquire &acquire, lock::Lease::State state, lock::Loss loss) noexcept;
   void end_acquire(QuorumAcquire &acquire, lock::Lease::State state, Nanos now);
 
   // fan_out.cc: requests to all votes of a lease

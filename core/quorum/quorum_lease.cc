@@ -208,21 +208,22 @@ void QuorumClient::maintain(QuorumAcquire &acquire, Nanos now) {
     const bool is_awaited = now >= acquire.top_up_at || acquire.count(State::kYes) == nodes_.size();
     return timers_.set(acquire, is_awaited ? valid : std::min(valid, acquire.top_up_at));
   }
-  std::string reason = "max_hold was reached";
+  lock::Loss loss{lock::LossReason::kMaxHold, "max_hold was reached"};
   if (now < lease.end_at) {
-    reason = "only " + of_nodes(acquire.count(State::kYes)) + " still have it";
+    loss.reason = lock::LossReason::kNoMajority;
+    loss.text = "only " + of_nodes(acquire.count(State::kYes)) + " still have it";
     for (const Vote &vote : acquire.votes) {
-      if (!vote.why.message.empty()) reason += "; " + vote.why.message;
+      if (!vote.why.message.empty()) loss.text += "; " + vote.why.message;
     }
   }
-  end_lease(acquire, Lease::kLost, std::move(reason));
+  end_lease(acquire, Lease::kLost, std::move(loss));
   drop_votes(acquire, now, true);
   forget(acquire);
 }
 
-void QuorumClient::end_lease(QuorumAcquire &acquire, Lease::State state,
-                             std::string reason) noexcept {
-  acquire.lease->reason = std::move(reason);
+void QuorumClient::end_lease(QuorumAcquire &acquire, Lease::State state, lock::Loss loss) noexcept {
+  acquire.lease->reason = std::move(loss.text);
+  acquire.lease->loss = loss.reason;
   acquire.lease->state.store(state, std::memory_order_release);
   output_.lease_ended(*acquire.lease);
 }

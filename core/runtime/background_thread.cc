@@ -205,17 +205,20 @@ void Runtime::note_connection(Link &link, const Outcome &outcome, const ServerFa
   if (!outcome.ok()) {
     if (!link.is_away) log_.add(LogLevel::kWarning, outcome.message);
     link.is_away = true;
+    link.failure = outcome;
     return;
   }
-  if (link.is_away) log_.add(LogLevel::kInfo, "connected to " + link.settings.address() + " again");
+  if (link.is_away) {
+    log_.add(LogLevel::kInfo, "connected to " + link.settings.address() + " again");
+  }
   link.is_away = false;
-  std::string mode = "push";
-  if (!facts.is_push_trusted) mode = "poll: " + facts.why_not_trusted;
-  const bool is_news = !has_several_ && !facts.is_push_trusted && mode != link.handoff_mode;
-  if (is_news) {
+  const bool is_news =
+      link.facts.is_push_trusted || facts.why_not_trusted != link.facts.why_not_trusted;
+  if (!has_several_ && !facts.is_push_trusted && is_news) {
     log_.add(LogLevel::kWarning, "waiting by polling, which is slower: " + facts.why_not_trusted);
   }
-  link.handoff_mode = std::move(mode);
+  link.failure = {};
+  link.facts = facts;
 }
 
 }  // namespace redlatch::runtime

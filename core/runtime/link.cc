@@ -12,7 +12,7 @@ Link::Link(const Settings &settings_, size_t node_) : settings(settings_), node(
 void Link::connect(Connections &&opened) {
   commands = std::move(opened.commands);
   messages = std::move(opened.messages);
-  is_connected = true;
+  is_connected = was_connected = true;
 }
 
 void Link::drop() {
@@ -32,6 +32,25 @@ void Link::disconnect() {
   replies.clear();
   commands.reset();
   if (messages) messages->shut();
+}
+
+NodeStatus Link::status() const {
+  NodeStatus status;
+  status.address = settings.address();
+  status.role = facts.role;
+  status.version = facts.version;
+  if (facts.age.round_trip > 0) status.clock_difference = facts.age.clock;
+  if (is_usable()) {
+    status.state = facts.is_push_trusted ? NodeState::kUp : NodeState::kPolled;
+    status.reason = facts.is_push_trusted ? "" : facts.why_not_trusted;
+  } else if (!failure.ok()) {
+    status.state = NodeState::kAway;
+    status.reason = failure.message;
+  } else if (was_connected) {
+    status.state = NodeState::kAway;
+    status.reason = "the connection has ended";
+  }
+  return status;
 }
 
 void Link::append(std::span<const std::string_view> argv) {

@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/node_status.h"
+#include "base/server_facts.h"
 #include "base/settings.h"
 #include "base/status.h"
 #include "embedded/server_attachment.h"
@@ -50,6 +52,8 @@ struct Link {
   // Close the connections. The caller has the role of leader, and no thread is sending.
   void disconnect();
 
+  // As far as the connection tells.
+  NodeStatus status() const;
   void append(std::span<const std::string_view> argv);
   // One thread at a time sends: begin_send() takes the output, send() sends it without the mutex,
   // end_send() ends. @return whether there is something to send.
@@ -78,10 +82,12 @@ struct Link {
   std::unique_ptr<net::Connection> commands;  // reset by the leader only
   std::unique_ptr<net::Connection> messages;  // with RESP2; reset by the background thread only
   bool is_connected = false;
+  bool was_connected = false;     // at some time
   bool is_broken = false;         // the leader or the background thread has to disconnect
   bool is_write_blocked = false;  // the socket is full
   bool is_away = false;           // the last attempt to connect failed, and was logged
-  std::string handoff_mode;
+  ServerFacts facts;              // of the last connection
+  Outcome failure;                // why it is not connected; ok: it is, or was not tried
 
   std::string out;       // to be sent
   size_t out_count = 0;  // commands in it

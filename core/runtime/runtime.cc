@@ -169,14 +169,19 @@ void Runtime::detach_again(const std::shared_ptr<Lease> &lease) {
   end_turn(lock);
 }
 
-std::string Runtime::handoff_mode() {
-  const Lock lock(mutex_);
-  return only_link().handoff_mode;
-}
-
-std::string Runtime::describe() {
-  const Lock lock(mutex_);
-  return service_->describe(boot_now());
+std::vector<NodeStatus> Runtime::describe() {
+  std::vector<NodeStatus> nodes;
+  const Nanos now = boot_now();
+  {
+    const Lock lock(mutex_);
+    for (const Link &link : links_) nodes.push_back(link.status());
+    service_->describe(nodes, now);
+  }
+  const Nanos wall = wall_now() - now;
+  for (NodeStatus &node : nodes) {
+    if (node.clock_difference) *node.clock_difference -= wall;
+  }
+  return nodes;
 }
 
 void Runtime::shut_down() {

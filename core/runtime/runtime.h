@@ -36,6 +36,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/node_status.h"
 #include "base/settings.h"
 #include "base/status.h"
 #include "embedded/server_status.h"
@@ -57,6 +58,7 @@ using protocol::Mode;
 using Info = protocol::InspectAnswer;
 using ServerInfo = embedded::ServerStatus;
 using embedded::read_status;
+using lock::LossReason;
 using lock::needs_one_server;
 
 class Runtime final : public Wakeup,
@@ -93,11 +95,8 @@ class Runtime final : public Wakeup,
   bool begin_reading_by(const std::shared_ptr<Queue> &queue) override;
   void end_reading_by(const Queue &queue) noexcept override;
 
-  // How hand-offs reach a client of one server: "push", "poll" (and why), or nothing before it is
-  // connected.
-  std::string handoff_mode();
-  // One line for each node of a quorum: whether it votes, or why not.
-  std::string describe();
+  // What is known about each node, without asking it.
+  std::vector<NodeStatus> describe();
 
  private:
   Runtime(std::vector<Settings> nodes, std::optional<QuorumSettings> quorum);

@@ -39,6 +39,15 @@ Outcome Wakeup::check(const Lease &lease) {
   return lock::LockClient::why_not_held(lease);
 }
 
+lock::LossReason Wakeup::lost_reason(const Lease &lease, std::string *words) {
+  const Lock lock(mutex_);
+  const auto reason = lease.loss_at(boot_now());
+  if (words != nullptr && reason != lock::LossReason::kNone) {
+    *words = lock::LockClient::lost_words(lease);
+  }
+  return reason;
+}
+
 void Wakeup::wait_ended(const Lease &lease, Nanos limit) {
   Lock lock(mutex_);
   Waiter me;

@@ -87,6 +87,8 @@ class Wakeup {
 
   // kOk if `lease` is held by the local clock, else why it is not.
   Outcome check(const Lease &lease);
+  // Why `lease` is lost, and if asked for in words; kNone if it is not.
+  lock::LossReason lost_reason(const Lease &lease, std::string *words);
   // Wait until `lease` has ended or `limit` has passed.
   void wait_ended(const Lease &lease, Nanos limit);
 

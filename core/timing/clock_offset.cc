@@ -42,6 +42,12 @@ std::optional<Nanos> ClockOffset::local_time(int64_t server_ms, Nanos now) {
   return local;
 }
 
+std::optional<Nanos> ClockOffset::offset(Nanos now) {
+  move_to(now / kSecond);
+  if (best_ == kNone) return std::nullopt;
+  return aging(now) - best_;
+}
+
 void ClockOffset::move_to(int64_t second) {
   if (second == second_) return;
   second_ = second;

@@ -28,6 +28,9 @@ class ClockOffset {
   // future: the server's clock was stepped back since.
   std::optional<Nanos> local_time(int64_t server_ms, Nanos now);
 
+  // The server's clock minus the local clock; nullopt without a sample of the last minute.
+  std::optional<Nanos> offset(Nanos now);
+
   // Another connection may be another server, or the same one after a restart.
   void forget() { *this = {}; }
 

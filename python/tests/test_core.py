@@ -28,7 +28,6 @@ NOT_USED = {
     "rl_abi_version": "the library is inside the module: there is one version",
     "rl_acquire": "goes on after a signal; acquire_start() does not",
     "rl_embedded_inspect": "for operators: `redlatch server` shows it",
-    "rl_info_has": "the fields of each part are known here",
     "rl_queue_drive": "the library reads for the loop, which keeps the GIL for less time",
     "rl_queue_post": "event loops have call_soon_threadsafe()",
     "rl_redlock_acquire": "the same as rl_acquire",

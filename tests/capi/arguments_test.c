@@ -428,67 +428,6 @@ static void redlocks(void) {
 }
 
 #define UNSUPPORTED(call) CHECK_INT(RL_E_UNSUPPORTED, call)
-#define NO_UNSUPPORTED_HANDLE(call)                 \
-  do {                                              \
-    CHECK((call) == NULL);                          \
-    UNSUPPORTED(rl_error_status(err));              \
-    CHECK_HAS("one server", rl_error_message(err)); \
-  } while (0)
-
-/* The calls of a client of one server that a Redlock answers, and those that it cannot. */
-static void a_redlock_is_a_client(void) {
-  rl_client* redlock = open_redlock();
-  rl_queue* queue = rl_queue_new(err);
-  rl_acquire_options* options = rl_acquire_options_new();
-  rl_request* request;
-  rl_lease* lease;
-  char token[33];
-  CHECK_INT(RL_OK, rl_client_connect(redlock, 5000, err));
-  lease = rl_acquire(redlock, TEXT("one handle"), 0, NULL, err);
-  REQUIRE(lease != NULL);
-  CHECK(rl_redlock_acquire(redlock, TEXT("one handle"), 0, NULL, err) == NULL);
-  CHECK_INT(RL_BUSY, rl_error_status(err));
-  CHECK_INT(32, rl_lease_token(lease, token, sizeof token));
-  CHECK_INT(RL_OK, rl_release(lease, err));
-  rl_lease_free(lease);
-  request = rl_acquire_start(redlock, TEXT("one handle"), 5000, NULL);
-  CHECK_INT(RL_OK, rl_request_wait(request, -1));
-  rl_request_free(request);
-  CHECK_INT(RL_OK, rl_acquire_options_set_owner(options, TEXT("me")));
-  NO_HANDLE(rl_acquire(redlock, TEXT("x"), 0, options, err));
-  check_finished_request(rl_acquire_start(redlock, TEXT("x"), 0, options));
-  NO_UNSUPPORTED_HANDLE(rl_rw_acquire_read(redlock, TEXT("x"), 0, NULL, err));
-  NO_UNSUPPORTED_HANDLE(rl_rw_acquire_write(redlock, TEXT("x"), 0, NULL, err));
-  request = rl_rw_acquire_read_start(redlock, TEXT("x"), 0, NULL);
-  UNSUPPORTED(rl_request_status(request));
-  rl_request_free(request);
-  NO_UNSUPPORTED_HANDLE(rl_lease_attach(redlock, TEXT("x"), token, 32, 0, NULL, err));
-  NO_UNSUPPORTED_HANDLE(rl_inspect(redlock, TEXT("x"), err));
-  NO_UNSUPPORTED_HANDLE(rl_list_open(redlock, TEXT("*"), err));
-  UNSUPPORTED(rl_force_release(redlock, TEXT("x"), TEXT("token"), err));
-  CHECK_HAS("one server", rl_error_message(err));
-  UNSUPPORTED(rl_queue_drive(queue, redlock));
-  rl_acquire_options_free(options);
-  rl_queue_free(queue);
-  rl_client_close(redlock);
-}
-
-/* A call of a Redlock with a client of one server is the call of the client. */
-static void a_client_takes_calls_of_a_redlock(void) {
-  rl_client* client = rl_client_open(server_url(), strlen(server_url()), NULL, err);
-  rl_lease* lease;
-  rl_request* request;
-  REQUIRE(client != NULL);
-  lease = rl_redlock_acquire(client, TEXT("one handle"), 5000, NULL, err);
-  REQUIRE(lease != NULL);
-  CHECK(rl_lease_fence(lease) > 0);
-  CHECK(rl_acquire(client, TEXT("one handle"), 0, NULL, err) == NULL);
-  request = rl_redlock_acquire_start(client, TEXT("another"), 5000, NULL);
-  CHECK_INT(RL_OK, rl_request_wait(request, -1));
-  rl_request_free(request);
-  rl_lease_free(lease);
-  rl_redlock_close(client);
-}
 
 /* What leases of a client can do, and those of a Redlock cannot. */
 static void leases_of_a_redlock(void) {
@@ -514,6 +453,19 @@ static void check_no_such_field(const rl_info* info, int32_t part, int32_t index
   CHECK(rl_info_text(info, part, index, field, buffer, sizeof buffer) == RL_NO_TEXT);
   CHECK_INT(0, buffer[0]);
   CHECK(rl_info_text(info, part, index, field, NULL, 0) == RL_NO_TEXT);
+}
+
+static void starts_of_looking(rl_client* client) {
+  check_finished_request(rl_inspect_start(NULL, TEXT("x")));
+  check_finished_request(rl_inspect_start(client, NULL, 1));
+  CHECK(rl_request_take_info(NULL) == NULL);
+  check_finished_request(rl_list_next_start(NULL));
+  check_finished_request(rl_force_release_start(NULL, TEXT("x"), TEXT("t")));
+  check_finished_request(rl_force_release_start(client, TEXT("x"), NULL, 3));
+  check_finished_request(rl_force_release_any_start(NULL, TEXT("x")));
+  check_finished_request(rl_force_release_any_start(client, "x", SIZE_MAX));
+  check_finished_request(rl_lease_attach_start(NULL, TEXT("x"), TEXT("t"), 0, NULL));
+  check_finished_request(rl_lease_attach_start(client, TEXT("x"), NULL, 32, 0, NULL));
 }
 
 static void looking_and_operating(void) {
@@ -546,22 +498,17 @@ static void looking_and_operating(void) {
   CHECK_INT(0, rl_info_count(NULL, RL_PART_LOCK));
   rl_info_free(info);
   rl_info_free(NULL);
+  NO_HANDLE(rl_client_info(NULL, err));
+  CHECK(rl_client_info(NULL, NULL) == NULL);
+  CHECK_INT(RL_LOST_NONE, rl_lease_lost_reason(NULL));
+  CHECK_INT(0, rl_lease_lost_text(NULL, NULL, 7));
   NO_HANDLE(rl_inspect(NULL, TEXT("x"), err));
   NO_HANDLE(rl_inspect(client, NULL, 0, err));
   NO_HANDLE(rl_inspect(client, "x", SIZE_MAX, err));
   CHECK(rl_inspect(NULL, NULL, 7, NULL) == NULL);
   INVALID(rl_acquire_options_set_yield_every(NULL, 1));
   INVALID(rl_acquire_options_set_yield_ms(NULL, 1));
-  check_finished_request(rl_inspect_start(NULL, TEXT("x")));
-  check_finished_request(rl_inspect_start(client, NULL, 1));
-  CHECK(rl_request_take_info(NULL) == NULL);
-  check_finished_request(rl_list_next_start(NULL));
-  check_finished_request(rl_force_release_start(NULL, TEXT("x"), TEXT("t")));
-  check_finished_request(rl_force_release_start(client, TEXT("x"), NULL, 3));
-  check_finished_request(rl_force_release_any_start(NULL, TEXT("x")));
-  check_finished_request(rl_force_release_any_start(client, "x", SIZE_MAX));
-  check_finished_request(rl_lease_attach_start(NULL, TEXT("x"), TEXT("t"), 0, NULL));
-  check_finished_request(rl_lease_attach_start(client, TEXT("x"), NULL, 32, 0, NULL));
+  starts_of_looking(client);
   NO_HANDLE(rl_list_open(NULL, NULL, 0, err));
   INVALID_WITH_ERROR(rl_list_next(NULL, err));
   INVALID(rl_list_next(NULL, NULL));
@@ -600,8 +547,6 @@ static const struct test tests[] = {
     {"redlock_urls", redlock_urls},
     {"redlocks", redlocks},
     {"leases_of_a_redlock", leases_of_a_redlock},
-    {"a_redlock_is_a_client", a_redlock_is_a_client},
-    {"a_client_takes_calls_of_a_redlock", a_client_takes_calls_of_a_redlock},
     {"looking_and_operating", looking_and_operating},
 };
 

@@ -338,8 +338,7 @@ void reentrant_lease_says_whether_others_are_left() {
   auto inner = client.try_acquire("reentrant", options);
   if (!CHECK(outer && inner)) return;
   CHECK_INT(2, inner->hold_count());
-  CHECK(!client.try_acquire("reentrant",
-                            redlatch::acquire_options().owner("you").reentrant(true)));
+  CHECK(!client.try_acquire("reentrant", redlatch::acquire_options().owner("you").reentrant(true)));
   CHECK(!inner->release());
   CHECK(outer->release());
   CHECK(is_free("reentrant"));
@@ -374,6 +373,9 @@ void redlock_is_used_as_a_client() {
   redlatch::redlock redlock = open_redlock();
   redlatch::redlock other = open_redlock();
   redlock.connect(5s);
+  CHECK_INT(1, redlock.info().size());
+  CHECK_INT(RL_NODE_UP, redlock.info()[0].state);
+  CHECK(redlock.info()[0].clock_difference.has_value() && redlock.next_log_line().empty());
   auto lease = redlock.try_acquire("redlock");
   if (!CHECK(lease.has_value())) return;
   CHECK(lease->held());

@@ -75,7 +75,7 @@ static void call_everything(struct handles* all) {
                                              TEXT("012345678901234567890Affffffffff"), 0, NULL));
   FORKED(rl_force_release(all->client, TEXT("one"), TEXT("x"), all->err));
   FORKED(rl_force_release_any(all->client, TEXT("one"), all->err));
-  CHECK_INT(0, rl_client_option(all->client, TEXT("delivery"), NULL, 0));
+  NO_HANDLE(rl_client_info(all->client, all->err));
   CHECK_INT(0, rl_client_log_next(all->client, NULL, 0)); /* The parent's lines are the parent's. */
   FORKED(rl_release(all->lease, all->err));
   FORKED(rl_extend(all->lease, 60000, all->err));

@@ -168,11 +168,96 @@ static void client_says_what_it_was_told(void) {
   CHECK(option(client, "url", text, sizeof text) > 0);
   CHECK(strcmp(text, server_url()) == 0);
   CHECK_INT(0, option(client, "delivery", text, sizeof text));
-  CHECK_INT(RL_OK, rl_client_connect(client, 0, err));
-  CHECK_INT(4, option(client, "delivery", text, sizeof text));
-  CHECK(strcmp(text, "push") == 0);
+  CHECK_INT(0, option(client, "nodes", text, sizeof text));
   CHECK_INT(0, option(client, "password", text, sizeof text));
   CHECK_INT(0, rl_client_option(NULL, TEXT("url"), text, sizeof text));
+  rl_client_close(client);
+}
+
+/* One server: its row before, while and after it can be reached. */
+static void client_knows_its_server(void) {
+  rl_client* client = open_client("node:");
+  rl_info* info = rl_client_info(client, err);
+  rl_lease* lease;
+  char text[256];
+  REQUIRE(info != NULL);
+  CHECK_INT(1, rl_info_count(info, RL_PART_NODE));
+  CHECK_INT(0, rl_info_count(info, RL_PART_LOCK));
+  CHECK_INT(RL_NODE_UNKNOWN, rl_info_number(info, RL_PART_NODE, 0, RL_FIELD_STATE));
+  CHECK_INT(0, rl_info_text(info, RL_PART_NODE, 0, RL_FIELD_VERSION, text, sizeof text));
+  CHECK(rl_info_text(info, RL_PART_NODE, 0, RL_FIELD_ADDRESS, text, sizeof text) > 0);
+  CHECK_HAS(text, server_url());
+  rl_info_free(info);
+  lease = rl_acquire(client, TEXT("node"), 20000, NULL, err);
+  REQUIRE(lease != NULL);
+  CHECK_INT(RL_OK, rl_release(lease, err));
+  rl_lease_free(lease);
+  info = rl_client_info(client, err);
+  CHECK_INT(RL_NODE_UP, rl_info_number(info, RL_PART_NODE, 0, RL_FIELD_STATE));
+  CHECK_INT(RL_ROLE_PRIMARY, rl_info_number(info, RL_PART_NODE, 0, RL_FIELD_ROLE));
+  CHECK_INT(1, rl_info_has(info, RL_PART_NODE, 0, RL_FIELD_CLOCK_MS));
+  CHECK(llabs((long long)rl_info_number(info, RL_PART_NODE, 0, RL_FIELD_CLOCK_MS)) < 30000);
+  CHECK(rl_info_text(info, RL_PART_NODE, 0, RL_FIELD_VERSION, text, sizeof text) > 0);
+  CHECK(strncmp(text, "Redis ", 6) == 0 || strncmp(text, "Valkey ", 7) == 0);
+  CHECK_INT(0, rl_info_text(info, RL_PART_NODE, 0, RL_FIELD_REASON, text, sizeof text));
+  CHECK_INT(0, rl_info_has(info, RL_PART_NODE, 1, RL_FIELD_STATE));
+  rl_info_free(info);
+  server_kill();
+  EVENTUALLY(rl_client_connect(client, 100, err) == RL_E_UNAVAILABLE, 20000);
+  info = rl_client_info(client, err);
+  CHECK_INT(RL_NODE_AWAY, rl_info_number(info, RL_PART_NODE, 0, RL_FIELD_STATE));
+  CHECK(rl_info_text(info, RL_PART_NODE, 0, RL_FIELD_REASON, text, sizeof text) > 0);
+  CHECK_HAS("cannot reach", text);
+  rl_info_free(info);
+  CHECK(server_url() != NULL);
+  rl_client_close(client);
+}
+
+/* The number, and its words in `text`. */
+#define LOST(lease, text) \
+  (rl_lease_lost_text(lease, text, sizeof(text)), rl_lease_lost_reason(lease))
+
+static void lease_says_why_it_was_lost(void) {
+  rl_client* client = open_client("why:");
+  rl_acquire_options* options = rl_acquire_options_new();
+  rl_queue* queue = rl_queue_new(err);
+  rl_lease* lease;
+  char text[256] = "x";
+  CHECK_INT(RL_LOST_NONE, LOST(NULL, text));
+  CHECK_INT(0, strlen(text));
+  rl_acquire_options_set_ttl_ms(options, 100);
+  rl_acquire_options_set_renew(options, 0);
+  lease = rl_acquire(client, TEXT("a"), 20000, options, err);
+  REQUIRE(lease != NULL);
+  CHECK_INT(RL_OK, rl_lease_watch(lease, queue, 1));
+  CHECK_INT(1, rl_queue_next(queue, 20000));
+  CHECK_INT(RL_LOST_EXPIRED, LOST(lease, text));
+  CHECK_HAS("renewal is off", text);
+  CHECK_INT(RL_LOST_EXPIRED, rl_lease_lost_reason(lease));
+  rl_lease_free(lease);
+  rl_acquire_options_set_ttl_ms(options, 20000);
+  rl_acquire_options_set_renew(options, 1);
+  rl_acquire_options_set_max_hold_ms(options, 50);
+  lease = rl_acquire(client, TEXT("b"), 20000, options, err);
+  REQUIRE(lease != NULL);
+  CHECK_INT(RL_LEASE_LOST, rl_lease_wait_lost(lease, 20000));
+  CHECK_INT(RL_LOST_MAX_HOLD, rl_lease_lost_reason(lease));
+  rl_lease_free(lease);
+  rl_acquire_options_set_max_hold_ms(options, 0);
+  lease = rl_acquire(client, TEXT("c"), 20000, options, err);
+  REQUIRE(lease != NULL);
+  CHECK_INT(RL_LOST_NONE, LOST(lease, text));
+  CHECK_INT(1, server_number("DEL", "why:c", NULL));
+  CHECK_INT(RL_E_LOST, rl_extend(lease, 20000, err));
+  CHECK_INT(RL_LOST_TAKEN_OVER, LOST(lease, text));
+  CHECK_HAS("the server has another", text);
+  rl_lease_free(lease);
+  lease = rl_acquire(client, TEXT("d"), 20000, options, err);
+  CHECK_INT(RL_OK, rl_release(lease, err));
+  CHECK_INT(RL_LOST_NONE, LOST(lease, text));
+  rl_lease_free(lease);
+  rl_queue_free(queue);
+  rl_acquire_options_free(options);
   rl_client_close(client);
 }
 
@@ -203,6 +288,8 @@ int main(int argc, char** argv) {
       {"log_tells_of_losses_and_keeps_long_lines", log_tells_of_losses_and_keeps_long_lines},
       {"log_tells_of_an_outage_once", log_tells_of_an_outage_once},
       {"client_says_what_it_was_told", client_says_what_it_was_told},
+      {"client_knows_its_server", client_knows_its_server},
+      {"lease_says_why_it_was_lost", lease_says_why_it_was_lost},
       {"environment_is_read_when_asked", environment_is_read_when_asked},
   };
   int result;

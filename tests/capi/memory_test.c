@@ -235,11 +235,10 @@ static void run_redlock_scenario(void) {
   rl_client* redlock = options == NULL ? NULL : open_redlock();
   rl_lease* lease = NULL;
   rl_request* waiting = NULL;
-  char nodes[100];
   if (redlock != NULL) {
     rl_acquire_options_set_ttl_ms(options, TTL_MS);
     check_honest(rl_client_connect(redlock, 2000, NULL), "connect");
-    rl_client_option(redlock, TEXT("nodes"), nodes, sizeof nodes);
+    rl_info_free(rl_client_info(redlock, NULL));
     lease = rl_redlock_acquire(redlock, TEXT("blocking"), 2000, options, NULL);
     waiting = rl_redlock_acquire_start(redlock, TEXT("blocking"), -1, options);
     if (lease != NULL) check_honest(rl_extend(lease, TTL_MS, NULL), "extend");

@@ -184,11 +184,115 @@ static void a_lease_is_lost_with_the_majority(void) {
   CHECK_INT(RL_LEASE_LOST, rl_lease_wait_lost(lease, LONGEST_MS));
   CHECK_INT(RL_E_LOST, rl_release(lease, err));
   CHECK_HAS("2 of 5", rl_error_message(err));
+  EVENTUALLY(rl_lease_lost_reason(lease) == RL_LOST_NO_MAJORITY, LONGEST_MS);
   EVENTUALLY(key_count("lost") == 0, LONGEST_MS);
   rl_lease_free(lease);
   rl_redlock_close(redlock);
   rl_acquire_options_free(options);
   rl_error_free(err);
+}
+
+#define UNSUPPORTED(call) CHECK_INT(RL_E_UNSUPPORTED, call)
+#define NO_UNSUPPORTED_HANDLE(call)                 \
+  do {                                              \
+    CHECK((call) == NULL);                          \
+    UNSUPPORTED(rl_error_status(err));              \
+    CHECK_HAS("one server", rl_error_message(err)); \
+  } while (0)
+
+/* The calls of a client of one server that a Redlock answers, and those that it cannot. */
+static void a_redlock_is_a_client(void) {
+  rl_error* err = rl_error_new();
+  rl_client* redlock = open_redlock(1, NULL, NULL, err);
+  rl_queue* queue = rl_queue_new(err);
+  rl_acquire_options* options = rl_acquire_options_new();
+  rl_request* request;
+  rl_lease* lease;
+  char token[33];
+  CHECK_INT(RL_OK, rl_client_connect(redlock, 5000, err));
+  lease = rl_acquire(redlock, TEXT("one handle"), 0, NULL, err);
+  REQUIRE(lease != NULL);
+  CHECK(rl_redlock_acquire(redlock, TEXT("one handle"), 0, NULL, err) == NULL);
+  CHECK_INT(RL_BUSY, rl_error_status(err));
+  CHECK_INT(32, rl_lease_token(lease, token, sizeof token));
+  CHECK_INT(RL_OK, rl_release(lease, err));
+  rl_lease_free(lease);
+  request = rl_acquire_start(redlock, TEXT("one handle"), 5000, NULL);
+  CHECK_INT(RL_OK, rl_request_wait(request, -1));
+  rl_request_free(request);
+  CHECK_INT(RL_OK, rl_acquire_options_set_owner(options, TEXT("me")));
+  CHECK(rl_acquire(redlock, TEXT("x"), 0, options, err) == NULL);
+  CHECK_INT(RL_E_INVALID, rl_error_status(err));
+  NO_UNSUPPORTED_HANDLE(rl_rw_acquire_read(redlock, TEXT("x"), 0, NULL, err));
+  NO_UNSUPPORTED_HANDLE(rl_rw_acquire_write(redlock, TEXT("x"), 0, NULL, err));
+  request = rl_rw_acquire_read_start(redlock, TEXT("x"), 0, NULL);
+  UNSUPPORTED(rl_request_status(request));
+  rl_request_free(request);
+  NO_UNSUPPORTED_HANDLE(rl_lease_attach(redlock, TEXT("x"), token, 32, 0, NULL, err));
+  NO_UNSUPPORTED_HANDLE(rl_inspect(redlock, TEXT("x"), err));
+  NO_UNSUPPORTED_HANDLE(rl_list_open(redlock, TEXT("*"), err));
+  UNSUPPORTED(rl_force_release(redlock, TEXT("x"), TEXT("token"), err));
+  CHECK_HAS("one server", rl_error_message(err));
+  UNSUPPORTED(rl_queue_drive(queue, redlock));
+  rl_acquire_options_free(options);
+  rl_queue_free(queue);
+  rl_client_close(redlock);
+  rl_error_free(err);
+}
+
+/* A call of a Redlock with a client of one server is the call of the client. */
+static void a_client_takes_calls_of_a_redlock(void) {
+  rl_error* err = rl_error_new();
+  rl_client* client = rl_client_open(server_url(), strlen(server_url()), NULL, err);
+  rl_lease* lease;
+  rl_request* request;
+  REQUIRE(client != NULL);
+  lease = rl_redlock_acquire(client, TEXT("one handle"), 5000, NULL, err);
+  REQUIRE(lease != NULL);
+  CHECK(rl_lease_fence(lease) > 0);
+  CHECK(rl_acquire(client, TEXT("one handle"), 0, NULL, err) == NULL);
+  request = rl_redlock_acquire_start(client, TEXT("another"), 5000, NULL);
+  CHECK_INT(RL_OK, rl_request_wait(request, -1));
+  rl_request_free(request);
+  rl_lease_free(lease);
+  rl_redlock_close(client);
+  rl_error_free(err);
+}
+
+/* The nodes of a quorum, one of which is killed. */
+static void each_node_is_described(void) {
+  rl_client* redlock = open_redlock(3, NULL, NULL, NULL);
+  rl_info* info;
+  char text[256];
+  int i;
+  REQUIRE(redlock != NULL);
+  CHECK_INT(RL_OK, rl_client_connect(redlock, LONGEST_MS, NULL));
+  info = rl_client_info(redlock, NULL);
+  CHECK_INT(3, rl_info_count(info, RL_PART_NODE));
+  for (i = 0; i < 3; ++i) {
+    server_select((size_t)i);
+    CHECK(rl_info_text(info, RL_PART_NODE, i, RL_FIELD_ADDRESS, text, sizeof text) > 0);
+    CHECK_HAS(text, server_url());
+    CHECK_INT(RL_NODE_UP, rl_info_number(info, RL_PART_NODE, i, RL_FIELD_STATE));
+    CHECK_INT(RL_ROLE_PRIMARY, rl_info_number(info, RL_PART_NODE, i, RL_FIELD_ROLE));
+    CHECK_INT(1, rl_info_has(info, RL_PART_NODE, i, RL_FIELD_CLOCK_MS));
+  }
+  rl_info_free(info);
+  server_select(2);
+  server_kill();
+  do {
+    const rl_lease* lease = rl_redlock_acquire(redlock, TEXT("described"), 0, NULL, NULL);
+    rl_lease_free((rl_lease*)lease);
+    info = rl_client_info(redlock, NULL);
+    i = (int)rl_info_number(info, RL_PART_NODE, 2, RL_FIELD_STATE);
+    rl_info_text(info, RL_PART_NODE, 2, RL_FIELD_REASON, text, sizeof text);
+    rl_info_free(info);
+  } while (i == RL_NODE_UP);
+  CHECK_INT(RL_NODE_AWAY, i);
+  CHECK(strlen(text) > 0);
+  server_url(); /* which starts it again */
+  server_select(0);
+  rl_client_close(redlock);
 }
 
 static void fences_rise_if_asked_for(void) {
@@ -253,6 +357,9 @@ static const struct test tests[] = {
     {"hung_nodes_hold_nobody_up", hung_nodes_hold_nobody_up},
     {"a_try_at_one_hung_node_ends", a_try_at_one_hung_node_ends},
     {"a_lease_is_lost_with_the_majority", a_lease_is_lost_with_the_majority},
+    {"a_redlock_is_a_client", a_redlock_is_a_client},
+    {"a_client_takes_calls_of_a_redlock", a_client_takes_calls_of_a_redlock},
+    {"each_node_is_described", each_node_is_described},
     {"fences_rise_if_asked_for", fences_rise_if_asked_for},
     {"closing_ends_waits_and_gives_back", closing_ends_waits_and_gives_back},
     {"closing_at_any_moment_returns", closing_at_any_moment_returns},

@@ -61,11 +61,27 @@ static void do_close(struct call *call) {
   say_status(call, RL_OK);
 }
 
-/* What an option is: "nodes" has a line for each node. */
-static void do_option(struct call *call) {
-  char buffer[NODES_SIZE];
-  rl_client_option(redlocks[slot(call, "redlock")], text(call, "name"), text_size(call, "name"),
-                   buffer, sizeof buffer);
+/* A line for each node: its address, and "votes" or why it does not. */
+static void do_nodes(struct call *call) {
+  char buffer[NODES_SIZE] = "";
+  size_t size = 0;
+  rl_info *info = rl_client_info(client_of(call), call->err);
+  for (int32_t i = 0; i < rl_info_count(info, RL_PART_NODE); i++) {
+    const int64_t state = rl_info_number(info, RL_PART_NODE, i, RL_FIELD_STATE);
+    size += rl_info_text(info, RL_PART_NODE, i, RL_FIELD_ADDRESS, buffer + size, NODES_SIZE - size);
+    if (size + 16 > NODES_SIZE) fail("too many nodes");
+    strcpy(buffer + size, ": votes");
+    if (state != RL_NODE_UP && state != RL_NODE_POLLED) {
+      size += 2;
+      size +=
+          rl_info_text(info, RL_PART_NODE, i, RL_FIELD_REASON, buffer + size, NODES_SIZE - size);
+    } else {
+      size += 7;
+    }
+    if (size + 16 > NODES_SIZE) fail("too many nodes");
+    strcpy(buffer + size++, "\n");
+  }
+  rl_info_free(info);
   say_status(call, RL_OK);
   say(call, "value", buffer);
 }
@@ -90,7 +106,7 @@ const struct command redlock_commands[] = {
     {"redlock_connect", do_connect},
     {"redlock_shutdown", do_shutdown},
     {"redlock_close", do_close},
-    {"redlock_option", do_option},
+    {"redlock_nodes", do_nodes},
     {"log", do_log},
     {NULL, NULL},
 };

@@ -45,7 +45,7 @@ def vote_count(network: Network, name: str, token: str) -> int:
 
 
 def voter_count(actor: Actor) -> int:
-    lines = actor.ok("redlock_option", name="nodes")["value"].splitlines()
+    lines = actor.ok("redlock_nodes", redlock=0)["value"].splitlines()
     assert len(lines) == 5
     return sum(line.endswith("votes") for line in lines)
 

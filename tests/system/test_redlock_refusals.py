@@ -165,7 +165,7 @@ def log_of(actor: Actor, word: str) -> list[str]:
 
 
 def nodes_of(actor: Actor) -> str:
-    return actor.ok("redlock_option", name="nodes")["value"]
+    return actor.ok("redlock_nodes", redlock=0)["value"]
 
 
 def test_replica(servers: list[Server], open_redlock: Open, name: str) -> None:
@@ -178,7 +178,7 @@ def test_replica(servers: list[Server], open_redlock: Open, name: str) -> None:
             actor = open_redlock([*urls_of(servers[:2]), replica.url], restart_guard=guard)
             for wait in (20_000, 0):
                 actor.ok("acquire", redlock=0, name=name, wait=wait, ttl_ms=1000)
-                assert f"{address(replica.url)} is a replica" in nodes_of(actor)
+                assert f"{address(replica.url)}: is a replica" in nodes_of(actor)
                 actor.ok("release")
                 actor.ok("free")
             lines = log_of(actor, "replica")
@@ -235,7 +235,7 @@ def test_node_becomes_a_replica_while_it_is_connected(open_redlock: Open, name: 
         other.ok("redlock_connect", wait=5000)
         actor.ok("acquire", redlock=0, name=name, wait=0, ttl_ms=900)
         make_replica(nodes[2], nodes[0])
-        wait_until(lambda: f"{address(nodes[2].url)} is a replica" in nodes_of(actor))
+        wait_until(lambda: f"{address(nodes[2].url)}: is a replica" in nodes_of(actor))
         assert len(log_of(actor, "replica")) == 1
         time.sleep(1.0)  # renewed without it
         assert actor.ok("look").number("state") == HELD
@@ -251,7 +251,7 @@ def test_node_becomes_a_replica_while_it_is_connected(open_redlock: Open, name: 
             # A token that has been replicated before it is asked for needs no write there.
             other.ok("acquire", redlock=0, name=name, wait=5000, ttl_ms=900)
             other.ok("release")
-            return f"{address(nodes[2].url)} is a replica" in nodes_of(other)
+            return f"{address(nodes[2].url)}: is a replica" in nodes_of(other)
 
         wait_until(is_said_after_a_cycle)
     finally:
@@ -347,7 +347,7 @@ def test_node_that_turns_bad_only_has_no_vote(open_redlock: Open, name: str) -> 
         actor.ok("release")
         actor.ok("free")
         actor.ok("acquire", redlock=0, name=name, wait=5000)
-        assert address(nodes[2].url) in actor.ok("redlock_option", name="nodes")["value"]
+        assert address(nodes[2].url) in actor.ok("redlock_nodes", redlock=0)["value"]
         actor.ok("release")
     finally:
         for node in nodes:

@@ -496,15 +496,28 @@ RL_API void rl_client_close(rl_client *client);
 
 /**
  * Write what `client` was told, by any way, under the name of an option into `buffer`; or its "url"
- * (without secrets; those of a quorum one a line); or "delivery": "push", "poll: " and why when
- * waiting is slower than it should be (rights, a proxy), "" before the first connection; or
- * "nodes", one line for each node of a quorum: its address, and "votes" or why it does not.
+ * (without secrets; those of a quorum one a line).
  *
  * @return the full length without the NUL; 0 for a secret, an unknown name and NULL.
  * Blocks: never.  Threads: any.  Since: 0.1.
  */
 RL_API size_t rl_client_option(const rl_client *client, const char *name, size_t name_len,
                                char *buffer, size_t buffer_size);
+
+/**
+ * What is known about one lock, one embedded server, or the servers of a client, at one moment. One
+ * thread at a time. See rl_info_count(), rl_info_number() and rl_info_text().
+ */
+typedef struct rl_info rl_info;
+
+/**
+ * Say what `client` knows about its servers, without asking them: a row RL_PART_NODE for each, in
+ * the order of the URLs.
+ *
+ * @return the info, freed by rl_info_free(); or NULL: RL_E_INVALID  RL_E_FORKED  RL_E_NO_MEMORY
+ * Blocks: never.  Threads: any.  Since: 0.1.
+ */
+RL_API rl_info *rl_client_info(rl_client *client, rl_error *err);
 
 /**
  * Write `url` with its password as *** into `buffer`, for logs. Works on malformed URLs too.
@@ -934,6 +947,34 @@ RL_API size_t rl_lease_token(const rl_lease *lease, char *buffer, size_t buffer_
  * Since: 0.1. */
 RL_API rl_status rl_lease_check(const rl_lease *lease, rl_error *err);
 
+/** Why a lease was lost. */
+enum {
+  RL_LOST_NONE = 0,        /**< It is not lost. */
+  RL_LOST_EXPIRED = 1,     /**< No renewal was confirmed in time, or there was none. */
+  RL_LOST_TAKEN_OVER = 2,  /**< The server has another holder, or none: the lease expired there, was
+                                forced, or its key was deleted or evicted. */
+  RL_LOST_FORCED = 3,      /**< rl_force_release(), as far as the server has said so. */
+  RL_LOST_MAX_HOLD = 4,    /**< rl_acquire_options_set_max_hold_ms(). */
+  RL_LOST_NO_MAJORITY = 5, /**< Of a quorum: too few nodes still have it. */
+  RL_LOST_CLOSED = 6,      /**< Its client is gone. */
+  RL_LOST_DEFECT = 7       /**< A defect of this library; the log has more. */
+};
+
+/**
+ * Return RL_LOST_*; RL_LOST_NONE if `lease` is not lost, for NULL and in a forked child. After a
+ * rl_release() that returned RL_E_LOST it says why, too. Blocks: never. Threads: any. Since: 0.1.
+ */
+RL_API int32_t rl_lease_lost_reason(const rl_lease *lease);
+
+/**
+ * Write why `lease` was lost into `buffer`, in words, such as "the lease ended before a renewal was
+ * confirmed".
+ *
+ * @return the full length without the NUL; 0 if it is not lost, for NULL and in a forked child.
+ * Blocks: never.  Threads: any.  Since: 0.1.
+ */
+RL_API size_t rl_lease_lost_text(const rl_lease *lease, char *buffer, size_t buffer_size);
+
 /**
  * Wait until the lease stops being held, by the local clock.
  *
@@ -1018,8 +1059,8 @@ RL_API void rl_request_free(rl_request *request);
 
 /**
  * Make a queue: it tells a thread that waits for many things which of them has happened, by the
- * tags that were given to rl_request_watch(), rl_lease_watch() and rl_client_log_watch(). Results stay
- * where they are: in the request, the lease, the log.
+ * tags that were given to rl_request_watch(), rl_lease_watch() and rl_client_log_watch(). Results
+ * stay where they are: in the request, the lease, the log.
  *
  * In an event loop: poll rl_queue_fd(); when it is readable, take tags by rl_queue_next(queue, 0)
  * until it returns 0. One queue serves any number of clients. examples/c/poll_loop.c shows it.
@@ -1084,15 +1125,14 @@ RL_API void rl_queue_free(rl_queue *queue);
 
 /* ---- looking and operating ------------------------------------------------------------------- */
 
-/** What is known about one lock, or one embedded server, at one moment. One thread at a time. */
-typedef struct rl_info rl_info;
-
 /** Parts of an rl_info; each is a number of rows. No part has the number of a field. */
 enum {
   RL_PART_LOCK = 1,   /**< One row: the lock. */
   RL_PART_HOLDER = 2, /**< A row for each holder: a reader, or a hold of an owner; at most 256. */
   RL_PART_WAITER = 3, /**< A row for each waiter, in the order of the queue; at most 256. */
-  RL_PART_SERVER = 4  /**< One row: the server, of rl_embedded_inspect(), which has no other. */
+  RL_PART_SERVER = 4, /**< One row: the server, of rl_embedded_inspect(), which has no other. */
+  RL_PART_NODE = 5    /**< A row for each server of a client, of rl_client_info(), which has no
+                           other. */
 };
 
 /** States in the field RL_FIELD_STATE. */
@@ -1104,9 +1144,21 @@ enum {
   RL_STATE_NO_LOCK = 3  /**< The key is of another type; RL_FIELD_TYPE names it. */
 };
 
+/** States of a node, in the field RL_FIELD_STATE. */
+enum {
+  RL_NODE_UNKNOWN = 0, /**< No attempt to connect has ended yet. */
+  RL_NODE_UP = 1,      /**< Connected; of a quorum: it may vote. */
+  RL_NODE_POLLED = 2, /**< The same, but waiting is by polling, which is slower: rights, a proxy. */
+  RL_NODE_NO_VOTE = 3, /**< Of a quorum: it must not vote now. */
+  RL_NODE_AWAY = 4     /**< It cannot be reached. */
+};
+
+/** Roles of a node, in the field RL_FIELD_ROLE. */
+enum { RL_ROLE_UNKNOWN = 0, RL_ROLE_PRIMARY = 1, RL_ROLE_REPLICA = 2, RL_ROLE_CLUSTER_MEMBER = 3 };
+
 /** Fields that are numbers, for rl_info_number(), with the parts that have them. */
 enum {
-  RL_FIELD_STATE = 101,        /**< lock: RL_STATE_*. */
+  RL_FIELD_STATE = 101,        /**< lock: RL_STATE_*; node: RL_NODE_*. */
   RL_FIELD_REMAINING_MS = 102, /**< lock, holder: until the lease ends on the server; -1 =
                                      never. */
   RL_FIELD_FENCE = 103,        /**< lock: the last fence the server minted, 0 = none known; the
@@ -1120,7 +1172,10 @@ enum {
   RL_FIELD_MODE = 108,         /**< holder, waiter: RL_MODE_*. */
   RL_FIELD_PID = 109,          /**< server: its process id; 0 = none runs. */
   RL_FIELD_CLIENT_COUNT = 110, /**< server: connections to it. */
-  RL_FIELD_LOCK_COUNT = 111    /**< server: how many locks there are. */
+  RL_FIELD_LOCK_COUNT = 111,   /**< server: how many locks there are. */
+  RL_FIELD_ROLE = 112,         /**< node: RL_ROLE_*. */
+  RL_FIELD_CLOCK_MS = 113      /**< node: the server's clock minus that of this host, as last
+                                     measured; not there before that: rl_info_has(). */
 };
 
 /** Fields that are text, for rl_info_text(), with the parts that have them. */
@@ -1134,7 +1189,10 @@ enum {
                               its user may not write its name. */
   RL_FIELD_LABEL = 206,  /**< holder: the label. */
   RL_FIELD_FOLDER = 207, /**< server: where its files are. */
-  RL_FIELD_VERSION = 208 /**< server: name and version, such as Valkey 8.0.1; "" = none runs. */
+  RL_FIELD_VERSION = 208, /**< server, node: name and version, such as Valkey 8.0.1; "" = none runs,
+                               or it is not known. */
+  RL_FIELD_ADDRESS = 209, /**< node: its address, without secrets. */
+  RL_FIELD_REASON = 210   /**< node: why it is POLLED, NO_VOTE or AWAY; else "". */
 };
 
 /** Returned by rl_info_number() where there is no such number. */

@@ -46,6 +46,7 @@
 #include <utility>
 #include <vector>
 
+#include "redlatch/error.hpp"  // IWYU pragma: export
 #include "redlatch/redlatch.h"
 
 namespace redlatch {
@@ -82,77 +83,6 @@ class wait_limit {
 
   int64_t ms_;
 };
-
-/** A failure: the status, and the library's message as what(). Since: 0.1. */
-class error : public std::runtime_error {
- public:
-  /** An empty `message` becomes the sentence of rl_status_text(). */
-  error(rl_status status, const std::string& message)
-      : std::runtime_error(message.empty() ? rl_status_text(status) : message), status_(status) {}
-
-  /** The status, such as RL_E_LOST. Branch on it; the text of what() may change. */
-  [[nodiscard]] rl_status status() const noexcept { return status_; }
-
-  /** Whether the status has any of the `trait` bits: RL_MAYBE_APPLIED, RL_RETRYABLE. */
-  [[nodiscard]] bool is(int32_t trait) const noexcept { return rl_status_is(status_, trait) != 0; }
-
- private:
-  rl_status status_;
-};
-
-namespace detail {
-
-template <auto Free>
-struct deleter {
-  template <typename Handle>
-  void operator()(Handle* handle) const noexcept {
-    Free(handle);
-  }
-};
-
-template <typename Handle, auto Free>
-using owner = std::unique_ptr<Handle, deleter<Free>>;
-
-/** The rl_error of one call: converts to what a call takes, and throws what the call left in it. */
-class outcome {
- public:
-  outcome() : err_(rl_error_new()) {
-    // Without it a handle that is NULL would not say why.
-    if (!err_) throw error(RL_E_NO_MEMORY, {});
-  }
-
-  operator rl_error*() const noexcept { return err_.get(); }
-  [[nodiscard]] rl_status status() const noexcept { return rl_error_status(err_.get()); }
-  void raise() const { throw error(status(), rl_error_message(err_.get())); }
-  void require(rl_status status) const {
-    if (status != RL_OK) raise();
-  }
-  /** Whether `status` is RL_OK; false for `no` and `no_either`, and anything else is thrown. */
-  [[nodiscard]] bool answer(rl_status status, rl_status no, rl_status no_either = RL_OK) const {
-    if (status == RL_OK) return true;
-    if (status != no && status != no_either) raise();
-    return false;
-  }
-
- private:
-  owner<rl_error, rl_error_free> err_;
-};
-
-template <typename Handle>
-Handle* require_memory(Handle* handle) {
-  if (handle == nullptr) throw error(RL_E_NO_MEMORY, {});
-  return handle;
-}
-
-/** A value as rl_acquire_options_set() reads it. */
-inline std::string text_of(std::chrono::milliseconds value) {
-  return std::to_string(value.count()) + "ms";
-}
-inline std::string text_of(int32_t value) { return std::to_string(value); }
-inline std::string_view text_of(bool is_on) { return is_on ? "yes" : "no"; }
-inline std::string_view text_of(std::string_view value) { return value; }
-
-}  // namespace detail
 
 /** Options of a client by name, as rl_client_options_set() lists them. Since: 0.1. */
 class client_options {
@@ -356,6 +286,13 @@ class lease {
     outcome.require(rl_lease_check(get(), outcome));
   }
 
+  /** RL_LOST_*, why it was lost; RL_LOST_NONE if it was not. */
+  [[nodiscard]] int32_t lost_reason() const noexcept { return rl_lease_lost_reason(get()); }
+  /** The same for people; empty if it was not lost. */
+  [[nodiscard]] std::string lost_text() const {
+    return detail::read_text([&](auto... to) { return rl_lease_lost_text(get(), to...); });
+  }
+
   /** Whether it is held, by the local clock. */
   [[nodiscard]] bool held() const noexcept { return rl_lease_state(get()) == RL_LEASE_HELD; }
 
@@ -431,6 +368,33 @@ attempt take(const Acquire& acquire, Handle* handle, std::string_view name, wait
 }
 
 }  // namespace detail
+
+/** What a client knows about one of its servers. Since: 0.1. */
+struct node_info {
+  node_info(const rl_info* info, int32_t row)
+      : address(text(info, row, RL_FIELD_ADDRESS)),
+        state(rl_info_number(info, RL_PART_NODE, row, RL_FIELD_STATE)),
+        reason(text(info, row, RL_FIELD_REASON)),
+        role(rl_info_number(info, RL_PART_NODE, row, RL_FIELD_ROLE)),
+        version(text(info, row, RL_FIELD_VERSION)) {
+    if (rl_info_has(info, RL_PART_NODE, row, RL_FIELD_CLOCK_MS) == 0) return;
+    clock_difference =
+        std::chrono::milliseconds(rl_info_number(info, RL_PART_NODE, row, RL_FIELD_CLOCK_MS));
+  }
+
+  std::string address;
+  int64_t state;       /**< RL_NODE_*. */
+  std::string reason;  /**< Of RL_NODE_POLLED, _NO_VOTE and _AWAY. */
+  int64_t role;        /**< RL_ROLE_*. */
+  std::string version; /**< Such as Valkey 8.0.1; empty: not known. */
+  std::optional<std::chrono::milliseconds> clock_difference; /**< Its clock minus this host's. */
+
+ private:
+  static std::string text(const rl_info* info, int32_t row, int32_t field) {
+    return detail::read_text(
+        [&](auto... to) { return rl_info_text(info, RL_PART_NODE, row, field, to...); });
+  }
+};
 
 /**
  * One server, or with redlock most of several. Its destructor shuts it down, which releases its
@@ -517,6 +481,23 @@ class client {
   [[nodiscard]] redlatch::lease attach(std::string_view name, std::string_view token, int64_t fence,
                                        const acquire_options& options) {
     return attach_with(name, token, fence, options.get());
+  }
+
+  /** What is known about each server, in the order of the URLs. It asks none of them. */
+  [[nodiscard]] std::vector<node_info> info() const {
+    const detail::outcome outcome;
+    const detail::owner<rl_info, rl_info_free> info(rl_client_info(get(), outcome));
+    if (!info) outcome.raise();
+    std::vector<node_info> nodes;
+    for (int32_t i = 0; i < rl_info_count(info.get(), RL_PART_NODE); ++i) {
+      nodes.emplace_back(info.get(), i);
+    }
+    return nodes;
+  }
+
+  /** The oldest line of the log, as rl_client_log_next(); empty if there is none. */
+  [[nodiscard]] std::string next_log_line() {
+    return detail::read_text([&](auto... to) { return rl_client_log_next(get(), to...); });
   }
 
   /** Release all leases and end all waits with RL_E_CLOSED; the object stays valid. */

@@ -58,10 +58,22 @@ const (
 )
 
 const (
+	RL_LOST_NONE        = 0
+	RL_LOST_EXPIRED     = 1
+	RL_LOST_TAKEN_OVER  = 2
+	RL_LOST_FORCED      = 3
+	RL_LOST_MAX_HOLD    = 4
+	RL_LOST_NO_MAJORITY = 5
+	RL_LOST_CLOSED      = 6
+	RL_LOST_DEFECT      = 7
+)
+
+const (
 	RL_PART_LOCK   = 1
 	RL_PART_HOLDER = 2
 	RL_PART_WAITER = 3
 	RL_PART_SERVER = 4
+	RL_PART_NODE   = 5
 )
 
 const (
@@ -69,6 +81,21 @@ const (
 	RL_STATE_HELD    = 1
 	RL_STATE_FOREIGN = 2
 	RL_STATE_NO_LOCK = 3
+)
+
+const (
+	RL_NODE_UNKNOWN = 0
+	RL_NODE_UP      = 1
+	RL_NODE_POLLED  = 2
+	RL_NODE_NO_VOTE = 3
+	RL_NODE_AWAY    = 4
+)
+
+const (
+	RL_ROLE_UNKNOWN        = 0
+	RL_ROLE_PRIMARY        = 1
+	RL_ROLE_REPLICA        = 2
+	RL_ROLE_CLUSTER_MEMBER = 3
 )
 
 const (
@@ -83,6 +110,8 @@ const (
 	RL_FIELD_PID          = 109
 	RL_FIELD_CLIENT_COUNT = 110
 	RL_FIELD_LOCK_COUNT   = 111
+	RL_FIELD_ROLE         = 112
+	RL_FIELD_CLOCK_MS     = 113
 )
 
 const (
@@ -94,6 +123,8 @@ const (
 	RL_FIELD_LABEL   = 206
 	RL_FIELD_FOLDER  = 207
 	RL_FIELD_VERSION = 208
+	RL_FIELD_ADDRESS = 209
+	RL_FIELD_REASON  = 210
 )
 
 const (

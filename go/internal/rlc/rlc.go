@@ -90,28 +90,30 @@ typedef _goslice_ swig_type_56;
 typedef long long swig_type_57;
 typedef _goslice_ swig_type_58;
 typedef long long swig_type_59;
-typedef long long swig_type_60;
+typedef _goslice_ swig_type_60;
 typedef long long swig_type_61;
 typedef long long swig_type_62;
 typedef long long swig_type_63;
 typedef long long swig_type_64;
 typedef long long swig_type_65;
-typedef _gostring_ swig_type_66;
-typedef _gostring_ swig_type_67;
-typedef long long swig_type_68;
-typedef long long swig_type_69;
-typedef _goslice_ swig_type_70;
-typedef _gostring_ swig_type_71;
-typedef _gostring_ swig_type_72;
+typedef long long swig_type_66;
+typedef long long swig_type_67;
+typedef _gostring_ swig_type_68;
+typedef _gostring_ swig_type_69;
+typedef long long swig_type_70;
+typedef long long swig_type_71;
+typedef _goslice_ swig_type_72;
 typedef _gostring_ swig_type_73;
 typedef _gostring_ swig_type_74;
 typedef _gostring_ swig_type_75;
 typedef _gostring_ swig_type_76;
 typedef _gostring_ swig_type_77;
 typedef _gostring_ swig_type_78;
-typedef long long swig_type_79;
-typedef _goslice_ swig_type_80;
+typedef _gostring_ swig_type_79;
+typedef _gostring_ swig_type_80;
 typedef long long swig_type_81;
+typedef _goslice_ swig_type_82;
+typedef long long swig_type_83;
 extern void _wrap_Swig_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_rlc_9ba605168e95a9a7(swig_intgo arg1);
 extern swig_voidp _wrap_status_name_rlc_9ba605168e95a9a7(swig_intgo arg1);
@@ -147,6 +149,7 @@ extern swig_intgo _wrap_client_connect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig
 extern void _wrap_client_shutdown_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_client_close_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_type_13 _wrap_client_option_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_14 arg2, swig_type_15 arg3);
+extern uintptr_t _wrap_client_info_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
 extern swig_type_16 _wrap_url_redact_rlc_9ba605168e95a9a7(swig_type_17 arg1, swig_type_18 arg2);
 extern swig_type_19 _wrap_nearest_word_rlc_9ba605168e95a9a7(swig_type_20 arg1, swig_type_21 arg2, swig_type_22 arg3);
 extern uintptr_t _wrap_acquire_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_23 arg2, swig_type_24 arg3, uintptr_t arg4, uintptr_t arg5);
@@ -181,41 +184,43 @@ extern swig_intgo _wrap_lease_mode_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_type_55 _wrap_lease_name_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_56 arg2);
 extern swig_type_57 _wrap_lease_token_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_58 arg2);
 extern swig_intgo _wrap_lease_check_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
-extern swig_intgo _wrap_lease_wait_lost_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_59 arg2);
-extern swig_intgo _wrap_lease_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_60 arg3);
-extern swig_intgo _wrap_request_wait_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_61 arg2);
+extern swig_intgo _wrap_lease_lost_reason_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_type_59 _wrap_lease_lost_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_60 arg2);
+extern swig_intgo _wrap_lease_wait_lost_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_61 arg2);
+extern swig_intgo _wrap_lease_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_62 arg3);
+extern swig_intgo _wrap_request_wait_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_63 arg2);
 extern swig_intgo _wrap_request_cancel_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_request_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_62 arg3);
+extern swig_intgo _wrap_request_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_64 arg3);
 extern swig_intgo _wrap_request_status_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_voidp _wrap_request_message_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_request_take_lease_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_request_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_queue_new_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_queue_fd_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_63 _wrap_queue_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_64 arg2);
-extern swig_intgo _wrap_queue_post_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_65 arg2);
+extern swig_type_65 _wrap_queue_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_66 arg2);
+extern swig_intgo _wrap_queue_post_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_67 arg2);
 extern swig_intgo _wrap_queue_drive_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
 extern void _wrap_queue_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern uintptr_t _wrap_inspect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_66 arg2, uintptr_t arg3);
-extern uintptr_t _wrap_inspect_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_67 arg2);
+extern uintptr_t _wrap_inspect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_68 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_inspect_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_69 arg2);
 extern uintptr_t _wrap_request_take_info_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_info_count_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
 extern swig_intgo _wrap_info_has_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
-extern swig_type_68 _wrap_info_number_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
-extern swig_type_69 _wrap_info_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4, swig_type_70 arg5);
+extern swig_type_70 _wrap_info_number_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
+extern swig_type_71 _wrap_info_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4, swig_type_72 arg5);
 extern void _wrap_info_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern uintptr_t _wrap_list_open_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_71 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_list_open_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_73 arg2, uintptr_t arg3);
 extern swig_intgo _wrap_list_next_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
 extern uintptr_t _wrap_list_next_start_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_list_info_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_list_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_force_release_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_72 arg2, swig_type_73 arg3, uintptr_t arg4);
-extern swig_intgo _wrap_force_release_any_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_74 arg2, uintptr_t arg3);
-extern uintptr_t _wrap_force_release_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_75 arg2, swig_type_76 arg3);
-extern uintptr_t _wrap_force_release_any_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_77 arg2);
-extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_78 arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_79 _wrap_client_log_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_80 arg2);
-extern swig_intgo _wrap_client_log_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, uintptr_t arg3, swig_type_81 arg4);
+extern swig_intgo _wrap_force_release_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_74 arg2, swig_type_75 arg3, uintptr_t arg4);
+extern swig_intgo _wrap_force_release_any_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_76 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_force_release_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_77 arg2, swig_type_78 arg3);
+extern uintptr_t _wrap_force_release_any_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_79 arg2);
+extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_80 arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_81 _wrap_client_log_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_82 arg2);
+extern swig_intgo _wrap_client_log_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, uintptr_t arg3, swig_type_83 arg4);
 #undef intgo
 */
 import "C"
@@ -586,6 +591,18 @@ func Client_option(arg1 Client, arg2 string, arg3 []byte) (_swig_ret int64) {
 		Swig_escape_val = arg3
 	}
 	return swig_r
+}
+
+func Client_info(arg1 Client, arg2 Error) (_swig_ret Info) {
+	var swig_r uintptr
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	var _swig_i_1 uintptr
+	_swig_i_1 = uintptr(arg2)
+	swig_r = (uintptr)(C._wrap_client_info_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1)))
+	var swig_r_1 Info
+	swig_r_1 = Info(swig_r)
+	return swig_r_1
 }
 
 func Url_redact(arg1 string, arg2 []byte) (_swig_ret int64) {
@@ -1029,12 +1046,32 @@ func Lease_check(arg1 Lease, arg2 Error) (_swig_ret int) {
 	return swig_r
 }
 
+func Lease_lost_reason(arg1 Lease) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	swig_r = (int)(C._wrap_lease_lost_reason_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
+func Lease_lost_text(arg1 Lease, arg2 []byte) (_swig_ret int64) {
+	var swig_r int64
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	swig_r = (int64)(C._wrap_lease_lost_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_60)(unsafe.Pointer(&_swig_i_1))))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	return swig_r
+}
+
 func Lease_wait_lost(arg1 Lease, arg2 int64) (_swig_ret int) {
 	var swig_r int
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_lease_wait_lost_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_59(_swig_i_1)))
+	swig_r = (int)(C._wrap_lease_wait_lost_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_61(_swig_i_1)))
 	return swig_r
 }
 
@@ -1045,7 +1082,7 @@ func Lease_watch(arg1 Lease, arg2 Queue, arg3 int64) (_swig_ret int) {
 	var _swig_i_1 uintptr
 	_swig_i_1 = uintptr(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_lease_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_60(_swig_i_2)))
+	swig_r = (int)(C._wrap_lease_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_62(_swig_i_2)))
 	return swig_r
 }
 
@@ -1054,7 +1091,7 @@ func Request_wait(arg1 Request, arg2 int64) (_swig_ret int) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_request_wait_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_61(_swig_i_1)))
+	swig_r = (int)(C._wrap_request_wait_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_63(_swig_i_1)))
 	return swig_r
 }
 
@@ -1073,7 +1110,7 @@ func Request_watch(arg1 Request, arg2 Queue, arg3 int64) (_swig_ret int) {
 	var _swig_i_1 uintptr
 	_swig_i_1 = uintptr(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_request_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_62(_swig_i_2)))
+	swig_r = (int)(C._wrap_request_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_64(_swig_i_2)))
 	return swig_r
 }
 
@@ -1134,7 +1171,7 @@ func Queue_next(arg1 Queue, arg2 int64) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_queue_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_64(_swig_i_1)))
+	swig_r = (int64)(C._wrap_queue_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_66(_swig_i_1)))
 	return swig_r
 }
 
@@ -1143,7 +1180,7 @@ func Queue_post(arg1 Queue, arg2 int64) (_swig_ret int) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_queue_post_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_65(_swig_i_1)))
+	swig_r = (int)(C._wrap_queue_post_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_67(_swig_i_1)))
 	return swig_r
 }
 
@@ -1170,7 +1207,7 @@ func Inspect(arg1 Client, arg2 string, arg3 Error) (_swig_ret Info) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_inspect_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_66)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_inspect_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_68)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1184,7 +1221,7 @@ func Inspect_start(arg1 Client, arg2 string) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_inspect_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_67)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uintptr)(C._wrap_inspect_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_69)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1242,7 +1279,7 @@ func Info_text(arg1 Info, arg2 int, arg3 int, arg4 int, arg5 []byte) (_swig_ret 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int64)(C._wrap_info_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_intgo(_swig_i_3), *(*C.swig_type_70)(unsafe.Pointer(&_swig_i_4))))
+	swig_r = (int64)(C._wrap_info_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_intgo(_swig_i_3), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_4))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg5
 	}
@@ -1262,7 +1299,7 @@ func List_open(arg1 Client, arg2 string, arg3 Error) (_swig_ret List) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_list_open_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_71)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_list_open_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_73)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1315,7 +1352,7 @@ func Force_release(arg1 Client, arg2 string, arg3 string, arg4 Error) (_swig_ret
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (int)(C._wrap_force_release_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_73)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
+	swig_r = (int)(C._wrap_force_release_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_75)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1332,7 +1369,7 @@ func Force_release_any(arg1 Client, arg2 string, arg3 Error) (_swig_ret int) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_force_release_any_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (int)(C._wrap_force_release_any_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_76)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1345,7 +1382,7 @@ func Force_release_start(arg1 Client, arg2 string, arg3 string) (_swig_ret Reque
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (uintptr)(C._wrap_force_release_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_75)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_76)(unsafe.Pointer(&_swig_i_2))))
+	swig_r = (uintptr)(C._wrap_force_release_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_77)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_78)(unsafe.Pointer(&_swig_i_2))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1362,7 +1399,7 @@ func Force_release_any_start(arg1 Client, arg2 string) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_force_release_any_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_77)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uintptr)(C._wrap_force_release_any_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_79)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1378,7 +1415,7 @@ func Embedded_inspect(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret In
 	_swig_i_1 = uintptr(arg2)
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_embedded_inspect_rlc_9ba605168e95a9a7(*(*C.swig_type_78)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_embedded_inspect_rlc_9ba605168e95a9a7(*(*C.swig_type_80)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1392,7 +1429,7 @@ func Client_log_next(arg1 Client, arg2 []byte) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_client_log_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_80)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_client_log_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_82)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1407,6 +1444,6 @@ func Client_log_watch(arg1 Client, arg2 int, arg3 Queue, arg4 int64) (_swig_ret 
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_client_log_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_81(_swig_i_3)))
+	swig_r = (int)(C._wrap_client_log_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_83(_swig_i_3)))
 	return swig_r
 }

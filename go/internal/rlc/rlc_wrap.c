@@ -703,6 +703,21 @@ long long _wrap_client_option_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostr
 }
 
 
+rl_info *_wrap_client_info_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, rl_error *_swig_go_1) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  rl_error *arg2 = (rl_error *) 0 ;
+  rl_info *result = 0 ;
+  rl_info *_swig_go_result;
+  
+  arg1 = *(rl_client **)&_swig_go_0; 
+  arg2 = *(rl_error **)&_swig_go_1; 
+  
+  result = (rl_info *)rl_client_info(arg1,arg2);
+  *(rl_info **)&_swig_go_result = (rl_info *)result; 
+  return _swig_go_result;
+}
+
+
 long long _wrap_url_redact_rlc_9ba605168e95a9a7(_gostring_ _swig_go_0, _goslice_ _swig_go_1) {
   char *arg1 = (char *) 0 ;
   size_t arg2 ;
@@ -1330,6 +1345,38 @@ intgo _wrap_lease_check_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0, rl_error *_sw
   arg2 = *(rl_error **)&_swig_go_1; 
   
   result = (rl_status)rl_lease_check((struct rl_lease const *)arg1,arg2);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_lease_lost_reason_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0) {
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  int32_t result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_lease **)&_swig_go_0; 
+  
+  result = (int32_t)rl_lease_lost_reason((struct rl_lease const *)arg1);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+long long _wrap_lease_lost_text_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0, _goslice_ _swig_go_1) {
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  size_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(rl_lease **)&_swig_go_0; 
+  
+  arg2 = (char *)_swig_go_1.array;
+  arg3 = (size_t)_swig_go_1.len;
+  
+  
+  result = rl_lease_lost_text((struct rl_lease const *)arg1,arg2,arg3);
   _swig_go_result = result; 
   return _swig_go_result;
 }

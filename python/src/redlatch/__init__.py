@@ -36,8 +36,8 @@ from ._errors import (
     Unsupported,
     WrongType,
 )
-from ._info import Holder, LockInfo, LockState, Waiter
-from ._lease import Lease
+from ._info import Holder, LockInfo, LockState, NodeInfo, NodeRole, NodeState, Waiter
+from ._lease import Lease, LostReason
 from ._lock import Lock
 from ._redlock import Redlock
 from ._rlock import RLock
@@ -68,7 +68,11 @@ __all__ = [
     "LockInfo",
     "LockLost",
     "LockState",
+    "LostReason",
     "NoMemory",
+    "NodeInfo",
+    "NodeRole",
+    "NodeState",
     "NotAcquired",
     "NotHeld",
     "NotReplicated",

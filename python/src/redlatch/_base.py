@@ -16,6 +16,7 @@ from . import _core
 from ._convert import Seconds, to_bytes, to_ms, to_text, to_wait_ms
 from ._errors import Error, error_of, new_error, raise_of
 from ._holds import new_number
+from ._info import NodeInfo, read_nodes
 from ._lease import Lease
 from ._log import pass_on_log
 from ._options import Value, option_text
@@ -105,6 +106,10 @@ class Base:
     def option(self, name: str) -> str:
         """What was told under the name of an option; "url", without secrets."""
         return to_text(_core.client_option(self._handle, to_bytes(name, "name")))
+
+    def info(self) -> tuple[NodeInfo, ...]:
+        """What is known about each server, in the order of the URLs. Asks none of them."""
+        return read_nodes(self._call(_core.client_info))
 
     def __repr__(self) -> str:
         closed = " closed" if self._is_closed else ""

@@ -34,6 +34,12 @@ _WHO = _constant("FIELD_WHO")
 _LABEL = _constant("FIELD_LABEL")
 _HOLDING = _constant("FIELD_HOLDING")
 _MODE = _constant("FIELD_MODE")
+_NODE = _constant("PART_NODE")
+_ADDRESS = _constant("FIELD_ADDRESS")
+_REASON = _constant("FIELD_REASON")
+_ROLE = _constant("FIELD_ROLE")
+_VERSION = _constant("FIELD_VERSION")
+_CLOCK_MS = _constant("FIELD_CLOCK_MS")
 _OWNER = _constant("FIELD_OWNER")
 _WAIT_MODES: dict[int, WaitMode] = {READ: "read", UPGRADE: "upgrade"}
 
@@ -117,6 +123,50 @@ class LockInfo:
         return self.state is LockState.FREE
 
 
+class NodeState(Enum):
+    """What a client knows about one of its servers."""
+
+    UNKNOWN = _constant("NODE_UNKNOWN")
+    """No attempt to connect has ended yet."""
+    UP = _constant("NODE_UP")
+    """Connected; of a Redlock: it may vote."""
+    POLLED = _constant("NODE_POLLED")
+    """The same, but waiting is by polling, which is slower."""
+    NO_VOTE = _constant("NODE_NO_VOTE")
+    """Of a Redlock: it must not vote now."""
+    AWAY = _constant("NODE_AWAY")
+    """It cannot be reached."""
+
+
+class NodeRole(Enum):
+    """The role of a server."""
+
+    UNKNOWN = _constant("ROLE_UNKNOWN")
+    PRIMARY = _constant("ROLE_PRIMARY")
+    REPLICA = _constant("ROLE_REPLICA")
+    CLUSTER_MEMBER = _constant("ROLE_CLUSTER_MEMBER")
+
+
+@dataclass(frozen=True)
+class NodeInfo:
+    """A server of a client, as the client knew it at one moment."""
+
+    address: str
+    state: NodeState
+    reason: str
+    """Of POLLED, NO_VOTE and AWAY; else ""."""
+    role: NodeRole
+    version: str
+    """Name and version, such as "Valkey 8.0.1"; "" if not known."""
+    clock_difference: Optional[float]
+    """Seconds that its clock is ahead of that of this host, as last measured; None: not known."""
+
+    @property
+    def votes(self) -> bool:
+        """Whether it is connected and, in a Redlock, may vote."""
+        return self.state in (NodeState.UP, NodeState.POLLED)
+
+
 class _Reader:
     """Rows and fields of one rl_info."""
 
@@ -128,6 +178,9 @@ class _Reader:
 
     def number(self, part: int, row: int, field: int) -> int:
         return _core.info_number(self._info, part, row, field)
+
+    def has(self, part: int, row: int, field: int) -> bool:
+        return _core.info_has(self._info, part, row, field) != 0
 
     def text(self, part: int, row: int, field: int) -> str:
         return to_text(_core.info_text(self._info, part, row, field))
@@ -180,4 +233,21 @@ def read_info(info: _core.Info) -> LockInfo:
         waiters=waiters,
         hold_count=reader.number(_LOCK, 0, _HOLDING),
         owner=reader.text(_LOCK, 0, _OWNER),
+    )
+
+
+def read_nodes(info: _core.Info) -> tuple[NodeInfo, ...]:
+    reader = _Reader(info)
+    return tuple(_read_node(reader, row) for row in reader.rows(_NODE))
+
+
+def _read_node(reader: _Reader, row: int) -> NodeInfo:
+    has_clock = reader.has(_NODE, row, _CLOCK_MS)
+    return NodeInfo(
+        address=reader.text(_NODE, row, _ADDRESS),
+        state=NodeState(reader.number(_NODE, row, _STATE)),
+        reason=reader.text(_NODE, row, _REASON),
+        role=NodeRole(reader.number(_NODE, row, _ROLE)),
+        version=reader.text(_NODE, row, _VERSION),
+        clock_difference=reader.number(_NODE, row, _CLOCK_MS) / 1000 if has_clock else None,
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from enum import Enum
 from types import TracebackType
 from typing import Callable, Optional
 
@@ -36,6 +37,24 @@ _WORDS = {
     for word in ("held", "released", "lost", "detached")
 }
 _OK = int(Status.OK)
+
+
+class LostReason(Enum):
+    """Why a lease was lost."""
+
+    EXPIRED = _core.constant(b"RL_LOST_EXPIRED", 0)
+    """No renewal was confirmed in time, or there was none."""
+    TAKEN_OVER = _core.constant(b"RL_LOST_TAKEN_OVER", 0)
+    """The server has another holder, or none."""
+    FORCED = _core.constant(b"RL_LOST_FORCED", 0)
+    """It was released by force, as far as the server has said so."""
+    MAX_HOLD = _core.constant(b"RL_LOST_MAX_HOLD", 0)
+    NO_MAJORITY = _core.constant(b"RL_LOST_NO_MAJORITY", 0)
+    """Too few servers of a Redlock still have it."""
+    CLOSED = _core.constant(b"RL_LOST_CLOSED", 0)
+    """Its client is gone."""
+    DEFECT = _core.constant(b"RL_LOST_DEFECT", 0)
+    """A defect of redlatch; the log has more."""
 
 
 class LeaseBase:
@@ -93,6 +112,20 @@ class LeaseBase:
     def lost(self) -> bool:
         """Whether it ended without a release. True in a process forked from its owner."""
         return _WORDS.get(_core.lease_state(self._handle), "lost") == "lost"
+
+    @property
+    def lost_reason(self) -> Optional[LostReason]:
+        """Why it was lost; None if it was not, or in a process forked from its owner.
+
+        Also after a release() that raised LockLost.
+        """
+        number = _core.lease_lost_reason(self._handle)
+        return LostReason(number) if number != 0 else None
+
+    @property
+    def lost_text(self) -> str:
+        """The same for people; "" if it was not lost."""
+        return to_text(_core.lease_lost_text(self._handle))
 
     def check(self) -> None:
         """Raise LockLost, with the reason, if the lock is not certainly ours any more."""

@@ -825,6 +825,22 @@ SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1option(JNI
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1info(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
+  jlong jresult = 0 ;
+  rl_client *arg1 = (rl_client *) 0 ;
+  rl_error *arg2 = (rl_error *) 0 ;
+  rl_info *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_client **)&jarg1; 
+  arg2 = *(rl_error **)&jarg2; 
+  result = (rl_info *)rl_client_info(arg1,arg2);
+  *(rl_info **)&jresult = result; 
+  return jresult;
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_url_1redact(JNIEnv *jenv, jclass jcls, jbyteArray jarg1, jbyteArray jarg3) {
   jlong jresult = 0 ;
   char *arg1 = (char *) 0 ;
@@ -1633,6 +1649,44 @@ SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_lease_1check(JNIEnv
   arg2 = *(rl_error **)&jarg2; 
   result = (rl_status)rl_lease_check((struct rl_lease const *)arg1,arg2);
   jresult = (jint)result; 
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_lease_1lost_1reason(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jint jresult = 0 ;
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  int32_t result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_lease **)&jarg1; 
+  result = (int32_t)rl_lease_lost_reason((struct rl_lease const *)arg1);
+  jresult = (jint)result; 
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_lease_1lost_1text(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2) {
+  jlong jresult = 0 ;
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  size_t result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_lease **)&jarg1; 
+  
+  arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+  if (!arg2) return 0;
+  arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  
+  result = rl_lease_lost_text((struct rl_lease const *)arg1,arg2,arg3);
+  jresult = (jlong)result; 
+  
+  (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, 0);
+  
   return jresult;
 }
 

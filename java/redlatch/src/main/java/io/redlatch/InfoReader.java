@@ -7,6 +7,7 @@ import io.redlatch.internal.rlc.RlcConstants;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_info;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -54,12 +55,34 @@ final class InfoReader {
           remaining());
     }
 
+    NodeInfo node() {
+      boolean hasClock = Rlc.info_has(info, part, index, RlcConstants.RL_FIELD_CLOCK_MS) != 0;
+      return new NodeInfo(
+          text(RlcConstants.RL_FIELD_ADDRESS),
+          NodeInfo.State.values()[(int) number(RlcConstants.RL_FIELD_STATE)],
+          text(RlcConstants.RL_FIELD_REASON),
+          NodeInfo.Role.values()[(int) number(RlcConstants.RL_FIELD_ROLE)],
+          text(RlcConstants.RL_FIELD_VERSION),
+          hasClock
+              ? Optional.of(Duration.ofMillis(number(RlcConstants.RL_FIELD_CLOCK_MS)))
+              : Optional.empty());
+    }
+
     LockInfo.Waiter waiter() {
       return new LockInfo.Waiter(
           text(RlcConstants.RL_FIELD_TOKEN),
           text(RlcConstants.RL_FIELD_WHO),
           mode(),
           time(RlcConstants.RL_FIELD_SINCE_MS));
+    }
+  }
+
+  /** The servers of a client. Frees `info`. */
+  static List<NodeInfo> nodesOf(SWIGTYPE_p_rl_info info) {
+    try {
+      return rows(info, RlcConstants.RL_PART_NODE).map(Row::node).toList();
+    } finally {
+      Rlc.info_free(info);
     }
   }
 

@@ -119,6 +119,36 @@ public final class Lease implements AutoCloseable {
     return State.values()[ask(Rlc::lease_state) - 1];
   }
 
+  /** Why a lease was lost. In the order of the numbers of the C ABI. */
+  public enum LostReason {
+    /** It was not. */
+    NONE,
+    /** No renewal was confirmed in time, or there was none. */
+    EXPIRED,
+    /** The server has another holder, or none. */
+    TAKEN_OVER,
+    /** It was released by force, as far as the server has said so. */
+    FORCED,
+    /** maxHold was reached. */
+    MAX_HOLD,
+    /** Too few servers of a Redlock still have it. */
+    NO_MAJORITY,
+    /** Its client is gone. */
+    CLOSED,
+    /** A defect of redlatch; the log has more. */
+    DEFECT
+  }
+
+  /** Why it was lost; NONE if it was not. */
+  public LostReason lostReason() {
+    return LostReason.values()[ask(Rlc::lease_lost_reason)];
+  }
+
+  /** The same for people; "" if it was not lost. */
+  public String lostText() {
+    return ask(lease -> Text.of(Text.read(buffer -> Rlc.lease_lost_text(lease, buffer))));
+  }
+
   /** Whether it is held, by the local clock. */
   public boolean isHeld() {
     return state() == State.HELD;

@@ -8,6 +8,7 @@ import io.redlatch.internal.rlc.SWIGTYPE_p_rl_client;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_request;
 import java.lang.ref.Reference;
 import java.time.Duration;
+import java.util.List;
 import java.util.UUID;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -290,11 +291,16 @@ public final class Redlatch implements AutoCloseable {
 
   /**
    * What the client was told, by any way, under the name of an option; or its "url", without
-   * secrets; or "delivery": "push", or why waiting is slower than that. "" for any other name.
+   * secrets. "" for any other name.
    */
   public String option(String name) {
     byte[] bytes = Text.bytes(name, "name");
     return ask(client -> session.option(bytes));
+  }
+
+  /** What is known about the server. It does not ask it. */
+  public List<NodeInfo> info() {
+    return ask(client -> session.info());
   }
 
   /**

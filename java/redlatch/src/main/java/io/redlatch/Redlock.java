@@ -7,6 +7,7 @@ import io.redlatch.internal.rlc.SWIGTYPE_p_rl_client;
 import java.lang.ref.Reference;
 import java.time.Duration;
 import java.util.Collection;
+import java.util.List;
 import java.util.function.Function;
 
 /**
@@ -96,13 +97,15 @@ public final class Redlock implements AutoCloseable {
     return new NamedLock(this, session, starter, copy, LockOptions.DEFAULT, null);
   }
 
-  /**
-   * As that of a client; "nodes" is a line for each server: its address, and "votes" or why it does
-   * not.
-   */
+  /** As that of a client; "url" has a line for each server. */
   public String option(String name) {
     byte[] bytes = Text.bytes(name, "name");
     return ask(redlock -> redlock.option(bytes));
+  }
+
+  /** What is known about each server, in the order of the URLs. It asks none of them. */
+  public List<NodeInfo> info() {
+    return ask(Session::info);
   }
 
   /** As that of a client. */

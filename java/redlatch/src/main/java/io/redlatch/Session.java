@@ -7,6 +7,7 @@ import io.redlatch.internal.rlc.RlcConstants;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_client;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_lease;
 import java.lang.ref.Cleaner;
+import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -127,6 +128,10 @@ final class Session implements Runnable {
       Thread.currentThread().interrupt();
       throw RedlatchException.of(Status.CANCELLED, "connect", "", "");
     }
+  }
+
+  List<NodeInfo> info() {
+    return InfoReader.nodesOf(Errors.check("info", "", err -> Rlc.client_info(handle, err)));
   }
 
   /** The text of an option, "" for none. */

@@ -115,7 +115,7 @@ class BadInputTest {
       assertNames("name", () -> client.inspect((byte[]) null));
       assertNames("token", () -> client.attach("x", null));
       assertNames("pattern", () -> client.list(null));
-      assertNames("name", () -> client.forceRelease(null));
+      assertNames("name", () -> client.forceRelease((String) null));
       assertNames("token", () -> client.forceRelease(new byte[1], null));
       assertNames("name", () -> client.option(null));
       assertNames("duration", () -> client.lock("x").acquire(null));
@@ -126,7 +126,7 @@ class BadInputTest {
       assertNames("executor", () -> client.lock("x").acquireAsync(Duration.ZERO, null));
       assertNames("duration", () -> LockOptions.DEFAULT.ttl(null));
       assertNames("label", () -> LockOptions.DEFAULT.label((String) null));
-      assertNames("owner", () -> LockOptions.DEFAULT.owner(null));
+      assertNames("owner", () -> LockOptions.DEFAULT.owner((String) null));
       assertNames("format", () -> LockOptions.DEFAULT.format(null));
     }
   }

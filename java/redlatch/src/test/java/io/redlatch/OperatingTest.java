@@ -42,7 +42,10 @@ class OperatingTest extends ServerTest {
                 .with("holder", "me")
                 .with("command_timeout", "3s"));
     assertEquals("3000ms", client.option("command_timeout"));
-    assertEquals("push", client.option("delivery"));
+    NodeInfo node = client.info().get(0);
+    assertEquals(NodeInfo.State.UP, node.state(), node::toString);
+    assertTrue(node.votes() && node.role() == NodeInfo.Role.PRIMARY, node::toString);
+    assertTrue(node.clockDifference().isPresent() && !node.version().isEmpty(), node::toString);
     LockInfo free = client.inspect("x");
     assertEquals(LockInfo.State.FREE, free.state());
     assertEquals("none", free.type());

@@ -43,7 +43,7 @@ class RedlockTest extends ServerTest {
     assertTrue(lease.remaining().compareTo(Duration.ofMinutes(15)) > 0);
     assertTrue(lease.release());
     Wait.until(() -> servers.stream().noneMatch(server -> server.has("x")));
-    assertEquals(3, one.option("nodes").lines().filter(line -> line.endsWith("votes")).count());
+    assertEquals(3, one.info().stream().filter(NodeInfo::votes).count());
   }
 
   @Test

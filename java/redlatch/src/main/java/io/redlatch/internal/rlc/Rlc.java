@@ -141,6 +141,11 @@ public class Rlc implements RlcConstants {
     return RlcJNI.client_option(SWIGTYPE_p_rl_client.getCPtr(client), name, buffer);
   }
 
+  public static SWIGTYPE_p_rl_info client_info(SWIGTYPE_p_rl_client client, SWIGTYPE_p_rl_error err) {
+    long cPtr = RlcJNI.client_info(SWIGTYPE_p_rl_client.getCPtr(client), SWIGTYPE_p_rl_error.getCPtr(err));
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_info(cPtr, false);
+  }
+
   public static long url_redact(byte[] url, byte[] buffer) {
     return RlcJNI.url_redact(url, buffer);
   }
@@ -292,6 +297,14 @@ public class Rlc implements RlcConstants {
 
   public static int lease_check(SWIGTYPE_p_rl_lease lease, SWIGTYPE_p_rl_error err) {
     return RlcJNI.lease_check(SWIGTYPE_p_rl_lease.getCPtr(lease), SWIGTYPE_p_rl_error.getCPtr(err));
+  }
+
+  public static int lease_lost_reason(SWIGTYPE_p_rl_lease lease) {
+    return RlcJNI.lease_lost_reason(SWIGTYPE_p_rl_lease.getCPtr(lease));
+  }
+
+  public static long lease_lost_text(SWIGTYPE_p_rl_lease lease, byte[] buffer) {
+    return RlcJNI.lease_lost_text(SWIGTYPE_p_rl_lease.getCPtr(lease), buffer);
   }
 
   public static int lease_wait_lost(SWIGTYPE_p_rl_lease lease, long wait_ms) {

@@ -46,15 +46,36 @@ public interface RlcConstants {
   int RL_MODE_READ = 2;
   int RL_MODE_UPGRADE = 3;
 
+  int RL_LOST_NONE = 0;
+  int RL_LOST_EXPIRED = 1;
+  int RL_LOST_TAKEN_OVER = 2;
+  int RL_LOST_FORCED = 3;
+  int RL_LOST_MAX_HOLD = 4;
+  int RL_LOST_NO_MAJORITY = 5;
+  int RL_LOST_CLOSED = 6;
+  int RL_LOST_DEFECT = 7;
+
   int RL_PART_LOCK = 1;
   int RL_PART_HOLDER = 2;
   int RL_PART_WAITER = 3;
   int RL_PART_SERVER = 4;
+  int RL_PART_NODE = 5;
 
   int RL_STATE_FREE = 0;
   int RL_STATE_HELD = 1;
   int RL_STATE_FOREIGN = 2;
   int RL_STATE_NO_LOCK = 3;
+
+  int RL_NODE_UNKNOWN = 0;
+  int RL_NODE_UP = 1;
+  int RL_NODE_POLLED = 2;
+  int RL_NODE_NO_VOTE = 3;
+  int RL_NODE_AWAY = 4;
+
+  int RL_ROLE_UNKNOWN = 0;
+  int RL_ROLE_PRIMARY = 1;
+  int RL_ROLE_REPLICA = 2;
+  int RL_ROLE_CLUSTER_MEMBER = 3;
 
   int RL_FIELD_STATE = 101;
   int RL_FIELD_REMAINING_MS = 102;
@@ -67,6 +88,8 @@ public interface RlcConstants {
   int RL_FIELD_PID = 109;
   int RL_FIELD_CLIENT_COUNT = 110;
   int RL_FIELD_LOCK_COUNT = 111;
+  int RL_FIELD_ROLE = 112;
+  int RL_FIELD_CLOCK_MS = 113;
 
   int RL_FIELD_TYPE = 201;
   int RL_FIELD_NAME = 202;
@@ -76,6 +99,8 @@ public interface RlcConstants {
   int RL_FIELD_LABEL = 206;
   int RL_FIELD_FOLDER = 207;
   int RL_FIELD_VERSION = 208;
+  int RL_FIELD_ADDRESS = 209;
+  int RL_FIELD_REASON = 210;
 
   int RL_LOG_NONE = 0;
   int RL_LOG_ERROR = 1;

@@ -46,6 +46,7 @@ public class RlcJNI {
   public final static native void client_shutdown(long jarg1);
   public final static native void client_close(long jarg1);
   public final static native long client_option(long jarg1, byte[] jarg2, byte[] jarg4);
+  public final static native long client_info(long jarg1, long jarg2);
   public final static native long url_redact(byte[] jarg1, byte[] jarg3);
   public final static native long nearest_word(byte[] jarg1, byte[] jarg3, byte[] jarg5);
   public final static native long acquire(long jarg1, byte[] jarg2, long jarg4, long jarg5, long jarg6);
@@ -80,6 +81,8 @@ public class RlcJNI {
   public final static native long lease_name(long jarg1, byte[] jarg2);
   public final static native long lease_token(long jarg1, byte[] jarg2);
   public final static native int lease_check(long jarg1, long jarg2);
+  public final static native int lease_lost_reason(long jarg1);
+  public final static native long lease_lost_text(long jarg1, byte[] jarg2);
   public final static native int lease_wait_lost(long jarg1, long jarg2);
   public final static native int lease_watch(long jarg1, long jarg2, long jarg3);
   public final static native int request_wait(long jarg1, long jarg2);

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// NodeStatus: what a client knows about one of its servers. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+
+namespace redlatch {
+
+// The numbers are those of redlatch.h.
+enum class NodeState : int32_t {
+  kUnknown,  // no attempt to connect has ended yet
+  kUp,       // connected; of a quorum: it may vote
+  kPolled,   // .. but waiting is by polling
+  kNoVote,   // of a quorum: it can be reached, and must not vote
+  kAway,     // cannot be reached
+};
+
+enum class NodeRole : int32_t { kUnknown, kPrimary, kReplica, kClusterMember };
+
+struct NodeStatus {
+  std::string address;
+  NodeState state = NodeState::kUnknown;
+  std::string reason;  // of kPolled, kNoVote, kAway
+  NodeRole role = NodeRole::kUnknown;
+  std::string version;                    // "Valkey 8.0.1"; empty: not known
+  std::optional<Nanos> clock_difference;  // its wall clock minus that of this host
+};
+
+}  // namespace redlatch
