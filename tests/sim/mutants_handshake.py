@@ -89,7 +89,8 @@ HANDSHAKE_MUTANTS = (
         Edit(
             "protocol/opening.cc",
             "  is_dialling_ = false;\n  limit_ = after(now, settings_.command_timeout);\n",
-            "  is_dialling_ = false;\n  limit_ = IS_ON ? kNever : after(now, settings_.command_timeout);\n",
+            "  is_dialling_ = false;\n"
+            "  limit_ = IS_ON ? kNever : after(now, settings_.command_timeout);\n",
         ),
     ),
 )
