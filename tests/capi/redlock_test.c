@@ -200,6 +200,12 @@ static void a_lease_is_lost_with_the_majority(void) {
     CHECK_HAS("one server", rl_error_message(err)); \
   } while (0)
 
+static void check_unsupported_request(rl_request* request) {
+  CHECK_INT(RL_E_UNSUPPORTED, rl_request_wait(request, LONGEST_MS));
+  CHECK_HAS("one server", rl_request_message(request));
+  rl_request_free(request);
+}
+
 /* The calls of a client of one server that a Redlock answers, and those that it cannot. */
 static void a_redlock_is_a_client(void) {
   rl_error* err = rl_error_new();
@@ -228,6 +234,9 @@ static void a_redlock_is_a_client(void) {
   request = rl_rw_acquire_read_start(redlock, TEXT("x"), 0, NULL);
   UNSUPPORTED(rl_request_status(request));
   rl_request_free(request);
+  check_unsupported_request(rl_inspect_start(redlock, TEXT("x")));
+  check_unsupported_request(rl_force_release_any_start(redlock, TEXT("x")));
+  check_unsupported_request(rl_lease_attach_start(redlock, TEXT("x"), token, 32, 0, NULL));
   NO_UNSUPPORTED_HANDLE(rl_lease_attach(redlock, TEXT("x"), token, 32, 0, NULL, err));
   NO_UNSUPPORTED_HANDLE(rl_inspect(redlock, TEXT("x"), err));
   NO_UNSUPPORTED_HANDLE(rl_list_open(redlock, TEXT("*"), err));
