@@ -161,7 +161,7 @@ TEST(OptionsTest, wrong_parts_and_values_are_named) {
            Row{"redis://h?db", Status::kInvalid, "="},
            Row{"redis://h?protocol=4", Status::kInvalid, "must be 2 or 3 (got '4')"},
            Row{"redis://%zz@h", Status::kInvalid, "%-code"},
-           Row{"redis://h?namespace=a{b", Status::kInvalid, "without '{'"},
+           Row{"redis://h?namespace=a{b", Status::kInvalid, "brace"},
            Row{"redis://h#x", Status::kInvalid, "fragment"},
            Row{"unix://relative", Status::kInvalid, "absolute"},
            Row{"embedded://host", Status::kInvalid, "three slashes"},
