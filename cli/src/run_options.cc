@@ -20,12 +20,15 @@ namespace {
 
 constexpr std::int64_t kDefaultKillAfterMs = 5000;
 
+UsageError must_be(const std::string& option, const std::string& allowed, const std::string& text) {
+  return UsageError(option + " must be " + allowed + " (got " + in_quotes(text) + ")");
+}
+
 std::int64_t duration(const std::string& option, const std::string& text) {
   const std::optional<std::int64_t> ms = parse_duration_ms(text);
   if (ms) return *ms;
-  if (is_duration(text)) throw UsageError(option + ": " + in_quotes(text) + " is more than 36500d");
-  throw UsageError(option + ": " + in_quotes(text) +
-                   " is no duration: a number with ms, s, m, h or d, such as 500ms, 30s or 2m");
+  if (is_duration(text)) throw must_be(option, "at most 36500d", text);
+  throw must_be(option, "a number with ms, s, m, h or d, such as 500ms, 30s or 2m", text);
 }
 
 // "USR1", "SIGUSR1" or "10"; 0 for anything else.
@@ -48,8 +51,7 @@ int lost_signal(const std::string& text) {
   }
   const int number = signal_number(std::string_view(text).substr(kSignal.size()));
   if (number != 0) return number;
-  throw UsageError("--on-lost: " + in_quotes(text.substr(kSignal.size())) +
-                   " is no signal; one is named as in signal:USR1");
+  throw must_be("--on-lost", "the name of a signal behind signal:, such as signal:USR1", text);
 }
 
 }  // namespace
@@ -131,8 +133,9 @@ RunOptions RunParser::checked(const std::vector<std::string>& words) const {
   options.forwards_signals = !forwards_no_signals_;
   options.status_fd = status_fd_.value_or(-1);
   if (status_fd_ && fcntl(*status_fd_, F_GETFD) < 0) {
-    throw UsageError("--status-fd: descriptor " + std::to_string(*status_fd_) +
-                     " is not open; a shell opens it by " + std::to_string(*status_fd_) + ">FILE");
+    const std::string number = std::to_string(*status_fd_);
+    throw must_be("--status-fd", "an open descriptor; a shell opens it by " + number + ">FILE",
+                  number);
   }
   check_mode(options);
   check_waiting(options);
@@ -181,25 +184,29 @@ void RunParser::check_holding(RunOptions& options) const {
   if (max_hold) options.max_hold_ms = parse_duration_ms(*max_hold).value_or(0);
   if (min_hold_) options.min_hold_ms = duration("--min-hold", *min_hold_);
   if (options.min_hold_ms > RL_MAX_TTL_MS) {
-    throw UsageError("--min-hold: " + in_quotes(*min_hold_) + " is more than " +
-                     std::to_string(RL_MAX_TTL_MS / 86'400'000) + "d");
+    throw must_be("--min-hold", "at most " + std::to_string(RL_MAX_TTL_MS / 86'400'000) + "d",
+                  *min_hold_);
   }
   if (options.max_hold_ms > 0 && options.min_hold_ms > options.max_hold_ms) {
-    throw UsageError("--min-hold: " + in_quotes(*min_hold_) + " is more than the " +
-                     seconds_text(options.max_hold_ms) + " of --max-hold");
+    throw must_be("--min-hold",
+                  "at most the " + seconds_text(options.max_hold_ms) + " of --max-hold",
+                  *min_hold_);
   }
   options.is_renewed = !lock_options_.value("renew");
   if (!options.is_renewed && options.min_hold_ms > options.ttl_ms) {
-    throw UsageError("--min-hold: " + in_quotes(*min_hold_) + " is more than the " +
-                     seconds_text(options.ttl_ms) + " of --ttl, which --no-renew makes the end");
+    throw must_be(
+        "--min-hold",
+        "at most the " + seconds_text(options.ttl_ms) + " of --ttl, which --no-renew makes the end",
+        *min_hold_);
   }
   if (!renew_) return;
   // The library's own renewal, at a third of the ttl and repeated, stays on.
   options.renew_every_ms = duration("--renew", *renew_);
   if (options.renew_every_ms < RL_MIN_TTL_MS || options.renew_every_ms > options.ttl_ms / 3) {
-    throw UsageError("--renew: " + in_quotes(*renew_) + " is not from " +
-                     std::to_string(RL_MIN_TTL_MS) + "ms to a third of the " +
-                     seconds_text(options.ttl_ms) + " of --ttl");
+    throw must_be("--renew",
+                  std::to_string(RL_MIN_TTL_MS) + "ms to a third of the " +
+                      seconds_text(options.ttl_ms) + " of --ttl",
+                  *renew_);
   }
 }
 
@@ -209,9 +216,10 @@ void RunParser::check_loss(RunOptions& options) const {
   options.kill_after_ms = std::min(kDefaultKillAfterMs, longest_ms);
   if (kill_after_) options.kill_after_ms = duration("--kill-after", *kill_after_);
   if (options.kill_after_ms > longest_ms) {
-    throw UsageError("--kill-after: " + in_quotes(*kill_after_) + " is more than a third of the " +
-                     seconds_text(options.longest_ttl_ms()) + " of " +
-                     (options.longest_ttl_ms() < options.ttl_ms ? "--max-hold" : "--ttl"));
+    throw must_be("--kill-after",
+                  "at most a third of the " + seconds_text(options.longest_ttl_ms()) + " of " +
+                      (options.longest_ttl_ms() < options.ttl_ms ? "--max-hold" : "--ttl"),
+                  *kill_after_);
   }
   if (options.lost_signal == SIGKILL) options.kill_after_ms = 0;
 }
@@ -228,15 +236,16 @@ std::vector<std::string> RunParser::checked_words(const std::vector<std::string>
 std::string RunParser::checked_label(const RunOptions& options) const {
   for (const std::string& pair : labels_) {
     if (!is_label_pair(pair)) {
-      throw UsageError("--label: " + in_quotes(pair) +
-                       " is not KEY=VALUE, with a KEY of letters, digits, '_', '.' and '-' that "
-                       "begins with a letter");
+      throw must_be("--label",
+                    "KEY=VALUE, with a KEY of letters, digits, '_', '.' and '-' that begins with a "
+                    "letter",
+                    pair);
     }
   }
   const std::string pairs = joined_command(labels_);
   if (pairs.size() > RL_MAX_LABEL_BYTES) {
-    throw UsageError("--label: " + std::to_string(pairs.size()) + " bytes in all; at most " +
-                     std::to_string(RL_MAX_LABEL_BYTES));
+    throw UsageError("--label must be at most " + std::to_string(RL_MAX_LABEL_BYTES) +
+                     " bytes in all (got " + std::to_string(pairs.size()) + " bytes)");
   }
   const std::string text = pairs + (pairs.empty() ? "" : " ") + joined_command(options.words);
   return std::string(cut(text, RL_MAX_LABEL_BYTES));

@@ -114,8 +114,8 @@ int serve(const Arguments& arguments, const Log& log) {
   chosen.urls = {url};
   const Session session(chosen);
   if (!session.is_local()) {
-    throw UsageError("--url: " + in_quotes(session.server()) +
-                     " is no embedded server: those are embedded:// and embedded:///FOLDER");
+    throw UsageError("--url must be embedded:// or embedded:///FOLDER (got " +
+                     in_quotes(session.server()) + ")");
   }
   rl_status status = RL_E_UNAVAILABLE;
   for (std::int64_t tried_ms = 0; status == RL_E_UNAVAILABLE && tried_ms < kStartMs;

@@ -174,13 +174,14 @@ std::string joined_command(const std::vector<std::string>& words) {
 
 std::string not_one_of(std::string_view option, std::string_view value,
                        const std::vector<std::string>& known) {
-  std::string text = std::string(option) + ": " + in_quotes(value) + " is not one of ";
+  std::string text = std::string(option) + " must be ";
   for (std::size_t i = 0; i < known.size(); ++i) {
-    if (i > 0) text += i + 1 == known.size() ? " and " : ", ";
+    if (i > 0) text += i + 1 == known.size() ? " or " : ", ";
     text += known[i];
   }
   const std::string near = nearest(value, known);
-  return near.empty() ? text : text + ", did you mean '" + near + "'?";
+  text += " (got " + in_quotes(value);
+  return text + (near.empty() ? ")" : "; did you mean '" + near + "'?)");
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& known) {

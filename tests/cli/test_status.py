@@ -240,7 +240,7 @@ def test_form_from_flag_variable_and_terminal(cli: Cli, name: str) -> None:
     assert json.loads(cli.run("status", name, env=variable).stdout)["state"] == "free"
     assert cli.run("-o", "tsv", "status", name, env=variable).stdout == free.stdout
     done = cli.run("status", name, env={"REDLATCH_OUTPUT": "xml"})
-    assert (done.returncode, "REDLATCH_OUTPUT: 'xml' is not" in done.stderr) == (64, True)
+    assert (done.returncode, "REDLATCH_OUTPUT must be table, json" in done.stderr) == (64, True)
     with Terminal([cli.binary, "status", name], cli.env) as terminal:
         assert terminal.wait() == 1
         assert re.match(rf"{name} +(\x1b\[1m)?FREE", terminal.text)
