@@ -306,11 +306,11 @@ QUORUM_MUTANTS = (
         ),
         Edit(
             "quorum/quorum_lease.cc",
-            '  std::string reason = "max_hold was reached";\n',
+            '  lock::Loss loss{lock::LossReason::kMaxHold, "max_hold was reached"};\n',
             "  if (IS_ON && now < lease.end_at && acquire.count(State::kAsked) > 0) {\n"
             "    return timers_.set(acquire, now + 20 * kMs);\n"
             "  }\n"
-            '  std::string reason = "max_hold was reached";\n',
+            '  lock::Loss loss{lock::LossReason::kMaxHold, "max_hold was reached"};\n',
         ),
         scenario="kRedlockForget",
     ),
