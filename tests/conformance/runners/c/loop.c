@@ -40,8 +40,7 @@ static rl_request* start(struct job* job) {
   if (lock == NULL && is(op, "connect")) {
     return rl_client_connect_start(client, wait_ms);
   }
-  if (lock == NULL && redlock == NULL) return start_on_client(&job->call, op);
-  if (lock == NULL) return NULL;
+  if (lock == NULL) return start_on_client(&job->call, op);
   if (is(op, "attach")) {
     token = text_of(&job->call, "token", &length);
     return rl_lease_attach_start(client, lock->name, lock->name_length, token, length,
