@@ -266,7 +266,7 @@ Outcome unknown_option(std::string_view name, bool is_of_acquisition) {
   for (const std::string_view one : known) {
     text += (one == known.front() ? " (known are " : ", ") + std::string(one);
   }
-  text += is_of_acquisition ? ")" : "; for those of a Redlock see docs/redlock.md)";
+  text += is_of_acquisition ? ")" : "; for those of a Redlock see docs/options.md)";
   return failure(Status::kInvalid, text);
 }
 

@@ -139,7 +139,7 @@ def test_cpp(built: Path) -> None:
       int main() {
         auto client = redlatch::client::open("unix:///nowhere");
         try {
-          client.acquire("x", {}, redlatch::acquire_options().greeting("C++"));
+          (void)client.try_acquire("x", redlatch::acquire_options().greeting("C++"));
         } catch (const redlatch::error& error) {
           std::puts(error.what());
         }
@@ -175,6 +175,7 @@ def test_go(built: Path) -> None:
       func TestOneRow(t *testing.T) {
         client, err := redlatch.Open("unix:///nowhere")
         if err != nil { t.Fatal(err) }
+        defer client.Close()
         _, err = client.TryLock(context.Background(), "x", redlatch.Greeting("Go"))
         fmt.Println(err)
       }
