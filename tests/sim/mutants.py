@@ -168,7 +168,7 @@ CORE_MUTANTS = (
             "  end_lease(*record, Lease::kDetached, {});\n  forget(*record);",
             "  end_lease(*record, Lease::kDetached, {});\n"
             "  if (IS_ON) {\n    set_phase(*record, Phase::kHeld);\n"
-            "    clean_up(*record, 0, true);\n    return true;\n  }\n"
+            "    clean_up(*record, 0, true);\n    return;\n  }\n"
             "  forget(*record);",
         ),
         scenario="kHandover",
