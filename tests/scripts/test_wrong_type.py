@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support.resp import Argument
 
-from .harness import LEASE_MS, Busy, Client, World, check_of
+from .harness import TTL_MS, Busy, Client, World, check_of
 
 KINDS: dict[str, tuple[Argument, ...]] = {
     "list": ("RPUSH", "x"),
@@ -71,7 +71,7 @@ def test_string_format(world: World, kind: str) -> None:
 def test_vote(world: World, kind: str) -> None:
     lock, client, dump = world.lock, world.client(), make(world, kind)
     keys, token = [*lock.keys, lock.w], client.token()
-    reply = world.run("vote", keys, token, LEASE_MS, "", "", world.prefix)
+    reply = world.run("vote", keys, token, TTL_MS, "", "", world.prefix)
     assert (reply[0], reply[3:8]) == (0, [b"", -1, check_of(lock.k).encode(), b"", kind.encode()])
     check_untouched(world, dump)
 
@@ -102,7 +102,7 @@ def test_hash_rw_format(
 
     for name, more in (("acquire", ()), ("acquire_read", ("",))):
         for member in (client.member(client.token()), ""):
-            reply = call(name, client.token(), LEASE_MS, member, "", world.prefix, *more)
+            reply = call(name, client.token(), TTL_MS, member, "", world.prefix, *more)
             assert (reply[0], reply[3:5], reply[6:9]) == (0, [b"", -1], [b"", kind.encode(), 0])
             check_untouched(world, dump)
     reply = call("force_release", "", world.prefix)
