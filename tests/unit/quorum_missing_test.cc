@@ -232,7 +232,12 @@ TEST_F(QuorumTest, a_replica_has_no_vote_and_the_others_go_on) {
   ASSERT_EQ(request->status.load(), Status::kOk) << request->message;
   ASSERT_EQ(validated_.size(), 2U) << "said once for each";
   EXPECT_NE(validated_[0].find("node3:6379 is a replica"), std::string::npos) << validated_[0];
-  EXPECT_NE(quorum().describe(now_).find("node4:6379 is a replica"), std::string::npos);
+  std::vector<NodeStatus> nodes(5);
+  nodes[4].address = "redis://node4:6379";
+  quorum().describe(nodes, now_);
+  EXPECT_EQ(nodes[4].state, NodeState::kNoVote);
+  EXPECT_EQ(nodes[4].reason, "is a replica, which has no vote: nodes must be primaries");
+  EXPECT_EQ(nodes[0].reason, "");
   // It is looked at again; promoted, it is one more vote of who holds.
   advance(10 * kSecond);
   EXPECT_EQ(dialed_[3], 1);
