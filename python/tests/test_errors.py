@@ -256,3 +256,55 @@ def test_outage_is_logged(
     (record, *_) = wait_until(logged)
     assert record.levelno == logging.WARNING
     assert record.getMessage().startswith("cannot reach redis://127.0.0.1:")
+
+
+def test_each_client_passes_on_its_own_lines(
+    server: Server, client: redlatch.Client, log: pytest.LogCaptureFixture
+) -> None:
+    with redlatch.connect(server.url) as other:
+        lease = other.acquire("report", ttl=0.05, renew=False)
+        assert lease is not None
+
+        def is_noticed() -> bool:
+            redlatch._log.pass_on_log(client._handle)  # Another client's lines are not there.
+            assert not log.records
+            return not client.inspect("report").holders
+
+        wait_until(is_noticed)
+        assert lease.lost
+        wait_until(lambda: other.inspect("report") and "'report' was lost" in log.text)
+
+
+# ---- reasons and servers -------------------------------------------------------------------------
+
+
+def test_lease_says_why_it_was_lost(client: redlatch.Client) -> None:
+    lease = client.acquire("report", ttl=0.05, renew=False)
+    assert lease is not None and lease.lost_reason is None and lease.lost_text == ""
+    assert lease.wait_lost()
+    assert lease.lost_reason is redlatch.LostReason.EXPIRED
+    assert lease.lost_text
+    held = client.acquire("report", timeout=5)
+    assert held is not None
+    client.force_release("report")
+    with pytest.raises(redlatch.LockLost):
+        held.release()
+    assert held.lost_reason is redlatch.LostReason.TAKEN_OVER
+
+
+def test_client_knows_its_server(server: Server, client: redlatch.Client) -> None:
+    with client.lock("report"):
+        (node,) = client.info()
+    assert node.address in server.url and node.votes and node.reason == ""
+    assert (node.state, node.role) == (redlatch.NodeState.UP, redlatch.NodeRole.PRIMARY)
+    assert node.version.split()[0] in ("Redis", "Valkey")
+    assert node.clock_difference is not None and abs(node.clock_difference) < 30
+    server.kill()
+
+    def is_away() -> bool:
+        with pytest.raises(redlatch.Error):
+            client.acquire("other", timeout=0)
+        (now,) = client.info()
+        return now.state is redlatch.NodeState.AWAY and now.reason != "" and not now.votes
+
+    wait_until(is_away)

@@ -44,6 +44,7 @@ class RedlockTest extends ServerTest {
     assertTrue(lease.release());
     Wait.until(() -> servers.stream().noneMatch(server -> server.has("x")));
     assertEquals(3, one.info().stream().filter(NodeInfo::votes).count());
+    assertTrue(one.info().stream().allMatch(node -> node.clockDifference().isPresent()));
   }
 
   @Test
