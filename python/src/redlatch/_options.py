@@ -63,7 +63,7 @@ def keyword_text(name: str, value: object) -> bytes:
         return f"{to_ms(value, name)}ms".encode()  # type: ignore[arg-type]
     if kind in ("COUNT", "SWITCH"):
         if not isinstance(value, int):
-            raise TypeError(f"{name} is {type(value).__name__}: allowed is a number")
+            raise TypeError(f"{name} must be a number (got {type(value).__name__})")
         return option_text(name, value)
     return to_bytes(value, name)  # type: ignore[arg-type]
 
