@@ -165,9 +165,8 @@ void LockClient::on_extended(Request &request, Nanos sent_at, bool is_held_there
   send_extend(record, step, now);
   if (record.phase != Phase::kHeld) return finish_not_held(request);  // a defect was met
   if (!record.held().is_over(now)) return finish_immediate(request, Status::kOk);
-  lose(record,
-       {LossReason::kExpired, "the answer to an extension came after the lease had ended"}, false,
-       now);
+  lose(record, {LossReason::kExpired, "the answer to an extension came after the lease had ended"},
+       false, now);
   finish_not_held(request);
 }
 

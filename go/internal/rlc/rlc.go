@@ -32,77 +32,77 @@ typedef struct { void* array; intgo len; intgo cap; } _goslice_;
 
 
 typedef _gostring_ swig_type_1;
-typedef _gostring_ swig_type_2;
-typedef _gostring_ swig_type_3;
+typedef long long swig_type_2;
+typedef long long swig_type_3;
 typedef _gostring_ swig_type_4;
-typedef _gostring_ swig_type_5;
+typedef _goslice_ swig_type_5;
 typedef long long swig_type_6;
-typedef long long swig_type_7;
-typedef long long swig_type_8;
-typedef _gostring_ swig_type_9;
+typedef _gostring_ swig_type_7;
+typedef _goslice_ swig_type_8;
+typedef long long swig_type_9;
 typedef _gostring_ swig_type_10;
 typedef _gostring_ swig_type_11;
-typedef long long swig_type_12;
-typedef long long swig_type_13;
-typedef _gostring_ swig_type_14;
-typedef _goslice_ swig_type_15;
+typedef _goslice_ swig_type_12;
+typedef _gostring_ swig_type_13;
+typedef long long swig_type_14;
+typedef _gostring_ swig_type_15;
 typedef long long swig_type_16;
 typedef _gostring_ swig_type_17;
-typedef _goslice_ swig_type_18;
-typedef long long swig_type_19;
-typedef _gostring_ swig_type_20;
+typedef long long swig_type_18;
+typedef _gostring_ swig_type_19;
+typedef long long swig_type_20;
 typedef _gostring_ swig_type_21;
-typedef _goslice_ swig_type_22;
-typedef _gostring_ swig_type_23;
-typedef long long swig_type_24;
-typedef _gostring_ swig_type_25;
-typedef long long swig_type_26;
+typedef long long swig_type_22;
+typedef long long swig_type_23;
+typedef _gostring_ swig_type_24;
+typedef long long swig_type_25;
+typedef _gostring_ swig_type_26;
 typedef _gostring_ swig_type_27;
 typedef long long swig_type_28;
 typedef _gostring_ swig_type_29;
-typedef long long swig_type_30;
-typedef _gostring_ swig_type_31;
-typedef long long swig_type_32;
-typedef long long swig_type_33;
-typedef _gostring_ swig_type_34;
-typedef long long swig_type_35;
-typedef _gostring_ swig_type_36;
-typedef _gostring_ swig_type_37;
+typedef _gostring_ swig_type_30;
+typedef long long swig_type_31;
+typedef _gostring_ swig_type_32;
+typedef _gostring_ swig_type_33;
+typedef long long swig_type_34;
+typedef _gostring_ swig_type_35;
+typedef long long swig_type_36;
+typedef long long swig_type_37;
 typedef long long swig_type_38;
-typedef _gostring_ swig_type_39;
-typedef _gostring_ swig_type_40;
-typedef long long swig_type_41;
-typedef _gostring_ swig_type_42;
-typedef _gostring_ swig_type_43;
+typedef long long swig_type_39;
+typedef long long swig_type_40;
+typedef _goslice_ swig_type_41;
+typedef long long swig_type_42;
+typedef long long swig_type_43;
 typedef long long swig_type_44;
-typedef _gostring_ swig_type_45;
-typedef long long swig_type_46;
+typedef long long swig_type_45;
+typedef _goslice_ swig_type_46;
 typedef long long swig_type_47;
-typedef long long swig_type_48;
+typedef _goslice_ swig_type_48;
 typedef long long swig_type_49;
-typedef long long swig_type_50;
-typedef _goslice_ swig_type_51;
+typedef _goslice_ swig_type_50;
+typedef long long swig_type_51;
 typedef long long swig_type_52;
 typedef long long swig_type_53;
 typedef long long swig_type_54;
 typedef long long swig_type_55;
-typedef _goslice_ swig_type_56;
+typedef long long swig_type_56;
 typedef long long swig_type_57;
-typedef _goslice_ swig_type_58;
-typedef long long swig_type_59;
-typedef _goslice_ swig_type_60;
-typedef long long swig_type_61;
+typedef _gostring_ swig_type_58;
+typedef _gostring_ swig_type_59;
+typedef _gostring_ swig_type_60;
+typedef _gostring_ swig_type_61;
 typedef long long swig_type_62;
 typedef long long swig_type_63;
 typedef long long swig_type_64;
-typedef long long swig_type_65;
-typedef long long swig_type_66;
-typedef long long swig_type_67;
+typedef _gostring_ swig_type_65;
+typedef _gostring_ swig_type_66;
+typedef _gostring_ swig_type_67;
 typedef _gostring_ swig_type_68;
-typedef _gostring_ swig_type_69;
+typedef long long swig_type_69;
 typedef long long swig_type_70;
-typedef long long swig_type_71;
-typedef _goslice_ swig_type_72;
+typedef _goslice_ swig_type_71;
+typedef _gostring_ swig_type_72;
 typedef _gostring_ swig_type_73;
 typedef _gostring_ swig_type_74;
 typedef _gostring_ swig_type_75;
@@ -110,117 +110,117 @@ typedef _gostring_ swig_type_76;
 typedef _gostring_ swig_type_77;
 typedef _gostring_ swig_type_78;
 typedef _gostring_ swig_type_79;
-typedef _gostring_ swig_type_80;
-typedef long long swig_type_81;
-typedef _goslice_ swig_type_82;
-typedef long long swig_type_83;
+typedef long long swig_type_80;
+typedef _goslice_ swig_type_81;
+typedef long long swig_type_82;
+typedef _gostring_ swig_type_83;
 extern void _wrap_Swig_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_rlc_9ba605168e95a9a7(swig_intgo arg1);
 extern swig_voidp _wrap_status_name_rlc_9ba605168e95a9a7(swig_intgo arg1);
 extern swig_voidp _wrap_status_text_rlc_9ba605168e95a9a7(swig_intgo arg1);
 extern swig_intgo _wrap_status_is_rlc_9ba605168e95a9a7(swig_intgo arg1, swig_intgo arg2);
-extern swig_voidp _wrap_version_rlc_9ba605168e95a9a7(void);
-extern swig_intgo _wrap_abi_version_rlc_9ba605168e95a9a7(void);
-extern swig_intgo _wrap_constant_rlc_9ba605168e95a9a7(swig_type_1 arg1, swig_intgo arg2);
 extern uintptr_t _wrap_error_new_rlc_9ba605168e95a9a7(void);
 extern void _wrap_error_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_error_status_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_voidp _wrap_error_message_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern uintptr_t _wrap_client_options_new_rlc_9ba605168e95a9a7(void);
-extern void _wrap_client_options_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_client_options_set_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_2 arg2, swig_type_3 arg3, uintptr_t arg4);
-extern swig_intgo _wrap_client_options_set_from_env_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
-extern uintptr_t _wrap_acquire_options_new_rlc_9ba605168e95a9a7(void);
-extern void _wrap_acquire_options_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_acquire_options_set_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_4 arg2, swig_type_5 arg3, uintptr_t arg4);
-extern swig_intgo _wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_6 arg2);
-extern swig_intgo _wrap_acquire_options_set_renew_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
-extern swig_intgo _wrap_acquire_options_set_max_hold_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_7 arg2);
-extern swig_intgo _wrap_acquire_options_set_confirm_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
-extern swig_intgo _wrap_acquire_options_set_max_local_handoffs_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
-extern swig_intgo _wrap_acquire_options_set_yield_every_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
-extern swig_intgo _wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_8 arg2);
-extern swig_intgo _wrap_acquire_options_set_label_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_9 arg2);
-extern swig_intgo _wrap_acquire_options_set_owner_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_10 arg2);
-extern swig_intgo _wrap_acquire_options_set_reentrant_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
-extern swig_intgo _wrap_acquire_options_set_format_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
-extern uintptr_t _wrap_client_open_rlc_9ba605168e95a9a7(swig_type_11 arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_intgo _wrap_client_connect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_12 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_client_open_rlc_9ba605168e95a9a7(swig_type_1 arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_intgo _wrap_client_connect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_2 arg2, uintptr_t arg3);
 extern void _wrap_client_shutdown_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_client_close_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_13 _wrap_client_option_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_14 arg2, swig_type_15 arg3);
+extern swig_type_3 _wrap_client_option_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_4 arg2, swig_type_5 arg3);
 extern uintptr_t _wrap_client_info_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_16 _wrap_url_redact_rlc_9ba605168e95a9a7(swig_type_17 arg1, swig_type_18 arg2);
-extern swig_type_19 _wrap_nearest_word_rlc_9ba605168e95a9a7(swig_type_20 arg1, swig_type_21 arg2, swig_type_22 arg3);
-extern uintptr_t _wrap_acquire_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_23 arg2, swig_type_24 arg3, uintptr_t arg4, uintptr_t arg5);
-extern uintptr_t _wrap_rw_acquire_read_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_25 arg2, swig_type_26 arg3, uintptr_t arg4, uintptr_t arg5);
-extern uintptr_t _wrap_rw_acquire_write_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_27 arg2, swig_type_28 arg3, uintptr_t arg4, uintptr_t arg5);
-extern uintptr_t _wrap_rw_acquire_read_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_29 arg2, swig_type_30 arg3, uintptr_t arg4);
-extern uintptr_t _wrap_rw_acquire_write_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_31 arg2, swig_type_32 arg3, uintptr_t arg4);
-extern uintptr_t _wrap_client_connect_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_33 arg2);
-extern uintptr_t _wrap_acquire_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_34 arg2, swig_type_35 arg3, uintptr_t arg4);
-extern uintptr_t _wrap_lease_attach_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_36 arg2, swig_type_37 arg3, swig_type_38 arg4, uintptr_t arg5, uintptr_t arg6);
-extern uintptr_t _wrap_lease_attach_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_39 arg2, swig_type_40 arg3, swig_type_41 arg4, uintptr_t arg5);
-extern uintptr_t _wrap_redlock_open_rlc_9ba605168e95a9a7(swig_type_42 arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_6 _wrap_url_redact_rlc_9ba605168e95a9a7(swig_type_7 arg1, swig_type_8 arg2);
+extern swig_type_9 _wrap_nearest_word_rlc_9ba605168e95a9a7(swig_type_10 arg1, swig_type_11 arg2, swig_type_12 arg3);
+extern uintptr_t _wrap_acquire_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_13 arg2, swig_type_14 arg3, uintptr_t arg4, uintptr_t arg5);
+extern uintptr_t _wrap_rw_acquire_read_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_15 arg2, swig_type_16 arg3, uintptr_t arg4, uintptr_t arg5);
+extern uintptr_t _wrap_rw_acquire_write_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_17 arg2, swig_type_18 arg3, uintptr_t arg4, uintptr_t arg5);
+extern uintptr_t _wrap_rw_acquire_read_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_19 arg2, swig_type_20 arg3, uintptr_t arg4);
+extern uintptr_t _wrap_rw_acquire_write_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_21 arg2, swig_type_22 arg3, uintptr_t arg4);
+extern uintptr_t _wrap_client_connect_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_23 arg2);
+extern uintptr_t _wrap_acquire_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_24 arg2, swig_type_25 arg3, uintptr_t arg4);
+extern uintptr_t _wrap_lease_attach_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_26 arg2, swig_type_27 arg3, swig_type_28 arg4, uintptr_t arg5, uintptr_t arg6);
+extern uintptr_t _wrap_lease_attach_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_29 arg2, swig_type_30 arg3, swig_type_31 arg4, uintptr_t arg5);
+extern uintptr_t _wrap_redlock_open_rlc_9ba605168e95a9a7(swig_type_32 arg1, uintptr_t arg2, uintptr_t arg3);
 extern void _wrap_redlock_close_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern uintptr_t _wrap_redlock_acquire_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_43 arg2, swig_type_44 arg3, uintptr_t arg4, uintptr_t arg5);
-extern uintptr_t _wrap_redlock_acquire_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_45 arg2, swig_type_46 arg3, uintptr_t arg4);
+extern uintptr_t _wrap_redlock_acquire_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_33 arg2, swig_type_34 arg3, uintptr_t arg4, uintptr_t arg5);
+extern uintptr_t _wrap_redlock_acquire_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_35 arg2, swig_type_36 arg3, uintptr_t arg4);
 extern swig_intgo _wrap_release_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
-extern swig_intgo _wrap_extend_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_47 arg2, uintptr_t arg3);
+extern swig_intgo _wrap_extend_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_37 arg2, uintptr_t arg3);
 extern uintptr_t _wrap_release_start_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern uintptr_t _wrap_extend_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_48 arg2);
-extern swig_intgo _wrap_rw_upgrade_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_49 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_extend_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_38 arg2);
+extern swig_intgo _wrap_rw_upgrade_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_39 arg2, uintptr_t arg3);
 extern swig_intgo _wrap_rw_downgrade_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
-extern uintptr_t _wrap_rw_upgrade_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_50 arg2);
+extern uintptr_t _wrap_rw_upgrade_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_40 arg2);
 extern uintptr_t _wrap_rw_downgrade_start_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_lease_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_lease_detach_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_51 arg2, uintptr_t arg3);
+extern swig_intgo _wrap_lease_detach_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_41 arg2, uintptr_t arg3);
 extern uintptr_t _wrap_lease_detach_start_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_lease_state_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_52 _wrap_lease_remaining_ms_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_53 _wrap_lease_fence_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_54 _wrap_lease_hold_count_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_type_42 _wrap_lease_remaining_ms_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_type_43 _wrap_lease_fence_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_type_44 _wrap_lease_hold_count_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_lease_mode_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_55 _wrap_lease_name_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_56 arg2);
-extern swig_type_57 _wrap_lease_token_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_58 arg2);
+extern swig_type_45 _wrap_lease_name_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_46 arg2);
+extern swig_type_47 _wrap_lease_token_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_48 arg2);
 extern swig_intgo _wrap_lease_check_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
 extern swig_intgo _wrap_lease_lost_reason_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_59 _wrap_lease_lost_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_60 arg2);
-extern swig_intgo _wrap_lease_wait_lost_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_61 arg2);
-extern swig_intgo _wrap_lease_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_62 arg3);
-extern swig_intgo _wrap_request_wait_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_63 arg2);
+extern swig_type_49 _wrap_lease_lost_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_50 arg2);
+extern swig_intgo _wrap_lease_wait_lost_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_51 arg2);
+extern swig_intgo _wrap_lease_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_52 arg3);
+extern swig_intgo _wrap_request_wait_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_53 arg2);
 extern swig_intgo _wrap_request_cancel_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_request_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_64 arg3);
+extern swig_intgo _wrap_request_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_54 arg3);
 extern swig_intgo _wrap_request_status_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_voidp _wrap_request_message_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_request_take_lease_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_request_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_queue_new_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_queue_fd_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_65 _wrap_queue_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_66 arg2);
-extern swig_intgo _wrap_queue_post_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_67 arg2);
+extern swig_type_55 _wrap_queue_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_56 arg2);
+extern swig_intgo _wrap_queue_post_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_57 arg2);
 extern swig_intgo _wrap_queue_drive_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
 extern void _wrap_queue_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern uintptr_t _wrap_inspect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_68 arg2, uintptr_t arg3);
-extern uintptr_t _wrap_inspect_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_69 arg2);
+extern uintptr_t _wrap_client_options_new_rlc_9ba605168e95a9a7(void);
+extern void _wrap_client_options_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_intgo _wrap_client_options_set_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_58 arg2, swig_type_59 arg3, uintptr_t arg4);
+extern swig_intgo _wrap_client_options_set_from_env_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
+extern uintptr_t _wrap_acquire_options_new_rlc_9ba605168e95a9a7(void);
+extern void _wrap_acquire_options_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_intgo _wrap_acquire_options_set_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_60 arg2, swig_type_61 arg3, uintptr_t arg4);
+extern swig_intgo _wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_62 arg2);
+extern swig_intgo _wrap_acquire_options_set_renew_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
+extern swig_intgo _wrap_acquire_options_set_max_hold_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_63 arg2);
+extern swig_intgo _wrap_acquire_options_set_confirm_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
+extern swig_intgo _wrap_acquire_options_set_max_local_handoffs_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
+extern swig_intgo _wrap_acquire_options_set_yield_every_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
+extern swig_intgo _wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_64 arg2);
+extern swig_intgo _wrap_acquire_options_set_label_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_65 arg2);
+extern swig_intgo _wrap_acquire_options_set_owner_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_66 arg2);
+extern swig_intgo _wrap_acquire_options_set_reentrant_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
+extern swig_intgo _wrap_acquire_options_set_format_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
+extern uintptr_t _wrap_inspect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_67 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_inspect_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_68 arg2);
 extern uintptr_t _wrap_request_take_info_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_info_count_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
 extern swig_intgo _wrap_info_has_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
-extern swig_type_70 _wrap_info_number_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
-extern swig_type_71 _wrap_info_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4, swig_type_72 arg5);
+extern swig_type_69 _wrap_info_number_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
+extern swig_type_70 _wrap_info_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4, swig_type_71 arg5);
 extern void _wrap_info_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern uintptr_t _wrap_list_open_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_73 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_list_open_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_72 arg2, uintptr_t arg3);
 extern swig_intgo _wrap_list_next_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
 extern uintptr_t _wrap_list_next_start_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_list_info_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_list_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_force_release_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_74 arg2, swig_type_75 arg3, uintptr_t arg4);
-extern swig_intgo _wrap_force_release_any_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_76 arg2, uintptr_t arg3);
-extern uintptr_t _wrap_force_release_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_77 arg2, swig_type_78 arg3);
-extern uintptr_t _wrap_force_release_any_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_79 arg2);
-extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_80 arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_81 _wrap_client_log_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_82 arg2);
-extern swig_intgo _wrap_client_log_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, uintptr_t arg3, swig_type_83 arg4);
+extern swig_intgo _wrap_force_release_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_73 arg2, swig_type_74 arg3, uintptr_t arg4);
+extern swig_intgo _wrap_force_release_any_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_75 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_force_release_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_76 arg2, swig_type_77 arg3);
+extern uintptr_t _wrap_force_release_any_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_78 arg2);
+extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_79 arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_80 _wrap_client_log_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_81 arg2);
+extern swig_intgo _wrap_client_log_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, uintptr_t arg3, swig_type_82 arg4);
+extern swig_voidp _wrap_version_rlc_9ba605168e95a9a7(void);
+extern swig_intgo _wrap_abi_version_rlc_9ba605168e95a9a7(void);
+extern swig_intgo _wrap_constant_rlc_9ba605168e95a9a7(swig_type_83 arg1, swig_intgo arg2);
 #undef intgo
 */
 import "C"
@@ -302,31 +302,6 @@ func Status_is(arg1 int, arg2 int) (_swig_ret int) {
 	return swig_r
 }
 
-func Version() (_swig_ret string) {
-	var swig_r *C.char
-	swig_r = (*C.char)(C._wrap_version_rlc_9ba605168e95a9a7())
-	var swig_r_1 string
-	swig_r_1 = C.GoString(swig_r)
-	return swig_r_1
-}
-
-func Abi_version() (_swig_ret int) {
-	var swig_r int
-	swig_r = (int)(C._wrap_abi_version_rlc_9ba605168e95a9a7())
-	return swig_r
-}
-
-func Constant(arg1 string, arg2 int) (_swig_ret int) {
-	var swig_r int
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_constant_rlc_9ba605168e95a9a7(*(*C.swig_type_1)(unsafe.Pointer(&_swig_i_0)), C.swig_intgo(_swig_i_1)))
-	if Swig_escape_always_false {
-		Swig_escape_val = arg1
-	}
-	return swig_r
-}
-
 func Error_new() (_swig_ret Error) {
 	var swig_r uintptr
 	swig_r = (uintptr)(C._wrap_error_new_rlc_9ba605168e95a9a7())
@@ -359,185 +334,6 @@ func Error_message(arg1 Error) (_swig_ret string) {
 	return swig_r_1
 }
 
-func Client_options_new() (_swig_ret ClientOptions) {
-	var swig_r uintptr
-	swig_r = (uintptr)(C._wrap_client_options_new_rlc_9ba605168e95a9a7())
-	var swig_r_1 ClientOptions
-	swig_r_1 = ClientOptions(swig_r)
-	return swig_r_1
-}
-
-func Client_options_free(arg1 ClientOptions) {
-	var _swig_i_0 uintptr
-	_swig_i_0 = uintptr(arg1)
-	C._wrap_client_options_free_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0))
-}
-
-func Client_options_set(arg1 ClientOptions, arg2 string, arg3 string, arg4 Error) (_swig_ret int) {
-	var swig_r int
-	var _swig_i_0 uintptr
-	_swig_i_0 = uintptr(arg1)
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	var _swig_i_3 uintptr
-	_swig_i_3 = uintptr(arg4)
-	swig_r = (int)(C._wrap_client_options_set_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_2)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_3)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
-	if Swig_escape_always_false {
-		Swig_escape_val = arg2
-	}
-	if Swig_escape_always_false {
-		Swig_escape_val = arg3
-	}
-	return swig_r
-}
-
-func Client_options_set_from_env(arg1 ClientOptions, arg2 Error) (_swig_ret int) {
-	var swig_r int
-	var _swig_i_0 uintptr
-	_swig_i_0 = uintptr(arg1)
-	var _swig_i_1 uintptr
-	_swig_i_1 = uintptr(arg2)
-	swig_r = (int)(C._wrap_client_options_set_from_env_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1)))
-	return swig_r
-}
-
-func Acquire_options_new() (_swig_ret AcquireOptions) {
-	var swig_r uintptr
-	swig_r = (uintptr)(C._wrap_acquire_options_new_rlc_9ba605168e95a9a7())
-	var swig_r_1 AcquireOptions
-	swig_r_1 = AcquireOptions(swig_r)
-	return swig_r_1
-}
-
-func Acquire_options_free(arg1 AcquireOptions) {
-	var _swig_i_0 uintptr
-	_swig_i_0 = uintptr(arg1)
-	C._wrap_acquire_options_free_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0))
-}
-
-func Acquire_options_set(arg1 AcquireOptions, arg2 string, arg3 string, arg4 Error) (_swig_ret int) {
-	var swig_r int
-	var _swig_i_0 uintptr
-	_swig_i_0 = uintptr(arg1)
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	var _swig_i_3 uintptr
-	_swig_i_3 = uintptr(arg4)
-	swig_r = (int)(C._wrap_acquire_options_set_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_4)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_5)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
-	if Swig_escape_always_false {
-		Swig_escape_val = arg2
-	}
-	if Swig_escape_always_false {
-		Swig_escape_val = arg3
-	}
-	return swig_r
-}
-
-func Acquire_options_set_ttl_ms(arg1 AcquireOptions, arg2 int64) (_swig_ret int) {
-	var swig_r int
-	var _swig_i_0 uintptr
-	_swig_i_0 = uintptr(arg1)
-	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_6(_swig_i_1)))
-	return swig_r
-}
-
-func Acquire_options_set_renew(arg1 AcquireOptions, arg2 int) (_swig_ret int) {
-	var swig_r int
-	var _swig_i_0 uintptr
-	_swig_i_0 = uintptr(arg1)
-	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_renew_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1)))
-	return swig_r
-}
-
-func Acquire_options_set_max_hold_ms(arg1 AcquireOptions, arg2 int64) (_swig_ret int) {
-	var swig_r int
-	var _swig_i_0 uintptr
-	_swig_i_0 = uintptr(arg1)
-	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_max_hold_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_7(_swig_i_1)))
-	return swig_r
-}
-
-func Acquire_options_set_confirm(arg1 AcquireOptions, arg2 int) (_swig_ret int) {
-	var swig_r int
-	var _swig_i_0 uintptr
-	_swig_i_0 = uintptr(arg1)
-	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_confirm_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1)))
-	return swig_r
-}
-
-func Acquire_options_set_max_local_handoffs(arg1 AcquireOptions, arg2 int) (_swig_ret int) {
-	var swig_r int
-	var _swig_i_0 uintptr
-	_swig_i_0 = uintptr(arg1)
-	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_max_local_handoffs_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1)))
-	return swig_r
-}
-
-func Acquire_options_set_yield_every(arg1 AcquireOptions, arg2 int) (_swig_ret int) {
-	var swig_r int
-	var _swig_i_0 uintptr
-	_swig_i_0 = uintptr(arg1)
-	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_yield_every_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1)))
-	return swig_r
-}
-
-func Acquire_options_set_yield_ms(arg1 AcquireOptions, arg2 int64) (_swig_ret int) {
-	var swig_r int
-	var _swig_i_0 uintptr
-	_swig_i_0 = uintptr(arg1)
-	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_8(_swig_i_1)))
-	return swig_r
-}
-
-func Acquire_options_set_label(arg1 AcquireOptions, arg2 string) (_swig_ret int) {
-	var swig_r int
-	var _swig_i_0 uintptr
-	_swig_i_0 = uintptr(arg1)
-	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_label_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_9)(unsafe.Pointer(&_swig_i_1))))
-	if Swig_escape_always_false {
-		Swig_escape_val = arg2
-	}
-	return swig_r
-}
-
-func Acquire_options_set_owner(arg1 AcquireOptions, arg2 string) (_swig_ret int) {
-	var swig_r int
-	var _swig_i_0 uintptr
-	_swig_i_0 = uintptr(arg1)
-	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_owner_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_10)(unsafe.Pointer(&_swig_i_1))))
-	if Swig_escape_always_false {
-		Swig_escape_val = arg2
-	}
-	return swig_r
-}
-
-func Acquire_options_set_reentrant(arg1 AcquireOptions, arg2 int) (_swig_ret int) {
-	var swig_r int
-	var _swig_i_0 uintptr
-	_swig_i_0 = uintptr(arg1)
-	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_reentrant_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1)))
-	return swig_r
-}
-
-func Acquire_options_set_format(arg1 AcquireOptions, arg2 int) (_swig_ret int) {
-	var swig_r int
-	var _swig_i_0 uintptr
-	_swig_i_0 = uintptr(arg1)
-	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_format_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1)))
-	return swig_r
-}
-
 func Client_open(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret Client) {
 	var swig_r uintptr
 	_swig_i_0 := arg1
@@ -545,7 +341,7 @@ func Client_open(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret Client)
 	_swig_i_1 = uintptr(arg2)
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_client_open_rlc_9ba605168e95a9a7(*(*C.swig_type_11)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_client_open_rlc_9ba605168e95a9a7(*(*C.swig_type_1)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -561,7 +357,7 @@ func Client_connect(arg1 Client, arg2 int64, arg3 Error) (_swig_ret int) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_client_connect_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_12(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (int)(C._wrap_client_connect_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_2(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	return swig_r
 }
 
@@ -583,7 +379,7 @@ func Client_option(arg1 Client, arg2 string, arg3 []byte) (_swig_ret int64) {
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int64)(C._wrap_client_option_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_14)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_15)(unsafe.Pointer(&_swig_i_2))))
+	swig_r = (int64)(C._wrap_client_option_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_4)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_5)(unsafe.Pointer(&_swig_i_2))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -609,7 +405,7 @@ func Url_redact(arg1 string, arg2 []byte) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_url_redact_rlc_9ba605168e95a9a7(*(*C.swig_type_17)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_18)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_url_redact_rlc_9ba605168e95a9a7(*(*C.swig_type_7)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_8)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -624,7 +420,7 @@ func Nearest_word(arg1 string, arg2 string, arg3 []byte) (_swig_ret int64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int64)(C._wrap_nearest_word_rlc_9ba605168e95a9a7(*(*C.swig_type_20)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_21)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_22)(unsafe.Pointer(&_swig_i_2))))
+	swig_r = (int64)(C._wrap_nearest_word_rlc_9ba605168e95a9a7(*(*C.swig_type_10)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_11)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_12)(unsafe.Pointer(&_swig_i_2))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -647,7 +443,7 @@ func Acquire(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOptions, arg5 Err
 	_swig_i_3 = uintptr(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = uintptr(arg5)
-	swig_r = (uintptr)(C._wrap_acquire_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_23)(unsafe.Pointer(&_swig_i_1)), C.swig_type_24(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uintptr)(C._wrap_acquire_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_13)(unsafe.Pointer(&_swig_i_1)), C.swig_type_14(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -666,7 +462,7 @@ func Rw_acquire_read(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOptions, 
 	_swig_i_3 = uintptr(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = uintptr(arg5)
-	swig_r = (uintptr)(C._wrap_rw_acquire_read_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_25)(unsafe.Pointer(&_swig_i_1)), C.swig_type_26(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uintptr)(C._wrap_rw_acquire_read_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_15)(unsafe.Pointer(&_swig_i_1)), C.swig_type_16(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -685,7 +481,7 @@ func Rw_acquire_write(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOptions,
 	_swig_i_3 = uintptr(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = uintptr(arg5)
-	swig_r = (uintptr)(C._wrap_rw_acquire_write_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_27)(unsafe.Pointer(&_swig_i_1)), C.swig_type_28(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uintptr)(C._wrap_rw_acquire_write_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_17)(unsafe.Pointer(&_swig_i_1)), C.swig_type_18(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -702,7 +498,7 @@ func Rw_acquire_read_start(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOpt
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (uintptr)(C._wrap_rw_acquire_read_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_29)(unsafe.Pointer(&_swig_i_1)), C.swig_type_30(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uintptr)(C._wrap_rw_acquire_read_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_19)(unsafe.Pointer(&_swig_i_1)), C.swig_type_20(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -719,7 +515,7 @@ func Rw_acquire_write_start(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOp
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (uintptr)(C._wrap_rw_acquire_write_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_31)(unsafe.Pointer(&_swig_i_1)), C.swig_type_32(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uintptr)(C._wrap_rw_acquire_write_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_21)(unsafe.Pointer(&_swig_i_1)), C.swig_type_22(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -733,7 +529,7 @@ func Client_connect_start(arg1 Client, arg2 int64) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_client_connect_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_33(_swig_i_1)))
+	swig_r = (uintptr)(C._wrap_client_connect_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_23(_swig_i_1)))
 	var swig_r_1 Request
 	swig_r_1 = Request(swig_r)
 	return swig_r_1
@@ -747,7 +543,7 @@ func Acquire_start(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOptions) (_
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (uintptr)(C._wrap_acquire_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_34)(unsafe.Pointer(&_swig_i_1)), C.swig_type_35(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uintptr)(C._wrap_acquire_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_24)(unsafe.Pointer(&_swig_i_1)), C.swig_type_25(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -767,7 +563,7 @@ func Lease_attach(arg1 Client, arg2 string, arg3 string, arg4 int64, arg5 Acquir
 	_swig_i_4 = uintptr(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = uintptr(arg6)
-	swig_r = (uintptr)(C._wrap_lease_attach_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_36)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_37)(unsafe.Pointer(&_swig_i_2)), C.swig_type_38(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uintptr)(C._wrap_lease_attach_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_26)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_27)(unsafe.Pointer(&_swig_i_2)), C.swig_type_28(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -788,7 +584,7 @@ func Lease_attach_start(arg1 Client, arg2 string, arg3 string, arg4 int64, arg5 
 	_swig_i_3 := arg4
 	var _swig_i_4 uintptr
 	_swig_i_4 = uintptr(arg5)
-	swig_r = (uintptr)(C._wrap_lease_attach_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_39)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_40)(unsafe.Pointer(&_swig_i_2)), C.swig_type_41(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uintptr)(C._wrap_lease_attach_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_29)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_30)(unsafe.Pointer(&_swig_i_2)), C.swig_type_31(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -807,7 +603,7 @@ func Redlock_open(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret Client
 	_swig_i_1 = uintptr(arg2)
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_redlock_open_rlc_9ba605168e95a9a7(*(*C.swig_type_42)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_redlock_open_rlc_9ba605168e95a9a7(*(*C.swig_type_32)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -832,7 +628,7 @@ func Redlock_acquire(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOptions, 
 	_swig_i_3 = uintptr(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = uintptr(arg5)
-	swig_r = (uintptr)(C._wrap_redlock_acquire_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_43)(unsafe.Pointer(&_swig_i_1)), C.swig_type_44(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uintptr)(C._wrap_redlock_acquire_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_33)(unsafe.Pointer(&_swig_i_1)), C.swig_type_34(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -849,7 +645,7 @@ func Redlock_acquire_start(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOpt
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (uintptr)(C._wrap_redlock_acquire_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_45)(unsafe.Pointer(&_swig_i_1)), C.swig_type_46(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uintptr)(C._wrap_redlock_acquire_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_35)(unsafe.Pointer(&_swig_i_1)), C.swig_type_36(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -875,7 +671,7 @@ func Extend(arg1 Lease, arg2 int64, arg3 Error) (_swig_ret int) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_extend_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_47(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (int)(C._wrap_extend_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_37(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	return swig_r
 }
 
@@ -894,7 +690,7 @@ func Extend_start(arg1 Lease, arg2 int64) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_extend_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_48(_swig_i_1)))
+	swig_r = (uintptr)(C._wrap_extend_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_38(_swig_i_1)))
 	var swig_r_1 Request
 	swig_r_1 = Request(swig_r)
 	return swig_r_1
@@ -907,7 +703,7 @@ func Rw_upgrade(arg1 Lease, arg2 int64, arg3 Error) (_swig_ret int) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_rw_upgrade_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_49(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (int)(C._wrap_rw_upgrade_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_39(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	return swig_r
 }
 
@@ -926,7 +722,7 @@ func Rw_upgrade_start(arg1 Lease, arg2 int64) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_rw_upgrade_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_50(_swig_i_1)))
+	swig_r = (uintptr)(C._wrap_rw_upgrade_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_40(_swig_i_1)))
 	var swig_r_1 Request
 	swig_r_1 = Request(swig_r)
 	return swig_r_1
@@ -955,7 +751,7 @@ func Lease_detach(arg1 Lease, arg2 []byte, arg3 Error) (_swig_ret int) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_lease_detach_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_51)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (int)(C._wrap_lease_detach_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_41)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1017,7 +813,7 @@ func Lease_name(arg1 Lease, arg2 []byte) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_lease_name_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_56)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_lease_name_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_46)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1029,7 +825,7 @@ func Lease_token(arg1 Lease, arg2 []byte) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_lease_token_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_58)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_lease_token_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_48)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1059,7 +855,7 @@ func Lease_lost_text(arg1 Lease, arg2 []byte) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_lease_lost_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_60)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_lease_lost_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_50)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1071,7 +867,7 @@ func Lease_wait_lost(arg1 Lease, arg2 int64) (_swig_ret int) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_lease_wait_lost_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_61(_swig_i_1)))
+	swig_r = (int)(C._wrap_lease_wait_lost_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_51(_swig_i_1)))
 	return swig_r
 }
 
@@ -1082,7 +878,7 @@ func Lease_watch(arg1 Lease, arg2 Queue, arg3 int64) (_swig_ret int) {
 	var _swig_i_1 uintptr
 	_swig_i_1 = uintptr(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_lease_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_62(_swig_i_2)))
+	swig_r = (int)(C._wrap_lease_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_52(_swig_i_2)))
 	return swig_r
 }
 
@@ -1091,7 +887,7 @@ func Request_wait(arg1 Request, arg2 int64) (_swig_ret int) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_request_wait_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_63(_swig_i_1)))
+	swig_r = (int)(C._wrap_request_wait_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_53(_swig_i_1)))
 	return swig_r
 }
 
@@ -1110,7 +906,7 @@ func Request_watch(arg1 Request, arg2 Queue, arg3 int64) (_swig_ret int) {
 	var _swig_i_1 uintptr
 	_swig_i_1 = uintptr(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_request_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_64(_swig_i_2)))
+	swig_r = (int)(C._wrap_request_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_54(_swig_i_2)))
 	return swig_r
 }
 
@@ -1171,7 +967,7 @@ func Queue_next(arg1 Queue, arg2 int64) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_queue_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_66(_swig_i_1)))
+	swig_r = (int64)(C._wrap_queue_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_56(_swig_i_1)))
 	return swig_r
 }
 
@@ -1180,7 +976,7 @@ func Queue_post(arg1 Queue, arg2 int64) (_swig_ret int) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_queue_post_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_67(_swig_i_1)))
+	swig_r = (int)(C._wrap_queue_post_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_57(_swig_i_1)))
 	return swig_r
 }
 
@@ -1200,6 +996,185 @@ func Queue_free(arg1 Queue) {
 	C._wrap_queue_free_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0))
 }
 
+func Client_options_new() (_swig_ret ClientOptions) {
+	var swig_r uintptr
+	swig_r = (uintptr)(C._wrap_client_options_new_rlc_9ba605168e95a9a7())
+	var swig_r_1 ClientOptions
+	swig_r_1 = ClientOptions(swig_r)
+	return swig_r_1
+}
+
+func Client_options_free(arg1 ClientOptions) {
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	C._wrap_client_options_free_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0))
+}
+
+func Client_options_set(arg1 ClientOptions, arg2 string, arg3 string, arg4 Error) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	var _swig_i_3 uintptr
+	_swig_i_3 = uintptr(arg4)
+	swig_r = (int)(C._wrap_client_options_set_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_58)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_59)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+	return swig_r
+}
+
+func Client_options_set_from_env(arg1 ClientOptions, arg2 Error) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	var _swig_i_1 uintptr
+	_swig_i_1 = uintptr(arg2)
+	swig_r = (int)(C._wrap_client_options_set_from_env_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1)))
+	return swig_r
+}
+
+func Acquire_options_new() (_swig_ret AcquireOptions) {
+	var swig_r uintptr
+	swig_r = (uintptr)(C._wrap_acquire_options_new_rlc_9ba605168e95a9a7())
+	var swig_r_1 AcquireOptions
+	swig_r_1 = AcquireOptions(swig_r)
+	return swig_r_1
+}
+
+func Acquire_options_free(arg1 AcquireOptions) {
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	C._wrap_acquire_options_free_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0))
+}
+
+func Acquire_options_set(arg1 AcquireOptions, arg2 string, arg3 string, arg4 Error) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	var _swig_i_3 uintptr
+	_swig_i_3 = uintptr(arg4)
+	swig_r = (int)(C._wrap_acquire_options_set_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_60)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_61)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+	return swig_r
+}
+
+func Acquire_options_set_ttl_ms(arg1 AcquireOptions, arg2 int64) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	swig_r = (int)(C._wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_62(_swig_i_1)))
+	return swig_r
+}
+
+func Acquire_options_set_renew(arg1 AcquireOptions, arg2 int) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	swig_r = (int)(C._wrap_acquire_options_set_renew_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1)))
+	return swig_r
+}
+
+func Acquire_options_set_max_hold_ms(arg1 AcquireOptions, arg2 int64) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	swig_r = (int)(C._wrap_acquire_options_set_max_hold_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_63(_swig_i_1)))
+	return swig_r
+}
+
+func Acquire_options_set_confirm(arg1 AcquireOptions, arg2 int) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	swig_r = (int)(C._wrap_acquire_options_set_confirm_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1)))
+	return swig_r
+}
+
+func Acquire_options_set_max_local_handoffs(arg1 AcquireOptions, arg2 int) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	swig_r = (int)(C._wrap_acquire_options_set_max_local_handoffs_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1)))
+	return swig_r
+}
+
+func Acquire_options_set_yield_every(arg1 AcquireOptions, arg2 int) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	swig_r = (int)(C._wrap_acquire_options_set_yield_every_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1)))
+	return swig_r
+}
+
+func Acquire_options_set_yield_ms(arg1 AcquireOptions, arg2 int64) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	swig_r = (int)(C._wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_64(_swig_i_1)))
+	return swig_r
+}
+
+func Acquire_options_set_label(arg1 AcquireOptions, arg2 string) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	swig_r = (int)(C._wrap_acquire_options_set_label_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_65)(unsafe.Pointer(&_swig_i_1))))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	return swig_r
+}
+
+func Acquire_options_set_owner(arg1 AcquireOptions, arg2 string) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	swig_r = (int)(C._wrap_acquire_options_set_owner_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_66)(unsafe.Pointer(&_swig_i_1))))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	return swig_r
+}
+
+func Acquire_options_set_reentrant(arg1 AcquireOptions, arg2 int) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	swig_r = (int)(C._wrap_acquire_options_set_reentrant_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1)))
+	return swig_r
+}
+
+func Acquire_options_set_format(arg1 AcquireOptions, arg2 int) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	swig_r = (int)(C._wrap_acquire_options_set_format_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1)))
+	return swig_r
+}
+
 func Inspect(arg1 Client, arg2 string, arg3 Error) (_swig_ret Info) {
 	var swig_r uintptr
 	var _swig_i_0 uintptr
@@ -1207,7 +1182,7 @@ func Inspect(arg1 Client, arg2 string, arg3 Error) (_swig_ret Info) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_inspect_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_68)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_inspect_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_67)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1221,7 +1196,7 @@ func Inspect_start(arg1 Client, arg2 string) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_inspect_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_69)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uintptr)(C._wrap_inspect_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_68)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1279,7 +1254,7 @@ func Info_text(arg1 Info, arg2 int, arg3 int, arg4 int, arg5 []byte) (_swig_ret 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int64)(C._wrap_info_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_intgo(_swig_i_3), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_4))))
+	swig_r = (int64)(C._wrap_info_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_intgo(_swig_i_3), *(*C.swig_type_71)(unsafe.Pointer(&_swig_i_4))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg5
 	}
@@ -1299,7 +1274,7 @@ func List_open(arg1 Client, arg2 string, arg3 Error) (_swig_ret List) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_list_open_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_73)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_list_open_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1352,7 +1327,7 @@ func Force_release(arg1 Client, arg2 string, arg3 string, arg4 Error) (_swig_ret
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (int)(C._wrap_force_release_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_75)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
+	swig_r = (int)(C._wrap_force_release_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_73)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1369,7 +1344,7 @@ func Force_release_any(arg1 Client, arg2 string, arg3 Error) (_swig_ret int) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_force_release_any_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_76)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (int)(C._wrap_force_release_any_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_75)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1382,7 +1357,7 @@ func Force_release_start(arg1 Client, arg2 string, arg3 string) (_swig_ret Reque
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (uintptr)(C._wrap_force_release_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_77)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_78)(unsafe.Pointer(&_swig_i_2))))
+	swig_r = (uintptr)(C._wrap_force_release_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_76)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_77)(unsafe.Pointer(&_swig_i_2))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1399,7 +1374,7 @@ func Force_release_any_start(arg1 Client, arg2 string) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_force_release_any_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_79)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uintptr)(C._wrap_force_release_any_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_78)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1415,7 +1390,7 @@ func Embedded_inspect(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret In
 	_swig_i_1 = uintptr(arg2)
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_embedded_inspect_rlc_9ba605168e95a9a7(*(*C.swig_type_80)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_embedded_inspect_rlc_9ba605168e95a9a7(*(*C.swig_type_79)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1429,7 +1404,7 @@ func Client_log_next(arg1 Client, arg2 []byte) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_client_log_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_82)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_client_log_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_81)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1444,6 +1419,31 @@ func Client_log_watch(arg1 Client, arg2 int, arg3 Queue, arg4 int64) (_swig_ret 
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_client_log_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_83(_swig_i_3)))
+	swig_r = (int)(C._wrap_client_log_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_82(_swig_i_3)))
+	return swig_r
+}
+
+func Version() (_swig_ret string) {
+	var swig_r *C.char
+	swig_r = (*C.char)(C._wrap_version_rlc_9ba605168e95a9a7())
+	var swig_r_1 string
+	swig_r_1 = C.GoString(swig_r)
+	return swig_r_1
+}
+
+func Abi_version() (_swig_ret int) {
+	var swig_r int
+	swig_r = (int)(C._wrap_abi_version_rlc_9ba605168e95a9a7())
+	return swig_r
+}
+
+func Constant(arg1 string, arg2 int) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	swig_r = (int)(C._wrap_constant_rlc_9ba605168e95a9a7(*(*C.swig_type_83)(unsafe.Pointer(&_swig_i_0)), C.swig_intgo(_swig_i_1)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg1
+	}
 	return swig_r
 }

@@ -248,47 +248,6 @@ intgo _wrap_status_is_rlc_9ba605168e95a9a7(intgo _swig_go_0, intgo _swig_go_1) {
 }
 
 
-char *_wrap_version_rlc_9ba605168e95a9a7() {
-  char *result = 0 ;
-  char *_swig_go_result;
-  
-  
-  result = (char *)rl_version();
-  _swig_go_result = (char *)result;
-  return _swig_go_result;
-}
-
-
-intgo _wrap_abi_version_rlc_9ba605168e95a9a7() {
-  int32_t result;
-  intgo _swig_go_result;
-  
-  
-  result = (int32_t)rl_abi_version();
-  _swig_go_result = result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_constant_rlc_9ba605168e95a9a7(_gostring_ _swig_go_0, intgo _swig_go_1) {
-  char *arg1 = (char *) 0 ;
-  size_t arg2 ;
-  int32_t arg3 ;
-  int32_t result;
-  intgo _swig_go_result;
-  
-  
-  arg1 = _swig_go_0.p;
-  arg2 = (size_t)_swig_go_0.n;
-  
-  arg3 = (int32_t)_swig_go_1; 
-  
-  result = (int32_t)rl_constant((char const *)arg1,arg2,arg3);
-  _swig_go_result = result; 
-  return _swig_go_result;
-}
-
-
 rl_error *_wrap_error_new_rlc_9ba605168e95a9a7() {
   rl_error *result = 0 ;
   rl_error *_swig_go_result;
@@ -332,290 +291,6 @@ char *_wrap_error_message_rlc_9ba605168e95a9a7(rl_error *_swig_go_0) {
   
   result = (char *)rl_error_message((struct rl_error const *)arg1);
   _swig_go_result = (char *)result;
-  return _swig_go_result;
-}
-
-
-rl_client_options *_wrap_client_options_new_rlc_9ba605168e95a9a7() {
-  rl_client_options *result = 0 ;
-  rl_client_options *_swig_go_result;
-  
-  
-  result = (rl_client_options *)rl_client_options_new();
-  *(rl_client_options **)&_swig_go_result = (rl_client_options *)result; 
-  return _swig_go_result;
-}
-
-
-void _wrap_client_options_free_rlc_9ba605168e95a9a7(rl_client_options *_swig_go_0) {
-  rl_client_options *arg1 = (rl_client_options *) 0 ;
-  
-  arg1 = *(rl_client_options **)&_swig_go_0; 
-  
-  rl_client_options_free(arg1);
-  
-}
-
-
-intgo _wrap_client_options_set_rlc_9ba605168e95a9a7(rl_client_options *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2, rl_error *_swig_go_3) {
-  rl_client_options *arg1 = (rl_client_options *) 0 ;
-  char *arg2 = (char *) 0 ;
-  size_t arg3 ;
-  char *arg4 = (char *) 0 ;
-  size_t arg5 ;
-  rl_error *arg6 = (rl_error *) 0 ;
-  rl_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(rl_client_options **)&_swig_go_0; 
-  
-  arg2 = _swig_go_1.p;
-  arg3 = (size_t)_swig_go_1.n;
-  
-  
-  arg4 = _swig_go_2.p;
-  arg5 = (size_t)_swig_go_2.n;
-  
-  arg6 = *(rl_error **)&_swig_go_3; 
-  
-  result = (rl_status)rl_client_options_set(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6);
-  _swig_go_result = result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_client_options_set_from_env_rlc_9ba605168e95a9a7(rl_client_options *_swig_go_0, rl_error *_swig_go_1) {
-  rl_client_options *arg1 = (rl_client_options *) 0 ;
-  rl_error *arg2 = (rl_error *) 0 ;
-  rl_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(rl_client_options **)&_swig_go_0; 
-  arg2 = *(rl_error **)&_swig_go_1; 
-  
-  result = (rl_status)rl_client_options_set_from_env(arg1,arg2);
-  _swig_go_result = result; 
-  return _swig_go_result;
-}
-
-
-rl_acquire_options *_wrap_acquire_options_new_rlc_9ba605168e95a9a7() {
-  rl_acquire_options *result = 0 ;
-  rl_acquire_options *_swig_go_result;
-  
-  
-  result = (rl_acquire_options *)rl_acquire_options_new();
-  *(rl_acquire_options **)&_swig_go_result = (rl_acquire_options *)result; 
-  return _swig_go_result;
-}
-
-
-void _wrap_acquire_options_free_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0) {
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  
-  arg1 = *(rl_acquire_options **)&_swig_go_0; 
-  
-  rl_acquire_options_free(arg1);
-  
-}
-
-
-intgo _wrap_acquire_options_set_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2, rl_error *_swig_go_3) {
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  char *arg2 = (char *) 0 ;
-  size_t arg3 ;
-  char *arg4 = (char *) 0 ;
-  size_t arg5 ;
-  rl_error *arg6 = (rl_error *) 0 ;
-  rl_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(rl_acquire_options **)&_swig_go_0; 
-  
-  arg2 = _swig_go_1.p;
-  arg3 = (size_t)_swig_go_1.n;
-  
-  
-  arg4 = _swig_go_2.p;
-  arg5 = (size_t)_swig_go_2.n;
-  
-  arg6 = *(rl_error **)&_swig_go_3; 
-  
-  result = (rl_status)rl_acquire_options_set(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6);
-  _swig_go_result = result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, long long _swig_go_1) {
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  int64_t arg2 ;
-  rl_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(rl_acquire_options **)&_swig_go_0; 
-  arg2 = (int64_t)_swig_go_1; 
-  
-  result = (rl_status)rl_acquire_options_set_ttl_ms(arg1,arg2);
-  _swig_go_result = result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_acquire_options_set_renew_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, intgo _swig_go_1) {
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  int32_t arg2 ;
-  rl_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(rl_acquire_options **)&_swig_go_0; 
-  arg2 = (int32_t)_swig_go_1; 
-  
-  result = (rl_status)rl_acquire_options_set_renew(arg1,arg2);
-  _swig_go_result = result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_acquire_options_set_max_hold_ms_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, long long _swig_go_1) {
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  int64_t arg2 ;
-  rl_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(rl_acquire_options **)&_swig_go_0; 
-  arg2 = (int64_t)_swig_go_1; 
-  
-  result = (rl_status)rl_acquire_options_set_max_hold_ms(arg1,arg2);
-  _swig_go_result = result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_acquire_options_set_confirm_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, intgo _swig_go_1) {
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  int32_t arg2 ;
-  rl_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(rl_acquire_options **)&_swig_go_0; 
-  arg2 = (int32_t)_swig_go_1; 
-  
-  result = (rl_status)rl_acquire_options_set_confirm(arg1,arg2);
-  _swig_go_result = result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_acquire_options_set_max_local_handoffs_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, intgo _swig_go_1) {
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  int32_t arg2 ;
-  rl_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(rl_acquire_options **)&_swig_go_0; 
-  arg2 = (int32_t)_swig_go_1; 
-  
-  result = (rl_status)rl_acquire_options_set_max_local_handoffs(arg1,arg2);
-  _swig_go_result = result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_acquire_options_set_yield_every_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, intgo _swig_go_1) {
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  int32_t arg2 ;
-  rl_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(rl_acquire_options **)&_swig_go_0; 
-  arg2 = (int32_t)_swig_go_1; 
-  
-  result = (rl_status)rl_acquire_options_set_yield_every(arg1,arg2);
-  _swig_go_result = result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, long long _swig_go_1) {
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  int64_t arg2 ;
-  rl_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(rl_acquire_options **)&_swig_go_0; 
-  arg2 = (int64_t)_swig_go_1; 
-  
-  result = (rl_status)rl_acquire_options_set_yield_ms(arg1,arg2);
-  _swig_go_result = result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_acquire_options_set_label_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, _gostring_ _swig_go_1) {
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  char *arg2 = (char *) 0 ;
-  size_t arg3 ;
-  rl_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(rl_acquire_options **)&_swig_go_0; 
-  
-  arg2 = _swig_go_1.p;
-  arg3 = (size_t)_swig_go_1.n;
-  
-  
-  result = (rl_status)rl_acquire_options_set_label(arg1,(char const *)arg2,arg3);
-  _swig_go_result = result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_acquire_options_set_owner_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, _gostring_ _swig_go_1) {
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  char *arg2 = (char *) 0 ;
-  size_t arg3 ;
-  rl_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(rl_acquire_options **)&_swig_go_0; 
-  
-  arg2 = _swig_go_1.p;
-  arg3 = (size_t)_swig_go_1.n;
-  
-  
-  result = (rl_status)rl_acquire_options_set_owner(arg1,(char const *)arg2,arg3);
-  _swig_go_result = result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_acquire_options_set_reentrant_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, intgo _swig_go_1) {
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  int32_t arg2 ;
-  rl_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(rl_acquire_options **)&_swig_go_0; 
-  arg2 = (int32_t)_swig_go_1; 
-  
-  result = (rl_status)rl_acquire_options_set_reentrant(arg1,arg2);
-  _swig_go_result = result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_acquire_options_set_format_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, intgo _swig_go_1) {
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  int32_t arg2 ;
-  rl_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(rl_acquire_options **)&_swig_go_0; 
-  arg2 = (int32_t)_swig_go_1; 
-  
-  result = (rl_status)rl_acquire_options_set_format(arg1,arg2);
-  _swig_go_result = result; 
   return _swig_go_result;
 }
 
@@ -1589,6 +1264,290 @@ void _wrap_queue_free_rlc_9ba605168e95a9a7(rl_queue *_swig_go_0) {
 }
 
 
+rl_client_options *_wrap_client_options_new_rlc_9ba605168e95a9a7() {
+  rl_client_options *result = 0 ;
+  rl_client_options *_swig_go_result;
+  
+  
+  result = (rl_client_options *)rl_client_options_new();
+  *(rl_client_options **)&_swig_go_result = (rl_client_options *)result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_client_options_free_rlc_9ba605168e95a9a7(rl_client_options *_swig_go_0) {
+  rl_client_options *arg1 = (rl_client_options *) 0 ;
+  
+  arg1 = *(rl_client_options **)&_swig_go_0; 
+  
+  rl_client_options_free(arg1);
+  
+}
+
+
+intgo _wrap_client_options_set_rlc_9ba605168e95a9a7(rl_client_options *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2, rl_error *_swig_go_3) {
+  rl_client_options *arg1 = (rl_client_options *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  rl_error *arg6 = (rl_error *) 0 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_client_options **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  
+  arg4 = _swig_go_2.p;
+  arg5 = (size_t)_swig_go_2.n;
+  
+  arg6 = *(rl_error **)&_swig_go_3; 
+  
+  result = (rl_status)rl_client_options_set(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_client_options_set_from_env_rlc_9ba605168e95a9a7(rl_client_options *_swig_go_0, rl_error *_swig_go_1) {
+  rl_client_options *arg1 = (rl_client_options *) 0 ;
+  rl_error *arg2 = (rl_error *) 0 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_client_options **)&_swig_go_0; 
+  arg2 = *(rl_error **)&_swig_go_1; 
+  
+  result = (rl_status)rl_client_options_set_from_env(arg1,arg2);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+rl_acquire_options *_wrap_acquire_options_new_rlc_9ba605168e95a9a7() {
+  rl_acquire_options *result = 0 ;
+  rl_acquire_options *_swig_go_result;
+  
+  
+  result = (rl_acquire_options *)rl_acquire_options_new();
+  *(rl_acquire_options **)&_swig_go_result = (rl_acquire_options *)result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_acquire_options_free_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0) {
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  
+  arg1 = *(rl_acquire_options **)&_swig_go_0; 
+  
+  rl_acquire_options_free(arg1);
+  
+}
+
+
+intgo _wrap_acquire_options_set_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2, rl_error *_swig_go_3) {
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  rl_error *arg6 = (rl_error *) 0 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_acquire_options **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  
+  arg4 = _swig_go_2.p;
+  arg5 = (size_t)_swig_go_2.n;
+  
+  arg6 = *(rl_error **)&_swig_go_3; 
+  
+  result = (rl_status)rl_acquire_options_set(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, long long _swig_go_1) {
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  int64_t arg2 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_acquire_options **)&_swig_go_0; 
+  arg2 = (int64_t)_swig_go_1; 
+  
+  result = (rl_status)rl_acquire_options_set_ttl_ms(arg1,arg2);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_acquire_options_set_renew_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, intgo _swig_go_1) {
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  int32_t arg2 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_acquire_options **)&_swig_go_0; 
+  arg2 = (int32_t)_swig_go_1; 
+  
+  result = (rl_status)rl_acquire_options_set_renew(arg1,arg2);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_acquire_options_set_max_hold_ms_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, long long _swig_go_1) {
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  int64_t arg2 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_acquire_options **)&_swig_go_0; 
+  arg2 = (int64_t)_swig_go_1; 
+  
+  result = (rl_status)rl_acquire_options_set_max_hold_ms(arg1,arg2);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_acquire_options_set_confirm_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, intgo _swig_go_1) {
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  int32_t arg2 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_acquire_options **)&_swig_go_0; 
+  arg2 = (int32_t)_swig_go_1; 
+  
+  result = (rl_status)rl_acquire_options_set_confirm(arg1,arg2);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_acquire_options_set_max_local_handoffs_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, intgo _swig_go_1) {
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  int32_t arg2 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_acquire_options **)&_swig_go_0; 
+  arg2 = (int32_t)_swig_go_1; 
+  
+  result = (rl_status)rl_acquire_options_set_max_local_handoffs(arg1,arg2);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_acquire_options_set_yield_every_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, intgo _swig_go_1) {
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  int32_t arg2 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_acquire_options **)&_swig_go_0; 
+  arg2 = (int32_t)_swig_go_1; 
+  
+  result = (rl_status)rl_acquire_options_set_yield_every(arg1,arg2);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, long long _swig_go_1) {
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  int64_t arg2 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_acquire_options **)&_swig_go_0; 
+  arg2 = (int64_t)_swig_go_1; 
+  
+  result = (rl_status)rl_acquire_options_set_yield_ms(arg1,arg2);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_acquire_options_set_label_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, _gostring_ _swig_go_1) {
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_acquire_options **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  
+  result = (rl_status)rl_acquire_options_set_label(arg1,(char const *)arg2,arg3);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_acquire_options_set_owner_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, _gostring_ _swig_go_1) {
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_acquire_options **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  
+  result = (rl_status)rl_acquire_options_set_owner(arg1,(char const *)arg2,arg3);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_acquire_options_set_reentrant_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, intgo _swig_go_1) {
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  int32_t arg2 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_acquire_options **)&_swig_go_0; 
+  arg2 = (int32_t)_swig_go_1; 
+  
+  result = (rl_status)rl_acquire_options_set_reentrant(arg1,arg2);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_acquire_options_set_format_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, intgo _swig_go_1) {
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  int32_t arg2 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_acquire_options **)&_swig_go_0; 
+  arg2 = (int32_t)_swig_go_1; 
+  
+  result = (rl_status)rl_acquire_options_set_format(arg1,arg2);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
 rl_info *_wrap_inspect_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1, rl_error *_swig_go_2) {
   rl_client *arg1 = (rl_client *) 0 ;
   char *arg2 = (char *) 0 ;
@@ -1948,6 +1907,47 @@ intgo _wrap_client_log_watch_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, intgo _
   arg4 = (int64_t)_swig_go_3; 
   
   result = (rl_status)rl_client_log_watch(arg1,arg2,arg3,arg4);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+char *_wrap_version_rlc_9ba605168e95a9a7() {
+  char *result = 0 ;
+  char *_swig_go_result;
+  
+  
+  result = (char *)rl_version();
+  _swig_go_result = (char *)result;
+  return _swig_go_result;
+}
+
+
+intgo _wrap_abi_version_rlc_9ba605168e95a9a7() {
+  int32_t result;
+  intgo _swig_go_result;
+  
+  
+  result = (int32_t)rl_abi_version();
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_constant_rlc_9ba605168e95a9a7(_gostring_ _swig_go_0, intgo _swig_go_1) {
+  char *arg1 = (char *) 0 ;
+  size_t arg2 ;
+  int32_t arg3 ;
+  int32_t result;
+  intgo _swig_go_result;
+  
+  
+  arg1 = _swig_go_0.p;
+  arg2 = (size_t)_swig_go_0.n;
+  
+  arg3 = (int32_t)_swig_go_1; 
+  
+  result = (int32_t)rl_constant((char const *)arg1,arg2,arg3);
   _swig_go_result = result; 
   return _swig_go_result;
 }

@@ -259,63 +259,6 @@ SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_status_1is(JNIEnv *
 }
 
 
-SWIGEXPORT jbyteArray JNICALL Java_io_redlatch_internal_rlc_RlcJNI_version(JNIEnv *jenv, jclass jcls) {
-  jbyteArray jresult = 0 ;
-  char *result = 0 ;
-  
-  (void)jenv;
-  (void)jcls;
-  result = (char *)rl_version();
-  
-  jresult = (*jenv)->NewByteArray(jenv, (jsize)strlen(result));
-  if (jresult) {
-    (*jenv)->SetByteArrayRegion(jenv, jresult, 0, (jsize)strlen(result), (const jbyte *)result);
-  }
-  
-  return jresult;
-}
-
-
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_abi_1version(JNIEnv *jenv, jclass jcls) {
-  jint jresult = 0 ;
-  int32_t result;
-  
-  (void)jenv;
-  (void)jcls;
-  result = (int32_t)rl_abi_version();
-  jresult = (jint)result; 
-  return jresult;
-}
-
-
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_constant(JNIEnv *jenv, jclass jcls, jbyteArray jarg1, jint jarg3) {
-  jint jresult = 0 ;
-  char *arg1 = (char *) 0 ;
-  size_t arg2 ;
-  int32_t arg3 ;
-  int32_t result;
-  
-  (void)jenv;
-  (void)jcls;
-  
-  arg1 = NULL;
-  arg2 = 0;
-  if (jarg1) {
-    arg1 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg1, NULL);
-    if (!arg1) return 0;
-    arg2 = (size_t)(*jenv)->GetArrayLength(jenv, jarg1);
-  }
-  
-  arg3 = (int32_t)jarg3; 
-  result = (int32_t)rl_constant((char const *)arg1,arg2,arg3);
-  jresult = (jint)result; 
-  
-  if (jarg1) (*jenv)->ReleaseByteArrayElements(jenv, jarg1, (jbyte *)arg1, JNI_ABORT);
-  
-  return jresult;
-}
-
-
 SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_error_1new(JNIEnv *jenv, jclass jcls) {
   jlong jresult = 0 ;
   rl_error *result = 0 ;
@@ -367,354 +310,6 @@ SWIGEXPORT jbyteArray JNICALL Java_io_redlatch_internal_rlc_RlcJNI_error_1messag
     (*jenv)->SetByteArrayRegion(jenv, jresult, 0, (jsize)strlen(result), (const jbyte *)result);
   }
   
-  return jresult;
-}
-
-
-SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1options_1new(JNIEnv *jenv, jclass jcls) {
-  jlong jresult = 0 ;
-  rl_client_options *result = 0 ;
-  
-  (void)jenv;
-  (void)jcls;
-  result = (rl_client_options *)rl_client_options_new();
-  *(rl_client_options **)&jresult = result; 
-  return jresult;
-}
-
-
-SWIGEXPORT void JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1options_1free(JNIEnv *jenv, jclass jcls, jlong jarg1) {
-  rl_client_options *arg1 = (rl_client_options *) 0 ;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_client_options **)&jarg1; 
-  rl_client_options_free(arg1);
-}
-
-
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1options_1set(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jbyteArray jarg4, jlong jarg6) {
-  jint jresult = 0 ;
-  rl_client_options *arg1 = (rl_client_options *) 0 ;
-  char *arg2 = (char *) 0 ;
-  size_t arg3 ;
-  char *arg4 = (char *) 0 ;
-  size_t arg5 ;
-  rl_error *arg6 = (rl_error *) 0 ;
-  rl_status result;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_client_options **)&jarg1; 
-  
-  arg2 = NULL;
-  arg3 = 0;
-  if (jarg2) {
-    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
-    if (!arg2) return 0;
-    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
-  }
-  
-  
-  arg4 = NULL;
-  arg5 = 0;
-  if (jarg4) {
-    arg4 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg4, NULL);
-    if (!arg4) return 0;
-    arg5 = (size_t)(*jenv)->GetArrayLength(jenv, jarg4);
-  }
-  
-  arg6 = *(rl_error **)&jarg6; 
-  result = (rl_status)rl_client_options_set(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6);
-  jresult = (jint)result; 
-  
-  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
-  
-  
-  if (jarg4) (*jenv)->ReleaseByteArrayElements(jenv, jarg4, (jbyte *)arg4, JNI_ABORT);
-  
-  return jresult;
-}
-
-
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1options_1set_1from_1env(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
-  jint jresult = 0 ;
-  rl_client_options *arg1 = (rl_client_options *) 0 ;
-  rl_error *arg2 = (rl_error *) 0 ;
-  rl_status result;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_client_options **)&jarg1; 
-  arg2 = *(rl_error **)&jarg2; 
-  result = (rl_status)rl_client_options_set_from_env(arg1,arg2);
-  jresult = (jint)result; 
-  return jresult;
-}
-
-
-SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1new(JNIEnv *jenv, jclass jcls) {
-  jlong jresult = 0 ;
-  rl_acquire_options *result = 0 ;
-  
-  (void)jenv;
-  (void)jcls;
-  result = (rl_acquire_options *)rl_acquire_options_new();
-  *(rl_acquire_options **)&jresult = result; 
-  return jresult;
-}
-
-
-SWIGEXPORT void JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1free(JNIEnv *jenv, jclass jcls, jlong jarg1) {
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_acquire_options **)&jarg1; 
-  rl_acquire_options_free(arg1);
-}
-
-
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jbyteArray jarg4, jlong jarg6) {
-  jint jresult = 0 ;
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  char *arg2 = (char *) 0 ;
-  size_t arg3 ;
-  char *arg4 = (char *) 0 ;
-  size_t arg5 ;
-  rl_error *arg6 = (rl_error *) 0 ;
-  rl_status result;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_acquire_options **)&jarg1; 
-  
-  arg2 = NULL;
-  arg3 = 0;
-  if (jarg2) {
-    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
-    if (!arg2) return 0;
-    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
-  }
-  
-  
-  arg4 = NULL;
-  arg5 = 0;
-  if (jarg4) {
-    arg4 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg4, NULL);
-    if (!arg4) return 0;
-    arg5 = (size_t)(*jenv)->GetArrayLength(jenv, jarg4);
-  }
-  
-  arg6 = *(rl_error **)&jarg6; 
-  result = (rl_status)rl_acquire_options_set(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6);
-  jresult = (jint)result; 
-  
-  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
-  
-  
-  if (jarg4) (*jenv)->ReleaseByteArrayElements(jenv, jarg4, (jbyte *)arg4, JNI_ABORT);
-  
-  return jresult;
-}
-
-
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1ttl_1ms(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
-  jint jresult = 0 ;
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  int64_t arg2 ;
-  rl_status result;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_acquire_options **)&jarg1; 
-  arg2 = (int64_t)jarg2; 
-  result = (rl_status)rl_acquire_options_set_ttl_ms(arg1,arg2);
-  jresult = (jint)result; 
-  return jresult;
-}
-
-
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1renew(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2) {
-  jint jresult = 0 ;
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  int32_t arg2 ;
-  rl_status result;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_acquire_options **)&jarg1; 
-  arg2 = (int32_t)jarg2; 
-  result = (rl_status)rl_acquire_options_set_renew(arg1,arg2);
-  jresult = (jint)result; 
-  return jresult;
-}
-
-
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1max_1hold_1ms(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
-  jint jresult = 0 ;
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  int64_t arg2 ;
-  rl_status result;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_acquire_options **)&jarg1; 
-  arg2 = (int64_t)jarg2; 
-  result = (rl_status)rl_acquire_options_set_max_hold_ms(arg1,arg2);
-  jresult = (jint)result; 
-  return jresult;
-}
-
-
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1confirm(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2) {
-  jint jresult = 0 ;
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  int32_t arg2 ;
-  rl_status result;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_acquire_options **)&jarg1; 
-  arg2 = (int32_t)jarg2; 
-  result = (rl_status)rl_acquire_options_set_confirm(arg1,arg2);
-  jresult = (jint)result; 
-  return jresult;
-}
-
-
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1max_1local_1handoffs(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2) {
-  jint jresult = 0 ;
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  int32_t arg2 ;
-  rl_status result;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_acquire_options **)&jarg1; 
-  arg2 = (int32_t)jarg2; 
-  result = (rl_status)rl_acquire_options_set_max_local_handoffs(arg1,arg2);
-  jresult = (jint)result; 
-  return jresult;
-}
-
-
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1yield_1every(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2) {
-  jint jresult = 0 ;
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  int32_t arg2 ;
-  rl_status result;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_acquire_options **)&jarg1; 
-  arg2 = (int32_t)jarg2; 
-  result = (rl_status)rl_acquire_options_set_yield_every(arg1,arg2);
-  jresult = (jint)result; 
-  return jresult;
-}
-
-
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1yield_1ms(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
-  jint jresult = 0 ;
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  int64_t arg2 ;
-  rl_status result;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_acquire_options **)&jarg1; 
-  arg2 = (int64_t)jarg2; 
-  result = (rl_status)rl_acquire_options_set_yield_ms(arg1,arg2);
-  jresult = (jint)result; 
-  return jresult;
-}
-
-
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1label(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2) {
-  jint jresult = 0 ;
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  char *arg2 = (char *) 0 ;
-  size_t arg3 ;
-  rl_status result;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_acquire_options **)&jarg1; 
-  
-  arg2 = NULL;
-  arg3 = 0;
-  if (jarg2) {
-    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
-    if (!arg2) return 0;
-    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
-  }
-  
-  result = (rl_status)rl_acquire_options_set_label(arg1,(char const *)arg2,arg3);
-  jresult = (jint)result; 
-  
-  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
-  
-  return jresult;
-}
-
-
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1owner(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2) {
-  jint jresult = 0 ;
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  char *arg2 = (char *) 0 ;
-  size_t arg3 ;
-  rl_status result;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_acquire_options **)&jarg1; 
-  
-  arg2 = NULL;
-  arg3 = 0;
-  if (jarg2) {
-    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
-    if (!arg2) return 0;
-    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
-  }
-  
-  result = (rl_status)rl_acquire_options_set_owner(arg1,(char const *)arg2,arg3);
-  jresult = (jint)result; 
-  
-  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
-  
-  return jresult;
-}
-
-
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1reentrant(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2) {
-  jint jresult = 0 ;
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  int32_t arg2 ;
-  rl_status result;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_acquire_options **)&jarg1; 
-  arg2 = (int32_t)jarg2; 
-  result = (rl_status)rl_acquire_options_set_reentrant(arg1,arg2);
-  jresult = (jint)result; 
-  return jresult;
-}
-
-
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1format(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2) {
-  jint jresult = 0 ;
-  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
-  int32_t arg2 ;
-  rl_status result;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_acquire_options **)&jarg1; 
-  arg2 = (int32_t)jarg2; 
-  result = (rl_status)rl_acquire_options_set_format(arg1,arg2);
-  jresult = (jint)result; 
   return jresult;
 }
 
@@ -1916,6 +1511,354 @@ SWIGEXPORT void JNICALL Java_io_redlatch_internal_rlc_RlcJNI_queue_1free(JNIEnv 
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1options_1new(JNIEnv *jenv, jclass jcls) {
+  jlong jresult = 0 ;
+  rl_client_options *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  result = (rl_client_options *)rl_client_options_new();
+  *(rl_client_options **)&jresult = result; 
+  return jresult;
+}
+
+
+SWIGEXPORT void JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1options_1free(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  rl_client_options *arg1 = (rl_client_options *) 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_client_options **)&jarg1; 
+  rl_client_options_free(arg1);
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1options_1set(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jbyteArray jarg4, jlong jarg6) {
+  jint jresult = 0 ;
+  rl_client_options *arg1 = (rl_client_options *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  rl_error *arg6 = (rl_error *) 0 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_client_options **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  
+  arg4 = NULL;
+  arg5 = 0;
+  if (jarg4) {
+    arg4 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg4, NULL);
+    if (!arg4) return 0;
+    arg5 = (size_t)(*jenv)->GetArrayLength(jenv, jarg4);
+  }
+  
+  arg6 = *(rl_error **)&jarg6; 
+  result = (rl_status)rl_client_options_set(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6);
+  jresult = (jint)result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  
+  if (jarg4) (*jenv)->ReleaseByteArrayElements(jenv, jarg4, (jbyte *)arg4, JNI_ABORT);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1options_1set_1from_1env(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
+  jint jresult = 0 ;
+  rl_client_options *arg1 = (rl_client_options *) 0 ;
+  rl_error *arg2 = (rl_error *) 0 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_client_options **)&jarg1; 
+  arg2 = *(rl_error **)&jarg2; 
+  result = (rl_status)rl_client_options_set_from_env(arg1,arg2);
+  jresult = (jint)result; 
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1new(JNIEnv *jenv, jclass jcls) {
+  jlong jresult = 0 ;
+  rl_acquire_options *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  result = (rl_acquire_options *)rl_acquire_options_new();
+  *(rl_acquire_options **)&jresult = result; 
+  return jresult;
+}
+
+
+SWIGEXPORT void JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1free(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_acquire_options **)&jarg1; 
+  rl_acquire_options_free(arg1);
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jbyteArray jarg4, jlong jarg6) {
+  jint jresult = 0 ;
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  rl_error *arg6 = (rl_error *) 0 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_acquire_options **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  
+  arg4 = NULL;
+  arg5 = 0;
+  if (jarg4) {
+    arg4 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg4, NULL);
+    if (!arg4) return 0;
+    arg5 = (size_t)(*jenv)->GetArrayLength(jenv, jarg4);
+  }
+  
+  arg6 = *(rl_error **)&jarg6; 
+  result = (rl_status)rl_acquire_options_set(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6);
+  jresult = (jint)result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  
+  if (jarg4) (*jenv)->ReleaseByteArrayElements(jenv, jarg4, (jbyte *)arg4, JNI_ABORT);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1ttl_1ms(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
+  jint jresult = 0 ;
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  int64_t arg2 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_acquire_options **)&jarg1; 
+  arg2 = (int64_t)jarg2; 
+  result = (rl_status)rl_acquire_options_set_ttl_ms(arg1,arg2);
+  jresult = (jint)result; 
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1renew(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2) {
+  jint jresult = 0 ;
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  int32_t arg2 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_acquire_options **)&jarg1; 
+  arg2 = (int32_t)jarg2; 
+  result = (rl_status)rl_acquire_options_set_renew(arg1,arg2);
+  jresult = (jint)result; 
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1max_1hold_1ms(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
+  jint jresult = 0 ;
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  int64_t arg2 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_acquire_options **)&jarg1; 
+  arg2 = (int64_t)jarg2; 
+  result = (rl_status)rl_acquire_options_set_max_hold_ms(arg1,arg2);
+  jresult = (jint)result; 
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1confirm(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2) {
+  jint jresult = 0 ;
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  int32_t arg2 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_acquire_options **)&jarg1; 
+  arg2 = (int32_t)jarg2; 
+  result = (rl_status)rl_acquire_options_set_confirm(arg1,arg2);
+  jresult = (jint)result; 
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1max_1local_1handoffs(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2) {
+  jint jresult = 0 ;
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  int32_t arg2 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_acquire_options **)&jarg1; 
+  arg2 = (int32_t)jarg2; 
+  result = (rl_status)rl_acquire_options_set_max_local_handoffs(arg1,arg2);
+  jresult = (jint)result; 
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1yield_1every(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2) {
+  jint jresult = 0 ;
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  int32_t arg2 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_acquire_options **)&jarg1; 
+  arg2 = (int32_t)jarg2; 
+  result = (rl_status)rl_acquire_options_set_yield_every(arg1,arg2);
+  jresult = (jint)result; 
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1yield_1ms(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
+  jint jresult = 0 ;
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  int64_t arg2 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_acquire_options **)&jarg1; 
+  arg2 = (int64_t)jarg2; 
+  result = (rl_status)rl_acquire_options_set_yield_ms(arg1,arg2);
+  jresult = (jint)result; 
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1label(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2) {
+  jint jresult = 0 ;
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_acquire_options **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  result = (rl_status)rl_acquire_options_set_label(arg1,(char const *)arg2,arg3);
+  jresult = (jint)result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1owner(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2) {
+  jint jresult = 0 ;
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_acquire_options **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  result = (rl_status)rl_acquire_options_set_owner(arg1,(char const *)arg2,arg3);
+  jresult = (jint)result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1reentrant(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2) {
+  jint jresult = 0 ;
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  int32_t arg2 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_acquire_options **)&jarg1; 
+  arg2 = (int32_t)jarg2; 
+  result = (rl_status)rl_acquire_options_set_reentrant(arg1,arg2);
+  jresult = (jint)result; 
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1format(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2) {
+  jint jresult = 0 ;
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  int32_t arg2 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_acquire_options **)&jarg1; 
+  arg2 = (int32_t)jarg2; 
+  result = (rl_status)rl_acquire_options_set_format(arg1,arg2);
+  jresult = (jint)result; 
+  return jresult;
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_inspect(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jlong jarg4) {
   jlong jresult = 0 ;
   rl_client *arg1 = (rl_client *) 0 ;
@@ -2382,6 +2325,63 @@ SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1log_1watch(
   arg4 = (int64_t)jarg4; 
   result = (rl_status)rl_client_log_watch(arg1,arg2,arg3,arg4);
   jresult = (jint)result; 
+  return jresult;
+}
+
+
+SWIGEXPORT jbyteArray JNICALL Java_io_redlatch_internal_rlc_RlcJNI_version(JNIEnv *jenv, jclass jcls) {
+  jbyteArray jresult = 0 ;
+  char *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  result = (char *)rl_version();
+  
+  jresult = (*jenv)->NewByteArray(jenv, (jsize)strlen(result));
+  if (jresult) {
+    (*jenv)->SetByteArrayRegion(jenv, jresult, 0, (jsize)strlen(result), (const jbyte *)result);
+  }
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_abi_1version(JNIEnv *jenv, jclass jcls) {
+  jint jresult = 0 ;
+  int32_t result;
+  
+  (void)jenv;
+  (void)jcls;
+  result = (int32_t)rl_abi_version();
+  jresult = (jint)result; 
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_constant(JNIEnv *jenv, jclass jcls, jbyteArray jarg1, jint jarg3) {
+  jint jresult = 0 ;
+  char *arg1 = (char *) 0 ;
+  size_t arg2 ;
+  int32_t arg3 ;
+  int32_t result;
+  
+  (void)jenv;
+  (void)jcls;
+  
+  arg1 = NULL;
+  arg2 = 0;
+  if (jarg1) {
+    arg1 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg1, NULL);
+    if (!arg1) return 0;
+    arg2 = (size_t)(*jenv)->GetArrayLength(jenv, jarg1);
+  }
+  
+  arg3 = (int32_t)jarg3; 
+  result = (int32_t)rl_constant((char const *)arg1,arg2,arg3);
+  jresult = (jint)result; 
+  
+  if (jarg1) (*jenv)->ReleaseByteArrayElements(jenv, jarg1, (jbyte *)arg1, JNI_ABORT);
+  
   return jresult;
 }
 

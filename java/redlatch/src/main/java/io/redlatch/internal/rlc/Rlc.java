@@ -21,16 +21,6 @@ public class Rlc implements RlcConstants {
     return RlcJNI.status_is(status, trait);
   }
 
-  public static byte[] version() { return RlcJNI.version(); }
-
-  public static int abi_version() {
-    return RlcJNI.abi_version();
-  }
-
-  public static int constant(byte[] name, int if_unknown) {
-    return RlcJNI.constant(name, if_unknown);
-  }
-
   public static SWIGTYPE_p_rl_error error_new() {
     long cPtr = RlcJNI.error_new();
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_error(cPtr, false);
@@ -45,80 +35,6 @@ public class Rlc implements RlcConstants {
   }
 
   public static byte[] error_message(SWIGTYPE_p_rl_error err) { return RlcJNI.error_message(SWIGTYPE_p_rl_error.getCPtr(err)); }
-
-  public static SWIGTYPE_p_rl_client_options client_options_new() {
-    long cPtr = RlcJNI.client_options_new();
-    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_client_options(cPtr, false);
-  }
-
-  public static void client_options_free(SWIGTYPE_p_rl_client_options options) {
-    RlcJNI.client_options_free(SWIGTYPE_p_rl_client_options.getCPtr(options));
-  }
-
-  public static int client_options_set(SWIGTYPE_p_rl_client_options options, byte[] name, byte[] value, SWIGTYPE_p_rl_error err) {
-    return RlcJNI.client_options_set(SWIGTYPE_p_rl_client_options.getCPtr(options), name, value, SWIGTYPE_p_rl_error.getCPtr(err));
-  }
-
-  public static int client_options_set_from_env(SWIGTYPE_p_rl_client_options options, SWIGTYPE_p_rl_error err) {
-    return RlcJNI.client_options_set_from_env(SWIGTYPE_p_rl_client_options.getCPtr(options), SWIGTYPE_p_rl_error.getCPtr(err));
-  }
-
-  public static SWIGTYPE_p_rl_acquire_options acquire_options_new() {
-    long cPtr = RlcJNI.acquire_options_new();
-    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_acquire_options(cPtr, false);
-  }
-
-  public static void acquire_options_free(SWIGTYPE_p_rl_acquire_options options) {
-    RlcJNI.acquire_options_free(SWIGTYPE_p_rl_acquire_options.getCPtr(options));
-  }
-
-  public static int acquire_options_set(SWIGTYPE_p_rl_acquire_options options, byte[] name, byte[] value, SWIGTYPE_p_rl_error err) {
-    return RlcJNI.acquire_options_set(SWIGTYPE_p_rl_acquire_options.getCPtr(options), name, value, SWIGTYPE_p_rl_error.getCPtr(err));
-  }
-
-  public static int acquire_options_set_ttl_ms(SWIGTYPE_p_rl_acquire_options options, long ttl_ms) {
-    return RlcJNI.acquire_options_set_ttl_ms(SWIGTYPE_p_rl_acquire_options.getCPtr(options), ttl_ms);
-  }
-
-  public static int acquire_options_set_renew(SWIGTYPE_p_rl_acquire_options options, int is_on) {
-    return RlcJNI.acquire_options_set_renew(SWIGTYPE_p_rl_acquire_options.getCPtr(options), is_on);
-  }
-
-  public static int acquire_options_set_max_hold_ms(SWIGTYPE_p_rl_acquire_options options, long max_hold_ms) {
-    return RlcJNI.acquire_options_set_max_hold_ms(SWIGTYPE_p_rl_acquire_options.getCPtr(options), max_hold_ms);
-  }
-
-  public static int acquire_options_set_confirm(SWIGTYPE_p_rl_acquire_options options, int is_on) {
-    return RlcJNI.acquire_options_set_confirm(SWIGTYPE_p_rl_acquire_options.getCPtr(options), is_on);
-  }
-
-  public static int acquire_options_set_max_local_handoffs(SWIGTYPE_p_rl_acquire_options options, int grant_count) {
-    return RlcJNI.acquire_options_set_max_local_handoffs(SWIGTYPE_p_rl_acquire_options.getCPtr(options), grant_count);
-  }
-
-  public static int acquire_options_set_yield_every(SWIGTYPE_p_rl_acquire_options options, int grant_count) {
-    return RlcJNI.acquire_options_set_yield_every(SWIGTYPE_p_rl_acquire_options.getCPtr(options), grant_count);
-  }
-
-  public static int acquire_options_set_yield_ms(SWIGTYPE_p_rl_acquire_options options, long yield_ms) {
-    return RlcJNI.acquire_options_set_yield_ms(SWIGTYPE_p_rl_acquire_options.getCPtr(options), yield_ms);
-  }
-
-  public static int acquire_options_set_label(SWIGTYPE_p_rl_acquire_options options, byte[] label) {
-    return RlcJNI.acquire_options_set_label(SWIGTYPE_p_rl_acquire_options.getCPtr(options), label);
-  }
-
-  public static int acquire_options_set_owner(SWIGTYPE_p_rl_acquire_options options, byte[] owner) {
-    return RlcJNI.acquire_options_set_owner(SWIGTYPE_p_rl_acquire_options.getCPtr(options), owner);
-  }
-
-  public static int acquire_options_set_reentrant(SWIGTYPE_p_rl_acquire_options options, int is_on) {
-    return RlcJNI.acquire_options_set_reentrant(SWIGTYPE_p_rl_acquire_options.getCPtr(options), is_on);
-  }
-
-  public static int acquire_options_set_format(SWIGTYPE_p_rl_acquire_options options, int format) {
-    return RlcJNI.acquire_options_set_format(SWIGTYPE_p_rl_acquire_options.getCPtr(options), format);
-  }
 
   public static SWIGTYPE_p_rl_client client_open(byte[] url, SWIGTYPE_p_rl_client_options options, SWIGTYPE_p_rl_error err) {
     long cPtr = RlcJNI.client_open(url, SWIGTYPE_p_rl_client_options.getCPtr(options), SWIGTYPE_p_rl_error.getCPtr(err));
@@ -367,6 +283,80 @@ public class Rlc implements RlcConstants {
     RlcJNI.queue_free(SWIGTYPE_p_rl_queue.getCPtr(queue));
   }
 
+  public static SWIGTYPE_p_rl_client_options client_options_new() {
+    long cPtr = RlcJNI.client_options_new();
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_client_options(cPtr, false);
+  }
+
+  public static void client_options_free(SWIGTYPE_p_rl_client_options options) {
+    RlcJNI.client_options_free(SWIGTYPE_p_rl_client_options.getCPtr(options));
+  }
+
+  public static int client_options_set(SWIGTYPE_p_rl_client_options options, byte[] name, byte[] value, SWIGTYPE_p_rl_error err) {
+    return RlcJNI.client_options_set(SWIGTYPE_p_rl_client_options.getCPtr(options), name, value, SWIGTYPE_p_rl_error.getCPtr(err));
+  }
+
+  public static int client_options_set_from_env(SWIGTYPE_p_rl_client_options options, SWIGTYPE_p_rl_error err) {
+    return RlcJNI.client_options_set_from_env(SWIGTYPE_p_rl_client_options.getCPtr(options), SWIGTYPE_p_rl_error.getCPtr(err));
+  }
+
+  public static SWIGTYPE_p_rl_acquire_options acquire_options_new() {
+    long cPtr = RlcJNI.acquire_options_new();
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_acquire_options(cPtr, false);
+  }
+
+  public static void acquire_options_free(SWIGTYPE_p_rl_acquire_options options) {
+    RlcJNI.acquire_options_free(SWIGTYPE_p_rl_acquire_options.getCPtr(options));
+  }
+
+  public static int acquire_options_set(SWIGTYPE_p_rl_acquire_options options, byte[] name, byte[] value, SWIGTYPE_p_rl_error err) {
+    return RlcJNI.acquire_options_set(SWIGTYPE_p_rl_acquire_options.getCPtr(options), name, value, SWIGTYPE_p_rl_error.getCPtr(err));
+  }
+
+  public static int acquire_options_set_ttl_ms(SWIGTYPE_p_rl_acquire_options options, long ttl_ms) {
+    return RlcJNI.acquire_options_set_ttl_ms(SWIGTYPE_p_rl_acquire_options.getCPtr(options), ttl_ms);
+  }
+
+  public static int acquire_options_set_renew(SWIGTYPE_p_rl_acquire_options options, int is_on) {
+    return RlcJNI.acquire_options_set_renew(SWIGTYPE_p_rl_acquire_options.getCPtr(options), is_on);
+  }
+
+  public static int acquire_options_set_max_hold_ms(SWIGTYPE_p_rl_acquire_options options, long max_hold_ms) {
+    return RlcJNI.acquire_options_set_max_hold_ms(SWIGTYPE_p_rl_acquire_options.getCPtr(options), max_hold_ms);
+  }
+
+  public static int acquire_options_set_confirm(SWIGTYPE_p_rl_acquire_options options, int is_on) {
+    return RlcJNI.acquire_options_set_confirm(SWIGTYPE_p_rl_acquire_options.getCPtr(options), is_on);
+  }
+
+  public static int acquire_options_set_max_local_handoffs(SWIGTYPE_p_rl_acquire_options options, int grant_count) {
+    return RlcJNI.acquire_options_set_max_local_handoffs(SWIGTYPE_p_rl_acquire_options.getCPtr(options), grant_count);
+  }
+
+  public static int acquire_options_set_yield_every(SWIGTYPE_p_rl_acquire_options options, int grant_count) {
+    return RlcJNI.acquire_options_set_yield_every(SWIGTYPE_p_rl_acquire_options.getCPtr(options), grant_count);
+  }
+
+  public static int acquire_options_set_yield_ms(SWIGTYPE_p_rl_acquire_options options, long yield_ms) {
+    return RlcJNI.acquire_options_set_yield_ms(SWIGTYPE_p_rl_acquire_options.getCPtr(options), yield_ms);
+  }
+
+  public static int acquire_options_set_label(SWIGTYPE_p_rl_acquire_options options, byte[] label) {
+    return RlcJNI.acquire_options_set_label(SWIGTYPE_p_rl_acquire_options.getCPtr(options), label);
+  }
+
+  public static int acquire_options_set_owner(SWIGTYPE_p_rl_acquire_options options, byte[] owner) {
+    return RlcJNI.acquire_options_set_owner(SWIGTYPE_p_rl_acquire_options.getCPtr(options), owner);
+  }
+
+  public static int acquire_options_set_reentrant(SWIGTYPE_p_rl_acquire_options options, int is_on) {
+    return RlcJNI.acquire_options_set_reentrant(SWIGTYPE_p_rl_acquire_options.getCPtr(options), is_on);
+  }
+
+  public static int acquire_options_set_format(SWIGTYPE_p_rl_acquire_options options, int format) {
+    return RlcJNI.acquire_options_set_format(SWIGTYPE_p_rl_acquire_options.getCPtr(options), format);
+  }
+
   public static SWIGTYPE_p_rl_info inspect(SWIGTYPE_p_rl_client client, byte[] name, SWIGTYPE_p_rl_error err) {
     long cPtr = RlcJNI.inspect(SWIGTYPE_p_rl_client.getCPtr(client), name, SWIGTYPE_p_rl_error.getCPtr(err));
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_info(cPtr, false);
@@ -454,6 +444,16 @@ public class Rlc implements RlcConstants {
 
   public static int client_log_watch(SWIGTYPE_p_rl_client client, int level, SWIGTYPE_p_rl_queue queue, long tag) {
     return RlcJNI.client_log_watch(SWIGTYPE_p_rl_client.getCPtr(client), level, SWIGTYPE_p_rl_queue.getCPtr(queue), tag);
+  }
+
+  public static byte[] version() { return RlcJNI.version(); }
+
+  public static int abi_version() {
+    return RlcJNI.abi_version();
+  }
+
+  public static int constant(byte[] name, int if_unknown) {
+    return RlcJNI.constant(name, if_unknown);
   }
 
 }
