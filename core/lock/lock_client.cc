@@ -72,7 +72,8 @@ void LockClient::start(const std::shared_ptr<Request> &request, Nanos now) {
 
 Status LockClient::cancel(Request &request, Nanos now) {
   if (request.is_finished()) return request.status.load();
-  end_request(request, failure(Status::kCancelled, "the request was cancelled"), now);
+  // Without memory a request must still end: the text is no std::string.
+  end_request(request, Status::kCancelled, "the request was cancelled", now);
   return Status::kCancelled;
 }
 
@@ -83,18 +84,18 @@ void LockClient::finish(Request &request, Status status, std::string_view messag
   output_.finished(request);
 }
 
-void LockClient::end_request(Request &request, const Outcome &why, Nanos now) {
+void LockClient::end_request(Request &request, Status status, std::string_view message, Nanos now) {
   switch (request.op) {
     case Request::Op::kAcquire:
-      finish(request, why.status, why.message);
+      finish(request, status, message);
       return remove_from_waitlist(request, now);
     case Request::Op::kRelease:
-      return answer_releaser(*request.record, why.status, why.message);
+      return answer_releaser(*request.record, status, message);
     case Request::Op::kUpgrade:
-      return give_up_upgrade(*request.record, why.status, why.message, now);
+      return give_up_upgrade(*request.record, status, message, now);
     default: {
       const auto keep = *request.place;
-      finish_immediate(request, why.status, why.message);
+      finish_immediate(request, status, message);
       return roll_back_downgrade(request, now);
     }
   }
@@ -309,7 +310,7 @@ void LockClient::on_request_due(Request &request, Nanos now) noexcept {
   } catch (const std::bad_alloc &) {
     why.message.clear();
   }
-  end_request(request, why, now);
+  end_request(request, why.status, why.message, now);
 }
 
 Outcome LockClient::why_late(const Request &request) const {

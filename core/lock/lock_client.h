@@ -173,7 +173,7 @@ class LockClient final : public LockService {
   void finish(Request &request, Status status, std::string_view message = {}) noexcept;
   void finish_immediate(Request &request, Status status, std::string_view message = {}) noexcept;
   // End a request of a caller before its answer; what it began is undone.
-  void end_request(Request &request, const Outcome &why, Nanos now);
+  void end_request(Request &request, Status status, std::string_view message, Nanos now);
   void finish_not_held(Request &request);  // with the reason
   static bool waits(const Request &caller) {
     return caller.op == Request::Op::kAcquire && caller.wait_ms != 0;
