@@ -34,7 +34,7 @@ type request struct {
 	URL     string `json:"url"`
 	Name    string `json:"name"`
 	WaitMs  int64  `json:"wait_ms"`
-	TtlMs int64  `json:"ttl_ms"`
+	TtlMs   int64  `json:"ttl_ms"`
 	Threads int    `json:"threads"`
 	RunMs   int64  `json:"run_ms"`
 	HoldMs  int64  `json:"hold_ms"`
