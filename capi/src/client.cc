@@ -178,7 +178,7 @@ void rl_redlock_close(rl_client *client) { rl_client_close(client); }
 size_t rl_client_option(const rl_client *client, const char *name, size_t name_len, char *buffer,
                         size_t buffer_size) {
   if (client == nullptr) return copy_out({}, buffer, buffer_size);
-  return guarded(nullptr, size_t{0}, [&] {
+  return guarded_text(buffer, buffer_size, [&] {
     const auto wanted = text_of(name, name_len);
     runtime::Runtime &runtime = *client->runtime;
     std::string value;
@@ -193,14 +193,14 @@ size_t rl_client_option(const rl_client *client, const char *name, size_t name_l
 
 size_t rl_url_redact(const char *url, size_t url_len, char *buffer, size_t buffer_size) {
   if (url == nullptr) return copy_out({}, buffer, buffer_size);
-  return guarded(nullptr, size_t{0}, [&] {
+  return guarded_text(buffer, buffer_size, [&] {
     return copy_out(config::redact_url(text_of(url, url_len)), buffer, buffer_size);
   });
 }
 
 size_t rl_nearest_word(const char *word, size_t word_len, const char *words, size_t words_len,
                        char *buffer, size_t buffer_size) {
-  return guarded(nullptr, size_t{0}, [&] {
+  return guarded_text(buffer, buffer_size, [&] {
     std::vector<std::string_view> known;
     for (auto rest = text_of(words, words_len); !rest.empty();) {
       const auto one = rest.substr(0, rest.find(' '));
@@ -213,7 +213,7 @@ size_t rl_nearest_word(const char *word, size_t word_len, const char *words, siz
 
 size_t rl_client_log_next(rl_client *client, char *buffer, size_t buffer_size) {
   if (client == nullptr || client->runtime->is_forked()) return copy_out({}, buffer, buffer_size);
-  return guarded(nullptr, size_t{0}, [&] {
+  return guarded_text(buffer, buffer_size, [&] {
     std::string line;
     const bool has_room = buffer != nullptr && buffer_size > 0;
     const size_t size = client->runtime->log().take(has_room ? buffer_size - 1 : 0, line);

@@ -110,6 +110,13 @@ Result guarded(rl_error *err, Result on_failure, const Body &body) noexcept {
   return on_failure;
 }
 
+// The same for entries that write a text: without memory it is empty.
+template <class Body>
+size_t guarded_text(char *buffer, size_t buffer_size, const Body &body) noexcept {
+  if (buffer != nullptr && buffer_size > 0) *buffer = '\0';
+  return guarded(nullptr, size_t{0}, body);
+}
+
 // The same for entries that return the status: `body` gets an error that is never NULL.
 template <class Body>
 rl_status guarded_status(rl_error *err, const Body &body) noexcept {

@@ -128,7 +128,7 @@ int32_t rl_lease_lost_reason(const rl_lease *lease) {
 
 size_t rl_lease_lost_text(const rl_lease *lease, char *buffer, size_t buffer_size) {
   if (lease == nullptr || lease->runtime->is_forked()) return copy_out({}, buffer, buffer_size);
-  return guarded(nullptr, size_t{0}, [&] {
+  return guarded_text(buffer, buffer_size, [&] {
     std::string words;
     lease->runtime->lost_reason(*lease->lease, &words);
     return copy_out(words, buffer, buffer_size);
@@ -138,11 +138,12 @@ size_t rl_lease_lost_text(const rl_lease *lease, char *buffer, size_t buffer_siz
 int32_t rl_lease_wait_lost(rl_lease *lease, int64_t wait_ms) {
   if (lease == nullptr || wait_ms < -1) return RL_E_INVALID;
   if (lease->runtime->is_forked()) return RL_E_FORKED;
+  int32_t state = 0;
   const rl_status status = guarded_status(nullptr, [&](rl_error *e) {
-    lease->runtime->wait_ended(*lease->lease, runtime::limit_of(wait_ms));
+    state = lease->runtime->wait_ended(*lease->lease, runtime::limit_of(wait_ms));
     answer(e, Status::kOk);
   });
-  return status == RL_OK ? lease->lease->state_at(boot_now()) : status;
+  return status == RL_OK ? state : status;
 }
 
 }  // extern "C"

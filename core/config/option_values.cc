@@ -263,6 +263,11 @@ std::string got(const Option &option, std::string_view value) {
     case Kind::kPRINTABLE:
       if (is_size_good(option, value)) break;
       return " (got " + std::to_string(value.size()) + " bytes)";
+    case Kind::kPROGRAM:
+    case Kind::kFILE:
+    case Kind::kFILE_OR_FOLDER:
+      if (!is_shown_path(value)) return {};  // some users give the key itself
+      break;
     default:
       break;
   }

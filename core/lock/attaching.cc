@@ -52,6 +52,7 @@ void LockClient::on_detach_refused(Request &request, Nanos now) {
   if (record == nullptr || record->phase != Phase::kDetaching) return;
   set_phase(*record, Phase::kHeld);
   record->lease->state.store(Lease::kHeld, std::memory_order_release);
+  if (record->lease->is_abandoned) return give_back(*record, nullptr, now);
   schedule(*record, now);
   resume_upgrade(*record, now);  // what was put off
 }

@@ -408,7 +408,11 @@ void LockClient::drop(Lease &lease, Nanos now) {
 }
 
 void LockClient::release_async(Lease &lease, Nanos now) {
-  if (lease.record == nullptr || lease.record->phase == Phase::kDetaching) return;
+  if (lease.record == nullptr) return;
+  if (lease.record->phase == Phase::kDetaching) {
+    lease.is_abandoned = true;  // the answer decides: on_detach_refused()
+    return;
+  }
   if (now < lease.deadline.load() && hand_off_locally(*lease.record, now)) return;
   give_back(*lease.record, nullptr, now);
 }

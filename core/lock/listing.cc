@@ -25,12 +25,15 @@ void LockClient::choose_key(Request &request) {
   request.name.clear();
   arguments.format = protocol::Format::kString;
   arguments.earlier = arguments.info = {};
-  while (!listing.keys.empty() && request.name.empty()) {
-    request.name = listing.keys.back().substr(settings_.name_space.size());
-    if (request.name.empty()) listing.keys.pop_back();
+  std::string name;
+  while (!listing.keys.empty() && name.empty()) {
+    name = listing.keys.back().substr(settings_.name_space.size());
+    if (name.empty()) listing.keys.pop_back();
   }
-  if (request.name.empty()) return;
-  request.lock = std::make_shared<LockState>(settings_.name_space, request.name, arguments.format);
+  if (name.empty()) return;
+  // May fail: a request with a name has the lock of that name.
+  request.lock = std::make_shared<LockState>(settings_.name_space, name, arguments.format);
+  request.name = std::move(name);
 }
 
 // The answer had keys, or a lock that is not held any more.

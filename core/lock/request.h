@@ -88,6 +88,7 @@ struct Lease {
   bool is_gone = false;           // of kLost: the server has said so, and is sent no RELEASE
   uint64_t starter = 0;           // the number of the thread that started the acquire; 0: not known
   TokenRecord *record = nullptr;  // while kHeld
+  bool is_abandoned = false;      // freed by its caller while the server was asked to detach it
 
   // The state as of `now`: a deadline that has passed is a loss, noticed or not.
   State state_at(Nanos now) const {

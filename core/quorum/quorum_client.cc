@@ -458,7 +458,7 @@ void QuorumClient::describe(std::span<NodeStatus> nodes, Nanos now) {
     if (why.ok() && node->trouble.empty()) continue;
     const bool is_away = !node->client.is_up() && eligibility_.refusal_of(node->index).ok();
     if (!why.ok()) {
-      if (is_away && status.state == NodeState::kUnknown && why.message.empty()) continue;
+      if (is_away && status.state == NodeState::kUnknown) continue;
       status.state = is_away ? NodeState::kAway : NodeState::kNoVote;
       status.reason = without_address(why.message, status.address);
     } else {

@@ -160,13 +160,17 @@ void Runtime::release_async(Lease &lease) {
 }
 
 void Runtime::detach_again(const std::shared_ptr<Lease> &lease) {
-  const auto request = std::make_shared<Request>(Request::Op::kDetach);
-  request->lease = lease;
-  request->must_end_lease = true;
-  Lock lock(mutex_);
-  lease->watcher.forget();
-  begin(request);
-  end_turn(lock);
+  try {
+    const auto request = std::make_shared<Request>(Request::Op::kDetach);
+    request->lease = lease;
+    request->must_end_lease = true;
+    Lock lock(mutex_);
+    lease->watcher.forget();
+    begin(request);
+    return end_turn(lock);
+  } catch (const std::bad_alloc &) {
+    release_async(*lease);  // no handle is left that could end it
+  }
 }
 
 std::vector<NodeStatus> Runtime::describe() {

@@ -48,20 +48,23 @@ lock::LossReason Wakeup::lost_reason(const Lease &lease, std::string *words) {
   return reason;
 }
 
-void Wakeup::wait_ended(const Lease &lease, Nanos limit) {
+lock::Lease::State Wakeup::wait_ended(const Lease &lease, Nanos limit) {
   Lock lock(mutex_);
+  auto state = lease.state_at(boot_now());
   Waiter me;
   me.lease = &lease;
   {
     const Listing listing(*this, me);
-    while (lease.state_at(boot_now()) == lock::Lease::kHeld) {
+    while (state == lock::Lease::kHeld) {
       // The service's timer ends the lease, or the clock does if the timer is late.
       const Nanos until = std::min(limit, lease.deadline.load());
       if (boot_now() >= limit) break;
       sleep(lock, me, until);
+      state = lease.state_at(boot_now());
     }
   }
   wake_all(lock);
+  return state;
 }
 
 template <class Subject>

@@ -90,7 +90,7 @@ class Wakeup {
   // Why `lease` is lost, and if asked for in words; kNone if it is not.
   lock::LossReason lost_reason(const Lease &lease, std::string *words);
   // Wait until `lease` has ended or `limit` has passed.
-  void wait_ended(const Lease &lease, Nanos limit);
+  lock::Lease::State wait_ended(const Lease &lease, Nanos limit);
 
   // Post `tag` to `queue`, once, when `request` is finished or `lease` has ended, which may be now.
   // Replaces an earlier watch; without a queue it only removes that. Throws std::bad_alloc.

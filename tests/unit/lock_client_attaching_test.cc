@@ -85,6 +85,15 @@ TEST_F(AttachingTest, refused_detach_leaves_the_lease_held) {
   EXPECT_EQ(next_script(), "release");
 }
 
+TEST_F(AttachingTest, refused_detach_of_a_freed_lease_releases_it) {
+  const auto lease = held();
+  detach(lease);
+  client_->release_async(*lease, now_);
+  reply(MadeReply::error("NOPERM this user has no permissions"));
+  EXPECT_EQ(next_script(), "release");
+  EXPECT_EQ(state(lease), Lease::kReleased);
+}
+
 TEST_F(AttachingTest, script_that_is_not_known_is_sent_as_text) {
   const auto lease = held();
   const auto request = detach(lease);
