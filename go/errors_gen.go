@@ -12,13 +12,13 @@ const (
 	ErrBusy Status = 1
 	// ErrTimeout: the wait ran out before the lock was granted.
 	ErrTimeout Status = 2
-	// ErrPending: not finished, or still held.
+	// ErrPending: not finished.
 	ErrPending Status = 3
 	// ErrEnd: no more rows.
 	ErrEnd Status = 4
 	// ErrCancelled: the request was cancelled.
 	ErrCancelled Status = 5
-	// ErrStillHeld: this hold is released, the owner has others.
+	// ErrStillHeld: this acquisition is released, the owner has others.
 	ErrStillHeld Status = 6
 	// ErrInterrupted: a signal came while waiting; the place is kept, call again.
 	ErrInterrupted Status = 7
@@ -32,7 +32,7 @@ const (
 	ErrDeadlock Status = -4
 	// ErrUnavailable: cannot reach the server.
 	ErrUnavailable Status = -5
-	// ErrOutcomeUnknown: sent, but no answer came; a clean-up continues in the background.
+	// ErrOutcomeUnknown: sent, but no answer came; a cleanup continues in the background.
 	ErrOutcomeUnknown Status = -6
 	// ErrNotReplicated: granted, but too few replicas confirmed; it was released.
 	ErrNotReplicated Status = -7

@@ -125,7 +125,7 @@ func readInfo(handle rlc.Info) *Info {
 		one := row{handle, rlc.RL_PART_HOLDER, i}
 		info.Holders = append(info.Holders, Holder{
 			Token:     one.text(rlc.RL_FIELD_TOKEN),
-			Who:       one.text(rlc.RL_FIELD_WHO),
+			Who:       one.text(rlc.RL_FIELD_HOLDER),
 			Label:     one.text(rlc.RL_FIELD_LABEL),
 			Mode:      Mode(one.number(rlc.RL_FIELD_MODE)),
 			Since:     one.time(rlc.RL_FIELD_SINCE_MS),
@@ -136,7 +136,7 @@ func readInfo(handle rlc.Info) *Info {
 		one := row{handle, rlc.RL_PART_WAITER, i}
 		info.Waiters = append(info.Waiters, Waiter{
 			Token: one.text(rlc.RL_FIELD_TOKEN),
-			Who:   one.text(rlc.RL_FIELD_WHO),
+			Who:   one.text(rlc.RL_FIELD_HOLDER),
 			Mode:  Mode(one.number(rlc.RL_FIELD_MODE)),
 			Since: one.time(rlc.RL_FIELD_SINCE_MS),
 		})

@@ -100,21 +100,22 @@ func newLease(ctx context.Context, s *session, client any, handle rlc.Lease) *Le
 type LostReason int
 
 const (
-	// LostNone is not lost.
+	// LostNone means that the lease is not lost.
 	LostNone LostReason = rlc.RL_LOST_NONE
-	// LostExpired had no renewal that was confirmed in time.
+	// LostExpired means that no renewal was confirmed in time, or that there was none.
 	LostExpired LostReason = rlc.RL_LOST_EXPIRED
-	// LostTakenOver has another holder on the server, or none.
+	// LostTakenOver means that the server has another holder, or none.
 	LostTakenOver LostReason = rlc.RL_LOST_TAKEN_OVER
-	// LostForced was released by force, as far as the server has said so.
+	// LostForced means that the server granted the lock to the same token a second time: the first
+	// grant was removed in between. After a forced release it is usually LostTakenOver.
 	LostForced LostReason = rlc.RL_LOST_FORCED
-	// LostMaxHold was held for as long as MaxHold allows.
+	// LostMaxHold means that MaxHold was reached.
 	LostMaxHold LostReason = rlc.RL_LOST_MAX_HOLD
-	// LostNoMajority is left on too few servers of a Redlock.
+	// LostNoMajority means that too few servers of a Redlock still have the lease.
 	LostNoMajority LostReason = rlc.RL_LOST_NO_MAJORITY
-	// LostClosed has lost its client.
+	// LostClosed means that the client is gone.
 	LostClosed LostReason = rlc.RL_LOST_CLOSED
-	// LostDefect is a defect of redlatch; the log has more.
+	// LostDefect means that a defect of redlatch was found; the log has more.
 	LostDefect LostReason = rlc.RL_LOST_DEFECT
 )
 

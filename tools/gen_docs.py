@@ -33,7 +33,7 @@ ADVICE = {
     "PENDING": "Wait again, or cancel.",
     "END": "Stop reading.",
     "CANCELLED": "Continue without the lock.",
-    "STILL_HELD": "Release the other holds too.",
+    "STILL_HELD": "Release the other acquisitions too.",
     "INTERRUPTED": "Look at what the signal was for; then wait again.",
     "E_ALREADY_HELD": "Fix the program: it would wait for itself.",
     "E_NOT_HELD": "Fix the program: it releases twice, or what it never had.",

@@ -71,7 +71,7 @@ constexpr Field kTexts[] = {
     {RL_FIELD_NAME, parts(RL_PART_LOCK)},
     {RL_FIELD_OWNER, parts(RL_PART_LOCK)},
     {RL_FIELD_TOKEN, parts(RL_PART_HOLDER, RL_PART_WAITER)},
-    {RL_FIELD_WHO, parts(RL_PART_HOLDER, RL_PART_WAITER)},
+    {RL_FIELD_HOLDER, parts(RL_PART_HOLDER, RL_PART_WAITER)},
     {RL_FIELD_LABEL, parts(RL_PART_HOLDER)},
     {RL_FIELD_FOLDER, parts(RL_PART_SERVER)},
     {RL_FIELD_VERSION, parts(RL_PART_SERVER, RL_PART_NODE)},
@@ -176,7 +176,7 @@ std::string_view holder_text(const rl_info &info, size_t index, int32_t field) {
     case RL_FIELD_TOKEN:
       if (info.is_shared()) return info.data.holders[index].token;
       return info.data.value;
-    case RL_FIELD_WHO:
+    case RL_FIELD_HOLDER:
       if (info.is_shared()) return info.data.holders[index].who;
       return info.data.who;
     case RL_FIELD_LABEL:

@@ -233,7 +233,7 @@ LockReport::LockReport(const rl_info* info)
   for (std::int32_t i = 0; i < rl_info_count(info, RL_PART_HOLDER); ++i) {
     holders.push_back(
         {.token = text_field(info, RL_PART_HOLDER, i, RL_FIELD_TOKEN),
-         .who = text_field(info, RL_PART_HOLDER, i, RL_FIELD_WHO),
+         .who = text_field(info, RL_PART_HOLDER, i, RL_FIELD_HOLDER),
          .label = text_field(info, RL_PART_HOLDER, i, RL_FIELD_LABEL),
          .mode = rl_info_number(info, RL_PART_HOLDER, i, RL_FIELD_MODE),
          .since_ms = rl_info_number(info, RL_PART_HOLDER, i, RL_FIELD_SINCE_MS),
@@ -241,7 +241,7 @@ LockReport::LockReport(const rl_info* info)
   }
   for (std::int32_t i = 0; i < rl_info_count(info, RL_PART_WAITER); ++i) {
     waiters.push_back({.token = text_field(info, RL_PART_WAITER, i, RL_FIELD_TOKEN),
-                       .who = text_field(info, RL_PART_WAITER, i, RL_FIELD_WHO),
+                       .who = text_field(info, RL_PART_WAITER, i, RL_FIELD_HOLDER),
                        .mode = rl_info_number(info, RL_PART_WAITER, i, RL_FIELD_MODE),
                        .since_ms = rl_info_number(info, RL_PART_WAITER, i, RL_FIELD_SINCE_MS)});
   }

@@ -380,7 +380,7 @@ def test_a_node_that_forgot_does_not_vote_yet(network: Network, name: str) -> No
 
 def test_guard_counts_from_the_start_of_a_node(network: Network, name: str) -> None:
     """Goal: nodes that are too young are told from those that are gone, and vote in time.
-    Method: new nodes and a guard of 2 s; the option `nodes`."""
+    Method: new nodes and a guard of 2 s; the info of the client."""
     actor = network.actor(0, restart_guard="2s")
     reply = acquire(actor, name, wait=0, ttl_ms=1000)
     check_refused(reply, [network.url(0, i).removeprefix("redis://") for i in range(5)])

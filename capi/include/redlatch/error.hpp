@@ -28,7 +28,7 @@ class error : public std::runtime_error {
   /** The status, such as RL_E_LOST. Branch on it; the text of what() may change. */
   [[nodiscard]] rl_status status() const noexcept { return status_; }
 
-  /** Whether the status has any of the `trait` bits: RL_MAYBE_APPLIED, RL_RETRYABLE. */
+  /** True if the status has any of the `trait` bits: RL_MAYBE_APPLIED, RL_RETRYABLE. */
   [[nodiscard]] bool is(int32_t trait) const noexcept { return rl_status_is(status_, trait) != 0; }
 
  private:
@@ -48,11 +48,11 @@ struct deleter {
 template <typename Handle, auto Free>
 using owner = std::unique_ptr<Handle, deleter<Free>>;
 
-/** The rl_error of one call: converts to what a call takes, and throws what the call left in it. */
+/** The rl_error of one call: converts to rl_error*, and throws the failure of the call. */
 class outcome {
  public:
   outcome() : err_(rl_error_new()) {
-    // Without it a handle that is NULL would not say why.
+    // Without it the reason of a NULL handle would be unknown.
     if (!err_) throw error(RL_E_NO_MEMORY, {});
   }
 
@@ -62,7 +62,7 @@ class outcome {
   void require(rl_status status) const {
     if (status != RL_OK) raise();
   }
-  /** Whether `status` is RL_OK; false for `no` and `no_either`, and anything else is thrown. */
+  /** True if `status` is RL_OK; false for `no` and `no_either`; any other status is thrown. */
   [[nodiscard]] bool answer(rl_status status, rl_status no, rl_status no_either = RL_OK) const {
     if (status == RL_OK) return true;
     if (status != no && status != no_either) raise();
@@ -73,7 +73,7 @@ class outcome {
   owner<rl_error, rl_error_free> err_;
 };
 
-/** A text of the library, which `read` writes to a buffer, and returns its full length. */
+/** Return a text that `read` writes to a buffer; `read` returns the full length. */
 template <typename Read>
 std::string read_text(const Read& read) {
   std::string text(255, '\0');

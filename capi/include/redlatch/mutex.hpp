@@ -23,11 +23,11 @@ namespace redlatch {
 namespace detail {
 
 /**
- * What std::lock() needs of a fair lock. It holds one lock, tries the next, and when that is
- * refused gives back the first and waits for the second. A lock that is handed to whoever waits
- * longest refuses every try while somebody waits, so threads that take several would exchange them
- * for a long time. Whoever was refused therefore steps aside for a moment before it waits, longer
- * each time: then nobody waits, and one of them gets all. One for each thread.
+ * Support of std::lock() for a fair lock. std::lock() holds one lock, tries the next, and after a
+ * refusal releases the first and waits for the second. A lock that is handed to the longest waiter
+ * refuses every try while it has waiters, so threads that take several locks would exchange them
+ * for a long time. A refused thread therefore sleeps for a moment before it waits, longer each
+ * time: then no thread waits, and one of them gets all locks. One object for each thread.
  */
 class crowd {
  public:
@@ -45,7 +45,7 @@ class crowd {
     if (is_taken) refusal_count_ = 0;
   }
 
-  /** Before a wait: sleep if it follows a refusal, and if nobody waits for what is held. */
+  /** Before a wait: sleep if it follows a refusal and this thread holds no lock. */
   void step_aside() {
     refusal_count_ = was_refused_ ? refusal_count_ + 1 : 0;
     was_refused_ = false;
@@ -137,7 +137,8 @@ class holdings {
  *
  * Many threads may share one, as with a std::mutex, and the thread that locked it unlocks it. To
  * pass a held lock between threads, use a lease. The lock can be lost while it is locked here: look
- * at lease(). After a loss unlock() is still due, and touches nobody else's lock.
+ * at lease(). After a loss unlock() is still required, and never touches the lock of another
+ * holder.
  *
  * Every member that takes the lock throws error when it cannot be had for another reason than a
  * holder: RL_E_UNAVAILABLE, RL_E_DENIED, ..; RL_E_ALREADY_HELD when this thread has locked it.
@@ -156,10 +157,10 @@ class mutex {
   void lock() {
     detail::crowd::mine().step_aside();
     if (!take([&] { return owner_->acquire(name_, forever, options_); }))
-      throw detail::error_of(RL_BUSY, name_, " is held by others");
+      throw detail::error_of(RL_BUSY, name_, " is held by another holder");
   }
 
-  /** Try once. @return false: somebody else holds it. */
+  /** Try once. @return false: another holder has the lock. */
   [[nodiscard]] bool try_lock() {
     const bool is_taken = take([&] { return owner_->try_acquire(name_, options_); });
     detail::crowd::mine().tried(is_taken);
@@ -212,10 +213,10 @@ class shared_mutex : public mutex {
   /** Lock to read, however long it takes. */
   void lock_shared() {
     if (!take_shared([&] { return owner_->acquire_read(name_, forever, options_); }))
-      throw detail::error_of(RL_BUSY, name_, " is held by others");
+      throw detail::error_of(RL_BUSY, name_, " is held by another holder");
   }
 
-  /** Try once to read. @return false: somebody writes, or waits to. */
+  /** Try once to read. @return false: a writer holds the lock or waits for it. */
   [[nodiscard]] bool try_lock_shared() {
     return take_shared([&] { return owner_->try_acquire_read(name_, options_); });
   }

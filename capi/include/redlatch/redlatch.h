@@ -24,17 +24,20 @@
  *    lease   rl_lease: what a successful acquire returns; it is held, released, lost or detached.
  *    ttl     for how long the server keeps a lease without renewal.
  *    renewal extends a held lease in the background, at each third of its ttl.
- *    lost    the lease ended without a release: it expired, was taken by force, or cannot be known.
+ *    lost    the lease ended without a release: expired, taken by force, or no longer confirmed.
  *    fence   a number that rises with each exclusive holder; a resource refuses lower ones.
  *    queue   the waiters of a lock on the server. A release hands the lock to the first of them.
- *    owner   a text that may acquire a reentrant lock again; holder: the same, as people see it.
- *    watch   ask a completion queue (rl_queue) to report a finished request or the end of a lease.
+ *    owner   names who may acquire a reentrant lock again.
+ *    holder  who has the lock, as shown to people: host name and process id, or the option holder.
+ *    watch   have a completion queue (rl_queue) report a finished request, the end of a lease, or
+ *            lines of a log.
  *
  * A lease
  *
- *    rl_acquire() --> HELD --rl_release(), rl_lease_free(), shutdown--> RELEASED
- *                     |  |\--rl_lease_detach()-----------------------> DETACHED --rl_lease_attach()
- *          renewal --/    \--expired, forced, max_hold, no answer----> LOST       --> a new lease
+ *    rl_acquire() --> HELD --+-- rl_release(), rl_lease_free(), shutdown --> RELEASED
+ *                     ^  |   +-- rl_lease_detach() --> DETACHED -- rl_lease_attach() --> new lease
+ *                     +--+   +-- expired, forced, max_hold, no answer -----> LOST
+ *                    renewal
  *
  * Conventions
  *  1. Handles are opaque and made by functions that return them, or NULL. rl_x_free(NULL) does
@@ -52,14 +55,14 @@
  *  5. Durations are int64_t milliseconds. `wait_ms`: 0 = one try, n > 0 = at most n, -1 = no limit,
  *     others RL_E_INVALID.
  *  6. A lock is owned by an rl_lease, never by a thread. Client, lease, request and queue may be
- *     used from any thread at the same time; error, options and info by one thread at a time.
- *     Freeing a handle that another thread uses is the caller's bug.
+ *     used from any thread at the same time; error, options, info and list by one thread at a
+ *     time. Freeing a handle that another thread uses is the caller's bug.
  *  7. Handles may be freed in any order: a lease or a request keeps what it needs of its client
  *     alive.
  *  8. The library prints nothing, installs no signal handler, never ends the process. One thread
- *     for each client, and another one while it connects, with all signals blocked. Blocking calls
- *     go on after a signal, but for rl_request_wait(). No function is async-signal-safe. "Blocks:
- *     never" means: not for an answer, nor for a connection that takes no more bytes.
+ *     for each client, and another one while it connects, with all signals blocked. A signal ends
+ *     no blocking call except rl_request_wait(). No function is async-signal-safe. "Blocks: never"
+ *     means: not for an answer, nor for a connection that takes no more bytes.
  *  9. After fork(), in the child, every call with a handle of the parent answers RL_E_FORKED
  *     (functions that return a handle: NULL; the state and the time left of a lease: 0), and
  *     nothing of the parent's is released, renewed or read from its socket. Open a new client
@@ -95,13 +98,13 @@ typedef int32_t rl_status;
 
 enum {
   RL_OK = 0,          /**< Done. */
-  RL_BUSY = 1,        /**< One try, and somebody else holds the lock. */
+  RL_BUSY = 1,        /**< One try, and another holder has the lock. */
   RL_TIMEOUT = 2,     /**< The wait ran out; a cancel was sent, a grant that crosses it is handed
                            on. */
-  RL_PENDING = 3,     /**< Not finished, or still held. */
+  RL_PENDING = 3,     /**< The request is not finished. */
   RL_END = 4,         /**< No more rows. */
   RL_CANCELLED = 5,   /**< The request was cancelled. */
-  RL_STILL_HELD = 6,  /**< This hold is released, the owner has others. */
+  RL_STILL_HELD = 6,  /**< This acquisition is released, the owner has others. */
   RL_INTERRUPTED = 7, /**< A signal came while waiting; the place in the queue is kept, call
                            again. */
 
@@ -111,11 +114,11 @@ enum {
                                    forced; the message says which. */
   RL_E_DEADLOCK = -4,        /**< Another reader is already waiting to upgrade. */
   RL_E_UNAVAILABLE = -5,     /**< Cannot reach the server. */
-  RL_E_OUTCOME_UNKNOWN = -6, /**< Sent, no answer; a clean-up goes on; maybe held until the
-                                   lease ends. */
+  RL_E_OUTCOME_UNKNOWN = -6, /**< Sent, but no answer came; a cleanup continues; the lock
+                                   may be held until the lease ends. */
   RL_E_NOT_REPLICATED = -7,  /**< Granted, too few replicas confirmed; was released. */
-  RL_E_DENIED = -8,          /**< Password, user or rights refused by the server; or it did not
-                                   prove who it is (TLS). */
+  RL_E_DENIED = -8,          /**< Password, user or rights refused by the server; or its TLS
+                                   certificate is not valid. */
   RL_E_UNSUPPORTED = -9,     /**< Server too old, or option not possible there or in this build. */
   RL_E_SERVER = -10,         /**< The server answered with an error; the message has its words. */
   RL_E_INVALID = -11,        /**< Bad argument; the message says which, and what is allowed. */
@@ -157,7 +160,7 @@ RL_API int32_t rl_status_is(rl_status status, int32_t trait);
  */
 typedef struct rl_client rl_client;
 
-/** One hold of a lock, and its clock. Any thread. */
+/** One acquisition of a lock, and its deadline. Any thread. */
 typedef struct rl_lease rl_lease;
 
 /** A status and a message, filled by the calls that it is passed to. One thread at a time. */
@@ -175,10 +178,10 @@ typedef struct rl_client_options rl_client_options;
  */
 typedef struct rl_acquire_options rl_acquire_options;
 
-/** Something that was started and will finish. Any thread. */
+/** An operation in progress, or its result. Any thread. */
 typedef struct rl_request rl_request;
 
-/** Tags of what has happened. Any thread. */
+/** A completion queue: tags of finished requests, ended leases and new log lines. Any thread. */
 typedef struct rl_queue rl_queue;
 
 /**
@@ -216,13 +219,13 @@ RL_API const char *rl_error_message(const rl_error *err);
 /**
  * Open a client for the server at `url`. Does not touch the network.
  *
- *   redis://[[user]:password@]host[:port][/db][?option=value&..]     valkey:// likewise
- *   rediss://                         the same by TLS                valkeys:// likewise
+ *   redis://[[user]:password@]host[:port][/db][?option=value&..]     or valkey://
+ *   rediss://                         the same over TLS              or valkeys://
  *   unix://[[user]:password@]/path/to/socket[?db=0&..]
  *   embedded://[/folder][?server=/path/to/valkey-server&..]
  *
- * The last is a private server on this host, one for each folder, which is joined, or started by
- * the first command if there is none, and ends when nobody uses it (docs/embedded.md).
+ * The last is a private server on this host, one for each folder. The first command joins it, or
+ * starts it if there is none; it ends when its last client is gone (docs/embedded.md).
  *
  * The options are those of rl_client_options_set(). User and password are percent-decoded.
  *
@@ -249,20 +252,20 @@ RL_API rl_client *rl_client_open(const char *url, size_t url_len, const rl_clien
  * @param wait_ms  0 = one attempt with each server; n = try again until n ms have passed; -1 = no
  *                 limit.
  * @return RL_OK              connected.
- *         RL_E_UNAVAILABLE   no attempt succeeded; the message names host, port and reason. Of a
+ *         RL_E_UNAVAILABLE   no attempt succeeded; the message names host, port and reason. In a
  *                            quorum: too few nodes can be reached, or may vote.
- *         RL_E_DENIED        AUTH or ACL refused; or by TLS the server did not prove who it is, or
- *                            refused our certificate: no further attempt is made. Of a quorum also:
- *                            a node refused to say when it started (INFO).
- *         RL_E_UNSUPPORTED   the server is too old; or rediss:// without OpenSSL 3 on this host. Of
+ *         RL_E_DENIED        AUTH or ACL refused; or the TLS certificate of the server is not
+ *                            valid, or the server refused ours: no further attempt is made. In a
+ *                            quorum also: a node refused INFO, which has its start time.
+ *         RL_E_UNSUPPORTED   the server is too old; or rediss:// without OpenSSL 3 on this host. In
  *                            a quorum also: a node is a member of a cluster, or too few nodes are
  *                            primaries for a majority (a replica has no vote).
  *         RL_E_SERVER        the server answered with an error.
  *         RL_E_INVALID       a file for TLS cannot be used; two nodes are the same server; or
  *                            `wait_ms`.
  *         RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
- * Blocks: until `wait_ms`, with 0 at most connect_timeout and two command time limits.  Threads:
- * any.  Since: 0.1.
+ * Blocks: until `wait_ms`, with 0 at most connect_timeout + 2 x command_timeout.  Threads: any.
+ * Since: 0.1.
  */
 RL_API rl_status rl_client_connect(rl_client *client, int64_t wait_ms, rl_error *err);
 
@@ -270,11 +273,11 @@ RL_API rl_status rl_client_connect(rl_client *client, int64_t wait_ms, rl_error 
  * End the client's work: held leases are released, waiting calls end with RL_E_CLOSED; the handle
  * stays valid.
  *
- * Releases are flushed for at most one command time limit; what is then unanswered ends with its
- * lease. Leases turn RELEASED.
+ * Releases are flushed for at most command_timeout; a lock whose release is then unanswered ends
+ * with its lease. Leases turn RELEASED.
  * A second call does nothing. In a forked child nothing is touched.
  *
- * Blocks: at most one command time limit.  Threads: any.  Since: 0.1.
+ * Blocks: at most command_timeout.  Threads: any.  Since: 0.1.
  */
 RL_API void rl_client_shutdown(rl_client *client);
 
@@ -285,8 +288,8 @@ RL_API void rl_client_shutdown(rl_client *client);
 RL_API void rl_client_close(rl_client *client);
 
 /**
- * Write what `client` was told, by any way, under the name of an option into `buffer`; or its "url"
- * (without secrets; those of a quorum one a line).
+ * Write the value of the option `name`, wherever it was set, into `buffer`; or the "url", without
+ * secrets: one line for each node of a quorum.
  *
  * @return the full length without the NUL; 0 for a secret, an unknown name and NULL.
  * Blocks: never.  Threads: any.  Since: 0.1.
@@ -295,8 +298,8 @@ RL_API size_t rl_client_option(const rl_client *client, const char *name, size_t
                                char *buffer, size_t buffer_size);
 
 /**
- * Say what `client` knows about its servers, without asking them: a row RL_PART_NODE for each, in
- * the order of the URLs.
+ * Return the state of each server of `client`, as last known: a row RL_PART_NODE for each, in the
+ * order of the URLs. No command is sent.
  *
  * @return the info, freed by rl_info_free(); or NULL: RL_E_INVALID  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: never.  Threads: any.  Since: 0.1.
@@ -312,8 +315,8 @@ RL_API rl_info *rl_client_info(rl_client *client, rl_error *err);
 RL_API size_t rl_url_redact(const char *url, size_t url_len, char *buffer, size_t buffer_size);
 
 /**
- * Write the one of `words`, which are separated by spaces, that `word` is probably a mistake for
- * into `buffer`: for the hint "did you mean", spelled as the messages of the library do it.
+ * Find the word in `words` (separated by spaces) that is nearest to `word`, and write it into
+ * `buffer`, for a hint "did you mean" by the rules of the library's own messages.
  *
  * @return the full length without the NUL; 0: none is near.
  * Blocks: never.  Threads: any.  Since: 0.1.
@@ -340,7 +343,7 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
  *         RL_TIMEOUT              the wait ran out; nothing is left on the server.
  *         RL_E_UNAVAILABLE        cannot reach the server: at once for wait_ms 0, else when the
  *                                 wait runs out.
- *         RL_E_OUTCOME_UNKNOWN    sent, and no answer within the wait; a clean-up goes on in the
+ *         RL_E_OUTCOME_UNKNOWN    sent, and no answer within the wait; a cleanup continues in the
  *                                 background.
  *         RL_E_ALREADY_HELD       the owner that the options name has it already, and it is not
  *                                 reentrant; the message says what to do instead.
@@ -348,10 +351,10 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
  *                                 once, also for wait_ms -1. If a held key becomes such data,
  *                                 with the next poll: at the latest when the holder's ttl ends.
  *         RL_E_DENIED  RL_E_UNSUPPORTED  RL_E_SERVER   the server's refusal.
- *         RL_E_INVALID            name, wait or options; or the lease is too short for this
+ *         RL_E_INVALID            name, wait or options; or the ttl is too short for this
  *                                 network.
  *         RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY  RL_E_INTERNAL
- * Blocks: wait_ms; with 0 at most connect_timeout and two command time limits.  Threads: any.
+ * Blocks: wait_ms; with 0 at most connect_timeout + 2 x command_timeout.  Threads: any.
  * Fork: RL_E_FORKED.
  * Server: script `acquire`.  Since: 0.1.
  */
@@ -361,7 +364,7 @@ RL_API rl_lease *rl_acquire(rl_client *client, const char *name, size_t name_len
 /**
  * Acquire the read-write lock `name` for reading: together with other readers, never with a writer.
  *
- * Readers and writers stand in one queue: a reader waits behind a writer that came before it, and
+ * Readers and writers have one queue: a reader waits behind a writer that came before it, and
  * readers that are next to each other enter together, so that neither starves. Each reader has a
  * lease of its own; one that dies delays the others by at most that.
  *
@@ -374,7 +377,7 @@ RL_API rl_lease *rl_rw_acquire_read(rl_client *client, const char *name, size_t 
 
 /**
  * Acquire the read-write lock `name` for writing: alone. The same as rl_acquire(): a write lock is
- * a mutex, and excludes whoever a mutex of that name excludes. Since: 0.1.
+ * a mutex, and excludes the same holders as a mutex of that name. Since: 0.1.
  */
 RL_API rl_lease *rl_rw_acquire_write(rl_client *client, const char *name, size_t name_len,
                                      int64_t wait_ms, const rl_acquire_options *options,
@@ -413,9 +416,9 @@ RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t 
 /**
  * Take over a lease that was detached, here or in another process.
  *
- * Uses up the mark of rl_lease_detach() and extends the lease to the ttl of `options`, never to
- * less than the rest of its ttl. For RL_FORMAT_STRING, to read or to write. Each rl_lease_detach()
- * allows one attach. The new holder may detach the lease again.
+ * The call removes the mark of rl_lease_detach() and extends the lease to the ttl of `options`; a
+ * longer remaining ttl is kept. Only for RL_FORMAT_STRING, readers and writers alike. Each
+ * rl_lease_detach() allows one attach. The new holder may detach the lease again.
  *
  * @param token    as rl_lease_detach() gave it: 32 bytes.
  * @param fence    rl_lease_fence() of the detached lease, which travels beside the token; 0 if it
@@ -430,7 +433,7 @@ RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t 
  *         RL_E_OUTCOME_UNKNOWN  no answer; the mark may be used up. The lock ends with its ttl.
  *         RL_E_UNAVAILABLE  RL_E_DENIED  RL_E_SERVER  RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED
  *                           RL_E_NO_MEMORY
- * Blocks: at most connect_timeout and two command time limits.  Threads: any.  Server: script
+ * Blocks: at most connect_timeout + 2 x command_timeout.  Threads: any.  Server: script
  * `attach`.  Since: 0.1.
  */
 RL_API rl_lease *rl_lease_attach(rl_client *client, const char *name, size_t name_len,
@@ -440,9 +443,9 @@ RL_API rl_lease *rl_lease_attach(rl_client *client, const char *name, size_t nam
 /**
  * Start what rl_lease_attach() does, without waiting. Otherwise as rl_acquire_start().
  *
- * Cancelled after it was sent, or freed before its lease was taken: the lease is detached again in
- * the background, so that another attach can take it over. If no answer comes, it ends with its
- * ttl. Since: 0.1.
+ * If the request is cancelled after it was sent, or freed before its lease is taken, the lease is
+ * detached again in the background, and another attach can take it over. If no answer comes, the
+ * lease ends with its ttl. Since: 0.1.
  */
 RL_API rl_request *rl_lease_attach_start(rl_client *client, const char *name, size_t name_len,
                                          const char *token, size_t token_len, int64_t fence,
@@ -477,37 +480,38 @@ RL_API rl_client *rl_redlock_open(const char *urls, size_t urls_len,
 RL_API void rl_redlock_close(rl_client *client);
 
 /**
- * The same as rl_acquire(), which says what counts for every client. With a quorum, the lease is
- * one as any other: rl_release(), rl_extend(), rl_lease_*().
+ * The same function as rl_acquire(); this text adds what is different with a quorum. The lease is
+ * used as any other: rl_release(), rl_extend(), rl_lease_*().
  *
- * All nodes are asked at once; what they grant in a round that fails is given back on all of them.
- * The lease is valid as long as most nodes have confirmed it, each counted from the moment its
- * request was sent, less the drift. Each node's share is renewed in the background; one that is
- * gone is never taken again, so that a lease held for long while node after node restarts is lost.
- * rl_lease_token() is that of one of the nodes: its first 22 bytes are the same on all of them. A
- * lease that was detached cannot be attached again.
- * Waiters stand in line at one node that is taken, and no order between them is promised.
+ * All nodes are asked at once; grants of a round that fails are released on all nodes. The lease is
+ * valid as long as most nodes have confirmed it, each counted from the moment its request was sent,
+ * less the drift. Each vote is renewed in the background. A renewal also asks the nodes without a
+ * vote, so a lease survives restarts of one node after the other; see docs/redlock.md for the
+ * limits. rl_lease_token() is that of one of the nodes: its first 22 bytes are the same on all of
+ * them. A lease that was detached cannot be attached again.
+ * Waiters queue at one of the held nodes, and their order is not guaranteed.
  *
  * rl_lease_fence() is 0 without the option fenced: the numbers of different nodes do not rise
  * together.
  *
  * @param name     as rl_acquire().
  * @param wait_ms  see convention 5.
- * @param options  NULL = defaults. Only lease, renew, max_hold and label count; a format, an owner
- *                 or reentrancy is RL_E_INVALID.
+ * @param options  NULL = defaults. Only ttl, renew, max_hold and label count; a format, an owner
+ *                 reentrancy is RL_E_INVALID.
  * @return the lease, freed by rl_lease_free(); or NULL:
- *         RL_BUSY            wait_ms is 0, and others have a vote too many.
- *         RL_TIMEOUT         the wait ran out; what was granted is given back.
+ *         RL_BUSY            wait_ms is 0, and other holders have so many nodes that no majority is
+ *                            left.
+ *         RL_TIMEOUT         the wait ran out; granted votes are released.
  *         RL_E_WRONG_TYPE    the key is data (see rl_acquire()) on so many nodes that the others
  *                            are no majority; the message names each. On fewer nodes, these just
  *                            have no vote.
- *         RL_E_UNAVAILABLE   most nodes did not answer within the node time limit, or may not
- *                            vote; the message names each and why.
+ *         RL_E_UNAVAILABLE   most nodes did not answer within node_timeout, or may not vote; the
+ *                            message names each and why.
  *         RL_E_DENIED        RL_E_UNSUPPORTED  RL_E_INVALID  the node that the message names: see
- *                            rl_client_connect(). RL_E_INVALID is also a lease that is longer
+ *                            rl_client_connect(). RL_E_INVALID: also for a ttl that is longer
  *                            than the restart guard, or not longer than min_validity.
  *         RL_E_SERVER  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY  RL_E_INTERNAL
- * Blocks: wait_ms; with 0 one node time limit (two with fenced), the first time also for the
+ * Blocks: wait_ms; with 0 one node_timeout (two with fenced), the first time also for the
  * connections.  Threads: any.  Fork: RL_E_FORKED.  Server: script `acquire`, and `raise_fence` if
  * fenced.  Since: 0.1.
  */
@@ -525,7 +529,7 @@ RL_API rl_request *rl_redlock_acquire_start(rl_client *client, const char *name,
 /** States of a lease, as this process knows them. */
 enum {
   RL_LEASE_HELD = 1,     /**< Valid by the local clock, drift taken off. */
-  RL_LEASE_RELEASED = 2, /**< Given back by rl_release(), rl_lease_free() or a shutdown. */
+  RL_LEASE_RELEASED = 2, /**< Released by rl_release(), rl_lease_free() or a shutdown. */
   RL_LEASE_LOST = 3,     /**< Not certain any more. */
   RL_LEASE_DETACHED = 4  /**< Handed over by rl_lease_detach(), or about to be. */
 };
@@ -537,33 +541,34 @@ enum {
  * The lock of another owner is never touched.
  *
  * @param lease  not NULL. Stays a valid object until rl_lease_free().
- * @return RL_OK                 free, or handed to the next waiter; or others go on reading.
- *         RL_STILL_HELD         this hold of a reentrant lock is over; its owner has others.
+ * @return RL_OK                 free, or handed to the next waiter; or others continue to read.
+ *         RL_STILL_HELD         this acquisition of a reentrant lock is over; its owner has
+ *                               others.
  *         RL_E_NOT_HELD         released or detached before.
  *         RL_E_LOST             the lease had ended; the message says how.
- *         RL_E_OUTCOME_UNKNOWN  no answer; the release goes on in the background until the lease
- *                               would have ended.
+ *         RL_E_OUTCOME_UNKNOWN  no answer; the release continues in the background until the
+ *                               lease would have ended.
  *         RL_E_CLOSED           the client was shut down, which released it.
- *         RL_E_SERVER  RL_E_DENIED  refused, and tried again in the background likewise.
+ *         RL_E_SERVER  RL_E_DENIED  refused; the release is retried in the background.
  *         RL_E_INVALID  RL_E_FORKED  RL_E_NO_MEMORY
- * Blocks: at most one command time limit.  Threads: any.  Fork: RL_E_FORKED.  Server: script
+ * Blocks: at most command_timeout.  Threads: any.  Fork: RL_E_FORKED.  Server: script
  * `release`.  Since: 0.1.
  */
 RL_API rl_status rl_release(rl_lease *lease, rl_error *err);
 
 /**
- * Extend `lease` to `ttl_ms` from now. Renewal uses the new lease from then on.
+ * Extend `lease` to `ttl_ms` from now. Later renewals use this ttl.
  *
- * A shorter one than what is left shortens this client's own deadline only: the server never
- * shortens.
+ * A ttl below the remaining one moves only the deadline of this client: the server never shortens a
+ * lease.
  *
  * @param ttl_ms  RL_MIN_TTL_MS to RL_MAX_TTL_MS.
  * @return RL_OK                 extended.
  *         RL_E_LOST             the lease had ended.
  *         RL_E_NOT_HELD         released or detached before.
- *         RL_E_OUTCOME_UNKNOWN  no answer; the old deadline stands.
+ *         RL_E_OUTCOME_UNKNOWN  no answer; the old deadline is kept.
  *         RL_E_SERVER  RL_E_DENIED  RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
- * Blocks: at most one command time limit.  Threads: any.  Server: scripts `extend`, and
+ * Blocks: at most command_timeout.  Threads: any.  Server: scripts `extend`, and
  * `extend_shared` for what others may hold as well.  Since: 0.1.
  */
 RL_API rl_status rl_extend(rl_lease *lease, int64_t ttl_ms, rl_error *err);
@@ -580,12 +585,12 @@ RL_API rl_request *rl_release_start(rl_lease *lease);
 RL_API rl_request *rl_extend_start(rl_lease *lease, int64_t ttl_ms);
 
 /**
- * Let the reader `lease` become the writer, without letting go in between.
+ * Upgrade the reader `lease` to the writer, without a release in between.
  *
- * The only reader becomes it at once. Otherwise it waits in front of the queue until the others are
- * gone, and reads meanwhile; whoever comes later stands behind it. Two readers that both wait for
- * this would wait for each other: the second one is refused, and should release. The fence of the
- * lease rises.
+ * The only reader is upgraded at once. Otherwise the upgrade waits at the head of the queue until
+ * the other readers have left, and the lease continues to read; later callers queue behind it. Two
+ * readers that both wait for this would wait for each other: the second one is refused, and should
+ * release. The fence of the lease rises.
  *
  * @param wait_ms  see convention 5.
  * @return RL_OK           it writes now (or did so before).
@@ -599,24 +604,25 @@ RL_API rl_request *rl_extend_start(rl_lease *lease, int64_t ttl_ms);
  *         RL_E_NOT_HELD   released or detached before, or meanwhile.
  *         RL_E_UNSUPPORTED  a lease of a quorum.
  *         RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
- * Blocks: wait_ms; with 0 at most one command time limit.  Threads: any.  Server: script `upgrade`.
+ * Blocks: wait_ms; with 0 at most command_timeout.  Threads: any.  Server: script `upgrade`.
  * Since: 0.1.
  */
 RL_API rl_status rl_rw_upgrade(rl_lease *lease, int64_t wait_ms, rl_error *err);
 
 /**
- * Let the writer `lease` become a reader, without letting go in between; readers that are next in
- * the queue enter. A lease of rl_acquire() likewise.
+ * Downgrade the writer `lease` to a reader, without a release in between; readers that are next in
+ * the queue enter. This includes a lease of rl_acquire().
  *
  * @return RL_OK                 it reads now (or did so before).
  *         RL_E_LOST             the lease had ended.
  *         RL_E_NOT_HELD         released or detached before.
- *         RL_E_OUTCOME_UNKNOWN  no answer. Here and when it is refused or cancelled it counts as a
- *                               reader from now on, and the server is told again in the background.
+ *         RL_E_OUTCOME_UNKNOWN  no answer. Here, and after a refusal or a cancel, the lease counts
+ *                               as a reader from now on, and the command is repeated in the
+ *                               background.
  *         RL_E_INVALID          also for a reentrant lock.
  *         RL_E_UNSUPPORTED      a lease of a quorum.
  *         RL_E_SERVER  RL_E_DENIED  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
- * Blocks: at most one command time limit.  Threads: any.  Server: script `downgrade`.  Since: 0.1.
+ * Blocks: at most command_timeout.  Threads: any.  Server: script `downgrade`.  Since: 0.1.
  */
 RL_API rl_status rl_rw_downgrade(rl_lease *lease, rl_error *err);
 
@@ -656,7 +662,7 @@ RL_API void rl_lease_free(rl_lease *lease);
  *         RL_E_UNAVAILABLE      not connected, and nothing was sent. The lease is held as before.
  *         RL_E_SERVER  RL_E_DENIED  refused. The lease is held as before.
  *         RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
- * Blocks: at most one command time limit.  Threads: any.  Server: script `detach`.  Since: 0.1.
+ * Blocks: at most command_timeout.  Threads: any.  Server: script `detach`.  Since: 0.1.
  */
 RL_API rl_status rl_lease_detach(rl_lease *lease, char *buffer, size_t buffer_size, rl_error *err);
 
@@ -728,9 +734,11 @@ enum {
   RL_LOST_EXPIRED = 1,     /**< No renewal was confirmed in time, or there was none. */
   RL_LOST_TAKEN_OVER = 2,  /**< The server has another holder, or none: the lease expired there, was
                                 forced, or its key was deleted or evicted. */
-  RL_LOST_FORCED = 3,      /**< rl_force_release(), as far as the server has said so. */
+  RL_LOST_FORCED = 3,      /**< The server granted the lock to the same token a second time: the
+                                first grant was removed in between. After rl_force_release() the
+                                reason is usually RL_LOST_TAKEN_OVER. */
   RL_LOST_MAX_HOLD = 4,    /**< rl_acquire_options_set_max_hold_ms(). */
-  RL_LOST_NO_MAJORITY = 5, /**< Of a quorum: too few nodes still have it. */
+  RL_LOST_NO_MAJORITY = 5, /**< In a quorum: too few nodes still have it. */
   RL_LOST_CLOSED = 6,      /**< Its client is gone. */
   RL_LOST_DEFECT = 7       /**< A defect of this library; the log has more. */
 };
@@ -756,12 +764,12 @@ RL_API size_t rl_lease_lost_text(const rl_lease *lease, char *buffer, size_t buf
  * @param wait_ms  see convention 5.
  * @return > 0: the state of the lease, as rl_lease_state() returns it:
  *         RL_LEASE_HELD      still held when `wait_ms` was over.
- *         RL_LEASE_LOST      lost; rl_lease_check() has the reason.
+ *         RL_LEASE_LOST      lost; rl_lease_lost_reason() says why.
  *         RL_LEASE_RELEASED  released, or the client was shut down.
  *         RL_LEASE_DETACHED  detached.
  *         < 0: a status: RL_E_INVALID (NULL, or `wait_ms`), RL_E_FORKED, RL_E_NO_MEMORY (it did not
  *         wait).
- * Blocks: wait_ms; goes on after a signal.  Threads: any, several at once.  Since: 0.1.
+ * Blocks: wait_ms; a signal does not end the wait.  Threads: any, several at once.  Since: 0.1.
  */
 RL_API int32_t rl_lease_wait_lost(rl_lease *lease, int64_t wait_ms);
 
@@ -777,9 +785,9 @@ RL_API rl_status rl_lease_watch(rl_lease *lease, rl_queue *queue, int64_t tag);
 /**
  * Drive `request` until it is finished or `wait_ms` is over.
  *
- * @return RL_PENDING      not finished; it goes on, wait again or cancel.
- *         RL_INTERRUPTED  a signal handler ran; it goes on, its place in the queue is kept, call
- *                         again.
+ * @return RL_PENDING      not finished: wait again or cancel.
+ *         RL_INTERRUPTED  a signal handler ran; the request continues, its place in the queue is
+ *                         kept, call again.
  *         RL_E_INVALID    NULL, or a negative wait other than -1.
  *         RL_E_FORKED otherwise the result, as the function without _start returns it.
  * Blocks: wait_ms, also against a stopped server.  Threads: any, several at once.  Since: 0.1.
@@ -833,9 +841,9 @@ RL_API void rl_request_free(rl_request *request);
 /* ---- queues ---------------------------------------------------------------------------------- */
 
 /**
- * Make a queue: it tells a thread that waits for many things which of them has happened, by the
- * tags that were given to rl_request_watch(), rl_lease_watch() and rl_client_log_watch(). Results
- * stay where they are: in the request, the lease, the log.
+ * Make a completion queue. A thread that waits for many events takes their tags from it: those
+ * given to rl_request_watch(), rl_lease_watch() and rl_client_log_watch(). Results stay where they
+ * are: in the request, the lease, the log.
  *
  * In an event loop: poll rl_queue_fd(); when it is readable, take tags by rl_queue_next(queue, 0)
  * until it returns 0. One queue serves any number of clients. examples/c/poll_loop.c shows it.
@@ -847,15 +855,15 @@ RL_API void rl_request_free(rl_request *request);
 RL_API rl_queue *rl_queue_new(rl_error *err);
 
 /**
- * Return the descriptor to poll for reading. It is readable while there are tags, whoever polls
- * (level-triggered), and may be so when there are none. Never read, write or close it: it is the
- * queue's until rl_queue_free(), non-blocking, close-on-exec. -1 for NULL and in a forked child.
- * Blocks: never. Since: 0.1.
+ * Return the descriptor to poll for reading. It is readable while there are tags (level-triggered),
+ * and may be so when there are none. Never read, write or close it: it is the queue's until
+ * rl_queue_free(), non-blocking, close-on-exec. -1 for NULL and in a forked child. Blocks: never.
+ * Since: 0.1.
  */
 RL_API int32_t rl_queue_fd(const rl_queue *queue);
 
 /**
- * Take the oldest tag. Goes on after a signal.
+ * Take the oldest tag. A signal does not end the wait.
  *
  * @param wait_ms  see convention 5. A wait that is not allowed takes no tag and returns 0 at once:
  *                 every other number may be a tag (convention 10).
@@ -866,7 +874,7 @@ RL_API int32_t rl_queue_fd(const rl_queue *queue);
 RL_API int64_t rl_queue_next(rl_queue *queue, int64_t wait_ms);
 
 /**
- * Post `tag`, any number but 0: a message of the caller's to whoever takes it.
+ * Post `tag`, any number but 0: a message to the thread that takes it.
  * @return RL_OK, RL_E_INVALID, RL_E_FORKED, RL_E_NO_MEMORY. Blocks: never. Threads: any. Since:
  * 0.1.
  */
@@ -963,8 +971,8 @@ RL_API rl_status rl_client_options_set(rl_client_options *options, const char *n
                                        rl_error *err);
 
 /**
- * Take what the environment says. It counts for what neither the URL nor rl_client_options_set()
- * says.
+ * Read settings from the environment. They apply where neither the URL nor rl_client_options_set()
+ * sets the option.
  *
  *   ---- variables: made of options.def by tools/gen_options.py ----
  *   REDLATCH_URL, else VALKEY_URL, else REDIS_URL      url
@@ -975,7 +983,7 @@ RL_API rl_status rl_client_options_set(rl_client_options *options, const char *n
  *
  * An empty variable counts as none. The library reads the environment nowhere else.
  *
- * @return RL_OK         taken, or nothing was there.
+ * @return RL_OK         read, or no variable is set.
  *         RL_E_INVALID  a value is not allowed; the message names the variable.
  *         RL_E_NO_MEMORY  nothing was changed.
  * Blocks: never.  Threads: one at a time, and none that changes the environment.  Since: 0.1.
@@ -1060,10 +1068,10 @@ RL_API rl_status rl_acquire_options_set_yield_ms(rl_acquire_options *options, in
 RL_API rl_status rl_acquire_options_set_label(rl_acquire_options *options, const char *label,
                                               size_t label_len);
 /**
- * The option owner: the name of the owner that acquires, any bytes. Misuse is then reported: in one
- * client, an owner that reads may read again, at once and past the queue; any other second
- * acquisition would wait for itself, and ends with RL_E_ALREADY_HELD. Without an owner (the
- * default) it waits.
+ * The option owner: the name of the owner that acquires, any bytes. Within one client, an owner
+ * that reads may read again, at once and past the queue. Any other second acquisition would wait
+ * for itself: it ends with RL_E_ALREADY_HELD. Without an owner (the default) a second acquisition
+ * waits.
  */
 RL_API rl_status rl_acquire_options_set_owner(rl_acquire_options *options, const char *owner,
                                               size_t owner_len);
@@ -1095,7 +1103,8 @@ RL_API rl_status rl_acquire_options_set_format(rl_acquire_options *options, int3
 /** Parts of an rl_info; each is a number of rows. No part has the number of a field. */
 enum {
   RL_PART_LOCK = 1,   /**< One row: the lock. */
-  RL_PART_HOLDER = 2, /**< A row for each holder: a reader, or a hold of an owner; at most 256. */
+  RL_PART_HOLDER = 2, /**< A row for each holder: a reader, or an acquisition of an owner; at
+                           most 256. */
   RL_PART_WAITER = 3, /**< A row for each waiter, in the order of the queue; at most 256. */
   RL_PART_SERVER = 4, /**< One row: the server, of rl_embedded_inspect(), which has no other. */
   RL_PART_NODE = 5    /**< A row for each server of a client, of rl_client_info(), which has no
@@ -1104,7 +1113,7 @@ enum {
 
 /** States in the field RL_FIELD_STATE. */
 enum {
-  RL_STATE_FREE = 0,    /**< Nobody holds it. */
+  RL_STATE_FREE = 0,    /**< Free. */
   RL_STATE_HELD = 1,    /**< Held by a redlatch client. */
   RL_STATE_FOREIGN = 2, /**< Held by another lock library: a string that is no token of ours, or a
                              hash of one field that is no owner of ours. */
@@ -1114,10 +1123,11 @@ enum {
 /** States of a node, in the field RL_FIELD_STATE. */
 enum {
   RL_NODE_UNKNOWN = 0, /**< No attempt to connect has ended yet. */
-  RL_NODE_UP = 1,      /**< Connected; of a quorum: it may vote. */
-  RL_NODE_POLLED = 2, /**< The same, but waiting is by polling, which is slower: rights, a proxy. */
-  RL_NODE_NO_VOTE = 3, /**< Of a quorum: it must not vote now. */
-  RL_NODE_AWAY = 4     /**< It cannot be reached. */
+  RL_NODE_UP = 1,      /**< Connected; in a quorum: it may vote. */
+  RL_NODE_POLLED = 2,  /**< Connected, but waiters poll, which is slower: a missing right, or a
+                            proxy. */
+  RL_NODE_NO_VOTE = 3, /**< In a quorum: connected, but without a vote now. */
+  RL_NODE_AWAY = 4     /**< Not connected. */
 };
 
 /** Roles of a node, in the field RL_FIELD_ROLE. */
@@ -1135,7 +1145,7 @@ enum {
   RL_FIELD_SINCE_MS = 106,     /**< holder: held since, waiter: waits since, on the server's
                                      clock; 0 = unknown. */
   RL_FIELD_HOLDING = 107,      /**< lock: number of holders, also beyond the 256 rows: readers, or
-                                     holds of the owner. */
+                                     acquisitions of the owner. */
   RL_FIELD_MODE = 108,         /**< holder, waiter: RL_MODE_*. */
   RL_FIELD_PID = 109,          /**< server: its process id; 0 = none runs. */
   RL_FIELD_CLIENT_COUNT = 110, /**< server: connections to it. */
@@ -1147,15 +1157,15 @@ enum {
 
 /** Fields that are text, for rl_info_text(), with the parts that have them. */
 enum {
-  RL_FIELD_TYPE = 201,   /**< lock: type of the key, "none" when free. */
-  RL_FIELD_NAME = 202,   /**< lock: the name. */
-  RL_FIELD_OWNER = 203,  /**< lock: the owner, RL_FORMAT_HASH; at most 256 bytes. Else "". */
-  RL_FIELD_TOKEN = 204,  /**< holder, waiter: the token, or the value of a foreign key. */
-  RL_FIELD_WHO = 205,    /**< holder, waiter: host name and process id, or the `holder` option; "" =
-                              not known: the client has held or waited for less than a second, or
-                              its user may not write its name. */
-  RL_FIELD_LABEL = 206,  /**< holder: the label. */
-  RL_FIELD_FOLDER = 207, /**< server: where its files are. */
+  RL_FIELD_TYPE = 201,    /**< lock: type of the key, "none" when free. */
+  RL_FIELD_NAME = 202,    /**< lock: the name. */
+  RL_FIELD_OWNER = 203,   /**< lock: the owner, RL_FORMAT_HASH; at most 256 bytes. Else "". */
+  RL_FIELD_TOKEN = 204,   /**< holder, waiter: the token, or the value of a foreign key. */
+  RL_FIELD_HOLDER = 205,  /**< holder, waiter: name of the client: host name and process id, or the
+                              option holder; "" = not known: the client has held or waited for less
+                              than a second, or its user may not write its name. */
+  RL_FIELD_LABEL = 206,   /**< holder: the label. */
+  RL_FIELD_FOLDER = 207,  /**< server: where its files are. */
   RL_FIELD_VERSION = 208, /**< server, node: name and version, such as Valkey 8.0.1; "" = none runs,
                                or it is not known. */
   RL_FIELD_ADDRESS = 209, /**< node: its address, without secrets. */
@@ -1174,7 +1184,7 @@ enum {
  *         RL_E_UNAVAILABLE  RL_E_OUTCOME_UNKNOWN  RL_E_DENIED  RL_E_SERVER  RL_E_INVALID
  *                           RL_E_CLOSED  RL_E_FORKED
  *         RL_E_NO_MEMORY
- * Blocks: at most connect_timeout and two command time limits.  Threads: any.  Server: script
+ * Blocks: at most connect_timeout + 2 x command_timeout.  Threads: any.  Server: script
  * `inspect`, and GETRANGE for the name of each client.  Since: 0.1.
  */
 RL_API rl_info *rl_inspect(rl_client *client, const char *name, size_t name_len, rl_error *err);
@@ -1196,13 +1206,14 @@ RL_API int32_t rl_info_count(const rl_info *info, int32_t part);
  */
 RL_API int32_t rl_info_has(const rl_info *info, int32_t part, int32_t index, int32_t field);
 /**
- * Return a number. RL_NO_NUMBER, which no field can be: NULL, no such row, a field that this part
- * does not have, or one that is text. Since: 0.1.
+ * Return the number in a field. RL_NO_NUMBER, which no field holds, is returned for NULL, a missing
+ * row, a field that the part does not have, and a text field. Since: 0.1.
  */
 RL_API int64_t rl_info_number(const rl_info *info, int32_t part, int32_t index, int32_t field);
 /**
- * Write a text into `buffer`. @return its full length; RL_NO_TEXT, and `buffer` gets "": NULL, no
- * such row, a field that this part does not have, or one that is a number. Since: 0.1.
+ * Write the text in a field into `buffer`. @return its full length. RL_NO_TEXT is returned, and
+ * `buffer` gets "", for NULL, a missing row, a field that the part does not have, and a number.
+ * Since: 0.1.
  */
 RL_API size_t rl_info_text(const rl_info *info, int32_t part, int32_t index, int32_t field,
                            char *buffer, size_t buffer_size);
@@ -1229,7 +1240,7 @@ RL_API rl_list *rl_list_open(rl_client *client, const char *pattern, size_t patt
  *         RL_END  no more locks; the list has no row, and every further call answers the same.
  *         otherwise as rl_inspect(). The list has no row. A lock that cannot be inspected is
  *         skipped, so the next call continues behind it.
- * Blocks: for each of the steps that find nothing, at most one command time limit.  Threads: one at
+ * Blocks: for each of the steps that find nothing, at most command_timeout.  Threads: one at
  * a time.  Server: scripts `list`, `inspect`.  Since: 0.1.
  */
 RL_API rl_status rl_list_next(rl_list *list, rl_error *err);
@@ -1266,7 +1277,7 @@ RL_API void rl_list_free(rl_list *list);
  *         RL_E_OUTCOME_UNKNOWN  sent, and no answer. It is never sent twice, because the second
  *                               one could remove the next holder.
  *         RL_E_UNAVAILABLE  RL_E_DENIED  RL_E_SERVER  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
- * Blocks: at most connect_timeout and two command time limits.  Threads: any.  Server: script
+ * Blocks: at most connect_timeout + 2 x command_timeout.  Threads: any.  Server: script
  * `force_release`.  Since: 0.1.
  */
 RL_API rl_status rl_force_release(rl_client *client, const char *name, size_t name_len,
@@ -1293,7 +1304,7 @@ RL_API rl_request *rl_force_release_any_start(rl_client *client, const char *nam
  * @return the info, with a row RL_PART_SERVER, also when none runs; freed by rl_info_free(); or
  *         NULL:
  *         RL_E_INVALID      the URL or an option is wrong, or names another kind of server.
- *         RL_E_DENIED       the folder is one that others can get into, or somebody else's.
+ *         RL_E_DENIED       the folder is accessible to other users, or belongs to another user.
  *         RL_E_UNAVAILABLE  RL_E_SERVER  it does not answer as a server does.
  *         RL_E_NO_MEMORY
  * Blocks: at most connect_timeout.  Threads: any.  Since: 0.1.
@@ -1306,7 +1317,7 @@ RL_API rl_info *rl_embedded_inspect(const char *url, size_t url_len,
 /** Levels of lines. */
 enum {
   RL_LOG_NONE = 0,    /**< For rl_client_log_watch() only: no lines. */
-  RL_LOG_ERROR = 1,   /**< A lock was lost. */
+  RL_LOG_ERROR = 1,   /**< A lock was lost, or a defect of redlatch was found. */
   RL_LOG_WARNING = 2, /**< Something is slower or weaker than it should be. */
   RL_LOG_INFO = 3     /**< Something works again. */
 };
@@ -1326,10 +1337,10 @@ enum {
 RL_API size_t rl_client_log_next(rl_client *client, char *buffer, size_t buffer_size);
 
 /**
- * Post `tag` to `queue` when there are lines of `level` or a graver one to take by
- * rl_client_log_next(): once, until all were taken; at once if there are any lines. Any number of
- * queues may watch one client. A queue has one watch of a client: another call with this queue
- * replaces it, and RL_LOG_NONE ends it.
+ * Post `tag` to `queue` when a line of `level`, or of a more severe one, is added to the log: once,
+ * until the log is empty; at once if the log has lines of any level. Take them by
+ * rl_client_log_next(). Any number of queues may watch one client. A queue has one watch of a
+ * client: another call with this queue replaces it, and RL_LOG_NONE ends it.
  *
  * @param queue  NULL = end the watches of all queues.
  * @param tag    any number but 0; with RL_LOG_NONE it is not used.

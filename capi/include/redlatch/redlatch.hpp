@@ -55,13 +55,16 @@ namespace redlatch {
 struct forever_t {
   explicit forever_t() = default;
 };
-/** A wait without limit. No duration is taken for it, however long or negative. Since: 0.1. */
+/**
+ * A wait without limit. A negative duration is never taken for it; one above 1e15 ms is.
+ * Since: 0.1.
+ */
 inline constexpr forever_t forever{};
 
 /**
  * How long a call may wait: made of a duration or of redlatch::forever. A duration is rounded up to
- * milliseconds, so that no wait is cut short; one of zero or less, such as the rest of a time that
- * has passed, does not wait. Since: 0.1.
+ * milliseconds, so that no wait is cut short; a duration of zero or less, such as an expired
+ * timeout, does not wait. Since: 0.1.
  */
 class wait_limit {
  public:
@@ -227,8 +230,8 @@ class acquire_options {
 };
 
 /**
- * One hold of a lock. Its destructor releases what is still held, in the background; release()
- * waits for the server and says whether the lock was still ours. Any thread. Since: 0.1.
+ * One acquisition of a lock. Its destructor releases it in the background if it is still held;
+ * release() waits for the server and says whether the lock was still ours. Any thread. Since: 0.1.
  */
 class lease {
  public:
@@ -237,9 +240,9 @@ class lease {
 
   /**
    * Release, as rl_release() does.
-   * @return false: this hold is over, and the owner of the reentrant lock has others.
+   * @return false: this acquisition is over, and the owner of the reentrant lock has others.
    * @throws error RL_E_LOST (the lease had ended before), RL_E_NOT_HELD, RL_E_OUTCOME_UNKNOWN, ..
-   * Blocks: at most one command time limit.
+   * Blocks: at most command_timeout.
    */
   bool release() {
     const detail::outcome outcome;
@@ -248,7 +251,7 @@ class lease {
 
   /**
    * Extend to `length` from now, as rl_extend() does. @throws error RL_E_LOST, RL_E_NOT_HELD, ..
-   * Blocks: at most one command time limit.
+   * Blocks: at most command_timeout.
    */
   void extend(std::chrono::milliseconds length) {
     const detail::outcome outcome;
@@ -256,8 +259,8 @@ class lease {
   }
 
   /**
-   * Let the reader become the writer, as rl_rw_upgrade() does.
-   * @return false: others read, and the wait is over; it reads on.
+   * Upgrade the reader to the writer, as rl_rw_upgrade() does.
+   * @return false: others read, and the wait is over; the lease continues to read.
    * @throws error RL_E_DEADLOCK, RL_E_LOST, ..  Blocks: `limit`.
    */
   [[nodiscard]] bool upgrade(wait_limit limit) {
@@ -265,10 +268,10 @@ class lease {
     return outcome.answer(rl_rw_upgrade(get(), limit.ms(), outcome), RL_BUSY, RL_TIMEOUT);
   }
 
-  /** upgrade() without a wait. @return false: others read; it reads on. */
+  /** upgrade() without a wait. @return false: others read; the lease continues to read. */
   [[nodiscard]] bool try_upgrade() { return upgrade(std::chrono::milliseconds(0)); }
 
-  /** Let the writer become a reader, as rl_rw_downgrade() does. @throws error RL_E_LOST, .. */
+  /** Downgrade the writer to a reader, as rl_rw_downgrade() does. @throws error RL_E_LOST, .. */
   void downgrade() {
     const detail::outcome outcome;
     outcome.require(rl_rw_downgrade(get(), outcome));
@@ -293,7 +296,7 @@ class lease {
     return detail::read_text([&](auto... to) { return rl_lease_lost_text(get(), to...); });
   }
 
-  /** Whether it is held, by the local clock. */
+  /** True if the lease is held, by the local clock. */
   [[nodiscard]] bool held() const noexcept { return rl_lease_state(get()) == RL_LEASE_HELD; }
 
   /** How long it is still valid, drift taken off; 0 when it is not held. */
@@ -369,7 +372,7 @@ attempt take(const Acquire& acquire, Handle* handle, std::string_view name, wait
 
 }  // namespace detail
 
-/** What a client knows about one of its servers. Since: 0.1. */
+/** A server of a client, as last known. Since: 0.1. */
 struct node_info {
   node_info(const rl_info* info, int32_t row)
       : address(text(info, row, RL_FIELD_ADDRESS)),
@@ -420,7 +423,7 @@ class client {
    * Acquire the lock `name` (any bytes) within `limit`: a duration, or redlatch::forever.
    * @return the lease, or nothing and why: another holder has it and the wait is over.
    * @throws error as rl_acquire() lists them.
-   * Blocks: `limit`; with 0 at most connect_timeout and two command time limits.
+   * Blocks: `limit`; with 0 at most connect_timeout + 2 x command_timeout.
    */
   [[nodiscard]] attempt acquire(std::string_view name, wait_limit limit) {
     return detail::take(rl_acquire, get(), name, limit, nullptr);

@@ -30,7 +30,7 @@ _SINCE_MS = _constant("FIELD_SINCE_MS")
 _TYPE = _constant("FIELD_TYPE")
 _NAME = _constant("FIELD_NAME")
 _TOKEN = _constant("FIELD_TOKEN")
-_WHO = _constant("FIELD_WHO")
+_HOLDER_NAME = _constant("FIELD_HOLDER")
 _LABEL = _constant("FIELD_LABEL")
 _HOLDING = _constant("FIELD_HOLDING")
 _MODE = _constant("FIELD_MODE")
@@ -203,7 +203,7 @@ def read_info(info: _core.Info) -> LockInfo:
     holders = tuple(
         Holder(
             token=reader.text(_HOLDER, row, _TOKEN),
-            who=reader.text(_HOLDER, row, _WHO),
+            who=reader.text(_HOLDER, row, _HOLDER_NAME),
             label=reader.text(_HOLDER, row, _LABEL),
             since=reader.time(_HOLDER, row, _SINCE_MS),
             remaining=reader.remaining(_HOLDER, row),
@@ -214,7 +214,7 @@ def read_info(info: _core.Info) -> LockInfo:
     waiters = tuple(
         Waiter(
             token=reader.text(_WAITER, row, _TOKEN),
-            who=reader.text(_WAITER, row, _WHO),
+            who=reader.text(_WAITER, row, _HOLDER_NAME),
             since=reader.time(_WAITER, row, _SINCE_MS),
             mode=_WAIT_MODES.get(reader.number(_WAITER, row, _MODE), "write"),
         )

@@ -47,7 +47,8 @@ class LostReason(Enum):
     TAKEN_OVER = _core.constant(b"RL_LOST_TAKEN_OVER", 0)
     """The server has another holder, or none."""
     FORCED = _core.constant(b"RL_LOST_FORCED", 0)
-    """It was released by force, as far as the server has said so."""
+    """The server granted the lock to the same token a second time: the first grant was removed in
+    between. After a forced release it is usually TAKEN_OVER."""
     MAX_HOLD = _core.constant(b"RL_LOST_MAX_HOLD", 0)
     NO_MAJORITY = _core.constant(b"RL_LOST_NO_MAJORITY", 0)
     """Too few servers of a Redlock still have it."""
@@ -217,9 +218,9 @@ class Lease(LeaseBase):
     def release(self) -> bool:
         """Give the lock back; the next waiter has it at once. False: its owner has other leases.
 
-        Takes at most one command time limit, whatever signals come: a lock that is given back
-        halfway helps nobody. Raises LockLost if it had ended before, NotHeld if it was given back
-        before. After OutcomeUnknown the release goes on in the background.
+        Takes at most `command_timeout`, whatever signals come: a release is not left half done.
+        Raises LockLost if the lease had ended before, NotHeld if it was released before. After
+        OutcomeUnknown the release continues in the background.
         """
         self._is_given_back = True
         err = new_error()
@@ -260,7 +261,7 @@ class Lease(LeaseBase):
     def detach(self) -> str:
         """Hand the lease to another process; returns the token for its Client.attach(), once.
 
-        Renewal stops, and the lock stays until the ttl ends. Takes at most one command time limit.
+        Renewal stops, and the lock stays until the ttl ends. Takes at most `command_timeout`.
         Raises LockLost if the lease was lost, NotHeld if it was released or detached before. After
         OutcomeUnknown the lease is no longer held here, and may be attachable with its `token`.
         After Unavailable, Denied and ServerError it is held as before.

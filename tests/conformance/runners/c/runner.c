@@ -114,7 +114,7 @@ static const struct field {
               {RL_FIELD_FENCE, 0, "fence"},         {RL_FIELD_WAITING, 0, "waiting"},
               {RL_FIELD_SERVER_MS, 0, "server_ms"}, {RL_FIELD_SINCE_MS, 0, "since_ms"},
               {RL_FIELD_TYPE, 1, "type"},           {RL_FIELD_NAME, 1, "name"},
-              {RL_FIELD_TOKEN, 1, "token"},         {RL_FIELD_WHO, 1, "who"},
+              {RL_FIELD_TOKEN, 1, "token"},         {RL_FIELD_HOLDER, 1, "who"},
               {RL_FIELD_LABEL, 1, "label"},         {RL_FIELD_HOLDING, 0, "holding"},
               {RL_FIELD_OWNER, 1, "owner"}};
 

@@ -48,7 +48,7 @@ final class InfoReader {
     LockInfo.Holder holder() {
       return new LockInfo.Holder(
           bytes(RlcConstants.RL_FIELD_TOKEN),
-          text(RlcConstants.RL_FIELD_WHO),
+          text(RlcConstants.RL_FIELD_HOLDER),
           bytes(RlcConstants.RL_FIELD_LABEL),
           mode(),
           time(RlcConstants.RL_FIELD_SINCE_MS),
@@ -71,7 +71,7 @@ final class InfoReader {
     LockInfo.Waiter waiter() {
       return new LockInfo.Waiter(
           text(RlcConstants.RL_FIELD_TOKEN),
-          text(RlcConstants.RL_FIELD_WHO),
+          text(RlcConstants.RL_FIELD_HOLDER),
           mode(),
           time(RlcConstants.RL_FIELD_SINCE_MS));
     }

@@ -121,13 +121,16 @@ public final class Lease implements AutoCloseable {
 
   /** Why a lease was lost. In the order of the numbers of the C ABI. */
   public enum LostReason {
-    /** It was not. */
+    /** The lease is not lost. */
     NONE,
     /** No renewal was confirmed in time, or there was none. */
     EXPIRED,
     /** The server has another holder, or none. */
     TAKEN_OVER,
-    /** It was released by force, as far as the server has said so. */
+    /**
+     * The server granted the lock to the same token a second time: the first grant was removed in
+     * between. After a forced release it is usually TAKEN_OVER.
+     */
     FORCED,
     /** maxHold was reached. */
     MAX_HOLD,
@@ -232,10 +235,10 @@ public final class Lease implements AutoCloseable {
   }
 
   /**
-   * Gives the lock back. Waits for the answer, for at most one command time limit (2 s), and no
-   * interrupt ends that. If none comes, it goes on in the background: a warning in the log, and no
-   * failure of the work, which was protected. A second close() does nothing, nor does one after
-   * release() or detach().
+   * Releases the lock. Waits for the answer, for at most {@code command_timeout} (2 s), and no
+   * interrupt ends that. If none comes, the release continues in the background: a warning in the
+   * log, and no failure of the work, which was protected. A second close() does nothing, nor does
+   * one after release() or detach().
    *
    * @throws LockLostException if the lease had ended before: others may have worked at the same
    *     time.
@@ -346,7 +349,7 @@ public final class Lease implements AutoCloseable {
   /**
    * Hands the lease to another process: one {@link Redlatch#attach} with the token can take it
    * over. Renewal stops, and the lock stays until its TTL ends. Waits for the answer, for at most
-   * one command time limit (2 s); an interrupt does not end the wait.
+   * {@code command_timeout} (2 s); an interrupt does not end the wait.
    *
    * @return the token to attach with.
    * @throws LockLostException if the lease was lost before.

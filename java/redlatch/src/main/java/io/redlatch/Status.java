@@ -21,7 +21,7 @@ public enum Status {
   /** The wait ran out before the lock was granted. */
   TIMEOUT(2),
 
-  /** Not finished, or still held. */
+  /** Not finished. */
   PENDING(3),
 
   /** No more rows. */
@@ -30,7 +30,7 @@ public enum Status {
   /** The request was cancelled. */
   CANCELLED(5),
 
-  /** This hold is released, the owner has others. */
+  /** This acquisition is released, the owner has others. */
   STILL_HELD(6),
 
   /** A signal came while waiting; the place is kept, call again. */
@@ -51,7 +51,7 @@ public enum Status {
   /** Cannot reach the server. */
   E_UNAVAILABLE(-5),
 
-  /** Sent, but no answer came; a clean-up continues in the background. */
+  /** Sent, but no answer came; a cleanup continues in the background. */
   E_OUTCOME_UNKNOWN(-6),
 
   /** Granted, but too few replicas confirmed; it was released. */

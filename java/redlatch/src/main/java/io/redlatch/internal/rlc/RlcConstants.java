@@ -70,7 +70,7 @@ public interface RlcConstants {
   int RL_FIELD_NAME = 202;
   int RL_FIELD_OWNER = 203;
   int RL_FIELD_TOKEN = 204;
-  int RL_FIELD_WHO = 205;
+  int RL_FIELD_HOLDER = 205;
   int RL_FIELD_LABEL = 206;
   int RL_FIELD_FOLDER = 207;
   int RL_FIELD_VERSION = 208;
