@@ -33,7 +33,7 @@ func Label(value string) Option {
 	return Set("label", value)
 }
 
-// Confirm sets the option confirm. The server confirms a grant that was pushed, for one more round
+// Confirm sets the option confirm. Have the server confirm a pushed grant; costs one more round
 // trip. Allowed: yes or no. Default: no.
 func Confirm() Option {
 	return Set("confirm", "yes")
@@ -46,21 +46,22 @@ func MaxLocalHandoffs(value int32) Option {
 	return Set("max_local_handoffs", strconv.Itoa(int(value)))
 }
 
-// YieldEvery sets the option yield_every. After this many grants in a row the lock is left free for
-// libraries that poll; 0: never (16, once such a library was seen to hold the lock). Allowed: 0 to
-// 1000000.
+// YieldEvery sets the option yield_every. Number of grants in a row after which the lock is left
+// free for libraries that poll; 0: never (16, once such a library was found holding the lock).
+// Allowed: 0 to 1000000.
 func YieldEvery(value int32) Option {
 	return Set("yield_every", strconv.Itoa(int(value)))
 }
 
-// YieldFor sets the option yield_for. How long the lock is left free, unless another library takes
-// it before. Allowed: 1 ms to 1 minute. Default: 150ms.
+// YieldFor sets the option yield_for. How long the lock is left free, or less if another library
+// takes it. Allowed: 1 ms to 1 minute. Default: 150ms.
 func YieldFor(value time.Duration) Option {
 	return Set("yield_for", durationText(value))
 }
 
-// Owner sets the option owner. Who acquires: an owner that reads may read again, other second
-// acquisitions end as already held; with reentrant, it may acquire again. Allowed: 1 to 256 bytes.
+// Owner sets the option owner. Name of the owner that acquires: it may read again while it reads;
+// any other second acquisition is refused as already held, unless reentrant is set. Allowed: 1 to
+// 256 bytes.
 func Owner(value string) Option {
 	return Set("owner", value)
 }

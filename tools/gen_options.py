@@ -207,25 +207,26 @@ allowed, or an unknown name, is an error that says what is allowed.
 
 DOCS_PARTS = (
     (
-        "Of a client",
+        "Client options",
         "In a URL, or by name: `rl_client_options_set()`, `redlatch.connect(url, holder=..)`,\n"
         "`redlatch.WithOption()`, `ClientOptions.with()`, `--holder`. A name wins over the URL.",
         ("client",),
     ),
-    ("Of TLS", "Of a client whose URL is `rediss://` or `valkeys://`.", ("tls",)),
+    ("TLS options", "For a client whose URL is `rediss://` or `valkeys://`.", ("tls",)),
     (
-        "Of a Redlock",
+        "Redlock options",
         "By name only, for all its nodes. The options of a client apply to each node.",
         ("quorum",),
     ),
     (
-        "Of an acquisition",
-        "By name: `rl_acquire_options_set()`, the keywords of `client.lock()` in Python, options\n"
-        "such as `redlatch.TTL()` in Go, `LockOptions` in Java, flags of `redlatch run`.",
+        "Acquire options",
+        "By name: `rl_acquire_options_set()`, `acquire_options` in C++, the keywords of\n"
+        "`client.lock()` in Python, options such as `redlatch.TTL()` in Go, `LockOptions` in\n"
+        "Java, and the flags of `redlatch run` except for `confirm` and `reentrant`.",
         ("acquire",),
     ),
     (
-        "Of an acquisition on one server",
+        "Acquire options on one server",
         "As above, but without effect on a Redlock, or refused by it.",
         ("lock",),
     ),
@@ -238,10 +239,11 @@ def render_docs(table: Table) -> str:
         lines += ["", f"## {title}", "", sentence, "", *docs_table(table.of(*scopes))]
     lines += [
         "",
-        "## Variables of the environment",
+        "## Environment variables",
         "",
         "Read by `rl_client_options_set_from_env()` and `from_env()`, and by the command always.",
-        "Of several for one option the first that is set counts; an empty one counts as unset.",
+        "If several variables set one option, the first one that is set is used; an empty one",
+        "counts as unset.",
         "",
         "| variable | option |",
         "|---|---|",
@@ -446,8 +448,8 @@ package io.redlatch;
 import java.time.Duration;
 
 /**
- * Options of all that acquires. What each is by default suits most. Immutable: each method returns
- * another. What is wrong with a value is said by the acquire that uses it.
+ * Options of an acquisition. The defaults suit most programs. Immutable: each method returns a new
+ * object. An invalid value is reported by the acquire that uses the options.
  */
 public final class LockOptions extends OptionValues<LockOptions> {
   /** All the defaults. */

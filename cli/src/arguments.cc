@@ -155,8 +155,9 @@ class Parser {
         ->excludes(url);
     arguments_.options.add_client_options(root_);
     root_
-        .add_flag("--insecure", is_insecure_, "Do not check who the server is (--tls-verify none)")
-        ->group("Of TLS (rediss://)");
+        .add_flag("--insecure", is_insecure_,
+                  "Do not verify the server certificate (--tls-verify none)")
+        ->group("TLS options (rediss://)");
     root_.add_flag("--askpass", arguments_.asks_password, "Ask for the password on the terminal")
         ->excludes(root_.get_option("--password-file"));
     root_

@@ -95,7 +95,7 @@ void OptionFlags::add(CLI::App& app, char scope, const char* name, std::string_v
     const bool is_default = initial == "yes";
     flag.text_of_switch = is_default ? "no" : "yes";
     if (is_default) flag.spelling = "--no-" + flag.spelling.substr(2);
-    app.add_flag(flag.spelling, flag.is_on, is_default ? "Do not: " + text : help)->group(group);
+    app.add_flag(flag.spelling, flag.is_on, is_default ? "Do not " + text : help)->group(group);
   } else {
     app.add_option(flag.spelling, flag.text, initial.empty() ? help : help + " (" + initial + ")")
         ->type_name(type_of(kind))
@@ -107,19 +107,19 @@ void OptionFlags::add_client_options(CLI::App& app) {
 #define RL_FLAG(scope, group, name, KIND, initial, words, text) \
   add(app, scope, #name, #KIND, default_of(#KIND, initial, words), text, group);
 #define RL_CLIENT_OPTION(name, field, KIND, least, most, initial, words, since, text) \
-  RL_FLAG('C', "Of a client", name, KIND, initial, words, text)
+  RL_FLAG('C', "Client options", name, KIND, initial, words, text)
 #define RL_TLS_OPTION(name, field, KIND, least, most, initial, words, since, text) \
-  RL_FLAG('T', "Of TLS (rediss://)", name, KIND, initial, words, text)
+  RL_FLAG('T', "TLS options (rediss://)", name, KIND, initial, words, text)
 #define RL_QUORUM_OPTION(name, field, KIND, least, most, initial, words, since, text) \
-  RL_FLAG('Q', "Of a quorum", name, KIND, initial, words, text)
+  RL_FLAG('Q', "Redlock options", name, KIND, initial, words, text)
 #include "../../core/config/options.def"
 }
 
 void OptionFlags::add_acquire_options(CLI::App& app){
 #define RL_ACQUIRE_OPTION(name, field, KIND, least, most, initial, words, since, text) \
-  RL_FLAG('A', "Of the lock", name, KIND, initial, words, text)
+  RL_FLAG('A', "Lock options", name, KIND, initial, words, text)
 #define RL_LOCK_OPTION(name, field, KIND, least, most, initial, words, since, text) \
-  RL_FLAG('L', "Of the lock", name, KIND, initial, words, text)
+  RL_FLAG('L', "Lock options", name, KIND, initial, words, text)
 #include "../../core/config/options.def"
 #undef RL_FLAG
 }

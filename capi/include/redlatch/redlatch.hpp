@@ -164,7 +164,7 @@ class acquire_options {
   acquire_options&& label(std::string_view value) && {
     return std::move(label(value));
   }
-  /** The server confirms a grant that was pushed, for one more round trip. Allowed: yes or no.
+  /** Have the server confirm a pushed grant; costs one more round trip. Allowed: yes or no.
    *  Default: no. */
   acquire_options& confirm(bool value) & {
     return set("confirm", detail::text_of(value));
@@ -180,15 +180,15 @@ class acquire_options {
   acquire_options&& max_local_handoffs(int32_t value) && {
     return std::move(max_local_handoffs(value));
   }
-  /** After this many grants in a row the lock is left free for libraries that poll; 0: never (16,
-   *  once such a library was seen to hold the lock). Allowed: 0 to 1000000. */
+  /** Number of grants in a row after which the lock is left free for libraries that poll; 0: never
+   *  (16, once such a library was found holding the lock). Allowed: 0 to 1000000. */
   acquire_options& yield_every(int32_t value) & {
     return set("yield_every", detail::text_of(value));
   }
   acquire_options&& yield_every(int32_t value) && {
     return std::move(yield_every(value));
   }
-  /** How long the lock is left free, unless another library takes it before. Allowed: 1 ms to 1
+  /** How long the lock is left free, or less if another library takes it. Allowed: 1 ms to 1
    *  minute. Default: 150ms. */
   acquire_options& yield_for(std::chrono::milliseconds value) & {
     return set("yield_for", detail::text_of(value));
@@ -196,8 +196,8 @@ class acquire_options {
   acquire_options&& yield_for(std::chrono::milliseconds value) && {
     return std::move(yield_for(value));
   }
-  /** Who acquires: an owner that reads may read again, other second acquisitions end as already
-   *  held; with reentrant, it may acquire again. Allowed: 1 to 256 bytes. */
+  /** Name of the owner that acquires: it may read again while it reads; any other second
+   *  acquisition is refused as already held, unless reentrant is set. Allowed: 1 to 256 bytes. */
   acquire_options& owner(std::string_view value) & {
     return set("owner", detail::text_of(value));
   }

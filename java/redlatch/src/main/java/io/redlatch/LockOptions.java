@@ -6,8 +6,8 @@ package io.redlatch;
 import java.time.Duration;
 
 /**
- * Options of all that acquires. What each is by default suits most. Immutable: each method returns
- * another. What is wrong with a value is said by the acquire that uses it.
+ * Options of an acquisition. The defaults suit most programs. Immutable: each method returns a new
+ * object. An invalid value is reported by the acquire that uses the options.
  */
 public final class LockOptions extends OptionValues<LockOptions> {
   /** All the defaults. */
@@ -51,7 +51,7 @@ public final class LockOptions extends OptionValues<LockOptions> {
     return with("label", value);
   }
 
-  /** The server confirms a grant that was pushed, for one more round trip. Allowed: yes or no.
+  /** Have the server confirm a pushed grant; costs one more round trip. Allowed: yes or no.
    *  Default: no. */
   public LockOptions confirm(boolean value) {
     return with("confirm", value);
@@ -63,20 +63,20 @@ public final class LockOptions extends OptionValues<LockOptions> {
     return with("max_local_handoffs", value);
   }
 
-  /** After this many grants in a row the lock is left free for libraries that poll; 0: never (16,
-   *  once such a library was seen to hold the lock). Allowed: 0 to 1000000. */
+  /** Number of grants in a row after which the lock is left free for libraries that poll; 0: never
+   *  (16, once such a library was found holding the lock). Allowed: 0 to 1000000. */
   public LockOptions yieldEvery(int value) {
     return with("yield_every", value);
   }
 
-  /** How long the lock is left free, unless another library takes it before. Allowed: 1 ms to 1
+  /** How long the lock is left free, or less if another library takes it. Allowed: 1 ms to 1
    *  minute. Default: 150ms. */
   public LockOptions yieldFor(Duration value) {
     return with("yield_for", value);
   }
 
-  /** Who acquires: an owner that reads may read again, other second acquisitions end as already
-   *  held; with reentrant, it may acquire again. Allowed: 1 to 256 bytes. */
+  /** Name of the owner that acquires: it may read again while it reads; any other second
+   *  acquisition is refused as already held, unless reentrant is set. Allowed: 1 to 256 bytes. */
   public LockOptions owner(String value) {
     return with("owner", value);
   }
