@@ -170,14 +170,17 @@ static Outcome take_options(Request &request, const rl_acquire_options *options)
   return config::settle(request.options, request.options.format);
 }
 
-// Refuse the options that only a client of one server has.
-static Outcome check_for_quorum(const Request &request) {
-  if (request.options.format != runtime::Format::kString) {
-    return failure(Status::kInvalid,
-                   "option 'format' must be string for a Redlock, which is not reentrant");
+// Refuse the options that only an acquisition on one server has.
+static Outcome check_is_plain(const runtime::AcquireOptions &options, const std::string &use) {
+  if (options.format != runtime::Format::kString) {
+    const bool is_hash = options.format == runtime::Format::kHash;
+    return failure(Status::kInvalid, "option 'format' must be string for " + use +
+                                         ", which is not reentrant (got " +
+                                         (is_hash ? "hash)" : "hash-rw)"));
   }
-  if (request.options.owner.empty()) return {};
-  return failure(Status::kInvalid, "option 'owner' must not be set for a Redlock");
+  if (options.owner.empty()) return {};
+  return failure(Status::kInvalid, "option 'owner' must not be set for " + use + " (got " +
+                                       quoted(options.owner) + ")");
 }
 
 Outcome fill_acquire(const rl_client &client, Request &request, const char *name, size_t name_len,
@@ -188,7 +191,8 @@ Outcome fill_acquire(const rl_client &client, Request &request, const char *name
   request.wait_ms = wait_ms;
   request.lease = std::make_shared<Lease>();
   auto outcome = take_options(request, options);
-  return outcome.ok() && client.runtime->is_quorum() ? check_for_quorum(request) : outcome;
+  return outcome.ok() && client.runtime->is_quorum() ? check_is_plain(request.options, "a Redlock")
+                                                     : outcome;
 }
 
 Outcome fill_rw(const rl_client &client, Request &request, runtime::Mode mode, const char *name,
@@ -211,13 +215,7 @@ Outcome fill_attach(Request &request, std::string_view name, std::string_view to
                                          std::to_string(fence) + ")");
   }
   if (auto outcome = take_options(request, options); !outcome.ok()) return outcome;
-  if (request.options.format != runtime::Format::kString) {
-    return failure(Status::kInvalid,
-                   "option 'format' must be string for an attach, which is not reentrant");
-  }
-  if (!request.options.owner.empty()) {
-    return failure(Status::kInvalid, "option 'owner' must not be set for an attach");
-  }
+  if (auto outcome = check_is_plain(request.options, "an attach"); !outcome.ok()) return outcome;
   request.name = name;
   request.arguments->token = token;
   request.arguments->fence = fence;

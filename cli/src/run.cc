@@ -47,7 +47,8 @@ bool release(const Session& session, const std::string& name, rl_lease* lease,
   const rl_status status = rl_release(lease, session.error());
   if (status == RL_OK) return true;
   if (status == RL_STILL_HELD) {
-    reports.log.detail(lock_words(name) + " stays with its owner, which has entered it elsewhere");
+    reports.log.detail(lock_words(name) +
+                       " is still held by its owner through another acquisition");
     return true;
   }
   const std::string message = rl_error_message(session.error());

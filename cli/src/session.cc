@@ -58,7 +58,7 @@ std::vector<std::string> split_lines(const std::string& text) {
 void check_no_quorum_options(const OptionFlags& options) {
   const std::string flag = options.given_of_quorum();
   if (flag.empty()) return;
-  throw UsageError(flag + " is for a quorum of several servers: name each by its own --url");
+  throw UsageError(flag + " needs a quorum: name each server by its own --url");
 }
 
 std::string joined(const std::vector<std::string>& words, const char* between) {

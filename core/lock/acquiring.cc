@@ -502,7 +502,7 @@ Outcome LockClient::why_not_yet(const Request &request, const TokenRecord &recor
   if (!record.trouble.empty()) return failure(Status::kServer, record.trouble);
   if (record.phase == Phase::kAsking && record.acquisition.is_outcome_unknown()) {
     return failure(Status::kOutcomeUnknown, "sent to " + settings_.address() +
-                                                ", but no answer came within the wait; a clean-up "
+                                                ", but no answer came within the wait; a cleanup "
                                                 "continues in the background");
   }
   if (link_ != Link::kUp) return link_failure_;

@@ -125,7 +125,7 @@ Loss LockClient::why_over(const TokenRecord &record, Nanos now) const noexcept {
     if (link_ != Link::kUp) reason += ": " + link_failure_.message;
     return {LossReason::kExpired, std::move(reason)};
   } catch (const std::bad_alloc &) {
-    return {LossReason::kExpired, "its ttl ended"};  // short: this needs no memory
+    return {LossReason::kExpired, "the lease ended"};  // short: this needs no memory
   }
 }
 
@@ -185,7 +185,7 @@ bool LockClient::is_held(Request &request, Nanos now) {
 
 // Of a lease that is lost, noticed or not.
 std::string LockClient::lost_words(const Lease &lease) {
-  return lease.state.load() == Lease::kHeld ? "its lease ended" : lease.reason;
+  return lease.state.load() == Lease::kHeld ? "the lease ended" : lease.reason;
 }
 
 Outcome LockClient::why_not_held(const Lease &lease) {
@@ -345,7 +345,7 @@ void LockClient::answer_lost_release(TokenRecord &record) noexcept {
   try {
     Lease &lease = *record.releaser->lease;
     lease.loss = LossReason::kTakenOver;
-    lease.reason = "before its release the server had another holder or none";
+    lease.reason = "the server had another holder or none before the release";
     const std::string message = "lock " + quoted(record.lock->name) + " was lost: " + lease.reason;
     answer_releaser(record, Status::kLost, message);
   } catch (const std::bad_alloc &) {

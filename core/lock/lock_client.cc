@@ -31,8 +31,7 @@ LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> ra
 // other.
 LockClient::~LockClient() {
   for (auto &[id, record] : records_) {
-    if (record->lease)
-      end_lease(*record, Lease::kLost, {LossReason::kClosed, "the client is gone"});
+    if (record->lease) end_lease(*record, Lease::kLost, kClientGone);
     while (!record->lock->waitlist.is_empty()) taken(*record->lock, record->lock->waitlist.take());
     record->caller.reset();
     record->releaser.reset();
@@ -120,7 +119,7 @@ void LockClient::finish_immediate(Request &request, Status status,
   finish(request, status, message);
 }
 
-// A request that may not wait for long: it gets one attempt to connect and one command time limit.
+// A request that may not wait for long: it gets one attempt to connect and one command_timeout.
 void LockClient::start_immediate(const std::shared_ptr<Request> &request, Nanos now) {
   const bool is_connect = request->op == Request::Op::kConnect;
   if (is_connect && link_ == Link::kUp) return finish(*request, Status::kOk);
@@ -279,12 +278,12 @@ void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply,
         return finish_immediate(*request, Status::kWrongType,
                                 wrong_type_message(request->name, answer.wrong_type));
       }
-      return finish_immediate(
-          *request, Status::kNotHeld,
-          "lock " + quoted(request->name) +
-              (answer.result == 0                  ? " is not held"
-               : request->arguments->token.empty() ? " is not held: its key is a hash of no format"
-                                                   : " is not held by that token"));
+      return finish_immediate(*request, Status::kNotHeld,
+                              "lock " + quoted(request->name) +
+                                  (answer.result == 0 ? " is not held"
+                                   : request->arguments->token.empty()
+                                       ? " is not held: its key is a hash that no lock format has"
+                                       : " is not held by that token"));
     case Request::Op::kAttach:
       return on_attached(*request, in_flight, answer, now);
     case Request::Op::kDetach:
@@ -325,7 +324,7 @@ Outcome LockClient::why_late(const Request &request) const {
                                            "continues to read");
     case Request::Op::kRelease:
       return failure(Status::kOutcomeUnknown,
-                     "no answer within the command time limit; the release continues in the "
+                     "no answer within command_timeout; the release continues in the "
                      "background until the lease would have ended");
     default:
       if (!request.is_sent && link_ != Link::kUp) return link_failure_;

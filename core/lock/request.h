@@ -63,8 +63,11 @@ struct Loss {
 };
 
 inline constexpr std::string_view kTakenAwayText =
-    "the server has another holder or none: it expired there, was forced or evicted";
+    "the server has another holder or none: the lease expired there, was removed by force, or its "
+    "key was evicted";
 inline constexpr LossText kTakenAway{LossReason::kTakenOver, kTakenAwayText};
+// Short: a destructor uses it, and a string of this length needs no memory.
+inline constexpr LossText kClientGone{LossReason::kClosed, "client is gone"};
 
 // The delay of a retry after memory ran out.
 inline constexpr Nanos kNoMemoryRetry = 20 * kMs;

@@ -72,8 +72,7 @@ QuorumClient::~QuorumClient() {
     }
     auto &acquire = static_cast<QuorumAcquire &>(*operation);
     for (Vote &vote : acquire.votes) vote.reset();
-    if (acquire.phase == Phase::kHeld)
-      end_lease(acquire, Lease::kLost, {lock::LossReason::kClosed, {}});
+    if (acquire.phase == Phase::kHeld) end_lease(acquire, Lease::kLost, lock::kClientGone);
   }
 }
 

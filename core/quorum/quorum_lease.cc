@@ -171,7 +171,7 @@ void QuorumClient::lose_vote(QuorumAcquire &acquire, size_t node, Nanos now) {
   const bool is_gone = vote.lease->is_gone;
   mark_unavailable(acquire, node,
                    failure(Status::kLost, nodes_[node]->settings.address() + ": " +
-                                              (reason.empty() ? "its lease ended" : reason)),
+                                              (reason.empty() ? "the lease ended" : reason)),
                    now);
   if (is_gone && vote.rid == acquire.rid) vote.is_spent = false;
   if (acquire.phase != Phase::kHeld) return;

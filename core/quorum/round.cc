@@ -43,16 +43,14 @@ Outcome QuorumClient::check(const Request &request) const {
   const Nanos lease = request.op == Request::Op::kExtend ? request.extend_to : request.options.ttl;
   const std::string got = " (got " + std::to_string(lease / kMs) + " ms)";
   if (eligibility_.is_guarded() && lease > settings_.restart_guard) {
-    return failure(Status::kInvalid, "ttl must be at most the " +
+    return failure(Status::kInvalid, "ttl must be at most " +
                                          std::to_string(settings_.restart_guard / kMs) +
-                                         " ms of restart_guard, within which a node that restarted "
-                                         "has no vote" +
-                                         got);
+                                         " ms, the restart_guard" + got);
   }
   if (settings_.min_validity >= lease) {
-    return failure(Status::kInvalid, "ttl must be longer than the " +
+    return failure(Status::kInvalid, "ttl must be above " +
                                          std::to_string(settings_.min_validity / kMs) +
-                                         " ms of min_validity" + got);
+                                         " ms, the min_validity" + got);
   }
   return {};
 }
@@ -500,7 +498,7 @@ Outcome QuorumClient::wrong_type(const QuorumAcquire &acquire) const {
     whys += (count++ == 0 ? ": " : "; ") + vote.why.message;
   }
   if (count + majority_ <= nodes_.size()) return {};
-  return failure(Status::kWrongType, "lock " + quoted(acquire.name) + " has data in its place on " +
+  return failure(Status::kWrongType, "the key of lock " + quoted(acquire.name) + " holds data on " +
                                          of_nodes(count) + whys);
 }
 

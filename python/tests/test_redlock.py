@@ -282,12 +282,12 @@ def test_namespaces_keep_apart(opened: Open) -> None:
 @pytest.mark.parametrize(
     ("urls", "kind", "words"),
     [
-        ("redis://a", TypeError, "urls is str: allowed is a list of URLs"),
-        (b"redis://a", TypeError, "urls is bytes"),
+        ("redis://a", TypeError, r"urls must be a list of URLs \(got str\)"),
+        (b"redis://a", TypeError, r"\(got bytes\)"),
         ([1], TypeError, "url is int"),
         (None, TypeError, "not iterable"),
-        ([], ValueError, "urls is empty"),
-        (["redis://a", "", "redis://b"], ValueError, r"urls\[1\]"),
+        ([], ValueError, r"urls must be an odd number of URLs \(got none\)"),
+        (["redis://a", "", "redis://b"], ValueError, r"urls\[1\] must be one URL"),
         (["redis://a redis://b"], ValueError, r"urls\[0\]"),
         (["redis://a", "redis://b"], ValueError, "2"),
         (["redis://a", "redis://b", "redis://a"], ValueError, "redis://a"),

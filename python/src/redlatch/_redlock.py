@@ -104,11 +104,11 @@ class Redlock(Base):
 def _joined(urls: Iterable[Name]) -> bytes:
     """As the C ABI takes them."""
     if isinstance(urls, (str, bytes)):
-        raise TypeError(f"urls is {type(urls).__name__}: allowed is a list of URLs")
+        raise TypeError(f"urls must be a list of URLs (got {type(urls).__name__})")
     texts = [to_bytes(url, "url") for url in urls]
     for i, text in enumerate(texts):
         if text.split() != [text]:  # Which is not shown: it may hold a password.
-            raise invalid(f"urls[{i}] is empty or has spaces: allowed is one URL")
+            raise invalid(f"urls[{i}] must be one URL without spaces")
     if not texts:
-        raise invalid("urls is empty: allowed is an odd number of URLs")
+        raise invalid("urls must be an odd number of URLs (got none)")
     return b"\n".join(texts)

@@ -124,7 +124,10 @@ class RWLockBase:
     ) -> None:
         make_options(format=format)  # A mistake shows now.
         if format not in get_args(RWFormat):
-            raise invalid(f"option 'format' must be string or hash-rw here (got {shown(format)})")
+            raise invalid(
+                "option 'format' must be string or hash-rw for a read-write lock "
+                f"(got {shown(format)})"
+            )
         self._client = client
         self._name = name
         self._owner = RWOwner(owner)
