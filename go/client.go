@@ -77,8 +77,8 @@ func (c *base) Connect(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the client's work: what is held is released, which is waited for at most one command
-// time limit (2 s), and calls that wait end with ErrClosed. A second Close does nothing. The error
+// Close ends the client's work. Held leases are released: the call waits for that at most
+// command_timeout (2 s). Calls that wait end with ErrClosed. A second Close does nothing. The error
 // is always nil.
 func (c *base) Close() error {
 	defer runtime.KeepAlive(c)

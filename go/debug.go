@@ -85,7 +85,7 @@ func leaveLease(l *Lease) {
 	h.handle = 0
 }
 
-// leave runs when nobody has the client or Redlock, nor a lease of it.
+// leave runs when no reference to the client or Redlock, or to a lease of it, is left.
 func (c *base) leave(what string) {
 	c.session.pump.close()
 	if lines := c.session.lines.Load(); lines != nil {

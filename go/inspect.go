@@ -44,7 +44,7 @@ type Info struct {
 	Waiters    []Waiter // first in line first
 }
 
-// Holder is one who holds a lock: a reader, or one hold of an owner.
+// Holder is a holder of a lock: a reader, or one acquisition of an owner.
 type Holder struct {
 	Token     string // or the value of a foreign key
 	Who       string // host name and process id, or the option "holder"; "" for not said yet
@@ -54,7 +54,7 @@ type Holder struct {
 	Remaining time.Duration
 }
 
-// Waiter is one who waits for a lock.
+// Waiter is a waiter for a lock.
 type Waiter struct {
 	Token string
 	Who   string // as of a Holder
@@ -234,19 +234,19 @@ func (l *List) Err() error {
 	return l.err
 }
 
-// NodeState is what a client knows about one of its servers.
+// NodeState is the state of a server of a client, as last known.
 type NodeState int
 
 const (
-	// NodeUnknown is one of which no attempt to connect has ended yet.
+	// NodeUnknown means that no attempt to connect has ended yet.
 	NodeUnknown NodeState = rlc.RL_NODE_UNKNOWN
-	// NodeUp is connected; of a Redlock: it may vote.
+	// NodeUp means connected; in a Redlock: it may vote.
 	NodeUp NodeState = rlc.RL_NODE_UP
-	// NodePolled is the same, but waiting is by polling, which is slower.
+	// NodePolled means connected, but waiters poll, which is slower: a missing right, or a proxy.
 	NodePolled NodeState = rlc.RL_NODE_POLLED
-	// NodeNoVote is one of a Redlock that must not vote now.
+	// NodeNoVote means, in a Redlock: connected, but without a vote now.
 	NodeNoVote NodeState = rlc.RL_NODE_NO_VOTE
-	// NodeAway cannot be reached.
+	// NodeAway means not connected.
 	NodeAway NodeState = rlc.RL_NODE_AWAY
 )
 
@@ -264,7 +264,7 @@ const (
 	RoleClusterMember NodeRole = rlc.RL_ROLE_CLUSTER_MEMBER
 )
 
-// NodeInfo is what a client knows about one of its servers.
+// NodeInfo is a server of a client, as last known.
 type NodeInfo struct {
 	Address string
 	State   NodeState
@@ -279,7 +279,8 @@ type NodeInfo struct {
 // Votes reports whether the server is connected and, in a Redlock, may vote.
 func (n NodeInfo) Votes() bool { return n.State == NodeUp || n.State == NodePolled }
 
-// Info is what is known about each server, in the order of the URLs. It asks none of them.
+// Info returns the state of each server, as last known, in the order of the URLs. No command is
+// sent.
 func (c *base) Info() ([]NodeInfo, error) {
 	defer runtime.KeepAlive(c)
 	call := newCall("info", "")

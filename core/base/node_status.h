@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// NodeStatus: what a client knows about one of its servers. Plain data.
+// NodeStatus: the state of a server of a client, as last known. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ namespace redlatch {
 // The numbers are those of redlatch.h.
 enum class NodeState : int32_t {
   kUnknown,  // no attempt to connect has ended yet
-  kUp,       // connected; of a quorum: it may vote
-  kPolled,   // .. but waiting is by polling
-  kNoVote,   // of a quorum: it can be reached, and must not vote
-  kAway,     // cannot be reached
+  kUp,       // connected; in a quorum: it may vote
+  kPolled,   // connected, but waiters poll
+  kNoVote,   // in a quorum: connected, but without a vote now
+  kAway,     // not connected
 };
 
 enum class NodeRole : int32_t { kUnknown, kPrimary, kReplica, kClusterMember };

@@ -56,7 +56,7 @@ class LockService {
 
   // The channel to subscribe to, on every node.
   virtual const std::string &channel() const = 0;
-  // Whether a fresh connection asks the server for its run id, age and role.
+  // True if a fresh connection asks the server for its run id, age and role.
   virtual bool needs_identity() const = 0;
 
   // Calls of users. Arguments were checked. Results arrive by Output::finished(), maybe at once.
@@ -74,7 +74,7 @@ class LockService {
   virtual size_t drained_count() const = 0;
 
   // Events of the connection to a node.
-  // Whether to connect now; then one of the next two follows.
+  // @return true to connect now; then one of the next two follows.
   [[nodiscard]] virtual bool begin_connect(size_t node, Nanos now) = 0;
   virtual void on_connected(size_t node, const ServerFacts &facts, Nanos now) = 0;
   virtual void on_connect_failed(size_t node, const Outcome &why, Nanos now) = 0;
@@ -93,9 +93,9 @@ class LockService {
   virtual size_t in_flight_count(size_t node) const = 0;
   // Something may arrive from a node without having been asked for.
   virtual bool expects_push() const = 0;
-  // Whether an answer or a message may come from some node.
+  // True if an answer or a message may come from some node.
   virtual bool is_outstanding() const = 0;
-  // Whether the thread that waits for `request` has that lock itself.
+  // True if the thread that waits for `request` has that lock itself.
   virtual bool waits_for_itself(const Request &request) const = 0;
   // Add what only the service knows about its nodes. Clock differences are to the clock of `now`.
   virtual void describe(std::span<NodeStatus>, Nanos) {}

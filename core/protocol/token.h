@@ -4,8 +4,8 @@
 // Tokens and queue members: fixed-width text that the scripts take apart by position.
 //
 //   token  = cid (22, base64url of 16 random bytes) rid (10 lower-case hex)
-//   member = token (32) mode (1) claim ms (5) wait ms (13; 9999999999999 = no limit), and in the
-//            hash format the owner, unless that is the token itself
+//   member = token (32) mode (1) provisional ms (5) wait ms (13; 9999999999999 = no limit), and
+//            in the hash format the owner, unless that is the token itself
 //
 // Everything in a member is known before the first send and never changes, so that enqueueing again
 // after a lost reply finds the same place.

@@ -28,9 +28,9 @@ class ClientLog {
   // Add one line: the name of its level, then `text`. Without memory the line is lost.
   void add(LogLevel level, std::string_view text) noexcept;
 
-  // Post `tag` to `queue` when a line of `level` or a graver one is added, once until all lines
-  // were taken; now if the log has lines of any level. A queue has one watch: it replaces the watch
-  // before, and kNone ends it. Throws std::bad_alloc, and then nothing has changed.
+  // Post `tag` to `queue` when a line of `level`, or of a more severe one, is added: once, until
+  // the log is empty; now if the log has lines of any level. A queue has one watch: it replaces the
+  // watch before, and kNone ends it. Throws std::bad_alloc, and then nothing has changed.
   void watch(LogLevel level, const std::shared_ptr<Queue> &queue, int64_t tag);
   // End the watches of all queues.
   void end_watches();

@@ -52,11 +52,11 @@ struct Link {
   // Close the connections. The caller has the role of leader, and no thread is sending.
   void disconnect();
 
-  // As far as the connection tells.
+  // The state as the connection knows it.
   NodeStatus status() const;
   void append(std::span<const std::string_view> argv);
   // One thread at a time sends: begin_send() takes the output, send() sends it without the mutex,
-  // end_send() ends. @return whether there is something to send.
+  // end_send() ends. @return true if there is something to send.
   bool begin_send() {
     is_sending = is_usable() && !is_write_blocked && !(out.empty() && sending.empty());
     if (is_sending && sending.empty()) {
@@ -66,7 +66,7 @@ struct Link {
     return is_sending;
   }
   void send();
-  // @return whether output is left because the socket is full.
+  // @return true if output is left because the socket is full.
   bool end_send() {
     if (!std::exchange(is_sending, false)) return false;
     if (has_send_failed) is_broken = true;

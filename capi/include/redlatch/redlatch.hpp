@@ -486,7 +486,7 @@ class client {
     return attach_with(name, token, fence, options.get());
   }
 
-  /** What is known about each server, in the order of the URLs. It asks none of them. */
+  /** The state of each server, as last known, in the order of the URLs. No command is sent. */
   [[nodiscard]] std::vector<node_info> info() const {
     const detail::outcome outcome;
     const detail::owner<rl_info, rl_info_free> info(rl_client_info(get(), outcome));

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- EXTEND: make the lease of who has the lock alone last at least ttl_ms from now. It never
--- shortens a lease, because it may be a late copy, and never brings back a lock that was gone: a
--- gap means lost for good.
+-- EXTEND: extend the lease of the exclusive holder to at least ttl_ms from now. It never shortens a
+-- lease, because it may be a late copy, and never brings back a lock that was gone: a gap means
+-- lost for good.
 --
 -- KEYS: K, or K and I (few keys, so that it works while a slot is being moved).
 -- ARGV: token, ttl_ms, and for a new description of the holder: field, value, ...

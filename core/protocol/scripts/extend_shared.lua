@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- EXTEND SHARED: make the lease of one of several, reader or hold of an owner (hash format), or
--- of whoever has a lock in the formats of Redisson's, last at least ttl_ms from now. It never
+-- EXTEND SHARED: extend the lease of one of several holders (a reader; hash format: an acquisition
+-- of the owner), or of any holder in Redisson's formats, to at least ttl_ms from now. It never
 -- shortens a lease, because it may be a late copy, and never brings back a lock that was gone: a
 -- gap means lost for good.
 --

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- FORCE_RELEASE: take the lock from whoever has it, or from one token. The fence rises, so that a
--- resource which checks fences can refuse the old holder, who learns of it at its next EXTEND.
+-- FORCE_RELEASE: take the lock from all holders, or from one token. The fence rises, so that a
+-- resource which checks fences can refuse the old holder; its next EXTEND reports the loss.
 --
 -- KEYS: K, Q, F, R.
--- ARGV: expected token ('' for everybody), channel prefix.
+-- ARGV: expected token ('' for all holders), channel prefix.
 -- Returns {result, now, flags}. result: 1 done, 0 nothing was held, -1 held by another token than
 --         expected or in another format, and untouched. flags: see grant.lua.
 --      or {-2, now, 0, type}: K has a type that no lock has, and is untouched.
@@ -20,7 +20,7 @@ if wrong_type then
   return {-2, now, 0, wrong_type}
 end
 --@only hash
--- The owner of every hold in R is the holder: it need not be named.
+-- The owner of every acquisition in R is the holder: it need not be named.
 local owner = holder
 --@end
 local result = 0

@@ -184,7 +184,7 @@ class Aio(AioBase):
     ) -> AsyncLease:
         """Take over a lease that was detached. As Client.attach().
 
-        Cancelled after it was sent: the lease is detached again in the background.
+        If it is cancelled after it was sent, the lease is detached again in the background.
         """
         name_bytes, token_bytes = to_bytes(name, "name"), to_bytes(token, "token")
         number, options = check_fence(fence), make_redlock_options(**keywords)

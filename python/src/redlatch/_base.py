@@ -104,11 +104,11 @@ class Base:
         self.close()
 
     def option(self, name: str) -> str:
-        """What was told under the name of an option; "url", without secrets."""
+        """The value of an option, wherever it was set; or the "url", without secrets."""
         return to_text(_core.client_option(self._handle, to_bytes(name, "name")))
 
     def info(self) -> tuple[NodeInfo, ...]:
-        """What is known about each server, in the order of the URLs. Asks none of them."""
+        """The state of each server, as last known, in the order of the URLs. Sends no command."""
         return read_nodes(self._call(_core.client_info))
 
     def __repr__(self) -> str:

@@ -50,7 +50,7 @@ class Unavailable(Error):
 
 
 class OutcomeUnknown(Error):
-    """Sent, but no answer came; a clean-up continues in the background."""
+    """Sent, but no answer came; a cleanup continues in the background."""
 
 
 class NotReplicated(Error):

@@ -45,7 +45,7 @@ _WAIT_MODES: dict[int, WaitMode] = {READ: "read", UPGRADE: "upgrade"}
 
 
 class LockState(Enum):
-    """Whether a lock is held."""
+    """The state of a lock."""
 
     FREE = _constant("STATE_FREE")
     HELD = _constant("STATE_HELD")
@@ -57,7 +57,7 @@ class LockState(Enum):
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds a lock: one of its readers, its writer, or a lease of its owner.
+    """A holder of a lock: one of its readers, its writer, or a lease of its owner.
 
     Times are of the server's clock, to be shown.
     """
@@ -102,7 +102,7 @@ class LockInfo:
     """Seconds until the lease ends on the server; None: never, or free."""
     holders: tuple[Holder, ...]
     waiters: tuple[Waiter, ...]
-    """First in line first."""
+    """In the order of the queue."""
     hold_count: int
     """How many hold it, also beyond the 256 that are named: readers, or leases of the owner."""
     owner: str
@@ -110,7 +110,7 @@ class LockInfo:
 
     @property
     def holder(self) -> Optional[Holder]:
-        """The one who holds it, or the first of them."""
+        """The holder, or the first of several."""
         return self.holders[0] if self.holders else None
 
     @property
@@ -124,18 +124,18 @@ class LockInfo:
 
 
 class NodeState(Enum):
-    """What a client knows about one of its servers."""
+    """The state of a server of a client, as last known."""
 
     UNKNOWN = _constant("NODE_UNKNOWN")
     """No attempt to connect has ended yet."""
     UP = _constant("NODE_UP")
-    """Connected; of a Redlock: it may vote."""
+    """Connected; in a Redlock: it may vote."""
     POLLED = _constant("NODE_POLLED")
-    """The same, but waiting is by polling, which is slower."""
+    """Connected, but waiters poll, which is slower: a missing right, or a proxy."""
     NO_VOTE = _constant("NODE_NO_VOTE")
-    """Of a Redlock: it must not vote now."""
+    """In a Redlock: connected, but without a vote now."""
     AWAY = _constant("NODE_AWAY")
-    """It cannot be reached."""
+    """Not connected."""
 
 
 class NodeRole(Enum):
@@ -149,7 +149,7 @@ class NodeRole(Enum):
 
 @dataclass(frozen=True)
 class NodeInfo:
-    """A server of a client, as the client knew it at one moment."""
+    """A server of a client, as last known."""
 
     address: str
     state: NodeState
@@ -163,7 +163,7 @@ class NodeInfo:
 
     @property
     def votes(self) -> bool:
-        """Whether it is connected and, in a Redlock, may vote."""
+        """True if it is connected and, in a Redlock, may vote."""
         return self.state in (NodeState.UP, NodeState.POLLED)
 
 

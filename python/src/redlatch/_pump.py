@@ -54,7 +54,7 @@ class Pump:
         loop.add_reader(_core.queue_fd(queue), self.drain)
 
     def watch_log(self, client: _core.Client) -> None:
-        """Let an idle loop hear of an outage of `client`; else its lines wait for the next call."""
+        """Notify an idle loop of an outage of `client`; else its lines wait for the next call."""
         tag = self.next_tag()
         for other, found in list(self.clients.items()):
             if found() is None or found() is client:

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- The answer to who does not get K now. See acquire.lua.
+-- The answer to a caller that does not get K. See acquire.lua.
 --
 -- In:  K, Q, R, me, ticket, now, holder, readers, window, served; hash_rw format: theirs_left,
 --      their_field.
@@ -23,7 +23,7 @@ elseif holder then
   --@end
   --@only hash_rw
   if theirs_left > 0 then
-    -- They tell nobody of ours when they leave: the caller has to look.
+    -- Redisson notifies no redlatch client when its readers leave: the caller has to poll.
     value = string.sub(their_field, 1, 64)
   end
   --@end

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- Tells data of a program from a lock. A string or a hash may be a lock, of another format or of
--- another library, and ends some time; a key of any other type is no lock, and no wait helps.
+-- Distinguishes data from a lock. A string or a hash may be a lock of another format or library,
+-- which will end; a key of any other type is no lock, and no wait helps.
 --
 -- In:  K, holder.
 -- Out: wrong_type: the type of K if no lock has it, else nil.

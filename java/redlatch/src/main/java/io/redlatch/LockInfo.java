@@ -20,8 +20,8 @@ import java.util.Optional;
  * @param holding how many hold it, also beyond the 256 holders
  * @param waiting how many wait, also beyond the 256 waiters
  * @param serverTime the server's clock
- * @param holders who holds it: readers, or holds of an owner
- * @param waiters who waits, first in line first
+ * @param holders readers, or acquisitions of an owner
+ * @param waiters in the order of the queue
  */
 public record LockInfo(
     byte[] nameBytes,
@@ -53,7 +53,7 @@ public record LockInfo(
 
   /** What the key of a lock says. */
   public enum State {
-    /** Nobody holds it. */
+    /** Free. */
     FREE,
     /** A redlatch client holds it. */
     HELD,
@@ -64,7 +64,7 @@ public record LockInfo(
   }
 
   /**
-   * One who holds a lock.
+   * A holder of a lock.
    *
    * @param tokenBytes or the value of a foreign key, for {@link Redlatch#forceRelease}
    * @param who host name and process id, or the option "holder"; "" for not said yet
@@ -98,7 +98,7 @@ public record LockInfo(
   }
 
   /**
-   * One who waits for a lock.
+   * A waiter for a lock.
    *
    * @param token the token
    * @param who host name and process id, or the option {@code holder}; empty if not known

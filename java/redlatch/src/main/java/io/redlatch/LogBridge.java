@@ -10,7 +10,7 @@ import java.lang.System.Logger.Level;
 
 /** Writes the log of a client to a logger of Java's: {@link Redlatch#logTo}. */
 public final class LogBridge implements AutoCloseable {
-  /** Not the client, which can be collected: that ends this. */
+  /** The handle, not the client: the client may be collected, which ends the bridge. */
   private final SWIGTYPE_p_rl_client handle;
 
   private final Logger logger;
@@ -22,7 +22,7 @@ public final class LogBridge implements AutoCloseable {
     this.logger = logger;
   }
 
-  /** It is told once, until all lines were taken. A logger may wait, which the pump may not. */
+  /** Notified once, until all lines were taken. A logger may wait, which the pump may not. */
   synchronized void watch() {
     if (isClosed) {
       return;

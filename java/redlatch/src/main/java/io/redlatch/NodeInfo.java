@@ -6,10 +6,10 @@ import java.time.Duration;
 import java.util.Optional;
 
 /**
- * What a client knows about one of its servers: {@link Redlatch#info}.
+ * A server of a client, as last known: {@link Redlatch#info}.
  *
  * @param address without secrets.
- * @param state whether it can be reached, and in a Redlock may vote.
+ * @param state of the connection and, in a Redlock, of the vote.
  * @param reason of POLLED, NO_VOTE and AWAY; else "".
  * @param role as the server says it.
  * @param version such as "Valkey 8.0.1"; "" if it is not known.
@@ -27,13 +27,13 @@ public record NodeInfo(
   public enum State {
     /** No attempt to connect has ended yet. */
     UNKNOWN,
-    /** Connected; of a Redlock: it may vote. */
+    /** Connected; in a Redlock: it may vote. */
     UP,
-    /** The same, but waiting is by polling, which is slower. */
+    /** Connected, but waiters poll, which is slower: a missing right, or a proxy. */
     POLLED,
-    /** Of a Redlock: it must not vote now. */
+    /** In a Redlock: connected, but without a vote now. */
     NO_VOTE,
-    /** It cannot be reached. */
+    /** Not connected. */
     AWAY
   }
 
@@ -49,7 +49,7 @@ public record NodeInfo(
     CLUSTER_MEMBER
   }
 
-  /** Whether it is connected and, in a Redlock, may vote. */
+  /** True if it is connected and, in a Redlock, may vote. */
   public boolean votes() {
     return state == State.UP || state == State.POLLED;
   }

@@ -290,23 +290,23 @@ public final class Redlatch implements AutoCloseable {
   }
 
   /**
-   * What the client was told, by any way, under the name of an option; or its "url", without
-   * secrets. "" for any other name.
+   * The value of an option, wherever it was set; or the "url", without secrets. "" for any other
+   * name.
    */
   public String option(String name) {
     byte[] bytes = Text.bytes(name, "name");
     return ask(client -> session.option(bytes));
   }
 
-  /** What is known about the server. It does not ask it. */
+  /** The state of the server, as last known. No command is sent. */
   public List<NodeInfo> info() {
     return ask(client -> session.info());
   }
 
   /**
-   * Ends the client's work: what is held is released, which is waited for at most one command time
-   * limit (2 s), whoever interrupts, and calls that wait end with {@link Status#E_CLOSED}. A second
-   * one does nothing.
+   * Ends the client's work. Held leases are released: the call waits for that at most {@code
+   * command_timeout} (2 s), and no interrupt ends it. Calls that wait end with {@link
+   * Status#E_CLOSED}. A second close() does nothing.
    */
   @Override
   public void close() {

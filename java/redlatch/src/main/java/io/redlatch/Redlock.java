@@ -103,7 +103,9 @@ public final class Redlock implements AutoCloseable {
     return ask(redlock -> redlock.option(bytes));
   }
 
-  /** What is known about each server, in the order of the URLs. It asks none of them. */
+  /**
+   * The state of each server, as last known, in the order of the URLs. No command is sent.
+   */
   public List<NodeInfo> info() {
     return ask(Session::info);
   }
