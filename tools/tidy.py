@@ -5,6 +5,7 @@
 
     tools/tidy.py               check every tracked or new file that is not ignored
     tools/tidy.py --root DIR    the same elsewhere
+    tools/tidy.py --words       count refused words and openers in README, docs and headers
     tools/tidy.py --self-test   plant each defect in a scratch tree and see that it is found
 
 A finding reads `file:line: what is wrong; what is allowed`. Standard library only.
@@ -17,6 +18,8 @@ import re
 import subprocess
 import sys
 import tempfile
+
+import words
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MAX_COLUMNS = 100
@@ -122,15 +125,6 @@ WORDS = (
         re.compile(r"\b[Pp]art \d+ (o)f \d+\b"),
         "a class cut into files; a file has a name and a purpose of its own",
     ),
-)
-
-
-# Where texts for users are, and words in them that name no part and have no second meaning.
-MESSAGES = ("core", "capi", "cli", "embedded", "bindings", "python/src", "go", "java")
-REFUSED_WORDS = re.compile(
-    r"\b(somebody|nobody|anybody|everybody|whoever|whom|likewise|for ever|is none|lets? go"
-    r"|by TLS|goes on|mend(ed|s)?|given back)\b",
-    re.I,
 )
 
 
@@ -293,19 +287,9 @@ def check_names(path, text):
         yield line, f"names {found.group(0)}; a machine knows neither others nor LockClient"
 
 
-BLANKED = re.compile(
-    r"""//[^\n]*|/\*.*?\*/                                # comments
-      |R"(?P<tag>[^()\\\s]{0,16})\(.*?\)(?P=tag)"         # raw strings
-      |`[^`]*`                                            # raw strings of Go
-      |"(?:\\.|[^"\\\n])*"|(?<![0-9A-Fa-f])'(?:\\.|[^'\\\n])+'  # strings, characters
-      |^[ \t]*\#(?:[^\n]*\\\n)*[^\n]*                     # the preprocessor""",
-    re.S | re.M | re.X,
-)
-
-
 def blanked(text):
     """The text with everything that may hold a stray brace replaced, line ends kept."""
-    return BLANKED.sub(lambda m: re.sub(r"[^\n]", " ", m.group(0)), text)
+    return words.BLANKED.sub(lambda m: re.sub(r"[^\n]", " ", m.group(0)), text)
 
 
 CONTAINER = re.compile(
@@ -363,32 +347,6 @@ def check_functions(path, text):
         yield error.lineno or 1, f"does not parse: {error.msg}; only Python that does"
 
 
-def c_literals(text):
-    for found in BLANKED.finditer(text):
-        if found.group(0).startswith(('"', 'R"', "`")):
-            yield text.count("\n", 0, found.start()) + 1, found.group(0)
-
-
-def python_literals(text):
-    """String literals that are no docstrings."""
-    nodes = list(ast.walk(ast.parse(text)))
-    docs = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-    for node in nodes:
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
-            yield node.lineno, node.value
-
-
-def check_messages(path, text):
-    if not any(under(path, folder) for folder in MESSAGES) or "/test/" in path:
-        return
-    if path.endswith(("_test.go", ".i")) or not path.endswith((*BRACE_SUFFIXES, ".def", ".py")):
-        return
-    for number, literal in (python_literals if path.endswith(".py") else c_literals)(text):
-        found = REFUSED_WORDS.search(literal)
-        if found:
-            yield number, f"`{found.group(0)}` in a message; name the part (docs/glossary.md)"
-
-
 def check_file(root, path):
     if os.path.basename(path) in NOT_OURS:
         return
@@ -411,7 +369,8 @@ def check_file(root, path):
         yield from check_names(path, text)
     if not is_generated(lines):
         yield from check_functions(path, text)
-        yield from check_messages(path, text)
+        yield from words.check_messages(path, text)
+        yield from words.check_prose(path, text)
 
 
 def findings(root):
@@ -507,6 +466,11 @@ PLANTED = (
     ("capi/list.def", SPDX + 'A("whoever")\n', "`whoever` in a message"),
     ("python/src/a.py", SPDX_HASH + 'def f():\n    """Nobody."""\n    g(1)\n', None),
     ("python/src/b.py", SPDX_HASH + 'f(f"{a} is mended")\n', "`mended` in a message"),
+    ("docs/a.md", "A\n\nlocks are held for\never, b", "3: `for ever` for people"),
+    ("README.md", "    nobody\n```\nnobody\n```\n`nobody` [a](nobody.md)\nsaid Nobody\n", "6: `No"),
+    ("capi/include/redlatch/a.h", SPDX + "/** a\n * but for b */\n", "3: `but for` for people"),
+    ("capi/include/redlatch/b.hpp", SPDX + "int anybody();  /// goes on\n", None),
+    ("docs/design/a.md", "nobody\n", None),
     ("tests/unit/who.cc", SPDX + 'auto a = "nobody";\n', None),
     ("core/base/gen.h", SPDX + "// @generated\n" + "int x;\n" * 700, None),
 )
@@ -586,7 +550,11 @@ def main():
     parser = argparse.ArgumentParser(description="Checks sizes, licences, includes and words.")
     parser.add_argument("--root", default=TOP)
     parser.add_argument("--self-test", action="store_true")
+    parser.add_argument("--words", action="store_true")
     options = parser.parse_args()
+    if options.words:
+        words.print_words(options.root)
+        return 0
     if options.self_test:
         return self_test()
     found = list(findings(options.root))
