@@ -48,7 +48,6 @@ NOT_CLEAN_YET = (
     "docs/choosing.md",
     "docs/command.md",
     "docs/go.md",
-    "docs/guarantees.md",
     "docs/interop.md",
     "docs/java.md",
     "docs/python.md",
