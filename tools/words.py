@@ -45,7 +45,6 @@ NOT_CLEAN_YET = (
     "capi/include/redlatch/redlatch.h",
     "capi/include/redlatch/redlatch.hpp",
     "docs/benchmarks.md",
-    "docs/command.md",
     "docs/go.md",
     "docs/interop.md",
     "docs/java.md",
