@@ -48,7 +48,6 @@ NOT_CLEAN_YET = (
     "docs/go.md",
     "docs/interop.md",
     "docs/java.md",
-    "docs/python.md",
     "docs/redlock.md",
     "docs/wire.md",
 )
