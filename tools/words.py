@@ -45,9 +45,7 @@ NOT_CLEAN_YET = (
     "capi/include/redlatch/redlatch.h",
     "capi/include/redlatch/redlatch.hpp",
     "docs/benchmarks.md",
-    "docs/go.md",
     "docs/interop.md",
-    "docs/java.md",
     "docs/redlock.md",
     "docs/wire.md",
 )
