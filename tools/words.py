@@ -44,9 +44,6 @@ NOT_CLEAN_YET = (
     "capi/include/redlatch/mutex.hpp",
     "capi/include/redlatch/redlatch.h",
     "capi/include/redlatch/redlatch.hpp",
-    "docs/benchmarks.md",
-    "docs/interop.md",
-    "docs/redlock.md",
     "docs/wire.md",
 )
 
