@@ -44,7 +44,6 @@ NOT_CLEAN_YET = (
     "capi/include/redlatch/mutex.hpp",
     "capi/include/redlatch/redlatch.h",
     "capi/include/redlatch/redlatch.hpp",
-    "docs/wire.md",
 )
 
 
