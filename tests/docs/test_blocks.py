@@ -84,13 +84,19 @@ var _, _, _ = redlatch.Dial, slog.Default, time.Second
 
 func work(ctx context.Context, fence int64) error { return ctx.Err() }
 
-func piece(ctx context.Context) error {
+func piece(ctx context.Context, %s *redlatch.Client) error {
 %s
 	return nil
 }
 
 func main() {
-	if err := piece(context.Background()); err != nil {
+	ctx := context.Background()
+	client, err := redlatch.Dial(ctx, "redis://localhost:6379")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	if err := piece(ctx, client); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -179,8 +185,10 @@ def run_c(body: str, server: Server, folder: Path) -> None:
 
 def run_go(body: str, server: Server, folder: Path) -> None:
     (folder / "go.mod").write_text(GO_MODULE)
-    body = body.replace(SERVER_OF_DOCS, f"127.0.0.1:{server.port}")
-    (folder / "main.go").write_text(GO_PROGRAM % body)
+    # Some pieces make a client of their own.
+    name = "given" if "client, err :=" in body else "client"
+    program = (GO_PROGRAM % (name, body)).replace(SERVER_OF_DOCS, f"127.0.0.1:{server.port}")
+    (folder / "main.go").write_text(program)
     run([str(go_build(folder, folder / "docs"))], folder)
 
 
