@@ -53,6 +53,11 @@ def dead_links(page: Path) -> Iterator[str]:
             yield f"{link}: no such heading"
 
 
+def names_in(text: str) -> set[str]:
+    """Names of the C ABI."""
+    return set(_NAME.findall(text))
+
+
 def unknown_names(text: str, header: str) -> list[str]:
     """Names of the C ABI that the text has and the header has not."""
-    return sorted(set(_NAME.findall(text)) - set(_NAME.findall(header)))
+    return sorted(names_in(text) - names_in(header))

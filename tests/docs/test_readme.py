@@ -24,13 +24,13 @@ from support.go import find_go, run_go
 from support.maven import NotFetched, try_maven
 from support.servers import Server, available_kinds
 
-from .pages import ROOT, all_pages, anchors, blocks, dead_links, unknown_names
+from .pages import ROOT, all_pages, anchors, blocks, dead_links, names_in, unknown_names
 
 README = (ROOT / "README.md").read_text()
 HEADER = (ROOT / "capi/include/redlatch/redlatch.h").read_text()
 # Pages for users of the library. CONTRIBUTING.md shows forms of names, which are none.
 SPEAKING = [p for p in all_pages() if p.parent == ROOT / "docs" or "docs/design" in str(p)]
-SPEAKING += [ROOT / "README.md", ROOT / "CHANGELOG.md"]
+SPEAKING += [ROOT / "README.md"]
 
 SERVER_OF_README = "localhost:6379"
 LONGEST_PROGRAM = 25  # lines; what stands on a first page is read only if it is short
@@ -193,6 +193,15 @@ def test_names_exist_in_the_header(page: Path) -> None:
     assert unknown_names(page.read_text(), HEADER) == []
 
 
+def test_changes_name_what_there_is_now() -> None:
+    """An entry may name what is gone, or a family of names, beside a name of the header."""
+    entries = re.split(r"\n(?=- |\n)", (ROOT / "CHANGELOG.md").read_text())
+    speaking = [entry for entry in entries if names_in(entry)]
+    assert len(speaking) > 10
+    for entry in speaking:
+        assert set(unknown_names(entry, HEADER)) < names_in(entry), entry
+
+
 def options_in(text: str) -> set[str]:
     return set(re.findall(r"(?<![\w-])(--?[a-z][a-z-]*|-[A-Z])(?![\w-])", text))
 
@@ -206,7 +215,11 @@ def test_options_of_the_command_are_those_of_its_help() -> None:
         for option in re.findall(r"^  (-\S+)", text, re.MULTILINE):
             known |= options_in(option.replace(",", " "))
     assert len(known) > 10
-    assert options_in((ROOT / "docs/command.md").read_text()) == known
+    page = (ROOT / "docs/command.md").read_text()
+    listed = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/options.md").read_text(), re.MULTILINE)
+    assert "Every option of [options.md](options.md) is also a flag" in page
+    flags = {"--" + name.replace("_", "-") for name in listed}
+    assert options_in(page) <= known and known - flags <= options_in(page)
 
 
 def test_options_of_urls_are_those_of_the_header() -> None:
