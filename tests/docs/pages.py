@@ -29,6 +29,21 @@ def blocks(text: str, language: str) -> list[str]:
     return [body for word, body in _FENCED.findall(text) if word == language]
 
 
+def pages_with_code() -> list[Path]:
+    """README and the pages for users, whose code is run."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def file_of(block: str) -> str:
+    """The file name that the first line of a whole program gives in a comment; "" of a piece."""
+    found = re.match(r"(?:/\*|//|#) (\w+\.\w+)(?: \*/)?\n", block)
+    return found[1] if found else ""
+
+
+def links_of(text: str) -> list[str]:
+    return _LINK.findall(text)
+
+
 def anchors(text: str) -> set[str]:
     """The anchors of the headings, as those who show Markdown make them."""
     found = set()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Goal: every block of code in docs/ runs as it stands there.
+"""Goal: every block of code in README and docs runs as it stands there.
 
-Method: Python is run against a server of our own, tests in it by pytest; a piece of C, Go or Java
-stands in a program that has what such pieces speak of. README has its own test.
+Method: Python is run against a server of our own, tests in it by pytest; a piece of C, C++, Go or
+Java stands in a program that has what such pieces speak of. test_readme.py runs commands, and whole
+programs, whose first line is their file name.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from support.go import go_build
 from support.java import java_program
 from support.servers import Server, available_kinds
 from support.wait import LIMIT
+
+from .pages import file_of, pages_with_code
 
 SERVER_OF_DOCS = "localhost:6379"
 NODES_OF_DOCS = ("a:6379", "b:6379", "c:6379")
@@ -58,6 +61,34 @@ int main(int argc, char **argv) {
   rl_client_close(client);
   rl_error_free(err);
   return status == RL_OK ? 0 : 1;
+}
+"""
+
+PROGRAM_WITH_CLIENT = """
+#include <redlatch/redlatch.h>
+#include <stdio.h>
+#include <string.h>
+
+static int has_worked;
+static void work(int64_t fence) { has_worked = fence > 0; }
+
+int main(void) {
+%s
+  return has_worked ? 0 : 1;
+}
+"""
+
+CPP_PROGRAM = """
+#include <redlatch/redlatch.hpp>
+
+using namespace std::chrono_literals;
+
+static bool has_worked;
+static void work(int64_t fence) { has_worked = fence > 0; }
+
+int main() {
+%s
+  return has_worked ? 0 : 1;
 }
 """
 
@@ -132,9 +163,10 @@ class Docs {
 
 
 def blocks_of_docs() -> Iterator[object]:
-    for page in sorted((ROOT / "docs").glob("*.md")):
+    for page in pages_with_code():
         for number, found in enumerate(_BLOCK.finditer(page.read_text())):
-            yield pytest.param(found[1], found[2], id=f"{page.stem}-{number}-{found[1]}")
+            if found[1] != "sh" and not file_of(found[2]):
+                yield pytest.param(found[1], found[2], id=f"{page.stem}-{number}-{found[1]}")
 
 
 @pytest.fixture(scope="module")
@@ -174,10 +206,25 @@ def run_program(body: str, server: Server, folder: Path) -> None:
 
 
 def run_c(body: str, server: Server, folder: Path) -> None:
-    (folder / "docs.c").write_text(PROGRAM % body)
+    # Some pieces make a client of their own.
+    program = (PROGRAM_WITH_CLIENT if "rl_client_open" in body else PROGRAM) % body
+    program = program.replace(SERVER_OF_DOCS, f"127.0.0.1:{server.port}")
+    (folder / "docs.c").write_text(program)
+    command = [*shlex.split(os.environ.get("CC", "cc")), "-std=c11", "docs.c"]
+    run_linked(command, server, folder)
+
+
+def run_cpp(body: str, server: Server, folder: Path) -> None:
+    program = (CPP_PROGRAM % body).replace(SERVER_OF_DOCS, f"127.0.0.1:{server.port}")
+    (folder / "docs.cc").write_text(program)
+    command = [*shlex.split(os.environ.get("CXX", "c++")), "-std=c++17", "docs.cc"]
+    run_linked(command, server, folder)
+
+
+def run_linked(compile_it: list[str], server: Server, folder: Path) -> None:
     library = build_folder() / "capi"
-    command = shlex.split(os.environ.get("CC", "cc")) + ["-std=c11", "-Wall", "-Werror"]
-    command += ["-Wno-unused-variable", "docs.c", "-o", "docs", f"-I{ROOT / 'capi/include'}"]
+    command = [*compile_it, "-Wall", "-Werror", "-Wno-unused-variable", "-o", "docs"]
+    command += [f"-I{ROOT / 'capi/include'}"]
     command += [f"-L{library}", "-lredlatch", f"-Wl,-rpath,{library}"]
     run(command, folder)
     run(["./docs", server.url], folder)
@@ -203,6 +250,6 @@ def run_java(body: str, server: Server, folder: Path) -> None:
 
 @pytest.mark.parametrize(("language", "body"), list(blocks_of_docs()))
 def test_block_runs(language: str, body: str, server: Server, tmp_path: Path) -> None:
-    runners = {"python": run_python, "c": run_c, "go": run_go, "java": run_java}
+    runners = {"python": run_python, "c": run_c, "cpp": run_cpp, "go": run_go, "java": run_java}
     assert language in runners, "a block of code says its language, and there is a way to run it"
     runners[language](body, server, tmp_path)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Goal: README's code runs as it stands there, and no page mentions what does not exist.
+"""Goal: whole programs and commands run as they stand in README and docs, README is short, and no
+page mentions what does not exist.
 
-Method: README's programs are written to files, and each block of its commands is run in a shell, a
-checkout and a home of its own, against a server of our own; links, names and options of all pages
-are looked up. The checks are tried with planted defects, because a check that cannot fail shows
-nothing.
+Method: the programs are written to files, and each block of commands is run in a shell, a checkout
+and a home of its own, against a server of our own; links, names and options of all pages are looked
+up. The checks are tried with planted defects, because a check that cannot fail shows nothing.
+test_blocks.py runs the pieces of code.
 """
 
 from __future__ import annotations
@@ -24,9 +25,22 @@ from support.go import find_go, run_go
 from support.maven import NotFetched, try_maven
 from support.servers import Server, available_kinds
 
-from .pages import ROOT, all_pages, anchors, blocks, dead_links, names_in, unknown_names
+from .pages import (
+    ROOT,
+    all_pages,
+    anchors,
+    blocks,
+    dead_links,
+    file_of,
+    links_of,
+    names_in,
+    pages_with_code,
+    unknown_names,
+)
 
 README = (ROOT / "README.md").read_text()
+LONGEST_README = 150  # lines
+LANGUAGES = ("python", "c", "cpp", "go", "java")
 HEADER = (ROOT / "capi/include/redlatch/redlatch.h").read_text()
 # Pages for users of the library. CONTRIBUTING.md shows forms of names, which are none.
 SPEAKING = [p for p in all_pages() if p.parent == ROOT / "docs" or "docs/design" in str(p)]
@@ -41,15 +55,12 @@ def page_id(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-def file_of(block: str) -> str:
-    """The file name that the first line of a program gives in a comment."""
-    found = re.match(r"(?:/\*|//|#) (\w+\.\w+)", block)
-    assert found, f"no file name in the first line of\n{block}"
-    return found[1]
+def blocks_of_all(language: str) -> list[str]:
+    return [block for page in pages_with_code() for block in blocks(page.read_text(), language)]
 
 
 def make_scene(folder: Path) -> Path:
-    """A checkout as README supposes it: what setup has made, and README's programs, saved."""
+    """A checkout as the pages suppose it: what setup has made, and the whole programs, saved."""
     (folder / "build").mkdir(parents=True)
     (folder / "build/release").symlink_to(build_folder())
     for name in ("go", "scripts", ".venv"):
@@ -57,11 +68,12 @@ def make_scene(folder: Path) -> Path:
     # Maven builds beside its sources.
     shutil.copytree(ROOT / "java", folder / "java", ignore=shutil.ignore_patterns("target"))
     shutil.copy(ROOT / "LICENSE", folder)
-    for language in ("c", "cpp", "python", "go", "java"):
-        programs = blocks(README, language)
-        assert programs, f"no program of README is {language}"
+    for language in LANGUAGES:
+        programs = [block for block in blocks_of_all(language) if file_of(block)]
+        assert programs, f"no whole program is {language}"
         for program in programs:
             assert program.count("\n") <= LONGEST_PROGRAM
+            assert not (folder / file_of(program)).exists()
             (folder / file_of(program)).write_text(program)
     return folder
 
@@ -95,7 +107,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def run_block(block: str, folder: Path, port: int, shell: str = "bash") -> str:
-    """Run a block of README in a shell and a checkout of its own, below a home that blocks may
+    """Run a block of commands in a shell and a checkout of its own, below a home that blocks may
     share. What it prints, both streams."""
     home, scene = folder, make_scene(Path(tempfile.mkdtemp(dir=folder)) / "checkout")
     # Never a server that others use.
@@ -103,7 +115,7 @@ def run_block(block: str, folder: Path, port: int, shell: str = "bash") -> str:
     for program in (*scene.glob("report.*"), *scene.glob("cache.*")):
         assert "6379" in program.read_text()
         # The others take it from their command line.
-        given = port if program.suffix == ".go" else 1
+        given = port if program.suffix in (".go", ".py") else 1
         program.write_text(program.read_text().replace(SERVER_OF_README, f"127.0.0.1:{given}"))
     assert "6379" not in script
     done = subprocess.run(
@@ -121,18 +133,18 @@ def run_block(block: str, folder: Path, port: int, shell: str = "bash") -> str:
     return done.stdout.replace("\x1b[0m", "")
 
 
-COMMANDS = blocks(README, "sh")
+COMMANDS = blocks_of_all("sh")
 INSTALLS = [block for block in COMMANDS if "cmake --install" in block]
 # Lines that blocks print, by what stands in them: how often.
 SAID = {
-    "python3 first.py": {r"ours, fence \d+": 2},
-    "redlatch status": {r"ours, fence \d+": 1, "it is free": 1, r"nightly\tfree\t.*": 1},
-    "python3 report.py": {r"ours, fence \d+": 1},
+    "redlatch status": {r"fence \d+": 1, "it is free": 1, r"nightly\tfree\t.*": 1},
+    "python3 report.py": {r"fence \d+": 1},
+    "./report": {r"held, fence \d+": 2, "reading, maybe with others": 2, "writing, alone": 2},
+    "python3 first.py": {r"held, fence \d+": 2},
+    "go run": {r"held, fence \d+": 1},
     "cmake --install": {},
-    "./report": {r"ours, fence \d+": 2, "reading, maybe with others": 2, "writing, alone": 2},
-    "go run": {r"ours, fence \d+": 1},
-    "mvn": {r"ours, fence \d+": 1},
     "target uninstall": {r"removed \d+ files from .*": 1},
+    "mvn": {r"held, fence \d+": 1},
 }
 
 
@@ -144,6 +156,27 @@ def key_of(block: str) -> str:
 
 def test_every_block_is_known() -> None:
     assert [key_of(block) for block in COMMANDS] == list(SAID)
+
+
+def test_every_program_is_run() -> None:
+    programs = {file_of(block) for language in LANGUAGES for block in blocks_of_all(language)}
+    words = " ".join(COMMANDS).split()
+    assert len(programs - {""}) >= 8 and programs - {""} <= set(words)
+
+
+def test_readme_is_short_and_has_a_lock_in_each_language() -> None:
+    assert len(README.splitlines()) <= LONGEST_README
+    for language in (*LANGUAGES, "sh"):
+        assert blocks(README, language), language
+
+
+def test_the_index_has_every_page_once() -> None:
+    index = ROOT / "docs/README.md"
+    links = links_of(index.read_text().partition("## Examples")[0])
+    pages = [p for p in all_pages() if ROOT / "docs" in p.parents and p != index]
+    assert len(pages) > 30
+    assert sorted(links) == sorted(str(page.relative_to(ROOT / "docs")) for page in pages)
+    assert "docs/README.md" in links_of(README)
 
 
 # What is slow in these is not the shell's.
@@ -229,8 +262,10 @@ def test_options_of_urls_are_those_of_the_header() -> None:
     names = set()
     for row in re.findall(r"^ \*   (\w[\w, ]*?)  +\S", described[1], re.MULTILINE):
         names.update(row.split(", "))
-    section = README[README.index("## URLs") : README.index("## Which folder")]
-    assert len(names) == 16 and all(f"`{name}`" in section for name in names)
+    page = (ROOT / "docs/options.md").read_text()
+    section = page[page.index("## Of a client") : page.index("## Of a Redlock")]
+    assert len(names) == 16 and names == set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
+    assert "options.md" in links_of((ROOT / "docs/url.md").read_text())
 
 
 def test_rights_are_those_that_the_tool_prints() -> None:
