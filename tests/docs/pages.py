@@ -68,6 +68,17 @@ def dead_links(page: Path) -> Iterator[str]:
             yield f"{link}: no such heading"
 
 
+def words_of(glossary: str) -> set[str]:
+    """The words that a row of the glossary defines."""
+    rows = re.findall(r"^\| (\*\*.+?\*\*) \|", glossary, re.MULTILINE)
+    return {word for row in rows for word in re.findall(r"\*\*(.+?)\*\*", row)}
+
+
+def defined_in(text: str) -> set[str]:
+    """The words that a page defines in a sentence, such as "the *lease* is how long"."""
+    return set(re.findall(r"(?<!\*)\*([\w -]+)\*\s+(?:is|are|means?)\b", text))
+
+
 def names_in(text: str) -> set[str]:
     """Names of the C ABI."""
     return set(_NAME.findall(text))

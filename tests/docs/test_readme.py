@@ -31,11 +31,13 @@ from .pages import (
     anchors,
     blocks,
     dead_links,
+    defined_in,
     file_of,
     links_of,
     names_in,
     pages_with_code,
     unknown_names,
+    words_of,
 )
 
 README = (ROOT / "README.md").read_text()
@@ -221,6 +223,13 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert list(dead_links(page)) == []
 
 
+@pytest.mark.parametrize("page", pages_with_code(), ids=page_id)
+def test_words_are_defined_in_the_glossary_only(page: Path) -> None:
+    words = words_of((ROOT / "docs/glossary.md").read_text())
+    assert {"lease", "upgrade", "downgrade"} < words and len(words) > 40
+    assert defined_in(page.read_text()) & words == set()
+
+
 @pytest.mark.parametrize("page", SPEAKING, ids=page_id)
 def test_names_exist_in_the_header(page: Path) -> None:
     assert unknown_names(page.read_text(), HEADER) == []
@@ -293,6 +302,11 @@ def test_a_dead_link_is_found(tmp_path: Path) -> None:
         "other.md#another",
         "#here",
     ]
+
+
+def test_a_definition_is_found() -> None:
+    text = "Words: the *lease* is how long; the\n*ticket*\nis its place. **It** is *not* so; *ttl*."
+    assert defined_in(text) == {"lease", "ticket"}
 
 
 def test_an_unknown_name_is_found() -> None:
