@@ -89,7 +89,7 @@ def test_loss_cancels_blocks_within_blocks(run: Run, client: redlatch.Client) ->
         async with lock, lock:
             await asyncio.sleep(0)
         assert free(client, "report")
-        with pytest.raises(redlatch.Invalid, match='"ignore" and "cancel"'):
+        with pytest.raises(redlatch.Invalid, match='"ignore" or "cancel"'):
             client.aio.rlock("report", on_lost="panic")  # type: ignore[arg-type]
 
     run(main())
@@ -125,7 +125,7 @@ def test_loss_cancels_a_reader(run: Run, client: redlatch.Client) -> None:
                     expire(client, "report")
                     await asyncio.sleep(3600)
             assert isinstance(caught.value.__cause__, asyncio.CancelledError)
-        with pytest.raises(redlatch.Invalid, match='"ignore" and "cancel"'):
+        with pytest.raises(redlatch.Invalid, match='"ignore" or "cancel"'):
             lock.read(on_lost="panic")  # type: ignore[arg-type]
 
     run(main())

@@ -514,7 +514,7 @@ def test_what_ended_goes_neither_up_nor_down(both: Both, client: redlatch.Client
         for call in (lease.upgrade(), lease.downgrade()):
             await raises(redlatch.NotHeld, call)
         lease = await read_of(both.of(client))
-        await raises(redlatch.Invalid, lease.upgrade(timeout=-3), "timeout=-3")
+        await raises(redlatch.Invalid, lease.upgrade(timeout=-3), "timeout must be")
         await lease.release()
 
     both.run(main())

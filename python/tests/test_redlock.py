@@ -284,7 +284,7 @@ def test_namespaces_keep_apart(opened: Open) -> None:
     [
         ("redis://a", TypeError, r"urls must be a list of URLs \(got str\)"),
         (b"redis://a", TypeError, r"\(got bytes\)"),
-        ([1], TypeError, "url is int"),
+        ([1], TypeError, r"url must be str or bytes \(got int\)"),
         (None, TypeError, "not iterable"),
         ([], ValueError, r"urls must be an odd number of URLs \(got none\)"),
         (["redis://a", "", "redis://b"], ValueError, r"urls\[1\] must be one URL"),

@@ -353,7 +353,7 @@ def test_a_socket_that_takes_no_more(tls_server: Server, way: str) -> None:
     url = tls_server.trusting_url + "&" if way == "tls" else tls_server.url + "?"
     with tls_server.connect() as connection:
         connection.cmd("CONFIG", "SET", "client-query-buffer-limit", "1gb")
-    words = [sys.executable, "-c", _MANY, url + "timeout=60s&connect_timeout=60s"]
+    words = [sys.executable, "-c", _MANY, url + "command_timeout=60s&connect_timeout=60s"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as many:
         assert many.stdin and many.stdout and many.stdout.readline() == b"connected\n"
         tls_server.pause()

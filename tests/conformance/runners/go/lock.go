@@ -265,6 +265,8 @@ func doWaitLost(l *lock, v values) answer {
 		done.add("state", redlatch.StateLost)
 	case err != nil:
 		return answered(err)
+	case lease.State() == redlatch.StateHeld: // its context ends before the release is sent
+		done.add("state", redlatch.StateReleased)
 	default:
 		done.add("state", lease.State())
 	}
