@@ -496,7 +496,7 @@ RL_API void rl_redlock_close(rl_client *client);
  *
  * @param name     as rl_acquire().
  * @param wait_ms  see convention 5.
- * @param options  NULL = defaults. Only ttl, renew, max_hold and label count; a format, an owner
+ * @param options  NULL = defaults. Only ttl, renew, max_hold and label count; a format, an owner or
  *                 reentrancy is RL_E_INVALID.
  * @return the lease, freed by rl_lease_free(); or NULL:
  *         RL_BUSY            wait_ms is 0, and other holders have so many nodes that no majority is
