@@ -209,7 +209,7 @@ DOCS_PARTS = (
     (
         "Client options",
         "In a URL, or by name: `rl_client_options_set()`, `redlatch.connect(url, holder=..)`,\n"
-        "`redlatch.WithOption()`, `ClientOptions.with()`, `--holder`. A name wins over the URL.",
+        "`redlatch.WithOption()`, `ClientOptions.with()`, `--holder`. A name overrides the URL.",
         ("client",),
     ),
     ("TLS options", "For a client whose URL is `rediss://` or `valkeys://`.", ("tls",)),
@@ -251,7 +251,7 @@ def render_docs(table: Table) -> str:
         "",
         "## Limits",
         "",
-        "`RL_` and the name in `redlatch.h`, and for `rl_constant()`.",
+        "In `redlatch.h`, and for `rl_constant()`, each name has the prefix `RL_`.",
         "",
         "| limit | value | |",
         "|---|---:|---|",
