@@ -26,19 +26,19 @@ struct Command {
 constexpr std::array<Command, 7> kCommands = {{
     {"run", "NAME [--] COMMAND [ARGUMENT..]", "Hold the lock NAME while COMMAND runs"},
     {"status", "NAME..", "Show locks; exit code 0 = all are held, 1 = one is free"},
-    {"ls", "[PATTERN]", "List the held locks but reentrant ones; PATTERN has * ? [a-z]"},
+    {"ls", "[PATTERN]", "List the held locks except reentrant ones; PATTERN has * ? [a-z]"},
     {"force-release", "NAME..", "Remove locks of any holder"},
     {"server", "", "Show or keep the embedded server; exit code 0 = it runs, 1 = it does not"},
     {"version", "", "Print the version"},
-    {"help", "[COMMAND]", "Print this help, or that of a command"},
+    {"help", "[COMMAND]", "Print this help, or the help of a command"},
 }};
 
 constexpr const char* kExitCodes =
     "Exit codes: that of COMMAND, 128+n if signal n ended it or the wait; 64 usage,\n"
     "69 server not reachable, 70 a bug, 71 no memory, thread or process left,\n"
-    "75 not acquired (see -E), 77 access refused, 78 server or configuration does not\n"
-    "fit, 79 the lock was lost while COMMAND ran, 126 COMMAND cannot be executed,\n"
-    "127 it was not found.\n"
+    "75 not acquired (see -E), 77 access refused, 78 server or configuration not\n"
+    "supported, 79 the lock was lost while COMMAND ran, 126 COMMAND cannot be\n"
+    "executed, 127 COMMAND was not found.\n"
     "\n"
     "COMMAND finds REDLATCH_LOCK, REDLATCH_FENCE, REDLATCH_TTL_MS, REDLATCH_HOLDER,\n"
     "REDLATCH_MODE, REDLATCH_PID and REDLATCH_RUNS in its environment.\n"
@@ -166,22 +166,22 @@ class Parser {
         ->type_name("FORMAT");
     root_.add_option("--color", raw_.color, "auto, always or never (auto; NO_COLOR)")
         ->type_name("WHEN");
-    root_.add_flag("-q,--quiet", raw_.quiet_count,
-                   "Say nothing, but how a call is wrong; twice: not even that");
+    root_.add_flag("-q,--quiet", raw_.quiet_count, "Print only usage errors; twice: print nothing");
     root_.add_flag("-v,--verbose", raw_.verbose_count,
-                   "Say also what goes well; twice: all that happens");
+                   "Print successes too; twice: print all events");
   }
 
   void add_force_release_options(CLI::App& command) {
     command.add_flag("-y,--yes", arguments_.is_confirmed, "Do not ask");
     command
         .add_option("--if-owner", arguments_.if_owner,
-                    "Only if this token holds it (`status` shows it)")
+                    "Remove only the holder with this token (`status` shows it)")
         ->type_name("TOKEN");
   }
 
   void add_server_options(CLI::App& command) {
-    command.add_flag("--run", arguments_.stays, "Start it, and keep it until a signal comes");
+    command.add_flag("--run", arguments_.stays,
+                     "Start the server, and keep it until a signal comes");
   }
 
   // Sorts the words into options for CLI11 (`head_`), operands and the child's words.

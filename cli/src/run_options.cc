@@ -66,8 +66,8 @@ void RunParser::add_to(CLI::App& run) {
 }
 
 void RunParser::add_mode_options(CLI::App& run) {
-  run.add_flag("-s,--shared", is_shared_, "Hold it to read: together with others that say so");
-  run.add_flag("-x,-e,--exclusive", is_exclusive_, "Hold it to write: alone (the default)");
+  run.add_flag("-s,--shared", is_shared_, "Hold it to read, together with other readers");
+  run.add_flag("-x,-e,--exclusive", is_exclusive_, "Hold it to write, alone (the default)");
 }
 
 void RunParser::add_waiting_options(CLI::App& run) {
@@ -78,7 +78,7 @@ void RunParser::add_waiting_options(CLI::App& run) {
                               "Exit code when the lock was not acquired (75)");
   code->check(CLI::Range(0, 255))->type_name("N");
   run.add_option("--if-busy", if_busy_,
-                 "fail or skip (exit 0, silent): no wait but --wait; wait (wait)")
+                 "fail or skip (silent, exit 0): do not wait without --wait; wait (wait)")
       ->type_name("HOW");
   run.add_option("--start-jitter", start_jitter_, "Sleep a random time below this first (0)")
       ->type_name("DUR");
@@ -88,33 +88,36 @@ void RunParser::add_holding_options(CLI::App& run) {
   run.add_option("--renew", renew_, "Renew this often, at most ttl/3 (ttl/3)")
       ->type_name("DUR")
       ->excludes(run.get_option("--no-renew"));
-  run.add_option("--min-hold", min_hold_, "Keep the lock so long, also if COMMAND ends before (0)")
+  run.add_option("--min-hold", min_hold_,
+                 "Keep the lock this long, even if COMMAND ends sooner (0)")
       ->type_name("DUR");
   run.add_option("--on-lost", on_lost_, "term, kill, signal:NAME or ignore (term)")
       ->type_name("HOW");
-  run.add_option("-k,--kill-after", kill_after_, "From that signal to SIGKILL (5s, at most ttl/3)")
+  run.add_option("-k,--kill-after", kill_after_,
+                 "Time from the loss signal to SIGKILL (5s, at most ttl/3)")
       ->type_name("DUR");
-  run.add_flag("--preserve-status", preserves_status_, "COMMAND's exit code also after a loss");
+  run.add_flag("--preserve-status", preserves_status_,
+               "Exit with COMMAND's code even after a loss");
 }
 
 void RunParser::add_child_options(CLI::App& run) {
-  run.add_option("-c,--command", command_, "Run this by $SHELL -c, in place of COMMAND")
+  run.add_option("-c,--command", command_, "Run this with $SHELL -c, instead of COMMAND")
       ->type_name("TEXT");
   run.add_flag("--foreground", is_foreground_, "Stay in the process group of redlatch");
   run.add_flag("--no-forward-signals", forwards_no_signals_,
-               "Pass nothing on to COMMAND, and continue until it ends");
-  run.add_option("--label", labels_, "KEY=VALUE, as others see it; may be repeated")
+               "Forward no signals to COMMAND; continue until it ends");
+  run.add_option("--label", labels_, "KEY=VALUE shown with the lock; may be repeated")
       ->type_name("TEXT")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  run.add_option("--status-fd", status_fd_, "Write what happens to this descriptor, as JSON lines")
+  run.add_option("--status-fd", status_fd_, "Write events to this descriptor, as JSON lines")
       ->check(CLI::Range(0, FD_SETSIZE - 1))
       ->type_name("N");
 }
 
 // Options of flock(1), so that `redlatch run` can replace it.
 void RunParser::add_flock_options(CLI::App& run) {
-  constexpr const char* kGroup = "Of flock(1)";
+  constexpr const char* kGroup = "Options of flock(1)";
   run.add_flag("-o,--close", is_closing_, "No effect: COMMAND never inherits the lock")
       ->group(kGroup);
   run.add_flag("-F,--no-fork", is_not_forking_, "Refused: redlatch stays, to renew the lock")
