@@ -79,7 +79,8 @@ def test_a_timeout_behind_a_reentrant_lock_says_so(
     holder: redlatch.Client, client: redlatch.Client
 ) -> None:
     with holder.rlock("report"):
-        with pytest.raises(redlatch.NotAcquired, match="its key is a hash: a lock of another format"):
+        hash_key = "its key is a hash: a lock of another format"
+        with pytest.raises(redlatch.NotAcquired, match=hash_key):
             with client.lock("report", timeout=0.3):
                 pass
 
