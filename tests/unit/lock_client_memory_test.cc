@@ -129,6 +129,16 @@ TEST_F(MemoryTest, grant_to_a_single_caller_needs_no_memory) {
   EXPECT_EQ(state(request->lease), Lease::kHeld);
 }
 
+TEST_F(MemoryTest, a_lease_outlives_its_client_without_memory) {
+  start_again();
+  const auto lease = held();
+  countdown = 1;
+  client_.reset();
+  EXPECT_EQ(std::exchange(countdown, 0), 1) << "a destructor allocates nothing";
+  EXPECT_EQ(state(lease), Lease::kLost);
+  EXPECT_EQ(lease->reason, "client is gone");
+}
+
 TEST_F(MemoryTest, loss_is_noticed_in_the_end) {
   int64_t nth = 1;
   for (bool has_failed = true; has_failed && !HasFatalFailure(); nth++) {

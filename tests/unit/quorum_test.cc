@@ -89,6 +89,15 @@ TEST_F(QuorumTest, silence_ends_with_the_node_limit_and_names_the_nodes) {
   EXPECT_EQ(script(2), "release");
 }
 
+TEST_F(QuorumTest, a_lease_whose_client_is_gone_says_so) {
+  connect_all();
+  const auto lease = held();
+  quorum_.reset();
+  EXPECT_EQ(lease->state.load(), Lease::kLost);
+  EXPECT_EQ(lease->loss, lock::LossReason::kClosed);
+  EXPECT_EQ(lease->reason, "client is gone");
+}
+
 TEST_F(QuorumTest, a_grant_with_too_little_validity_is_released) {
   settings_.min_validity = 29'690 * kMs;
   connect_all();
