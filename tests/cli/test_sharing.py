@@ -171,7 +171,7 @@ def test_nested_runs_of_one_owner(cli: Cli, name: str) -> None:
     assert done.returncode == 7
     fences = [fence_of(line) for line in done.stderr.splitlines() if "acquired" in line]
     assert len(fences) == 2 and fences[0] == fences[1] > 0
-    assert done.stderr.count("stays with its owner") == 1
+    assert done.stderr.count("is still held by its owner") == 1
     assert not cli.is_held(name)
 
 
