@@ -217,7 +217,7 @@ def test_what_one_server_has_not_is_refused(cli: Cli, name: str, flag: str) -> N
     for words in (["run", flag, name, "true"], ["status", flag, name], ["ls", flag]):
         done = cli.run(*words)
         assert done.returncode == USAGE
-        assert f"{flag.partition('=')[0]} is for a quorum" in done.stderr
+        assert f"{flag.partition('=')[0]} needs a quorum" in done.stderr
 
 
 def test_wrong_sets_of_servers_are_refused(binary: str, urls: list[str], name: str) -> None:
