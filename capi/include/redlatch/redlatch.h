@@ -70,7 +70,7 @@
  * 10. Bad arguments (NULL handle, unknown number) give RL_E_INVALID, or NULL, 0 or "" where no
  *    status is returned.
  *
- * What a lease promises, and what it cannot: docs/guarantees.md.
+ * docs/guarantees.md says what a lease promises, and what it cannot.
  */
 #ifndef REDLATCH_H
 #define REDLATCH_H
@@ -185,7 +185,7 @@ typedef struct rl_request rl_request;
 typedef struct rl_queue rl_queue;
 
 /**
- * What is known about one lock, one embedded server, or the servers of a client, at one moment. One
+ * The state of one lock, one embedded server, or the servers of a client, at one moment. One
  * thread at a time. See rl_info_count(), rl_info_number() and rl_info_text().
  */
 typedef struct rl_info rl_info;
@@ -327,7 +327,7 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
 /* ---- take ------------------------------------------------------------------------------------ */
 
 /**
- * Acquire the lock `name`. What is different with a quorum: rl_redlock_acquire().
+ * Acquire the lock `name`. rl_redlock_acquire() says what is different with a quorum.
  *
  * Waiters are served in the order in which the server saw them, apart from local hand-offs inside
  * one client (max_local_handoffs). A release hands the lock directly to the next live waiter. While
@@ -455,11 +455,11 @@ RL_API rl_request *rl_lease_attach_start(rl_client *client, const char *name, si
 
 /**
  * Open a client of several independent servers, the nodes of a quorum: a lock on most of them
- * outlives the failure of the others. What that gives and what it does not: docs/redlock.md. Does
+ * outlives the failure of the others. docs/redlock.md has its promises and limits. Does
  * not touch the network.
  *
- * It is used as any other client. What needs one server is RL_E_UNSUPPORTED: read-write locks,
- * rl_lease_attach(), rl_inspect(), rl_list_open(), rl_force_release(), rl_queue_drive().
+ * It is used as any other client. Calls that need one server give RL_E_UNSUPPORTED: read-write
+ * locks, rl_lease_attach(), rl_inspect(), rl_list_open(), rl_force_release(), rl_queue_drive().
  *
  * An odd number of URLs, 1 to RL_MAX_NODES, each as for rl_client_open(), with spaces or newlines
  * between them. An empty line is refused, because it is a missing URL. The namespace must be the
@@ -797,10 +797,9 @@ RL_API rl_status rl_request_wait(rl_request *request, int64_t wait_ms);
 /**
  * Cancel `request`. Local, immediate and decisive.
  *
- * @return RL_CANCELLED  the caller won: a grant that crosses is handed on. What was sent to change
- *                       a lease or a lock, such as a release, an extension or a forced release,
- *                       is not taken back.
- *         otherwise     it was finished before, and that result stands.
+ * @return RL_CANCELLED  the caller won: a grant that crosses is handed on. A release, an extension
+ *                       or a forced release that was sent already is not taken back.
+ *         otherwise     it was finished before, and keeps that result.
  * Blocks: never.  Threads: any.  Since: 0.1.
  */
 RL_API rl_status rl_request_cancel(rl_request *request);
@@ -901,8 +900,8 @@ RL_API rl_status rl_queue_post(rl_queue *queue, int64_t tag);
 RL_API rl_status rl_queue_drive(rl_queue *queue, rl_client *client);
 
 /**
- * Free `queue` and close its descriptor; take it out of event loops before. What still would be
- * posted to it is dropped; requests and leases go on. NULL does nothing. Blocks: never. Since: 0.1.
+ * Free `queue` and close its descriptor; take it out of event loops before. Later tags are
+ * dropped; requests and leases continue. NULL does nothing. Blocks: never. Since: 0.1.
  */
 RL_API void rl_queue_free(rl_queue *queue);
 
@@ -1224,7 +1223,7 @@ RL_API void rl_info_free(rl_info *info);
 /**
  * List the locks that redlatch clients hold, those of RL_FORMAT_STRING. By SCAN, in steps: a lock
  * that is held all the time is found, one that comes or goes meanwhile may be. Locks of other
- * libraries and formats cannot be told from other keys; rl_inspect() shows them by name.
+ * libraries and formats cannot be distinguished from other keys; rl_inspect() shows them by name.
  *
  * @param pattern  of names, as in SCAN: * ? [a-z] and \ before one of these; empty = all. At most
  *                 RL_MAX_NAME_BYTES.

@@ -532,8 +532,8 @@ class client {
 
 /**
  * A client of several independent servers: a lock on most of them outlives the failure of the
- * others, as rl_redlock_open() says. What needs one server throws error RL_E_UNSUPPORTED. Since:
- * 0.1.
+ * others, as rl_redlock_open() says. Calls that need one server throw error RL_E_UNSUPPORTED.
+ * Since: 0.1.
  */
 class redlock : public client {
  public:
