@@ -4,6 +4,7 @@ package io.redlatch;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -42,7 +43,8 @@ class BadInputTest {
             NamedLock lock = client.lock("x").with(given);
             assertSays(text, assertThrows(RedlatchException.class, lock::tryAcquire));
             Executable later = () -> Wait.get(lock.acquireAsync());
-            assertSays(text, assertThrows(ExecutionException.class, later).getCause());
+            Throwable cause = assertThrows(ExecutionException.class, later).getCause();
+            assertSays(text, assertInstanceOf(RedlatchException.class, cause));
           });
       NamedLock lock = client.reentrantLock("x", "");
       assertSays("must be 1 to 256 bytes", assertThrows(RedlatchException.class, lock::tryAcquire));
