@@ -21,6 +21,10 @@
  * Words
  *    name    what is locked: any bytes. One name is one lock, in every language.
  *    client  rl_client: one server, or the servers of a Redlock.
+ *    Redlock a lock on a majority of several independent servers: rl_redlock_open().
+ *    quorum  here: all servers of a Redlock. A node is one of them.
+ *    vote    the grant of one node. A node that started less than restart_guard ago, or is a
+ *            replica, has no vote.
  *    lease   rl_lease: what a successful acquire returns; it is held, released, lost or detached.
  *    ttl     for how long the server keeps a lease without renewal.
  *    renewal extends a held lease in the background, at each third of its ttl.
@@ -48,10 +52,11 @@
  *  3. `rl_error *err` is optional (NULL), owned by the caller and always last; it is always set, to
  *     RL_OK on success.
  *  4. Text in is a pair (const char *x, size_t x_len) of any bytes; it need not end in NUL. A
- *     returned `const char *` is ASCII or UTF-8, ends in NUL and lives as long as the handle that
- *     it came from. Text out that may hold any bytes is written to
- *     a caller's buffer: the function returns the full length, writes at most buffer_size - 1 bytes
- *     and a NUL.
+ *     returned `const char *` is ASCII or UTF-8 and ends in NUL. It lives as long as the handle
+ *     that it came from; rl_error_message() until `err` is used again; the text of a function
+ *     without a handle until the process ends. Text out that may hold any bytes is written to a
+ *     caller's buffer: the function returns the full length without the NUL, and writes at most
+ *     buffer_size - 1 bytes and a NUL. With a NULL buffer or size 0 it writes nothing.
  *  5. Durations are int64_t milliseconds. `wait_ms`: 0 = one try, n > 0 = at most n, -1 = no limit,
  *     others RL_E_INVALID.
  *  6. A lock is owned by an rl_lease, never by a thread. Client, lease, request and queue may be
@@ -59,16 +64,19 @@
  *     time. Freeing a handle that another thread uses is the caller's bug.
  *  7. Handles may be freed in any order: a lease or a request keeps what it needs of its client
  *     alive.
- *  8. The library prints nothing, installs no signal handler, never ends the process. One thread
- *     for each client, and another one while it connects, with all signals blocked. A signal ends
- *     no blocking call except rl_request_wait(). No function is async-signal-safe. "Blocks: never"
- *     means: not for an answer, nor for a connection that takes no more bytes.
+ *  8. The library prints nothing, installs no signal handler, never ends the process. It runs one
+ *     thread for each client, and another one for each server while it connects to that server; all
+ *     signals are blocked in these threads. A signal ends no blocking call except
+ *     rl_request_wait(). No function is async-signal-safe. "Blocks: never" means: not for an
+ *     answer, nor for a connection that takes no more bytes.
  *  9. After fork(), in the child, every call with a handle of the parent answers RL_E_FORKED
  *     (functions that return a handle: NULL; the state and the time left of a lease: 0), and
  *     nothing of the parent's is released, renewed or read from its socket. Open a new client
  *     there.
  * 10. Bad arguments (NULL handle, unknown number) give RL_E_INVALID, or NULL, 0 or "" where no
- *    status is returned.
+ *     status is returned.
+ * 11. "Server:" names the Lua script that a call runs on the server (docs/wire.md). It matters only
+ *     to readers of MONITOR and of the server's slow log.
  *
  * docs/guarantees.md says what a lease promises, and what it cannot.
  */
@@ -99,8 +107,8 @@ typedef int32_t rl_status;
 enum {
   RL_OK = 0,          /**< Done. */
   RL_BUSY = 1,        /**< One try, and another holder has the lock. */
-  RL_TIMEOUT = 2,     /**< The wait ran out; a cancel was sent, a grant that crosses it is handed
-                           on. */
+  RL_TIMEOUT = 2,     /**< The wait ran out. The request is withdrawn in the background; a grant
+                           that comes before the withdrawal is released. */
   RL_PENDING = 3,     /**< The request is not finished. */
   RL_END = 4,         /**< No more rows. */
   RL_CANCELLED = 5,   /**< The request was cancelled. */
@@ -229,7 +237,8 @@ RL_API const char *rl_error_message(const rl_error *err);
  *
  * The options are those of rl_client_options_set(). User and password are percent-decoded.
  *
- * @param url      empty: that of rl_client_options_set_from_env().
+ * @param url      empty: the URL that rl_client_options_set_from_env() has put into `options`;
+ *                 RL_E_INVALID without one. The environment is not read here.
  * @param options  NULL, or copied.
  * @return the client, freed by rl_client_close(); or NULL:
  *         RL_E_INVALID      the URL or an option is wrong; the message names the part and what is
@@ -273,9 +282,9 @@ RL_API rl_status rl_client_connect(rl_client *client, int64_t wait_ms, rl_error 
  * End the client's work: held leases are released, waiting calls end with RL_E_CLOSED; the handle
  * stays valid.
  *
- * Releases are flushed for at most command_timeout; a lock whose release is then unanswered ends
- * with its lease. Leases turn RELEASED.
- * A second call does nothing. In a forked child nothing is touched.
+ * All held leases turn RELEASED at once. Releases are sent, and their answers waited for, for at
+ * most command_timeout. A lock whose release was not answered by then may stay on the server until
+ * its ttl ends. A second call does nothing. In a forked child nothing is touched.
  *
  * Blocks: at most command_timeout.  Threads: any.  Since: 0.1.
  */
@@ -333,29 +342,31 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
  * one client (max_local_handoffs). A release hands the lock directly to the next live waiter. While
  * held, the lease is renewed in the background.
  *
- * @param name     1 to RL_MAX_NAME_BYTES bytes of any values; must not end in ":rl1:" or ":rl1."
- *                 and letters.
+ * @param name     1 to RL_MAX_NAME_BYTES bytes of any values; must not end in ":rl1:" or ":rl1.",
+ *                 with or without letters after it: the keys that redlatch adds to a lock do.
  * @param wait_ms  see convention 5. Outages of the server are ridden out within it.
  * @param options  NULL = defaults.
  * @return the lease, freed by rl_lease_free(); or NULL:
  *         RL_BUSY                 wait_ms is 0, and it is held or waited for. A string or a hash
- *                                 that redlatch did not write is a lock of another library.
- *         RL_TIMEOUT              the wait ran out; nothing is left on the server.
+ *                                 that redlatch did not write counts as held by another library.
+ *         RL_TIMEOUT              the wait ran out. The request is withdrawn in the background; a
+ *                                 grant that comes before the withdrawal is released, and the next
+ *                                 waiter gets it.
  *         RL_E_UNAVAILABLE        cannot reach the server: at once for wait_ms 0, else when the
  *                                 wait runs out.
  *         RL_E_OUTCOME_UNKNOWN    sent, and no answer within the wait; a cleanup continues in the
  *                                 background.
  *         RL_E_ALREADY_HELD       the owner that the options name has it already, and it is not
  *                                 reentrant; the message says what to do instead.
- *         RL_E_WRONG_TYPE         the key has a type that no lock has; the message names it. At
- *                                 once, also for wait_ms -1. If a held key becomes such data,
- *                                 with the next poll: at the latest when the holder's ttl ends.
+ *         RL_E_WRONG_TYPE         the key has a type that no lock has; the message names it.
+ *                                 Returned at once, whatever wait_ms is. If the key becomes such
+ *                                 data while this call waits, it is returned when the waiter next
+ *                                 asks the server: at the latest when the holder's ttl ends.
  *         RL_E_DENIED  RL_E_UNSUPPORTED  RL_E_SERVER   the server's refusal.
  *         RL_E_INVALID            name, wait or options; or the ttl is too short for this
  *                                 network.
  *         RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY  RL_E_INTERNAL
  * Blocks: wait_ms; with 0 at most connect_timeout + 2 x command_timeout.  Threads: any.
- * Fork: RL_E_FORKED.
  * Server: script `acquire`.  Since: 0.1.
  */
 RL_API rl_lease *rl_acquire(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
@@ -366,7 +377,8 @@ RL_API rl_lease *rl_acquire(rl_client *client, const char *name, size_t name_len
  *
  * Readers and writers have one queue: a reader waits behind a writer that came before it, and
  * readers that are next to each other enter together, so that neither starves. Each reader has a
- * lease of its own; one that dies delays the others by at most that.
+ * lease of its own. A reader that dies delays the next writer, and the waiters behind that writer,
+ * until the reader's lease expires at the latest; readers that hold the lock are not affected.
  *
  * Arguments, statuses and the rest as rl_acquire(); RL_E_UNSUPPORTED with a quorum. Server: script
  * `acquire_read`. Since: 0.1.
@@ -398,16 +410,16 @@ RL_API rl_request *rl_rw_acquire_write_start(rl_client *client, const char *name
 
 /**
  * Start what rl_client_connect() does. @return the request, freed by rl_request_free(); NULL only
- * when out of memory. A bad argument is a finished request. Blocks: never. Threads: any. Since:
- * 0.1.
+ * when out of memory. A bad argument gives a finished request with RL_E_INVALID. Blocks: never.
+ * Threads: any. Since: 0.1.
  */
 RL_API rl_request *rl_client_connect_start(rl_client *client, int64_t wait_ms);
 
 /**
  * Start what rl_acquire() does, without waiting. See rl_request_wait(), rl_request_take_lease().
  *
- * @return the request, freed by rl_request_free(); NULL only when out of memory. A bad argument is
- * a finished request.
+ * @return the request, freed by rl_request_free(); NULL only when out of memory. A bad argument
+ * gives a finished request with RL_E_INVALID.
  * Blocks: never.  Threads: any.  Since: 0.1.
  */
 RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t name_len,
@@ -416,9 +428,10 @@ RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t 
 /**
  * Take over a lease that was detached, here or in another process.
  *
- * The call removes the mark of rl_lease_detach() and extends the lease to the ttl of `options`; a
- * longer remaining ttl is kept. Only for RL_FORMAT_STRING, readers and writers alike. Each
- * rl_lease_detach() allows one attach. The new holder may detach the lease again.
+ * rl_lease_detach() marks a lease on the server as free to be taken over, once. This call uses up
+ * that mark and extends the lease to the ttl of `options`; a longer remaining ttl is kept. It works
+ * for mutexes, readers and writers in the format RL_FORMAT_STRING only. The new holder may detach
+ * the lease again.
  *
  * @param token    as rl_lease_detach() gave it: 32 bytes.
  * @param fence    rl_lease_fence() of the detached lease, which travels beside the token; 0 if it
@@ -465,7 +478,8 @@ RL_API rl_request *rl_lease_attach_start(rl_client *client, const char *name, si
  * between them. An empty line is refused, because it is a missing URL. The namespace must be the
  * same for all.
  *
- * @param urls     empty: those of rl_client_options_set_from_env(), REDLATCH_URL.
+ * @param urls     empty: those of REDLATCH_URL, which rl_client_options_set_from_env() has put into
+ *                 `options`; RL_E_INVALID without them. The environment is not read here.
  * @param options  NULL, or copied; they count for every node.
  * @return the client, freed by rl_client_close(); or NULL:
  *         RL_E_INVALID      a URL or an option is wrong, the number of nodes is even, or two URLs
@@ -512,8 +526,7 @@ RL_API void rl_redlock_close(rl_client *client);
  *                            than the restart guard, or not longer than min_validity.
  *         RL_E_SERVER  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY  RL_E_INTERNAL
  * Blocks: wait_ms; with 0 one node_timeout (two with fenced), the first time also for the
- * connections.  Threads: any.  Fork: RL_E_FORKED.  Server: script `acquire`, and `raise_fence` if
- * fenced.  Since: 0.1.
+ * connections.  Threads: any.  Server: script `acquire`, and `raise_fence` if fenced.  Since: 0.1.
  */
 RL_API rl_lease *rl_redlock_acquire(rl_client *client, const char *name, size_t name_len,
                                     int64_t wait_ms, const rl_acquire_options *options,
@@ -551,8 +564,7 @@ enum {
  *         RL_E_CLOSED           the client was shut down, which released it.
  *         RL_E_SERVER  RL_E_DENIED  refused; the release is retried in the background.
  *         RL_E_INVALID  RL_E_FORKED  RL_E_NO_MEMORY
- * Blocks: at most command_timeout.  Threads: any.  Fork: RL_E_FORKED.  Server: script
- * `release`.  Since: 0.1.
+ * Blocks: at most command_timeout.  Threads: any.  Server: script `release`.  Since: 0.1.
  */
 RL_API rl_status rl_release(rl_lease *lease, rl_error *err);
 
