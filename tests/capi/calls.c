@@ -24,6 +24,13 @@ int is_readable(const rl_queue* queue) {
   return poll(&pollfd, 1, 0) == 1;
 }
 
+int64_t waiting_count(rl_client* client, const char* name) {
+  rl_info* info = rl_inspect(client, name, strlen(name), NULL);
+  const int64_t count = rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_WAITING);
+  rl_info_free(info);
+  return count;
+}
+
 void empty_log(rl_client* client) {
   char line[1024];
   while (rl_client_log_next(client, line, sizeof line) > 0) continue;

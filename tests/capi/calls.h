@@ -16,6 +16,8 @@ rl_client* server_client(void);
 /* Release, which must be well, and free. */
 void give_back(rl_lease* lease);
 int is_readable(const rl_queue* queue);
+/* How many waiters the server has in the queue of the lock. */
+int64_t waiting_count(rl_client* client, const char* name);
 /* Take all lines of the log. */
 void empty_log(rl_client* client);
 

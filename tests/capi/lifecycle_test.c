@@ -243,20 +243,13 @@ static void freed_handles_give_back_what_they_hold(void) {
   EVENTUALLY(is_free("freed"), FREE_LIMIT_MS);
 }
 
-static int64_t waiting_count(const char* name) {
-  rl_info* info = rl_inspect(other, name, strlen(name), NULL);
-  const int64_t count = rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_WAITING);
-  rl_info_free(info);
-  return count;
-}
-
 static void a_freed_request_leaves_the_queue(void) {
   rl_client* client = open_client();
   rl_lease* lease = rl_acquire(client, TEXT("queue"), 0, NULL, err);
   rl_request* request = rl_acquire_start(other, TEXT("queue"), -1, NULL);
-  EVENTUALLY(waiting_count("queue") == 1, FREE_LIMIT_MS);
+  EVENTUALLY(waiting_count(other, "queue") == 1, FREE_LIMIT_MS);
   rl_request_free(request);
-  EVENTUALLY(waiting_count("queue") == 0, FREE_LIMIT_MS);
+  EVENTUALLY(waiting_count(other, "queue") == 0, FREE_LIMIT_MS);
   CHECK_INT(RL_OK, rl_release(lease, err));
   CHECK(is_free("queue"));
   rl_lease_free(lease);

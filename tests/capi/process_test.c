@@ -19,6 +19,8 @@
 #include "redlatch/redlatch.h"
 #include "server.h"
 
+enum { WAIT_MS = 10000 };
+
 static atomic_int signal_count;
 
 static void on_signal(int number) {
@@ -78,9 +80,9 @@ static void check_signals_interrupt(int flags) {
   sigaction(SIGUSR1, &action, NULL);
   sleeper.client = server_client();
   sleeper.request = rl_acquire_start(sleeper.client, TEXT("signal"), -1, NULL);
-  CHECK_INT(RL_PENDING, rl_request_wait(sleeper.request, 20));
+  EVENTUALLY(waiting_count(holder, "signal") == 1, WAIT_MS);
   behind = rl_acquire_start(second, TEXT("signal"), -1, NULL);
-  CHECK_INT(RL_PENDING, rl_request_wait(behind, 20));
+  EVENTUALLY(waiting_count(holder, "signal") == 2, WAIT_MS);
   start_sleeper(&sleeper);
   disturb(&sleeper, 10000);
   CHECK(atomic_load(&sleeper.is_finished));
