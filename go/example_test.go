@@ -83,9 +83,9 @@ func ExampleClient_TryLock() {
 
 	_, err = client.TryLock(ctx, "nightly")
 	if errors.Is(err, redlatch.ErrBusy) {
-		fmt.Println("somebody else does it")
+		fmt.Println("another host does it")
 	}
-	// Output: somebody else does it
+	// Output: another host does it
 }
 
 func ExampleLease_Context() {

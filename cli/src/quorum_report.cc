@@ -64,7 +64,7 @@ std::string state_in_words(const QuorumReport& report) {
   switch (report.state()) {
     case QuorumReport::State::kHeld:
       return (report.is_foreign ? "HELD by another lock library on " : "HELD on ") +
-             held_on(report) + ", a quorum";
+             held_on(report) + ", a majority";
     case QuorumReport::State::kFree:
       return "FREE";
     case QuorumReport::State::kNoQuorum:

@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
   if (client != NULL) lease = rl_acquire(client, "report", 6, 0, NULL, err);
   status = rl_error_status(err);
   if (status == RL_BUSY) {
-    puts("skipped: somebody else does it");
+    puts("skipped: another host does it");
   } else if (lease != NULL) {
     puts("begun");
     fflush(stdout);

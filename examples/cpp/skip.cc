@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
       // Throws if the lock was lost meanwhile: somebody else may have done it too.
       lease->release();
     } else {
-      std::cout << "skipped: somebody else does it\n";
+      std::cout << "skipped: another host does it\n";
     }
   } catch (const redlatch::error& error) {
     std::cerr << "skip: " << error.what() << '\n';

@@ -23,7 +23,7 @@ final class Skip {
   private static void tryOrSkip(Redlatch client) {
     Optional<Lease> granted = client.lock("report").tryAcquire();
     if (granted.isEmpty()) {
-      System.out.println("skipped: somebody else does it");
+      System.out.println("skipped: another host does it");
       return;
     }
     // Throws LockLostException at its end if the lock was lost: somebody else may have done it too.

@@ -22,7 +22,7 @@ def main() -> None:
     try:
         lease = redlatch.connect(sys.argv[1]).acquire("report", timeout=0)  # One try.
         if lease is None:
-            print("skipped: somebody else does it")
+            print("skipped: another host does it")
             return
         # Raises LockLost at its end if the lock was lost: somebody else may have done it too.
         with lease:

@@ -162,7 +162,7 @@ def test_what_another_one_does_is_skipped(language: str, server: Server) -> None
     with Example(language, "skip", server.url) as first:
         first.await_line("begun")
         for other in LANGUAGES:
-            assert run(other, "skip", server.url) == ["skipped: somebody else does it"]
+            assert run(other, "skip", server.url) == ["skipped: another host does it"]
         assert first.end("one\ntwo\n") == ["begun", "done: 2 lines"]
         assert first.process.returncode == 0
     assert run(language, "skip", server.url) == ["begun", "done: 0 lines"]

@@ -28,7 +28,7 @@ func report() error {
 func tryOrSkip(ctx context.Context, client *redlatch.Client) error {
 	lease, err := client.TryLock(ctx, "report")
 	if errors.Is(err, redlatch.ErrBusy) {
-		fmt.Println("skipped: somebody else does it")
+		fmt.Println("skipped: another host does it")
 		return nil
 	}
 	if err != nil {
