@@ -24,7 +24,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMostWaitingBytes = 64 * 1024;
-constexpr auto kPatience = std::chrono::milliseconds(100);
+// For a file that has room: the machine is so busy that the thread does not run.
+constexpr auto kPatienceWithRoom = std::chrono::seconds(5);
 
 // Never destroyed: the thread may be blocked in a write until the process ends.
 class LineWriter {
@@ -52,14 +53,18 @@ class LineWriter {
     const std::lock_guard lock(mutex_);
     if (waiting_bytes_ + text.size() > kMostWaitingBytes) return;
     lines_.emplace_back(fd, text);
+    fd_ = fd;
     waiting_bytes_ += text.size();
     changed_.notify_all();
   }
 
-  void flush(Clock::time_point limit) {
+  void flush(Clock::time_point now, Clock::duration patience) {
     std::unique_lock lock(mutex_);
     if (is_stuck_) return;
-    is_stuck_ = !changed_.wait_until(lock, limit, [this] { return waiting_bytes_ == 0; });
+    const auto is_written = [this] { return waiting_bytes_ == 0; };
+    is_stuck_ =
+        !changed_.wait_until(lock, now + patience, is_written) &&
+        (!await_room(fd_, 0) || !changed_.wait_until(lock, now + kPatienceWithRoom, is_written));
   }
 
  private:
@@ -84,6 +89,7 @@ class LineWriter {
   std::condition_variable changed_;
   std::deque<std::pair<int, std::string>> lines_;
   std::size_t waiting_bytes_ = 0;  // That which is being written included.
+  int fd_ = -1;                    // Of the last line.
   bool is_stuck_ = false;          // Its reader was stuck, and no line was written since.
 };
 
@@ -117,9 +123,9 @@ bool write_by_thread(int fd, std::string_view text) {
   return writer != nullptr;
 }
 
-void flush_line_writers() {
-  const auto limit = Clock::now() + kPatience;
-  for (LineWriter* writer : writers()) writer->flush(limit);
+void flush_line_writers(long limit_ms) {
+  const auto now = Clock::now();
+  for (LineWriter* writer : writers()) writer->flush(now, std::chrono::milliseconds(limit_ms));
 }
 
 // `fd` is below FD_SETSIZE: the option that names a descriptor allows no other.

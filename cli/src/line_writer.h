@@ -18,9 +18,13 @@ void start_line_writer(int fd);
 // @return false if no thread writes to `fd`: then the caller has to.
 [[nodiscard]] bool write_by_thread(int fd, std::string_view text);
 
-// Waits a moment until all lines are written, before something that must not come before them. A
-// file whose reader was stuck is not waited for again.
-void flush_line_writers();
+// How long a reader that is stuck may hold up the command, each time.
+constexpr long kPatienceMs = 100;
+
+// Waits until all lines are written, before something that must not come before them: at most so
+// long for a reader that is stuck, and some seconds for a file that has room. A file whose reader
+// was stuck is not waited for again until it has taken a line.
+void flush_line_writers(long limit_ms);
 
 // Waits until `fd` accepts bytes, at most so long; without a limit if that is below 0.
 bool await_room(int fd, long limit_ms);

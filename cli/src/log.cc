@@ -16,8 +16,6 @@
 namespace redlatch::cli {
 namespace {
 
-constexpr long kPatienceMs = 100;
-
 std::string take_library_line(rl_client* client) {
   return read_text(
       [&](char* buffer, std::size_t size) { return rl_client_log_next(client, buffer, size); });

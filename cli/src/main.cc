@@ -75,6 +75,6 @@ int guarded_main(const std::vector<std::string>& words) {
 int main(int argc, char** argv) {
   redlatch::cli::open_standard_descriptors();
   const int exit_code = redlatch::cli::guarded_main({argv + (argc > 0 ? 1 : 0), argv + argc});
-  redlatch::cli::flush_line_writers();
+  redlatch::cli::flush_line_writers(1000);  // a reader on a busy machine needs a moment
   return exit_code;
 }

@@ -101,7 +101,7 @@ int run_reported(const Arguments& arguments, const Reports& reports) {
   signals.begin_child();
   Terminal terminal;
   Supervisor supervisor(arguments, session.client(), lease.get(), signals, terminal, reports);
-  flush_line_writers();
+  flush_line_writers(kPatienceMs);
   Child child(arguments.run, variables(arguments, session, lease.get()), signals, terminal);
   reports.log.trace("started " + escaped(joined_command(arguments.run.words)) + " as " +
                     child.words());

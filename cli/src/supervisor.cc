@@ -115,7 +115,7 @@ void Supervisor::on_child_stopped(int signal) {
   terminal_.take_back();
   log_.say("stopped; " + lock_text() + " is not renewed until the job continues, and ends in " +
            seconds_text(rl_lease_remaining_ms(lease_)));
-  flush_line_writers();
+  flush_line_writers(kPatienceMs);
   Signals::stop_self(signal);
   go_on();
 }

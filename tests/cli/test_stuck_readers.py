@@ -147,8 +147,9 @@ def test_no_command_is_held_up(
         forced = time.monotonic()
         assert process.wait(LIMIT) == 79
         assert not is_alive(pid)
-        # A renewal finds out after a third of the lease; -k and looks of ours come on top.
-        assert time.monotonic() - forced < 1.5
+        # A renewal finds out after a third of the lease; -k and a second at the end come on top.
+        # A file that counted as one with room would be waited for longer than this.
+        assert time.monotonic() - forced < 5
     assert os.get_blocking(stuck[1]), "the file is that of others, too"
 
 
