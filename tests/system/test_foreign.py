@@ -265,7 +265,7 @@ def test_who_is_next_after_a_wait_that_ended_is_in_when_theirs_goes(
     connection.cmd("PEXPIRE", name, LONG_MS)
     waiting = []
     for number, actor in enumerate(actors):
-        wait = 300 if number < 3 else -1
+        wait = 2000 if number < 3 else -1  # long enough for all four to be in the queue
         waiting.append(actor.begin("acquire", name=name, wait=wait, format=FORMATS[form]))
         queue = aux_key(name, mark + "q")
         wait_until(lambda: connection.cmd("ZCARD", queue) > len(waiting) - 1)
