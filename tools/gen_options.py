@@ -150,7 +150,8 @@ def in_comment(options: list[Option], indent: str) -> list[str]:
     for option in options:
         default = f" ({option.default})" if option.default else ""
         text = f"{option.text}: {option.allowed}{default}"
-        if option.kind in ("CHOICE", "SWITCH"):
+        says_words = option.kind == "CHOICE" and all(w in option.text for w in option.words)
+        if option.kind == "SWITCH" or says_words:
             text = f"{option.text}{default}"
         gap = indent + " " * width
         wrapped = textwrap.wrap(text, 100 - len(gap))

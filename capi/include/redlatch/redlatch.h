@@ -19,22 +19,27 @@
  *     rl_error_free(err);
  *
  * Words
- *    name    what is locked: any bytes. One name is one lock, in every language.
+ *    name    what is locked: almost any bytes, see rl_acquire(). One name is one lock, in every
+ *            language.
  *    client  rl_client: one server, or the servers of a Redlock.
- *    Redlock a lock on a majority of several independent servers: rl_redlock_open().
- *    quorum  here: all servers of a Redlock. A node is one of them.
+ *    Redlock a lock on a majority of several independent servers, its nodes: rl_redlock_open().
  *    vote    the grant of one node. A node that started less than restart_guard ago, or is a
  *            replica, has no vote.
  *    lease   rl_lease: what a successful acquire returns; it is held, released, lost or detached.
  *    ttl     for how long the server keeps a lease without renewal.
  *    renewal extends a held lease in the background, at each third of its ttl.
+ *    drift   subtracted from each ttl, for clocks of different rates: 1 % of the ttl and 2 ms.
  *    lost    the lease ended without a release: expired, taken by force, or no longer confirmed.
+ *    detach  end a lease without releasing the lock, so that another process can attach it.
  *    fence   a number that rises with each exclusive holder; a resource refuses lower ones.
- *    queue   the waiters of a lock on the server. A release hands the lock to the first of them.
- *    owner   names who may acquire a reentrant lock again.
+ *    queue   the waiters of a lock on the server. A release hands the lock to the first of them. An
+ *            rl_queue is another thing: a completion queue.
  *    holder  who has the lock, as shown to people: host name and process id, or the option holder.
+ *    owner   the option owner: a name by which a client knows that a caller has the lock already.
+ *            It may acquire a reentrant lock again, and read again; else it is refused.
  *    watch   have a completion queue (rl_queue) report a finished request, the end of a lease, or
  *            lines of a log.
+ *    tag     a number of the caller's choice, by which a completion queue reports what it watches.
  *
  * A lease
  *
@@ -46,20 +51,21 @@
  * Conventions
  *  1. Handles are opaque and made by functions that return them, or NULL. rl_x_free(NULL) does
  *     nothing.
- *  2. rl_status: 0 done; > 0 an answer that is not yes; < 0 failure. Branch on the status, show the
- *     message: messages may change, statuses do not. Treat an unknown status by its sign and by
- *     rl_status_is().
+ *  2. rl_status: 0 done; > 0 another answer than success, such as busy; < 0 failure. Branch on the
+ *     status, show the message: messages may change, statuses do not. Treat an unknown status by
+ *     its sign and by rl_status_is().
  *  3. `rl_error *err` is optional (NULL), owned by the caller and always last; it is always set, to
  *     RL_OK on success.
  *  4. Text in is a pair (const char *x, size_t x_len) of any bytes; it need not end in NUL. A
- *     returned `const char *` is ASCII or UTF-8 and ends in NUL. It lives as long as the handle
- *     that it came from; rl_error_message() until `err` is used again; the text of a function
- *     without a handle until the process ends. Text out that may hold any bytes is written to a
- *     caller's buffer: the function returns the full length without the NUL, and writes at most
- *     buffer_size - 1 bytes and a NUL. With a NULL buffer or size 0 it writes nothing.
+ *     returned `const char *` is ASCII or UTF-8 and ends in NUL. It is valid as long as the handle
+ *     that it came from. Two exceptions: rl_error_message() is valid until `err` is used again, and
+ *     the texts of functions without a handle, such as rl_status_text(), until the process ends.
+ *     Text out that may hold any bytes is written to a caller's buffer: the function returns the
+ *     full length without the NUL, and writes at most buffer_size - 1 bytes and a NUL. With a NULL
+ *     buffer or size 0 it writes nothing.
  *  5. Durations are int64_t milliseconds. `wait_ms`: 0 = one try, n > 0 = at most n, -1 = no limit,
  *     others RL_E_INVALID.
- *  6. A lock is owned by an rl_lease, never by a thread. Client, lease, request and queue may be
+ *  6. A lock is held by an rl_lease, never by a thread. Client, lease, request and queue may be
  *     used from any thread at the same time; error, options, info and list by one thread at a
  *     time. Freeing a handle that another thread uses is the caller's bug.
  *  7. Handles may be freed in any order: a lease or a request keeps what it needs of its client
@@ -99,7 +105,7 @@ extern "C" {
 /* ---- statuses -------------------------------------------------------------------------------- */
 
 /**
- * 0 done; > 0 an answer that is not yes; < 0 failure. Numbers are never reused. The list:
+ * 0 done; > 0 another answer than success; < 0 failure. Numbers are never reused. The list:
  * capi/statuses.def. RL_E_NOT_REPLICATED belongs to an option that this version does not have yet.
  */
 typedef int32_t rl_status;
@@ -213,8 +219,8 @@ RL_API void rl_error_free(rl_error *err);
 /** Return the status of the last call that `err` was passed to; RL_E_INVALID for NULL. */
 RL_API rl_status rl_error_status(const rl_error *err);
 /**
- * Return its message: one line of UTF-8, "" for RL_OK. It has any length: a quorum names each node
- * that did not answer. Never holds a password.
+ * Return its message: one line of UTF-8, "" for RL_OK. It has any length: that of a Redlock names
+ * each node that did not answer. Never holds a password.
  *
  * Lifetime: the text belongs to `err`, and is valid until a call is given `err` again or `err` is
  * freed; copy it to keep it. Without memory for a long text, `err` has the status and the beginning
@@ -255,20 +261,20 @@ RL_API rl_client *rl_client_open(const char *url, size_t url_len, const rl_clien
  * Connect now, so that a wrong address or password shows at once. Optional: the first command
  * connects.
  *
- * A quorum is connected when most of its nodes may vote; a message about it names each node that
+ * A Redlock is connected when most of its nodes may vote; a message about it names each node that
  * may not.
  *
  * @param wait_ms  0 = one attempt with each server; n = try again until n ms have passed; -1 = no
  *                 limit.
  * @return RL_OK              connected.
- *         RL_E_UNAVAILABLE   no attempt succeeded; the message names host, port and reason. In a
- *                            quorum: too few nodes can be reached, or may vote.
+ *         RL_E_UNAVAILABLE   no attempt succeeded; the message names host, port and reason. With a
+ *                            Redlock: too few nodes can be reached, or may vote.
  *         RL_E_DENIED        AUTH or ACL refused; or the TLS certificate of the server is not
- *                            valid, or the server refused ours: no further attempt is made. In a
- *                            quorum also: a node refused INFO, which has its start time.
- *         RL_E_UNSUPPORTED   the server is too old; or rediss:// without OpenSSL 3 on this host. In
- *                            a quorum also: a node is a member of a cluster, or too few nodes are
- *                            primaries for a majority (a replica has no vote).
+ *                            valid, or the server refused ours: no further attempt is made. With
+ *                            a Redlock also: a node refused INFO, which has its start time.
+ *         RL_E_UNSUPPORTED   the server is too old; or rediss:// without OpenSSL 3 on this host.
+ *                            With a Redlock also: a node is a member of a cluster, or too few nodes
+ *                            are primaries for a majority (a replica has no vote).
  *         RL_E_SERVER        the server answered with an error.
  *         RL_E_INVALID       a file for TLS cannot be used; two nodes are the same server; or
  *                            `wait_ms`.
@@ -298,7 +304,7 @@ RL_API void rl_client_close(rl_client *client);
 
 /**
  * Write the value of the option `name`, wherever it was set, into `buffer`; or the "url", without
- * secrets: one line for each node of a quorum.
+ * secrets: one line for each node of a Redlock.
  *
  * @return the full length without the NUL; 0 for a secret, an unknown name and NULL.
  * Blocks: never.  Threads: any.  Since: 0.1.
@@ -336,26 +342,27 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
 /* ---- take ------------------------------------------------------------------------------------ */
 
 /**
- * Acquire the lock `name`. rl_redlock_acquire() says what is different with a quorum.
+ * Acquire the lock `name`. rl_redlock_acquire() says what is different with a Redlock.
  *
  * Waiters are served in the order in which the server saw them, apart from local hand-offs inside
  * one client (max_local_handoffs). A release hands the lock directly to the next live waiter. While
  * held, the lease is renewed in the background.
  *
- * @param name     1 to RL_MAX_NAME_BYTES bytes of any values; must not end in ":rl1:" or ":rl1.",
- *                 with or without letters after it: the keys that redlatch adds to a lock do.
+ * @param name     1 to RL_MAX_NAME_BYTES bytes of any values. Refused: names that end in ":rl1:" or
+ *                 ":rl1.", or in one of these and letters ("a:rl1:f"), because redlatch names its
+ *                 own keys so.
  * @param wait_ms  see convention 5. Outages of the server are ridden out within it.
  * @param options  NULL = defaults.
  * @return the lease, freed by rl_lease_free(); or NULL:
  *         RL_BUSY                 wait_ms is 0, and it is held or waited for. A string or a hash
  *                                 that redlatch did not write counts as held by another library.
- *         RL_TIMEOUT              the wait ran out. The request is withdrawn in the background; a
- *                                 grant that comes before the withdrawal is released, and the next
- *                                 waiter gets it.
- *         RL_E_UNAVAILABLE        cannot reach the server: at once for wait_ms 0, else when the
- *                                 wait runs out.
- *         RL_E_OUTCOME_UNKNOWN    sent, and no answer within the wait; a cleanup continues in the
- *                                 background.
+ *         RL_TIMEOUT              the wait ran out in the queue. The request is withdrawn in the
+ *                                 background; a grant that comes before the withdrawal is released,
+ *                                 and the next waiter gets it.
+ *         RL_E_UNAVAILABLE        not connected to the server: at once for wait_ms 0, else when the
+ *                                 wait runs out, also after a place in the queue.
+ *         RL_E_OUTCOME_UNKNOWN    sent, and not one answer within the wait; a cleanup continues in
+ *                                 the background.
  *         RL_E_ALREADY_HELD       the owner that the options name has it already, and it is not
  *                                 reentrant; the message says what to do instead.
  *         RL_E_WRONG_TYPE         the key has a type that no lock has; the message names it.
@@ -363,8 +370,9 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
  *                                 data while this call waits, it is returned when the waiter next
  *                                 asks the server: at the latest when the holder's ttl ends.
  *         RL_E_DENIED  RL_E_UNSUPPORTED  RL_E_SERVER   the server's refusal.
- *         RL_E_INVALID            name, wait or options; or the ttl is too short for this
- *                                 network.
+ *         RL_E_INVALID            name, wait or options; or the ttl is too short for this network:
+ *                                 two grants in a row had expired when they arrived. The message
+ *                                 says how long the answer took.
  *         RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY  RL_E_INTERNAL
  * Blocks: wait_ms; with 0 at most connect_timeout + 2 x command_timeout.  Threads: any.
  * Server: script `acquire`.  Since: 0.1.
@@ -380,8 +388,8 @@ RL_API rl_lease *rl_acquire(rl_client *client, const char *name, size_t name_len
  * lease of its own. A reader that dies delays the next writer, and the waiters behind that writer,
  * until the reader's lease expires at the latest; readers that hold the lock are not affected.
  *
- * Arguments, statuses and the rest as rl_acquire(); RL_E_UNSUPPORTED with a quorum. Server: script
- * `acquire_read`. Since: 0.1.
+ * Arguments, statuses and the rest as rl_acquire(); RL_E_UNSUPPORTED with a Redlock. Server:
+ * script `acquire_read`. Since: 0.1.
  */
 RL_API rl_lease *rl_rw_acquire_read(rl_client *client, const char *name, size_t name_len,
                                     int64_t wait_ms, const rl_acquire_options *options,
@@ -467,9 +475,8 @@ RL_API rl_request *rl_lease_attach_start(rl_client *client, const char *name, si
 /* ---- redlock --------------------------------------------------------------------------------- */
 
 /**
- * Open a client of several independent servers, the nodes of a quorum: a lock on most of them
- * outlives the failure of the others. docs/redlock.md has its promises and limits. Does
- * not touch the network.
+ * Open a client of several independent servers, its nodes: a lock on most of them outlives the
+ * failure of the others. docs/redlock.md has its promises and limits. Does not touch the network.
  *
  * It is used as any other client. Calls that need one server give RL_E_UNSUPPORTED: read-write
  * locks, rl_lease_attach(), rl_inspect(), rl_list_open(), rl_force_release(), rl_queue_drive().
@@ -494,16 +501,16 @@ RL_API rl_client *rl_redlock_open(const char *urls, size_t urls_len,
 RL_API void rl_redlock_close(rl_client *client);
 
 /**
- * The same function as rl_acquire(); this text adds what is different with a quorum. The lease is
- * used as any other: rl_release(), rl_extend(), rl_lease_*().
+ * The same function as rl_acquire(); this text adds what is different with a Redlock. The lease
+ * is used as any other: rl_release(), rl_extend(), rl_lease_*().
  *
  * All nodes are asked at once; grants of a round that fails are released on all nodes. The lease is
  * valid as long as most nodes have confirmed it, each counted from the moment its request was sent,
  * less the drift. Each vote is renewed in the background. A renewal also asks the nodes without a
  * vote, so a lease survives restarts of one node after the other; see docs/redlock.md for the
  * limits. rl_lease_token() is that of one of the nodes: its first 22 bytes are the same on all of
- * them. A lease that was detached cannot be attached again.
- * Waiters queue at one of the held nodes, and their order is not guaranteed.
+ * them. A lease that was detached cannot be attached again. Waiters queue at one of the nodes that
+ * the holder has, and their order is not guaranteed.
  *
  * rl_lease_fence() is 0 without the option fenced: the numbers of different nodes do not rise
  * together.
@@ -551,10 +558,11 @@ enum {
  * Release `lease`.
  *
  * The next waiter, if any, is granted by the same script. Renewal stops before anything is sent.
- * The lock of another owner is never touched.
+ * The lock of another holder is never touched.
  *
  * @param lease  not NULL. Stays a valid object until rl_lease_free().
- * @return RL_OK                 free, or handed to the next waiter; or others continue to read.
+ * @return RL_OK                 released: the lock is free, or the next waiter has it. After a
+ *                               reader, other readers may remain.
  *         RL_STILL_HELD         this acquisition of a reentrant lock is over; its owner has
  *                               others.
  *         RL_E_NOT_HELD         released or detached before.
@@ -604,17 +612,19 @@ RL_API rl_request *rl_extend_start(rl_lease *lease, int64_t ttl_ms);
  * readers that both wait for this would wait for each other: the second one is refused, and should
  * release. The fence of the lease rises.
  *
+ * The lease remains a reader after RL_BUSY, RL_TIMEOUT, RL_E_DEADLOCK, RL_E_UNAVAILABLE,
+ * RL_E_OUTCOME_UNKNOWN, RL_E_SERVER and RL_E_DENIED; what was sent is withdrawn in the background.
+ *
  * @param wait_ms  see convention 5.
  * @return RL_OK           it writes now (or did so before).
- *         RL_BUSY         wait_ms is 0 and others read. Here and with the next three it reads on.
+ *         RL_BUSY         wait_ms is 0 and others read.
  *         RL_TIMEOUT      the wait ran out.
  *         RL_E_DEADLOCK   another reader waits to upgrade; or the owner that the options named
  *                         reads by another lease as well, and would wait for itself.
- *         RL_E_UNAVAILABLE  RL_E_OUTCOME_UNKNOWN  RL_E_SERVER  RL_E_DENIED   it reads on, and what
- *                         was sent is taken back.
+ *         RL_E_UNAVAILABLE  RL_E_OUTCOME_UNKNOWN  RL_E_SERVER  RL_E_DENIED
  *         RL_E_LOST       the lease had ended: an expired reader cannot upgrade.
  *         RL_E_NOT_HELD   released or detached before, or meanwhile.
- *         RL_E_UNSUPPORTED  a lease of a quorum.
+ *         RL_E_UNSUPPORTED  a lease of a Redlock.
  *         RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: wait_ms; with 0 at most command_timeout.  Threads: any.  Server: script `upgrade`.
  * Since: 0.1.
@@ -629,10 +639,10 @@ RL_API rl_status rl_rw_upgrade(rl_lease *lease, int64_t wait_ms, rl_error *err);
  *         RL_E_LOST             the lease had ended.
  *         RL_E_NOT_HELD         released or detached before.
  *         RL_E_OUTCOME_UNKNOWN  no answer. Here, and after a refusal or a cancel, the lease counts
- *                               as a reader from now on, and the command is repeated in the
- *                               background.
+ *                               as a reader from now on. On the server it may still write; the
+ *                               command is repeated in the background until it reads there too.
  *         RL_E_INVALID          also for a reentrant lock.
- *         RL_E_UNSUPPORTED      a lease of a quorum.
+ *         RL_E_UNSUPPORTED      a lease of a Redlock.
  *         RL_E_SERVER  RL_E_DENIED  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: at most command_timeout.  Threads: any.  Server: script `downgrade`.  Since: 0.1.
  */
@@ -661,8 +671,8 @@ RL_API void rl_lease_free(rl_lease *lease);
  * rl_lease_fence() beside the token: the server does not keep it.
  *
  * The lease is not held by this process from the moment the mark is sent. Leases of the formats
- * RL_FORMAT_HASH and RL_FORMAT_HASH_RW, and those of a Redlock, can be detached, to leave the lock
- * to its ttl, but not attached. The nodes of a Redlock are not asked.
+ * RL_FORMAT_HASH and RL_FORMAT_HASH_RW, and those of a Redlock, cannot be attached: for them RL_OK
+ * only means that the lock is left to its ttl. For a Redlock nothing is sent.
  *
  * @param buffer       gets the token, 32 bytes and a 0; NULL if it is not wanted. Empty unless the
  *                     status is RL_OK or RL_E_OUTCOME_UNKNOWN.
@@ -697,7 +707,7 @@ RL_API int32_t rl_lease_state(const rl_lease *lease);
 RL_API int64_t rl_lease_remaining_ms(const rl_lease *lease);
 
 /**
- * Return the fence: it rises with every change of the owner of this name. Pass it to what you write
+ * Return the fence: it rises with every exclusive holder of this name. Pass it to what you write
  * to, and let that refuse a lower one. Below 2^53. Readers may share one: it is not below those of
  * the writers before them, and below those of all writers after them. An attached lease has the
  * number that was passed to rl_lease_attach(). 0 for NULL. Blocks: never. Since: 0.1.
@@ -706,8 +716,8 @@ RL_API int64_t rl_lease_fence(const rl_lease *lease);
 
 /**
  * Return how often the owner of a reentrant lock held it when this lease was granted, this lease
- * included, as far as the grant says it: 1 when it was handed over, and for all other locks. 0 for
- * NULL. Blocks: never. Since: 0.1.
+ * included; it does not change afterwards. 1 if the lock was granted by a push, and for locks that
+ * are not reentrant. 0 for NULL. Blocks: never. Since: 0.1.
  */
 RL_API int64_t rl_lease_hold_count(const rl_lease *lease);
 
@@ -746,11 +756,11 @@ enum {
   RL_LOST_EXPIRED = 1,     /**< No renewal was confirmed in time, or there was none. */
   RL_LOST_TAKEN_OVER = 2,  /**< The server has another holder, or none: the lease expired there, was
                                 forced, or its key was deleted or evicted. */
-  RL_LOST_FORCED = 3,      /**< The server granted the lock to the same token a second time: the
-                                first grant was removed in between. After rl_force_release() the
-                                reason is usually RL_LOST_TAKEN_OVER. */
+  RL_LOST_FORCED = 3,      /**< As RL_LOST_TAKEN_OVER, found out by a late poll of the same
+                                acquisition, which was granted a second time. Rare: a holder that is
+                                forced usually finds RL_LOST_TAKEN_OVER. */
   RL_LOST_MAX_HOLD = 4,    /**< rl_acquire_options_set_max_hold_ms(). */
-  RL_LOST_NO_MAJORITY = 5, /**< In a quorum: too few nodes still have it. */
+  RL_LOST_NO_MAJORITY = 5, /**< With a Redlock: too few nodes still have it. */
   RL_LOST_CLOSED = 6,      /**< Its client is gone. */
   RL_LOST_DEFECT = 7       /**< A defect of this library; the log has more. */
 };
@@ -798,10 +808,11 @@ RL_API rl_status rl_lease_watch(rl_lease *lease, rl_queue *queue, int64_t tag);
  * Drive `request` until it is finished or `wait_ms` is over.
  *
  * @return RL_PENDING      not finished: wait again or cancel.
- *         RL_INTERRUPTED  a signal handler ran; the request continues, its place in the queue is
- *                         kept, call again.
+ *         RL_INTERRUPTED  a signal handler ran; the request continues, with its place in the lock's
+ *                         queue: call again.
  *         RL_E_INVALID    NULL, or a negative wait other than -1.
- *         RL_E_FORKED otherwise the result, as the function without _start returns it.
+ *         RL_E_FORKED     see convention 9.
+ *         otherwise       the result, as the function without _start returns it.
  * Blocks: wait_ms, also against a stopped server.  Threads: any, several at once.  Since: 0.1.
  */
 RL_API rl_status rl_request_wait(rl_request *request, int64_t wait_ms);
@@ -809,16 +820,17 @@ RL_API rl_status rl_request_wait(rl_request *request, int64_t wait_ms);
 /**
  * Cancel `request`. Local, immediate and decisive.
  *
- * @return RL_CANCELLED  the caller won: a grant that crosses is handed on. A release, an extension
- *                       or a forced release that was sent already is not taken back.
+ * @return RL_CANCELLED  it was cancelled: a grant that still arrives is released, and the next
+ *                       waiter gets it. A release, an extension or a forced release that was sent
+ *                       already is not taken back.
  *         otherwise     it was finished before, and keeps that result.
  * Blocks: never.  Threads: any.  Since: 0.1.
  */
 RL_API rl_status rl_request_cancel(rl_request *request);
 
 /**
- * Post `tag` to `queue` when `request` is finished; at once if it is. One call, at most one tag: it
- * takes the place of a call before whose tag was not posted yet.
+ * Post `tag` to `queue` when `request` is finished; at once if it is. Each call posts one tag at
+ * most; a second call replaces the first one if the first tag was not posted yet.
  *
  * @param queue  NULL = post nothing.
  * @param tag    any number but 0.
@@ -906,7 +918,7 @@ RL_API rl_status rl_queue_post(rl_queue *queue, int64_t tag);
  * @param client  NULL = none: the library's thread reads again, as after rl_queue_free(). A queue
  *                drives one client; if another queue drives `client`, this one replaces it.
  * @return RL_OK; RL_E_INVALID  `queue` is NULL, or drives another client; RL_E_UNSUPPORTED  a
- *         quorum; RL_E_FORKED.
+ *         Redlock; RL_E_FORKED.
  * Blocks: never. Threads: any. Since: 0.1.
  */
 RL_API rl_status rl_queue_drive(rl_queue *queue, rl_client *client);
@@ -927,7 +939,8 @@ RL_API rl_client_options *rl_client_options_new(void);
 /** Free `options`. NULL does nothing. */
 RL_API void rl_client_options_free(rl_client_options *options);
 /**
- * Set the option `name` to `value`, both text.
+ * Set the option `name` to `value`, both text. The lists have the meaning of each option, its
+ * allowed values and, in brackets, its default. A switch is yes or no.
  *
  *   ---- client options: made of options.def by tools/gen_options.py ----
  *   namespace        prefix of every key: at most 128 bytes, no braces
@@ -1006,7 +1019,8 @@ RL_API rl_acquire_options *rl_acquire_options_new(void);
 /** Free `options`. NULL does nothing. */
 RL_API void rl_acquire_options_free(rl_acquire_options *options);
 /**
- * Set the acquire option `name` to `value`, both text, as rl_client_options_set() does.
+ * Set the acquire option `name` to `value`, both text, as rl_client_options_set() does. The list is
+ * in the same form.
  *
  *   ---- acquire options: made of options.def by tools/gen_options.py ----
  *   ttl                 how long the server keeps the lock without renewal: 10 ms to 7 days (30s)
@@ -1019,8 +1033,8 @@ RL_API void rl_acquire_options_free(rl_acquire_options *options);
  *   max_local_handoffs  how often in a row a released lock may pass between callers of one client;
  *                       0: strict order of the server's queue: 0 to 31 (16)
  *   yield_every         number of grants in a row after which the lock is left free for libraries
- *                       that poll; 0: never (16, once such a library was found holding the lock): 0
- *                       to 1000000
+ *                       that poll; 0: never; default: 16, once such a library was found holding the
+ *                       lock: 0 to 1000000
  *   yield_for           how long the lock is left free, or less if another library takes it: 1 ms
  *                       to 1 minute (150ms)
  *   owner               name of the owner that acquires: it may read again while it reads; any
@@ -1029,7 +1043,7 @@ RL_API void rl_acquire_options_free(rl_acquire_options *options);
  *   reentrant           the owner may acquire the lock again while it holds it; the format is then
  *                       hash (no)
  *   format              how the lock is stored in its key; auto: hash for a reentrant lock, else
- *                       string (auto)
+ *                       string: auto, string, hash, hash-rw (auto)
  *   ---- end of acquire options ----
  *
  * A mistake is also remembered: the acquire that uses `options` fails with RL_E_INVALID and the
@@ -1063,11 +1077,11 @@ RL_API rl_status rl_acquire_options_set_max_local_handoffs(rl_acquire_options *o
                                                            int32_t grant_count);
 /**
  * The option yield_every, for fleets in which other libraries poll for the same lock (redis-py,
- * redsync): after how many grants in a row, which pass the lock among redlatch clients, the lock is
- * left free for them. Not set: 16, but only after one of those libraries was seen to hold the lock,
- * after redlatch clients had it for at least as long as it is left free, and less often while no
- * other library takes it. A number applies even if no other library was seen. Local hand-offs count
- * as grants. In Redisson's formats, Redisson's waiters have turns in any case.
+ * redsync): after how many grants in a row to redlatch clients the lock is left free for them. Not
+ * set: 16, but only after one of those libraries was seen to hold the lock, after redlatch clients
+ * had it for at least as long as it is left free, and less often while no other library takes it. A
+ * number applies even if no other library was seen. Local hand-offs count as grants. In Redisson's
+ * formats, Redisson's waiters have turns in any case.
  */
 RL_API rl_status rl_acquire_options_set_yield_every(rl_acquire_options *options,
                                                     int32_t grant_count);
@@ -1112,7 +1126,7 @@ RL_API rl_status rl_acquire_options_set_format(rl_acquire_options *options, int3
 
 /* ---- looking and operating ------------------------------------------------------------------- */
 
-/** Parts of an rl_info; each is a number of rows. No part has the number of a field. */
+/** Parts of an rl_info. Each part has rows. The constants of parts and of fields do not overlap. */
 enum {
   RL_PART_LOCK = 1,   /**< One row: the lock. */
   RL_PART_HOLDER = 2, /**< A row for each holder: a reader, or an acquisition of an owner; at
@@ -1135,10 +1149,10 @@ enum {
 /** States of a node, in the field RL_FIELD_STATE. */
 enum {
   RL_NODE_UNKNOWN = 0, /**< No attempt to connect has ended yet. */
-  RL_NODE_UP = 1,      /**< Connected; in a quorum: it may vote. */
+  RL_NODE_UP = 1,      /**< Connected; with a Redlock: it may vote. */
   RL_NODE_POLLED = 2,  /**< Connected, but waiters poll, which is slower: a missing right, or a
                             proxy. */
-  RL_NODE_NO_VOTE = 3, /**< In a quorum: connected, but without a vote now. */
+  RL_NODE_NO_VOTE = 3, /**< With a Redlock: connected, but without a vote now. */
   RL_NODE_AWAY = 4     /**< Not connected. */
 };
 
@@ -1174,8 +1188,8 @@ enum {
   RL_FIELD_OWNER = 203,   /**< lock: the owner, RL_FORMAT_HASH; at most 256 bytes. Else "". */
   RL_FIELD_TOKEN = 204,   /**< holder, waiter: the token, or the value of a foreign key. */
   RL_FIELD_HOLDER = 205,  /**< holder, waiter: name of the client: host name and process id, or the
-                              option holder; "" = not known: the client has held or waited for less
-                              than a second, or its user may not write its name. */
+                              option holder; "" = not known: the client has not waited, and has held
+                              for less than half a second, or its user may not write its name. */
   RL_FIELD_LABEL = 206,   /**< holder: the label. */
   RL_FIELD_FOLDER = 207,  /**< server: where its files are. */
   RL_FIELD_VERSION = 208, /**< server, node: name and version, such as Valkey 8.0.1; "" = none runs,
@@ -1341,9 +1355,9 @@ enum {
  * how many. Nothing is ever printed. Lines can be taken until rl_client_close(), also after
  * rl_client_shutdown().
  *
- * @return the line's full length without the NUL, and it was taken; or longer than what `buffer`
- *         holds, and it stays; 0: there is none, or `client` is NULL or a parent's. It costs no
- *         system call to find no line.
+ * @return the line's full length without the NUL. Below buffer_size: it was taken. Otherwise it
+ *         stays in the log: call again with a larger buffer. 0: there is none, or `client` is NULL
+ *         or a parent's; that costs no system call.
  * Blocks: never.  Threads: any, several at once: each line goes to one.  Since: 0.1.
  */
 RL_API size_t rl_client_log_next(rl_client *client, char *buffer, size_t buffer_size);

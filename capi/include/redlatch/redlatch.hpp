@@ -180,8 +180,8 @@ class acquire_options {
   acquire_options&& max_local_handoffs(int32_t value) && {
     return std::move(max_local_handoffs(value));
   }
-  /** Number of grants in a row after which the lock is left free for libraries that poll; 0: never
-   *  (16, once such a library was found holding the lock). Allowed: 0 to 1000000. */
+  /** Number of grants in a row after which the lock is left free for libraries that poll; 0: never;
+   *  default: 16, once such a library was found holding the lock. Allowed: 0 to 1000000. */
   acquire_options& yield_every(int32_t value) & {
     return set("yield_every", detail::text_of(value));
   }

@@ -117,8 +117,8 @@ MANUAL = {
         max_local_handoffs  how often in a row a released lock may pass between callers of one
                             client; 0: strict order of the server's queue (16)
         yield_every         number of grants in a row after which the lock is left free for
-                            libraries that poll; 0: never (16, once such a library was found holding
-                            the lock)
+                            libraries that poll; 0: never; default: 16, once such a library was
+                            found holding the lock
         yield_for           how long the lock is left free, or less if another library takes it [s]
                             (0.15)
         owner               name of the owner that acquires: it may read again while it reads; any

@@ -63,8 +63,8 @@ public final class LockOptions extends OptionValues<LockOptions> {
     return with("max_local_handoffs", value);
   }
 
-  /** Number of grants in a row after which the lock is left free for libraries that poll; 0: never
-   *  (16, once such a library was found holding the lock). Allowed: 0 to 1000000. */
+  /** Number of grants in a row after which the lock is left free for libraries that poll; 0: never;
+   *  default: 16, once such a library was found holding the lock. Allowed: 0 to 1000000. */
   public LockOptions yieldEvery(int value) {
     return with("yield_every", value);
   }
