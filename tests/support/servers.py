@@ -88,6 +88,7 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
         self._reaper: subprocess.Popen[bytes] | None = None
         self._forgetting: Forgetting | None = None
+        self.is_paused = False
 
     @property
     def url(self) -> str:
@@ -175,9 +176,11 @@ class Server:
     def pause(self) -> None:
         """SIGSTOP: the kernel still accepts connections and data, nothing is answered."""
         os.kill(self.pid, signal.SIGSTOP)
+        self.is_paused = True
 
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
+        self.is_paused = False
 
     def restart(self) -> None:
         """Stop and start on the same port, with empty memory."""
@@ -214,8 +217,8 @@ class Server:
             atexit.register(self.close)
         return self._folder
 
-    def _launch(self) -> None:
-        folder = self._private_folder()
+    def _command(self, folder: Path) -> list[str]:
+        """What starts it, without the arguments of the test."""
         options = ["--port", str(self.port), "--bind", self.host, "--protected-mode", "no"]
         if self.tls is not None:
             options += ["--tls-port", str(self.tls_port), "--tls-auth-clients", "no"]
@@ -225,11 +228,16 @@ class Server:
         options += ["--save", "", "--appendonly", "no", "--daemonize", "no"]
         options += ["--dir", str(folder), "--logfile", str(folder / "log")]
         options += ["--loglevel", "warning"]
+        return [self._binary, *options]
+
+    def _launch(self) -> None:
+        folder = self._private_folder()
+        self.is_paused = False
         for name in ("output", "log", "sock"):
             (folder / name).unlink(missing_ok=True)
         with open(folder / "output", "wb") as output:
             self._process = subprocess.Popen(
-                [*self._wrapper, self._binary, *options, *self.args],
+                [*self._wrapper, *self._command(folder), *self.args],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: groups of servers with sentinels work as a test asks.
+Method: real failovers; an owner that is killed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .resp import RespError
+from .sentinel import NEVER_MS, Access, Replicated, SentinelGroup
+from .servers import available_kinds
+from .test_support import is_alive
+from .tls import Authority
+from .wait import wait_until
+
+
+@pytest.mark.parametrize("kind", available_kinds())
+def test_replicas_have_what_the_primary_has(kind: str) -> None:
+    with Replicated(kind, replicas=2) as group:
+        with group.connect(group.primary) as connection:
+            connection.cmd("SET", "a", 1)
+            assert connection.cmd("WAIT", 2, 10_000) == 2
+            group.replicas[0].pause()
+            connection.cmd("SET", "a", 2)
+            assert connection.cmd("WAIT", 2, 50) == 1
+            group.replicas[0].resume()
+            assert connection.cmd("WAIT", 2, 10_000) == 2
+        assert [group.cmd(replica, "GET", "a") for replica in group.replicas] == [b"2", b"2"]
+
+
+@pytest.mark.parametrize("kind", available_kinds())
+def test_the_sentinels_replace_a_primary(kind: str) -> None:
+    with SentinelGroup(kind) as group:
+        old = group.primary
+        group.cmd(old, "SET", "a", 1)
+        assert group.cmd(old, "WAIT", 2, 10_000) == 2
+        old.kill()
+        new = group.await_switch(old)
+        assert group.primary is new and group.cmd(new, "GET", "a") == b"1"
+        group.rejoin(old)
+        group.await_ready()
+        assert group.failover() is not new
+
+
+def test_servers_and_sentinels_ask_for_different_passwords(tmp_path: Path) -> None:
+    server, sentinel = Access("server-secret", "app"), Access("sentinel-secret", "ops")
+    certificate = Authority(tmp_path).certificate("IP:127.0.0.1")
+    group = SentinelGroup(
+        down_after_ms=NEVER_MS, access=server, sentinel_access=sentinel, tls=certificate
+    )
+    with group:
+        for one in (*group.servers, *group.sentinels):
+            with one.connect() as connection, pytest.raises(RespError, match="NOAUTH"):
+                connection.cmd("PING")
+        assert group.url().startswith("rediss-sentinel://127.0.0.1:")
+        old = group.primary
+        assert group.failover() is not old
+
+
+def test_no_sentinel_outlives_a_killed_owner() -> None:
+    text = (
+        "import sys, time; sys.path.insert(0, sys.argv[1])\n"
+        "from support.sentinel import NEVER_MS, SentinelGroup\n"
+        "group = SentinelGroup(down_after_ms=NEVER_MS).__enter__()\n"
+        "print(*(one.pid for one in (*group.servers, *group.sentinels)), flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    tests = str(Path(__file__).parents[1])
+    owner = subprocess.Popen([sys.executable, "-c", text, tests], stdout=subprocess.PIPE)
+    assert owner.stdout
+    pids = [int(word) for word in owner.stdout.readline().split()]
+    owner.send_signal(signal.SIGKILL)
+    owner.wait()
+    owner.stdout.close()
+    assert len(pids) == 6
+    wait_until(lambda: not any(map(is_alive, pids)))
