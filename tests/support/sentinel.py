@@ -148,6 +148,14 @@ class Replicated:
             if count is None and server is not primary and server.is_running:
                 wait_until(lambda: self.replication(server).get("master_link_status") == "up")
 
+    def await_same(self) -> None:
+        """Wait until all replicas that answer have what the primary has now."""
+        wanted = int(self.replication(self.primary)["master_repl_offset"])
+        for replica in self.replicas:
+            if replica.is_running and not replica.is_paused:
+                offset = "slave_repl_offset"
+                wait_until(lambda: int(self.replication(replica).get(offset, 0)) >= wanted)
+
     def rejoin(self, server: Server) -> None:
         """Start a server that was killed, as a replica of the present primary: with nothing, and
         not for a moment as a primary."""
@@ -171,7 +179,11 @@ class Replicated:
 
     def _server(self, i: int) -> Server:
         place = self._place(i)
-        return Server(self.kind, self._args, host=place.host, wrapper=place.wrapper, tls=self.tls)
+        server = Server(
+            self.kind, self._args, host=place.host, wrapper=place.wrapper, tls=self.tls
+        )
+        server.forgets = False  # what it had, a replica has
+        return server
 
     def _place(self, i: int) -> Place:
         return self._places[i % len(self._places)]
@@ -194,6 +206,7 @@ class Sentinel(Server):
         self.access = access
         self.id = secrets.token_hex(20)
         self.watched: list[str] = []  # lines of its file
+        self.forgets = False
 
     @property
     def address(self) -> str:
@@ -297,13 +310,11 @@ class SentinelGroup(Replicated):
         """Wait until all sentinels that run name another primary than `old`."""
         before = (old.host, self.port(old))
 
-        def switched() -> Server | None:
-            said = [one.primary() for one in self._running_sentinels()]
-            if None in said or len(set(said)) != 1 or said[0] == before:
-                return None
-            return self._server_at(said[0]) if said[0] else None
+        def switched() -> list[Server]:
+            said = {one.primary() for one in self._running_sentinels()}
+            return [self._server_at(it) for it in said if it and it != before and len(said) == 1]
 
-        return wait_until(switched, limit)
+        return wait_until(switched, limit)[0]
 
     def await_ready(self, count: int | None = None, limit: float = LIMIT) -> None:
         """Wait until all sentinels that run agree, and could replace the primary by one of `count`

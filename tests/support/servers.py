@@ -89,6 +89,7 @@ class Server:
         self._reaper: subprocess.Popen[bytes] | None = None
         self._forgetting: Forgetting | None = None
         self.is_paused = False
+        self.forgets = True  # all locks, when it ends: nobody else has them
 
     @property
     def url(self) -> str:
@@ -156,7 +157,7 @@ class Server:
         """End the process, politely first. Does nothing if it is not running."""
         if self._process is None:
             return
-        self._forgetting = Forgetting()
+        self._forget()
         if self.is_running:
             self._process.send_signal(signal.SIGCONT)
             self._process.terminate()
@@ -169,7 +170,7 @@ class Server:
     def kill(self) -> None:
         """SIGKILL, as in a crash."""
         if self._process is not None:
-            self._forgetting = Forgetting()
+            self._forget()
             self._process.kill()
             self._reap()
 
@@ -209,6 +210,9 @@ class Server:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _forget(self) -> None:
+        self._forgetting = Forgetting() if self.forgets else None
 
     def _private_folder(self) -> Path:
         if self._folder is None:
