@@ -44,9 +44,18 @@ static void do_close(struct call *call) {
 
 /* ---- acquire ---- */
 
+/* Options that have no setter of their own. */
+static const char *const named_options[] = {"min_replicas", "sync_timeout"};
+
 rl_acquire_options *options_of(const struct call *call) {
   rl_acquire_options *options = rl_acquire_options_new();
   int32_t bad = 0;
+  for (size_t i = 0; i < sizeof named_options / sizeof *named_options; i++) {
+    const char *name = named_options[i];
+    if (find_argument(call, name) == NULL) continue;
+    bad |= rl_acquire_options_set(options, name, strlen(name), text(call, name),
+                                  text_size(call, name), NULL);
+  }
   if (find_argument(call, "ttl_ms")) {
     bad |= rl_acquire_options_set_ttl_ms(options, number(call, "ttl_ms", 0));
   }

@@ -19,7 +19,7 @@ enum { LOOK_US = 2000 };
 
 struct loop {
   rl_client *client;
-  int is_quorum;
+  int looks; /* while it holds: the lease may be lost at any time */
   const char *name;
   size_t name_size;
   int64_t keys; /* of so many locks one at a time: a digit behind the name; 0 = the name itself */
@@ -48,11 +48,10 @@ static void pass_time(int64_t us) {
   }
 }
 
-/* On several servers it may be lost at any time, so that its holder looks often. */
 static void hold_for(struct loop *loop, const rl_lease *lease) {
   const int64_t end =
       monotonic_ns() + (int64_t)(next_random(loop) % (uint64_t)loop->hold_us) * 1000;
-  while (loop->is_quorum && end - monotonic_ns() > LOOK_US * 1000) {
+  while (loop->looks && end - monotonic_ns() > LOOK_US * 1000) {
     pass_time(LOOK_US);
     if (rl_lease_state(lease) != RL_LEASE_HELD) return;
   }
@@ -99,7 +98,8 @@ static rl_status short_commands(struct loop *loop) {
 /* What servers that fail may answer; the next round may go well. */
 static int is_passing(rl_status status) {
   return status == RL_TIMEOUT || status == RL_BUSY || status == RL_E_LOST ||
-         status == RL_E_UNAVAILABLE || status == RL_E_OUTCOME_UNKNOWN;
+         status == RL_E_UNAVAILABLE || status == RL_E_OUTCOME_UNKNOWN ||
+         status == RL_E_NOT_REPLICATED;
 }
 
 /* Acquire and release `count` times, or until `ms` have passed; stop at the first that fails, if
@@ -107,7 +107,7 @@ static int is_passing(rl_status status) {
 static void do_loop(struct call *call) {
   struct loop loop = {0};
   loop.client = client_of(call);
-  loop.is_quorum = find_argument(call, "redlock") != NULL;
+  loop.looks = find_argument(call, "redlock") != NULL || number(call, "looks", 0) != 0;
   loop.name = text(call, "name");
   loop.name_size = text_size(call, "name");
   loop.keys = number(call, "keys", 0);
