@@ -286,12 +286,12 @@ class SentinelGroup(Replicated):
             return self.servers[0]
         return self._server_at(max(said, key=said.count))
 
-    def url(self, name: str = NAME, database: int = 0, *, user: str = "", **options: str) -> str:
+    def url(self, name: str = NAME, *, user: str = "", **options: str) -> str:
         """redis-sentinel://, with the sentinels in their order; `user` is what is before the @."""
         hosts = ",".join(one.address for one in self.sentinels)
         start = f"{'rediss' if self.tls else 'redis'}-sentinel://{user + '@' if user else ''}"
         said = "&".join(f"{key}={value}" for key, value in options.items())
-        return f"{start}{hosts}/{name}/{database}{'?' + said if said else ''}"
+        return f"{start}{hosts}/{name}/0{'?' + said if said else ''}"
 
     def failover(self, limit: float = LIMIT) -> Server:
         """SENTINEL FAILOVER, as an operator. The new primary, when all sentinels name it."""

@@ -20,6 +20,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 
+from support.sentinel import Place
 from support.servers import Server, available_kinds
 
 from .actor import Actor
@@ -77,7 +78,7 @@ class _Space:
                 stream.close()
 
 
-class _Namespaces:
+class Namespaces:
     """Addresses: of nodes 10.99.0.N, of hosts 10.99.1.N."""
 
     def __init__(self, node_count: int, host_count: int) -> None:
@@ -110,6 +111,23 @@ class _Namespaces:
     def heal(self) -> None:
         for _, space in (*self._nodes, *self._hosts):
             space.ip("neighbour flush dev eth0 nud permanent")
+
+    def places(self) -> list[Place]:
+        """Of the nodes, for servers that the test starts."""
+        return [Place(address, space.wrapper) for address, space in self._nodes]
+
+    def part(self, nodes: Sequence[int], hosts: Sequence[int]) -> None:
+        """Cut these off from all others, in both directions."""
+        inside = [self._nodes[i] for i in nodes] + [self._hosts[i] for i in hosts]
+        outside = [one for one in (*self._nodes, *self._hosts) if one not in inside]
+        for senders, receivers in ((inside, outside), (outside, inside)):
+            for _, space in senders:
+                space.ip(
+                    *(
+                        f"neighbour replace {address} lladdr {_NOBODY} dev eth0 nud permanent"
+                        for address, _ in receivers
+                    )
+                )
 
     def close(self) -> None:
         self._stack.close()
@@ -164,14 +182,26 @@ class _Proxies:
             proxy.close()
 
 
-def _fabric(node_count: int, host_count: int) -> _Namespaces | _Proxies:
+def can_have_namespaces() -> bool:
     tools = all(shutil.which(tool) for tool in ("ip", "nsenter", "unshare"))
     if tools and not os.environ.get("REDLATCH_TEST_PROXIES"):
         with contextlib.suppress(OSError):
-            return _Namespaces(node_count, host_count)
+            _Space().close()
+            return True
+    return False
+
+
+def could_not_run(what: str) -> None:
     if path := os.environ.get("REDLATCH_COULD_NOT_RUN"):
         with open(path, "a", encoding="utf-8") as file:
-            file.write("packets that vanish: need network namespaces; proxies took their place\n")
+            file.write(f"{what}\n")
+
+
+def _fabric(node_count: int, host_count: int) -> Namespaces | _Proxies:
+    if can_have_namespaces():
+        with contextlib.suppress(OSError):
+            return Namespaces(node_count, host_count)
+    could_not_run("packets that vanish: need network namespaces; proxies took their place")
     return _Proxies()
 
 
