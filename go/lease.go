@@ -106,8 +106,8 @@ const (
 	LostExpired LostReason = rlc.RL_LOST_EXPIRED
 	// LostTakenOver means that the server has another holder, or none.
 	LostTakenOver LostReason = rlc.RL_LOST_TAKEN_OVER
-	// LostForced means that the server granted the lock to the same token a second time: the first
-	// grant was removed in between. After a forced release it is usually LostTakenOver.
+	// LostForced is as LostTakenOver, found out by a late poll of the same acquisition, which was
+	// granted a second time. Rare: a holder that is forced usually finds LostTakenOver.
 	LostForced LostReason = rlc.RL_LOST_FORCED
 	// LostMaxHold means that MaxHold was reached.
 	LostMaxHold LostReason = rlc.RL_LOST_MAX_HOLD

@@ -28,9 +28,9 @@
  *    lease   rl_lease: what a successful acquire returns; it is held, released, lost or detached.
  *    ttl     for how long the server keeps a lease without renewal.
  *    renewal extends a held lease in the background, at each third of its ttl.
- *    drift   subtracted from each ttl, for clocks of different rates: 1 % of the ttl and 2 ms.
+ *    drift   what is taken off a ttl, for clocks of different rates: 1 % of it and 2 ms.
  *    lost    the lease ended without a release: expired, taken by force, or no longer confirmed.
- *    detach  end a lease without releasing the lock, so that another process can attach it.
+ *    detach  give a lease up without releasing the lock: another process can attach the lease.
  *    fence   a number that rises with each exclusive holder; a resource refuses lower ones.
  *    queue   the waiters of a lock on the server. A release hands the lock to the first of them. An
  *            rl_queue is another thing: a completion queue.

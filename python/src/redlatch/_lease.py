@@ -47,8 +47,8 @@ class LostReason(Enum):
     TAKEN_OVER = _core.constant(b"RL_LOST_TAKEN_OVER", 0)
     """The server has another holder, or none."""
     FORCED = _core.constant(b"RL_LOST_FORCED", 0)
-    """The server granted the lock to the same token a second time: the first grant was removed in
-    between. After a forced release it is usually TAKEN_OVER."""
+    """As TAKEN_OVER, found out by a late poll of the same acquisition, which was granted a second
+    time. Rare: a holder that is forced usually finds TAKEN_OVER."""
     MAX_HOLD = _core.constant(b"RL_LOST_MAX_HOLD", 0)
     NO_MAJORITY = _core.constant(b"RL_LOST_NO_MAJORITY", 0)
     """Too few servers of a Redlock still have it."""
@@ -75,9 +75,9 @@ class LeaseBase:
 
     @property
     def fence(self) -> int:
-        """Rises with every owner of this name: let what you write to refuse a lower one.
+        """Rises with every exclusive holder of this name: let what you write to refuse a lower one.
 
-        0 for an attached lease: the number belongs to who acquired. 0 of a Redlock that is not
+        An attached lease has the number that was passed to attach(). 0 with a Redlock that is not
         fenced: the numbers of different nodes do not rise together.
         """
         return _core.lease_fence(self._handle)

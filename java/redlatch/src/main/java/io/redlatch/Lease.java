@@ -128,8 +128,8 @@ public final class Lease implements AutoCloseable {
     /** The server has another holder, or none. */
     TAKEN_OVER,
     /**
-     * The server granted the lock to the same token a second time: the first grant was removed in
-     * between. After a forced release it is usually TAKEN_OVER.
+     * As TAKEN_OVER, found out by a late poll of the same acquisition, which was granted a second
+     * time. Rare: a holder that is forced usually finds TAKEN_OVER.
      */
     FORCED,
     /** maxHold was reached. */
