@@ -677,7 +677,8 @@ RL_API void rl_lease_free(rl_lease *lease);
  * @param buffer       gets the token, 32 bytes and a 0; NULL if it is not wanted. Empty unless the
  *                     status is RL_OK or RL_E_OUTCOME_UNKNOWN.
  * @param buffer_size  at least 33; 0 with NULL.
- * @return RL_OK                 marked: one rl_lease_attach() can take it over.
+ * @return RL_OK                 marked: one rl_lease_attach() can take it over (or left to its ttl,
+ *                               see above).
  *         RL_E_LOST             the lease was lost: there is nothing to attach.
  *         RL_E_NOT_HELD         released or detached before, or meanwhile.
  *         RL_E_OUTCOME_UNKNOWN  no answer. The lease is no longer held; it may be marked.
