@@ -171,7 +171,7 @@ def render_header(table: Table, text: str) -> str:
         ) < 100 else [limits[-1], *(f"      {line}" for line in comment)]
     text = marked(text, "limits", limits, "  /* ", " */")
     for name, scopes in (
-        ("client options", ("client", "tls")),
+        ("client options", ("client", "tls", "sentinel", "sentinel_tls")),
         ("Redlock options", ("quorum",)),
         ("acquire options", ("acquire", "lock")),
     ):
@@ -213,7 +213,17 @@ DOCS_PARTS = (
         "`redlatch.WithOption()`, `ClientOptions.with()`, `--holder`. A name overrides the URL.",
         ("client",),
     ),
-    ("TLS options", "For a client whose URL is `rediss://` or `valkeys://`.", ("tls",)),
+    (
+        "TLS options",
+        "For a client whose URL is `rediss://`, `valkeys://` or `rediss-sentinel://`.",
+        ("tls",),
+    ),
+    (
+        "Sentinel options",
+        "For a client whose URL is `redis-sentinel://` or `rediss-sentinel://`. Sentinels never\n"
+        "get the user, the password or the TLS options of the server.",
+        ("sentinel", "sentinel_tls"),
+    ),
     (
         "Redlock options",
         "By name only, for all its nodes. The options of a client apply to each node.",
@@ -362,7 +372,7 @@ def render_python(table: Table) -> str:
         text += "".join(f"    {option.name}: {python_type(option)}\n" for option in options)
     text += "\n\n# What docstrings say of the options.\nMANUAL = {\n"
     for name, options in (
-        ("client", table.of("client", "tls")),
+        ("client", table.of("client", "tls", "sentinel", "sentinel_tls")),
         ("quorum", table.of("quorum")),
         ("acquire", general + table.of("lock")),
         ("redlock", general),

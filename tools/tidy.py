@@ -39,13 +39,15 @@ CHECKSUM_LISTS = ("go.sum", "package-lock.json", ".sha256")
 
 # What each folder may name. The order of core's folders is that of
 # docs/ARCHITECTURE.md: arrows point down, and siblings never name each other.
-CORE = ("base", "timing", "protocol", "net", "embedded", "config", "lock", "quorum", "runtime")
+CORE = ("base", "timing", "protocol", "net", "embedded", "config", "sentinel", "lock", "quorum",
+        "runtime")
 MAY_NAME = {
     "core/base": ("base",),
     "core/timing": ("base", "timing"),
     "core/protocol": ("base", "protocol"),
     "core/net": ("base", "net"),
     "core/embedded": ("base", "protocol", "net", "embedded"),
+    "core/sentinel": ("base", "timing", "protocol", "sentinel"),
     "core/lock": ("base", "timing", "protocol", "lock"),
     "core/quorum": ("base", "timing", "protocol", "lock", "quorum"),
     "core/config": ("base", "protocol", "net", "embedded", "config"),
@@ -97,7 +99,7 @@ HEADER_RULES = (
             r"(chrono|thread|mutex|shared_mutex|condition_variable|future|random|ctime"
             r"|time\.h|sys/time\.h|pthread\.h|unistd\.h)$"
         ),
-        ("core/timing", "core/lock", "core/quorum"),
+        ("core/timing", "core/sentinel", "core/lock", "core/quorum"),
         (),
         "no clock, thread or random source here: take `now` and entropy as arguments",
     ),

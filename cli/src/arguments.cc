@@ -145,7 +145,8 @@ class Parser {
     root_.footer("Parentheses show the default, or the variable that is read.");
     root_.add_flag("-V,--version", raw_.is_version, "Print the version");
     auto* url = root_.add_option("-u,--url", arguments_.urls,
-                                 "redis[s]://HOST:PORT/DB, unix:///PATH or embedded://[/FOLDER] "
+                                 "redis[s]://HOST:PORT/DB, redis[s]-sentinel://HOST,HOST/NAME/DB, "
+                                 "unix:///PATH or embedded://[/FOLDER] "
                                  "(REDLATCH_URL, VALKEY_URL, REDIS_URL); repeated: a quorum of "
                                  "independent servers");
     url->type_name("URL")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -17,8 +17,8 @@ namespace redlatch::cli {
 namespace {
 
 // A password does not belong on a command line. `run` decides the rest by itself.
-constexpr std::array<std::string_view, 4> kWithoutFlag = {"password", "label", "confirm",
-                                                          "reentrant"};
+constexpr std::array<std::string_view, 5> kWithoutFlag = {"password", "sentinel_password", "label",
+                                                          "confirm", "reentrant"};
 // As redis-cli has them.
 constexpr std::array<std::pair<std::string_view, const char*>, 4> kSpellings = {
     {{"tls_ca", "--cacert"}, {"tls_cert", "--cert"}, {"tls_key", "--key"}, {"tls_sni", "--sni"}}};
@@ -110,6 +110,10 @@ void OptionFlags::add_client_options(CLI::App& app) {
   RL_FLAG('C', "Client options", name, KIND, initial, words, text)
 #define RL_TLS_OPTION(name, field, KIND, least, most, initial, words, since, text) \
   RL_FLAG('T', "TLS options (rediss://)", name, KIND, initial, words, text)
+#define RL_SENTINEL_OPTION(name, field, KIND, least, most, initial, words, since, text) \
+  RL_FLAG('S', "Sentinel options (redis-sentinel://)", name, KIND, initial, words, text)
+#define RL_SENTINEL_TLS_OPTION(name, field, KIND, least, most, initial, words, since, text) \
+  RL_FLAG('S', "Sentinel options (redis-sentinel://)", name, KIND, initial, words, text)
 #define RL_QUORUM_OPTION(name, field, KIND, least, most, initial, words, since, text) \
   RL_FLAG('Q', "Redlock options", name, KIND, initial, words, text)
 #include "../../core/config/options.def"

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/limits.h"
@@ -30,6 +31,18 @@ namespace redlatch {
 #define RL_FIELD_FILE_OR_FOLDER RL_FIELD_TEXT
 #define RL_FIELD(name, field, KIND, least, most, initial, ...) RL_FIELD_##KIND(field, initial)
 
+// The address of a TCP server.
+struct HostPort {
+  std::string host;
+  std::string port;
+
+  bool operator==(const HostPort &) const = default;
+  std::string text() const {
+    const bool is_ipv6 = host.find(':') != std::string::npos;
+    return (is_ipv6 ? "[" + host + "]" : host) + ":" + port;
+  }
+};
+
 // For a server that is reached over TLS. Paths are absolute.
 struct TlsSettings {
   // The words of tls_verify, by their places.
@@ -40,17 +53,35 @@ struct TlsSettings {
   };
   bool is_on = false;
   bool is_asked_for = false;  // a TLS option is set, which without is_on is an error
+  bool is_of_sentinels = false;
 #define RL_TLS_OPTION RL_FIELD
+#include "config/options.def"
+
+  // The name of an option for messages.
+  std::string option(const std::string &name) const {
+    return is_of_sentinels ? "sentinel_" + name : name;
+  }
+};
+
+// Of the sentinels that know the address of the server. They get nothing of what is for it.
+struct SentinelSettings {
+  std::vector<HostPort> addresses;  // empty: the URL names the server itself
+  std::string primary_name;         // what the sentinels call the server
+  TlsSettings tls{.is_of_sentinels = true};
+  bool is_asked_for = false;  // an option of sentinels is set
+#define RL_SENTINEL_OPTION RL_FIELD
 #include "config/options.def"
 };
 
 struct Settings {
-  std::string host;  // of a TCP server; empty for unix sockets
+  std::string host;  // of a TCP server; empty for unix sockets, and while sentinels know it
   std::string port = "6379";
   std::string socket_path;  // of a unix socket
   std::string folder;       // of an embedded server, whose socket_path is in it
   TlsSettings tls;
-  std::string shown_url;  // the URL as it was given, without secrets
+  SentinelSettings sentinel;
+  bool is_of_sentinel = false;  // the server is itself a sentinel
+  std::string shown_url;        // the URL as it was given, without secrets
 #define RL_CLIENT_OPTION RL_FIELD
 #include "config/options.def"
 
@@ -58,10 +89,39 @@ struct Settings {
   std::string address() const {
     if (!folder.empty()) return "embedded://" + folder;
     if (!socket_path.empty()) return "unix://" + socket_path;
-    const bool is_ipv6 = host.find(':') != std::string::npos;
-    return (tls.is_on ? "rediss://" : "redis://") + (is_ipv6 ? "[" + host + "]" : host) + ":" +
-           port;
+    if (is_of_sentinel) return "sentinel " + HostPort{host, port}.text();
+    if (!has_sentinels()) return scheme() + "://" + HostPort{host, port}.text();
+    std::string list;
+    for (const HostPort &one : sentinel.addresses) list += (list.empty() ? "" : ",") + one.text();
+    return scheme() + "-sentinel://" + list + "/" + sentinel.primary_name;
   }
+
+  bool has_sentinels() const { return !sentinel.addresses.empty(); }
+  // Of the primary that sentinels have named.
+  Settings of_primary(const HostPort &primary) const {
+    Settings settings = *this;
+    settings.sentinel = {};
+    settings.host = primary.host;
+    settings.port = primary.port;
+    return settings;
+  }
+  // Of a sentinel. Its user, password and TLS are not those of the server.
+  Settings of_sentinel(const HostPort &address) const {
+    Settings settings;
+    settings.host = address.host;
+    settings.port = address.port;
+    settings.tls = sentinel.tls;
+    settings.is_of_sentinel = true;
+    settings.user = sentinel.user;
+    settings.password = sentinel.password;
+    settings.client_name = client_name;
+    settings.connect_timeout = connect_timeout;
+    settings.command_timeout = command_timeout;
+    return settings;
+  }
+
+ private:
+  std::string scheme() const { return tls.is_on ? "rediss" : "redis"; }
 };
 
 // Settings of a Redlock, beside those of each of its nodes.

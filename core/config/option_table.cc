@@ -36,6 +36,16 @@ constexpr auto kTlsRows = std::to_array<Row<TlsSettings>>({
   RL_ROW(TlsSettings, kTls, name, field, KIND, least, most, words)
 #include "config/options.def"
 });
+constexpr auto kSentinelRows = std::to_array<Row<SentinelSettings>>({
+#define RL_SENTINEL_OPTION(name, field, KIND, least, most, initial, words, ...) \
+  RL_ROW(SentinelSettings, kSentinel, name, field, KIND, least, most, words)
+#include "config/options.def"
+});
+constexpr auto kSentinelTlsRows = std::to_array<Row<TlsSettings>>({
+#define RL_SENTINEL_TLS_OPTION(name, field, KIND, least, most, initial, words, ...) \
+  RL_ROW(TlsSettings, kSentinel, name, field, KIND, least, most, words)
+#include "config/options.def"
+});
 constexpr auto kQuorumRows = std::to_array<Row<QuorumSettings>>({
 #define RL_QUORUM_OPTION(name, field, KIND, least, most, initial, words, ...) \
   RL_ROW(QuorumSettings, kQuorum, name, field, KIND, least, most, words)
@@ -118,6 +128,8 @@ std::vector<std::string_view> names_of(const Rows &...rows) {
 const Option *find_option(std::string_view name) {
   if (const auto *row = find_in(kClientRows, name)) return &row->option;
   if (const auto *row = find_in(kTlsRows, name)) return &row->option;
+  if (const auto *row = find_in(kSentinelRows, name)) return &row->option;
+  if (const auto *row = find_in(kSentinelTlsRows, name)) return &row->option;
   if (const auto *row = find_in(kQuorumRows, name)) return &row->option;
   const auto *row = find_in(kAcquireRows, name);
   return row == nullptr ? nullptr : &row->option;
@@ -125,10 +137,19 @@ const Option *find_option(std::string_view name) {
 
 Outcome set_option(Settings &settings, std::string_view name, std::string_view value) {
   if (const auto *row = find_in(kClientRows, name)) return set(*row, settings, value);
-  const auto *row = find_in(kTlsRows, name);
-  if (row == nullptr) return unknown_option(name);
-  settings.tls.is_asked_for = true;
-  return set(*row, settings.tls, value);
+  if (const auto *row = find_in(kTlsRows, name)) {
+    settings.tls.is_asked_for = true;
+    return set(*row, settings.tls, value);
+  }
+  SentinelSettings &sentinel = settings.sentinel;
+  const auto *of_tls = find_in(kSentinelTlsRows, name);
+  const auto *row = find_in(kSentinelRows, name);
+  if (row == nullptr && of_tls == nullptr) return unknown_option(name);
+  sentinel.is_asked_for = true;
+  if (row != nullptr) return set(*row, sentinel, value);
+  const bool is_switch = of_tls->option.kind == Kind::kSWITCH;
+  sentinel.tls.is_asked_for = sentinel.tls.is_asked_for || !is_switch;
+  return set(*of_tls, sentinel.tls, value);
 }
 
 Outcome set_option(QuorumSettings &settings, std::string_view name, std::string_view value) {
@@ -222,8 +243,10 @@ Outcome settle(const AcquireSettings &settings, protocol::Format &format) {
 std::string option_of(const Settings &settings, std::string_view name) {
   if (name == "url") return settings.shown_url;
   if (const auto *row = find_in(kClientRows, name)) return show(*row, settings);
-  const auto *row = find_in(kTlsRows, name);
-  return row == nullptr ? std::string() : show(*row, settings.tls);
+  if (const auto *row = find_in(kTlsRows, name)) return show(*row, settings.tls);
+  if (const auto *row = find_in(kSentinelRows, name)) return show(*row, settings.sentinel);
+  const auto *row = find_in(kSentinelTlsRows, name);
+  return row == nullptr ? std::string() : show(*row, settings.sentinel.tls);
 }
 
 std::string option_of(const QuorumSettings &settings, std::string_view name) {
@@ -248,13 +271,16 @@ std::string nearest(std::span<const std::string_view> known, std::string_view wo
 }
 
 std::string nearest_option(std::string_view name) {
-  return nearest(names_of(kClientRows, kTlsRows, kQuorumRows), name);
+  return nearest(names_of(kClientRows, kTlsRows, kSentinelRows, kSentinelTlsRows, kQuorumRows),
+                 name);
 }
 
 Outcome unknown_option(std::string_view name, bool is_of_acquisition) {
   std::string text = "unknown option";
   if (is_option_name(name)) text += " " + quoted(name);
-  const auto known = is_of_acquisition ? names_of(kAcquireRows) : names_of(kClientRows, kTlsRows);
+  const auto known = is_of_acquisition
+                         ? names_of(kAcquireRows)
+                         : names_of(kClientRows, kTlsRows, kSentinelRows, kSentinelTlsRows);
   const std::string near = is_of_acquisition ? nearest(known, name) : nearest_option(name);
   const Option *other = find_option(name);
   if (other != nullptr && other->is_of_acquisitions() != is_of_acquisition) {

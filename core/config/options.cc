@@ -116,6 +116,10 @@ Outcome check_together(const Settings &settings) {
   if (!is_embedded && !settings.server.empty()) {
     return invalid("option 'server' goes with embedded:// only, not with " + settings.address());
   }
+  if (!settings.has_sentinels() && settings.sentinel.is_asked_for) {
+    return invalid("options sentinel_.. go with redis-sentinel:// only, not with " +
+                   settings.address());
+  }
   return check_tls_options(settings);
 }
 
@@ -159,6 +163,11 @@ Outcome Options::resolve(std::string_view urls, std::vector<Settings> &nodes,
     }
     Settings node;
     if (auto outcome = resolve_node(url, node); !outcome.ok()) return outcome;
+    if (node.has_sentinels()) {
+      return invalid(node.shown_url +
+                     ": a node of a Redlock must be one server, because a failover to a replica "
+                     "forgets votes; give the URL of the server itself");
+    }
     for (const Settings &other : nodes) {
       if (other.address() == node.address()) {
         return invalid(node.shown_url + ": that server is named twice: nodes must be independent");

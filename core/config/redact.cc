@@ -32,10 +32,8 @@ std::string redact_user(std::string_view who) {
   return shown_if(is_name, user) + ":" + std::string(kHidden);
 }
 
-// "host:port/0"
-std::string redact_server(std::string_view server) {
-  const size_t slash = std::min(server.find('/'), server.size());
-  const std::string_view authority = server.substr(0, slash);
+// "host:port"
+std::string redact_address(std::string_view authority) {
   const bool is_bracketed = authority.starts_with('[');
   const size_t close = is_bracketed ? authority.find(']') : 0;
   const size_t end = close == std::string_view::npos ? close : authority.find(':', close);
@@ -43,16 +41,45 @@ std::string redact_server(std::string_view server) {
   const bool is_good = is_bracketed ? host.ends_with(']') && host.size() > 2 &&
                                           is_ipv6(host.substr(1, host.size() - 2))
                                     : is_host(host);
-  if (server.empty()) return "";
   if (!is_good) return std::string(kHidden);
-  std::string shown(host);
-  if (host.size() < authority.size()) {
-    const std::string_view port = authority.substr(host.size() + 1);
-    shown += ":" + shown_if(is_port(port), port);
+  if (host.size() == authority.size()) return std::string(host);
+  const std::string_view port = authority.substr(host.size() + 1);
+  return std::string(host) + ":" + shown_if(is_port(port), port);
+}
+
+std::string redact_database(std::string_view database) {
+  return shown_if(database.empty() || is_small_number(database), database);
+}
+
+// "host:port/0"
+std::string redact_server(std::string_view server) {
+  const size_t slash = std::min(server.find('/'), server.size());
+  if (server.empty()) return "";
+  std::string shown = redact_address(server.substr(0, slash));
+  if (slash == server.size() || shown == kHidden) return shown;
+  return shown + "/" + redact_database(server.substr(slash + 1));
+}
+
+// "host:port,host:port/name/0". Behind a part that is not shown, nothing is.
+std::string redact_sentinels(std::string_view server) {
+  const size_t slash = std::min(server.find('/'), server.size());
+  std::string_view list = server.substr(0, slash);
+  std::string shown;
+  while (!list.empty()) {
+    const size_t comma = std::min(list.find(','), list.size());
+    shown += redact_address(list.substr(0, comma));
+    if (shown.ends_with(kHidden)) return shown;
+    list.remove_prefix(comma);
+    if (list.empty()) break;
+    shown += ',';
+    list.remove_prefix(1);
   }
   if (slash == server.size()) return shown;
-  const std::string_view database = server.substr(slash + 1);
-  return shown + "/" + shown_if(database.empty() || is_small_number(database), database);
+  const std::string_view path = server.substr(slash + 1);
+  const std::string_view name = path.substr(0, path.find('/'));
+  shown += "/" + shown_if(name.empty() || is_primary_name(name), name);
+  if (name.size() == path.size() || shown.ends_with(kHidden)) return shown;
+  return shown + "/" + redact_database(path.substr(name.size() + 1));
 }
 
 // "?name=value&.."
@@ -101,7 +128,7 @@ std::string redact_url(std::string_view url) {
   if (scheme == "unix" || scheme == "embedded") {
     shown += shown_if(server.empty() || (server.starts_with('/') && is_path(server)), server);
   } else {
-    shown += redact_server(server);
+    shown += is_sentinel_scheme(scheme) ? redact_sentinels(server) : redact_server(server);
   }
   shown += redact_query(rest.substr(server.size()));
   return rest.size() < whole.size() ? shown + "#" + std::string(kHidden) : shown;

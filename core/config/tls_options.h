@@ -11,7 +11,8 @@
 
 namespace redlatch::config {
 
-// Check that the TLS options fit together, and with the scheme.
+// Check that the TLS options of the server, and those of sentinels, fit together, and with the
+// scheme.
 Outcome check_tls_options(const Settings &settings);
 // The failure if TLS options are set for a URL without TLS.
 Outcome no_tls(const std::string &address);

@@ -19,10 +19,20 @@ namespace {
 constexpr size_t kMaxSocketPath = 107;  // sockaddr_un::sun_path, less its NUL
 constexpr size_t kMaxShownWord = 32;
 
-constexpr std::array<std::string_view, 6> kSchemes = {"redis",   "rediss", "valkey",
-                                                      "valkeys", "unix",   "embedded"};
-constexpr std::array<std::string_view, 3> kLaterSchemes = {"redis-sentinel", "redis+cluster",
-                                                           "valkey+cluster"};
+// Those of sentinels may be written with a '+' as well.
+constexpr std::array<std::string_view, 10> kSchemes = {
+    "redis",    "rediss",         "valkey",          "valkeys",         "unix",
+    "embedded", "redis-sentinel", "rediss-sentinel", "valkey-sentinel", "valkeys-sentinel"};
+constexpr std::array<std::string_view, 4> kLaterSchemes = {"redis+cluster", "rediss+cluster",
+                                                           "valkey+cluster", "valkeys+cluster"};
+constexpr std::string_view kOfSentinels = "-sentinel";
+constexpr std::string_view kSentinelPort = "26379";
+constexpr const char *kSentinelForm = "redis-sentinel://host:26379,host:26379/NAME/0";
+
+// How other clients give the name of the primary.
+constexpr std::array<std::string_view, 8> kNameParameters = {
+    "sentinelmasterid", "master_name",  "mastername", "master",
+    "master_set",       "service_name", "master_id",  "primary_name"};
 
 Outcome invalid(const std::string &message) { return failure(Status::kInvalid, message); }
 
@@ -63,6 +73,20 @@ bool is_free_of(std::string_view text, std::string_view refused) {
            const auto byte = static_cast<unsigned char>(c);
            return byte <= 0x20 || byte == 0x7f || refused.find(c) != std::string_view::npos;
          });
+}
+
+// As it stands in kSchemes.
+std::string canonical(std::string_view scheme) {
+  std::string name(scheme);
+  const size_t plus = name.find("+sentinel");
+  if (plus != std::string::npos) name[plus] = '-';
+  return name;
+}
+
+bool names_primary(std::string_view parameter) {
+  std::string name(parameter.substr(0, parameter.find('=')));
+  for (char &c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return std::find(kNameParameters.begin(), kNameParameters.end(), name) != kNameParameters.end();
 }
 
 std::string list_of_schemes() {
@@ -115,6 +139,14 @@ bool is_shown_name(std::string_view pair, bool is_behind_secret) {
   return !is_behind_secret && is_option_name(name) && is_plain_value(pair.substr(equals + 1));
 }
 
+bool is_primary_name(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxPrimaryNameBytes && is_made_of(text, ".-_");
+}
+
+bool is_sentinel_scheme(std::string_view scheme) {
+  return canonical(scheme).ends_with(kOfSentinels);
+}
+
 bool is_path(std::string_view text) { return is_free_of(text, ";,&=#?|"); }
 
 bool is_plain_value(std::string_view text) { return is_free_of(text, ";,&=#?|@"); }
@@ -139,7 +171,9 @@ class UrlParser {
   Outcome take_scheme();
   Outcome take_user();
   Outcome take_server();
-  Outcome take_host(std::string_view host, bool is_bracketed);
+  Outcome take_sentinels();
+  Outcome take_address(std::string_view server, HostPort &address) const;
+  Outcome take_primary_name();
   Outcome take_path();
   Outcome take_socket(std::string_view path);
   Outcome take_folder(std::string_view path);
@@ -152,17 +186,22 @@ class UrlParser {
   Settings &settings_;
   bool is_unix_ = false;
   bool is_embedded_ = false;
+  bool has_sentinels_ = false;
 };
 
 Outcome UrlParser::parse() {
   if (rest_.size() > 8 * kMaxNameBytes) return invalid("URL is over 8 KiB");
   if (auto outcome = take_scheme(); !outcome.ok()) return outcome;
   if (rest_.find('#') != std::string_view::npos) {
+    if (has_sentinels_)
+      return wrong("the name of the primary must be in the path, as in " +
+                   std::string(kSentinelForm) + ", not behind a '#',");
     return wrong("a '#' must be written as %23, and a fragment is not allowed");
   }
   if (auto outcome = take_user(); !outcome.ok()) return outcome;
   if (!is_unix_ && !is_embedded_) {
-    if (auto outcome = take_server(); !outcome.ok()) return outcome;
+    auto outcome = has_sentinels_ ? take_sentinels() : take_server();
+    if (!outcome.ok()) return outcome;
   }
   if (auto outcome = take_path(); !outcome.ok()) return outcome;
   return take_query();
@@ -187,12 +226,14 @@ Outcome UrlParser::take_scheme() {
                                              " is not supported by this build; use one of " +
                                              list_of_schemes());
   }
-  if (std::find(kSchemes.begin(), kSchemes.end(), scheme) == kSchemes.end()) {
+  const std::string known = canonical(scheme);
+  if (std::find(kSchemes.begin(), kSchemes.end(), known) == kSchemes.end()) {
     const std::string near = nearest(kSchemes, scheme);
     return wrong("scheme must be one of " + list_of_schemes() + " (got '" + scheme + "://'" +
                  (near.empty() ? "" : ", did you mean '" + near + "://'?") + ")");
   }
-  settings_.tls.is_on = scheme == "rediss" || scheme == "valkeys";
+  has_sentinels_ = is_sentinel_scheme(known);
+  settings_.tls.is_on = known.starts_with("rediss") || known.starts_with("valkeys");
   is_unix_ = scheme == "unix";
   is_embedded_ = scheme == "embedded";
   return {};
@@ -218,34 +259,74 @@ Outcome UrlParser::take_user() {
 }
 
 Outcome UrlParser::take_server() {
-  const std::string_view server = take_until("/?");
+  HostPort address{{}, settings_.port};
+  auto outcome = take_address(take_until("/?"), address);
+  settings_.host = address.host;
+  settings_.port = address.port;
+  return outcome;
+}
+
+Outcome UrlParser::take_sentinels() {
+  std::vector<HostPort> &all = settings_.sentinel.addresses;
+  std::string_view list = take_until("/?");
+  for (bool has_more = true; has_more;) {
+    const size_t comma = list.find(',');
+    has_more = comma != std::string_view::npos;
+    HostPort address{{}, std::string(kSentinelPort)};
+    if (auto outcome = take_address(list.substr(0, comma), address); !outcome.ok()) return outcome;
+    if (std::find(all.begin(), all.end(), address) != all.end()) {
+      return wrong("sentinel " + address.text() + " must be named once (got it twice)");
+    }
+    if (all.size() == kMaxSentinels) {
+      return wrong("the sentinels must be 1 to " + std::to_string(kMaxSentinels) + " (got more)");
+    }
+    all.push_back(std::move(address));
+    if (has_more) list.remove_prefix(comma + 1);
+  }
+  return take_primary_name();
+}
+
+// Leaves the slash before the database.
+Outcome UrlParser::take_primary_name() {
+  if (rest_.starts_with('/')) rest_.remove_prefix(1);
+  const std::string_view name = take_until("/?");
+  settings_.sentinel.primary_name = name;
+  if (is_primary_name(name)) return {};
+  std::string hint = name.empty() ? " (got none)" : "";
+  for (std::string_view query = rest_; !query.empty();) {
+    query.remove_prefix(1);
+    if (names_primary(query)) hint = " (got a parameter in its place)";
+    query.remove_prefix(std::min(query.find('&'), query.size()));
+  }
+  return wrong("the name of the primary must be 1 to " + std::to_string(kMaxPrimaryNameBytes) +
+               " letters, digits, '.', '-' and '_' in the path, as in " + kSentinelForm + hint +
+               ",");
+}
+
+// One server. `address` has the port that is used if none is named.
+Outcome UrlParser::take_address(std::string_view server, HostPort &address) const {
   const bool is_bracketed = server.starts_with('[');
   const size_t close = is_bracketed ? server.find(']') : std::string_view::npos;
   if (is_bracketed && close == std::string_view::npos) return wrong("the address has no ']'");
   const std::string_view host =
       is_bracketed ? server.substr(1, close - 1) : server.substr(0, server.find(':'));
   const std::string_view behind = server.substr(is_bracketed ? close + 1 : host.size());
-  if (auto outcome = take_host(host, is_bracketed); !outcome.ok()) return outcome;
-  if (behind.empty()) return {};
-  if (!behind.starts_with(':') || !is_port(behind.substr(1))) {
-    return wrong("the port must be a number of 1 to 65535, and an IPv6 address in brackets,");
-  }
-  int number = 0;
-  if (parse_number(behind.substr(1), number)) settings_.port = std::to_string(number);
-  return {};
-}
-
-Outcome UrlParser::take_host(std::string_view host, bool is_bracketed) {
   if (is_bracketed && !is_ipv6(host)) return wrong("the address in brackets must be IPv6,");
   if (!is_bracketed && !is_host(host)) {
     return wrong("the host must be 1 to " + std::to_string(kMaxHostBytes) +
                  " letters, digits, '.', '-' and '_' (an IPv6 address in brackets), and options "
                  "must follow a '?',");
   }
-  settings_.host = host;
+  address.host = host;
   // RFC 6874: the '%' before a zone is written as %25.
-  const size_t zone = settings_.host.find("%25");
-  if (zone != std::string::npos) settings_.host.erase(zone + 1, 2);
+  const size_t zone = address.host.find("%25");
+  if (zone != std::string::npos) address.host.erase(zone + 1, 2);
+  if (behind.empty()) return {};
+  if (!behind.starts_with(':') || !is_port(behind.substr(1))) {
+    return wrong("the port must be a number of 1 to 65535, and an IPv6 address in brackets,");
+  }
+  int number = 0;
+  if (parse_number(behind.substr(1), number)) address.port = std::to_string(number);
   return {};
 }
 
@@ -301,7 +382,8 @@ Outcome UrlParser::take_query() {
     is_behind_secret = is_behind_secret || pair.empty();
     if (pair.empty()) continue;
     if (auto outcome = take_option(pair, is_behind_secret); !outcome.ok()) return outcome;
-    is_behind_secret = is_behind_secret || pair.starts_with("password=");
+    is_behind_secret =
+        is_behind_secret || pair.starts_with("password=") || pair.starts_with("sentinel_password=");
   }
   return {};
 }
@@ -314,6 +396,10 @@ Outcome UrlParser::take_option(std::string_view pair, bool is_behind_secret) {
   const Option *option = find_option(name);
   if (option != nullptr && option->scope == Scope::kQuorum) {
     return wrong("option " + quoted(name) + " is for the whole Redlock and not allowed");
+  }
+  if (has_sentinels_ && names_primary(pair)) {
+    return wrong("the name of the primary must be in the path, as in " +
+                 std::string(kSentinelForm) + ", not in a parameter,");
   }
   if (option == nullptr || option->is_of_acquisitions()) {
     return wrong(unknown_option(is_shown_name(pair, is_behind_secret) ? name : "").message);

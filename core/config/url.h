@@ -33,6 +33,10 @@ bool is_option_name(std::string_view text);
 // True if the name in "name=value" may be shown: it is near the name of an option, or has its form.
 // The form is not enough after a secret, which may hold an '&', or if the value is not a plain one.
 bool is_shown_name(std::string_view pair, bool is_behind_secret);
+// The name of a primary, as sentinels know it.
+bool is_primary_name(std::string_view text);
+// A scheme whose hosts are sentinels.
+bool is_sentinel_scheme(std::string_view scheme);
 // The path of a socket or a folder.
 bool is_path(std::string_view text);
 // The value of an option that is not a secret. Other characters must be percent-encoded.

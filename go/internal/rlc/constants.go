@@ -117,6 +117,8 @@ const (
 	RL_MAX_HOST_BYTES           = 253
 	RL_MAX_DATABASE             = 16383
 	RL_MAX_NODES                = 15
+	RL_MAX_SENTINELS            = 15
+	RL_MAX_PRIMARY_NAME_BYTES   = 255
 	RL_MIN_TTL_MS               = 10
 	RL_MAX_TTL_MS               = 604800000
 	RL_DEFAULT_TTL_MS           = 30000

