@@ -59,22 +59,33 @@ func Dial(ctx context.Context, url string, options ...ClientOption) (*Client, er
 // the servers may vote. It tries again until ctx ends; without a deadline it tries once.
 func (c *base) Connect(ctx context.Context) error {
 	defer runtime.KeepAlive(c)
+	request, err := c.reach(ctx, "connect", rlc.Client_connect_start)
+	if err != nil {
+		return err
+	}
+	c.session.free(request)
+	return nil
+}
+
+// reach waits for a request that connects until ctx ends; without a deadline it tries once.
+func (c *base) reach(ctx context.Context, op string,
+	start func(rlc.Client, int64) rlc.Request) (rlc.Request, error) {
 	if ctx.Err() != nil {
-		return &Error{Op: "connect", Status: ErrCancelled, Cause: context.Cause(ctx)}
+		return 0, &Error{Op: op, Status: ErrCancelled, Cause: context.Cause(ctx)}
 	}
 	wait := waitMs(ctx)
 	if wait < 0 {
 		wait = noWait
 	}
-	request := rlc.Client_connect_start(c.handle, wait)
+	request := start(c.handle, wait)
 	if request == 0 {
-		return &Error{Op: "connect", Status: ErrNoMemory}
+		return 0, &Error{Op: op, Status: ErrNoMemory}
 	}
-	defer c.session.free(request)
 	if status := c.session.pump.await(ctx, request); status != OK {
-		return failed(ctx, "connect", "", status, request, wait)
+		defer c.session.free(request)
+		return 0, failed(ctx, op, "", status, request, wait)
 	}
-	return nil
+	return request, nil
 }
 
 // Close ends the client's work. Held leases are released: the call waits for that at most

@@ -6,6 +6,7 @@ package redlatch
 import (
 	"context"
 	"runtime"
+	"strconv"
 	"time"
 
 	"redlatch.io/redlatch/internal/rlc"
@@ -264,6 +265,72 @@ const (
 	RoleClusterMember NodeRole = rlc.RL_ROLE_CLUSTER_MEMBER
 )
 
+// Level is how bad a finding is.
+type Level int
+
+const (
+	// LevelUnknown could not be found out: a missing right, or no answer.
+	LevelUnknown Level = rlc.RL_LEVEL_UNKNOWN
+	// LevelOK is well.
+	LevelOK Level = rlc.RL_LEVEL_OK
+	// LevelWarn means that locks may be lost, or are slower.
+	LevelWarn Level = rlc.RL_LEVEL_WARN
+	// LevelFail means that a lock may have two holders, or cannot be taken.
+	LevelFail Level = rlc.RL_LEVEL_FAIL
+)
+
+// String returns "unknown", "ok", "warn" or "fail".
+func (l Level) String() string {
+	names := [...]string{"unknown", "ok", "warn", "fail"}
+	if l < 0 || int(l) >= len(names) {
+		return "Level(" + strconv.Itoa(int(l)) + ")"
+	}
+	return names[l]
+}
+
+// Finding is what a check of a server has found.
+type Finding struct {
+	Address string // of the server, without secrets
+	ID      string // what was looked at, such as "eviction"
+	Level   Level
+	Seen    string
+	Advice  string // what to do, "" for nothing
+}
+
+func readFinding(handle rlc.Info, i int) Finding {
+	found := row{handle, rlc.RL_PART_FINDING, i}
+	return Finding{
+		Address: found.text(rlc.RL_FIELD_ADDRESS),
+		ID:      found.text(rlc.RL_FIELD_ID),
+		Level:   Level(found.number(rlc.RL_FIELD_LEVEL)),
+		Seen:    found.text(rlc.RL_FIELD_SEEN),
+		Advice:  found.text(rlc.RL_FIELD_ADVICE),
+	}
+}
+
+// Check asks each server now for what endangers locks there, such as eviction, and tries a lock of
+// a name of its own, of which nothing stays. It tries to connect until ctx ends; without a
+// deadline once, as it does with each server of a Redlock. What a server refuses to say is
+// LevelUnknown and no error.
+func (c *base) Check(ctx context.Context) ([]Finding, error) {
+	defer runtime.KeepAlive(c)
+	request, err := c.reach(ctx, "check", rlc.Client_check_start)
+	if err != nil {
+		return nil, err
+	}
+	defer c.session.free(request)
+	handle := rlc.Request_take_info(request)
+	if handle == 0 {
+		return nil, &Error{Op: "check", Status: ErrNoMemory}
+	}
+	defer rlc.Info_free(handle)
+	findings := make([]Finding, rlc.Info_count(handle, rlc.RL_PART_FINDING))
+	for i := range findings {
+		findings[i] = readFinding(handle, i)
+	}
+	return findings, nil
+}
+
 // NodeInfo is a server of a client, as last known.
 type NodeInfo struct {
 	Address string
@@ -274,6 +341,7 @@ type NodeInfo struct {
 	// ClockDifference is how far its clock was ahead of that of this host; 0 unless HasClock.
 	ClockDifference time.Duration
 	HasClock        bool
+	Findings        []Finding // of its last check
 }
 
 // Votes reports whether the server is connected and, in a Redlock, may vote.
@@ -304,6 +372,11 @@ func (c *base) Info() ([]NodeInfo, error) {
 			nodes[i].HasClock = true
 			nodes[i].ClockDifference = ms(node.number(rlc.RL_FIELD_CLOCK_MS))
 		}
+	}
+	for i := 0; i < rlc.Info_count(handle, rlc.RL_PART_FINDING); i++ {
+		found := row{handle, rlc.RL_PART_FINDING, i}
+		node := &nodes[found.number(rlc.RL_FIELD_NODE)]
+		node.Findings = append(node.Findings, readFinding(handle, i))
 	}
 	return nodes, nil
 }

@@ -185,6 +185,9 @@ void bind_client(py::module_ &m) {
         [](Client &client) { run_without_gil([&] { rl_client_shutdown(get(client)); }); });
   m.def("client_info",
         [](Client &client, Error &e) { return wrap<Info>(rl_client_info(get(client), get(e))); });
+  m.def("client_check", [](Client &client, int64_t wait_ms, Error &e) {
+    return wrap<Info>(without_gil([&] { return rl_client_check(get(client), wait_ms, get(e)); }));
+  });
   m.def("client_log_next", [](Client &client) {
     return read_text([&](auto... b) { return rl_client_log_next(get(client), b...); });
   });
@@ -327,6 +330,9 @@ void bind_queues(py::module_ &m) {
         });
   m.def("client_connect_watched", [](Client &client, int64_t wait_ms, Queue &queue, int64_t tag) {
     return watched(rl_client_connect_start(get(client), wait_ms), queue, tag);
+  });
+  m.def("client_check_watched", [](Client &client, int64_t wait_ms, Queue &queue, int64_t tag) {
+    return watched(rl_client_check_start(get(client), wait_ms), queue, tag);
   });
   m.def("lease_watch", [](Lease &lease, Queue &queue, int64_t tag) {
     return rl_lease_watch(get(lease), get(queue), tag);

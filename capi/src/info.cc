@@ -18,7 +18,13 @@ struct rl_info {
   runtime::Info data;
   bool is_of_server = false;
   runtime::ServerInfo server;
-  std::vector<NodeStatus> nodes;  // of rl_client_info()
+  std::vector<NodeStatus> nodes;  // of rl_client_info() and rl_client_check()
+
+  size_t finding_count() const {
+    size_t count = 0;
+    for (const NodeStatus &node : nodes) count += node.findings.size();
+    return count;
+  }
 
   int32_t state() const {
     if (data.type == "none") return RL_STATE_FREE;
@@ -64,6 +70,8 @@ constexpr Field kNumbers[] = {
     {RL_FIELD_LOCK_COUNT, parts(RL_PART_SERVER)},
     {RL_FIELD_ROLE, parts(RL_PART_NODE)},
     {RL_FIELD_CLOCK_MS, parts(RL_PART_NODE)},
+    {RL_FIELD_LEVEL, parts(RL_PART_FINDING)},
+    {RL_FIELD_NODE, parts(RL_PART_FINDING)},
 };
 
 constexpr Field kTexts[] = {
@@ -75,8 +83,11 @@ constexpr Field kTexts[] = {
     {RL_FIELD_LABEL, parts(RL_PART_HOLDER)},
     {RL_FIELD_FOLDER, parts(RL_PART_SERVER)},
     {RL_FIELD_VERSION, parts(RL_PART_SERVER, RL_PART_NODE)},
-    {RL_FIELD_ADDRESS, parts(RL_PART_NODE)},
+    {RL_FIELD_ADDRESS, parts(RL_PART_NODE, RL_PART_FINDING)},
     {RL_FIELD_REASON, parts(RL_PART_NODE)},
+    {RL_FIELD_ID, parts(RL_PART_FINDING)},
+    {RL_FIELD_SEEN, parts(RL_PART_FINDING)},
+    {RL_FIELD_ADVICE, parts(RL_PART_FINDING)},
 };
 
 // Whether row `index` of `part` exists and has `field`, which is one of `fields`.
@@ -169,6 +180,35 @@ int64_t node_number(const NodeStatus &node, int32_t field) {
 std::string_view node_text(const NodeStatus &node, int32_t field) {
   if (field == RL_FIELD_ADDRESS) return node.address;
   return field == RL_FIELD_REASON ? node.reason : node.version;
+}
+
+// A finding and its server. `row` exists.
+struct FindingRow {
+  size_t node;
+  const Finding &finding;
+};
+FindingRow finding_at(const rl_info &info, size_t row) {
+  size_t at = 0;
+  while (row >= info.nodes[at].findings.size()) row -= info.nodes[at++].findings.size();
+  return {at, info.nodes[at].findings[row]};
+}
+
+int64_t finding_number(const FindingRow &row, int32_t field) {
+  if (field == RL_FIELD_NODE) return static_cast<int64_t>(row.node);
+  return static_cast<int64_t>(row.finding.level);
+}
+
+std::string_view finding_text(const rl_info &info, const FindingRow &row, int32_t field) {
+  switch (field) {
+    case RL_FIELD_ID:
+      return row.finding.id;
+    case RL_FIELD_SEEN:
+      return row.finding.seen;
+    case RL_FIELD_ADVICE:
+      return row.finding.advice;
+    default:
+      return info.nodes[row.node].address;
+  }
 }
 
 std::string_view holder_text(const rl_info &info, size_t index, int32_t field) {
@@ -270,12 +310,16 @@ rl_request *rl_inspect_start(rl_client *client, const char *name, size_t name_le
 
 rl_info *rl_request_take_info(rl_request *request) {
   if (request == nullptr || !request->runtime || request->runtime->is_forked()) return nullptr;
-  Request &inspection = *request->request;
-  if (inspection.op != Request::Op::kInspect || rl_request_status(request) != RL_OK) return nullptr;
+  Request &done = *request->request;
+  const bool is_check = done.op == Request::Op::kCheck;
+  if (!is_check && done.op != Request::Op::kInspect) return nullptr;
+  if (rl_request_status(request) != RL_OK) return nullptr;
   return guarded<rl_info *>(nullptr, nullptr, [&]() -> rl_info * {
     auto info = std::make_unique<rl_info>();
+    std::vector<NodeStatus> nodes;
+    if (is_check) nodes = request->runtime->describe();
     if (request->is_taken.exchange(true)) return nullptr;
-    read_result(inspection, *info);
+    is_check ? info->nodes.swap(nodes) : read_result(done, *info);
     return info.release();
   });
 }
@@ -289,6 +333,19 @@ rl_info *rl_client_info(rl_client *client, rl_error *err) {
     answer(err, Status::kOk);
     return info.release();
   });
+}
+
+rl_info *rl_client_check(rl_client *client, int64_t wait_ms, rl_error *err) {
+  return guarded<rl_info *>(err, nullptr, [&]() -> rl_info * {
+    auto info = std::make_unique<rl_info>();
+    if (run(client, Request::Op::kCheck, err, wait_of(wait_ms)) != RL_OK) return nullptr;
+    info->nodes = client->runtime->describe();
+    return info.release();
+  });
+}
+
+rl_request *rl_client_check_start(rl_client *client, int64_t wait_ms) {
+  return start(client, Request::Op::kCheck, wait_of(wait_ms));
 }
 
 rl_list *rl_list_open(rl_client *client, const char *pattern, size_t pattern_len, rl_error *err) {
@@ -340,6 +397,7 @@ void rl_list_free(rl_list *list) { delete list; }
 int32_t rl_info_count(const rl_info *info, int32_t part) {
   if (info == nullptr) return 0;
   if (part == RL_PART_NODE) return static_cast<int32_t>(info->nodes.size());
+  if (part == RL_PART_FINDING) return static_cast<int32_t>(info->finding_count());
   if (!info->nodes.empty()) return 0;
   if (info->is_of_server) return part == RL_PART_SERVER ? 1 : 0;
   const int32_t state = info->state();
@@ -362,6 +420,7 @@ int64_t rl_info_number(const rl_info *info, int32_t part, int32_t index, int32_t
   if (part == RL_PART_SERVER) return server_number(*info, field);
   const auto row = static_cast<size_t>(index);
   if (part == RL_PART_NODE) return node_number(info->nodes[row], field);
+  if (part == RL_PART_FINDING) return finding_number(finding_at(*info, row), field);
   if (part == RL_PART_HOLDER) return holder_number(*info, row, field);
   return waiter_number(info->data.waiters[row], field);
 }
@@ -379,6 +438,7 @@ size_t rl_info_text(const rl_info *info, int32_t part, int32_t index, int32_t fi
   if (part == RL_PART_WAITER) text = waiter_text(info->data.waiters[row], field);
   if (part == RL_PART_SERVER) text = server_text(*info, field);
   if (part == RL_PART_NODE) text = node_text(info->nodes[row], field);
+  if (part == RL_PART_FINDING) text = finding_text(*info, finding_at(*info, row), field);
   return copy_out(text, buffer, buffer_size);
 }
 

@@ -23,11 +23,12 @@ struct Command {
   const char* summary;
 };
 
-constexpr std::array<Command, 7> kCommands = {{
+constexpr std::array<Command, 8> kCommands = {{
     {"run", "NAME [--] COMMAND [ARGUMENT..]", "Hold the lock NAME while COMMAND runs"},
     {"status", "NAME..", "Show locks; exit code 0 = all are held, 1 = one is free"},
     {"ls", "[PATTERN]", "List the held locks except reentrant ones; PATTERN has * ? [a-z]"},
     {"force-release", "NAME..", "Remove locks of any holder"},
+    {"doctor", "", "Check the servers; exit code 0 = all is well, 1 = warnings, 2 = failures"},
     {"server", "", "Show or keep the embedded server; exit code 0 = it runs, 1 = it does not"},
     {"version", "", "Print the version"},
     {"help", "[COMMAND]", "Print this help, or the help of a command"},
@@ -118,6 +119,9 @@ class Parser {
                                          "Exit with 0 if a lock is found, with 1 if none is");
     add_force_release_options(*root_.get_subcommand("force-release"));
     add_server_options(*root_.get_subcommand("server"));
+    root_.get_subcommand("doctor")
+        ->add_option("-w,--wait", check_wait_, "Try to reach a server for at most this long (once)")
+        ->type_name("DUR");
     root_.get_subcommand("version")->add_flag("--json", raw_.is_json, "As one JSON object");
   }
 
@@ -325,7 +329,7 @@ class Parser {
     check_urls();
     if (is_insecure_) arguments_.options.set("tls_verify", "none");
     if (command.empty()) throw UsageError("a command is missing" + hint());
-    const bool takes_none = command == "version" || command == "server";
+    const bool takes_none = command == "version" || command == "server" || command == "doctor";
     const std::size_t most = takes_none ? 0 : command == "ls" ? 1 : count;
     if (count > most)
       throw UsageError("unexpected " + in_quotes(without_secrets(arguments_.names[most])) + hint());
@@ -334,6 +338,7 @@ class Parser {
                        " lock is missing" + hint());
     }
     if (command == "run") check_run();
+    if (check_wait_) arguments_.check_wait_ms = duration("--wait", *check_wait_);
     if (arguments_.if_owner && arguments_.if_owner->empty()) {
       throw UsageError("--if-owner must be a token (got an empty text)");
     }
@@ -379,6 +384,7 @@ class Parser {
 
   Arguments& arguments_;
   RawOptions raw_;
+  std::optional<std::string> check_wait_;
   bool is_insecure_ = false;
   RunParser run_;
   CLI::App root_{"A lock that many hosts share, over Redis or Valkey.", "redlatch"};

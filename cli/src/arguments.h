@@ -5,6 +5,7 @@
 // would search them for options.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +40,8 @@ struct Arguments {
   std::optional<std::string> if_owner;
 
   bool stays = false;  // `server --run`
+
+  std::int64_t check_wait_ms = 0;  // `doctor --wait`
 };
 
 // Throws UsageError.

@@ -16,6 +16,8 @@ enum ExitCode : int {
   kExitHeld = 0,          // `status`: every lock is held.
   kExitFree = 1,          // `status`: one is free. `force-release`: nothing was changed.
   kExitNoneFound = 1,     // `ls --exit-code`
+  kExitFindings = 1,      // `doctor`: something warns.
+  kExitFailures = 2,      // `doctor`: something fails.
   kExitUsage = 64,        // Flags, durations, names, URLs.
   kExitUnavailable = 69,  // The server cannot be reached, or does not answer.
   kExitSoftware = 70,     // A bug of ours.

@@ -38,6 +38,12 @@ void Log::say_library_lines(rl_client* client) const {
     constexpr std::string_view kWarning = "warning ";
     constexpr std::string_view kInfo = "info ";
     // Its errors are lost leases. The command reports these itself, with its reaction.
+    // Those are for `doctor`: a job that runs each minute would repeat them each minute.
+    constexpr std::string_view kHealth = "warning health of ";
+    if (text.starts_with(kHealth)) {
+      detail(escaped(text.substr(kWarning.size())));
+      continue;
+    }
     if (text.starts_with(kWarning)) say(escaped(text.substr(kWarning.size())));
     if (text.starts_with(kInfo)) detail(escaped(text.substr(kInfo.size())));
   }

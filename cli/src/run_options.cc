@@ -24,13 +24,6 @@ UsageError must_be(const std::string& option, const std::string& allowed, const 
   return UsageError(option + " must be " + allowed + " (got " + in_quotes(text) + ")");
 }
 
-std::int64_t duration(const std::string& option, const std::string& text) {
-  const std::optional<std::int64_t> ms = parse_duration_ms(text);
-  if (ms) return *ms;
-  if (is_duration(text)) throw must_be(option, "at most 36500d", text);
-  throw must_be(option, "a number with ms, s, m, h or d, such as 500ms, 30s or 2m", text);
-}
-
 // "USR1", "SIGUSR1" or "10"; 0 for anything else.
 int signal_number(std::string_view name) {
   if (name.starts_with("SIG")) name.remove_prefix(3);
@@ -55,6 +48,13 @@ int lost_signal(const std::string& text) {
 }
 
 }  // namespace
+
+std::int64_t duration(const std::string& option, const std::string& text) {
+  const std::optional<std::int64_t> ms = parse_duration_ms(text);
+  if (ms) return *ms;
+  if (is_duration(text)) throw must_be(option, "at most 36500d", text);
+  throw must_be(option, "a number with ms, s, m, h or d, such as 500ms, 30s or 2m", text);
+}
 
 void RunParser::add_to(CLI::App& run) {
   add_mode_options(run);

@@ -56,6 +56,9 @@ struct RunOptions {
   }
 };
 
+// The value of `option` in milliseconds. Throws UsageError.
+[[nodiscard]] std::int64_t duration(const std::string& option, const std::string& text);
+
 class RunParser {
  public:
   // Must outlive the parsing.

@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
+#include "base/finding.h"
 
 namespace redlatch {
 
@@ -30,6 +32,7 @@ struct NodeStatus {
   NodeRole role = NodeRole::kUnknown;
   std::string version;                    // "Valkey 8.0.1"; empty: not known
   std::optional<Nanos> clock_difference;  // its wall clock minus that of this host
+  std::vector<Finding> findings;          // of the last check of its health
 };
 
 }  // namespace redlatch

@@ -58,9 +58,9 @@ void LockClient::on_connect_failed(size_t, const Outcome &why, Nanos now) {
   const bool may_pass = why.status == Status::kUnavailable || why.status == Status::kServer;
   if (!may_pass) return fail_all(why.status, why.message, now);
   for_each_immediate([&](const std::shared_ptr<Request> &request) {
-    const bool waits =
-        is_about_lease(*request) || (request->op == Request::Op::kConnect && request->wait_ms != 0);
-    if (waits) return;
+    const bool has_wait =
+        request->op == Request::Op::kConnect || request->op == Request::Op::kCheck;
+    if (is_about_lease(*request) || (has_wait && request->wait_ms != 0)) return;
     finish_immediate(*request, request->is_sent ? Status::kOutcomeUnknown : why.status,
                      why.message);
   });
@@ -85,6 +85,7 @@ void LockClient::on_disconnected(size_t, Nanos now) noexcept {
   link_ = Link::kDown;
   connect_at_ = after(now, reconnect_.next(entropy_.next()));
   clock_offset_.forget();
+  check_at_ = kNever;
   is_tracking_ = false;
   for (const auto &record : throttled_) record->is_throttled = false;
   throttled_.clear();
@@ -113,6 +114,7 @@ void LockClient::lose_answer(const InFlight &in_flight, Nanos now) {
       in_flight.kind == CommandKind::kFindKey || in_flight.kind == CommandKind::kAnnounce;
   if (is_repeated) return;                                 // when it is needed again
   if (in_flight.kind == CommandKind::kUndoAttach) return;  // the lease ends with its ttl
+  if (in_flight.kind == CommandKind::kHealth) return lose_health(*in_flight.about<Checkup>());
   if (in_flight.kind == CommandKind::kName) {
     return on_name(*in_flight.about<NameQuery>(), nullptr, now);
   }

@@ -131,7 +131,9 @@ void LockClient::start_immediate(const std::shared_ptr<Request> &request, Nanos 
   try {
     Nanos limit = settings_.connect_timeout + settings_.command_timeout;
     if (is_about_lease(*request)) limit = settings_.command_timeout;
-    if (is_connect) limit = request->wait_ms == 0 ? kNever : request->wait_ms * kMs;
+    if (is_connect || request->op == Request::Op::kCheck) {
+      limit = request->wait_ms == 0 ? kNever : request->wait_ms * kMs;
+    }
     timers_.set(*request, after(now, limit));
     if (link_ == Link::kUp) {
       send_request(request, now);
@@ -152,6 +154,8 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
   switch (request->op) {
     case Request::Op::kConnect:
       return finish_immediate(*request, Status::kOk);
+    case Request::Op::kCheck:
+      return ask_health(request, now);
     case Request::Op::kInspect:
       protocol::inspect(command, features_, eval, request->lock->keys);
       break;
@@ -399,6 +403,8 @@ void LockClient::take_reply(const InFlight &in_flight, const Reply &reply, Nanos
       }
       return;
     }
+    case CommandKind::kHealth:
+      return on_health_reply(in_flight, reply, now);
     case CommandKind::kServeQueue: {
       protocol::CountAnswer answer;
       if (decode(reply, answer)) return;
@@ -413,7 +419,7 @@ void LockClient::on_push(size_t, std::string_view message, Nanos now) {
   const auto push = protocol::parse_push(message);
   if (!push) return;
   const auto found = records_.find(push->rid);
-  if (found == records_.end()) return;
+  if (found == records_.end()) return note_trial_push(push->rid);
   const auto record = found->second;
   if (push->kind == protocol::Push::Kind::kGrant) return on_grant_push(*record, *push, now);
   record->watcher.set_rank(0);
@@ -459,7 +465,7 @@ void LockClient::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
 // ---- the time ----------------------------------------------------------------------------------
 
 Nanos LockClient::next_due() const {
-  Nanos due = std::min(timers_.next_due(), announce_at_);
+  Nanos due = std::min({timers_.next_due(), announce_at_, check_at_});
   if (link_ == Link::kDown && has_work()) due = std::min(due, connect_at_);
   return std::min(due, answer_due());
 }
@@ -476,6 +482,7 @@ void LockClient::on_timer(Nanos now) {
     output_.drop_link(node_);
   }
   if (announce_at_ <= now) announce(now);
+  if (check_at_ <= now) ask_health(nullptr, now);
   bool is_renewing = false;
   while (!timers_.empty()) {
     Timed &timed = timers_.top();
@@ -514,6 +521,7 @@ void LockClient::give_up() {
 
 void LockClient::shut_down(Nanos now) {
   is_shut_ = true;
+  check_at_ = kNever;
   fail_all(Status::kClosed, "the client was shut down", now);
   withdraw_name(now);
   for_each_record([&](TokenRecord &record) {

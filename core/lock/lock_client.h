@@ -17,6 +17,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -76,6 +77,7 @@ class LockClient final : public LockService {
   void on_push(size_t node, std::string_view message, Nanos now) override;
   void on_invalidated(size_t node, std::string_view key, Nanos now) override;
   void on_all_invalidated(size_t node, Nanos now) override;
+  void check_later(size_t node, Nanos due) override;
 
   void on_timer(Nanos now) override;
   Nanos next_due() const override;
@@ -141,6 +143,16 @@ class LockClient final : public LockService {
     kAnnounce,
     kName,
     kUndoAttach,
+    kHealth,
+  };
+  // One pass of questions about the health of the server.
+  struct Checkup {
+    protocol::HealthCheck check;
+    std::optional<protocol::LockTrial> trial;
+    std::shared_ptr<Request> request;  // nullptr: in the background, without a trial
+    bool is_lost = false;
+
+    bool is_over() const { return check.is_over() && (!trial || trial->is_over()); }
   };
   struct InFlight {
     CommandKind kind;
@@ -149,7 +161,7 @@ class LockClient final : public LockService {
     Nanos lease;  // that was asked for
     // What the reply is about; a null record if that is nothing.
     std::variant<std::shared_ptr<TokenRecord>, std::shared_ptr<Request>, std::shared_ptr<LockState>,
-                 std::shared_ptr<NameQuery>>
+                 std::shared_ptr<NameQuery>, std::shared_ptr<Checkup>>
         subject;
     bool is_description = false;  // an extension that says who holds
 
@@ -323,6 +335,12 @@ class LockClient final : public LockService {
   void choose_key(Request &request);
   void on_list_reply(const std::shared_ptr<Request> &request, Nanos now);
 
+  // checking.cc: the health of the server
+  void ask_health(const std::shared_ptr<Request> &request, Nanos now);
+  void on_health_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void note_trial_push(uint64_t rid);
+  void lose_health(Checkup &checkup);
+
   // naming.cc: the names of clients
   void announce_by(Nanos due);
   void announce_held(Nanos now);
@@ -410,6 +428,8 @@ class LockClient final : public LockService {
   bool may_announce_ = true;     // false: the server refused to write it
   Nanos announce_at_ = kNever;   // when to write it, if a lock is held or waited for then
   Nanos announce_again_at_ = 0;  // earliest time of the next write; 0: none on this connection
+  Nanos check_at_ = kNever;      // when to ask for the health of the server, in the background
+  int lost_check_count_ = 0;     // such questions that the connection did not survive
   ClientNames names_of_clients_;
   size_t waiting_count_ = 0;  // asking, queued, or waiting to upgrade
 };

@@ -145,7 +145,8 @@ struct Request : Timed, Waitlist::Caller {
     kForce,
     kList,
     kRaiseFence,
-    kDetach
+    kDetach,
+    kCheck
   };
 
   explicit Request(Op what) : Timed(Timed::Kind::kRequest), op(what) {
@@ -169,7 +170,7 @@ struct Request : Timed, Waitlist::Caller {
   std::atomic<Status> status{Status::kPending};
   std::string message;  // written before the status
 
-  int64_t wait_ms = -1;             // acquire, upgrade, connect
+  int64_t wait_ms = -1;             // acquire, upgrade, connect, check
   Nanos wait_until = 0;             // acquire
   AcquireOptions options;           // acquire
   std::shared_ptr<Lease> lease;     // acquire, attach: the result; else the lease it is about

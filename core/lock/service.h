@@ -20,6 +20,7 @@
 #include "base/server_facts.h"
 #include "base/status.h"
 #include "lock/request.h"
+#include "protocol/health.h"
 
 namespace redlatch::lock {
 
@@ -46,6 +47,8 @@ class Output {
   virtual void defect_found(std::string_view) noexcept {}
   // A fault of a connected node was found, or is gone.
   virtual void node_validated(size_t, const Outcome &) {}
+  // A node has answered all questions about its health. A trial is made on request only.
+  virtual void health_found(size_t, const protocol::HealthFacts &, const protocol::LockTrial *) {}
 };
 
 class LockService {
@@ -84,6 +87,10 @@ class LockService {
   // A tracked key has changed (reported once), or all of them.
   virtual void on_invalidated(size_t node, std::string_view key, Nanos now) = 0;
   virtual void on_all_invalidated(size_t node, Nanos now) = 0;
+
+  // Ask `node`, which is connected, for its health at `due`, in the background: unless the
+  // connection ends before, or ended twice while it was asked. Never repeated.
+  virtual void check_later(size_t node, Nanos due) = 0;
 
   // Time.
   virtual void on_timer(Nanos now) = 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// FanOut: release and extend, sent to all votes of a lease.
+// FanOut: release and extend, sent to all votes of a lease; a check, sent to all nodes.
+#include <algorithm>
 #include <new>
 
 #include "base/text.h"
@@ -60,7 +61,54 @@ void QuorumClient::start_fan_out(const std::shared_ptr<Request> &request, Nanos 
   mark(fan_out.get());
 }
 
+// Each node gets one attempt to connect: the state of a node that is away is known then.
+void QuorumClient::start_check(const std::shared_ptr<Request> &request, Nanos now) {
+  const auto check = std::make_shared<FanOut>(++last_operation_, request);
+  for (size_t i = 0; i < nodes_.size(); i++) {
+    auto node_request = std::make_shared<NodeRequest>(request->op);
+    node_request->operation = check.get();
+    node_request->wait_ms = std::max<int64_t>(request->wait_ms, 0);
+    check->requests.push_back(std::move(node_request));
+  }
+  keep(check, request.get());
+  for (size_t i = 0; i < nodes_.size(); i++) {
+    try {
+      nodes_[i]->client.start(check->requests[i], now);
+    } catch (const std::bad_alloc &) {
+      check->requests[i]->status = Status::kNoMemory;
+    }
+  }
+  mark(check.get());
+}
+
+// No answer will come from `node`.
+void QuorumClient::end_checks(size_t node, Nanos now) noexcept {
+  for (const auto &[id, operation] : operations_) {
+    if (operation->is_acquire || operation->request->op != Request::Op::kCheck) continue;
+    nodes_[node]->client.cancel(*static_cast<FanOut &>(*operation).requests[node], now);
+  }
+}
+
+// It succeeds if a node has answered.
+void QuorumClient::review_check(FanOut &check) {
+  Status status = Status::kUnavailable;
+  std::string whys;
+  for (size_t i = 0; i < nodes_.size(); i++) {
+    const Status answer = check.requests[i]->status.load();
+    if (answer == Status::kPending) return;
+    const Outcome &refusal = eligibility_.refusal_of(i);
+    const auto &why = refusal.ok() ? nodes_[i]->client.link_failure().message : refusal.message;
+    whys += (whys.empty() ? "no node can be asked: " : "; ") + why;
+    const bool is_final = answer == Status::kOk || answer == Status::kClosed;
+    if (is_final && status != Status::kOk) status = answer;
+  }
+  const auto request = check.request;
+  forget(check);
+  finish(*request, status, status == Status::kOk ? "" : whys);
+}
+
 void QuorumClient::review(FanOut &fan_out, Nanos now) {
+  if (fan_out.request->op == Request::Op::kCheck) return review_check(fan_out);
   const auto result = fan_out.result(majority_, nodes_.size());
   if (!result) return;
   const auto request = fan_out.request;

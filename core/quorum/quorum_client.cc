@@ -93,6 +93,9 @@ void QuorumClient::start(const std::shared_ptr<Request> &request, Nanos now) {
     case Request::Op::kDetach:
       detach(*request, now);
       break;
+    case Request::Op::kCheck:
+      start_check(request, now);
+      break;
     default:
       const auto why = lock::needs_one_server(what_of(request->op));
       finish(*request, why.status, why.message);
@@ -255,6 +258,7 @@ void QuorumClient::on_connect_failed(size_t index, const Outcome &why, Nanos now
   Node &node = *nodes_[index];
   node.client.on_connect_failed(index, why, now);  // first: what follows may fail
   eligibility_.on_connect_failed(index, why);
+  end_checks(index, now);
   mark_waiting(node);
   settle(now);
 }
@@ -298,6 +302,7 @@ void QuorumClient::on_validated(size_t node, bool is_news, Nanos now) {
   if (is_news) output_.node_validated(node, refusal);
   if (refusal.ok()) return;
   output_.drop_link(node);
+  end_checks(node, now);
   // The data of its primary replaces its grants.
   if (eligibility_.is_replica(node)) withdraw_votes(node, refusal, now);
 }

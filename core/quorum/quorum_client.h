@@ -49,7 +49,7 @@ class QuorumClient final : public lock::LockService, private lock::Output {
   const std::string &channel() const override { return nodes_.front()->client.channel(); }
   bool needs_identity() const override { return true; }
 
-  // Requests: kConnect, kAcquire, kRelease, kExtend, kDetach.
+  // Requests: kConnect, kAcquire, kRelease, kExtend, kDetach, kCheck.
   void start(const std::shared_ptr<lock::Request> &request, Nanos now) override;
   Status cancel(lock::Request &request, Nanos now) override;
   void release_async(lock::Lease &lease, Nanos now) override;
@@ -66,6 +66,7 @@ class QuorumClient final : public lock::LockService, private lock::Output {
   void on_push(size_t node, std::string_view message, Nanos now) override;
   void on_invalidated(size_t node, std::string_view key, Nanos now) override;
   void on_all_invalidated(size_t node, Nanos now) override;
+  void check_later(size_t node, Nanos due) override { nodes_[node]->client.check_later(node, due); }
 
   void on_timer(Nanos now) override;
   Nanos next_due() const override;
@@ -100,6 +101,10 @@ class QuorumClient final : public lock::LockService, private lock::Output {
   void lease_moved(lock::Lease &lease) override;
   void drop_link(size_t node) override;
   void defect_found(std::string_view what) noexcept override;
+  void health_found(size_t node, const protocol::HealthFacts &facts,
+                    const protocol::LockTrial *trial) override {
+    output_.health_found(node, facts, trial);
+  }
 
   // Nodes.
   void on_validated(size_t node, bool is_news, Nanos now);
@@ -180,6 +185,9 @@ class QuorumClient final : public lock::LockService, private lock::Output {
   // fan_out.cc: requests to all votes of a lease
   void start_fan_out(const std::shared_ptr<lock::Request> &request, Nanos now);
   void review(FanOut &fan_out, Nanos now);
+  void start_check(const std::shared_ptr<lock::Request> &request, Nanos now);
+  void end_checks(size_t node, Nanos now) noexcept;
+  void review_check(FanOut &check);
 
   const QuorumSettings &settings_;
   lock::Output &output_;

@@ -3,6 +3,7 @@
 //
 // Runtime: the library's own thread, and the attempts to connect.
 #include <algorithm>
+#include <functional>
 #include <new>
 
 #include "runtime/runtime.h"
@@ -15,6 +16,13 @@ namespace {
 // Keys of background_set_: 0 is what the leader would read (the commands of the only link, or
 // caller_set_); then follow the message connections, one for each link.
 constexpr uint32_t kMessages = 1;
+
+// When a fresh connection is asked for the health of its server: after the first commands, and not
+// at the same time by all clients that a failover has disconnected.
+Nanos health_delay(const std::string &channel) {
+  constexpr size_t kSpreadMs = 400;
+  return static_cast<Nanos>(100 + std::hash<std::string>()(channel) % kSpreadMs) * kMs;
+}
 
 }  // namespace
 
@@ -158,6 +166,10 @@ void Runtime::end_attempt(Lock &lock, Link &link) {
     }
     // Last, because its log lines may fail to allocate.
     note_connection(link, ended.outcome, facts);
+    const bool is_checked = link.settings.is_health_checked && link.settings.folder.empty();
+    if (ended.outcome.ok() && is_checked) {
+      service_->check_later(link.node, boot_now() + health_delay(service_->channel()));
+    }
   } catch (const std::bad_alloc &) {
     link.drop();
   }

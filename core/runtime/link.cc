@@ -39,6 +39,7 @@ NodeStatus Link::status() const {
   status.address = settings.address();
   status.role = facts.role;
   status.version = facts.version;
+  status.findings = findings;
   if (facts.age.round_trip > 0) status.clock_difference = facts.age.clock;
   if (is_usable()) {
     status.state = facts.is_push_trusted ? NodeState::kUp : NodeState::kPolled;

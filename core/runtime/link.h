@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/finding.h"
 #include "base/node_status.h"
 #include "base/server_facts.h"
 #include "base/settings.h"
@@ -87,6 +88,7 @@ struct Link {
   bool is_write_blocked = false;  // the socket is full
   bool is_away = false;           // the last attempt to connect failed, and was logged
   ServerFacts facts;              // of the last connection
+  std::vector<Finding> findings;  // of the last check of its health
   Outcome failure;                // why it is not connected; ok: it is, or was not tried
 
   std::string out;       // to be sent

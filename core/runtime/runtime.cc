@@ -4,6 +4,7 @@
 // Runtime: the calls of users, and the outputs of the service.
 #include "runtime/runtime.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -13,6 +14,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "lock/lock_client.h"
+#include "protocol/health.h"
 #include "quorum/quorum_client.h"
 #include "timing/quorum.h"
 
@@ -184,8 +186,26 @@ std::vector<NodeStatus> Runtime::describe() {
   const Nanos wall = wall_now() - now;
   for (NodeStatus &node : nodes) {
     if (node.clock_difference) *node.clock_difference -= wall;
+    add_findings_of_link(node);
   }
   return nodes;
+}
+
+// What is known about the connection itself, in front of what the server has said.
+void Runtime::add_findings_of_link(NodeStatus &node) const {
+  if (node.state == NodeState::kUnknown) return;
+  if (node.state == NodeState::kAway) {
+    node.findings = {{"reachable", FindingLevel::kFail, node.reason,
+                      "check the URL, the network, the server and the rights of the user"}};
+    return;
+  }
+  if (!is_quorum()) return;
+  Finding vote{"vote", FindingLevel::kOk, "the node may vote", ""};
+  if (node.state == NodeState::kNoVote) {
+    vote = {"vote", FindingLevel::kWarn, node.reason,
+            "wait, if the node has restarted; else repair or replace it"};
+  }
+  node.findings.insert(node.findings.begin(), std::move(vote));
 }
 
 void Runtime::shut_down() {
@@ -252,6 +272,30 @@ void Runtime::defect_found(std::string_view what) noexcept { log_.add(LogLevel::
 void Runtime::node_validated(size_t node, const Outcome &why) {
   if (!why.ok()) return log_.add(LogLevel::kWarning, why.message);
   log_.add(LogLevel::kInfo, nodes_[node].address() + " may vote again");
+}
+
+// A finding is logged when it was not there at the last check. Without memory it is neither logged
+// nor known: nothing depends on it.
+void Runtime::health_found(size_t node, const protocol::HealthFacts &facts,
+                           const protocol::LockTrial *trial) {
+  Link &link = links_[node];
+  const bool is_guarded = !quorum_ || (quorum_->restart_guard > 0 && !quorum_->is_durable);
+  try {
+    auto found = protocol::findings_of(
+        facts, trial, {link.facts, wall_now() - boot_now(), is_quorum(), is_guarded});
+    for (const Finding &finding : found) {
+      const bool is_old = std::any_of(link.findings.begin(), link.findings.end(), [&](auto &old) {
+        return old.id == finding.id && old.level == finding.level;
+      });
+      // That of pushes was logged when the connection was made.
+      if (!finding.is_bad() || is_old || finding.id == "pushes") continue;
+      log_.add(LogLevel::kWarning, "health of " + link.settings.address() + ": " + finding.id +
+                                       ": " + finding.seen + "; " + finding.advice);
+    }
+    link.findings = std::move(found);
+  } catch (const std::bad_alloc &) {
+    return;
+  }
 }
 
 // The end of every call that may leave commands to send, free roles or sleepers to wake.

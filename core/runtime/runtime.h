@@ -108,11 +108,14 @@ class Runtime final : public Wakeup,
   void drop_link(size_t node) override;
   void defect_found(std::string_view what) noexcept override;
   void node_validated(size_t node, const Outcome &why) override;
+  void health_found(size_t node, const protocol::HealthFacts &facts,
+                    const protocol::LockTrial *trial) override;
 
   // runtime.cc: calls
   bool is_open() const;
   void begin(const std::shared_ptr<Request> &request);
   void note_caller(Request &request);
+  void add_findings_of_link(NodeStatus &node) const;
   void end_turn(Lock &lock);
   void wait_drained(Lock &lock);
 

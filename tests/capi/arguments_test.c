@@ -324,6 +324,8 @@ static void queues(void) {
   rl_queue_free(NULL);
   check_finished_request(rl_client_connect_start(NULL, 0));
   check_finished_request(rl_client_connect_start(client, -2));
+  check_finished_request(rl_client_check_start(NULL, 0));
+  check_finished_request(rl_client_check_start(client, -2));
   rl_request_free(request);
   rl_lease_free(lease);
   rl_queue_free(queue);
@@ -499,6 +501,8 @@ static void looking_and_operating(void) {
   rl_info_free(info);
   rl_info_free(NULL);
   NO_HANDLE(rl_client_info(NULL, err));
+  NO_HANDLE(rl_client_check(NULL, 0, err));
+  CHECK(rl_client_check(NULL, 0, NULL) == NULL);
   CHECK(rl_client_info(NULL, NULL) == NULL);
   CHECK_INT(RL_LOST_NONE, rl_lease_lost_reason(NULL));
   CHECK_INT(0, rl_lease_lost_text(NULL, NULL, 7));

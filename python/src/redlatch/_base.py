@@ -8,7 +8,6 @@ import math
 import os
 import threading
 import time
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 
@@ -16,7 +15,7 @@ from . import _core
 from ._convert import Seconds, to_bytes, to_ms, to_text, to_wait_ms
 from ._errors import Error, error_of, new_error, raise_of
 from ._holds import new_number
-from ._info import NodeInfo, read_nodes
+from ._info import Finding, NodeInfo, read_findings, read_nodes
 from ._lease import Lease
 from ._log import pass_on_log
 from ._options import Value, option_text
@@ -111,6 +110,16 @@ class Base:
         """The state of each server, as last known, in the order of the URLs. Sends no command."""
         return read_nodes(self._call(_core.client_info))
 
+    def check(self, wait: Seconds = 0) -> tuple[Finding, ...]:
+        """Ask each server now for what endangers locks there, such as eviction.
+
+        wait  seconds to try to connect; 0 is one try, which each server of a Redlock gets
+
+        It tries a lock of a name of its own, of which nothing stays. What the server refuses to say
+        is Level.UNKNOWN and no error. Raises Unavailable without a connection.
+        """
+        return read_findings(self._reach(wait, _core.client_check))
+
     def __repr__(self) -> str:
         closed = " closed" if self._is_closed else ""
         return f"<{type(self).__name__} {self.option('url')!r}{closed}>"
@@ -139,20 +148,22 @@ class Base:
             return self._handle
 
     def _connect(self, wait: Seconds) -> None:
+        self._reach(wait, _core.client_connect)
+
+    def _reach(
+        self, wait: Seconds, call: Callable[[_core.Client, int, _core.Error], Optional[T]]
+    ) -> T:
+        """What `call` returns, which tries to connect for some ms; tried again until `wait`."""
         wait_ms = to_wait_ms(wait, "wait")
         end = math.inf if wait_ms < 0 else time.monotonic() + wait_ms / 1000
         while True:
             left_ms = to_ms(max(min(end - time.monotonic(), _CONNECT_SLICE_S), 0), "wait")
             try:
-                self._call(partial(self._connect_once, left_ms))
-                return
+                return self._call(lambda handle, err: call(handle, left_ms, err))
             except Error as error:
                 # A server that loads its data says so, and will answer soon.
                 if not error.status.retryable or time.monotonic() >= end:
                     raise
-
-    def _connect_once(self, wait_ms: int, handle: _core.Client, err: _core.Error) -> int:
-        return _core.client_connect(handle, wait_ms, err)
 
     def _call(self, call: Callable[[_core.Client, _core.Error], Optional[T]]) -> T:
         """What `call` returns; in a forked process, with a handle of its own."""

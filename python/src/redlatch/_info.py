@@ -41,6 +41,12 @@ _ROLE = _constant("FIELD_ROLE")
 _VERSION = _constant("FIELD_VERSION")
 _CLOCK_MS = _constant("FIELD_CLOCK_MS")
 _OWNER = _constant("FIELD_OWNER")
+_FINDING = _constant("PART_FINDING")
+_LEVEL = _constant("FIELD_LEVEL")
+_NODE_ROW = _constant("FIELD_NODE")
+_ID = _constant("FIELD_ID")
+_SEEN = _constant("FIELD_SEEN")
+_ADVICE = _constant("FIELD_ADVICE")
 _WAIT_MODES: dict[int, WaitMode] = {READ: "read", UPGRADE: "upgrade"}
 
 
@@ -147,6 +153,36 @@ class NodeRole(Enum):
     CLUSTER_MEMBER = _constant("ROLE_CLUSTER_MEMBER")
 
 
+class Level(Enum):
+    """How bad a finding is."""
+
+    UNKNOWN = _constant("LEVEL_UNKNOWN")
+    """It could not be found out: a missing right, or no answer."""
+    OK = _constant("LEVEL_OK")
+    WARN = _constant("LEVEL_WARN")
+    """Locks may be lost, or are slower."""
+    FAIL = _constant("LEVEL_FAIL")
+    """A lock may have two holders, or cannot be taken."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check of a server has found."""
+
+    address: str
+    """Of the server, without secrets."""
+    id: str
+    """What was looked at, such as "eviction"."""
+    level: Level
+    seen: str
+    advice: str
+    """What to do; "": nothing."""
+
+    @property
+    def is_bad(self) -> bool:
+        return self.level in (Level.WARN, Level.FAIL)
+
+
 @dataclass(frozen=True)
 class NodeInfo:
     """A server of a client, as last known."""
@@ -160,6 +196,8 @@ class NodeInfo:
     """Name and version, such as "Valkey 8.0.1"; "" if not known."""
     clock_difference: Optional[float]
     """Seconds that its clock is ahead of that of this host, as last measured; None: not known."""
+    findings: tuple[Finding, ...]
+    """Of its last check; empty before the first."""
 
     @property
     def votes(self) -> bool:
@@ -241,6 +279,21 @@ def read_nodes(info: _core.Info) -> tuple[NodeInfo, ...]:
     return tuple(_read_node(reader, row) for row in reader.rows(_NODE))
 
 
+def read_findings(info: _core.Info) -> tuple[Finding, ...]:
+    reader = _Reader(info)
+    return tuple(_read_finding(reader, row) for row in reader.rows(_FINDING))
+
+
+def _read_finding(reader: _Reader, row: int) -> Finding:
+    return Finding(
+        address=reader.text(_FINDING, row, _ADDRESS),
+        id=reader.text(_FINDING, row, _ID),
+        level=Level(reader.number(_FINDING, row, _LEVEL)),
+        seen=reader.text(_FINDING, row, _SEEN),
+        advice=reader.text(_FINDING, row, _ADVICE),
+    )
+
+
 def _read_node(reader: _Reader, row: int) -> NodeInfo:
     has_clock = reader.has(_NODE, row, _CLOCK_MS)
     return NodeInfo(
@@ -250,4 +303,9 @@ def _read_node(reader: _Reader, row: int) -> NodeInfo:
         role=NodeRole(reader.number(_NODE, row, _ROLE)),
         version=reader.text(_NODE, row, _VERSION),
         clock_difference=reader.number(_NODE, row, _CLOCK_MS) / 1000 if has_clock else None,
+        findings=tuple(
+            _read_finding(reader, found)
+            for found in reader.rows(_FINDING)
+            if reader.number(_FINDING, found, _NODE_ROW) == row
+        ),
     )

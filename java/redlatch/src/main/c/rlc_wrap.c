@@ -436,6 +436,40 @@ SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1info(JNIEn
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1check(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jlong jarg3) {
+  jlong jresult = 0 ;
+  rl_client *arg1 = (rl_client *) 0 ;
+  int64_t arg2 ;
+  rl_error *arg3 = (rl_error *) 0 ;
+  rl_info *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_client **)&jarg1; 
+  arg2 = (int64_t)jarg2; 
+  arg3 = *(rl_error **)&jarg3; 
+  result = (rl_info *)rl_client_check(arg1,arg2,arg3);
+  *(rl_info **)&jresult = result; 
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1check_1start(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
+  jlong jresult = 0 ;
+  rl_client *arg1 = (rl_client *) 0 ;
+  int64_t arg2 ;
+  rl_request *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_client **)&jarg1; 
+  arg2 = (int64_t)jarg2; 
+  result = (rl_request *)rl_client_check_start(arg1,arg2);
+  *(rl_request **)&jresult = result; 
+  return jresult;
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_url_1redact(JNIEnv *jenv, jclass jcls, jbyteArray jarg1, jbyteArray jarg3) {
   jlong jresult = 0 ;
   char *arg1 = (char *) 0 ;

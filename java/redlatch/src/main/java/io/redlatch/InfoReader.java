@@ -65,7 +65,20 @@ final class InfoReader {
           text(RlcConstants.RL_FIELD_VERSION),
           hasClock
               ? Optional.of(Duration.ofMillis(number(RlcConstants.RL_FIELD_CLOCK_MS)))
-              : Optional.empty());
+              : Optional.empty(),
+          rows(info, RlcConstants.RL_PART_FINDING)
+              .filter(row -> row.number(RlcConstants.RL_FIELD_NODE) == index)
+              .map(Row::finding)
+              .toList());
+    }
+
+    Finding finding() {
+      return new Finding(
+          text(RlcConstants.RL_FIELD_ADDRESS),
+          text(RlcConstants.RL_FIELD_ID),
+          Finding.Level.values()[(int) number(RlcConstants.RL_FIELD_LEVEL)],
+          text(RlcConstants.RL_FIELD_SEEN),
+          text(RlcConstants.RL_FIELD_ADVICE));
     }
 
     LockInfo.Waiter waiter() {
@@ -81,6 +94,15 @@ final class InfoReader {
   static List<NodeInfo> nodesOf(SWIGTYPE_p_rl_info info) {
     try {
       return rows(info, RlcConstants.RL_PART_NODE).map(Row::node).toList();
+    } finally {
+      Rlc.info_free(info);
+    }
+  }
+
+  /** What a check of the servers of a client has found. Frees `info`. */
+  static List<Finding> findingsOf(SWIGTYPE_p_rl_info info) {
+    try {
+      return rows(info, RlcConstants.RL_PART_FINDING).map(Row::finding).toList();
     } finally {
       Rlc.info_free(info);
     }

@@ -3,6 +3,7 @@
 package io.redlatch;
 
 import java.time.Duration;
+import java.util.List;
 import java.util.Optional;
 
 /**
@@ -14,6 +15,7 @@ import java.util.Optional;
  * @param role as the server says it.
  * @param version such as "Valkey 8.0.1"; "" if it is not known.
  * @param clockDifference how far its clock was ahead of that of this host; empty if not known.
+ * @param findings of its last check; empty before the first.
  */
 public record NodeInfo(
     String address,
@@ -21,7 +23,8 @@ public record NodeInfo(
     String reason,
     Role role,
     String version,
-    Optional<Duration> clockDifference) {
+    Optional<Duration> clockDifference,
+    List<Finding> findings) {
 
   /** In the order of the numbers of the C ABI. */
   public enum State {

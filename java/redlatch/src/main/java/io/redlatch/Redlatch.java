@@ -298,6 +298,18 @@ public final class Redlatch implements AutoCloseable {
     return ask(client -> session.option(bytes));
   }
 
+  /**
+   * Asks the server now for what endangers locks there, such as eviction, and tries a lock of a
+   * name of its own, of which nothing stays. It tries to connect until `wait` is over; with none,
+   * once. What is not said is {@link Finding.Level#UNKNOWN}.
+   *
+   * @throws RedlatchException as connect(wait) does.
+   */
+  public List<Finding> check(Duration wait) {
+    long ms = Text.waitMs(wait);
+    return ask(client -> session.check(ms));
+  }
+
   /** The state of the server, as last known. No command is sent. */
   public List<NodeInfo> info() {
     return ask(client -> session.info());

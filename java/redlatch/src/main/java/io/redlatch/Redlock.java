@@ -104,6 +104,18 @@ public final class Redlock implements AutoCloseable {
   }
 
   /**
+   * Asks each server now for what endangers locks there, such as eviction, and tries a lock of a
+   * name of its own, of which nothing stays. It tries to connect until `wait` is over; with none,
+   * once, as with each server. What is not said is {@link Finding.Level#UNKNOWN}.
+   *
+   * @throws RedlatchException as connect(wait) does.
+   */
+  public List<Finding> check(Duration wait) {
+    long ms = Text.waitMs(wait);
+    return ask(redlock -> redlock.check(ms));
+  }
+
+  /**
    * The state of each server, as last known, in the order of the URLs. No command is sent.
    */
   public List<NodeInfo> info() {

@@ -120,13 +120,27 @@ final class Session implements Runnable {
   void connect(long waitMs) {
     try (Request request =
         Request.of("connect", "", Rlc.client_connect_start(handle, waitMs))) {
+      reach(request, "connect");
+    }
+  }
+
+  /** Asks each server for what endangers locks there. Otherwise as connect(). */
+  List<Finding> check(long waitMs) {
+    try (Request request = Request.of("check", "", Rlc.client_check_start(handle, waitMs))) {
+      reach(request, "check");
+      return InfoReader.findingsOf(request.takeInfo());
+    }
+  }
+
+  private static void reach(Request request, String op) {
+    try {
       if (Thread.interrupted()) {
         throw new InterruptedException();
       }
       request.await();
     } catch (InterruptedException interrupted) {
       Thread.currentThread().interrupt();
-      throw RedlatchException.of(Status.CANCELLED, "connect", "", "");
+      throw RedlatchException.of(Status.CANCELLED, op, "", "");
     }
   }
 

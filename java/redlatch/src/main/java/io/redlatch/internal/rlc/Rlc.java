@@ -62,6 +62,16 @@ public class Rlc implements RlcConstants {
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_info(cPtr, false);
   }
 
+  public static SWIGTYPE_p_rl_info client_check(SWIGTYPE_p_rl_client client, long wait_ms, SWIGTYPE_p_rl_error err) {
+    long cPtr = RlcJNI.client_check(SWIGTYPE_p_rl_client.getCPtr(client), wait_ms, SWIGTYPE_p_rl_error.getCPtr(err));
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_info(cPtr, false);
+  }
+
+  public static SWIGTYPE_p_rl_request client_check_start(SWIGTYPE_p_rl_client client, long wait_ms) {
+    long cPtr = RlcJNI.client_check_start(SWIGTYPE_p_rl_client.getCPtr(client), wait_ms);
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
+  }
+
   public static long url_redact(byte[] url, byte[] buffer) {
     return RlcJNI.url_redact(url, buffer);
   }

@@ -35,6 +35,7 @@ public interface RlcConstants {
   int RL_PART_WAITER = 3;
   int RL_PART_SERVER = 4;
   int RL_PART_NODE = 5;
+  int RL_PART_FINDING = 6;
 
   int RL_STATE_FREE = 0;
   int RL_STATE_HELD = 1;
@@ -52,6 +53,11 @@ public interface RlcConstants {
   int RL_ROLE_REPLICA = 2;
   int RL_ROLE_CLUSTER_MEMBER = 3;
 
+  int RL_LEVEL_UNKNOWN = 0;
+  int RL_LEVEL_OK = 1;
+  int RL_LEVEL_WARN = 2;
+  int RL_LEVEL_FAIL = 3;
+
   int RL_FIELD_STATE = 101;
   int RL_FIELD_REMAINING_MS = 102;
   int RL_FIELD_FENCE = 103;
@@ -65,6 +71,8 @@ public interface RlcConstants {
   int RL_FIELD_LOCK_COUNT = 111;
   int RL_FIELD_ROLE = 112;
   int RL_FIELD_CLOCK_MS = 113;
+  int RL_FIELD_LEVEL = 114;
+  int RL_FIELD_NODE = 115;
 
   int RL_FIELD_TYPE = 201;
   int RL_FIELD_NAME = 202;
@@ -76,6 +84,9 @@ public interface RlcConstants {
   int RL_FIELD_VERSION = 208;
   int RL_FIELD_ADDRESS = 209;
   int RL_FIELD_REASON = 210;
+  int RL_FIELD_ID = 211;
+  int RL_FIELD_SEEN = 212;
+  int RL_FIELD_ADVICE = 213;
 
   int RL_LOG_NONE = 0;
   int RL_LOG_ERROR = 1;

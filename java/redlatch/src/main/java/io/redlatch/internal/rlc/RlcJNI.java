@@ -26,6 +26,8 @@ public class RlcJNI {
   public final static native void client_close(long jarg1);
   public final static native long client_option(long jarg1, byte[] jarg2, byte[] jarg4);
   public final static native long client_info(long jarg1, long jarg2);
+  public final static native long client_check(long jarg1, long jarg2, long jarg3);
+  public final static native long client_check_start(long jarg1, long jarg2);
   public final static native long url_redact(byte[] jarg1, byte[] jarg3);
   public final static native long nearest_word(byte[] jarg1, byte[] jarg3, byte[] jarg5);
   public final static native long acquire(long jarg1, byte[] jarg2, long jarg4, long jarg5, long jarg6);

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// LockClient: the health of the server. Nothing depends on it, and nothing waits for it but the
+// request that asked.
+#include <new>
+#include <utility>
+
+#include "lock/lock_client.h"
+
+namespace redlatch::lock {
+
+namespace {
+
+// A proxy may end a connection that asks what it does not know.
+constexpr int kMaxLostChecks = 2;
+
+}  // namespace
+
+void LockClient::check_later(size_t, Nanos due) {
+  if (link_ == Link::kUp && !is_shut_ && lost_check_count_ < kMaxLostChecks) check_at_ = due;
+}
+
+// `request`: that waits for the answers; nullptr in the background, where a lack of memory ends it.
+void LockClient::ask_health(const std::shared_ptr<Request> &request, Nanos now) {
+  if (!request) check_at_ = kNever;
+  if (link_ != Link::kUp) return;
+  try {
+    const auto checkup = std::make_shared<Checkup>();
+    checkup->request = request;
+    const auto ask = [&](protocol::Command &command) {
+      send(command, InFlight{CommandKind::kHealth, protocol::EvalMode::kText, now, 0, checkup});
+    };
+    // First: a checkup that could not be sent as a whole is never over.
+    if (request) checkup->trial.emplace(settings_.name_space, cid_, last_id_ += 2);
+    protocol::HealthCheck::ask(ask);
+    if (checkup->trial) checkup->trial->ask(features_, ask);
+  } catch (const std::bad_alloc &) {
+    if (request) throw;
+  }
+}
+
+void LockClient::on_health_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
+  Checkup &checkup = *in_flight.about<Checkup>();
+  const bool is_of_trial = checkup.check.is_over();
+  if (!is_of_trial) checkup.check.on_reply(reply, in_flight.sent_at, now);
+  if (is_of_trial && checkup.trial) checkup.trial->on_reply(reply);
+  if (!checkup.is_over()) return;
+  output_.health_found(node_, checkup.check.facts(), checkup.trial ? &*checkup.trial : nullptr);
+  const auto request = checkup.request;
+  if (request && !request->is_finished()) finish_immediate(*request, Status::kOk);
+}
+
+// The message comes before the last replies of the trial, unless it has a connection of its own.
+void LockClient::note_trial_push(uint64_t rid) {
+  for (const InFlight &in_flight : in_flight_) {
+    if (in_flight.kind != CommandKind::kHealth) continue;
+    auto &trial = in_flight.about<Checkup>()->trial;
+    if (trial && trial->is_waiter(rid)) return trial->on_grant_push();
+  }
+}
+
+// A request that may wait asks again on the next connection.
+void LockClient::lose_health(Checkup &checkup) {
+  if (std::exchange(checkup.is_lost, true) || checkup.is_over()) return;
+  if (!checkup.request) {
+    lost_check_count_++;
+  } else if (checkup.request->wait_ms == 0 && !checkup.request->is_finished()) {
+    finish_immediate(*checkup.request, link_lost_.status, link_lost_.message);
+  }
+}
+
+}  // namespace redlatch::lock

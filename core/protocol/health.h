@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// The health of a server: HealthCheck asks for what endangers locks there and reads the replies,
+// findings_of() judges them. No reply is an error: a refused question is a fact, or not known. No
+// clock, no socket.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/finding.h"
+#include "base/reply.h"
+#include "base/server_facts.h"
+#include "protocol/command.h"
+#include "protocol/lock_trial.h"
+
+namespace redlatch::protocol {
+
+// The replies of one server. What is empty is not known.
+struct HealthFacts {
+  std::optional<Nanos> round_trip;
+  std::optional<Nanos> clock;  // its wall clock minus the clock of `now`
+
+  // INFO; the first two also CONFIG GET.
+  std::string policy;  // of eviction
+  std::optional<bool> has_log;
+  std::optional<int64_t> used_memory, max_memory;
+  std::optional<int64_t> client_count, max_clients;
+  std::string role;
+  std::optional<int64_t> replica_count;
+  std::optional<bool> is_cluster;
+
+  // CONFIG GET
+  std::optional<int64_t> idle_timeout_s, min_replicas;
+  std::optional<std::string> snapshots, log_sync;  // save, appendfsync
+  std::optional<bool> needs_all_slots;
+
+  // Commands that were tried.
+  enum class Trial : uint8_t { kNotTried, kWorks, kNotAllowed, kRefused };
+  struct Tried {
+    Trial trial = Trial::kNotTried;
+    std::string why;  // of kNotAllowed and kRefused
+  };
+  Tried wait, script, tracking;
+
+  std::string info_refusal, config_refusal;  // the first of each
+};
+
+// One pass of questions, sent together. Replies come in their order.
+class HealthCheck {
+ public:
+  using Send = std::function<void(Command &command)>;
+
+  // Sends all questions.
+  static void ask(const Send &send);
+  // Takes the next reply. `asked_at`: when the questions were sent.
+  void on_reply(const Reply &reply, Nanos asked_at, Nanos now);
+  // Whether all replies have come.
+  bool is_over() const;
+  const HealthFacts &facts() const { return facts_; }
+
+ private:
+  void read_info(const Reply &reply);
+  void read_setting(std::string_view name, const Reply &reply);
+
+  HealthFacts facts_;
+  size_t answer_count_ = 0;
+};
+
+// What else the judgement depends on.
+struct HealthContext {
+  const ServerFacts &server;
+  Nanos wall = 0;          // the wall clock of this host minus the clock of `now`
+  bool is_node = false;    // of a Redlock
+  bool is_guarded = true;  // .. with a restart guard
+};
+
+// Always the same ids in the same order; with a trial some more.
+std::vector<Finding> findings_of(const HealthFacts &facts, const LockTrial *trial,
+                                 const HealthContext &context);
+
+}  // namespace redlatch::protocol

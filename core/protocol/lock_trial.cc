@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "protocol/lock_trial.h"
+
+#include "base/limits.h"
+#include "protocol/token.h"
+
+namespace redlatch::protocol {
+
+namespace {
+
+// Longer than the trial, and soon over if its connection ends in the middle.
+constexpr int64_t kTtlMs = 10'000;
+
+std::string trial_name(const std::string &token) { return "redlatch-check-" + token; }
+
+}  // namespace
+
+LockTrial::LockTrial(std::string_view name_space, std::string_view cid, uint64_t rid)
+    : rid_(rid),
+      holder_(make_token(cid, rid - 1)),
+      waiter_(make_token(cid, rid)),
+      member_(make_member(waiter_, Mode::kWrite, kProvisionalMs, kTtlMs)),
+      keys_(name_space, trial_name(waiter_), Format::kString),
+      pattern_(key_pattern(name_space, trial_name(waiter_))) {}
+
+void LockTrial::ask(const ServerFeatures &features, const Send &send) const {
+  for (size_t i = 0; i < kStepCount; i++) {
+    Command command;
+    write(command, static_cast<Step>(i), features);
+    send(command);
+  }
+}
+
+// As texts: the server may know no script by its digest.
+void LockTrial::write(Command &out, Step step, const ServerFeatures &features) const {
+  constexpr auto kText = EvalMode::kText;
+  const AcquireCall take{Mode::kWrite, {holder_, ""}, kTtlMs, "", ""};
+  const AcquireCall queue{Mode::kWrite, {waiter_, ""}, kTtlMs, member_, ""};
+  switch (step) {
+    case Step::kTake:
+      return acquire(out, features, kText, keys_, take);
+    case Step::kExtend:
+      return extend(out, features, kText, keys_, holder_, kTtlMs, false, nullptr);
+    case Step::kQueue:
+      return acquire(out, features, kText, keys_, queue);
+    case Step::kInspect:
+      return inspect(out, features, kText, keys_);
+    case Step::kHandOver:
+      return release(out, features, kText, keys_, {holder_, ""}, {}, 1);
+    case Step::kGiveBack:
+      return release(out, features, kText, keys_, {waiter_, ""}, {}, 1);
+    case Step::kList:
+      return list(out, features, kText, "0", pattern_);
+    case Step::kRemove:
+      // The fence would stay for an hour. No other lock has this name, now or later.
+      out.add("DEL").add(keys_.lock).add(keys_.queue).add(keys_.fence);
+      return void(out.add(keys_.readers).add(keys_.info).add(keys_.turn));
+  }
+}
+
+std::string LockTrial::of_grant(const Reply &reply, bool is_wanted, Refusal &refusal) {
+  AcquireAnswer answer;
+  refusal = decode(reply, answer);
+  if (refusal) return refusal.message;
+  if (answer.is_granted == is_wanted) return "";
+  return is_wanted ? "a lock of a fresh name was held" : "a lock had two holders";
+}
+
+std::string LockTrial::of_count(const Reply &reply, int64_t wanted, Refusal &refusal) {
+  CountAnswer answer;
+  refusal = decode(reply, answer);
+  if (refusal) return refusal.message;
+  if (answer.result == wanted) return "";
+  return "answer " + std::to_string(answer.result) + " in place of " + std::to_string(wanted);
+}
+
+// Why `step` did not work.
+std::string LockTrial::judged(Step step, const Reply &reply) {
+  Refusal refusal;
+  std::string why;
+  if (step == Step::kTake || step == Step::kQueue) {
+    why = of_grant(reply, step == Step::kTake, refusal);
+  } else if (step == Step::kInspect) {
+    InspectAnswer answer;
+    refusal = decode(reply, answer);
+    why = refusal.message;
+  } else if (step == Step::kList) {
+    ListAnswer answer;
+    refusal = decode(reply, answer);
+    why = refusal.message;
+  } else if (step == Step::kRemove) {
+    refusal = refusal_of(reply);
+    why = refusal.message;
+  } else {
+    why = of_count(reply, step == Step::kHandOver ? 2 : 1, refusal);
+  }
+  is_denied_ = is_denied_ || refusal.kind == Refusal::Kind::kDenied;
+  return why;
+}
+
+void LockTrial::on_reply(const Reply &reply) {
+  if (is_over()) return;
+  const auto step = static_cast<Step>(answer_count_++);
+  std::string why = judged(step, reply);
+  std::string *known = &why_no_lock_;
+  if (step == Step::kQueue || step == Step::kHandOver) known = &why_no_handover_;
+  if (step == Step::kInspect) known = &why_no_inspection_;
+  if (step == Step::kList) known = &why_no_list_;
+  if (known->empty()) *known = std::move(why);  // the first has caused the others
+}
+
+}  // namespace redlatch::protocol
