@@ -81,6 +81,7 @@ struct Settings {
   TlsSettings tls;
   SentinelSettings sentinel;
   bool is_of_sentinel = false;  // the server is itself a sentinel
+  bool is_of_primary = false;   // sentinels have named the server, which has to confirm it
   std::string shown_url;        // the URL as it was given, without secrets
 #define RL_CLIENT_OPTION RL_FIELD
 #include "config/options.def"
@@ -103,6 +104,7 @@ struct Settings {
     settings.sentinel = {};
     settings.host = primary.host;
     settings.port = primary.port;
+    settings.is_of_primary = true;
     return settings;
   }
   // Of a sentinel. Its user, password and TLS are not those of the server.

@@ -366,6 +366,11 @@ void LockClient::on_reply(size_t, const Reply &reply, Nanos now) {
   const InFlight in_flight = std::move(in_flight_.front());
   in_flight_.pop_front();
   reconnect_.reset();
+  // The server is no longer the primary. What was refused is sent again to the one that is.
+  if (reply.is_error() && settings_.has_sentinels() && protocol::is_of_replica(reply)) {
+    link_ = Link::kBroken;
+    output_.drop_link(node_);
+  }
   take_reply(in_flight, reply, now);
   send_throttled(now);
 }

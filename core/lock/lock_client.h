@@ -109,6 +109,7 @@ class LockClient final : public LockService {
   const Outcome &link_failure() const { return link_failure_; }
   // Skip the pause between two attempts to connect.
   void connect_soon(Nanos now);
+  void connect_soon(size_t, Nanos now) override { connect_soon(now); }
   // Whether an answer is outstanding for longer than `limit`.
   bool is_late(Nanos limit, Nanos now) const {
     return !in_flight_.empty() && in_flight_.front().sent_at + limit <= now;

@@ -79,6 +79,8 @@ class LockService {
   // Events of the connection to a node.
   // @return true to connect now; then one of the next two follows.
   [[nodiscard]] virtual bool begin_connect(size_t node, Nanos now) = 0;
+  // The server has moved: an attempt to connect that waits for its time need not wait.
+  virtual void connect_soon(size_t, Nanos) {}
   virtual void on_connected(size_t node, const ServerFacts &facts, Nanos now) = 0;
   virtual void on_connect_failed(size_t node, const Outcome &why, Nanos now) = 0;
   virtual void on_disconnected(size_t node, Nanos now) noexcept = 0;

@@ -55,7 +55,8 @@ bool read_fence(const Reply &reply, int64_t &fence) {
 }  // namespace
 
 bool is_of_replica(const Reply &reply) {
-  return reply.is_error() && word_of(reply.text()) == "READONLY";
+  const std::string_view word = word_of(reply.is_error() ? reply.text() : "");
+  return word == "READONLY" || word == "MASTERDOWN";
 }
 
 Refusal refusal_of(const Reply &reply) {

@@ -120,7 +120,7 @@ void Handshake::enter(Stage stage, const Send &send, Nanos now) {
     case Stage::kScripts:
       return load_scripts(send);
     case Stage::kIdentity:
-      if (asks_identity_) return ask_identity(send, now);
+      if (asks_identity()) return ask_identity(send, now);
       return enter(protocol_ == 3 ? Stage::kSubscription : Stage::kMessages, send, now);
     case Stage::kSubscription:
       return subscribe(send);
@@ -178,13 +178,16 @@ void Handshake::on_hello(const Reply &reply, const Send &send, Nanos now) {
   std::string_view server;
   std::string_view version;
   bool is_cluster = false;
+  bool is_sentinel = false;
   for (size_t i = 0; i + 1 < reply.count(); i += 2) {
     if (reply.at(i).text() == "server") server = reply.at(i + 1).text();
     if (reply.at(i).text() == "version") version = reply.at(i + 1).text();
     if (reply.at(i).text() == "role") note_role(reply.at(i + 1).text());
     if (reply.at(i).text() == "mode" && reply.at(i + 1).text() == "cluster") is_cluster = true;
+    if (reply.at(i).text() == "mode" && reply.at(i + 1).text() == "sentinel") is_sentinel = true;
   }
   if (is_cluster) facts_.role = NodeRole::kClusterMember;
+  if (is_sentinel) return end(no_server());
   if (auto outcome = check_version(server, version); !outcome.ok()) return end(std::move(outcome));
   greeted(send, now);
 }
@@ -207,6 +210,7 @@ void Handshake::on_version(const Reply &reply, const Send &send, Nanos now) {
   const bool has_no_password = reply.is_error() && reply.text().starts_with("NOAUTH");
   if (has_no_password || will_pass(reply)) return end(refused(reply, "the connection"));
   const std::string_view text = reply.is_error() ? "" : reply.text();
+  if (info_value(text, "redis_mode") == "sentinel") return end(no_server());
   for (const std::string_view server : {"valkey", "redis"}) {
     const auto version = info_value(text, std::string(server) + "_version");
     if (version.empty()) continue;
@@ -232,7 +236,25 @@ Outcome Handshake::check_version(std::string_view server, std::string_view versi
                                            ": Redis 6.2, Valkey 7.2 or newer is needed");
 }
 
+Outcome Handshake::no_server() const {
+  const HostPort address{settings_.host, settings_.port};
+  return failure(Status::kInvalid, settings_.address() +
+                                       " is a sentinel: the URL must be redis-sentinel://" +
+                                       address.text() + "/NAME/0, with the name of a primary");
+}
+
+// Locks need the primary. The nodes of a quorum have a rule of their own.
+bool Handshake::is_refused_role() {
+  const bool is_known_replica = facts_.role == NodeRole::kReplica || facts_.is_replica;
+  const bool is_of_quorum = asks_identity_;
+  if (is_of_quorum || is_for_messages_ || !is_known_replica) return false;
+  end(failure(Status::kServer,
+              settings_.address() + " is a replica and READONLY: locks need its primary"));
+  return true;
+}
+
 void Handshake::greeted(const Send &send, Nanos now) {
+  if (is_refused_role()) return;
   facts_.can_track = protocol_ == 3;
   enter(is_for_messages_ ? Stage::kSubscription : Stage::kDatabase, send, now);
 }
@@ -284,7 +306,12 @@ void Handshake::on_identity(const Reply &reply, const Send &send, Nanos now) {
                          settings_.address() + ": " + facts_.why_unknown.message));
     }
   }
-  if (facts_.is_cluster_member) return end();  // it cannot be a node
+  if (facts_.is_cluster_member && asks_identity_) return end();  // it cannot be a node
+  if (is_refused_role()) return;
+  if (settings_.is_of_primary && facts_.role != NodeRole::kPrimary) {
+    return end(
+        failure(Status::kServer, settings_.address() + " does not say that it is a primary"));
+  }
   enter(protocol_ == 3 ? Stage::kSubscription : Stage::kMessages, send, now);
 }
 

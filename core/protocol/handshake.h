@@ -86,8 +86,11 @@ class Handshake {
   bool note_time(const Reply &reply, Nanos now);
 
   void greeted(const Send &send, Nanos now);
+  bool is_refused_role();
+  bool asks_identity() const { return asks_identity_ || settings_.is_of_primary; }
   void end(Outcome outcome = {});
   Outcome check_version(std::string_view server, std::string_view version);
+  Outcome no_server() const;
   Outcome refused(const Reply &reply, const std::string &what) const;
 
   const Settings &settings_;

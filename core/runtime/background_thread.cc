@@ -3,6 +3,7 @@
 //
 // Runtime: the library's own thread, and the attempts to connect.
 #include <algorithm>
+#include <cerrno>
 #include <functional>
 #include <new>
 
@@ -14,7 +15,7 @@ namespace redlatch::runtime {
 namespace {
 
 // Keys of background_set_: 0 is what the leader would read (the commands of the only link, or
-// caller_set_); then follow the message connections, one for each link.
+// caller_set_); then follow the message connections, one for each link, and their watches.
 constexpr uint32_t kMessages = 1;
 
 // When a fresh connection is asked for the health of its server: after the first commands, and not
@@ -44,7 +45,10 @@ void Runtime::run_background() {
     if (leader_ == nullptr && is_broken()) disconnect_as(lock, background_);
     for (Link &link : links_) {
       if (link.attempt && link.attempt->is_over) end_attempt(lock, link);
-      if (!link.attempt && service_->begin_connect(link.node, boot_now())) start_attempt(link);
+      if (link.sentinel) hurry(link, boot_now());
+      const bool is_free = !link.attempt && !is_stopping_;
+      if (is_free && service_->begin_connect(link.node, boot_now())) start_attempt(link);
+      if (link.sentinel) tend_watch(lock, link);
     }
     tick(lock);
     net::EpollSet::Seen seen;
@@ -53,17 +57,27 @@ void Runtime::run_background() {
             [&] { seen = background_set_.wait(background_wakes_at_); });
     act_on(lock, background_, seen, watched);
     for (const net::EpollSet::Ready &ready : seen) {
-      if (ready.key >= kMessages) read_messages(lock, links_[ready.key - kMessages]);
+      if (ready.key >= kMessages) on_ready(lock, ready.key - kMessages);
     }
     wake_all(lock);
   }
   for (Link &link : links_) {
+    if (link.sentinel) {
+      (void)end_side_attempt(lock, link.sentinel->side);
+      close_side(link.sentinel->side);
+    }
     if (!link.attempt) continue;
     lock.unlock();
     pthread_join(link.attempt->thread, nullptr);
     lock.lock();
     link.attempt.reset();
   }
+}
+
+// A connection that only this thread reads; `number` counts those for messages, then the watches.
+void Runtime::on_ready(Lock &lock, uint32_t number) {
+  const auto count = static_cast<uint32_t>(links_.size());
+  number < count ? read_messages(lock, links_[number]) : read_watch(lock, links_[number - count]);
 }
 
 // ---- time --------------------------------------------------------------------------------------
@@ -81,6 +95,9 @@ void Runtime::tick(Lock &lock) {
   // removed, costs less than a wake-up for each change.
   Nanos due = service_->next_due();
   if (was_active_) due = std::min(due, now + timeout_);
+  for (const Link &link : links_) {
+    if (link.sentinel) due = std::min(due, link.sentinel->next_due(wants_watch(link)));
+  }
   if (reader_ && service_->in_flight_count(0) > 0) due = before_too_late(due, now);
   was_active_ = false;
   if (due < background_wakes_at_ || background_wakes_at_ <= now) background_wakes_at_ = due;
@@ -116,7 +133,13 @@ void Runtime::call_background_in_time() {
 
 void Runtime::start_attempt(Link &link) {
   link.attempt.emplace(*this, link);
-  const int error = start_thread(link.attempt->thread, attempt_main, &*link.attempt);
+  int error = ENOMEM;
+  try {
+    if (link.sentinel) link.attempt->found.known = link.sentinel->begin_attempt();
+    error = start_thread(link.attempt->thread, attempt_main, &*link.attempt);
+  } catch (const std::bad_alloc &) {
+    error = ENOMEM;
+  }
   if (error == 0) return;
   link.attempt.reset();
   try {
@@ -137,8 +160,13 @@ void *Runtime::attempt_main(void *attempt) {
 void Runtime::attempt(Attempt &mine) {
   const Link &link = mine.link;
   try {
-    mine.outcome = open_connections(link.settings, service_->channel(), link.attachment.get(),
-                                    service_->needs_identity(), stop_event_.fd(), mine.connections);
+    if (link.sentinel) {
+      mine.outcome = open_primary(link.settings, service_->channel(), link.sentinel->stop.fd(),
+                                  mine.found, mine.connections);
+    } else
+      mine.outcome =
+          open_connections(link.settings, service_->channel(), link.attachment.get(),
+                           service_->needs_identity(), stop_event_.fd(), mine.connections);
   } catch (const std::bad_alloc &) {
     mine.outcome.status = Status::kNoMemory;
   }
@@ -156,6 +184,7 @@ void Runtime::end_attempt(Lock &lock, Link &link) {
   link.attempt.reset();
   const ServerFacts &facts = ended.connections.facts;
   try {
+    if (link.sentinel) note_primary(link, ended.found, ended.outcome);
     if (ended.outcome.ok()) {
       unwatch_messages(link);
       link.connect(std::move(ended.connections));
@@ -166,6 +195,7 @@ void Runtime::end_attempt(Lock &lock, Link &link) {
     }
     // Last, because its log lines may fail to allocate.
     note_connection(link, ended.outcome, facts);
+    if (link.sentinel && ended.outcome.ok()) log_primary(link, ended.found.opinion, facts);
     const bool is_checked = link.settings.is_health_checked && link.settings.folder.empty();
     if (ended.outcome.ok() && is_checked) {
       service_->check_later(link.node, boot_now() + health_delay(service_->channel()));

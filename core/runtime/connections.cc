@@ -2,7 +2,9 @@
 // Copyright The redlatch authors
 #include "runtime/connections.h"
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "protocol/opening.h"
@@ -20,7 +22,45 @@ Outcome dial(const Settings &settings, embedded::ServerAttachment *attachment, N
   return connection->dial(settings, limit, wake_fd);
 }
 
+// Dials the sentinel that `discovery` has chosen, and asks it.
+void ask_sentinel(sentinel::Discovery &discovery, int wake_fd) {
+  net::Connection connection;
+  auto outcome = connection.dial(discovery.sentinel(), discovery.limit(), wake_fd);
+  if (!outcome.ok()) return discovery.on_failed(outcome, boot_now());
+  std::string bytes;
+  std::vector<net::ReplyPtr> replies;
+  discovery.on_dialled([&bytes](auto argv) { net::append_command(bytes, argv); });
+  outcome =
+      connection.exchange(bytes, discovery.awaited_count(), discovery.limit(), wake_fd, replies);
+  explicit_bzero(bytes.data(), bytes.size());  // it may hold the password
+  if (!outcome.ok()) return discovery.on_failed(outcome, boot_now());
+  const Nanos now = boot_now();
+  for (const net::ReplyPtr &reply : replies) {
+    if (discovery.stage() == sentinel::Discovery::Stage::kAsking) discovery.on_reply(*reply, now);
+  }
+}
+
 }  // namespace
+
+Outcome open_primary(const Settings &settings, const std::string &channel, int wake_fd,
+                     FoundPrimary &found, Connections &opened) {
+  using Stage = sentinel::Discovery::Stage;
+  sentinel::Discovery discovery(settings, std::move(found.known), boot_now());
+  while (!discovery.is_over()) {
+    if (discovery.stage() != Stage::kNamed) {
+      ask_sentinel(discovery, wake_fd);
+      continue;
+    }
+    Settings primary = settings.of_primary(discovery.primary());
+    primary.connect_timeout = std::max<Nanos>(discovery.limit() - boot_now(), kMs);
+    opened = {};
+    const auto outcome = open_connections(primary, channel, nullptr, false, wake_fd, opened);
+    outcome.ok() ? discovery.on_confirmed() : discovery.on_refuted(outcome, boot_now());
+  }
+  found.known = discovery.knowledge();
+  found.opinion = discovery.opinion();
+  return discovery.outcome();
+}
 
 Outcome open_connections(const Settings &settings, const std::string &channel,
                          embedded::ServerAttachment *attachment, bool asks_identity, int wake_fd,

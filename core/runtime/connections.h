@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "embedded/server_attachment.h"
 #include "net/connection.h"
+#include "sentinel/discovery.h"
 
 namespace redlatch::runtime {
 
@@ -22,6 +23,12 @@ struct Connections {
   ServerFacts facts;
 };
 
+// What is known of the sentinels of a link, and who named the primary.
+struct FoundPrimary {
+  sentinel::Knowledge known;
+  sentinel::Opinion opinion;
+};
+
 // Connects and performs the handshakes. Blocks: for each connection at most connect_timeout and one
 // command timeout, and one more command timeout each for the identity and, with RESP2, for the
 // probe; `wake_fd` ends it when it turns readable. After kDenied and kUnsupported another attempt
@@ -30,5 +37,10 @@ struct Connections {
 Outcome open_connections(const Settings &settings, const std::string &channel,
                          embedded::ServerAttachment *attachment, bool asks_identity, int wake_fd,
                          Connections &opened);
+
+// As open_connections(), for the primary that sentinels name. To find it and to connect to it takes
+// at most connect_timeout together.
+Outcome open_primary(const Settings &settings, const std::string &channel, int wake_fd,
+                     FoundPrimary &found, Connections &opened);
 
 }  // namespace redlatch::runtime

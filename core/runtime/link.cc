@@ -5,7 +5,9 @@
 
 namespace redlatch::runtime {
 
-Link::Link(const Settings &settings_, size_t node_) : settings(settings_), node(node_) {
+Link::Link(const Settings &settings_, size_t node_, uint32_t side_key)
+    : settings(settings_), node(node_) {
+  if (settings.has_sentinels()) sentinel = std::make_unique<SentinelLink>(settings, side_key);
   if (!settings.folder.empty()) attachment = std::make_unique<embedded::ServerAttachment>(settings);
 }
 
@@ -37,6 +39,10 @@ void Link::disconnect() {
 NodeStatus Link::status() const {
   NodeStatus status;
   status.address = settings.address();
+  if (sentinel && is_usable()) {
+    status.address =
+        sentinel->address() + " (named by sentinel " + sentinel->opinion.sentinel.text() + ")";
+  }
   status.role = facts.role;
   status.version = facts.version;
   status.findings = findings;

@@ -25,6 +25,7 @@
 #include "embedded/server_attachment.h"
 #include "net/connection.h"
 #include "runtime/connections.h"
+#include "runtime/sentinel_link.h"
 
 namespace redlatch::runtime {
 
@@ -40,11 +41,13 @@ struct Attempt {
   pthread_t thread{};
   bool is_over = false;
   Connections connections;
+  FoundPrimary found;  // of a link with sentinels
   Outcome outcome;
 };
 
 struct Link {
-  Link(const Settings &settings_, size_t node_);
+  // `side_key`: of the watch, among what the background thread polls.
+  Link(const Settings &settings_, size_t node_, uint32_t side_key);
 
   bool is_usable() const { return is_connected && !is_broken; }
   void connect(Connections &&opened);
@@ -79,6 +82,7 @@ struct Link {
   // For an embedded server, otherwise nullptr. Used by the attempt, then by shut_down().
   std::unique_ptr<embedded::ServerAttachment> attachment;
   std::optional<Attempt> attempt;
+  std::unique_ptr<SentinelLink> sentinel;  // if sentinels name the server, otherwise nullptr
 
   std::unique_ptr<net::Connection> commands;  // reset by the leader only
   std::unique_ptr<net::Connection> messages;  // with RESP2; reset by the background thread only

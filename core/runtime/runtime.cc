@@ -68,7 +68,10 @@ Runtime::Runtime(std::vector<Settings> nodes, std::optional<QuorumSettings> quor
       timeout_(longest_timeout(nodes_)),
       has_several_(nodes_.size() > 1) {
   links_.reserve(nodes_.size());
-  for (size_t i = 0; i < nodes_.size(); i++) links_.emplace_back(nodes_[i], i);
+  for (size_t i = 0; i < nodes_.size(); i++) {
+    // Behind the keys of the connections for messages: see background_thread.cc.
+    links_.emplace_back(nodes_[i], i, static_cast<uint32_t>(1 + nodes_.size() + i));
+  }
   if (has_several_ && is_open()) background_set_.add(caller_set_.fd(), 0, net::EpollSet::kEnd);
 }
 
@@ -77,8 +80,11 @@ Runtime::~Runtime() {
 }
 
 bool Runtime::is_open() const {
-  return caller_set_.is_open() && leader_event_.is_open() && background_set_.is_open() &&
-         stop_event_.is_open();
+  const bool can_stop = std::all_of(links_.begin(), links_.end(), [](const Link &link) {
+    return !link.sentinel || link.sentinel->stop.is_open();
+  });
+  return can_stop && caller_set_.is_open() && leader_event_.is_open() &&
+         background_set_.is_open() && stop_event_.is_open();
 }
 
 // ---- calls -------------------------------------------------------------------------------------
@@ -222,6 +228,9 @@ void Runtime::shut_down() {
     is_stopping_ = true;
     wake(background_);
     stop_event_.signal();
+    for (const Link &link : links_) {
+      if (link.sentinel) link.sentinel->stop.signal();
+    }
     wake_all(lock);
     lock.unlock();
     pthread_join(background_thread_, nullptr);

@@ -43,6 +43,7 @@
 #include "lock/service.h"
 #include "net/epoll_set.h"
 #include "runtime/link.h"
+#include "runtime/side_connection.h"
 #include "runtime/wakeup.h"
 
 namespace redlatch::runtime {
@@ -190,11 +191,32 @@ class Runtime final : public Wakeup,
   void watch_new(const Link &link);
   void read_messages(Lock &lock, Link &link);
   void note_connection(Link &link, const Outcome &outcome, const ServerFacts &facts);
+  void on_ready(Lock &lock, uint32_t key);
   void tick(Lock &lock);
   void read_remaining(Lock &lock);
   static Nanos before_too_late(Nanos due, Nanos now);
   void run_timers(Nanos now);
   void call_background_in_time();
+
+  // side_connection.cc
+  Outcome open_side(SideConnection &side, SideConnection::Open open);
+  static void *side_main(void *attempt);
+  void attempt_side(SideConnection::Attempt &mine);
+  std::optional<Outcome> end_side_attempt(Lock &lock, SideConnection &side);
+  bool read_side(Lock &lock, SideConnection &side, std::vector<net::ReplyPtr> &replies);
+  bool send_side(SideConnection &side) const;
+  void close_side(SideConnection &side) const noexcept;
+
+  // sentinel_link.cc
+  static bool wants_watch(const Link &link);
+  void tend_watch(Lock &lock, Link &link);
+  void start_watch(Link &link);
+  void lose_watch(Link &link, const Outcome &why) noexcept;
+  void read_watch(Lock &lock, Link &link);
+  void on_news(Link &link, const sentinel::Opinion &opinion, Nanos now);
+  void hurry(Link &link, Nanos now);
+  void note_primary(Link &link, FoundPrimary &found, Outcome &outcome) noexcept;
+  void log_primary(Link &link, const sentinel::Opinion &before, const ServerFacts &facts);
 
   const std::vector<Settings> nodes_;
   const std::optional<QuorumSettings> quorum_;

@@ -13,6 +13,8 @@ namespace redlatch::sentinel {
 namespace {
 
 constexpr Nanos kOthersLimit = 100 * kMs;
+// Sentinels inform one another every 2 s.
+constexpr Nanos kLeftFor = 10'000 * kMs;
 // Replies to the questions, by how many are still to come.
 constexpr size_t kHelloIsNext = 3;
 constexpr size_t kAddressIsNext = 2;
@@ -26,6 +28,13 @@ bool may_pass(Status status) { return status == Status::kUnavailable || status =
 
 }  // namespace
 
+void note_switch(Knowledge &known, const Opinion &opinion, Nanos now) {
+  known.first = opinion.sentinel;
+  known.left = known.primary;
+  known.left_epoch = known.epoch;
+  known.left_until = after(now, kLeftFor);
+}
+
 Discovery::Discovery(const Settings &settings, Knowledge known, Nanos now)
     : settings_(settings),
       known_(std::move(known)),
@@ -36,6 +45,8 @@ Discovery::Discovery(const Settings &settings, Knowledge known, Nanos now)
   for (const HostPort &one : known_.others) consider(one);
   std::stable_partition(untried_.begin(), untried_.end(),
                         [this](const HostPort &one) { return !contains(known_.silent, one); });
+  std::stable_partition(untried_.begin(), untried_.end(),
+                        [this](const HostPort &one) { return one == known_.first; });
   total_ = given.size();
   dial(untried_.front(), now);
 }
@@ -99,8 +110,16 @@ void Discovery::on_reply(const Reply &reply, Nanos now) {
   if (awaited_count_ > 0) return;
   answer_.epoch = read_epoch(reply);
   std::erase(known_.silent, answer_.sentinel);
-  opinions_.push_back(answer_);
-  others_until_ = std::min(others_until_, now + kOthersLimit);
+  if (is_left(answer_, now)) {
+    failures_.push_back(
+        {answer_.sentinel,
+         failure(Status::kUnavailable, answer_.sentinel.text() + " still names " +
+                                           known_.left.text() + ", which is no longer the primary"),
+         false});
+  } else {
+    opinions_.push_back(answer_);
+    others_until_ = std::min(others_until_, now + kOthersLimit);
+  }
   ask_next(now);
 }
 
@@ -115,6 +134,11 @@ void Discovery::note_others(std::vector<HostPort> others) {
                           contains(known_.others, one) || !contains(listed_, one);
     if (!is_known) known_.others.push_back(one);
   }
+}
+
+bool Discovery::is_left(const Opinion &opinion, Nanos now) const {
+  return now < known_.left_until && opinion.primary == known_.left &&
+         opinion.epoch <= known_.left_epoch;
 }
 
 void Discovery::ask_next(Nanos now) {

@@ -34,7 +34,15 @@ struct Knowledge {
   std::vector<HostPort> silent;  // those that could not be asked last time: they are asked last
   int64_t epoch = -1;            // the greatest one seen; -1: none
   HostPort primary;              // in that epoch
+  // A switch has ended this primary. Sentinels that name it in this epoch are not yet informed.
+  HostPort left;
+  int64_t left_epoch = -1;
+  Nanos left_until = 0;
+  HostPort first;  // the sentinel that reported it: it is asked first
 };
+
+// `opinion` has ended the primary that is known.
+void note_switch(Knowledge &known, const Opinion &opinion, Nanos now);
 
 class Discovery {
  public:
@@ -83,6 +91,7 @@ class Discovery {
     bool is_name_unknown;
   };
 
+  bool is_left(const Opinion &opinion, Nanos now) const;
   void consider(const HostPort &sentinel);
   void note_others(std::vector<HostPort> others);
   void ask_next(Nanos now);

@@ -164,8 +164,8 @@ def test_trouble_that_passes(
 
 
 def test_a_replica_refuses(spawn: Spawn, name: str) -> None:
-    """Goal: a read-only replica is RL_E_SERVER with READONLY; once promoted it serves who waited.
-    Method: a replica of a second server; tries, a wait, a look; then REPLICAOF NO ONE."""
+    """Goal: a replica is RL_E_SERVER with READONLY at connect; once promoted it serves who waited.
+    Method: a replica of a second server; a connect, tries, a wait; then REPLICAOF NO ONE."""
     kind = available_kinds()[0]
     with (
         Server(kind, ["--repl-diskless-sync-delay", "0"]) as primary,
@@ -173,11 +173,12 @@ def test_a_replica_refuses(spawn: Spawn, name: str) -> None:
         replica.connect() as connection,
     ):
         wait_until(lambda: b"master_link_status:up" in connection.cmd("INFO", "replication"))
-        actor, holder = spawn(replica.url), spawn(primary.url)
+        actor = spawn(replica.url)
+        reply = actor.call("connect", wait=0)
+        assert reply.status == "RL_E_SERVER", reply
+        assert "is a replica and READONLY: locks need its primary" in reply.message
         check_refused(actor, "READONLY", lock=name, wait=0)
         check_refused(actor, "READONLY", lock=name, wait=300)
-        holder.ok("acquire", name="other", wait=0)
-        wait_until(lambda: actor.ok("inspect", name="other")["state"] == "1")
         waiting = actor.begin("acquire", name=name, wait=20_000)
         time.sleep(0.2)  # it is refused at least once
         connection.cmd("REPLICAOF", "NO", "ONE")

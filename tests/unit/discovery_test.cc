@@ -326,6 +326,35 @@ TEST_F(DiscoveryTest, a_silent_sentinel_is_asked_last) {
   EXPECT_TRUE(discovery_->is_over());
 }
 
+TEST_F(DiscoveryTest, a_primary_that_a_switch_has_ended_is_not_believed) {
+  Knowledge known = seen(3, kA);
+  Opinion news;
+  news.sentinel = kS2;
+  news.primary = kB;
+  news.is_switch = true;
+  note_switch(known, news, now_);
+  begin(known);
+  EXPECT_EQ(asked(), kS2) << "the sentinel that reported the switch is asked first";
+  answer(kB, 4);
+  answer(kA, 3);
+  answer(kA, 3);
+  EXPECT_TRUE(names(kB)) << "most sentinels are not yet informed";
+  begin(known);
+  fails();
+  answer(kA, 3);
+  answer(kA, 3);
+  expect_end(Status::kUnavailable, "still names 10.0.0.1:6379, which is no longer the primary");
+  begin(known);
+  answer(kA, 5);
+  answer(kA, 5);
+  EXPECT_TRUE(names(kA)) << "it has become the primary again";
+  now_ += 20 * kSecond;
+  begin(known);
+  answer(kA, 3);
+  answer(kA, 3);
+  EXPECT_TRUE(names(kA)) << "the switch was revoked";
+}
+
 TEST_F(DiscoveryTest, nonsense_is_no_address) {
   settings_.sentinel.addresses = {kS1};
   begin();

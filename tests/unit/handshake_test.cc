@@ -302,6 +302,61 @@ TEST_F(HandshakeTest, a_replica_and_a_member_of_a_cluster_are_known) {
   EXPECT_EQ(count_of("SSUBSCRIBE"), 0U) << "it cannot be a node, and is asked nothing else";
 }
 
+MadeReply hello_as(const std::string &key, const std::string &value) {
+  return MadeReply::list(MadeReply::text("server"), MadeReply::text("redis"),
+                         MadeReply::text("version"), MadeReply::text("7.4.1"), MadeReply::text(key),
+                         MadeReply::text(value));
+}
+
+TEST_F(HandshakeTest, a_replica_is_no_server_for_locks) {
+  on("HELLO 3", [] { return hello_as("role", "replica"); });
+  Handshake bare(settings_, "c", false);
+  run(bare);
+  expect_end(bare, Status::kServer, "redis://db:6379 is a replica and READONLY: locks need its");
+  Handshake node(settings_, "c", true);
+  run(node);
+  expect_end(node, Status::kOk, "");
+}
+
+TEST_F(HandshakeTest, a_sentinel_is_no_server_for_locks) {
+  const std::string hint = "is a sentinel: the URL must be redis-sentinel://db:6379/NAME/0";
+  on("HELLO 3", [] { return hello_as("mode", "sentinel"); });
+  for (const bool is_of_quorum : {false, true}) {
+    Handshake handshake(settings_, "c", is_of_quorum);
+    run(handshake);
+    expect_end(handshake, Status::kInvalid, hint);
+  }
+  refuse("HELLO", "ERR unknown command 'HELLO'");
+  on("INFO server", [] { return MadeReply::text("redis_version:7.4.1\r\nredis_mode:sentinel"); });
+  Handshake old(settings_, "c", false);
+  run(old);
+  expect_end(old, Status::kInvalid, hint);
+}
+
+TEST_F(HandshakeTest, a_primary_that_sentinels_named_has_to_confirm_it) {
+  Settings named = settings_.of_primary({"db", "6379"});
+  Handshake by_info(named, "c", false);
+  run(by_info);
+  expect_end(by_info, Status::kOk, "");
+  EXPECT_EQ(by_info.facts().role, NodeRole::kPrimary);
+  EXPECT_GT(by_info.facts().age.round_trip, 0) << "its clock is measured";
+
+  on("INFO replication", [] { return MadeReply::text("role:slave\r\n"); });
+  Handshake replica(named, "c", false);
+  run(replica);
+  expect_end(replica, Status::kServer, "is a replica");
+
+  refuse("INFO replication", "NOPERM this user has no permissions to run the 'info' command");
+  Handshake silent(named, "c", false);
+  run(silent);
+  expect_end(silent, Status::kServer, "does not say that it is a primary");
+
+  on("HELLO 3", [] { return hello_as("role", "master"); });
+  Handshake by_hello(named, "c", false);
+  run(by_hello);
+  expect_end(by_hello, Status::kOk, "");
+}
+
 TEST_F(HandshakeTest, an_identity_that_is_refused_or_unclear_has_its_reason) {
   refuse("INFO replication", "NOPERM this user has no permissions to run the 'info' command");
   Handshake denied(settings_, "c", true);

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// SideConnection: a connection of a link beside the one of its commands, with output of its own. It
+// is opened in a thread of its own. Only the background thread reads it, sends and closes it, so
+// that no caller waits for it. Guarded by the mutex of the runtime.
+#pragma once
+
+#include <pthread.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/status.h"
+#include "net/connection.h"
+
+namespace redlatch::runtime {
+
+class Runtime;
+
+struct SideConnection {
+  // Opens the connection; in the thread of the attempt, without the mutex. `wake_fd` ends it when
+  // it turns readable. Throws std::bad_alloc.
+  using Open = std::function<Outcome(int wake_fd, std::unique_ptr<net::Connection> &connection)>;
+
+  struct Attempt {
+    Attempt(Runtime &runtime_, Open open_) : runtime(runtime_), open(std::move(open_)) {}
+
+    Runtime &runtime;
+    const Open open;
+    pthread_t thread{};
+    bool is_over = false;
+    std::unique_ptr<net::Connection> connection;
+    Outcome outcome;
+  };
+
+  // `key_` is its number among what the background thread polls.
+  explicit SideConnection(uint32_t key_) : key(key_) {}
+
+  // Neither open nor being opened.
+  bool is_idle() const { return !connection && !attempt; }
+  // Wake the background thread after the last one.
+  void append(std::span<const std::string_view> argv) { net::append_command(out, argv); }
+
+  const uint32_t key;
+  std::unique_ptr<net::Connection> connection;
+  std::string out;  // to be sent
+  std::unique_ptr<Attempt> attempt;
+};
+
+}  // namespace redlatch::runtime
