@@ -121,6 +121,16 @@ class Replicated:
         with self.connect(server) as connection:
             return connection.cmd(*words)
 
+    def await_left(self, server: Server, limit: float = LIMIT) -> None:
+        """Wait until no client of redlatch is connected to it. Sentinels name a new primary up to
+        seconds before they announce the switch, and until then clients use the old one."""
+
+        def is_left() -> bool:
+            clients = self.cmd(server, "CLIENT", "LIST")
+            return isinstance(clients, bytes) and b" name=redlatch " not in clients
+
+        wait_until(is_left, limit)
+
     def port(self, server: Server) -> int:
         """The one for clients, and for the other servers."""
         return server.tls_port if self.tls else server.port

@@ -122,7 +122,8 @@ def subscriber_count(server: Server) -> int:
     """Clients that are connected and can be told."""
     with server.connect() as connection:
         replies = connection.pipe([["PUBSUB", "SHARDCHANNELS"], ["PUBSUB", "CHANNELS"]])
-    return sum(len(reply) for reply in replies if isinstance(reply, list))
+    found = [channel for reply in replies if isinstance(reply, list) for channel in reply]
+    return sum(channel != b"__sentinel__:hello" for channel in found)
 
 
 def kill_connections(server: Server) -> int:
