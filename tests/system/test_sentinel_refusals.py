@@ -144,6 +144,26 @@ def test_sentinels_that_hang(group: SentinelGroup, spawn: Spawn, name: str) -> N
     actor.ok("release")
 
 
+def test_closing_waits_for_no_sentinel(group: SentinelGroup, spawn: Spawn, name: str) -> None:
+    """Goal: a client that still looks for its primary is closed at once. Method: all sentinels are
+    stopped, one call connects and one waits for a lock."""
+    actor = spawn(group.url(connect_timeout="10s"))
+    try:
+        for one in group.sentinels:
+            one.pause()
+        pending = [
+            actor.begin("connect", thread=1, wait=-1),
+            actor.begin("acquire", thread=2, name=name, wait=-1),
+        ]
+        wait_until(lambda: actor.thread_count > 4)  # main, three for calls, and those of the client
+        assert actor.ok("shutdown").seconds < SLACK_S
+        assert {one.get().status for one in pending} == {"RL_E_CLOSED"}
+        actor.ok("close")
+    finally:
+        for one in group.sentinels:
+            one.resume()
+
+
 # ---- passwords and TLS ----
 
 # Six handshakes on a busy machine; a sentinel that has no time for its own is unavailable.
