@@ -20,7 +20,7 @@ using Trial = HealthFacts::Trial;
 
 // Plain questions, each with one part: several names in one INFO or CONFIG GET are an error before
 // Redis 7.0.
-enum class Kind : uint8_t { kTime, kInfo, kSetting, kWait, kScript, kTracking };
+enum class Kind : uint8_t { kTime, kInfo, kSetting, kWait, kTracking };
 struct Question {
   Kind kind;
   std::string_view part;
@@ -40,7 +40,6 @@ constexpr std::array kQuestions = {
     Question{Kind::kSetting, "appendfsync"},
     Question{Kind::kSetting, "save"},
     Question{Kind::kWait, ""},
-    Question{Kind::kScript, ""},
     Question{Kind::kTracking, ""},
 };
 
@@ -58,9 +57,6 @@ void write(Command &out, const Question &question) {
     case Kind::kWait:
       // For no replica: it is answered at once.
       out.add("WAIT").add(int64_t{0}).add(int64_t{1});
-      return;
-    case Kind::kScript:
-      out.add("EVAL").add("return 1").add(int64_t{0});
       return;
     case Kind::kTracking:
       // Changes nothing; a server without tracking does not know it either.
@@ -347,13 +343,10 @@ Finding Judge::wait() const {
               "nothing, or use another server: confirmation by replicas needs it");
 }
 
+// The probe of the handshake is such a script.
 Finding Judge::scripts() const {
-  if (facts_.script.trial == Trial::kWorks) return ok("scripts", "a script without keys runs");
-  if (facts_.script.trial == Trial::kNotTried) {
-    return no_answer("scripts", "EVAL", facts_.script.why);
-  }
-  return fail("scripts", "EVAL was refused: " + word(facts_.script.why),
-              "allow the user what `tools/acl.py` lists, or use a server with Lua scripts");
+  if (!context_.server.is_push_trusted) return unknown("scripts", "not known without pushes");
+  return ok("scripts", "a script may publish to a channel that it does not declare");
 }
 
 constexpr std::string_view kAllow = "allow the user what `tools/acl.py` lists";
@@ -412,9 +405,6 @@ void HealthCheck::on_reply(const Reply &reply, Nanos asked_at, Nanos now) {
       return read_setting(question.part, reply);
     case Kind::kWait:
       facts_.wait = tried(reply);
-      return;
-    case Kind::kScript:
-      facts_.script = tried(reply);
       return;
     case Kind::kTracking:
       facts_.tracking = tried(reply);

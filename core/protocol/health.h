@@ -48,7 +48,7 @@ struct HealthFacts {
     Trial trial = Trial::kNotTried;
     std::string why;  // of kNotAllowed and kRefused
   };
-  Tried wait, script, tracking;
+  Tried wait, tracking;
 
   std::string info_refusal, config_refusal;  // the first of each
 };

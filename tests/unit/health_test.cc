@@ -61,7 +61,6 @@ Answers good_answers() {
   config("appendfsync", "always");
   config("save", "");
   answers["WAIT 0 1"] = [] { return MadeReply::integer(0); };
-  answers["EVAL return 1 0"] = [] { return MadeReply::integer(1); };
   answers["CLIENT TRACKINGINFO"] = [] { return MadeReply::list(); };
   return answers;
 }
@@ -143,13 +142,12 @@ TEST_F(HealthTest, EachDangerIsFound) {
   expect("wait", FindingLevel::kUnknown, "WAIT was refused");  // as of a replica
   on_info("replication", "role:master\r\nconnected_slaves:0\r\n");
   expect("wait", FindingLevel::kWarn, "not possible");
-  refuse("EVAL", "ERR this server runs no script without keys");
-  expect("scripts", FindingLevel::kFail, "without keys");
   refuse("CLIENT", "ERR unknown subcommand");
   expect("tracking", FindingLevel::kWarn, "unknown subcommand");
   server_.is_push_trusted = false;
   server_.why_not_trusted = "counted wrongly";
   expect("pushes", FindingLevel::kWarn, "counted wrongly");
+  expect("scripts", FindingLevel::kUnknown, "pushes");
 }
 
 TEST_F(HealthTest, PersistenceMattersToANodeWithoutGuard) {
@@ -213,9 +211,10 @@ TEST_F(HealthTest, NonsenseIsUnknown) {
     for (auto &[question, answer] : answers_) answer = made;
     for (const Finding &finding : findings()) {
       const bool is_of_link = finding.id == "reachable" || finding.id == "version" ||
-                              finding.id == "pushes" || finding.id == "channels";
-      const bool was_tried = finding.id == "wait" || finding.id == "scripts" ||
-                             finding.id == "tracking";  // any reply but an error is an answer
+                              finding.id == "pushes" || finding.id == "channels" ||
+                              finding.id == "scripts";
+      // Any reply but an error is an answer.
+      const bool was_tried = finding.id == "wait" || finding.id == "tracking";
       if (is_of_link || was_tried) continue;
       EXPECT_EQ(finding.level, FindingLevel::kUnknown) << finding.id << ": " << finding.seen;
     }
@@ -230,8 +229,8 @@ TEST_F(HealthTest, HugeNumbersAreJudged) {
 }
 
 TEST_F(HealthTest, AnAnswerOfAServerIsOneCleanLine) {
-  refuse("EVAL", "ERR \x01\xff\n" + std::string(500, 'x'));
-  const Finding finding = find("scripts");
+  refuse("WAIT", "ERR \x01\xff\n" + std::string(500, 'x'));
+  const Finding finding = find("wait");
   EXPECT_EQ(finding.seen.find('\n'), std::string::npos);
   EXPECT_LT(finding.seen.size(), 150U);
 }
@@ -240,7 +239,7 @@ TEST_F(HealthTest, AnAnswerOfAServerIsOneCleanLine) {
 
 class CheckTest : public LockClientWorld {
  protected:
-  static constexpr size_t kQuestionCount = 16;
+  static constexpr size_t kQuestionCount = 15;
 
   void health_found(size_t, const protocol::HealthFacts &, const LockTrial *trial) override {
     found_count_++;

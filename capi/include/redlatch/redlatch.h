@@ -339,7 +339,8 @@ RL_API rl_info *rl_client_info(rl_client *client, rl_error *err);
  *         or NULL: RL_E_UNAVAILABLE  RL_E_DENIED  RL_E_UNSUPPORTED  RL_E_SERVER  RL_TIMEOUT
  *                  RL_E_OUTCOME_UNKNOWN  RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: as rl_client_connect(), and 2 x command_timeout.  Threads: any.  Server: INFO, CONFIG
- * GET, TIME, WAIT, EVAL, CLIENT TRACKINGINFO.  Since: 0.1.
+ * GET, TIME, WAIT, CLIENT TRACKINGINFO, and the scripts of a lock of a name of its own, of which
+ * nothing stays.  Since: 0.1.
  */
 RL_API rl_info *rl_client_check(rl_client *client, int64_t wait_ms, rl_error *err);
 /**
