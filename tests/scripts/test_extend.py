@@ -30,6 +30,20 @@ def test_late_copy_of_extend_never_shortens(world: World) -> None:
     assert world.pttl() > 59_000
 
 
+def test_extend_that_lengthens_nothing_is_a_write(world: World) -> None:
+    """WAIT counts replicas that have the last write of its connection."""
+
+    def changes() -> int:
+        info = world.admin.cmd("INFO", "persistence").decode()
+        return int(info.split("rdb_changes_since_last_save:")[1].split()[0])
+
+    client = world.client()
+    token = client.hold(ttl_ms=60_000)
+    before = changes()
+    assert client.extend(token, 1000) == 1
+    assert changes() > before
+
+
 def test_extend_never_brings_back_a_lock(world: World) -> None:
     client = world.client()
     token = client.hold()

@@ -223,8 +223,8 @@ void StoreFidelity::begin(int64_t number) {
       const protocol::ScriptText &extend =
           protocol::script_text(protocol::Script::kExtend, protocol::Format::kString, is_sharded);
       std::string text(extend.text);
-      const std::string_view wanted = "pttl < lease";
-      store_.define(extend.sha1, text.replace(text.find(wanted), wanted.size(), "true"));
+      const std::string_view wanted = "math.max(redis.call('PTTL', K), lease)";
+      store_.define(extend.sha1, text.replace(text.find(wanted), wanted.size(), "lease"));
     }
   }
   has_loaded_ = true;

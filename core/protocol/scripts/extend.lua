@@ -16,11 +16,9 @@ local token, lease = ARGV[1], tonumber(ARGV[2])
 if holder ~= token then
   return {0, now}
 end
-local pttl = redis.call('PTTL', K)
-if pttl < lease then
-  redis.call('PEXPIRE', K, lease)
-  pttl = lease
-end
+local pttl = math.max(redis.call('PTTL', K), lease)
+-- A write, also if K lasts longer already: a WAIT behind it counts the replicas that have it.
+redis.call('PEXPIRE', K, pttl)
 if I then
   if #ARGV > 2 then
     -- First, and without an effect: a user that may not set an expiry must not leave I behind.

@@ -10,6 +10,6 @@ if readers > 0 then
   redis.call('SET', stem .. ':' .. token .. ':rwlock_timeout:1', 1, 'PXAT',
     redis.call('ZSCORE', R, token))
   --@include fragments/hash_rw/settle.lua
-elseif redis.call('PTTL', K) < tonumber(lease) then
-  redis.call('PEXPIRE', K, lease)
+else
+  redis.call('PEXPIRE', K, math.max(redis.call('PTTL', K), lease))
 end

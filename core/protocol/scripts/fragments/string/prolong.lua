@@ -8,6 +8,6 @@
 if readers > 0 then
   redis.call('ZADD', R, 'GT', now + lease, token)
   --@include fragments/string/settle.lua
-elseif redis.call('PTTL', K) < tonumber(lease) then
-  redis.call('PEXPIRE', K, lease)
+else
+  redis.call('PEXPIRE', K, math.max(redis.call('PTTL', K), lease))
 end
