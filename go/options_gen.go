@@ -87,3 +87,16 @@ const (
 func InFormat(value Format) Option {
 	return Set("format", string(value))
 }
+
+// MinReplicas sets the option min_replicas. Number of replicas that must confirm a grant before the
+// caller gets it (WAIT); too few: it is released; narrows the window of a failover and does not
+// close it; 0: none. Allowed: 0 to 64. Default: 0.
+func MinReplicas(value int32) Option {
+	return Set("min_replicas", strconv.Itoa(int(value)))
+}
+
+// SyncTimeout sets the option sync_timeout. How long the replicas have to confirm; never longer
+// than the rest of the wait or the ttl. Allowed: 1 ms to 1 hour. Default: 1s.
+func SyncTimeout(value time.Duration) Option {
+	return Set("sync_timeout", durationText(value))
+}

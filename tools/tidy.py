@@ -64,6 +64,7 @@ MACHINES = {
     "cleanup": "Cleanup",
     "held_lease": "HeldLease",
     "key_watch": "KeyWatch",
+    "replication": "Replication",
     "upgrade": "Upgrade",
     "waitlist": "Waitlist",
 }

@@ -188,6 +188,10 @@ static Outcome check_is_plain(const runtime::AcquireOptions &options, const std:
                                          ", which is not reentrant (got " +
                                          (is_hash ? "hash)" : "hash-rw)"));
   }
+  if (options.min_replicas > 0) {
+    return failure(Status::kInvalid, "option 'min_replicas' must be 0 for " + use + " (got " +
+                                         std::to_string(options.min_replicas) + ")");
+  }
   if (options.owner.empty()) return {};
   return failure(Status::kInvalid, "option 'owner' must not be set for " + use + " (got " +
                                        quoted(options.owner) + ")");

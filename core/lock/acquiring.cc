@@ -163,6 +163,10 @@ std::string_view LockClient::sibling_of(const TokenRecord &record) {
 
 void LockClient::start_acquire(const std::shared_ptr<Request> &request, Nanos now) {
   if (is_misused(*request, now)) return;
+  if (request->options.min_replicas > 0) {
+    request->replicas = std::make_unique<Confirmation>(request->options.min_replicas,
+                                                       request->options.sync_timeout);
+  }
   const auto lock = name_of(request->name, request->options.format);
   request->lock = lock;
   request->lease->name = std::move(request->name);
@@ -426,12 +430,14 @@ void LockClient::serve_front(TokenRecord &record, const Grant &grant, Nanos now)
   }
   record.acquisition.served();
   set_phase(record, Phase::kHeld);
-  give_lease(record, *caller, &grant, now);
+  give_lease(record, caller, &grant, now);
   if (next != nullptr) ask(*next, now);
 }
 
 // `grant`: of the server; null: handed off by the caller before.
-void LockClient::give_lease(TokenRecord &record, Request &caller, const Grant *grant, Nanos now) {
+void LockClient::give_lease(TokenRecord &record, const std::shared_ptr<Request> &request,
+                            const Grant *grant, Nanos now) {
+  Request &caller = *request;
   auto &options = caller.options;
   Lease &lease = *caller.lease;
   const LeaseTerms terms{.ttl = options.ttl,
@@ -457,7 +463,16 @@ void LockClient::give_lease(TokenRecord &record, Request &caller, const Grant *g
   lease.state.store(Lease::kHeld, std::memory_order_release);
   announce_held(now);
   schedule(record, now);
-  finish(caller, Status::kOk);
+  record.replicas = std::move(caller.replicas);
+  // A local hand-off changes nothing on the server: what replicas have of the token, they have.
+  if (grant != nullptr) record.confirmed_by = 0;
+  if (record.replicas && record.confirmed_by < record.replicas->replicas()) {
+    record.confirmer = request;
+    caller.record = &record;
+    confirm(record, caller.wait_ms > 0 ? caller.wait_until : kNever);
+  } else {
+    finish(caller, Status::kOk);
+  }
   const bool is_quiet =
       step.command == HeldLease::Command::kNone && step.transition == HeldLease::Transition::kNone;
   if (!is_quiet) send_extend(record, step, now);
@@ -488,9 +503,10 @@ void LockClient::remove_from_waitlist(Request &caller, Nanos now) {
 
 bool LockClient::is_queued(const Request &request) {
   if (request.op == Request::Op::kUpgrade && request.record != nullptr) {
-    return request.record->upgrade->is_queued();
+    return request.record->is_writer_unconfirmed || request.record->upgrade->is_queued();
   }
   if (request.op != Request::Op::kAcquire || !request.lock) return false;
+  if (is_confirming(request)) return true;
   if (request.record != nullptr) return request.record->phase == Phase::kQueued;
   const LockState &lock = *request.lock;
   const TokenRecord *place = place_of(lock);

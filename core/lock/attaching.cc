@@ -19,6 +19,7 @@ void LockClient::start_detach(const std::shared_ptr<Request> &request, Nanos now
 void LockClient::on_detach_sent(TokenRecord &record) {
   if (record.phase == Phase::kDetaching) return;
   set_phase(record, Phase::kDetaching);
+  (void)end_confirmation(record);
   record.lease->state.store(Lease::kDetached, std::memory_order_release);
   timers_.remove(record);
 }
@@ -119,7 +120,7 @@ void LockClient::on_attached(Request &request, const InFlight &in_flight,
   const Grant grant{.deadline = deadline,
                     .renewal_at = timing::renewal_of(in_flight.sent_at, lease),
                     .attach_count = answer.attach_count};
-  give_lease(record, request, &grant, now);
+  give_lease(record, keep, &grant, now);
 }
 
 }  // namespace redlatch::lock

@@ -38,6 +38,7 @@ void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
       case Phase::kHeld:
         // The server may have restarted without its data: better to know at once.
         send_extend(record, record.held().on_connected(now), now);
+        if (record.phase == Phase::kHeld) confirm_again(record);
         return resume_upgrade(record, now);
       case Phase::kDetaching:
         return;  // its request is sent again
@@ -66,7 +67,9 @@ void LockClient::on_connect_failed(size_t, const Outcome &why, Nanos now) {
   });
   for_each_record([&](TokenRecord &record) {
     const bool is_one_try = record.phase == Phase::kAsking && !record.acquisition.is_queueable();
-    if (is_one_try) fail_callers(record, why.status, why.message, now);
+    if (is_one_try) return fail_callers(record, why.status, why.message, now);
+    const bool is_tried = record.confirmer && record.confirmer->wait_ms == 0;
+    if (is_tried) fail_confirmation(record, why.status, why.message, now);
   });
 }
 
@@ -76,6 +79,7 @@ void LockClient::fail_all(Status status, std::string_view message, Nanos now) {
   for_each_record([&](TokenRecord &record) {
     const bool is_waiting = record.phase == Phase::kAsking || record.phase == Phase::kQueued;
     if (is_waiting) fail_callers(record, status, message, now);
+    if (record.confirmer) return fail_confirmation(record, status, message, now);
     if (record.upgrader) give_up_upgrade(record, status, message, now);
   });
 }
@@ -87,6 +91,8 @@ void LockClient::on_disconnected(size_t, Nanos now) noexcept {
   clock_offset_.forget();
   check_at_ = kNever;
   is_tracking_ = false;
+  drop_side();
+  for (const auto &[id, record] : records_) record->confirmed_by = 0;
   for (const auto &record : throttled_) record->is_throttled = false;
   throttled_.clear();
   for (const auto &[name, lock] : names_) lock->key_watch.on_disconnected();

@@ -80,6 +80,7 @@ void LockClient::on_extend_reply(const InFlight &in_flight, const Reply &reply, 
   const auto step = held.on_confirmed(
       {in_flight.sent_at, in_flight.lease, answer.server_ms, in_flight.is_description}, now,
       is_up(), entropy_.next());
+  confirm_again(record);
   schedule(record, now);
   send_extend(record, step, now);
 }
@@ -206,6 +207,7 @@ void LockClient::end_lease(TokenRecord &record, Lease::State state, Loss loss) {
   TokenRecord **at = &record.lock->owned;
   while (*at != nullptr && *at != &record) at = &(*at)->next_owned;
   if (*at != nullptr) *at = record.next_owned;
+  const auto confirmer = end_confirmation(record);
   // The entry of an upgrade goes with what the token has: the scripts drop one that does not read.
   const bool is_lost = state == Lease::kLost;
   finish_upgrade(record, is_lost ? Status::kLost : Status::kNotHeld,
@@ -214,6 +216,7 @@ void LockClient::end_lease(TokenRecord &record, Lease::State state, Loss loss) {
     record.upgrade->end();
     verify(*record.upgrade);
   }
+  if (confirmer) finish_lost(*confirmer, *lease);
   output_.lease_ended(*lease);
 }
 
@@ -242,7 +245,7 @@ bool LockClient::hand_off_locally(TokenRecord &record, Nanos now) {
   if (step.due != kNever && !place->acquisition.is_unanswered()) {
     timers_.set(*place, std::min(place->due, step.due));
   }
-  give_lease(record, *caller, nullptr, now);
+  give_lease(record, caller, nullptr, now);
   return true;
 }
 

@@ -86,6 +86,7 @@ void LockClient::finish(Request &request, Status status, std::string_view messag
 void LockClient::end_request(Request &request, Status status, std::string_view message, Nanos now) {
   switch (request.op) {
     case Request::Op::kAcquire:
+      if (is_confirming(request)) return fail_confirmation(*request.record, status, message, now);
       finish(request, status, message);
       return remove_from_waitlist(request, now);
     case Request::Op::kRelease:
@@ -319,9 +320,13 @@ void LockClient::on_request_due(Request &request, Nanos now) noexcept {
 Outcome LockClient::why_late(const Request &request) const {
   switch (request.op) {
     case Request::Op::kAcquire:
+      if (is_confirming(request)) return why_unconfirmed(*request.record);
       return why_not_yet(request,
                          request.record != nullptr ? *request.record : *place_of(*request.lock));
     case Request::Op::kUpgrade:
+      if (request.record->is_writer_unconfirmed) {
+        return why_unconfirmed(*request.record);
+      }
       if (link_ != Link::kUp) return link_failure_;
       return failure(Status::kTimeout, "lock " + quoted(request.lease->name) +
                                            " was not upgraded within the wait: the lease "
@@ -410,6 +415,8 @@ void LockClient::take_reply(const InFlight &in_flight, const Reply &reply, Nanos
     }
     case CommandKind::kHealth:
       return on_health_reply(in_flight, reply, now);
+    case CommandKind::kWait:
+      return;  // never on this connection
     case CommandKind::kServeQueue: {
       protocol::CountAnswer answer;
       if (decode(reply, answer)) return;
@@ -472,7 +479,7 @@ void LockClient::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
 Nanos LockClient::next_due() const {
   Nanos due = std::min({timers_.next_due(), announce_at_, check_at_});
   if (link_ == Link::kDown && has_work()) due = std::min(due, connect_at_);
-  return std::min(due, answer_due());
+  return std::min({due, answer_due(), side_due()});
 }
 
 // When the oldest answer in flight is late.
@@ -488,6 +495,7 @@ void LockClient::on_timer(Nanos now) {
   }
   if (announce_at_ <= now) announce(now);
   if (check_at_ <= now) ask_health(nullptr, now);
+  if (side_due() <= now) on_side_due(now);
   bool is_renewing = false;
   while (!timers_.empty()) {
     Timed &timed = timers_.top();

@@ -78,6 +78,11 @@ class LockClient final : public LockService {
   void on_invalidated(size_t node, std::string_view key, Nanos now) override;
   void on_all_invalidated(size_t node, Nanos now) override;
   void check_later(size_t node, Nanos due) override;
+  [[nodiscard]] bool begin_side_connect(size_t node, Nanos now) override;
+  void on_side_connected(size_t node, Nanos now) override;
+  void on_side_connect_failed(size_t node, const Outcome &why, Nanos now) override;
+  void on_side_disconnected(size_t node, Nanos now) noexcept override;
+  void on_side_reply(size_t node, const Reply &reply, Nanos now) override;
 
   void on_timer(Nanos now) override;
   Nanos next_due() const override;
@@ -145,6 +150,7 @@ class LockClient final : public LockService {
     kName,
     kUndoAttach,
     kHealth,
+    kWait,  // for replicas, on the connection at the side
   };
   // One pass of questions about the health of the server.
   struct Checkup {
@@ -270,7 +276,8 @@ class LockClient final : public LockService {
   static bool is_fence_plausible(const TokenRecord &record, const protocol::Push &push);
   void on_grant_push(TokenRecord &record, const protocol::Push &push, Nanos now);
   void serve_front(TokenRecord &record, const Grant &grant, Nanos now);
-  void give_lease(TokenRecord &record, Request &caller, const Grant *grant, Nanos now);
+  void give_lease(TokenRecord &record, const std::shared_ptr<Request> &caller, const Grant *grant,
+                  Nanos now);
   void fail_front(TokenRecord &record, Status status, std::string_view message, Nanos now);
   struct Served {
     std::shared_ptr<Request> caller;
@@ -288,6 +295,28 @@ class LockClient final : public LockService {
   bool track_key(TokenRecord &record, Nanos now);
   void on_key_found(TokenRecord &record, const Reply &reply, Nanos now);
   void recheck(const std::shared_ptr<LockState> &lock, const KeyWatch::Step &step, Nanos now);
+
+  // confirming.cc: replicas that confirm a grant
+  static bool is_confirming(const Request &request);
+  void confirm(TokenRecord &record, Nanos limit);
+  void confirm_again(TokenRecord &record);
+  std::shared_ptr<Request> end_confirmation(TokenRecord &record);
+  void fail_confirmation(TokenRecord &record, Status status, std::string_view message, Nanos now);
+  void refuse_confirmation(TokenRecord &record, Status status, const std::string &why, Nanos now);
+  void refuse_batch(Status status, const std::string &why, Nanos now);
+  void refuse_all(Status status, const std::string &why, Nanos now);
+  void finish_lost(Request &caller, const Lease &lease) noexcept;
+  void roll_back_writer(TokenRecord &record, Nanos now);
+  static Outcome why_unconfirmed(const TokenRecord &record);
+  void drop_side() noexcept;
+  Nanos side_due() const;
+  void on_side_due(Nanos now);
+  void send_on_side(protocol::Command &command, InFlight in_flight);
+  void send_batch(Nanos now);
+  void on_side_extended(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void on_counted(int64_t count, Nanos now);
+  void on_confirmed(TokenRecord &record, int64_t count);
+  void on_wait_refused(const Reply &reply, Nanos now);
 
   // upgrading.cc: between reading and writing
   Upgrade::Link link_of(const TokenRecord &record) const {
@@ -432,6 +461,13 @@ class LockClient final : public LockService {
   Nanos check_at_ = kNever;      // when to ask for the health of the server, in the background
   int lost_check_count_ = 0;     // such questions that the connection did not survive
   ClientNames names_of_clients_;
+  Replication replication_;
+  std::deque<InFlight> side_in_flight_;
+  Link side_ = Link::kDown;
+  bool is_side_outdated_ = false;     // it is, or will be, to a server that may be another one
+  bool is_side_text_wanted_ = false;  // the server did not know the digest of a script
+  Nanos side_at_ = 0;                 // when to connect; kUp: when a reply is late, or it is unused
+  timing::Backoff side_reconnect_ = timing::kReconnect;
   size_t waiting_count_ = 0;  // asking, queued, or waiting to upgrade
 };
 

@@ -106,7 +106,11 @@ struct TokenRecord : Timed, Waitlist::Place, std::enable_shared_from_this<TokenR
   std::unique_ptr<Upgrade> upgrade;   // since the first; most leases have none
   std::shared_ptr<Request> upgrader;  // the request that waits to write
   TokenRecord *next_owned = nullptr;
-  Nanos timer_ran_at = 0;  // when its timer last ran
+  Nanos timer_ran_at = 0;                  // when its timer last ran
+  std::unique_ptr<Confirmation> replicas;  // that must confirm it; null: none
+  std::shared_ptr<Request> confirmer;      // the acquire that gets the lease when they have
+  bool is_writer_unconfirmed = false;      // .. or the upgrader
+  int confirmed_by = 0;                    // replicas, since the grant or the connection
 
   // During cleanup.
   std::shared_ptr<Request> releaser;  // the release whose result is not known yet

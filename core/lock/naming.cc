@@ -147,6 +147,7 @@ void LockClient::ask_wanted_name(LockState &lock, Nanos now) {
 // The request will most likely time out: ask who the holder is.
 void LockClient::on_slow(Request &request, Nanos now) {
   timers_.set(request, request.wait_until);
+  if (is_confirming(request)) return;
   LockState &lock = *request.lock;
   TokenRecord *record = request.record != nullptr ? request.record : place_of(lock);
   if (record == nullptr || now < lock.blocker_due) return;
@@ -184,7 +185,7 @@ void LockClient::on_name(NameQuery &query, const Reply *reply, Nanos now) {
 // owner.
 bool LockClient::waits_for_itself(const Request &request) const {
   const bool is_waiting = request.op == Request::Op::kAcquire && request.wait_ms != 0;
-  if (!is_waiting || request.waiter == 0 || !request.lock) return false;
+  if (!is_waiting || request.waiter == 0 || !request.lock || is_confirming(request)) return false;
   const LockState &lock = *request.lock;
   const auto is_in_the_way = [&](const TokenRecord &record) {
     if (record.lock.get() != &lock || record.phase != Phase::kHeld) return false;

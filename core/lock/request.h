@@ -21,6 +21,7 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "lock/replication.h"
 #include "lock/timer_queue.h"
 #include "lock/waitlist.h"
 #include "protocol/answer.h"
@@ -130,6 +131,14 @@ struct RequestArguments {
   size_t unnamed_count = 0;  // inspect: names of clients that are asked for
 };
 
+// What replicas have to confirm: first a grant, then its lease again after an outage.
+struct Confirmation : Replication::Entry {
+  using Entry::Entry;
+
+  TokenRecord *record = nullptr;  // once granted
+  bool is_reported = false;       // the log has that too few confirmed a lease that is held
+};
+
 // Something a caller started. Finished once; the result does not change afterwards. Ten thousand of
 // them may wait: it is kept small.
 struct Request : Timed, Waitlist::Caller {
@@ -179,6 +188,7 @@ struct Request : Timed, Waitlist::Caller {
   std::string name;                 // acquire (until started: then the lease has it), attach, ..
   std::shared_ptr<LockState> lock;  // acquire, attach, inspect, force: its keys
   std::unique_ptr<RequestArguments> arguments;  // attach, inspect, force, list, raise fence
+  std::unique_ptr<Confirmation> replicas;       // acquire: that must confirm the grant
 
   // While it waits.
   TokenRecord *record = nullptr;    // release, upgrade; acquire: its own place, if not shared

@@ -43,6 +43,11 @@ class Output {
   virtual void lease_moved(Lease &) {}
   // The connection is of no use any more; on_disconnected() is to follow.
   virtual void drop_link(size_t node) = 0;
+  // The same for the second connection to `node`, which LockService::begin_side_connect() asks for.
+  virtual void send_on_side(size_t, std::span<const std::string_view>) {}
+  virtual void drop_side(size_t) {}
+  // For the log.
+  virtual void warn(std::string_view) {}
   // A machine met an event that its state does not allow: a defect of this library.
   virtual void defect_found(std::string_view) noexcept {}
   // A fault of a connected node was found, or is gone.
@@ -86,6 +91,14 @@ class LockService {
   virtual void on_disconnected(size_t node, Nanos now) noexcept = 0;
   virtual void on_reply(size_t node, const Reply &reply, Nanos now) = 0;
   virtual void on_push(size_t node, std::string_view message, Nanos now) = 0;
+  // A second connection to a connected node, for commands that block those behind them; opened when
+  // it is needed, and dropped when it is not. No message comes there.
+  // @return true to connect now; then one of the next two follows.
+  [[nodiscard]] virtual bool begin_side_connect(size_t, Nanos) { return false; }
+  virtual void on_side_connected(size_t, Nanos) {}
+  virtual void on_side_connect_failed(size_t, const Outcome &, Nanos) {}
+  virtual void on_side_disconnected(size_t, Nanos) noexcept {}
+  virtual void on_side_reply(size_t, const Reply &, Nanos) {}
   // A tracked key has changed (reported once), or all of them.
   virtual void on_invalidated(size_t node, std::string_view key, Nanos now) = 0;
   virtual void on_all_invalidated(size_t node, Nanos now) = 0;

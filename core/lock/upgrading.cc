@@ -4,6 +4,7 @@
 // LockClient: from reading to writing, and back. It gives the events to Upgrade and carries out
 // what that returns.
 #include <new>
+#include <utility>
 
 #include "base/text.h"
 #include "lock/lock_client.h"
@@ -19,8 +20,9 @@ Upgrade &LockClient::upgrade_of(TokenRecord &record) {
 void LockClient::start_upgrade(const std::shared_ptr<Request> &request, Nanos now) {
   if (!is_held(*request, now)) return;
   TokenRecord &record = *request->lease->record;
-  if (record.identity.mode == protocol::Mode::kWrite) return finish(*request, Status::kOk);
-  if (record.upgrade && record.upgrade->is_wanted()) {
+  const bool is_writer = record.identity.mode == protocol::Mode::kWrite;
+  if (is_writer && !record.is_writer_unconfirmed) return finish(*request, Status::kOk);
+  if (is_writer || (record.upgrade && record.upgrade->is_wanted())) {
     return finish(*request, Status::kDeadlock,
                   "lock " + quoted(request->lease->name) + ": this lease waits to upgrade already");
   }
@@ -157,11 +159,15 @@ void LockClient::become_writer(TokenRecord &record, int64_t fence, int64_t serve
   record.lock->highest_fence = std::max(record.lock->highest_fence, fence);
   record.lease->mode = record.identity.mode;
   record.lock->holder = &record;
-  finish_upgrade(record, Status::kOk);
+  if (!record.replicas || !record.upgrader) return finish_upgrade(record, Status::kOk);
+  record.confirmed_by = 0;
+  record.is_writer_unconfirmed = true;
+  confirm(record, record.upgrader->due);
 }
 
 void LockClient::finish_upgrade(TokenRecord &record, Status status, std::string_view message) {
   if (!record.upgrader) return;
+  if (std::exchange(record.is_writer_unconfirmed, false)) (void)end_confirmation(record);
   const auto request = std::move(record.upgrader);
   note_waiting(record);
   request->record = nullptr;
@@ -172,7 +178,9 @@ void LockClient::finish_upgrade(TokenRecord &record, Status status, std::string_
 // The upgrade has failed, and the lease reads on.
 void LockClient::give_up_upgrade(TokenRecord &record, Status status, std::string_view message,
                                  Nanos now) {
+  const bool is_writer = record.is_writer_unconfirmed;
   finish_upgrade(record, status, message);
+  if (is_writer) return roll_back_writer(record, now);
   carry_out(record, record.upgrade->give_up(now, link_of(record)), now);
 }
 
@@ -199,6 +207,7 @@ void LockClient::start_downgrade(const std::shared_ptr<Request> &request, Nanos 
                   "lock " + quoted(record.lock->name) + " is reentrant: it has no readers");
   }
   if (record.identity.mode == protocol::Mode::kRead) return finish(*request, Status::kOk);
+  finish_upgrade(record, Status::kCancelled, "downgraded meanwhile");
   (void)upgrade_of(record);  // should it fail, it is rolled back, which must not need memory
   record.is_sharing = true;
   record.held().on_downgrade();

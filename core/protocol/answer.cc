@@ -59,6 +59,13 @@ bool is_of_replica(const Reply &reply) {
   return word == "READONLY" || word == "MASTERDOWN";
 }
 
+bool is_not_primary(const Reply &reply) {
+  if (!reply.is_error()) return false;
+  const bool is_demoted = word_of(reply.text()) == "UNBLOCKED";
+  return is_demoted || is_of_replica(reply) ||
+         reply.text().find("WAIT cannot be used with replica") != std::string_view::npos;
+}
+
 Refusal refusal_of(const Reply &reply) {
   if (!reply.is_error()) return {};
   const std::string_view text = reply.text();

@@ -36,6 +36,8 @@ struct Refusal {
 Refusal refusal_of(const Reply &reply);
 // A refused write of a replica.
 bool is_of_replica(const Reply &reply);
+// .. or a refused WAIT of one, also of a server that became one meanwhile.
+bool is_not_primary(const Reply &reply);
 
 struct AcquireAnswer {
   bool is_granted = false;

@@ -154,6 +154,10 @@ void ask_name(Command &out, const std::string &key) {
   out.add("GETRANGE").add(key).add(int64_t{0}).add(kMaxNameTextBytes - 1);
 }
 
+void wait_for_replicas(Command &out, int64_t replicas, int64_t timeout_ms) {
+  out.add("WAIT").add(replicas).add(timeout_ms);
+}
+
 void force_release(Command &out, const ServerFeatures &features, EvalMode eval,
                    const LockKeys &keys, std::string_view token) {
   begin(out, features, eval, Script::kForceRelease, keys).add(token).add(features.prefix);

@@ -119,6 +119,8 @@ void inspect(Command &out, const ServerFeatures &features, EvalMode eval, const 
 void announce(Command &out, const std::string &key, const std::string &text, int64_t expiry_ms);
 void withdraw_name(Command &out, const std::string &key);
 void ask_name(Command &out, const std::string &key);
+// At least `timeout_ms` 1: 0 is no limit.
+void wait_for_replicas(Command &out, int64_t replicas, int64_t timeout_ms);
 void force_release(Command &out, const ServerFeatures &features, EvalMode eval,
                    const LockKeys &keys, std::string_view token);
 // `own`, `unused`: channels.

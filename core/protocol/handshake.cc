@@ -57,6 +57,12 @@ Handshake Handshake::for_messages(const Handshake &commands) {
   return messages;
 }
 
+Handshake Handshake::for_side(const Settings &settings) {
+  Handshake made(settings, {}, false);
+  made.is_at_side_ = true;
+  return made;
+}
+
 void Handshake::start(const Send &send) {
   assert(stage_ == Stage::kHello && protocol_ == 0);
   protocol_ = settings_.protocol;
@@ -77,8 +83,8 @@ void Handshake::on_reply(const Reply &reply, const Send &send, Nanos now) {
       return on_database(reply, send, now);
     case Stage::kScripts:
       // A user without the right to load sends each text once, on NOSCRIPT.
-      if (awaited_count_ == 0) enter(Stage::kIdentity, send, now);
-      return;
+      if (awaited_count_ > 0) return;
+      return is_at_side_ ? end() : enter(Stage::kIdentity, send, now);
     case Stage::kIdentity:
       return on_identity(reply, send, now);
     case Stage::kSubscription:

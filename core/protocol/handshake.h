@@ -8,6 +8,8 @@
 //   kHello --> kDatabase --> kScripts --> kIdentity --> kSubscription --> kProbe --> kOver
 //      \--> kPassword --> kVersion --^        \--> kMessages -----------------^
 //
+// A connection at the side ends with kScripts.
+//
 // Without HELLO a server is asked for its version by INFO. With RESP2, messages need a connection
 // of their own: the first handshake waits in kMessages for the second one, which ends with its
 // subscription.
@@ -49,6 +51,8 @@ class Handshake {
       : settings_(settings), channel_(channel), asks_identity_(asks_identity) {}
   // Of the connection for messages that `commands` waits for in kMessages.
   static Handshake for_messages(const Handshake &commands);
+  // Of a further connection for commands, which no message comes on.
+  static Handshake for_side(const Settings &settings);
 
   void start(const Send &send);
   // The next reply; pushes are not replies.
@@ -97,6 +101,7 @@ class Handshake {
   const std::string_view channel_;
   const bool asks_identity_;
   bool is_for_messages_ = false;
+  bool is_at_side_ = false;
 
   Stage stage_ = Stage::kHello;
   size_t awaited_count_ = 0;

@@ -15,7 +15,8 @@ namespace redlatch::runtime {
 namespace {
 
 // Keys of background_set_: 0 is what the leader would read (the commands of the only link, or
-// caller_set_); then follow the message connections, one for each link, and their watches.
+// caller_set_); then follow the message connections, one for each link, their watches, and those on which
+// replicas confirm.
 constexpr uint32_t kMessages = 1;
 
 // When a fresh connection is asked for the health of its server: after the first commands, and not
@@ -50,7 +51,9 @@ void Runtime::run_background() {
       if (is_free && service_->begin_connect(link.node, boot_now())) start_attempt(link);
       if (link.sentinel) tend_watch(lock, link);
     }
+    for (Link &link : links_) tend_confirming(lock, link);
     tick(lock);
+    for (Link &link : links_) send_confirming(link);
     net::EpollSet::Seen seen;
     const uint64_t watched = connection_count_;
     poll_as(lock, background_, background_set_.event(),
@@ -66,6 +69,8 @@ void Runtime::run_background() {
       (void)end_side_attempt(lock, link.sentinel->side);
       close_side(link.sentinel->side);
     }
+    (void)end_side_attempt(lock, link.confirming);
+    close_side(link.confirming);
     if (!link.attempt) continue;
     lock.unlock();
     pthread_join(link.attempt->thread, nullptr);
@@ -77,7 +82,15 @@ void Runtime::run_background() {
 // A connection that only this thread reads; `number` counts those for messages, then the watches.
 void Runtime::on_ready(Lock &lock, uint32_t number) {
   const auto count = static_cast<uint32_t>(links_.size());
-  number < count ? read_messages(lock, links_[number]) : read_watch(lock, links_[number - count]);
+  Link &link = links_[number % count];
+  switch (number / count) {
+    case 0:
+      return read_messages(lock, link);
+    case 1:
+      return read_watch(lock, link);
+    default:
+      return read_confirming(lock, link);
+  }
 }
 
 // ---- time --------------------------------------------------------------------------------------

@@ -90,4 +90,28 @@ Outcome open_connections(const Settings &settings, const std::string &channel,
   return opening.outcome();
 }
 
+Outcome open_side_connection(const Settings &settings, int wake_fd,
+                             std::unique_ptr<net::Connection> &connection) {
+  auto outcome =
+      dial(settings, nullptr, after(boot_now(), settings.connect_timeout), wake_fd, connection);
+  if (!outcome.ok()) return outcome;
+  const Nanos limit = after(boot_now(), settings.command_timeout);
+  auto handshake = protocol::Handshake::for_side(settings);
+  std::string bytes;
+  const auto send = [&bytes](auto argv) { net::append_command(bytes, argv); };
+  std::vector<net::ReplyPtr> replies;
+  handshake.start(send);
+  while (handshake.stage() != protocol::Handshake::Stage::kOver) {
+    outcome = connection->exchange(bytes, handshake.awaited_count(), limit, wake_fd, replies);
+    explicit_bzero(bytes.data(), bytes.size());  // it may hold the password
+    bytes.clear();
+    if (!outcome.ok()) return outcome;
+    for (const net::ReplyPtr &reply : replies) handshake.on_reply(*reply, send, boot_now());
+  }
+  if (handshake.outcome().ok() && handshake.facts().role == NodeRole::kReplica) {
+    return failure(Status::kServer, settings.address() + " is a replica");
+  }
+  return handshake.outcome();
+}
+
 }  // namespace redlatch::runtime

@@ -43,4 +43,9 @@ Outcome open_connections(const Settings &settings, const std::string &channel,
 Outcome open_primary(const Settings &settings, const std::string &channel, int wake_fd,
                      FoundPrimary &found, Connections &opened);
 
+// The same for a connection at the side of one that is open: no messages come there. It does not
+// start an embedded server. A replica is a failure.
+Outcome open_side_connection(const Settings &settings, int wake_fd,
+                             std::unique_ptr<net::Connection> &connection);
+
 }  // namespace redlatch::runtime

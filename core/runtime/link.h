@@ -46,8 +46,8 @@ struct Attempt {
 };
 
 struct Link {
-  // `side_key`: of the watch, among what the background thread polls.
-  Link(const Settings &settings_, size_t node_, uint32_t side_key);
+  // The keys are numbers among what the background thread polls.
+  Link(const Settings &settings_, size_t node_, uint32_t watch_key, uint32_t confirming_key);
 
   bool is_usable() const { return is_connected && !is_broken; }
   void connect(Connections &&opened);
@@ -86,6 +86,7 @@ struct Link {
 
   std::unique_ptr<net::Connection> commands;  // reset by the leader only
   std::unique_ptr<net::Connection> messages;  // with RESP2; reset by the background thread only
+  SideConnection confirming;                  // on which replicas confirm
   bool is_connected = false;
   bool was_connected = false;     // at some time
   bool is_broken = false;         // the leader or the background thread has to disconnect

@@ -70,7 +70,8 @@ Runtime::Runtime(std::vector<Settings> nodes, std::optional<QuorumSettings> quor
   links_.reserve(nodes_.size());
   for (size_t i = 0; i < nodes_.size(); i++) {
     // Behind the keys of the connections for messages: see background_thread.cc.
-    links_.emplace_back(nodes_[i], i, static_cast<uint32_t>(1 + nodes_.size() + i));
+    const auto key = static_cast<uint32_t>(1 + nodes_.size() + i);
+    links_.emplace_back(nodes_[i], i, key, key + static_cast<uint32_t>(nodes_.size()));
   }
   if (has_several_ && is_open()) background_set_.add(caller_set_.fd(), 0, net::EpollSet::kEnd);
 }
@@ -275,6 +276,8 @@ void Runtime::finished(lock::Request &request) {
 void Runtime::lease_ended(lock::Lease &lease) { notify_ended(static_cast<Lease &>(lease)); }
 
 void Runtime::drop_link(size_t node) { links_[node].drop(); }
+
+void Runtime::warn(std::string_view text) { log_.add(LogLevel::kWarning, text); }
 
 void Runtime::defect_found(std::string_view what) noexcept { log_.add(LogLevel::kError, what); }
 

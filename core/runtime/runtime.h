@@ -36,6 +36,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/node_status.h"
 #include "base/settings.h"
 #include "base/status.h"
@@ -107,6 +108,9 @@ class Runtime final : public Wakeup,
   void finished(lock::Request &request) override;
   void lease_ended(lock::Lease &lease) override;
   void drop_link(size_t node) override;
+  void send_on_side(size_t node, std::span<const std::string_view> argv) override;
+  void drop_side(size_t node) override;
+  void warn(std::string_view text) override;
   void defect_found(std::string_view what) noexcept override;
   void node_validated(size_t node, const Outcome &why) override;
   void health_found(size_t node, const protocol::HealthFacts &facts,
@@ -206,6 +210,14 @@ class Runtime final : public Wakeup,
   bool read_side(Lock &lock, SideConnection &side, std::vector<net::ReplyPtr> &replies);
   bool send_side(SideConnection &side) const;
   void close_side(SideConnection &side) const noexcept;
+
+  // confirming.cc
+  void tend_confirming(Lock &lock, Link &link);
+  void start_confirming(Link &link);
+  void fail_confirming(const Link &link, const Outcome &why) noexcept;
+  void lose_confirming(Link &link) noexcept;
+  void read_confirming(Lock &lock, Link &link);
+  void send_confirming(Link &link) noexcept;
 
   // sentinel_link.cc
   static bool wants_watch(const Link &link);

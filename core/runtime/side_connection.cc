@@ -78,6 +78,7 @@ bool Runtime::send_side(SideConnection &side) const {
 void Runtime::close_side(SideConnection &side) const noexcept {
   if (side.connection) background_set_.remove(side.connection->fd());
   side.connection.reset();
+  side.is_broken = false;
   side.out.clear();
 }
 

@@ -45,12 +45,19 @@ struct SideConnection {
 
   // Neither open nor being opened.
   bool is_idle() const { return !connection && !attempt; }
+  // It is of no use any more: end its reads and sends. Any thread.
+  void drop() {
+    if (!connection) return;
+    is_broken = true;
+    connection->shut();
+  }
   // Wake the background thread after the last one.
   void append(std::span<const std::string_view> argv) { net::append_command(out, argv); }
 
   const uint32_t key;
   std::unique_ptr<net::Connection> connection;
-  std::string out;  // to be sent
+  bool is_broken = false;  // the background thread has to close it
+  std::string out;         // to be sent
   std::unique_ptr<Attempt> attempt;
 };
 

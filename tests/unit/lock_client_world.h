@@ -88,6 +88,11 @@ class LockClientWorld : public ::testing::Test, protected lock::Output {
   void finished(Request &) override { finished_count_++; }
   void lease_ended(Lease &) override { ended_count_++; }
   void drop_link(size_t) override { is_dropped_ = true; }
+  void send_on_side(size_t, std::span<const std::string_view> argv) override {
+    side_sent_.emplace_back(argv.begin(), argv.end());
+  }
+  void drop_side(size_t) override { is_side_dropped_ = true; }
+  void warn(std::string_view text) override { warnings_.emplace_back(text); }
 
   // ---- the time and the connection
   void answer_names() {
@@ -110,6 +115,7 @@ class LockClientWorld : public ::testing::Test, protected lock::Output {
       ASSERT_LT(guard, 10'000) << "the client's timer does not move on";
       now_ = std::max(now_, client_->next_due());
       if (client_->begin_connect(0, now_)) return;  // the test decides what becomes of it
+      if (client_->begin_side_connect(0, now_)) return;
       if (is_dropped_) return;
       client_->on_timer(now_);
       answer_names();
@@ -132,6 +138,38 @@ class LockClientWorld : public ::testing::Test, protected lock::Output {
     sent_.clear();
     asked_names_.clear();
     client_->on_disconnected(0, now_);
+  }
+
+  // ---- the connection at the side
+  void connect_side() {
+    ASSERT_TRUE(client_->begin_side_connect(0, now_));
+    client_->on_side_connected(0, now_);
+    advance(0);
+  }
+  void disconnect_side() {
+    is_side_dropped_ = false;
+    side_sent_.clear();
+    client_->on_side_disconnected(0, now_);
+  }
+  void side_reply(const MadeReply &made) {
+    ASSERT_FALSE(side_sent_.empty()) << "nothing was sent at the side that could be answered";
+    side_sent_.pop_front();
+    client_->on_side_reply(0, made.get(), now_);
+  }
+  void side_extended(int64_t result = 1) {
+    ASSERT_FALSE(side_sent_.empty());
+    ASSERT_NE(side_sent_.front()[0], "WAIT");
+    side_reply(MadeReply::list(MadeReply::integer(result), MadeReply::integer(server_ms())));
+  }
+  void counted(int64_t replicas) {
+    ASSERT_FALSE(side_sent_.empty());
+    ASSERT_EQ(side_sent_.front()[0], "WAIT");
+    side_reply(MadeReply::integer(replicas));
+  }
+  // All of one batch.
+  void confirmed_by(int64_t replicas) {
+    while (!side_sent_.empty() && side_sent_.front()[0] != "WAIT") side_extended();
+    counted(replicas);
   }
 
   // ---- the server
@@ -263,6 +301,9 @@ class LockClientWorld : public ::testing::Test, protected lock::Output {
   int finished_count_ = 0;
   int ended_count_ = 0;
   bool is_dropped_ = false;
+  std::deque<std::vector<std::string>> side_sent_;
+  bool is_side_dropped_ = false;
+  std::vector<std::string> warnings_;
   std::unique_ptr<lock::LockClient> client_;
 };
 

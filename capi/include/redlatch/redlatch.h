@@ -1090,6 +1090,11 @@ RL_API void rl_acquire_options_free(rl_acquire_options *options);
  *                       hash (no)
  *   format              how the lock is stored in its key; auto: hash for a reentrant lock, else
  *                       string: auto, string, hash, hash-rw (auto)
+ *   min_replicas        number of replicas that must confirm a grant before the caller gets it
+ *                       (WAIT); too few: it is released; narrows the window of a failover and does
+ *                       not close it; 0: none: 0 to 64 (0)
+ *   sync_timeout        how long the replicas have to confirm; never longer than the rest of the
+ *                       wait or the ttl: 1 ms to 1 hour (1s)
  *   ---- end of acquire options ----
  *
  * A mistake is also remembered: the acquire that uses `options` fails with RL_E_INVALID and the
@@ -1482,6 +1487,9 @@ enum {
   RL_MAX_YIELD_MS = 60000, /**< Largest yield_for, in ms. */
   RL_DEFAULT_YIELD_MS = 150,
       /**< .. when none is asked for: above redis-py's 100 ms between two polls. */
+  RL_MAX_REPLICAS = 64, /**< Largest min_replicas. */
+  RL_DEFAULT_SYNC_TIMEOUT_MS = 1000,
+      /**< How long replicas have to confirm a grant when no time is asked for. */
   RL_MAX_TIMEOUT_MS = 3600000, /**< Longest timeout of a client: 1 hour. */
   RL_DEFAULT_TIMEOUT_MS = 2000, /**< Timeout of a client when none is asked for. */
   RL_MIN_RESTART_GUARD_MS = 1000, /**< Shortest restart guard. */

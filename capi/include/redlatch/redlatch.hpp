@@ -220,6 +220,23 @@ class acquire_options {
   acquire_options&& format(std::string_view value) && {
     return std::move(format(value));
   }
+  /** Number of replicas that must confirm a grant before the caller gets it (WAIT); too few: it is
+   *  released; narrows the window of a failover and does not close it; 0: none. Allowed: 0 to 64.
+   *  Default: 0. */
+  acquire_options& min_replicas(int32_t value) & {
+    return set("min_replicas", detail::text_of(value));
+  }
+  acquire_options&& min_replicas(int32_t value) && {
+    return std::move(min_replicas(value));
+  }
+  /** How long the replicas have to confirm; never longer than the rest of the wait or the ttl.
+   *  Allowed: 1 ms to 1 hour. Default: 1s. */
+  acquire_options& sync_timeout(std::chrono::milliseconds value) & {
+    return set("sync_timeout", detail::text_of(value));
+  }
+  acquire_options&& sync_timeout(std::chrono::milliseconds value) && {
+    return std::move(sync_timeout(value));
+  }
   // ---- end of acquire options ----
   // clang-format on
 

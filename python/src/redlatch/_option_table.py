@@ -51,6 +51,8 @@ KINDS = {
     "owner": "TEXT",
     "reentrant": "SWITCH",
     "format": "CHOICE",
+    "min_replicas": "COUNT",
+    "sync_timeout": "DURATION",
 }
 
 Format = Literal["auto", "string", "hash", "hash-rw"]
@@ -72,6 +74,8 @@ class Keywords(RedlockKeywords, total=False):
     max_local_handoffs: Optional[int]
     yield_every: Optional[int]
     yield_for: Optional[float]
+    min_replicas: Optional[int]
+    sync_timeout: Optional[float]
 
 
 class LockKeywords(Keywords, total=False):
@@ -154,6 +158,11 @@ MANUAL = {
                             then hash (False)
         format              how the lock is stored in its key; auto: hash for a reentrant lock, else
                             string (auto)
+        min_replicas        number of replicas that must confirm a grant before the caller gets it
+                            (WAIT); too few: it is released; narrows the window of a failover and
+                            does not close it; 0: none (0)
+        sync_timeout        how long the replicas have to confirm; never longer than the rest of the
+                            wait or the ttl [s] (1)
 """,
     "redlock": """\
         ttl       how long the server keeps the lock without renewal [s] (30)

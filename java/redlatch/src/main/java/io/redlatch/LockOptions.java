@@ -109,4 +109,17 @@ public final class LockOptions extends OptionValues<LockOptions> {
   public LockOptions format(Format value) {
     return with("format", value);
   }
+
+  /** Number of replicas that must confirm a grant before the caller gets it (WAIT); too few: it is
+   *  released; narrows the window of a failover and does not close it; 0: none. Allowed: 0 to 64.
+   *  Default: 0. */
+  public LockOptions minReplicas(int value) {
+    return with("min_replicas", value);
+  }
+
+  /** How long the replicas have to confirm; never longer than the rest of the wait or the ttl.
+   *  Allowed: 1 ms to 1 hour. Default: 1s. */
+  public LockOptions syncTimeout(Duration value) {
+    return with("sync_timeout", value);
+  }
 }

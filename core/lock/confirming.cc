@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// LockClient: replicas that confirm. A lease that wants them is held from its grant on, and renewed
+// as any other; its caller gets it when enough replicas have it. WAIT counts only what its own
+// connection has written, and blocks what is behind it: so it has a connection of its own, at the
+// side, where each lease is extended in front of it.
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "lock/lock_client.h"
+#include "timing/lease_clock.h"
+
+namespace redlatch::lock {
+
+namespace {
+
+TokenRecord &record_of(Replication::Entry &entry) {
+  return *static_cast<Confirmation &>(entry).record;
+}
+
+// The connection at the side is closed when it was not used for this long.
+constexpr Nanos kSideUnused = 60'000 * kMs;
+
+std::string count_of(int64_t count, const Replication::Entry &entry) {
+  return std::to_string(count) + " of " + std::to_string(entry.replicas()) +
+         (entry.replicas() == 1 ? " replica" : " replicas") + " confirmed within " +
+         in_seconds(entry.timeout() / kMs);
+}
+
+}  // namespace
+
+// ---- what waits for replicas -------------------------------------------------------------------
+
+// Whether the lease of `request` is granted, and not given yet.
+bool LockClient::is_confirming(const Request &request) {
+  return request.op == Request::Op::kAcquire && request.record != nullptr &&
+         request.record->confirmer.get() == &request;
+}
+
+// `limit`: the caller waits no longer.
+void LockClient::confirm(TokenRecord &record, Nanos limit) {
+  record.replicas->record = &record;
+  replication_.want(*record.replicas, limit);
+  verify(replication_);
+}
+
+// A lease that its caller has: after a new connection it may be held by a server whose replicas do
+// not know it. It is held, so it stays, and the question is repeated with each renewal. Without
+// renewal there is no write that could be counted.
+void LockClient::confirm_again(TokenRecord &record) {
+  if (record.phase != Phase::kHeld || !record.replicas || record.replicas->is_wanted()) return;
+  if (record.confirmed_by >= record.replicas->replicas() || !record.held().is_renewed()) return;
+  confirm(record, kNever);
+}
+
+// @return the caller that waited for the replicas, if it has not got the lease yet.
+std::shared_ptr<Request> LockClient::end_confirmation(TokenRecord &record) {
+  if (record.replicas) replication_.drop(*record.replicas);
+  auto caller = std::move(record.confirmer);
+  if (caller) caller->record = nullptr;
+  return caller;
+}
+
+// The lease is released, or reads again, and its caller gets the reason.
+void LockClient::fail_confirmation(TokenRecord &record, Status status, std::string_view message,
+                                   Nanos now) {
+  const auto keep = record.shared_from_this();
+  const auto caller = end_confirmation(record);
+  if (!caller) return give_up_upgrade(record, status, message, now);
+  finish(*caller, status, message);
+  give_back(record, nullptr, now);
+}
+
+// A lease that its caller has stays: it is held.
+void LockClient::refuse_confirmation(TokenRecord &record, Status status, const std::string &why,
+                                     Nanos now) {
+  const std::string lock = "lock " + quoted(record.lock->name);
+  const bool has_caller = record.confirmer || record.is_writer_unconfirmed;
+  if (has_caller) return fail_confirmation(record, status, lock + ": " + why, now);
+  if (std::exchange(record.replicas->is_reported, true)) return;
+  output_.warn(lock + " is held, but " + why + ": replicas are asked again with each renewal");
+}
+
+// All that the WAIT was for.
+void LockClient::refuse_batch(Status status, const std::string &why, Nanos now) {
+  while (Replication::Entry *entry = replication_.on_refused()) {
+    refuse_confirmation(record_of(*entry), status, why, now);
+  }
+  verify(replication_);
+}
+
+// All that wait.
+void LockClient::refuse_all(Status status, const std::string &why, Nanos now) {
+  refuse_batch(status, why, now);
+  while (Replication::Entry *entry = replication_.take_due()) {
+    refuse_confirmation(record_of(*entry), status, why, now);
+  }
+}
+
+// The lease has ended before the caller got it. Even without memory for the reason.
+void LockClient::finish_lost(Request &caller, const Lease &lease) noexcept {
+  try {
+    finish(caller, Status::kNotReplicated,
+           "lock " + quoted(lease.name) + " was granted, and lost before its replicas confirmed" +
+               (lease.reason.empty() ? "" : ": " + lease.reason));
+  } catch (const std::bad_alloc &) {
+    finish(caller, Status::kNotReplicated);
+  }
+}
+
+// The lease reads again: the server is asked to downgrade it.
+void LockClient::roll_back_writer(TokenRecord &record, Nanos now) {
+  become_reader(record);
+  carry_out(record, upgrade_of(record).on_found_writing(now, link_of(record)), now);
+}
+
+Outcome LockClient::why_unconfirmed(const TokenRecord &record) {
+  const int wanted = record.replicas->replicas();
+  return failure(Status::kNotReplicated,
+                 "lock " + quoted(record.lock->name) + ": fewer than " + std::to_string(wanted) +
+                     (wanted == 1 ? " replica" : " replicas") + " confirmed within the wait");
+}
+
+// ---- the connection at the side ----------------------------------------------------------------
+
+bool LockClient::begin_side_connect(size_t, Nanos now) {
+  const bool is_wanted = side_ == Link::kDown && link_ == Link::kUp && replication_.is_due();
+  if (!is_wanted || now < side_at_) return false;
+  side_ = Link::kConnecting;
+  is_side_outdated_ = false;
+  return true;
+}
+
+void LockClient::on_side_connected(size_t, Nanos now) {
+  side_ = Link::kUp;
+  side_at_ = after(now, kSideUnused);
+  // The other connection has ended meanwhile: the next one may be to another server.
+  if (is_side_outdated_) drop_side();
+}
+
+void LockClient::on_side_connect_failed(size_t, const Outcome &why, Nanos now) {
+  side_ = Link::kDown;
+  side_at_ = after(now, side_reconnect_.next(entropy_.next()));
+  if (is_side_outdated_ || link_ != Link::kUp) return;
+  refuse_all(why.status, "no connection for WAIT, which min_replicas needs: " + why.message, now);
+}
+
+void LockClient::on_side_disconnected(size_t, Nanos now) noexcept {
+  side_ = Link::kDown;
+  side_at_ = after(now, side_reconnect_.next(entropy_.next()));
+  side_in_flight_.clear();
+  replication_.on_link_lost();
+  verify(replication_);
+}
+
+void LockClient::drop_side() noexcept {
+  is_side_outdated_ = true;
+  if (side_ != Link::kUp) return;
+  side_ = Link::kBroken;
+  output_.drop_side(node_);
+}
+
+Nanos LockClient::side_due() const {
+  if (link_ != Link::kUp) return kNever;
+  if (side_ == Link::kDown) return replication_.is_due() ? side_at_ : kNever;
+  if (side_ != Link::kUp) return kNever;
+  return replication_.is_due() ? 0 : side_at_;
+}
+
+// A batch is due, or an answer is late, or the connection was not used for long.
+void LockClient::on_side_due(Nanos now) {
+  if (side_ != Link::kUp) return;  // the next attempt is due
+  replication_.is_due() ? send_batch(now) : drop_side();
+}
+
+void LockClient::send_on_side(protocol::Command &command, InFlight in_flight) {
+  side_in_flight_.push_back(std::move(in_flight));
+  output_.send_on_side(node_, command.argv());
+}
+
+void LockClient::send_batch(Nanos now) {
+  const auto eval = is_side_text_wanted_ ? protocol::EvalMode::kText : protocol::EvalMode::kDigest;
+  is_side_text_wanted_ = false;
+  try {
+    for (auto *entry = replication_.start(); entry != nullptr; entry = Replication::next(*entry)) {
+      TokenRecord &record = record_of(*entry);
+      const Nanos ttl = timing::lease_within(record.held().ttl(), now, record.held().end_at());
+      protocol::Command extend;
+      write_extend(extend, record, ttl, eval, nullptr);
+      send_on_side(extend,
+                   InFlight{CommandKind::kExtend, eval, now, ttl, record.shared_from_this()});
+      replication_.sent(*entry, ttl, now);
+    }
+    const int64_t wait_ms = replication_.wait_ms(now);
+    protocol::Command wait;
+    protocol::wait_for_replicas(wait, replication_.replicas(), wait_ms);
+    send_on_side(wait, InFlight{CommandKind::kWait, eval, now, 0, {}});
+    side_at_ = after(now, wait_ms * kMs + settings_.command_timeout);
+  } catch (const std::bad_alloc &) {
+    drop_side();  // it is all repeated on the next connection
+  }
+  verify(replication_);
+}
+
+// ---- answers -----------------------------------------------------------------------------------
+
+void LockClient::on_side_reply(size_t, const Reply &reply, Nanos now) {
+  if (side_ != Link::kUp) return;
+  if (side_in_flight_.empty()) return drop_side();
+  const InFlight in_flight = std::move(side_in_flight_.front());
+  side_in_flight_.pop_front();
+  side_reconnect_.reset();
+  if (in_flight.kind == CommandKind::kExtend) return on_side_extended(in_flight, reply, now);
+  if (reply.is_error()) {
+    on_wait_refused(reply, now);
+  } else {
+    on_counted(reply.integer, now);
+  }
+  if (side_ == Link::kUp) side_at_ = after(now, kSideUnused);
+}
+
+void LockClient::on_side_extended(const InFlight &in_flight, const Reply &reply, Nanos now) {
+  TokenRecord &record = in_flight.record();
+  protocol::CountAnswer answer;
+  const auto refusal = decode(reply, answer);
+  if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
+  const bool is_wanted = !record.is_gone && record.phase == Phase::kHeld && record.replicas &&
+                         record.replicas->is_batched();
+  if (!is_wanted) return;
+  if (record.held().is_over(now)) return on_record_due(record, now);
+  if (wants_text(refusal, in_flight)) {
+    is_side_text_wanted_ = true;
+    return replication_.on_unknown_script(*record.replicas);
+  }
+  if (protocol::is_not_primary(reply)) return on_wait_refused(reply, now);
+  if (refusal) {
+    replication_.drop(*record.replicas);
+    return refuse_confirmation(record, refusal.status(), refusal.message, now);
+  }
+  if (answer.result < 1) return lose(record, kTakenAway, true, now);
+  replication_.on_extended(*record.replicas);
+  verify(replication_);
+  prolong(record, in_flight.sent_at, in_flight.lease, now);
+}
+
+void LockClient::on_counted(int64_t count, Nanos now) {
+  using Verdict = Replication::Verdict;
+  while (true) {
+    const auto step = replication_.on_counted(count, now);
+    verify(replication_);
+    if (step.verdict == Verdict::kNone) return;
+    if (step.verdict == Verdict::kAgain) continue;
+    TokenRecord &record = record_of(*step.entry);
+    const auto keep = record.shared_from_this();
+    if (record.held().is_over(now)) {
+      on_record_due(record, now);
+    } else if (step.verdict == Verdict::kConfirmed) {
+      on_confirmed(record, count);
+    } else {
+      refuse_confirmation(record, Status::kNotReplicated, count_of(count, *step.entry), now);
+    }
+  }
+}
+
+void LockClient::on_confirmed(TokenRecord &record, int64_t count) {
+  record.confirmed_by = static_cast<int>(std::min<int64_t>(count, kMaxReplicas));
+  record.replicas->is_reported = false;
+  const auto caller = end_confirmation(record);
+  if (caller) return finish(*caller, Status::kOk);
+  if (record.is_writer_unconfirmed) finish_upgrade(record, Status::kOk);
+}
+
+// The server refused WAIT, or is no primary any more.
+void LockClient::on_wait_refused(const Reply &reply, Nanos now) {
+  const auto refusal = protocol::refusal_of(reply);
+  const std::string why = settings_.address() + " refused WAIT, which min_replicas needs: ";
+  if (protocol::is_not_primary(reply)) {
+    drop_side();
+    return refuse_all(Status::kServer, why + refusal.message, now);
+  }
+  const bool is_unknown = refusal.kind == protocol::Refusal::Kind::kOther;
+  refuse_batch(is_unknown ? Status::kUnsupported : refusal.status(), why + refusal.message, now);
+}
+
+}  // namespace redlatch::lock

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Replication: which leases replicas have to confirm. On a connection of its own each lease is
+// extended, which is a write behind its grant, and one WAIT behind these extensions counts the
+// replicas that have them all.
+//
+// WAIT blocks its connection. What is wanted meanwhile is gathered, and goes into the next batch:
+// callers share a WAIT, so a replica that hangs costs two of them, however many callers there are.
+//
+//   an entry:  kIdle --want--> kDue --start--> kBatched --extended--> kWritten --counted--> kIdle
+//                                ^----- too few, with time left; lost link -----/
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/clock.h"
+
+namespace redlatch::lock {
+
+class Replication {
+ public:
+  // What one lease wants. Its place in memory must not change while it is wanted.
+  class Entry {
+   public:
+    Entry(int replicas, Nanos timeout) : replicas_(replicas), timeout_(timeout) {}
+    Entry(const Entry &) = delete;
+    Entry &operator=(const Entry &) = delete;
+
+    int replicas() const { return replicas_; }
+    Nanos timeout() const { return timeout_; }
+    bool is_wanted() const { return state_ != State::kIdle; }
+    // Whether an answer to its extension is awaited.
+    bool is_batched() const { return state_ == State::kBatched; }
+
+   private:
+    friend class Replication;
+    enum class State : uint8_t { kIdle, kDue, kBatched, kWritten };
+
+    const int replicas_;
+    const Nanos timeout_;
+    State state_ = State::kIdle;
+    Nanos limit_ = kNever;  // the caller does not wait longer
+    Nanos until_ = 0;       // of its WAITs; 0: none was sent
+    Entry *next_ = nullptr, *previous_ = nullptr;
+  };
+  enum class Verdict : uint8_t {
+    kNone,       // no entry is left in the batch
+    kConfirmed,  // by as many replicas as it wants
+    kTooFew,     // and its time is over
+    kAgain,      // too few; it is in the next batch
+  };
+  struct Step {
+    Verdict verdict = Verdict::kNone;
+    Entry *entry = nullptr;
+  };
+
+  // ---- callers
+  // `limit`: nothing waits for the replicas after that.
+  void want(Entry &entry, Nanos limit);
+  // The lease has ended, or its caller has left.
+  void drop(Entry &entry);
+
+  // ---- a batch: start(), an extension for each entry, and WAIT
+  // Whether a batch can be sent when the connection is up.
+  bool is_due() const { return due_.first != nullptr && !is_waiting_; }
+  // Those that want as many replicas as the oldest one, if one is due and none are batched.
+  // @return the first; the others by next().
+  Entry *start();
+  static Entry *next(const Entry &entry) { return entry.next_; }
+  // The extension of `entry` was sent, and asked for `ttl`.
+  void sent(Entry &entry, Nanos ttl, Nanos now);
+  // How many replicas to wait for, and how long: at least 1 ms, because 0 is no limit for WAIT.
+  int replicas() const { return replicas_; }
+  int64_t wait_ms(Nanos now) const;
+
+  // ---- answers, in the order of the commands
+  void on_extended(Entry &entry);
+  // The extension was not carried out: it is in the next batch.
+  void on_unknown_script(Entry &entry);
+  // The answer to WAIT: once for each entry, until there is none.
+  Step on_counted(int64_t count, Nanos now);
+  // WAIT was refused. @return an entry, which is idle now; null: there is no other.
+  Entry *on_refused();
+  // No answer will come: all of it is repeated.
+  void on_link_lost();
+
+  // ---- what is known
+  bool is_waiting() const { return is_waiting_; }
+  bool is_idle() const { return due_.first == nullptr && !is_waiting_; }
+  // Takes the oldest entry off that is due. For an owner that gives up all of them.
+  Entry *take_due();
+
+  // The sentence of the model that does not hold, or null.
+  const char *check() const;
+
+ private:
+  struct List {
+    Entry *first = nullptr, *last = nullptr;
+    void push(Entry &entry);
+    void remove(Entry &entry);
+  };
+  Entry *take(List &list);
+
+  List due_, batch_;
+  bool is_waiting_ = false;  // WAIT was sent, or its extensions
+  int replicas_ = 0;
+};
+
+}  // namespace redlatch::lock

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: with min_replicas a caller gets a lock only when as many replicas have its grant; otherwise
+it is released and the caller gets RL_E_NOT_REPLICATED. What blocks for replicas delays no renewal.
+
+Method: a primary and two replicas, which are stopped and resumed; actors that acquire.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from support.resp import RespError
+from support.servers import Server, available_kinds
+from support.wait import wait_until
+
+from .actor import HELD, Actor
+
+Spawn = Callable[[str], Actor]
+
+
+class Replicated:
+    """A primary and its replicas."""
+
+    def __init__(self, kind: str, count: int = 2) -> None:
+        self.primary = Server(kind, ["--repl-diskless-sync-delay", "0"])
+        self.replicas = [Server(kind) for _ in range(count)]
+
+    def __enter__(self) -> Replicated:
+        self.primary.start()
+        for replica in self.replicas:
+            replica.start()
+            self.follow(replica)
+        self.await_replicas(len(self.replicas))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for server in [self.primary, *self.replicas]:
+            if server.is_running:
+                server.resume()
+            server.close()
+
+    def follow(self, replica: Server) -> None:
+        with replica.connect() as connection:
+            connection.cmd("REPLICAOF", self.primary.host, str(self.primary.port))
+
+    def await_replicas(self, count: int) -> None:
+        """Until so many replicas acknowledge a write, as WAIT says."""
+        with self.primary.connect(timeout=30) as connection:
+
+            def is_there() -> bool:
+                connection.cmd("SET", "foreign:probe", "1", "PX", "1000")
+                return int(connection.cmd("WAIT", str(count), "100")) >= count
+
+            wait_until(is_there)
+
+    def key_count(self) -> int:
+        """The number of locks that are held."""
+        with self.primary.connect() as connection:
+            keys = connection.cmd("KEYS", "lock*")
+        return len(keys)
+
+    def waits(self) -> int:
+        """How many WAITs were carried out."""
+        with self.primary.connect() as connection:
+            stats = connection.cmd("INFO", "commandstats").decode()
+        found = [line for line in stats.splitlines() if line.startswith("cmdstat_wait:")]
+        return int(found[0].split("calls=")[1].split(",")[0]) if found else 0
+
+
+@pytest.fixture(params=available_kinds())
+def replicated(request: pytest.FixtureRequest) -> Iterator[Replicated]:
+    with Replicated(request.param) as running:
+        yield running
+
+
+@pytest.fixture
+def one_replicated() -> Iterator[Replicated]:
+    with Replicated(available_kinds()[0]) as running:
+        yield running
+
+
+def test_enough_replicas(replicated: Replicated, spawn: Spawn) -> None:
+    actor = spawn(replicated.primary.url)
+    reply = actor.ok("acquire", name="lock", min_replicas=2, sync_timeout="10s")
+    assert reply.seconds < 5
+    for replica in replicated.replicas:
+        with replica.connect() as connection:
+            assert connection.cmd("EXISTS", "lock") == 1
+    actor.ok("release")
+    assert replicated.key_count() == 0
+
+
+def test_too_few_replicas(replicated: Replicated, spawn: Spawn) -> None:
+    replicated.replicas[1].pause()
+    actor = spawn(replicated.primary.url)
+    reply = actor.call("acquire", name="lock", wait=20_000, min_replicas=2, sync_timeout="200ms")
+    assert reply.status == "RL_E_NOT_REPLICATED"
+    assert "1 of 2 replicas confirmed within" in reply.message
+    assert reply.seconds >= 0.19
+    wait_until(lambda: replicated.key_count() == 0)
+    actor.ok("acquire", name="lock", min_replicas=1)
+    actor.ok("release")
+    replicated.replicas[1].resume()
+    actor.ok("acquire", name="lock", min_replicas=2, sync_timeout="20s")
+    actor.ok("release")
+
+
+def test_no_replicas(server: Server, spawn: Spawn) -> None:
+    actor = spawn(server.url)
+    reply = actor.call("acquire", name="lock", min_replicas=1, sync_timeout="50ms")
+    assert reply.status == "RL_E_NOT_REPLICATED"
+    assert "0 of 1 replica confirmed within" in reply.message
+    actor.ok("acquire", name="lock")
+    actor.ok("release")
+
+
+def test_more_replicas_than_exist(one_replicated: Replicated, spawn: Spawn) -> None:
+    actor = spawn(one_replicated.primary.url)
+    reply = actor.call("acquire", name="lock", min_replicas=3, sync_timeout="100ms")
+    assert reply.status == "RL_E_NOT_REPLICATED"
+    assert "2 of 3 replicas" in reply.message
+    wait_until(lambda: one_replicated.key_count() == 0)
+
+
+CALLERS = 32
+
+
+@pytest.mark.parametrize("is_one_name", [False, True])
+def test_many_callers_share_the_wait(
+    one_replicated: Replicated, spawn: Spawn, is_one_name: bool
+) -> None:
+    """On names of their own, callers cost two WAITs at most, and a few for those that come late."""
+    one_replicated.replicas[0].pause()
+    actor = spawn(one_replicated.primary.url)
+    actor.ok("acquire", name="other")
+    actor.ok("release")
+    before = one_replicated.waits()
+    calls = [
+        actor.begin(
+            "acquire",
+            thread=i + 1,
+            lease=i + 1,
+            name="lock" if is_one_name else f"lock{i}",
+            wait=60_000,
+            min_replicas=2,
+            sync_timeout="300ms",
+        )
+        for i in range(CALLERS if not is_one_name else 4)
+    ]
+    for call in calls:
+        assert call.get().status == "RL_E_NOT_REPLICATED"
+    if is_one_name:
+        assert one_replicated.waits() - before == 4
+    else:
+        assert one_replicated.waits() - before <= 6
+    wait_until(lambda: one_replicated.key_count() == 0)
+
+
+def test_waiter_gets_its_turn_after_a_refusal(one_replicated: Replicated, spawn: Spawn) -> None:
+    one_replicated.replicas[0].pause()
+    careful, other = spawn(one_replicated.primary.url), spawn(one_replicated.primary.url)
+    refused = careful.begin("acquire", name="lock", min_replicas=2, sync_timeout="500ms")
+    wait_until(lambda: one_replicated.key_count() > 0)
+    waiting = other.begin("acquire", name="lock", wait=30_000)
+    assert refused.get().status == "RL_E_NOT_REPLICATED"
+    assert waiting.get().status == "RL_OK"
+    other.ok("release")
+
+
+def test_pushed_grant(replicated: Replicated, spawn: Spawn) -> None:
+    first, second = spawn(replicated.primary.url), spawn(replicated.primary.url)
+    first.ok("acquire", name="lock")
+    waiting = second.begin("acquire", name="lock", wait=30_000, min_replicas=2, sync_timeout="10s")
+    with replicated.primary.connect() as connection:
+        wait_until(lambda: len(connection.cmd("KEYS", "*:q")) > 0 or not waiting.is_done)
+    first.ok("release")
+    assert waiting.get().status == "RL_OK"
+    assert replicated.waits() > 0
+    second.ok("release")
+
+
+def test_renewals_keep_their_time_while_a_wait_blocks(
+    one_replicated: Replicated, spawn: Spawn
+) -> None:
+    """A lease of 600 ms is renewed although a WAIT blocks for 5 s."""
+    for replica in one_replicated.replicas:
+        replica.pause()
+    actor = spawn(one_replicated.primary.url)
+    actor.ok("acquire", name="lock-short", lease=0, ttl_ms=600)
+    blocked = actor.begin(
+        "acquire", thread=1, lease=1, name="lock-blocked", min_replicas=2, sync_timeout="3s"
+    )
+    assert blocked.get().status == "RL_E_NOT_REPLICATED"
+    assert blocked.get().seconds > 2.9
+    assert actor.ok("state", lease=0).number("state") == HELD
+    actor.ok("release", lease=0)
+
+
+def test_primary_that_restarts_in_the_middle(one_replicated: Replicated, spawn: Spawn) -> None:
+    """It has forgotten the lock, so the caller must not get it."""
+    for replica in one_replicated.replicas:
+        replica.pause()
+    actor = spawn(one_replicated.primary.url)
+    pending = actor.begin(
+        "acquire", name="lock", wait=60_000, min_replicas=2, sync_timeout="30s"
+    )
+    wait_until(lambda: one_replicated.waits() == 0 and one_replicated.key_count() > 0)
+    one_replicated.primary.restart()
+    reply = pending.get()
+    assert reply.status == "RL_E_NOT_REPLICATED"
+    assert one_replicated.key_count() == 0
+
+
+def test_wait_that_is_not_allowed(one_server: Server, spawn: Spawn) -> None:
+    with one_server.connect() as connection:
+        connection.cmd("ACL", "SETUSER", "default", "-wait")
+    actor = spawn(one_server.url)
+    reply = actor.call("acquire", name="lock", min_replicas=1)
+    assert reply.status == "RL_E_DENIED"
+    assert "WAIT" in reply.message and "min_replicas" in reply.message
+    with one_server.connect() as connection:
+        wait_until(lambda: connection.cmd("EXISTS", "lock") == 0)
+
+
+def test_server_without_wait(spawn: Spawn) -> None:
+    with Server(available_kinds()[0], ["--rename-command", "WAIT", ""]) as server:
+        actor = spawn(server.url)
+        reply = actor.call("acquire", name="lock", min_replicas=1)
+        assert reply.status == "RL_E_UNSUPPORTED"
+        assert "WAIT" in reply.message
+        with server.connect() as connection:
+            wait_until(lambda: connection.cmd("EXISTS", "lock") == 0)
+
+
+def test_close_in_the_middle(one_replicated: Replicated, spawn: Spawn) -> None:
+    for replica in one_replicated.replicas:
+        replica.pause()
+    actor = spawn(one_replicated.primary.url)
+    pending = actor.begin(
+        "acquire", thread=1, name="lock", lease=1, wait=-1, min_replicas=2, sync_timeout="60s"
+    )
+    wait_until(lambda: one_replicated.key_count() > 0)
+    before = time.monotonic()
+    actor.ok("shutdown")
+    assert pending.get().status == "RL_E_CLOSED"
+    assert time.monotonic() - before < 10
+    wait_until(lambda: one_replicated.key_count() == 0)
+
+
+def test_replica_is_refused(one_replicated: Replicated, spawn: Spawn) -> None:
+    with one_replicated.replicas[0].connect() as connection, pytest.raises(RespError):
+        connection.cmd("WAIT", "1", "10")
+    actor = spawn(one_replicated.replicas[0].url)
+    reply = actor.call("acquire", name="lock", min_replicas=1)
+    assert reply.status in ("RL_E_SERVER", "RL_E_UNAVAILABLE")

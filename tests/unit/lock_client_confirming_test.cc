@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Goal: a caller that wants replicas to confirm gets its lease when they have, and otherwise the
+// lease is released. Method: a client with made replies and a fake clock.
+#include "lock_client_world.h"
+
+namespace redlatch {
+
+class ConfirmingTest : public LockClientWorld {
+ protected:
+  static lock::AcquireOptions with_replicas(int replicas, Nanos ttl = 30'000 * kMs) {
+    lock::AcquireOptions options;
+    options.min_replicas = replicas;
+    options.ttl = ttl;
+    return options;
+  }
+  // A request whose grant waits for replicas: its extension and WAIT were sent.
+  RequestPtr confirming(int64_t wait_ms = -1, int replicas = 2) {
+    connect();
+    const auto request = acquire(wait_ms, with_replicas(replicas));
+    reply_granted();
+    EXPECT_EQ(request->status.load(), Status::kPending) << "nothing has confirmed it yet";
+    connect_side();
+    EXPECT_EQ(side_sent_.size(), 2u);
+    return request;
+  }
+  RequestPtr confirmed(int replicas = 2) {
+    const auto request = confirming(-1, replicas);
+    confirmed_by(replicas);
+    EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
+    return request;
+  }
+  void renew() {
+    for (int i = 0; i < 110 && sent_.empty(); i++) advance(100 * kMs);
+    reply_count("extend", 1);
+    advance(0);
+  }
+  std::string script_of(const std::vector<std::string> &argv) const {
+    for (size_t i = 0; i < protocol::kScriptCount; i++) {
+      const auto &script =
+          protocol::script_text(static_cast<protocol::Script>(i), protocol::Format::kString, false);
+      if (argv.size() > 1 && argv[1] == script.sha1) return std::string(script.name);
+      if (argv.size() > 1 && argv[1] == script.text) return std::string(script.name) + " text";
+    }
+    return argv.empty() ? "" : argv[0];
+  }
+};
+
+TEST_F(ConfirmingTest, lease_is_given_when_the_replicas_have_confirmed) {
+  const auto request = confirming();
+  EXPECT_EQ(script_of(side_sent_[0]), "extend");
+  EXPECT_EQ(side_sent_[1], (std::vector<std::string>{"WAIT", "2", "1000"}));
+  EXPECT_TRUE(lock::LockClient::is_queued(*request)) << "no reply finishes it";
+  side_extended();
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  counted(2);
+  EXPECT_EQ(request->status.load(), Status::kOk);
+  EXPECT_EQ(state(request->lease), Lease::kHeld);
+  EXPECT_FALSE(lock::LockClient::is_queued(*request));
+}
+
+TEST_F(ConfirmingTest, without_min_replicas_there_is_no_other_connection) {
+  connect();
+  const auto request = acquire();
+  reply_granted();
+  EXPECT_EQ(request->status.load(), Status::kOk);
+  advance(60'000 * kMs);
+  EXPECT_FALSE(client_->begin_side_connect(0, now_));
+  EXPECT_TRUE(side_sent_.empty());
+}
+
+TEST_F(ConfirmingTest, too_few_replicas_release_the_lock) {
+  const auto request = confirming(10'000);
+  now_ += 1'000 * kMs;
+  confirmed_by(1);
+  EXPECT_EQ(request->status.load(), Status::kNotReplicated);
+  EXPECT_EQ(request->message, "lock 'lock': 1 of 2 replicas confirmed within 1 s");
+  EXPECT_NE(state(request->lease), Lease::kHeld);
+  reply_count("release", 1);
+  EXPECT_TRUE(client_->is_idle());
+}
+
+TEST_F(ConfirmingTest, release_after_too_few_is_repeated_until_it_is_answered) {
+  const auto request = confirming();
+  now_ += 1'000 * kMs;
+  confirmed_by(0);
+  EXPECT_EQ(request->status.load(), Status::kNotReplicated);
+  disconnect();
+  disconnect_side();
+  advance(1'000 * kMs);
+  connect();
+  reply_count("release", 1);
+  EXPECT_TRUE(client_->is_idle());
+}
+
+TEST_F(ConfirmingTest, pushed_grant_is_confirmed_too) {
+  connect();
+  const auto request = acquire(-1, with_replicas(1));
+  const std::string token = argument(0);
+  reply_queued();
+  push_grant(token);
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  connect_side();
+  confirmed_by(1);
+  EXPECT_EQ(request->status.load(), Status::kOk);
+  EXPECT_GT(request->lease->deadline.load(), now_ + 20'000 * kMs) << "the extension counts";
+}
+
+TEST_F(ConfirmingTest, callers_share_the_second_wait) {
+  const auto first = confirming(-1, 1);
+  std::vector<RequestPtr> others;
+  for (int i = 0; i < 63; i++) {
+    others.push_back(acquire(-1, with_replicas(1), "lock" + std::to_string(i)));
+    reply_granted();
+  }
+  EXPECT_EQ(side_sent_.size(), 2u);
+  now_ += 1'000 * kMs;
+  confirmed_by(0);
+  EXPECT_EQ(first->status.load(), Status::kNotReplicated);
+  advance(0);
+  EXPECT_EQ(side_sent_.size(), 64u);
+  now_ += 1'000 * kMs;
+  confirmed_by(0);
+  for (const auto &other : others) EXPECT_EQ(other->status.load(), Status::kNotReplicated);
+}
+
+TEST_F(ConfirmingTest, lease_is_renewed_on_the_other_connection_meanwhile) {
+  connect();
+  lock::AcquireOptions options = with_replicas(1, 900 * kMs);
+  options.sync_timeout = 60'000 * kMs;
+  const auto request = acquire(-1, options);
+  reply_granted();
+  connect_side();
+  side_extended();
+  advance(350 * kMs);
+  ASSERT_EQ(next_script(), "extend");
+  reply_count("extend", 1);
+  EXPECT_EQ(request->status.load(), Status::kPending);
+}
+
+TEST_F(ConfirmingTest, unknown_to_the_server_it_is_not_given) {
+  const auto request = confirming();
+  side_extended(0);
+  EXPECT_EQ(request->status.load(), Status::kNotReplicated);
+  EXPECT_NE(request->message.find("lost before its replicas confirmed"), std::string::npos);
+  counted(2);
+  EXPECT_EQ(request->status.load(), Status::kNotReplicated);
+}
+
+TEST_F(ConfirmingTest, lost_connection_repeats_extension_and_wait) {
+  const auto request = confirming();
+  side_extended();
+  disconnect_side();
+  EXPECT_EQ(request->status.load(), Status::kPending) << "the outcome is not known";
+  advance(1'000 * kMs);
+  client_->on_side_connected(0, now_);
+  advance(0);
+  ASSERT_EQ(side_sent_.size(), 2u);
+  EXPECT_EQ(script_of(side_sent_[0]), "extend");
+  confirmed_by(2);
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+TEST_F(ConfirmingTest, end_of_the_main_connection_ends_the_other_one) {
+  const auto request = confirming();
+  disconnect();
+  EXPECT_TRUE(is_side_dropped_);
+  confirmed_by(2);
+  EXPECT_EQ(request->status.load(), Status::kPending) << "of a server that may be another one";
+}
+
+TEST_F(ConfirmingTest, connection_that_was_begun_before_an_outage_is_not_used) {
+  connect();
+  const auto request = acquire(-1, with_replicas(1));
+  reply_granted();
+  ASSERT_TRUE(client_->begin_side_connect(0, now_));
+  disconnect();
+  advance(1'000 * kMs);
+  connect();
+  client_->on_side_connected(0, now_);
+  EXPECT_TRUE(is_side_dropped_);
+  advance(0);
+  EXPECT_TRUE(side_sent_.empty());
+  disconnect_side();
+  advance(1'000 * kMs);
+  client_->on_side_connected(0, now_);
+  advance(0);
+  confirmed_by(1);
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+TEST_F(ConfirmingTest, held_lease_is_confirmed_anew_after_a_reconnect) {
+  const auto request = confirmed();
+  disconnect();
+  disconnect_side();
+  connect();
+  reply_count("extend", 1);
+  advance(1'000 * kMs);
+  client_->on_side_connected(0, now_);
+  advance(0);
+  ASSERT_EQ(side_sent_.size(), 2u);
+  now_ += 1'000 * kMs;
+  confirmed_by(1);
+  EXPECT_EQ(state(request->lease), Lease::kHeld) << "it is held";
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_EQ(warnings_[0],
+            "lock 'lock' is held, but 1 of 2 replicas confirmed within 1 s: replicas are asked "
+            "again with each renewal");
+  renew();
+  ASSERT_EQ(side_sent_.size(), 2u) << "with the renewal";
+  now_ += 1'000 * kMs;
+  confirmed_by(1);
+  EXPECT_EQ(warnings_.size(), 1u) << "one line for each outage";
+  renew();
+  confirmed_by(2);
+  renew();
+  EXPECT_TRUE(side_sent_.empty()) << "confirmed";
+}
+
+TEST_F(ConfirmingTest, cancel_releases_the_lock) {
+  const auto request = confirming();
+  EXPECT_EQ(client_->cancel(*request, now_), Status::kCancelled);
+  reply_count("release", 1);
+  side_extended();
+  counted(2);
+  EXPECT_EQ(request->status.load(), Status::kCancelled);
+  EXPECT_TRUE(client_->is_idle());
+}
+
+TEST_F(ConfirmingTest, end_of_the_wait_releases_the_lock) {
+  const auto request = confirming(300);
+  EXPECT_EQ(side_sent_[1][2], "300") << "WAIT is no longer than the rest of the wait";
+  advance(301 * kMs);
+  EXPECT_EQ(request->status.load(), Status::kNotReplicated);
+  EXPECT_EQ(request->message, "lock 'lock': fewer than 2 replicas confirmed within the wait");
+  reply_count("release", 1);
+}
+
+TEST_F(ConfirmingTest, shutdown_answers_the_caller_and_releases) {
+  const auto request = confirming();
+  client_->shut_down(now_);
+  EXPECT_EQ(request->status.load(), Status::kClosed);
+  EXPECT_EQ(next_script(), "release");
+}
+
+TEST_F(ConfirmingTest, refused_wait_is_unsupported_by_name) {
+  const auto request = confirming();
+  side_extended();
+  side_reply(MadeReply::error("ERR unknown command 'WAIT'"));
+  EXPECT_EQ(request->status.load(), Status::kUnsupported);
+  EXPECT_NE(request->message.find("refused WAIT, which min_replicas needs"), std::string::npos);
+  reply_count("release", 1);
+}
+
+TEST_F(ConfirmingTest, denied_wait_is_denied) {
+  const auto request = confirming();
+  side_extended();
+  side_reply(MadeReply::error("NOPERM this user has no permissions to run the 'wait' command"));
+  EXPECT_EQ(request->status.load(), Status::kDenied);
+  reply_count("release", 1);
+}
+
+TEST_F(ConfirmingTest, replica_ends_the_connection) {
+  const auto request = confirming();
+  side_reply(MadeReply::error("READONLY You can't write against a read only replica."));
+  EXPECT_TRUE(is_side_dropped_);
+  EXPECT_EQ(request->status.load(), Status::kServer);
+}
+
+TEST_F(ConfirmingTest, no_connection_for_wait_is_said) {
+  connect();
+  const auto request = acquire(-1, with_replicas(1));
+  reply_granted();
+  ASSERT_TRUE(client_->begin_side_connect(0, now_));
+  client_->on_side_connect_failed(0, failure(Status::kUnavailable, "max number of clients"), now_);
+  EXPECT_EQ(request->status.load(), Status::kUnavailable);
+  EXPECT_NE(request->message.find("no connection for WAIT"), std::string::npos);
+  reply_count("release", 1);
+}
+
+TEST_F(ConfirmingTest, unknown_script_is_sent_as_text) {
+  const auto request = confirming();
+  side_reply(MadeReply::error("NOSCRIPT No matching script."));
+  counted(2);
+  EXPECT_EQ(request->status.load(), Status::kPending) << "nothing was written in front of it";
+  advance(0);
+  ASSERT_EQ(side_sent_.size(), 2u);
+  EXPECT_EQ(script_of(side_sent_[0]), "extend text");
+  confirmed_by(2);
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+TEST_F(ConfirmingTest, handed_off_locally_it_is_confirmed_already) {
+  const auto first = confirmed();
+  const auto second = acquire(-1, with_replicas(2));
+  reply_queued();
+  release(first->lease);
+  EXPECT_EQ(second->status.load(), Status::kOk) << "the server and its replicas have the token";
+}
+
+TEST_F(ConfirmingTest, handed_off_by_a_holder_without_replicas_it_is_confirmed) {
+  connect();
+  const auto first = held();
+  const auto second = acquire(-1, with_replicas(2));
+  reply_queued();
+  release(first);
+  EXPECT_EQ(second->status.load(), Status::kPending);
+  connect_side();
+  confirmed_by(2);
+  EXPECT_EQ(second->status.load(), Status::kOk);
+}
+
+TEST_F(ConfirmingTest, upgrade_is_confirmed) {
+  connect();
+  lock::AcquireOptions options = with_replicas(1);
+  options.mode = protocol::Mode::kRead;
+  const auto reader = acquire(-1, options);
+  reply_granted();
+  connect_side();
+  confirmed_by(1);
+  ASSERT_EQ(reader->status.load(), Status::kOk);
+  const auto request = upgrade(reader->lease, 10'000);
+  reply_granted("1700000000000064");
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  advance(0);
+  confirmed_by(1);
+  EXPECT_EQ(request->status.load(), Status::kOk);
+  EXPECT_EQ(reader->lease->mode.load(), protocol::Mode::kWrite);
+}
+
+TEST_F(ConfirmingTest, upgrade_that_too_few_confirm_reads_again) {
+  connect();
+  lock::AcquireOptions options = with_replicas(1);
+  options.mode = protocol::Mode::kRead;
+  const auto reader = acquire(-1, options);
+  reply_granted();
+  connect_side();
+  confirmed_by(1);
+  const auto request = upgrade(reader->lease, 10'000);
+  reply_granted("1700000000000064");
+  advance(0);
+  now_ += 1'000 * kMs;
+  confirmed_by(0);
+  EXPECT_EQ(request->status.load(), Status::kNotReplicated);
+  EXPECT_EQ(reader->lease->mode.load(), protocol::Mode::kRead);
+  EXPECT_EQ(state(reader->lease), Lease::kHeld);
+  EXPECT_EQ(next_script(), "downgrade");
+}
+
+TEST_F(ConfirmingTest, unused_connection_is_closed) {
+  const auto request = confirmed();
+  release(request->lease);
+  reply_count("release", 1);
+  advance(59'000 * kMs);
+  EXPECT_FALSE(is_side_dropped_);
+  advance(2'000 * kMs);
+  EXPECT_TRUE(is_side_dropped_);
+}
+
+TEST_F(ConfirmingTest, late_answer_ends_the_connection) {
+  const auto request = confirming();
+  side_extended();
+  advance(2'999 * kMs);
+  EXPECT_FALSE(is_side_dropped_);
+  advance(2 * kMs);
+  EXPECT_TRUE(is_side_dropped_);
+  EXPECT_EQ(request->status.load(), Status::kPending);
+}
+
+}  // namespace redlatch
