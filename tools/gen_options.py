@@ -285,10 +285,14 @@ def render_cpp(table: Table, text: str) -> str:
             f"  acquire_options& {option.name}({kind} value) & {{",
             f'    return set("{option.name}", detail::text_of(value));',
             "  }",
+        ]
+        moved = [
             f"  acquire_options&& {option.name}({kind} value) && {{",
             f"    return std::move({option.name}(value));",
             "  }",
         ]
+        one_line = " ".join([moved[0], *(line.strip() for line in moved[1:])])
+        lines += [one_line] if len(one_line) <= 100 else moved
     return marked(text, "acquire options", lines, "  // ")
 
 

@@ -15,8 +15,8 @@ namespace redlatch::runtime {
 namespace {
 
 // Keys of background_set_: 0 is what the leader would read (the commands of the only link, or
-// caller_set_); then follow the message connections, one for each link, their watches, and those on which
-// replicas confirm.
+// caller_set_); then follow the message connections, one for each link, their watches, and the
+// connections on which replicas confirm.
 constexpr uint32_t kMessages = 1;
 
 // When a fresh connection is asked for the health of its server: after the first commands, and not
@@ -79,7 +79,8 @@ void Runtime::run_background() {
   }
 }
 
-// A connection that only this thread reads; `number` counts those for messages, then the watches.
+// A connection that only this thread reads; `number` counts those for messages, then
+// the watches, then those on which replicas confirm.
 void Runtime::on_ready(Lock &lock, uint32_t number) {
   const auto count = static_cast<uint32_t>(links_.size());
   Link &link = links_[number % count];

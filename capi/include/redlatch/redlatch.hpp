@@ -138,16 +138,12 @@ class acquire_options {
   acquire_options& ttl(std::chrono::milliseconds value) & {
     return set("ttl", detail::text_of(value));
   }
-  acquire_options&& ttl(std::chrono::milliseconds value) && {
-    return std::move(ttl(value));
-  }
+  acquire_options&& ttl(std::chrono::milliseconds value) && { return std::move(ttl(value)); }
   /** Renew automatically at a third of the ttl while held. Allowed: yes or no. Default: yes. */
   acquire_options& renew(bool value) & {
     return set("renew", detail::text_of(value));
   }
-  acquire_options&& renew(bool value) && {
-    return std::move(renew(value));
-  }
+  acquire_options&& renew(bool value) && { return std::move(renew(value)); }
   /** The lease ends as lost after this long at the latest; 0: no limit. Allowed: 0, or 1 ms to 7
    *  days. Default: 0. */
   acquire_options& max_hold(std::chrono::milliseconds value) & {
@@ -161,17 +157,13 @@ class acquire_options {
   acquire_options& label(std::string_view value) & {
     return set("label", detail::text_of(value));
   }
-  acquire_options&& label(std::string_view value) && {
-    return std::move(label(value));
-  }
+  acquire_options&& label(std::string_view value) && { return std::move(label(value)); }
   /** Have the server confirm a pushed grant; costs one more round trip. Allowed: yes or no.
    *  Default: no. */
   acquire_options& confirm(bool value) & {
     return set("confirm", detail::text_of(value));
   }
-  acquire_options&& confirm(bool value) && {
-    return std::move(confirm(value));
-  }
+  acquire_options&& confirm(bool value) && { return std::move(confirm(value)); }
   /** How often in a row a released lock may pass between callers of one client; 0: strict order of
    *  the server's queue. Allowed: 0 to 31. Default: 16. */
   acquire_options& max_local_handoffs(int32_t value) & {
@@ -185,9 +177,7 @@ class acquire_options {
   acquire_options& yield_every(int32_t value) & {
     return set("yield_every", detail::text_of(value));
   }
-  acquire_options&& yield_every(int32_t value) && {
-    return std::move(yield_every(value));
-  }
+  acquire_options&& yield_every(int32_t value) && { return std::move(yield_every(value)); }
   /** How long the lock is left free, or less if another library takes it. Allowed: 1 ms to 1
    *  minute. Default: 150ms. */
   acquire_options& yield_for(std::chrono::milliseconds value) & {
@@ -201,34 +191,26 @@ class acquire_options {
   acquire_options& owner(std::string_view value) & {
     return set("owner", detail::text_of(value));
   }
-  acquire_options&& owner(std::string_view value) && {
-    return std::move(owner(value));
-  }
+  acquire_options&& owner(std::string_view value) && { return std::move(owner(value)); }
   /** The owner may acquire the lock again while it holds it; the format is then hash. Allowed: yes
    *  or no. Default: no. */
   acquire_options& reentrant(bool value) & {
     return set("reentrant", detail::text_of(value));
   }
-  acquire_options&& reentrant(bool value) && {
-    return std::move(reentrant(value));
-  }
+  acquire_options&& reentrant(bool value) && { return std::move(reentrant(value)); }
   /** How the lock is stored in its key; auto: hash for a reentrant lock, else string. Allowed:
    *  auto, string, hash, hash-rw. Default: auto. */
   acquire_options& format(std::string_view value) & {
     return set("format", detail::text_of(value));
   }
-  acquire_options&& format(std::string_view value) && {
-    return std::move(format(value));
-  }
+  acquire_options&& format(std::string_view value) && { return std::move(format(value)); }
   /** Number of replicas that must confirm a grant before the caller gets it (WAIT); too few: it is
    *  released; narrows the window of a failover and does not close it; 0: none. Allowed: 0 to 64.
    *  Default: 0. */
   acquire_options& min_replicas(int32_t value) & {
     return set("min_replicas", detail::text_of(value));
   }
-  acquire_options&& min_replicas(int32_t value) && {
-    return std::move(min_replicas(value));
-  }
+  acquire_options&& min_replicas(int32_t value) && { return std::move(min_replicas(value)); }
   /** How long the replicas have to confirm; never longer than the rest of the wait or the ttl.
    *  Allowed: 1 ms to 1 hour. Default: 1s. */
   acquire_options& sync_timeout(std::chrono::milliseconds value) & {

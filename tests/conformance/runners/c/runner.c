@@ -81,6 +81,14 @@ static rl_status set_option(rl_acquire_options* options, const char* kind, const
   if (is(key, "yield_ms")) {
     return rl_acquire_options_set_yield_ms(options, number);
   }
+  if (is(key, "min_replicas")) {
+    return rl_acquire_options_set(options, key, strlen(key), text, length, NULL);
+  }
+  if (is(key, "sync_timeout_ms")) {
+    char value[32];
+    const int size = snprintf(value, sizeof value, "%sms", text);
+    return rl_acquire_options_set(options, "sync_timeout", 12, value, (size_t)size, NULL);
+  }
   if (is(key, "label")) return rl_acquire_options_set_label(options, text, length);
   if (is(key, "format")) return rl_acquire_options_set_format(options, format_of(text));
   if (is(key, "owner")) return set_owner(options, kind, text, length);

@@ -41,6 +41,10 @@ func (l *lock) option(key, value string) (option redlatch.Option, isAllowed bool
 		return redlatch.YieldEvery(int32(number)), true
 	case "yield_ms":
 		return redlatch.YieldFor(milliseconds(value)), true
+	case "min_replicas":
+		return redlatch.MinReplicas(int32(number)), true
+	case "sync_timeout_ms":
+		return redlatch.SyncTimeout(milliseconds(value)), true
 	case "label":
 		return redlatch.Label(value), true
 	case "format":

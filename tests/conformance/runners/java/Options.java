@@ -46,6 +46,10 @@ final class Options {
         return options.yieldEvery(values.small(key));
       case "yield_ms":
         return options.yieldFor(values.duration(key));
+      case "min_replicas":
+        return options.minReplicas(values.small(key));
+      case "sync_timeout_ms":
+        return options.syncTimeout(values.duration(key));
       case "label":
         return options.label(values.bytes(key));
       case "renew":

@@ -110,6 +110,8 @@ OPTIONS: dict[str, tuple[str, Callable[[bytes], object]]] = {
     "max_local_handoffs": ("max_local_handoffs", number),
     "yield_every": ("yield_every", number),
     "yield_ms": ("yield_for", in_seconds),
+    "min_replicas": ("min_replicas", number),
+    "sync_timeout_ms": ("sync_timeout", in_seconds),
     "label": ("label", bytes),
     "format": ("format", bytes.decode),
 }
