@@ -48,7 +48,7 @@ Discovery::Discovery(const Settings &settings, Knowledge known, Nanos now)
   std::stable_partition(untried_.begin(), untried_.end(),
                         [this](const HostPort &one) { return one == known_.first; });
   total_ = given.size();
-  dial(untried_.front(), now);
+  dial_next(now);
 }
 
 void Discovery::consider(const HostPort &sentinel) {
@@ -60,11 +60,12 @@ void Discovery::consider(const HostPort &sentinel) {
 // ---- asking ------------------------------------------------------------------------------------
 
 // Each sentinel has its share of the time that is left, and so has the server.
-void Discovery::dial(const HostPort &sentinel, Nanos now) {
+void Discovery::dial_next(Nanos now) {
+  const HostPort sentinel = untried_.front();
   stage_ = Stage::kDialling;
   asked_ = settings_.of_sentinel(sentinel);
   const auto shares = static_cast<Nanos>(untried_.size() + 1);
-  std::erase(untried_, sentinel);
+  untried_.erase(untried_.begin());
   limit_ = now + std::max<Nanos>((end_ - now) / shares, 0);
   if (refuted_.empty()) limit_ = std::min(limit_, others_until_);
 }
@@ -147,7 +148,7 @@ void Discovery::ask_next(Nanos now) {
     std::erase_if(untried_, [this](const HostPort &one) { return contains(known_.silent, one); });
   }
   if (is_enough(now)) return decide();
-  dial(untried_.front(), now);
+  dial_next(now);
 }
 
 // ---- deciding ----------------------------------------------------------------------------------
@@ -235,8 +236,9 @@ void Discovery::end(Outcome outcome) {
 }
 
 void Discovery::give_up(Status status, const std::string &what) {
-  const std::string more = failures_.empty() ? "" : "; " + list_failures();
-  end(failure(status, quoted(settings_.sentinel.primary_name, 255) + ": " + what + more));
+  const std::string more = list_failures();
+  end(failure(status, quoted(settings_.sentinel.primary_name, 255) + ": " + what +
+                          (more.empty() ? "" : "; ") + more));
 }
 
 std::string Discovery::list_failures() const {
@@ -247,6 +249,9 @@ std::string Discovery::list_failures() const {
     const std::string what = one.is_name_unknown ? one.sentinel.text() : one.why.message;
     into += (into.empty() ? "" : one.is_name_unknown ? ", " : "; ") + what;
   }
+  std::string rest;
+  for (const HostPort &one : untried_) rest += (rest.empty() ? "" : ", ") + one.text();
+  if (!rest.empty()) list += (list.empty() ? "" : "; ") + ("no time was left for " + rest);
   if (ignorant.empty()) return list;
   return "not known to " + ignorant + (list.empty() ? "" : "; " + list);
 }

@@ -95,7 +95,7 @@ class Discovery {
   void consider(const HostPort &sentinel);
   void note_others(std::vector<HostPort> others);
   void ask_next(Nanos now);
-  void dial(const HostPort &sentinel, Nanos now);
+  void dial_next(Nanos now);
   bool is_enough(Nanos now) const;
   void decide();
   void name(const Opinion &best);

@@ -289,6 +289,7 @@ TEST_F(DiscoveryTest, it_ends_when_its_time_is_over) {
   begin();
   fails(refusal(), 3 * kSecond);
   expect_end(Status::kUnavailable, "no sentinel names the primary");
+  expect_end(Status::kUnavailable, "no time was left for s2:26379, s3:26379");
 }
 
 TEST_F(DiscoveryTest, others_are_learned_and_asked) {
