@@ -375,6 +375,9 @@ void LockClient::on_reply(size_t, const Reply &reply, Nanos now) {
   if (reply.is_error() && settings_.has_sentinels() && protocol::is_of_replica(reply)) {
     link_ = Link::kBroken;
     output_.drop_link(node_);
+    const bool is_cleanup =
+        in_flight.kind == CommandKind::kRelease || in_flight.kind == CommandKind::kCancel;
+    if (is_cleanup) return lose_answer(in_flight, now);
   }
   take_reply(in_flight, reply, now);
   send_throttled(now);

@@ -56,6 +56,64 @@ TEST_F(LinkTest, wait_that_ends_without_a_connection_says_why) {
   EXPECT_EQ(request->message, "refused");
 }
 
+constexpr const char *kReadOnly = "READONLY You can't write against a read only replica.";
+
+class MovingPrimaryTest : public LockClientWorld {
+ protected:
+  MovingPrimaryTest() {
+    settings_.sentinel.addresses = {{"s1", "26379"}};
+    settings_.sentinel.primary_name = "main";
+    client_ = make_client();
+    connect();
+  }
+};
+
+TEST_F(MovingPrimaryTest, a_replica_that_refuses_an_acquire_is_left) {
+  const auto request = acquire(-1);
+  reply(MadeReply::error(kReadOnly));
+  EXPECT_TRUE(is_dropped_) << "sentinels know another primary";
+  EXPECT_FALSE(request->is_finished());
+  disconnect();
+  connect();
+  EXPECT_EQ(next_script(), "acquire");
+  reply_granted();
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+TEST_F(MovingPrimaryTest, a_release_that_a_replica_refuses_is_repeated) {
+  const auto request = acquire(-1);
+  reply_granted();
+  const auto release_request = release(request->lease);
+  EXPECT_EQ(next_script(), "release");
+  reply(MadeReply::error(kReadOnly));
+  EXPECT_TRUE(is_dropped_);
+  EXPECT_FALSE(release_request->is_finished()) << "the new primary can still be asked";
+  disconnect();
+  connect();
+  EXPECT_EQ(next_script(), "release");
+  reply_count("release", 1);
+  EXPECT_EQ(release_request->status.load(), Status::kOk);
+}
+
+TEST_F(MovingPrimaryTest, a_renewal_that_a_replica_refuses_is_sent_to_the_primary) {
+  const auto request = acquire(-1);
+  reply_granted();
+  advance(11'000 * kMs);
+  ASSERT_EQ(next_script(), "extend");
+  reply(MadeReply::error(kReadOnly));
+  EXPECT_TRUE(is_dropped_);
+  disconnect();
+  connect();
+  EXPECT_EQ(next_script(), "extend");
+}
+
+TEST_F(LinkTest, one_server_that_refuses_is_not_left) {
+  connect();
+  const auto request = acquire(-1);
+  reply(MadeReply::error(kReadOnly));
+  EXPECT_FALSE(is_dropped_) << "no other server is known";
+}
+
 TEST_F(LinkTest, wrong_password_fails_everybody_at_once) {
   const auto patient = acquire(-1);
   ASSERT_TRUE(client_->begin_connect(0, now_));
