@@ -175,6 +175,25 @@ def test_every_language_has_the_same_statuses(
     assert statuses_of(commands[language]) == statuses_of(commands["c"])
 
 
+@pytest.mark.parametrize("language", capabilities())
+def test_urls_of_sentinels_are_checked(language: str, commands: dict[str, list[str]]) -> None:
+    """An open touches no network, so that no sentinel is needed."""
+    runner = Runner(commands[language], "")
+    try:
+        for url, status in (
+            ("redis-sentinel://h1,h2:1,[::1]/main/0?sentinel_user=u", "OK"),
+            ("redis+sentinel://h1/main", "OK"),
+            ("redis-sentinel://h1,h2", "E_INVALID"),
+            ("redis-sentinel://h1,h1:26379/main", "E_INVALID"),
+            ("redis-sentinel://h1/main?tls_verify=ca", "E_INVALID"),
+            ("redis://h1?sentinel_user=u", "E_INVALID"),
+        ):
+            answer = runner.call(f"- open url={case_module.encode(url.encode())}")
+            assert answer.split()[0] == status, (url, answer)
+    finally:
+        runner.kill()
+
+
 @pytest.mark.parametrize("language", ["go", "java"])
 def test_another_status_is_found(language: str, commands: dict[str, list[str]]) -> None:
     assert statuses_of(commands[language], "wrong_status") != statuses_of(commands["c"])
