@@ -40,6 +40,7 @@ static rl_request* start(struct job* job) {
   if (lock == NULL && is(op, "connect")) {
     return rl_client_connect_start(client, wait_ms);
   }
+  if (lock == NULL && is(op, "check")) return rl_client_check_start(client, wait_ms);
   if (lock == NULL) return start_on_client(&job->call, op);
   if (is(op, "attach")) {
     token = text_of(&job->call, "token", &length);
@@ -97,6 +98,9 @@ static void finish(struct job* job) {
   job->status = rl_request_status(job->request);
   if (job->status == RL_PENDING) rl_request_watch(job->request, NULL, 0);
   if (is(job->call.op, "detach") && job->status == RL_OK) show_detached(job);
+  if (is(job->call.op, "check") && job->lock == NULL && job->status == RL_OK) {
+    show_findings(&job->call, rl_request_take_info(job->request));
+  }
   if (is(job->call.op, "inspect")) show_info(&job->call, rl_request_take_info(job->request));
   /* One that ends only now is taken by the next poll, which says that it is granted. */
   if (job->status != RL_PENDING) {

@@ -154,6 +154,25 @@ void show_info(struct call* call, rl_info* info) {
   rl_info_free(info);
 }
 
+void show_findings(struct call* call, rl_info* info) {
+  static const char* const levels[] = {"unknown", "ok", "warn", "fail"};
+  char text[TEXT_SIZE];
+  for (int i = 0; i < rl_info_count(info, RL_PART_FINDING); ++i) {
+    const int64_t level = rl_info_number(info, RL_PART_FINDING, i, RL_FIELD_LEVEL);
+    rl_info_text(info, RL_PART_FINDING, i, RL_FIELD_ID, text, sizeof text);
+    for (char* at = text; *at != '\0'; ++at) {
+      if (*at == '-') *at = '_';
+    }
+    add(call, " %s=%s", text, levels[level]);
+  }
+  rl_info_free(info);
+}
+
+static rl_status check_servers(struct call* call, rl_error* err) {
+  show_findings(call, rl_client_check(client, number_of(call, "wait_ms"), err));
+  return rl_error_status(err);
+}
+
 static rl_status inspect(struct call* call, const char* name, size_t name_length, rl_error* err) {
   show_info(call, rl_inspect(client, name, name_length, err));
   return rl_error_status(err);
@@ -203,6 +222,7 @@ static rl_status use_client(struct call* call, const char* op, rl_error* err) {
   if (is(op, "inspect")) return inspect(call, name, name_length, err);
   if (is(op, "list")) return list_locks(call, err);
   if (is(op, "statuses")) return list_statuses(call);
+  if (is(op, "check")) return check_servers(call, err);
   if (is(op, "connect")) return rl_client_connect(client, number_of(call, "wait_ms"), err);
   if (is(op, "force_release")) {
     return rl_force_release(client, name, name_length, token, token_length, err);

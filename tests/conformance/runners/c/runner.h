@@ -49,6 +49,8 @@ void keep_lease(struct call* call, struct lock* lock, rl_lease* lease);
 /* Answer with what a lease is like, and with `token`, unless it is NULL. */
 /* Every field of `info`, which it frees. */
 void show_info(struct call* call, rl_info* info);
+/* Show the level of each finding of a check, and free `info`. */
+void show_findings(struct call* call, rl_info* info);
 /* A state of RL_LEASE_*, or the status that there is instead. */
 rl_status show_state(struct call* call, int32_t state);
 void show_lease(struct call* call, const rl_lease* lease, const char* token);

@@ -20,6 +20,7 @@ var (
 	service interface {
 		redlatch.Locks
 		Connect(ctx context.Context) error
+		Check(ctx context.Context) ([]redlatch.Finding, error)
 		Close() error
 	}
 )
@@ -28,6 +29,7 @@ var ofClient = map[string]func(values) answer{
 	"open":              doOpen,
 	"lock":              doLock,
 	"connect":           doConnect,
+	"check":             doCheckServers,
 	"shutdown":          doShutdown,
 	"inspect":           doInspect,
 	"force_release":     doForceRelease,
@@ -62,6 +64,17 @@ func doConnect(v values) answer {
 		defer cancel()
 	}
 	return answered(service.Connect(ctx))
+}
+
+func doCheckServers(v values) answer {
+	ctx, cancel := v.context()
+	defer cancel()
+	findings, err := service.Check(ctx)
+	done := answered(err)
+	for _, finding := range findings {
+		done.add(strings.ReplaceAll(finding.ID, "-", "_"), finding.Level)
+	}
+	return done
 }
 
 func doShutdown(values) answer {

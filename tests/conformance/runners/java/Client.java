@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 
+import io.redlatch.Finding;
 import io.redlatch.Lease;
 import io.redlatch.LockInfo;
 import io.redlatch.LockOptions;
@@ -15,6 +16,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
 
 /** The client of this process, of one server or of a quorum, and what is asked of it. */
@@ -63,6 +65,15 @@ final class Client {
       redlatch.connect(wait);
     }
     return Answer.ok();
+  }
+
+  Answer check(Values values) {
+    Duration wait = values.duration("wait_ms");
+    Answer answer = Answer.ok();
+    for (Finding one : isQuorum() ? redlock.check(wait) : redlatch.check(wait)) {
+      answer.add(one.id().replace('-', '_'), one.level().name().toLowerCase(Locale.ROOT));
+    }
+    return answer;
   }
 
   Answer close() {

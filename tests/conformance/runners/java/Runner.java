@@ -56,6 +56,8 @@ final class Runner {
         return answer;
       case "connect":
         return client.connect(values);
+      case "check":
+        return client.check(values);
       case "shutdown":
         return client.close();
       case "inspect":

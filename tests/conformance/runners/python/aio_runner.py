@@ -55,6 +55,10 @@ async def do_shutdown(values: Values) -> Answer:
     return answer
 
 
+async def do_check_servers(values: Values) -> Answer:
+    return runner.levels_of(await runner.client.aio.check(wait=seconds(values, "wait_ms")))
+
+
 async def do_inspect(values: Values) -> Answer:
     return runner.shown_of(await runner.client.aio.inspect(values["name"]))
 
@@ -228,6 +232,7 @@ async def do_wait_lost(lock: Lock, values: Values) -> Answer:
 
 OF_CLIENT: dict[str, Callable[[Values], Awaitable[Answer]]] = {
     "connect": do_connect,
+    "check": do_check_servers,
     "force_release": do_force_release,
     "force_release_any": do_force_release_any,
     "inspect": do_inspect,

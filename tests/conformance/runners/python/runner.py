@@ -180,6 +180,14 @@ def ms_of(time: datetime | None) -> int:
     return round((time - start).total_seconds() * 1000) if time else 0
 
 
+def do_check_servers(values: Values) -> Answer:
+    return levels_of(client.check(seconds(values, "wait_ms")))
+
+
+def levels_of(findings: tuple[redlatch.Finding, ...]) -> Answer:
+    return Status.OK, {one.id.replace("-", "_"): one.level.name.lower() for one in findings}
+
+
 def do_inspect(values: Values) -> Answer:
     return shown_of(client.inspect(values["name"]))
 
@@ -402,6 +410,7 @@ OF_CLIENT: dict[str, Callable[[Values], Answer]] = {
     "open": do_open,
     "lock": do_lock,
     "connect": do_connect,
+    "check": do_check_servers,
     "shutdown": do_shutdown,
     "inspect": do_inspect,
     "force_release": do_force_release,
