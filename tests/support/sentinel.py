@@ -137,9 +137,17 @@ class Replicated:
 
     def replication(self, server: Server) -> dict[str, str]:
         """What INFO says of it."""
-        text = self.cmd(server, "INFO", "replication")
-        assert isinstance(text, bytes)
-        return dict(line.split(":", 1) for line in text.decode().splitlines() if ":" in line)
+
+        def ask() -> bytes | None:
+            # A server that becomes a replica closes the connections of its clients.
+            with contextlib.suppress(ConnectionError):
+                text = self.cmd(server, "INFO", "replication")
+                assert isinstance(text, bytes)
+                return text
+            return None
+
+        lines = (wait_until(ask) or b"").decode().splitlines()
+        return dict(line.split(":", 1) for line in lines if ":" in line)
 
     def await_replicas(self, count: int | None = None) -> None:
         """Wait until this many replicas, or all that run, are in step with the primary."""
