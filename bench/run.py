@@ -26,6 +26,7 @@ from bindings import bindings
 from goroutines import goroutines
 from quorums import quorums
 from report import Row, table
+from sentinels import sentinels
 from sharing import sharing
 from topics import TOPICS, Bench, instructions, say
 
@@ -33,6 +34,7 @@ TOPICS["P7"] = quorums
 TOPICS["P8"] = bindings
 TOPICS["P12"] = goroutines
 TOPICS["RW"] = sharing
+TOPICS["sentinel"] = sentinels
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -50,6 +52,7 @@ TITLES = {
     "P11": "the server restarts without its data",
     "P12": "goroutines with keys of their own, one client",
     "RW": "readers and writers of one lock",
+    "sentinel": "failovers of a primary with two replicas and three sentinels",
     "endurance": "what grows",
     "callgrind": "instructions in user space",
 }
