@@ -283,7 +283,7 @@ func (l *Lease) Release(ctx context.Context) (free bool, err error) {
 // than what is left shortens this process's own deadline only.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	return l.unlessEnded(ctx, "extend", noWait, func(handle rlc.Lease) rlc.Request {
-		return rlc.Extend_start(handle, ttl.Milliseconds())
+		return rlc.Extend_start(handle, wholeMs(ttl))
 	})
 }
 

@@ -4,6 +4,7 @@
 package redlatch
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -30,7 +31,11 @@ func FromEnv() ClientOption { return rlc.Client_options_set_from_env }
 
 func (c call) makeClientOptions(options []ClientOption) (rlc.ClientOptions, error) {
 	made := rlc.Client_options_new()
-	for _, option := range options {
+	for i, option := range options {
+		if option == nil {
+			rlc.Client_options_free(made)
+			return 0, nilOption(i)
+		}
 		if option(made, c.handle) != int(OK) {
 			rlc.Client_options_free(made)
 			return 0, c.failure()
@@ -57,13 +62,20 @@ func reentrant(owner string) Option {
 
 func ms(count int64) time.Duration { return time.Duration(count) * time.Millisecond }
 
-// durationText has whole milliseconds: more than none is at least one.
-func durationText(duration time.Duration) string {
+// wholeMs rounds away from zero: 0 often has a meaning of its own.
+func wholeMs(duration time.Duration) int64 {
 	count := duration.Milliseconds()
-	if count == 0 && duration > 0 {
-		count = 1
+	switch rest := duration % time.Millisecond; {
+	case rest > 0:
+		count++
+	case rest < 0:
+		count--
 	}
-	return strconv.FormatInt(count, 10) + "ms"
+	return count
+}
+
+func durationText(duration time.Duration) string {
+	return strconv.FormatInt(wholeMs(duration), 10) + "ms"
 }
 
 // makeOptions gives 0, all the defaults, if there are none.
@@ -75,8 +87,17 @@ func makeOptions(options []Option) (rlc.AcquireOptions, error) {
 	if made == 0 {
 		return 0, &Error{Status: ErrNoMemory}
 	}
-	for _, option := range options {
+	for i, option := range options {
+		if option == nil {
+			rlc.Acquire_options_free(made)
+			return 0, nilOption(i)
+		}
 		option(made)
 	}
 	return made, nil
+}
+
+func nilOption(place int) error {
+	what := fmt.Sprintf("option %d", place+1)
+	return &Error{Op: what, Status: ErrInvalid, Message: "must not be nil"}
 }

@@ -256,21 +256,25 @@ func TestBadInputIsNamed(t *testing.T) {
 		says   string
 	}{
 		{redlatch.TTL(time.Millisecond), "option 'ttl' must be 10 ms to 7 days (got '1ms')"},
+		{redlatch.MaxHold(-1), "option 'max_hold' must be 0 or 1 ms to 7 days"},
 		{redlatch.MaxHold(-time.Second), "option 'max_hold' must be 0 or 1 ms to 7 days"},
 		{redlatch.MaxLocalHandoffs(32), "'max_local_handoffs' must be 0 to 31"},
 		{redlatch.Label(strings.Repeat("x", 257)), "'label' must be at most 256 bytes (got 257"},
 		{redlatch.Owner(""), "option 'owner' must be 1 to 256 bytes (got 0 bytes)"},
 		{redlatch.InFormat("set"), "must be auto, string, hash or hash-rw (got 'set')"},
 		{redlatch.Set("nonsense", "1"), "unknown option 'nonsense'"},
+		{nil, "option 1: must not be nil"},
 	} {
 		_, err := client.TryLock(background, "x", one.option)
 		is(t, errors.Is(err, redlatch.ErrInvalid) && strings.Contains(err.Error(), one.says), "%v", err)
-		is(t, strings.Contains(err.Error(), `lock`), "%v", err)
+		is(t, strings.Contains(err.Error(), `lock`) || one.option == nil, "%v", err)
 	}
 	for _, url := range []string{"", "http://x", "redis://h?comand_timeout=1s"} {
 		_, err := redlatch.Open(url)
 		is(t, errors.Is(err, redlatch.ErrInvalid), "%q: %v", url, err)
 	}
+	_, err = redlatch.Open("redis://h", nil)
+	is(t, errors.Is(err, redlatch.ErrInvalid) && strings.Contains(err.Error(), "nil"), "%v", err)
 	_, err = redlatch.Open("redis://h", redlatch.WithOption("comand_timeout", "1s"))
 	is(t, errors.Is(err, redlatch.ErrInvalid) && strings.Contains(err.Error(), "command_timeout"),
 		"%v", err)

@@ -88,16 +88,18 @@ std::optional<std::int64_t> parse_duration_ms(std::string_view text) {
     ms = ms * 10 + (c - '0') * unit;
     if (ms > kLongestMs) return std::nullopt;
   }
-  // A thousandth of a day is above a millisecond: nine digits are enough.
+  // A thousandth of a day is above a millisecond: nine digits are enough, and whether more follow.
+  constexpr std::size_t kDigits = 9;
+  const std::string_view rest = parts->fraction.substr(std::min(parts->fraction.size(), kDigits));
   std::int64_t part = 0;
   std::int64_t scale = 1;
-  for (const char c : parts->fraction.substr(0, 9)) {
+  for (const char c : parts->fraction.substr(0, kDigits)) {
     part = part * 10 + (c - '0');
     scale *= 10;
   }
-  const std::int64_t total = ms + part * unit / scale;
-  // A short duration is rounded up: 0 would mean not to wait at all.
-  return total == 0 && part > 0 ? 1 : total;
+  if (rest.find_first_not_of('0') != std::string_view::npos) ++part;
+  // Rounded up: 0 often has a meaning of its own.
+  return ms + (part * unit + scale - 1) / scale;
 }
 
 std::string seconds_text(std::int64_t ms) {

@@ -74,11 +74,11 @@ final class Text {
     return Math.max(0, ms(wait));
   }
 
-  /** Whole milliseconds: more than none is at least one, and what is too long is the longest. */
+  /** Rounded away from zero, which often has a meaning of its own; too long is the longest. */
   static long ms(Duration duration) {
     try {
       long ms = given(duration, "duration").toMillis();
-      return ms == 0 && duration.compareTo(Duration.ZERO) > 0 ? 1 : ms;
+      return Math.addExact(ms, duration.compareTo(Duration.ofMillis(ms)));
     } catch (ArithmeticException tooLong) {
       return duration.isNegative() ? Long.MIN_VALUE : Long.MAX_VALUE;
     }

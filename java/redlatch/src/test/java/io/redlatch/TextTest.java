@@ -12,7 +12,10 @@ class TextTest {
   @Test
   void moreThanNoTimeIsAMillisecond() {
     assertEquals(1, Text.ms(Duration.ofNanos(1)));
-    assertEquals(1, Text.ms(Duration.ofNanos(1_999_999)));
+    assertEquals(2, Text.ms(Duration.ofNanos(1_999_999)));
+    assertEquals(-1, Text.ms(Duration.ofNanos(-1)));
+    assertEquals(-2, Text.ms(Duration.ofNanos(-1_000_001)));
+    assertEquals(-2, Text.ms(Duration.ofMillis(-2)));
     assertEquals(0, Text.ms(Duration.ZERO));
     assertEquals(-1000, Text.ms(Duration.ofSeconds(-1)));
     assertEquals(Long.MAX_VALUE, Text.ms(Duration.ofSeconds(Long.MAX_VALUE)));
