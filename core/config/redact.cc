@@ -23,10 +23,13 @@ bool is_small_number(std::string_view text) {
   return parse_number(text, number) && number >= 0 && number <= kMaxDatabase;
 }
 
-// "user:password" before the '@'. A name alone may be a password without its ':'.
+// "user:password" before the '@'. A name alone may be a password with its ':' misplaced.
 std::string redact_user(std::string_view who) {
+  if (who.empty()) return "";
   const size_t colon = who.find(':');
-  if (colon == std::string_view::npos) return who.empty() ? "" : std::string(kHidden);
+  if (colon == std::string_view::npos || (colon > 0 && colon + 1 == who.size())) {
+    return std::string(kHidden);
+  }
   const std::string_view user = who.substr(0, colon);
   const bool is_name = is_plain_value(user) && user.find('/') == std::string_view::npos;
   return shown_if(is_name, user) + ":" + std::string(kHidden);
@@ -109,6 +112,30 @@ std::string redact_query(std::string_view query) {
   return shown;
 }
 
+bool is_local(std::string_view scheme) { return scheme == "unix" || scheme == "embedded"; }
+
+// The path of a socket or a folder, which may have an '@'; behind "@/" it may be another path, and
+// what is before that a password that was not encoded.
+bool is_local_path(std::string_view path) {
+  return path.starts_with('/') && is_path(path) && path.find("@/") == std::string_view::npos;
+}
+
+// What is before the query, less "user:password@". It ends in kHidden if it is malformed.
+std::string redact_place(std::string_view scheme, std::string_view place) {
+  if (is_local(scheme)) return shown_if(place.empty() || is_local_path(place), place);
+  return is_sentinel_scheme(scheme) ? redact_sentinels(place) : redact_server(place);
+}
+
+// True if the last '@' may be the end of a password that was not encoded, or be in one: what is
+// behind it may then be a server or the rest of a secret. In its place it ends the user.
+bool is_ambiguous(std::string_view scheme, std::string_view rest) {
+  const size_t at = rest.rfind('@');
+  const size_t authority = std::min(rest.find_first_of("/?#"), rest.size());
+  if (at == std::string_view::npos || at < authority) return false;
+  const std::string_view path = rest.substr(0, rest.find_first_of("?#"));
+  return !is_local(scheme) || at > path.size() || !is_local_path(path);
+}
+
 }  // namespace
 
 std::string redact_url(std::string_view url) {
@@ -117,21 +144,20 @@ std::string redact_url(std::string_view url) {
   if (scheme_end == std::string_view::npos || !is_scheme(scheme)) return std::string(kHidden);
   std::string shown = std::string(scheme) + "://";
   std::string_view rest = url.substr(shown.size());
-  // A password may hold an unencoded slash or question mark, so the last '@' is taken as its end.
-  if (const size_t at = rest.rfind('@'); at != std::string_view::npos) {
+  if (url.size() > kMaxUrlBytes || is_ambiguous(scheme, rest)) return shown.append(kHidden);
+  const size_t path = std::min(rest.find_first_of("/?#"), rest.size());
+  if (const size_t at = rest.substr(0, path).rfind('@'); at != std::string_view::npos) {
     shown += redact_user(rest.substr(0, at)) + "@";
     rest.remove_prefix(at + 1);
   }
-  const std::string_view whole = rest;
-  rest = rest.substr(0, rest.find('#'));
-  const std::string_view server = rest.substr(0, rest.find('?'));
-  if (scheme == "unix" || scheme == "embedded") {
-    shown += shown_if(server.empty() || (server.starts_with('/') && is_path(server)), server);
-  } else {
-    shown += is_sentinel_scheme(scheme) ? redact_sentinels(server) : redact_server(server);
-  }
-  shown += redact_query(rest.substr(server.size()));
-  return rest.size() < whole.size() ? shown + "#" + std::string(kHidden) : shown;
+  const std::string_view place = rest.substr(0, rest.find_first_of("?#"));
+  shown += redact_place(scheme, place);
+  if (shown.ends_with(kHidden)) return shown;  // what follows may be the rest of it
+  rest.remove_prefix(place.size());
+  const size_t fragment = std::min(rest.find('#'), rest.size());
+  shown += redact_query(rest.substr(0, fragment));
+  if (fragment < rest.size()) shown.append("#").append(kHidden);
+  return clean(shown);
 }
 
 }  // namespace redlatch::config

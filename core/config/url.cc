@@ -190,7 +190,10 @@ class UrlParser {
 };
 
 Outcome UrlParser::parse() {
-  if (rest_.size() > 8 * kMaxNameBytes) return invalid("URL is over 8 KiB");
+  if (rest_.size() > kMaxUrlBytes) {
+    return wrong("the URL must be at most " + std::to_string(kMaxUrlBytes) + " bytes (got " +
+                 std::to_string(rest_.size()) + " bytes)");
+  }
   if (auto outcome = take_scheme(); !outcome.ok()) return outcome;
   if (rest_.find('#') != std::string_view::npos) {
     if (has_sentinels_)

@@ -46,9 +46,11 @@ constexpr std::array<std::string_view, 27> kUrls = {
     "redis-sentinel://h/m?sentinel_password=b&db=1"};
 constexpr std::array<std::string_view, 13> kSeparators = {"&",  ";", ",",  "#",  " ", "|",  "\t",
                                                           "\n", "?", "&&", ";;", "%", "=/&"};
-constexpr std::array<std::string_view, 10> kWords = {
-    "password=*", "pasword=*", "pass=*", "PASSWORD=*", "password:*",
-    "auth=*",     "*",         "*@",     "u:*@host",   "password%3D*"};
+constexpr std::array<std::string_view, 16> kWords = {
+    "password=*",   "pasword=*",   "pass=*",       "PASSWORD=*", "password:*",
+    "auth=*",       "*",           "*@",           "u:*@h",      "password%3D*",
+    "password=x@*", "pasword=x@*", "password=#@*", "user=x@y@*", "x@*",
+    "/x@*"};
 
 std::string planted(std::string_view url, size_t place, std::string_view separator,
                     std::string_view word) {
@@ -66,6 +68,13 @@ bool makes_host(std::string_view url, size_t place, std::string_view separator) 
   return place >= hosts && place <= std::min(url.find_first_of("/?", hosts), url.size());
 }
 
+// What follows the last '@' before the path is the host.
+bool follows_user(std::string_view url) {
+  const size_t at = url.find('@');
+  const size_t scheme = url.find("://");
+  return scheme < at && at < url.find_first_of("/?#", scheme + 3) && at < url.find(kCanary);
+}
+
 bool has_canary(std::string_view text) { return text.find(kCanary) != std::string_view::npos; }
 
 std::vector<std::string> all_planted() {
@@ -74,7 +83,10 @@ std::vector<std::string> all_planted() {
     for (size_t place = 0; place <= url.size(); place++) {
       for (const auto separator : kSeparators) {
         if (makes_host(url, place, separator)) continue;
-        for (const auto word : kWords) all.push_back(planted(url, place, separator, word));
+        for (const auto word : kWords) {
+          std::string text = planted(url, place, separator, word);
+          if (!word.ends_with("@*") || !follows_user(text)) all.push_back(std::move(text));
+        }
       }
     }
   }
@@ -139,6 +151,16 @@ TEST(UrlTest, well_formed_urls_are_shown_without_secrets_only) {
                "redis://h.example:1/2?command_timeout=1s"},
            Row{"redis://user:pw@h", "redis://user:***@h"},
            Row{"redis://:pw@h", "redis://:***@h"},
+           Row{"redis://pw:@h", "redis://***@h"},
+           Row{"redis://:p@w@h", "redis://:***@h"},
+           Row{"redis://:p/w@h", "redis://***"},
+           Row{"redis://db1/0?password=hunter@2secret", "redis://***"},
+           Row{"redis://h?holder=x&password=#@S", "redis://***"},
+           Row{"redis://127.0.0.1/pass@word", "redis://***"},
+           Row{"unix:///run/redis@1/r.sock?db=1", "unix:///run/redis@1/r.sock?db=1"},
+           Row{"unix:///pw@/run/r.sock", "unix://***"},
+           Row{"redis://:pw?canary=x", "redis://***"},
+           Row{"redis://h?client_name=\xff", "redis://h?client_name=\xef\xbf\xbd"},
            Row{"redis://[fe80::1%25eth0]:1", "redis://[fe80::1%25eth0]:1"},
            Row{"redis://h?user=u&password=x&db=1", "redis://h?user=***&password=***&db=1"},
            Row{"redis://h?namespace=a:b/c", "redis://h?namespace=a:b/c"},
@@ -169,6 +191,16 @@ TEST(UrlTest, values_set_by_name_are_shown_only_if_they_are_plain) {
       EXPECT_FALSE(has_canary(outcome.message)) << outcome.message;
     }
   }
+}
+
+TEST(UrlTest, an_endless_url_is_refused_before_it_is_looked_at) {
+  std::string url = "redis://h?";
+  while (url.size() < 1'000'000) url += "a=1&";
+  Settings settings;
+  const auto outcome = parse_url(url, settings);
+  EXPECT_EQ(outcome.message, "the URL must be at most 8192 bytes (got " +
+                                 std::to_string(url.size()) + " bytes) in redis://***");
+  EXPECT_EQ(redact_url(url), "redis://***");
 }
 
 }  // namespace redlatch::config
