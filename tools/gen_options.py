@@ -56,7 +56,7 @@ class Option:
             word = f"{self.words[0]}, or " if self.words else ""
             return f"{word}{span(self.least)} to {span(self.most)}"
         if self.kind == "COUNT":
-            return f"{self.least} to {self.most}" if self.most > self.least + 1 else "2 or 3"
+            return f"{self.least} {'or' if self.most == self.least + 1 else 'to'} {self.most}"
         if self.kind == "SWITCH":
             return "yes or no"
         if self.kind == "CHOICE":
@@ -65,7 +65,7 @@ class Option:
         more = {"PREFIX": ", no braces", "PRINTABLE": ", printable ASCII without spaces"}
         kinds = {
             "HOST": "a host name or an IP address",
-            "PROGRAM": "an absolute path",
+            "PROGRAM": f"an absolute path, at most {self.most} bytes",
             "FILE": "a path",
             "FILE_OR_FOLDER": "a path",
             "PASSWORD_FILE": "a path",
@@ -343,13 +343,24 @@ def python_default(option: Option) -> str:
     return option.default
 
 
+PYTHON_RANGES = ("DURATION", "COUNT", "CHOICE", "TEXT", "PREFIX", "PRINTABLE")
+
+
+def python_allowed(option: Option) -> str:
+    if option.kind != "DURATION":
+        return option.allowed
+    word = "0, or " if option.words else ""
+    return f"{word}{option.least / 1000:g} to {option.most / 1000:.10g}"
+
+
 def python_manual(options: list[Option]) -> list[str]:
     width = max(len(option.name) for option in options) + 2
     lines = []
     for option in options:
         default = python_default(option)
         unit = " [s]" if option.kind == "DURATION" else ""
-        text = f"{option.text}{unit}{f' ({default})' if default else ''}"
+        allowed = f": {python_allowed(option)}" if option.kind in PYTHON_RANGES else ""
+        text = f"{option.text}{unit}{allowed}{f' ({default})' if default else ''}"
         indent = " " * (8 + width)
         lines += textwrap.wrap(
             text, 100, initial_indent=f"        {option.name:{width}}", subsequent_indent=indent

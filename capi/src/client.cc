@@ -2,6 +2,8 @@
 // Copyright The redlatch authors
 //
 // Options and clients.
+#include <algorithm>
+
 #include "calls.h"
 #include "config/url.h"
 
@@ -10,14 +12,17 @@ using namespace redlatch::capi;
 
 namespace {
 
-// A client, once `resolve` has made its settings.
+// A client of `url`, once `resolve` has made its settings.
 template <class Resolve>
-rl_client *open(const rl_client_options *options, rl_error *err, const Resolve &resolve) {
+rl_client *open(const char *url, size_t url_len, const rl_client_options *options, rl_error *err,
+                const Resolve &resolve) {
   return guarded<rl_client *>(err, nullptr, [&]() -> rl_client * {
     static const config::Options kNone;
     std::vector<Settings> nodes;
     std::optional<QuorumSettings> quorum;
-    Outcome outcome = resolve(options == nullptr ? kNone : options->options, nodes, quorum);
+    const auto &chosen = options == nullptr ? kNone : options->options;
+    Outcome outcome = check_text("url", url, url_len);
+    if (outcome.ok()) outcome = resolve(chosen, text_of(url, url_len), nodes, quorum);
     if (!outcome.ok()) return answer(err, outcome), nullptr;
     auto client = std::make_unique<rl_client>();
     client->runtime = runtime::Runtime::open(std::move(nodes), quorum, outcome);
@@ -26,36 +31,42 @@ rl_client *open(const rl_client_options *options, rl_error *err, const Resolve &
   });
 }
 
-// Set an acquire option by `set_it`. The first mistake is kept for the acquire that uses `options`,
+// Set the acquire option `name` by `set_it`. A mistake is kept for the acquire that uses `options`,
 // because most callers of a setter do not look at its status.
 template <class Set>
-rl_status set(rl_acquire_options *options, rl_error *err, const Set &set_it) {
+rl_status set(rl_acquire_options *options, std::string_view name, rl_error *err,
+              const Set &set_it) {
   if (options == nullptr) return null_argument(err, "options");
+  const uint64_t bit = config::bit_of(name);
+  auto &mistakes = options->mistakes;
+  const auto is_same = [bit](const auto &mistake) { return mistake.first == bit; };
+  mistakes.erase(std::remove_if(mistakes.begin(), mistakes.end(), is_same), mistakes.end());
+  options->without_memory &= ~bit;
   const rl_status status = guarded_status(err, [&](rl_error *e) {
     auto outcome = set_it(options->options);
     answer(e, outcome);
-    if (!outcome.ok() && options->mistake.ok()) options->mistake = std::move(outcome);
+    if (!outcome.ok()) mistakes.emplace_back(bit, std::move(outcome));
   });
   // Also one that leaves no memory for its message.
-  if (status != RL_OK && options->mistake.ok()) {
-    options->mistake.status = static_cast<Status>(status);
+  if (status != RL_OK && (mistakes.empty() || !is_same(mistakes.back()))) {
+    options->without_memory |= bit;
   }
   return status;
 }
 
-template <class Field>
-rl_status set_number(rl_acquire_options *options, Field AcquireSettings::*field, int64_t number) {
-  return set(options, nullptr, [&](AcquireSettings &settings) {
-    return config::set_number(settings, field, number);
-  });
+rl_status set_number(rl_acquire_options *options, std::string_view name, int64_t number) {
+  return set(options, name, nullptr,
+             [&](AcquireSettings &settings) { return config::set_number(settings, name, number); });
 }
 
-rl_status set_text(rl_acquire_options *options, std::string AcquireSettings::*field,
-                   const char *name, const char *text, size_t size) {
-  return set(options, nullptr, [&](AcquireSettings &settings) {
-    if (text == nullptr && size > 0) return is_null(name);
-    return config::set_text(settings, field, text_of(text, size));
-  });
+rl_status set_text(rl_acquire_options *options, std::string_view name, const char *value,
+                   size_t size) {
+  return rl_acquire_options_set(options, name.data(), name.size(), value, size, nullptr);
+}
+
+Outcome check_pair(const char *name, size_t name_len, const char *value, size_t value_len) {
+  auto outcome = check_text("name", name, name_len);
+  return outcome.ok() ? check_text("value", value, value_len) : outcome;
 }
 
 std::string urls_of(const runtime::Runtime &client) {
@@ -76,7 +87,11 @@ rl_status rl_client_options_set(rl_client_options *options, const char *name, si
                                 const char *value, size_t value_len, rl_error *err) {
   if (options == nullptr) return null_argument(err, "options");
   return guarded_status(err, [&](rl_error *e) {
-    answer(e, options->options.set(text_of(name, name_len), text_of(value, value_len)));
+    auto outcome = check_pair(name, name_len, value, value_len);
+    if (outcome.ok()) {
+      outcome = options->options.set(text_of(name, name_len), text_of(value, value_len));
+    }
+    answer(e, outcome);
   });
 }
 
@@ -91,70 +106,73 @@ void rl_acquire_options_free(rl_acquire_options *options) { delete options; }
 
 rl_status rl_acquire_options_set(rl_acquire_options *options, const char *name, size_t name_len,
                                  const char *value, size_t value_len, rl_error *err) {
-  return set(options, err, [&](AcquireSettings &settings) {
-    return config::set_option(settings, text_of(name, name_len), text_of(value, value_len));
+  const auto option = text_of(name, name_len);
+  return set(options, option, err, [&](AcquireSettings &settings) {
+    auto outcome = check_pair(name, name_len, value, value_len);
+    return outcome.ok() ? config::set_option(settings, option, text_of(value, value_len)) : outcome;
   });
 }
 
 rl_status rl_acquire_options_set_ttl_ms(rl_acquire_options *options, int64_t ttl_ms) {
-  return set_number(options, &AcquireSettings::ttl, ttl_ms);
+  return set_number(options, "ttl", ttl_ms);
 }
 
 rl_status rl_acquire_options_set_renew(rl_acquire_options *options, int32_t is_on) {
-  return set_number(options, &AcquireSettings::is_renewed, is_on);
+  return set_number(options, "renew", is_on);
 }
 
 rl_status rl_acquire_options_set_max_hold_ms(rl_acquire_options *options, int64_t max_hold_ms) {
-  return set_number(options, &AcquireSettings::max_hold, max_hold_ms);
+  return set_number(options, "max_hold", max_hold_ms);
 }
 
 rl_status rl_acquire_options_set_confirm(rl_acquire_options *options, int32_t is_on) {
-  return set_number(options, &AcquireSettings::is_confirmed, is_on);
+  return set_number(options, "confirm", is_on);
 }
 
 rl_status rl_acquire_options_set_max_local_handoffs(rl_acquire_options *options,
                                                     int32_t grant_count) {
-  return set_number(options, &AcquireSettings::max_local_handoffs, grant_count);
+  return set_number(options, "max_local_handoffs", grant_count);
 }
 
 rl_status rl_acquire_options_set_yield_every(rl_acquire_options *options, int32_t grant_count) {
-  return set_number(options, &AcquireSettings::yield_every, grant_count);
+  return set_number(options, "yield_every", grant_count);
 }
 
 rl_status rl_acquire_options_set_yield_ms(rl_acquire_options *options, int64_t yield_ms) {
-  return set_number(options, &AcquireSettings::yield_for, yield_ms);
+  return set_number(options, "yield_for", yield_ms);
 }
 
 rl_status rl_acquire_options_set_label(rl_acquire_options *options, const char *label,
                                        size_t label_len) {
-  return set_text(options, &AcquireSettings::label, "label", label, label_len);
+  return set_text(options, "label", label, label_len);
 }
 
 rl_status rl_acquire_options_set_owner(rl_acquire_options *options, const char *owner,
                                        size_t owner_len) {
-  return set_text(options, &AcquireSettings::owner, "owner", owner, owner_len);
+  return set_text(options, "owner", owner, owner_len);
 }
 
 rl_status rl_acquire_options_set_reentrant(rl_acquire_options *options, int32_t is_on) {
-  return set_number(options, &AcquireSettings::is_reentrant, is_on);
+  return set_number(options, "reentrant", is_on);
 }
 
 rl_status rl_acquire_options_set_format(rl_acquire_options *options, int32_t format) {
-  return set_number(options, &AcquireSettings::format_number, format);
+  return set_number(options, "format", format);
 }
 
 rl_client *rl_client_open(const char *url, size_t url_len, const rl_client_options *options,
                           rl_error *err) {
-  return open(options, err, [&](const auto &chosen, auto &nodes, auto &) {
-    return chosen.resolve(text_of(url, url_len), nodes.emplace_back());
+  return open(url, url_len, options, err, [](const auto &chosen, auto text, auto &nodes, auto &) {
+    return chosen.resolve(text, nodes.emplace_back());
   });
 }
 
 rl_client *rl_redlock_open(const char *urls, size_t urls_len, const rl_client_options *options,
                            rl_error *err) {
-  return open(options, err, [&](const auto &chosen, auto &nodes, auto &quorum) {
-    return chosen.resolve(text_of(urls, urls_len), nodes, quorum.emplace());
-  });
+  return open(urls, urls_len, options, err,
+              [](const auto &chosen, auto text, auto &nodes, auto &quorum) {
+                return chosen.resolve(text, nodes, quorum.emplace());
+              });
 }
 
 rl_status rl_client_connect(rl_client *client, int64_t wait_ms, rl_error *err) {

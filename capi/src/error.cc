@@ -175,26 +175,35 @@ size_t copy_out(std::string_view text, char *buffer, size_t buffer_size) {
 // The first mistake of a setter is the answer of the call that uses the options.
 static Outcome take_options(Request &request, const rl_acquire_options *options) {
   if (options == nullptr) return {};
-  if (!options->mistake.ok()) return options->mistake;
+  if (!options->mistakes.empty()) return options->mistakes.front().second;
+  if (options->without_memory != 0) return {Status::kNoMemory, {}};
   request.options = options->options;
   return config::settle(request.options, request.options.format);
 }
 
-// Refuse the options that only an acquisition on one server has.
-static Outcome check_is_plain(const runtime::AcquireOptions &options, const std::string &use) {
-  if (options.format != runtime::Format::kString) {
-    const bool is_hash = options.format == runtime::Format::kHash;
-    return failure(Status::kInvalid, "option 'format' must be string for " + use +
-                                         ", which is not reentrant (got " +
-                                         (is_hash ? "hash)" : "hash-rw)"));
+// The same for `use`, which has no owner and no other format.
+static Outcome take_plain_options(Request &request, const rl_acquire_options *options,
+                                  const std::string &use) {
+  if (options != nullptr && options->mistakes.empty()) {
+    const AcquireSettings &asked = options->options;
+    if (asked.is_reentrant) {
+      return failure(Status::kInvalid,
+                     "option 'reentrant' must be no for " + use + ", which is not reentrant");
+    }
+    if (!asked.owner.empty()) {
+      return failure(Status::kInvalid, "option 'owner' must not be set for " + use + " (got " +
+                                           quoted(asked.owner) + ")");
+    }
+    if (asked.min_replicas > 0) {
+      return failure(Status::kInvalid, "option 'min_replicas' must be 0 for " + use + " (got " +
+                                           std::to_string(asked.min_replicas) + ")");
+    }
   }
-  if (options.min_replicas > 0) {
-    return failure(Status::kInvalid, "option 'min_replicas' must be 0 for " + use + " (got " +
-                                         std::to_string(options.min_replicas) + ")");
-  }
-  if (options.owner.empty()) return {};
-  return failure(Status::kInvalid, "option 'owner' must not be set for " + use + " (got " +
-                                       quoted(options.owner) + ")");
+  auto outcome = take_options(request, options);
+  if (!outcome.ok() || request.options.format == runtime::Format::kString) return outcome;
+  const bool is_hash = request.options.format == runtime::Format::kHash;
+  return failure(Status::kInvalid, "option 'format' must be string for " + use + " (got " +
+                                       (is_hash ? "hash)" : "hash-rw)"));
 }
 
 Outcome fill_acquire(const rl_client &client, Request &request, const char *name, size_t name_len,
@@ -204,9 +213,8 @@ Outcome fill_acquire(const rl_client &client, Request &request, const char *name
   request.name = text_of(name, name_len);
   request.wait_ms = wait_ms;
   request.lease = std::make_shared<Lease>();
-  auto outcome = take_options(request, options);
-  return outcome.ok() && client.runtime->is_quorum() ? check_is_plain(request.options, "a Redlock")
-                                                     : outcome;
+  return client.runtime->is_quorum() ? take_plain_options(request, options, "a Redlock")
+                                     : take_options(request, options);
 }
 
 Outcome fill_rw(const rl_client &client, Request &request, runtime::Mode mode, const char *name,
@@ -228,8 +236,9 @@ Outcome fill_attach(Request &request, std::string_view name, std::string_view to
     return failure(Status::kInvalid, "fence must be 0 to " + std::to_string(kMaxFence) + " (got " +
                                          std::to_string(fence) + ")");
   }
-  if (auto outcome = take_options(request, options); !outcome.ok()) return outcome;
-  if (auto outcome = check_is_plain(request.options, "an attach"); !outcome.ok()) return outcome;
+  if (auto outcome = take_plain_options(request, options, "an attach"); !outcome.ok()) {
+    return outcome;
+  }
   request.name = name;
   request.arguments->token = token;
   request.arguments->fence = fence;

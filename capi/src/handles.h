@@ -10,6 +10,8 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "config/options.h"
 #include "redlatch/redlatch.h"
@@ -35,7 +37,10 @@ struct rl_client_options {
 
 struct rl_acquire_options {
   redlatch::runtime::AcquireOptions options;
-  redlatch::Outcome mistake;  // the first one of a setter, for the acquire that uses the options
+  // What setters refused, for the acquire that uses the options. An option that is set right after
+  // all has no entry any more. The bits are those of config::bit_of().
+  std::vector<std::pair<uint64_t, redlatch::Outcome>> mistakes;
+  uint64_t without_memory = 0;
 };
 
 // Of one server, or of a quorum of several.
@@ -90,7 +95,10 @@ inline rl_status null_argument(rl_error *err, const char *name) noexcept {
   }
 }
 
-// Text of a caller. NULL is the empty text.
+// Text of a caller. NULL is the empty text, which is right with the length 0 only.
+inline Outcome check_text(const char *what, const char *text, size_t size) {
+  return text == nullptr && size > 0 ? is_null(what) : Outcome{};
+}
 inline std::string_view text_of(const char *text, size_t size) {
   return text == nullptr ? std::string_view() : std::string_view(text, size);
 }

@@ -355,6 +355,9 @@ rl_list *rl_list_open(rl_client *client, const char *pattern, size_t pattern_len
     if (client->runtime->is_quorum()) {
       return answer(err, runtime::needs_one_server("listing locks")), nullptr;
     }
+    if (auto outcome = check_text("pattern", pattern, pattern_len); !outcome.ok()) {
+      return answer(err, outcome), nullptr;
+    }
     if (pattern_len > kMaxNameBytes) {
       const auto size = std::to_string(pattern_len);
       return answer(err, Status::kInvalid,
@@ -450,7 +453,8 @@ rl_info *rl_embedded_inspect(const char *url, size_t url_len, const rl_client_op
     Settings settings;
     static const config::Options kNone;
     const auto &chosen = options == nullptr ? kNone : options->options;
-    auto outcome = chosen.resolve(text_of(url, url_len), settings);
+    auto outcome = check_text("url", url, url_len);
+    if (outcome.ok()) outcome = chosen.resolve(text_of(url, url_len), settings);
     if (outcome.ok() && settings.folder.empty()) {
       outcome = failure(Status::kInvalid,
                         "the URL of an embedded server must be embedded:// or embedded:///FOLDER "

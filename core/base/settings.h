@@ -20,9 +20,9 @@ namespace redlatch {
 #define RL_FIELD_COUNT(field, initial) int field = initial;
 #define RL_FIELD_SWITCH(field, initial) bool field = (initial) != 0;
 #define RL_FIELD_CHOICE(field, initial) uint8_t field = initial;
-#define RL_FIELD_PASSWORD_FILE(field, initial)  // that of the password
 #define RL_FIELD_PRIVATE RL_FIELD_TEXT
 #define RL_FIELD_PASSWORD RL_FIELD_TEXT
+#define RL_FIELD_PASSWORD_FILE RL_FIELD_TEXT
 #define RL_FIELD_PREFIX RL_FIELD_TEXT
 #define RL_FIELD_PRINTABLE RL_FIELD_TEXT
 #define RL_FIELD_HOST RL_FIELD_TEXT

@@ -74,6 +74,14 @@ Outcome set(const Row<Owner> &row, Owner &settings, std::string_view value) {
                     row.field);
 }
 
+// Of a password and its file, the last one counts.
+template <class Owner>
+Outcome set_of_server(const Row<Owner> &row, Owner &settings, std::string_view value) {
+  auto outcome = set(row, settings, value);
+  if (row.option.kind == Kind::kPASSWORD) settings.password_file.clear();
+  return outcome;
+}
+
 template <class Owner>
 std::string show(const Row<Owner> &row, const Owner &settings) {
   return std::visit([&](auto field) { return shown_value(row.option, settings.*field); },
@@ -90,9 +98,11 @@ const Option &row_of(Field AcquireSettings::*field) {
   return row->option;  // each field has one
 }
 
-Outcome not_number(const Option &option, int64_t number, std::string_view unit) {
-  auto outcome = must_be(option, allowed_of(option));
-  outcome.message += " (got " + std::to_string(number) + std::string(unit) + ")";
+Outcome not_number(const Option &option, int64_t number) {
+  auto outcome =
+      must_be(option, option.kind == Kind::kSWITCH ? std::string("0 or 1") : allowed_of(option));
+  const bool is_duration = option.kind == Kind::kDURATION;
+  outcome.message += " (got " + std::to_string(number) + (is_duration ? " ms)" : ")");
   return outcome;
 }
 
@@ -136,7 +146,7 @@ const Option *find_option(std::string_view name) {
 }
 
 Outcome set_option(Settings &settings, std::string_view name, std::string_view value) {
-  if (const auto *row = find_in(kClientRows, name)) return set(*row, settings, value);
+  if (const auto *row = find_in(kClientRows, name)) return set_of_server(*row, settings, value);
   if (const auto *row = find_in(kTlsRows, name)) {
     settings.tls.is_asked_for = true;
     return set(*row, settings.tls, value);
@@ -146,7 +156,7 @@ Outcome set_option(Settings &settings, std::string_view name, std::string_view v
   const auto *row = find_in(kSentinelRows, name);
   if (row == nullptr && of_tls == nullptr) return unknown_option(name);
   sentinel.is_asked_for = true;
-  if (row != nullptr) return set(*row, sentinel, value);
+  if (row != nullptr) return set_of_server(*row, sentinel, value);
   const bool is_switch = of_tls->option.kind == Kind::kSWITCH;
   sentinel.tls.is_asked_for = sentinel.tls.is_asked_for || !is_switch;
   return set(*of_tls, sentinel.tls, value);
@@ -165,49 +175,37 @@ Outcome set_option(AcquireSettings &settings, std::string_view name, std::string
   return outcome;
 }
 
-Outcome set_number(AcquireSettings &settings, Nanos AcquireSettings::*field, int64_t ms) {
-  const Option &option = row_of(field);
-  const bool is_none = ms == 0 && !option.words.empty();
-  if (!is_none && (ms < option.least || ms > option.most)) return not_number(option, ms, " ms");
-  settings.*field = ms * kMs;
-  return {};
-}
-
-Outcome set_number(AcquireSettings &settings, int AcquireSettings::*field, int64_t count) {
-  const Option &option = row_of(field);
-  if (count < option.least || count > option.most) return not_number(option, count, "");
-  settings.*field = static_cast<int>(count);
-  return {};
-}
-
-Outcome set_number(AcquireSettings &settings, bool AcquireSettings::*field, int64_t is_on) {
-  const Option &option = row_of(field);
-  if (is_on != 0 && is_on != 1) {
-    return failure(Status::kInvalid, "option " + quoted(option.name) + " must be 0 or 1 (got " +
-                                         std::to_string(is_on) + ")");
+Outcome set_number(AcquireSettings &settings, std::string_view name, int64_t number) {
+  const auto *row = find_in(kAcquireRows, name);
+  if (row == nullptr) return unknown_option(name, true);
+  const Option &option = row->option;
+  const bool is_duration = option.kind == Kind::kDURATION;
+  const bool is_none = is_duration && number == 0 && !option.words.empty();
+  if (!is_none && (number < option.least || number > option.most)) {
+    return not_number(option, number);
   }
-  settings.*field = is_on == 1;
+  if (const auto *field = std::get_if<Nanos AcquireSettings::*>(&row->field)) {
+    settings.**field = number * kMs;
+  } else if (const auto *count = std::get_if<int AcquireSettings::*>(&row->field)) {
+    settings.**count = static_cast<int>(number);
+  } else if (const auto *is_on = std::get_if<bool AcquireSettings::*>(&row->field)) {
+    settings.**is_on = number == 1;
+  } else if (const auto *place = std::get_if<uint8_t AcquireSettings::*>(&row->field)) {
+    settings.**place = static_cast<uint8_t>(number);
+  }
   return {};
 }
 
-Outcome set_number(AcquireSettings &settings, uint8_t AcquireSettings::*field, int64_t place) {
-  const Option &option = row_of(field);
-  if (place < option.least || place > option.most) return not_number(option, place, "");
-  settings.*field = static_cast<uint8_t>(place);
-  return {};
-}
-
-Outcome set_text(AcquireSettings &settings, std::string AcquireSettings::*field,
-                 std::string_view text) {
-  const Option &option = row_of(field);
-  auto outcome = read_value(option, text, settings.*field);
-  if (!outcome.ok()) outcome.message += got(option, text);
-  return outcome;
+uint64_t bit_of(std::string_view name) {
+  static_assert(kAcquireRows.size() < 64);
+  const auto *row = find_in(kAcquireRows, name);
+  return uint64_t{1} << (row == nullptr ? kAcquireRows.size()
+                                        : static_cast<size_t>(row - kAcquireRows.data()));
 }
 
 Outcome check_ttl(int64_t ttl_ms) {
   AcquireSettings scratch;
-  auto outcome = set_number(scratch, &AcquireSettings::ttl, ttl_ms);
+  auto outcome = set_number(scratch, "ttl", ttl_ms);
   if (!outcome.ok()) outcome.message.replace(0, std::string_view("option 'ttl'").size(), "ttl");
   return outcome;
 }
@@ -284,8 +282,10 @@ Outcome unknown_option(std::string_view name, bool is_of_acquisition) {
   const std::string near = is_of_acquisition ? nearest(known, name) : nearest_option(name);
   const Option *other = find_option(name);
   if (other != nullptr && other->is_of_acquisitions() != is_of_acquisition) {
-    text +=
-        is_of_acquisition ? ": it is an option of a client" : ": it is an option of an acquisition";
+    const bool is_of_quorum = other->scope == Scope::kQuorum;
+    text += is_of_quorum        ? ": it is an option of a Redlock"
+            : is_of_acquisition ? ": it is an option of a client"
+                                : ": it is an option of an acquisition";
     return failure(Status::kInvalid, text);
   }
   if (!near.empty()) return failure(Status::kInvalid, text + " (did you mean '" + near + "'?)");

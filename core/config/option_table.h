@@ -57,14 +57,10 @@ Outcome set_option(Settings &settings, std::string_view name, std::string_view v
 Outcome set_option(QuorumSettings &settings, std::string_view name, std::string_view value);
 Outcome set_option(AcquireSettings &settings, std::string_view name, std::string_view value);
 
-// Set a field by a number: milliseconds, a count, 0 or 1, or the place of a word. The message shows
-// a number that is not allowed.
-Outcome set_number(AcquireSettings &settings, Nanos AcquireSettings::*field, int64_t ms);
-Outcome set_number(AcquireSettings &settings, int AcquireSettings::*field, int64_t count);
-Outcome set_number(AcquireSettings &settings, bool AcquireSettings::*field, int64_t is_on);
-Outcome set_number(AcquireSettings &settings, uint8_t AcquireSettings::*field, int64_t place);
-Outcome set_text(AcquireSettings &settings, std::string AcquireSettings::*field,
-                 std::string_view text);
+// The same by a number: milliseconds, a count, 0 or 1, or the place of a word.
+Outcome set_number(AcquireSettings &settings, std::string_view name, int64_t number);
+// One bit for each option of an acquisition, and one for all other names.
+uint64_t bit_of(std::string_view name);
 // The check of a ttl that is not an option.
 Outcome check_ttl(int64_t ttl_ms);
 // Check the options of an acquisition together, and choose the format that they leave open.

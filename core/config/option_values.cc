@@ -17,7 +17,6 @@
 
 #include "base/descriptor.h"
 #include "base/text.h"
-#include "config/secret_file.h"
 #include "config/url.h"
 
 namespace redlatch::config {
@@ -137,6 +136,7 @@ bool is_text_good(const Option &option, std::string_view value) {
       return value.starts_with('/') && value.find('\0') == std::string_view::npos;
     case Kind::kFILE:
     case Kind::kFILE_OR_FOLDER:
+    case Kind::kPASSWORD_FILE:
       return value.find('\0') == std::string_view::npos;
     default:
       return true;
@@ -170,6 +170,7 @@ std::string allowed_of(const Option &option) {
       return "the absolute path of a program, " + bytes;
     case Kind::kFILE:
     case Kind::kFILE_OR_FOLDER:
+    case Kind::kPASSWORD_FILE:
       return "a path of " + bytes;
     default:
       return bytes;
@@ -183,14 +184,17 @@ Outcome must_be(const Option &option, const std::string &allowed) {
 Outcome read_value(const Option &option, std::string_view value, Nanos &target) {
   constexpr size_t kMaxDigits = 9;
   const bool is_word = !option.words.empty() && value == option.words;
-  const auto ms = is_word ? 0 : parse_ms(value);
+  const bool is_negative = value.starts_with('-') && parse_ms(value.substr(1));
+  const auto ms = is_negative ? -1 : is_word ? 0 : parse_ms(value);
   const bool is_number = !value.empty() && digit_count(value) == value.size();
   if (!ms && is_number && value.size() <= kMaxDigits && value.front() != '0') {
     const std::string number(value);
     return must_be(option, "a duration with a unit, such as " + number + "ms or " + number + "s");
   }
   if (!ms) return must_be(option, allowed_of(option) + ", such as 500ms, 2s or 1m");
-  const bool is_none = is_word || (*ms == 0 && option.words == "0");  // 0 in any unit
+  // 0 in any unit; the typed setters of acquisitions have no other way to say the word.
+  const bool may_be_0 = option.words == "0" || option.is_of_acquisitions();
+  const bool is_none = is_word || (*ms == 0 && may_be_0 && !option.words.empty());
   if (!is_none && (*ms < option.least || *ms > option.most)) {
     return must_be(option, allowed_of(option));
   }
@@ -222,7 +226,6 @@ Outcome read_value(const Option &option, std::string_view value, uint8_t &target
 }
 
 Outcome read_value(const Option &option, std::string_view value, std::string &target) {
-  if (option.kind == Kind::kPASSWORD_FILE) return read_secret(std::string(value), target);
   if (!is_text_good(option, value)) return must_be(option, allowed_of(option));
   if (option.kind == Kind::kFILE || option.kind == Kind::kFILE_OR_FOLDER) {
     return read_path(option, value, target);
@@ -271,12 +274,12 @@ std::string got(const Option &option, std::string_view value) {
     default:
       break;
   }
-  const bool is_word =
-      !value.empty() && value.size() <= kMaxShown &&
-      std::all_of(value.begin(), value.end(), [](char c) {
-        return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' || c == '+';
+  const bool is_shown =
+      value.size() <= kMaxShown && std::all_of(value.begin(), value.end(), [](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+               std::string_view(" .-+_").find(c) != std::string_view::npos;
       });
-  return is_word ? " (got " + quoted(value) + ")" : std::string();
+  return is_shown ? " (got " + quoted(value) + ")" : std::string();
 }
 
 bool is_shown_value(const Option &option, std::string_view value) {

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -71,14 +73,35 @@ Outcome Options::set(std::string_view name, std::string_view value) {
   if (option == nullptr || option->is_of_acquisitions()) return unknown_option(name);
   Settings scratch;
   QuorumSettings quorum;
-  auto outcome =
-      option->is_of_servers() ? set_option(scratch, name, value) : set_option(quorum, name, value);
-  if (outcome.ok()) {
-    values_.insert_or_assign(std::string(name), std::string(value));
-  } else {
+  const bool is_of_node = option->is_of_servers();
+  auto outcome = is_of_node ? set_option(scratch, name, value) : set_option(quorum, name, value);
+  if (!outcome.ok()) {
     outcome.message += got(*option, value);
+    return outcome;
   }
-  return outcome;
+  std::string key(name);
+  if (option->kind == Kind::kPASSWORD_FILE) return set_password_file(key, value);
+  // Paths are absolute from now on: the working directory may change until the client is opened.
+  const bool is_path = option->kind == Kind::kFILE || option->kind == Kind::kFILE_OR_FOLDER;
+  const std::string file = key + "_file";
+  values_.insert_or_assign(key, is_path ? option_of(scratch, name) : std::string(value));
+  if (option->kind == Kind::kPASSWORD) values_.erase(file);
+  return {};
+}
+
+Outcome Options::set_password_file(const std::string &name, std::string_view value) {
+  std::error_code error;
+  const std::string path = std::filesystem::absolute(value, error);
+  if (error) return invalid("cannot read the password file: " + error.message());
+  const std::string password = name.substr(0, name.rfind('_'));
+  std::string secret;
+  PipeSecrets fresh;
+  if (auto outcome = read_secret(std::string(value), secret, fresh); !outcome.ok()) return outcome;
+  if (!fresh.empty()) secrets_.insert_or_assign(path, std::move(secret));
+  if (fresh.empty()) secrets_.erase(path);
+  values_.insert_or_assign(name, path);
+  values_.erase(password);
+  return {};
 }
 
 // REDISCLI_AUTH comes last, because a password in a file is safer than one in the environment.
@@ -102,6 +125,7 @@ Outcome Options::set_from_env() {
     return outcome;
   }
   from_env_ = std::move(found);
+  reads_env_ = true;
   return {};
 }
 
@@ -110,7 +134,8 @@ namespace {
 // Checks that involve several options.
 Outcome check_together(const Settings &settings) {
   const bool is_embedded = !settings.folder.empty();
-  if (is_embedded && !(settings.user.empty() && settings.password.empty())) {
+  const bool has_password = !settings.password.empty() || !settings.password_file.empty();
+  if (is_embedded && (!settings.user.empty() || has_password)) {
     return invalid("an embedded server has no user and no password: its folder keeps others out");
   }
   if (!is_embedded && !settings.server.empty()) {
@@ -123,11 +148,21 @@ Outcome check_together(const Settings &settings) {
   return check_tls_options(settings);
 }
 
+template <class Owner>
+Outcome read_file(Owner &owner, PipeSecrets &secrets) {
+  if (owner.password_file.empty()) return {};
+  return read_secret(owner.password_file, owner.password, secrets);
+}
+
 }  // namespace
 
 bool Options::names_tls() const {
   return std::any_of(values_.begin(), values_.end(),
                      [](const auto &value) { return is_of_tls(value.first); });
+}
+
+Outcome Options::no_server(const std::string &what) const {
+  return invalid("no server was named: give " + what + (reads_env_ ? ", or set REDLATCH_URL" : ""));
 }
 
 std::string_view Options::env(std::string_view name) const {
@@ -137,11 +172,13 @@ std::string_view Options::env(std::string_view name) const {
 
 Outcome Options::resolve(std::string_view url, Settings &settings) const {
   for (const auto &[name, value] : values_) {
-    if (is_of_quorum(name)) return invalid("option " + quoted(name) + " is for a Redlock only");
+    if (is_of_quorum(name))
+      return invalid("option " + redlatch::quoted(name) + " is for a Redlock only");
   }
   if (url.empty()) url = env("url");
-  if (url.empty()) return invalid("no server was named: give a URL, or set REDLATCH_URL");
-  auto outcome = resolve_node(url, settings);
+  if (url.empty()) return no_server("a URL");
+  PipeSecrets secrets = secrets_;
+  auto outcome = resolve_node(url, settings, secrets);
   return outcome.ok() && names_tls() && !settings.tls.is_on ? no_tls(settings.address()) : outcome;
 }
 
@@ -156,13 +193,14 @@ Outcome Options::resolve(std::string_view urls, std::vector<Settings> &nodes,
   if (urls.empty()) urls = trimmed(env("url"));
   std::vector<std::string_view> all;
   if (auto outcome = split_urls(urls, all); !outcome.ok()) return outcome;
+  PipeSecrets secrets = secrets_;
   for (const std::string_view url : all) {
     if (nodes.size() == kMaxNodes) {
       return invalid("more than " + std::to_string(kMaxNodes) + " nodes, from " + redact_url(url) +
                      " on");
     }
     Settings node;
-    if (auto outcome = resolve_node(url, node); !outcome.ok()) return outcome;
+    if (auto outcome = resolve_node(url, node, secrets); !outcome.ok()) return outcome;
     if (node.has_sentinels()) {
       return invalid(node.shown_url +
                      ": a node of a Redlock must be one server, because a failover to a replica "
@@ -173,14 +211,14 @@ Outcome Options::resolve(std::string_view urls, std::vector<Settings> &nodes,
         return invalid(node.shown_url + ": that server is named twice: nodes must be independent");
       }
       if (other.name_space != node.name_space) {
-        return invalid(node.shown_url + " has the namespace " + quoted(node.name_space) + ", and " +
-                       other.shown_url + " has " + quoted(other.name_space) +
+        return invalid(node.shown_url + " has the namespace " + redlatch::quoted(node.name_space) +
+                       ", and " + other.shown_url + " has " + redlatch::quoted(other.name_space) +
                        ": it must be the same for all nodes");
       }
     }
     nodes.push_back(std::move(node));
   }
-  if (nodes.empty()) return invalid("no server was named: give URLs, or set REDLATCH_URL");
+  if (nodes.empty()) return no_server("URLs");
   // TLS options set by name are for the nodes that have TLS.
   const bool has_tls =
       std::any_of(nodes.begin(), nodes.end(), [](const Settings &node) { return node.tls.is_on; });
@@ -192,7 +230,8 @@ Outcome Options::resolve(std::string_view urls, std::vector<Settings> &nodes,
                  nodes.back().shown_url);
 }
 
-Outcome Options::resolve_node(std::string_view url, Settings &settings) const {
+Outcome Options::resolve_node(std::string_view url, Settings &settings,
+                              PipeSecrets &secrets) const {
   settings = Settings{};
   settings.holder = default_holder();
   settings.name_space = env("namespace");
@@ -204,10 +243,15 @@ Outcome Options::resolve_node(std::string_view url, Settings &settings) const {
   }
   if (auto outcome = check_together(settings); !outcome.ok()) return outcome;
   // Passwords of the environment are not for embedded servers, and other passwords override them.
-  if (!settings.folder.empty() || !settings.password.empty()) return {};
+  if (settings.folder.empty() && settings.password.empty() && settings.password_file.empty()) {
+    settings.password_file = env("password_file");
+    if (settings.password_file.empty()) settings.password = env("password");
+  }
   // Last, because a password file that is not needed may be missing.
-  const std::string_view source = env("password_file").empty() ? "password" : "password_file";
-  return env(source).empty() ? Outcome{} : set_option(settings, source, env(source));
+  auto outcome = read_file(settings, secrets);
+  if (outcome.ok()) outcome = read_file(settings.sentinel, secrets);
+  if (!outcome.ok()) outcome.message += " (for " + settings.shown_url + ")";
+  return outcome;
 }
 
 }  // namespace redlatch::config

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "config/option_table.h"
+#include "config/secret_file.h"
 
 namespace redlatch::config {
 
@@ -31,10 +32,14 @@ class Options {
  private:
   using Values = std::map<std::string, std::string, std::less<>>;
   Values values_;
-  Values from_env_;  // by option name, or "url"
+  bool reads_env_ = false;
+  Values from_env_;      // by option name, or "url"
+  PipeSecrets secrets_;  // of password files
 
-  Outcome resolve_node(std::string_view url, Settings &settings) const;
+  Outcome set_password_file(const std::string &name, std::string_view value);
+  Outcome resolve_node(std::string_view url, Settings &settings, PipeSecrets &secrets) const;
   std::string_view env(std::string_view name) const;
+  Outcome no_server(const std::string &what) const;
   bool names_tls() const;
 };
 

@@ -4,6 +4,8 @@
 // A secret in a file, as containers mount it. It does not show in a list of processes.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 
 #include "base/limits.h"
@@ -11,8 +13,11 @@
 
 namespace redlatch::config {
 
-// Read the first line of `path` to `secret`; it has at most kMaxPasswordBytes. If `path` is a pipe
-// with a writer, wait for its line for at most a second.
-Outcome read_secret(const std::string &path, std::string &secret);
+// By path: what came from pipes, which can be read only once.
+using PipeSecrets = std::map<std::string, std::string, std::less<>>;
+
+// Read the first line of `path` to `secret`; it has at most kMaxPasswordBytes. If `path` is a pipe,
+// wait for a writer and its line for at most a second, and keep the line in `of_pipes`.
+Outcome read_secret(const std::string &path, std::string &secret, PipeSecrets &of_pipes);
 
 }  // namespace redlatch::config

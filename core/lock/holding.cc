@@ -186,7 +186,9 @@ bool LockClient::is_held(Request &request, Nanos now) {
 
 // Of a lease that is lost, noticed or not.
 std::string LockClient::lost_words(const Lease &lease) {
-  return lease.state.load() == Lease::kHeld ? "the lease ended" : lease.reason;
+  if (lease.state.load() != Lease::kHeld) return lease.reason;
+  const bool has_reached_max_hold = lease.loss_at(lease.deadline.load()) == LossReason::kMaxHold;
+  return has_reached_max_hold ? "max_hold was reached" : "the lease ended";
 }
 
 Outcome LockClient::why_not_held(const Lease &lease) {

@@ -10,10 +10,9 @@ namespace redlatch::runtime {
 
 Outcome check_token(std::string_view token) {
   if (is_token(token)) return {};
-  // For a token of another length, the length alone says what is wrong.
-  const std::string shown = token.size() == protocol::kTokenSize
-                                ? quoted(token)
-                                : std::to_string(token.size()) + " bytes";
+  // Not shown: with a token its lock can be released.
+  const bool has_size = token.size() == protocol::kTokenSize;
+  const std::string shown = has_size ? "other characters" : std::to_string(token.size()) + " bytes";
   return failure(Status::kInvalid, "token must be " + std::to_string(protocol::kTokenSize) +
                                        " bytes, the token of a lease (got " + shown + ")");
 }

@@ -4,7 +4,8 @@
 the command.
 
 Method: a copy of the sources gets a row, `greeting`, and a use: an acquire with a greeting fails,
-and its message has the greeting. It is generated and built, and the greeting is set in C, C++,
+and its message has the greeting; with it a row whose duration may be off, and one whose default is
+not the first word. It is generated and built, and the greeting is set in C, C++,
 Python, Go, Java and the command. Nothing else is changed. The copy stays, so that the next run
 compiles little. This takes minutes: it belongs to the long runs (scripts/test --all).
 """
@@ -27,11 +28,16 @@ PLACE = ROOT / "build/one-row"
 TREE, BUILD = PLACE / "tree", PLACE / "build"
 BUILD_S = 1500
 
-ROW = 'RL_ACQUIRE_OPTION(greeting, greeting, TEXT, 0, 11, "", "", "0.1", "a word of a test")\n'
+ROW = (
+    'RL_ACQUIRE_OPTION(greeting, greeting, TEXT, 0, 11, "", "", "0.1", "a word of a test")\n'
+    'RL_ACQUIRE_OPTION(pause, pause, DURATION, 5, 50, 7, "off", "0.1", "a pause of a test")\n'
+    'RL_ACQUIRE_OPTION(mood, mood, CHOICE, 0, 2, 1, "calm glad wild", "0.1", "a mood of a test")\n'
+)
 BEFORE_ROW = "RL_LOCK_OPTION(confirm,"
 USE = """\
   if (!request.options.greeting.empty()) {
-    return failure(Status::kInvalid, "greeted by " + request.options.greeting);
+    return failure(Status::kInvalid, "greeted by " + request.options.greeting + " after " +
+                                         std::to_string(request.options.pause / kMs));
   }
 """
 BEFORE_USE = "  return config::settle(request.options, request.options.format);\n"
@@ -120,6 +126,7 @@ def test_c(built: Path) -> None:
         rl_client *client = rl_client_open("unix:///nowhere", 15, NULL, err);
         rl_acquire_options *options = rl_acquire_options_new();
         rl_acquire_options_set(options, "greeting", 8, "C", 1, err);
+        rl_acquire_options_set(options, "pause", 5, "off", 3, err);
         rl_acquire(client, "x", 1, 0, options, err);
         puts(rl_error_message(err));
         rl_acquire_options_set(options, "greeting", 8, "twelve bytes", 12, err);
@@ -128,7 +135,7 @@ def test_c(built: Path) -> None:
       }
     """
     said = compiled("cc", "one_row.c", code)
-    assert GREETED + "C" in said
+    assert GREETED + "C after 0" in said
     assert "option 'greeting' must be at most 11 bytes (got 12 bytes)" in said
 
 
@@ -139,13 +146,14 @@ def test_cpp(built: Path) -> None:
       int main() {
         auto client = redlatch::client::open("unix:///nowhere");
         try {
-          (void)client.try_acquire("x", redlatch::acquire_options().greeting("C++"));
+          (void)client.try_acquire("x", redlatch::acquire_options()
+              .greeting("C++").pause(std::chrono::milliseconds(0)));
         } catch (const redlatch::error& error) {
           std::puts(error.what());
         }
       }
     """
-    assert GREETED + "C++" in compiled("c++", "one_row.cc", code, "-std=c++17")
+    assert GREETED + "C++ after 0" in compiled("c++", "one_row.cc", code, "-std=c++17")
 
 
 def test_python(built: Path) -> None:
@@ -158,11 +166,11 @@ def test_python(built: Path) -> None:
         "import redlatch\n"
         "client = redlatch.connect('unix:///nowhere', wait=None)\n"
         "assert 'a word of a test' in redlatch.Client.lock.__doc__\n"
-        "try: client.acquire('x', timeout=0, greeting='Python')\n"
+        "try: client.acquire('x', timeout=0, greeting='Python', pause=0)\n"
         "except redlatch.Invalid as error: print(error)\n"
     )
     said = run(sys.executable, "-S", "-c", code, PYTHONPATH=str(PLACE / "python"))
-    assert GREETED + "Python" in said
+    assert GREETED + "Python after 0" in said
 
 
 def test_go(built: Path) -> None:
@@ -176,7 +184,8 @@ def test_go(built: Path) -> None:
         client, err := redlatch.Open("unix:///nowhere")
         if err != nil { t.Fatal(err) }
         defer client.Close()
-        _, err = client.TryLock(context.Background(), "x", redlatch.Greeting("Go"))
+        _, err = client.TryLock(context.Background(), "x", redlatch.Greeting("Go"),
+          redlatch.Pause(0))
         fmt.Println(err)
       }
     """
@@ -188,7 +197,7 @@ def test_go(built: Path) -> None:
         "PKG_CONFIG_PATH": str(found.parent),
     }
     command = (go, "test", "-count=1", "-run=TestOneRow", "-v", ".")
-    assert GREETED + "Go" in run(*command, folder=TREE / "go", **environment)
+    assert GREETED + "Go after 0" in run(*command, folder=TREE / "go", **environment)
 
 
 def test_java(built: Path) -> None:
@@ -201,7 +210,8 @@ def test_java(built: Path) -> None:
         public static void main(String[] words) {
           NamedLock lock = Redlatch.open("unix:///nowhere").lock("x");
           try {
-            lock.with(LockOptions.DEFAULT.greeting("Java")).tryAcquire();
+            lock.with(LockOptions.DEFAULT.greeting("Java")
+                .pause(java.time.Duration.ZERO)).tryAcquire();
           } catch (RedlatchException failure) {
             System.out.println(failure.getMessage());
           }
@@ -214,19 +224,22 @@ def test_java(built: Path) -> None:
     names = [path for path in sources if path.name != "module-info.java"]
     run(jdk / "bin/javac", "-nowarn", "-proc:none", "-d", PLACE / "classes", *names)
     library = f"-Dio.redlatch.library={BUILD}/java/libredlatchjni.so"
-    assert GREETED + "Java" in run(jdk / "bin/java", library, "-cp", PLACE / "classes", "OneRow")
+    said = run(jdk / "bin/java", library, "-cp", PLACE / "classes", "OneRow")
+    assert GREETED + "Java after 0" in said
 
 
 def test_command(built: Path) -> None:
     command = [str(BUILD / "cli/redlatch"), "-u", "unix:///nowhere", "run", "-n"]
     done = subprocess.run(
-        [*command, "--greeting", "command", "x", "true"],
+        [*command, "--greeting", "command", "--pause", "off", "x", "true"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert GREETED + "command" in done.stderr
+    assert GREETED + "command after 0" in done.stderr
+    said = " ".join(run(BUILD / "cli/redlatch", "help", "run").split())
+    assert "a mood of a test: calm, glad, wild (glad)" in said
     refused = subprocess.run(
         [*command, "--greeting", "twelve bytes", "x", "true"],
         stdin=subprocess.DEVNULL,

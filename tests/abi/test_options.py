@@ -68,8 +68,16 @@ def test_a_row_more_is_in_all_languages(tree: Path) -> None:
     for name in RESULTS:
         text = (tree / name).read_text()
         assert re.search("patience|Patience", text), name
-        if name != PYTHON:  # whose types have no ranges
-            assert "7 ms to 77 ms" in text, name
+        said = "0.007 to 0.077" if name == PYTHON else "7 ms to 77 ms"
+        assert said in text, name
+
+
+def test_two_numbers_are_those_of_the_row(tree: Path) -> None:
+    row = 'RL_LOCK_OPTION(patience, patience, COUNT, 4, 5, 4, "", "9.9", "a word of this test")\n'
+    change(tree / OPTIONS, PLACE, row + PLACE)
+    assert generate("gen_options", f"--root={tree}") == (0, "")
+    for name in RESULTS:
+        assert "4 or 5" in (tree / name).read_text(), name
 
 
 def test_a_limit_reaches_the_header(tree: Path) -> None:

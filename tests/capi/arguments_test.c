@@ -111,6 +111,8 @@ static void client_options(void) {
   INVALID_WITH_ERROR(rl_client_options_set(options, TEXT(""), TEXT("1"), err));
   INVALID_WITH_ERROR(rl_client_options_set(options, TEXT("db"), NULL, 1, err));
   INVALID_WITH_ERROR(rl_client_options_set(options, TEXT("db"), TEXT(""), err));
+  INVALID_WITH_ERROR(rl_client_options_set(options, TEXT("password"), NULL, 5, err));
+  CHECK_INT(RL_OK, rl_client_options_set(options, TEXT("password"), NULL, 0, err));
   INVALID_WITH_ERROR(rl_client_options_set(options, TEXT("db"), TEXT("1\0"), err));
   INVALID_WITH_ERROR(rl_client_options_set(options, TEXT("db\0"), TEXT("1"), err));
   INVALID(rl_client_options_set(options, TEXT("nonsense"), TEXT("1"), NULL));
@@ -137,7 +139,8 @@ static void acquire_options(void) {
   INVALID(rl_acquire_options_set_label(options, "x", SIZE_MAX));
   CHECK_INT(RL_OK, rl_acquire_options_set_label(options, NULL, 0));
   INVALID(rl_acquire_options_set_format(NULL, RL_FORMAT_HASH));
-  INVALID(rl_acquire_options_set_format(options, 0));
+  CHECK_INT(RL_OK, rl_acquire_options_set_format(options, 0));
+  INVALID(rl_acquire_options_set_format(options, -1));
   INVALID(rl_acquire_options_set_format(options, 77));
   INVALID(rl_acquire_options_set_reentrant(NULL, 1));
   INVALID(rl_acquire_options_set_reentrant(options, 2));
@@ -146,6 +149,9 @@ static void acquire_options(void) {
   INVALID_WITH_ERROR(rl_acquire_options_set(NULL, TEXT("ttl"), TEXT("1s"), err));
   INVALID_WITH_ERROR(rl_acquire_options_set(options, NULL, 0, TEXT("1s"), err));
   INVALID_WITH_ERROR(rl_acquire_options_set(options, TEXT("ttl"), NULL, 0, err));
+  INVALID_WITH_ERROR(rl_acquire_options_set(options, TEXT("label"), NULL, 5, err));
+  INVALID_WITH_ERROR(rl_acquire_options_set(options, NULL, 3, TEXT("1s"), err));
+  CHECK_INT(RL_OK, rl_acquire_options_set(options, TEXT("label"), NULL, 0, err));
   INVALID_WITH_ERROR(rl_acquire_options_set(options, TEXT("nonsense"), TEXT("1s"), err));
   INVALID(rl_acquire_options_set(options, TEXT("ttl"), TEXT("500"), NULL));
   CHECK_INT(RL_OK, rl_acquire_options_set(options, TEXT("ttl"), TEXT("5s"), err));

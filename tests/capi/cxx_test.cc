@@ -191,6 +191,17 @@ void options_reach_the_server() {
   CHECK_INT(RL_E_INVALID, status_of([] {
               static_cast<void>(redlatch::acquire_options().max_local_handoffs(99));
             }));
+  // A mistake counts until the option is set right.
+  redlatch::acquire_options corrected;
+  const auto with_corrected = [&] {
+    static_cast<void>(client.try_acquire("corrected", corrected));
+  };
+  CHECK_INT(RL_E_INVALID, status_of([&] { corrected.ttl(5ms); }));
+  CHECK_INT(RL_E_INVALID, status_of([&] { corrected.max_local_handoffs(99); }));
+  corrected.ttl(5s);
+  CHECK_INT(RL_E_INVALID, status_of(with_corrected));
+  corrected.max_local_handoffs(0);
+  CHECK_INT(RL_OK, status_of(with_corrected));
 }
 
 void two_mutexes_are_locked_together() {

@@ -95,10 +95,38 @@ static void the_reason_of_the_kernel_is_kept(void) {
   rl_error_free(err);
 }
 
+/* The option has its earlier value, and can be set again; an acquire notices if it was not. */
+static void an_option_without_memory_can_be_set_again(void) {
+  static const char text[] = "a label that is no short string, however long that may be";
+  rl_error* err = rl_error_new();
+  rl_client* client = rl_client_open(TEXT("unix:///no-such-folder/socket"), NULL, NULL);
+  rl_status status = RL_E_NO_MEMORY;
+  long nth;
+  for (nth = 1; nth < 20 && status != RL_OK; ++nth) {
+    rl_acquire_options* options = rl_acquire_options_new();
+    atomic_store(&calls_left, nth);
+    status = rl_acquire_options_set(options, TEXT("label"), TEXT(text), err);
+    atomic_store(&calls_left, 0);
+    if (status != RL_OK) {
+      CHECK_INT(RL_E_NO_MEMORY, status);
+      CHECK(rl_acquire(client, TEXT("option"), 0, options, err) == NULL);
+      CHECK_INT(RL_E_NO_MEMORY, rl_error_status(err));
+      CHECK_INT(RL_OK, rl_acquire_options_set(options, TEXT("label"), TEXT(text), err));
+    }
+    CHECK(rl_acquire(client, TEXT("option"), 0, options, err) == NULL);
+    CHECK_INT(RL_E_UNAVAILABLE, rl_error_status(err)); /* The options are right. */
+    rl_acquire_options_free(options);
+  }
+  CHECK(nth > 2 && nth < 20);
+  rl_client_close(client);
+  rl_error_free(err);
+}
+
 static const struct test tests[] = {
     {"a_message_names_every_node", a_message_names_every_node},
     {"the_reason_of_the_kernel_is_kept", the_reason_of_the_kernel_is_kept},
     {"a_long_message_loses_its_end_only", a_long_message_loses_its_end_only},
+    {"an_option_without_memory_can_be_set_again", an_option_without_memory_can_be_set_again},
 };
 
 int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), 60, argc, argv); }

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "config/option_values.h"
 #include "config/options.h"
 
 namespace redlatch::config {
@@ -110,16 +111,15 @@ TEST(OptionTableTest, messages_say_what_is_allowed_and_what_was_given) {
 
 TEST(OptionTableTest, typed_values_have_the_same_ranges) {
   AcquireSettings settings;
-  EXPECT_TRUE(set_number(settings, &AcquireSettings::ttl, 10).ok());
-  EXPECT_EQ(set_number(settings, &AcquireSettings::ttl, 9).message,
+  EXPECT_TRUE(set_number(settings, "ttl", 10).ok());
+  EXPECT_EQ(set_number(settings, "ttl", 9).message,
             "option 'ttl' must be 10 ms to 7 days (got 9 ms)");
-  EXPECT_FALSE(set_number(settings, &AcquireSettings::ttl, INT64_MAX).ok());
+  EXPECT_FALSE(set_number(settings, "ttl", INT64_MAX).ok());
   EXPECT_EQ(settings.ttl, 10 * kMs) << "a mistake changes nothing";
-  EXPECT_TRUE(set_number(settings, &AcquireSettings::max_hold, 0).ok());
-  EXPECT_FALSE(set_number(settings, &AcquireSettings::max_hold, -1).ok());
-  EXPECT_EQ(set_number(settings, &AcquireSettings::is_renewed, 2).message,
-            "option 'renew' must be 0 or 1 (got 2)");
-  EXPECT_EQ(set_number(settings, &AcquireSettings::yield_every, -1).message,
+  EXPECT_TRUE(set_number(settings, "max_hold", 0).ok());
+  EXPECT_FALSE(set_number(settings, "max_hold", -1).ok());
+  EXPECT_EQ(set_number(settings, "renew", 2).message, "option 'renew' must be 0 or 1 (got 2)");
+  EXPECT_EQ(set_number(settings, "yield_every", -1).message,
             "option 'yield_every' must be 0 to 1000000 (got -1)");
   EXPECT_EQ(check_ttl(5).message, "ttl must be 10 ms to 7 days (got 5 ms)");
 }
@@ -166,6 +166,25 @@ TEST(OptionTableTest, secrets_are_in_no_message_and_cannot_be_read) {
   settings.password = "canary";
   EXPECT_EQ(option_of(settings, "password"), "");
   EXPECT_EQ(option_of(settings, "password_file"), "");
+}
+
+TEST(OptionTableTest, zero_is_the_word_for_none_of_a_typed_duration) {
+  Option option{Scope::kAcquire, "x", Kind::kDURATION, 5, 10, "off"};
+  Nanos value = 1;
+  EXPECT_TRUE(read_value(option, "0ms", value).ok());
+  EXPECT_EQ(value, 0);
+  option.words = "";
+  EXPECT_FALSE(read_value(option, "0ms", value).ok());
+  option = {Scope::kQuorum, "x", Kind::kDURATION, 5, 10, "off"};
+  EXPECT_FALSE(read_value(option, "0ms", value).ok());
+}
+
+TEST(OptionTableTest, what_was_given_is_shown_with_spaces_and_empty) {
+  const Option *ttl = find_option("ttl");
+  EXPECT_EQ(got(*ttl, "5 s"), " (got '5 s')");
+  EXPECT_EQ(got(*ttl, ""), " (got '')");
+  EXPECT_EQ(got(*find_option("format"), "hash_rw"), " (got 'hash_rw')");
+  EXPECT_EQ(got(*ttl, "a&b"), "");
 }
 
 }  // namespace redlatch::config

@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <thread>
 
 namespace redlatch::config {
 
@@ -447,11 +449,8 @@ TEST(OptionsTest, password_comes_from_the_first_line_of_a_file) {
     EXPECT_EQ(outcome.status, Status::kInvalid);
     EXPECT_NE(outcome.message.find(path), std::string::npos) << outcome.message;
   }
-  // Neither a pipe without a writer nor a file without an end keeps anybody waiting.
-  const std::string pipe = testing::TempDir() + "pipe";
-  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_EQ(options.set("password_file", pipe).status, Status::kInvalid);
-  unlink(pipe.c_str());
+  const auto with_nul = options.set("password_file", std::string("/dev/null\0x", 11));
+  EXPECT_NE(with_nul.message.find("must be a path"), std::string::npos) << with_nul.message;
   const auto endless = options.set("password_file", "/dev/zero");
   EXPECT_NE(endless.message.find("64 KiB"), std::string::npos) << endless.message;
   EXPECT_EQ(options.set("password_file", testing::TempDir()).status, Status::kInvalid);
@@ -461,6 +460,94 @@ TEST(OptionsTest, password_comes_from_the_first_line_of_a_file) {
   ASSERT_TRUE(from_env.set_from_env().ok());
   EXPECT_TRUE(from_env.resolve("redis://:pw@h", settings).ok());
   EXPECT_FALSE(from_env.resolve("redis://h", settings).ok());
+}
+
+// A pipe with a name, and one writer that may come late.
+class Pipe {
+ public:
+  explicit Pipe(const std::string &line) : path_(testing::TempDir() + "pipe") {
+    EXPECT_EQ(mkfifo(path_.c_str(), 0600), 0);
+    if (line.empty()) return;
+    writer_ = std::thread([this, line] { std::ofstream(path_) << line; });
+  }
+  ~Pipe() {
+    if (writer_.joinable()) writer_.join();
+    unlink(path_.c_str());
+  }
+  const std::string &path() const { return path_; }
+
+ private:
+  std::string path_;
+  std::thread writer_;
+};
+
+TEST(OptionsTest, password_in_a_pipe_is_read_once_when_the_option_is_set) {
+  const Pipe pipe("canary\n");
+  Options options;
+  const auto set = options.set("password_file", pipe.path());
+  ASSERT_TRUE(set.ok()) << set.message;
+  Settings settings;
+  const auto one = options.resolve("redis://h", settings);
+  ASSERT_TRUE(one.ok()) << one.message;
+  EXPECT_EQ(settings.password, "canary");
+  std::vector<Settings> nodes;
+  QuorumSettings quorum;
+  ASSERT_TRUE(options.resolve("redis://a redis://b redis://c", nodes, quorum).ok());
+  for (const Settings &node : nodes) EXPECT_EQ(node.password, "canary");
+}
+
+TEST(OptionsTest, password_in_a_pipe_of_the_environment_is_for_all_nodes) {
+  const Pipe pipe("canary\n");
+  const Variable file("REDLATCH_PASSWORD_FILE", pipe.path().c_str());
+  Options options;
+  ASSERT_TRUE(options.set_from_env().ok());
+  std::vector<Settings> nodes;
+  QuorumSettings quorum;
+  const auto outcome = options.resolve("redis://a redis://b redis://c", nodes, quorum);
+  ASSERT_TRUE(outcome.ok()) << outcome.message;
+  for (const Settings &node : nodes) EXPECT_EQ(node.password, "canary");
+}
+
+TEST(OptionsTest, password_in_a_pipe_without_a_writer_is_waited_for) {
+  const Pipe pipe("");
+  Options options;
+  const auto outcome = options.set("password_file", pipe.path());
+  EXPECT_EQ(outcome.status, Status::kInvalid);
+  EXPECT_NE(outcome.message.find("nothing came within a second"), std::string::npos)
+      << outcome.message;
+}
+
+TEST(OptionsTest, password_in_a_file_is_read_again_wherever_the_process_is_then) {
+  const std::string before = std::filesystem::current_path();
+  std::filesystem::current_path(std::filesystem::path(password_file("old\n")).parent_path());
+  Options options;
+  ASSERT_TRUE(options.set("password_file", "password").ok());
+  std::filesystem::current_path("/");
+  password_file("new\n");
+  Settings settings;
+  const auto outcome = options.resolve("redis://h", settings);
+  std::filesystem::current_path(before);
+  ASSERT_TRUE(outcome.ok()) << outcome.message;
+  EXPECT_EQ(settings.password, "new");
+}
+
+TEST(OptionsTest, of_a_password_and_its_file_the_last_one_counts) {
+  const std::string file = password_file("of-file\n");
+  Options options;
+  Settings settings;
+  ASSERT_TRUE(options.set("password_file", file).ok());
+  ASSERT_TRUE(options.set("password", "by-name").ok());
+  ASSERT_TRUE(options.resolve("redis://:in-url@h?password_file=" + file, settings).ok());
+  EXPECT_EQ(settings.password, "by-name");
+  ASSERT_TRUE(options.set("password_file", file).ok());
+  ASSERT_TRUE(options.resolve("redis://:in-url@h?password=in-url", settings).ok());
+  EXPECT_EQ(settings.password, "of-file");
+  const Options none;
+  const std::string both = "redis://h?password=in-url&password_file=" + file;
+  ASSERT_TRUE(none.resolve(both, settings).ok());
+  EXPECT_EQ(settings.password, "of-file");
+  ASSERT_TRUE(none.resolve(both + "&password=in-url", settings).ok());
+  EXPECT_EQ(settings.password, "in-url");
 }
 
 TEST(OptionsTest, resolved_values_are_shown_but_no_secrets) {

