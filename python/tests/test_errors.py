@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import pathlib
 import pickle
 import subprocess
 import sys
@@ -182,6 +183,9 @@ def test_no_password_is_in_an_error(url: str, options: dict[str, Any]) -> None:
         (lambda c: c.rlock("x", lable="a"), r"rlock\(\) got .* Did you mean 'label'"),
         (lambda c: c.rwlock("x").read(nonsense=1), r"read\(\) got .* 'nonsense'$"),
         (lambda c: c.rwlock("x").acquire_write(tll=1), r"acquire_write\(\) got .* 'ttl'"),
+        (lambda c: c.rlock("x", reentrant=False), r"rlock\(\) got .* 'reentrant'$"),
+        (lambda c: c.rlock("x", format="string"), r"rlock\(\) got .* 'format'"),
+        (lambda c: c.rwlock("x").read(owner="o"), r"read\(\) got .* 'owner'$"),
         (lambda c: c.aio.lock("x", max_hodl=1), r"lock\(\) got .* Did you mean 'max_hold'"),
     ],
 )
@@ -190,6 +194,33 @@ def test_unknown_keyword_is_of_the_function_that_was_called(call: Any, said: str
         with pytest.raises(TypeError, match=said) as caught:
             call(client)
         assert "make_options" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"namespace": False},
+        {"namespace": 1},
+        {"holder": True},
+        {"password": False},
+        {"client_name": 2.5},
+        {"command_timeout": True},
+        {"db": True},
+        {"holder": pathlib.Path("/x")},
+    ],
+)
+def test_wrong_type_of_an_option_is_named(options: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=next(iter(options))):
+        redlatch.connect("redis://h", wait=None, **options)
+
+
+def test_a_file_may_be_a_path(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "password"
+    file.write_text("secret\n")
+    with redlatch.connect("redis://h", wait=None, password_file=file, db="1") as client:
+        assert client.option("db") == "1"
+    with pytest.raises(redlatch.Invalid, match=str(tmp_path / "none")):
+        redlatch.connect("redis://h", wait=None, password_file=tmp_path / "none")
 
 
 def test_unknown_keyword_of_a_redlock() -> None:

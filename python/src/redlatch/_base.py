@@ -18,7 +18,7 @@ from ._holds import new_number
 from ._info import Finding, NodeInfo, read_findings, read_nodes
 from ._lease import Lease
 from ._log import pass_on_log
-from ._options import Value, option_text
+from ._options import Value, option_text, set_option
 from ._status import Status
 from ._wait import SLICE_MS, Refusal, Start, finish, refusal_of
 
@@ -209,9 +209,8 @@ def options_of(options: dict[str, Option]) -> _core.ClientOptions:
         raise error_of(Status.E_NO_MEMORY)
     for name, value in options.items():
         if value is not None:
-            err = new_error()
-            _core.client_options_set(made, name.encode(), option_text(name, value), err)
-            raise_of(err)
+            text = option_text(name, value)
+            set_option(_core.client_options_set, made, name, value, text)
     return made
 
 

@@ -54,13 +54,14 @@ def to_text(value: bytes) -> str:
 
 
 def to_ms(value: float, what: str) -> int:
-    """Whole milliseconds, upwards: a short time must not become none."""
+    """Whole milliseconds, away from zero, which often has a meaning of its own."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{what} must be a number of seconds (got {type(value).__name__})")
-    if math.isnan(value):
+    if value != value:  # math.isnan() takes no integer that is no float
         raise invalid(f"{what} must be a number of seconds (got nan)")
-    # 1.1 * 1000 is a little more than 1100.
-    return math.ceil(round(min(max(value, -_LONGEST_MS), _LONGEST_MS) * 1000, 6))
+    ms = min(max(value, -_LONGEST_MS), _LONGEST_MS) * 1000
+    ms = round(ms, 6) or ms  # 1.1 * 1000 is a little more than 1100
+    return math.floor(ms) if ms < 0 else math.ceil(ms)
 
 
 def to_wait_ms(timeout: Seconds, what: str = "timeout") -> int:

@@ -4,24 +4,28 @@
 
 from __future__ import annotations
 
-import math
+import os
+import re
 import sys
 from collections.abc import Mapping
 from typing import Any, Callable, Literal, Optional, TypeVar, Union
 
 from . import _core
 from ._convert import Name, shown, to_bytes, to_ms, to_text
-from ._errors import error_of, new_error, raise_of
+from ._errors import error_of, invalid, new_error, raise_of
 from ._option_table import KINDS, MANUAL, Keywords, LockKeywords, RedlockKeywords
 from ._status import Status
 
-Value = Union[str, bytes, int, float, None]
+Value = Union[str, bytes, int, float, "os.PathLike[str]", None]
 T = TypeVar("T", bound=Callable[..., Any])
 
 # The formats of a read-write lock.
 RWFormat = Literal["string", "hash-rw"]
 
-_OFF = {"DURATION": b"off", "SWITCH": b"no"}
+O = TypeVar("O")
+Setter = Callable[[O, bytes, bytes, _core.Error], int]
+
+_PATHS = ("PROGRAM", "FILE", "FILE_OR_FOLDER", "PASSWORD_FILE")
 
 
 def _names(known: Any) -> list[str]:
@@ -35,6 +39,7 @@ def _names_of_base(base: Any) -> list[str]:
 
 
 _OF_LOCK = frozenset(_names(LockKeywords))
+_OF_OWNED = frozenset(_names(Keywords))
 _OF_REDLOCK = frozenset(_names(RedlockKeywords))
 
 
@@ -45,15 +50,16 @@ def documented(function: T) -> T:
     return function
 
 
-def option_text(name: str, value: Union[str, bytes, int, float]) -> bytes:
-    """As it is written in a URL. In Python a duration is a number of seconds."""
-    kind = KINDS.get(name, "TEXT")
-    if isinstance(value, bool) or (kind == "SWITCH" and value in (0, 1)):
-        return b"yes" if value else _OFF.get(kind, b"no")
-    if isinstance(value, (int, float)):
-        is_time = kind == "DURATION" and not math.isinf(value)
-        return f"{to_ms(value, name)}ms".encode() if is_time else str(value).encode()
-    return to_bytes(value, name)
+def option_text(name: str, value: Union[str, bytes, int, float, "os.PathLike[str]"]) -> bytes:
+    """For a client: the text of a URL, or a value of the type that it has in Python."""
+    kind = KINDS.get(name)
+    if isinstance(value, os.PathLike) and kind in _PATHS:
+        return os.fsencode(value)
+    if kind == "DURATION" and value is False:
+        return b"off"
+    if isinstance(value, (str, bytes)) or kind is None:
+        return to_bytes(value if isinstance(value, bytes) else str(value), name)
+    return keyword_text(name, value)
 
 
 def keyword_text(name: str, value: object) -> bytes:
@@ -61,11 +67,23 @@ def keyword_text(name: str, value: object) -> bytes:
     kind = KINDS[name]
     if kind == "DURATION":
         return f"{to_ms(value, name)}ms".encode()  # type: ignore[arg-type]
+    if kind == "SWITCH" and value in (0, 1):
+        return b"yes" if value else b"no"
     if kind in ("COUNT", "SWITCH"):
-        if not isinstance(value, int):
+        if not isinstance(value, int) or isinstance(value, bool):
             raise TypeError(f"{name} must be a number (got {type(value).__name__})")
-        return option_text(name, value)
+        return str(value).encode()
     return to_bytes(value, name)  # type: ignore[arg-type]
+
+
+def set_option(setter: Setter[O], options: O, name: str, value: object, text: bytes) -> None:
+    """A number that is refused is shown as it was given: the library has seen a text in ms."""
+    err = new_error()
+    status = setter(options, name.encode(), text, err)
+    if status == Status.E_INVALID and isinstance(value, (int, float)):
+        message = _core.error_message(err)
+        raise invalid(re.sub(r" \(got '[^']*'\)$", f" (got {shown(value)})", message))
+    raise_of(err)
 
 
 def _unexpected(keyword: str, known: frozenset[str]) -> TypeError:
@@ -93,14 +111,23 @@ def _made(keywords: Mapping[str, Value], known: frozenset[str]) -> _core.Acquire
     made = _core.acquire_options_new()
     if made is None:
         raise error_of(Status.E_NO_MEMORY)
-    err = new_error()
+    _check_names(keywords, known)
     for name, value in keywords.items():
+        if value is not None:
+            text = keyword_text(name, value)
+            set_option(_core.acquire_options_set, made, name, value, text)
+    return made
+
+
+def _check_names(keywords: Mapping[str, Any], known: frozenset[str]) -> None:
+    for name in keywords:
         if name not in known:
             raise _unexpected(name, known)
-        if value is not None:
-            _core.acquire_options_set(made, name.encode(), keyword_text(name, value), err)
-            raise_of(err)
-    return made
+
+
+def check_keywords(keywords: Keywords) -> None:
+    """Those of a lock that decides the owner and the format by itself."""
+    _check_names(keywords, _OF_OWNED)
 
 
 class OwnedOptions:

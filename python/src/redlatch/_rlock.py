@@ -15,7 +15,7 @@ from ._holds import Hold, Holds, L, ThreadKey, owner_of, this_thread
 from ._lease import Lease
 from ._lock import NamedLock
 from ._option_table import Keywords
-from ._options import OwnedOptions
+from ._options import OwnedOptions, check_keywords
 from ._status import Status
 from ._wait import Refusal
 
@@ -37,6 +37,7 @@ class RLockBase(NamedLock[L]):
         keywords: Keywords,
     ) -> None:
         super().__init__(client, name, wait_ms)
+        check_keywords(keywords)
         self._owner = owner
         self._options = OwnedOptions(True, keywords)
         self._holds: Holds[L] = Holds()

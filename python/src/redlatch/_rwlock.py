@@ -15,7 +15,7 @@ from ._holds import Holds, L, new_number, owner_of, this_thread
 from ._lease import Lease
 from ._lock import NamedLock
 from ._option_table import Keywords, LockKeywords
-from ._options import OwnedOptions, RWFormat, make_options
+from ._options import OwnedOptions, RWFormat, check_keywords, make_options
 from ._status import Status
 from ._wait import Refusal, Start
 
@@ -145,6 +145,7 @@ class RWLockBase:
         return f"<{type(self).__name__} {shown(self.name)}>"
 
     def _with_format(self, keywords: Keywords) -> LockKeywords:
+        check_keywords(keywords)
         return cast(LockKeywords, {**keywords, "format": self._format})
 
     def _options_of(self, keywords: Keywords) -> Optional[_core.AcquireOptions]:
