@@ -23,6 +23,10 @@ constexpr std::array<std::string_view, 5> kWithoutFlag = {"password", "sentinel_
 constexpr std::array<std::pair<std::string_view, const char*>, 4> kSpellings = {
     {{"tls_ca", "--cacert"}, {"tls_cert", "--cert"}, {"tls_key", "--key"}, {"tls_sni", "--sni"}}};
 
+// `run` makes an owner reentrant, which the library does only if asked to.
+constexpr const char* kOwnerText =
+    "name of the owner, who may acquire the lock again at once while it holds it; not with -s";
+
 std::string spelling_of(std::string_view name) {
   for (const auto& [known, spelling] : kSpellings) {
     if (known == name) return spelling;
@@ -58,6 +62,7 @@ std::string number_default(std::string_view kind, std::int64_t initial, std::str
   }
   if (kind == "COUNT" && initial >= 0) return std::to_string(initial);
   if (kind == "SWITCH") return initial == 1 ? "yes" : "";
+  for (; kind == "CHOICE" && initial > 0; --initial) words.remove_prefix(words.find(' ') + 1);
   return std::string(words.substr(0, words.find(' ')));
 }
 template <typename Initial>
@@ -67,6 +72,19 @@ std::string default_of(std::string_view kind, Initial initial, std::string_view 
   } else {
     return initial;
   }
+}
+
+// The words of a choice, unless the text has them all.
+std::string words_beside(std::string_view text, std::string_view words) {
+  std::string list;
+  bool are_said = true;
+  while (!words.empty()) {
+    const std::string_view word = words.substr(0, words.find(' '));
+    words.remove_prefix(std::min(word.size() + 1, words.size()));
+    are_said = are_said && text.find(word) != std::string_view::npos;
+    list.append(list.empty() ? ": " : ", ").append(word);
+  }
+  return are_said ? "" : list;
 }
 
 std::string upper_first(std::string text) {
@@ -82,7 +100,8 @@ std::optional<std::string> OptionFlags::Flag::value() const {
 }
 
 void OptionFlags::add(CLI::App& app, char scope, const char* name, std::string_view kind,
-                      const std::string& initial, const std::string& text, const char* group) {
+                      const std::string& initial, const std::string& text, const char* words,
+                      const char* group) {
   if (std::count(kWithoutFlag.begin(), kWithoutFlag.end(), name) > 0) return;
   Flag& flag = flags_.emplace_back();
   flag.scope = scope;
@@ -90,7 +109,8 @@ void OptionFlags::add(CLI::App& app, char scope, const char* name, std::string_v
   flag.spelling = spelling_of(name);
   flag.is_duration = kind == "DURATION";
   flag.is_switch = kind == "SWITCH";
-  const std::string help = kind == "CHOICE" ? text : upper_first(text);
+  const std::string said = flag.name == "owner" ? kOwnerText : text;
+  const std::string help = kind == "CHOICE" ? said + words_beside(said, words) : upper_first(said);
   if (flag.is_switch) {
     const bool is_default = initial == "yes";
     flag.text_of_switch = is_default ? "no" : "yes";
@@ -105,7 +125,7 @@ void OptionFlags::add(CLI::App& app, char scope, const char* name, std::string_v
 
 void OptionFlags::add_client_options(CLI::App& app) {
 #define RL_FLAG(scope, group, name, KIND, initial, words, text) \
-  add(app, scope, #name, #KIND, default_of(#KIND, initial, words), text, group);
+  add(app, scope, #name, #KIND, default_of(#KIND, initial, words), text, words, group);
 #define RL_CLIENT_OPTION(name, field, KIND, least, most, initial, words, since, text) \
   RL_FLAG('C', "Client options", name, KIND, initial, words, text)
 #define RL_TLS_OPTION(name, field, KIND, least, most, initial, words, since, text) \
@@ -156,37 +176,39 @@ std::string OptionFlags::given(char scope) const {
   return "";
 }
 
-void OptionFlags::apply(rl_acquire_options* options) const {
+std::string OptionFlags::Flag::message_of(const rl_error* error) const {
+  std::string message = escaped(rl_error_message(error));
+  const std::string prefix = "option '" + name + "'";
+  if (message.starts_with(prefix)) message.replace(0, prefix.size(), spelling);
+  const std::size_t got = message.rfind(" (got ");
+  if (is_duration && text && got != std::string::npos) {
+    message.replace(got, std::string::npos, " (got " + in_quotes(*text) + ")");
+  }
+  return message;
+}
+
+// `Set` is the library's setter of options by name.
+template <auto Set, class Options>
+std::optional<OptionFlags::Refusal> OptionFlags::apply_to(Options* options) const {
   const ErrorHandle error(not_null(rl_error_new()));
   for (const Flag& flag : flags_) {
     const auto text = flag.value();
-    if (!text || rl_acquire_options_set(options, flag.name.data(), flag.name.size(), text->data(),
-                                        text->size(), error.get()) == RL_OK) {
-      continue;
-    }
-    const std::string prefix = "option '" + flag.name + "'";
-    std::string message = escaped(rl_error_message(error.get()));
-    if (message.starts_with(prefix)) message.erase(0, prefix.size());
-    // The value as it was typed, which the library has not seen.
-    const std::size_t got = message.rfind(" (got ");
-    if (flag.is_duration && got != std::string::npos) {
-      message.replace(got, std::string::npos, " (got " + in_quotes(*flag.text) + ")");
-    }
-    throw UsageError(flag.spelling + message);
+    if (!text) continue;
+    const rl_status status =
+        Set(options, flag.name.data(), flag.name.size(), text->data(), text->size(), error.get());
+    if (status != RL_OK) return Refusal{status, flag.name, flag.message_of(error.get())};
+  }
+  return std::nullopt;
+}
+
+void OptionFlags::apply(rl_acquire_options* options) const {
+  if (const auto refusal = apply_to<rl_acquire_options_set>(options)) {
+    throw UsageError(refusal->message);
   }
 }
 
-rl_status OptionFlags::apply(rl_client_options* options, rl_error* error,
-                             std::string& refused) const {
-  for (const Flag& flag : flags_) {
-    const auto text = flag.value();
-    if (!text) continue;
-    refused = flag.name;
-    const rl_status status = rl_client_options_set(options, flag.name.data(), flag.name.size(),
-                                                   text->data(), text->size(), error);
-    if (status != RL_OK) return status;
-  }
-  return RL_OK;
+std::optional<OptionFlags::Refusal> OptionFlags::apply(rl_client_options* options) const {
+  return apply_to<rl_client_options_set>(options);
 }
 
 }  // namespace redlatch::cli

@@ -34,8 +34,13 @@ class OptionFlags {
 
   // Set the given options by name. Throws UsageError with the library's message.
   void apply(rl_acquire_options* options) const;
-  // The status of the library, whose message is in `error`; `refused` is the option.
-  rl_status apply(rl_client_options* options, rl_error* error, std::string& refused) const;
+  struct Refusal {
+    rl_status status;
+    std::string option;
+    std::string message;
+  };
+  // The first one that the library refused.
+  std::optional<Refusal> apply(rl_client_options* options) const;
 
  private:
   struct Flag {
@@ -49,11 +54,16 @@ class OptionFlags {
     std::optional<std::string> text;
 
     [[nodiscard]] std::optional<std::string> value() const;
+    // The library's message, with the flag and the value as they were typed.
+    [[nodiscard]] std::string message_of(const rl_error* error) const;
   };
 
   void add(CLI::App& app, char scope, const char* name, std::string_view kind,
-           const std::string& initial, const std::string& text, const char* group);
+           const std::string& initial, const std::string& text, const char* words,
+           const char* group);
   [[nodiscard]] std::string given(char scope) const;
+  template <auto Set, class Options>
+  std::optional<Refusal> apply_to(Options* options) const;
 
   std::deque<Flag> flags_;  // CLI11 has pointers to them.
 };

@@ -110,6 +110,8 @@ void RunParser::add_child_options(CLI::App& run) {
       ->type_name("TEXT")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  run.add_flag("--hide-command", hides_command_,
+               "Do not show COMMAND with the lock: others may read its words");
   run.add_option("--status-fd", status_fd_, "Write events to this descriptor, as JSON lines")
       ->check(CLI::Range(0, FD_SETSIZE - 1))
       ->type_name("N");
@@ -250,6 +252,7 @@ std::string RunParser::checked_label(const RunOptions& options) const {
     throw UsageError("--label must be at most " + std::to_string(RL_MAX_LABEL_BYTES) +
                      " bytes in all (got " + std::to_string(pairs.size()) + " bytes)");
   }
+  if (hides_command_) return pairs;
   const std::string text = pairs + (pairs.empty() ? "" : " ") + joined_command(options.words);
   return std::string(cut(text, RL_MAX_LABEL_BYTES));
 }

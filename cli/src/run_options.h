@@ -100,6 +100,7 @@ class RunParser {
   bool forwards_no_signals_ = false;
   Text command_;
   std::vector<std::string> labels_;
+  bool hides_command_ = false;
   std::optional<int> status_fd_;
   bool is_closing_ = false;
   bool is_not_forking_ = false;

@@ -71,26 +71,26 @@ std::string joined(const std::vector<std::string>& words, const char* between) {
 class Options {
  public:
   explicit Options(rl_error* error) : handle_(not_null(rl_client_options_new())), error_(error) {
-    check(rl_client_options_set_from_env(get(), error_), "");
+    check(rl_client_options_set_from_env(get(), error_));
   }
 
   [[nodiscard]] rl_client_options* get() const { return handle_.get(); }
 
   void set(const OptionFlags& flags) {
-    std::string refused;
-    const rl_status status = flags.apply(get(), error_, refused);
-    check(status, refused);
+    if (const auto refusal = flags.apply(get())) {
+      throw Failure{refusal->option == kPasswordFile ? kExitConfig : exit_code_of(refusal->status),
+                    refusal->message};
+    }
   }
 
   void set_password(const std::optional<std::string>& password) {
-    if (password) check(set_option(get(), "password", *password, error_), "password");
+    if (password) check(set_option(get(), "password", *password, error_));
   }
 
  private:
-  void check(rl_status status, std::string_view name) const {
+  void check(rl_status status) const {
     if (status == RL_OK) return;
-    throw Failure{name == kPasswordFile ? kExitConfig : exit_code_of(status),
-                  escaped(rl_error_message(error_))};
+    throw Failure{exit_code_of(status), escaped(rl_error_message(error_))};
   }
 
   ClientOptionsHandle handle_;

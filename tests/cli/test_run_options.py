@@ -280,6 +280,18 @@ def test_holder_and_labels(cli: Cli, name: str) -> None:
     assert done.stdout == "me\n"
 
 
+def test_a_command_can_be_hidden(cli: Cli, name: str) -> None:
+    with cli.hold(name, "--hide-command", "--label", "run=1"):
+        wait_until(lambda: "label" in cli.status(name)["holders"][0])
+        assert cli.status(name)["holders"][0]["label"] == "run=1"
+
+
+def test_help_of_owner_is_that_of_the_command(cli: Cli) -> None:
+    said = " ".join(cli.run("help", "run").stdout.split())
+    assert "who may acquire the lock again at once while it holds it; not with -s" in said
+    assert "unless reentrant" not in said
+
+
 def test_command_without_labels_has_none(cli: Cli, name: str) -> None:
     with cli.hold(name):
         wait_until(lambda: "label" in cli.status(name)["holders"][0])
