@@ -5,6 +5,7 @@
 // Method: tables.
 #include "config/options.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -100,7 +101,7 @@ TEST(OptionsTest, wrong_urls_name_the_input_and_what_is_allowed) {
     const char *says;
   };
   for (const Row &row : {
-           Row{"", Status::kInvalid, "REDLATCH_URL"},
+           Row{"", Status::kInvalid, "no server was named"},
            Row{"localhost:6379", Status::kInvalid, "redis"},
            Row{"redsi://h", Status::kInvalid, "'redis://'"},
            Row{"http://h", Status::kInvalid, "(got 'http://')"},
@@ -412,6 +413,15 @@ TEST(OptionsTest, environment_counts_for_what_nobody_says) {
   EXPECT_EQ(settings.name_space, "");
 }
 
+TEST(OptionsTest, the_environment_is_named_only_if_it_was_read) {
+  Options options;
+  Settings settings;
+  EXPECT_EQ(options.resolve("", settings).message, "no server was named: give a URL");
+  ASSERT_TRUE(options.set_from_env().ok());
+  EXPECT_EQ(options.resolve("", settings).message,
+            "no server was named: give a URL, or set REDLATCH_URL");
+}
+
 TEST(OptionsTest, an_empty_url_in_a_variable_is_named_by_its_place) {
   std::vector<Settings> nodes;
   QuorumSettings quorum;
@@ -471,7 +481,9 @@ class Pipe {
     writer_ = std::thread([this, line] { std::ofstream(path_) << line; });
   }
   ~Pipe() {
+    const int reader = open(path_.c_str(), O_RDWR | O_NONBLOCK);  // for one that still waits
     if (writer_.joinable()) writer_.join();
+    close(reader);
     unlink(path_.c_str());
   }
   const std::string &path() const { return path_; }
