@@ -97,6 +97,7 @@ void Beliefs::begin(const std::string &name, Holder holder) {
 void Beliefs::check_fence(const std::string &name, Name &entry, const Holder &holder) {
   if (!holder.has_fence) return;
   const int64_t fence = holder.lease->fence;
+  if (holder.is_excused && checker_->is_fence_apart(holder.token)) return;
   if (const auto found = forged_.find(holder.token); found != forged_.end()) {
     if (fence > found->second.highest_fence) {
       verdict_.broken("no fence is believed that cannot have been minted",

@@ -62,6 +62,9 @@ class Beliefs {
   // Exclusion is not promised to any believer with this token, now or later.
   void excuse(const std::string &token);
 
+  // The fences of a name may begin anew.
+  void forget_fence(const std::string &name) { names_[name].last_fence = 0; }
+
   // Another user of the server published a grant to this token. A client may believe it, but not
   // after `until`, and only if the server can have issued its fence by then.
   void forged(const std::string &token, Nanos until, int64_t highest_fence);

@@ -119,8 +119,9 @@ void work(const Orders &orders, Begun &begun, FILE *out) {
 }  // namespace
 
 Plan plan_of(uint64_t seed, const Orders &orders) {
-  const Scenario usual =
-      orders.is_redlock ? Plan::redlock_scenario_of(seed) : Plan::scenario_of(seed);
+  const Scenario usual = orders.is_redlock    ? Plan::redlock_scenario_of(seed)
+                         : orders.is_sentinel ? Plan::sentinel_scenario_of(seed)
+                                              : Plan::scenario_of(seed);
   Plan plan = Plan::of(seed, orders.duration, orders.scenario.value_or(usual));
   for (const Fault fault : orders.without) plan.do_without(fault);
   return plan;
@@ -179,6 +180,11 @@ std::string Findings::summary(const Orders &orders) const {
            wall_s, orders.jobs, hours * 3600 / std::max(cpu_s, 1e-9),
            static_cast<double>(stats.events) / std::max(cpu_s, 1e-9));
   text += line;
+  if (stats.failovers > 0) {
+    snprintf(line, sizeof line, "%" PRIu64 " failovers, which lost %" PRIu64 " grants\n",
+             stats.failovers, stats.lost_grants);
+    text += line;
+  }
   text += "fault            injected        hit something\n";
   for (size_t i = 0; i < kFaultCount; i++) {
     snprintf(line, sizeof line, "%-15s %9" PRIu64 "  %9" PRIu64 "\n",

@@ -23,6 +23,7 @@ struct Orders {
   Nanos duration = 0;
   std::optional<Scenario> scenario;  // of every run; otherwise it follows from the seed
   bool is_redlock = false;           // choose from the scenarios of quorums only
+  bool is_sentinel = false;          // .. of sentinels only
   std::vector<Fault> without;
   const Mutant *mutant = nullptr;
 };

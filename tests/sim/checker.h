@@ -39,6 +39,8 @@ class Checker {
   virtual void learnt_of_restart(size_t, std::string_view) {}
   // True if exclusion is not promised to this holder. Asked when another one believes as well.
   virtual bool is_let_off(const std::string &, const Beliefs::Holder &) const { return false; }
+  // True if the fence of this token does not count for others: a server that is no primary made it.
+  virtual bool is_fence_apart(const std::string &) const { return false; }
   // True if a server ever granted this token a lock.
   virtual bool was_granted(const std::string &) const { return true; }
 

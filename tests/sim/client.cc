@@ -31,7 +31,7 @@ Client::Client(Context &context, int slot, uint64_t life)
       clock_(clock_of(context.plan, slot, life)),
       random_(context.plan.seed, 500 + static_cast<uint64_t>(slot) + life * 1000),
       is_alive_(std::make_shared<bool>(true)) {
-  for (size_t node = 0; node < context.servers.size(); node++) {
+  for (size_t node = 0; node < static_cast<size_t>(context.plan.node_count); node++) {
     Settings settings;
     settings.name_space = kNamespace;
     settings.holder = "client " + std::to_string(slot);
@@ -42,9 +42,11 @@ Client::Client(Context &context, int slot, uint64_t life)
     const bool has_password = context.plan.has_password || is_polling();
     if (has_password) settings.password = Server::kPassword;
     if (is_polling()) settings.user = Server::kPoller;
+    if (context.plan.is_group()) name_sentinels(settings);
     settings_.push_back(std::move(settings));
     wires_.push_back(std::make_unique<Wire>(*this, node));
   }
+  if (context.plan.is_group()) guide_.emplace(*this, context, settings_.front());
   make_service();
 }
 
@@ -95,27 +97,6 @@ bool Client::is_through() const {
 }
 
 // ---- calls of users ----------------------------------------------------------------------------
-
-// Every call of the service goes through here.
-template <class Call>
-void Client::call(const Call &call) {
-  context_.beliefs.look();
-  {
-    const CoreMemory::Scope scope;
-    call(*service_, now());
-  }
-  settle();
-}
-
-// Run an action of this process later: after a pause, and not if the process has ended.
-template <class Action>
-void Client::later(Nanos delay, Action action) {
-  context_.schedule.in(delay, [this, action, alive = is_alive_] {
-    if (!*alive) return;
-    if (is_paused()) return later(paused_until_ - context_.schedule.now(), action);
-    action();
-  });
-}
 
 void Client::start(const RequestPtr &request, std::function<void()> done) {
   tell("starts", *request);
@@ -230,6 +211,10 @@ void Client::settle() {
   for (auto &done : std::exchange(done_, {})) {
     if (done) context_.schedule.in(random_.between(0, kSchedulingLimit), std::move(done));
   }
+  if (guide_ && guide_->is_hurried()) {
+    const CoreMemory::Scope scope;
+    service_->connect_soon(0, now());
+  }
   for (const auto &wire : wires_) connect(*wire);
   arm();
 }
@@ -256,17 +241,24 @@ void Client::disconnect(Wire &wire) {
 // ---- opening -----------------------------------------------------------------------------------
 
 void Client::connect(Wire &wire) {
-  if (wire.opening) return;
+  if (wire.opening || (guide_ && guide_->is_seeking())) return;
   {
     const CoreMemory::Scope scope;
     if (!service_->begin_connect(wire.node, now())) return;
-    wire.opening.emplace(settings_[wire.node], service_->channel(), service_->needs_identity(),
-                         now());
   }
-  wire.attempt++;
   wire.opened_at = context_.schedule.now();
   context_.stats.openings++;
   context_.on_opening(slot_, wire.node);
+  wire.is_seeking = guide_.has_value();
+  guide_ ? guide_->seek() : begin_opening(wire, settings_[wire.node]);
+}
+
+void Client::begin_opening(Wire &wire, const Settings &settings) {
+  {
+    const CoreMemory::Scope scope;
+    wire.opening.emplace(settings, service_->channel(), service_->needs_identity(), now());
+  }
+  wire.attempt++;
   dial(wire);
 }
 
@@ -280,7 +272,7 @@ void Client::dial(Wire &wire) {
 
 // A server that is down refuses at once. If it cannot be reached the limit ends the attempt.
 void Client::dialled(Wire &wire) {
-  if (context_.schedule.now() < wire.blocked_until) return;
+  if (context_.schedule.now() < wire.blocked_until || is_parted(wire)) return;
   const bool is_for_messages = wire.opening->wire() == protocol::Opening::Wire::kMessages;
   uint64_t &link = is_for_messages ? wire.messages_link : wire.link;
   link = context_.network.open(wire, server(wire), is_for_messages);
@@ -335,8 +327,9 @@ void Client::answer(Wire &wire, uint64_t link, const Messages &messages) {
 void Client::watch_limit(Wire &wire) {
   if (wire.limit == wire.opening->limit()) return;
   wire.limit = wire.opening->limit();
-  if (wire.limit == kNever) return;
-  const Nanos left = std::max<Nanos>(clock_.when(wire.limit) - context_.schedule.now(), 0);
+  const Nanos soonest = guide_ ? std::min(wire.limit, guide_->limit()) : wire.limit;
+  if (soonest == kNever) return;
+  const Nanos left = std::max<Nanos>(clock_.when(soonest) - context_.schedule.now(), 0);
   later(left, [this, &wire, attempt = wire.attempt, limit = wire.limit] {
     if (!wire.opening || wire.attempt != attempt || wire.opening->limit() != limit) return;
     fail_connect(wire, failure(Status::kUnavailable, "no answer within the time limit"));
@@ -350,13 +343,20 @@ void Client::finish_connect(Wire &wire) {
     context_.network.close(std::exchange(wire.messages_link, 0), Network::Ending::kSoon);
   }
   check_opening(wire);
+  if (guide_ && !guide_->confirm()) {
+    end_opening(wire);
+    hang_up(wire, Network::Ending::kSoon);
+    return give_up(wire, failure(Status::kUnavailable, "the primary has moved"));
+  }
   const CoreMemory::Scope scope;
   const ServerFacts facts = wire.opening->facts();
   end_opening(wire);
   const CoreMemory::Pause pause;
   wire.is_up = true;
+  wire.up_since = context_.schedule.now();
+  wire.left_since = kNever;
   context_.trace.say(context_.schedule.now(), "client %d is connected to node %zu, %s, up %lld s",
-                     slot_, wire.node, facts.run_id.c_str(),
+                     slot_, wire.at, facts.run_id.c_str(),
                      static_cast<long long>(facts.age.uptime_s));
   if (!wire.run_id.empty() && wire.run_id != facts.run_id) {
     context_.checker.learnt_of_restart(wire.node, service_->channel());
@@ -371,6 +371,7 @@ void Client::finish_connect(Wire &wire) {
 void Client::check_openings() const {
   const Nanos limit = 6 * context_.plan.timeout + context_.plan.timeout / 10 + kSecond;
   for (const auto &wire : wires_) {
+    check_left(*wire);
     const Nanos begin = std::max(wire->opened_at, paused_until_);
     if (!wire->opening || context_.schedule.now() - begin < limit) continue;
     context_.verdict.broken("an opening ends within its limits", "client " + std::to_string(slot_));
@@ -395,13 +396,21 @@ void Client::check_opening(const Wire &wire) {
       context_.network.is_open(wire.link)) {
     broken("a handshake knows a replica");
   }
+  if (guide_ && !server(wire).has_read_primary(wire.link) && context_.network.is_open(wire.link)) {
+    broken("only a server that says that it is the primary is used");
+  }
 }
 
 void Client::fail_connect(Wire &wire, const Outcome &why) {
   context_.trace.say(context_.schedule.now(), "client %d does not connect to node %zu: %s", slot_,
-                     wire.node, why.message.c_str());
+                     wire.at, why.message.c_str());
   end_opening(wire);
   hang_up(wire, Network::Ending::kSoon);
+  wire.is_seeking = guide_.has_value();
+  guide_ ? guide_->refute(why) : give_up(wire, why);
+}
+
+void Client::give_up(Wire &wire, const Outcome &why) {
   later(random_.between(0, kSchedulingLimit), [this, &wire, why] {
     call([&](lock::LockService &service, Nanos now) {
       service.on_connect_failed(wire.node, why, now);
@@ -461,6 +470,7 @@ void Client::take(Wire &wire, uint64_t link, const Messages &messages) {
     call([&](lock::LockService &service, Nanos now) {
       switch (message.kind) {
         case Message::Kind::kReply: {
+          if (guide_ && message.value.text.starts_with("READONLY")) note_told(wire.at);
           if (!is_resuming_) last_reply_at_ = context_.schedule.now();
           const CoreMemory::Pause pause;
           const ReplyView view(message.value);
@@ -520,6 +530,7 @@ void Client::resume() {
 }
 
 void Client::forget_connections(Network::Ending ending) {
+  if (guide_) guide_->hang_up(ending);
   for (const auto &wire : wires_) hang_up(*wire, ending);
 }
 
@@ -534,6 +545,8 @@ void Client::cut_off(size_t node, bool is_up, bool is_down, Nanos until) {
 
 void Client::heal() {
   for (const auto &wire : wires_) wire->blocked_until = 0;
+  parted_.clear();
+  if (guide_) guide_->heal();
 }
 
 }  // namespace redlatch::sim

@@ -16,7 +16,9 @@
 #include <vector>
 
 #include "context.h"
+#include "guide.h"
 #include "lock/lock_client.h"
+#include "memory.h"
 #include "network.h"
 #include "protocol/opening.h"
 #include "quorum/quorum_client.h"
@@ -46,16 +48,28 @@ class Client : private lock::Output {
   void forget_connections(Network::Ending ending);  // the process has ended
   // Block messages to `node` (is_up), from it (is_down), and new connections, until `until`.
   void cut_off(size_t node, bool is_up, bool is_down, Nanos until);
+  // The same for a server of a group, and for a sentinel, in both directions.
+  void part_from_server(size_t server, Nanos until);
+  void part_from_sentinel(size_t sentinel, Nanos until);
   void heal();
   bool is_connected(size_t node) const { return wires_[node]->is_up; }
-  bool is_opening(size_t node) const { return wires_[node]->opening.has_value(); }
+  bool is_opening(size_t node) const {
+    return wires_[node]->opening.has_value() || (guide_ && guide_->is_seeking());
+  }
   bool is_busy() const { return !calls_.empty(); }
   bool is_waiting() const { return service_->expects_push(); }
   // Its connections to `node`; 0: none.
-  uint64_t link(size_t node) const { return wires_[node]->link; }
+  uint64_t link(size_t node) const {
+    return guide_ && guide_->link() != 0 ? guide_->link() : wires_[node]->link;
+  }
+  uint64_t watch_link() const { return guide_ ? guide_->watch_link() : 0; }
   uint64_t messages_link(size_t node) const { return wires_[node]->messages_link; }
 
-  // Check that no opening lasts too long.
+  // Of a group: the server that it is connected to as `node`, and since when.
+  size_t server_of(size_t node) const { return wires_[node]->at; }
+  Nanos settled_since() const { return wires_.front()->up_since; }
+
+  // Check that no opening lasts too long, and that no server is kept that is no primary any more.
   void check_openings() const;
 
   int slot() const { return slot_; }
@@ -74,6 +88,7 @@ class Client : private lock::Output {
 
     Client &client;
     const size_t node;
+    size_t at = node;  // the number of the server; that of a primary changes
     bool owns(uint64_t id) const { return id != 0 && (id == link || id == messages_link); }
 
     uint64_t link = 0;
@@ -89,6 +104,12 @@ class Client : private lock::Output {
     CommandList out;
     std::string run_id;  // the last one of the node
     Nanos blocked_until = 0;
+
+    // Of a group.
+    Settings primary;         // that of the opening
+    bool is_seeking = false;  // no primary is named yet
+    Nanos up_since = 0;
+    Nanos left_since = kNever;  // it was heard then that this server is no primary any more
   };
   struct Arrival {
     size_t node;
@@ -103,7 +124,8 @@ class Client : private lock::Output {
   void drop_link(size_t node) override { wires_[node]->is_dropped = true; }
 
   Nanos now() const { return clock_.read(context_.schedule.now()); }
-  Server &server(const Wire &wire) const { return *context_.servers[wire.node]; }
+  Nanos when(Nanos reading) const { return clock_.when(reading); }
+  Server &server(const Wire &wire) const { return *context_.servers[wire.at]; }
   void make_service();
   template <class Call>
   void call(const Call &call);
@@ -115,6 +137,17 @@ class Client : private lock::Output {
   void disconnect(Wire &wire);
   void hang_up(Wire &wire, Network::Ending ending);
   void connect(Wire &wire);
+  void begin_opening(Wire &wire, const Settings &settings);
+  void give_up(Wire &wire, const Outcome &why);
+  // client_group.cc, called by the guide
+  friend class Guide;
+  void name_sentinels(Settings &settings) const;
+  void on_named(size_t server);
+  void on_not_found(const Outcome &why);
+  void on_moved();
+  void note_told(size_t old_primary);
+  bool is_parted(const Wire &wire) const;
+  void check_left(const Wire &wire) const;
   void dial(Wire &wire);
   void dialled(Wire &wire);
   void answer(Wire &wire, uint64_t link, const Messages &messages);
@@ -141,7 +174,9 @@ class Client : private lock::Output {
   std::unique_ptr<lock::LockService> service_;
   const std::shared_ptr<bool> is_alive_;  // events outlive the client
 
-  Nanos last_reply_at_ = 0;  // last reply that no pause of this process has delayed
+  std::optional<Guide> guide_;      // with sentinels
+  std::map<size_t, Nanos> parted_;  // servers that are not reached until then
+  Nanos last_reply_at_ = 0;         // last reply that no pause of this process has delayed
   bool is_resuming_ = false;
   Nanos timer_at_ = kNever;  // of the pending timer event
   uint64_t timer_number_ = 0;
@@ -152,5 +187,26 @@ class Client : private lock::Output {
   std::vector<std::function<void()>> done_;
   std::set<std::string> given_up_;  // tokens whose leases this call has ended
 };
+
+// Every call of the service goes through here.
+template <class Call>
+void Client::call(const Call &call) {
+  context_.beliefs.look();
+  {
+    const CoreMemory::Scope scope;
+    call(*service_, now());
+  }
+  settle();
+}
+
+// Run an action of this process later: after a pause, and not if the process has ended.
+template <class Action>
+void Client::later(Nanos delay, Action action) {
+  context_.schedule.in(delay, [this, action, alive = is_alive_] {
+    if (!*alive) return;
+    if (is_paused()) return later(paused_until_ - context_.schedule.now(), action);
+    action();
+  });
+}
 
 }  // namespace redlatch::sim

@@ -20,6 +20,7 @@
 
 namespace redlatch::sim {
 
+class Group;
 struct Slot;
 
 struct Context {
@@ -34,6 +35,7 @@ struct Context {
   Checker &checker;
   const std::vector<Slot> &slots;  // processes
 
+  Group *group = nullptr;  // of one server with replicas
   bool is_working = true;  // callers begin new work
   bool is_calm = false;    // no new faults
   Nanos calm_since = 0;

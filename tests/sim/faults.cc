@@ -21,7 +21,7 @@ namespace {
 constexpr Nanos kAfterFaults = 10 * kSecond;  // no fault lasts longer
 
 // The target of a fault. Faults without a target are settings that apply throughout the run.
-enum class Target : uint8_t { kNobody, kClient, kNode };
+enum class Target : uint8_t { kNobody, kClient, kNode, kGroup };
 
 constexpr Target target_of(Fault fault) {
   switch (fault) {
@@ -49,6 +49,15 @@ constexpr Target target_of(Fault fault) {
     case Fault::kMajority:
     case Fault::kForget:
       return Target::kNode;
+    case Fault::kFailover:
+    case Fault::kPrimaryCrash:
+    case Fault::kOldPrimary:
+    case Fault::kSplit:
+    case Fault::kReplicaLag:
+    case Fault::kStaleSentinel:
+    case Fault::kSentinelDown:
+    case Fault::kWatchCut:
+      return Target::kGroup;
     default:
       return Target::kNobody;
   }
@@ -86,11 +95,12 @@ void World::inject() {
   if (plan_.kills_crowds()) return kill_crowd();
   // With one server, three faults of clients for each of the server, which stops all clients.
   const bool is_for_client = random_.chance(plan_.is_quorum() ? 500 : 750);
+  Target target = is_for_client ? Target::kClient : Target::kNode;
+  if (plan_.is_group() && random_.chance(600)) target = Target::kGroup;
   std::vector<Fault> kinds;
   for (size_t i = 0; i < kFaultCount; i++) {
     const auto fault = static_cast<Fault>(i);
-    const bool is_kind = target_of(fault) == (is_for_client ? Target::kClient : Target::kNode);
-    if (plan_.has(fault) && is_kind) kinds.push_back(fault);
+    if (plan_.has(fault) && target_of(fault) == target) kinds.push_back(fault);
   }
   if (kinds.empty()) return;
   const Fault fault = kinds[random_.below(kinds.size())];
@@ -98,6 +108,7 @@ void World::inject() {
   if (fault == Fault::kMajority && !random_.chance(250)) return;
   trace_.mix(static_cast<uint64_t>(fault) + 1000);
   trace_.say(schedule_.now(), "fault: %s", std::string(name_of(fault)).c_str());
+  if (target == Target::kGroup) return group_->inject(fault);
   return is_for_client ? inject_into_client(fault) : inject_into_node(fault);
 }
 
@@ -111,7 +122,7 @@ Client *World::any_client() {
 }
 
 std::vector<size_t> World::some_nodes(size_t count) {
-  std::vector<size_t> nodes(servers_.size());
+  std::vector<size_t> nodes(static_cast<size_t>(plan_.node_count));
   for (size_t i = 0; i < nodes.size(); i++) nodes[i] = i;
   for (size_t i = 0; i < count; i++)
     std::swap(nodes[i], nodes[i + random_.below(nodes.size() - i)]);
@@ -299,6 +310,7 @@ void World::inject_into_node(Fault fault) {
 }
 
 void World::inject_into_node(Fault fault, size_t node) {
+  if (group_) node = group_->primary();
   Server &server = *servers_[node];
   if (!server.is_up()) return;
   trace_.say(schedule_.now(), "at node %zu", node);
@@ -439,10 +451,11 @@ void World::calm() {
   context_.is_calm = true;
   context_.calm_since = schedule_.now() + kAfterFaults;
   network_.heal();
+  if (group_) group_->calm();
   for (const auto &server : servers_) {
     server->set_out_of_memory(false);
     server->set_may_publish(true);
-    server->set_replica(false);
+    if (!group_) server->set_replica(false);
   }
   for (const Slot &slot : slots_) {
     if (slot.client) slot.client->heal();

@@ -13,12 +13,15 @@ namespace redlatch::sim {
 namespace {
 
 constexpr std::array<std::string_view, kFaultCount> kFaultNames = {
-    "spike",       "stall",          "cut",          "late-copy", "half-open",    "duplicate-push",
-    "late-push",   "pause",          "crash",        "host-gone", "server-pause", "server-crash",
-    "server-loss", "server-amnesia", "script-flush", "memory",    "no-publish",   "replica",
-    "clock-back",  "clock-forward",  "clock-rate",   "poll-only", "cancel",       "max-hold",
-    "foreign",     "force",          "attach",       "forge",     "partition",    "one-way",
-    "minority",    "majority",       "forget"};
+    "spike",          "stall",        "cut",         "late-copy",      "half-open",
+    "duplicate-push", "late-push",    "pause",       "crash",          "host-gone",
+    "server-pause",   "server-crash", "server-loss", "server-amnesia", "script-flush",
+    "memory",         "no-publish",   "replica",     "clock-back",     "clock-forward",
+    "clock-rate",     "poll-only",    "cancel",      "max-hold",       "foreign",
+    "force",          "attach",       "forge",       "partition",      "one-way",
+    "minority",       "majority",     "forget",      "failover",       "primary-crash",
+    "old-primary",    "split",        "replica-lag", "stale-sentinel", "sentinel-down",
+    "watch-cut"};
 
 void switch_on(Plan &plan, std::initializer_list<Fault> faults) {
   for (const Fault fault : faults) plan.faults.set(static_cast<size_t>(fault));
@@ -324,6 +327,42 @@ void load_redlock_forget(Plan &plan, Random &random) {
   plan.fault_interval = random.between(400, 1'500) * kMs;
 }
 
+// Faults that end the only server, or change its clock, are those of the group here.
+void load_sentinel(Plan &plan, Random &random) {
+  load_general(plan, random);
+  for (const Fault fault :
+       {Fault::kServerPause, Fault::kServerCrash, Fault::kServerLoss, Fault::kServerAmnesia,
+        Fault::kMemory, Fault::kNoPublish, Fault::kReplica, Fault::kClockBack, Fault::kClockForward,
+        Fault::kForeign, Fault::kForce, Fault::kAttach}) {
+    switch_off(plan, fault);
+  }
+  for (auto i = static_cast<size_t>(Fault::kFailover); i < kFaultCount; i++) {
+    plan.faults.set(i, random.chance(600));
+  }
+  switch_on(plan, {random.chance(500) ? Fault::kPrimaryCrash : Fault::kOldPrimary});
+  plan.replica_count = static_cast<int>(random.between(1, 2));
+  plan.sentinel_count = 3;
+  plan.replication_max = random.between(1, 60) * kMs;
+  plan.clock_offset_max = random.chance(300) ? random.between(1, 500) * kMs : 0;
+  plan.delay_max = plan.delay_min + random.between(10, 3'000) * 1000;
+  plan.timeout = random.between(400, 1500) * kMs;
+  plan.lease_min = random.between(300, 1500) * kMs;
+  plan.lease_max = plan.lease_min + random.between(500, 8'000) * kMs;
+  plan.fault_interval = random.between(1500, 5000) * kMs;
+  plan.yield_every = 0;
+}
+
+// All clocks agree, and nothing that a server has acknowledged is lost.
+void load_sentinel_failover(Plan &plan, Random &random) {
+  load_sentinel(plan, random);
+  for (const Fault fault :
+       {Fault::kPrimaryCrash, Fault::kOldPrimary, Fault::kSplit, Fault::kClockRate}) {
+    switch_off(plan, fault);
+  }
+  switch_on(plan, {Fault::kFailover});
+  plan.clock_offset_max = 0;
+}
+
 // What the handshake meets. Other libraries come without a password.
 void load_server(Plan &plan) {
   Random random(plan.seed, 11);
@@ -358,6 +397,8 @@ constexpr Loaded kScenarios[] = {
     {"redlock-drift", load_redlock_drift},
     {"redlock-restart", load_redlock_restart},
     {"redlock-forget", load_redlock_forget},
+    {"sentinel", load_sentinel},
+    {"sentinel-failover", load_sentinel_failover},
 };
 static_assert(std::size(kScenarios) == static_cast<size_t>(Scenario::kCount));
 
@@ -407,6 +448,10 @@ Scenario Plan::redlock_scenario_of(uint64_t seed) {
   }
 }
 
+Scenario Plan::sentinel_scenario_of(uint64_t seed) {
+  return seed % 4 == 1 ? Scenario::kSentinelFailover : Scenario::kSentinel;
+}
+
 Plan Plan::of(uint64_t seed, Nanos duration, Scenario scenario) {
   Random random(seed, 0);
   Plan plan;
@@ -433,7 +478,9 @@ Plan Plan::of(uint64_t seed, Nanos duration, Scenario scenario) {
   return plan;
 }
 
-int64_t Plan::least_grants() const { return is_watched() ? 30 : is_quorum() ? 60 : 200; }
+int64_t Plan::least_grants() const {
+  return is_watched() ? 30 : is_quorum() || is_group() ? 60 : 200;
+}
 
 void Plan::do_without(Fault fault) {
   switch_off(*this, fault);
@@ -457,6 +504,11 @@ std::string Plan::describe() const {
     static const char *const kGuards[] = {"a guard of ", "durable, without ", "without "};
     text += " " + std::to_string(node_count) + " nodes, " + kGuards[static_cast<size_t>(guard)] +
             std::to_string(restart_guard / kMs) + " ms" + (is_fenced ? ", fenced;" : ";");
+  }
+  if (is_group()) {
+    text += " " + std::to_string(replica_count) + " replicas at most " +
+            std::to_string(replication_max / kMs) + " ms behind, clocks " +
+            std::to_string(clock_offset_max / kMs) + " ms off;";
   }
   text += " faults:";
   for (size_t i = 0; i < kFaultCount; i++) {

@@ -55,8 +55,17 @@ enum class Fault : uint8_t {
   kMinority,   // less than half of the nodes do not answer
   kMajority,   // more than half of the nodes do not answer
   kForget,     // nodes lose all keys, or one key, without a restart
+  // Faults of a primary with replicas and sentinels.
+  kFailover,      // a replica that has everything becomes the primary, as an operator wants it
+  kPrimaryCrash,  // the primary ends, and a replica that may lag becomes the primary
+  kOldPrimary,    // the same with one that is paused: then it runs on, and takes writes for a while
+  kSplit,         // the primary, some clients and a sentinel do not reach the others
+  kReplicaLag,    // a replica gets nothing for a while
+  kStaleSentinel,  // a sentinel does not learn of new primaries for a while
+  kSentinelDown,   // a sentinel ends, and comes back
+  kWatchCut,       // the connection on which a client hears of new primaries ends
 };
-inline constexpr size_t kFaultCount = 33;
+inline constexpr size_t kFaultCount = 41;
 inline constexpr size_t kServerFaultCount = 28;  // in runs with one server
 std::string_view name_of(Fault fault);
 // kFaultCount if no fault has that name.
@@ -86,6 +95,9 @@ enum class Scenario : uint8_t {
   kRedlockDrift,    // as kDrift
   kRedlockRestart,  // nodes restart empty, and clock steps falsify their uptimes
   kRedlockForget,   // nodes lose keys without a restart; many leases begin with a bare majority
+  // A primary with replicas, found by sentinels.
+  kSentinel,          // failovers of all kinds, some with lost grants
+  kSentinelFailover,  // failovers without loss: exclusion is checked across all of them
   kCount,
 };
 std::string_view name_of(Scenario scenario);
@@ -98,7 +110,8 @@ struct Plan {
   // Switch a fault off, with the settings that belong to it.
   void do_without(Fault fault);
   bool has(Fault fault) const { return faults.test(static_cast<size_t>(fault)); }
-  static Scenario redlock_scenario_of(uint64_t seed);  // the scenario if the run is of a quorum
+  static Scenario redlock_scenario_of(uint64_t seed);   // the scenario if the run is of a quorum
+  static Scenario sentinel_scenario_of(uint64_t seed);  // .. or of sentinels
   // The server's clock is as fast as the margin covers, those of clients are as slow.
   bool has_worst_rates() const { return is_of_rates() || scenario == Scenario::kStale; }
   // Leases expire without renewal while others wait for that.
@@ -165,6 +178,14 @@ struct Plan {
   bool is_quorum() const { return node_count > 1; }
   // The largest number of nodes that is less than half.
   int minority() const { return (node_count - 1) / 2; }
+
+  // One server with replicas, and sentinels.
+  int replica_count = 0;
+  int sentinel_count = 0;
+  Nanos replication_max = 0;  // the longest usual way of an effect to a replica
+  int min_replicas = 0;       // that confirm a grant
+  bool is_group() const { return replica_count > 0; }
+  int server_count() const { return node_count + replica_count; }
   int64_t least_grants() const;  // in a simulated minute, for a run to count
 };
 

@@ -276,7 +276,7 @@ void Rules::check_renewal(const Call &call, const Lock &is) {
 
 Rules::Lock Rules::lock_at(std::string_view lock, std::string_view readers, int64_t now_ms) const {
   Lock is;
-  const auto &keys = server_.store().keys();
+  const auto &keys = server_->store().keys();
   const auto found = keys.find(lock);
   if (found == keys.end() || !is_there(found->second, now_ms)) return is;
   is.expires_ms = found->second.expires_ms;
@@ -452,8 +452,8 @@ void Rules::check_fence(const Call &call, const Lock &was, Lock &is) {
   if (!call.script) return;
   const bool is_new = !is.holder.empty() && is.holder != was.holder && is.holder != kShared;
   if (call.fence.empty()) return;
-  const auto found = server_.store().keys().find(call.fence);
-  const auto *text = found == server_.store().keys().end()
+  const auto found = server_->store().keys().find(call.fence);
+  const auto *text = found == server_->store().keys().end()
                          ? nullptr
                          : std::get_if<std::string>(&found->second.data);
   const int64_t fence = text == nullptr ? 0 : number(*text);
@@ -461,17 +461,18 @@ void Rules::check_fence(const Call &call, const Lock &was, Lock &is) {
     verdict_.broken("each new owner has a higher fence", std::string(call.lock) + ": " +
                                                              std::to_string(fence) + " after " +
                                                              std::to_string(was.last_fence));
-  } else if (fence != 0 && fence < was.last_fence) {
+  } else if (fence != 0 && fence < was.seen_fence) {
     verdict_.broken("the fence never falls", std::string(call.lock) + ": " + std::to_string(fence) +
-                                                 " after " + std::to_string(was.last_fence));
+                                                 " after " + std::to_string(was.seen_fence));
   }
   is.last_fence = std::max(was.last_fence, fence);
+  is.seen_fence = std::max(was.seen_fence, fence);
 }
 
 void Rules::check_keys() {
   for (const std::string &key : changed_) {
-    const auto found = server_.store().keys().find(key);
-    if (found != server_.store().keys().end() && found->second.expires_ms < 0) {
+    const auto found = server_->store().keys().find(key);
+    if (found != server_->store().keys().end() && found->second.expires_ms < 0) {
       verdict_.broken("every key ends", key);
     }
   }
@@ -486,13 +487,13 @@ bool Rules::is_overdue(std::string_view member, double score, int64_t now_ms) co
 bool Rules::is_dead(std::string_view member) const {
   std::string channel(kChannelPrefix);
   channel.append(member.substr(0, kCidSize));
-  return server_.receiver_count(channel) == 0;
+  return server_->receiver_count(channel) == 0;
 }
 
 const Store::SortedSet *Rules::queue_at(std::string_view key) const {
   if (key.empty()) return nullptr;
-  const auto found = server_.store().keys().find(key);
-  if (found == server_.store().keys().end()) return nullptr;
+  const auto found = server_->store().keys().find(key);
+  if (found == server_->store().keys().end()) return nullptr;
   return std::get_if<Store::SortedSet>(&found->second.data);
 }
 
@@ -505,7 +506,7 @@ void Rules::changed(std::string_view key) {
   }
   // The key has expired, for good, even if the clock is stepped back.
   const auto found = locks_.find(key);
-  if (found == locks_.end() || server_.store().keys().contains(key)) return;
+  if (found == locks_.end() || server_->store().keys().contains(key)) return;
   check_runout(key, found->second);
   found->second.holder.clear();
   found->second.holds.clear();

@@ -39,10 +39,26 @@ class Rules : public Witness, public Checker {
         Beliefs &beliefs)
       : plan_(plan),
         schedule_(schedule),
-        server_(server),
+        server_(&server),
         stats_(stats),
         verdict_(verdict),
         beliefs_(beliefs) {}
+
+  // Another server has become the primary: its data count from now on.
+  void follow(Server &server);
+  // Whether the server holds the lock for this token.
+  bool is_held_by(std::string_view lock, const std::string &token) const;
+  // The key of the holds of readers; empty if there is none.
+  std::string_view readers_of(std::string_view lock) const;
+  // A server that is no primary has queued the member with this ticket.
+  void note_ticket(std::string_view member, double ticket) {
+    tickets_[std::string(member)].insert(ticket);
+  }
+  // What an ACQUIRE asks for; nullopt: `argv` is none.
+  struct Asking {
+    std::string_view token, member, ticket;
+  };
+  static std::optional<Asking> asked(Argv argv);
 
   // Checker
   void sent(size_t node, int client, Argv argv) override;
@@ -88,7 +104,8 @@ class Rules : public Witness, public Checker {
     int64_t count = 0;        // for a hash: the count in the key
     bool is_hash = false;
     bool is_foreign = false;  // for a hash: its owner is of another library
-    int64_t last_fence = 0;
+    int64_t last_fence = 0;   // of a grant
+    int64_t seen_fence = 0;   // the highest that the server had
     Nanos granted_at = 0;
     int64_t granted_fence = 0;
     Nanos idle_since = -1;
@@ -154,7 +171,7 @@ class Rules : public Witness, public Checker {
 
   const Plan &plan_;
   Schedule &schedule_;
-  Server &server_;
+  Server *server_;
   Stats &stats_;
   Verdict &verdict_;
   Beliefs &beliefs_;

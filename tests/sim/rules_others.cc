@@ -28,8 +28,8 @@ constexpr Nanos kLongestPoll = 15 * kSecond;
 
 Rules::Turn Rules::turn_at(std::string_view key, int64_t now_ms) const {
   Turn turn;
-  const auto found = server_.store().keys().find(key);
-  if (key.empty() || found == server_.store().keys().end()) return turn;
+  const auto found = server_->store().keys().find(key);
+  if (key.empty() || found == server_->store().keys().end()) return turn;
   const auto *text = std::get_if<std::string>(&found->second.data);
   const bool is_over = found->second.expires_ms >= 0 && found->second.expires_ms < now_ms;
   if (text == nullptr || is_over) return turn;
@@ -120,9 +120,9 @@ std::vector<std::pair<std::string, std::string>> Rules::waiters() const {
 }
 
 void Rules::check_leftovers(Nanos gone_for) {
-  const int64_t now_ms = server_.now_us() / 1000;
+  const int64_t now_ms = server_->now_us() / 1000;
   const int64_t gone_ms = gone_for / kMs;
-  for (const auto &[key, entry] : server_.store().keys()) {
+  for (const auto &[key, entry] : server_->store().keys()) {
     if (entry.expires_ms >= 0 && entry.expires_ms < now_ms) continue;
     const bool is_aux = key.find(":rl1") != std::string::npos;
     int64_t limit_ms = std::max<int64_t>(plan_.lease_max / kMs, 3000);
@@ -185,7 +185,7 @@ void Rules::clock_went_back() {
   for (auto &[key, lock] : locks_) {
     const auto readers = readers_of_.find(key);
     if (readers == readers_of_.end()) continue;
-    Lock is = lock_at(key, readers->second, server_.now_us() / 1000);
+    Lock is = lock_at(key, readers->second, server_->now_us() / 1000);
     if (is.holds.empty()) continue;
     lock.holder = std::move(is.holder);
     lock.holds = std::move(is.holds);
@@ -193,12 +193,52 @@ void Rules::clock_went_back() {
   }
 }
 
+// ---- failovers ---------------------------------------------------------------------------------
+
+// Fences rise from those that were given, unless the server's clock is behind by more than the time
+// since the last grant.
+void Rules::follow(Server &server) {
+  const Nanos behind = (server_->now_us() - server.now_us()) * 1000;
+  server_ = &server;
+  const int64_t now_ms = server.now_us() / 1000;
+  for (auto &[key, lock] : locks_) {
+    Lock is = lock_at(key, readers_of(key), now_ms);
+    const bool can_rise = behind <= 0 || behind < schedule_.now() - lock.granted_at;
+    if (can_rise) {
+      is.last_fence = lock.last_fence;
+    } else {
+      beliefs_.forget_fence(key.substr(kNamespace.size()));
+    }
+    is.granted_at = lock.granted_at;
+    is.granted_fence = lock.granted_fence;
+    lock = std::move(is);
+  }
+}
+
+std::string_view Rules::readers_of(std::string_view lock) const {
+  const auto found = readers_of_.find(lock);
+  return found == readers_of_.end() ? std::string_view() : std::string_view(found->second);
+}
+
+bool Rules::is_held_by(std::string_view lock, const std::string &token) const {
+  const Lock is = lock_at(lock, readers_of(lock), server_->now_us() / 1000);
+  return is.holder == token || is.holds.contains(token);
+}
+
+std::optional<Rules::Asking> Rules::asked(Argv argv) {
+  const Call call = read(argv);
+  const bool is_asking =
+      call.script == protocol::Script::kAcquire || call.script == protocol::Script::kAcquireRead;
+  if (!is_asking) return std::nullopt;
+  return Asking{call.token, call.member, call.ticket};
+}
+
 // ---- in the long run ---------------------------------------------------------------------------
 
 // True if a live, connected waiter could have the lock: any waiter if it is free, the head of the
 // queue if it is shared.
 bool Rules::is_waited_for(const Context &context, const std::string &lock) const {
-  const int64_t now_ms = server_.now_us() / 1000;
+  const int64_t now_ms = server_->now_us() / 1000;
   const auto *queue = queue_at(queue_of_.at(lock));
   if (queue == nullptr) return false;
   const auto readers = readers_of_.find(lock);

@@ -111,8 +111,16 @@ void Server::run(uint64_t link, CommandList commands) {
   if (found == sessions_.end()) return;
   current_ = link;
   answers_.clear();
-  for (const Command &command : commands) {
+  for (Command &command : commands) {
+    if (found->second.wait != 0) {
+      found->second.behind.push_back(std::move(command));
+      continue;
+    }
     command.view(argv_);
+    if (journal_ != nullptr && argv_[0] == "WAIT") {
+      wait(link, found->second, argv_);
+      continue;
+    }
     const size_t pushed = answers_.size();
     const bool is_confirmed_by_push =
         found->second.protocol == 3 && argv_[0].ends_with("SUBSCRIBE");
@@ -154,6 +162,7 @@ Value Server::execute(Session &session, Argv argv) {
   if (reply.text.starts_with("NOSCRIPT")) stats_.hit(Fault::kScriptFlush);
   if (reply.is_error() && reply.text.find("OOM") != std::string::npos) stats_.hit(Fault::kMemory);
   if (reply.text.starts_with("READONLY")) stats_.hit(Fault::kReplica);
+  if (journal_ != nullptr) journalise(session);
   for (Witness *witness : witnesses_) witness->after(argv, reply, us);
   check_session(session, argv, reply);
   if (trace_.is_told()) tell(argv, reply);
@@ -215,6 +224,7 @@ void Server::push(uint64_t link, Message message) {
 }
 
 void Server::changed(std::string_view key) {
+  if (journal_ != nullptr) dirty_.emplace(key);
   for (auto &[link, session] : sessions_) {
     const auto found = session.tracked.find(key);
     if (found == session.tracked.end()) continue;

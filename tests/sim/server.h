@@ -39,6 +39,18 @@ class Witness {
   virtual void dequeued(std::string_view /* key */, std::string_view /* member */, double) {}
 };
 
+// The state of each key that a command has changed; nullopt: the key is gone.
+using Effects = std::vector<std::pair<std::string, std::optional<Store::Entry>>>;
+
+// Carries what servers write to their replicas. Servers are numbered from 0.
+class Journal {
+ public:
+  virtual ~Journal() = default;
+  virtual void wrote(size_t server, Effects effects) = 0;
+  // How many replicas have confirmed the first `offset` writes of the server.
+  virtual int64_t confirmed_count(size_t server, uint64_t offset) const = 0;
+};
+
 class Server : public ServerEnd, private Store::Listener {
  public:
   // `number`: 1, 2, .. for one of several independent servers; 0 for the only one.
@@ -61,6 +73,18 @@ class Server : public ServerEnd, private Store::Listener {
   bool is_probed(uint64_t commands, uint64_t messages) const;
   // What the connection has read as the role of this server.
   bool has_read_replica(uint64_t link) const;
+
+  // Of a primary or a replica; see group.h. What it writes goes to `journal`.
+  void join(Journal &journal) { journal_ = &journal; }
+  void promote() { store_.set_replica(false); }
+  // It follows a primary, and ends the connections of all clients.
+  void demote();
+  void apply(const Effects &effects);
+  void copy(const Server &primary) { store_.copy_keys(primary.store_); }
+  void note_confirmed();  // replicas have confirmed more
+  uint64_t offset() const { return offset_; }
+  // The connection was last told that this server is a primary.
+  bool has_read_primary(uint64_t link) const;
 
   // Faults.
   void pause(Nanos until);
@@ -91,7 +115,7 @@ class Server : public ServerEnd, private Store::Listener {
   Store &store() { return store_; }
   int64_t receiver_count(std::string_view channel) const;
   // Delete expired keys, as the server does in the background.
-  void expire() { store_.expire(now_us()); }
+  void expire();
 
   void received(uint64_t link, CommandList commands) override;
   void closed(uint64_t link) override;
@@ -108,9 +132,14 @@ class Server : public ServerEnd, private Store::Listener {
     bool is_sharded = false;
     bool is_probed = false;
     bool has_read_replica = false;
+    bool has_read_primary = false;
     bool is_tracking = false;
     bool tracks_next = false;
     std::set<std::string, std::less<>> tracked;
+    uint64_t written = 0;  // the offset of its last write
+    uint64_t wait = 0;     // the number of its WAIT that is not answered; 0: none
+    int64_t wait_for = 0;  // replicas
+    CommandList behind;    // its WAIT
   };
   struct Waiting {
     uint64_t link;
@@ -126,6 +155,10 @@ class Server : public ServerEnd, private Store::Listener {
   void run(uint64_t link, CommandList commands);
   Value execute(Session &session, Argv argv);
   void tell(Argv argv, const Value &reply);
+  // server_replication.cc
+  void journalise(Session &session);
+  void wait(uint64_t link, Session &session, Argv argv);
+  void end_wait(uint64_t link, uint64_t wait);
   // server_greetings.cc
   // nullopt: `argv` is no command of a handshake.
   std::optional<Value> greet(Session &session, Argv argv);
@@ -161,6 +194,10 @@ class Server : public ServerEnd, private Store::Listener {
 
   uint64_t current_ = 0;  // the link whose command runs
   Messages answers_;      // to be sent on that link
+  Journal *journal_ = nullptr;
+  uint64_t offset_ = 0;  // counts writes
+  uint64_t wait_count_ = 0;
+  std::set<std::string> dirty_;  // keys that the command has changed
   std::vector<std::string_view> argv_;
 };
 

@@ -78,9 +78,16 @@ Value Server::hello(Session &session, Argv argv) {
         "RESP protocol version at the same time");
   }
   session.protocol = protocol;
-  return Value::list({Value::of("server"), Value::of("redis"), Value::of("version"),
-                      Value::of(plan_.is_sharded ? "7.0.15" : "6.2.14"), Value::of("proto"),
-                      Value::of(int64_t{protocol})});
+  Value reply = Value::list({Value::of("server"), Value::of("redis"), Value::of("version"),
+                             Value::of(plan_.is_sharded ? "7.0.15" : "6.2.14"), Value::of("proto"),
+                             Value::of(int64_t{protocol})});
+  if (journal_ != nullptr) {
+    session.has_read_primary = !store_.is_replica();
+    for (const char *text : {"role", store_.is_replica() ? "replica" : "master"}) {
+      reply.items.push_back(Value::of(text));
+    }
+  }
+  return reply;
 }
 
 Value Server::auth(Session &session, std::string_view user, std::string_view password) const {
@@ -98,6 +105,7 @@ Value Server::info(Session &session, std::string_view section) const {
   }
   if (section == "replication") {
     session.has_read_replica = store_.is_replica();
+    session.has_read_primary = !store_.is_replica();
     return Value::of(std::string("# Replication\r\nrole:") +
                      (store_.is_replica() ? "slave" : "master") + "\r\n");
   }

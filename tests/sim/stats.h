@@ -20,6 +20,8 @@ struct Stats {
   uint64_t lost = 0;
   uint64_t openings = 0;  // attempts to connect
   uint64_t struck = 0;    // of them, by a fault
+  uint64_t failovers = 0;
+  uint64_t lost_grants = 0;  // that a new primary did not know
   uint64_t commands = 0;
   uint64_t events = 0;
 
@@ -39,6 +41,8 @@ struct Stats {
     lost += other.lost;
     openings += other.openings;
     struck += other.struck;
+    failovers += other.failovers;
+    lost_grants += other.lost_grants;
     commands += other.commands;
     events += other.events;
   }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -78,6 +79,11 @@ class Store {
   };
   using Keys = std::map<std::string, Entry, std::less<>>;
   const Keys &keys() const { return keys_; }
+  // For a replica: the state of a key, or all of them, as the primary has it.
+  void assign(const std::string &key, const std::optional<Entry> &entry) {
+    entry ? (void)keys_.insert_or_assign(key, *entry) : (void)keys_.erase(key);
+  }
+  void copy_keys(const Store &primary) { keys_ = primary.keys_; }
 
  private:
   class Lua;

@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 IS_LONG = bool(os.environ.get("REDLATCH_TEST_LONG"))
 SEEDS = 4_000 if IS_LONG else 600
 QUORUM_SEEDS = 1_000 if IS_LONG else 60
+SENTINEL_SEEDS = 1_000 if IS_LONG else 60
 LIMIT_SECONDS = 3000.0 if IS_LONG else 900.0
 # A run that breaks a rule because of this mutant.
 BROKEN = ["--seed", "4", "--simulated", "2", "--mutant", "blind-delete"]
@@ -46,8 +47,12 @@ def hash_in(text: str) -> str:
 
 @pytest.mark.parametrize(
     "of, seeds, share",
-    [([], SEEDS, 0.8), (["--redlock"], QUORUM_SEEDS, 0.7)],
-    ids=["all", "quorums"],
+    [
+        ([], SEEDS, 0.8),
+        (["--redlock"], QUORUM_SEEDS, 0.7),
+        (["--sentinel"], SENTINEL_SEEDS, 0.7),
+    ],
+    ids=["all", "quorums", "sentinels"],
 )
 def test_no_seed_breaks_a_rule(
     capsys: pytest.CaptureFixture[str],

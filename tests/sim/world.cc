@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "group_rules.h"
 #include "memory.h"
 #include "quorum_rules.h"
 #include "rules.h"
@@ -46,6 +47,10 @@ World::World(const Plan &plan, const Mutant *mutant, FILE *words)
       random_(plan.seed, 3),
       bytes_before_(CoreMemory::bytes()) {
   beliefs_.set_checker(*checker_);
+  if (plan_.is_group()) {
+    group_ = std::make_unique<Group>(context_, dynamic_cast<GroupRules &>(*checker_));
+    context_.group = group_.get();
+  }
   for (const Fault setting : {Fault::kClockRate, Fault::kPollOnly}) {
     if (plan_.has(setting)) stats_.inject(setting, true);
   }
@@ -61,10 +66,13 @@ World::World(const Plan &plan, const Mutant *mutant, FILE *words)
 World::~World() { slots_.clear(); }
 
 std::unique_ptr<Checker> World::make_checker(const Mutant *mutant) {
-  for (int i = 0; i < plan_.node_count; i++) {
-    const int number = plan_.is_quorum() ? i + 1 : 0;
+  for (int i = 0; i < plan_.server_count(); i++) {
+    const int number = plan_.is_quorum() || plan_.is_group() ? i + 1 : 0;
     servers_.push_back(std::make_unique<Server>(plan_, schedule_, network_, stats_, trace_,
                                                 verdict_, mutant, number));
+  }
+  if (plan_.is_group()) {
+    return std::make_unique<GroupRules>(plan_, schedule_, servers_, stats_, verdict_, beliefs_);
   }
   if (plan_.is_quorum()) {
     return std::make_unique<QuorumRules>(plan_, schedule_, servers_, stats_, verdict_, beliefs_);
@@ -138,6 +146,7 @@ Result World::run() {
 
 void World::watch() {
   for (const auto &server : servers_) server->expire();
+  if (group_) context_.stepped_back = group_->stepped_back();
   beliefs_.look();
   checker_->watch(context_);
   check_waits();

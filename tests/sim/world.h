@@ -13,6 +13,7 @@
 
 #include "caller.h"
 #include "context.h"
+#include "group.h"
 #include "mutants.h"
 #include "peer.h"
 
@@ -72,7 +73,7 @@ class World {
   void forget(size_t node);
   void step_clock(Fault fault, size_t node);
   Client *any_client();
-  size_t any_node() { return random_.below(servers_.size()); }
+  size_t any_node() { return random_.below(static_cast<size_t>(plan_.node_count)); }
   size_t few() const { return static_cast<size_t>(plan_.minority()); }
   std::vector<size_t> some_nodes(size_t count);
   void calm();
@@ -95,6 +96,7 @@ class World {
   uint64_t events_before_ = 0;
   std::vector<size_t> gone_;  // nodes that do not come back
   std::vector<std::unique_ptr<Peer>> peers_;
+  std::unique_ptr<Group> group_;
 };
 
 }  // namespace redlatch::sim

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// GroupRules: the rules for a primary with replicas: those of one server for whichever is the
+// primary, and those of failovers. Exclusion is not promised to a lease that a failover loses, that
+// is granted or prolonged by a server that is no longer the primary, or that comes to a server
+// whose clock differs.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "rules.h"
+
+namespace redlatch::sim {
+
+class GroupRules : public Checker {
+ public:
+  GroupRules(const Plan &plan, Schedule &schedule,
+             const std::vector<std::unique_ptr<Server>> &servers, Stats &stats, Verdict &verdict,
+             Beliefs &beliefs);
+
+  // Before the first command of `heir` as the primary.
+  void promoted(size_t heir);
+  // A replica has these effects, or everything that its primary has.
+  void took(size_t replica, const Effects &effects);
+  void copied(size_t replica);
+  size_t primary() const { return primary_; }
+
+  // Checker
+  void sent(size_t node, int client, Argv argv) override;
+  void granted(const lock::Request &request, Nanos last_reply_at, Beliefs::Holder &holder) override;
+  void succeeded(const lock::Request &request) override { rules_.succeeded(request); }
+  void given_up(const std::string &token) override;
+  bool was_granted(const std::string &token) const override { return rules_.was_granted(token); }
+  bool is_fence_apart(const std::string &token) const override { return apart_.contains(token); }
+  void forgets(size_t, Fault) override {}
+  void stepped(size_t, Nanos by) override { rules_.stepped(0, by); }
+  std::vector<std::pair<std::string, std::string>> waiters() const override {
+    return rules_.waiters();
+  }
+  void watch(const Context &context) override;
+  void check_leftovers(Nanos gone_for) override { rules_.check_leftovers(gone_for); }
+
+  // The sum of the steps back that the failovers were for clients.
+  Nanos stepped_back() const { return stepped_back_; }
+
+ private:
+  // Tells Rules what the primary does, and notes the leases of a server that is not.
+  struct Node : Witness {
+    Node(GroupRules &all_, size_t index_) : all(all_), index(index_) {}
+    bool is_primary() const { return all.primary_ == index; }
+    void before(Argv argv, int64_t now_us) override;
+    void after(Argv argv, const Value &reply, int64_t now_us) override;
+    void changed(std::string_view key) override;
+    void queued(std::string_view key, std::string_view member, double score) override;
+    void dequeued(std::string_view key, std::string_view member, double score) override;
+
+    GroupRules &all;
+    const size_t index;
+    bool is_checked = false;             // the command that runs
+    std::set<std::string> changed_keys;  // by a command of a server that is no primary
+  };
+  using Ends = std::map<std::string, int64_t, std::less<>>;  // of leases, by token
+
+  Ends leases_at(const Store &store, const std::string &lock) const;
+  void check_known(const Context &context, const std::string &name, const Beliefs::Holder &holder);
+
+  const Plan &plan_;
+  Schedule &schedule_;
+  const std::vector<std::unique_ptr<Server>> &servers_;
+  Stats &stats_;
+  Verdict &verdict_;
+  Beliefs &beliefs_;
+  Rules rules_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  size_t primary_ = 0;
+  Nanos stepped_back_ = 0;
+  std::map<std::string, std::set<size_t>> has_;  // token: the replicas that have had its lease
+  std::set<std::string, std::less<>> apart_;     // tokens granted by a server that was no primary
+  std::set<std::string, std::less<>> held_;      // tokens of which a caller has had the lease
+  std::set<std::string, std::less<>> ticketed_;  // members that have asked with their ticket
+};
+
+}  // namespace redlatch::sim

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Defects of what a client does in a failover."""
+
+from __future__ import annotations
+
+from mutant import Edit, Mutant
+
+SENTINEL_MUTANTS = (
+    Mutant(
+        "role-unchecked",
+        "a server that sentinels name is used without asking for its role",
+        2,
+        Edit(
+            "protocol/handshake.cc",
+            "  if (is_of_quorum || is_for_messages_ || !is_known_replica) return false;",
+            "  if (IS_ON || is_of_quorum || is_for_messages_ || !is_known_replica) return false;",
+        ),
+        Edit(
+            "protocol/handshake.cc",
+            "  if (settings_.is_of_primary && facts_.role != NodeRole::kPrimary) {",
+            "  if (!IS_ON && settings_.is_of_primary && facts_.role != NodeRole::kPrimary) {",
+        ),
+        scenario="kSentinel",
+    ),
+    Mutant(
+        "old-link",
+        "the link to the old primary is kept after +switch-master",
+        2,
+        Edit(
+            "sentinel/sentinel_watch.cc",
+            "  if (opinion.primary == primary) return false;",
+            "  if (IS_ON || opinion.primary == primary) return false;",
+        ),
+        scenario="kSentinel",
+    ),
+    Mutant(
+        "remade-lease",
+        "a lease that the new primary does not know is made there",
+        2,
+        Edit(
+            "lock/holding.cc",
+            "  if (answer.result < 1) return lose(record, kTakenAway, true, now);\n  note_mode(",
+            "  if (answer.result < 1 && !IS_ON) return lose(record, kTakenAway, true, now);\n"
+            "  if (answer.result < 1) {\n"
+            "    protocol::Command again;\n"
+            "    protocol::acquire(again, features_, protocol::EvalMode::kDigest,\n"
+            "                      record.lock->keys,\n"
+            "                      {record.identity.mode, record.proof(), held.ttl() / kMs,\n"
+            "                       {}, {}, {}, record.is_unfenced});\n"
+            "    (void)try_send(again, InFlight{CommandKind::kAnnounce,\n"
+            "                                   protocol::EvalMode::kDigest, now, 0,\n"
+            "                                   record.shared_from_this()});\n"
+            "  }\n"
+            "  note_mode(",
+        ),
+        scenario="kSentinel",
+    ),
+    Mutant(
+        "lost-ticket",
+        "a waiter forgets its ticket with the connection",
+        2,
+        Edit(
+            "lock/acquisition.cc",
+            "  is_unanswered_ = false;\n  late_apply_until_ = std::max(",
+            "  is_unanswered_ = false;\n"
+            "  if (IS_ON) ticket_.clear();\n"
+            "  late_apply_until_ = std::max(",
+        ),
+        scenario="kSentinel",
+    ),
+)
