@@ -137,7 +137,10 @@ def test_an_empty_line_of_the_variable_is_not_left_out(bare: Cli) -> None:
         (["run", "--wait", "100000d", "x", "true"], "at most 36500d (got '100000d')"),
         (["run", "--ttl", "100000d", "x", "true"], "--ttl must be 10 ms to 7 days (got '10"),
         (["--command-timeout", "4000", "ls"], "--command-timeout must be 1 ms to 1 hour (got '4"),
-        (["--restart-guard", "0", "ls"], "--restart-guard must be off or 1 s to 1 hour (got '0')"),
+        (
+            ["--url=redis://a", "--url=redis://b", "--url=redis://c", "--restart-guard=0", "ls"],
+            "--restart-guard must be off or 1 s to 1 hour (got '0')",
+        ),
         (["run", "--max-hold", "0.00000000001", "--kill-after", "1s", "x", "true"], "(got '1s')"),
         (["run", "--max-hold", "9" * 40 + "h", "x", "true"], "must be 0 or 1 ms to 7 days"),
         (["run", "--min-hold", "100000d", "x", "true"], "(got '100000d')"),
