@@ -250,7 +250,7 @@ Outcome Options::resolve_node(std::string_view url, Settings &settings,
   // Last, because a password file that is not needed may be missing.
   auto outcome = read_file(settings, secrets);
   if (outcome.ok()) outcome = read_file(settings.sentinel, secrets);
-  if (!outcome.ok()) outcome.message += " (for " + settings.shown_url + ")";
+  if (!outcome.ok()) outcome.message += " (for " + clean(settings.shown_url) + ")";
   return outcome;
 }
 

@@ -157,7 +157,7 @@ std::string redact_url(std::string_view url) {
   const size_t fragment = std::min(rest.find('#'), rest.size());
   shown += redact_query(rest.substr(0, fragment));
   if (fragment < rest.size()) shown.append("#").append(kHidden);
-  return clean(shown);
+  return shown;
 }
 
 }  // namespace redlatch::config

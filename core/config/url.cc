@@ -416,7 +416,7 @@ Outcome UrlParser::take_option(std::string_view pair, bool is_behind_secret) {
   auto outcome = set_option(settings_, name, value);
   if (outcome.ok()) return outcome;
   if (is_shown_value(*option, raw)) outcome.message += got(*option, value);
-  outcome.message += " (in " + shown_ + ")";
+  outcome.message += " (in " + clean(shown_) + ")";
   return outcome;
 }
 

@@ -19,7 +19,7 @@ inline constexpr size_t kMaxUrlBytes = 8192;
 // Set `settings` as `url` says. Messages name a malformed part and never quote it.
 Outcome parse_url(std::string_view url, Settings &settings);
 
-// `url` for messages, in UTF-8. Passwords, a user without a password, and malformed parts are shown
+// `url` for messages. Passwords, a user without a password, and malformed parts are shown
 // as ***; if the URL is too long, or has an '@' in the path or the query, all behind the scheme.
 std::string redact_url(std::string_view url);
 
