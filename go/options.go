@@ -98,6 +98,6 @@ func makeOptions(options []Option) (rlc.AcquireOptions, error) {
 }
 
 func nilOption(place int) error {
-	what := fmt.Sprintf("option %d", place+1)
-	return &Error{Op: what, Status: ErrInvalid, Message: "must not be nil"}
+	message := fmt.Sprintf("option %d must not be nil", place+1)
+	return &Error{Op: "open", Status: ErrInvalid, Message: message}
 }
