@@ -138,7 +138,7 @@ def test_an_empty_line_of_the_variable_is_not_left_out(bare: Cli) -> None:
         (["run", "--ttl", "100000d", "x", "true"], "--ttl must be 10 ms to 7 days (got '10"),
         (["--command-timeout", "4000", "ls"], "--command-timeout must be 1 ms to 1 hour (got '4"),
         (
-            ["--url=redis://a", "--url=redis://b", "--url=redis://c", "--restart-guard=0", "status", "x"],
+            [*(f"--url=redis://{host}" for host in "abc"), "--restart-guard=0", "status", "x"],
             "--restart-guard must be off or 1 s to 1 hour (got '0')",
         ),
         (["run", "--max-hold", "0.00000000001", "--kill-after", "1s", "x", "true"], "(got '1s')"),
