@@ -10,7 +10,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "role-unchecked",
         "a server that sentinels name is used without asking for its role",
-        2,
+        9,
         Edit(
             "protocol/handshake.cc",
             "  if (is_of_quorum || is_for_messages_ || !is_known_replica) return false;",
@@ -26,7 +26,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "old-link",
         "the link to the old primary is kept after +switch-master",
-        2,
+        1,
         Edit(
             "sentinel/sentinel_watch.cc",
             "  if (opinion.primary == primary) return false;",
@@ -37,7 +37,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "remade-lease",
         "a lease that the new primary does not know is made there",
-        2,
+        3,
         Edit(
             "lock/holding.cc",
             "  if (answer.result < 1) return lose(record, kTakenAway, true, now);\n  note_mode(",
@@ -59,7 +59,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "lost-ticket",
         "a waiter forgets its ticket with the connection",
-        2,
+        1,
         Edit(
             "lock/acquisition.cc",
             "  is_unanswered_ = false;\n  late_apply_until_ = std::max(",
