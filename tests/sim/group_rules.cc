@@ -144,6 +144,8 @@ void GroupRules::granted(const lock::Request &request, Nanos last_reply_at,
                          Beliefs::Holder &holder) {
   rules_.granted(request, last_reply_at, holder);
   held_.insert(holder.token);
+  request.options.is_renewed ? (void)renewed_.insert(holder.token)
+                             : (void)renewed_.erase(holder.token);
   const auto wanted = static_cast<size_t>(plan_.min_replicas);
   if (wanted > 0 && has_[holder.token].size() < wanted) {
     verdict_.broken("a lease is given when enough replicas have it",
@@ -163,7 +165,7 @@ void GroupRules::watch(const Context &context) {
 }
 
 // Rule: a lease that the primary does not know is reported lost, soon after its client has
-// connected there.
+// connected there. One that is not renewed is left to its end: its client asks nothing about it.
 void GroupRules::check_known(const Context &context, const std::string &name,
                              const Beliefs::Holder &holder) {
   const auto &client = context.slots[static_cast<size_t>(holder.client)].client;
@@ -171,7 +173,7 @@ void GroupRules::check_known(const Context &context, const std::string &name,
   const Nanos since = std::max(client->settled_since(), client->paused_until());
   if (!client->is_connected(0) || client->server_of(0) != primary_) return;
   if (schedule_.now() - since < 2 * plan_.timeout + kSecond) return;
-  if (!client->is_held(*holder.lease)) return;
+  if (!client->is_held(*holder.lease) || !renewed_.contains(holder.token)) return;
   if (rules_.is_held_by(std::string(kNamespace) + name, holder.token)) return;
   verdict_.broken("a lease that the primary does not know is lost",
                   name + ": client " + std::to_string(holder.client) + ", token " + holder.token);

@@ -85,6 +85,7 @@ class GroupRules : public Checker {
   std::map<std::string, std::set<size_t>> has_;  // token: the replicas that have had its lease
   std::set<std::string, std::less<>> apart_;     // tokens granted by a server that was no primary
   std::set<std::string, std::less<>> held_;      // tokens of which a caller has had the lease
+  std::set<std::string, std::less<>> renewed_;   // of them, the last lease of which is renewed
   std::set<std::string, std::less<>> ticketed_;  // members that have asked with their ticket
 };
 
