@@ -86,6 +86,7 @@ GroupRules::Ends GroupRules::leases_at(const Store &store, const std::string &lo
 void GroupRules::promoted(size_t heir) {
   Server &old = *servers_[primary_];
   Server &is = *servers_[heir];
+  const Nanos ahead = (is.now_us() - old.now_us()) * 1000;
   for (int i = 0; i < plan_.name_count; i++) {
     const std::string lock = key_of(i);
     const Ends kept = leases_at(is.store(), lock);
@@ -94,9 +95,10 @@ void GroupRules::promoted(size_t heir) {
       if (found != kept.end() && found->second >= end) continue;
       if (found == kept.end()) stats_.lost_grants++;
       beliefs_.excuse(token);
+      // A clock that is behind may mint lower fences than that of a grant which it does not know.
+      if (ahead < 0) apart_.insert(token);
     }
   }
-  const Nanos ahead = (is.now_us() - old.now_us()) * 1000;
   primary_ = heir;
   rules_.follow(is);
   if (ahead == 0) return;
