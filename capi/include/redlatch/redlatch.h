@@ -35,8 +35,9 @@
  *    queue   the waiters of a lock on the server. A release hands the lock to the first of them. An
  *            rl_queue is another thing: a completion queue.
  *    holder  who has the lock, as shown to people: host name and process id, or the option holder.
- *    owner   the option owner: a name by which a client knows that a caller has the lock already.
- *            It may acquire a reentrant lock again, and read again; else it is refused.
+ *    owner   the option owner: a name for the caller. Of a reentrant lock: all acquisitions that
+ *            name the same owner, in any process, may hold it together. Of other locks: one client
+ *            refuses a second acquisition of the owner, unless it reads and wants to read again.
  *    watch   have a completion queue (rl_queue) report a finished request, the end of a lease, or
  *            lines of a log.
  *    tag     a number of the caller's choice, by which a completion queue reports what it watches.
@@ -124,8 +125,8 @@ enum {
 
   RL_E_ALREADY_HELD = -1,    /**< Misuse: this owner holds the lock already. */
   RL_E_NOT_HELD = -2,        /**< Misuse: nothing to release, or released before. */
-  RL_E_LOST = -3,            /**< Was held, is not certain any more: expired, taken over,
-                                   forced; the message says which. */
+  RL_E_LOST = -3,            /**< Was held, is not certain any more; the message says why, as
+                                   does rl_lease_lost_reason(). */
   RL_E_DEADLOCK = -4,        /**< Another reader is already waiting to upgrade. */
   RL_E_UNAVAILABLE = -5,     /**< Cannot reach the server. */
   RL_E_OUTCOME_UNKNOWN = -6, /**< Sent, but no answer came; a cleanup continues; the lock
@@ -379,7 +380,9 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
  * @param name     1 to RL_MAX_NAME_BYTES bytes of any values. Refused: names that end in ":rl1:" or
  *                 ":rl1.", or in one of these and letters ("a:rl1:f"), because redlatch names its
  *                 own keys so.
- * @param wait_ms  see convention 5. Outages of the server are ridden out within it.
+ * @param wait_ms  see convention 5. During an outage of the server the call keeps waiting, at most
+ *                 for wait_ms. Errors that end any wait at once: docs/guarantees.md, "When the
+ *                 server is away".
  * @param options  NULL = defaults.
  * @return the lease, freed by rl_lease_free(); or NULL:
  *         RL_BUSY                 wait_ms is 0, and it is held or waited for. A string or a hash
@@ -387,8 +390,8 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
  *         RL_TIMEOUT              the wait ran out in the queue. The request is withdrawn in the
  *                                 background; a grant that comes before the withdrawal is released,
  *                                 and the next waiter gets it.
- *         RL_E_UNAVAILABLE        not connected to the server: at once for wait_ms 0, else when the
- *                                 wait runs out, also after a place in the queue.
+ *         RL_E_UNAVAILABLE        cannot connect to the server: with wait_ms 0 after one attempt,
+ *                                 else when the wait runs out, also after a place in the queue.
  *         RL_E_OUTCOME_UNKNOWN    sent, and not one answer within the wait; a cleanup continues in
  *                                 the background.
  *         RL_E_ALREADY_HELD       the owner that the options name has it already, and it is not
@@ -509,16 +512,17 @@ RL_API rl_request *rl_lease_attach_start(rl_client *client, const char *name, si
  * It is used as any other client. Calls that need one server give RL_E_UNSUPPORTED: read-write
  * locks, rl_lease_attach(), rl_inspect(), rl_list_open(), rl_force_release(), rl_queue_drive().
  *
- * An odd number of URLs, 1 to RL_MAX_NODES, each as for rl_client_open(), with spaces or newlines
- * between them. An empty line is refused, because it is a missing URL. The namespace must be the
- * same for all.
+ * An odd number of URLs, 1 to RL_MAX_NODES, each as for rl_client_open() but not of sentinels, with
+ * spaces or newlines between them. An empty line is refused, because it is a missing URL. The
+ * namespace must be the same for all.
  *
  * @param urls     empty: those of REDLATCH_URL, which rl_client_options_set_from_env() has put into
  *                 `options`; RL_E_INVALID without them. The environment is not read here.
  * @param options  NULL, or copied; they count for every node.
  * @return the client, freed by rl_client_close(); or NULL:
- *         RL_E_INVALID      a URL or an option is wrong, the number of nodes is even, or two URLs
- *                           are the same; the message names it and what is allowed.
+ *         RL_E_INVALID      a URL or an option is wrong, a URL is of sentinels, the number of nodes
+ *                           is even, or two URLs are the same; the message names it and what is
+ *                           allowed.
  *         RL_E_UNSUPPORTED  RL_E_NO_MEMORY  RL_E_INTERNAL   as rl_client_open().
  * Blocks: never.  Threads: any.  Since: 0.1.
  */
@@ -537,8 +541,8 @@ RL_API void rl_redlock_close(rl_client *client);
  * less the drift. Each vote is renewed in the background. A renewal also asks the nodes without a
  * vote, so a lease survives restarts of one node after the other; see docs/redlock.md for the
  * limits. rl_lease_token() is that of one of the nodes: its first 22 bytes are the same on all of
- * them. A lease that was detached cannot be attached again. Waiters queue at one of the nodes that
- * the holder has, and their order is not guaranteed.
+ * them. A detached lease cannot be attached. Waiters queue at one of the nodes that the holder has,
+ * and their order is not guaranteed.
  *
  * rl_lease_fence() is 0 without the option fenced: the numbers of different nodes do not rise
  * together.
@@ -784,13 +788,17 @@ enum {
   RL_LOST_NONE = 0,        /**< It is not lost. */
   RL_LOST_EXPIRED = 1,     /**< No renewal was confirmed in time, or there was none. */
   RL_LOST_TAKEN_OVER = 2,  /**< The server has another holder, or none: the lease expired there, was
-                                forced, or its key was deleted or evicted. */
-  RL_LOST_FORCED = 3,      /**< As RL_LOST_TAKEN_OVER, found out by a late poll of the same
-                                acquisition, which was granted a second time. Rare: a holder that is
-                                forced usually finds RL_LOST_TAKEN_OVER. */
+                                forced, or its key was deleted or evicted. Not after an attach:
+                                then the state is RL_LEASE_DETACHED. */
+  RL_LOST_FORCED = 3,      /**< Treat it as RL_LOST_TAKEN_OVER, the usual reason after a forced
+                                release, too. Rare: while a request of this waiter was still on its
+                                way, the lock was granted and then removed from the server, which
+                                granted that late request once more. */
   RL_LOST_MAX_HOLD = 4,    /**< rl_acquire_options_set_max_hold_ms(). */
   RL_LOST_NO_MAJORITY = 5, /**< With a Redlock: too few nodes still have it. */
-  RL_LOST_CLOSED = 6,      /**< Its client is gone. */
+  RL_LOST_CLOSED = 6,      /**< Its client ended without a shutdown. Programs do not see this:
+                                rl_client_shutdown() and rl_client_close() end a lease as
+                                RL_LEASE_RELEASED. */
   RL_LOST_DEFECT = 7       /**< A defect of this library; the log has more. */
 };
 
@@ -834,7 +842,7 @@ RL_API rl_status rl_lease_watch(rl_lease *lease, rl_queue *queue, int64_t tag);
 /* ---- requests -------------------------------------------------------------------------------- */
 
 /**
- * Drive `request` until it is finished or `wait_ms` is over.
+ * Wait until `request` is finished, at most for `wait_ms`. It continues without this call, too.
  *
  * @return RL_PENDING      not finished: wait again or cancel.
  *         RL_INTERRUPTED  a signal handler ran; the request continues, with its place in the lock's
