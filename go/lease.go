@@ -106,14 +106,15 @@ const (
 	LostExpired LostReason = rlc.RL_LOST_EXPIRED
 	// LostTakenOver means that the server has another holder, or none.
 	LostTakenOver LostReason = rlc.RL_LOST_TAKEN_OVER
-	// LostForced is as LostTakenOver, found out by a late poll of the same acquisition, which was
-	// granted a second time. Rare: a holder that is forced usually finds LostTakenOver.
+	// LostForced is to be treated as LostTakenOver, the usual reason after a forced release, too.
+	// Rare: the lease was removed from the server, which then granted a late request of the same
+	// waiter.
 	LostForced LostReason = rlc.RL_LOST_FORCED
 	// LostMaxHold means that MaxHold was reached.
 	LostMaxHold LostReason = rlc.RL_LOST_MAX_HOLD
 	// LostNoMajority means that too few servers of a Redlock still have the lease.
 	LostNoMajority LostReason = rlc.RL_LOST_NO_MAJORITY
-	// LostClosed means that the client is gone.
+	// LostClosed means that the client ended without a shutdown. Programs do not see this.
 	LostClosed LostReason = rlc.RL_LOST_CLOSED
 	// LostDefect means that a defect of redlatch was found; the log has more.
 	LostDefect LostReason = rlc.RL_LOST_DEFECT

@@ -152,7 +152,7 @@ class mutex {
   mutex(const mutex&) = delete;
   mutex& operator=(const mutex&) = delete;
 
-  /** Lock, however long it takes. Outages of the server are ridden out. May be given to std::lock.
+  /** Lock, however long it takes. During an outage it keeps waiting. May be given to std::lock.
    */
   void lock() {
     detail::crowd::mine().step_aside();

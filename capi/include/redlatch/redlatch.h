@@ -107,7 +107,7 @@ extern "C" {
 
 /**
  * 0 done; > 0 another answer than success; < 0 failure. Numbers are never reused. The list:
- * capi/statuses.def. RL_E_NOT_REPLICATED belongs to an option that this version does not have yet.
+ * capi/statuses.def.
  */
 typedef int32_t rl_status;
 
@@ -400,6 +400,8 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
  *                                 Returned at once, whatever wait_ms is. If the key becomes such
  *                                 data while this call waits, it is returned when the waiter next
  *                                 asks the server: at the latest when the holder's ttl ends.
+ *         RL_E_NOT_REPLICATED     granted, and released because fewer than min_replicas replicas
+ *                                 confirmed. Returned at once, whatever wait_ms is.
  *         RL_E_DENIED  RL_E_UNSUPPORTED  RL_E_SERVER   the server's refusal.
  *         RL_E_INVALID            name, wait or options; or the ttl is too short for this network:
  *                                 two grants in a row had expired when they arrived. The message
@@ -645,7 +647,8 @@ RL_API rl_request *rl_extend_start(rl_lease *lease, int64_t ttl_ms);
  * release. The fence of the lease rises.
  *
  * The lease remains a reader after RL_BUSY, RL_TIMEOUT, RL_E_DEADLOCK, RL_E_UNAVAILABLE,
- * RL_E_OUTCOME_UNKNOWN, RL_E_SERVER and RL_E_DENIED; what was sent is withdrawn in the background.
+ * RL_E_OUTCOME_UNKNOWN, RL_E_NOT_REPLICATED, RL_E_SERVER and RL_E_DENIED; what was sent is
+ * withdrawn in the background.
  *
  * @param wait_ms  see convention 5.
  * @return RL_OK           it writes now (or did so before).
@@ -653,7 +656,7 @@ RL_API rl_request *rl_extend_start(rl_lease *lease, int64_t ttl_ms);
  *         RL_TIMEOUT      the wait ran out.
  *         RL_E_DEADLOCK   another reader waits to upgrade; or the owner that the options named
  *                         reads by another lease as well, and would wait for itself.
- *         RL_E_UNAVAILABLE  RL_E_OUTCOME_UNKNOWN  RL_E_SERVER  RL_E_DENIED
+ *         RL_E_UNAVAILABLE  RL_E_OUTCOME_UNKNOWN  RL_E_NOT_REPLICATED  RL_E_SERVER  RL_E_DENIED
  *         RL_E_LOST       the lease had ended: an expired reader cannot upgrade.
  *         RL_E_NOT_HELD   released or detached before, or meanwhile.
  *         RL_E_UNSUPPORTED  a lease of a Redlock.
@@ -928,7 +931,7 @@ RL_API int32_t rl_queue_fd(const rl_queue *queue);
  * @param wait_ms  see convention 5. A wait that is not allowed takes no tag and returns 0 at once:
  *                 every other number may be a tag (convention 10).
  * @return the tag; 0: there was none within `wait_ms`. With wait_ms 0 that costs no system call,
- *         unless the queue drives. 0 for NULL and in a forked child.
+ *         unless the queue drives a client (rl_queue_drive()). 0 for NULL and in a forked child.
  * Blocks: wait_ms.  Threads: any, several at once: each tag goes to one.  Since: 0.1.
  */
 RL_API int64_t rl_queue_next(rl_queue *queue, int64_t wait_ms);
@@ -942,9 +945,9 @@ RL_API rl_status rl_queue_post(rl_queue *queue, int64_t tag);
 
 /**
  * Have `queue` drive `client`: a call of rl_queue_next() that finds no tag then reads what the
- * server has sent, in the calling thread and without waiting. Without this, the library's thread
- * reads for requests that no caller waits for: it is woken for each answer, and wakes the caller.
- * Callers that wait in other threads still read for themselves.
+ * server has sent, in the calling thread and without waiting. Without this, each answer to a
+ * request that is only watched wakes the library's thread, which reads it and then wakes the thread
+ * that polls the queue. Callers that wait in other threads still read for themselves.
  *
  * Call rl_queue_fd() afterwards: the queue has a new descriptor, which is readable while there are
  * tags or data to read. It may be polled edge-triggered if tags are then taken until there are
@@ -1037,8 +1040,9 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *   ---- end of Redlock options ----
  *
  * A duration is a whole number with a unit: 500ms, 2s, 5m, 1h or 7d. A number without a unit is an
- * error. The files of TLS are read anew at each attempt to connect. A relative path is that of the
- * working directory when the option is set; in a URL, when the client is opened.
+ * error. The files of TLS are read again at each attempt to connect, so they may be replaced. A
+ * relative path is that of the working directory when the option is set; in a URL, when the client
+ * is opened.
  *
  * @return RL_OK             set.
  *         RL_E_INVALID      unknown name (the message suggests the nearest known one, if one is
@@ -1124,7 +1128,8 @@ RL_API rl_status rl_acquire_options_set(rl_acquire_options *options, const char 
 /*
  * The same options by typed values: durations in milliseconds, a switch is 1 or 0. Each returns
  * RL_OK, RL_E_INVALID or RL_E_NO_MEMORY, and remembers a mistake as above. The order of the calls
- * never matters. Blocks: never. Threads: one at a time. Since: 0.1.
+ * never matters. The setter of yield_for is rl_acquire_options_set_yield_ms(). Blocks: never.
+ * Threads: one at a time. Since: 0.1.
  */
 /** The option ttl. */
 RL_API rl_status rl_acquire_options_set_ttl_ms(rl_acquire_options *options, int64_t ttl_ms);
@@ -1141,10 +1146,8 @@ RL_API rl_status rl_acquire_options_set_max_local_handoffs(rl_acquire_options *o
 /**
  * The option yield_every, for fleets in which other libraries poll for the same lock (redis-py,
  * redsync): after how many grants in a row to redlatch clients the lock is left free for them. Not
- * set: 16, but only after one of those libraries was seen to hold the lock, after redlatch clients
- * had it for at least as long as it is left free, and less often while no other library takes it. A
- * number applies even if no other library was seen. Local hand-offs count as grants. In Redisson's
- * formats, Redisson's waiters have turns in any case.
+ * set: automatic, see docs/choosing.md. Local hand-offs count as grants. In Redisson's formats,
+ * Redisson's waiters are served without it.
  */
 RL_API rl_status rl_acquire_options_set_yield_every(rl_acquire_options *options,
                                                     int32_t grant_count);
@@ -1345,10 +1348,11 @@ RL_API rl_list *rl_list_open(rl_client *client, const char *pattern, size_t patt
  *
  * @return RL_OK   there is a row.
  *         RL_END  no more locks; the list has no row, and every further call answers the same.
- *         otherwise as rl_inspect(). The list has no row. A lock that cannot be inspected is
- *         skipped, so the next call continues behind it.
- * Blocks: for each of the steps that find nothing, at most command_timeout.  Threads: one at
- * a time.  Server: scripts `list`, `inspect`.  Since: 0.1.
+ *         otherwise as rl_inspect(): the list has no row, and lacks a lock. End the loop, or call
+ *         again: the next call continues behind a lock that could not be inspected. While the
+ *         server is away each call fails, so RL_END does not come.
+ * Blocks: no limit in all; at most command_timeout for each part of the keyspace without a lock.
+ * Threads: one at a time.  Server: scripts `list`, `inspect`.  Since: 0.1.
  */
 RL_API rl_status rl_list_next(rl_list *list, rl_error *err);
 /**

@@ -47,13 +47,13 @@ class LostReason(Enum):
     TAKEN_OVER = _core.constant(b"RL_LOST_TAKEN_OVER", 0)
     """The server has another holder, or none."""
     FORCED = _core.constant(b"RL_LOST_FORCED", 0)
-    """As TAKEN_OVER, found out by a late poll of the same acquisition, which was granted a second
-    time. Rare: a holder that is forced usually finds TAKEN_OVER."""
+    """Treat it as TAKEN_OVER, the usual reason after a forced release, too. Rare: the lease was
+    removed from the server, which then granted a late request of the same waiter."""
     MAX_HOLD = _core.constant(b"RL_LOST_MAX_HOLD", 0)
     NO_MAJORITY = _core.constant(b"RL_LOST_NO_MAJORITY", 0)
     """Too few servers of a Redlock still have it."""
     CLOSED = _core.constant(b"RL_LOST_CLOSED", 0)
-    """Its client is gone."""
+    """Its client ended without a shutdown. Programs do not see this."""
     DEFECT = _core.constant(b"RL_LOST_DEFECT", 0)
     """A defect of redlatch; the log has more."""
 

@@ -128,15 +128,15 @@ public final class Lease implements AutoCloseable {
     /** The server has another holder, or none. */
     TAKEN_OVER,
     /**
-     * As TAKEN_OVER, found out by a late poll of the same acquisition, which was granted a second
-     * time. Rare: a holder that is forced usually finds TAKEN_OVER.
+     * Treat it as TAKEN_OVER, the usual reason after a forced release, too. Rare: the lease was
+     * removed from the server, which then granted a late request of the same waiter.
      */
     FORCED,
     /** maxHold was reached. */
     MAX_HOLD,
     /** Too few servers of a Redlock still have it. */
     NO_MAJORITY,
-    /** Its client is gone. */
+    /** Its client ended without a shutdown. Programs do not see this. */
     CLOSED,
     /** A defect of redlatch; the log has more. */
     DEFECT
