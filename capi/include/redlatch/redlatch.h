@@ -1346,11 +1346,14 @@ RL_API rl_list *rl_list_open(rl_client *client, const char *pattern, size_t patt
 /**
  * Go to the next lock of `list`. The row stays in the list: rl_list_info() shows it.
  *
+ *     while ((status = rl_list_next(list, err)) == RL_OK) show(rl_list_info(list));
+ *     if (status != RL_END) the listing is not complete
+ *
  * @return RL_OK   there is a row.
  *         RL_END  no more locks; the list has no row, and every further call answers the same.
- *         otherwise as rl_inspect(): the list has no row, and lacks a lock. End the loop, or call
- *         again: the next call continues behind a lock that could not be inspected. While the
- *         server is away each call fails, so RL_END does not come.
+ *         otherwise as rl_inspect(): the list has no row. A further call continues, behind a lock
+ *         that could not be inspected. While the server is away, each call fails and RL_END does
+ *         not come.
  * Blocks: no limit in all; at most command_timeout for each part of the keyspace without a lock.
  * Threads: one at a time.  Server: scripts `list`, `inspect`.  Since: 0.1.
  */
