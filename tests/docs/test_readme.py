@@ -258,11 +258,13 @@ def test_options_of_the_command_are_those_of_its_help() -> None:
             known |= options_in(option.replace(",", " "))
     assert len(known) > 10
     page = options_in((ROOT / "docs/command.md").read_text())
-    # The page links to the list of options, each of which is a flag of its name.
+    # The page links to the list of options, each of which is a flag: a switch that is on, by --no-.
     rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/options.md").read_text(), re.MULTILINE)
     assert len(rows) > 20
     assert page - known == set()
-    assert known - page - {"--" + name.replace("_", "-") for name in rows} == set()
+    names = [name.replace("_", "-") for name in rows]
+    flags = {sign + name for name in names for sign in ("--", "--no-")}
+    assert known - page - flags == set()
 
 
 def test_options_of_urls_are_those_of_the_header() -> None:
