@@ -358,10 +358,14 @@ void Client::finish_connect(Wire &wire) {
   context_.trace.say(context_.schedule.now(), "client %d is connected to node %zu, %s, up %lld s",
                      slot_, wire.at, facts.run_id.c_str(),
                      static_cast<long long>(facts.age.uptime_s));
-  if (!wire.run_id.empty() && wire.run_id != facts.run_id) {
-    context_.checker.learnt_of_restart(wire.node, service_->channel());
+  // A node that does not say who it is, as one whose clock went back to before its start, is not
+  // known to have restarted. Its connection is given up.
+  if (!facts.run_id.empty()) {
+    if (!wire.run_id.empty() && wire.run_id != facts.run_id) {
+      context_.checker.learnt_of_restart(wire.node, service_->channel());
+    }
+    wire.run_id = facts.run_id;
   }
-  wire.run_id = facts.run_id;
   call([&](lock::LockService &service, Nanos now) { service.on_connected(wire.node, facts, now); });
   const uint64_t link = wire.messages_link;
   take(wire, link, std::exchange(wire.early, {}));

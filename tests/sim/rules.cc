@@ -208,13 +208,16 @@ void Rules::after(Argv, const Value &reply, int64_t now_us) {
   }
   const auto readers = readers_of_.find(call_.lock);
   Lock is = lock_at(call_.lock, readers == readers_of_.end() ? "" : readers->second, now_ms);
-  if (was.holder.empty() && is.expires_ms >= 0 && is.expires_ms == was.expires_ms) {
-    // The key was in its last millisecond when the clock went back: nothing was granted.
+  if (was.holder.empty() && is.expires_ms >= 0 && is.expires_ms == was.last_expires_ms) {
+    // The key had expired, or was about to, when the clock went back: nothing was granted. A
+    // replica deletes no key that has expired.
     was.holder = is.holder;
+    was.expires_ms = is.expires_ms;
     was.holds = is.holds;
   }
   lock.holder = std::move(is.holder);
   lock.expires_ms = is.expires_ms;
+  if (is.expires_ms >= 0) lock.last_expires_ms = is.expires_ms;
   lock.holds = std::move(is.holds);
   lock.hold_owners = std::move(is.hold_owners);
   lock.count = is.count;

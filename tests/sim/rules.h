@@ -98,6 +98,7 @@ class Rules : public Witness, public Checker {
   struct Lock {
     std::string holder;  // the token that has it alone; kShared; for a hash, its owner
     int64_t expires_ms = -1;
+    int64_t last_expires_ms = -1;  // of the last key
     // For readers, and for an owner: token to the end of the hold.
     std::map<std::string, int64_t> holds;
     std::string hold_owners;  // for a hash: another owner with a hold beside its owner
