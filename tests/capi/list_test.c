@@ -268,15 +268,18 @@ static void environment_is_read_when_asked(void) {
   setenv("REDLATCH_URL", "redis://from-env:1", 1);
   CHECK(rl_client_open(NULL, 0, options, err) == NULL);
   CHECK_INT(RL_E_INVALID, rl_error_status(err));
-  CHECK_HAS("REDLATCH_URL", rl_error_message(err));
+  CHECK_HAS("no server was named: give a URL", rl_error_message(err));
   CHECK_INT(RL_OK, rl_client_options_set_from_env(options, err));
   client = rl_client_open(NULL, 0, options, err);
   CHECK(client != NULL);
   CHECK(option(client, "url", text, sizeof text) > 0);
   CHECK(strcmp(text, "redis://from-env:1") == 0);
   CHECK_INT(RL_E_INVALID, rl_client_options_set_from_env(NULL, err));
-  unsetenv("REDLATCH_URL");
   rl_client_close(client);
+  unsetenv("REDLATCH_URL");
+  CHECK_INT(RL_OK, rl_client_options_set_from_env(options, err));
+  CHECK(rl_client_open(NULL, 0, options, err) == NULL);
+  CHECK_HAS("or set REDLATCH_URL", rl_error_message(err));
   rl_client_options_free(options);
 }
 

@@ -24,11 +24,15 @@ enum { TTL_MS = 200, WAITER_LIMIT_MS = 3000, MOST_CALLS = 5000 };
 
 /* ---- scenarios ------------------------------------------------------------------------------- */
 
+static int64_t scenario_began_ms;
+
 /* What a caller may be told when memory ran out. A wrong cause (RL_E_LOST, RL_BUSY, RL_E_INTERNAL,
-   ..) would make a caller do the wrong thing. */
+   ..) would make a caller do the wrong thing. On a busy machine a lease may end: then RL_E_LOST is
+   the truth. */
 static int is_honest(rl_status status) {
+  const int may_be_over = now_ms() - scenario_began_ms >= TTL_MS * 9 / 10;
   return status == RL_OK || status == RL_E_NO_MEMORY || status == RL_E_UNAVAILABLE ||
-         status == RL_E_OUTCOME_UNKNOWN;
+         status == RL_E_OUTCOME_UNKNOWN || (status == RL_E_LOST && may_be_over);
 }
 
 static void check_honest(rl_status status, const char* step) {
@@ -401,6 +405,7 @@ static void fail_at_each(long step, void (*scenario)(void), int fail_on) {
     atomic_store(&failed_count, 0);
     atomic_store(&is_failing_on, fail_on);
     atomic_store(&calls_left, nth);
+    scenario_began_ms = now_ms();
     scenario();
     atomic_store(&calls_left, 0);
     is_met = atomic_load(&failed_count) > 0;
