@@ -126,8 +126,8 @@ def test_replicas_that_nothing_waits_for_are_found(own_cli: Cli, own_server: Ser
 
         wait_until(is_good)
         on_replica = Report(Cli(own_cli.binary, replica.url))
-        assert on_replica.level("role") == "fail" and on_replica.code == FAILURES
-        assert on_replica.level("lock") == "fail" and "READONLY" in on_replica.seen("lock")
+        assert on_replica.level("reachable") == "fail" and on_replica.code == 69
+        assert "is a replica and READONLY" in on_replica.seen("reachable")
 
 
 @pytest.fixture

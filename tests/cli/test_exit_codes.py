@@ -106,7 +106,7 @@ def test_name_may_look_like_an_option(cli: Cli) -> None:
         (["run", "--label", "novalue", "x", "true"], "--label must be KEY=VALUE"),
         (["run", "--label", "9=x", "x", "true"], "(got '9=x')"),
         (["run", "--label", "a=" + "b" * 255, "x", "true"], "256 bytes in all (got 257 bytes)"),
-        (["run", "--holder", "b" * 257, "x", "true"], "'holder' must be at most 256 bytes"),
+        (["run", "--holder", "b" * 257, "x", "true"], "--holder must be at most 256 bytes"),
         (["run", "--status-fd", "77", "x", "true"], "--status-fd must be an open descriptor"),
         (["run", "-c", "true", "x", "true"], "--command excludes COMMAND"),
         (["run", "-s", "-x", "x", "true"], "--shared excludes --exclusive: a lock is held to re"),

@@ -199,9 +199,9 @@ def test_guard_keeps_young_servers_out(quorum: Cli, name: str, nodes: Nodes) -> 
         (["run", "-s", "NAME", "true"], "--shared"),
         (["run", "--yield-every", "3", "NAME", "true"], "--yield-every"),
         (["run", "--owner", "me", "NAME", "true"], "--owner"),
-        (["run", "--restart-guard=never", "NAME", "true"], "restart_guard"),
-        (["run", "--node-timeout=0", "NAME", "true"], "node_timeout"),
-        (["run", "--min-validity=-1s", "NAME", "true"], "min_validity"),
+        (["run", "--restart-guard=never", "NAME", "true"], "--restart-guard must be"),
+        (["run", "--node-timeout=0", "NAME", "true"], "--node-timeout must be"),
+        (["run", "--min-validity=-1s", "NAME", "true"], "--min-validity must be"),
         (["ls"], "ls is about one server, and 3 are named"),
     ],
 )

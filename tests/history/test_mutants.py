@@ -241,7 +241,7 @@ MUTANTS = [
     Mutant(
         "EXTEND says yes and does nothing",
         "extend",
-        "redis.call('PEXPIRE', K, lease)",
+        "redis.call('PEXPIRE', K, pttl)",
         "",
         a_long_hold_with_renewals,
         {"belief"},

@@ -154,7 +154,8 @@ def test_many_callers_share_the_wait(
     for call in calls:
         assert call.get().status == "RL_E_NOT_REPLICATED"
     if is_one_name:
-        assert one_replicated.waits() - before == 4
+        # One each, and another one if it ended a little before the caller's time.
+        assert 4 <= one_replicated.waits() - before <= 8
     else:
         assert one_replicated.waits() - before <= 6
     wait_until(lambda: one_replicated.key_count() == 0)

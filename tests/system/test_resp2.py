@@ -37,7 +37,7 @@ def connection_count(server: Server, kind: str) -> int:
 def test_everything_works_and_by_push(server: Server, spawn: Spawn, name: str) -> None:
     """Goal: each call works over RESP2, and a hand-off waits for no poll.
     Method: the minimal user plays everything; the server's log of refusals stays empty."""
-    url = add_user(server, "locker") + "&protocol=2"
+    url = add_user(server, "locker") + "&protocol=2&health=no"  # which asks for more
     assert play_everything(server, spawn(url), spawn(url), name) < POLL_S / 2
     assert connection_count(server, "pubsub") == 2
     with server.connect() as connection:

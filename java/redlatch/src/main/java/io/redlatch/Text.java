@@ -78,7 +78,7 @@ final class Text {
   static long ms(Duration duration) {
     try {
       long ms = given(duration, "duration").toMillis();
-      return Math.addExact(ms, duration.compareTo(Duration.ofMillis(ms)));
+      return Math.addExact(ms, Integer.signum(duration.compareTo(Duration.ofMillis(ms))));
     } catch (ArithmeticException tooLong) {
       return duration.isNegative() ? Long.MIN_VALUE : Long.MAX_VALUE;
     }
