@@ -26,6 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 _TOGETHER = (
     "tests/java/",
     "tests/docs/",
+    "tests/go/test_install.py",
 )
 
 
