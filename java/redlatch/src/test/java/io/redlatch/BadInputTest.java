@@ -29,7 +29,7 @@ class BadInputTest {
     Map<String, LockOptions> wrong =
         Map.of(
             "option 'ttl' must be 10 ms to 7 days (got '9ms')", options.ttl(Duration.ofMillis(9)),
-            "option 'ttl' must be 10 ms to 7 days, such as", options.ttl(Duration.ofMillis(-1)),
+            "option 'ttl' must be 10 ms to 7 days (got '-1ms')", options.ttl(Duration.ofMillis(-1)),
             "(got '608400000ms')", options.ttl(Duration.ofHours(169)),
             "'max_hold' must be 0 or 1 ms to 7 days", options.maxHold(Duration.ofSeconds(-1)),
             "'max_local_handoffs' must be 0 to 31 (got '32')", options.maxLocalHandoffs(32),
