@@ -97,7 +97,7 @@ def test_enough_replicas(replicated: Replicated, spawn: Spawn) -> None:
 def test_too_few_replicas(replicated: Replicated, spawn: Spawn) -> None:
     replicated.replicas[1].pause()
     actor = spawn(replicated.primary.url)
-    reply = actor.call("acquire", name="lock", wait=20_000, min_replicas=2, sync_timeout="200ms")
+    reply = actor.call("acquire", name="lock", wait=20_000, min_replicas=2, sync_timeout="2s")
     assert reply.status == "RL_E_NOT_REPLICATED"
     assert "1 of 2 replicas confirmed within" in reply.message
     assert reply.seconds >= 0.19
@@ -120,7 +120,7 @@ def test_no_replicas(server: Server, spawn: Spawn) -> None:
 
 def test_more_replicas_than_exist(one_replicated: Replicated, spawn: Spawn) -> None:
     actor = spawn(one_replicated.primary.url)
-    reply = actor.call("acquire", name="lock", min_replicas=3, sync_timeout="100ms")
+    reply = actor.call("acquire", name="lock", min_replicas=3, sync_timeout="2s")
     assert reply.status == "RL_E_NOT_REPLICATED"
     assert "2 of 3 replicas" in reply.message
     wait_until(lambda: one_replicated.key_count() == 0)
