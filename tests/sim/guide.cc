@@ -44,8 +44,10 @@ void Guide::End::received(uint64_t id, Messages messages) {
 void Guide::End::closed(uint64_t id) {
   if (id != link) return;
   if (guide.client_.is_paused()) return guide.client_.later(0, [this, id] { closed(id); });
-  (guide.*fail)();
+  failed();
 }
+
+void Guide::End::failed() { (guide.*fail)(); }
 
 bool Guide::is_parted(size_t sentinel) const {
   const auto found = parted_.find(sentinel);
@@ -61,7 +63,7 @@ void Guide::dial(End &end, size_t sentinel, void (Guide::*dialled)()) {
     if (end.number != number || is_parted(end.sentinel)) return;
     Sentinel &dialled_one = context_.group->sentinel(end.sentinel);
     end.link = context_.network.open(end, dialled_one);
-    if (!dialled_one.accept(end.link)) return (this->*end.fail)();
+    if (!dialled_one.accept(end.link)) return end.failed();
     (this->*dialled)();
   });
 }

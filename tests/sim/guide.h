@@ -51,6 +51,7 @@ class Guide {
         : guide(guide_), take(take_), fail(fail_) {}
     void received(uint64_t id, Messages messages) override;
     void closed(uint64_t id) override;
+    void failed();
 
     Guide &guide;
     void (Guide::*const take)(const Message &);
