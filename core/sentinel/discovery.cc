@@ -43,10 +43,14 @@ Discovery::Discovery(const Settings &settings, Knowledge known, Nanos now)
   const std::vector<HostPort> &given = settings_.sentinel.addresses;
   for (const HostPort &one : given) consider(one);
   for (const HostPort &one : known_.others) consider(one);
-  std::stable_partition(untried_.begin(), untried_.end(),
-                        [this](const HostPort &one) { return !contains(known_.silent, one); });
-  std::stable_partition(untried_.begin(), untried_.end(),
-                        [this](const HostPort &one) { return one == known_.first; });
+  untried_.clear();
+  for (const bool was_silent : {false, true}) {
+    for (const HostPort &one : listed_) {
+      if (contains(known_.silent, one) == was_silent) untried_.push_back(one);
+    }
+  }
+  const auto first = std::find(untried_.begin(), untried_.end(), known_.first);
+  if (first != untried_.end()) std::rotate(untried_.begin(), first, first + 1);
   total_ = given.size();
   dial_next(now);
 }
