@@ -79,7 +79,7 @@ class Replication {
   void on_extended(Entry &entry);
   // The extension was not carried out: it is in the next batch.
   void on_unknown_script(Entry &entry);
-  // The answer to WAIT: once for each entry, until there is none.
+  // The answer to WAIT: call it again until no entry of the batch is left.
   Step on_counted(int64_t count, Nanos now);
   // WAIT was refused. @return an entry, which is idle now; null: there is no other.
   Entry *on_refused();

@@ -890,7 +890,7 @@ RL_API const char *rl_request_message(const rl_request *request);
 
 /**
  * Take the lease of a finished acquire or attach, once. @return the lease, freed by
- * rl_lease_free(); NULL if there is none. Since: 0.1.
+ * rl_lease_free(); NULL if the request has no lease. Since: 0.1.
  */
 RL_API rl_lease *rl_request_take_lease(rl_request *request);
 
@@ -1305,7 +1305,8 @@ RL_API rl_info *rl_inspect(rl_client *client, const char *name, size_t name_len,
 RL_API rl_request *rl_inspect_start(rl_client *client, const char *name, size_t name_len);
 /**
  * Take the info of a finished rl_inspect_start() or rl_client_check_start(), once. @return the
- * info, freed by rl_info_free(); NULL if there is none. Blocks: never. Threads: any. Since: 0.1.
+ * info, freed by rl_info_free(); NULL if the request has no info. Blocks: never. Threads: any.
+ * Since: 0.1.
  */
 RL_API rl_info *rl_request_take_info(rl_request *request);
 /** Return the number of rows of `part`; 0 for an unknown part and for NULL. Since: 0.1. */
@@ -1368,8 +1369,9 @@ RL_API rl_request *rl_list_next_start(rl_list *list);
 
 /**
  * Return the row of `list`: what rl_inspect() says of the lock that rl_list_next() went to. It
- * belongs to the list, and is valid until the next call of rl_list_next() or rl_list_free(); never
- * free it. @return NULL: there is no row. Blocks: never. Threads: one at a time. Since: 0.1.
+ * belongs to the list; never free it. It is valid until the next call of rl_list_next(),
+ * rl_list_next_start() or rl_list_free(). @return NULL: the list has no row. Blocks: never.
+ * Threads: one at a time. Since: 0.1.
  */
 RL_API const rl_info *rl_list_info(const rl_list *list);
 
@@ -1444,8 +1446,8 @@ enum {
  * rl_client_shutdown().
  *
  * @return the line's full length without the NUL. Below buffer_size: it was taken. Otherwise it
- *         stays in the log: call again with a larger buffer. 0: there is none, or `client` is NULL
- *         or a parent's; that costs no system call.
+ *         stays in the log: call again with a larger buffer. 0: the log is empty, or `client` is
+ *         NULL or a parent's; that costs no system call.
  * Blocks: never.  Threads: any, several at once: each line goes to one.  Since: 0.1.
  */
 RL_API size_t rl_client_log_next(rl_client *client, char *buffer, size_t buffer_size);
