@@ -122,7 +122,7 @@ func text(write func([]byte) int64) string {
 	}
 }
 
-// Lock acquires the lock name, 1 to 1024 bytes of any values. It waits in line until ctx ends, and
+// Lock acquires the lock name, of any bytes. It waits in line until ctx ends, and
 // rides out outages of the server meanwhile. The lock is held until it is unlocked or lost; ctx has
 // no part in that.
 //
@@ -186,8 +186,8 @@ type Reentrant struct {
 	owner  string
 }
 
-// Reentrant gives the reentrant locks of owner, 1 to 256 bytes of any values. Go has no identity of
-// goroutines: whoever names the same owner, in any process, is the same.
+// Reentrant gives the reentrant locks of owner, as [Owner] has it. Go has no identity of
+// goroutines: all that name the same owner, in any process, are one owner.
 func (c *Client) Reentrant(owner string) Reentrant { return Reentrant{c, owner} }
 
 // Lock acquires the lock name as Client.Lock does; while the owner holds it, at once and past those

@@ -92,7 +92,7 @@ class Client(Base):
                past those who wait; what else it takes a second time by this client would wait for
                itself, and raises AlreadyHeld; left out, see RWLock
         format "string", or "hash-rw", as Redisson's RReadWriteLock has it: to exclude that; its ttl
-               is at most 30
+               is at most Redisson's lockWatchdogTimeout
         """
         named = None if owner is None else check_owner(owner)
         return RWLock(self, to_bytes(name, "name"), named, format)

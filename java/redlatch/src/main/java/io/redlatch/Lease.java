@@ -289,8 +289,9 @@ public final class Lease implements AutoCloseable {
   }
 
   /**
-   * Lets the lease last `ttl` from now, 10 ms to 7 days, and renews it for so long from then on. A
-   * shorter one than what is left shortens this process's own deadline only.
+   * Extends the lease to `ttl` from now on, and renews it for as long from then on; {@link
+   * LockOptions#ttl} has the range. A ttl that is shorter than the remaining one shortens the
+   * deadline of this process only.
    *
    * @throws LockLostException if it was lost.
    */

@@ -122,22 +122,22 @@ public final class Redlatch implements AutoCloseable {
     return new NamedLock(this, session, starter, name, LockOptions.DEFAULT, owner);
   }
 
-  /** The lock `name`, 1 to 1024 bytes as UTF-8. */
+  /** The lock `name`, as UTF-8. */
   public NamedLock lock(String name) {
     return lock(Text.bytes(name, "name"));
   }
 
-  /** The lock `name`, 1 to 1024 bytes of any values. */
+  /** The lock `name`, of any bytes. */
   public NamedLock lock(byte[] name) {
     return lock(Text.copy(name, "name"), Rlc::acquire_start, null);
   }
 
-  /** The read-write lock `name`, 1 to 1024 bytes as UTF-8. */
+  /** The read-write lock `name`, as UTF-8. */
   public NamedReadWriteLock readWriteLock(String name) {
     return readWriteLock(Text.bytes(name, "name"));
   }
 
-  /** The read-write lock `name`, 1 to 1024 bytes of any values. */
+  /** The read-write lock `name`, of any bytes. */
   public NamedReadWriteLock readWriteLock(byte[] name) {
     return new NamedReadWriteLock(
         lock(Text.copy(name, "name"), Rlc::rw_acquire_read_start, null),
@@ -157,8 +157,8 @@ public final class Redlatch implements AutoCloseable {
   }
 
   /**
-   * The reentrant lock `name` of `owner`, 1 to 256 bytes of any values: whoever names the same
-   * owner, in any thread or process, is the same.
+   * The reentrant lock `name` of `owner`, of any bytes; {@link LockOptions#owner(byte[])} has the
+   * range. All threads and processes that name the same owner are one owner.
    */
   public NamedLock reentrantLock(byte[] name, byte[] owner) {
     byte[] copy = Text.copy(owner, "owner");

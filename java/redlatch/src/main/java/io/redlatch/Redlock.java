@@ -80,9 +80,9 @@ public final class Redlock implements AutoCloseable {
   }
 
   /**
-   * The lock `name`, 1 to 1024 bytes as UTF-8. Only ttl, renew, maxHold and label count of its
-   * options. Its leases are as any other, but that the fence is 0 without the option "fenced", and
-   * that they cannot be attached.
+   * The lock `name`, as UTF-8. Only ttl, renew, maxHold and label count of its options. Its leases
+   * are as any other, except that the fence is 0 without the option "fenced", and that they cannot
+   * be attached.
    */
   public NamedLock lock(String name) {
     return lock(Text.bytes(name, "name"));

@@ -26,10 +26,10 @@ import org.jspecify.annotations.Nullable;
 /**
  * Takes the locks of ShedLock's tasks with redlatch, under their own names.
  *
- * <p>A task is protected for its lockAtMostFor (10 ms to 7 days) from when it began, also while the
- * server is away, and by no clock that hosts would have to agree on. The lock is not renewed: wrap
- * this in ShedLock's KeepAliveLockProvider for that. A task that goes on for longer is not stopped,
- * and a warning in the log tells of it when it ends.
+ * <p>A task is protected for its lockAtMostFor from its start, also while the server is away, and
+ * with any clocks of the hosts; {@link io.redlatch.LockOptions#ttl} has the range. The lock is not
+ * renewed: wrap this in ShedLock's KeepAliveLockProvider for that. A task that runs longer is not
+ * stopped, and a warning in the log reports it when it ends.
  *
  * <p>Where ShedLock would see an exception of the server's, it is a {@link LockException} with the
  * {@link RedlatchException} as its cause. The client is the caller's to close, when the tasks have
