@@ -238,6 +238,13 @@ def test_wrong_type_is_named(client: redlatch.Client, arguments: dict[str, objec
         client.acquire(**{"name": "report", **arguments})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("name", ["ttl", "max_hold", "timeout"])
+def test_duration_as_text_says_what_is_allowed(client: redlatch.Client, name: str) -> None:
+    said = rf"{name} must be a number of seconds, such as 0.5 or 2 \(got '2s'\)$"
+    with pytest.raises(TypeError, match=said):
+        client.lock("report", **{name: "2s"}).acquire()  # type: ignore[arg-type]
+
+
 def test_every_option_reaches_the_library(client: redlatch.Client, server: Server) -> None:
     lease = client.acquire(
         "report", ttl=1, max_hold=1.5, confirm=True, max_local_handoffs=0, label=b"x"

@@ -56,7 +56,8 @@ def to_text(value: bytes) -> str:
 def to_ms(value: float, what: str) -> int:
     """Whole milliseconds, away from zero, which often has a meaning of its own."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{what} must be a number of seconds (got {type(value).__name__})")
+        allowed = "a number of seconds, such as 0.5 or 2"
+        raise TypeError(f"{what} must be {allowed} (got {shown(value)})")
     if value != value:  # math.isnan() takes no integer that is no float
         raise invalid(f"{what} must be a number of seconds (got nan)")
     ms = min(max(value, -_LONGEST_MS), _LONGEST_MS) * 1000
