@@ -269,8 +269,19 @@ class Parser {
   bool takes_value(const CLI::App* command, const std::string& name) {
     const CLI::Option* option = command == nullptr ? nullptr : command->get_option_no_throw(name);
     if (option == nullptr) option = root_.get_option_no_throw(name);
-    if (option == nullptr) throw UsageError(unknown("option", name, option_names(command)));
+    if (option == nullptr) throw UsageError(unknown_option(command, name));
     return option->get_items_expected_max() > 0;
+  }
+
+  // An option of a command that is typed before the command is unknown, too.
+  [[nodiscard]] std::string unknown_option(const CLI::App* command, const std::string& name) const {
+    for (std::size_t i = position_; command == nullptr && i < words_.size(); ++i) {
+      command = find_command(words_[i]);
+    }
+    if (command == nullptr || command->get_option_no_throw(name) == nullptr) {
+      return unknown("option", name, option_names(command));
+    }
+    return "option " + in_quotes(name) + " must be behind '" + command->get_name() + "'" + hint();
   }
 
   [[nodiscard]] std::string unknown(const std::string& kind, const std::string& word,
