@@ -74,6 +74,16 @@ std::string default_of(std::string_view kind, Initial initial, std::string_view 
   }
 }
 
+// The shortest text of a duration: "500ms", "1h", "7d".
+std::string duration_text(std::int64_t ms) {
+  constexpr std::array<std::pair<std::int64_t, const char*>, 4> kUnits = {
+      {{86'400'000, "d"}, {3'600'000, "h"}, {60'000, "m"}, {1000, "s"}}};
+  for (const auto& [size, unit] : kUnits) {
+    if (ms % size == 0) return std::to_string(ms / size) + unit;
+  }
+  return std::to_string(ms) + "ms";
+}
+
 // The words of a choice, unless the text has them all.
 std::string words_beside(std::string_view text, std::string_view words) {
   std::string list;
@@ -99,54 +109,72 @@ std::optional<std::string> OptionFlags::Flag::value() const {
   return text && is_duration ? in_ms(*text) : text;
 }
 
-void OptionFlags::add(CLI::App& app, char scope, const char* name, std::string_view kind,
-                      const std::string& initial, const std::string& text, const char* words,
-                      const char* group) {
-  if (std::count(kWithoutFlag.begin(), kWithoutFlag.end(), name) > 0) return;
+// A row of options.def.
+struct OptionFlags::Row {
+  char scope;
+  const char* name;
+  std::string_view kind;
+  std::int64_t least;
+  std::int64_t most;
+  std::string initial;
+  const char* words;
+  std::string text;
+};
+
+// ": 1ms to 1h", ": off, or 1s to 1h", ": 2 or 3"; "" for other kinds.
+std::string OptionFlags::range_of(const Row& row) {
+  if (row.kind == "DURATION") {
+    const std::string word = *row.words == '\0' ? "" : std::string(row.words) + ", or ";
+    return ": " + word + duration_text(row.least) + " to " + duration_text(row.most);
+  }
+  if (row.kind != "COUNT") return "";
+  return ": " + std::to_string(row.least) + (row.most == row.least + 1 ? " or " : " to ") +
+         std::to_string(row.most);
+}
+
+void OptionFlags::add(CLI::App& app, const char* group, const Row& row) {
+  if (std::count(kWithoutFlag.begin(), kWithoutFlag.end(), row.name) > 0) return;
   Flag& flag = flags_.emplace_back();
-  flag.scope = scope;
-  flag.name = name;
-  flag.spelling = spelling_of(name);
-  flag.is_duration = kind == "DURATION";
-  flag.is_switch = kind == "SWITCH";
-  const std::string said = flag.name == "owner" ? kOwnerText : text;
-  const std::string help = kind == "CHOICE" ? said + words_beside(said, words) : upper_first(said);
+  flag.scope = row.scope;
+  flag.name = row.name;
+  flag.spelling = spelling_of(row.name);
+  flag.is_duration = row.kind == "DURATION";
+  flag.is_switch = row.kind == "SWITCH";
+  const std::string said = flag.name == "owner" ? kOwnerText : row.text;
+  std::string help = row.kind == "CHOICE" ? said + words_beside(said, row.words)
+                                          : upper_first(said) + range_of(row);
   if (flag.is_switch) {
-    const bool is_default = initial == "yes";
+    const bool is_default = row.initial == "yes";
     flag.text_of_switch = is_default ? "no" : "yes";
     if (is_default) flag.spelling = "--no-" + flag.spelling.substr(2);
-    app.add_flag(flag.spelling, flag.is_on, is_default ? "Do not " + text : help)->group(group);
+    app.add_flag(flag.spelling, flag.is_on, is_default ? "Do not " + row.text : help)->group(group);
   } else {
-    app.add_option(flag.spelling, flag.text, initial.empty() ? help : help + " (" + initial + ")")
-        ->type_name(type_of(kind))
-        ->group(group);
+    if (!row.initial.empty()) help += " (" + row.initial + ")";
+    app.add_option(flag.spelling, flag.text, help)->type_name(type_of(row.kind))->group(group);
   }
 }
 
+#define RL_FLAG(scope, group, name, field, KIND, least, most, initial, words, since, text) \
+  add(app, group,                                                                          \
+      {scope, #name, #KIND, least, most, default_of(#KIND, initial, words), words, text});
+
 void OptionFlags::add_client_options(CLI::App& app) {
-#define RL_FLAG(scope, group, name, KIND, initial, words, text) \
-  add(app, scope, #name, #KIND, default_of(#KIND, initial, words), text, words, group);
-#define RL_CLIENT_OPTION(name, field, KIND, least, most, initial, words, since, text) \
-  RL_FLAG('C', "Client options", name, KIND, initial, words, text)
-#define RL_TLS_OPTION(name, field, KIND, least, most, initial, words, since, text) \
-  RL_FLAG('T', "TLS options (rediss://)", name, KIND, initial, words, text)
-#define RL_SENTINEL_OPTION(name, field, KIND, least, most, initial, words, since, text) \
-  RL_FLAG('S', "Sentinel options (redis-sentinel://)", name, KIND, initial, words, text)
-#define RL_SENTINEL_TLS_OPTION(name, field, KIND, least, most, initial, words, since, text) \
-  RL_FLAG('S', "Sentinel options (redis-sentinel://)", name, KIND, initial, words, text)
-#define RL_QUORUM_OPTION(name, field, KIND, least, most, initial, words, since, text) \
-  RL_FLAG('Q', "Redlock options", name, KIND, initial, words, text)
+  constexpr const char* kOfSentinels = "Sentinel options (redis-sentinel://)";
+#define RL_CLIENT_OPTION(...) RL_FLAG('C', "Client options", __VA_ARGS__)
+#define RL_TLS_OPTION(...) RL_FLAG('T', "TLS options (rediss://)", __VA_ARGS__)
+#define RL_SENTINEL_OPTION(...) RL_FLAG('S', kOfSentinels, __VA_ARGS__)
+#define RL_SENTINEL_TLS_OPTION(...) RL_FLAG('S', kOfSentinels, __VA_ARGS__)
+#define RL_QUORUM_OPTION(...) RL_FLAG('Q', "Redlock options", __VA_ARGS__)
 #include "../../core/config/options.def"
 }
 
 void OptionFlags::add_acquire_options(CLI::App& app){
-#define RL_ACQUIRE_OPTION(name, field, KIND, least, most, initial, words, since, text) \
-  RL_FLAG('A', "Lock options", name, KIND, initial, words, text)
-#define RL_LOCK_OPTION(name, field, KIND, least, most, initial, words, since, text) \
-  RL_FLAG('L', "Lock options", name, KIND, initial, words, text)
+#define RL_ACQUIRE_OPTION(...) RL_FLAG('A', "Lock options", __VA_ARGS__)
+#define RL_LOCK_OPTION(...) RL_FLAG('L', "Lock options", __VA_ARGS__)
 #include "../../core/config/options.def"
-#undef RL_FLAG
 }
+
+#undef RL_FLAG
 
 std::optional<std::string> OptionFlags::value(std::string_view name) const {
   for (const Flag& flag : flags_) {

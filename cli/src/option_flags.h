@@ -58,9 +58,9 @@ class OptionFlags {
     [[nodiscard]] std::string message_of(const rl_error* error) const;
   };
 
-  void add(CLI::App& app, char scope, const char* name, std::string_view kind,
-           const std::string& initial, const std::string& text, const char* words,
-           const char* group);
+  struct Row;
+  [[nodiscard]] static std::string range_of(const Row& row);
+  void add(CLI::App& app, const char* group, const Row& row);
   [[nodiscard]] std::string given(char scope) const;
   template <auto Set, class Options>
   std::optional<Refusal> apply_to(Options* options) const;
