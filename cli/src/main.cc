@@ -18,6 +18,7 @@
 #include "exit_code.h"
 #include "line_writer.h"
 #include "log.h"
+#include "secret_pipe.h"
 
 namespace redlatch::cli {
 namespace {
@@ -51,6 +52,7 @@ int guarded_main(const std::vector<std::string>& words) {
     log.set_verbosity(arguments.verbosity);
     // Before any signal is blocked: Ctrl-C must end the question.
     if (arguments.asks_password) arguments.password = ask_password();
+    if (arguments.command != "print") keep_secrets_of_pipes(arguments);
     return dispatch(arguments, log);
   } catch (const Failure& failure) {
     if (!failure.text.empty()) {

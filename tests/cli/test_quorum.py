@@ -9,6 +9,7 @@ tests switch off.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import time
@@ -17,6 +18,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
+from support.resp import Connection
 from support.servers import Server, available_kinds
 from support.wait import LIMIT, wait_until
 
@@ -75,6 +77,30 @@ def hold(cli: Cli, name: str, *options: str) -> Iterator[Running]:
         yield held
         held.close_stdin()
         held.wait()
+
+
+# ---- passwords ----
+
+
+@pytest.mark.parametrize("is_option", [True, False])
+def test_password_of_a_pipe_is_for_all_servers(
+    quorum: Cli, nodes: Nodes, name: str, is_option: bool
+) -> None:
+    for node in nodes:
+        with Connection(node.unix_url) as connection:
+            connection.cmd("ACL", "SETUSER", "piped", "on", ">sesame", "~*", "&*", "+@all")
+    read_end, write_end = os.pipe()
+    os.write(write_end, b"sesame\n")
+    os.close(write_end)
+    path = f"/dev/fd/{read_end}"
+    words = ["--user", "piped", *(["--password-file", path] if is_option else [])]
+    env = {} if is_option else {"REDLATCH_PASSWORD_FILE": path}
+    words += ["status", NO_GUARD, "-o", "json", name]
+    done = quorum.run(*words, env=env, pass_fds=[read_end])
+    os.close(read_end)
+    assert done.stdout, done.stderr
+    answer = json.loads(done.stdout)
+    assert (answer["reached"], answer["voting"]) == (3, 3), answer
 
 
 # ---- run ----
