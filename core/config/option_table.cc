@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -23,39 +24,32 @@ struct Row {
       field;
 };
 
-#define RL_ROW(Owner, scope, name, field, KIND, least, most, words) \
+#define RL_ROW(Owner, scope, name, field, KIND, least, most, initial, words, ...) \
   Row<Owner>{{Scope::scope, #name, Kind::k##KIND, least, most, words}, &Owner::field},
 
 constexpr auto kClientRows = std::to_array<Row<Settings>>({
-#define RL_CLIENT_OPTION(name, field, KIND, least, most, initial, words, ...) \
-  RL_ROW(Settings, kClient, name, field, KIND, least, most, words)
+#define RL_CLIENT_OPTION(...) RL_ROW(Settings, kClient, __VA_ARGS__)
 #include "config/options.def"
 });
 constexpr auto kTlsRows = std::to_array<Row<TlsSettings>>({
-#define RL_TLS_OPTION(name, field, KIND, least, most, initial, words, ...) \
-  RL_ROW(TlsSettings, kTls, name, field, KIND, least, most, words)
+#define RL_TLS_OPTION(...) RL_ROW(TlsSettings, kTls, __VA_ARGS__)
 #include "config/options.def"
 });
 constexpr auto kSentinelRows = std::to_array<Row<SentinelSettings>>({
-#define RL_SENTINEL_OPTION(name, field, KIND, least, most, initial, words, ...) \
-  RL_ROW(SentinelSettings, kSentinel, name, field, KIND, least, most, words)
+#define RL_SENTINEL_OPTION(...) RL_ROW(SentinelSettings, kSentinel, __VA_ARGS__)
 #include "config/options.def"
 });
 constexpr auto kSentinelTlsRows = std::to_array<Row<TlsSettings>>({
-#define RL_SENTINEL_TLS_OPTION(name, field, KIND, least, most, initial, words, ...) \
-  RL_ROW(TlsSettings, kSentinel, name, field, KIND, least, most, words)
+#define RL_SENTINEL_TLS_OPTION(...) RL_ROW(TlsSettings, kSentinel, __VA_ARGS__)
 #include "config/options.def"
 });
 constexpr auto kQuorumRows = std::to_array<Row<QuorumSettings>>({
-#define RL_QUORUM_OPTION(name, field, KIND, least, most, initial, words, ...) \
-  RL_ROW(QuorumSettings, kQuorum, name, field, KIND, least, most, words)
+#define RL_QUORUM_OPTION(...) RL_ROW(QuorumSettings, kQuorum, __VA_ARGS__)
 #include "config/options.def"
 });
 constexpr auto kAcquireRows = std::to_array<Row<AcquireSettings>>({
-#define RL_ACQUIRE_OPTION(name, field, KIND, least, most, initial, words, ...) \
-  RL_ROW(AcquireSettings, kAcquire, name, field, KIND, least, most, words)
-#define RL_LOCK_OPTION(name, field, KIND, least, most, initial, words, ...) \
-  RL_ROW(AcquireSettings, kLock, name, field, KIND, least, most, words)
+#define RL_ACQUIRE_OPTION(...) RL_ROW(AcquireSettings, kAcquire, __VA_ARGS__)
+#define RL_LOCK_OPTION(...) RL_ROW(AcquireSettings, kLock, __VA_ARGS__)
 #include "config/options.def"
 });
 
@@ -268,9 +262,25 @@ std::string nearest(std::span<const std::string_view> known, std::string_view wo
   return std::string(best);
 }
 
+namespace {
+
+// The name in `known` that is meant by `name`, or empty. No edit leads from `timeout`, as other
+// clients have it, or from `yield_ms`, as the setter in C is called, to the option.
+std::string meant_by(std::string_view name, std::span<const std::string_view> known) {
+  constexpr auto kOther = std::to_array<std::pair<std::string_view, std::string_view>>(
+      {{"timeout", "command_timeout"}, {"yield_ms", "yield_for"}});
+  for (const auto &[other, option] : kOther) {
+    const bool is_known = std::find(known.begin(), known.end(), option) != known.end();
+    if (name == other && is_known) return std::string(option);
+  }
+  return nearest(known, name);
+}
+
+}  // namespace
+
 std::string nearest_option(std::string_view name) {
-  return nearest(names_of(kClientRows, kTlsRows, kSentinelRows, kSentinelTlsRows, kQuorumRows),
-                 name);
+  return meant_by(name,
+                  names_of(kClientRows, kTlsRows, kSentinelRows, kSentinelTlsRows, kQuorumRows));
 }
 
 Outcome unknown_option(std::string_view name, bool is_of_acquisition) {
@@ -279,7 +289,7 @@ Outcome unknown_option(std::string_view name, bool is_of_acquisition) {
   const auto known = is_of_acquisition
                          ? names_of(kAcquireRows)
                          : names_of(kClientRows, kTlsRows, kSentinelRows, kSentinelTlsRows);
-  const std::string near = is_of_acquisition ? nearest(known, name) : nearest_option(name);
+  const std::string near = is_of_acquisition ? meant_by(name, known) : nearest_option(name);
   const Option *other = find_option(name);
   if (other != nullptr && other->is_of_acquisitions() != is_of_acquisition) {
     const bool is_of_quorum = other->scope == Scope::kQuorum;

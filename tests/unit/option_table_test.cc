@@ -100,6 +100,8 @@ TEST(OptionTableTest, messages_say_what_is_allowed_and_what_was_given) {
            Row{"owner", "", "option 'owner' must be 1 to 256 bytes (got 0 bytes)"},
            Row{"lease", "5s", "unknown option 'lease' (known are ttl, renew"},
            Row{"max_hodl", "5s", "unknown option 'max_hodl' (did you mean 'max_hold'?)"},
+           Row{"yield_ms", "5", "unknown option 'yield_ms' (did you mean 'yield_for'?)"},
+           Row{"timeout", "5s", "unknown option 'timeout' (known are ttl, renew"},
            Row{"db", "1", "unknown option 'db': it is an option of a client"},
        }) {
     AcquireSettings settings;

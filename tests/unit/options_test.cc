@@ -260,7 +260,7 @@ TEST(OptionsTest, wrong_parts_and_values_are_named) {
                "must be a duration with a unit, such as 500ms or 500s (got '500')"},
            Row{"redis://h?"
                "timeout=5s",
-               Status::kInvalid, "unknown option 'timeout' (known are"},
+               Status::kInvalid, "unknown option 'timeout' (did you mean 'command_timeout'?)"},
            Row{"redis://h?ttl=5s", Status::kInvalid, "it is an option of an acquisition"},
            Row{"redis://h?db", Status::kInvalid, "="},
            Row{"redis://h?protocol=4", Status::kInvalid, "must be 2 or 3 (got '4')"},
@@ -296,6 +296,8 @@ TEST(OptionsTest, only_a_near_name_is_suggested) {
   EXPECT_EQ(options.set("nonsense", "1").message.find("did you mean"), std::string::npos);
   EXPECT_NE(options.set("hodler", "1").message.find("did you mean 'holder'"), std::string::npos);
   EXPECT_NE(options.set("node_timeuot", "1").message.find("'node_timeout'"), std::string::npos);
+  EXPECT_EQ(options.set("timeout", "1s").message,
+            "unknown option 'timeout' (did you mean 'command_timeout'?)");
 }
 
 TEST(OptionsTest, ipv6_addresses_are_shown_in_brackets) {
