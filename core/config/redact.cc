@@ -131,7 +131,8 @@ std::string redact_place(std::string_view scheme, std::string_view place) {
 bool is_ambiguous(std::string_view scheme, std::string_view rest) {
   const size_t at = rest.rfind('@');
   const size_t authority = std::min(rest.find_first_of("/?#"), rest.size());
-  if (at == std::string_view::npos || at < authority) return false;
+  if (at == std::string_view::npos) return false;
+  if (at < authority) return has_parameter(rest.substr(0, at));
   const std::string_view path = rest.substr(0, rest.find_first_of("?#"));
   return !is_local(scheme) || at > path.size() || !is_local_path(path);
 }

@@ -151,6 +151,16 @@ bool is_path(std::string_view text) { return is_free_of(text, ";,&=#?|"); }
 
 bool is_plain_value(std::string_view text) { return is_free_of(text, ";,&=#?|@"); }
 
+bool has_parameter(std::string_view user) {
+  while (!user.empty()) {
+    const std::string_view name = user.substr(0, user.find_first_of("&;,:="));
+    const bool is_value_next = name.size() < user.size() && user[name.size()] == '=';
+    if (is_value_next && !nearest_option(name).empty()) return true;
+    user.remove_prefix(std::min(name.size() + 1, user.size()));
+  }
+  return false;
+}
+
 bool is_shown_path(std::string_view text) {
   constexpr size_t kMaxShown = 256;
   return (text.starts_with('/') || text.starts_with('.')) && text.size() <= kMaxShown &&
@@ -253,6 +263,10 @@ Outcome UrlParser::take_user() {
   }
   if (at == std::string_view::npos) return {};
   const std::string_view who = authority.substr(0, at);
+  if (has_parameter(who)) {
+    return wrong(
+        "options must follow a '?', and a '=' in a user or a password must be written as %3D,");
+  }
   const size_t colon = who.find(':');
   rest_.remove_prefix(at + 1);
   if (!percent_decode(who.substr(0, colon), settings_.user)) return wrong("malformed %-code");

@@ -43,6 +43,9 @@ bool is_primary_name(std::string_view text);
 bool is_sentinel_scheme(std::string_view scheme);
 // The path of a socket or a folder.
 bool is_path(std::string_view text);
+// True if the text before an '@' has an option, "name=value", as where a '?' is missing: the '@'
+// may then be in a password, and the text behind it the rest of that.
+bool has_parameter(std::string_view user);
 // The value of an option that is not a secret. Other characters must be percent-encoded.
 bool is_plain_value(std::string_view text);
 // True if the path in an option may be shown: it must not be a secret that was given in its place.

@@ -44,6 +44,7 @@ def bare(binary: str) -> Cli:
 
 URLS = [
     f"redis://host&password={CANARY}",
+    f"redis://host&password=x@{CANARY}",
     f"redis://host;password={CANARY}",
     f"redis://host,password={CANARY}",
     f"redis://host password={CANARY}",

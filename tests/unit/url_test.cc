@@ -125,14 +125,17 @@ TEST(UrlTest, planted_secrets_are_never_shown_of_a_redlock) {
 }
 
 TEST(UrlTest, secrets_behind_a_password_are_a_part_of_it) {
-  for (const std::string url : {"redis://h?password=ab&S3cretC4nary=x", "redis://h:1:S3cretC4nary",
-                                "redis://h?password=ab&S3cretC4nary", "redis://[::1]S3cretC4nary:1",
-                                "redis://u:ab?namespace=S3cretC4nary@h", "S3cretC4nary",
-                                "redis://u:ab@S3cretC4nary?holder=x@h", "redis://S3cretC4nary@h:0",
-                                "redis://u:1/S3cretC4nary", "redis://h/0S3cretC4nary",
-                                "redis://h?db=S3cretC4nary", "redis://h?password_file=S3cretC4nary",
-                                "rediss://h?tls_key=-----BEGIN%20KEY-----S3cretC4nary",
-                                "redis://u:S3cretC4nary", "redis://ab;cd:S3cretC4nary@h:0"}) {
+  for (const std::string url :
+       {"redis://h?password=ab&S3cretC4nary=x", "redis://h:1:S3cretC4nary",
+        "redis://h?password=ab&S3cretC4nary", "redis://[::1]S3cretC4nary:1",
+        "redis://u:ab?namespace=S3cretC4nary@h", "S3cretC4nary",
+        "redis://u:ab@S3cretC4nary?holder=x@h", "redis://S3cretC4nary@h:0",
+        "redis://u:1/S3cretC4nary", "redis://h/0S3cretC4nary", "redis://h?db=S3cretC4nary",
+        "redis://h?password_file=S3cretC4nary",
+        "rediss://h?tls_key=-----BEGIN%20KEY-----S3cretC4nary", "redis://h&password=x@S3cretC4nary",
+        "redis://h:1;pasword=x@S3cretC4nary:1",
+        "redis-sentinel://h,sentinel_password=x@S3cretC4nary/m", "redis://password=x@S3cretC4nary",
+        "redis://u:S3cretC4nary", "redis://ab;cd:S3cretC4nary@h:0"}) {
     Settings settings;
     const auto outcome = Options().resolve(url, settings);
     EXPECT_EQ(outcome.status, Status::kInvalid) << url;
@@ -154,6 +157,8 @@ TEST(UrlTest, well_formed_urls_are_shown_without_secrets_only) {
            Row{"redis://pw:@h", "redis://***@h"},
            Row{"redis://:p@w@h", "redis://:***@h"},
            Row{"redis://:p/w@h", "redis://***"},
+           Row{"redis://u:a=b&c=d==@h", "redis://u:***@h"},
+           Row{"redis://h&password=x@S", "redis://***"},
            Row{"redis://db1/0?password=hunter@2secret", "redis://***"},
            Row{"redis://h?holder=x&password=#@S", "redis://***"},
            Row{"redis://127.0.0.1/pass@word", "redis://***"},
