@@ -67,6 +67,16 @@ std::string clean(std::string_view text) {
   return out;
 }
 
+std::string without(std::string_view text, std::string_view secret) {
+  std::string out;
+  size_t at = secret.empty() ? text.npos : text.find(secret);
+  for (; at != text.npos; at = text.find(secret)) {
+    out.append(text.substr(0, at)).append("***");
+    text.remove_prefix(at + secret.size());
+  }
+  return out.append(text);
+}
+
 std::string_view cut(std::string_view text, size_t limit) {
   if (text.size() <= limit) return text;
   const auto is_inside = [text](size_t i) {

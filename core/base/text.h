@@ -22,6 +22,9 @@ std::string clean(std::string_view text);
 // At most the first `limit` bytes of `text`, without half a character at the end.
 std::string_view cut(std::string_view text, size_t limit);
 
+// `text` with *** for each `secret` in it, which may be empty.
+std::string without(std::string_view text, std::string_view secret);
+
 // The text of an errno value.
 std::string reason_of(int error);
 

@@ -66,11 +66,12 @@ bool is_not_primary(const Reply &reply) {
          reply.text().find("WAIT cannot be used with replica") != std::string_view::npos;
 }
 
-Refusal refusal_of(const Reply &reply) {
+Refusal refusal_of(const Reply &reply, std::string_view secret) {
   if (!reply.is_error()) return {};
   const std::string_view text = reply.text();
   const std::string_view word = word_of(text);
-  Refusal refusal{Refusal::Kind::kOther, clean(cut(text, kMaxShown))};
+  // Before the cut, which could leave a part of the secret.
+  Refusal refusal{Refusal::Kind::kOther, clean(cut(without(text, secret), kMaxShown))};
   if (word == "NOSCRIPT") {
     refusal.kind = Refusal::Kind::kNoScript;
   } else if (is_one_of(kTransient, word)) {

@@ -33,7 +33,8 @@ struct Refusal {
   Status status() const { return kind == Kind::kDenied ? Status::kDenied : Status::kServer; }
 };
 
-Refusal refusal_of(const Reply &reply);
+// .. `secret` is not shown: some servers and proxies quote the command that they refuse.
+Refusal refusal_of(const Reply &reply, std::string_view secret = {});
 // A refused write of a replica.
 bool is_of_replica(const Reply &reply);
 // .. or a refused WAIT of one, also of a server that became one meanwhile.

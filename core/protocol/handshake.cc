@@ -145,8 +145,8 @@ void Handshake::end(Outcome outcome) {
 }
 
 Outcome Handshake::refused(const Reply &reply, const std::string &what) const {
-  auto refusal = refusal_of(reply);
-  // The server would quote its arguments, and those of AUTH are secret.
+  auto refusal = refusal_of(reply, settings_.password);
+  // The server would quote its arguments, and cut a long password, of which a part would be left.
   if (refusal.message.starts_with(kUnknownCommand)) refusal.message = kUnknownCommand;
   if (refusal.message.starts_with("NOAUTH")) refusal.message = "it asks for a password (NOAUTH)";
   return failure(refusal.status(),
@@ -299,7 +299,7 @@ void Handshake::ask_identity(const Send &send, Nanos now) {
 // A server that may not be asked is no failure here.
 void Handshake::on_identity(const Reply &reply, const Send &send, Nanos now) {
   if (reply.is_error() && facts_.why_unknown.ok()) {
-    const auto refusal = refusal_of(reply);
+    const auto refusal = refusal_of(reply, settings_.password);
     is_refused_for_now_ = refusal.kind == Refusal::Kind::kTransient;
     facts_.why_unknown = failure(refusal.status(), refusal.message);
   }

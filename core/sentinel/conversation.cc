@@ -94,8 +94,8 @@ bool read_host_port(std::string_view host, std::string_view port, HostPort &addr
 }
 
 Outcome refused(const Reply &reply, const Settings &settings) {
-  auto refusal = protocol::refusal_of(reply);
-  // The server would quote its arguments, and those of AUTH are secret.
+  auto refusal = protocol::refusal_of(reply, settings.password);
+  // The server would quote its arguments, and cut a long password, of which a part would be left.
   if (refusal.message.starts_with(kUnknownCommand)) refusal.message = kUnknownCommand;
   if (refusal.message.starts_with("NOAUTH")) {
     refusal.message = "it asks for a password (NOAUTH): set sentinel_password";

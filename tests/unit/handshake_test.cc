@@ -184,6 +184,22 @@ TEST_F(HandshakeTest, a_password_is_never_quoted) {
   expect_end(handshake, Status::kServer, "refused the password: ERR unknown command");
 }
 
+TEST_F(HandshakeTest, a_password_that_a_server_quotes_is_not_shown) {
+  settings_.password = "sesame";
+  const std::string quoted = "ERR Protocol error: 'HELLO 3 AUTH default sesame' (sesame)";
+  for (const std::string &text : {quoted, "ERR " + std::string(293, 'x') + " sesame"}) {
+    refuse("HELLO", text);
+    Handshake handshake(settings_, "c", false);
+    run(handshake);
+    expect_end(handshake, Status::kServer, "refused the connection: ERR ");
+    EXPECT_EQ(handshake.outcome().message.find("ses"), std::string::npos);
+  }
+  refuse("HELLO", quoted);
+  Handshake handshake(settings_, "c", false);
+  run(handshake);
+  expect_end(handshake, Status::kServer, "'HELLO 3 AUTH default ***' (***)");
+}
+
 TEST_F(HandshakeTest, a_database_that_is_missing_stays_missing) {
   settings_.database = 99;
   refuse("SELECT", "ERR DB index is out of range");
