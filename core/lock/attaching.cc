@@ -81,8 +81,8 @@ void LockClient::clean_up_detached(TokenRecord &record, Nanos now) {
   clean_up(record, now);
 }
 
-// The caller has cancelled the attach, which used up the mark: mark the lease again. If no answer
-// comes, the lease ends with its ttl.
+// The attach used up the mark, and its caller has cancelled it or shut the client down: mark the
+// lease again. If no answer comes, the lease ends with its ttl.
 void LockClient::undo_attach(const std::shared_ptr<Request> &request, int64_t attach_count,
                              Nanos now, protocol::EvalMode eval) {
   protocol::Command command;

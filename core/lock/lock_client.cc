@@ -247,9 +247,9 @@ void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply,
   const auto &request = in_flight.about<Request>();
   protocol::CountAnswer answer;
   if (request->is_finished()) {
-    const bool is_unwanted =
-        request->op == Request::Op::kAttach && request->status.load() == Status::kCancelled;
-    if (!is_unwanted || read_answer(*request, reply, answer) || answer.result < 1) return;
+    if (!is_unwanted_attach(in_flight)) return;
+    const auto refusal = read_answer(*request, reply, answer);
+    if (refusal || answer.result < 1) return;
     return undo_attach(request, answer.attach_count, now);
   }
   const auto refusal = read_answer(*request, reply, answer);
@@ -523,10 +523,15 @@ void LockClient::on_timer(Nanos now) {
 }
 
 bool LockClient::is_drained() const {
-  return std::all_of(records_.begin(), records_.end(), [](const auto &entry) {
-    const TokenRecord &record = *entry.second;
-    return record.phase == Phase::kCleanup && record.cleanup().was_answered() && !record.releaser;
-  });
+  const bool is_attach_undone =
+      std::none_of(in_flight_.begin(), in_flight_.end(), [](const InFlight &in_flight) {
+        return in_flight.kind == CommandKind::kUndoAttach || is_unwanted_attach(in_flight);
+      });
+  return is_attach_undone && std::all_of(records_.begin(), records_.end(), [](const auto &entry) {
+           const TokenRecord &record = *entry.second;
+           return record.phase == Phase::kCleanup && record.cleanup().was_answered() &&
+                  !record.releaser;
+         });
 }
 
 void LockClient::give_up() {

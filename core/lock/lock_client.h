@@ -185,6 +185,14 @@ class LockClient final : public LockService {
     return refusal.kind == protocol::Refusal::Kind::kNoScript &&
            in_flight.eval == protocol::EvalMode::kDigest;
   }
+  // An attach that was sent and then given up by its caller: it is undone once its answer is here.
+  static bool is_unwanted_attach(const InFlight &in_flight) {
+    if (in_flight.kind != CommandKind::kRequest) return false;
+    const Request &request = *in_flight.about<Request>();
+    const Status status = request.status.load();
+    return request.op == Request::Op::kAttach &&
+           (status == Status::kCancelled || status == Status::kClosed);
+  }
   // kBroken: given up, and not yet reported as disconnected.
   enum class Link : uint8_t { kDown, kConnecting, kUp, kBroken };
 

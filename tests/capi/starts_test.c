@@ -188,12 +188,16 @@ static void an_attach_is_started(void) {
   rl_client_close(client);
 }
 
+static rl_lease* attached(rl_client* client, const char* name, const char* token) {
+  return rl_lease_attach(client, name, strlen(name), token, strlen(token), 0, NULL, NULL);
+}
+
 /* What was sent counts once the server has read it. */
 static void check_attachable(rl_client* client, const char* name, const char* token) {
   const int64_t end_ms = now_ms() + WAIT_MS;
   rl_lease* lease = NULL;
   while (lease == NULL && now_ms() < end_ms) {
-    lease = rl_lease_attach(client, name, strlen(name), token, strlen(token), 0, NULL, NULL);
+    lease = attached(client, name, token);
   }
   REQUIRE(lease != NULL);
   CHECK(server_number("PTTL", name, NULL) > 0);
@@ -201,7 +205,7 @@ static void check_attachable(rl_client* client, const char* name, const char* to
 }
 
 static void an_attach_for_nobody_is_undone(void) {
-  enum { NOT_TAKEN, CANCELLED, FREED, WAY_COUNT };
+  enum { NOT_TAKEN, CANCELLED, FREED, CANCELLED_AND_SHUT_DOWN, SHUT_DOWN, WAY_COUNT };
   char token[TOKEN_SIZE], reply[64];
   int64_t fence;
   int way;
@@ -210,15 +214,25 @@ static void an_attach_for_nobody_is_undone(void) {
     rl_client* other = server_client();
     rl_request* request;
     detached(client, "undone", token, &fence);
-    /* The server also forgets the script that undoes it. */
-    CHECK(server_command(reply, sizeof reply, "SCRIPT", "FLUSH", NULL));
-    if (way != NOT_TAKEN) kill(server_pid(), SIGSTOP);
+    /* The server also forgets the script that undoes it. It would refuse an attach that it reads
+     * after its caller has left, and nothing would be undone. */
+    if (way == NOT_TAKEN) CHECK(server_command(reply, sizeof reply, "SCRIPT", "FLUSH", NULL));
+    if (way == CANCELLED || way == FREED) kill(server_pid(), SIGSTOP);
     request = attach(client, "undone", token, fence, NULL);
     if (way == NOT_TAKEN) CHECK_INT(RL_OK, watched(request));
-    if (way == CANCELLED) CHECK_INT(RL_CANCELLED, rl_request_cancel(request));
-    rl_request_free(request);
+    if (way == CANCELLED || way == CANCELLED_AND_SHUT_DOWN) {
+      CHECK_INT(RL_CANCELLED, rl_request_cancel(request));
+    }
+    if (way != SHUT_DOWN) rl_request_free(request);
     kill(server_pid(), SIGCONT);
-    check_attachable(other, "undone", token);
+    if (way >= CANCELLED_AND_SHUT_DOWN) {
+      rl_client_shutdown(client);
+      if (way == SHUT_DOWN) CHECK_INT(RL_E_CLOSED, ended(request));
+      /* The shutdown has waited until the lease was detached again. */
+      give_back(attached(other, "undone", token));
+    } else {
+      check_attachable(other, "undone", token);
+    }
     rl_client_close(other);
     rl_client_close(client);
   }

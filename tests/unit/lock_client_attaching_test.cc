@@ -307,6 +307,33 @@ TEST_F(AttachingTest, attach_is_repeated_under_its_name_and_each_has_one_of_its_
   EXPECT_NE(argument(2), name);
 }
 
+TEST_F(AttachingTest, shutdown_waits_until_an_unwanted_attach_is_undone) {
+  const auto cancelled = attach();
+  ASSERT_EQ(client_->cancel(*cancelled, now_), Status::kCancelled);
+  const auto pending = attach();
+  client_->shut_down(now_);
+  EXPECT_EQ(pending->status.load(), Status::kClosed);
+  EXPECT_FALSE(client_->is_drained());
+  reply_attached(1, 4);
+  reply_attached(0, 0);  // has taken nothing over
+  EXPECT_FALSE(client_->is_drained());
+  EXPECT_EQ(argument(1), "4");
+  reply(MadeReply::error("NOSCRIPT No matching script."));
+  EXPECT_FALSE(client_->is_drained());
+  reply_count("detach text", 1);
+  EXPECT_TRUE(client_->is_drained());
+  EXPECT_EQ(sent_.size(), 0u);
+}
+
+TEST_F(AttachingTest, shutdown_undoes_a_pending_attach) {
+  attach();
+  client_->shut_down(now_);
+  reply_attached(1);
+  ASSERT_EQ(next_script(), "detach");
+  disconnect();
+  EXPECT_TRUE(client_->is_drained()) << "its lease ends with its ttl";
+}
+
 TEST_F(AttachingTest, attached_lease_is_detached_by_its_count) {
   const auto request = attach();
   reply_attached(1, 4);

@@ -498,8 +498,10 @@ RL_API rl_lease *rl_lease_attach(rl_client *client, const char *name, size_t nam
  * Start what rl_lease_attach() does, without waiting. Otherwise as rl_acquire_start().
  *
  * If the request is cancelled after it was sent, or freed before its lease is taken, the lease is
- * detached again in the background, and another attach can take it over. If no answer comes, the
- * lease ends with its ttl. Since: 0.1.
+ * detached again in the background, and then another attach can take it over; until then, two round
+ * trips at most, it gets RL_E_NOT_HELD. A shutdown detaches the lease of a pending attach in the
+ * same way, and waits for that as for releases. If no answer comes, the lease ends with its ttl.
+ * Since: 0.1.
  */
 RL_API rl_request *rl_lease_attach_start(rl_client *client, const char *name, size_t name_len,
                                          const char *token, size_t token_len, int64_t fence,
