@@ -15,7 +15,7 @@ import (
 // the others. docs/redlock.md says what that gives, and what not. Any goroutine may use it.
 type Redlock struct{ base }
 
-// OpenRedlock makes a Redlock over the servers at urls, an odd number up to 15. It does not touch
+// OpenRedlock makes a Redlock over the servers at urls, an odd number of them. It does not touch
 // the network.
 func OpenRedlock(urls []string, options ...ClientOption) (*Redlock, error) {
 	c := newCall("open", "")

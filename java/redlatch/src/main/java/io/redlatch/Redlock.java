@@ -23,7 +23,7 @@ public final class Redlock implements AutoCloseable {
   }
 
   /**
-   * Makes a Redlock over the servers at `urls`, an odd number up to 15. It does not touch the
+   * Makes a Redlock over the servers at `urls`, an odd number of them. It does not touch the
    * network.
    *
    * @throws RedlatchException with {@link Status#E_INVALID} if a URL or an option is wrong, or two
