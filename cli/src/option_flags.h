@@ -20,8 +20,8 @@ namespace redlatch::cli {
 class OptionFlags {
  public:
   // Of a client and of a quorum, or of an acquisition. Must outlive the parsing.
-  void add_client_options(CLI::App& app);
-  void add_acquire_options(CLI::App& app);
+  void add_client_options(CLI::App& app) { add(app, false); }
+  void add_acquire_options(CLI::App& app) { add(app, true); }
 
   // As it was typed, or set.
   [[nodiscard]] std::optional<std::string> value(std::string_view name) const;
@@ -58,9 +58,7 @@ class OptionFlags {
     [[nodiscard]] std::string message_of(const rl_error* error) const;
   };
 
-  struct Row;
-  [[nodiscard]] static std::string range_of(const Row& row);
-  void add(CLI::App& app, const char* group, const Row& row);
+  void add(CLI::App& app, bool are_of_acquisition);
   [[nodiscard]] std::string given(char scope) const;
   template <auto Set, class Options>
   std::optional<Refusal> apply_to(Options* options) const;

@@ -27,7 +27,8 @@ PYTHON = "python/src/redlatch/_option_table.py"
 GO = "go/options_gen.go"
 JAVA = "java/redlatch/src/main/java/io/redlatch/LockOptions.java"
 DOCS = "docs/options.md"
-RESULTS = (HEADER, CPP, PYTHON, GO, JAVA, DOCS)
+COMMAND = "cli/src/flags.def"
+RESULTS = (HEADER, CPP, PYTHON, GO, JAVA, DOCS, COMMAND)
 ROW = 'RL_LOCK_OPTION(patience, patience, DURATION, 7, 77, 17, "", "9.9", "a word of this test")\n'
 PLACE = "/* clang-format on */"
 
