@@ -109,12 +109,13 @@ bool Acquisition::keep_hint(Nanos at) {
 }
 
 ServerFootprint Acquisition::give_up(bool is_unanswered, Nanos now) {
-  const bool was_queued = state_ == State::kQueued || late_apply_until_ > 0;
-  const bool may_be_queued = is_unanswered_ || is_unanswered || (waits() && was_queued);
+  const bool is_in_queue = state_ == State::kQueued || late_apply_until_ > 0;
+  const bool may_be_queued = is_unanswered_ || is_unanswered || (waits() && is_in_queue);
   // An answer to CANCEL says whether the lock is held; one that cannot queue must just release.
   const bool was_asked = is_unanswered_ || late_apply_until_ > now;
   ServerFootprint left;
   left.has_member = is_queueable();
+  left.was_queued = was_queued();
   left.may_be_queued = may_be_queued_ || (may_be_queued && is_queueable());
   left.may_be_held = waits() && !is_queueable() && was_asked;
   left.late_apply_until = late_apply_until_;

@@ -91,6 +91,10 @@ class Acquisition {
   Step on_postponed(Nanos now, uint64_t random);
   // A poll that crossed a grant by message was refused: it may have queued the token again.
   void on_requeued() { may_be_queued_ = is_queueable(); }
+  // Connected again, maybe to another server: it may have the place in the queue, not the grant.
+  void on_new_server() {
+    may_be_queued_ = may_be_queued_ || (state_ == State::kGranted && was_queued());
+  }
   // The connection ended before the answer: it may take effect until then.
   Step on_answer_lost(Nanos late_apply_until);
 
@@ -119,6 +123,7 @@ class Acquisition {
 
  private:
   bool waits() const { return state_ == State::kAsking || state_ == State::kQueued; }
+  bool was_queued() const { return is_queueable_ && (!ticket_.empty() || late_apply_until_ > 0); }
   static Step defect() { return {.transition = Transition::kDefect}; }
 
   State state_ = State::kAsking;

@@ -102,6 +102,11 @@ void Cleanup::on_acquire_lost(Nanos late_apply_until) {
   left_.late_apply_until = std::max(left_.late_apply_until, late_apply_until);
 }
 
+void Cleanup::on_new_server() {
+  const bool is_waiting = state_ == State::kDue || state_ == State::kNotice;
+  if (is_waiting) left_.may_be_queued = left_.may_be_queued || left_.was_queued;
+}
+
 Cleanup::Step Cleanup::on_grant(Nanos now, bool is_up) {
   if (state_ == State::kIdle || state_ == State::kOver) return defect();
   if (left_.is_detached) return {.due = due_};

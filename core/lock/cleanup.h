@@ -57,6 +57,8 @@ class Cleanup {
   void on_answer_lost(Nanos sent_at);
   // The same happened to an ACQUIRE of this token, sent before the cleanup started.
   void on_acquire_lost(Nanos late_apply_until);
+  // Connected again, maybe to another server, where the token may still be queued.
+  void on_new_server();
   // A message says that the token was granted.
   Step on_grant(Nanos now, bool is_up);
   // Also after each connect.

@@ -31,6 +31,7 @@ void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
   if (!records_.empty()) announce_held(now);
   for_each_record([&](TokenRecord &record) {
     record.watcher.on_connected();
+    if (settings_.has_sentinels()) note_new_server(record);
     switch (record.phase) {
       case Phase::kAsking:
       case Phase::kQueued:
@@ -50,6 +51,13 @@ void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
     const bool is_done = request->op == Request::Op::kForce && request->is_sent;
     if (!is_done) send_request(request, now);
   });
+}
+
+// A new primary may have the place of a token in its queue, and not the grant: it would grant the
+// lock to a token that has ended.
+void LockClient::note_new_server(TokenRecord &record) {
+  record.acquisition.on_new_server();
+  if (Cleanup *cleanup = record.started_cleanup()) cleanup->on_new_server();
 }
 
 void LockClient::on_connect_failed(size_t, const Outcome &why, Nanos now) {

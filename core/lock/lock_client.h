@@ -238,6 +238,7 @@ class LockClient final : public LockService {
   void for_each_record(const Action &action);
   template <class Action>
   void for_each_immediate(const Action &action);
+  static void note_new_server(TokenRecord &record);
   void lose_answer(const InFlight &in_flight, Nanos now);
   // After each event of a machine. Builds with asserts check the whole of its model, all builds its
   // transitions: see report_defect().

@@ -107,6 +107,54 @@ TEST_F(MovingPrimaryTest, a_renewal_that_a_replica_refuses_is_sent_to_the_primar
   EXPECT_EQ(next_script(), "extend");
 }
 
+// A grant to a waiter takes its place out of the queue. Both may be lost in a failover.
+class LostGrantTest : public MovingPrimaryTest {
+ protected:
+  void wait_for_grant() {
+    request_ = acquire(-1);
+    const std::string token = argument(0);
+    reply_queued();
+    push_grant(token);
+    ASSERT_EQ(request_->status.load(), Status::kOk);
+    advance(1'500 * kMs);
+    reply_count("extend", 1);
+  }
+  RequestPtr request_;
+};
+
+TEST_F(LostGrantTest, the_place_of_a_lost_lease_in_the_queue_of_a_new_primary_is_given_up) {
+  wait_for_grant();
+  disconnect();
+  connect();
+  reply_count("extend", 0);
+  EXPECT_EQ(state(request_->lease), Lease::kLost);
+  EXPECT_EQ(next_script(), "cancel") << "the new primary would grant the lock to no caller";
+  reply_count("cancel", 1);
+  EXPECT_EQ(next_script(), "");
+}
+
+TEST_F(LostGrantTest, the_place_of_a_release_without_an_answer_is_given_up) {
+  wait_for_grant();
+  const auto release_request = release(request_->lease);
+  ASSERT_EQ(next_script(), "release");
+  disconnect();
+  connect();
+  reply_count("cancel", 1);
+  reply_count("release", -1);
+  EXPECT_EQ(release_request->status.load(), Status::kOk) << "an earlier copy may have released";
+}
+
+TEST_F(LostGrantTest, the_place_is_given_up_when_a_lease_that_was_kept_is_released) {
+  wait_for_grant();
+  disconnect();
+  connect();
+  reply_count("extend", 1);
+  const auto release_request = release(request_->lease);
+  reply_count("cancel", 2);
+  reply_count("release", 1);
+  EXPECT_EQ(release_request->status.load(), Status::kOk);
+}
+
 TEST_F(LinkTest, one_server_that_refuses_is_not_left) {
   connect();
   const auto request = acquire(-1);
