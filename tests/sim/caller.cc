@@ -98,6 +98,10 @@ lock::AcquireOptions Caller::options() {
     options.max_hold = random_.between(options.ttl / 4 + 1, 2 * options.ttl);
   }
   if (plan.is_shared()) share(options);
+  if (plan.min_replicas > 0 && random_.chance(850)) {
+    options.min_replicas = static_cast<int>(random_.between(1, plan.min_replicas));
+    options.sync_timeout = random_.between(5, random_.chance(500) ? 100 : 2'000) * kMs;
+  }
   return options;
 }
 

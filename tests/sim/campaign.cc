@@ -185,6 +185,12 @@ std::string Findings::summary(const Orders &orders) const {
              stats.failovers, stats.lost_grants);
     text += line;
   }
+  if (stats.confirmed + stats.unconfirmed > 0) {
+    snprintf(line, sizeof line,
+             "%" PRIu64 " grants that replicas have confirmed, %" PRIu64 " that too few have\n",
+             stats.confirmed, stats.unconfirmed);
+    text += line;
+  }
   text += "fault            injected        hit something\n";
   for (size_t i = 0; i < kFaultCount; i++) {
     snprintf(line, sizeof line, "%-15s %9" PRIu64 "  %9" PRIu64 "\n",

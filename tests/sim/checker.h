@@ -31,6 +31,8 @@ class Checker {
                        Beliefs::Holder &holder) = 0;
   // A request of another kind has succeeded.
   virtual void succeeded(const lock::Request &request) = 0;
+  // A request of any kind has failed.
+  virtual void failed(int, const lock::Request &) {}
   // The lease of this token has ended at its client.
   virtual void given_up(const std::string &token) = 0;
   // A client has done something.

@@ -30,7 +30,8 @@ Client::Client(Context &context, int slot, uint64_t life)
       slot_(slot),
       clock_(clock_of(context.plan, slot, life)),
       random_(context.plan.seed, 500 + static_cast<uint64_t>(slot) + life * 1000),
-      is_alive_(std::make_shared<bool>(true)) {
+      is_alive_(std::make_shared<bool>(true)),
+      side_(*this, context) {
   for (size_t node = 0; node < static_cast<size_t>(context.plan.node_count); node++) {
     Settings settings;
     settings.name_space = kNamespace;
@@ -132,6 +133,11 @@ void Client::send(size_t node, std::span<const std::string_view> argv) {
   wires_[node]->out.emplace_back(argv);
 }
 
+void Client::send_on_side(size_t, std::span<const std::string_view> argv) {
+  const CoreMemory::Pause pause;
+  side_.send(argv);
+}
+
 void Client::finished(lock::Request &request) {
   const CoreMemory::Pause pause;
   const auto found = calls_.find(&request);
@@ -158,6 +164,7 @@ void Client::finished(lock::Request &request) {
       if (is_ok) context_.checker.succeeded(request);
       break;
   }
+  if (!is_ok) context_.checker.failed(slot_, request);
   // The product's message for a reply that it cannot read.
   if (request.message.find("unexpected answer") != std::string::npos) {
     context_.verdict.broken("every answer is understood", request.message);
@@ -191,6 +198,11 @@ void Client::lease_ended(lock::Lease &lease) {
   context_.beliefs.end(lease);
 }
 
+// A lease that a caller has handed off is held, and renewed, before replicas let the next one in.
+void Client::lease_moved(lock::Lease &lease) {
+  if (lease.state.load() == lock::Lease::kHeld) given_up_.erase(lease.token);
+}
+
 // ---- the shell ---------------------------------------------------------------------------------
 
 void Client::settle() {
@@ -209,15 +221,19 @@ void Client::settle() {
     wire->out.clear();
   }
   for (auto &done : std::exchange(done_, {})) {
-    if (done) context_.schedule.in(random_.between(0, kSchedulingLimit), std::move(done));
+    if (done) context_.schedule.in(scheduling(), std::move(done));
   }
   if (guide_ && guide_->is_hurried()) {
     const CoreMemory::Scope scope;
     service_->connect_soon(0, now());
   }
   for (const auto &wire : wires_) connect(*wire);
+  side_.settle();
   arm();
 }
+
+// The time until a thread runs that something has woken.
+Nanos Client::scheduling() { return random_.between(0, kSchedulingLimit); }
 
 void Client::hang_up(Wire &wire, Network::Ending ending) {
   for (uint64_t *link : {&wire.link, &wire.messages_link}) {
@@ -231,7 +247,7 @@ void Client::hang_up(Wire &wire, Network::Ending ending) {
 // The service gets on_disconnected() a moment later, as from another thread.
 void Client::disconnect(Wire &wire) {
   hang_up(wire, Network::Ending::kSoon);
-  later(random_.between(0, kSchedulingLimit), [this, &wire] {
+  later(scheduling(), [this, &wire] {
     context_.trace.say(context_.schedule.now(), "client %d is disconnected from node %zu", slot_,
                        wire.node);
     call([&](lock::LockService &service, Nanos now) { service.on_disconnected(wire.node, now); });
@@ -272,7 +288,7 @@ void Client::dial(Wire &wire) {
 
 // A server that is down refuses at once. If it cannot be reached the limit ends the attempt.
 void Client::dialled(Wire &wire) {
-  if (context_.schedule.now() < wire.blocked_until || is_parted(wire)) return;
+  if (context_.schedule.now() < wire.blocked_until || is_parted(wire.at)) return;
   const bool is_for_messages = wire.opening->wire() == protocol::Opening::Wire::kMessages;
   uint64_t &link = is_for_messages ? wire.messages_link : wire.link;
   link = context_.network.open(wire, server(wire), is_for_messages);
@@ -415,7 +431,7 @@ void Client::fail_connect(Wire &wire, const Outcome &why) {
 }
 
 void Client::give_up(Wire &wire, const Outcome &why) {
-  later(random_.between(0, kSchedulingLimit), [this, &wire, why] {
+  later(scheduling(), [this, &wire, why] {
     call([&](lock::LockService &service, Nanos now) {
       service.on_connect_failed(wire.node, why, now);
     });
@@ -535,6 +551,7 @@ void Client::resume() {
 
 void Client::forget_connections(Network::Ending ending) {
   if (guide_) guide_->hang_up(ending);
+  side_.hang_up(ending);
   for (const auto &wire : wires_) hang_up(*wire, ending);
 }
 

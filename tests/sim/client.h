@@ -22,6 +22,7 @@
 #include "network.h"
 #include "protocol/opening.h"
 #include "quorum/quorum_client.h"
+#include "side.h"
 
 namespace redlatch::sim {
 
@@ -54,7 +55,8 @@ class Client : private lock::Output {
   void heal();
   bool is_connected(size_t node) const { return wires_[node]->is_up; }
   bool is_opening(size_t node) const {
-    return wires_[node]->opening.has_value() || (guide_ && guide_->is_seeking());
+    return wires_[node]->opening.has_value() || (guide_ && guide_->is_seeking()) ||
+           side_.is_opening();
   }
   bool is_busy() const { return !calls_.empty(); }
   bool is_waiting() const { return service_->expects_push(); }
@@ -64,6 +66,7 @@ class Client : private lock::Output {
   }
   uint64_t watch_link() const { return guide_ ? guide_->watch_link() : 0; }
   uint64_t messages_link(size_t node) const { return wires_[node]->messages_link; }
+  uint64_t side_link() const { return side_.link(); }
 
   // Of a group: the server that it is connected to as `node`, and since when.
   size_t server_of(size_t node) const { return wires_[node]->at; }
@@ -121,7 +124,10 @@ class Client : private lock::Output {
   void send(size_t node, std::span<const std::string_view> argv) override;
   void finished(lock::Request &request) override;
   void lease_ended(lock::Lease &lease) override;
+  void lease_moved(lock::Lease &lease) override;
   void drop_link(size_t node) override { wires_[node]->is_dropped = true; }
+  void send_on_side(size_t node, std::span<const std::string_view> argv) override;
+  void drop_side(size_t) override { side_.drop(); }
 
   Nanos now() const { return clock_.read(context_.schedule.now()); }
   Nanos when(Nanos reading) const { return clock_.when(reading); }
@@ -132,6 +138,7 @@ class Client : private lock::Output {
   template <class Action>
   void later(Nanos delay, Action action);
   void settle();
+  Nanos scheduling();
   void tell(const char *what, const lock::Request &request);
   void believe(const lock::Request &request);
   void disconnect(Wire &wire);
@@ -141,12 +148,13 @@ class Client : private lock::Output {
   void give_up(Wire &wire, const Outcome &why);
   // client_group.cc, called by the guide
   friend class Guide;
+  friend class Side;
   void name_sentinels(Settings &settings) const;
   void on_named(size_t server);
   void on_not_found(const Outcome &why);
   void on_moved();
   void note_told(size_t old_primary);
-  bool is_parted(const Wire &wire) const;
+  bool is_parted(size_t server) const;
   void check_left(const Wire &wire) const;
   void dial(Wire &wire);
   void dialled(Wire &wire);
@@ -175,6 +183,7 @@ class Client : private lock::Output {
   const std::shared_ptr<bool> is_alive_;  // events outlive the client
 
   std::optional<Guide> guide_;      // with sentinels
+  Side side_;                       // where replicas confirm
   std::map<size_t, Nanos> parted_;  // servers that are not reached until then
   Nanos last_reply_at_ = 0;         // last reply that no pause of this process has delayed
   bool is_resuming_ = false;

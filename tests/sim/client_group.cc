@@ -72,13 +72,14 @@ void Client::check_left(const Wire &wire) const {
 
 // ---- faults ------------------------------------------------------------------------------------
 
-bool Client::is_parted(const Wire &wire) const {
-  const auto found = parted_.find(wire.at);
+bool Client::is_parted(size_t server) const {
+  const auto found = parted_.find(server);
   return found != parted_.end() && context_.schedule.now() < found->second;
 }
 
 void Client::part_from_server(size_t server, Nanos until) {
   parted_[server] = std::max(parted_[server], until);
+  side_.part_from(server, until);
   const Wire &wire = *wires_.front();
   if (wire.at != server) return;
   for (const uint64_t link : {wire.link, wire.messages_link}) {

@@ -185,21 +185,23 @@ void World::strike_opening(int slot, size_t node) {
 void World::break_connection(Fault fault, Client &client, size_t node) {
   stats_.inject(fault, client.is_connected(node) && client.is_busy());
   trace_.say(schedule_.now(), "between client %d and node %zu", client.slot(), node);
+  const bool is_at_side = client.side_link() != 0 && random_.chance(400);
+  const uint64_t commands = is_at_side ? client.side_link() : client.link(node);
+  const uint64_t messages = is_at_side ? 0 : client.messages_link(node);
   if (fault == Fault::kStall) {
     const Nanos until =
         schedule_.now() + random_.between(1, random_.chance(700) ? 300 : 6000) * kMs;
     const int64_t which = random_.between(0, 2);
-    for (const uint64_t link : {client.link(node), client.messages_link(node)}) {
+    for (const uint64_t link : {commands, messages}) {
       if (which != 0) network_.stall(link, true, until);
       if (which != 1) network_.stall(link, false, until);
     }
     return;
   }
   const auto ending = fault == Fault::kHalfOpen ? Network::Ending::kLate : Network::Ending::kSoon;
-  const uint64_t messages = client.messages_link(node);
   if (messages != 0 && random_.chance(250)) return network_.cut(messages, ending);
-  if (random_.chance(500)) return network_.cut(client.link(node), ending);
-  network_.cut_when_sending(client.link(node), ending);
+  if (random_.chance(500)) return network_.cut(commands, ending);
+  network_.cut_when_sending(commands, ending);
 }
 
 // Cut a client off from some nodes, possibly from all.

@@ -21,6 +21,7 @@ Group::Group(Context &context, GroupRules &rules)
       rules_(rules),
       random_(context.plan.seed, 30'000),
       replicas_(context.servers.size()) {
+  rules.join(context);
   for (size_t i = 0; i < static_cast<size_t>(context.plan.sentinel_count); i++) {
     sentinels_.push_back(std::make_unique<Sentinel>(context.plan, context.schedule, context.network,
                                                     context.trace, i));
@@ -51,7 +52,7 @@ void Group::wrote(size_t primary, Effects effects) {
       if (!is_next || !server(i).is_up()) return;
       server(i).apply(*shared);
       there.applied = offset;
-      rules_.took(i, *shared);
+      rules_.took(i, there.of, *shared);
       context_.schedule.in(context_.network.delay(),
                            [this, i, number, offset] { confirm(i, number, offset); });
     });
@@ -61,7 +62,7 @@ void Group::wrote(size_t primary, Effects effects) {
 void Group::confirm(size_t i, uint64_t number, uint64_t offset) {
   Replica &replica = replicas_[i];
   if (replica.number != number || replica.is_cut) return;
-  replica.confirmed = offset;
+  replica.confirmed = std::max(replica.confirmed, offset);
   server(replica.of).note_confirmed();
 }
 
@@ -84,7 +85,7 @@ void Group::synchronise(size_t i, uint64_t number) {
     return context_.schedule.in(kRetry, [this, i, number] { synchronise(i, number); });
   }
   server(i).copy(server(replica.of));
-  rules_.copied(i);
+  rules_.copied(i, replica.of);
   replica.is_synced = true;
   replica.applied = replica.confirmed = server(replica.of).offset();
   server(replica.of).note_confirmed();
@@ -250,8 +251,8 @@ void Group::split() {
     context_.schedule.in(between(0, 1000),
                          [this, sentinel, view] { sentinels_[sentinel]->learn(view); });
     for (size_t i = 0; i < replicas_.size(); i++) {
-      // Those that have lost something follow anew.
-      if (replicas_[i].is_cut && i != primary_ && replicas_[i].of == primary_) follow(i, primary_);
+      // Those that have lost something follow anew, also one that still follows the old primary.
+      if (replicas_[i].is_cut && i != primary_) follow(i, replicas_[i].of);
       replicas_[i].is_cut = false;
     }
   });

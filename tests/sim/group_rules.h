@@ -29,14 +29,17 @@ class GroupRules : public Checker {
   // Before the first command of `heir` as the primary.
   void promoted(size_t heir);
   // A replica has these effects, or everything that its primary has.
-  void took(size_t replica, const Effects &effects);
-  void copied(size_t replica);
+  void took(size_t replica, size_t primary, const Effects &effects);
+  void copied(size_t replica, size_t primary);
+  // The clients, which exist later than the rules.
+  void join(const Context &context) { context_ = &context; }
   size_t primary() const { return primary_; }
 
   // Checker
   void sent(size_t node, int client, Argv argv) override;
   void granted(const lock::Request &request, Nanos last_reply_at, Beliefs::Holder &holder) override;
   void succeeded(const lock::Request &request) override { rules_.succeeded(request); }
+  void failed(int client, const lock::Request &request) override;
   void given_up(const std::string &token) override;
   bool was_granted(const std::string &token) const override { return rules_.was_granted(token); }
   bool is_fence_apart(const std::string &token) const override { return apart_.contains(token); }
@@ -70,7 +73,13 @@ class GroupRules : public Checker {
   using Ends = std::map<std::string, int64_t, std::less<>>;  // of leases, by token
 
   Ends leases_at(const Store &store, const std::string &lock) const;
-  void check_known(const Context &context, const std::string &name, const Beliefs::Holder &holder);
+  void excuse_at(int64_t end_ms, const std::string &lock, const std::string &token,
+                 int64_t last_ms);
+  bool is_settled(int client, Nanos since) const;
+  void check_known(const std::string &name, const Beliefs::Holder &holder);
+  void check_confirmed(const lock::Request &request, const Beliefs::Holder &holder);
+  void note_released(std::string_view token);
+  void check_freed();
 
   const Plan &plan_;
   Schedule &schedule_;
@@ -81,8 +90,18 @@ class GroupRules : public Checker {
   Rules rules_;
   std::vector<std::unique_ptr<Node>> nodes_;
   size_t primary_ = 0;
+  const Context *context_ = nullptr;
   Nanos stepped_back_ = 0;
-  std::map<std::string, std::set<size_t>> has_;  // token: the replicas that have had its lease
+  // Token: when a replica last took its lease from a primary.
+  std::map<std::string, std::map<std::pair<size_t, size_t>, Nanos>, std::less<>> kept_;
+  // A lease that its caller did not get, because too few replicas confirmed it.
+  struct Refused {
+    std::string lock, token;
+    int client;
+    uint64_t life;  // of its process
+    Nanos at;
+  };
+  std::vector<Refused> refused_;
   std::set<std::string, std::less<>> apart_;     // tokens granted by a server that was no primary
   std::set<std::string, std::less<>> held_;      // tokens of which a caller has had the lease
   std::set<std::string, std::less<>> renewed_;   // of them, the last lease of which is renewed

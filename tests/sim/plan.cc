@@ -363,6 +363,13 @@ void load_sentinel_failover(Plan &plan, Random &random) {
   plan.clock_offset_max = 0;
 }
 
+// Replicas lag, so that some grants are confirmed late, and some are not.
+void load_sentinel_replicas(Plan &plan, Random &random) {
+  load_sentinel(plan, random);
+  switch_on(plan, {Fault::kReplicaLag});
+  plan.min_replicas = plan.replica_count;
+}
+
 // What the handshake meets. Other libraries come without a password.
 void load_server(Plan &plan) {
   Random random(plan.seed, 11);
@@ -399,6 +406,7 @@ constexpr Loaded kScenarios[] = {
     {"redlock-forget", load_redlock_forget},
     {"sentinel", load_sentinel},
     {"sentinel-failover", load_sentinel_failover},
+    {"sentinel-replicas", load_sentinel_replicas},
 };
 static_assert(std::size(kScenarios) == static_cast<size_t>(Scenario::kCount));
 
@@ -449,7 +457,14 @@ Scenario Plan::redlock_scenario_of(uint64_t seed) {
 }
 
 Scenario Plan::sentinel_scenario_of(uint64_t seed) {
-  return seed % 4 == 1 ? Scenario::kSentinelFailover : Scenario::kSentinel;
+  switch (seed % 4) {
+    case 1:
+      return Scenario::kSentinelFailover;
+    case 3:
+      return Scenario::kSentinelReplicas;
+    default:
+      return Scenario::kSentinel;
+  }
 }
 
 Plan Plan::of(uint64_t seed, Nanos duration, Scenario scenario) {

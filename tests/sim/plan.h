@@ -98,6 +98,7 @@ enum class Scenario : uint8_t {
   // A primary with replicas, found by sentinels.
   kSentinel,          // failovers of all kinds, some with lost grants
   kSentinelFailover,  // failovers without loss: exclusion is checked across all of them
+  kSentinelReplicas,  // as kSentinel; most callers want replicas to confirm their grants
   kCount,
 };
 std::string_view name_of(Scenario scenario);
@@ -183,7 +184,7 @@ struct Plan {
   int replica_count = 0;
   int sentinel_count = 0;
   Nanos replication_max = 0;  // the longest usual way of an effect to a replica
-  int min_replicas = 0;       // that confirm a grant
+  int min_replicas = 0;       // the most that a caller wants to confirm its grant; 0: none
   bool is_group() const { return replica_count > 0; }
   int server_count() const { return node_count + replica_count; }
   int64_t least_grants() const;  // in a simulated minute, for a run to count

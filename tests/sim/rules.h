@@ -59,6 +59,8 @@ class Rules : public Witness, public Checker {
     std::string_view token, member, ticket;
   };
   static std::optional<Asking> asked(Argv argv);
+  // The token that a RELEASE is about; empty: `argv` is none.
+  static std::string_view released(Argv argv);
 
   // Checker
   void sent(size_t node, int client, Argv argv) override;

@@ -233,6 +233,11 @@ std::optional<Rules::Asking> Rules::asked(Argv argv) {
   return Asking{call.token, call.member, call.ticket};
 }
 
+std::string_view Rules::released(Argv argv) {
+  const Call call = read(argv);
+  return call.script == protocol::Script::kRelease ? call.token : std::string_view();
+}
+
 // ---- in the long run ---------------------------------------------------------------------------
 
 // True if a live, connected waiter could have the lock: any waiter if it is free, the head of the

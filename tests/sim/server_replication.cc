@@ -79,7 +79,9 @@ void Server::wait(uint64_t link, Session &session, Argv argv) {
     return;
   }
   session.wait = ++wait_count_;
-  schedule_.in(number(argv[2]) * kMs, [this, link, wait = session.wait] { end_wait(link, wait); });
+  const Nanos timeout = number(argv[2]) * kMs;
+  if (timeout == 0) return;  // no limit
+  schedule_.in(timeout, [this, link, wait = session.wait] { end_wait(link, wait); });
 }
 
 void Server::end_wait(uint64_t link, uint64_t wait) {

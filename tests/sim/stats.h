@@ -22,6 +22,8 @@ struct Stats {
   uint64_t struck = 0;    // of them, by a fault
   uint64_t failovers = 0;
   uint64_t lost_grants = 0;  // that a new primary did not know
+  uint64_t confirmed = 0;    // grants that replicas have confirmed
+  uint64_t unconfirmed = 0;  // .. that too few have confirmed
   uint64_t commands = 0;
   uint64_t events = 0;
 
@@ -43,6 +45,8 @@ struct Stats {
     struck += other.struck;
     failovers += other.failovers;
     lost_grants += other.lost_grants;
+    confirmed += other.confirmed;
+    unconfirmed += other.unconfirmed;
     commands += other.commands;
     events += other.events;
   }

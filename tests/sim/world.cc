@@ -25,6 +25,9 @@ std::string Result::what_is_missing(const Plan &plan) const {
   if (stats.grants < needed) {
     return "only " + std::to_string(stats.grants) + " grants of " + std::to_string(needed);
   }
+  if (plan.min_replicas > 0 && (stats.confirmed == 0 || stats.unconfirmed == 0)) {
+    return "replicas confirmed no grant, or each one";
+  }
   for (size_t i = 0; i < kFaultCount; i++) {
     const auto fault = static_cast<Fault>(i);
     if (plan.has(fault) && stats.hits[i] == 0) {

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Side: what core/runtime does with the connection on which replicas confirm: it opens one to the
+// server of the client's link when the service wants that, by the product's own handshake, and
+// carries its commands and replies.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/settings.h"
+#include "base/status.h"
+#include "context.h"
+#include "network.h"
+#include "protocol/handshake.h"
+
+namespace redlatch::sim {
+
+class Client;
+
+class Side final : public ClientEnd {
+ public:
+  Side(Client &client, Context &context) : client_(client), context_(context) {}
+
+  // Of lock::Output.
+  void send(Argv argv);
+  void drop() { is_dropped_ = is_up_; }
+  // After each call of the service: closes, sends, or opens.
+  void settle();
+
+  bool is_opening() const { return handshake_.has_value(); }
+  uint64_t link() const { return link_; }  // 0: none
+  void hang_up(Network::Ending ending);    // also when the process has ended
+  void part_from(size_t server, Nanos until);
+
+  // ClientEnd
+  void received(uint64_t id, Messages messages) override;
+  void closed(uint64_t id) override;
+
+ private:
+  void open();
+  void dialled();
+  template <class Event>
+  void step(const Event &event);
+  void finish();
+  void fail(const Outcome &why);
+  void set_limit(Nanos timeout);
+  void take(const Message &message);
+  void disconnect();
+
+  Client &client_;
+  Context &context_;
+  Settings settings_;  // of the attempt
+  std::optional<protocol::Handshake> handshake_;
+  size_t server_ = 0;
+  uint64_t link_ = 0;
+  uint64_t attempt_ = 0;       // counts openings
+  uint64_t limit_number_ = 0;  // of the limit that counts
+  bool is_up_ = false;         // between on_side_connected() and the end of the connection
+  bool is_dropped_ = false;
+  CommandList out_;
+};
+
+}  // namespace redlatch::sim
