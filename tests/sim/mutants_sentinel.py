@@ -69,4 +69,91 @@ SENTINEL_MUTANTS = (
         ),
         scenario="kSentinel",
     ),
+    Mutant(
+        "blind-count",
+        "a lease is extended on another connection than that of the WAIT behind it",
+        3,
+        Edit(
+            "lock/confirming.cc",
+            "      send_on_side(extend,\n"
+            "                   InFlight{CommandKind::kExtend, eval, now, ttl, "
+            "record.shared_from_this()});\n",
+            "      if (IS_ON) {\n"
+            "        send(extend, InFlight{CommandKind::kAnnounce, eval, now, 0, {}});\n"
+            "        replication_.on_extended(*entry);\n"
+            "      } else {\n"
+            "        send_on_side(extend,\n"
+            "                     InFlight{CommandKind::kExtend, eval, now, ttl,\n"
+            "                              record.shared_from_this()});\n"
+            "      }\n",
+        ),
+        scenario="kSentinelReplicas",
+    ),
+    Mutant(
+        "wait-in-front",
+        "WAIT is sent on the connection of the other commands",
+        3,
+        Edit(
+            "lock/confirming.cc",
+            "    send_on_side(wait, InFlight{CommandKind::kWait, eval, now, 0, {}});",
+            "    if (IS_ON) send(wait, InFlight{CommandKind::kWait, eval, now, 0, {}});\n"
+            "    if (!IS_ON) send_on_side(wait, InFlight{CommandKind::kWait, eval, now, 0, {}});",
+        ),
+        scenario="kSentinelReplicas",
+    ),
+    Mutant(
+        "few-replicas",
+        "too few replicas are taken for enough",
+        3,
+        Edit(
+            "lock/replication.cc",
+            "count >= entry->replicas_)",
+            "count >= entry->replicas_ - (IS_ON ? 1 : 0))",
+        ),
+        scenario="kSentinelReplicas",
+    ),
+    Mutant(
+        "old-count",
+        "what replicas have confirmed counts on the next connection, too",
+        14,
+        Edit(
+            "lock/connecting.cc",
+            "  for (const auto &[id, record] : records_) record->confirmed_by = 0;",
+            "  if (!IS_ON) for (const auto &[id, record] : records_) record->confirmed_by = 0;",
+        ),
+        scenario="kSentinelReplicas",
+    ),
+    Mutant(
+        "old-side",
+        "the connection at the side outlives that of the other commands",
+        3,
+        Edit(
+            "lock/connecting.cc",
+            "  is_tracking_ = false;\n  drop_side();\n",
+            "  is_tracking_ = false;\n  if (!IS_ON) drop_side();\n",
+        ),
+        scenario="kSentinelReplicas",
+    ),
+    Mutant(
+        "kept-unconfirmed",
+        "a lease that too few replicas have confirmed is kept",
+        3,
+        Edit(
+            "lock/confirming.cc",
+            "  finish(*caller, status, message);\n  give_back(record, nullptr, now);",
+            "  finish(*caller, status, message);\n  if (!IS_ON) give_back(record, nullptr, now);",
+        ),
+        scenario="kSentinelReplicas",
+    ),
+    Mutant(
+        "lost-place",
+        "a lost lease leaves its place in the queue of the new primary",
+        17,
+        Edit(
+            "lock/connecting.cc",
+            "    if (settings_.has_sentinels()) note_new_server(record);",
+            "    if (!IS_ON && settings_.has_sentinels()) note_new_server(record);",
+        ),
+        scenario="kSentinelReplicas",
+    ),
 )
