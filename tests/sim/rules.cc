@@ -469,6 +469,7 @@ void Rules::check_fence(const Call &call, const Lock &was, Lock &is) {
                                                  " after " + std::to_string(was.seen_fence));
   }
   is.last_fence = std::max(was.last_fence, fence);
+  is.owner_fence = is_new ? fence : was.owner_fence;
   is.seen_fence = std::max(was.seen_fence, fence);
 }
 

@@ -108,6 +108,7 @@ class Rules : public Witness, public Checker {
     bool is_hash = false;
     bool is_foreign = false;  // for a hash: its owner is of another library
     int64_t last_fence = 0;   // of a grant
+    int64_t owner_fence = 0;  // .. that has made a new owner
     int64_t seen_fence = 0;   // the highest that the server had
     Nanos granted_at = 0;
     int64_t granted_fence = 0;

@@ -196,7 +196,7 @@ void Rules::clock_went_back() {
 // ---- failovers ---------------------------------------------------------------------------------
 
 // Fences rise from those that were given, unless the server's clock is behind by more than the time
-// since the last grant.
+// since the last grant. One that only a dead waiter was granted since then was given to no owner.
 void Rules::follow(Server &server) {
   const Nanos behind = (server_->now_us() - server.now_us()) * 1000;
   server_ = &server;
@@ -205,10 +205,11 @@ void Rules::follow(Server &server) {
     Lock is = lock_at(key, readers_of(key), now_ms);
     const bool can_rise = behind <= 0 || behind < schedule_.now() - lock.granted_at;
     if (can_rise) {
-      is.last_fence = lock.last_fence;
+      is.last_fence = behind <= 0 ? lock.last_fence : lock.owner_fence;
     } else {
       beliefs_.forget_fence(key.substr(kNamespace.size()));
     }
+    is.owner_fence = lock.owner_fence;
     is.granted_at = lock.granted_at;
     is.granted_fence = lock.granted_fence;
     lock = std::move(is);
