@@ -5,7 +5,10 @@
 
     tools/acl.py USER PASSWORD NAMESPACE | redis-cli
 
-The commands are those that the scripts call, read from their sources, and those of a connection.
+The commands are those that the scripts call, read from their sources, those of a connection, and
+WAIT, for min_replicas. With --health the user may also ask what `redlatch doctor` and the check in
+the background ask (docs/health.md). That has CONFIG GET, which shows the user all settings of the
+server, its passwords too. Without it use the option health=no, or the server logs each refusal.
 One command that the server does not know voids a whole ACL SETUSER line: for servers before 7.0
 give --plain, which leaves out the sharded channels.
 """
@@ -22,8 +25,10 @@ SCRIPTS = Path(__file__).resolve().parents[1] / "core" / "protocol" / "scripts"
 
 CONNECTION = (
     "hello auth select ping client|setname client|tracking client|caching script|load evalsha eval "
-    "subscribe unsubscribe"
+    "subscribe unsubscribe wait"
 ).split()
+# TIME is in the scripts, WAIT above.
+HEALTH = ("info", "config|get", "client|trackinginfo")
 SHARDED = ("spublish", "ssubscribe", "sunsubscribe")
 
 _CALL = re.compile(r"redis\.p?call\('([A-Z@]+)'")
@@ -37,13 +42,16 @@ def script_commands(folder: Path = SCRIPTS) -> list[str]:
     return sorted(found)
 
 
-def rules(password: str, namespace: str, *, sharded: bool = True) -> list[str]:
+def rules(
+    password: str, namespace: str, *, sharded: bool = True, health: bool = False
+) -> list[str]:
     """The rules behind `ACL SETUSER name`. The password appears as its hash only."""
     if re.search(r"[\s\0]", namespace):
         raise ValueError("a server accepts no pattern with white space or a zero byte")
     pattern = re.sub(r"([*?\[\]\\])", r"\\\1", namespace)
     digest = hashlib.sha256(password.encode()).hexdigest()
     commands = [*CONNECTION, *script_commands(), *(SHARDED if sharded else ())]
+    commands += HEALTH if health else ()
     return [
         *("reset", "on", f"#{digest}", f"~{pattern}*"),
         # Before 7.0 a reset user may use all channels.
@@ -69,11 +77,15 @@ def main() -> int:
     parser.add_argument("password")
     parser.add_argument("namespace", help="what all lock names begin with, such as 'app:'")
     parser.add_argument("--plain", action="store_true", help="for servers before 7.0")
+    parser.add_argument(
+        "--health", action="store_true", help="with the questions of `redlatch doctor`"
+    )
     args = parser.parse_args()
     if not args.password:
         parser.error("an empty password lets everybody in")
     try:
-        words = rules(args.password, args.namespace, sharded=not args.plain)
+        options = {"sharded": not args.plain, "health": args.health}
+        words = rules(args.password, args.namespace, **options)
     except ValueError as error:
         parser.error(str(error))
     print(" ".join(quoted(word) for word in ["ACL", "SETUSER", args.user, *words]))

@@ -179,6 +179,7 @@ def test_connection_commands_work(world: World, limited: Connection) -> None:
     assert limited.cmd("PING") == "PONG"
     assert limited.cmd("SELECT", 0) == "OK"
     assert limited.cmd("CLIENT", "SETNAME", "redlatch") == "OK"
+    assert limited.cmd("WAIT", 0, 1) == 0
     text = world.texts["serve_queue"]
     assert limited.cmd("EVAL", text, 4, *world.lock.keys, world.prefix)[0] == 0
     kinds = ["SSUBSCRIBE", "SUNSUBSCRIBE"] if world.sharded else ["SUBSCRIBE", "UNSUBSCRIBE"]
@@ -216,6 +217,20 @@ def test_foreign_channels_are_refused(world: World, limited: Connection) -> None
 )
 def test_other_commands_are_refused(limited: Connection, command: str) -> None:
     assert error_of(lambda: limited.cmd(*command.split())) in ("NOPERM", "ERR")
+
+
+def test_health_may_be_asked_with_its_rights(world: World) -> None:
+    options = ["--health", *([] if has_sharded_channels(world) else ["--plain"])]
+    assert world.admin.cmd(*printed("doctor", "secret", "app:", *options)) == "OK"
+    try:
+        with world.server.connect() as connection:
+            connection.cmd("AUTH", "doctor", "secret")
+            for command in ("TIME", "INFO memory", "CONFIG GET timeout", "CLIENT TRACKINGINFO"):
+                assert connection.cmd(*command.split())
+            for command in ("CONFIG SET timeout 0", "CLIENT LIST", "FLUSHALL"):
+                assert error_of(lambda: connection.cmd(*command.split())) in ("NOPERM", "ERR")
+    finally:
+        world.admin.cmd("ACL", "DELUSER", "doctor")
 
 
 def test_scripts_give_no_more_rights(limited: Connection) -> None:

@@ -147,6 +147,28 @@ def test_the_minimal_rights_are_enough(server: Server, spawn: Spawn, name: str) 
         assert connection.cmd("ACL", "LOG") == []
 
 
+def test_replicas_are_waited_for_with_the_minimal_rights(
+    server: Server, spawn: Spawn, name: str
+) -> None:
+    """Goal: min_replicas needs no more than what tools/acl.py prints, and needs WAIT.
+    Method: a replica; the right is taken away."""
+    with Server(server.kind, ["--replicaof", server.host, str(server.port)]):
+        url = add_user(server, "locker") + "&health=no"
+
+        def confirms() -> bool:
+            with server.connect() as connection:
+                connection.cmd("SET", "foreign:probe", "1", "PX", "1000")
+                return int(connection.cmd("WAIT", "1", "100")) == 1
+
+        wait_until(confirms)
+        spawn(url).ok("acquire", name=name, wait=0, min_replicas=1, sync_timeout="10s", ttl_ms=900)
+        with server.connect() as connection:
+            assert connection.cmd("ACL", "LOG") == []
+            connection.cmd("ACL", "SETUSER", "locker", "-wait")
+        reply = spawn(url).call("acquire", name=f"{name}-2", wait=0, min_replicas=1)
+        assert reply.status == "RL_E_DENIED" and "WAIT" in reply.message, reply
+
+
 @pytest.mark.parametrize(
     "changes",
     [
